@@ -48,7 +48,8 @@ def test_feistel__coupling_exact_in_whole_numbers(cli: Cli) -> None:
     [
         ("feistel rounds", "one of vectors, avalanche"), ("feistel --cipher aes", "one of des, tea"),
         ("feistel differential --cipher des", "simon32"), ("feistel vectors --rounds 3", "headway feistel avalanche or differential"),
-        ("feistel avalanche --key xyz", "hexadecimal digits"), ("feistel avalanche --key 11223344556677889", "at most 16 hexadecimal"),
+        ("feistel avalanche --cipher-key xyz", "hexadecimal digits"),
+        ("feistel avalanche --cipher-key 11223344556677889", "at most 16 hexadecimal"),
         ("feistel avalanche --rounds 40", "at most 32 for SIMON32/64"), ("feistel avalanche --trials 1,2", "one value"),
         ("feistel coupling --layers 0", "at least 1"), ("feistel --set chip.hbm=1GB", "feistel has neither"),
     ],

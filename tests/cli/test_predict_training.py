@@ -139,3 +139,17 @@ def test_predict_training__text_counts_rows_and_names_defaults(capsys: pytest.Ca
     assert "sequence not stated: 2048 tokens" in told
     answer = json.loads(run(ROWS, "-o", "json", capsys=capsys))
     assert set(CONTRACT) == set(answer["columns"]) and "GiB" in answer["columns"]["memory_gb_per_chip"]["doc"]
+
+
+def test_predict_training__numbers_of_the_catalogue_folder(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """Matmuls at half of the share take longer: `--catalog DIR` reads DIR/training/efficiency.toml, which a fit wrote there."""
+    rows = tmp_path / "rows.csv"
+    rows.write_text(f"{HEAD}\nx,llama-3.1-70b,H100,64,bf16,8192,8,2,,,1,64,none\n", encoding="utf-8")
+    (tmp_path / "training").mkdir()
+    line = 'compute = { value = 0.3, unit = "", error = 0.1, rows = 9, meaning = "share", source = "own", date = "2026", kind = "fitted" }'
+    (tmp_path / "training" / "efficiency.toml").write_text(f"[training.hopper.bf16]\n{line}\n", encoding="utf-8")
+    shipped, own = (
+        float(next(csv.DictReader(io.StringIO(run(rows, *more, "-o", "csv", capsys=capsys))))["tokens_per_s_per_chip"])
+        for more in ((), ("--catalog", str(tmp_path)))
+    )
+    assert 0.45 < own / shipped < 0.75

@@ -190,7 +190,8 @@ def test_engine__adds_request_overhead() -> None:
     asked = real("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), traffic, Policy(request_overhead=0.5))
     assert 0.005 < named.scheduler.overhead_s < 0.1
     assert asked.scheduler.overhead_s == 0.5
-    assert real("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), traffic).scheduler.overhead_s == 0.0
+    assert real("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), traffic).scheduler.overhead_s == 0.015  # an engine like the usual ones
+    assert real("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), traffic, engine="none").scheduler.overhead_s == 0.0
 
 
 @pytest.mark.parametrize("flags", ["--swap-space 4GiB", "--prefill-replicas 2"])

@@ -34,7 +34,7 @@ def test_plan__plays_what_its_flags_typed_by_hand_play(cli: Cli, plan: Path) -> 
     degrees = " ".join(f"--{name} {row[name]}" for name in ("tp", "dp", "pp", "replicas"))
     typed = cli(
         f"sim llama-3.1-8b --on {row['system']} {degrees} --rate 20 --prompt 1000 --output 100 --engine vllm --kv {row['kv']} "
-        f"--max-seqs {row['batch']} {SHORT} -o json"
+        f"{SHORT} -o json"
     ).rows[0]
     played = cli(f"sim --plan {plan} {SHORT} -o json").rows[0]
     for key in ("p95_ttft_s", "p95_tpot_s", "p99_itl_s", "capacity_req_per_s", "kv_tokens", "chips", "weights", "compute"):
@@ -52,8 +52,8 @@ def test_plan__first_sentence_is_the_verdict(cli: Cli, plan: Path) -> None:
 
 
 def test_plan__overload_breaks_every_limit(cli: Cli, plan: Path) -> None:
-    answer = cli(f"sim --plan {plan} --rate 200 {SHORT}")
-    row = cli(f"sim --plan {plan} --rate 200 {SHORT} -o json").rows[0]
+    answer = cli(f"sim --plan {plan} --rate 2000 {SHORT}")
+    row = cli(f"sim --plan {plan} --rate 2000 {SHORT} -o json").rows[0]
     assert answer.text.startswith("Overloaded: load is ") and "no limit is met" in answer.text.splitlines()[0]
     assert row["limits_met"] is False and row["tpot_within"] is None
 
@@ -71,7 +71,7 @@ def test_plan__hit_rate_shortens_prefill(cli: Cli, tmp_path: Path) -> None:
     ttft = {}
     for hit in ("0", "0.9"):
         path = tmp_path / f"plan{hit}.json"
-        words = "plan llama-3.1-8b --on h100-sxm --rate 2 --prompt 8k --output 20 --batch 16 --tp 1"
+        words = "plan llama-3.1-8b --on h100-sxm --rate 2 --prompt 8k --output 20 --tp 1"
         path.write_text(cli(f"{words} --hit-rate {hit} -o json").text, encoding="utf-8")
         ttft[hit] = cli(f"sim --plan {path} --requests 60 --sensitivity 0 --loop plain -o json").rows[0]["p50_ttft_s"]
     assert ttft["0.9"] < 0.3 * ttft["0"]

@@ -11,6 +11,7 @@ import headway as hw
 from headway.core.formula import anonymous, leaves, replay
 from headway.core.quantity import KINDS
 from headway.training.columns import PARTS, TIMES, TRAINING
+from headway.training.search import PLAIN_MARGIN
 from support.command import Answer, command
 
 DAY = 86400.0
@@ -55,8 +56,9 @@ def test_train__parts_add_up_and_interval_in_order(name: str, machine: str, give
             steps = row["tokens"] / row["global_batch"]
             assert row["run_s"] == pytest.approx(steps * row["step_s"] / row["goodput"])
             assert row["run_lo_s"] <= row["run_s"] <= row["run_hi_s"]
-    first = [row for row in table if row["fits"]]
-    assert [row["step_s"] for row in first] == sorted(row["step_s"] for row in first)
+    steps = [row["step_s"] for row in table if row["fits"]]
+    assert steps[1:] == sorted(steps[1:])
+    assert not steps or steps[0] <= min(steps) * (1 + PLAIN_MARGIN)  # the plainest of the fastest comes first
 
 
 @pytest.mark.parametrize(("name", "machine", "given"), ASKED, ids=NAMES)

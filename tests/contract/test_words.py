@@ -42,6 +42,7 @@ MODES = (
     "sim llama-3.1-8b --on h100 --users 4 --prompt 1k --output 50 --requests 50 --loop plain",
 )  # fmt: skip
 WIDTHS = (80, 120, 200)
+LOADS = ("--rate", "--users", "--trace")  # of a plan: it is simulated
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +110,8 @@ def test_answer__fields_of_the_contract(answers: dict[str, output.Answer]) -> No
         assert all(set(change) == {"change", "effect", "gain"} and change["change"] and change["effect"] for change in told["helps"])
         gains = [change["gain"] or 0.0 for change in told["helps"]]
         assert gains == sorted(gains, reverse=True), command
-        assert (told["checked"] is None) == (command.split()[0] != "sim"), command
+        simulated = command.startswith("sim ") or (command.startswith("plan ") and any(flag in command for flag in LOADS))
+        assert (told["checked"] is None) == (not simulated), command
 
 
 # -- the table and what is below it ---------------------------------------------------------------------------------------------
@@ -122,7 +124,8 @@ def test_table__one_that_fits_the_terminal(answers: dict[str, output.Answer], mo
     for command, answer in answers.items():
         lines = text(answer)
         marks = rules(lines)
-        end = next((at for at, line in enumerate(lines) if line.startswith(("...", "Binds:", "note: "))), len(lines))
+        below = output.lines(answer)
+        end = next((at for at, line in enumerate(lines) if at and (line.startswith("...") or line in below)), len(lines))
         table = lines[1:end] if marks and command.split()[0] != "lecture" else marks
         wide = [line for line in table if len(line) > width]
         if len(marks) > 1 or wide:
@@ -252,7 +255,7 @@ def test_help__everyday_flags_first_and_all_of_them_on_request(cli: Cli) -> None
     [
         ("--tpot 40", "40 s per token? write 40ms"), ("--ttft 500", "500 s? write 500ms"),
         ("--e2e 9000", "write 9000ms"),
-        ("--tpot 10,40", "10 s per token? write 10ms"), ("--tpot-interleaved 5", "5 s per token?"),
+        ("--tpot 10,40", "10 s per token? write 10ms"), ("--tpot-decode 5", "5 s per token?"),
     ],
 )  # fmt: skip
 def test_limits__bare_number_is_refused_where_it_would_be_absurd(cli: Cli, flags: str, wants: str) -> None:

@@ -240,8 +240,8 @@ def test_price_case__day_of_deepseek_to_the_dollar() -> None:
 
 
 def test_cost__interval_covers_the_day_of_deepseek() -> None:
-    """DeepSeek-V3 on its own chips at its own prompt cost, hit rate and speed: 90 % intervals hold what the day's nodes cost."""
-    one = plan("deepseek-v3", "32xh800-sxm", Load(prompt=4600, output=800), tpot=0.05, elasticities=False)
+    """DeepSeek-V3 on the day's 227 nodes, prefill apart from decode as there: 90 % intervals hold what the day's nodes cost."""
+    one = plan("deepseek-v3", "1816xh800-sxm", Load(prompt=4600, output=800), tpot=0.05, disaggregate=True, elasticities=False)
     found = priced(one.best, terms(chip_price=2.0), user_input(0.5625, "hit_rate"), R1)
     day = account(case("deepseek-day6"))
     assert float(found["cost_in_lo"]) < float(day.cost_fresh_input) < float(found["cost_in_hi"])

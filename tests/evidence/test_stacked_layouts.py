@@ -110,7 +110,7 @@ def test_stacked_layouts__one_load_per_layout(law: Callable[..., Any]) -> None:
 def test_stacked_layouts__rows_commute_with_stacking() -> None:
     index = np.array([3, 3, 0, len(RIGS) - 1])
     found, some = bare_machines(setups(), efficiencies()), [setups()[at] for at in index]
-    picked, made = found.rows(index), bare_machines(some, efficiencies())
+    picked, made = rows(found, index), bare_machines(some, efficiencies())
     load = LOADS["mixed"]
     assert step_s(picked.step, *load) == pytest.approx(step_s(made.step, *load), rel=1e-12)
     assert list(picked.chips) == list(made.chips) and list(picked.link) == list(made.link)

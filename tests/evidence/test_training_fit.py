@@ -13,8 +13,10 @@ from headway.cli.main import main
 from headway.core import catalog
 from headway.evidence.fit.result import read_efficiency
 from headway.evidence.training import refit as report
-from headway.evidence.training.crossval import HeldOutErrors, constant_mfu, covered, measured_mfu, rows_of, spread_of, weights
+from headway.evidence.training.crossval import constant_mfu, measured_mfu
 from headway.evidence.training.fit import TrainingProblem, errors, fit, influence, numbers, speeds, table, training_problem, values
+from headway.evidence.training.folds import ClassFold, weights
+from headway.evidence.training.intervals import Cause, covered, halves, t_factor, widths
 from headway.evidence.training.refit import TrainingRefit, blind, refit
 from headway.evidence.training.row import read_training_rows
 from headway.evidence.training.setup import TrainingSetup
@@ -25,7 +27,7 @@ from support.paths import DATA, SOURCE
 pytestmark = pytest.mark.slow
 
 ROWS = DATA / "training_rows.csv"
-SHIPPED = SOURCE / FILE
+SHIPPED = SOURCE / "data" / FILE
 
 
 @cache
@@ -44,10 +46,20 @@ def refitted() -> TrainingRefit:
     return refit(ROWS, "headway fit --training training_rows.csv", "2026-11-21")
 
 
-def held(error: list[float], sources: list[str], open_: list[bool] | None = None) -> HeldOutErrors:
-    return HeldOutErrors(
-        error=np.array(error), sources=np.array(sources), open=np.array(open_ or [False] * len(error)), setups=(setups()[0],) * len(error)
+def cause_of(classes: list[str], routed: list[bool] | None = None, open_: list[bool] | None = None) -> Cause:
+    none = [False] * len(classes)
+    rows = np.arange(len(classes)).astype(str)
+    return Cause(
+        routed=np.array(routed or none), open=np.array(open_ or none), unread=np.array(none), clusters=rows, kinds=np.array(classes)
     )
+
+
+def folds_of(error: list[float], classes: list[str], far: list[float] | None = None) -> list[ClassFold]:
+    """Folds by source and by model of equal errors, and one by chip of errors `far`."""
+    found = [ClassFold(kind=kind, labels=np.array(classes), error=np.array(error), hidden=np.array(error)) for kind in ("source", "model")]
+    if far:
+        found.append(ClassFold(kind="chip", labels=np.array(classes), error=np.array(far), hidden=np.array(far)))
+    return found
 
 
 # -- the fit ----------------------------------------------------------------------------------------------------------------------------
@@ -115,22 +127,37 @@ def test_source_weights__each_source_counts_equally() -> None:
 
 def test_training_interval__normal_residuals() -> None:
     random = np.random.default_rng(0)
-    some = held(list(random.normal(0, 0.1, 4000)), [str(number % 10) for number in range(4000)])
-    assert spread_of(some).half == pytest.approx(0.1645, rel=0.04)
-    assert covered(some, unseen=True).mean() == pytest.approx(0.9, abs=0.02)
+    classes = [str(number % 40) for number in range(4000)]
+    folds, cause = folds_of(list(random.normal(0, 0.1, 4000)), classes), cause_of(classes)
+    assert widths(folds, cause)["spread"] == pytest.approx(0.1645 * t_factor(40), rel=0.04)
+    assert covered(folds[0], folds, cause).mean() == pytest.approx(0.9, abs=0.02)
 
 
-def test_training_interval__wider_for_open_layouts_only_if_worse() -> None:
-    error, sources = [0.1] * 10 + [0.3] * 10, ["a"] * 10 + ["b"] * 10
-    found = spread_of(held(error, sources, [False] * 10 + [True] * 10))
-    assert (found.half, found.wider) == pytest.approx((0.1, 3.0))
-    assert spread_of(held(error, sources, [True] * 10 + [False] * 10)).wider == 1.0
+def test_training_interval__few_kinds_are_wide() -> None:
+    """Student's t, 90 % two-sided, over 1.645: 2.132 with 5 kinds, 6.314 with 2."""
+    assert [t_factor(kinds) * 1.64485 for kinds in (5, 2)] == pytest.approx([2.132, 6.314], rel=1e-3)
 
 
-def test_training_interval__outlying_source_is_not_covered() -> None:
-    some = held([0.05] * 20 + [0.5] * 5, [str(number // 5) for number in range(20)] + ["far"] * 5)
-    assert not covered(some, unseen=True)[-5:].any()
-    assert len(rows_of(some, some.sources == "far").error) == 5
+def test_training_interval__open_layouts_add_their_own_variance() -> None:
+    classes = [str(number) for number in range(200)]
+    errors_of, open_ = [0.1] * 100 + [0.3] * 100, [False] * 100 + [True] * 100
+    found = widths(folds_of(errors_of, classes), cause_of(classes, open_=open_))
+    assert found["open_layout"] == pytest.approx((0.3**2 - 0.1**2) ** 0.5)
+    assert widths(folds_of(errors_of, classes), cause_of(classes, open_=[not one for one in open_]))["open_layout"] == 0
+
+
+def test_training_interval__new_chip_is_what_its_fold_has_beyond_the_others() -> None:
+    classes = [str(number) for number in range(100)]
+    folds, cause = folds_of([0.1] * 100, classes, far=[0.25] * 100), cause_of(classes)
+    found = widths(folds, cause)
+    assert found["new_chip"] == pytest.approx((0.25**2 - 0.1**2) ** 0.5)
+    assert halves(cause, found, ["new_chip"])[0] > halves(cause, found)[0]
+
+
+def test_training_interval__outlying_class_is_not_covered() -> None:
+    classes = [str(number // 5) for number in range(100)] + ["far"] * 5
+    folds = folds_of([0.05] * 100 + [0.9] * 5, classes)
+    assert not covered(folds[0], folds, cause_of(classes))[-5:].any()
 
 
 # -- what ships -------------------------------------------------------------------------------------------------------------------------
@@ -141,17 +168,17 @@ def test_training_numbers__shipped_with_error_rows_and_meaning() -> None:
     for one in numbers():
         line = shipped[one.section, one.key]
         assert (line.error > 0) == (one.spread > 0) and (line.rows > 0) == (one.spread > 0) and line.meaning, line
-    for key in ("spread", "spread_memory", "wider_open"):
-        assert shipped["training.other.bf16", key].value >= 1 and shipped["training.other.bf16", key].error > 0
+    for key in ("spread", "spread_routed", "spread_memory", "open_layout", "new_chip", "new_format", "new_structure", "new_year"):
+        assert shipped["training.other.bf16", key].value >= 1, key
     assert {"fragmentation", "fixed"} <= {key for _, key in shipped}
 
 
 def test_training_validation__beats_a_constant_mfu() -> None:
     found = refitted().validation
-    ours, flat, constant = (report.misses(one) for one in (found.speed, found.flat, found.constant))
+    ours, flat, constant = (report.misses_of(one) for one in (found.speed, found.flat, found.constant))
     assert ours.median < 0.15 and ours.p90 < 0.45
     assert ours.median < min(flat.median, constant.median) and ours.p90 < min(flat.p90, constant.p90)
-    assert report.misses(found.memory).median < 0.1
+    assert report.misses(found.memory.error, found.memory.sources).median < 0.1  # each source equal
 
 
 def test_fit__writes_numbers_and_its_part_of_the_page(
@@ -165,7 +192,7 @@ def test_fit__writes_numbers_and_its_part_of_the_page(
     assert sections(catalog.read(written), written).keys() == sections(catalog.read(SHIPPED), SHIPPED).keys()
     text = page.read_text()
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
-    assert "| all, each source equal |" in text and "Training: without notes" in text and "an MFU of 40% everywhere" in text
+    assert "| all |" in text and "Training: folds" in text and "an MFU of 40% everywhere" in text
     capsys.readouterr()
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from headway.core.errors import BadFile
+from headway.evidence.training.predict import row_spread
 from headway.evidence.training.row import MEASURED, TrainingRow, read_training_rows
 from headway.evidence.training.setup import TrainingSetup, flop_per_token, measured_speed, setup
+from headway.training.achieved import training_efficiencies
 from headway.training.estimate import step_work_of
 from support.paths import DATA
 
@@ -143,7 +145,9 @@ def test_training_setup__context_parallelism_for_long_sequences() -> None:
         ("H100", "fp8-linear", "fp8", ""),
         ("H100", "amp_bf16", "bf16", ""),
         ("A100-80GB", "FP8", "bf16", "format FP8: predicted as bf16"),
-        ("GB300", "nvfp4", "fp8", "format nvfp4: predicted as fp8"),
+        ("GB300", "NVFP4", "nvfp4", ""),
+        ("GB200", "MXFP8", "mxfp8", ""),
+        ("H100", "MXFP8", "fp8", "format MXFP8: predicted as fp8"),
         ("H100", "fp32", "bf16", "format fp32: predicted as bf16"),
     ],
 )
@@ -180,9 +184,75 @@ def test_fused_attention__by_hardware_and_notes() -> None:
     assert fused(hardware="A100-80GB", notes="no FlashAttention") == 0
 
 
-def test_training_setup__recompute_only_if_memory_is_short() -> None:
+def test_training_setup__whole_layers_are_recomputed_only_if_the_row_says_so() -> None:
     small, large = (asked(chips=8, sharding="FSDP", seq_len=seq, micro_batch=1, global_batch=8) for seq in (2048, 131072))
-    assert small.case.recipe.recompute == "none" and large.case.recipe.recompute == "full"
+    assert small.case.recipe.recompute == "none" and large.case.recipe.recompute in ("none", "selective")
+    stated = asked(chips=8, sharding="FSDP", seq_len=131072, micro_batch=1, global_batch=8, recompute="full")
+    assert stated.case.recipe.recompute == "full"
+
+
+def test_training_model__brackets_qualify_the_run_and_layers_cut_the_model() -> None:
+    """DeepSeek-V3 has 3 dense layers of 583 M and 58 routed ones of 11.5 G parameters, 1.85 G in embedding and head."""
+    whole, cut = asked(model="DeepSeek V3 (w/o MTP)", chips=64).model, asked(model="DeepSeek-V3-12layers (w/o MTP)", chips=64).model
+    assert [int(block.count) for block in whole.blocks] == [3, 58]
+    assert [int(block.count) for block in cut.blocks] == [3, 9]
+    routed = asked(model="DeepSeek-V3-12layers", params=12 * 11.507e9 + 1.853e9, chips=64).model
+    assert [int(block.count) for block in routed.blocks] == [12]
+
+
+def test_training_model__unread_name_is_flagged_and_wide() -> None:
+    said = {"params": 56e9, "layers": 64, "hidden": 8192, "chips": 64, "tp": 8, "pp": 1}
+    known, unread = asked(model="GPT-56B", **said), asked(model="Omega-H 56B", **said)
+    assert not any("plain decoder" in flag for flag in known.flags)
+    assert any(flag.startswith("read as a plain decoder") for flag in unread.flags)
+    table = training_efficiencies()
+    assert float(row_spread(unread, table)) > float(row_spread(known, table)) > 1
+
+
+def test_training_setup__software_decides_the_kernels() -> None:
+    """Megatron's own FSDP has Megatron's fused kernels; PyTorch's has not."""
+    fused, eager = (asked(sharding="Megatron-FSDP (group 8)", kernels=kernels) for kernels in ("megatron_fsdp", "pytorch_fsdp"))
+    assert (fused.case.recipe.kernels, eager.case.recipe.kernels) == ("fused", "eager")
+    assert int(fused.layout.zero) == int(eager.layout.zero) == 3
+
+
+def test_training_setup__adapters_by_task_or_where_nothing_else_fits() -> None:
+    stated = asked(task="lora", tp=1, pp=1)
+    assert int(stated.case.recipe.trainable) == 0
+    small = {
+        "model": "Llama-3.1-70B",
+        "hardware": "GB300",
+        "chips": 8,
+        "tp": 1,
+        "pp": 2,
+        "micro_batch": 1,
+        "global_batch": 32,
+        "seq_len": 4096,
+    }
+    guessed = asked(**small)
+    assert int(guessed.case.recipe.trainable) == 0 and any("LoRA" in flag for flag in guessed.flags)
+    assert int(asked(**small, task="sft").case.recipe.trainable) == 1
+
+
+def test_captured_step__by_notes_date_and_format() -> None:
+    said = {"model": "Qwen3_30B_a3B", "hardware": "GB200", "tp": 1, "pp": 1, "kernels": "megatron_te"}
+
+    def whole(**more: object) -> int:
+        return int(asked(**said, **more).case.recipe.captured)
+
+    assert whole(precision="MXFP8", date="2026-06") == 1 and whole(precision="BF16", date="2026-06") == 0
+    assert whole(precision="MXFP8", date="2026-04") == 0
+    assert whole(precision="MXFP8", date="2026-06", notes="CUDA graphs transformer_engine (attn)") == 0
+
+
+def test_flop_per_token__by_the_convention_of_the_row() -> None:
+    """Llama-3.1-8B at 8,192 tokens: 6 N with N = 7.5 G without the input embedding; attention adds 12 L h s, or half of it."""
+    matmul, half, full = (
+        flop_per_token(asked(flop_convention=name, tp=1, pp=1, sharding="FSDP")) for name in ("6nd", "causal_half", "full")
+    )
+    attention = 12 * 32 * 4096 * 8192
+    assert full - matmul == pytest.approx(attention, rel=1e-3) and half - matmul == pytest.approx(attention / 2, rel=1e-3)
+    assert matmul == pytest.approx(6 * (8.03e9 - 0.525e9), rel=1e-3)
 
 
 @pytest.mark.parametrize(

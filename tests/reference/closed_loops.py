@@ -15,13 +15,14 @@ import numpy as np
 from headway.core.schema import defaults
 from headway.evidence.rows.setup import Setup
 from headway.evidence.rows.tasks import Task
-from headway.evidence.serving.machines import ENGINES, Machines, machines
+from headway.evidence.serving.machines import ENGINES, machines, rows
 from headway.evidence.serving.predict import load_of, placed
 from headway.evidence.serving.quantities import quantities
 from headway.laws.serving.request import middle_context
 from headway.laws.step.memory import rank_sequence_limit, sequence_bytes, usable_hbm
 from headway.performance.assumptions import Assumptions
 from headway.performance.efficiency import Efficiencies, efficiencies
+from headway.performance.server import Server
 from headway.sim.policy import Policy, scheduler
 from headway.sim.simulate import simulate
 from headway.sim.state import Rules
@@ -52,10 +53,10 @@ def simulated_loops(
     place, setups = placed(tasks)
     all_machines = machines(setups, table or efficiencies()).online()
     ramps = [0.0] * len(tasks) if ramp is None else ramp
-    return [_simulated(task, all_machines.rows(at), per_user, over, how) for task, at, over in zip(tasks, place, ramps, strict=True)]
+    return [_simulated(task, rows(all_machines, at), per_user, over, how) for task, at, over in zip(tasks, place, ramps, strict=True)]
 
 
-def _simulated(task: Task, m: Machines, per_user: int, ramp: float, how: str) -> LoopRun:
+def _simulated(task: Task, m: Server, per_user: int, ramp: float, how: str) -> LoopRun:
     """One task; `m` is its own machine, scalars."""
     prompt, output = float(task.prompt or 0), float(task.output or 0)
     users = max(1, round((task.concurrency or 1) / float(m.replicas)))
@@ -78,7 +79,7 @@ def _lengths(mean: float, spread: float) -> Lengths:
     return Constant(tokens=least) if least == most else Uniform(least=least, most=most)
 
 
-def _rules(setup: Setup, m: Machines, prompt: float, output: float) -> Rules:
+def _rules(setup: Setup, m: Server, prompt: float, output: float) -> Rules:
     """The scheduler of the row's engine, and room for cache in the tokens that the fixed point seats."""
     context, room = middle_context(prompt, output), m.room
     cache_bytes = sequence_bytes(room.stores, room.state, context)
@@ -108,7 +109,7 @@ def fixed_points(
 ) -> tuple[Any, Any]:
     """TTFT and TPOT of the same tasks from the fixed point; with the fitted share of prompts that come together, or a stated one."""
     place, setups = placed(tasks)
-    all_machines = machines(setups, table or efficiencies()).rows(place)
+    all_machines = rows(machines(setups, table or efficiencies()), place)
     overrides = {
         key: np.full(len(tasks), value)
         for key, value in (("synchronised_share", synchronised_share), ("concurrent_prompts", concurrent_prompts))

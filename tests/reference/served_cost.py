@@ -15,7 +15,9 @@ from headway.hardware.chip import chip
 from headway.models.config import model as named
 from headway.models.describe import about_model, list_models
 from headway.models.precision import Precision
+from headway.performance.efficiency import efficiencies
 from headway.performance.layout import Layout
+from headway.performance.server import scheduling
 from headway.serving.serve import serve
 
 CHIP, LEAST, MOST = "h200_sxm", 2e9, 1.3e12  # parameters, active and total
@@ -75,7 +77,8 @@ def _served(name: str, active: float, total: float, chips: int) -> ServedCost:
     batch, formats = PER_CHIP * chips, Precision(weights="fp8", kv="fp8")
     row = next(iter(serve(config, f"{chips}x{CHIP}", layout, batch=batch, prompt=PROMPT, output=OUTPUT, precision=formats)))
     kv = float(about.kv_read_bytes_per_token) / 2
-    return ServedCost(active=active, total=total, kv=kv, chips=chips, prefill_s=float(row["ttft_s"]), step_s=float(row["step_s"]))
+    prefill = float(row["ttft_unloaded_s"]) - float(scheduling("other", chip(CHIP), efficiencies()).request_overhead_s)
+    return ServedCost(active=active, total=total, kv=kv, chips=chips, prefill_s=prefill, step_s=float(row["step_s"]))
 
 
 def fitted() -> ServedCostFit:

@@ -22,8 +22,9 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout, illegal, shape
 from headway.performance.workload import Load
 from headway.serving.columns import SERVE
-from headway.serving.plan import space
+from headway.serving.plan import choice, space
 from headway.serving.plan.plan import Plan, plan
+from headway.serving.plan.search import PLAIN_WITHIN
 from headway.serving.plan.sensitivity import INPUTS, parse
 from headway.serving.serve import query, serve
 from support.cases import FLAT, STEP_MODELS
@@ -103,8 +104,11 @@ def cost_of(row: dict[str, Any]) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
-def test_plan__equals_brute_force(part: int) -> None:
-    feasible = 0
+def test_plan__no_layout_and_no_users_beat_it(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every layout at every whole number of users: without the rule of the plainest layout to 0.1 %, with it to its 3 %."""
+    if part % 2:
+        monkeypatch.setattr(choice, "PLAIN_WITHIN", 0.0)
+    near, feasible = (0.001 if part % 2 else PLAIN_WITHIN), 0
     for seed in range(part, PROBLEMS, 4):
         rng = random.Random(seed)
         load = Load(prompt=rng.choice((100, 1000, 5000)), output=rng.choice((50, 500)))
@@ -129,7 +133,8 @@ def test_plan__equals_brute_force(part: int) -> None:
             mine = {"cost": cost_of(best), "throughput": best["tok_per_s_chip"], "speed": best["tok_per_s_user"]}[objective]
             column = {"cost": "usd", "throughput": "tok_per_s_chip", "speed": "tok_per_s_user"}[objective]
             truth = every[column][good].min() if objective == "cost" else every[column][good].max()
-            assert mine == pytest.approx(truth, rel=1e-9), (seed, objective, best)
+            worse = mine / truth if objective == "cost" else truth / mine
+            assert 1 - 1e-9 <= worse <= 1 + (1e-9 if objective == "speed" else near), (seed, objective, worse, best)
             assert answer.answer["value"] == pytest.approx(mine, rel=1e-9)
             assert best["ttft_s"] <= limits.get("ttft", np.inf) and best["tpot_s"] <= limits.get("tpot", np.inf)
     assert feasible > 25  # the problems are not all hopeless
@@ -282,7 +287,7 @@ def test_plan_rows__contract_columns_and_best_first() -> None:
     assert {*SERVE, "input", "elasticity"} <= rows[0].keys()
     assert [kind for kind, _ in itertools.groupby(row["kind"] for row in rows)] == ["best", "frontier", "elasticity", "current"]
     assert all(row["fits"] and row["why"] == "" for row in rows[:2])
-    assert rows[0]["tpot_interleaved_s"] > rows[0]["tpot_s"]
+    assert rows[0]["tpot_s"] > rows[0]["tpot_decode_s"]
 
 
 def test_explain__every_number_of_every_plan_row() -> None:

@@ -48,7 +48,7 @@ def test_context__alone_leaves_request_columns_and_costs_null() -> None:
     assert row["context"] == 4000
 
 
-TPOT = ("tpot_s", "tpot_floor_s", "tpot_lo_s", "tpot_hi_s", "tpot_interleaved_s", "tok_per_s_user")
+TPOT = ("tpot_s", "tpot_floor_s", "tpot_lo_s", "tpot_hi_s", "tpot_decode_s", "tok_per_s_user")
 
 
 def test_tpot__null_for_answers_of_one_token() -> None:
@@ -91,11 +91,13 @@ def test_serve_row__context_is_halfway_through_the_answer() -> None:
     assert row["context"] == 4500
     assert row["step_s"] == middle["step_s"]
     assert row["kv_bytes_chip"] == LLAMA.but(batch=8, context=5000).row()["kv_bytes_chip"]  # room for its last token
-    assert row["ttft_s"] == LLAMA.but(batch=1, context=4000).row()["ttft_s"]  # the first token waits for the prompt alone
+    assert row["ttft_unloaded_s"] == LLAMA.but(batch=1, context=4000).row()["ttft_s"]  # a request alone waits for its prompt alone
+    assert row["ttft_s"] > row["ttft_unloaded_s"]
 
 
 def test_tpot__mean_step_over_growing_context() -> None:
-    point = LLAMA.but(batch=64)
+    """Of one user: what others' prompts add is no part of it."""
+    point = LLAMA.but(batch=1)
     contexts = np.linspace(8000, 108_000, 1001)
     steps = np.asarray(point.but(context=list(contexts)).table()["step_s"]).ravel()
     mean = (steps[0] / 2 + steps[1:-1].sum() + steps[-1] / 2) / 1000

@@ -30,13 +30,15 @@ def test_simulate__lone_request_has_ttft_and_tpot_of_serve(model: str, system: s
     traffic = Traffic.of([0.0, 1e5], prompt, output)
     made = real(model, system, layout, traffic)
     assert made.pace
-    run = simulate(traffic, made.pace, made.scheduler.rules, how="plain")
+    run = simulate(traffic, made.pace, made.scheduler.rules, overhead_s=made.scheduler.overhead_s, how="plain")
     contexts = prompt + np.arange(1, output)  # each new token attends to itself and to all before it
     steps = serve(model, system, layout, batch=1, context=list(contexts.astype(float))).values("step_s")
     unloaded = serve(model, system, layout, batch=1, prompt=prompt, output=output).row(0)
     tpot = (run.finish - run.first) / (output - 1)
     assert tpot == pytest.approx(np.mean(np.asarray(steps, float)), rel=1e-9)
+    assert tpot == pytest.approx(unloaded["tpot_s"], rel=1e-3)  # Simpson's rule of three contexts there
     assert run.first - run.arrival == pytest.approx(unloaded["ttft_s"], rel=1e-9)
+    assert run.first - run.arrival == pytest.approx(unloaded["ttft_unloaded_s"], rel=1e-9)
 
 
 def test_chunked_prefill__beside_decodes_by_hand() -> None:

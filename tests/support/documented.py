@@ -29,7 +29,7 @@ def commands() -> list[list[str]]:
 
 
 def _lines(page: Path) -> list[str]:
-    blocks = re.findall(r"```\w*\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(r"```\w*\n(.*?)```", re.sub(r"\\\n\s*", "", page.read_text(encoding="utf-8")), re.DOTALL)
     parts = [part.strip().removeprefix("$ ") for block in blocks for line in block.splitlines() for part in line.split(" · ")]
     return [re.split(r"\s+# ", part)[0].removeprefix("headway ").strip() for part in parts if part.startswith("headway ")]
 

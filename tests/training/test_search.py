@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import headway as hw
-from headway.core.schema import defaults
 from headway.hardware.system import system
 from headway.models.config import model
 from headway.training.estimate import estimate
 from headway.training.layouts import FEWEST_TOKENS, MICRO_BATCHES, NAMES, bounds, candidates, legal, rows, rules, why_illegal
 from headway.training.recipe import RECOMPUTE, Recipe, TrainingLayout, TrainingRun
-from headway.training.search import AT_ONCE, search, with_recipe
+from headway.training.search import AT_ONCE, PLAIN_MARGIN, search, with_recipe
 from headway.training.sizing import parts
 from headway.training.train import TrainingQuestion, case_of, cases
 from support.work import calls
@@ -62,11 +62,12 @@ def test_search__no_legal_layout_is_faster(name: str, machine: str, sequences: i
         some = rows(every, np.flatnonzero((every.vpp > 1) == chunked))
         if not len(some.tp):
             continue
-        recipe = defaults(Recipe, {"recompute": mode, "schedule": "interleaved" if chunked else "1f1b"})
+        recipe = replace(case.recipe, recompute=mode, schedule="interleaved" if chunked else "1f1b")
         made = estimate(with_recipe(case, model(name), recipe), some)
         best = min(best, float(np.where(made.fits, made.time.step, np.inf).min()))
     assert found.best[0].fits
-    assert found.best[0].step == pytest.approx(best, rel=1e-12)
+    assert min(one.step for one in found.best if one.fits) == pytest.approx(best, rel=1e-12)
+    assert found.best[0].step <= best * (1 + PLAIN_MARGIN)
 
 
 def test_candidates__legal_and_distinct() -> None:
@@ -156,6 +157,6 @@ def test_train__notes_say_what_would_fit() -> None:
 
 
 def test_chips_idle__note_gives_a_global_batch_that_uses_them() -> None:
-    found = hw.train("llama-3.1-405b", "16384xh100-sxm", seq="8k", global_batch="16M")
+    found = hw.train("llama-3.1-405b", "16384xh100-sxm", seq=8000, global_batch=16_000_000)
     assert next(iter(found))["chips_idle"] > 0
     assert any("--global-batch 16384000" in note for note in found.notes)

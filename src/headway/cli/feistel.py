@@ -17,7 +17,8 @@ from headway.report import output
 SUBJECTS = ("vectors", "avalanche", "differential", "coupling")
 # flag -> the subjects that it applies to
 APPLIES = {
-    "cipher": ("vectors", "avalanche", "differential"), "key": ("avalanche", "differential"), "rounds": ("avalanche", "differential"),
+    "cipher": ("vectors", "avalanche", "differential"), "cipher_key": ("avalanche", "differential"),
+    "rounds": ("avalanche", "differential"),
     "layers": ("coupling",), "trials": ("avalanche",), "pairs": ("differential",), "epsilon": ("differential",),
     "seed": ("avalanche", "differential", "coupling"),
 }  # fmt: skip

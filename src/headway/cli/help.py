@@ -50,6 +50,13 @@ EXAMPLES = {
     "fit": "fit --from kernels/ --from measured.csv --out DIR",
     "trend": "trend chips",
     "lecture": "lecture RB-10",
+    "law": "law hardware_ratio weight_byte=2 peak_flops=h100.peak_bf16 mem_bw=h100.hbm_bw",
+    "matmul": 'matmul "bf16[B, 4096] int8[4096, 4096]" B=128 --peak 197T --from 820GB/s',
+    "collective": "collective all-gather 1GB --mesh X8 --on 8xh100",
+    "capacity": "capacity deepseek-v3 --on 8xh200 --context 8k",
+    "compare": "compare gb200-nvl72,8xh200",
+    "feistel": "feistel avalanche",
+    "new": "new chip zeta-1",
 }
 
 

@@ -107,10 +107,10 @@ def _checkpoint(args: Any, model: Any) -> str:
     """The model as the user named it."""
     from headway.models.config import model as model_of
 
-    named = [part.strip() for part in args.model.split(",")]
-    if len(named) == 1 or args.model.lstrip().startswith("("):
+    models = [part.strip() for part in args.model.split(",")]
+    if len(models) == 1 or args.model.lstrip().startswith("("):
         return args.model.strip()
-    return next((part for part in named if model_of(part, args.catalog or ()).name == model.name), "")
+    return next((part for part in models if model_of(part, args.catalog or ()).name == model.name), "")
 
 
 def _chips_per_host(text: str) -> int:

@@ -109,7 +109,7 @@ def _verb_lines() -> str:
     grouped = [verb for verbs in GROUPS.values() for verb in verbs]
     groups = {**GROUPS, "More": tuple(verb for verb in VERBS if verb not in grouped)}
     return "\n".join(
-        f"{group if not place else '':9}{verb:11}{VERBS[verb][1]}" for group, verbs in groups.items() for place, verb in enumerate(verbs)
+        f"{group if not place else '':8}  {verb:11}{VERBS[verb][1]}" for group, verbs in groups.items() for place, verb in enumerate(verbs)
     )
 
 

@@ -7,9 +7,9 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from headway.cli import arguments, launch_lines, serve
+from headway.cli import arguments, launch_lines, plan_load, serve
 from headway.core import schema
-from headway.core.errors import BadValue, IllegalCombination, drop_note
+from headway.core.errors import BadValue, IllegalCombination, UnknownName, drop_note
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
@@ -30,16 +30,24 @@ def add_flags(parser: Any) -> None:
     schema.add_flags(parser, Layout, group="layout: searched unless pinned to a value or a list", searched=tuple(schema.fields(Layout)))
     schema.add_flags(parser, Precision, group="number formats: a list is searched (default as published; KV also fp8)", searched=("kv",))
     schema.add_flags(parser, Assumptions, group="assumptions (named defaults)")
+    plan_load.add_flags(parser)
     question = parser.add_argument_group("question")
     objective_help = "what to make best (default cost); of equals fewer chips, then the faster"
     question.add_argument("--objective", default="cost", metavar="|".join(OBJECTIVES), help=objective_help)
     question.add_argument("--disaggregate", action="store_true", help="prefill and decode on separate pools of the machine")
     launch_lines.add_flags(question)
+    question.add_argument(
+        "--plainest", default="on", metavar="on|off", help="of layouts within 3 %% of the best, the plainest (default on)"
+    )
     question.add_argument("--current", metavar='"KEY=VALUE ..."', help='your own layout, such as "tp=8 batch=64": the gain and its cause')
 
 
 def run(args: Any) -> output.Answer:
     """Answer with the best layout, the frontier of speed against cost, sensitivities, and the user's layout."""
+    if args.plainest not in ("on", "off"):
+        raise UnknownName("--plainest", args.plainest, ("on", "off"), "on or off")
+    if plan_load.is_loaded(args):
+        return plan_load.answer(args, launch_lines.launched)
     plans, notes = _plans(args)
     if len(plans) == 1:
         _, plan = plans[0]
@@ -76,7 +84,7 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
         raise BadValue("plan", "too many combinations of loads, limits and assumptions", f"at most {MOST_PLANS}")
     models, systems = arguments.models(args), [system for system, _ in arguments.systems(args)]
     default_notes += arguments.beyond(models, load)
-    names = {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
+    names: dict[str, Any] = {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
     plans = []
     illegal: list[IllegalCombination] = []
     for values, assumptions in cases:
@@ -86,7 +94,7 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
                 models, systems, Load(prompt=point["prompt"], output=point["output"], rate=point.get("rate")),
                 SLO(**{name: value for name, value in point.items() if name in limits}), **names, ways=degrees, batch=batch,
                 assumptions=schema.defaults(Assumptions, assumptions), objective=args.objective, disaggregate=args.disaggregate,
-                current=args.current, elasticities=len(cases) == 1,
+                current=args.current, elasticities=len(cases) == 1, plainest=args.plainest != "off",
             )  # fmt: skip
         except IllegalCombination as error:
             illegal.append(error)

@@ -104,17 +104,17 @@ def namespace_of(args: Any, saved: SavedPlan) -> argparse.Namespace:
     values |= {name: getattr(args, name) or getattr(flags, name) for name in EDITS}
     values |= _load(args, saved) | _goodput(saved)
     if values["max_seqs"] is None:
-        values["max_seqs"] = str(max_sequences(row))
+        values["max_seqs"] = max_sequences(row)
     if row.get("prefill_replicas") is not None:
         values |= {"policy": "disaggregated", "prefill_replicas": str(int(row["prefill_replicas"]))}
     return argparse.Namespace(**values)
 
 
-def max_sequences(row: Mapping[str, Any]) -> int:
-    """Sequences of one attention rank, as the plan's launch line limits them."""
+def max_sequences(row: Mapping[str, Any]) -> str | None:
+    """Sequences of one attention rank, as the plan's launch line limits them; None is the engine's own limit, as at a rate."""
     if row.get("max_seqs") is not None:
-        return int(row["max_seqs"])
-    return -(-int(row["batch"]) // int(row["dp"]))
+        return str(int(row["max_seqs"]))
+    return None if row.get("rate") is not None else str(-(-int(row["batch"]) // int(row["dp"])))
 
 
 def _refuse_retyped(args: Any) -> None:

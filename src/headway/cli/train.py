@@ -13,7 +13,7 @@ from headway.report.words import NO_ROW, interval, sentence
 from headway.training.achieved import TrainingReach
 from headway.training.columns import PARTS as MEMORY
 from headway.training.columns import TIMES
-from headway.training.recipe import OBJECTIVES, Recipe, TrainingLayout, TrainingRun
+from headway.training.recipe import BINARY_FLAGS, OBJECTIVES, Recipe, TrainingLayout, TrainingRun, binary_text
 from headway.training.run import Failures
 
 DEGREES = ("tp", "cp", "pp", "vpp", "ep", "dp")
@@ -43,7 +43,7 @@ def run(args: Any) -> output.Answer:
     """Answer with the best layouts, and days, cost and energy of the run."""
     from headway.training.train import RECORDS, TrainingQuestion, cases, listing
 
-    records, notes = {}, ()
+    records, notes = {}, _binary(args)
     for record in (*RECORDS, TrainingLayout):
         records[record], more = schema.read(args, record)
         notes += more
@@ -52,6 +52,17 @@ def run(args: Any) -> output.Answer:
     request = TrainingQuestion(records=records, layout=layout, objective=args.objective, deadline=deadline, price_metric=args.price_metric)
     run_cases = cases(arguments.models(args), [system for system, _ in arguments.systems(args)], request)
     return output.Answer(listing(run_cases, notes), describe=_describe, figure=train.layouts, most=100)
+
+
+def _binary(args: Any) -> tuple[str, ...]:
+    """Reads k and M of sequence lengths and token batches as the field writes them, powers of 1024; a note on what changed."""
+    changed = []
+    for name in BINARY_FLAGS:
+        text = getattr(args, name, None)
+        if isinstance(text, str) and (binary := binary_text(text)) != text:
+            setattr(args, name, binary)
+            changed.append(f"--{name.replace('_', '-')} {text} is {binary}")
+    return (f"{', '.join(changed)}: k and M of sequences and batches are powers of 1024 (8k = 8,192)",) if changed else ()
 
 
 # -- words ----------------------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ _COUNTS = ("", "token")  # units of counts, where 8 stays a whole number
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Reading:
+class ValueSources:
     """How texts are read: where facts and constants come from."""
 
     fact: Fact
@@ -52,7 +52,7 @@ def members(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def values(text: str, hint: Any, name: str, reading: Reading) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+def values(text: str, hint: Any, name: str, reading: ValueSources) -> tuple[tuple[Any, ...], tuple[str, ...]]:
     """Members of an argument's axis, and notes on dropped members; a single value is an axis of length 1."""
     unit = unit_of(hint)
     if unit is None or unit == "bool" or "(" in text or _FACT.search(text):
@@ -65,7 +65,7 @@ def values(text: str, hint: Any, name: str, reading: Reading) -> tuple[tuple[Any
     return tuple(_number(number, name, si_unit) for number in (numbers if isinstance(numbers, tuple) else (numbers,))), notes
 
 
-def value(text: str, hint: Any, name: str, reading: Reading) -> Any:
+def value(text: str, hint: Any, name: str, reading: ValueSources) -> Any:
     """One value of an argument."""
     text, unit = text.strip(), unit_of(hint)
     if text in reading.constants and not _fits(reading.constants[text], hint):
@@ -94,7 +94,7 @@ def _number(number: float, name: str, unit: str) -> Any:
     return quantity.user_input(plain, name, unit)
 
 
-def _fact(match: re.Match[str], unit: str, name: str, reading: Reading) -> Any:
+def _fact(match: re.Match[str], unit: str, name: str, reading: ValueSources) -> Any:
     times_text, subject, key = match.groups()
     number = reading.fact(f"{subject}.{key}", name)
     fact_unit = getattr(number, "unit", unit)
@@ -131,7 +131,7 @@ def same_unit(text: str) -> str:
     return next((unit for unit in tables if units.factor_of(suffix, unit) is not None), "")
 
 
-def _tuple(text: str, hint: Any, name: str, reading: Reading) -> tuple[Any, ...]:
+def _tuple(text: str, hint: Any, name: str, reading: ValueSources) -> tuple[Any, ...]:
     inner = typing.get_args(hint)
     if not (text.startswith("(") and text.endswith(")")):
         raise BadValue(name, text, f"values in parentheses, {spelled(hint)}")
@@ -144,7 +144,7 @@ def _tuple(text: str, hint: Any, name: str, reading: Reading) -> tuple[Any, ...]
     )
 
 
-def _record(text: str, hint: Any, name: str, reading: Reading) -> Any:
+def _record(text: str, hint: Any, name: str, reading: ValueSources) -> Any:
     hints = typing.get_type_hints(hint, include_extras=True)
     if not (text.startswith("(") and text.endswith(")")):
         constants = [key for key, constant in reading.constants.items() if _fits(constant, hint)]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.quantity import known
-from headway.economics.bill_requests import ANY, Requests, requests_of
+from headway.economics.bill_requests import ANY, BilledRequests, requests_of
 from headway.economics.sheets.catalogue import sheet
 from headway.economics.sheets.sheet import ContextTier, Hours, PriceSheet, Rates
 from headway.laws.arithmetic import relative, total
@@ -69,7 +69,7 @@ class Bill:
 class BillCalculator:
     """Bills of one set of requests; cache hits are computed once for all sheets."""
 
-    requests: Requests
+    requests: BilledRequests
     start_s: float = 0.0  # time of day (UTC) of the first request
     _cached_tokens: dict[tuple[float, str, float], Any] = field(default_factory=dict)
     _summed: dict[tuple[Any, ...], Any] = field(default_factory=dict)

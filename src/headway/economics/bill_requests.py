@@ -39,7 +39,7 @@ class PrefixReuse(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Requests:
+class BilledRequests:
     """Requests sorted by prompt length, so that each context tier is a contiguous slice."""
 
     source: str
@@ -58,7 +58,7 @@ class Requests:
         return hits[self.order], (marked - hits)[self.order]
 
 
-def requests_of(traffic: Traffic, source: str, shared: int = 0) -> Requests:
+def requests_of(traffic: Traffic, source: str, shared: int = 0) -> BilledRequests:
     """Requests of traffic; without block ids, every prompt begins with `shared` common tokens."""
     if not len(traffic):
         raise BadValue("--requests", source, "at least one request")
@@ -68,7 +68,7 @@ def requests_of(traffic: Traffic, source: str, shared: int = 0) -> Requests:
         raise BadValue("--shared", shared, f"at most the longest prompt's {traffic.prompt.max()} tokens, of which it is a part")
     sharing: PrefixReuse = BlockPrefixes(traffic) if len(traffic.blocks) else ConversationPrefixes(traffic, shared)
     order = np.argsort(traffic.prompt, kind="stable")
-    return Requests(
+    return BilledRequests(
         source=source, prompt=traffic.prompt[order], output=traffic.output[order],
         arrival=traffic.arrival[order], order=order, sharing=sharing,
     )  # fmt: skip
@@ -167,12 +167,12 @@ class RequestTotals:
         return 0.0
 
 
-def requests_of_totals(prompt: float, hits: float, output: float, source: str) -> Requests:
+def requests_of_totals(prompt: float, hits: float, output: float, source: str) -> BilledRequests:
     """Totals as a single request: prompt tokens, cached tokens among them, and output tokens."""
     if not 0 <= hits <= prompt:
         raise BadValue("--tokens", f"cached={hits:g}", f"cached tokens among the input's {prompt:g}")
     zero = np.zeros(1, np.int64)
-    return Requests(
+    return BilledRequests(
         source=source, prompt=np.array([int(prompt)]), output=np.array([int(output)]), arrival=zero.astype(float), order=zero,
         sharing=RequestTotals(prompt, hits), lengths=False,
     )  # fmt: skip

@@ -46,7 +46,7 @@ class System:
     chip: Chip
     topology: str  # network of one scale-up domain, one of chip.TOPOLOGIES
     shape: tuple[Any, ...] = ()  # sides of a torus, where known
-    counted: bool = False  # whether the user stated how many: 1xh100, 8xh100-sxm; a bare name leaves that to a plan
+    fixed_count: bool = False  # whether the user stated how many: 1xh100, 8xh100-sxm; a bare name leaves that to a plan
     notes: str = ""
     chips: Annotated[Any, Field(help="chips in the system", integer=True, low=1, high=MOST_CHIPS, open_low=False)]
     scale_up_domain: Annotated[Any, Field(help="chips that share scale-up links", integer=True, low=1, high=MOST_CHIPS, open_low=False)]
@@ -103,9 +103,9 @@ def system(name: str, catalog: Catalog | None = None) -> System:
         count, rest = _count(times_match[1], name), times_match[2].strip()
         path = where.find("chips", rest) if where.find("systems", rest) is None else None
         if path:
-            return replace(_filled(count, read_chip(path, where)), counted=True)
+            return replace(_filled(count, read_chip(path, where)), fixed_count=True)
         member = system(rest, where) if _TIMES.fullmatch(rest) else _single_system(rest, name, where)
-        return replace(_joined(count, member), counted=True)  # 18x8xh800: 18 servers of 8
+        return replace(_joined(count, member), fixed_count=True)  # 18x8xh800: 18 servers of 8
     return _single_system(name, name, where)
 
 

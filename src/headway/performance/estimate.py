@@ -17,7 +17,17 @@ from headway.laws.arithmetic import divided, relative, times
 from headway.laws.economics.cost import cached_token_s, usd_per_mtok_cached, usd_per_mtok_in, usd_per_mtok_out
 from headway.laws.queueing.closed_loop import LoopTimes
 from headway.laws.queueing.replica_loop import token_times
-from headway.laws.serving.replicas import answer_token_s, between_s, least_of, most_of, offered_tok_per_s, utilisation
+from headway.laws.serving.replicas import (
+    answer_token_s,
+    between_s,
+    least_of,
+    least_s,
+    most_of,
+    offered_tok_per_s,
+    prompt_taken_s,
+    total_rate,
+    utilisation,
+)
 from headway.laws.serving.request import (
     decode_tok_per_s,
     e2e_s,
@@ -198,16 +208,16 @@ def _request(case: Deployment, compiled: StepModel, served: ServedTimes) -> dict
 
 def _least_tpot(served: ServedTimes) -> Any:
     """TPOT at the floor: of the engine's scheduling or of an ideal one, whichever is less."""
-    return least_of(served.engine_floor.tpot, served.ideal.tpot)
+    return least_s(served.engine_floor.tpot, served.ideal.tpot)
 
 
 def _rates(case: Deployment, served: ServedTimes, limited: Any) -> dict[str, Any]:
     load, replicas, chips = case.load, case.layout.replicas, case.system.chips
     out: dict[str, Any] = {}
     for end, rate in zip(ENDS, _rate_ends(case, served, limited), strict=True):
-        tokens = times(offered_tok_per_s(rate, load.output), replicas)
+        tokens = offered_tok_per_s(total_rate(rate, replicas), load.output)
         out |= {f"request_s{end}": between_s(rate), f"tok_per_s{end}": tokens, f"tok_per_s_chip{end}": per_chip(tokens, chips)}
-    out["capacity_req_per_s"] = times(served.capacity, replicas)
+    out["capacity_req_per_s"] = total_rate(served.capacity, replicas)
     if load.rate is not None:
         out |= {"rate": load.rate, "utilisation": utilisation(load.rate, out["capacity_req_per_s"])}
     return out
@@ -233,12 +243,13 @@ def _money(case: Deployment, compiled: StepModel, served: ServedTimes, limited: 
     prefix = sequence_bytes(compiled.stores, compiled.state_bytes, load.prompt)
     reload = cached_token_s(cached_bytes_per_token(prefix, compiled.stage, layout.cp, load.prompt), _cache_link(case))
     expected, low, high = _rate_ends(case, served, limited)
-    prompt = served.expected.prompt
+    at = served.expected
+    prompt = prompt_taken_s(between_s(expected), at.prompt, at.decode, at.decoding, load.output)
     out: dict[str, Any] = {}
     for end, usd, rate in (("", price.value, expected), ("_lo", price.low, high), ("_hi", price.high, low)):
-        taken = times(prompt, relative(expected, rate))
-        answer = answer_token_s(between_s(rate), taken, load.output)
-        out[f"usd_per_mtok_in{end}"] = usd_per_mtok_in(usd, chips, taken, tokens, ONE_RANK, layout.replicas)
+        prompt_share_s = times(prompt, relative(expected, rate))
+        answer = answer_token_s(between_s(rate), prompt_share_s, load.output)
+        out[f"usd_per_mtok_in{end}"] = usd_per_mtok_in(usd, chips, prompt_share_s, tokens, ONE_RANK, layout.replicas)
         out[f"usd_per_mtok_cached{end}"] = usd_per_mtok_cached(usd, chips, reload, layout.dp, layout.replicas)
         out[f"usd_per_mtok_out{end}"] = usd_per_mtok_out(usd, chips, answer, ONE_RANK, layout.replicas)
     return out

@@ -15,7 +15,7 @@ from headway.core.catalog import Catalog
 from headway.core.errors import BadValue
 from headway.core.formula import Law, record
 from headway.core.law_index import load
-from headway.core.law_values import Reading
+from headway.core.law_values import ValueSources
 from headway.core.quantity import Sourced
 from headway.hardware.fact import fact
 from headway.laws.arithmetic import times
@@ -61,7 +61,7 @@ def read(law: Law, texts: Mapping[str, str], catalog: Catalog | None = None, abs
     """The call that texts such as {"mem_bw": "h100.hbm_bw"} ask for; `absent` is an argument that is solved for."""
     hints = {name: hint for name, hint in hints_of(law).items() if name != "return"}
     law_values.check_names([*texts, *([absent] if absent else [])], hints, law.name)
-    reading = Reading(lambda text, field: fact(text, field, catalog), _constants(law), times)
+    reading = ValueSources(lambda text, field: fact(text, field, catalog), _constants(law), times)
     axes: dict[str, tuple[Any, ...]] = {}
     notes: tuple[str, ...] = ()
     with record():
@@ -132,7 +132,7 @@ def law(name: str, /, **arguments: Any) -> Any:
 
 def read_some(formula: Law, texts: Mapping[str, str]) -> dict[str, tuple[Any, ...]]:
     """Values of some arguments of a law from text."""
-    reading = Reading(fact, _constants(formula), times)
+    reading = ValueSources(fact, _constants(formula), times)
     hints = hints_of(formula)
     return {key: law_values.values(text, hints[key], key, reading)[0] for key, text in texts.items()}
 

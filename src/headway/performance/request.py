@@ -13,14 +13,23 @@ import numpy as np
 
 from headway.core.formula import recording
 from headway.core.quantity import known
-from headway.laws.arithmetic import divided, times, total
+from headway.laws.arithmetic import divided, times
 from headway.laws.queueing import closed_loop as loops
 from headway.laws.queueing.closed_loop import CLOSED, NO_WORK, SINGLE, Loop, LoopTimes
-from headway.laws.queueing.replica_loop import Law, decoding_in_loop, open_loop_capacity, open_loop_in_service, step_times, token_times
+from headway.laws.queueing.replica_loop import (
+    Law,
+    decoding_in_loop,
+    open_loop_capacity,
+    open_loop_decoding,
+    open_loop_in_service,
+    step_times,
+    token_times,
+)
 from headway.laws.queueing.users import prompt_chunks
 from headway.laws.serving.request import (
     causal_pairs,
     final_context,
+    first_token_s,
     held_kv_tokens,
     middle_context,
     missed_pairs,
@@ -72,8 +81,8 @@ def loop_of(server: Server, requests: Requests, users: Any) -> Loop:
 
 def prompt_s(server: Server, requests: Requests, prompts: Any, law: Law) -> Any:
     """Prefill time of prompts that start together without decodes: a chunk of each rank per step, overlapped across pipeline stages."""
-    one, one_pairs = prefilled(requests.prompt, requests.hit_rate)
-    tokens, pairs = times(one, prompts), times(one_pairs, prompts)
+    prompt_tokens, prompt_pairs = prefilled(requests.prompt, requests.hit_rate)
+    tokens, pairs = times(prompt_tokens, prompts), times(prompt_pairs, prompts)
     ranks = prompt_lanes(prompts, server.step.dp, SINGLE)
     chunks = prompt_chunks(tokens, times(server.scheduling.step_budget_tokens, ranks))
     chunk = step_times(server.step, law)(NO_WORK, NO_WORK, divided(tokens, chunks), divided(pairs, chunks), prompts)
@@ -90,7 +99,7 @@ def decode_s(server: Server, requests: Requests, batch: Any, law: Law) -> Any:
 
 def unloaded_ttft_s(server: Server, requests: Requests, law: Law) -> Any:
     """TTFT of a request alone on the server: the engine's work on it, and its prefill."""
-    return total((prompt_s(server, requests, SINGLE, law), server.scheduling.request_overhead_s))
+    return first_token_s(prompt_s(server, requests, SINGLE, law), server.scheduling.request_overhead_s)
 
 
 def closed_loop(server: Server, requests: Requests, users: Any, law: Law = step_s) -> LoopTimes:
@@ -109,9 +118,9 @@ def open_loop(server: Server, requests: Requests, rate: Any, law: Law = step_s) 
     step, token = _times(server, law)
     if not recording():
         return loops.open_loop(step, loop, rate, token)
-    served = open_loop_in_service(server.step, loop, rate, server.draft_cost, _law_mark(law))
-    random = replace(loops.poisson(loop, rate), users=served)
-    return loops.open_times(step, random, rate, served, _decoding(server, random, served, law), token)
+    at = (server.step, loop, rate, server.draft_cost, _law_mark(law))
+    served, decoding = open_loop_in_service(*at), open_loop_decoding(*at)
+    return loops.open_times(step, loops.poisson(loop, rate), rate, served, decoding, token)
 
 
 def capacity(server: Server, requests: Requests, law: Law = step_s) -> Any:

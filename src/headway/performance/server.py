@@ -18,7 +18,7 @@ from headway.performance.efficiency import OTHER_FAMILY, Efficiencies, efficienc
 GIB_OVER_GB = known(2**30 / 1e9, "GiB over GB", "", "constant", "datasheets print GB for a memory of that many GiB")
 NO_TIME = known(0.0, "no overhead", "s", "constant", "an ideal scheduler")
 NO_SHARE = known(0.0, "none", "", "constant", "an ideal scheduler")
-WHOLE = known(1.0, "all", "", "constant", "an ideal scheduler")
+FULL_OVERLAP = known(1.0, "all", "", "constant", "an ideal scheduler")
 PLAIN = known(1, "accept_length", "", "constant", "a step yields one token")
 NO_DRAFTS = known(0, "draft_cost", "", "constant", "nothing is drafted")
 
@@ -69,7 +69,7 @@ class Server:
         """The server under an ideal scheduler: no overhead and no wasted memory."""
         free = replace(
             self.scheduling, request_overhead_s=NO_TIME, synchronised_share=NO_SHARE, concurrent_prompts=NO_SHARE,
-            reserved_output_share=NO_SHARE, usable_hbm_factor=GIB_OVER_GB, pipeline_overlap_share=WHOLE,
+            reserved_output_share=NO_SHARE, usable_hbm_factor=GIB_OVER_GB, pipeline_overlap_share=FULL_OVERLAP,
         )  # fmt: skip
         return replace(self, scheduling=free)
 
@@ -105,7 +105,7 @@ def ideal_scheduling() -> Scheduling:
     rules = Scheduling(**{field.name: table.engine("other", OTHER_FAMILY, field.name) for field in fields(Scheduling)})
     return replace(
         rules, request_overhead_s=NO_TIME, streaming_overhead_s=NO_TIME, synchronised_share=NO_SHARE, concurrent_prompts=NO_SHARE,
-        pipeline_overlap_share=WHOLE,
+        pipeline_overlap_share=FULL_OVERLAP,
     )  # fmt: skip
 
 

@@ -19,7 +19,9 @@ MOST = 1e12  # beyond any batch or context; keeps products finite
 class Load:
     """One point or grid of load: either a context, or a prompt and an output."""
 
-    batch: Annotated[Any, Field(integer=True, low=1, open_low=False, high=MOST, help="users of one replica: each sends the next request when the last is answered")] = 1
+    batch: Annotated[
+        Any, Field(integer=True, low=1, open_low=False, high=MOST, help="users of one replica, who each wait for the answer")
+    ] = 1
     context: Annotated[
         Any, Field("token", integer=True, low=1, open_low=False, high=MOST, help="tokens attended to in the decode step")
     ] = None

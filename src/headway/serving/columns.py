@@ -32,7 +32,9 @@ _SUBJECT = {
 _BOUNDS = ("floor", "lo", "hi")
 _TIME = (
     interval_columns("step", "s", "one decode step at `context`; of `train`, one optimiser step", _BOUNDS, "_s")
-    | interval_columns("ttft", "s", "mean time to first token at the load (TTFT as vLLM's bench serve); floor: of a request alone", _BOUNDS, "_s")
+    | interval_columns(
+        "ttft", "s", "mean time to first token at the load (TTFT as vLLM's bench serve); floor: of a request alone", _BOUNDS, "_s"
+    )
     | interval_columns(
         "tpot", "s", "mean time per output token at the load (TPOT as vLLM's bench serve): prefill of other requests counts", _BOUNDS, "_s"
     )
@@ -50,7 +52,11 @@ _TIME = (
 )
 _RATE = (
     {"tok_per_s_user": Column("token/s", "output tokens per second that one user sees: 1 / TPOT")}
-    | {"capacity_req_per_s": Column("1/s", "requests per second that all replicas finish: of these users, or at a rate with every seat taken")}
+    | {
+        "capacity_req_per_s": Column(
+            "1/s", "requests per second that all replicas finish: of these users, or at a rate with every seat taken"
+        )
+    }
     | {"utilisation": Column("", "arrival rate over capacity; from 1 up the queue grows without end")}
     | interval_columns("tok_per_s", "token/s", "output rate of all replicas at the load, prefill included", ("lo", "hi"))
     | interval_columns("decode_tok_per_s", "token/s", "output rate of all replicas while only decoding", ("lo", "hi"))
@@ -83,6 +89,13 @@ _PLAN = {
     "transfer_s": Column("s", "handing a prompt's KV cache from the prefill to the decode pool; part of TTFT"),
     "input": Column("", "the input that an elasticity row varies"),
     "elasticity": Column("", "per cent by which the best objective improves per cent more of the input, planned again; positive helps"),
+    "nodes": Column("", "whole nodes that the plan takes"),
+    "node_chips": Column("", "chips of a node"),
+    "usd_per_hour": Column("USD", "cost of the nodes per hour"),
+    "usd_per_month": Column("USD", "cost of the nodes per month of 730 hours"),
+    "max_seqs": Column("", "sequences of one rank that the engine admits"),
+    "confidence": Column("", "chance, given the model's error, that every limit holds, by simulation"),
+    "simulated_requests": Column("", "requests of the simulation behind the percentiles"),
     "gain": Column("", "how many times better the best row's objective is than this row's"),
     "cause": Column("", "what that gain comes from, in words"),
 }

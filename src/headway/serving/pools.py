@@ -82,15 +82,15 @@ def estimate_pools(case: Deployment, layout: Layout, link: Any) -> dict[str, Any
 def _busy_prefill(first: Deployment, compiled: Any) -> Estimate:
     """Time of a step in which every rank of a prefill replica prefills a prompt."""
     tokens, pairs = (lane_tokens(amount, first.layout.dp) for amount in prefilled(first.load.prompt, first.assumptions.hit_rate))
-    times = [law(compiled.step, NO_WORK, NO_WORK, tokens, pairs) for law in (step_s, step_floor_s)]
-    return timed(first, *times, "prefill")
+    expected, floor = (law(compiled.step, NO_WORK, NO_WORK, tokens, pairs) for law in (step_s, step_floor_s))
+    return timed(first, expected, floor, "prefill")
 
 
 def _decode(case: Deployment, compiled: Any) -> Estimate:
     """TPOT of the decode pool: no prompt is prefilled there."""
     server, requests = server_of(case, compiled), requests_of(case)
-    times = [request.decode_s(server, requests, case.load.batch, law) for law in (step_s, step_floor_s)]
-    return timed(case, *times, "tpot")
+    expected, floor = (request.decode_s(server, requests, case.load.batch, law) for law in (step_s, step_floor_s))
+    return timed(case, expected, floor, "tpot")
 
 
 def _decode_row(case: Deployment, compiled: Any, decode: Estimate) -> dict[str, Any]:

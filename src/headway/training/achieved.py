@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, fields, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
-from headway.core import catalog
+from headway.core import catalog as facts
+from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import BadFile
 from headway.core.schema import Field
 from headway.hardware.chip import Chip
 from headway.hardware.chip import chip as find_chip
-from headway.laws.arithmetic import divided, times
-from headway.laws.serving.request import interval_factor
-from headway.laws.training.step import clock_share
-from headway.performance.efficiency import OTHER_FAMILY, WIDE, Efficiencies, efficiencies, family, sections
+from headway.laws.arithmetic import times
+from headway.laws.training.interval import joint_factor
+from headway.laws.training.step import clock_share, share_of_peak
+from headway.performance.efficiency import OTHER_FAMILY, WIDE, Efficiencies, family, sections
+from headway.training.work import TrainingWork, is_recurrent, is_routed
 
-FILE = "data/training/efficiency.toml"
+FILE = "training/efficiency.toml"  # within a catalogue folder
 SCORES_KEPT = "attention_kept"  # table section of attention kernels that write their scores to memory
-SHARES = ("eff_compute", "eff_expert", "eff_head", "eff_attention")  # of peak FLOP/s
+SHARES = ("eff_compute", "eff_expert", "eff_head", "eff_attention", "eff_recurrence")  # of peak FLOP/s
+NARROW = ("fp8", "mxfp8", "nvfp4")  # formats with numbers of their own
 BY_KERNELS = ("traffic", "launch", "eff_attention", "hidden_tp")
 
 
@@ -32,9 +34,12 @@ class TrainingReach:
     eff_expert: Annotated[Any, Field(high=1, help="the same of routed experts, whose matmuls are smaller")] = None
     eff_head: Annotated[Any, Field(high=1, help="the same of the head's, in 16 bits whatever the layers are in")] = None
     eff_attention: Annotated[Any, Field(high=1, help="share of the 16-bit peak that attention reaches")] = None
+    eff_recurrence: Annotated[Any, Field(high=1, help="the same of scans of SSM and linear-attention layers")] = None
+    matmul_norm: Annotated[Any, Field(low=1, open_low=False, high=100, help="p-norm of a matmul's arithmetic and weight traffic")] = None
     traffic: Annotated[Any, Field(open_low=False, help="times that each activation kept moves between chip and HBM, both ways")] = None
     eff_memory: Annotated[Any, Field(high=1, help="share of HBM bandwidth that the optimiser's update reaches")] = None
     launch: Annotated[Any, Field("s", open_low=False, help="fixed cost of a layer's forward and backward on one micro-batch")] = None
+    sync: Annotated[Any, Field("s", open_low=False, help="time that the host adds to a routed layer and micro-batch, not captured")] = None
     hidden_tp: Annotated[Any, Field(open_low=False, high=1, help="share of tensor parallelism's exchanges that runs beside matmuls")] = None
     hidden_dp: Annotated[Any, Field(open_low=False, high=1, help="the same of gathers and reductions over data-parallel ranks")] = None
     hidden_cp: Annotated[Any, Field(open_low=False, high=1, help="the same of context parallelism's keys and values")] = None
@@ -47,13 +52,13 @@ class TrainingReach:
     )
 
 
-def power_limited(efficiency: TrainingReach, chip: Chip) -> TrainingReach:
-    """Achieved shares lowered for a chip with less power per FLOP than the family's usual chip, since its clocks drop under load."""
+def power_limited(efficiency: TrainingReach, chip: Chip, exponent: Any) -> TrainingReach:
+    """Achieved shares at the clocks of a chip with another power per FLOP than the family's usual chip."""
     usual = usual_chip(family_of(chip))
     if usual is None or chip.tdp is None or chip.peak_bf16 is None or usual.name == chip.name:
         return efficiency
-    share = clock_share(chip.tdp, chip.peak_bf16, usual.need("tdp"), usual.need("peak_bf16"))
-    return replace(efficiency, **{name: times(getattr(efficiency, name), share) for name in SHARES})
+    share = clock_share(chip.tdp, chip.peak_bf16, usual.need("tdp"), usual.need("peak_bf16"), exponent)
+    return replace(efficiency, **{name: share_of_peak(getattr(efficiency, name), share) for name in SHARES})
 
 
 @functools.cache
@@ -63,11 +68,19 @@ def usual_chip(kind: str) -> Chip | None:
     return None if name is None else find_chip(name)
 
 
-def chip_efficiency(chip: Chip, dtype: str, kernels: str, user_values: TrainingReach | None = None, fused: bool = True) -> TrainingReach:
-    """Fitted efficiencies for a chip's family and a format, with the user's values in place of fitted ones."""
-    efficiency = from_table(training_efficiencies(), chip, dtype, kernels, fused)
-    if family_of(chip) == OTHER_FAMILY:  # no measured training runs of this family
-        efficiency = replace(efficiency, spread=interval_factor(efficiency.spread, efficiencies().interval("unmeasured")))
+def chip_efficiency(
+    chip: Chip,
+    dtype: str,
+    kernels: str,
+    user_values: TrainingReach | None = None,
+    fused: bool = True,
+    work: TrainingWork | None = None,
+    catalog: Catalog | None = None,
+) -> TrainingReach:
+    """Fitted efficiencies for a chip's family and a format, with the user's values in place of fitted ones; `work` sets the interval."""
+    table = training_efficiencies(catalog)
+    efficiency = from_table(table, chip, dtype, kernels, fused)
+    efficiency = replace(efficiency, spread=_spread(table, chip, dtype, work))
     overrides = {
         field.name: getattr(user_values, field.name)
         for field in fields(TrainingReach)
@@ -76,21 +89,31 @@ def chip_efficiency(chip: Chip, dtype: str, kernels: str, user_values: TrainingR
     return replace(efficiency, **overrides)
 
 
+def _spread(table: Efficiencies, chip: Chip, dtype: str, work: TrainingWork | None) -> Any:
+    """Factor of half the interval of a step, wider for each thing of the case that no measured run has."""
+    shared_section, kind = f"training.{OTHER_FAMILY}.{WIDE}", family_of(chip)
+    routed, recurrent = (work is not None and is_routed(work)), (work is not None and is_recurrent(work))
+    factor = table.find("spread_routed" if routed else "spread", shared_section)
+    for key, is_new in (
+        ("new_chip", kind == OTHER_FAMILY),
+        ("new_format", dtype in NARROW and f"training.{kind}.{dtype}" not in table.sections),
+        ("new_structure", recurrent),
+    ):
+        factor = joint_factor(factor, table.find(key, shared_section)) if is_new else factor
+    return factor
+
+
 def from_table(table: Efficiencies, chip: Chip, dtype: str, kernels: str, fused: bool = True) -> TrainingReach:
     """Efficiencies of a table for a chip's family, a format and fused or eager `kernels`; `fused` says whether attention is fused."""
-    kind, form = family_of(chip), "fp8" if dtype == "fp8" else WIDE
+    kind, form = family_of(chip), dtype if dtype in NARROW else WIDE
     places = {field.name: (field.name.removeprefix("eff_"), form) for field in fields(TrainingReach)} | {"eff_head": ("compute", WIDE)}
     places["eff_expert"] = ("compute", form)  # lowered below
+    places["matmul_norm"] = ("norm", form)
     places |= {name: (f"{places[name][0]}_{kernels}", form) for name in BY_KERNELS}
     places |= {} if fused else {"eff_attention": (SCORES_KEPT, form)}
     efficiency = TrainingReach(**{name: table.kernel("training", kind, of, key) for name, (key, of) in places.items()})
-    return power_limited(replace(efficiency, eff_expert=_of_experts(efficiency.eff_expert, chip, form)), chip)
-
-
-def _of_experts(compute: Any, chip: Chip, form: str) -> Any:
-    """Achieved share of routed experts: that of dense matmuls times the measured ratio of expert to dense kernels."""
-    kernels, kind = efficiencies(), family(chip)
-    return times(compute, divided(kernels.kernel("moe", kind, form, "compute"), kernels.kernel("gemm", kind, form, "compute")))
+    experts, exponent = (table.kernel("training", kind, form, key) for key in ("expert", "power"))
+    return power_limited(replace(efficiency, eff_expert=times(efficiency.eff_expert, experts)), chip, exponent)
 
 
 def family_of(chip: Chip) -> str:
@@ -99,10 +122,17 @@ def family_of(chip: Chip) -> str:
     return "tpu" if chip_family == OTHER_FAMILY and chip.name.startswith("tpu") else chip_family
 
 
+def training_efficiencies(catalog: Catalog | None = None) -> Efficiencies:
+    """Training efficiencies: those of catalogue folders that have such a file, over the shipped ones."""
+    return _laid(tuple(path for root in (catalog or default_catalog()).roots if (path := root / FILE).is_file()))
+
+
 @functools.cache
-def training_efficiencies() -> Efficiencies:
-    """The training efficiencies that ship with the package."""
-    path = Path(str(files("headway").joinpath(FILE)))
-    if not path.is_file():
-        raise BadFile(path, "missing; `headway fit --training` writes it")
-    return Efficiencies(sections(catalog.read(path), path))
+def _laid(paths: tuple[Path, ...]) -> Efficiencies:
+    """Numbers of several files, earlier files first."""
+    if not paths:
+        raise BadFile(FILE, "missing; `headway fit --training` writes it")
+    table: dict[str, dict[str, Any]] = {}
+    for path in reversed(paths):
+        table |= {section: table.get(section, {}) | numbers for section, numbers in sections(facts.read(path), path).items()}
+    return Efficiencies(table)

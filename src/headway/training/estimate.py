@@ -33,7 +33,7 @@ from headway.performance.topology import FAR, Fabric, fabric, link_costs
 from headway.training.achieved import TrainingReach
 from headway.training.memory import Allowance, Memory, memory
 from headway.training.pipeline import Stage, stage
-from headway.training.recipe import Optimizer, Recipe, TrainingLayout
+from headway.training.recipe import ARITHMETIC, Optimizer, Recipe, TrainingLayout
 from headway.training.step_time import TWO_FLOP, StepTime, StepWork, TrainingMachine, step_time, step_work
 from headway.training.work import TrainingWork, Utilisation, dispatched, multiplied_params, utilisation
 
@@ -72,7 +72,7 @@ def machine(system: System, dtype: str) -> TrainingMachine:
     chip = system.chip
     alone = Fabric(kind="switch", domain=system.scale_up_domain, up=FAR, exchange=FAR, out=FAR)  # one chip needs no links
     return TrainingMachine(
-        peak=peak(chip, dtype)[1], wide_peak=peak(chip, "bf16")[1], hbm_bw=chip.need("hbm_bw"),
+        peak=peak(chip, ARITHMETIC.get(dtype, dtype))[1], wide_peak=peak(chip, "bf16")[1], hbm_bw=chip.need("hbm_bw"),
         fabric=alone if int(system.chips) == 1 else fabric(system), costs=link_costs(system, defaults(Assumptions)),
     )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -22,8 +23,22 @@ REVERSIBLE = "reversible"  # another network: its layers are couplings, so it is
 FORWARD_AGAIN = ("full", REVERSIBLE)  # modes whose backward pass runs every layer forward again
 RECOMPUTE_HELP = "activations computed again in the backward pass; reversible: a network of couplings, which keeps none"
 OBJECTIVES = ("step", "chips", "cost")
-DTYPES = ("bf16", "fp16", "fp8")
+DTYPES = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
+ARITHMETIC = {"mxfp8": "fp8"}  # formats that run at the peak of another one; a scale for each 32 elements
 FILE = "data/training/optimizers.toml"
+
+
+BINARY_FLAGS = ("seq", "global_batch")  # sequence lengths and token batches
+_DECIMAL = re.compile(r"(\d)([kKMG])(?![a-zA-Z])")
+
+
+def binary_text(text: str) -> str:
+    """Text with k and M as powers of 1024, as the field writes sequence lengths and token batches.
+
+    >>> binary_text("8k"), binary_text("4096,16M"), binary_text("8Ki")
+    ('8Ki', '4096,16Mi', '8Ki')
+    """
+    return _DECIMAL.sub(lambda match: f"{match[1]}{match[2].replace('k', 'K')}i", text)
 
 
 def _degree(help: str) -> Field:
@@ -56,6 +71,10 @@ class Recipe:
     fused_attention: Annotated[Any, Field(integer=True, open_low=False, high=1, help="1: scores stay on the chip (FlashAttention)")] = 1
     dropout: Annotated[Any, Field(integer=True, open_low=False, high=1, help="1: masks of dropout are kept, a byte each")] = 0
     kernels: Annotated[str, Field(choices=KERNELS, help="between matmuls: fused (Megatron, XLA), or op by op (PyTorch FSDP)")] = "fused"
+    captured: Annotated[
+        Any, Field(integer=True, open_low=False, high=1, help="1: a step is one graph; 0: the host launches; default by dtype")
+    ] = None
+    matmul_rate: Annotated[Any, Field("flop/s", help="measured rate of large matmuls in this format, instead of the fitted share")] = None
     trainable: Annotated[Any, Field(open_low=False, high=1, help="share of the parameters that get a gradient (LoRA: about 0.01)")] = 1
     imbalance: Annotated[Any, Field(low=1, open_low=False, help="routed work of the busiest chip over the mean")] = 1
     bytes_param_wire: Annotated[Any, Field("byte", help="bytes of a parameter gathered by ZeRO")] = 2

@@ -16,6 +16,7 @@ from headway.training.recipe import RECOMPUTE, Recipe, TrainingLayout
 from headway.training.work import training_work
 
 AT_ONCE = 20_000  # layouts evaluated together; larger arrays leave the CPU cache
+PLAIN_MARGIN = 0.02  # a layout that much slower is preferred if it is plainer: far less than these laws can tell apart
 TABLE_ROWS = 8  # best layouts kept in all, and per recompute mode
 
 
@@ -40,9 +41,18 @@ class SearchResult:
     absent_values: tuple[str, ...] = ()  # notes on listed values that no legal layout has
 
 
-def search(model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int]], modes: Sequence[str] = RECOMPUTE) -> SearchResult:
-    """The fitting layouts of smallest step time; if none fits, the layouts that need least memory."""
-    all_layouts = candidates(bounds_of(model, case), int(case.system.scale_up_domain), pinned)
+def search(
+    model: Model,
+    case: TrainingCase,
+    pinned: Mapping[str, Sequence[int]],
+    modes: Sequence[str] = RECOMPUTE,
+    usual: Mapping[str, Sequence[int]] | None = None,
+) -> SearchResult:
+    """The fitting layouts of smallest step time, the plainest of the fastest first; if none fits, the layouts that need least memory.
+
+    `pinned` are the user's values, `usual` those that the search keeps to by itself.
+    """
+    all_layouts = candidates(bounds_of(model, case), int(case.system.scale_up_domain), {**(usual or {}), **pinned})
     results: list[LayoutEstimate] = []
     layout_count = fitting = 0
     for variant, layouts in _cases(case, model, all_layouts, modes):
@@ -61,7 +71,10 @@ def search(model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int]]
         ]
     results.sort(key=_sort_key)
     return SearchResult(
-        best=_various(results), layout_count=layout_count, fitting=fitting, absent_values=absent_values(all_layouts, pinned)
+        best=_plainest_first(_various(results)),
+        layout_count=layout_count,
+        fitting=fitting,
+        absent_values=absent_values(all_layouts, pinned),
     )
 
 
@@ -75,6 +88,21 @@ def _various(results: list[LayoutEstimate]) -> tuple[LayoutEstimate, ...]:
         degree_sets.add(degrees)
     shortlist = firsts[:TABLE_ROWS] + repeats[: max(0, TABLE_ROWS - len(firsts))]
     return tuple(sorted(shortlist, key=_sort_key))
+
+
+def _plainest_first(results: tuple[LayoutEstimate, ...]) -> tuple[LayoutEstimate, ...]:
+    """The plainest layout within PLAIN_MARGIN of the fastest first, then the others by step time."""
+    if not results or not results[0].fits:
+        return results
+    near = [result for result in results if result.fits and result.step <= results[0].step * (1 + PLAIN_MARGIN)]
+    plainest = min(near, key=lambda result: (*_oddities(result.layout), result.step))
+    return plainest, *(result for result in results if result is not plainest)
+
+
+def _oddities(layout: TrainingLayout) -> tuple[int, ...]:
+    """What people avoid in a layout, the strongest first: context parallelism, degrees that are no powers of two, higher ZeRO stages."""
+    degrees = [int(value) for value in (layout.tp, layout.cp, layout.pp, layout.dp)]
+    return int(degrees[1] > 1), sum(degree & (degree - 1) != 0 for degree in degrees), int(layout.zero)
 
 
 def _sort_key(result: LayoutEstimate) -> tuple[bool, float, float]:

@@ -8,6 +8,7 @@ from typing import Any
 from headway.core.quantity import known
 from headway.laws.arithmetic import divided, sum_over_blocks, times, total
 from headway.laws.step.layer_terms import head_share
+from headway.laws.step.step import smooth_max_s
 from headway.laws.training.activations import dropped_share
 from headway.laws.training.communication import exchanging_stage, reduction_cover_s
 from headway.laws.training.run import training_passes
@@ -26,6 +27,7 @@ from headway.laws.training.step import (
     pipeline_s,
     reached_s,
     repeated_share,
+    routing_wait_s,
     score_passes,
     scores_at_peak_s,
     spared_layers,
@@ -33,6 +35,8 @@ from headway.laws.training.step import (
     traffic_passes,
     update_bytes,
     update_s,
+    weight_pass_s,
+    weight_traffic_bytes,
 )
 from headway.models.model import NONE, UNITY
 from headway.performance.topology import Fabric, LinkCosts
@@ -83,10 +87,15 @@ class StepWork:
     matmuls: Any  # routed experts apart
     experts: Any
     scores: Any
+    recurrences: Any  # states of fixed size: SSM, linear attention
     traffic: Any  # one pass over the activations kept for the backward pass
     head: Any
     update: Any
     exchanges: Exchanges
+    weights: Any  # weights and gradients of the layers through HBM in one pass, routed experts apart
+    expert_weights: Any
+    routed_layers: Any  # layers with routed experts in the fullest stage
+    captured: Any  # 1 where a step is one graph
     layers_per_stage: Any  # layers of the fullest stage
     spared: Any  # layers that the last stage has fewer than the fullest
     count: Any  # micro-batches
@@ -97,9 +106,10 @@ class StepWork:
     trainable: Any
 
 
+HARD = known(float("inf"), "perfect overlap", "", "constant", "definition of the floor")
 IDEAL = TrainingReach(
     **dict.fromkeys((*SHARES, "eff_memory", "hidden_tp", "hidden_dp", "hidden_cp", "hidden_ep"), UNITY),
-    traffic=NONE, launch=NO_TIME,
+    traffic=NONE, launch=NO_TIME, sync=NO_TIME, matmul_norm=HARD,
 )  # fmt: skip
 SILENT = Exchanges(tp=NO_TIME, cp=NO_TIME, ep=NO_TIME, hops=NO_TIME, parameters=NO_TIME)
 
@@ -112,11 +122,14 @@ def step_time(layout: TrainingLayout, schedule: str, work: StepWork, efficiency:
 
 
 def _step_time(layout: TrainingLayout, schedule: str, work: StepWork, efficiency: TrainingReach) -> StepTime:
-    forward = total((reached_s(work.matmuls, efficiency.eff_compute), reached_s(work.experts, efficiency.eff_expert)))
-    score = reached_s(work.scores, efficiency.eff_attention)
+    forward = total((_matmul_pass(work.matmuls, work.weights, efficiency.eff_compute, efficiency),
+                     _matmul_pass(work.experts, work.expert_weights, efficiency.eff_expert, efficiency)))  # fmt: skip
+    score = total((reached_s(work.scores, efficiency.eff_attention), reached_s(work.recurrences, efficiency.eff_recurrence)))
     matmuls, scores = times(forward, total((work.passes, work.again))), times(score, work.score_passes)
     once = times(work.traffic, efficiency.traffic)
-    traffic, launch = times(once, traffic_passes(work.recomputed_share)), launches_of_layers_s(work.layers_per_stage, efficiency.launch)
+    traffic = times(once, traffic_passes(work.recomputed_share))
+    launch = total((launches_of_layers_s(work.layers_per_stage, efficiency.launch),
+                    routing_wait_s(work.routed_layers, efficiency.sync, work.captured)))  # fmt: skip
     head = times(reached_s(work.head, efficiency.eff_head), work.passes)
     tp, cp = exposed_s(matmuls, work.exchanges.tp, efficiency.hidden_tp), exposed_s(scores, work.exchanges.cp, efficiency.hidden_cp)
     beside = total((matmuls, scores, traffic)) if schedule == "dualpipe" else matmuls  # work of another micro-batch
@@ -142,6 +155,11 @@ def _step_time(layout: TrainingLayout, schedule: str, work: StepWork, efficiency
     )  # fmt: skip
 
 
+def _matmul_pass(matmuls: Any, weights: Any, share: Any, efficiency: TrainingReach) -> Any:
+    """Time of one pass over a stage's matmuls: arithmetic and the traffic of weights and gradients, as kernels overlap them."""
+    return smooth_max_s(reached_s(matmuls, share), reached_s(weights, efficiency.eff_memory), efficiency.matmul_norm)
+
+
 def step_work(
     work: TrainingWork,
     part: Stage,
@@ -155,15 +173,21 @@ def step_work(
     """Work of one step of a layout, in seconds at peak rates."""
     layer_bytes = kept_per_token(work, part, layout, replace(recipe, recompute="none")).layer
     dense, routed = _active(work, part, layout, recipe)
+    passes, traffic_bytes = training_passes(recipe.trainable), weight_traffic_bytes(optimizer.weight, optimizer.gradient, recipe.trainable)
+    weights, expert_weights = (weight_pass_s(times(params, part.share), traffic_bytes, passes, machine.hbm_bw)
+                               for params in (part.dense, part.experts))  # fmt: skip
     return StepWork(
         matmuls=matmuls_s(dense, tokens, TWO_FLOP, machine.peak), experts=matmuls_s(routed, tokens, TWO_FLOP, machine.peak),
         scores=_scores(work, part, layout, machine.wide_peak, tokens),
+        recurrences=_recurrences(work, part, layout, machine.wide_peak, tokens),
+        weights=weights, expert_weights=expert_weights, routed_layers=times(_routed_layers(work), part.share),
+        captured=UNITY if recipe.captured is None else recipe.captured,
         traffic=activation_traffic_s(layer_bytes, tokens, part.layers_per_stage, machine.hbm_bw),
         head=matmuls_s(divided(work.logits, layout.tp), tokens, TWO_FLOP, machine.wide_peak),
         update=_update(part, layout, recipe, optimizer, machine.hbm_bw),
         exchanges=exchanges(work, part, layout, recipe, machine.fabric, machine.costs, tokens, count),
         layers_per_stage=part.layers_per_stage, spared=spared_layers(part.layers, layout.pp, part.layers_per_stage), count=count,
-        passes=training_passes(recipe.trainable), again=_again(work, part, layout, recipe, total((dense, routed))),
+        passes=passes, again=_again(work, part, layout, recipe, total((dense, routed))),
         score_passes=score_passes(recipe.fused_attention, _scores_again(recipe)), trainable=recipe.trainable,
         recomputed_share=_recomputed_share(work, part, layout, recipe, layer_bytes),
     )  # fmt: skip
@@ -201,7 +225,7 @@ def _active(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Rec
 
 
 def _scores(work: TrainingWork, part: Stage, layout: TrainingLayout, peak: Any, tokens: Any) -> Any:
-    """Seconds at peak of attention scores and recurrences in one forward pass of a stage's layers."""
+    """Seconds at peak of attention scores in one forward pass of a stage's layers."""
     seconds = []
     for kind in work.layers:
         b = kind.work
@@ -209,8 +233,23 @@ def _scores(work: TrainingWork, part: Stage, layout: TrainingLayout, peak: Any, 
         for span in b.spans:
             pairs = micro_pairs(tokens, work.sequence, span.cap_tokens)
             seconds.append(times(scores_at_peak_s(span.prefill_score_flop, pairs, peak), share))
-        seconds.append(times(scores_at_peak_s(b.recurrence_flop_per_token, tokens, peak), share))
+    return total(tuple(seconds)) if seconds else NO_TIME
+
+
+def _recurrences(work: TrainingWork, part: Stage, layout: TrainingLayout, peak: Any, tokens: Any) -> Any:
+    """Seconds at peak of recurrences and convolutions in one forward pass of a stage's layers."""
+    seconds = []
+    for kind in work.layers:
+        b = kind.work
+        share = times(times(part.share, b.count), head_share(b.heads, layout.tp))
+        seconds.append(times(matmuls_s(UNITY, tokens, b.recurrence_flop_per_token, peak), share))
     return total(tuple(seconds))
+
+
+def _routed_layers(work: TrainingWork) -> Any:
+    """Layers of the model with routed experts."""
+    counts = tuple(kind.work.count for kind in work.layers)
+    return sum_over_blocks(counts, tuple(UNITY if kind.work.experts > 0 else NONE for kind in work.layers))
 
 
 def _update(part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, bandwidth: Any) -> Any:

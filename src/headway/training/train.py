@@ -16,7 +16,9 @@ from headway.core.quantity import Sourced, known, user_input
 from headway.core.units import show
 from headway.hardware.chip import price_quote
 from headway.hardware.chip_price import PriceQuote
+from headway.hardware.system import System
 from headway.hardware.system import system as find_system
+from headway.laws.arithmetic import relative, times
 from headway.laws.step.layer_terms import idle_chips, replica_chips
 from headway.laws.training.step import tokens_per_s_chip
 from headway.models.config import model as find_model
@@ -24,9 +26,20 @@ from headway.training.achieved import TrainingReach, chip_efficiency
 from headway.training.columns import PARTS, TIMES
 from headway.training.estimate import TrainingCase, TrainingEstimate, estimate, machine, overlap
 from headway.training.layouts import NAMES, none_legal, pinned_one
-from headway.training.recipe import OBJECTIVES, RECOMPUTE, REVERSIBLE, Recipe, TrainingLayout, TrainingRun, optimizer
+from headway.training.recipe import (
+    ARITHMETIC,
+    BINARY_FLAGS,
+    OBJECTIVES,
+    RECOMPUTE,
+    REVERSIBLE,
+    Recipe,
+    TrainingLayout,
+    TrainingRun,
+    binary_text,
+    optimizer,
+)
 from headway.training.run import Failures, Outlook, TrainingAnswer, TrainingRequest, outlook
-from headway.training.search import LayoutEstimate, bounds_of, search
+from headway.training.search import LayoutEstimate, SearchResult, bounds_of, search
 from headway.training.sizing import advice, sized
 from headway.training.work import training_work
 
@@ -98,7 +111,7 @@ def best(request: TrainingRequest) -> TrainingAnswer:
     single = {name: values[0] for name, values in request.pinned.items() if len(values) == 1}
     if all(name in single for name in PLACED) or len(single) == len(NAMES):
         pinned_one(single, of, domain)  # raises IllegalLayout for a fully specified illegal layout
-    result = search(request.model, case, request.pinned, request.modes)
+    result, notes = _search(request, case)
     if not result.best:
         raise none_legal(request.pinned, of, domain)
     return TrainingAnswer(
@@ -106,8 +119,24 @@ def best(request: TrainingRequest) -> TrainingAnswer:
         layout_count=result.layout_count,
         fitting=result.fitting,
         price=price,
-        notes=(*result.absent_values, *_long(request), *_reversible(request)),
+        notes=(*result.absent_values, *notes, *_long(request), *_reversible(request)),
     )
+
+
+LONG = 16_384  # tokens of a sequence from which context parallelism is searched; below it splits what one chip holds with ease
+
+
+def _search(request: TrainingRequest, case: TrainingCase) -> tuple[SearchResult, tuple[str, ...]]:
+    """Layouts that people run: no context parallelism on short sequences, no layer computed again; else all, with a note."""
+    modes = tuple(mode for mode in request.modes if mode != "full") or request.modes
+    short = "cp" not in request.pinned and int(request.run.seq) < LONG
+    result = search(request.model, case, request.pinned, modes, {"cp": (1,)} if short else None)
+    if result.fitting or (modes == tuple(request.modes) and not short):
+        return result, ()
+    any_result = search(request.model, case, request.pinned, request.modes)
+    if not any_result.fitting:
+        return any_result, ()
+    return any_result, ("nothing fits without full recomputation or context parallelism (--recompute, --cp)",)
 
 
 def _long(request: TrainingRequest) -> tuple[str, ...]:
@@ -127,17 +156,41 @@ def _reversible(request: TrainingRequest) -> tuple[str, ...]:
 
 def case_of(request: TrainingRequest) -> TrainingCase:
     """The case that the laws take, with the requested batch or the default."""
-    recipe, system = request.recipe, request.system
-    if recipe.dtype == "fp8" and system.chip.peak_fp8 is None:
-        raise BadValue("--dtype", recipe.dtype, f"bf16: {system.chip.name} has no fp8 peak")
+    recipe, system = _captured(request.recipe, request.system), request.system
+    if recipe.dtype not in ("bf16", "fp16") and system.chip.peak(ARITHMETIC.get(recipe.dtype, recipe.dtype)) is None:
+        raise BadValue("--dtype", recipe.dtype, f"bf16: {system.chip.name} has no {recipe.dtype} peak")
     work = training_work(request.model, recipe, request.run.seq)
-    efficiency = chip_efficiency(system.chip, recipe.dtype, recipe.kernels, request.efficiency, fused=bool(recipe.fused_attention))
+    efficiency = chip_efficiency(system.chip, recipe.dtype, recipe.kernels, request.efficiency, bool(recipe.fused_attention), work)
+    if recipe.matmul_rate is not None:
+        efficiency = _measured(efficiency, recipe, system, request.efficiency)
     if recipe.schedule == "dualpipe" and request.efficiency.hidden_ep is None:
         efficiency = replace(efficiency, hidden_ep=BOTH_WAYS)
     return TrainingCase(
         work=work, system=system, machine=machine(system, recipe.dtype), recipe=recipe, optimizer=optimizer(recipe.optimizer),
         efficiency=efficiency, batch=_batch(request.run),
     )  # fmt: skip
+
+
+BLOCK_SCALED, GPU_VENDORS = ("mxfp8", "nvfp4"), ("nvidia", "amd")
+
+
+def _measured(efficiency: TrainingReach, recipe: Recipe, system: System, user_values: TrainingReach) -> TrainingReach:
+    """Efficiencies with the measured rate of matmuls in place of the fitted share; experts keep their ratio to dense matmuls."""
+    most = machine(system, recipe.dtype).peak
+    if float(recipe.matmul_rate) > float(most):
+        raise BadValue("--matmul-rate", show(recipe.matmul_rate, "flop/s"), f"at most the {recipe.dtype} peak of {show(most, 'flop/s')}")
+    share = relative(recipe.matmul_rate, most)
+    measured = {"eff_compute": share, "eff_expert": times(share, relative(efficiency.eff_expert, efficiency.eff_compute))}
+    return replace(efficiency, **{name: value for name, value in measured.items() if getattr(user_values, name) is None})
+
+
+def _captured(recipe: Recipe, system: System) -> Recipe:
+    """Recipe that says whether a step is one graph: compiled on other chips than GPUs; on GPUs in block-scaled formats, as recipes do."""
+    if recipe.captured is not None:
+        return recipe
+    is_graph = recipe.dtype in BLOCK_SCALED or system.chip.vendor not in GPU_VENDORS
+    reason = "Megatron-Bridge recipes since 2026-06: whole steps in MXFP8 and NVFP4 are captured; XLA compiles every step"
+    return replace(recipe, captured=known(1 if is_graph else 0, "captured", "", "default", reason))
 
 
 def _batch(run: TrainingRun) -> Any:
@@ -213,6 +266,7 @@ def _read(value: Any, q: schema.Field, name: str) -> Any:
             raise BadValue(name, value, "at least one value")
         return tuple(_read(item, q, name) for item in value)
     if isinstance(value, str):
+        value = binary_text(value) if name in BINARY_FLAGS else value
         return value if not q.choices and not q.unit and not q.integer and not _numeric(value) else schema.axis(value, q, name)[0]
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BadValue(name, value, "a number, or text such as 8k")

@@ -114,7 +114,17 @@ def _layer(block: Any, work: LayerWork, model: Model, recipe: Recipe, sequence: 
 
 def dispatched(dtype: str) -> Any:
     """Bytes per element of a token that is dispatched to its experts."""
-    return NARROW if dtype == "fp8" else WIDE
+    return NARROW if dtype == "fp8" else WIDE  # block-scaled formats are made after the exchange
+
+
+def is_routed(work: TrainingWork) -> bool:
+    """Whether a model has routed experts."""
+    return any(kind.work.experts > 0 for kind in work.layers)
+
+
+def is_recurrent(work: TrainingWork) -> bool:
+    """Whether a model has layers with a state of fixed size: SSM, linear attention."""
+    return any(float(kind.work.recurrence_flop_per_token) > 0 for kind in work.layers)
 
 
 def _vectors(ffn: Any) -> Any:
@@ -134,6 +144,7 @@ def multiplied_params(work: TrainingWork) -> Any:
     return sum_over_blocks(counts, tuple(layer_params))
 
 
+NO_FLOP = known(0.0, "attention not counted", "flop/token", "constant", "by definition of 6 N")
 ONE_TOKEN = known(1, "one token", "token", "constant", "per token")
 
 
@@ -164,6 +175,11 @@ def utilisation(work: TrainingWork, recipe: Recipe, machine: Any, speed: Any) ->
 def model_flop(work: TrainingWork, recipe: Recipe, causal: bool) -> Any:
     """Training FLOPs of a token, recomputation not counted."""
     return model_flop_per_token(_matmul(work), _attention(work, causal), training_passes(recipe.trainable))
+
+
+def matmul_flop(work: TrainingWork, recipe: Recipe) -> Any:
+    """Training FLOPs of a token in matmuls of parameters alone: 6 N."""
+    return model_flop_per_token(_matmul(work), NO_FLOP, training_passes(recipe.trainable))
 
 
 def hardware_flop(work: TrainingWork, recipe: Recipe) -> Any:

@@ -1,15 +1,17 @@
-"""Cross-validation of the training fit: each source predicted unseen, simpler models for comparison, and interval widths."""
+"""Cross-validation of the training fit: whole classes predicted unseen, simpler models for comparison, and interval widths."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from headway.evidence.fit.result import DRAWS, FittedNumbers, quantile
+from headway.evidence.fit.result import FittedNumbers, quantile
 from headway.evidence.training.fit import TrainingFit, TrainingNumber, TrainingProblem, errors, fit, table
+from headway.evidence.training.folds import KINDS, ClassFold, clusters, fold, weights
+from headway.evidence.training.intervals import MEANINGS, Cause, causes, widths
 from headway.evidence.training.predict import SHARED_SECTION, allocator_bytes
 from headway.evidence.training.setup import TrainingSetup
 from headway.training.achieved import family_of
@@ -32,11 +34,12 @@ class HeldOutErrors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingCrossValidation:
-    """Fit to all rows, and errors of rows predicted by fits without their source."""
+    """Fit to all rows, and errors of rows predicted by fits without their class: source, model, chip, year, ..."""
 
     fit: TrainingFit
-    speed: HeldOutErrors
-    hidden: HeldOutErrors  # speed errors with the rows' notes removed
+    folds: tuple[ClassFold, ...]
+    cause: Cause
+    speed: HeldOutErrors  # speed errors of the fold by source
     in_sample: HeldOutErrors  # speed errors of the fit to all rows
     flat: HeldOutErrors  # speed errors with MFU = FLAT
     constant: HeldOutErrors  # speed errors with the median MFU of the chip's family in other sources
@@ -46,23 +49,17 @@ class TrainingCrossValidation:
 def cross_validate(
     problem: TrainingProblem, hidden: TrainingProblem, all_numbers: Sequence[TrainingNumber], all_setups: Sequence[TrainingSetup]
 ) -> TrainingCrossValidation:
-    """Cross-validation with each source left out in turn; `hidden` holds the rows of `problem` without notes."""
+    """Cross-validation with each class of each kind left out in turn; `hidden` holds the rows of `problem` without notes and task."""
     full_fit = fit(problem, all_numbers)
-    speed, blind = np.empty(len(problem.setups)), np.empty(len(hidden.setups))
-    for source in sources(problem):
-        out = problem.sources == source
-        efficiencies = table(fit(problem, all_numbers, ~out).values, problem.base)
-        speed[out] = errors(problem, efficiencies)[out]
-        blind[hidden.sources == source] = errors(hidden, efficiencies)[hidden.sources == source]
+    folds = tuple(fold(problem, hidden, all_numbers, kind) for kind in KINDS)
     return TrainingCrossValidation(
-        fit=full_fit,
-        speed=residuals_of(problem, speed),
-        hidden=residuals_of(hidden, blind),
+        fit=full_fit, folds=folds, cause=causes(problem.setups),
+        speed=residuals_of(problem, next(one_fold.error for one_fold in folds if one_fold.kind == "source")),
         in_sample=residuals_of(problem, errors(problem, table(full_fit.values, problem.base))),
         flat=residuals_of(problem, np.log(FLAT / measured_mfu(problem))),
         constant=residuals_of(problem, np.log(constant_mfu(problem) / measured_mfu(problem))),
         memory=memory_residuals(all_setups),
-    )
+    )  # fmt: skip
 
 
 def sources(problem: TrainingProblem) -> list[str]:
@@ -75,12 +72,6 @@ def residuals_of(problem: TrainingProblem, error: Any) -> HeldOutErrors:
     return HeldOutErrors(
         error=error, sources=problem.sources, open=np.array([setup.open for setup in problem.setups]), setups=problem.setups
     )
-
-
-def weights(names: Any) -> Any:
-    """Weight of each row such that all sources count equally."""
-    _, place, count = np.unique(names, return_inverse=True, return_counts=True)
-    return 1 / count[place]
 
 
 def measured_mfu(problem: TrainingProblem) -> Any:
@@ -116,89 +107,31 @@ def memory_residuals(setups: Sequence[TrainingSetup]) -> HeldOutErrors:
     )  # fmt: skip
 
 
-MEANINGS = {
-    "spread": "half of the 90 % interval of a step's time, as a factor",
-    "wider_open": "that many times wider in the logarithm where the layout is not stated",
-    "spread_memory": "half of the 90 % interval of the memory, as a factor",
-}
 DATE = "2026-11"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
-    """Half-width of the 90 % interval in ln, and the factor by which an open layout widens it."""
-
-    half: float
-    wider: float = 1.0
-
-    def of(self, residuals: HeldOutErrors) -> Any:
-        """Half-width of each row's interval, in ln."""
-        return np.where(residuals.open, self.half * self.wider, self.half)
+def memory_width(residuals: HeldOutErrors, rows: Any = None) -> float:
+    """Half of the 90 % interval of the memory in ln, each cluster counted once."""
+    keep = np.ones(len(residuals.error), bool) if rows is None else rows
+    names = clusters([setup for setup, counts in zip(residuals.setups, keep, strict=True) if counts])
+    return quantile(np.abs(residuals.error[keep]), weights(names))
 
 
-def spread_of(residuals: HeldOutErrors) -> Spread:
-    """Half-widths that hold 90 % of the rows, with a stated layout and with an open layout."""
-    size, weight, rows = np.abs(residuals.error), weights(residuals.sources), ~residuals.open
-    half = quantile(size[rows], weight[rows])
-    return Spread(half=half, wider=max(1.0, quantile(size[residuals.open], weight[residuals.open]) / half) if residuals.open.any() else 1.0)
+def shipped_widths(validation: TrainingCrossValidation) -> tuple[FittedNumbers, ...]:
+    """Interval widths that ship, as factors, with jackknife errors over the sources."""
+    folds, cause, memory = validation.folds, validation.cause, validation.memory
+    names = validation.speed.sources
+    width_by_key = widths(folds, cause)
+    parts = [widths(folds, cause, names != name) for name in np.unique(names)]
+    again = [memory_width(memory, memory.sources != name) for name in np.unique(memory.sources) if (memory.sources != name).any()]
+    lines = [_line(key, value, [part[key] for part in parts], len(names)) for key, value in width_by_key.items()]
+    return (*lines, _line("spread_memory", memory_width(memory), again, len(memory.error)))
 
 
-def covered(residuals: HeldOutErrors, unseen: bool, width_source: HeldOutErrors | None = None) -> Any:
-    """Whether each row lies within its interval; `unseen`: with a width computed without the row's source.
-
-    The width comes from the rows `width_source` (default: `residuals`).
-    """
-    size, reference = np.abs(residuals.error), residuals if width_source is None else width_source
-    if not unseen:
-        return size <= spread_of(reference).of(residuals)
-    within = np.zeros(len(size), bool)
-    for source in np.unique(residuals.sources):
-        out = residuals.sources == source
-        within[out] = (size <= spread_of(rows_of(reference, reference.sources != source)).of(residuals))[out]
-    return within
-
-
-def rows_of(residuals: HeldOutErrors, index: Any) -> HeldOutErrors:
-    """Errors of the rows `index`."""
-    place = np.arange(len(residuals.error))[index]
-    return replace(residuals, error=residuals.error[place], sources=residuals.sources[place], open=residuals.open[place],
-                   setups=tuple(residuals.setups[position] for position in place))  # fmt: skip
-
-
-def widths(validation: TrainingCrossValidation) -> tuple[FittedNumbers, ...]:
-    """Interval widths that ship, with bootstrap errors over sources; speed uses rows without notes, the usual case."""
-    speed, memory = spread_of(validation.hidden), spread_of(replace(validation.memory, open=np.zeros(len(validation.memory.error), bool)))
-    halves, widers = zip(*((draw.half, draw.wider) for draw in _bootstrap_spreads(validation.hidden)), strict=True)
-    again = [draw.half for draw in _bootstrap_spreads(validation.memory)]
-    rows = len(validation.hidden.error)
-    return (
-        _line("spread", np.exp(speed.half), np.std(np.exp(halves)), rows),
-        _line("wider_open", speed.wider, np.std(widers), int(validation.hidden.open.sum())),
-        _line("spread_memory", np.exp(memory.half), np.std(np.exp(again)), len(validation.memory.error)),
-    )
-
-
-def _bootstrap_spreads(residuals: HeldOutErrors) -> list[Spread]:
-    """Widths of bootstrap samples of the sources."""
-    names, random, spreads = np.unique(residuals.sources), np.random.default_rng(0), []
-    for _ in range(DRAWS):
-        parts = [np.flatnonzero(residuals.sources == name) for name in random.choice(names, len(names))]
-        sample = replace(rows_of(residuals, np.concatenate(parts)), sources=np.repeat(np.arange(len(parts)), [len(part) for part in parts]))
-        if not sample.open.all():
-            spreads.append(spread_of(sample))
-    return spreads
-
-
-def _line(key: str, value: Any, error: Any, rows: int) -> FittedNumbers:
+def _line(key: str, width: float, again: Sequence[float], rows: int) -> FittedNumbers:
+    factors = np.exp(np.array(again))
     return FittedNumbers(
-        section=SHARED_SECTION,
-        key=key,
-        value=float(value),
-        unit="",
-        error=float(error),
-        rows=rows,
-        range="rows whose source the fit did not see",
-        meaning=MEANINGS[key],
-        source="published training runs, docs/accuracy.md",
-        date=DATE,
-    )
+        section=SHARED_SECTION, key=key, value=float(np.exp(width)), unit="",
+        error=float(np.sqrt((len(factors) - 1) * np.var(factors))), rows=rows, range="rows whose class the fit did not see",
+        meaning=MEANINGS[key], source="published training runs, docs/accuracy.md", date=DATE,
+    )  # fmt: skip

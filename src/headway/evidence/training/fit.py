@@ -33,7 +33,12 @@ MEANINGS = {
     "attention_kept": ("", "the same where scores are written to memory, beside the time of writing them"),
     "traffic_fused": ("", "times that each activation kept moves between chip and HBM, kernels between matmuls fused"),
     "traffic_eager": ("", "the same where they run one by one"),
-    "memory": ("", "share of HBM bandwidth that the optimiser's update reaches"),
+    "memory": ("", "share of HBM bandwidth that weights, gradients and the optimiser's update reach"),
+    "recurrence": ("", "share of the 16-bit peak that scans of SSM and linear-attention layers reach, in chunked Triton kernels"),
+    "norm": ("", "how arithmetic and weight traffic of a matmul overlap: norm of the smooth maximum"),
+    "expert": ("", "share of the peak that routed experts' grouped matmuls reach, over that of dense matmuls"),
+    "power": ("", "exponent with which clocks under load follow the power per FLOP of a chip"),
+    "sync": ("s", "time that the host adds to a routed layer and micro-batch where a step is not one CUDA graph"),
     "launch_fused": ("s", "fixed cost of a layer, forward and backward, on one micro-batch, kernels between matmuls fused"),
     "launch_eager": ("s", "the same where they run one by one"),
     "hidden_tp_fused": ("", "share of tensor parallelism's exchanges that runs beside matmuls, in Megatron"),
@@ -47,13 +52,15 @@ MEANINGS = {
 PRIORS = {  # shared by all families, 16-bit formats: prior, and its standard deviation in ln
     "compute": (0.65, 0.2), "attention_fused": (0.45, 0.3), "attention_eager": (0.35, 0.3), "attention_kept": (0.3, 0.5),
     "traffic_fused": (4.0, 0.5),
-    "traffic_eager": (8.0, 0.5), "memory": (0.8, 0.0), "launch_fused": (50e-6, 0.7), "launch_eager": (200e-6, 0.7),
-    "hidden_tp_fused": (0.4, 0.5), "hidden_tp_eager": (0.4, 0.5), "hidden_dp": (0.8, 0.2), "hidden_cp": (0.8, 0.0), "hidden_ep": (0.5, 0.0),
+    "traffic_eager": (8.0, 0.5), "memory": (0.8, 0.0), "recurrence": (0.033, 0.0), "norm": (2.0, 0.0), "expert": (0.7, 0.25),
+    "power": (0.6, 0.4), "sync": (4e-3, 0.5), "launch_fused": (50e-6, 0.7), "launch_eager": (200e-6, 0.7),
+    "hidden_tp_fused": (0.4, 0.5), "hidden_tp_eager": (0.4, 0.5), "hidden_dp": (0.8, 0.2), "hidden_cp": (0.8, 0.0), "hidden_ep": (0.5, 0.3),
 }  # fmt: skip
 APART = {"compute": 0.15, "attention_fused": 0.15, "attention_eager": 0.15, "hidden_tp_fused": 0.3}  # prior of a family, in ln
+BELOW_FP8 = {"mxfp8": (0.95, 0.1), "nvfp4": (0.8, 0.15)}  # share of its peak over that of FP8: prior, and its spread in ln
 SHARES = (
     "compute", "attention_fused", "attention_eager", "attention_kept", "memory", "hidden_tp_fused", "hidden_tp_eager", "hidden_dp",
-    "hidden_cp", "hidden_ep",
+    "hidden_cp", "hidden_ep", "recurrence", "expert",
 )  # fmt: skip
 
 
@@ -84,6 +91,11 @@ def numbers() -> tuple[TrainingNumber, ...]:
     for family in (ALL, *FAMILIES[1:3]):  # families with 8-bit arithmetic
         section, wide = f"training.{family}.fp8", f"training.{family}.bf16"
         all_numbers.append(TrainingNumber(section=section, key="compute", prior=0.8, spread=0.15, parent=wide))
+    for form, (prior, spread) in BELOW_FP8.items():
+        for family in (ALL, "blackwell"):
+            section, parent = f"training.{family}.{form}", f"training.{family}.fp8"
+            shared = family == ALL
+            all_numbers.append(TrainingNumber(section=section, key="compute", prior=prior, spread=spread if shared else 0.1, parent=parent))
     return tuple(all_numbers)
 
 
@@ -111,9 +123,15 @@ def influence(all_numbers: Sequence[TrainingNumber]) -> Any:
     return np.array([moves_by_key[number.section, number.key] for number in all_numbers])
 
 
+FITTED_KEYS = tuple(PRIORS)
+
+
 def table(value_by_key: Mapping[tuple[str, str], float], base: Efficiencies) -> Efficiencies:
-    """Efficiencies with these numbers; all others from `base`."""
-    sections = {name: dict(numbers) for name, numbers in base.sections.items()}
+    """Efficiencies with these numbers; those that are not fitted from `base`, and none of an earlier fit."""
+    sections = {
+        name: {key: number for key, number in base_numbers.items() if key not in FITTED_KEYS}
+        for name, base_numbers in base.sections.items()
+    }
     for (section, key), value in value_by_key.items():
         unit, meaning = MEANINGS[key]
         sections.setdefault(section, {})[key] = known(value, f"{section}.{key}", unit, "fitted", meaning)
@@ -123,6 +141,7 @@ def table(value_by_key: Mapping[tuple[str, str], float], base: Efficiencies) -> 
 SCATTER = 0.1  # standard deviation of ln(predicted / measured) that remains after any fit
 ROWS_PER_SOURCE = 20.0  # weight of a source in rows, whatever its size
 MOST_CALLS = 30
+UNMODELLED = ("deepspeed",)  # software whose collectives these laws do not describe: a ring at the speed of a single link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +164,7 @@ class TrainingProblem:
     groups: tuple[ScheduledRow, ...]
     measured: Any
     sources: Any
+    fitted: Any  # whether a fit uses each row; others are predicted only
     base: Efficiencies
 
 
@@ -157,7 +177,7 @@ class TrainingFit:
 
 
 def training_problem(setups: Sequence[TrainingSetup], base: Efficiencies) -> TrainingProblem:
-    """Problem of the rows with a measured speed."""
+    """Problem of the rows with a measured speed, and which of them a fit uses."""
     timed = tuple(setup for setup in setups if measured_speed(setup) is not None)
     schedules = [setup.case.recipe.schedule for setup in timed]
     groups = []
@@ -171,7 +191,8 @@ def training_problem(setups: Sequence[TrainingSetup], base: Efficiencies) -> Tra
         ))  # fmt: skip
     measured = np.array([measured_speed(setup) for setup in timed])
     sources = np.array([setup.row.source for setup in timed])
-    return TrainingProblem(setups=timed, groups=tuple(groups), measured=measured, sources=sources, base=base)
+    fitted = np.array([setup.row.kernels.lower() not in UNMODELLED for setup in timed])
+    return TrainingProblem(setups=timed, groups=tuple(groups), measured=measured, sources=sources, fitted=fitted, base=base)
 
 
 def speeds(problem: TrainingProblem, efficiencies: Efficiencies) -> Any:
@@ -206,7 +227,7 @@ def fit(problem: TrainingProblem, all_numbers: Sequence[TrainingNumber], row_mas
     """Numbers fitted to the rows of `row_mask` (default: all rows)."""
     from scipy.optimize import least_squares
 
-    rows = np.ones(len(problem.setups), bool) if row_mask is None else row_mask
+    rows = problem.fitted if row_mask is None else problem.fitted & row_mask
     sources = problem.sources[rows]
     _, place, count = np.unique(sources, return_inverse=True, return_counts=True)
     weight = np.sqrt(ROWS_PER_SOURCE / count[place])

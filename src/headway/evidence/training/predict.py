@@ -9,18 +9,21 @@ from typing import Any
 from headway.core.catalog import Catalog
 from headway.evidence.training.row import TrainingRow
 from headway.evidence.training.setup import TrainingSetup, flop_per_token, setup
+from headway.evidence.training.shape import is_unread
 from headway.laws.arithmetic import total
-from headway.laws.serving.request import interval_factor, interval_high, interval_low
+from headway.laws.serving.request import interval_high, interval_low
 from headway.laws.training.activations import allocated_bytes
+from headway.laws.training.interval import joint_factor
 from headway.laws.training.run import achieved_flops
 from headway.laws.training.step import tokens_per_s_chip
-from headway.models.model import NONE, UNITY
+from headway.models.model import NONE
 from headway.performance.efficiency import Efficiencies
 from headway.training.achieved import TrainingReach, training_efficiencies
 from headway.training.estimate import TrainingEstimate, estimate
 from headway.training.memory import Memory
 
 SHARED_SECTION = "training.other.bf16"
+FITTED_YEAR = "2026"  # year of the latest software among the measured runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,16 +51,16 @@ class TrainingPrediction:
 
 def predict(rows: Sequence[TrainingRow], catalog: Catalog | None = None) -> list[TrainingPrediction]:
     """Prediction of each row, in the order of rows."""
-    return [predicted(row, setup(row, catalog)) for row in rows]
+    return [predicted(row, setup(row, catalog), catalog) for row in rows]
 
 
-def predicted(row: TrainingRow, row_setup: TrainingSetup | str) -> TrainingPrediction:
+def predicted(row: TrainingRow, row_setup: TrainingSetup | str, catalog: Catalog | None = None) -> TrainingPrediction:
     """Prediction of a row from its setup."""
     if isinstance(row_setup, str):
         return TrainingPrediction(row=row, why=row_setup)
     run_estimate = estimate(row_setup.case, row_setup.layout)
     achieved = row_setup.case.efficiency
-    step = _step(run_estimate, row_setup, achieved)
+    step = _step(run_estimate, row_setup, catalog)
     speed = _reversed(step, lambda seconds: tokens_per_s_chip(row_setup.case.batch, seconds, row_setup.case.system.chips))
     flop = flop_per_token(row_setup)
     return TrainingPrediction(
@@ -66,9 +69,16 @@ def predicted(row: TrainingRow, row_setup: TrainingSetup | str) -> TrainingPredi
     )  # fmt: skip
 
 
-def wider(row_setup: TrainingSetup, table: Efficiencies) -> Any:
-    """Factor by which an open layout widens a row's interval, in ln."""
-    return table.find("wider_open", SHARED_SECTION) if row_setup.open else UNITY
+def row_spread(row_setup: TrainingSetup, table: Efficiencies) -> Any:
+    """Factor of half the interval of a row's step: its case's, wider for an open layout, an unread name and later software."""
+    factor = row_setup.case.efficiency.spread
+    for key, is_new in (
+        ("open_layout", row_setup.open),
+        ("new_structure", is_unread(row_setup.flags)),
+        ("new_year", row_setup.row.date[:4] > FITTED_YEAR),
+    ):
+        factor = joint_factor(factor, table.find(key, SHARED_SECTION)) if is_new else factor
+    return factor
 
 
 def allocator_bytes(memory: Memory, achieved: TrainingReach) -> Any:
@@ -77,8 +87,8 @@ def allocator_bytes(memory: Memory, achieved: TrainingReach) -> Any:
     return allocated_bytes(total(parts), achieved.fragmentation, NONE)
 
 
-def _step(run_estimate: TrainingEstimate, row_setup: TrainingSetup, achieved: TrainingReach) -> RangedNumber:
-    spread = interval_factor(achieved.spread, wider(row_setup, training_efficiencies()))
+def _step(run_estimate: TrainingEstimate, row_setup: TrainingSetup, catalog: Catalog | None) -> RangedNumber:
+    spread = row_spread(row_setup, training_efficiencies(catalog))
     seconds = run_estimate.time.step
     return RangedNumber(
         expected=float(seconds), lo=float(interval_low(seconds, run_estimate.time.floor, spread)), hi=float(interval_high(seconds, spread))

@@ -13,10 +13,14 @@ from headway.evidence.rows.row import BadRow
 
 NEEDED = ("id", "model", "hardware")
 RENAMED = {"n_params_total": "params", "n_params_active": "active", "n_chips": "chips", "zero_or_fsdp": "sharding"}
-TEXTS = ("id", "source", "model", "hardware", "precision", "zero_or_fsdp", "recompute", "notes")
+TEXTS = (
+    "id", "source", "model", "hardware", "precision", "zero_or_fsdp", "recompute", "notes", "date", "task", "flop_convention", "kernels",
+    "moe_dispatch",
+)  # fmt: skip
 MEASURED = ("tflops_per_chip", "mfu_pct", "tokens_per_s_per_chip", "step_time_s", "memory_gb_per_chip")
 INTEGERS = ("layers", "hidden", "heads", "seq_len", "n_chips", "tp", "cp", "pp", "vpp", "ep", "dp", "micro_batch", "global_batch")
-AMOUNTS = ("n_params_total", "n_params_active", *MEASURED)
+AMOUNTS = ("n_params_total", "n_params_active", "offload_layers", *MEASURED)
+FROM_ZERO = ("offload_layers",)  # amounts that may be 0
 MOST = 1e18
 
 
@@ -48,6 +52,12 @@ class TrainingRow:
     global_batch: int | None = None
     recompute: str = ""
     notes: str = ""
+    date: str = ""  # YYYY-MM of the software
+    task: str = ""  # pretrain, sft or lora
+    flop_convention: str = ""  # how the source counts FLOPs: full, causal_half, 6nd or unknown
+    kernels: str = ""  # software between the matmuls: megatron_te, pytorch_fsdp, maxtext, ...
+    moe_dispatch: str = ""  # dropless, forced_balance or capacity_drop
+    offload_layers: float | None = None  # layers whose activations go to host memory
     tflops_per_chip: float | None = None
     mfu_pct: float | None = None
     tokens_per_s_per_chip: float | None = None
@@ -105,6 +115,8 @@ def _number(name: str, text: str) -> float | int:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0 < value < MOST or (is_integer and value != int(value)):
-        raise ValueError(f"{name}: got {clip(text)!r}; wants a {'whole ' if is_integer else ''}number above 0")
+    least_is_met = value >= 0 if name in FROM_ZERO else value > 0
+    if not (least_is_met and value < MOST) or (is_integer and value != int(value)):
+        least = "of at least 0" if name in FROM_ZERO else "above 0"
+        raise ValueError(f"{name}: got {clip(text)!r}; wants a {'whole ' if is_integer else ''}number {least}")
     return int(value) if is_integer else value

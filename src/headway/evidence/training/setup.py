@@ -22,13 +22,18 @@ from headway.models.model import UNITY, Model
 from headway.training.achieved import chip_efficiency
 from headway.training.estimate import TrainingCase, estimate, machine
 from headway.training.layouts import layout_at, rows
-from headway.training.recipe import KERNELS, RECOMPUTE, Recipe, TrainingLayout, optimizer
-from headway.training.work import hardware_flop, model_flop, training_work
+from headway.training.recipe import KERNELS, Recipe, TrainingLayout, optimizer
+from headway.training.work import hardware_flop, matmul_flop, model_flop, training_work
 
 SEQUENCE = 2048
-OPTIMIZER, XLA_OPTIMIZER = "adam", "adam-no-master"  # XLA trainers keep no 16-bit copy of the weights
+OPTIMIZER, NARROW_OPTIMIZER, XLA_OPTIMIZER = "adam", "adam-bf16-grad", "adam-no-master"  # XLA trainers keep no 16-bit copy of the weights
 FIRST_FUSED = 2020  # year of the first chips with fused attention: A100 and TPU v4 (TPU v3: jax-ml/jax issue 18595)
 ONE_LAYER = "one layer"
+ADAPTERS = "task not stated: adapters alone (LoRA), as nothing else fits"
+UNASKED = ("none", "selective")  # where a row states none: runs recompute modules, offload or split further first
+FUSED, EAGER = ("megatron_te", "megatron_fsdp", "nemo", "maxtext", "jax"), ("pytorch_fsdp", "deepspeed")  # software, by its kernels
+NARROW_GRADIENTS = "2025-06"  # Megatron's published recipes since then keep and send gradients in 16 bits
+CAPTURED = "2026-06"  # since then those of routed models in MXFP8 capture a whole step as one CUDA graph
 OPEN = "layout not stated"  # flag of a row whose layout was chosen
 SCHEDULES = {"zb-2p": "zb-h2", "zb-1p": "zb-h1", "interleaved": "interleaved", "dualpipe": "dualpipe", "gpipe": "gpipe"}  # by note
 
@@ -55,7 +60,7 @@ def setup(row: TrainingRow, catalog: Catalog | None = None) -> TrainingSetup | s
         return shape
     try:
         where = _system(row, catalog or default_catalog())
-        return _case(row, shape.model, where, list(shape.flags))
+        return _case(row, shape.model, where, list(shape.flags), catalog)
     except HeadwayError as error:
         return str(error)
 
@@ -75,13 +80,16 @@ def _built(name: str, catalog: Catalog) -> System:
     return system(name, catalog)
 
 
-def _case(row: TrainingRow, model: Model, where: System, flags: list[str]) -> TrainingSetup | str:
+def _case(row: TrainingRow, model: Model, where: System, flags: list[str], catalog: Catalog | None) -> TrainingSetup | str:
     """Setup with the stated values; open values take the fastest choice that fits in memory."""
     sequence = row.seq_len or SEQUENCE
     among = layout_options(row, model, where, sequence)
     if isinstance(among, str):
         return among
-    best = _best_choice(row, model, where, sequence, among)
+    best = _best_choice(row, model, where, sequence, among, catalog)
+    if not row.task and not best.fits and _states_exceed(best):  # adapters alone need no gradients and states
+        adapters = _best_choice(replace(row, task="lora"), model, where, sequence, among, catalog)
+        best, flags = (adapters, [*flags, ADAPTERS]) if adapters.fits else (best, flags)
     for is_stated, what in (
         (row.seq_len, f"sequence not stated: {SEQUENCE} tokens"),
         (not is_open(row), f"{OPEN}: tp {best.layout.tp} cp {best.layout.cp} pp {best.layout.pp} zero {best.layout.zero}"),
@@ -96,6 +104,12 @@ def _case(row: TrainingRow, model: Model, where: System, flags: list[str]) -> Tr
     return TrainingSetup(
         row=row, model=model, case=best.case, layout=best.layout, sequences=best.sequences, open=is_open(row), flags=tuple(flags)
     )  # fmt: skip
+
+
+def _states_exceed(choice: _Choice) -> bool:
+    """Whether weights, gradients and optimiser states alone, which are certain, exceed a chip's memory."""
+    memory = estimate(choice.case, choice.layout).memory
+    return float(memory.weights + memory.gradients + memory.optimizer) > float(choice.case.system.chip.need("hbm"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,23 +130,25 @@ class _Choice:
         return self.step < rival.step if self.fits else self.memory < rival.memory
 
 
-def _best_choice(row: TrainingRow, model: Model, where: System, sequence: int, among: LayoutArrays) -> _Choice:
+def _best_choice(row: TrainingRow, model: Model, where: System, sequence: int, among: LayoutArrays, catalog: Catalog | None) -> _Choice:
     best: _Choice | None = None
-    eager = _eager(where, among)
+    eager = _eager(row, where, among)
     for recompute, kernels in itertools.product(_recompute(row), KERNELS):
         index = np.flatnonzero(eager == (kernels == "eager"))
         if len(index):
-            choice = _best_layout(row, model, where, sequence, rows(among.layouts, index), among.sequences[index], recompute, kernels)
+            part = rows(among.layouts, index)
+            choice = _best_layout(row, model, where, sequence, part, among.sequences[index], recompute, kernels, catalog)
             best = choice if choice.better(best) else best
     assert best is not None  # every layout has fused or eager kernels
     return best
 
 
 def _best_layout(
-    row: TrainingRow, model: Model, where: System, sequence: int, layouts: TrainingLayout, sequences: Any, recompute: str, kernels: str
-) -> _Choice:
+    row: TrainingRow, model: Model, where: System, sequence: int, layouts: TrainingLayout, sequences: Any, recompute: str, kernels: str,
+    catalog: Catalog | None,
+) -> _Choice:  # fmt: skip
     """Best of the layouts under one recipe."""
-    case = _run(row, model, where, sequence, recompute, kernels, _schedule(row, layouts))
+    case = _run(row, model, where, sequence, recompute, kernels, _schedule(row, layouts), catalog)
     run_estimate = estimate(replace(case, batch=sequences * sequence), layouts)
     shape = sequences.shape
     step, memory_bytes, fits = (
@@ -149,7 +165,9 @@ def _best_layout(
     )
 
 
-def _run(row: TrainingRow, model: Model, where: System, sequence: int, recompute: str, kernels: str, schedule: str) -> TrainingCase:
+def _run(
+    row: TrainingRow, model: Model, where: System, sequence: int, recompute: str, kernels: str, schedule: str, catalog: Catalog | None
+) -> TrainingCase:
     """Training case of a row under one recomputation mode, without a batch."""
     dtype, notes = dtype_of(row, where)[0], row.notes.lower()
     keeps_scores = _keeps_scores(row, where)
@@ -158,13 +176,34 @@ def _run(row: TrainingRow, model: Model, where: System, sequence: int, recompute
         "fused_attention": user_input(0 if keeps_scores else 1, "fused_attention"),
         "dropout": user_input(1 if _of_old(row) else 0, "dropout"),
         "sequence_parallel": user_input(0 if "no sp" in notes or "no sequence parallel" in notes else 1, "sequence_parallel"),
-        "trainable": user_input(0 if "finetune lora" in notes else 1, "trainable"),
+        "trainable": user_input(0 if is_lora(row) else 1, "trainable"),
+        "captured": user_input(1 if captured(row, where, dtype) else 0, "captured"),
+        "bytes_gradient_wire": user_input(2 if _narrow_gradients(row) else 4, "bytes_gradient_wire"),
     })  # fmt: skip
+    work = training_work(model, recipe, user_input(sequence, "seq", "token"))
     return TrainingCase(
-        work=training_work(model, recipe, user_input(sequence, "seq", "token")), system=where, machine=machine(where, dtype), recipe=recipe,
-        optimizer=optimizer(XLA_OPTIMIZER if _xla(where) else OPTIMIZER), batch=UNITY,
-        efficiency=chip_efficiency(where.chip, dtype, kernels, fused=not keeps_scores),
+        work=work, system=where, machine=machine(where, dtype), recipe=recipe,
+        optimizer=optimizer(XLA_OPTIMIZER if _xla(where) else NARROW_OPTIMIZER if _narrow_gradients(row) else OPTIMIZER), batch=UNITY,
+        efficiency=chip_efficiency(where.chip, dtype, kernels, fused=not keeps_scores, work=work, catalog=catalog),
     )  # fmt: skip
+
+
+def is_lora(row: TrainingRow) -> bool:
+    """Whether only adapters are trained."""
+    return row.task.lower() == "lora" or "finetune lora" in row.notes.lower()
+
+
+def _narrow_gradients(row: TrainingRow) -> bool:
+    """Whether gradients are kept and sent in 16 bits."""
+    return row.kernels.lower().startswith("megatron") and row.date >= NARROW_GRADIENTS
+
+
+def captured(row: TrainingRow, where: System, dtype: str) -> bool:
+    """Whether a step runs as one graph: XLA always, GPUs where notes say so or, without notes on graphs, recent runs in block formats."""
+    notes = row.notes.lower()
+    if _xla(where) or "full_iteration" in notes:
+        return True
+    return "cuda graphs" not in notes and row.date >= CAPTURED and dtype in ("mxfp8", "nvfp4")
 
 
 def _recompute(row: TrainingRow) -> tuple[str, ...]:
@@ -173,7 +212,7 @@ def _recompute(row: TrainingRow) -> tuple[str, ...]:
     for mode in ("full", "selective", "none"):
         if mode in text:
             return (mode,)
-    return RECOMPUTE
+    return UNASKED
 
 
 def _keeps_scores(row: TrainingRow, where: System) -> bool:
@@ -192,9 +231,12 @@ def _of_old(row: TrainingRow) -> bool:
 def dtype_of(row: TrainingRow, where: System) -> tuple[str, str]:
     """Number format of the matmuls, and a flag if it differs from the stated format."""
     precision = row.precision.lower()
-    if "fp4" in precision or "fp8" in precision:
-        dtype = "bf16" if where.chip.peak("fp8") is None else "fp8"
-        return dtype, "" if dtype in precision else f"format {row.precision}: predicted as {dtype}"
+    name = next((dtype_name for dtype_name, text in (("nvfp4", "fp4"), ("mxfp8", "mxfp8"), ("fp8", "fp8")) if text in precision), "")
+    if name:
+        block_scaled = where.chip.peak("fp4") is not None  # chips whose matmuls take a scale for each block have 4-bit arithmetic too
+        eight = "bf16" if where.chip.peak("fp8") is None else "fp8"
+        dtype = name if (name == "fp8" and eight == "fp8") or (name != "fp8" and block_scaled) else eight
+        return dtype, "" if dtype == name else f"format {row.precision}: predicted as {dtype}"
     return "bf16", "" if not precision or "16" in precision or "mixed" in precision else f"format {row.precision}: predicted as bf16"
 
 
@@ -203,9 +245,12 @@ def _xla(where: System) -> bool:
     return where.chip.name.startswith("tpu")
 
 
-def _eager(where: System, among: LayoutArrays) -> Any:
-    """Whether elementwise kernels run eagerly: fully sharded training on GPUs is PyTorch's; XLA and Megatron fuse them."""
-    return (among.layouts.zero == 3) & (not _xla(where))
+def _eager(row: TrainingRow, where: System, among: LayoutArrays) -> Any:
+    """Whether elementwise kernels run eagerly: stated by the software, else fully sharded training on GPUs is PyTorch's."""
+    software = row.kernels.lower()
+    if software in FUSED or _xla(where):
+        return np.zeros(len(among.sequences), bool)
+    return np.full(len(among.sequences), True) if software in EAGER else among.layouts.zero == 3
 
 
 def _schedule(row: TrainingRow, layouts: TrainingLayout) -> str:
@@ -218,7 +263,7 @@ def _schedule(row: TrainingRow, layouts: TrainingLayout) -> str:
 
 # Sources that count FLOPs differently (docs/measured_rows.md); all others count full attention and no recomputation.
 COUNTS_RECOMPUTATION = ("narayanan-2021", "bloom")
-COUNTS_HALF = ("llama-3", "palm")
+COUNTS_HALF = ("llama-3", "palm")  # where a row has no flop_convention
 TERA = 1e12
 
 
@@ -227,7 +272,11 @@ def flop_per_token(setup: TrainingSetup) -> float:
     work, recipe = setup.case.work, setup.case.recipe
     if setup.row.source in COUNTS_RECOMPUTATION:
         return float(hardware_flop(work, recipe))
-    return float(model_flop(work, recipe, causal=setup.row.source in COUNTS_HALF))
+    convention = setup.row.flop_convention.lower()
+    if convention == "6nd":
+        return float(matmul_flop(work, recipe))
+    half = convention == "causal_half" if convention in ("full", "causal_half") else setup.row.source in COUNTS_HALF
+    return float(model_flop(work, recipe, causal=half))
 
 
 def measured_speed(setup: TrainingSetup) -> float | None:

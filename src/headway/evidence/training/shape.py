@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.core.errors import UnknownName
@@ -20,6 +21,10 @@ HEAD = 128
 ASPECT = 128  # default hidden over layers of a plain decoder
 NEAR = 0.15  # largest relative difference of a size from the catalogue's: longer position tables, another vocabulary
 TWO_BYTES = StoredPrecision(mixer="bf16", ffn="bf16", expert="bf16", embedding="bf16")
+PLAIN = "read as a plain decoder"  # flag of a named model whose structure is not known
+_BRACKETS = re.compile(r"\s*[(\[][^)\]]*[)\]]?")
+_CUT = re.compile(r"(.+?)[-_ ]?(\d{1,3})[-_ ]?layers?", re.IGNORECASE)
+_DESCRIPTION = re.compile(r"(gpt|mpt|moe|dense|maxtext|opt|llama|bloom)[-_ ]?\d?[-_. ]?\d", re.IGNORECASE)  # plain decoders
 _EXPERTS = re.compile(r"(\d+)e-top-?(\d+)", re.IGNORECASE)
 
 
@@ -36,22 +41,75 @@ def shaped(row: TrainingRow) -> ShapedModel | str:
     catalog_model = _catalog_model(row)
     if catalog_model is not None:
         return ShapedModel(catalog_model, ())
+    cut_model = _cut_model(row)
+    if cut_model is not None:
+        return ShapedModel(cut_model, ())
     if row.params is None and (row.layers is None or row.hidden is None):
         return "the model is not in the catalogue and the row states neither its parameters nor its layers and width"
     layers, hidden, flags = _width(row)
-    return ShapedModel(_plain(row, layers, hidden), flags)
+    return ShapedModel(_plain(row, layers, hidden), (*flags, *_unread(row)))
+
+
+def _unread(row: TrainingRow) -> tuple[str, ...]:
+    """Flag of a row whose name is no description of a plain decoder."""
+    if _DESCRIPTION.match(row.model):
+        return ()
+    return (f"{PLAIN}: {row.model} is not in the catalogue",)
+
+
+def is_unread(flags: Sequence[str]) -> bool:
+    """Whether a model is read as a plain decoder although its name says more."""
+    return any(flag.startswith(PLAIN) for flag in flags)
 
 
 def _catalog_model(row: TrainingRow) -> Model | None:
     """Catalogue model of the row's name, if its shape and size agree with the row; else None."""
     try:
-        model = find_model(model_name(row.model))
+        model = find_model(model_name(_bare(row.model)))
     except UnknownName:
         return None
     layers = sum(int(block.count) for block in model.blocks)
     if (row.layers and row.layers != layers) or (row.hidden and row.hidden != model.hidden):
         return None
     return model if row.params is None or abs(float(total_params(model)) / row.params - 1) < NEAR else None
+
+
+def _bare(name: str) -> str:
+    """Name without brackets, which qualify the run.
+
+    >>> _bare("DeepSeek V3 (w/o MTP)"), _bare("Qwen3_30B_a3B")
+    ('DeepSeek V3', 'Qwen3_30B_a3B')
+    """
+    return _BRACKETS.sub("", name).strip()
+
+
+def _cut_model(row: TrainingRow) -> Model | None:
+    """Catalogue model cut to the layers that its name states ("DeepSeek-V3-12layers"); None if the name states none.
+
+    Of two kinds of layer the row's parameters say which remain: all of the first kind that fit, as they lead, or none.
+    """
+    match = _CUT.fullmatch(_bare(row.model))
+    if match is None:
+        return None
+    try:
+        model = find_model(model_name(match[1]))
+    except UnknownName:
+        return None
+    layers, options = int(match[2]), []
+    if not 0 < layers <= sum(int(block.count) for block in model.blocks):
+        return None
+    for skipped in range(len(model.blocks)):
+        blocks, remaining = [], layers
+        for block in model.blocks[skipped:]:
+            count = min(remaining, int(block.count))
+            remaining -= count
+            if count:
+                blocks.append(replace(block, count=known(count, f"{row.id}.layers", "", "input", "the name of the row's model")))
+        if not remaining:
+            options.append(replace(model, blocks=tuple(blocks)))
+    if not row.params or len(options) < 2:
+        return options[0] if options else None
+    return min(options, key=lambda option: abs(float(total_params(option)) - float(row.params or 0)))
 
 
 def _width(row: TrainingRow) -> tuple[int, int, tuple[str, ...]]:

@@ -24,6 +24,7 @@ from headway.laws.queueing.users import (
     decoding_beside,
     looped_tpot_s,
     looped_ttft_s,
+    open_between_s,
     others_in_service,
     packed_prompt_s,
     packed_tokens,
@@ -50,6 +51,8 @@ from headway.laws.serving.request import final_context, held_kv_tokens, middle_c
 NEW_TOKEN: Token = 1.0
 NOTHING: Number = 1e-12  # makes 0 / 0 a zero
 FULLEST: Number = 1 - 1e-9
+SETTLED = 3
+CAPACITY_CLOSE = 1e-8  # of a capacity: far below its error
 LEAST_SERVED = 1e-9  # requests in service of a load of almost nothing
 
 
@@ -117,8 +120,8 @@ def queued_ttft_s(ttft: Second, wait: Second) -> Second:
 def open_seat_wait_s(served: Number, seats: Number, rate: PerSecond) -> Second:
     """Wait for a seat of Poisson arrivals: nearly none until almost all seats are taken.
 
-    >>> float(open_seat_wait_s(64.0, 128, 10.0)) < 1e-6, round(float(open_seat_wait_s(126.0, 128, 10.0)), 2)
-    (True, 2.46)
+    >>> float(open_seat_wait_s(64.0, 128, 10.0)) < 1e-5, round(float(open_seat_wait_s(126.0, 128, 10.0)), 2)
+    (True, 2.48)
     """
     load = np.minimum(served / seats, FULLEST)
     return load ** np.sqrt(2 * (seats + 1)) / (1 - load) / 2 / rate
@@ -202,7 +205,7 @@ def in_service(users: Number, seats: Number) -> Number:
 
 def closed_loop(step: StepTime, loop: Loop, token: TokenTime = step_yields_token) -> LoopTimes:
     """Times of a closed loop on one replica."""
-    served = in_service(loop.users, loop.seats) + 0.0 * loop.prompt
+    served = in_service(loop.users, loop.seats) + 0.0 * loop.prompt + 0.0 * loop.output
     return loop_times(step, loop, served, decoding_of(step, loop, served, token), token)
 
 
@@ -225,21 +228,25 @@ def loop_times(step: StepTime, loop: Loop, served: Any, decoding: Any, token: To
     return LoopTimes(ttft=waited, tpot=tpot, decode=decode, rate=rate, decoding=decoding, in_service=served, seat_wait=wait, prompt=prompt)
 
 
-def served_at(step: StepTime, loop: Loop, rate: Any, token: TokenTime = step_yields_token) -> Any:
-    """Requests in service when Poisson arrivals come at `rate`; all seats from the capacity on."""
-    random, full = poisson(loop, rate), loop.seats + 0.0 * loop.prompt + 0.0 * rate
+def open_state(step: StepTime, loop: Loop, rate: Any, token: TokenTime = step_yields_token) -> tuple[Any, Any]:
+    """Requests in service, and of them those that decode, when Poisson arrivals come at `rate`; all seats decode from saturation on."""
+    random, full = poisson(loop, rate), loop.seats + 0.0 * loop.prompt + 0.0 * loop.output + 0.0 * rate
 
-    def excess(served: Any) -> Any:
-        return closed_loop(step, replace(random, users=served), token).rate - rate
+    def state(decoding: Any) -> tuple[Any, Any]:
+        served, tpot = decoding + LEAST_SERVED, None
+        for _ in range(SETTLED):  # TTFT hardly depends on the requests in service
+            ttft, tpot, *_ = request_times(step, random, served, decoding, token)
+            served = np.maximum(decoding + rate * ttft, LEAST_SERVED)
+        return served, tpot
 
-    return increasing_root(excess, 0 * full, full, -rate + 0 * full)
+    decoding = increasing_root(lambda at: decoded_per_s(at, loop.output, state(at)[1]) - rate, 0 * full, full, -rate + 0 * full)
+    return np.minimum(state(decoding)[0], loop.seats), decoding
 
 
 def open_loop(step: StepTime, loop: Loop, rate: Any, token: TokenTime = step_yields_token) -> LoopTimes:
-    """Times of Poisson arrivals at `rate` on one replica; `loop.users` is not used. Infinite from the capacity on."""
-    served = np.maximum(served_at(step, loop, rate, token), LEAST_SERVED)
-    random = replace(poisson(loop, rate), users=served)
-    return open_times(step, random, rate, served, decoding_of(step, random, served, token), token)
+    """Times of Poisson arrivals at `rate` on one replica; `loop.users` is not used, and times beyond the capacity mean nothing."""
+    served, decoding = open_state(step, loop, rate, token)
+    return open_times(step, poisson(loop, rate), rate, served, decoding, token)
 
 
 def open_times(step: StepTime, loop: Loop, rate: Any, served: Any, decoding: Any, token: TokenTime = step_yields_token) -> LoopTimes:
@@ -251,21 +258,26 @@ def open_times(step: StepTime, loop: Loop, rate: Any, served: Any, decoding: Any
 
 
 def capacity(step: StepTime, loop: Loop, token: TokenTime = step_yields_token) -> Any:
-    """Requests per second of one replica with every seat taken, prompts spread over time."""
-    return closed_loop(step, replace(random_arrivals(loop), users=loop.seats), token).rate
+    """Requests per second of one replica with every seat taken: the highest rate at which `open_loop` is steady."""
+    spread = closed_loop(step, replace(random_arrivals(loop), users=loop.seats), token).rate
+
+    def excess(rate: Any) -> Any:
+        return rate - closed_loop(step, replace(poisson(loop, rate), users=loop.seats), token).rate
+
+    return increasing_root(excess, 0 * spread, 2 * spread, -spread, CAPACITY_CLOSE)
 
 
 def request_times(
     step: StepTime, loop: Loop, served: Any, decoding: Any, token: TokenTime = step_yields_token, *, whole_answer: bool = False
 ) -> tuple[Any, Any, Any, Any]:
-    """TTFT in service, TPOT, TPOT of decode steps alone, and the time that a prompt takes from decoding, while `decoding` of `served` requests decode.
+    """TTFT in service, TPOT, TPOT of decode steps alone, and a prompt's time, while `decoding` of `served` requests decode.
 
     `whole_answer`: decode steps are averaged over the growing context of an answer, else taken at its middle.
     """
-    others = others_in_service(served, loop.closed)
-    together = synchronised_with_others(loop.synchronised_share, others)
+    other_users = others_in_service(served, loop.closed)
+    together = synchronised_with_others(loop.synchronised_share, other_users)
     batch, busy = decoding_at_once(decoding, served, together), busy_share(served, loop.closed)
-    prompts = _prompts(loop, served, others, batch)
+    prompts = _prompts(loop, served, other_users, batch)
     decode_batch = decoding_at_once(decoding_beside(decoding, served, loop.closed), served, together)
     contexts = (middle_context(loop.prompt, loop.output),)
     if whole_answer:
@@ -291,19 +303,19 @@ class _Prompts:
     arriving: Any  # prompts of others that begin per step
     most: Any  # prompts for which a step has room
     packed: Any  # prompt tokens of a step while prompts queue
-    others: Any
+    other_users: Any
 
 
-def _prompts(loop: Loop, served: Any, others: Any, batch: Any) -> _Prompts:
+def _prompts(loop: Loop, served: Any, other_users: Any, batch: Any) -> _Prompts:
     chunk = chunk_budget(loop.step_budget_tokens, batch, loop.chunked_prefill)
     chunks = prompt_chunks(loop.prefill, divided(chunk, loop.lanes))
     tokens, steps = divided(loop.prefill, chunks), relative(loop.prefill, chunk)
     cycle = cycle_steps(loop.output, chunks, loop.accept_length)
-    queued = times(queued_before(others, steps, cycle, chunks, loop.spread), loop.chunked_prefill)
-    arriving, room = prompts_per_step(others, cycle, queued), step_room(chunk, loop.prefill, chunks)
+    queued = times(queued_before(other_users, steps, cycle, chunks, loop.spread), loop.chunked_prefill)
+    arriving, room = prompts_per_step(other_users, cycle, queued), step_room(chunk, loop.prefill, chunks)
     return _Prompts(
-        chunks=chunks, tokens=tokens, pairs=divided(loop.pairs, chunks), steps=steps, queued=queued, others=others,
-        beside=prompts_beside(loop.chunked_prefill, arriving, room, chunks, loop.concurrent_prompts, others),
+        chunks=chunks, tokens=tokens, pairs=divided(loop.pairs, chunks), steps=steps, queued=queued, other_users=other_users,
+        beside=prompts_beside(loop.chunked_prefill, arriving, room, chunks, loop.concurrent_prompts, other_users),
         arriving=arriving, most=relative(chunk, tokens), packed=packed_tokens(loop.prefill, chunk, served),
     )  # fmt: skip
 
@@ -314,29 +326,30 @@ def _prefilled(
     """TTFT and the time that other prompts add to an output, of prompts that come together and of those that come one by one; and what one
     prompt adds.
     """
-    held = held_kv_tokens(beside, middle_context(loop.prompt, loop.output))
-    alone = step(beside, held, p.tokens, p.pairs, SINGLE)
+    kv_tokens = held_kv_tokens(beside, middle_context(loop.prompt, loop.output))
+    alone = step(beside, kv_tokens, p.tokens, p.pairs, SINGLE)
     is_open = loop.closed is OPEN
     load = prompt_load(loop.rate, p.chunks, alone) if is_open else times(p.arriving, p.chunks)
-    prompts = prompts_in_progress(load, synchronised_with_others(loop.concurrent_prompts, p.others), p.most)
-    shared = step(beside, held, times(p.tokens, prompts), times(p.pairs, prompts), prompts)
+    prompts = prompts_in_progress(load, synchronised_with_others(loop.concurrent_prompts, p.other_users), p.most)
+    shared = step(beside, kv_tokens, times(p.tokens, prompts), times(p.pairs, prompts), prompts)
     # While synchronised prompts are prefilled, on average half of the sequences decode.
     of_prompt = relative(p.packed, loop.prefill)
-    full = step(divided(beside, HALF), divided(held, HALF), p.packed, times(loop.pairs, of_prompt), relative(p.packed, p.tokens))
+    full = step(divided(beside, HALF), divided(kv_tokens, HALF), p.packed, times(loop.pairs, of_prompt), relative(p.packed, p.tokens))
     packed = packed_prompt_s(full, loop.prefill, p.packed)
     burst = (
         together_s(served, packed, loop.prefill, p.packed),
         together_between_s(served, packed, loop.prefill, p.packed),
     )
     added = prompt_added_s(shared, decode, loop.chunked_prefill, p.chunks, prompts)
-    own = pipelined_s(alone, p.chunks, loop.pp, loop.pipeline_overlap_share)
+    prompt_alone = pipelined_s(alone, p.chunks, loop.pp, loop.pipeline_overlap_share)
     if is_open:
         service, share = times(full, p.steps), prefill_share(loop.rate, p.chunks, shared, prompts)
         wait = random_wait_s(residual_s(share, shared, service, decode, busy), loop.rate, service)
         met = prompts_met(load, p.most)
         beside_others = total((SINGLE, met))
-        own = step(beside, held, times(p.tokens, beside_others), times(p.pairs, beside_others), beside_others)
-        ttft = steady_s(pipelined_s(own, p.chunks, loop.pp, loop.pipeline_overlap_share), EVEN, NO_TIME, wait, NO_TIME, busy)
-        return burst, (ttft, times(added, p.others)), added
-    ttft = steady_s(own, p.beside, added, times(full, p.queued), decode, busy)
-    return burst, (ttft, steady_between_s(p.others, p.beside, p.queued, p.steps, added)), added
+        met_step = step(beside, kv_tokens, times(p.tokens, beside_others), times(p.pairs, beside_others), beside_others)
+        ttft = steady_s(pipelined_s(met_step, p.chunks, loop.pp, loop.pipeline_overlap_share), EVEN, NO_TIME, wait, NO_TIME, busy)
+        between = open_between_s(p.other_users, loop.output, loop.accept_length, p.chunks, prompts, loop.chunked_prefill, added)
+        return burst, (ttft, between), added
+    ttft = steady_s(prompt_alone, p.beside, added, times(full, p.queued), decode, busy)
+    return burst, (ttft, steady_between_s(p.other_users, p.beside, p.queued, p.steps, added)), added

@@ -10,12 +10,18 @@ import numpy as np
 
 from headway.core.formula import formula, unrecorded
 from headway.core.units import Number, PerSecond
-from headway.laws.queueing.closed_loop import LEAST_SERVED, Loop, StepTime, TokenTime, capacity, decoding_of, served_at, step_yields_token
+from headway.laws.queueing.closed_loop import Loop, StepTime, TokenTime, capacity, decoding_of, open_state, step_yields_token
 from headway.laws.serving.request import prompt_lanes, speculative_s
 from headway.laws.step.coefficients import StepCoefficients
 from headway.laws.step.step import compute_floor_s, compute_s, step_floor_s, step_s
 
 Law = Callable[..., Any]  # step_s or step_floor_s
+
+# 64 users, or arrivals, of prompts of 2,048 and answers of 512 tokens: the load of the doctests below, on Llama-3.1-70B on 8 H100 SXM.
+PROMPTS_2K = Loop(
+    users=64.0, seats=256.0, prompt=2048.0, prefill=2048.0, pairs=2048.0 * 2048.0 / 2, output=512.0, spread=0.0, step_budget_tokens=8192.0,
+    chunked_prefill=1.0, synchronised_share=0.0, concurrent_prompts=0.0, request_overhead_s=0.0,
+)  # fmt: skip
 
 
 def step_times(step: StepCoefficients, law: Law) -> StepTime:
@@ -41,7 +47,12 @@ def token_times(step: StepCoefficients, law: Law, accept_length: Any, draft_cost
 
 @formula(source="fixed point of the closed loop: docs/serve.md", empirical="an iteration; its residual is tested instead")
 def decoding_in_loop(step: StepCoefficients, loop: Loop, draft_cost: Number, floor: Number) -> Number:
-    """Sequences that decode at once in a closed loop of `loop.users` users, all of them in service."""
+    """Sequences that decode at once in a closed loop of `loop.users` users, all of them in service.
+
+    >>> from headway.laws.step.step import LLAMA_70B_TP8
+    >>> round(float(decoding_in_loop(LLAMA_70B_TP8, PROMPTS_2K, 0, 0)), 2)
+    63.33
+    """
     law = step_floor_s if floor else step_s
     with unrecorded():
         token = token_times(step, law, loop.accept_length, draft_cost)
@@ -50,17 +61,38 @@ def decoding_in_loop(step: StepCoefficients, loop: Loop, draft_cost: Number, flo
 
 @formula(source="fixed point of the open loop: docs/serve.md", empirical="an iteration; its residual is tested instead")
 def open_loop_in_service(step: StepCoefficients, loop: Loop, rate: PerSecond, draft_cost: Number, floor: Number) -> Number:
-    """Requests in service of one replica when Poisson arrivals come at `rate`."""
+    """Requests in service of one replica when Poisson arrivals come at `rate`.
+
+    >>> from headway.laws.step.step import LLAMA_70B_TP8
+    >>> round(float(open_loop_in_service(LLAMA_70B_TP8, PROMPTS_2K, 2.0, 0, 0)), 2)
+    13.53
+    """
     law = step_floor_s if floor else step_s
     with unrecorded():
-        token = token_times(step, law, loop.accept_length, draft_cost)
-        served = served_at(step_times(step, law), loop, rate, token)
-        return np.maximum(served, LEAST_SERVED)
+        return open_state(step_times(step, law), loop, rate, token_times(step, law, loop.accept_length, draft_cost))[0]
+
+
+@formula(source="fixed point of the open loop: docs/serve.md", empirical="an iteration; its residual is tested instead")
+def open_loop_decoding(step: StepCoefficients, loop: Loop, rate: PerSecond, draft_cost: Number, floor: Number) -> Number:
+    """Sequences that decode at once in one replica when Poisson arrivals come at `rate`.
+
+    >>> from headway.laws.step.step import LLAMA_70B_TP8
+    >>> round(float(open_loop_decoding(LLAMA_70B_TP8, PROMPTS_2K, 2.0, 0, 0)), 2)
+    13.25
+    """
+    law = step_floor_s if floor else step_s
+    with unrecorded():
+        return open_state(step_times(step, law), loop, rate, token_times(step, law, loop.accept_length, draft_cost))[1]
 
 
 @formula(source="fixed point of the open loop: docs/serve.md", empirical="an iteration; its residual is tested instead")
 def open_loop_capacity(step: StepCoefficients, loop: Loop, draft_cost: Number, floor: Number) -> PerSecond:
-    """Requests per second of one replica with every seat taken by Poisson arrivals."""
+    """Requests per second of one replica with every seat taken by Poisson arrivals.
+
+    >>> from headway.laws.step.step import LLAMA_70B_TP8
+    >>> round(float(open_loop_capacity(LLAMA_70B_TP8, PROMPTS_2K, 0, 0)), 2)
+    6.73
+    """
     law = step_floor_s if floor else step_s
     with unrecorded():
         return capacity(step_times(step, law), loop, token_times(step, law, loop.accept_length, draft_cost))

@@ -159,11 +159,11 @@ def prefill_share(rate: PerSecond, chunks: Number, step: Second, prompts: Number
     return np.minimum(rate * chunks * step / prompts, 1)
 
 
-@formula(source="renewal: half of what is in progress when a request arrives: a step with prompts, or a whole prompt where one fills the steps")
+@formula(source="renewal: half of what is in progress when a request arrives: a step with prompts, or a whole prompt that fills the steps")
 def residual_s(share: Number, prompt_step: Second, service: Second, decode_step: Second, busy: Number) -> Second:
     """Mean time until the next prompt can start, of requests that arrive at random; `service`: time of a prompt while prompts queue.
 
-    >>> round(residual_s(0.5, 0.4, 0.1, 0.02, 1.0), 3), residual_s(0.5, 0.4, 1.0, 0.0, 1.0)
+    >>> round(float(residual_s(0.5, 0.4, 0.1, 0.02, 1.0)), 3), float(residual_s(0.5, 0.4, 1.0, 0.0, 1.0))
     (0.105, 0.25)
     """
     return share * np.maximum(prompt_step, service) / 2 + (1 - share) * busy * decode_step / 2
@@ -183,8 +183,10 @@ def random_wait_s(residual: Second, rate: PerSecond, service: Second) -> Second:
 def prompts_in_progress(load: Number, concurrent_prompts: Number, most: Number) -> Number:
     """Prompts that share a prefill step, the observed one included.
 
-    >>> float(prompts_in_progress(1e-9, 0, 8)), round(float(prompts_in_progress(1.0, 1, 8)), 3), float(prompts_in_progress(80.0, 0, 8))
-    (1.0, 2.582, 8.0)
+    >>> round(float(prompts_in_progress(1e-9, 0, 8)), 3)
+    1.0
+    >>> round(float(prompts_in_progress(1.0, 1, 8)), 3), float(prompts_in_progress(80.0, 0, 8))
+    (2.582, 8.0)
     """
     least = np.maximum(load, FEW)
     return np.maximum(np.minimum(least / (1 - np.exp(-least)) + concurrent_prompts, most), 1)
@@ -240,6 +242,22 @@ def steady_between_s(other_users: Number, beside: Number, queued: Same, prompt_s
     4.5
     """
     return np.maximum(other_users - beside - queued / prompt_steps, 0) * added
+
+
+@formula(
+    source="first come first served: who arrives while a request is in service is prefilled during its decode; where prompts share steps "
+    "with decodes, at most what all of its steps have room for"
+)
+def open_between_s(
+    other_requests: Number, output: Token, accept_length: Number, chunks: Number, prompts: Number, chunked_prefill: Number, added: Second
+) -> Second:
+    """Time that other requests' prefill adds to a decode under Poisson arrivals; `prompts` share a step with prefill.
+
+    >>> float(open_between_s(4, 101, 1, 4, 1.0, 1, 1.5)), float(open_between_s(80, 101, 1, 4, 1.0, 1, 1.5))
+    (6.0, 37.5)
+    """
+    most = (output / NEW_TOKEN - 1) / accept_length * prompts / chunks
+    return np.minimum(other_requests, most / np.maximum(chunked_prefill, FEW)) * added
 
 
 @formula(source="definition; Poisson arrivals find an empty server with the chance exp(-mean in service)")

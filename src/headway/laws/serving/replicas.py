@@ -128,6 +128,26 @@ def full_batch(rank_sequences: Number, dp: Number, pp: Number) -> Number:
 
 
 @formula(source="definition")
+def total_rate(rate: PerSecond, replicas: Number) -> PerSecond:
+    """Requests per second of all replicas.
+
+    >>> total_rate(5.0, 8)
+    40.0
+    """
+    return rate * replicas
+
+
+@formula(source="definition")
+def least_s(first: Second, second: Second) -> Second:
+    """The smaller of two lower limits of a time.
+
+    >>> float(least_s(0.010, 0.012))
+    0.01
+    """
+    return np.minimum(first, second)
+
+
+@formula(source="definition")
 def least_of(first: Same, second: Same) -> Same:
     """The smaller of two lower limits: neither is passed under both.
 
@@ -147,11 +167,22 @@ def most_of(first: Same, second: Same) -> Same:
     return np.maximum(first, second)
 
 
+@formula(source="definition; where the two overlap, they share the request's time as they would without")
+def prompt_taken_s(request: Second, prompt: Second, decode: Second, decoding: Number, output: Token) -> Second:
+    """Replica time that a request's prompt is charged; `decode`: time of a token in steps of `decoding` sequences.
+
+    >>> round(prompt_taken_s(0.236, 0.076, 0.010, 64, 1000), 3), round(float(prompt_taken_s(0.2, 0.3, 0.1, 1, 1)), 3)
+    (0.076, 0.15)
+    """
+    answer = decode * (output / NEW_TOKEN) / np.maximum(decoding, 1)
+    return prompt * np.minimum(request / (prompt + answer), 1)
+
+
 @formula(source="definition: a request's share of a replica, less what its prompt takes")
 def answer_token_s(request: Second, prompt: Second, output: Token) -> Second:
     """Replica time per output token; `request` is the mean time between finished requests of the replica.
 
-    >>> round(answer_token_s(0.236, 0.076, 1000), 6)
+    >>> round(float(answer_token_s(0.236, 0.076, 1000)), 6)
     0.00016
     """
     return np.maximum(request - prompt, 0) / (output / NEW_TOKEN)

@@ -182,7 +182,7 @@ def interval_low(expected: Second, floor: Second, spread: Number) -> Second:
     return np.maximum(expected / spread, floor)
 
 
-@formula(source="90 % interval of cross-validated residuals, docs/accuracy.md: expected * spread, never above what the floor of time allows")
+@formula(source="90 % interval of cross-validated residuals, docs/accuracy.md: expected * spread, at most what the floor of time allows")
 def rate_high(expected: PerSecond, most: PerSecond, spread: Number) -> PerSecond:
     """Upper end of the interval of a rate, at most the rate at the floor.
 
@@ -230,6 +230,16 @@ def requests_per_s(request: Second, replicas: Number) -> PerSecond:
     8.47
     """
     return replicas / request
+
+
+@formula(source="definition")
+def first_token_s(prompt: Second, overhead: Second) -> Second:
+    """TTFT of a request alone: its prefill, and the engine's own work on it.
+
+    >>> round(first_token_s(0.36, 0.015), 3)
+    0.375
+    """
+    return prompt + overhead
 
 
 @formula(source="GPipe (arXiv:1811.06965): the last of so many chunks leaves the last stage after chunks + stages - 1 turns")

@@ -102,7 +102,7 @@ def sampled_tokens(sequences: Number, prompt_tokens: Token) -> Token:
     return sequences * NEW_TOKEN + np.minimum(prompt_tokens, NEW_TOKEN)
 
 
-@formula(source="definition; `lanes` are the ranks and micro-batches that share a step's prompt tokens, at most `dp` of them in one micro-batch")
+@formula(source="definition; `lanes` are ranks and micro-batches that share a step's prompt tokens, at most `dp` in a micro-batch")
 def expert_group_tokens(sequences: Number, dp: Number, prompt_tokens: Token, lanes: Number) -> Token:
     """Tokens of one micro-batch for a replica's experts, from all data-parallel ranks; `prompt_tokens` are those of one lane.
 

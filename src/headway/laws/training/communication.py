@@ -46,14 +46,14 @@ def expert_exchanges(recomputed: Number) -> Number:
     return 2 + recomputed
 
 
-@formula(source="FSDP in a pipeline keeps what it gathered, and whole gradients, until a step's last micro-batch")
+@formula(source="FSDP and ZeRO-2 in a pipeline keep what they gathered, and whole gradients, until a step's last micro-batch")
 def exchanging_stage(stage: Number, pp: Number) -> Number:
-    """ZeRO stage that sets the collectives of a step: in a pipeline stage 1 instead of stage 3.
+    """ZeRO stage that sets the collectives of a step: in a pipeline stage 1 instead of stages 2 and 3.
 
-    >>> float(exchanging_stage(3, 16)), float(exchanging_stage(3, 1))  # Llama-3.1-405B over 16 stages; over none
-    (1.0, 3.0)
+    >>> float(exchanging_stage(3, 16)), float(exchanging_stage(2, 8)), float(exchanging_stage(3, 1))  # Llama-3.1-405B over 16 stages
+    (1.0, 1.0, 3.0)
     """
-    return np.where((stage >= 3) & (pp > 1), 1, stage)
+    return np.where((stage >= 2) & (pp > 1), 1, stage)
 
 
 @formula(source=ZERO + ": stage 3 gathers weights forward and backward of every micro-batch, stages 1 and 2 once, stage 0 its gradients")

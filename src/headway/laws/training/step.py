@@ -327,11 +327,51 @@ def update_bytes(weight: Byte, gradient: Byte, states: Byte) -> Byte:
     return weight + gradient + 2 * states
 
 
-@formula(source="CMOS: dynamic power is f V^2, and V rises with f; frequency goes as the square root of power where that binds")
-def clock_share(power: Watt, peak: FlopPerSecond, usual_power: Watt, usual_peak: FlopPerSecond) -> Number:
-    """Clock under load of a chip with less power per FLOP/s than a reference chip (H100 of 500 W against 700 W).
+@formula(source="CMOS: dynamic power is f V^2; clocks rise between the square root and the first power of it; fitted exponent")
+def clock_share(power: Watt, peak: FlopPerSecond, usual_power: Watt, usual_peak: FlopPerSecond, exponent: Number) -> Number:
+    """Clock under load of a chip over that of a reference chip, by power per FLOP/s (H100 of 500 W against 700 W; GB300 against B200).
 
-    >>> round(float(clock_share(500, 989.5e12, 700, 989.5e12)), 3)
-    0.845
+    >>> round(float(clock_share(500, 989.5e12, 700, 989.5e12, 0.5)), 3), round(float(clock_share(1400, 2.5e15, 1000, 2.25e15, 0.5)), 3)
+    (0.845, 1.122)
     """
-    return np.minimum(1, np.sqrt(power / peak * (usual_peak / usual_power)))
+    return (power / peak * (usual_peak / usual_power)) ** exponent
+
+
+@formula(source="definition: nothing runs faster than its peak")
+def share_of_peak(usual_share: Number, clock: Number) -> Number:
+    """Share of the peak that work reaches at another clock under load, at most all of it.
+
+    >>> float(share_of_peak(0.5, 1.2)), float(share_of_peak(0.9, 1.2))
+    (0.6, 1.0)
+    """
+    return np.minimum(usual_share * clock, 1.0)
+
+
+@formula(source="definition: read forward and backward; a gradient is added to the one in memory, read and written")
+def weight_traffic_bytes(weight: Byte, gradient: Byte, trained: Number) -> Byte:
+    """HBM bytes per parameter of a micro-batch's matmuls (16-bit weights, 32-bit gradients; LoRA, whose base weights have none).
+
+    >>> weight_traffic_bytes(2, 4, 1), weight_traffic_bytes(2, 4, 0)
+    (12, 4)
+    """
+    return 2 * weight + 2 * trained * gradient
+
+
+@formula(source="definition: forward, input gradients and weight gradients share the traffic alike")
+def weight_pass_s(params: Number, bytes_per_param: Byte, passes: Number, bandwidth: BytePerSecond) -> Second:
+    """HBM time of a stage's weights and gradients in one of the passes over a micro-batch, at peak (8.8 B parameters on H100).
+
+    >>> round(weight_pass_s(8.8e9, 12, 3, 3.35e12) * 1e3, 2)
+    10.51
+    """
+    return params * bytes_per_param / (passes * bandwidth)
+
+
+@formula(source="the host prepares sizes and launches of each routed layer again, unless a whole step is one captured graph")
+def routing_wait_s(layers: Number, per_layer: Second, captured: Number) -> Second:
+    """Time in which a stage waits for its host in routed layers, per micro-batch (Qwen3-30B-A3B, 48 layers; as one graph: none).
+
+    >>> round(routing_wait_s(48, 5e-3, 0), 3), routing_wait_s(48, 5e-3, 1)
+    (0.24, 0.0)
+    """
+    return layers * per_layer * (1 - captured)

@@ -143,12 +143,12 @@ def _argument(model: Model) -> str:
 
 def served(request: LaunchRequest, checkpoint: str) -> LaunchRequest:
     """The request for the checkpoint that the user named: a Hugging Face id as typed; a name of the catalogue is noted beside its id."""
-    named = checkpoint.strip()
-    if not named or named == request.model:
+    name = checkpoint.strip()
+    if not name or name == request.model:
         return request
-    if named.count("/") == 1 and all(named.split("/")) and named[0] not in "/.~" and not Path(named).exists():
-        return replace(request, model=shlex.quote(named))
-    return replace(request, resolved=named) if request.model != "$MODEL" and not Path(named).exists() else request
+    if name.count("/") == 1 and all(name.split("/")) and name[0] not in "/.~" and not Path(name).exists():
+        return replace(request, model=shlex.quote(name))
+    return replace(request, resolved=name) if request.model != "$MODEL" and not Path(name).exists() else request
 
 
 def _length(load: Load | None, most: Any) -> int | None:

@@ -19,8 +19,11 @@ from headway.performance.compile import work_of
 from headway.performance.estimate import estimate
 from headway.performance.layout import NAMES, Layout
 from headway.performance.workload import Load
+from headway.serving.plan.candidates import Candidates
+from headway.serving.plan.plain import PLAIN_WITHIN, oddness
 from headway.serving.plan.problem import Goal
-from headway.serving.plan.search import PLAIN_WITHIN, BestLoads, Candidates, ReplicaCounts, oddness, sized
+from headway.serving.plan.search import BestLoads
+from headway.serving.plan.sizing import ReplicaCounts, sized
 from headway.serving.pools import POOL_DEGREES, estimate_pools, hand_over_link
 from headway.serving.serve import ServeRequest, case_of, explained_value, filled, recorded
 
@@ -28,8 +31,9 @@ SAID_BY = {"input": "elasticity", "elasticity": "elasticity", "gain": "current",
 POOLED = (*(f"prefill_{name}" for name in POOL_DEGREES), "prefill_chips", "decode_chips", "transfer_s")
 TIE = 1e-12  # values closer than this are equal
 TIES = (
-    "of those within 3 % of the best objective the plainest (plan/search.py: oddness); of equals: fewer chips used; then the faster for a user (the largest capacity under a rate, for latency and for chips); "
-    "then fewer chips per replica, smaller tp, pp, dp, ep, cp, a smaller batch, the formats in the order asked"
+    "of those within 3 % of the best objective the plainest (plan/plain.py: oddness); of equals: fewer chips used; then the faster for a "
+    "user (the largest capacity under a rate, for latency and for chips); then fewer chips per replica, smaller tp, pp, dp, ep, cp, a "
+    "smaller batch, the formats in the order asked"
 )
 
 
@@ -77,7 +81,8 @@ def _resized(choice: Choice, goal: Goal, replicas: int, chips: int) -> Choice:
     system = choice.query.system
     if goal.free:
         domain = int(system.scale_up_domain)
-        name = f"{chips}x{fold(system.chip.name)}"
+        bare = fold(system.name) == fold(system.chip.name)
+        name = f"{chips}x{fold(system.chip.name)}" if bare else f"{chips // int(system.chips)}x{system.name}"
         source = f"{chips // domain} whole nodes of {domain}, as many as carry the load"
         system = replace(system, name=name, chips=known(chips, f"{name}.chips", "", "derived", source, "now"))
     layout = replace(choice.layout, replicas=known(replicas, "replicas", "", "derived", "as many as carry the load", "now"))
@@ -130,7 +135,8 @@ def _keys(index: int, best: BestLoads, goal: Goal) -> list[Any]:
     """Keys by which layouts are compared, in order; smaller is better."""
     layout, size = best.candidates.layout, best.size
     fast = goal.objective in ("cost", "throughput") and goal.rate is None
-    keys = [-best.value if goal.more else best.value, size.chips_used, best.point.tpot if fast else per_replica(1 / best.point.rate, size.replicas)]
+    speed = best.point.tpot if fast else per_replica(1 / best.point.rate, size.replicas)
+    keys = [-best.value if goal.more else best.value, size.chips_used, speed]
     keys += [best.candidates.compiled.chips, *(getattr(layout, name) for name in ("tp", "pp", "dp", "ep", "cp")), best.batch, index]
     count = best.candidates.count
     return [*(np.broadcast_to(np.asarray(key, dtype=float), (count, 1))[:, 0] for key in keys), np.arange(count)]
@@ -138,9 +144,10 @@ def _keys(index: int, best: BestLoads, goal: Goal) -> list[Any]:
 
 def table(lines: Sequence[PlanRow], notes: Sequence[str]) -> Table:
     """The table of a plan; rows of one request are computed together."""
-    groups: dict[int, list[int]] = {}
+    groups: dict[tuple[int, bool], list[int]] = {}
     for index, line in enumerate(lines):
-        groups.setdefault(id(line.pick.query if line.pick.prefill is None else line.pick), []).append(index)
+        key = id(line.pick.query if line.pick.prefill is None else line.pick), line.pick.load.rate is None
+        groups.setdefault(key, []).append(index)
     pooled = any(line.pick.prefill for line in lines)
     blank = dict.fromkeys(("input", "elasticity", "gain", "cause", *(POOLED if pooled else ())))
     rows: list[dict[str, Any]] = [{}] * len(lines)
@@ -156,7 +163,10 @@ def _rows(picks: Sequence[Choice]) -> list[dict[str, Any]]:
     layout, load = first.layout, first.load
     if len(picks) > 1:
         layout = Layout(**{name: np.array([int(getattr(choice.layout, name)) for choice in picks]) for name in NAMES})
-        load = Load(batch=np.array([int(choice.load.batch) for choice in picks]), prompt=load.prompt, output=load.output)
+        users: dict[str, Any] = {"batch": np.array([float(choice.load.batch) for choice in picks])}
+        if load.rate is not None:
+            users = {"rate": np.array([float(choice.load.rate) for choice in picks])}
+        load = Load(prompt=load.prompt, output=load.output, **users)
     axes = (Axis("row", range(len(picks))),)
     case = case_of(first.query, layout, load)
     if first.prefill is None:

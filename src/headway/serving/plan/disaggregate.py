@@ -20,20 +20,11 @@ from headway.laws.serving.request import e2e_s, prefill_lanes, request_s
 from headway.laws.step.memory import kv_bytes_chip, sequence_bytes
 from headway.performance.estimate import ONE_RANK
 from headway.performance.layout import Layout, halves
+from headway.serving.plan.candidates import Candidates, fits
 from headway.serving.plan.choice import Choice, pick
 from headway.serving.plan.problem import Goal
-from headway.serving.plan.search import (
-    ONE_REPLICA,
-    Candidates,
-    ReplicaCounts,
-    batch_of,
-    bisect_ranks,
-    decode_tpot,
-    fits,
-    least_sequences,
-    most_fitting,
-    objective_value,
-)
+from headway.serving.plan.search import batch_of, bisect_ranks, decode_tpot, least_sequences, most_fitting
+from headway.serving.plan.sizing import ONE_REPLICA, ReplicaCounts, objective_value
 from headway.serving.plan.space import domain_of
 from headway.serving.pools import NO_PREFILL, hand_over_link
 

@@ -9,21 +9,14 @@ from typing import Any
 import numpy as np
 
 from headway.laws.serving.request import user_tok_per_s
+from headway.performance.workload import SLO
 from headway.serving.plan.problem import Goal
-from headway.serving.plan.search import (
-    BestLoads,
-    ReplicaCounts,
-    batch_of,
-    curve,
-    exact,
-    least_sequences,
-    objective_value,
-    sized,
-)
+from headway.serving.plan.search import BestLoads, batch_of, curve, exact, least_sequences, most_within
+from headway.serving.plan.sizing import ReplicaCounts, objective_value, sized
 
 FINEST, COARSEST = 150, 20  # batches tried per layout
 CELLS = 100_000  # target for all candidates, so that a large space stays fast
-DEFAULT_POINTS = 12
+DEFAULT_POINTS, FEW_POINTS = 12, 6  # without a rate, and where each point is a load of its own
 BINS = 1024  # bins of speed, to drop most candidates before sorting
 
 
@@ -67,7 +60,8 @@ def _grid(index: int, best: BestLoads, size: int, goal: Goal) -> Points:
         users = np.broadcast_to(np.array([goal.batches], dtype=float), (w.count, len(goal.batches)))
         point, new = exact(w, users, replace(goal, rate=None)), best.room
     else:
-        ranks = np.floor(best.most ** (np.arange(size) / (size - 1)) + 1e-9).astype(np.int64)
+        most = most_within(w, best.most, replace(goal, slo=SLO()))  # the last point fills the memory
+        ranks = np.floor(most ** (np.arange(size) / (size - 1)) + 1e-9).astype(np.int64)
         new = np.ones(ranks.shape, dtype=bool)
         new[:, 1:] = ranks[:, 1:] > ranks[:, :-1]
         new &= ranks >= least_sequences(w)

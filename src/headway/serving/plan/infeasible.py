@@ -11,9 +11,11 @@ import numpy as np
 from headway.core import units
 from headway.laws.serving.request import e2e_s
 from headway.performance.estimate import estimate
+from headway.serving.plan.candidates import Candidates, fits
 from headway.serving.plan.choice import Choice, pick
 from headway.serving.plan.problem import NAMES, Goal, limits
-from headway.serving.plan.search import Candidates, exact, fits, sized
+from headway.serving.plan.search import exact
+from headway.serving.plan.sizing import sized
 from headway.serving.serve import case_of
 
 
@@ -25,12 +27,15 @@ def nearest(candidates: Sequence[Candidates], goal: Goal) -> tuple[Choice, str, 
     return pick(w, row, batch, replace(goal, rate=None), size), _reason(w, row, batch, goal), miss[0] > 0
 
 
-def beyond(most: Choice) -> str:
-    """Why a rate is not carried, in words, with the machine's largest rate."""
+def beyond(most: Choice, goal: Goal) -> str:
+    """Why a load is not carried, in words, with the machine's largest."""
     estimates = estimate(case_of(most.query, most.layout, most.load))
-    rate, most_rate = (units.show(float(value), "") for value in (most.query.load.rate, estimates["capacity_req_per_s"]))
     words = f"{most.layout}, {int(most.layout.replicas)} replicas"
-    return f"rate is {rate} req/s, {most.query.system.name} carries {most_rate} req/s at most ({words})"
+    if goal.rate is None:
+        users, most_users = int(goal.users or 0), int(estimates["concurrency"])
+        return f"the load is {users} users, {most.query.system.name} serves {most_users} within the limits at most ({words})"
+    rate, most_rate = (units.show(float(value), "") for value in (goal.rate, estimates["capacity_req_per_s"]))
+    return f"rate is {rate} req/s, {most.query.system.name} carries {most_rate} req/s within the limits at most ({words})"
 
 
 def _times(w: Candidates, batch: Any, goal: Goal) -> dict[str, Any]:

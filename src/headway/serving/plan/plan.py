@@ -24,23 +24,21 @@ from headway.performance.formats import able_computes, check_compute, resolve
 from headway.performance.layout import Layout, shape
 from headway.performance.workload import SLO, Load
 from headway.serving.plan import problem as plan_problem
+from headway.serving.plan.candidates import Candidates, compile_candidates
 from headway.serving.plan.choice import Choice, PlanRow, choose, estimates_of, point_choice, table
 from headway.serving.plan.disaggregate import PoolPair, pairs, picked
-from headway.serving.plan.frontier import candidates, frontier
+from headway.serving.plan.frontier import DEFAULT_POINTS, FEW_POINTS, candidates, frontier
 from headway.serving.plan.infeasible import beyond, nearest
 from headway.serving.plan.problem import NAMES as LIMIT_NAMES
 from headway.serving.plan.problem import Goal, limits, objective_named
-from headway.serving.plan.search import BestLoads, Candidates, ReplicaCounts, best_loads, compile_candidates, objective_value
+from headway.serving.plan.search import BestLoads, best_loads
 from headway.serving.plan.sensitivity import PlanProblem, cause, elasticities, gain, objective_of, parse, placed
+from headway.serving.plan.sizing import ReplicaCounts, objective_value
 from headway.serving.plan.space import SearchSpace, halved, space
 from headway.serving.serve import ServeRequest, query
 
 FP8_NOTE = "KV cache formats searched: bf16 and fp8 (the chip multiplies in fp8; quality is not modelled, kv=bf16 leaves it out)"
-FREE_NOTE = "the number of chips is free: replicas fill scale-up domains of the chip's usual size, the last one as far as it is used"
-RATE_NOTE = (
-    "capacity, times and cost per Mtok are those of full batches in steady state: at this rate a request costs what the columns say over "
-    "utilisation, price x chips / rate; TTFT leaves out the queue, which grows near saturation"
-)
+FREE_NOTE = "the number of nodes is free: replicas fill whole nodes, a scale-up domain of the chip's usual size each"
 BETTER = {"cost": "cheaper per request", "throughput": "more tokens/s per chip", "latency": "faster for a user", "chips": "fewer chips"}
 NO_TIME = 1.0  # unused: at a given rate the objective depends on chips and rate alone
 ANY_DOMAIN = default(10**9, "scale_up_domain", "", "for the row of a layout that no domain holds")
@@ -117,11 +115,11 @@ def plan(
     ttft: Any = None, tpot: Any = None, e2e: Any = None, tpot_decode: Any = None,
     weights: str | Sequence[str] = ("",), kv: str | Sequence[str] = (), compute: str | Sequence[str] = ("",),
     ways: Mapping[str, Any] | None = None,
-    batch: Any = None,
+    batch: Any = None, users: Any = None,
     assumptions: Assumptions | None = None,
     objective: str = "cost", disaggregate: bool = False,
     current: Mapping[str, Any] | str | None = None,
-    elasticities: bool = True,
+    elasticities: bool = True, frontier: bool = True, plainest: bool = True, step_factor: float = 1.0,
 ) -> Plan:  # fmt: skip
     """The best layout, batch and formats of each model on each machine, the best of all first.
 
@@ -130,20 +128,23 @@ def plan(
     ties are broken. `disaggregate`: pools for prefill and decode. `ways` pins tp, ep, dp, pp, cp, replicas (a value or a list each),
     `batch` the batches; omitted formats default as in `Precision`, KV to bf16 and fp8 if the chip has fp8. `current`, "tp=8 batch=64",
     adds a row for the user's layout.
+    `users` are over all replicas; `plainest`: of layouts within 3 % of the best objective, the plainest; `step_factor`
+    makes every step of the search so many times as long as expected. `elasticities` and `frontier` leave these rows out if False.
     A candidate that misses a limit is a row with fits False and a reason; invalid input raises a HeadwayError.
     """
     pinned = frozenset(name for name, value in (ways or {}).items() if value is not None)
     goal = Goal(
         objective=objective_named(objective), rate=plan_problem.rate(load.rate), batches=plan_problem.batches(batch), pinned=pinned,
         slo=plan_problem.slo_of(slo or SLO(), {"ttft": ttft, "tpot": tpot, "e2e": e2e, "tpot_decode": tpot_decode}),
-        disaggregate=plan_problem.disaggregated(disaggregate, pinned),
+        disaggregate=plan_problem.disaggregated(disaggregate, pinned), users=plan_problem.users(users), plainest=plainest,
+        step_factor=step_factor,
     )  # fmt: skip
     names = {name: plan_problem.formats(value, name) for name, value in (("weights", weights), ("kv", kv), ("compute", compute))}
     plan_problem.check_single_token(goal, load)
     subjects = plan_problem.pairs(models, systems)
     groups, drop_notes = _groups(subjects, goal, lambda model, size: _problems(model, size, load, names, ways or {}, assumptions, goal))
     user_pick = _user_pick(groups[0], parse(current) if isinstance(current, str) else current)
-    return _answered(sorted(groups, key=_Group.rank), user_pick, elasticities, drop_notes)
+    return _answered(sorted(groups, key=_Group.rank), user_pick, (elasticities, frontier), drop_notes)
 
 
 def _groups(
@@ -247,17 +248,18 @@ def _nearest_miss(group: _Group) -> tuple[PlanRow, str]:
         near, fails = group.aggregated, "pools"
         why = "no prefill pool and decode pool keep every limit; without --disaggregate this row does"
     elif any(best.in_time for best in group.searches):
-        most = replace(group.goal, rate=None, objective="throughput")
+        most = replace(group.goal, rate=None, users=None, objective="throughput")
         rate_pick = choose([best_loads(w, most) for w in group.candidates], most)
         near, fails = cast(Choice, rate_pick), "rate"
-        why = beyond(near)
+        why = beyond(near, group.goal)
     else:
         near, why, full = nearest(group.candidates, group.goal)
         fails = "memory" if full else "time"
     return PlanRow(kind="best", pick=near, extra={"fits": False, "why": why}), fails
 
 
-def _answered(groups: list[_Group], user_pick: Choice | None, helping: bool, more: list[str]) -> Plan:
+def _answered(groups: list[_Group], user_pick: Choice | None, sections: tuple[bool, bool], more: list[str]) -> Plan:
+    helping, with_frontier = sections
     lead = groups[0]
     goal = lead.goal
     best, fails = [], []
@@ -266,13 +268,16 @@ def _answered(groups: list[_Group], user_pick: Choice | None, helping: bool, mor
         best.append(line)
         fails.append(what)
     lines = list(best)
-    points, members, goals = _frontier(groups)
+    points, members, goals = _frontier(groups if with_frontier else [])
     if goal.disaggregate:
         lines += [PlanRow(kind="frontier", pick=choice) for choice in _pool_frontier(lead)]
     elif len(points.speed):
-        front = frontier(points)
+        front = frontier(points, DEFAULT_POINTS if goal.rate is None else FEW_POINTS)
         places = zip(front.search, front.row, front.batch, front.rate, strict=True)
-        picks = [point_choice(members[int(index)].fitting, int(row), int(users), float(rate), goals[int(index)]) for index, row, users, rate in places]
+        picks = [
+            point_choice(members[int(index)].fitting, int(row), int(users), float(rate), goals[int(index)])
+            for index, row, users, rate in places
+        ]
         lines += [PlanRow(kind="frontier", pick=choice) for choice in picks]
     if helping and lead.best and not goal.disaggregate:
         lines += elasticities(*lead.searched(), lead.best, goal)
@@ -289,6 +294,8 @@ def _answered(groups: list[_Group], user_pick: Choice | None, helping: bool, mor
 
 def _frontier(groups: list[_Group]) -> tuple[Any, list[BestLoads], list[Goal]]:
     """Candidates of the first group's model on every machine with a comparable cost, and their searches and goals."""
+    if not groups:
+        return candidates([], []), [], []
     lead = groups[0].query
     same = [
         group
@@ -351,8 +358,6 @@ def _notes(groups: list[_Group], count: int) -> tuple[str, ...]:
         notes |= dict.fromkeys(note for group in groups for note in _pool_note(group))
     if any(group.goal.free for group in groups):
         notes |= {FREE_NOTE: None}
-    if goal.rate is not None:
-        notes |= {RATE_NOTE: None}
     for group in groups:
         notes |= dict.fromkeys(group.space.notes) | dict.fromkeys(_query_notes(group.query, groups))
     return tuple(notes)

@@ -113,6 +113,16 @@ def rate(value: Any) -> Any:
     return user_input(float(value), "rate", "1/s")
 
 
+def users(value: Any) -> Any:
+    """The number of users as a number with the user as origin, or None."""
+    if value is None or isinstance(value, Sourced):
+        return value
+    q = fields(Load)["batch"][0]
+    if isinstance(value, bool) or not isinstance(value, int | float) or q.illegal(value):
+        raise BadValue("users", value, f"one number of users {q.range()}")
+    return user_input(int(value), "users")
+
+
 def disaggregated(disaggregate: bool, pinned: frozenset[str]) -> bool:
     if disaggregate and "replicas" in pinned:
         raise BadValue("replicas", "a number", "no --replicas: how many each pool has is found by --disaggregate")
@@ -124,7 +134,7 @@ def free(system: System, goal: Goal) -> System | None:
 
     The node is the machine itself, or for a bare chip one scale-up domain of its usual size.
     """
-    if system.counted or system.shape or (goal.rate is None and goal.users is None and goal.objective != "chips"):
+    if system.fixed_count or system.shape or (goal.rate is None and goal.users is None and goal.objective != "chips"):
         return None
     if system.chips > 1 and goal.rate is None and goal.users is None:
         return None

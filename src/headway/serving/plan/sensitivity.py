@@ -24,18 +24,11 @@ from headway.performance.estimate import estimate
 from headway.performance.formats import resolve
 from headway.performance.layout import NAMES, UNASKED, Layout, check, shape
 from headway.performance.workload import Load
+from headway.serving.plan.candidates import Candidates, compile_candidates
 from headway.serving.plan.choice import Choice, PlanRow, estimates_of, pick
 from headway.serving.plan.problem import Goal
-from headway.serving.plan.search import (
-    ONE_REPLICA,
-    BestLoads,
-    Candidates,
-    ReplicaCounts,
-    compile_candidates,
-    objective_value,
-    on_curve,
-    sized,
-)
+from headway.serving.plan.search import BestLoads, best_loads, on_curve
+from headway.serving.plan.sizing import ONE_REPLICA, ReplicaCounts, objective_value, sized
 from headway.serving.plan.space import SearchSpace, domain_of
 from headway.serving.serve import ServeRequest, case_of
 
@@ -66,13 +59,15 @@ def elasticities(problems: Sequence[PlanProblem], searches: Sequence[BestLoads |
 
     Empty if the objective is a whole number of chips, which 1 % hardly ever changes.
     """
-    if goal.sizing or goal.batches:
+    if goal.sizing:
         return []
     near = [_nearest(search, goal) for search in searches]
     before = _optimum([problem.query for problem in problems], near, goal)
+    if before is None:
+        return []
     lines, inputs = [], [name for name in INPUTS if has(best.query, name)]
     expect(len(inputs) * NEAR * len(near))
-    for name in inputs if before is not None else ():
+    for name in inputs:
         again = [edited(problem.query, problem.precision, name) for problem in problems]
         after = _optimum(again, near, goal)
         if after is not None:
@@ -93,13 +88,22 @@ def _nearest(search: BestLoads | None, goal: Goal) -> Layout | None:
 
 
 def _optimum(queries: Sequence[ServeRequest], layouts: Sequence[Layout | None], goal: Goal) -> Choice | None:
-    """The best of a few layouts with a load that is not rounded to whole users, so that 1 % more of an input is seen."""
+    """The best of a few layouts with a load that is not rounded to whole users, so that 1 % more of an input is seen.
+
+    Pinned users, and the fewest for latency, stay as they are.
+    """
     best: tuple[float, Candidates, int, float] | None = None
+    users_stay = bool(goal.batches) or (goal.objective == "latency" and goal.rate is None)
     for query, layout in zip(queries, layouts, strict=True):
         if layout is None:
             continue
         w = compile_candidates(query, layout, len(layout.tp))
-        rows, users, value = on_curve(w, goal)
+        if users_stay:
+            loads = best_loads(w, goal)
+            w, rows = loads.candidates, np.arange(loads.candidates.count)
+            users, value = (np.broadcast_to(part, (w.count, 1))[:, 0] for part in (loads.batch, loads.value))
+        else:
+            rows, users, value = on_curve(w, goal)
         if len(rows):
             at = int(np.argmin(-value if goal.more else value))
             key = float(-value[at] if goal.more else value[at])
@@ -107,8 +111,8 @@ def _optimum(queries: Sequence[ServeRequest], layouts: Sequence[Layout | None], 
                 best = key, w, int(rows[at]), float(users[at])
     if best is None:
         return None
-    _, w, row, users_found = best
-    return pick(w, row, users_found, goal, sized(w, np.ones((w.count, 1)), goal))
+    _, w, row, best_users = best
+    return pick(w, row, best_users, goal, sized(w, np.ones((w.count, 1)), goal))
 
 
 def has(query: ServeRequest, name: str) -> bool:
@@ -238,7 +242,9 @@ def _parts(pick: Choice) -> dict[str, float]:
     estimates = estimate(case_of(query, layout, load))
     chips, batch = query.system.chips, estimates["decoding"]
     parts = {
-        word: float(chip_seconds_per_request(chips, request_s(batch, load.output, estimates[key], NO_PREFILL, ONE_REPLICA), layout.replicas))
+        word: float(
+            chip_seconds_per_request(chips, request_s(batch, load.output, estimates[key], NO_PREFILL, ONE_REPLICA), layout.replicas)
+        )
         for key, word in PARTS.items()
     }
     prefill = estimates["request_s"] - request_s(batch, load.output, estimates["tpot_decode_s"], NO_PREFILL, ONE_REPLICA)

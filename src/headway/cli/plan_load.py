@@ -1,0 +1,177 @@
+"""`headway plan` at a load: --rate, --users or --trace, limits on means and percentiles, in whole nodes, checked by simulation."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+from headway.cli import arguments, serve
+from headway.core import schema
+from headway.core.errors import BadValue
+from headway.core.quantity import user_input
+from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
+from headway.performance.layout import Layout
+from headway.performance.workload import SLO, Load
+from headway.report import output, plan_load
+
+FACTS = ("nodes", "node_chips", "usd_per_hour", "usd_per_month", "max_seqs")
+ONLY_AT_LOAD = ("confidence", "no_check")
+
+
+def add_flags(parser: Any) -> None:
+    """Flags of a load, of limits on percentiles, and of the check."""
+    from headway.economics.capacity.limits import LatencyLimits
+
+    group = parser.add_argument_group("a load: whole nodes that carry it, checked by simulation (or --rate)")
+    group.add_argument("--users", metavar="N", help="users over all replicas, who each wait for the answer before they ask again")
+    group.add_argument("--trace", metavar="FILE", help="recorded requests: Azure, BurstGPT, Mooncake or Vidur format, or a CSV")
+    group.add_argument("--confidence", metavar="SHARE", help="chance, given the model's error, that all limits hold (default 0.8)")
+    group.add_argument("--no-check", action="store_true", help="do not simulate: limits on means alone, of the expected times")
+    schema.add_flags(parser, LatencyLimits, skip=("ttft", "tpot", "e2e"), group="limits on percentiles under the load")
+
+
+def is_loaded(args: Any) -> bool:
+    """Whether the question has one load; a list of rates is a table of plans without a check."""
+    rates = args.rate is not None and not any(mark in args.rate for mark in (",", ".."))
+    if rates or args.users is not None or args.trace is not None:
+        return True
+    _refuse_without_load(args)
+    return False
+
+
+def _refuse_without_load(args: Any) -> None:
+    """Refuse flags that only a load gives a meaning."""
+    from headway.economics.capacity.limits import LatencyLimits
+
+    names = [*ONLY_AT_LOAD, *(name for name in schema.fields(LatencyLimits) if name not in ("ttft", "tpot", "e2e"))]
+    for name in names:
+        value = getattr(args, name)
+        if value not in (None, False):
+            raise BadValue(schema.flag(name), value, "one load beside it: --rate 12, --users 64 or --trace FILE")
+
+
+def answer(args: Any, launch: Any) -> output.Answer:
+    """The smallest whole nodes that carry the load within every limit; `launch` gives the launch lines of a plan."""
+    from headway.economics.capacity.plan_at_load import facts_of, plan_at_load, width_of
+    from headway.serving.plan.plan import plan
+
+    goal, notes = _goal(args)
+    inputs, more = _search_input(args, goal)
+    notes += more
+    systems = [system for system, _ in arguments.systems(args)]
+    pairs = [(model, system) for model in inputs.models for system in systems]
+    goal = dataclasses.replace(goal, width=width_of(pairs, inputs.rest["assumptions"]))
+
+    def search(slo: SLO, factor: float, brief: bool, machines: Any = systems) -> Any:
+        return plan(
+            inputs.models, machines, inputs.load, slo, step_factor=factor, elasticities=not brief, frontier=not brief, **inputs.rest
+        )
+
+    if args.no_check:
+        from headway.economics.capacity.plan_at_load import CheckedPlan
+
+        checked = CheckedPlan(plan=search(_means(goal), 1.0, False), goal=goal)
+    else:
+        checked = plan_at_load(search, goal)
+    sized = None
+    if checked.plan.fails and any(system.fixed_count for system in systems):
+        free = [dataclasses.replace(system, fixed_count=False) for system in systems]
+        sized = plan_at_load(functools.partial(search, machines=free), goal)
+    facts = plan_load.facts(checked) | dict(facts_of(checked))
+    table = plan_load.with_facts(checked.plan.table, facts)
+    script = launch(args, checked.plan)
+    return output.Answer(
+        table, notes=[*notes, *script.notes], launch=script.lines, document=script.document, checked=plan_load.verdict(checked),
+        describe=lambda rows: plan_load.describe(rows, checked, sized),
+    )  # fmt: skip
+
+
+def _means(goal: Any) -> SLO:
+    values = {limit.quantity: limit.most_s for limit in goal.limits if limit.statistic == "mean" and limit.quantity != "itl"}
+    return SLO(tpot_decode=goal.tpot_decode, **values)
+
+
+def _goal(args: Any) -> tuple[Any, list[str]]:
+    """The traffic, the limits and the confidence of the question, and notes."""
+    from headway.economics.capacity.confidence import DEFAULT
+    from headway.economics.capacity.limits import check_limits, read_limits
+    from headway.economics.capacity.plan_at_load import LoadGoal
+
+    offered, longest, notes = _offered(args)
+    limits = check_limits(tuple(read_limits(args)), longest)
+    share = schema.Field(low=0.5, open_low=False, high=0.999)
+    confidence = float(schema.scalar(args.confidence, share, "--confidence")) if args.confidence else DEFAULT
+    if args.no_check and any(limit.statistic != "mean" or limit.quantity == "itl" for limit in limits):
+        raise BadValue("--no-check", "limits on percentiles", "limits on means, or the check: only the simulator knows percentiles")
+    decode, _ = schema.read(args, SLO)
+    return LoadGoal(offered=offered, limits=limits, confidence=confidence, tpot_decode=decode.get("tpot_decode")), notes
+
+
+def _offered(args: Any) -> tuple[Any, int, list[str]]:
+    """The traffic, its longest answer, and notes."""
+    from headway.economics.capacity.offered import OfferedTraffic
+    from headway.sim.traffic.lengths import parse_lengths
+
+    if args.users is not None and (args.rate is not None or args.trace is not None):
+        raise BadValue("--users", args.users, "one load: --users, --rate or --trace (a rate scales a trace)")
+    rate = None if args.rate is None else float(schema.scalar(args.rate, schema.fields(Load)["rate"][0], "--rate"))
+    if args.trace is not None:
+        from headway.sim.traffic.read import read_trace
+
+        if args.prompt or args.output:
+            raise BadValue("--trace", args.trace, "a trace alone, which has its own lengths; --rate scales it")
+        trace = read_trace(args.trace)
+        if len(trace.traffic) < 2:
+            raise BadValue("--trace", args.trace, "at least two requests")
+        return OfferedTraffic(trace=trace.traffic, rate=rate), int(trace.traffic.output.max()), list(trace.notes())
+    load, notes = arguments.requested({name: text for name in ("prompt", "output") if (text := getattr(args, name))})
+    texts = {name: str(value) if isinstance(value, str) else str(int(value)) for name, value in load.items()}
+    prompt, output_lengths = parse_lengths(texts["prompt"], "--prompt"), parse_lengths(texts["output"], "--output", answers=True)
+    users = 0 if args.users is None else int(schema.scalar(args.users, schema.fields(Load)["batch"][0], "--users"))
+    offered = OfferedTraffic(rate=rate, users=users, prompt=prompt, output=output_lengths)
+    return offered, int(offered.load(1000, 0).traffic.output.max()), list(notes)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _SearchInput:
+    """What the search is given besides limits and machines."""
+
+    models: Any
+    load: Load
+    rest: dict[str, Any]
+
+
+def _search_input(args: Any, goal: Any) -> tuple[_SearchInput, list[str]]:
+    degrees, notes = schema.read(args, Layout)
+    formats, _ = schema.read(args, Precision)
+    assumption_sets, assumption_notes = serve.combinations(args, Assumptions)
+    if len(assumption_sets) > 1:
+        raise BadValue("plan", "a list of assumptions", "one value of each at a load: the plan is checked by simulation")
+    if args.batch is not None:
+        raise BadValue("--batch", args.batch, "no --batch at a load: how many requests are in flight follows from it")
+    if args.disaggregate:
+        raise BadValue("--disaggregate", "at a load", "no --rate, --users or --trace: pools are not checked by simulation yet")
+    offered = goal.offered
+    sample = offered.load(2000, 0).traffic
+    prompt, answer_tokens = (user_input(max(1, round(float(lengths.mean()))), name, "token") for name, lengths in (
+        ("prompt", sample.prompt), ("output", sample.output)))  # fmt: skip
+    rate = offered.rate if offered.rate is not None or offered.users else _trace_rate(offered.trace)
+    models = arguments.models(args)
+    beyond = arguments.beyond(models, {"prompt": prompt, "output": answer_tokens})
+    names = {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
+    rest = {
+        "ways": degrees, "assumptions": schema.defaults(Assumptions, assumption_sets[0]), "objective": args.objective,
+        "current": args.current, "plainest": args.plainest != "off", "users": offered.users or None, **names,
+    }  # fmt: skip
+    load = Load(prompt=prompt, output=answer_tokens, rate=rate)
+    return _SearchInput(models=models, load=load, rest=rest), [*notes, *assumption_notes, *beyond]
+
+
+def _trace_rate(trace: Any) -> float:
+    """Mean requests per second of a trace."""
+    span = float(trace.arrival.max() - trace.arrival.min())
+    if span <= 0:
+        raise BadValue("--trace", "requests that all come at once", "a trace with arrival times, or --rate beside it")
+    return len(trace) / span

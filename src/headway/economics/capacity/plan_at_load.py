@@ -1,0 +1,195 @@
+"""A plan for a load, sized in whole nodes and checked by simulation: the smallest that keeps every limit with a stated confidence.
+
+The search (serving/plan) knows means. It is asked with the model's error in hand (every step longer by the factor that the confidence
+wants), the best layout is played with the very traffic, and the limits on means are drawn in by what the simulator shows until the best
+layout keeps every limit; then one more look is taken between the last that failed and the first that held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Any
+
+from headway.economics.capacity.candidate import Candidate
+from headway.economics.capacity.check import CheckedCandidate, check
+from headway.economics.capacity.confidence import DEFAULT
+from headway.economics.capacity.limits import LatencyLimit
+from headway.economics.capacity.offered import OfferedTraffic
+from headway.models.model import MoE
+from headway.performance.achieved import spread
+from headway.performance.workload import SLO
+from headway.serving.plan.plan import Plan
+
+ROUNDS = 7  # searches until a layout keeps every limit
+LOOKS = 2  # and between the last that failed and the first that held
+DRAWN_IN = 0.93  # factor on a bound that a layout still failed under
+OVERLOADED = 0.8
+END_OF_INTERVAL = NormalDist().inv_cdf(0.95)  # of a 90 % interval, in standard deviations
+SEARCHED = ("ttft", "tpot", "e2e")  # latencies whose mean the search knows
+Search = Callable[..., Plan]  # (SLO, step_factor, brief: no frontier and no elasticities) -> Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadGoal:
+    """What a plan must carry: traffic, limits and the confidence with which they hold; `tpot_decode` limits decode steps alone."""
+
+    offered: OfferedTraffic
+    limits: tuple[LatencyLimit, ...] = ()
+    confidence: float = DEFAULT
+    tpot_decode: Any = None
+    width: float = 1.0  # half of the 90 % interval of TPOT, as a factor: width_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedPlan:
+    """A plan with its best layout as simulated; `checked` is None without a check or where no layout carries the load."""
+
+    plan: Plan
+    goal: LoadGoal
+    checked: CheckedCandidate | None = None
+    tried: int = 0  # layouts simulated
+
+    @property
+    def holds(self) -> bool:
+        """Whether the best layout keeps every limit with the confidence."""
+        return not self.plan.fails and (self.checked is None or self.checked.holds(self.goal.confidence))
+
+
+@dataclass(slots=True)
+class _Bounds:
+    """Most that each mean may be in the search, s, and what the simulator has shown of it."""
+
+    values: dict[str, float]
+    ratios: dict[str, float] = field(default_factory=dict)
+
+    def slo(self, goal: LoadGoal) -> SLO:
+        return SLO(tpot_decode=goal.tpot_decode, **self.values)
+
+    def between(self, end: _Bounds) -> _Bounds:
+        """The geometric middle of two sets of bounds."""
+        keys = self.values.keys() | end.values.keys()
+        ends = {key: (self.values.get(key, end.values.get(key, 0.0)), end.values.get(key, self.values.get(key, 0.0))) for key in keys}
+        return _Bounds(values={key: (first * last) ** 0.5 for key, (first, last) in ends.items()}, ratios=end.ratios)
+
+
+def plan_at_load(search: Search, goal: LoadGoal, progress: Callable[[int, int], None] | None = None) -> CheckedPlan:
+    """The best plan whose layout keeps every limit of the goal in the simulator; the nearest where none does."""
+    bounds, failed, best = _first_bounds(goal.limits), None, None
+    factor = step_factor(goal)
+    plays: dict[Any, CheckedCandidate] = {}
+    for number in range(ROUNDS):
+        plan = search(bounds.slo(goal), factor, brief=True)
+        if plan.fails:
+            break
+        checked = _checked(plan, goal, plays)
+        if progress is not None:
+            progress(number + 1, ROUNDS + LOOKS)
+        if checked.holds(goal.confidence):
+            best = (plan, checked, bounds, factor)
+            break
+        failed = (bounds, plan, checked, factor)
+        bounds = _drawn_in(bounds, plan, checked, goal.limits)
+    if best is None:
+        return _nearest(search, goal, failed, len(plays))
+    best = _smaller(search, goal, best, failed, plays)
+    plan, _, bounds, factor = best
+    sure = check(_candidate(plan), goal.offered, goal.limits, needed=goal.confidence)
+    return CheckedPlan(plan=search(bounds.slo(goal), factor, brief=False), goal=goal, checked=sure, tried=len(plays))
+
+
+def step_factor(goal: LoadGoal) -> float:
+    """Factor on step times below which the model's error leaves them with the confidence of the goal."""
+    return max(goal.width ** (NormalDist().inv_cdf(goal.confidence) / END_OF_INTERVAL), 1.0) if goal.limits else 1.0
+
+
+def width_of(pairs: Sequence[tuple[Any, Any]], assumptions: Any) -> float:
+    """Half of the 90 % interval of TPOT as a factor, the widest of these models and machines."""
+    return max(
+        float(spread(system.chip, any(isinstance(block.ffn, MoE) for block in model.blocks), assumptions, "tpot"))
+        for model, system in pairs
+    )
+
+
+def _first_bounds(limits: Sequence[LatencyLimit]) -> _Bounds:
+    """The limits as bounds on means: a mean is hardly above a percentile of the same latency."""
+    values: dict[str, float] = {}
+    for limit in limits:
+        name = "tpot" if limit.quantity == "itl" and limit.percent in (None, 50.0) else limit.quantity
+        if name in SEARCHED:
+            values[name] = min(values.get(name, limit.most_s), limit.most_s)
+    return _Bounds(values=values)
+
+
+def _candidate(plan: Plan) -> Candidate:
+    return Candidate(query=plan.best.query, layout=plan.best.layout)
+
+
+def _checked(plan: Plan, goal: LoadGoal, plays: dict[Any, CheckedCandidate]) -> CheckedCandidate:
+    """The best layout of a plan, simulated once."""
+    best = plan.best
+    key = (best.query.model.name, best.query.system.name, str(best.layout), best.query.formats.labels)
+    if key not in plays:
+        plays[key] = check(_candidate(plan), goal.offered, goal.limits, needed=goal.confidence, exact=False)
+    return plays[key]
+
+
+def _drawn_in(bounds: _Bounds, plan: Plan, checked: CheckedCandidate, limits: Sequence[LatencyLimit]) -> _Bounds:
+    """Bounds under which the layout would not have been chosen: limits over the ratio of what was simulated to the mean of the search."""
+    row, values, ratios = plan.table.row(0), dict(bounds.values), dict(bounds.ratios)
+    if not checked.stable:
+        return _Bounds(values={key: value * OVERLOADED for key, value in values.items()}, ratios=ratios)
+    for status in checked.statuses:
+        name, mean = status.limit.quantity, row.get(f"{status.limit.quantity}_s")
+        if name not in SEARCHED:  # time between tokens: prefill of others sets it, as it does TPOT
+            if not status.is_met:
+                values["tpot"] = min(values.get("tpot", row["tpot_s"]), row["tpot_s"]) * DRAWN_IN
+            continue
+        if status.simulated is None or not mean:
+            continue
+        ratios[name] = max(ratios.get(name, 1.0), status.simulated.value / mean)
+        values[name] = min(values[name], status.limit.most_s / ratios[name])
+    if all(values[key] >= bounds.values.get(key, float("inf")) * (1 - 1e-6) for key in values):
+        values = {key: value * DRAWN_IN for key, value in values.items()}
+    return _Bounds(values=values, ratios=ratios)
+
+
+def _smaller(search: Search, goal: LoadGoal, best: Any, failed: Any, plays: dict[Any, CheckedCandidate]) -> Any:
+    """A plan with fewer chips than `best` that holds too, looked for between the bounds that failed and those that held."""
+    for _ in range(LOOKS):
+        if failed is None or int(best[0].best.query.system.chips) <= int(failed[1].best.query.system.chips):
+            return best
+        bounds = failed[0].between(best[2])
+        plan = search(bounds.slo(goal), best[3], brief=True)
+        if plan.fails:
+            return best
+        checked = _checked(plan, goal, plays)
+        if checked.holds(goal.confidence):
+            best = (plan, checked, bounds, best[3])
+        else:
+            failed = (bounds, plan, checked, best[3])
+    return best
+
+
+def _nearest(search: Search, goal: LoadGoal, failed: Any, tried: int) -> CheckedPlan:
+    """The answer where no layout keeps every limit: the last that was simulated, else the nearest miss of the search."""
+    plan = search(_first_bounds(goal.limits).slo(goal), 1.0, brief=False)
+    if plan.fails:
+        return CheckedPlan(plan=plan, goal=goal, tried=tried)
+    if failed is None:  # only the model's error keeps it from the limits: the simulator says how surely it holds
+        sure = check(_candidate(plan), goal.offered, goal.limits, needed=goal.confidence)
+        return CheckedPlan(plan=plan, goal=goal, checked=sure, tried=tried + 1)
+    bounds, _, checked, factor = failed
+    return CheckedPlan(plan=search(bounds.slo(goal), factor, brief=False), goal=goal, checked=checked, tried=tried)
+
+
+def facts_of(plan: CheckedPlan) -> Mapping[str, Any]:
+    """Simulated statistics of the best row by column, and the confidence."""
+    if plan.checked is None:
+        return {}
+    facts: dict[str, Any] = {}
+    for status in plan.checked.statuses:
+        facts[status.limit.column] = None if status.simulated is None or not plan.checked.stable else status.simulated.value
+    sure = plan.checked.confidence
+    return facts | {"confidence": None if sure is None else sure.probability, "simulated_requests": plan.checked.requests}

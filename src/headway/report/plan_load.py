@@ -1,0 +1,152 @@
+"""Words of `plan` at a load: nodes, cost, the limit that is nearest, the confidence, and what was simulated."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway.core.listing import Listing, format_value
+from headway.report import output, serving
+from headway.report import plan as words
+from headway.report.words import NO_ROW, number_of, sentence
+
+HOUR_S, MONTH_H = 3600.0, 730.0  # hours of a month: 8,760 / 12
+FIRST = ("kind", "system", "nodes", "layout", "utilisation", "p95_ttft_s", "p95_tpot_s", "confidence", "usd_per_month")
+COLUMNS = ("kind", "system", "nodes", "layout", "kv", "utilisation", "concurrency", "ttft_s", "tpot_s")
+
+
+def facts(checked: Any) -> dict[str, Any]:
+    """Nodes and cost of the best row, and the most sequences of one rank that its engine admits."""
+    from headway.performance.efficiency import efficiencies, platform
+
+    if checked.plan.fails:
+        return {}
+    query = checked.plan.best.query
+    system, price = query.system, query.price
+    node = int(system.scale_up_domain or system.chips)
+    engine = "other" if query.assumptions.engine == "none" else query.assumptions.engine
+    out: dict[str, Any] = {"nodes": -(-int(system.chips) // node), "node_chips": node}
+    out["max_seqs"] = int(efficiencies().engine(engine, platform(system.chip), "max_sequences"))
+    if price is not None:
+        hour = float(price.value) * HOUR_S * int(system.chips)
+        out |= {"usd_per_hour": hour, "usd_per_month": hour * MONTH_H}
+    return out
+
+
+def with_facts(table: Any, best: Mapping[str, Any]) -> Any:
+    """The table of a plan with more columns, which hold for its best row alone."""
+    from headway.core.table import from_rows
+
+    blank = dict.fromkeys(best)
+    rows = [{**row, **(best if number == 0 else blank)} for number, row in enumerate(table.rows())]
+    return dataclasses.replace(from_rows(rows, table.notes), tree=table.tree)
+
+
+def describe(rows: Any, checked: Any, sized: Any = None) -> output.Summary:
+    """Summary: nodes, cost and the nearest limit; layouts; what was simulated."""
+    plain = rows.rows()
+    if not plain:
+        return output.Summary(NO_ROW)
+    first = next((row for row in plain if row["kind"] == "best"), plain[0])
+    points = [row | {"layout": words.layout(row)} for row in plain if row["kind"] != "elasticity"]
+    simulated = [key for key in first if key.startswith(("p50_", "p90_", "p95_", "p99_", "mean_"))]
+    view = [*COLUMNS, *simulated, "confidence", "usd_per_mtok_out", "usd_per_month", "bound", "why"]
+    remarks = [*_limits(checked), *words.current(plain), *_price(checked), serving.DEFINED]
+    return output.Summary(
+        answer(first, checked, sized), view, people=Listing(points), binds=serving.binds(first),
+        helps=words.helps(plain, checked.plan.objective), remarks=remarks, first=FIRST,
+    )  # fmt: skip
+
+
+def answer(row: Mapping[str, Any], checked: Any, sized: Any = None) -> str:
+    """The first sentence: what carries the load, for how much, and how surely."""
+    plan = checked.plan
+    if plan.fails:
+        return _refusal(row, checked, sized)
+    start = f"{_nodes(row)} {'carries' if int(row['nodes']) == 1 else 'carry'} {_load(checked.goal.offered)}"
+    month = row.get("usd_per_month")
+    cost = f" for ${month:,.0f}/month" if month is not None else " (no price known)"
+    if not checked.holds:
+        nearest = _nearest(checked)
+        return sentence(
+            f"No layout on {row['system']} keeps every limit at {_load(checked.goal.offered)}", f": {nearest}" if nearest else ""
+        )
+    figure = _nearest(checked)
+    return sentence(f"{start}{cost}", f"; {figure}" if figure else f"; {words.tpot(row)}")
+
+
+def _nodes(row: Mapping[str, Any]) -> str:
+    chip = row["system"].partition("x")[2] or row["system"]
+    if int(row["node_chips"]) == 1 or row["system"].split("x")[0] == str(int(row["nodes"])):
+        return f"{int(row['nodes'])} {chip}"
+    return f"{number_of(int(row['nodes']), 'node')} of {int(row['node_chips'])} {chip}"
+
+
+def _load(offered: Any) -> str:
+    if offered.users:
+        return number_of(int(offered.users), "user")
+    if offered.rate is None:
+        return "the trace"
+    return f"{format_value(offered.rate, '1/s').removesuffix('/s')} requests/s"
+
+
+def _refusal(row: Mapping[str, Any], checked: Any, sized: Any) -> str:
+    """Why one machine does not carry the load, and how many would."""
+    start = words.refusal(row, checked.plan)
+    if sized is not None and not sized.plan.fails and sized.holds:
+        best = sized.plan.table.row(0) | facts(sized)
+        month = f" for ${best['usd_per_month']:,.0f}/month" if "usd_per_month" in best else ""
+        verb = "does" if int(best["nodes"]) == 1 else "do"
+        return sentence(f"One {row['system']} does not carry {_load(checked.goal.offered)}; {_nodes(best)} {verb}{month}")
+    return sentence(start, f": {checked.plan.infeasible}")
+
+
+def _nearest(checked: Any) -> str:
+    """The limit that breaks first, its simulated value, and the confidence."""
+    result = checked.checked
+    if result is None or not result.statuses:
+        return ""
+    if not result.stable:
+        return "the queue grows without end"
+    sure = result.confidence
+    status = next((status for status in result.statuses if sure is not None and status.limit == sure.tightest), result.statuses[0])
+    value = "-" if status.simulated is None else format_value(status.simulated.value, "s")
+    text = f"{status.limit.words} {value}, limit {format_value(status.limit.most_s, 's')}"
+    return text if sure is None else f"{text}, {sure.probability:.0%} confidence"
+
+
+def _limits(checked: Any) -> list[str]:
+    """A note on each limit beside what was simulated."""
+    result = checked.checked
+    if result is None:
+        return [] if checked.plan.fails else ["not simulated: limits hold for expected means alone"]
+    parts = [
+        f"{status.limit.words} {'-' if status.simulated is None else format_value(status.simulated.value, 's')} of "
+        f"{format_value(status.limit.most_s, 's')}" for status in result.statuses
+    ]  # fmt: skip
+    short = ", in plain Python and therefore few" if result.is_short else ""
+    return [f"simulated {result.requests:,} requests{short}: {', '.join(parts) or 'stable'}; {number_of(checked.tried, 'layout')} played"]
+
+
+def _price(checked: Any) -> list[str]:
+    price = checked.plan.best.query.price
+    return [] if price is None else [f"${price.value * HOUR_S:.3g} per chip and hour ({price.metric}); --price-metric chooses another"]
+
+
+def verdict(checked: Any) -> dict[str, Any] | None:
+    """What was simulated, for `checked` in JSON."""
+    result = checked.checked
+    if result is None:
+        return None
+    sure = result.confidence
+    limits: Sequence[Mapping[str, Any]] = [
+        {"limit": status.limit.flag, "most_s": status.limit.most_s, "met": bool(status.is_met),
+         "simulated_s": None if status.simulated is None else status.simulated.value, "within": status.within}
+        for status in result.statuses
+    ]  # fmt: skip
+    verdict_text = "every limit is met" if result.is_met else "a limit is broken" if result.stable else "overloaded"
+    return {
+        "answer": f"{result.requests:,} requests simulated: {verdict_text}.", "requests": result.requests, "stable": bool(result.stable),
+        "confidence": None if sure is None else sure.probability, "limits": limits, "layouts": checked.tried,
+    }  # fmt: skip
