@@ -61,3 +61,11 @@ def _faults(value: Any, kind: Any, place: str) -> list[str]:
     wrong = [f"{place}.{key}: missing" for key in required if key not in value]
     wrong += [f"{place}.{key}: no such field" for key in value if key not in fields]
     return wrong + [fault for key in value if key in fields for fault in _faults(value[key], fields[key], f"{place}.{key}")]
+
+
+def commands(entry: dict[str, Any]) -> list[str]:
+    """What the containers of a workload run."""
+    spec = entry["spec"]
+    group = spec.get("leaderWorkerTemplate", {})
+    templates = [spec.get("template"), group.get("leaderTemplate"), group.get("workerTemplate")]
+    return [pod["command"][-1] for template in templates if template for pod in template["spec"]["containers"]]

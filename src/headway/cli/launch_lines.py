@@ -30,6 +30,12 @@ def add_flags(parser: Any) -> None:
     parser.add_argument("--chips-per-host", metavar="N", help="chips of one server or tray, for --launch (default: a fact of the chip)")
 
 
+def search_input(args: Any) -> dict[str, Any]:
+    """What the search of a plan is told about the launch: the engine that must express the layout, and the chips of its hosts."""
+    host = None if args.chips_per_host is None else _chips_per_host(args.chips_per_host)
+    return {"launch": args.launch or "", "chips_per_host": host}
+
+
 def launched(args: Any, plan: Any) -> LaunchScript:
     """Launch lines with notes, or the reason why the engine cannot run the layout."""
     from headway.serving.launch.launch import ENGINES

@@ -47,7 +47,7 @@ def run(args: Any) -> output.Answer:
     if args.plainest not in ("on", "off"):
         raise UnknownName("--plainest", args.plainest, ("on", "off"), "on or off")
     if plan_load.is_loaded(args):
-        return plan_load.answer(args, launch_lines.launched)
+        return plan_load.answer(args)
     plans, notes = _plans(args)
     if len(plans) == 1:
         _, plan = plans[0]
@@ -95,6 +95,7 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
                 SLO(**{name: value for name, value in point.items() if name in limits}), **names, ways=degrees, batch=batch,
                 assumptions=schema.defaults(Assumptions, assumptions), objective=args.objective, disaggregate=args.disaggregate,
                 current=args.current, elasticities=len(cases) == 1, plainest=args.plainest != "off",
+                **launch_lines.search_input(args),
             )  # fmt: skip
         except IllegalCombination as error:
             illegal.append(error)

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import Any
 
-from headway.cli import arguments, serve
+from headway.cli import arguments, launch_lines, serve
 from headway.core import schema
 from headway.core.errors import BadValue
 from headway.core.quantity import user_input
@@ -52,8 +52,8 @@ def _refuse_without_load(args: Any) -> None:
             raise BadValue(schema.flag(name), value, "one load beside it: --rate 12, --users 64 or --trace FILE")
 
 
-def answer(args: Any, launch: Any) -> output.Answer:
-    """The smallest whole nodes that carry the load within every limit; `launch` gives the launch lines of a plan."""
+def answer(args: Any) -> output.Answer:
+    """The smallest whole nodes that carry the load within every limit."""
     from headway.economics.capacity.plan_at_load import facts_of, plan_at_load, width_of
     from headway.serving.plan.plan import plan
 
@@ -81,7 +81,7 @@ def answer(args: Any, launch: Any) -> output.Answer:
         sized = plan_at_load(functools.partial(search, machines=free), goal)
     facts = plan_load.facts(checked) | dict(facts_of(checked))
     table = plan_load.with_facts(checked.plan.table, facts)
-    script = launch(args, checked.plan)
+    script = launch_lines.launched(args, checked.plan)
     return output.Answer(
         table, notes=[*notes, *script.notes], launch=script.lines, document=script.document, checked=plan_load.verdict(checked),
         describe=lambda rows: plan_load.describe(rows, checked, sized),
@@ -164,7 +164,7 @@ def _search_input(args: Any, goal: Any) -> tuple[_SearchInput, list[str]]:
     rest = {
         "ways": degrees, "assumptions": schema.defaults(Assumptions, assumption_sets[0]), "objective": args.objective,
         "current": args.current, "plainest": args.plainest != "off", "users": offered.users or None, **names,
-    }  # fmt: skip
+    } | launch_lines.search_input(args)  # fmt: skip
     load = Load(prompt=prompt, output=answer_tokens, rate=rate)
     return _SearchInput(models=models, load=load, rest=rest), [*notes, *assumption_notes, *beyond]
 

@@ -40,6 +40,8 @@ class Goal:
     pinned: frozenset[str] = frozenset()
     plainest: bool = True  # of layouts within PLAIN_WITHIN of the best objective, the plainest
     step_factor: float = 1.0  # every step so many times as long as expected, to leave room for the model's error
+    engine: str = ""  # that must be able to express the layout
+    host: Any = None  # chips of one host, where the user says so
 
     @property
     def more(self) -> bool:
