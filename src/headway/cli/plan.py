@@ -30,6 +30,7 @@ def add_flags(parser: Any) -> None:
     schema.add_flags(parser, Layout, group="layout: searched unless pinned to a value or a list", searched=tuple(schema.fields(Layout)))
     schema.add_flags(parser, Precision, group="number formats: a list is searched (default as published; KV also fp8)", searched=("kv",))
     schema.add_flags(parser, Assumptions, group="assumptions (named defaults)")
+    arguments.add_price_flag(parser)
     plan_load.add_flags(parser)
     question = parser.add_argument_group("question")
     objective_help = "what to make best (default cost); of equals fewer chips, then the faster"

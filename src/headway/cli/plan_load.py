@@ -16,8 +16,8 @@ from headway.performance.layout import Layout
 from headway.performance.workload import SLO, Load
 from headway.report import output, plan_load
 
-FACTS = ("nodes", "node_chips", "usd_per_hour", "usd_per_month", "max_seqs")
-ONLY_AT_LOAD = ("confidence", "no_check")
+ONLY_AT_LOAD = ("confidence", "no_check", "spare")
+MOST_SPARE = 100
 
 
 def add_flags(parser: Any) -> None:
@@ -28,6 +28,7 @@ def add_flags(parser: Any) -> None:
     group.add_argument("--users", metavar="N", help="users over all replicas, who each wait for the answer before they ask again")
     group.add_argument("--trace", metavar="FILE", help="recorded requests: Azure, BurstGPT, Mooncake or Vidur format, or a CSV")
     group.add_argument("--confidence", metavar="SHARE", help="chance, given the model's error, that all limits hold (default 0.8)")
+    group.add_argument("--spare", metavar="N", help="nodes that may be lost: the load and its limits hold on the others (default 0)")
     group.add_argument("--no-check", action="store_true", help="do not simulate: limits on means alone, of the expected times")
     schema.add_flags(parser, LatencyLimits, skip=("ttft", "tpot", "e2e"), group="limits on percentiles under the load")
 
@@ -79,7 +80,7 @@ def answer(args: Any) -> output.Answer:
     if checked.plan.fails and any(system.fixed_count for system in systems):
         free = [dataclasses.replace(system, fixed_count=False) for system in systems]
         sized = plan_at_load(functools.partial(search, machines=free), goal)
-    facts = plan_load.facts(checked) | dict(facts_of(checked))
+    facts = plan_load.facts(checked, inputs.rest["spare"]) | dict(facts_of(checked))
     table = plan_load.with_facts(checked.plan.table, facts)
     script = launch_lines.launched(args, checked.plan)
     return output.Answer(
@@ -163,10 +164,18 @@ def _search_input(args: Any, goal: Any) -> tuple[_SearchInput, list[str]]:
     names = {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
     rest = {
         "ways": degrees, "assumptions": schema.defaults(Assumptions, assumption_sets[0]), "objective": args.objective,
-        "current": args.current, "plainest": args.plainest != "off", "users": offered.users or None, **names,
+        "current": args.current, "plainest": args.plainest != "off", "users": offered.users or None, "spare": _spare(args), **names,
     } | launch_lines.search_input(args)  # fmt: skip
     load = Load(prompt=prompt, output=answer_tokens, rate=rate)
     return _SearchInput(models=models, load=load, rest=rest), [*notes, *assumption_notes, *beyond]
+
+
+def _spare(args: Any) -> int:
+    """Nodes that may be lost."""
+    if args.spare is None:
+        return 0
+    whole = schema.Field(integer=True, open_low=False, high=MOST_SPARE)
+    return int(schema.scalar(args.spare, whole, "--spare"))
 
 
 def _trace_rate(trace: Any) -> float:

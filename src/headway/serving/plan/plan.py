@@ -121,7 +121,7 @@ def plan(
     objective: str = "cost", disaggregate: bool = False,
     current: Mapping[str, Any] | str | None = None,
     elasticities: bool = True, frontier: bool = True, plainest: bool = True, step_factor: float = 1.0,
-    launch: str = "", chips_per_host: Any = None,
+    launch: str = "", chips_per_host: Any = None, spare: int = 0,
 ) -> Plan:  # fmt: skip
     """The best layout, batch and formats of each model on each machine, the best of all first.
 
@@ -131,7 +131,7 @@ def plan(
     `batch` the batches; omitted formats default as in `Precision`, KV to bf16 and fp8 if the chip has fp8. `current`, "tp=8 batch=64",
     adds a row for the user's layout. `users` are over all replicas; `plainest`: of layouts within 3 % of the best objective, the
     plainest; `step_factor` makes steps longer than expected. `elasticities` and `frontier` leave these rows out if False.
-    Layouts that the engine of `launch`, or that of the assumptions, cannot express on its hosts are left out, unless pinned.
+    Layouts that the engine of `launch`, else of the assumptions, cannot express are left out, unless pinned; `spare` nodes may be lost.
     A candidate that misses a limit is a row with fits False and a reason; invalid input raises a HeadwayError.
     """
     pinned = frozenset(name for name, value in (ways or {}).items() if value is not None)
@@ -139,7 +139,7 @@ def plan(
         objective=objective_named(objective), rate=plan_problem.rate(load.rate), batches=plan_problem.batches(batch), pinned=pinned,
         slo=plan_problem.slo_of(slo or SLO(), {"ttft": ttft, "tpot": tpot, "e2e": e2e, "tpot_decode": tpot_decode}),
         disaggregate=plan_problem.disaggregated(disaggregate, pinned), users=plan_problem.users(users), plainest=plainest,
-        step_factor=step_factor, engine=launch or (assumptions or Assumptions()).engine, host=chips_per_host,
+        step_factor=step_factor, engine=launch or (assumptions or Assumptions()).engine, host=chips_per_host, spare=spare,
     )  # fmt: skip
     names = {name: plan_problem.formats(value, name) for name, value in (("weights", weights), ("kv", kv), ("compute", compute))}
     plan_problem.check_single_token(goal, load)
