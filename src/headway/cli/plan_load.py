@@ -174,8 +174,8 @@ def _spare(args: Any) -> int:
     """Nodes that may be lost."""
     if args.spare is None:
         return 0
-    whole = schema.Field(integer=True, open_low=False, high=MOST_SPARE)
-    return int(schema.scalar(args.spare, whole, "--spare"))
+    count = schema.Field(integer=True, open_low=False, high=MOST_SPARE)
+    return int(schema.scalar(args.spare, count, "--spare"))
 
 
 def _trace_rate(trace: Any) -> float:

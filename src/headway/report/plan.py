@@ -48,7 +48,7 @@ def answer(row: Row, plan: Any) -> str:
         return sentence(refusal(row, plan), f": {plan.infeasible}")
     start = carried(row) if row["rate"] is not None else f"{subject(row)} {GOALS[plan.objective]}"
     lacking = money.unpriced(bests(plan), plan.best.query.assumptions.price_metric)
-    return sentence(f"{start} with {layout(row)} at batch {value(row, 'batch')}: {tpot(row)}", lacking, ttft(row), price(row))
+    return sentence(f"{start} with {layout(row)} at batch {value(row, 'batch')}: {tpot(row)}", ttft(row), price(row), last=lacking)
 
 
 def bests(plan: Any) -> list[Row]:

@@ -70,7 +70,7 @@ def answer(row: Mapping[str, Any], checked: Any, sized: Any = None) -> str:
             f"No layout on {row['system']} keeps every limit at {_load(checked.goal.offered)}", f": {nearest}" if nearest else ""
         )
     figure = _nearest(checked)
-    return sentence(f"{start}{cost}", lacking, f"; {figure}" if figure else f"; {words.tpot(row)}")
+    return sentence(f"{start}{cost}", f"; {figure}" if figure else f"; {words.tpot(row)}", last=lacking)
 
 
 def _lost(row: Mapping[str, Any]) -> str:
@@ -84,8 +84,8 @@ def _spare(row: Mapping[str, Any]) -> list[str]:
     spare = int(row.get("spare_nodes") or 0)
     if not spare:
         return []
-    others = int(row["nodes"]) - spare
-    return [f"times, load and replicas are those of {number_of(others, 'node')} with {spare} of {int(row['nodes'])} lost (--spare)"]
+    rest = int(row["nodes"]) - spare
+    return [f"times, load and replicas are those of {number_of(rest, 'node')} with {spare} of {int(row['nodes'])} lost (--spare)"]
 
 
 def _nodes(row: Mapping[str, Any]) -> str:

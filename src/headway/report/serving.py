@@ -92,7 +92,7 @@ def point(row: Mapping[str, Any], unpriced: str = "") -> str:
         return sentence(f"{where(row)}: a decode step takes {timed(row, 'step')}", per_user, f"; {bound(row)}")
     tpot = "no TPOT (an answer of one token)" if row["tpot_s"] is None else f"TPOT {timed(row, 'tpot')}"
     price = f", {cost(row)}" if cost(row) else "" if unpriced else ", no price known"
-    return sentence(f"{where(row)}: {tpot}", unpriced, f", TTFT {value(row, 'ttft_s')}", price, f"; {bound(row)}")
+    return sentence(f"{where(row)}: {tpot}", f", TTFT {value(row, 'ttft_s')}", price, f"; {bound(row)}", last=unpriced)
 
 
 def binds(row: Mapping[str, Any]) -> str:
@@ -121,7 +121,7 @@ def grid(table: Any, varying: list[str], unpriced: str = "") -> tuple[str, Mappi
     fast_row, unit = fastest.row(0), "per Mtok out" if len(cheapest) else ""
     fast = f"fastest is {setting(fast_row, varying)} ({'TPOT' if time == 'tpot_s' else 'step'} {value(fast_row, time)})"
     best = f"{name} {setting(best_row, varying)} ({f'{value(best_row, key)} {unit}'.strip()})"
-    return sentence(f"{start}{fitting}{unpriced}; {fast}", f", {best}"), best_row
+    return sentence(f"{start}{fitting}; {fast}", f", {best}", last=unpriced), best_row
 
 
 def setting(row: Mapping[str, Any], varying: list[str]) -> str:

@@ -49,8 +49,8 @@ def in_nodes(w: Candidates, replicas: Any, spare: int = 0) -> ReplicaCounts:
     node = w.query.system.scale_up_domain
     nodes = nodes_needed(replicas, node, w.compiled.chips)
     in_node_replicas = replicas_in_nodes(nodes, node, w.compiled.chips)
-    paid = nodes_with_spare(nodes, spare) if spare else nodes
-    return ReplicaCounts(replicas=in_node_replicas, chips_used=used_chips(w.compiled.chips, in_node_replicas), chips=paid * node)
+    all_nodes = nodes_with_spare(nodes, spare) if spare else nodes
+    return ReplicaCounts(replicas=in_node_replicas, chips_used=used_chips(w.compiled.chips, in_node_replicas), chips=all_nodes * node)
 
 
 def objective_value(goal: Goal, query: ServeRequest, size: ReplicaCounts, tpot: Any, request: Any) -> Any:
