@@ -49,6 +49,7 @@ def test_money__null_for_a_single_step(cli: Cli) -> None:
 def test_money__explained_from_price_and_chips(cli: Cli) -> None:
     text = cli(f"{NODE} --batch 16 --explain usd_per_month").out
     assert "month_usd" in text and "hour_usd" in text and "2026-10-24" in text
+    assert "full_load_usd" in cli(f"{NODE} --rate 4 --explain usd_per_mtok_out_full").out
 
 
 # -- which price ---------------------------------------------------------------------------------------------------------------

@@ -97,7 +97,8 @@ def systems(args: Any) -> list[tuple[Any, dict[str, Any]]]:
 
 def add_price_flag(parser: Any) -> None:
     """Flag of the price of a chip, for verbs whose rows have one price each."""
-    parser.add_argument("--chip-price", dest="typed_price", metavar="USD/h", help="price of a chip, such as $2.2/h, in place of a metric")
+    group = parser.add_argument_group("cost (or --price-metric NAME)")
+    group.add_argument("--chip-price", dest="typed_price", metavar="USD/h", help="price of a chip, such as $2.2/h, in place of a metric")
 
 
 def _typed_price(args: Any) -> list[tuple[str, tuple[Any, ...]]]:
