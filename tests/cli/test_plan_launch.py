@@ -24,7 +24,7 @@ def test_launch__layout_and_batch_of_the_best_row(capsys: pytest.CaptureFixture[
     assert main([*PLAN, "--launch", "vllm", "-o", "json"]) == 0
     (line,) = json.loads(capsys.readouterr().out)["launch"]
     assert line.startswith("vllm serve ")
-    assert f"--tensor-parallel-size 4 --pipeline-parallel-size 2 --max-num-seqs {int(best['batch'])} --max-model-len 2000" in line
+    assert f"--tensor-parallel-size 4 --pipeline-parallel-size 2 --max-num-seqs {int(best['batch'])} --max-model-len 2304" in line
 
 
 def test_launch__unsupported_parallelism_is_said(capsys: pytest.CaptureFixture[str]) -> None:

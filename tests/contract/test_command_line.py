@@ -124,9 +124,9 @@ def test_text__answers_first_and_defines_its_terms(cli: Cli) -> None:
 
 
 def test_plan__lists_of_machines_cheapest_first(cli: Cli) -> None:
-    found = cli.rows("plan", "llama-3.1-8b", "--on", "h100-sxm,h200,a100-sxm-80", "--prompt", "1k", "--output", "1k")
+    found = cli.rows("plan", "llama-3.1-8b", "--on", "h100-sxm,h200,gb200", "--prompt", "1k", "--output", "1k")
     best = [row for row in found if row["kind"] == "best"]
-    assert {row["system"] for row in best} == {"h100-sxm", "h200-sxm", "a100-sxm-80"}
+    assert {row["system"] for row in best} == {"h100-sxm", "h200-sxm", "gb200"}
     costs = [None if row["usd_per_mtok_in"] is None else row["usd_per_mtok_in"] + row["usd_per_mtok_out"] for row in best]
     priced = [cost for cost in costs if cost is not None]
     assert len(priced) == 2

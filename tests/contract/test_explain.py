@@ -38,7 +38,7 @@ LINKS = {place for place in FITTED_NUMBERS if place.startswith("collective.")}
 POINTS = [
     Point("llama-3.1-70b", "8xh100-sxm", WIDE, AT_CONTEXT),
     Point("llama-3.1-70b", "8xh100-sxm", WIDE, REQUESTS),
-    Point("deepseek-v3", "gb200-nvl72", Layout(tp=2, ep=18, dp=9, pp=2, replicas=2), REQUESTS),
+    Point("deepseek-v3", "gb200-nvl72", Layout(tp=2, ep=18, dp=9, pp=2, replicas=2), REQUESTS, assumed=(("price_metric", "rental_3yr"),)),
     Point("deepseek-v3.2", "8xh200-sxm", Layout(ep=8, dp=8), AT_CONTEXT, formats=(("weights", "fp8"), ("kv", "fp8"))),
     Point("deepseek-v4-flash", "8xh200-sxm", Layout(tp=8, ep=4), REQUESTS),
     Point("mistral-7b-v0.1", "h100", load=REQUESTS),

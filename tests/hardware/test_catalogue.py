@@ -157,13 +157,14 @@ def test_peak__by_number_format() -> None:
 
 
 def test_chip_price__per_second_and_by_metric() -> None:
-    rental = price_quote(chip("h100"))
+    rental = price_quote(chip("h100"), "rental_3yr")
     assert rental is not None and rental.metric == "rental_3yr"
     assert rental.value * 3600 == pytest.approx(1.30)
     assert rental.value.unit == "USD/s"
-    assert price_quote(chip("a100")) is None  # a price by the hour, none for three years
-    hourly = price_quote(chip("h100"), "rental_on_demand")
-    assert hourly is not None
+    assert price_quote(chip("a100"), "rental_3yr") is None  # a price by the hour, none for three years
+    assert price_quote(chip("gb200")) is None  # and the other way round
+    hourly = price_quote(chip("h100"))
+    assert hourly is not None and hourly.metric == "rental_on_demand"
     assert hourly.value.date == "2026-10-24"
     assert [round(price * 3600, 2) for price in (hourly.value, hourly.low, hourly.high)] == [3.55, 2.11, 6.16]
     with pytest.raises(UnknownName, match="rental_3yr"):
@@ -286,7 +287,7 @@ def test_show_chip__every_fact_with_origin_under_its_set_key() -> None:
     assert (bandwidth.value, bandwidth.unit, bandwidth.kind) == (4.8e12, "byte/s", "datasheet")
     assert bandwidth.source and bandwidth.date and bandwidth.doc
     assert entries["peak_fp4"].value is None
-    assert entries["price"].value * 3600 == pytest.approx(1.6)
+    assert entries["price"].value * 3600 == pytest.approx(4.95)
     assert entries["rental_on_demand_low"].value < entries["rental_on_demand"].value
     whole = {entry.key for entry in about_system(system("4xgb200-nvl72"))}
     assert set(facts.declared(System)) <= whole

@@ -21,6 +21,8 @@ pytestmark = pytest.mark.slow
 LLAMA, DEEPSEEK, QWEN = hw.model("llama-3.1-70b"), hw.model("deepseek-v3"), hw.model("qwen3-235b-a22b")
 CHAT = Load(batch=64, prompt=4096, output=1024)
 LONG = Load(batch=4608, context=8192)
+ROLES = {"prefill": "kv_producer", "decode": "kv_consumer"}
+VARIABLE = re.compile(r"\b(VLLM_NIXL_\w+)=")
 FLAG = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
 
 
@@ -36,7 +38,7 @@ def words(text: str) -> dict[str, str]:
     parts = re.findall(r"\$\(\(.*?\)\)|\S+", text)
     found = {}
     for at, part in enumerate(parts):
-        if FLAG.fullmatch(part) and part != "-m":
+        if FLAG.fullmatch(part) and part not in ("-m", "-c"):
             after = parts[at + 1] if at + 1 < len(parts) else ""
             assert part not in found, f"{part} twice in {text}"
             found[part] = "" if after.startswith("-") else after
@@ -49,21 +51,21 @@ def words(text: str) -> dict[str, str]:
 def test_launch_vllm__dense_over_eight_chips() -> None:
     assert line("vllm", LLAMA, Layout(tp=8), Precision(), CHAT, memory=0.9) == (
         "vllm serve meta-llama/Meta-Llama-3.1-70B --tensor-parallel-size 8"
-        " --max-num-seqs 64 --max-model-len 5120 --gpu-memory-utilization 0.9"
+        " --max-num-seqs 64 --max-model-len 5632 --gpu-memory-utilization 0.9"
     )
 
 
 def test_launch_sglang__dense_over_eight_chips() -> None:
     assert line("sglang", LLAMA, Layout(tp=8), Precision(), CHAT, memory=0.9) == (
-        "python -m sglang.launch_server --model-path meta-llama/Meta-Llama-3.1-70B --tp-size 8"
-        " --max-running-requests 64 --context-length 5120 --mem-fraction-static 0.9"
+        "python3 -m sglang.launch_server --model-path meta-llama/Meta-Llama-3.1-70B --tp-size 8"
+        " --max-running-requests 64 --context-length 5632 --mem-fraction-static 0.9"
     )
 
 
 def test_launch_trtllm__dense_over_eight_chips() -> None:
     assert line("trtllm", LLAMA, Layout(tp=8), Precision(), CHAT, memory=0.9) == (
         "trtllm-serve meta-llama/Meta-Llama-3.1-70B --tp_size 8"
-        " --max_batch_size 64 --max_seq_len 5120 --kv_cache_free_gpu_memory_fraction 0.9"
+        " --max_batch_size 64 --max_seq_len 5632 --kv_cache_free_gpu_memory_fraction 0.9"
     )
 
 
@@ -86,14 +88,14 @@ def test_launch_vllm__eighteen_hosts_of_four_chips() -> None:
 
 def test_launch_sglang__tensor_and_expert_parallel() -> None:
     assert line("sglang", DEEPSEEK, Layout(tp=8, ep=8)) == (
-        "python -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp-size 8 --ep-size 8"
+        "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp-size 8 --ep-size 8"
     )
 
 
 def test_launch_sglang__tp_size_counts_every_chip_of_a_stage() -> None:
     """And 256 experts over 72 chips need 4 slots on each, 288 in all: 32 copies."""
     assert line("sglang", DEEPSEEK, Layout(dp=72, ep=72), Precision(), LONG) == (
-        "python -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp-size 72 --attn-dp-size 72 --ep-size 72"
+        "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp-size 72 --attn-dp-size 72 --ep-size 72"
         " --ep-num-redundant-experts 32 --moe-dense-tp-size 1 --max-running-requests 4608 --context-length 8192"
     )
     assert words(line("sglang", DEEPSEEK, Layout(tp=4, dp=8, ep=16)))["--tp-size"] == "32"
@@ -149,6 +151,44 @@ def test_launch__config_file_is_served_from_its_folder() -> None:
     at = Layout(tp=8)
     assert line("vllm", replace(LLAMA, source="/models/my llama/config.json"), at).startswith("vllm serve '/models/my llama' ")
     assert line("vllm", replace(LLAMA, source="lone.json"), at).startswith("vllm serve $MODEL ")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_launch__id_asked_for_is_the_id_served(engine: str) -> None:
+    asked = "meta-llama/Llama-3.1-70B-Instruct"
+    exact = launch(engine, LLAMA, Layout(tp=8), checkpoint=asked)
+    assert f" {asked} " in exact.lines[0] and not any("is served as" in note for note in exact.notes)
+    alias = launch(engine, LLAMA, Layout(tp=8), checkpoint="llama-3.1-70b")
+    assert " meta-llama/Meta-Llama-3.1-70B " in alias.lines[0]
+    assert any(note.startswith("llama-3.1-70b is served as meta-llama/Meta-Llama-3.1-70B;") for note in alias.notes)
+
+
+def test_launch__length_has_room_up_to_what_the_model_holds() -> None:
+    """Llama-3.1 holds 131,072 tokens: 130,000 has no tenth of room left, and 140,000 is left for the engine to refuse."""
+    lengths = [Load(prompt=prompt, output=1000) for prompt in (3000, 129_000, 139_000)]
+    found = [words(line("vllm", LLAMA, Layout(tp=8), Precision(), load))["--max-model-len"] for load in lengths]
+    assert found == ["4608", "131072", "140000"]
+
+
+def test_launch__sequences_of_a_replica_replace_the_users_of_the_load() -> None:
+    rate = Load(rate=3.0, prompt=4096, output=1024)
+    assert "--max-num-seqs" not in words(line("vllm", LLAMA, Layout(tp=8), Precision(), rate))
+    assert words(line("vllm", LLAMA, Layout(tp=8), Precision(), rate, sequences=48))["--max-num-seqs"] == "48"
+    assert words(line("vllm", DEEPSEEK, Layout(dp=8, ep=8), Precision(), CHAT, sequences=100))["--max-num-seqs"] == "13"
+
+
+def test_launch__pools_of_a_split_deployment() -> None:
+    """Roles as the engines' documentation has them; ports differ, so that both pools may share a host."""
+    lines = {
+        (engine, role): launch(engine, LLAMA, Layout(tp=4), Precision(), CHAT, role=role).lines for engine in ENGINES for role in ROLES
+    }
+    for role, name in ROLES.items():
+        assert f'"kv_connector":"NixlConnector","kv_role":"{name}"' in lines["vllm", role][0]
+        assert f"--disaggregation-mode {role} --disaggregation-transfer-backend nixl" in lines["sglang", role][0]
+        assert "cache_transceiver_config:\\n  backend: NIXL" in lines["trtllm", role][0]
+    assert "disable_overlap_scheduler: true" in lines["trtllm", "prefill"][0] and "overlap" not in lines["trtllm", "decode"][0]
+    for engine in ENGINES:
+        assert words(lines[engine, "prefill"][-1])["--port"] != words(lines[engine, "decode"][-1])["--port"]
 
 
 # -- what an engine cannot do ------------------------------------------------------------------------------------------------------
@@ -213,6 +253,7 @@ def answers(engine: str) -> list[Launch]:
             if not illegal(layout, shape):
                 found.append(launch(engine, model, layout, Precision(), CHAT, memory=0.85))
                 found.append(launch(engine, model, layout, Precision(kv="fp8"), chips_per_host=8))
+                found += [launch(engine, model, layout, Precision(), CHAT, role=role) for role in ("prefill", "decode")]
         for weights, kv in itertools.product(("", *WEIGHTS), ("", *CACHE)):
             found.append(launch(engine, model, Layout(tp=8), Precision(weights=weights, kv=kv)))
     return found
@@ -243,8 +284,9 @@ def test_serve_flags__every_flag_and_value_is_on_record(every: tuple[str, list[L
             for flag, value in words(text).items():
                 assert flag in kept, f"{flag} in {text}"
                 assert not kept[flag].values or value in kept[flag].values, f"{flag} {value}"
+            assert set(VARIABLE.findall(text)) <= flags(engine).variables.keys(), text
         for text in (*made.notes, made.unsupported):
-            assert set(FLAG.findall(text)) <= kept.keys(), text
+            assert set(FLAG.findall(text)) - {"-m", "--chips-per-host"} <= kept.keys(), text
 
 
 def test_serve_flags__every_key_of_the_options_file_is_on_record(every: tuple[str, list[Launch]]) -> None:
@@ -277,7 +319,7 @@ def test_serve_flags__every_recorded_flag_is_used(every: tuple[str, list[Launch]
 def test_serve_flags__source_and_date_of_every_flag(engine: str) -> None:
     kept = flags(engine)
     assert kept.version and all("http" in source for source in kept.sources.values())
-    for name, flag in {**kept.flags, **kept.keys}.items():
+    for name, flag in {**kept.flags, **kept.keys, **kept.variables}.items():
         assert flag.source in kept.sources, name
         assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", flag.date), name
     assert {flag.source for flag in {**kept.flags, **kept.keys}.values()} == kept.sources.keys()

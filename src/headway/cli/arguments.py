@@ -92,12 +92,32 @@ def systems(args: Any) -> list[tuple[Any, dict[str, Any]]]:
     from headway.hardware.system import system
 
     machines = [python_object(name, args) or system(name, catalog(args)) for name in split(args.on, "--on")]
-    edits = [edit_values(text) for text in args.set]
+    edits = [*(edit_values(text) for text in args.set), *_typed_price(args)]
     combinations = list(itertools.product(*(values for _, values in edits)))
     if len(machines) * len(combinations) > 1000:
         raise BadValue("--set", f"{len(combinations)} combinations", "at most 1000")
     _borrow(args, [machine.chip for machine in machines])
     return [edited(machine, [key for key, _ in edits], values) for machine in machines for values in combinations]
+
+
+def add_price_flag(parser: Any) -> None:
+    """Flag of the price of a chip, for verbs whose rows have one price each."""
+    group = parser.add_argument_group("cost (or --price-metric NAME)")
+    group.add_argument("--chip-price", dest="typed_price", metavar="USD/h", help="price of a chip, such as $2.2/h, in place of a metric")
+
+
+def _typed_price(args: Any) -> list[tuple[str, tuple[Any, ...]]]:
+    """The edit of --chip-price; each way to say what a chip costs stands alone."""
+    from headway.core import schema
+    from headway.hardware.edit import editable
+
+    text = getattr(args, "typed_price", None)
+    if text is None:
+        return []
+    if args.price_metric or any(edit.replace("-", "_").startswith("chip.price") for edit in args.set):
+        raise BadValue("--chip-price", text, "no --price-metric and no --set chip.price beside it: each says what a chip costs")
+    values, _ = schema.axis(text, editable()["chip.price"], "--chip-price")
+    return [("chip.price", values if isinstance(values, tuple) else (values,))]
 
 
 def _borrow(args: Any, chips: Iterable[Any]) -> None:

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from headway.cli import arguments, plan_load, serve
+from headway.cli import arguments, launch_lines, plan_load, serve
 from headway.core import schema
 from headway.core.errors import BadValue, IllegalCombination, UnknownName, drop_note
 from headway.models.precision import Precision
@@ -16,43 +16,6 @@ from headway.performance.layout import Layout
 from headway.performance.workload import SLO, Load
 from headway.report import output, serving
 from headway.report import plan as words
-
-HOST = 8  # chips per server, for scale-up domains up to that size
-
-
-def add_launch_flag(parser: Any) -> None:
-    """Flag of the engine for launch lines."""
-    parser.add_argument("--launch", metavar="vllm|sglang|trtllm", help="also print the command line that realises the best layout")
-
-
-def launch_lines(args: Any, plan: Any) -> tuple[list[str], list[str]]:
-    """Launch lines, and notes on them or the reason why the engine cannot run the layout; for pools, those of the decode pool."""
-    if not args.launch:
-        return [], []
-    from headway.serving.launch.launch import ENGINES
-
-    if args.launch not in ENGINES:
-        raise UnknownName("engine", args.launch, ENGINES, f"one of {', '.join(ENGINES)}")
-    if plan.fails:
-        return [], ["launch: nothing to launch, no layout meets every limit"]
-    return _lines(args, plan)
-
-
-def _lines(args: Any, plan: Any) -> tuple[list[str], list[str]]:
-    from headway.models.precision import Precision
-    from headway.serving.launch.launch import launch
-
-    best, row = plan.best, plan.table.row(0)
-    precision = Precision(weights=row["weights"] if args.weights else "", kv=row["kv"], compute=row["compute"] if args.compute else "")
-    domain = best.query.system.scale_up_domain
-    host = int(domain) if domain is not None and domain <= HOST else None
-    memory = best.query.assumptions.hbm_utilization
-    script = launch(args.launch, best.query.model, best.layout, precision, best.load, memory=memory, chips_per_host=host)
-    pool = ["launch: for the decode pool alone; engines pair pools by a router of their own"] if row.get("prefill_replicas") else []
-    if script.unsupported:
-        return [], [*pool, f"launch: {script.unsupported}"]
-    return list(script.lines), [*pool, *(f"launch: {note}" for note in script.notes)]
-
 
 MOST_PLANS = 100
 OBJECTIVES = ("cost", "throughput", "latency", "chips")
@@ -67,12 +30,13 @@ def add_flags(parser: Any) -> None:
     schema.add_flags(parser, Layout, group="layout: searched unless pinned to a value or a list", searched=tuple(schema.fields(Layout)))
     schema.add_flags(parser, Precision, group="number formats: a list is searched (default as published; KV also fp8)", searched=("kv",))
     schema.add_flags(parser, Assumptions, group="assumptions (named defaults)")
+    arguments.add_price_flag(parser)
     plan_load.add_flags(parser)
     question = parser.add_argument_group("question")
     objective_help = "what to make best (default cost); of equals fewer chips, then the faster"
     question.add_argument("--objective", default="cost", metavar="|".join(OBJECTIVES), help=objective_help)
     question.add_argument("--disaggregate", action="store_true", help="prefill and decode on separate pools of the machine")
-    add_launch_flag(question)
+    launch_lines.add_flags(question)
     question.add_argument(
         "--plainest", default="on", metavar="on|off", help="of layouts within 3 %% of the best, the plainest (default on)"
     )
@@ -84,18 +48,18 @@ def run(args: Any) -> output.Answer:
     if args.plainest not in ("on", "off"):
         raise UnknownName("--plainest", args.plainest, ("on", "off"), "on or off")
     if plan_load.is_loaded(args):
-        return plan_load.answer(args, launch_lines, _figure)
+        return plan_load.answer(args, _figure)
     plans, notes = _plans(args)
     if len(plans) == 1:
         _, plan = plans[0]
-        lines, launch_notes = launch_lines(args, plan)
+        script = launch_lines.launched(args, plan)
         table = dataclasses.replace(plan.table, notes=(*plan.table.notes, *_nearest(plans)))
         return output.Answer(
-            table, notes=[*notes, *launch_notes], launch=lines, describe=lambda rows: words.describe(rows, plan),
-            figure=lambda rows: _figure(rows, plan),
+            table, notes=[*notes, *script.notes], launch=script.lines, document=script.document,
+            describe=lambda rows: words.describe(rows, plan), figure=lambda rows: _figure(rows, plan),
         )  # fmt: skip
-    if args.launch:
-        raise BadValue("--launch", args.launch, "one plan: no lists of loads, limits or assumptions")
+    if args.launch or args.manifest:
+        raise BadValue("--launch", args.launch or args.manifest, "one plan: no lists of loads, limits or assumptions")
     tables = [dataclasses.replace(case_plan.table, columns={**case_plan.table.columns, **varied}) for varied, case_plan in plans]
     table = tables[0].concat(*tables[1:])
     table = dataclasses.replace(table, notes=(*table.notes, *_nearest(plans)))
@@ -132,6 +96,7 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
                 SLO(**{name: value for name, value in point.items() if name in limits}), **names, ways=degrees, batch=batch,
                 assumptions=schema.defaults(Assumptions, assumptions), objective=args.objective, disaggregate=args.disaggregate,
                 current=args.current, elasticities=len(cases) == 1, plainest=args.plainest != "off",
+                **launch_lines.search_input(args),
             )  # fmt: skip
         except IllegalCombination as error:
             illegal.append(error)

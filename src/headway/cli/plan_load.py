@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import Any
 
-from headway.cli import arguments, serve
+from headway.cli import arguments, launch_lines, serve
 from headway.core import schema
 from headway.core.errors import BadValue
 from headway.core.quantity import user_input
@@ -16,8 +16,8 @@ from headway.performance.layout import Layout
 from headway.performance.workload import SLO, Load
 from headway.report import output, plan_load
 
-FACTS = ("nodes", "node_chips", "usd_per_hour", "usd_per_month", "max_seqs")
-ONLY_AT_LOAD = ("confidence", "no_check")
+ONLY_AT_LOAD = ("confidence", "no_check", "spare")
+MOST_SPARE = 100
 
 
 def add_flags(parser: Any) -> None:
@@ -28,6 +28,7 @@ def add_flags(parser: Any) -> None:
     group.add_argument("--users", metavar="N", help="users over all replicas, who each wait for the answer before they ask again")
     group.add_argument("--trace", metavar="FILE", help="recorded requests: Azure, BurstGPT, Mooncake or Vidur format, or a CSV")
     group.add_argument("--confidence", metavar="SHARE", help="chance, given the model's error, that all limits hold (default 0.8)")
+    group.add_argument("--spare", metavar="N", help="nodes that may be lost: the load and its limits hold on the others (default 0)")
     group.add_argument("--no-check", action="store_true", help="do not simulate: limits on means alone, of the expected times")
     schema.add_flags(parser, LatencyLimits, skip=("ttft", "tpot", "e2e"), group="limits on percentiles under the load")
 
@@ -52,8 +53,8 @@ def _refuse_without_load(args: Any) -> None:
             raise BadValue(schema.flag(name), value, "one load beside it: --rate 12, --users 64 or --trace FILE")
 
 
-def answer(args: Any, launch: Any, figure: Any) -> output.Answer:
-    """The smallest whole nodes that carry the load within every limit; `launch` gives the launch lines of a plan, `figure` its figure."""
+def answer(args: Any, figure: Any) -> output.Answer:
+    """The smallest whole nodes that carry the load within every limit; `figure` draws the plan."""
     from headway.economics.capacity.plan_at_load import facts_of, plan_at_load, width_of
     from headway.serving.plan.plan import plan
 
@@ -79,11 +80,11 @@ def answer(args: Any, launch: Any, figure: Any) -> output.Answer:
     if checked.plan.fails and any(system.fixed_count for system in systems):
         free = [dataclasses.replace(system, fixed_count=False) for system in systems]
         sized = plan_at_load(functools.partial(search, machines=free), goal)
-    facts = plan_load.facts(checked) | dict(facts_of(checked))
+    facts = plan_load.facts(checked, inputs.rest["spare"]) | dict(facts_of(checked))
     table = plan_load.with_facts(checked.plan.table, facts)
-    lines, launch_notes = launch(args, checked.plan)
+    script = launch_lines.launched(args, checked.plan)
     return output.Answer(
-        table, notes=[*notes, *launch_notes], launch=lines, checked=plan_load.verdict(checked),
+        table, notes=[*notes, *script.notes], launch=script.lines, document=script.document, checked=plan_load.verdict(checked),
         describe=lambda rows: plan_load.describe(rows, checked, sized), figure=lambda rows: figure(rows, checked.plan),
     )  # fmt: skip
 
@@ -163,10 +164,18 @@ def _search_input(args: Any, goal: Any) -> tuple[_SearchInput, list[str]]:
     names = {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
     rest = {
         "ways": degrees, "assumptions": schema.defaults(Assumptions, assumption_sets[0]), "objective": args.objective,
-        "current": args.current, "plainest": args.plainest != "off", "users": offered.users or None, **names,
-    }  # fmt: skip
+        "current": args.current, "plainest": args.plainest != "off", "users": offered.users or None, "spare": _spare(args), **names,
+    } | launch_lines.search_input(args)  # fmt: skip
     load = Load(prompt=prompt, output=answer_tokens, rate=rate)
     return _SearchInput(models=models, load=load, rest=rest), [*notes, *assumption_notes, *beyond]
+
+
+def _spare(args: Any) -> int:
+    """Nodes that may be lost."""
+    if args.spare is None:
+        return 0
+    count = schema.Field(integer=True, open_low=False, high=MOST_SPARE)
+    return int(schema.scalar(args.spare, count, "--spare"))
 
 
 def _trace_rate(trace: Any) -> float:

@@ -10,11 +10,12 @@ from headway.cli import arguments
 from headway.core import schema
 from headway.core.errors import BadValue, IllegalCombination, drop_note
 from headway.core.quantity import user_input
+from headway.hardware.chip_price import DEFAULT_METRIC
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import Load
-from headway.report import output, serving, words
+from headway.report import money, output, serving, words
 from headway.serving.columns import SERVE
 
 MOST_TABLES = 2000  # most combinations of models, machines, formats and assumptions, each a grid
@@ -31,6 +32,7 @@ def add_flags(parser: Any) -> None:
     parser.add_argument("--batch-per-stage", metavar="N", help=stage)
     schema.add_flags(parser, Precision, group="number formats")
     schema.add_flags(parser, Assumptions, group="assumptions (example defaults)")
+    arguments.add_price_flag(parser)
 
 
 def run(args: Any) -> output.Answer:
@@ -172,11 +174,13 @@ def describe(table: Any, args: Any = None) -> output.Summary:
         return output.Summary(words.NO_ROW)
     first = table.row(0)
     varying = varied(table)
-    headline, example = (serving.point(first), first) if len(table) == 1 else serving.grid(table, varying)
+    unpriced = money.unpriced(table.rows() if table.varies("system") else [first], getattr(args, "price_metric", None) or DEFAULT_METRIC)
+    headline, example = (serving.point(first, unpriced), first) if len(table) == 1 else serving.grid(table, varying, unpriced)
     view = serving.REQUEST_VIEW if serving.is_request(first) else serving.STEP_VIEW
+    remarks = [serving.DEFINED, *money.machine_costs([example]), *money.load_costs(example)]
     return output.Summary(
         headline, [*(varying or ("batch",)), *view, "bound", "why"], binds=serving.binds(example), first=(*varying, *serving.LAST),
-        remarks=[serving.DEFINED], helps=[] if args is None else _helps(example, args),
+        remarks=remarks, helps=[] if args is None else _helps(example, args),
     )  # fmt: skip
 
 

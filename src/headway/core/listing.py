@@ -114,6 +114,8 @@ SPOKEN = {
     "tok per s": "tok/s",
     "req per s": "req/s",
     "$ per mtok": "$/Mtok",
+    "$ per hour": "$/hour",
+    "$ per month": "$/month",
     "tokens per s": "tokens/s",
     "$ per byte": "$/byte",
     " bytes chip": "/chip",

@@ -15,7 +15,7 @@ from headway.core.catalog import Catalog, default_catalog, fold
 from headway.core.errors import BadFile, BadValue, UnknownName
 from headway.core.quantity import known
 
-DEFAULT_METRIC = "rental_3yr"
+DEFAULT_METRIC = "rental_on_demand"
 # Prices of one chip per time, from which a cost per token follows.
 METRICS = ("rental_3yr", "rental_1yr", "rental_on_demand", "rental_flex_start", "rental_cloud_list", "tco_owning_hyperscaler",
            "tco_owning_neocloud", "rental_annual_commit_china", "rental_assumed_by_deepseek", "rental_paper_assumption",

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from headway.core.quantity import known
 from headway.core.schema import Field
+from headway.hardware.chip_price import DEFAULT_METRIC
 from headway.laws.step.coefficients import COMMUNICATIONS, OVERLAPS
 from headway.performance.efficiency import ENGINES
 
@@ -56,6 +57,6 @@ class Assumptions:
     ] = 0
     accept_length: Annotated[Any, Field(low=1, open_low=False, high=100, help="mean tokens of a step with speculation or MTP")] = 1
     draft_cost: Annotated[Any, Field(open_low=False, high=100, help="cost of the drafts of a step, as a share of the step")] = 0
-    price_metric: Annotated[str, Field(help="which price of a chip: rental_3yr, rental_on_demand, tco_owning_hyperscaler, ...")] = (
-        "rental_3yr"
+    price_metric: Annotated[str, Field(help="which price of a chip: rental_on_demand, rental_3yr, tco_owning_hyperscaler, ...")] = (
+        DEFAULT_METRIC
     )

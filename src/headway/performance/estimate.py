@@ -15,7 +15,15 @@ from headway.core.quantity import known
 from headway.hardware.chip_price import PriceQuote
 from headway.hardware.system import System
 from headway.laws.arithmetic import divided, relative, times
-from headway.laws.economics.cost import cached_token_s, usd_per_mtok_cached, usd_per_mtok_in, usd_per_mtok_out
+from headway.laws.economics.cost import (
+    cached_token_s,
+    full_load_usd,
+    hour_usd,
+    month_usd,
+    usd_per_mtok_cached,
+    usd_per_mtok_in,
+    usd_per_mtok_out,
+)
 from headway.laws.queueing.loop import LoopTimes
 from headway.laws.queueing.replica_loop import token_times
 from headway.laws.serving.replicas import (
@@ -266,7 +274,16 @@ def _money(case: Deployment, compiled: StepModel, served: ServedTimes, limited: 
         out[f"usd_per_mtok_in{end}"] = usd_per_mtok_in(usd, chips, prompt_share_s, tokens, ONE_RANK, layout.replicas)
         out[f"usd_per_mtok_cached{end}"] = usd_per_mtok_cached(usd, chips, reload, layout.dp, layout.replicas)
         out[f"usd_per_mtok_out{end}"] = usd_per_mtok_out(usd, chips, answer, ONE_RANK, layout.replicas)
-    return out
+    busy = None if load.rate is None else utilisation(load.rate, total_rate(served.capacity, layout.replicas))
+    return out | machine_usd(case, out["usd_per_mtok_out"], busy)
+
+
+def machine_usd(case: Deployment, out_usd: Any, busy: Any) -> dict[str, Any]:
+    """Cost of the machine per hour and month, and of output at full load: that of a closed loop is its own load."""
+    price: Any = case.price
+    hour = hour_usd(price.value, case.system.chips)
+    full = out_usd if busy is None else full_load_usd(out_usd, busy)
+    return {"usd_per_hour": hour, "usd_per_month": month_usd(hour), "usd_per_mtok_out_full": full}
 
 
 def _cache_link(case: Deployment) -> Any:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 HEAVY = ("by default ", "--where ", "no price", "dropped as illegal", "launch: ", "overloaded", "unfitted: ", "nothing meets")
 LIGHT = (
     "TTFT",
-    "chip price ",
     "prefix hits are in HBM",
     "KV cache formats searched",
     "nearest measured",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.core.listing import Listing, format_value
-from headway.report import output, serving
+from headway.report import money, output, serving
 from headway.report.words import NO_ROW, interval, number_of, sentence, value
 from headway.serving.columns import SERVE
 from headway.serving.plan import problem
@@ -47,7 +47,13 @@ def answer(row: Row, plan: Any) -> str:
     if plan.fails:
         return sentence(refusal(row, plan), f": {plan.infeasible}")
     start = carried(row) if row["rate"] is not None else f"{subject(row)} {GOALS[plan.objective]}"
-    return sentence(f"{start} with {layout(row)} at batch {value(row, 'batch')}: {tpot(row)}", ttft(row), price(row))
+    lacking = money.unpriced(bests(plan), plan.best.query.assumptions.price_metric)
+    return sentence(f"{start} with {layout(row)} at batch {value(row, 'batch')}: {tpot(row)}", ttft(row), price(row), last=lacking)
+
+
+def bests(plan: Any) -> list[Row]:
+    """The best row of each model and machine."""
+    return [row for row in plan.table.rows() if row["kind"] == "best"]
 
 
 def subject(row: Row) -> str:
@@ -97,7 +103,7 @@ def ttft(row: Row) -> str:
 
 def price(row: Row) -> str:
     """Clause on the cost of output."""
-    return f", {serving.cost(row)}" if serving.cost(row) else ", no price known"
+    return f", {serving.cost(row)}" if serving.cost(row) else ""
 
 
 # -- below the table ------------------------------------------------------------------------------------------------------------
@@ -120,7 +126,7 @@ def remarks(row: Row, plan: Any) -> list[str]:
     """Notes on the best layout that its sentence leaves out: formats, idle chips, pools, distance to saturation."""
     if plan.fails:
         return []
-    notes = [f"{serving.formats(row)}; {serving.work(row)}"]
+    notes = [f"{serving.formats(row)}; {serving.work(row)}", *money.machine_costs([row]), *money.load_costs(row)]
     if row["chips_idle"]:
         notes.append(f"{number_of(row['chips_idle'], 'chip')} of {row['chips']} idle, and paid for")
     if row.get("prefill_replicas") is not None:

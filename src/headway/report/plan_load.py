@@ -7,30 +7,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.core.listing import Listing, format_value
-from headway.report import output, serving
+from headway.report import money, output, serving
 from headway.report import plan as words
 from headway.report.words import NO_ROW, number_of, sentence
 
-HOUR_S, MONTH_H = 3600.0, 730.0  # hours of a month: 8,760 / 12
 FIRST = ("kind", "system", "nodes", "layout", "utilisation", "p95_ttft_s", "p95_tpot_s", "confidence", "usd_per_month")
 COLUMNS = ("kind", "system", "nodes", "layout", "kv", "utilisation", "concurrency", "ttft_s", "tpot_s")
 
 
-def facts(checked: Any) -> dict[str, Any]:
-    """Nodes and cost of the best row, and the most sequences of one rank that its engine admits."""
+def facts(checked: Any, spare: int = 0) -> dict[str, Any]:
+    """Nodes of the best row, those of them that are spare, and the most sequences of one rank that its engine admits."""
     from headway.performance.efficiency import efficiencies, platform
 
     if checked.plan.fails:
         return {}
     query = checked.plan.best.query
-    system, price = query.system, query.price
+    system = query.system
     node = int(system.scale_up_domain or system.chips)
     engine = "other" if query.assumptions.engine == "none" else query.assumptions.engine
-    out: dict[str, Any] = {"nodes": -(-int(system.chips) // node), "node_chips": node}
+    out: dict[str, Any] = {"nodes": -(-int(system.chips) // node), "node_chips": node, "spare_nodes": spare}
     out["max_seqs"] = int(efficiencies().engine(engine, platform(system.chip), "max_sequences"))
-    if price is not None:
-        hour = float(price.value) * HOUR_S * int(system.chips)
-        out |= {"usd_per_hour": hour, "usd_per_month": hour * MONTH_H}
     return out
 
 
@@ -51,8 +47,8 @@ def describe(rows: Any, checked: Any, sized: Any = None) -> output.Summary:
     first = next((row for row in plain if row["kind"] == "best"), plain[0])
     points = [row | {"layout": words.layout(row)} for row in plain if row["kind"] != "elasticity"]
     simulated = [key for key in first if key.startswith(("p50_", "p90_", "p95_", "p99_", "mean_"))]
-    view = [*COLUMNS, *simulated, "confidence", "usd_per_mtok_out", "usd_per_month", "bound", "why"]
-    remarks = [*_limits(checked), *words.current(plain), *_price(checked), serving.DEFINED]
+    view = [*COLUMNS, *simulated, "confidence", "usd_per_mtok_out", "usd_per_hour", "usd_per_month", "bound", "why"]
+    remarks = [*_limits(checked), *_spare(first), *money.load_costs(first), *words.current(plain), serving.DEFINED]
     return output.Summary(
         answer(first, checked, sized), view, people=Listing(points), binds=serving.binds(first),
         helps=words.helps(plain, checked.plan.objective), remarks=remarks, first=FIRST,
@@ -64,16 +60,32 @@ def answer(row: Mapping[str, Any], checked: Any, sized: Any = None) -> str:
     plan = checked.plan
     if plan.fails:
         return _refusal(row, checked, sized)
-    start = f"{_nodes(row)} {'carries' if int(row['nodes']) == 1 else 'carry'} {_load(checked.goal.offered)}"
+    start = f"{_nodes(row)}{_lost(row)} {'carries' if int(row['nodes']) == 1 else 'carry'} {_load(checked.goal.offered)}"
     month = row.get("usd_per_month")
-    cost = f" for ${month:,.0f}/month" if month is not None else " (no price known)"
+    cost = f" for ${month:,.0f}/month" if month is not None else ""
+    lacking = money.unpriced(words.bests(plan), plan.best.query.assumptions.price_metric)
     if not checked.holds:
         nearest = _nearest(checked)
         return sentence(
             f"No layout on {row['system']} keeps every limit at {_load(checked.goal.offered)}", f": {nearest}" if nearest else ""
         )
     figure = _nearest(checked)
-    return sentence(f"{start}{cost}", f"; {figure}" if figure else f"; {words.tpot(row)}")
+    return sentence(f"{start}{cost}", f"; {figure}" if figure else f"; {words.tpot(row)}", last=lacking)
+
+
+def _lost(row: Mapping[str, Any]) -> str:
+    """Clause on the nodes that may be lost."""
+    spare = int(row.get("spare_nodes") or 0)
+    return f", {spare} of them spare," if spare else ""
+
+
+def _spare(row: Mapping[str, Any]) -> list[str]:
+    """Note on the nodes to which times and load belong where some may be lost."""
+    spare = int(row.get("spare_nodes") or 0)
+    if not spare:
+        return []
+    rest = int(row["nodes"]) - spare
+    return [f"times, load and replicas are those of {number_of(rest, 'node')} with {spare} of {int(row['nodes'])} lost (--spare)"]
 
 
 def _nodes(row: Mapping[str, Any]) -> str:
@@ -96,7 +108,7 @@ def _refusal(row: Mapping[str, Any], checked: Any, sized: Any) -> str:
     start = words.refusal(row, checked.plan)
     if sized is not None and not sized.plan.fails and sized.holds:
         best = sized.plan.table.row(0) | facts(sized)
-        month = f" for ${best['usd_per_month']:,.0f}/month" if "usd_per_month" in best else ""
+        month = f" for ${best['usd_per_month']:,.0f}/month" if best["usd_per_month"] is not None else ""
         verb = "does" if int(best["nodes"]) == 1 else "do"
         return sentence(f"One {row['system']} does not carry {_load(checked.goal.offered)}; {_nodes(best)} {verb}{month}")
     return sentence(start, f": {checked.plan.infeasible}")
@@ -127,11 +139,6 @@ def _limits(checked: Any) -> list[str]:
     ]  # fmt: skip
     short = ", in plain Python and therefore few" if result.is_short else ""
     return [f"simulated {result.requests:,} requests{short}: {', '.join(parts) or 'stable'}; {number_of(checked.tried, 'layout')} played"]
-
-
-def _price(checked: Any) -> list[str]:
-    price = checked.plan.best.query.price
-    return [] if price is None else [f"${price.value * HOUR_S:.3g} per chip and hour ({price.metric}); --price-metric chooses another"]
 
 
 def verdict(checked: Any) -> dict[str, Any] | None:

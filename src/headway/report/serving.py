@@ -90,8 +90,8 @@ def cost(row: Mapping[str, Any]) -> str:
     return "" if row.get("usd_per_mtok_out") is None else f"{value(row, 'usd_per_mtok_out')} per Mtok out"
 
 
-def point(row: Mapping[str, Any]) -> str:
-    """Sentence about a point: its TPOT or step with interval and floor, TTFT, cost."""
+def point(row: Mapping[str, Any], unpriced: str = "") -> str:
+    """Sentence about a point: its TPOT or step with interval and floor, TTFT, cost; `unpriced`: clause on a machine without a price."""
     if not row["fits"]:
         return sentence(f"{row['model']} on {row['system']} with {layout(row)} does not fit", f": {row['why']}")
     if not is_request(row):
@@ -101,8 +101,8 @@ def point(row: Mapping[str, Any]) -> str:
         carried = f": it finishes {requests_per_s(row, 'capacity_req_per_s')} with every seat taken"
         return sentence(f"{row['model']} on {row['system']} with {layout(row)} does not carry {requests_per_s(row, 'rate')}", carried)
     tpot = "no TPOT (an answer of one token)" if row["tpot_s"] is None else f"TPOT {timed(row, 'tpot')}"
-    price = f", {cost(row)}" if cost(row) else ", no price known"
-    return sentence(f"{where(row)}: {tpot}", f", TTFT {value(row, 'ttft_s')}", price, f"; {bound(row)}")
+    price = f", {cost(row)}" if cost(row) else "" if unpriced else ", no price known"
+    return sentence(f"{where(row)}: {tpot}", f", TTFT {value(row, 'ttft_s')}", price, f"; {bound(row)}", last=unpriced)
 
 
 def binds(row: Mapping[str, Any]) -> str:
@@ -114,8 +114,8 @@ def binds(row: Mapping[str, Any]) -> str:
     return f"{row['bound']}; {of_step} {step_parts}; the fullest chip holds {memory} of {value(row, 'hbm_bytes_chip')} usable."
 
 
-def grid(table: Any, varying: list[str]) -> tuple[str, Mapping[str, Any]]:
-    """Sentence about many points, and the row of the point that is named last."""
+def grid(table: Any, varying: list[str], unpriced: str = "") -> tuple[str, Mapping[str, Any]]:
+    """Sentence about many points, and the row of the point that is named last; `unpriced`: clause on machines without a price."""
     first = table.row(0)
     keys = [key for key in ("model", "system") if key not in varying]
     start = f"{' on '.join(str(first[key]) for key in keys)}: " if keys else ""
@@ -133,7 +133,7 @@ def grid(table: Any, varying: list[str]) -> tuple[str, Mapping[str, Any]]:
     fast_row, unit = fastest.row(0), "per Mtok out" if len(cheapest) else ""
     fast = f"fastest is {setting(fast_row, varying)} ({'TPOT' if time == 'tpot_s' else 'step'} {value(fast_row, time)})"
     best = f"{name} {setting(best_row, varying)} ({f'{value(best_row, key)} {unit}'.strip()})"
-    return sentence(f"{start}{fitting}; {fast}", f", {best}"), best_row
+    return sentence(f"{start}{fitting}; {fast}", f", {best}", last=unpriced), best_row
 
 
 def setting(row: Mapping[str, Any], varying: list[str]) -> str:

@@ -12,18 +12,21 @@ from headway.report.output import MOST_WORDS
 NO_ROW = "No row is left."
 
 
-def sentence(first: str, *clauses: str, most: int = MOST_WORDS) -> str:
-    """The first clause and those of the others, in order, that keep the sentence within `most` words; it ends with a full stop.
+def sentence(first: str, *clauses: str, most: int = MOST_WORDS, last: str = "") -> str:
+    """The first clause and those of the others, in order, that keep the sentence within `most` words; `last` stays. Ends with a full stop.
 
     >>> sentence("TPOT is 16 ms", "", ", TTFT 178 ms", "; cost is not known", most=7)
     'TPOT is 16 ms, TTFT 178 ms.'
+    >>> sentence("TPOT is 16 ms", ", TTFT 178 ms", most=8, last="; no price")
+    'TPOT is 16 ms; no price.'
     """
+    most -= count(last)
     words = first.rstrip(".").split(" ")
     text = " ".join(words[:most]) if len(words) > most else first.rstrip(".")
     for clause in clauses:
         if clause and count(text + clause) <= most:
             text += clause
-    return text.rstrip(".;, ") + "."
+    return text.rstrip(".;, ") + last + "."
 
 
 def with_clause(text: str, clause: str, most: int = MOST_WORDS) -> str:

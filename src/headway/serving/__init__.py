@@ -3,7 +3,7 @@
 Holds        serve (a grid of points as one table), solve, pools (prefill and decode apart), curves (the lecture's two figures),
              changes (what would help a point), plan/, launch/, columns.
 Import       serve.serve, serve.query, plan.plan.plan, plan.space.domain_of, solve.solve, solve.scan, pools.estimate_pools, curves.curves,
-             launch.launch.launch.
+             launch.launch.launch, launch.kubernetes.manifests.
 May import   performance, hardware, models, laws, core. Its users: sim, economics, evidence, cli.
-Reads        data/engines/*.toml (launch/launch.py).
+Reads        data/engines/*.toml (launch/launch.py, launch/kubernetes.py).
 """

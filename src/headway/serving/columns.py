@@ -68,6 +68,11 @@ _COST = (
         "usd_per_mtok_cached", "USD/Mtok", "cost of a million prompt tokens loaded from a prefix cache outside HBM", ("lo", "hi")
     )
     | interval_columns("usd_per_mtok_out", "USD/Mtok", "cost of a million output tokens at the load", ("lo", "hi"))
+    | {
+        "usd_per_mtok_out_full": Column("USD/Mtok", "cost of a million output tokens with every replica at its capacity"),
+        "usd_per_hour": Column("USD", "cost of the machine per hour, idle and spare chips included"),
+        "usd_per_month": Column("USD", "cost of the machine per month of 730 hours, idle and spare chips included"),
+    }
 )
 _FIT = {
     "fits": Column("bool", "whether weights, KV cache and activations fit in HBM and the layout can run"),
@@ -91,8 +96,7 @@ _PLAN = {
     "elasticity": Column("", "per cent by which the best objective improves per cent more of the input, planned again; positive helps"),
     "nodes": Column("", "whole nodes that the plan takes"),
     "node_chips": Column("", "chips of a node"),
-    "usd_per_hour": Column("USD", "cost of the nodes per hour"),
-    "usd_per_month": Column("USD", "cost of the nodes per month of 730 hours"),
+    "spare_nodes": Column("", "nodes that may be lost: the load and the limits are those of the other nodes"),
     "max_seqs": Column("", "sequences of one rank that the engine admits"),
     "confidence": Column("", "chance, given the model's error, that every limit holds, by simulation"),
     "simulated_requests": Column("", "requests of the simulation behind the percentiles"),

@@ -37,6 +37,7 @@ from headway.performance.estimate import (
     Estimate,
     chips_of,
     flat,
+    machine_usd,
     memory_of,
     requests_of,
     server_of,
@@ -161,4 +162,4 @@ def _money(case: Deployment, row: dict[str, Any]) -> dict[str, Any]:
         share = replicas.pool_share(row[chips_key], row["chips_used"])
         for end, usd, rate in (("", price.value, "capacity"), ("_lo", price.low, "capacity_hi"), ("_hi", price.high, "capacity_lo")):
             out[f"usd_per_mtok_{key}{end}"] = replicas.usd_per_mtok_pool(usd, chips, share, row[rate], token_count)
-    return out
+    return out | machine_usd(case, out["usd_per_mtok_out"], None)

@@ -154,6 +154,40 @@ def usd_per_mtok_cached(price: UsdPerSecond, chips: Number, load: SecondPerToken
     return price * chips * load / (ranks * replicas) * MILLION
 
 
+HOUR: Second = 3600.0
+MONTH_HOURS: Number = 730.0  # 8,760 hours of a year over 12
+
+
+@formula(source="definition; idle chips are paid for")
+def hour_usd(price: UsdPerSecond, chips: Number) -> Usd:
+    """Cost of a machine for an hour, from the price of one chip.
+
+    >>> round(hour_usd(2.5 / 3600, 8), 6)
+    20.0
+    """
+    return price * chips * HOUR
+
+
+@formula(source="definition: a month of 730 hours, 8,760 / 12")
+def month_usd(hour: Usd) -> Usd:
+    """Cost of a machine for a month, from that of an hour.
+
+    >>> month_usd(20.0)  # 8 H100 at $2.5 an hour
+    14600.0
+    """
+    return hour * MONTH_HOURS
+
+
+@formula(source="definition: paid hours are shared by what the machine could carry; from a utilisation of 1 on it carries no more")
+def full_load_usd(cost: UsdPerMtok, utilisation: Number) -> UsdPerMtok:
+    """Cost per token at full load, from the cost at a load and its utilisation; input and output share it as they do at the load.
+
+    >>> float(full_load_usd(2.5, 0.74)), float(full_load_usd(2.5, 1.2))  # USD/Mtok
+    (1.85, 2.5)
+    """
+    return cost * np.minimum(utilisation, 1)
+
+
 @formula(source="definition")
 def usd_per_request(price: UsdPerSecond, chips: Number, request: Second, replicas: Number) -> Usd:
     """Cost per request, prefill and decode, from the price of all chips.

@@ -42,6 +42,16 @@ def nodes_needed(replicas: Number, node: Number, replica: Number) -> Number:
     return np.where(replica > node, replicas * np.ceil(replica / node), np.ceil(replicas / inside))
 
 
+@formula(source="definition of N+1: the load is carried by the nodes without the spare ones, which are paid for")
+def nodes_with_spare(nodes: Number, spare: Number) -> Number:
+    """Nodes that are paid for, so that `spare` of them may be lost.
+
+    >>> nodes_with_spare(3, 1)
+    4
+    """
+    return nodes + spare
+
+
 @formula(source="definition; a replica stays inside one node or takes whole ones")
 def replicas_in_nodes(nodes: Number, node: Number, replica: Number) -> Number:
     """Replicas that whole nodes hold (5 nodes of 8 chips, 3 chips each: 10).

@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
 
-from headway.core.errors import UnknownName
+from headway.core.errors import BadValue, UnknownName
 from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.performance.layout import Layout, illegal
 from headway.performance.workload import Load
 from headway.serving.launch import sglang, trtllm, vllm
-from headway.serving.launch.needs import LaunchRequest, ask
+from headway.serving.launch.needs import LaunchRequest, ask, served
+from headway.serving.launch.shared_flags import ROLE_PORTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,7 @@ class Flags:
     sources: dict[str, str]
     flags: dict[str, Flag]
     keys: dict[str, Flag]  # keys of the options file, nested keys with dots
+    variables: dict[str, Flag]  # of the environment
 
 
 @functools.cache
@@ -50,6 +52,7 @@ def flags(engine: str) -> Flags:
         sources=table["sources"],
         flags=_read(table["flags"]),
         keys=_read(table.get("keys", {})),
+        variables=_read(table.get("variables", {})),
     )
 
 
@@ -122,6 +125,11 @@ class Launch:
     notes: tuple[str, ...] = ()
     unsupported: str = ""
     nearest: Layout | None = None
+    role: str = ""  # prefill or decode for a pool of a split deployment
+    replicas: int = 1
+    hosts: int = 1  # of one replica
+    host_chips: int = 1  # chips that a replica takes on each of its hosts
+    port: int = 0  # of the first replica
 
 
 def launch(
@@ -133,12 +141,23 @@ def launch(
     *,
     memory: Any = None,
     chips_per_host: Any = None,
+    checkpoint: str = "",
+    sequences: Any = None,
+    role: str = "",
+    exposed: bool = False,
 ) -> Launch:
-    """The command lines that serve `model` on `layout`; `load` sets limits, `memory` is the share of HBM for weights and KV cache."""
+    """The command lines that serve `model` on `layout`, for each replica.
+
+    `load` sets limits, `sequences` those of one replica (by default the users of a closed loop), `memory` is the share of HBM for
+    weights and KV cache, `checkpoint` is the model as the user named it, and `role` the pool of a split deployment, prefill or decode.
+    """
     if engine not in ENGINES:
         raise UnknownName("engine", engine, ENGINES, f"one of {', '.join(ENGINES)}")
-    request = ask(model, layout, precision or Precision(), load, memory, chips_per_host)
-    return answer(engine, request)
+    if role not in ROLE_PORTS:
+        raise BadValue("role", role, "prefill, decode, or none")
+    request = ask(model, layout, precision or Precision(), load, memory, chips_per_host, sequences)
+    batch = None if role == "prefill" and sequences is None else request.batch  # users of a load decode; prompts queue before them
+    return answer(engine, served(replace(request, batch=batch, role=role, exposed=exposed), checkpoint))
 
 
 def answer(engine: str, request: LaunchRequest) -> Launch:
@@ -153,7 +172,12 @@ def answer(engine: str, request: LaunchRequest) -> Launch:
     if why:
         return Launch(engine=engine, version=engine_flags.version, unsupported=f"{engine_flags.name}: {why}")
     lines, notes = writer.write(request)
-    return Launch(engine=engine, version=engine_flags.version, lines=lines, notes=(*notes, *_always(request, engine_flags)))
+    hosts = writer.hosts(request)
+    return Launch(
+        engine=engine, version=engine_flags.version, lines=lines, notes=(*notes, *_always(request, engine_flags)), role=request.role,
+        replicas=request.replicas, hosts=hosts, host_chips=request.chips // hosts,
+        port=writer.NAMES.first_port + ROLE_PORTS[request.role],
+    )  # fmt: skip
 
 
 def _always(request: LaunchRequest, engine_flags: Flags) -> list[str]:
@@ -161,11 +185,13 @@ def _always(request: LaunchRequest, engine_flags: Flags) -> list[str]:
     notes = []
     if request.model == "$MODEL":
         notes.append("MODEL is the folder or Hugging Face id of the checkpoint")
+    if request.resolved:
+        notes.append(f"{request.resolved} is served as {request.model}; to serve another checkpoint, give its Hugging Face id")
     if request.replicas > 1:
         placement = f"each on its own {request.chips} chips, behind a router"
         notes.append(f"{request.replicas} replicas: run this for REPLICA=0..{request.replicas - 1}, {placement}")
     if request.chips > 1 and not request.host:
-        notes.append(f"written as if one host holds all {request.chips} chips of a replica")
+        notes.append(f"written as if one host holds all {request.chips} chips of a replica; --chips-per-host N says how many it has")
     if request.arithmetic:
         notes.append(f"the engine picks the arithmetic from the weights; {request.arithmetic} cannot be asked for")
     return [*notes, f"flags as of {engine_flags.name} {engine_flags.version}"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
-from pathlib import PurePath
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
 from typing import Any
 
 from headway.core.errors import BadValue
@@ -15,6 +15,8 @@ from headway.performance.layout import NAMES, Layout, ModelShape
 from headway.performance.workload import Load
 
 UNQUANTIZED = ("bf16", "fp16", "fp32")
+ROOM = 0.1  # of prompt + output, for a chat template and longer requests
+BLOCK = 256  # tokens to which a length with room is rounded up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,9 @@ class LaunchRequest:
     length: int | None
     memory: float | None
     host: int | None  # chips of one host
+    role: str  # "prefill" or "decode" for a pool of a split deployment
+    exposed: bool  # whether the server listens on every address of its host
+    resolved: str  # what the user named, where the checkpoint is named otherwise
 
     @property
     def stage_chips(self) -> int:
@@ -77,9 +82,13 @@ class LaunchRequest:
         return None if self.batch is None else -(-self.batch // self.dp)
 
 
-def ask(model: Model, layout: Layout, precision: Precision, load: Load | None, memory: Any, host: Any) -> LaunchRequest:
-    """The launch request of a model, layout, precision and load, checked."""
+def ask(
+    model: Model, layout: Layout, precision: Precision, load: Load | None, memory: Any, host: Any, sequences: Any = None
+) -> LaunchRequest:
+    """The launch request of a model, layout, precision and load, checked; `sequences` of one replica, by default the users of the load."""
     needs = _needs(model)
+    if sequences is None and load is not None and load.rate is None:
+        sequences = load.batch
     same = set(needs.stored) == {precision.weights}
     weights = "" if same else precision.weights
     follows = precision.compute in ("", precision.weights) or (not weights and set(needs.stored) == {precision.compute})
@@ -90,10 +99,13 @@ def ask(model: Model, layout: Layout, precision: Precision, load: Load | None, m
         weights=weights,
         kv=precision.kv,
         arithmetic="" if follows else precision.compute,
-        batch=None if load is None or load.rate is not None else _whole_number("batch", load.batch),
-        length=_length(load),
+        batch=None if sequences is None else _whole_number("sequences", sequences),
+        length=_length(load, model.max_context),
         memory=None if memory is None else _share(memory),
         host=None if host is None else _whole_number("chips_per_host", host),
+        role="",
+        exposed=False,
+        resolved="",
     )
 
 
@@ -129,11 +141,24 @@ def _argument(model: Model) -> str:
     return "$MODEL" if path.suffix == ".json" else shlex.quote(str(path))
 
 
-def _length(load: Load | None) -> int | None:
+def served(request: LaunchRequest, checkpoint: str) -> LaunchRequest:
+    """The request for the checkpoint that the user named: a Hugging Face id as typed; a name of the catalogue is noted beside its id."""
+    name = checkpoint.strip()
+    if not name or name == request.model:
+        return request
+    if name.count("/") == 1 and all(name.split("/")) and name[0] not in "/.~" and not Path(name).exists():
+        return replace(request, model=shlex.quote(name))
+    return replace(request, resolved=name) if request.model != "$MODEL" and not Path(name).exists() else request
+
+
+def _length(load: Load | None, most: Any) -> int | None:
+    """Longest sequence to admit: the context, or prompt and output with room, at most what the model can hold."""
     if load is None:
         return None
     if load.prompt is not None and load.output is not None:
-        return _whole_number("prompt", load.prompt) + _whole_number("output", load.output)
+        exact = _whole_number("prompt", load.prompt) + _whole_number("output", load.output)
+        roomy = -(-int(exact * (1 + ROOM)) // BLOCK) * BLOCK
+        return roomy if most is None else max(exact, min(roomy, int(most)))
     return None if load.context is None else _whole_number("context", load.context)
 
 
@@ -211,8 +236,3 @@ def kv_why(request: LaunchRequest, formats: dict[str, str]) -> str:
     if not request.kv or request.kv in formats:
         return ""
     return f"has no {request.kv} KV cache; it has {', '.join(formats)}"
-
-
-def port(request: LaunchRequest, first: int) -> str:
-    """The port of a replica, counted up from `first` in the shell variable REPLICA."""
-    return f"$(({first} + REPLICA))"

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from headway.serving.launch.needs import LaunchRequest, context_why, expert_why, heads_why, kv_why, port, weights_why
+from dataclasses import replace
 
-PORT, INIT_PORT = 30000, 20000
+from headway.serving.launch.needs import LaunchRequest, context_why, expert_why, heads_why, kv_why, weights_why
+from headway.serving.launch.shared_flags import DTYPES, FlagNames, formats, limits, port
+
+INIT_PORT, BOOTSTRAP_PORT = 20000, 8998
+NAMES = FlagNames(
+    sequences="--max-running-requests", length="--context-length", memory="--mem-fraction-static", host="--host", port="--port",
+    first_port=30000,
+)  # fmt: skip
 CACHE = {"bf16": "bf16", "fp8": "fp8_e4m3", "fp4": "nvfp4"}
-DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
 ONLINE = {"fp8": "fp8", "fp4": "nvfp4_online", "nvfp4": "nvfp4_online"}
 
 
@@ -22,14 +28,20 @@ def format_why(request: LaunchRequest) -> str:
     return weights_why(request, (*DTYPES, *ONLINE)) or kv_why(request, CACHE)
 
 
+def hosts(request: LaunchRequest) -> int:
+    """Hosts of one replica."""
+    return request.hosts
+
+
 def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Command lines and notes for SGLang."""
     words = [
-        "python -m sglang.launch_server",
+        "python3 -m sglang.launch_server",
         f"--model-path {request.model}",
         *_parallelism(request),
-        *_limits(request),
-        *_formats(request),
+        *limits(request, NAMES, request.per_rank if _copies(request) else request.batch),
+        *formats(request, ONLINE, CACHE),
+        *_transfer(request),
     ]
     if request.hosts > 1:
         words.append(f"--nnodes {request.hosts} --node-rank $NODE --dist-init-addr $HEAD:{INIT_PORT}")
@@ -58,27 +70,13 @@ def _parallelism(request: LaunchRequest) -> list[str]:
     return words
 
 
-def _limits(request: LaunchRequest) -> list[str]:
-    words = []
-    if request.batch:
-        words.append(f"--max-running-requests {request.per_rank if _copies(request) else request.batch}")
-    if request.length:
-        words.append(f"--context-length {request.length}")
-    if request.memory:
-        words.append(f"--mem-fraction-static {request.memory:g}")
-    if request.replicas > 1:
-        words.append(f"--port {port(request, PORT)}")
-    return words
-
-
-def _formats(request: LaunchRequest) -> list[str]:
-    words = []
-    if request.weights in DTYPES:
-        words.append(f"--dtype {DTYPES[request.weights]}")
-    elif request.weights:
-        words.append(f"--quantization {ONLINE[request.weights]}")
-    if request.kv:
-        words.append(f"--kv-cache-dtype {CACHE[request.kv]}")
+def _transfer(request: LaunchRequest) -> list[str]:
+    """Flags that hand a prompt's KV cache from the prefill pool to the decode pool."""
+    if not request.role:
+        return []
+    words = [f"--disaggregation-mode {request.role} --disaggregation-transfer-backend nixl"]
+    if request.role == "prefill":
+        words.append(f"--disaggregation-bootstrap-port {port(replace(request, role=''), BOOTSTRAP_PORT)}")
     return words
 
 
@@ -92,6 +90,8 @@ def _notes(request: LaunchRequest) -> tuple[str, ...]:
         notes.append(f"SGLang also splits the projections over the {request.cp} context-parallel chips")
     if request.dp > 1 and request.ep == request.stage_chips:
         notes.append("every rank gathers all tokens by default; --moe-a2a-backend deepep sends each where it is needed")
+    if request.role == "decode":
+        notes.append("python3 -m sglang_router.launch_router --pd-disaggregation --prefill URL --decode URL pairs the pools")
     if request.ep > 1 and request.spare:
         notes.append(f"SGLang holds as many experts on every chip: {request.spare} copies fill the last ones")
     return tuple(notes)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from headway.serving.launch.needs import LaunchRequest, copies_why, expert_why, heads_why, kv_why, port, weights_why
+from headway.serving.launch.needs import LaunchRequest, copies_why, expert_why, heads_why, kv_why, weights_why
+from headway.serving.launch.shared_flags import DTYPES, FlagNames, limits
 
-PORT = 8000
-OPTIONS = "trtllm.yaml"
+NAMES = FlagNames(
+    sequences="--max_batch_size", length="--max_seq_len", memory="--kv_cache_free_gpu_memory_fraction", host="--host", port="--port",
+    first_port=8000,
+)  # fmt: skip
 CACHE = {"bf16": "auto", "fp8": "fp8", "fp4": "nvfp4"}
-DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
 FRACTION = 0.9  # KV cache share of the memory that weights leave free: the server's default
 
 
@@ -30,6 +32,11 @@ def format_why(request: LaunchRequest) -> str:
     return weights_why(request, tuple(DTYPES)) or kv_why(request, CACHE)
 
 
+def hosts(request: LaunchRequest) -> int:
+    """Hosts of one replica."""
+    return request.hosts
+
+
 def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Command lines and notes for TensorRT-LLM."""
     words = ["trtllm-serve", request.model, f"--tp_size {request.stage_chips}"]
@@ -39,25 +46,18 @@ def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
         words.append(f"--pp_size {request.pp}")
     if request.ep > 1:
         words.append(f"--ep_size {request.ep}")
-    words += _limits(request)
+    words += limits(request, NAMES, _micro_batch(request))
     options = _options(request)
     if not options:
         return (" ".join(words),), _notes(request)
     text = "\\n".join(options)
-    return (f"printf '{text}\\n' > {OPTIONS}", " ".join([*words, f"--extra_llm_api_options {OPTIONS}"])), _notes(request)
+    name = f"trtllm-{request.role}.yaml" if request.role else "trtllm.yaml"
+    return (f"printf '{text}\\n' > {name}", " ".join([*words, f"--extra_llm_api_options {name}"])), _notes(request)
 
 
-def _limits(request: LaunchRequest) -> list[str]:
-    words = []
-    if request.per_rank:
-        words.append(f"--max_batch_size {-(-request.per_rank // request.pp)}")
-    if request.length:
-        words.append(f"--max_seq_len {request.length}")
-    if request.memory:
-        words.append(f"--kv_cache_free_gpu_memory_fraction {request.memory:g}")
-    if request.replicas > 1:
-        words.append(f"--port {port(request, PORT)}")
-    return words
+def _micro_batch(request: LaunchRequest) -> int | None:
+    """Sequences of one attention rank in one pipeline micro-batch."""
+    return None if request.per_rank is None else -(-request.per_rank // request.pp)
 
 
 def _options(request: LaunchRequest) -> list[str]:
@@ -73,6 +73,11 @@ def _options(request: LaunchRequest) -> list[str]:
     if CACHE.get(request.kv, "auto") != "auto":
         # kv_cache_config in the file may replace that of the command line, so the memory share is repeated here
         lines += ["kv_cache_config:", f"  dtype: {CACHE[request.kv]}", f"  free_gpu_memory_fraction: {request.memory or FRACTION:g}"]
+    if request.role == "prefill":
+        lines.append("disable_overlap_scheduler: true")  # context servers do not support the overlap
+    if request.role:
+        lines += ["cache_transceiver_config:", "  backend: NIXL"]
+        lines += [f"  max_tokens_in_buffer: {request.length}"] if request.length else []
     return lines
 
 
@@ -92,6 +97,8 @@ def _notes(request: LaunchRequest) -> tuple[str, ...]:
         notes.append(
             f"TensorRT-LLM holds as many experts on every chip: {request.spare} copies fill the last ones, moved by load as it runs"
         )
+    if request.role == "decode":
+        notes.append("trtllm-serve disaggregated -c FILE pairs the pools; FILE lists context_servers and generation_servers by url")
     if request.kv == "fp4":
         notes.append("an nvfp4 KV cache needs a checkpoint calibrated for it")
     return tuple(notes)

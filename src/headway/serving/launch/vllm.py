@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from headway.serving.launch.needs import LaunchRequest, context_why, copies_why, expert_why, heads_why, kv_why, port, weights_why
+from headway.serving.launch.needs import LaunchRequest, context_why, copies_why, expert_why, heads_why, kv_why, weights_why
+from headway.serving.launch.shared_flags import DTYPES, FlagNames, formats, limits, port
 
-PORT, RPC_PORT = 8000, 13345
+RPC_PORT, SIDE_PORT = 13345, 5600
+NAMES = FlagNames(
+    sequences="--max-num-seqs", length="--max-model-len", memory="--gpu-memory-utilization", host="--host", port="--port", first_port=8000
+)
+ROLES = {"prefill": "kv_producer", "decode": "kv_consumer"}
 CACHE = {
     "bf16": "bfloat16",
     "fp16": "float16",
@@ -13,7 +18,6 @@ CACHE = {
     "int4": "int4_per_token_head",
     "fp4": "nvfp4",
 }
-DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
 ONLINE = {
     "fp8": "fp8_per_tensor",
     "int8": "int8_per_channel_weight_only",
@@ -34,6 +38,14 @@ def format_why(request: LaunchRequest) -> str:
     return weights_why(request, (*DTYPES, *ONLINE)) or kv_why(request, CACHE)
 
 
+def hosts(request: LaunchRequest) -> int:
+    """Hosts of one replica: whole data-parallel ranks on each, where a rank fits a host."""
+    rank = request.tp * request.cp * request.pp
+    if request.hosts == 1 or request.host is None:
+        return 1
+    return request.hosts if rank > request.host else request.dp // _ranks_per_host(request, rank)
+
+
 def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Command lines and notes for vLLM."""
     words = ["vllm serve", request.model, f"--tensor-parallel-size {request.tp * request.cp}"]
@@ -45,32 +57,23 @@ def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
         words.append("--enable-expert-parallel")
     if request.cp > 1:
         words.append(f"--decode-context-parallel-size {request.cp}")
-    line = " ".join(words + _limits(request) + _formats(request))
+    line = " ".join(words + limits(request, NAMES, request.per_rank) + formats(request, ONLINE, CACHE) + _transfer(request))
+    line = _environment(request) + line
     return _hosts(request, line), _notes(request)
 
 
-def _limits(request: LaunchRequest) -> list[str]:
-    words = []
-    if request.per_rank:
-        words.append(f"--max-num-seqs {request.per_rank}")
-    if request.length:
-        words.append(f"--max-model-len {request.length}")
-    if request.memory:
-        words.append(f"--gpu-memory-utilization {request.memory:g}")
-    if request.replicas > 1:
-        words.append(f"--port {port(request, PORT)}")
-    return words
+def _transfer(request: LaunchRequest) -> list[str]:
+    """Flag that hands a prompt's KV cache from the prefill pool to the decode pool."""
+    if not request.role:
+        return []
+    return [f"""--kv-transfer-config '{{"kv_connector":"NixlConnector","kv_role":"{ROLES[request.role]}"}}'"""]
 
 
-def _formats(request: LaunchRequest) -> list[str]:
-    words = []
-    if request.weights in DTYPES:
-        words.append(f"--dtype {DTYPES[request.weights]}")
-    elif request.weights:
-        words.append(f"--quantization {ONLINE[request.weights]}")
-    if request.kv:
-        words.append(f"--kv-cache-dtype {CACHE[request.kv]}")
-    return words
+def _environment(request: LaunchRequest) -> str:
+    """Variables of the NIXL side channel: a port for each data-parallel rank of each replica."""
+    if not request.role:
+        return ""
+    return f"VLLM_NIXL_SIDE_CHANNEL_HOST=$HOST VLLM_NIXL_SIDE_CHANNEL_PORT={port(request, SIDE_PORT, request.dp)} "
 
 
 def _hosts(request: LaunchRequest, line: str) -> tuple[str, ...]:
@@ -101,14 +104,16 @@ def _notes(request: LaunchRequest) -> tuple[str, ...]:
         if rank > request.host and request.dp > 1:
             notes.append(f"a data-parallel rank spans hosts: start it on a Ray cluster of {request.hosts} hosts")
         else:
-            hosts = request.hosts if rank > request.host else request.dp // _ranks_per_host(request, rank)
-            notes.append(f"{hosts} hosts: the first line on host 0, of address $HEAD, the second on hosts NODE=1..{hosts - 1}")
+            count = hosts(request)
+            notes.append(f"{count} hosts: the first line on host 0, of address $HEAD, the second on hosts NODE=1..{count - 1}")
     if request.dp > 1 and request.batch:
         notes.append(f"--max-num-seqs counts for each of the {request.dp} data-parallel ranks")
     if request.cp > 1:
         notes.append(f"--tensor-parallel-size is tp*cp: vLLM also splits the projections over the {request.cp} context-parallel chips")
     if request.dp > 1 and request.ep > 1:
         notes.append("every rank gathers all tokens by default; --all2all-backend deepep_low_latency sends each where it is needed")
+    if request.role:
+        notes.append("$HOST is the address of the host; prompts go to the prefill pool first, by a router such as vllm-router")
     if request.kv in ("int8", "int4", "fp4"):
         notes.append(f"not every attention backend reads a {CACHE[request.kv]} KV cache")
     return tuple(notes)

@@ -83,7 +83,7 @@ def _resized(choice: Choice, goal: Goal, replicas: int, chips: int) -> Choice:
         domain = int(system.scale_up_domain)
         bare = fold(system.name) == fold(system.chip.name)
         name = f"{chips}x{fold(system.chip.name)}" if bare else f"{chips // int(system.chips)}x{system.name}"
-        source = f"{chips // domain} whole nodes of {domain}, as many as carry the load"
+        source = f"{chips // domain} whole nodes of {domain}, as many as carry the load{f' and {goal.spare} spare' if goal.spare else ''}"
         system = replace(system, name=name, chips=known(chips, f"{name}.chips", "", "derived", source, "now"))
     layout = replace(choice.layout, replicas=known(replicas, "replicas", "", "derived", "as many as carry the load", "now"))
     return replace(choice, query=replace(choice.query, system=system), layout=layout)

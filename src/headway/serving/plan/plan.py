@@ -27,6 +27,7 @@ from headway.serving.plan import problem as plan_problem
 from headway.serving.plan.candidates import Candidates, compile_candidates
 from headway.serving.plan.choice import Choice, PlanRow, choose, estimates_of, point_choice, table
 from headway.serving.plan.disaggregate import PoolPair, pairs, picked
+from headway.serving.plan.expressible import expressible
 from headway.serving.plan.frontier import FEW_POINTS, RATE_REACH, candidates, frontier
 from headway.serving.plan.infeasible import beyond, nearest
 from headway.serving.plan.problem import NAMES as LIMIT_NAMES
@@ -120,6 +121,7 @@ def plan(
     objective: str = "cost", disaggregate: bool = False,
     current: Mapping[str, Any] | str | None = None,
     elasticities: bool = True, frontier: bool = True, plainest: bool = True, step_factor: float = 1.0,
+    launch: str = "", chips_per_host: Any = None, spare: int = 0,
 ) -> Plan:  # fmt: skip
     """The best layout, batch and formats of each model on each machine, the best of all first.
 
@@ -127,9 +129,9 @@ def plan(
     machine's chips. `slo`, or `ttft`, `tpot`, `e2e` and `tpot_decode` ("2s", or seconds), are the limits on means. choice.TIES states how
     ties are broken. `disaggregate`: pools for prefill and decode. `ways` pins tp, ep, dp, pp, cp, replicas (a value or a list each),
     `batch` the batches; omitted formats default as in `Precision`, KV to bf16 and fp8 if the chip has fp8. `current`, "tp=8 batch=64",
-    adds a row for the user's layout.
-    `users` are over all replicas; `plainest`: of layouts within 3 % of the best objective, the plainest; `step_factor`
-    makes every step of the search so many times as long as expected. `elasticities` and `frontier` leave these rows out if False.
+    adds a row for the user's layout. `users` are over all replicas; `plainest`: of layouts within 3 % of the best objective, the
+    plainest; `step_factor` makes steps longer than expected. `elasticities` and `frontier` leave these rows out if False.
+    Layouts that the engine of `launch`, else of the assumptions, cannot express are left out, unless pinned; `spare` nodes may be lost.
     A candidate that misses a limit is a row with fits False and a reason; invalid input raises a HeadwayError.
     """
     pinned = frozenset(name for name, value in (ways or {}).items() if value is not None)
@@ -137,7 +139,7 @@ def plan(
         objective=objective_named(objective), rate=plan_problem.rate(load.rate), batches=plan_problem.batches(batch), pinned=pinned,
         slo=plan_problem.slo_of(slo or SLO(), {"ttft": ttft, "tpot": tpot, "e2e": e2e, "tpot_decode": tpot_decode}),
         disaggregate=plan_problem.disaggregated(disaggregate, pinned), users=plan_problem.users(users), plainest=plainest,
-        step_factor=step_factor,
+        step_factor=step_factor, engine=launch or (assumptions or Assumptions()).engine, host=chips_per_host, spare=spare,
     )  # fmt: skip
     names = {name: plan_problem.formats(value, name) for name, value in (("weights", weights), ("kv", kv), ("compute", compute))}
     plan_problem.check_single_token(goal, load)
@@ -188,7 +190,7 @@ def _problems(
     fp8 = first.system.chip.peak_fp8 is not None
     caches = names["kv"] or (("bf16", "fp8") if fp8 else ("bf16",))
     both = (FP8_NOTE,) if not names["kv"] and fp8 else ()
-    layouts = space(shape(first.work.blocks), first.system, degrees)
+    layouts = expressible(space(shape(first.work.blocks), first.system, degrees), first, goal.engine, goal.host)
     if first.assumptions.communication == "two-batch":
         layouts = halved(layouts, goal.batches)
     computes, compute_notes = able_computes(first.system.chip, names["compute"] or ("",))

@@ -40,6 +40,9 @@ class Goal:
     pinned: frozenset[str] = frozenset()
     plainest: bool = True  # of layouts within PLAIN_WITHIN of the best objective, the plainest
     step_factor: float = 1.0  # every step so many times as long as expected, to leave room for the model's error
+    engine: str = ""  # that must be able to express the layout
+    host: Any = None  # chips of one host, where the user says so
+    spare: int = 0  # nodes that may be lost: the others carry the load
 
     @property
     def more(self) -> bool:
@@ -134,6 +137,9 @@ def free(system: System, goal: Goal) -> System | None:
 
     The node is the machine itself, or for a bare chip one scale-up domain of its usual size.
     """
+    if goal.spare and (system.fixed_count or system.shape):
+        wants = f"a machine without a number, such as {system.chip.name}; of {system.name}, plan one node less without --spare"
+        raise BadValue("--spare", goal.spare, wants)
     if system.fixed_count or system.shape or (goal.rate is None and goal.users is None and goal.objective != "chips"):
         return None
     if system.chips > 1 and goal.rate is None and goal.users is None:

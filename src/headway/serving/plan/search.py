@@ -302,7 +302,7 @@ def _with_users(w: Candidates, most: Any, rows: Any, goal: Goal, known_parts: di
     need = replicas_needed(goal.users, 1 / np.maximum(most, 1))
     size = ReplicaCounts(replicas=w.layout.replicas, chips_used=used_chips(w.compiled.chips, w.layout.replicas), chips=w.query.system.chips)
     if goal.sizing:
-        size = in_nodes(w, need) if goal.free else replace(size, replicas=need, chips_used=used_chips(w.compiled.chips, need))
+        size = in_nodes(w, need, goal.spare) if goal.free else replace(size, replicas=need, chips_used=used_chips(w.compiled.chips, need))
     size = ReplicaCounts(**{name: np.broadcast_to(getattr(size, name), (w.count, 1)) for name in size.__slots__})
     good = np.flatnonzero(((most >= 1) & (need <= size.replicas))[:, 0])
     w, size = w.rows(good), ReplicaCounts(**{name: getattr(size, name)[good] for name in size.__slots__})

@@ -10,6 +10,7 @@ from headway.laws.economics.cost import chip_seconds_per_request, usd_per_reques
 from headway.laws.serving.replicas import (
     chip_seconds_per_request_at,
     nodes_needed,
+    nodes_with_spare,
     offered_tok_per_s,
     replicas_in_nodes,
     replicas_needed,
@@ -39,16 +40,17 @@ def sized(w: Candidates, request: Any, goal: Goal) -> ReplicaCounts:
     if goal.sizing:
         replicas = ONE_REPLICA if goal.rate is None else replicas_needed(goal.rate, request)
         if goal.free:
-            return in_nodes(w, replicas)
+            return in_nodes(w, replicas, goal.spare)
     return ReplicaCounts(replicas=replicas, chips_used=used_chips(w.compiled.chips, replicas), chips=chips)
 
 
-def in_nodes(w: Candidates, replicas: Any) -> ReplicaCounts:
-    """Whole nodes that hold the replicas, with as many replicas as fit in them."""
+def in_nodes(w: Candidates, replicas: Any, spare: int = 0) -> ReplicaCounts:
+    """Whole nodes that hold the replicas, with as many replicas as fit in them, and spare nodes that are paid for."""
     node = w.query.system.scale_up_domain
     nodes = nodes_needed(replicas, node, w.compiled.chips)
     in_node_replicas = replicas_in_nodes(nodes, node, w.compiled.chips)
-    return ReplicaCounts(replicas=in_node_replicas, chips_used=used_chips(w.compiled.chips, in_node_replicas), chips=nodes * node)
+    all_nodes = nodes_with_spare(nodes, spare) if spare else nodes
+    return ReplicaCounts(replicas=in_node_replicas, chips_used=used_chips(w.compiled.chips, in_node_replicas), chips=all_nodes * node)
 
 
 def objective_value(goal: Goal, query: ServeRequest, size: ReplicaCounts, tpot: Any, request: Any) -> Any:

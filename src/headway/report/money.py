@@ -1,0 +1,48 @@
+"""Words on what a machine costs: per hour and month, per token at this load and at full load, and which machines lack a price."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from headway.report.words import number_of, value
+
+METRICS = {
+    "rental_on_demand": "on-demand", "rental_1yr": "1-year rental", "rental_3yr": "3-year rental", "rental_cloud_list": "cloud list",
+    "rental_flex_start": "flex-start rental", "tco_owning_hyperscaler": "hyperscaler's own", "tco_owning_neocloud": "neocloud's own",
+}  # fmt: skip
+MOST_NAMES = 2  # machines that a clause names
+
+Row = Mapping[str, Any]
+
+
+def metric_name(metric: str) -> str:
+    """A price metric in words.
+
+    >>> metric_name("rental_on_demand"), metric_name("rental_paper_assumption")
+    ('on-demand', 'rental paper assumption')
+    """
+    return METRICS.get(metric, metric.replace("_", " "))
+
+
+def unpriced(rows: Iterable[Row], metric: str) -> str:
+    """Clause on the machines of these rows that have no price by the metric; "" where all have one."""
+    names = list(dict.fromkeys(row["system"] for row in rows if row.get("prompt") is not None and row.get("usd_per_hour") is None))
+    if not names:
+        return ""
+    subject = " and ".join(names) if len(names) <= MOST_NAMES else f"{number_of(len(names), 'machine')} of these"
+    return f"; {subject} {'has' if len(names) == 1 else 'have'} no {metric_name(metric)} price"
+
+
+def machine_costs(rows: Sequence[Row]) -> list[str]:
+    """A note on the cost of each machine of these rows per hour and month."""
+    priced = {row["system"]: row for row in rows if row.get("usd_per_hour") is not None}
+    texts = [f"{name} costs {value(row, 'usd_per_hour')}/hour, {value(row, 'usd_per_month')}/month" for name, row in priced.items()]
+    return ["; ".join(texts[:MOST_NAMES])] if texts else []
+
+
+def load_costs(row: Row) -> list[str]:
+    """A note on the cost of output at this load and at full load; none where the load is the full one."""
+    if row.get("usd_per_mtok_out") is None or row.get("utilisation") is None:
+        return []
+    return [f"{value(row, 'usd_per_mtok_out')} per Mtok of output at this load, {value(row, 'usd_per_mtok_out_full')} at full load"]
