@@ -40,10 +40,10 @@ def headline(claim: Claim, row: dict[str, Any]) -> str:
     value, beside = format_value(part["recomputed"], part["unit"]), _claimed_value(claim, part)
     other_verdicts = [other_part["verdict"] for other_part in row["parts"] if other_part["verdict"] and other_part is not part]
     more = ", ".join(f"{other_verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(other_verdicts))
-    others = f"; others: {more}" if more else ""
+    further = f"; others: {more}" if more else ""
     if part["stated"] == 1 and not part["unit"] and abs(part["recomputed"] - 1) < EXACT:  # a form, whose test is a ratio of 1
-        return f"{start}: {statement(claim.id)}; its test, {part['name']}, is {value}{others}"
-    return f"{start}: {part['name']} is {value}, {beside}{others}"
+        return f"{start}: {statement(claim.id)}; its test, {part['name']}, is {value}{further}"
+    return f"{start}: {part['name']} is {value}, {beside}{further}"
 
 
 def _claimed_value(claim: Claim, part: dict[str, Any]) -> str:
