@@ -37,6 +37,10 @@ class PlanFlags(LayoutFlags, FormatFlags, AssumptionFlags, EditFlags, NumberFlag
     objective: Text
     disaggregate: bool
     launch: Text
+    manifest: Text
+    chips_per_host: Number
+    spare: Number
+    chip_price: Number
     plainest: Text | bool
     current: str | Mapping[str, Number]
 
@@ -52,6 +56,7 @@ class ServeFlags(LayoutFlags, FormatFlags, AssumptionFlags, EditFlags, NumberFla
     rate: Number
     batch_per_stage: Number
     hit_rate: Number
+    chip_price: Number
 
 
 class SimFlags(LayoutFlags, FormatFlags, AssumptionFlags, EditFlags, NumberFlags, total=False):
