@@ -87,11 +87,12 @@ def test_tpot__decode_row_is_one_step(rig: str) -> None:
 
 
 def test_ttft__prefill_in_stages_and_chunks_is_pipelined() -> None:
-    """20,000 tokens at 8,192 a step are three chunks; the last leaves the fourth stage after 3 + 4 - 1 turns of a quarter."""
+    """20,000 tokens at 8,192 a step are three chunks; stages take turns of a quarter, and three of them wait for the longest chunk."""
     budget, overlap = scheduling("stages", "step_budget_tokens"), scheduling("stages", "pipeline_overlap_share")
     assert budget == 8192
     chunk = step("stages", 0, 0, 20_000 / 3, 20_000**2 / 2 / 3)
-    wanted = overlap * chunk * (3 + 4 - 1) / 4 + (1 - overlap) * 3 * chunk
+    longest = step("stages", 0, 0, 8192, 20_000**2 / 2 * 8192 / 20_000)
+    wanted = overlap * (3 * chunk + (4 - 1) * longest) / 4 + (1 - overlap) * 3 * chunk
     found = of("stages", "prefill", prompt=20_000, batch=1)
     assert float(found.ttft[0]) == pytest.approx(wanted, rel=1e-12)
     assert float(found.rate[0]) == pytest.approx(20_000 / wanted, rel=1e-12)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 HEAVY = ("by default ", "--where ", "no price", "dropped as illegal", "launch: ", "overloaded", "unfitted: ", "nothing meets")
 LIGHT = (
     "TTFT",
+    "nearest measured",
     "prefix hits are in HBM",
     "KV cache formats searched",
-    "nearest measured",
     "latencies leave out",
     "scheduler of engine",
     "multi-token prediction layers are left out",

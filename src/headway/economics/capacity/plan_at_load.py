@@ -26,6 +26,7 @@ ROUNDS = 7  # searches until a layout keeps every limit
 LOOKS = 2  # and between the last that failed and the first that held
 DRAWN_IN = 0.93  # factor on a bound that a layout still failed under
 OVERLOADED = 0.8
+HEADROOM = 1.05  # factor on the steps of a search whose layout was overloaded, where there is no bound to draw in
 END_OF_INTERVAL = NormalDist().inv_cdf(0.95)  # of a 90 % interval, in standard deviations
 SEARCHED = ("ttft", "tpot", "e2e")  # latencies whose mean the search knows
 Search = Callable[..., Plan]  # (SLO, step_factor, brief: no frontier and no elasticities) -> Plan
@@ -91,6 +92,8 @@ def plan_at_load(search: Search, goal: LoadGoal, progress: Callable[[int, int], 
             break
         failed = (bounds, plan, checked, factor)
         bounds = _drawn_in(bounds, plan, checked, goal.limits)
+        if not checked.stable and not bounds.values:
+            factor *= HEADROOM
     if best is None:
         return _nearest(search, goal, failed, len(plays))
     best = _smaller(search, goal, best, failed, plays)
