@@ -32,6 +32,7 @@ from headway.serving.plan.sizing import ReplicaCounts, in_nodes, objective_value
 MOST_SEQUENCES = 1 << 20  # on one rank: more than any memory holds
 
 
+MORE_NODES = (0.96, 0.9, 0.8, 0.65)  # of the rate that a replica carries on the curve, where more nodes are tried
 FINALISTS = 24  # layouts of a search that are computed exactly
 AT_RATE = 10  # and where a rate is to be carried
 SCREENED = 1e-6  # width of a load on the curve, as a share of all that memory holds
@@ -288,13 +289,42 @@ def _at_rate(w: Candidates, decoding: Any, rows: Any, goal: Goal, known_parts: d
     size = ReplicaCounts(**{name: np.broadcast_to(getattr(size, name), (len(decoding), 1))[carried] for name in size.__slots__})
     point = curve(w, _decoding_at(w, share, decoding[carried], goal), goal)
     best = _finalists(w, point, size, goal, AT_RATE)
-    finalists, share = w.rows(best), share[best]
-    point = exact(finalists, share, goal)
-    good = np.flatnonzero((within(finalists, point, goal) & np.isfinite(point.tpot))[:, 0])
-    size = ReplicaCounts(**{name: getattr(size, name)[best][good] for name in size.__slots__})
+    finalists, most_rate = w.rows(best), np.broadcast_to(most.rate, (len(decoding), 1))[carried][best]
+    point, size = _resized(finalists, most_rate, _size_rows(size, best), goal)
+    good = np.flatnonzero(within(finalists, point, goal)[:, 0])
+    met = finalists.rows(good)
     return _best(
-        finalists.rows(good), point.served[good], _point_rows(point, good), rows[best][good], goal, known_parts, len(carried), size
+        met, point.served[good], _point_rows(point, good), rows[best][good], goal, known_parts, len(carried), _size_rows(size, good)
     )
+
+
+def _resized(w: Candidates, most: Any, size: ReplicaCounts, goal: Goal) -> tuple[LoadPoint, ReplicaCounts]:
+    """Times of layouts at their share of the rate; more nodes for those that break a limit, where nodes are free.
+
+    The curve, by which they were sized, is near the fixed point and not at it.
+    """
+    point = exact(w, goal.rate / size.replicas, goal)
+    for factor in MORE_NODES if goal.free else ():
+        bad = np.flatnonzero(~within(w, point, goal)[:, 0])
+        if not bad.size:
+            break
+        larger = _size_rows(sized(w.rows(bad), 1 / (factor * most[bad]), goal), slice(None), len(bad))
+        there = exact(w.rows(bad), goal.rate / larger.replicas, goal)
+        size, point = _replaced(size, bad, larger), _replaced(point, bad, there)
+    return point, size
+
+
+def _size_rows(size: ReplicaCounts, keep: Any, count: int | None = None) -> ReplicaCounts:
+    values = {name: getattr(size, name) for name in size.__slots__}
+    return ReplicaCounts(**{name: (value if count is None else np.broadcast_to(value, (count, 1)))[keep] for name, value in values.items()})
+
+
+def _replaced(record: Any, rows: Any, by: Any) -> Any:
+    """A record of columns with other values in some rows."""
+    columns = {field.name: np.array(getattr(record, field.name), dtype=float) for field in fields(record)}
+    for name, column in columns.items():
+        column[rows] = getattr(by, name)
+    return type(record)(**columns)
 
 
 def _with_users(w: Candidates, most: Any, rows: Any, goal: Goal, known_parts: dict[str, Any], met: int) -> BestLoads:
