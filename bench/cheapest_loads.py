@@ -32,7 +32,8 @@ MOST_NODES = 4
 
 def layouts(model, machine):
     """Every legal layout of a model on a machine, with as many replicas as it holds."""
-    found = space(shape(find_model(model).blocks), machine, {}).layouts
+    blocks = candidate(model, machine, Layout(), prompt=1000, output=100).query.work.blocks
+    found = space(shape(blocks), machine, {}).layouts
     columns = {name: np.broadcast_to(getattr(found, name), np.shape(found.tp))[:, 0] for name in NAMES}
     return [Layout(**{name: int(column[row]) for name, column in columns.items()}) for row in range(len(columns["tp"]))]
 

@@ -30,7 +30,7 @@ from headway.serving.serve import query, serve
 from support.cases import FLAT, STEP_MODELS
 
 CHAT = Load(prompt=8000, output=1000)
-PROBLEMS = 200
+PROBLEMS = 80
 
 
 # -- brute force ----------------------------------------------------------------------------------------------------------------

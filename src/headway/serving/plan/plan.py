@@ -38,6 +38,7 @@ from headway.serving.plan.sizing import ReplicaCounts, objective_value
 from headway.serving.plan.space import SearchSpace, halved, space
 from headway.serving.serve import ServeRequest, query
 
+SMALL_NODE = 8  # chips of a node beyond which replicas over two are not searched unless one is too small
 FP8_NOTE = "KV cache formats searched: bf16 and fp8 (the chip multiplies in fp8; quality is not modelled, kv=bf16 leaves it out)"
 FREE_NOTE = "the number of nodes is free: replicas fill whole nodes, a scale-up domain of the chip's usual size each"
 BETTER = {"cost": "cheaper per request", "throughput": "more tokens/s per chip", "latency": "faster for a user", "chips": "fewer chips"}
@@ -168,13 +169,19 @@ def _groups(
 
 
 def _first_that_holds(tried: Iterable[list[PlanProblem]], goal: Goal) -> _Group:
-    """The search on the first machine whose memory holds the model, else on the last machine."""
-    group = None
-    for problems in tried:
+    """The search on the first machine whose memory holds the model, else on the last machine.
+
+    Where nodes are free and small, replicas over twice as many are searched too: fewer and larger ones may carry a load on fewer nodes.
+    """
+    group, machines = None, iter(tried)
+    for problems in machines:
         group = _searched(problems, goal)
         if any(best.in_memory for best in group.searches):
             break
-    return cast(_Group, group)
+    if group is None or not goal.free or goal.rate is None or int(group.query.system.scale_up_domain or 0) > SMALL_NODE:
+        return cast(_Group, group)
+    wider = next(machines, None)
+    return group if wider is None else min((group, _searched(wider, goal)), key=_Group.rank)
 
 
 def _problems(
