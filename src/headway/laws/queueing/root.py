@@ -1,6 +1,7 @@
-"""Root of an increasing function, element by element: each element stops by itself, so that a point and a grid give the same number.
+"""Root of an increasing function, element by element: each looks at places of its own, so that a point and a grid give the same number.
 
-A few elements cost as much as one, so a few are looked for at many places at once; many elements are looked for at one place each.
+A step at many loads costs little more than one, so that every round looks at many places: around the secant's root, where the function
+is smooth, and evenly spread, where it jumps.
 """
 
 from __future__ import annotations
@@ -11,55 +12,68 @@ from typing import Any
 
 import numpy as np
 
-CLOSE = 1e-14  # width of the last bracket, of the first
-SLOWER = 8  # more steps than a bisection at worst, for which it may follow the secant
-SLACK = 0.2  # of ITP's truncation
-FEW = 256  # elements
+CLOSE = 1e-12  # width of the last bracket, of the first
+MOST_AT_ONCE = 2**14  # numbers; with more elements the places are looked at one after the other
 FIRST = (1e-3, 1e-2, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)  # places in the first bracket
-RINGS = (0.3, 0.1, 1e-2, 1e-3, 1e-5, 1e-8, 1e-12)  # places around the secant's, as shares of the bracket
+RINGS = (1e-2, 1e-4, 1e-7, 1e-11)  # places around the secant's, as shares of the bracket
+EVEN = tuple(place / 7 for place in range(1, 7))  # and of the bracket itself
+MOST_ROUNDS = 60
+SLOWER = 8  # more steps than a bisection at worst, for which ITP may follow the secant
+SLACK = 0.2  # of ITP's truncation
 
 
 def increasing_root(function: Callable[[Any], Any], low: Any, high: Any, at_low: Any, close: float = CLOSE) -> Any:
     """Where `function` crosses zero between `low` and `high`; `high` where it is negative up to there.
 
     `close` is the width of the last bracket, as a share of the first. `function` takes arrays of the shape of the ends, and with one
-    more axis in front.
+    more axis in front. Of all places of a round the two beside the first change of sign are kept.
 
     >>> round(float(increasing_root(lambda x: x * x - 2, 0.0, 2.0, -2.0)), 9)
     1.414213562
     """
     low, high = (np.array(end, dtype=float) for end in np.broadcast_arrays(low, high))
-    below = np.array(np.broadcast_to(at_low, low.shape), dtype=float)
-    return (_at_many_places if low.size <= FEW else _at_one_place)(function, low, high, below, close)
-
-
-def _at_many_places(function: Callable[[Any], Any], low: Any, high: Any, below: Any, close: float) -> Any:
-    """The secant's root with rings of places around it: of all places the two beside the first change of sign are kept."""
-    span, above = high - low, np.zeros_like(low)
-    narrow = close * np.maximum(span, np.finfo(float).tiny)
-    places = low + span * np.reshape(FIRST, (-1,) + (1,) * low.ndim)
-    rings = np.reshape([*RINGS, *(-ring for ring in RINGS), 0.0], (-1,) + (1,) * low.ndim)
-    for _ in range(math.ceil(-math.log2(close))):
-        values = np.broadcast_to(function(places), places.shape)
-        places, values = np.concatenate(([low], places, [high])), np.concatenate(([below], values, [above]))
-        over = values > 0
-        over[-1] = True
-        first = np.argmax(over, axis=0)[None]
-        low, high = (np.take_along_axis(places, at, axis=0)[0] for at in (first - 1, first))
-        below, above = (np.take_along_axis(values, at, axis=0)[0] for at in (first - 1, first))
+    below, above = np.array(np.broadcast_to(at_low, low.shape), dtype=float), np.zeros_like(low)
+    narrow = close * np.maximum(high - low, np.finfo(float).tiny)
+    rings, even = (np.reshape(shares, (-1,) + (1,) * low.ndim) for shares in ([*RINGS, *(-ring for ring in RINGS), 0.0], EVEN))
+    places = low + (high - low) * np.reshape(FIRST, (-1,) + (1,) * low.ndim)
+    for _ in range(MOST_ROUNDS):
+        low, high, below, above = _bracket(places, _values(function, places), low, high, below, above)
         if not ((high - low > narrow) & (above > 0)).any():
             break
-        middle, width = (low + high) / 2, high - low
+        width = high - low
         with np.errstate(all="ignore"):
             secant = low - below * width / (above - below)
-        secant = np.where(np.isfinite(secant), secant, middle)
-        places = np.sort(np.clip(np.concatenate((secant + width * rings, [middle])), low, high), axis=0)
+        secant = np.where(np.isfinite(secant), secant, low)
+        places = np.sort(np.clip(np.concatenate((secant + width * rings, low + width * even)), low, high), axis=0)
     return np.where(above > 0, (low + high) / 2, high)
 
 
-def _at_one_place(function: Callable[[Any], Any], low: Any, high: Any, below: Any, close: float) -> Any:
-    """ITP (Oliveira and Takahashi 2021, ACM TOMS 47(1)): regula falsi pulled towards the middle, never slower than bisection."""
-    span = high - low
+def _values(function: Callable[[Any], Any], places: Any) -> Any:
+    if places.size <= MOST_AT_ONCE:
+        return np.broadcast_to(function(places), places.shape)
+    return np.stack([np.broadcast_to(function(place), place.shape) for place in places])
+
+
+def _bracket(places: Any, values: Any, low: Any, high: Any, below: Any, above: Any) -> tuple[Any, Any, Any, Any]:
+    """The two neighbouring places between which the function first changes its sign, and its values there."""
+    places, values = np.concatenate(([low], places, [high])), np.concatenate(([below], values, [above]))
+    over = values > 0
+    over[-1] = True
+    first = np.argmax(over, axis=0)[None]
+    ends = [np.take_along_axis(numbers, at, axis=0)[0] for numbers in (places, values) for at in (first - 1, first)]
+    return ends[0], ends[1], ends[2], ends[3]
+
+
+def screened_root(function: Callable[[Any], Any], low: Any, high: Any, at_low: Any, close: float) -> Any:
+    """As `increasing_root`, with one place at a time: for many elements of which only the best are computed again.
+
+    ITP (Oliveira and Takahashi 2021, ACM TOMS 47(1)): regula falsi pulled towards the middle, never slower than bisection.
+
+    >>> round(float(screened_root(lambda x: x * x - 2, 0.0, 2.0, -2.0, 1e-9)), 6)
+    1.414214
+    """
+    low, high = (np.array(end, dtype=float) for end in np.broadcast_arrays(low, high))
+    below, span = np.array(np.broadcast_to(at_low, low.shape), dtype=float), high - low
     above = np.array(np.broadcast_to(function(high), low.shape), dtype=float)
     halvings, narrow = math.ceil(-math.log2(close)), close * np.maximum(span, np.finfo(float).tiny)
     active = (span > 0) & (above > 0)

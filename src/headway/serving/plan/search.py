@@ -16,7 +16,7 @@ from headway.laws.queueing.closed_loop import decoded_per_s, loop_rate
 from headway.laws.queueing.loop import random_arrivals
 from headway.laws.queueing.replica_loop import Law, step_times, token_times
 from headway.laws.queueing.request_times import request_times
-from headway.laws.queueing.root import increasing_root
+from headway.laws.queueing.root import increasing_root, screened_root
 from headway.laws.queueing.users import prompt_chunks
 from headway.laws.serving.replicas import full_batch, replicas_needed
 from headway.laws.serving.request import e2e_s
@@ -195,7 +195,7 @@ def _highest_decoding(w: Candidates, room: Any, goal: Goal, close: float) -> Any
         point = curve(w, decoding, goal)
         return np.maximum(strain(w, point, goal), point.served / room) - 1
 
-    most = increasing_root(excess, 0.0 * room, room, -1.0, close)
+    most = (screened_root if close == SCREENED else increasing_root)(excess, 0.0 * room, room, -1.0, close)
     return np.where(most > 2 * close * room, most, 0.0)
 
 
@@ -342,7 +342,8 @@ def _with_users(w: Candidates, most: Any, rows: Any, goal: Goal, known_parts: di
 
 def _decoding_at(w: Candidates, rate: Any, most: Any, goal: Goal, close: float = SCREENED) -> Any:
     """Decoding sequences at which a replica carries `rate`, at most `most`."""
-    return increasing_root(lambda decoding: curve(w, decoding, goal).rate - rate, 0.0 * most, most, -rate, close)
+    root = screened_root if close == SCREENED else increasing_root
+    return root(lambda decoding: curve(w, decoding, goal).rate - rate, 0.0 * most, most, -rate, close)
 
 
 def _pinned(w: Candidates, goal: Goal, batches: Any) -> BestLoads:
