@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.core.listing import Listing, format_value
+from headway.economics.capacity.confidence import SUREST
 from headway.report import money, output, serving
 from headway.report import plan as words
 from headway.report.words import NO_ROW, number_of, sentence
@@ -100,7 +101,7 @@ def _load(offered: Any) -> str:
         return number_of(int(offered.users), "user")
     if offered.rate is None:
         return "the trace"
-    return f"{format_value(offered.rate, '1/s').removesuffix('/s')} requests/s"
+    return f"{format_value(offered.rate, '1/s').removesuffix('/s').strip()} requests/s"
 
 
 def _refusal(row: Mapping[str, Any], checked: Any, sized: Any) -> str:
@@ -125,7 +126,14 @@ def _nearest(checked: Any) -> str:
     status = next((status for status in result.statuses if sure is not None and status.limit == sure.tightest), result.statuses[0])
     value = "-" if status.simulated is None else format_value(status.simulated.value, "s")
     text = f"{status.limit.words} {value}, limit {format_value(status.limit.most_s, 's')}"
-    return text if sure is None else f"{text}, {sure.probability:.0%} confidence"
+    return text if sure is None else f"{text}, {_share(sure.probability)} confidence"
+
+
+def _share(probability: float) -> str:
+    """A confidence in percent; none is certain."""
+    if probability >= SUREST:
+        return "over 99%"
+    return "under 1%" if probability <= 1 - SUREST else f"{probability:.0%}"
 
 
 def _limits(checked: Any) -> list[str]:
