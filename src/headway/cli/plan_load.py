@@ -77,7 +77,7 @@ def answer(args: Any, figure: Any) -> output.Answer:
     else:
         checked = plan_at_load(search, goal)
     sized = None
-    if checked.plan.fails and any(system.fixed_count for system in systems):
+    if not checked.holds and any(system.fixed_count for system in systems):
         free = [dataclasses.replace(system, fixed_count=False) for system in systems]
         sized = plan_at_load(functools.partial(search, machines=free), goal)
     facts = plan_load.facts(checked, inputs.rest["spare"]) | dict(facts_of(checked))
@@ -108,7 +108,8 @@ def _goal(args: Any) -> tuple[Any, list[str]]:
         wants = "limits on means of TTFT, TPOT and E2E, or the check: only the simulator knows percentiles and times between tokens"
         raise BadValue("--no-check", next(limit.flag for limit in limits if limit.statistic != "mean" or limit.quantity == "itl"), wants)
     decode, _ = schema.read(args, SLO)
-    return LoadGoal(offered=offered, limits=limits, confidence=confidence, tpot_decode=decode.get("tpot_decode")), [*notes, *idle_limits(limits)]
+    goal = LoadGoal(offered=offered, limits=limits, confidence=confidence, tpot_decode=decode.get("tpot_decode"))
+    return goal, [*notes, *idle_limits(limits)]
 
 
 def _offered(args: Any) -> tuple[Any, int, list[str]]:
