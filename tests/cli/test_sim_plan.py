@@ -58,6 +58,18 @@ def test_plan__overload_breaks_every_limit(cli: Cli, plan: Path) -> None:
     assert row["limits_met"] is False and row["tpot_within"] is None
 
 
+def test_plan__limits_hold_under_fresh_requests(cli: Cli, tmp_path: Path) -> None:
+    """Prompts of others count: decode steps alone are far below the limit, and the TPOT that users see keeps it on another seed."""
+    path = tmp_path / "plan.json"
+    limits = "--tpot 40ms --ttft-p95 2s"
+    path.write_text(cli(f"plan llama-3.1-8b --on h100-sxm --rate 60 --prompt 4k --output 150 {limits} -o json").text, encoding="utf-8")
+    row = json.loads(path.read_text(encoding="utf-8"))["rows"][0]
+    assert row["tpot_s"] > 1.3 * row["tpot_decode_s"]
+    fresh = cli(f"sim --plan {path} --seed 11 --requests 1500 --sensitivity 0 --loop plain -o json").rows[0]
+    assert fresh["limits_met"] is True
+    assert 0.01 < fresh["mean_tpot_s"] <= 0.04 and fresh["p95_ttft_s"] <= 2.0
+
+
 def test_plan__without_a_load_its_full_batches_are_played(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_text(cli("plan llama-3.1-8b --on h100-sxm --prompt 1k --output 50 --batch 8 -o json").text, encoding="utf-8")

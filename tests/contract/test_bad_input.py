@@ -387,6 +387,58 @@ def test_errors__one_line_with_what_would_work(command: list[str], says: str) ->
     assert says in err
 
 
+LOADED = ["plan", "llama-3.1-8b", "--on", "h100-sxm"]
+LENGTHS = ["--prompt", "500", "--output", "50"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        ([*LENGTHS, "--rate", "0"], "--rate: got '0'; wants a number above 0"),
+        ([*LENGTHS, "--rate", ""], "--rate"),
+        ([*LENGTHS, "--users", "0"], "--users"),
+        ([*LENGTHS, "--users", "1.5"], "whole"),
+        ([*LENGTHS, "--rate", "5", "--users", "3"], "one load"),
+        ([*LENGTHS, "--rate", "5", "--user", "3"], "did you mean --users"),
+        ([*LENGTHS, "--rate", "5", "--ttft-p96", "1s"], "did you mean --ttft-p"),
+        ([*LENGTHS, "--rate", "5", "--ttft-p95", "nan"], "finite"),
+        ([*LENGTHS, "--rate", "5", "--itl-p99", "50"], "did you mean 50ms"),
+        ([*LENGTHS, "--rate", "5", "--tpot", "50ms", "--confidence", ""], "--confidence"),
+        ([*LENGTHS, "--rate", "5", "--tpot", "50ms", "--confidence", "95"], "at most 0.999"),
+        ([*LENGTHS, "--rate", "5", "--tpot", "50ms", "--hit-rate", "1"], "at most 0.95"),
+        ([*LENGTHS, "--rate", "5", "--itl", "3ms", "--no-check"], "--no-check: got '--itl'"),
+        ([*LENGTHS, "--confidence", "0.9"], "one load beside it"),
+        ([*LENGTHS, "--trace", "{trace}"], "which has its own lengths"),
+        (["--trace", ""], "--trace: got ''; wants a file"),
+        (["--trace", "{no_lengths}"], "its first line is 'timestamp'"),
+        (["--trace", "{trace}", "--ttft-p99", "1s"], "--trace: got '300 requests'; wants at least 500 requests for p99 TTFT"),
+        (["--trace", "{trace}", "--rate", "1e9", "--ttft-p90", "1s"], "at most 4,096"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else value,
+)
+def test_plan__wrong_load_is_one_line(tmp_path: Path, flags: list[str], says: str) -> None:
+    trace, bare = tmp_path / "trace.csv", tmp_path / "bare.csv"
+    trace.write_text("arrival_s,prompt,output\n" + "".join(f"{second},500,50\n" for second in range(300)), encoding="utf-8")
+    bare.write_text("timestamp\n0\n1\n2\n", encoding="utf-8")
+    status, out, err = run(*LOADED, *(word.format(trace=trace, no_lengths=bare) for word in flags))
+    assert (status, out) == (2, "")
+    clear(err)
+    assert says in err
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (["--tpot", "1us"], "TPOT at batch 1 is"),
+        (["--ttft", "1us", "--no-check"], "nearest miss"),
+    ],
+)
+def test_plan__limits_that_no_machine_meets_are_an_answer(flags: list[str], says: str) -> None:
+    """The nearest that nearly does, and what limits."""
+    status, out, err = run(*LOADED, *LENGTHS, "--rate", "5", *flags)
+    assert (status, err) == (0, "") and says in out.splitlines()[0] and "limit 1 us" in out.splitlines()[0]
+
+
 def test_serve__model_that_does_not_fit_is_an_answer() -> None:
     status, rows = judged("serve", "llama-3.1-405b", "--on", "h100", "--context", "1k")
     assert status == 0

@@ -8,7 +8,15 @@ import pytest
 
 from headway.core import schema
 from headway.core.errors import BadValue, HeadwayError
-from headway.economics.capacity.limits import LatencyLimits, check_limits, check_requests, least_requests, limit_of, read_limits
+from headway.economics.capacity.limits import (
+    LatencyLimits,
+    check_limits,
+    check_requests,
+    idle_limits,
+    least_requests,
+    limit_of,
+    read_limits,
+)
 
 
 def read(*words: str) -> LatencyLimits:
@@ -49,6 +57,21 @@ def test_limits__nonsense_is_refused_by_name(words: tuple[str, ...], wants: str)
 def test_limits__a_lower_limit_on_a_higher_percentile_is_fine() -> None:
     limits = read("--ttft-p95", "1s", "--ttft-p50", "2s", "--ttft", "3s")
     assert len(check_limits(limits, 100)) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--tpot", "50ms", "--tpot-p95", "40ms"), ["--tpot 50 ms hardly binds beside --tpot-p95 40 ms"]),
+        (("--ttft", "3s", "--e2e", "2s"), ["--ttft 3 s never binds beside --e2e 2 s"]),
+        (("--ttft-p95", "1s", "--ttft-p50", "2s"), ["--ttft-p50 2 s never binds beside --ttft-p95 1 s"]),
+        (("--ttft-p99", "2s", "--e2e-p95", "1s"), []),  # a request may be late in TTFT alone
+        (("--tpot", "40ms", "--tpot-p95", "50ms"), []),
+        (("--e2e", "2s", "--ttft", "1s"), []),
+    ],
+)
+def test_limits__one_that_another_makes_idle_is_noted(words: tuple[str, ...], says: list[str]) -> None:
+    assert idle_limits(read(*words)) == says
 
 
 def test_limits__two_of_one_statistic_are_refused() -> None:

@@ -77,7 +77,7 @@ def answer(args: Any, figure: Any) -> output.Answer:
     else:
         checked = plan_at_load(search, goal)
     sized = None
-    if checked.plan.fails and any(system.fixed_count for system in systems):
+    if not checked.holds and any(system.fixed_count for system in systems):
         free = [dataclasses.replace(system, fixed_count=False) for system in systems]
         sized = plan_at_load(functools.partial(search, machines=free), goal)
     facts = plan_load.facts(checked, inputs.rest["spare"]) | dict(facts_of(checked))
@@ -97,17 +97,19 @@ def _means(goal: Any) -> SLO:
 def _goal(args: Any) -> tuple[Any, list[str]]:
     """The traffic, the limits and the confidence of the question, and notes."""
     from headway.economics.capacity.confidence import DEFAULT
-    from headway.economics.capacity.limits import check_limits, read_limits
+    from headway.economics.capacity.limits import check_limits, idle_limits, read_limits
     from headway.economics.capacity.plan_at_load import LoadGoal
 
     offered, longest, notes = _offered(args)
     limits = check_limits(tuple(read_limits(args)), longest)
     share = schema.Field(low=0.5, open_low=False, high=0.999)
-    confidence = float(schema.scalar(args.confidence, share, "--confidence")) if args.confidence else DEFAULT
+    confidence = float(schema.scalar(args.confidence, share, "--confidence")) if args.confidence is not None else DEFAULT
     if args.no_check and any(limit.statistic != "mean" or limit.quantity == "itl" for limit in limits):
-        raise BadValue("--no-check", "limits on percentiles", "limits on means, or the check: only the simulator knows percentiles")
+        wants = "limits on means of TTFT, TPOT and E2E, or the check: only the simulator knows percentiles and times between tokens"
+        raise BadValue("--no-check", next(limit.flag for limit in limits if limit.statistic != "mean" or limit.quantity == "itl"), wants)
     decode, _ = schema.read(args, SLO)
-    return LoadGoal(offered=offered, limits=limits, confidence=confidence, tpot_decode=decode.get("tpot_decode")), notes
+    goal = LoadGoal(offered=offered, limits=limits, confidence=confidence, tpot_decode=decode.get("tpot_decode"))
+    return goal, [*notes, *idle_limits(limits)]
 
 
 def _offered(args: Any) -> tuple[Any, int, list[str]]:
@@ -121,7 +123,9 @@ def _offered(args: Any) -> tuple[Any, int, list[str]]:
     if args.trace is not None:
         from headway.sim.traffic.read import read_trace
 
-        if args.prompt or args.output:
+        if not args.trace:
+            raise BadValue("--trace", args.trace, "a file of requests")
+        if args.prompt is not None or args.output is not None:
             raise BadValue("--trace", args.trace, "a trace alone, which has its own lengths; --rate scales it")
         trace = read_trace(args.trace)
         if len(trace.traffic) < 2:

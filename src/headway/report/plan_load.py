@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.core.listing import Listing, format_value
+from headway.economics.capacity.confidence import SUREST
 from headway.report import money, output, serving
 from headway.report import plan as words
 from headway.report.words import NO_ROW, number_of, sentence
 
+MULTIPLES = re.compile(r"^(\d+x)+")  # 2x16xh100-sxm: two of 16 chips each
 FIRST = ("kind", "system", "nodes", "layout", "utilisation", "p95_ttft_s", "p95_tpot_s", "confidence", "usd_per_month")
 COLUMNS = ("kind", "system", "nodes", "layout", "kv", "utilisation", "concurrency", "ttft_s", "tpot_s")
 
@@ -65,10 +68,10 @@ def answer(row: Mapping[str, Any], checked: Any, sized: Any = None) -> str:
     cost = f" for ${month:,.0f}/month" if month is not None else ""
     lacking = money.unpriced(words.bests(plan), plan.best.query.assumptions.price_metric)
     if not checked.holds:
-        nearest = _nearest(checked)
-        return sentence(
-            f"No layout on {row['system']} keeps every limit at {_load(checked.goal.offered)}", f": {nearest}" if nearest else ""
-        )
+        surely = f" with {checked.goal.confidence:.0%} confidence" if checked.checked.is_met else ""
+        refused = f"No layout on {row['system']} keeps every limit at {_load(checked.goal.offered)}{surely}"
+        nearest, enough = _nearest(checked), _enough(sized)
+        return sentence(refused, f"; {enough}" if enough else f": {nearest}" if nearest else "")
     figure = _nearest(checked)
     return sentence(f"{start}{cost}", f"; {figure}" if figure else f"; {words.tpot(row)}", last=lacking)
 
@@ -89,10 +92,11 @@ def _spare(row: Mapping[str, Any]) -> list[str]:
 
 
 def _nodes(row: Mapping[str, Any]) -> str:
-    chip = row["system"].partition("x")[2] or row["system"]
-    if int(row["node_chips"]) == 1 or row["system"].split("x")[0] == str(int(row["nodes"])):
-        return f"{int(row['nodes'])} {chip}"
-    return f"{number_of(int(row['nodes']), 'node')} of {int(row['node_chips'])} {chip}"
+    """The nodes in words, such as `2 nodes of 8 h100-sxm` or `3 gb200-nvl72`."""
+    nodes, chips = int(row["nodes"]), int(row["node_chips"])
+    machine = MULTIPLES.sub("", row["system"])
+    named = machine != row["system"] and row["system"] == f"{nodes}x{machine}"
+    return f"{nodes} {machine}" if chips == 1 or named else f"{number_of(nodes, 'node')} of {chips} {machine}"
 
 
 def _load(offered: Any) -> str:
@@ -100,18 +104,25 @@ def _load(offered: Any) -> str:
         return number_of(int(offered.users), "user")
     if offered.rate is None:
         return "the trace"
-    return f"{format_value(offered.rate, '1/s').removesuffix('/s')} requests/s"
+    return f"{format_value(offered.rate, '1/s').removesuffix('/s').strip()} requests/s"
 
 
 def _refusal(row: Mapping[str, Any], checked: Any, sized: Any) -> str:
     """Why one machine does not carry the load, and how many would."""
     start = words.refusal(row, checked.plan)
-    if sized is not None and not sized.plan.fails and sized.holds:
-        best = sized.plan.table.row(0) | facts(sized)
-        month = f" for ${best['usd_per_month']:,.0f}/month" if best["usd_per_month"] is not None else ""
-        verb = "does" if int(best["nodes"]) == 1 else "do"
-        return sentence(f"One {row['system']} does not carry {_load(checked.goal.offered)}; {_nodes(best)} {verb}{month}")
+    enough = _enough(sized)
+    if enough:
+        return sentence(f"One {row['system']} does not carry {_load(checked.goal.offered)}; {enough}")
     return sentence(start, f": {checked.plan.infeasible}")
+
+
+def _enough(sized: Any) -> str:
+    """Clause on the nodes that carry what a fixed machine does not; empty where none do."""
+    if sized is None or not sized.holds:
+        return ""
+    best = sized.plan.table.row(0) | facts(sized)
+    month = f" for ${best['usd_per_month']:,.0f}/month" if best["usd_per_month"] is not None else ""
+    return f"{_nodes(best)} {'does' if int(best['nodes']) == 1 else 'do'}{month}"
 
 
 def _nearest(checked: Any) -> str:
@@ -125,7 +136,14 @@ def _nearest(checked: Any) -> str:
     status = next((status for status in result.statuses if sure is not None and status.limit == sure.tightest), result.statuses[0])
     value = "-" if status.simulated is None else format_value(status.simulated.value, "s")
     text = f"{status.limit.words} {value}, limit {format_value(status.limit.most_s, 's')}"
-    return text if sure is None else f"{text}, {sure.probability:.0%} confidence"
+    return text if sure is None else f"{text}, {_share(sure.probability)} confidence"
+
+
+def _share(probability: float) -> str:
+    """A confidence in percent; none is certain."""
+    if probability >= SUREST:
+        return "over 99%"
+    return "under 1%" if probability <= 1 - SUREST else f"{probability:.0%}"
 
 
 def _limits(checked: Any) -> list[str]:

@@ -186,7 +186,7 @@ def _run_of(
 ) -> SimulatedRun:
     """The run as users saw it, from the final states."""
     played = np.asarray(play.times).reshape(-1, 4)
-    where = np.full(len(traffic), -1, np.int16)
+    where = np.full(len(traffic), -1, np.int32)
     where[play.served] = replica
     gave_up = abandonments(played, overhead_s) if play.rules.leaving else None
     for column in (slot.FIRST, slot.FINISH):
@@ -272,7 +272,7 @@ class PlayableTraffic:
     def in_turn(self, replicas: int, users: int) -> tuple[list[State], Any, bool]:
         """Simulate round-robin routing of requests or users; replicas do not interact, so each runs independently."""
         begins = self.begins
-        replica, callers = np.zeros(len(begins), np.int16), users or replicas  # users send equally many requests
+        replica, callers = np.zeros(len(begins), np.int32), users or replicas  # users send equally many requests
         for caller in range(callers):
             replica[caller::callers] = caller % replicas
         replica = self._replica_by_request(replica)

@@ -17,7 +17,7 @@ from headway.economics.capacity.candidate import Candidate
 from headway.economics.capacity.confidence import DEFAULT, Confidence, confidence
 from headway.economics.capacity.effort import AUTO, COMPILED, PLAIN, Effort, effort, lifetimes
 from headway.economics.capacity.latencies import LatencyStatistics, LimitStatus
-from headway.economics.capacity.limits import LatencyLimit, check_limits
+from headway.economics.capacity.limits import LatencyLimit, check_limits, check_requests
 from headway.economics.capacity.offered import OfferedTraffic
 from headway.economics.capacity.plays import WARMUP, PlayableCandidate, PlayResult, goodput, is_shared_out, playable
 
@@ -81,6 +81,8 @@ def checks(
     if not seeds:
         raise BadValue("seeds", "none", "at least one seed")
     wanted_limits = check_limits(limits, _longest_output(offered, seeds[0]))
+    if offered.trace is not None:
+        check_requests(wanted_limits, len(offered.trace), 0.0, "--trace")
     meet = not all(is_shared_out(candidate, offered) for candidate in candidates)
     work = effort(wanted_limits, how, requests, WARMUP if offered.lasting else 0.0, len(candidates), meet)
     for number, candidate in enumerate(candidates):

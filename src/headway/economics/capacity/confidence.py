@@ -141,7 +141,8 @@ def _bounds(brackets: Sequence[LimitBracket]) -> tuple[float, float]:
 
 def _answer(brackets: Sequence[LimitBracket], plays: int) -> Confidence:
     low, high = _bounds(brackets)
-    tightest = min(brackets, key=lambda bracket: (bracket.probability(bracket.crossing), bracket.probability(bracket.breaks)))
+    # Where none of the plays broke a limit, the nearest to its limit is the tightest.
+    tightest = min(brackets, key=lambda at: (at.probability(at.crossing), at.probability(at.breaks), -at.below))
     probability = min(max(tightest.probability(tightest.crossing), low), high)
     factor = exp(tightest.crossing) if isfinite(tightest.crossing) else None
     return Confidence(probability=probability, low=low, high=high, factor=factor, tightest=tightest.limit, plays=plays)

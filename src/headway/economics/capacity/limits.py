@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Annotated, Any
 
 from headway.core import schema
@@ -141,6 +142,31 @@ def check_limits(limits: Iterable[LatencyLimit], longest_output: int) -> tuple[L
     return limits
 
 
+def idle_limits(limits: Iterable[LatencyLimit]) -> list[str]:
+    """Notes on limits that another one makes idle: a slip, mostly.
+
+    >>> idle_limits([limit_of("ttft_p95", 1.0), limit_of("ttft_p50", 2.0), limit_of("e2e", 9.0)])
+    ['--ttft-p50 2 s never binds beside --ttft-p95 1 s']
+    """
+    pairs = [(loose, strict) for loose, strict in permutations(limits, 2) if _is_idle(loose, strict)]
+    first = {loose.flag: (loose, strict) for loose, strict in reversed(pairs)}
+    notes = []
+    for loose, strict in reversed(first.values()):
+        often = "never" if (loose.percent is None) == (strict.percent is None) else "hardly"
+        notes.append(f"{loose.flag} {show(loose.most_s, 's')} {often} binds beside {strict.flag} {show(strict.most_s, 's')}")
+    return notes
+
+
+def _is_idle(loose: LatencyLimit, strict: LatencyLimit) -> bool:
+    """Whether a load that keeps `strict` keeps `loose`; a mean is taken to be below the 90th percentile."""
+    same = loose.quantity == strict.quantity or (loose.quantity, strict.quantity) == ("ttft", "e2e")
+    if loose.percent is None or strict.percent is None:
+        below = loose.percent is None and (strict.percent is None or strict.percent >= 90)
+    else:
+        below = loose.percent <= strict.percent
+    return same and below and loose.most_s >= strict.most_s
+
+
 def least_requests(limits: Iterable[LatencyLimit], warmup: float = 0.0) -> int:
     """Fewest requests of a play from which every limited percentile can be told.
 
@@ -151,10 +177,10 @@ def least_requests(limits: Iterable[LatencyLimit], warmup: float = 0.0) -> int:
     return max((int(-(-LEAST_BEYOND // (tail * (1.0 - warmup) + 1e-12))) for tail in tails), default=1)
 
 
-def check_requests(limits: Iterable[LatencyLimit], requests: int, warmup: float) -> None:
-    """Refuse a number of requests of which too few lie beyond a limited percentile."""
+def check_requests(limits: Iterable[LatencyLimit], requests: int, warmup: float, flag: str = "--requests") -> None:
+    """Refuse a number of requests of which too few lie beyond a limited percentile; `flag` says where the number comes from."""
     for limit in limits:
         least = least_requests((limit,), warmup)
         if requests < least:
             wants = f"at least {least:,} requests for {limit.words}, {LEAST_BEYOND} of them beyond it"
-            raise IllegalCombination("--requests", requests, wants)
+            raise IllegalCombination(flag, requests if flag == "--requests" else f"{requests:,} requests", wants)

@@ -24,6 +24,7 @@ from headway.serving.plan.plan import Plan
 
 ROUNDS = 7  # searches until a layout keeps every limit
 LOOKS = 2  # and between the last that failed and the first that held
+LET_OUT = 1.25  # factor on bounds whose layout held at the first search, to see whether fewer nodes do
 DRAWN_IN = 0.93  # factor on a bound that a layout still failed under
 OVERLOADED = 0.8
 HEADROOM = 1.05  # factor on the steps of a search whose layout was overloaded, where there is no bound to draw in
@@ -159,13 +160,16 @@ def _drawn_in(bounds: _Bounds, plan: Plan, checked: CheckedCandidate, limits: Se
 
 
 def _smaller(search: Search, goal: LoadGoal, best: Any, failed: Any, plays: dict[Any, CheckedCandidate]) -> Any:
-    """A plan with fewer chips than `best` that holds too, looked for between the bounds that failed and those that held."""
+    """A plan with fewer chips than `best` that holds too: between the bounds that failed and those that held, or beyond the latter."""
     for _ in range(LOOKS):
-        if failed is None or int(best[0].best.query.system.chips) <= int(failed[1].best.query.system.chips):
+        if failed is None:
+            bounds = _let_out(best[2], best[0], best[1])
+        else:
+            bounds = failed[0].between(best[2]) if _chips(best[0]) > _chips(failed[1]) else None
+        if bounds is None:
             return best
-        bounds = failed[0].between(best[2])
         plan = search(bounds.slo(goal), best[3], brief=True)
-        if plan.fails:
+        if plan.fails or _chips(plan) >= _chips(best[0]):
             return best
         checked = _checked(plan, goal, plays)
         if checked.holds(goal.confidence):
@@ -173,6 +177,20 @@ def _smaller(search: Search, goal: LoadGoal, best: Any, failed: Any, plays: dict
         else:
             failed = (bounds, plan, checked, best[3])
     return best
+
+
+def _chips(plan: Plan) -> int:
+    return int(plan.best.query.system.chips)
+
+
+def _let_out(bounds: _Bounds, plan: Plan, checked: CheckedCandidate) -> _Bounds | None:
+    """Wider bounds on means: as far as the simulator shows less than the search does, and some more; None without any."""
+    row, values = plan.table.row(0), {name: value * LET_OUT for name, value in bounds.values.items()}
+    for status in checked.statuses:
+        name, mean = status.limit.quantity, row.get(f"{status.limit.quantity}_s")
+        if name in values and status.simulated is not None and mean:
+            values[name] = max(values[name], bounds.values[name] * mean / status.simulated.value)
+    return _Bounds(values=values, ratios=bounds.ratios) if values else None
 
 
 def _nearest(search: Search, goal: LoadGoal, failed: Any, tried: int) -> CheckedPlan:

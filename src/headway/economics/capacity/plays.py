@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from headway.core.errors import IllegalCombination
 from headway.economics.capacity.candidate import Candidate
 from headway.economics.capacity.effort import is_full
 from headway.economics.capacity.latencies import PlayedLatencies, latencies_of
@@ -26,6 +27,7 @@ from headway.sim.step_time import scaled
 
 WARMUP = 0.1  # share of the requests at a rate that are left out, as in `sim`
 MOST_POPULATION = capacity.MOST
+MOST_REPLICAS = 4_096  # played together, each with a state of its own
 PLAIN_CAPACITY = 2_000  # most requests of a queue whose capacity plain Python simulates
 
 
@@ -135,6 +137,9 @@ def playable(
 ) -> PlayableCandidate:
     """A candidate made ready to play: compiled for `count` requests of each seed, with the capacity of what it plays."""
     replicas = int(candidate.layout.replicas) if is_shared_out(candidate, offered) else 1
+    if candidate.layout.replicas > replicas * MOST_REPLICAS:
+        wants = f"one for at most {MOST_REPLICAS:,}, which are played together, or --prompt and --output in place of a trace"
+        raise IllegalCombination("--trace", f"a load for {int(candidate.layout.replicas):,} replicas", wants)
     loads = tuple(offered.load(count, seed, replicas) for seed in seeds)
     fleet = candidate.fleet(loads[0].traffic, offered.users > 0)
     if replicas > 1:

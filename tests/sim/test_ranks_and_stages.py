@@ -1,0 +1,48 @@
+"""Replicas of several attention ranks or pipeline stages in a closed loop: `serve` beside the simulator."""
+
+from __future__ import annotations
+
+import pytest
+
+from headway.economics.capacity.candidate import candidate
+from headway.economics.capacity.check import check
+from headway.economics.capacity.limits import LatencyLimits
+from headway.economics.capacity.offered import OfferedTraffic
+from headway.models.precision import Precision
+from headway.performance.layout import Layout
+from headway.serving.serve import serve
+from headway.sim.traffic.lengths import Constant, Lengths, Lognormal
+
+HEADLINE = ("deepseek-v3", "gb200-nvl72", Layout(dp=8, ep=8), 8000, 1000, 1376)  # one replica, prompts and answers, users
+CASES = (
+    HEADLINE,
+    ("deepseek-v3", "8xh200", Layout(dp=8, ep=8), 8000, 300, 256),
+    ("qwen3-30b-a3b", "4xh200", Layout(dp=4, ep=4), 4000, 300, 128),
+    ("llama-3.1-8b", "8xh100-sxm", Layout(dp=8), 8000, 300, 160),
+    ("llama-3.1-70b", "8xh100-sxm", Layout(tp=2, pp=4), 4000, 200, 64),
+    ("qwen3-30b-a3b", "4xh100", Layout(pp=4), 4000, 300, 512),
+)
+FP8 = Precision(kv="fp8")
+TURNS = 4  # requests of each user
+
+
+@pytest.mark.parametrize(("name", "machine", "layout", "prompt", "output", "users"), CASES)
+def test_closed_loop__between_users_in_lockstep_and_users_in_no_order(
+    name: str, machine: str, layout: Layout, prompt: int, output: int, users: int
+) -> None:
+    """Answers of one length keep users who begin together in lockstep, drawn ones do not; `serve` assumes a share of both.
+
+    So its time of a request, and with it the rate, lies between the two, and within a factor of 1.6 of each.
+    """
+    row = serve(name, machine, layout, batch=users, prompt=prompt, output=output, precision=FP8).row(0)
+    deployment = candidate(name, machine, layout, prompt=prompt, output=output, precision=FP8)
+    played = []
+    lengths: tuple[Lengths, ...] = (Constant(tokens=output), Lognormal(mean=output, sigma=0.3))
+    for answers in lengths:
+        offered = OfferedTraffic(users=users, prompt=Constant(tokens=prompt), output=answers)
+        checked = check(deployment, offered, LatencyLimits(e2e=1e6), requests=TURNS * users, how="plain")
+        played.append(checked.statuses[0].simulated)
+    lockstep, spread = (time.value for time in played if time is not None)
+    assert row["fits"]
+    assert lockstep < row["e2e_s"] < 1.05 * spread
+    assert spread / 1.6 < row["e2e_s"] < 1.6 * lockstep
