@@ -191,7 +191,7 @@ def test_fit__writes_numbers_and_its_part_of_the_page(
     written = tmp_path / "training" / "efficiency.toml"
     assert sections(catalog.read(written), written).keys() == sections(catalog.read(SHIPPED), SHIPPED).keys()
     text = page.read_text()
-    assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    assert text.startswith("before\n") and text.endswith("after\n") and "\nold\n" not in text
     assert "| all |" in text and "Training: folds" in text and "an MFU of 40% everywhere" in text
     capsys.readouterr()
 
