@@ -44,6 +44,8 @@ class MeasuredRow:
     source: str = ""
     reliability: str = ""
     roofline: str = ""
+    request_rate: float | None = None  # offered requests per second; None in a closed loop
+    itl_s: float | None = None  # median time between tokens: a step without prompts, while most steps have none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
