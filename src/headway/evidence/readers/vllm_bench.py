@@ -60,7 +60,7 @@ def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRo
         ttft_s=ttft if timed else None, tpot_s=tpot if timed and output > 1 else None, output_tok_per_s=rate,
         input_tok_per_s=rate * prompt / output, tok_per_s_chip=rate / row.chips if row.chips else None,
         source=load.source, reliability=load.reliability, roofline=load.roofline,
-        request_rate=_rate(run), itl_s=_median_s(run, "itl") if timed and output > 1 else None,
+        request_rate=_rate(run), requests=completed, itl_s=_median_s(run, "itl") if timed and output > 1 else None,
     )  # fmt: skip
 
 

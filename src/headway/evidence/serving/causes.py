@@ -13,7 +13,7 @@ from headway.evidence.serving.predict import Prediction
 from headway.evidence.serving.quantities import MeasuredLoad
 from headway.laws.collectives.cost import collectives_floor_s
 from headway.laws.queueing.loop import SINGLE
-from headway.laws.serving.causes import exposed_compute_s, others_prompts_s, prompts_before_s, unexplained_s
+from headway.laws.serving.causes import backlog_wait_s, exposed_compute_s, others_prompts_s, prompts_before_s, unexplained_s
 from headway.laws.serving.request import held_kv_tokens, middle_context
 from headway.laws.step import step
 from headway.laws.step.parts import place
@@ -70,7 +70,8 @@ def causes(task: Task, prediction: Prediction) -> Causes | None:
     fault = rivals[0] if rivals else None
     shown = fault.served if fault else served
     tpot = _parts(task.row.tpot_s, token_parts(shown), token_parts(served), floors(served))
-    ttft = _parts(task.row.ttft_s, first_token_parts(shown), first_token_parts(served), {})
+    backlog = _backlog(task, capacity) if saturated else {}
+    ttft = _parts(task.row.ttft_s, first_token_parts(shown) | backlog, first_token_parts(served) | backlog, {})
     name = _name(task, served, load, tpot, ttft, fault, usual, saturated)
     return Causes(
         name=name, tpot=tpot, ttft=ttft, fault=fault, rivals=tuple(rivals[1:]), nominal=served, load=load, capacity=capacity,
@@ -94,6 +95,12 @@ def _name(
     if largest is None or largest.name == OTHERS:
         return OTHERS
     return "small batch" if growth(served, load) >= FREE_GROWTH else largest.name
+
+
+def _backlog(task: Task, capacity: float) -> dict[str, float]:
+    """The wait of requests that arrive faster than the deployment carries."""
+    row = task.row
+    return {WAIT: float(backlog_wait_s(row.requests, row.request_rate, capacity))} if row.requests and row.request_rate else {}
 
 
 def growth(served: Served, load: MeasuredLoad) -> float:

@@ -38,6 +38,16 @@ def prompts_before_s(ttft: Second, overhead: Second, prefill: Second, seat_wait:
     return ttft - (overhead + prefill + seat_wait)
 
 
+@formula(source="fluid limit of an overloaded queue: the last of n requests arrives at n / rate and is served at n / capacity")
+def backlog_wait_s(requests: Number, rate: PerSecond, capacity: PerSecond) -> Second:
+    """Mean wait of `requests` that arrive at `rate` where `capacity` per second are served; 0 below the capacity.
+
+    >>> float(backlog_wait_s(1000, 20.0, 10.0)), float(backlog_wait_s(1000, 5.0, 10.0))
+    (25.0, 0.0)
+    """
+    return requests / 2 * np.maximum(1 / capacity - 1 / rate, 0 / rate)
+
+
 @formula(source="definition: signed, so that the parts sum to the measurement")
 def unexplained_s(measured: Second, explained: Second) -> Second:
     """Measured time that the parts do not explain; negative where the server is faster than they say.
