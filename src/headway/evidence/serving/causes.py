@@ -22,10 +22,10 @@ from headway.performance.server import Server
 
 KINDS = ("serving",)  # rows of a closed loop, or of arrivals with users by Little's law
 OTHERS, ENGINE, WAIT, REST = "other requests' prefill", "engine overhead", "wait for a seat", "not explained"
-SHARED = ("weights", ENGINE, "network")  # parts of a step that a larger batch shares
+SMALL = "small batch"
+QUEUE = "queue"
 FREE_GROWTH = 1.6  # times the rate at twice the users from which a batch is small
 MOST_WAIT = 0.5  # share of TTFT from which a wait is the cause
-FULL_LOAD = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ def causes(task: Task, prediction: Prediction) -> Causes | None:
     left = misfits(measured, served.times)
     usual = all(float(np.max(value)) <= OUTSIDE for value in left.values())
     capacity = _scalar(request.capacity(served.server, served.requests) * served.server.replicas)
-    saturated = task.row.request_rate is not None and task.row.request_rate > FULL_LOAD * capacity
+    saturated = task.row.request_rate is not None and task.row.request_rate > capacity
     trials = [] if usual or saturated else faults(measured, served, load)
     whole = float(sum(np.max(value) for value in left.values()))
     rivals = [fault for fault in trials if fault.misfit <= EXPLAINED * whole]
@@ -75,7 +75,7 @@ def causes(task: Task, prediction: Prediction) -> Causes | None:
     name = _name(task, served, load, tpot, ttft, fault, usual, saturated)
     return Causes(
         name=name, tpot=tpot, ttft=ttft, fault=fault, rivals=tuple(rivals[1:]), nominal=served, load=load, capacity=capacity,
-        saturated=saturated or name == "queue", usual=usual,
+        saturated=saturated or name == QUEUE, usual=usual,
     )  # fmt: skip
 
 
@@ -86,7 +86,7 @@ def _name(
     """The cause: a queue, the fault that explains the times, what no fault explains, a small batch, or the largest part of TPOT."""
     waits = [part.expected or 0.0 for part in ttft if part.name == WAIT]
     if saturated or (waits and task.row.ttft_s and waits[0] > MOST_WAIT * task.row.ttft_s):
-        return "queue"
+        return QUEUE
     if fault is not None:
         return fault.name.partition(" latency")[0]
     if not usual:
@@ -94,7 +94,7 @@ def _name(
     largest = max((part for part in tpot if part.name != REST), key=lambda part: part.measured, default=None)
     if largest is None or largest.name == OTHERS:
         return OTHERS
-    return "small batch" if growth(served, load) >= FREE_GROWTH else largest.name
+    return SMALL if growth(served, load) >= FREE_GROWTH else largest.name
 
 
 def _backlog(task: Task, capacity: float) -> dict[str, float]:

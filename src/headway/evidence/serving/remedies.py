@@ -12,23 +12,29 @@ from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import HeadwayError
 from headway.evidence.rows.setup import Setup, SetupKey, find
 from headway.evidence.rows.tasks import Task
-from headway.evidence.serving.causes import Causes
+from headway.evidence.serving.causes import SMALL, Causes
 from headway.evidence.serving.faults import FAULTS, Served, served_at
-from headway.evidence.serving.machines import machines
+from headway.evidence.serving.machines import ENGINES, machines
 from headway.evidence.serving.predict import PredictedQuantity, Prediction
-from headway.evidence.serving.quantities import MeasuredLoad
+from headway.evidence.serving.quantities import MeasuredLoad, Quantities, quantities
 from headway.laws.serving.causes import changed_s
+from headway.laws.serving.replicas import offered_tok_per_s, total_rate
+from headway.laws.serving.request import per_chip
 from headway.performance.server import Server
 
 MOST = 5
 LEAST_GAIN = 0.02  # share from which a change is worth a line
 CHUNK = 2048.0  # tokens of a smaller step
+LARGEST_TP = 8  # chips of a usual host
 WAITS = ("queue", "batch limit")  # causes that TTFT shows
 REPAIRS = {
-    "batch limit": "more sequences at once (--max-num-seqs, --gpu-memory-utilization)", "network": "links at their full bandwidth (nvidia-smi topo -m, NCCL_DEBUG=INFO)",
-    "network latency": "collectives at their usual latency (custom all-reduce on)", "engine": "the engine's usual overhead (CUDA graphs on, no --enforce-eager)",
+    "batch limit": "more sequences at once (--max-num-seqs, --gpu-memory-utilization)",
+    "network": "links at their full bandwidth (nvidia-smi topo -m, NCCL_DEBUG=INFO)",
+    "network latency": "collectives at their usual latency (custom all-reduce on)",
+    "engine": "the engine's usual overhead (CUDA graphs on, no --enforce-eager)",
     "memory": "HBM at its usual bandwidth", "compute": "clocks at their usual rate (nvidia-smi -q -d PERFORMANCE)",
 }  # fmt: skip
+Flags = tuple[tuple[str, str], ...]  # of `headway sim`, each with its value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +44,9 @@ class Option:
     change: str
     server: Server
     load: MeasuredLoad
-    flags: str
+    flags: Flags
     chips: float
+    pools: bool = False  # prefill and decode on chips of their own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +58,7 @@ class Remedy:
     before: float
     after: PredictedQuantity
     rate: float  # requests per second after it over those before
-    flags: str  # of `headway sim`
+    flags: Flags
     gain: float  # speed times requests per second and chip, over those before, less 1
 
 
@@ -59,10 +66,9 @@ def remedies(task: Task, prediction: Prediction, cause: Causes, catalog: Catalog
     """The most useful changes, the greatest gain first; the repair of a fault before all."""
     quantity = "ttft" if cause.name in WAITS and task.row.ttft_s else "tpot"
     before = cause.fault.served if cause.fault else cause.nominal
-    chips = float(task.setup.system.chips)
     known = []
     for option in _options(task, cause, before, catalog or default_catalog()):
-        remedy = _evaluated(option, quantity, task, prediction, before, chips)
+        remedy = _evaluated(option, quantity, task, prediction, before, cause.name)
         if remedy is not None and remedy.gain >= LEAST_GAIN:
             known.append(remedy)
     first = len(known) if cause.fault is None else 1
@@ -70,18 +76,20 @@ def remedies(task: Task, prediction: Prediction, cause: Causes, catalog: Catalog
     return [*(known[:first] if cause.fault else []), *ranked][:MOST]
 
 
-def _evaluated(option: Option, quantity: str, task: Task, prediction: Prediction, before: Served, chips: float) -> Remedy | None:
-    interval = getattr(prediction, quantity)
+def _evaluated(option: Option, quantity: str, task: Task, prediction: Prediction, before: Served, cause: str) -> Remedy | None:
+    """A change beside the measurement; of a small batch, tokens for the money count alone."""
+    interval, chips = getattr(prediction, quantity), float(task.setup.system.chips)
     measured = task.row.ttft_s if quantity == "ttft" else task.row.tpot_s
     if interval is None or not measured:
         return None
-    after = served_at(option.server, option.load)
-    times = [_scalar(getattr(served.times, quantity)) for served in (before, after)]
-    rates = [_scalar(served.times.rate * served.server.replicas) for served in (before, after)]
+    after = _quantities(option)
+    times = (_scalar(getattr(before.times, quantity)), _scalar(getattr(after, quantity)))
+    rates = (_scalar(before.times.rate * before.server.replicas * option.load.output), _scalar(after.rate))
     value = float(changed_s(measured, times[0], times[1]))
     ends = (value * interval.lo / interval.expected, value * interval.hi / interval.expected)
     rate = rates[1] / rates[0]
-    gain = times[0] / times[1] * rate * chips / option.chips - 1
+    speed = 1.0 if cause == SMALL else times[0] / times[1]
+    gain = speed * rate * chips / option.chips - 1
     if not np.isfinite(gain):
         return None
     return Remedy(
@@ -90,46 +98,79 @@ def _evaluated(option: Option, quantity: str, task: Task, prediction: Prediction
     )  # fmt: skip
 
 
+def _quantities(option: Option) -> Quantities:
+    """TTFT, TPOT and tokens per second after a change."""
+    if option.pools:
+        return quantities("disagg", option.server, option.load, floor=False)
+    served = served_at(option.server, option.load)
+    times, replicas = served.times, served.server.replicas
+    rate = offered_tok_per_s(total_rate(times.rate, replicas), option.load.output)
+    return Quantities(ttft=times.ttft, tpot=times.tpot, rate=rate, per_chip=per_chip(rate, option.server.chips))
+
+
 def _options(task: Task, cause: Causes, before: Served, catalog: Catalog) -> Iterator[Option]:
     """Candidates; the repair of the fault first."""
     setup, load, chips = task.setup, cause.load, float(task.setup.system.chips)
     if cause.fault is not None:
-        yield Option(change=REPAIRS[cause.fault.name], server=cause.nominal.server, load=load, flags="", chips=chips)
+        yield Option(change=REPAIRS[cause.fault.name], server=cause.nominal.server, load=load, flags=(), chips=chips)
     rules = before.server.scheduling
     if float(np.max(rules.step_budget_tokens)) > CHUNK:
         smaller = replace(before.server, scheduling=replace(rules, step_budget_tokens=0 * rules.step_budget_tokens + CHUNK))
         change = f"steps of {CHUNK:.0f} tokens (--max-num-batched-tokens {CHUNK:.0f})"
-        yield Option(change=change, server=smaller, load=load, flags=f"--token-budget {CHUNK:.0f}", chips=chips)
+        yield Option(change=change, server=smaller, load=load, flags=(("token-budget", f"{CHUNK:.0f}"),), chips=chips)
     for change, key, flags in _setups(setup):
         resolution = find(_key(task, setup, **key), catalog)
         if not isinstance(resolution, str):
             server = _with_fault(machines([resolution.setup]).online(), cause)
             if _fits(server):
                 yield Option(change=change, server=server, load=load, flags=flags, chips=float(resolution.setup.system.chips))
-    for change, factor in (("twice the users", 2.0), ("half of the users (a limit of the client or gateway)", 0.5)):
+    if cause.fault is None and setup.replicas == 1 and setup.layout.dp == 1:
+        yield _separate_pools(setup, load)
+    yield from _other_users(task, before, load, chips)
+
+
+def _separate_pools(setup: Setup, load: MeasuredLoad) -> Option:
+    """Prefill on as many chips again."""
+    server, chips = machines([setup]), 2 * int(setup.system.chips)
+    flags = (("on", f"{chips}x{_chip_name(setup)}"), ("policy", "disaggregated"), ("prefill-replicas", "1"))
+    change = f"prefill on a pool of its own ({chips} chips in all)"
+    return Option(change=change, server=replace(server, chips=2 * server.chips), load=load, flags=flags, chips=float(chips), pools=True)
+
+
+def _other_users(task: Task, before: Served, load: MeasuredLoad, chips: float) -> Iterator[Option]:
+    """More and fewer requests at a time."""
+    for change, factor in (("four times the load", 4.0), ("twice the load", 2.0), ("half of the load (a limit of client or gateway)", 0.5)):
+        rate = task.row.request_rate
         if float(np.max(load.users)) * factor >= 1:
             users = replace(load, users=load.users * factor)
-            yield Option(change=change, server=before.server, load=users, flags=f"--users {_scalar(users.users):.0f}", chips=chips)
+            flag = ("rate", f"{rate * factor:g}") if rate else ("users", f"{_scalar(users.users):.0f}")
+            yield Option(change=change, server=before.server, load=users, flags=(flag,), chips=chips)
 
 
-def _setups(setup: Setup) -> Iterator[tuple[str, dict[str, Any], str]]:
+def _chip_name(setup: Setup) -> str:
+    return setup.system.chip.name.replace("_", "-")
+
+
+def _setups(setup: Setup) -> Iterator[tuple[str, dict[str, Any], Flags]]:
     """Changes of formats and layouts: what, the fields of a row, the flags of `headway sim`."""
     layout, chips, replicas = setup.layout, int(setup.system.chips), setup.replicas
-    tp, name = int(layout.tp), setup.system.chip.name.replace("_", "-")
-    if setup.formats.labels[0] not in ("fp8",):
-        yield "fp8 weights (--quantization fp8)", {"weights": "fp8"}, "--weights fp8"
-    if setup.formats.labels[1] not in ("fp8",):
-        yield "fp8 KV cache (--kv-cache-dtype fp8)", {"kv": "fp8"}, "--kv fp8"
+    tp, name = int(layout.tp), _chip_name(setup)
+    for place, (what, key, flag) in enumerate((("weights", "weights", "--quantization"), ("KV cache", "kv", "--kv-cache-dtype"))):
+        if setup.formats.labels[place] == "bf16":
+            yield f"fp8 {what} ({flag} fp8)", {key: "fp8"}, ((key, "fp8"),)
     if layout.dp > 1 or layout.pp > 1:
         return
     if tp > 1:
-        copies = {"tp": tp // 2, "dp": 2 * replicas}
-        yield f"{2 * replicas} copies of tp={tp // 2} on the same chips", copies, f"--tp {tp // 2} --replicas {2 * replicas}"
+        half, copies = str(tp // 2), str(2 * replicas)
+        yield f"{copies} copies of tp={half} on these chips", {"tp": tp // 2, "dp": 2 * replicas}, (("tp", half), ("replicas", copies))
+        fewer = {"chips": chips // 2, "tp": tp // 2, "dp": replicas}
+        yield f"tp={half} on {chips // 2} chips", fewer, (("on", f"{chips // 2}x{name}"), ("tp", half))
     more = {"chips": 2 * chips, "tp": tp, "dp": 2 * replicas}
-    yield f"a copy more on as many chips again ({2 * chips} chips)", more, f"--on {2 * chips}x{name} --replicas {2 * replicas}"
-    if 2 * tp <= int(setup.system.scale_up_domain or 1) or 2 * tp <= 8:
+    flags = (("on", f"{2 * chips}x{name}"), ("replicas", str(2 * replicas)))
+    yield f"as many copies again ({2 * chips} chips)", more, flags
+    if 2 * tp <= LARGEST_TP:
         wider = {"chips": 2 * chips, "tp": 2 * tp, "dp": replicas}
-        yield f"tp={2 * tp} on {2 * chips} chips", wider, f"--on {2 * chips}x{name} --tp {2 * tp}"
+        yield f"tp={2 * tp} on {2 * chips} chips", wider, (("on", f"{2 * chips}x{name}"), ("tp", str(2 * tp)))
 
 
 def _key(task: Task, setup: Setup, **changes: Any) -> SetupKey:
@@ -155,3 +196,23 @@ def _fits(server: Server) -> bool:
 
 def _scalar(value: Any) -> float:
     return float(np.ravel(value)[0])
+
+
+def sim_command(task: Task, flags: Flags) -> str:
+    """Command line that simulates the measured load on the deployment with a change."""
+    row, setup = task.row, task.setup
+    layout, rate = setup.layout, row.request_rate
+    through = row.output_tok_per_s / task.output if row.output_tok_per_s and task.output else None
+    pairs = {"on": f"{int(setup.system.chips)}x{_chip_name(setup)}", "tp": f"{int(layout.tp)}"}
+    pairs |= {name: str(int(value)) for name, value in (("ep", layout.ep), ("dp", layout.dp), ("pp", layout.pp)) if value > 1}
+    pairs |= {"replicas": str(setup.replicas)} if setup.replicas > 1 else {}
+    pairs |= {"engine": ENGINES[setup.engine]} if setup.engine != "other" else {}
+    pairs |= {"rate": f"{rate:g}"} if rate else {"users": f"{task.concurrency:.0f}"}
+    pairs |= {"prompt": f"{task.prompt:.0f}", "output": f"{task.output:.0f}"}
+    labels = zip(("weights", "kv"), setup.formats.labels, strict=False)
+    pairs |= {name: label for name, label in labels if getattr(setup.precision, name) and label != "bf16"}
+    pairs |= dict(flags)
+    if pairs.get("policy") and through:
+        pairs.pop("users", None)
+        pairs |= {"rate": f"{rate or through:.3g}"}
+    return f"headway sim {setup.model.name} " + " ".join(f"--{name} {value}" for name, value in pairs.items())
