@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from headway.evidence.rows.tasks import Task
 from headway.evidence.serving.faults import EXPLAINED, OUTSIDE, Fault, Served, faults, measurement, misfits, nominal, served_at
 from headway.evidence.serving.predict import Prediction
-from headway.evidence.serving.quantities import MeasuredLoad
+from headway.evidence.serving.quantities import MeasuredLoad, served_times
 from headway.laws.collectives.cost import collectives_floor_s
 from headway.laws.queueing.loop import SINGLE
 from headway.laws.serving.causes import backlog_wait_s, exposed_compute_s, others_prompts_s, prompts_before_s, unexplained_s
@@ -25,6 +25,7 @@ OTHERS, ENGINE, WAIT, REST = "other requests' prefill", "engine overhead", "wait
 SMALL = "small batch"
 QUEUE = "queue"
 FREE_GROWTH = 1.6  # times the rate at twice the users from which a batch is small
+NO_RATE = np.array([np.nan])  # a closed loop
 MOST_WAIT = 0.5  # share of TTFT from which a wait is the cause
 
 
@@ -61,7 +62,7 @@ def causes(task: Task, prediction: Prediction) -> Causes | None:
     served, load = nominal(task)
     measured = measurement(task, prediction, served)
     left = misfits(measured, served.times)
-    usual = all(float(np.max(value)) <= OUTSIDE for value in left.values())
+    usual = all(float(np.max(left[name])) <= OUTSIDE for name in ("ttft", "tpot") if name in left)
     capacity = _scalar(request.capacity(served.server, served.requests) * served.server.replicas)
     saturated = task.row.request_rate is not None and task.row.request_rate > capacity
     trials = [] if usual or saturated else faults(measured, served, load)
@@ -69,7 +70,7 @@ def causes(task: Task, prediction: Prediction) -> Causes | None:
     rivals = [fault for fault in trials if fault.misfit <= EXPLAINED * whole]
     fault = rivals[0] if rivals else None
     shown = fault.served if fault else served
-    tpot = _parts(task.row.tpot_s, token_parts(shown), token_parts(served), floors(served))
+    tpot = _parts(task.row.tpot_s, token_parts(shown), token_parts(served), floors(served, load))
     backlog = _backlog(task, capacity) if saturated else {}
     ttft = _parts(task.row.ttft_s, first_token_parts(shown) | backlog, first_token_parts(served) | backlog, {})
     name = _name(task, served, load, tpot, ttft, fault, usual, saturated)
@@ -99,16 +100,13 @@ def _name(
 
 def _backlog(task: Task, capacity: float) -> dict[str, float]:
     """The wait of requests that arrive faster than the deployment carries."""
-    row = task.row
-    return {WAIT: float(backlog_wait_s(row.requests, row.request_rate, capacity))} if row.requests and row.request_rate else {}
+    return {WAIT: float(backlog_wait_s(task.row.requests, task.row.request_rate, capacity))} if task.row.requests else {}
 
 
 def growth(served: Served, load: MeasuredLoad) -> float:
     """Times as many requests per second with twice the users."""
-    double = MeasuredLoad(
-        prompt=load.prompt, output=load.output, context=load.context, batch=load.batch, users=2 * load.users, spread=load.spread
-    )
-    return _scalar(served_at(served.server, double).times.rate / served.times.rate)
+    base, double = (served_at(served.server, replace(load, users=factor * load.users, rate=NO_RATE)) for factor in (1, 2))
+    return _scalar(double.times.rate / base.times.rate)
 
 
 def _parts(
@@ -146,7 +144,7 @@ def first_token_parts(served: Served) -> dict[str, float]:
     return {name: _scalar(value) for name, value in parts.items()}
 
 
-def floors(served: Served) -> dict[str, float]:
+def floors(served: Served, load: MeasuredLoad) -> dict[str, float]:
     """Each part of TPOT at datasheet rates, at the same load; they overlap, so TPOT's own floor is less than their sum."""
     coefficients = served.server.step
     batch, requests = np.maximum(served.times.decoding, SINGLE), served.requests
@@ -155,7 +153,7 @@ def floors(served: Served) -> dict[str, float]:
     weights = step.weights_s(coefficients, batch) * achieved.memory
     at = place(coefficients, batch, tokens, step.NONE, step.NONE)
     fixed = coefficients.blocks * at.sequences * achieved.block
-    floor_times = request.closed_loop(served.server, requests, served.users, step.step_floor_s)
+    floor_times = served_times(served.server, load, step.step_floor_s)
     parts = {
         "weights": weights, "KV cache": (step.kv_s(coefficients, batch, tokens) - fixed) * achieved.decode_memory,
         "network": collectives_floor_s(coefficients.collectives, at.tokens, 0 * coefficients.dense_weights),

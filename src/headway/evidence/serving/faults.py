@@ -11,12 +11,10 @@ import numpy as np
 from headway.evidence.rows.tasks import Task
 from headway.evidence.serving.machines import machines, rows
 from headway.evidence.serving.predict import Prediction, load_of
-from headway.evidence.serving.quantities import MeasuredLoad
+from headway.evidence.serving.quantities import MeasuredLoad, served_times
 from headway.laws.queueing.loop import LoopTimes
 from headway.laws.queueing.users import prompt_chunks
 from headway.laws.serving.causes import misfit, prompt_step_share
-from headway.laws.step.step import step_s
-from headway.performance import request
 from headway.performance.request import Requests
 from headway.performance.server import Server
 
@@ -61,10 +59,10 @@ class Fault:
 
 
 def served_at(server: Server, load: MeasuredLoad) -> Served:
-    """Expected times of a closed loop of the measured users on a server."""
+    """Expected times of the measured users, or of the measured arrivals, on a server."""
     requests = Requests(prompt=load.prompt, output=load.output, spread=load.spread)
     users = np.maximum(load.users / server.replicas, 1)
-    return Served(server=server, requests=requests, users=users, times=request.closed_loop(server, requests, users, step_s))
+    return Served(server=server, requests=requests, users=users, times=served_times(server, load))
 
 
 def nominal(task: Task) -> tuple[Served, MeasuredLoad]:

@@ -17,9 +17,12 @@ from headway.evidence.serving.faults import FAULTS, Served, served_at
 from headway.evidence.serving.machines import ENGINES, machines
 from headway.evidence.serving.predict import PredictedQuantity, Prediction
 from headway.evidence.serving.quantities import MeasuredLoad, Quantities, quantities
-from headway.laws.serving.causes import changed_s
+from headway.laws.serving.causes import backlog_wait_s, changed_s
 from headway.laws.serving.replicas import offered_tok_per_s, total_rate
 from headway.laws.serving.request import per_chip
+from headway.laws.step.step import step_s
+from headway.performance import request
+from headway.performance.request import Requests
 from headway.performance.server import Server
 
 MOST = 5
@@ -47,6 +50,7 @@ class Option:
     flags: Flags
     chips: float
     pools: bool = False  # prefill and decode on chips of their own
+    load_factor: float = 1.0  # times the measured load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +72,7 @@ def remedies(task: Task, prediction: Prediction, cause: Causes, catalog: Catalog
     before = cause.fault.served if cause.fault else cause.nominal
     known = []
     for option in _options(task, cause, before, catalog or default_catalog()):
-        remedy = _evaluated(option, quantity, task, prediction, before, cause.name)
+        remedy = _evaluated(option, quantity, task, prediction, before, cause)
         if remedy is not None and remedy.gain >= LEAST_GAIN:
             known.append(remedy)
     first = len(known) if cause.fault is None else 1
@@ -76,7 +80,7 @@ def remedies(task: Task, prediction: Prediction, cause: Causes, catalog: Catalog
     return [*(known[:first] if cause.fault else []), *ranked][:MOST]
 
 
-def _evaluated(option: Option, quantity: str, task: Task, prediction: Prediction, before: Served, cause: str) -> Remedy | None:
+def _evaluated(option: Option, quantity: str, task: Task, prediction: Prediction, before: Served, cause: Causes) -> Remedy | None:
     """A change beside the measurement; of a small batch, tokens for the money count alone."""
     interval, chips = getattr(prediction, quantity), float(task.setup.system.chips)
     measured = task.row.ttft_s if quantity == "ttft" else task.row.tpot_s
@@ -84,11 +88,13 @@ def _evaluated(option: Option, quantity: str, task: Task, prediction: Prediction
         return None
     after = _quantities(option)
     times = (_scalar(getattr(before.times, quantity)), _scalar(getattr(after, quantity)))
+    if cause.saturated and quantity == "ttft" and task.row.request_rate and task.row.requests and not option.pools:
+        times = (_arrived_ttft(before.server, task, cause.load, 1.0), _arrived_ttft(option.server, task, option.load, option.load_factor))
     rates = (_scalar(before.times.rate * before.server.replicas * option.load.output), _scalar(after.rate))
     value = float(changed_s(measured, times[0], times[1]))
     ends = (value * interval.lo / interval.expected, value * interval.hi / interval.expected)
     rate = rates[1] / rates[0]
-    speed = 1.0 if cause == SMALL else times[0] / times[1]
+    speed = 1.0 if cause.name == SMALL else times[0] / times[1]
     gain = speed * rate * chips / option.chips - 1
     if not np.isfinite(gain):
         return None
@@ -96,6 +102,15 @@ def _evaluated(option: Option, quantity: str, task: Task, prediction: Prediction
         change=option.change, quantity=quantity, before=measured, rate=rate, flags=option.flags, gain=gain,
         after=PredictedQuantity(expected=value, floor=min(interval.floor, value), lo=ends[0], hi=ends[1]),
     )  # fmt: skip
+
+
+def _arrived_ttft(server: Server, task: Task, load: MeasuredLoad, factor: float) -> float:
+    """TTFT of arrivals at the offered rate: with the backlog of the run where they are more than the server carries."""
+    rate, requests = factor * task.row.request_rate, Requests(prompt=load.prompt, output=load.output, spread=load.spread)
+    capacity = request.capacity(server, requests) * server.replicas
+    if rate < _scalar(capacity):
+        return _scalar(request.open_loop(server, requests, rate / server.replicas).ttft)
+    return _scalar(request.unloaded_ttft_s(server, requests, step_s) + backlog_wait_s(task.row.requests, rate, capacity))
 
 
 def _quantities(option: Option) -> Quantities:
@@ -142,9 +157,9 @@ def _other_users(task: Task, before: Served, load: MeasuredLoad, chips: float) -
     for change, factor in (("four times the load", 4.0), ("twice the load", 2.0), ("half of the load (a limit of client or gateway)", 0.5)):
         rate = task.row.request_rate
         if float(np.max(load.users)) * factor >= 1:
-            users = replace(load, users=load.users * factor)
+            users = replace(load, users=load.users * factor, rate=load.rate * factor)
             flag = ("rate", f"{rate * factor:g}") if rate else ("users", f"{_scalar(users.users):.0f}")
-            yield Option(change=change, server=before.server, load=users, flags=(flag,), chips=chips)
+            yield Option(change=change, server=before.server, load=users, flags=(flag,), chips=chips, load_factor=factor)
 
 
 def _chip_name(setup: Setup) -> str:
