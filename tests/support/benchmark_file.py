@@ -64,7 +64,9 @@ def simulated(case: FaultyRun) -> tuple[SimulatedRun, Traffic]:
     played = fleet(asked, asked.layouts[0], policy, traffic, closed=bool(case.users))
     assert played.pace is not None
     think = np.zeros(count) if case.users else None
-    run = simulate(traffic, played.pace, played.scheduler.rules, overhead_s=played.scheduler.overhead_s, think=think, users=case.users)
+    run = simulate(
+        traffic, played.pace, played.scheduler.rules, overhead_s=played.scheduler.overhead_s, think=think, users=case.users, how="plain"
+    )
     return run, traffic
 
 

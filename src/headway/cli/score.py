@@ -87,8 +87,8 @@ def _cause_words(rows: Any, runs: Sequence[tuple[Any, Any, Any]]) -> output.Summ
     if run is None:
         return _run_words(rows)
     task, prediction, cause = run
-    others = [f"{other[0].row.id}: {headline(*other)}" for other in runs if other is not run]
-    remarks = [*others, *(_comparison_sentence(row) for row in row_list)]
+    further = [f"{case[0].row.id}: {headline(*case)}" for case in runs if case is not run]
+    remarks = [*further, *(_comparison_sentence(row) for row in row_list)]
     changes = remedies(task, prediction, cause)
     return summary(task, prediction, cause, changes, functools.partial(sim_command, task), remarks[:MOST_TOLD])
 

@@ -13,7 +13,8 @@ VIEW = ("part", "measured", "share", "expected", "floor")
 WAITS = ("queue", "batch limit")  # causes that TTFT shows
 SLOW = {
     "network": "links {size:.2g} times slower", "network latency": "collectives {size:.2g} times later",
-    "engine": "engine overhead {size:.2g} times as long", "memory": "HBM {size:.2g} times slower", "compute": "kernels {size:.2g} times slower",
+    "engine": "engine overhead {size:.2g} times as long", "memory": "HBM {size:.2g} times slower",
+    "compute": "kernels {size:.2g} times slower",
     "batch limit": "at most {seats:.0f} of {users:.0f} requests in service",
 }  # fmt: skip
 
@@ -28,7 +29,7 @@ def summary(task: Any, prediction: Any, cause: Any, changes: Sequence[Any], comm
     wait = (cause.name in WAITS and cause.ttft) or not cause.tpot
     parts, name = (cause.ttft, "TTFT") if wait else (cause.tpot, "TPOT")
     total = task.row.ttft_s if wait else task.row.tpot_s
-    people = Listing([_part(part, total) | {"part": f"{part.name}"} for part in parts] + [_total(name, total, prediction)])
+    people = Listing([*(_part(part, total) for part in parts), _total(name, total, prediction)])
     return output.Summary(
         headline(task, prediction, cause), VIEW, people=people, binds=binds(task, prediction, cause, name),
         helps=[_help(change, command) for change in changes], remarks=[*notes(cause, name), *remarks], first=("part", "measured", "share"),
@@ -38,7 +39,13 @@ def summary(task: Any, prediction: Any, cause: Any, changes: Sequence[Any], comm
 def _part(part: Any, total: float) -> dict[str, Any]:
     expected = seconds(part.expected) if part.expected is not None else None
     floor = seconds(part.floor) if part.floor is not None else None
-    return {"measured": seconds(part.measured), "share": f"{part.measured / total:.0%}", "expected": expected, "floor": floor}
+    return {
+        "part": part.name,
+        "measured": seconds(part.measured),
+        "share": f"{part.measured / total:.0%}",
+        "expected": expected,
+        "floor": floor,
+    }
 
 
 def _total(name: str, total: float, prediction: Any) -> dict[str, Any]:

@@ -18,10 +18,9 @@ from headway.laws.serving.request import held_kv_tokens, middle_context
 from headway.laws.step import step
 from headway.laws.step.parts import place
 from headway.performance import request
-from headway.performance.server import Server
 
 KINDS = ("serving",)  # rows of a closed loop, or of arrivals with users by Little's law
-OTHERS, ENGINE, WAIT, REST = "other requests' prefill", "engine overhead", "wait for a seat", "not explained"
+PREFILLS, ENGINE, WAIT, REST = "other requests' prefill", "engine overhead", "wait for a seat", "not explained"
 SMALL = "small batch"
 QUEUE = "queue"
 FREE_GROWTH = 1.6  # times the rate at twice the users from which a batch is small
@@ -50,7 +49,7 @@ class Causes:
     rivals: tuple[Fault, ...]  # faults that explain the measurement about as well
     nominal: Served
     load: MeasuredLoad
-    capacity: float  # requests per second of all replicas, without the fault
+    capacity: float | None  # requests per second of all replicas, without the fault, where they arrive at a rate or queue
     saturated: bool  # more requests are offered than the deployment carries
     usual: bool  # every measured time is within its 90 % interval
 
@@ -61,19 +60,22 @@ def causes(task: Task, prediction: Prediction) -> Causes | None:
         return None
     served, load = nominal(task)
     measured = measurement(task, prediction, served)
-    left = misfits(measured, served.times)
-    usual = all(float(np.max(left[name])) <= OUTSIDE for name in ("ttft", "tpot") if name in left)
-    capacity = _scalar(request.capacity(served.server, served.requests) * served.server.replicas)
-    saturated = task.row.request_rate is not None and task.row.request_rate > capacity
+    distances = misfits(measured, served.times)
+    usual = all(float(np.max(distances[name])) <= OUTSIDE for name in ("ttft", "tpot") if name in distances)
+    arrivals = task.row.request_rate
+    capacity = capacity_of(served) if arrivals is not None else None
+    saturated = capacity is not None and arrivals is not None and arrivals > capacity
     trials = [] if usual or saturated else faults(measured, served, load)
-    whole = float(sum(np.max(value) for value in left.values()))
-    rivals = [fault for fault in trials if fault.misfit <= EXPLAINED * whole]
+    distance = float(sum(np.max(value) for value in distances.values()))
+    rivals = [fault for fault in trials if fault.misfit <= EXPLAINED * distance]
     fault = rivals[0] if rivals else None
-    shown = fault.served if fault else served
-    tpot = _parts(task.row.tpot_s, token_parts(shown), token_parts(served), floors(served, load))
-    backlog = _backlog(task, capacity) if saturated else {}
-    ttft = _parts(task.row.ttft_s, first_token_parts(shown) | backlog, first_token_parts(served) | backlog, {})
+    fitted = fault.served if fault else served
+    tpot = _parts(task.row.tpot_s, token_parts(fitted), token_parts(served), floors(served, load))
+    backlog = _backlog(task, capacity) if saturated and capacity else {}
+    ttft = _parts(task.row.ttft_s, first_token_parts(fitted) | backlog, first_token_parts(served) | backlog, {})
     name = _name(task, served, load, tpot, ttft, fault, usual, saturated)
+    if name == QUEUE and capacity is None:
+        capacity = capacity_of(served)
     return Causes(
         name=name, tpot=tpot, ttft=ttft, fault=fault, rivals=tuple(rivals[1:]), nominal=served, load=load, capacity=capacity,
         saturated=saturated or name == QUEUE, usual=usual,
@@ -93,9 +95,14 @@ def _name(
     if not usual:
         return REST
     largest = max((part for part in tpot if part.name != REST), key=lambda part: part.measured, default=None)
-    if largest is None or largest.name == OTHERS:
-        return OTHERS
+    if largest is None or largest.name == PREFILLS:
+        return PREFILLS
     return SMALL if growth(served, load) >= FREE_GROWTH else largest.name
+
+
+def capacity_of(served: Served) -> float:
+    """Requests per second that all replicas carry."""
+    return _scalar(request.capacity(served.server, served.requests) * served.server.replicas)
 
 
 def _backlog(task: Task, capacity: float) -> dict[str, float]:
@@ -110,13 +117,13 @@ def growth(served: Served, load: MeasuredLoad) -> float:
 
 
 def _parts(
-    measured: float | None, shown: dict[str, float], expected: dict[str, float], least: dict[str, float]
+    measured: float | None, fitted: dict[str, float], expected: dict[str, float], least: dict[str, float]
 ) -> tuple[TimePart, ...]:  # fmt: skip
     """Parts of a measured time, the largest first, and last what they do not explain."""
     if not measured:
         return ()
-    parts = [TimePart(name=name, measured=shown[name], expected=expected[name], floor=least.get(name)) for name in shown]
-    rest = TimePart(name=REST, measured=float(unexplained_s(measured, sum(shown.values()))), expected=None, floor=None)
+    parts = [TimePart(name=name, measured=fitted[name], expected=expected[name], floor=least.get(name)) for name in fitted]
+    rest = TimePart(name=REST, measured=float(unexplained_s(measured, sum(fitted.values()))), expected=None, floor=None)
     return (*sorted(parts, key=lambda part: -part.measured), rest)
 
 
@@ -129,7 +136,7 @@ def token_parts(served: Served) -> dict[str, float]:
     network, overhead = step.network_s(coefficients, batch), step.overhead_s(coefficients, batch)
     parts = {
         "weights": weights, "KV cache": kv, "compute": exposed_compute_s(times.decode, weights, kv, network, overhead),
-        "network": network, ENGINE: overhead, OTHERS: others_prompts_s(times.tpot, times.decode),
+        "network": network, ENGINE: overhead, PREFILLS: others_prompts_s(times.tpot, times.decode),
     }  # fmt: skip
     return {name: _scalar(value) for name, value in parts.items()}
 
@@ -140,7 +147,7 @@ def first_token_parts(served: Served) -> dict[str, float]:
     prefill = request.prompt_s(served.server, served.requests, SINGLE, step.step_s)
     wait = served.times.seat_wait
     before = prompts_before_s(served.times.ttft, overhead, prefill, wait)
-    parts = {"prefill of the request": prefill, OTHERS: before, WAIT: wait, ENGINE: overhead}
+    parts = {"prefill of the request": prefill, PREFILLS: before, WAIT: wait, ENGINE: overhead}
     return {name: _scalar(value) for name, value in parts.items()}
 
 
@@ -157,15 +164,10 @@ def floors(served: Served, load: MeasuredLoad) -> dict[str, float]:
     parts = {
         "weights": weights, "KV cache": (step.kv_s(coefficients, batch, tokens) - fixed) * achieved.decode_memory,
         "network": collectives_floor_s(coefficients.collectives, at.tokens, 0 * coefficients.dense_weights),
-        ENGINE: 0.0, OTHERS: others_prompts_s(floor_times.tpot, floor_times.decode),
+        ENGINE: 0.0, PREFILLS: others_prompts_s(floor_times.tpot, floor_times.decode),
     }  # fmt: skip
     return {name: _scalar(value) for name, value in parts.items()}
 
 
 def _scalar(value: Any) -> float:
     return float(np.ravel(value)[0])
-
-
-def server_with(causes: Causes) -> Server:
-    """The server as measured: with its fault."""
-    return causes.fault.served.server if causes.fault else causes.nominal.server

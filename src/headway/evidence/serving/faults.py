@@ -18,7 +18,7 @@ from headway.laws.serving.causes import misfit, prompt_step_share
 from headway.performance.request import Requests
 from headway.performance.server import Server
 
-SIZES = np.geomspace(1.0, 100.0, 121)  # times slower, or times fewer sequences
+SIZES = np.geomspace(1.0, 100.0, 61)  # times slower, or times fewer sequences
 MOST_PROMPT_STEPS = 0.35  # share of steps with prompts up to which the median step has none
 ALIKE = 0.02  # misfit by which two faults are told apart
 OUTSIDE = 1.0  # misfit at the end of the 90 % interval
@@ -102,10 +102,10 @@ def faults(measured: Measurement, served: Served, load: MeasuredLoad) -> list[Fa
 def _best(name: str, slow: Change, measured: Measurement, server: Server, load: MeasuredLoad) -> Fault:
     index = np.zeros(len(SIZES), dtype=int)
     trial = served_at(slow(rows(server, index), SIZES, rows(load, index)), rows(load, index))
-    left = sum(misfits(measured, trial.times).values())
-    at = int(np.argmin(left))
+    distance = np.sum([*misfits(measured, trial.times).values()], axis=0)
+    at = int(np.argmin(distance))
     size = SIZES[at : at + 1]
-    return Fault(name=name, size=float(size[0]), served=served_at(slow(server, size, load), load), misfit=float(left[at]))
+    return Fault(name=name, size=float(size[0]), served=served_at(slow(server, size, load), load), misfit=float(distance[at]))
 
 
 def _step(server: Server, **changes: Any) -> Server:

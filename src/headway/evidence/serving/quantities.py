@@ -109,7 +109,9 @@ def served_times(m: Server, load: MeasuredLoad, law: Law = step_s) -> LoopTimes:
     capacity = request.capacity(m, requests, law)
     carried = np.nan_to_num(load.rate, nan=np.inf) / m.replicas < capacity
     opened = request.open_loop(m, requests, np.where(carried, load.rate / m.replicas, capacity / 2), law)
-    return LoopTimes(**{field.name: np.where(carried, getattr(opened, field.name), getattr(closed, field.name)) for field in fields(LoopTimes)})
+    return LoopTimes(
+        **{field.name: np.where(carried, getattr(opened, field.name), getattr(closed, field.name)) for field in fields(LoopTimes)}
+    )
 
 
 def _serving(m: Server, load: MeasuredLoad, law: Law) -> Quantities:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from headway.core.catalog import Catalog, default_catalog
-from headway.core.errors import HeadwayError
 from headway.evidence.rows.setup import Setup, SetupKey, find
 from headway.evidence.rows.tasks import Task
 from headway.evidence.serving.causes import SMALL, Causes
@@ -89,7 +88,9 @@ def _evaluated(option: Option, quantity: str, task: Task, prediction: Prediction
     after = _quantities(option)
     times = (_scalar(getattr(before.times, quantity)), _scalar(getattr(after, quantity)))
     if cause.saturated and quantity == "ttft" and task.row.request_rate and task.row.requests and not option.pools:
-        times = (_arrived_ttft(before.server, task, cause.load, 1.0), _arrived_ttft(option.server, task, option.load, option.load_factor))
+        start = _arrived_ttft(before.server, task, cause.load, 1.0, cause.capacity)
+        same = cause.capacity if option.server is before.server else None
+        times = (start, _arrived_ttft(option.server, task, option.load, option.load_factor, same))
     rates = (_scalar(before.times.rate * before.server.replicas * option.load.output), _scalar(after.rate))
     value = float(changed_s(measured, times[0], times[1]))
     ends = (value * interval.lo / interval.expected, value * interval.hi / interval.expected)
@@ -104,11 +105,12 @@ def _evaluated(option: Option, quantity: str, task: Task, prediction: Prediction
     )  # fmt: skip
 
 
-def _arrived_ttft(server: Server, task: Task, load: MeasuredLoad, factor: float) -> float:
+def _arrived_ttft(server: Server, task: Task, load: MeasuredLoad, factor: float, capacity: float | None) -> float:
     """TTFT of arrivals at the offered rate: with the backlog of the run where they are more than the server carries."""
-    rate, requests = factor * task.row.request_rate, Requests(prompt=load.prompt, output=load.output, spread=load.spread)
-    capacity = request.capacity(server, requests) * server.replicas
-    if rate < _scalar(capacity):
+    rate, requests = factor * (task.row.request_rate or 0.0), Requests(prompt=load.prompt, output=load.output, spread=load.spread)
+    if capacity is None:
+        capacity = _scalar(request.capacity(server, requests) * server.replicas)
+    if rate < capacity:
         return _scalar(request.open_loop(server, requests, rate / server.replicas).ttft)
     return _scalar(request.unloaded_ttft_s(server, requests, step_s) + backlog_wait_s(task.row.requests, rate, capacity))
 
@@ -202,6 +204,9 @@ def _with_fault(server: Server, cause: Causes) -> Server:
     """The server with the fault of the measured one."""
     if cause.fault is None:
         return server
+    if cause.fault.name == "batch limit":  # a number of sequences, whatever the users
+        limit = cause.fault.served.server.scheduling.max_sequences
+        return replace(server, scheduling=replace(server.scheduling, max_sequences=limit))
     return FAULTS[cause.fault.name](server, np.array([cause.fault.size]), cause.load)
 
 
