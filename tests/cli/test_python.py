@@ -239,7 +239,8 @@ def test_plan__at_a_load_has_a_figure() -> None:
 def test_result__html_holds_sentence_table_and_notes() -> None:
     ask = PAIRS["score"][0]()
     html = ask._repr_html_()
-    assert html.count("<table>") == 1 and html.count("<tr>") == len(ask) + 1
+    parts = ask.rows()[0]["parts"]  # of TPOT, which the table shows with their sum and a head
+    assert html.count("<table>") == 1 and html.count("<tr>") == len(parts) + 2
     assert f"<b>{escape(ask.answer)}</b>" in html and "Binds:" in html and "note: " in html
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -32,6 +33,10 @@ RUN_KEYS = {
     "step_parts": Column("", "the parts of that step, in seconds"),
     "why": Column("", "the line, and why there is no prediction; or null"),
 }
+CAUSE_KEYS = {
+    "cause": Column("", "why the run is as fast as it is"),
+    "parts": Column("", "parts of the measurement in its unit, which sum to it"),
+}
 RUN_VIEW = ("id", "chip", "engine", "model", "measure", "measured", "expected", "90 %", "floor", "ratio", "of_limit", "binds", "why")
 RUN_NARROW = ("id", "measure", "measured", "expected", "90 %", "floor", "ratio", "binds", "why")  # columns that a narrow table keeps
 MOST_TOLD = 20
@@ -41,20 +46,51 @@ def answer(read: predict.MeasuredFile, binds: bool) -> output.Answer:
     """Answer with a row per measurement; rows without a prediction state the reason."""
     from headway.evidence.fit.residuals import residuals
     from headway.evidence.serving.score import parts
+    from headway.report.causes import share_columns
 
     rows: list[tuple[int, dict[str, Any]]] = []
+    runs = _runs(read) if binds else []
+    known = {id(run[0]): run[2] for run in runs}
     for task, prediction in zip(read.tasks, read.predictions, strict=True):
         task_residuals = residuals([task], [prediction])
         step = {part.name: part.seconds for part in parts(task, prediction)} if binds and task_residuals else {}
         bound = {"binds": next(iter(step)), "step_parts": step} if step else {}
-        rows += [(task.row.line, _row(residual) | (bound if residual.measure != "TTFT" else {})) for residual in task_residuals]
+        for residual in task_residuals:
+            why = share_columns(known[id(task)], residual.measure) if id(task) in known else {}
+            rows.append((task.row.line, _row(residual) | (bound if residual.measure != "TTFT" else {}) | why))
         if not task_residuals:
             rows.append((task.row.line, {"id": task.row.id, "why": predict.at_line(task.row.line, _why(task, prediction))}))
     rows += [(bad_row.line, {"id": bad_row.id, "why": predict.at_line(bad_row.line, bad_row.why)}) for bad_row in read.bad]
     plain = [row for _, row in sorted(rows, key=lambda pair: pair[0])]
-    return output.Answer(
-        Listing(plain, always=("id", *RUN_KEYS)), describe=_run_words, columns=RUN_KEYS | {"id": Column("", "the row's id")}
-    )
+    columns = RUN_KEYS | (CAUSE_KEYS if runs else {})
+    describe = functools.partial(_cause_words, runs=runs) if runs else _run_words
+    return output.Answer(Listing(plain, always=("id", *columns)), describe=describe, columns=columns | {"id": Column("", "the row's id")})
+
+
+def _runs(read: predict.MeasuredFile) -> list[tuple[Any, Any, Any]]:
+    """Served runs of a file: task, prediction and cause, the most users first."""
+    from headway.evidence.rows.tasks import Task
+    from headway.evidence.serving.causes import causes
+
+    pairs = [pair for pair in zip(read.tasks, read.predictions, strict=True) if isinstance(pair[0], Task) and not pair[1].why]
+    runs = [(task, prediction, cause) for task, prediction in pairs if (cause := causes(task, prediction)) is not None]
+    return sorted(runs, key=lambda run: -(run[0].concurrency or 0.0))
+
+
+def _cause_words(rows: Any, runs: Sequence[tuple[Any, Any, Any]]) -> output.Summary:
+    """Summary of the run with the most users: its cause, the parts of its time, what would help; the others as notes."""
+    from headway.evidence.serving.remedies import remedies, sim_command
+    from headway.report.causes import headline, summary
+
+    row_list = [row for row in rows if row["measured"] is not None]
+    run = next((run for run in runs if any(row["id"] == run[0].row.id for row in row_list)), None)
+    if run is None:
+        return _run_words(rows)
+    task, prediction, cause = run
+    further = [f"{case[0].row.id}: {headline(*case)}" for case in runs if case is not run]
+    remarks = [*further, *(_comparison_sentence(row) for row in row_list)]
+    changes = remedies(task, prediction, cause)
+    return summary(task, prediction, cause, changes, functools.partial(sim_command, task), remarks[:MOST_TOLD])
 
 
 def _why(task: Any, prediction: Any) -> str:

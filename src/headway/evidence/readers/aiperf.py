@@ -122,6 +122,7 @@ def _row(run: Record, line: int, path: Path, user_input: RunFields) -> MeasuredR
         input_tok_per_s=request_rate * prompt if request_rate else None, tok_per_s_chip=rate / at.chips if rate and at.chips else None,
         source=SOURCE if load.users else f"{SOURCE}, {'open loop' if load.rate else 'load not said'} (users by Little's law)",
         reliability=_reliability(run, load), roofline="tpot_partial" if load.users else "no",
+        request_rate=load.rate, requests=_metric(run, "request_count"),
     )  # fmt: skip
 
 

@@ -60,6 +60,7 @@ def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRo
         ttft_s=ttft if timed else None, tpot_s=tpot if timed and output > 1 else None, output_tok_per_s=rate,
         input_tok_per_s=rate * prompt / output, tok_per_s_chip=rate / row.chips if row.chips else None,
         source=load.source, reliability=load.reliability, roofline=load.roofline,
+        request_rate=_rate(run), requests=completed, itl_s=_median_s(run, "itl") if timed and output > 1 else None,
     )  # fmt: skip
 
 
@@ -80,6 +81,12 @@ def _refuse(run: Record) -> None:
 def _milliseconds(run: Record, name: str) -> float | None:
     """Mean of a metric in seconds (the mean obeys Little's law), else its median; None if the server did not stream."""
     value = files.positive(run, f"mean_{name}_ms", f"median_{name}_ms")
+    return value / 1000 if value else None
+
+
+def _median_s(run: Record, name: str) -> float | None:
+    """Median of a metric in seconds, or None."""
+    value = files.positive(run, f"median_{name}_ms")
     return value / 1000 if value else None
 
 

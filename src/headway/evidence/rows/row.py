@@ -44,6 +44,9 @@ class MeasuredRow:
     source: str = ""
     reliability: str = ""
     roofline: str = ""
+    request_rate: float | None = None  # offered requests per second; None in a closed loop
+    requests: float | None = None  # of the run
+    itl_s: float | None = None  # median time between tokens: a step without prompts, while most steps have none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ class Task:
     concurrency: float | None
     flags: tuple[str, ...] = ()
     spread: float = 0.0  # standard deviation over mean of the output lengths
+    rate: float | None = None  # requests that arrive per second; None in a closed loop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +99,7 @@ def _task_under_load(row: MeasuredRow, kind: str, resolution: InferredSetup) -> 
     run = benchmark(row.source)
     return Task(
         row=row, setup=resolution.setup, kind=kind, prompt=prompt, output=output, context=context, batch=batch, concurrency=concurrency,
-        flags=tuple(flags), spread=run.spread if run else 0.0,
+        flags=tuple(flags), spread=run.spread if run else 0.0, rate=row.request_rate,
     )  # fmt: skip
 
 

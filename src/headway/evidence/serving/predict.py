@@ -98,7 +98,8 @@ def _context(task: Task, tokens: float) -> tuple[str, ...]:
 
 TIMES, RATES = ("ttft", "tpot"), ("rate", "per_chip")
 # Field of MeasuredLoad -> field of Task.
-LOAD_FIELDS = {"prompt": "prompt", "output": "output", "context": "context", "batch": "batch", "users": "concurrency", "spread": "spread"}
+LOAD_FIELDS = {"prompt": "prompt", "output": "output", "context": "context", "batch": "batch", "users": "concurrency", "spread": "spread",
+               "rate": "rate"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ class MeasuredLoad:
     batch: Any
     users: Any  # concurrent users over all replicas
     spread: Any  # standard deviation over mean of the output lengths
+    rate: Any = np.nan  # requests that arrive per second, over all replicas; NaN in a closed loop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +100,23 @@ def _served(m: Server, load: MeasuredLoad, users: Any, law: Law) -> LoopTimes:
     return request.closed_loop(m, _requests(load), users, law)
 
 
+def served_times(m: Server, load: MeasuredLoad, law: Law = step_s) -> LoopTimes:
+    """Times of arrivals at a rate that the server carries, else of a closed loop of the users."""
+    closed = _served(m, load, np.maximum(load.users / m.replicas, 1), law)
+    if np.all(np.isnan(load.rate)):
+        return closed
+    requests = _requests(load)
+    capacity = request.capacity(m, requests, law)
+    carried = np.nan_to_num(load.rate, nan=np.inf) / m.replicas < capacity
+    opened = request.open_loop(m, requests, np.where(carried, load.rate / m.replicas, capacity / 2), law)
+    return LoopTimes(
+        **{field.name: np.where(carried, getattr(opened, field.name), getattr(closed, field.name)) for field in fields(LoopTimes)}
+    )
+
+
 def _serving(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
-    """Quantities of a closed loop of users."""
-    loop_times = _served(m, load, np.maximum(load.users / m.replicas, 1), law)
+    """Quantities of a closed loop of users, or of arrivals at a rate."""
+    loop_times = served_times(m, load, law)
     rate = offered_tok_per_s(loop_times.rate, load.output) * busy_replicas(m.replicas, load.users)
     return Quantities(ttft=loop_times.ttft, tpot=loop_times.tpot, rate=rate, per_chip=per_chip(rate, m.chips))
 

@@ -1,0 +1,91 @@
+"""A result file as `vllm bench serve --save-result` writes it, of a simulated run: the deployment is known, and so is its fault."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headway.core.schema import defaults
+from headway.hardware.edit import edit
+from headway.hardware.system import system
+from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
+from headway.performance.layout import Layout
+from headway.serving.serve import query
+from headway.sim.fleet import fleet
+from headway.sim.policy import Policy
+from headway.sim.results import gaps, measured
+from headway.sim.simulate import SimulatedRun, simulate
+from headway.sim.traffic.requests import Traffic
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class FaultyRun:
+    """A deployment, its load, the fault that it is simulated with and the cause that `score` should name."""
+
+    cause: str
+    model: str = "llama-3.1-70b"
+    chip: str = "h100-sxm"
+    tp: int = 8
+    users: int = 0  # of a closed loop, or
+    rate: float = 0.0  # requests per second
+    prompt: int = 1000
+    output: int = 200
+    requests: int = 400
+    edits: tuple[tuple[str, str], ...] = ()  # facts of the machine as it is, not as it is stated
+    assumed: tuple[tuple[str, float], ...] = ()
+    max_seqs: int | None = None
+    kv_tokens: int | None = None
+    spread: float = 0.0  # of the prompts' lengths: sigma of a lognormal
+
+
+def simulated(case: FaultyRun) -> tuple[SimulatedRun, Traffic]:
+    """The run with its fault."""
+    machine = system(f"{case.tp}x{case.chip}" if case.tp > 1 else case.chip)
+    for key, value in case.edits:
+        machine = edit(machine, key, value)
+    rng, count = np.random.default_rng(7), case.requests
+    prompts = np.full(count, case.prompt)
+    if case.spread:
+        lengths = rng.lognormal(0.0, case.spread, count)
+        prompts = np.maximum((case.prompt * lengths / lengths.mean()).astype(int), 1)
+    outputs = np.maximum(rng.normal(case.output, 0.05 * case.output, count).astype(int), 2)
+    arrivals = np.cumsum(rng.exponential(1 / case.rate, count)) if case.rate else np.linspace(0, 2.0, count)
+    traffic = Traffic.of(arrivals, prompts, outputs)
+    asked = query(
+        case.model, machine, Layout(tp=case.tp), 1, None, case.prompt, case.output, Precision(),
+        defaults(Assumptions, {"engine": "vllm"} | dict(case.assumed)),
+    )  # fmt: skip
+    policy = Policy(max_seqs=case.max_seqs, kv_tokens=case.kv_tokens)
+    played = fleet(asked, asked.layouts[0], policy, traffic, closed=bool(case.users))
+    assert played.pace is not None
+    think = np.zeros(count) if case.users else None
+    run = simulate(
+        traffic, played.pace, played.scheduler.rules, overhead_s=played.scheduler.overhead_s, think=think, users=case.users, how="plain"
+    )
+    return run, traffic
+
+
+def write(case: FaultyRun, path: Path) -> Path:
+    """The file that the benchmark's client would write of the run."""
+    run, traffic = simulated(case)
+    times = measured(run, 0.0)
+    ttft, tpot = times.values("ttft_s", known=True), times.values("tpot_s", known=True)
+    seconds = float(np.nanmax(run.finish) - np.nanmin(run.arrival))
+    between, done = gaps(run), int(run.completed.sum())
+    load: dict[str, Any] = {"max_concurrency": case.users} if case.users else {"max_concurrency": None}
+    record = {
+        "backend": "vllm", "model_id": case.model, "request_rate": case.rate or "inf", **load, "num_prompts": case.requests,
+        "completed": done, "failed": 0, "duration": seconds, "total_input_tokens": int(traffic.prompt[run.completed].sum()),
+        "total_output_tokens": int(traffic.output[run.completed].sum()), "request_throughput": done / seconds,
+        "mean_ttft_ms": 1000 * float(ttft.mean()), "median_ttft_ms": 1000 * float(np.median(ttft)),
+        "mean_tpot_ms": 1000 * float(tpot.mean()), "median_tpot_ms": 1000 * float(np.median(tpot)),
+        "mean_itl_ms": 1000 * between["mean_itl_s"], "median_itl_ms": 1000 * between["p50_itl_s"],
+        "p99_itl_ms": 1000 * between["p99_itl_s"],
+    }  # fmt: skip
+    path.write_text(json.dumps(record), encoding="utf-8")
+    return path
