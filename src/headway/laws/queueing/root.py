@@ -36,9 +36,12 @@ def increasing_root(function: Callable[[Any], Any], low: Any, high: Any, at_low:
     narrow = close * np.maximum(high - low, np.finfo(float).tiny)
     rings, even = (np.reshape(shares, (-1,) + (1,) * low.ndim) for shares in ([*RINGS, *(-ring for ring in RINGS), 0.0], EVEN))
     places = low + (high - low) * np.reshape(FIRST, (-1,) + (1,) * low.ndim)
+    active = np.ones(low.shape, dtype=bool)
     for _ in range(MOST_ROUNDS):
-        low, high, below, above = _bracket(places, _values(function, places), low, high, below, above)
-        if not ((high - low > narrow) & (above > 0)).any():
+        bracket = _bracket(places, _values(function, places), low, high, below, above)
+        low, high, below, above = (np.where(active, new, old) for new, old in zip(bracket, (low, high, below, above), strict=True))
+        active &= (high - low > narrow) & (above > 0)
+        if not active.any():
             break
         width = high - low
         with np.errstate(all="ignore"):
