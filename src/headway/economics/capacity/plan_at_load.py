@@ -91,6 +91,11 @@ class _Look:
         """Chips of the best layout's machine."""
         return _chips(self.plan)
 
+    @property
+    def machine(self) -> str:
+        """Name of the best layout's machine, with its number of chips."""
+        return str(self.plan.best.query.system.name)
+
 
 def _chips(plan: Plan) -> int:
     return int(plan.best.query.system.chips)
@@ -181,10 +186,11 @@ def _drawn_in(bounds: _Bounds, plan: Plan, checked: CheckedCandidate, limits: Se
 
 def _smaller(search: Search, goal: LoadGoal, best: _Look, failed: _Look | None, plays: dict[Any, CheckedCandidate]) -> _Look:
     """A plan with fewer chips than `best` that holds too: between the bounds that failed and those that held, or beyond the latter."""
+    widest = best  # of those that hold; on the same machine the first is kept, whose bounds are the strictest
     for _ in range(LOOKS):
         if failed is not None and best.chips <= failed.chips:
             return best
-        bounds = _let_out(best) if failed is None else failed.bounds.between(best.bounds)
+        bounds = _let_out(widest) if failed is None else failed.bounds.between(widest.bounds)
         if bounds is None:
             return best
         plan = search(bounds.slo(goal), best.factor, brief=True)
@@ -192,7 +198,7 @@ def _smaller(search: Search, goal: LoadGoal, best: _Look, failed: _Look | None, 
             return best
         look = _Look(plan=plan, checked=_checked(plan, goal, plays), bounds=bounds, factor=best.factor)
         if look.checked.holds(goal.confidence):
-            best = look
+            widest, best = look, best if look.machine == best.machine else look
         else:
             failed = look
     return best
