@@ -30,6 +30,12 @@ LOADS = [
 IDS = ["even", "together", "long prompts", "prompts first"]
 
 
+def in_service_at(rate: float, loop: Any, floor: int) -> float:
+    """Requests in service at a rate."""
+    decoding = open_loop_decoding(LLAMA_70B_TP8, loop, rate, 0, floor)
+    return float(open_loop_in_service(LLAMA_70B_TP8, loop, rate, decoding, 0, floor))
+
+
 @pytest.mark.parametrize(("floor", "law"), LAWS, ids=["expected", "floor"])
 @pytest.mark.parametrize("loop", LOADS, ids=IDS)
 @pytest.mark.parametrize("users", [1.0, 7.0, 64.0, 400.0])
@@ -49,7 +55,7 @@ def test_decoding_in_loop__decoding_and_prefilling_fill_the_service(users: float
 def test_open_loop_in_service__carries_the_rate(share: float, loop: Any, floor: int, law: Any) -> None:
     """Little's law of an open loop: so many in service finish as many per second as arrive."""
     rate = share * float(open_loop_capacity(LLAMA_70B_TP8, loop, 0, floor))
-    served = float(open_loop_in_service(LLAMA_70B_TP8, loop, rate, 0, floor))
+    served = in_service_at(rate, loop, floor)
     random = replace(poisson(loop, rate), users=served)
     decoding = float(decoding_in_loop(LLAMA_70B_TP8, random, 0, floor))
     times = open_times(step_times(LLAMA_70B_TP8, law), random, rate, served, decoding)
@@ -67,5 +73,5 @@ def test_open_loop_capacity__is_the_rate_of_full_seats(loop: Any, floor: int) ->
     decoding = float(decoding_in_loop(LLAMA_70B_TP8, full, 0, floor))
     times = loop_times(step_times(LLAMA_70B_TP8, (step_s, step_floor_s)[floor]), full, loop.seats, decoding)
     assert most == pytest.approx(float(times.rate), rel=1e-6)
-    served = [float(open_loop_in_service(LLAMA_70B_TP8, loop, share * most, 0, floor)) for share in (0.2, 0.6, 0.95, 0.999, 1.001)]
+    served = [in_service_at(share * most, loop, floor) for share in (0.2, 0.6, 0.95, 0.999, 1.001)]
     assert (np.diff(served) > 0).all() and served[-1] == loop.seats and served[-2] < loop.seats

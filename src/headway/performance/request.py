@@ -122,8 +122,9 @@ def open_loop(server: Server, requests: Requests, rate: Any, law: Law = step_s) 
     step, token = _times(server, law)
     if not recording():
         return loops.open_loop(step, loop, rate, token)
-    at = (server.step, loop, rate, server.draft_cost, _law_mark(law))
-    served, decoding = open_loop_in_service(*at), open_loop_decoding(*at)
+    mark = _law_mark(law)
+    decoding = open_loop_decoding(server.step, loop, rate, server.draft_cost, mark)
+    served = open_loop_in_service(server.step, loop, rate, decoding, server.draft_cost, mark)
     return loops.open_times(step, poisson(loop, rate), rate, served, decoding, token)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.core.listing import Listing, format_value
-from headway.economics.capacity.confidence import SUREST
 from headway.report import money, output, serving
 from headway.report import plan as words
 from headway.report.words import NO_ROW, number_of, sentence
@@ -95,8 +94,8 @@ def _nodes(row: Mapping[str, Any]) -> str:
     """The nodes in words, such as `2 nodes of 8 h100-sxm` or `3 gb200-nvl72`."""
     nodes, chips = int(row["nodes"]), int(row["node_chips"])
     machine = MULTIPLES.sub("", row["system"])
-    named = machine != row["system"] and row["system"] == f"{nodes}x{machine}"
-    return f"{nodes} {machine}" if chips == 1 or named else f"{number_of(nodes, 'node')} of {chips} {machine}"
+    is_multiple = row["system"] == f"{nodes}x{machine}"
+    return f"{nodes} {machine}" if chips == 1 or is_multiple else f"{number_of(nodes, 'node')} of {chips} {machine}"
 
 
 def _load(offered: Any) -> str:
@@ -141,6 +140,8 @@ def _nearest(checked: Any) -> str:
 
 def _share(probability: float) -> str:
     """A confidence in percent; none is certain."""
+    from headway.economics.capacity.confidence import SUREST
+
     if probability >= SUREST:
         return "over 99%"
     return "under 1%" if probability <= 1 - SUREST else f"{probability:.0%}"

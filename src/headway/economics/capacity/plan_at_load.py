@@ -2,7 +2,8 @@
 
 The search (serving/plan) knows means. It is asked with the model's error in hand (every step longer by the factor that the confidence
 wants), the best layout is played with the very traffic, and the limits on means are drawn in by what the simulator shows until the best
-layout keeps every limit; then one more look is taken between the last that failed and the first that held.
+layout keeps every limit; then another look or two is taken at fewer nodes: between the last that failed and the first that held, or
+beyond the latter where none failed.
 """
 
 from __future__ import annotations
@@ -76,6 +77,30 @@ class _Bounds:
         return _Bounds(values={key: (first * last) ** 0.5 for key, (first, last) in ends.items()}, ratios=end.ratios)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """A plan under bounds, with steps longer by a factor, and its best layout as simulated."""
+
+    plan: Plan
+    checked: CheckedCandidate
+    bounds: _Bounds
+    factor: float
+
+    @property
+    def chips(self) -> int:
+        """Chips of the best layout's machine."""
+        return _chips(self.plan)
+
+    @property
+    def machine(self) -> str:
+        """Name of the best layout's machine, with its number of chips."""
+        return str(self.plan.best.query.system.name)
+
+
+def _chips(plan: Plan) -> int:
+    return int(plan.best.query.system.chips)
+
+
 def plan_at_load(search: Search, goal: LoadGoal, progress: Callable[[int, int], None] | None = None) -> CheckedPlan:
     """The best plan whose layout keeps every limit of the goal in the simulator; the nearest where none does."""
     bounds, failed, best = _first_bounds(goal.limits), None, None
@@ -88,19 +113,19 @@ def plan_at_load(search: Search, goal: LoadGoal, progress: Callable[[int, int], 
         checked = _checked(plan, goal, plays)
         if progress is not None:
             progress(number + 1, ROUNDS + LOOKS)
+        look = _Look(plan=plan, checked=checked, bounds=bounds, factor=factor)
         if checked.holds(goal.confidence):
-            best = (plan, checked, bounds, factor)
+            best = look
             break
-        failed = (bounds, plan, checked, factor)
+        failed = look
         bounds = _drawn_in(bounds, plan, checked, goal.limits)
         if not checked.stable and not bounds.values:
             factor *= HEADROOM
     if best is None:
         return _nearest(search, goal, failed, len(plays))
     best = _smaller(search, goal, best, failed, plays)
-    plan, _, bounds, factor = best
-    sure = check(_candidate(plan), goal.offered, goal.limits, needed=goal.confidence)
-    return CheckedPlan(plan=search(bounds.slo(goal), factor, brief=False), goal=goal, checked=sure, tried=len(plays))
+    sure = check(_candidate(best.plan), goal.offered, goal.limits, needed=goal.confidence)
+    return CheckedPlan(plan=search(best.bounds.slo(goal), best.factor, brief=False), goal=goal, checked=sure, tried=len(plays))
 
 
 def step_factor(goal: LoadGoal) -> float:
@@ -159,41 +184,38 @@ def _drawn_in(bounds: _Bounds, plan: Plan, checked: CheckedCandidate, limits: Se
     return _Bounds(values=values, ratios=ratios)
 
 
-def _smaller(search: Search, goal: LoadGoal, best: Any, failed: Any, plays: dict[Any, CheckedCandidate]) -> Any:
+def _smaller(search: Search, goal: LoadGoal, best: _Look, failed: _Look | None, plays: dict[Any, CheckedCandidate]) -> _Look:
     """A plan with fewer chips than `best` that holds too: between the bounds that failed and those that held, or beyond the latter."""
+    widest = best  # of those that hold; on the same machine the first is kept, whose bounds are the strictest
     for _ in range(LOOKS):
-        if failed is None:
-            bounds = _let_out(best[2], best[0], best[1])
-        else:
-            bounds = failed[0].between(best[2]) if _chips(best[0]) > _chips(failed[1]) else None
+        if failed is not None and best.chips <= failed.chips:
+            return best
+        bounds = _let_out(widest) if failed is None else failed.bounds.between(widest.bounds)
         if bounds is None:
             return best
-        plan = search(bounds.slo(goal), best[3], brief=True)
-        if plan.fails or _chips(plan) >= _chips(best[0]):
+        plan = search(bounds.slo(goal), best.factor, brief=True)
+        if plan.fails or (failed is None and _chips(plan) >= best.chips):
             return best
-        checked = _checked(plan, goal, plays)
-        if checked.holds(goal.confidence):
-            best = (plan, checked, bounds, best[3])
+        look = _Look(plan=plan, checked=_checked(plan, goal, plays), bounds=bounds, factor=best.factor)
+        if look.checked.holds(goal.confidence):
+            widest, best = look, best if look.machine == best.machine else look
         else:
-            failed = (bounds, plan, checked, best[3])
+            failed = look
     return best
 
 
-def _chips(plan: Plan) -> int:
-    return int(plan.best.query.system.chips)
-
-
-def _let_out(bounds: _Bounds, plan: Plan, checked: CheckedCandidate) -> _Bounds | None:
+def _let_out(best: _Look) -> _Bounds | None:
     """Wider bounds on means: as far as the simulator shows less than the search does, and some more; None without any."""
-    row, values = plan.table.row(0), {name: value * LET_OUT for name, value in bounds.values.items()}
-    for status in checked.statuses:
+    row, bounds = best.plan.table.row(0), best.bounds
+    values = {name: value * LET_OUT for name, value in bounds.values.items()}
+    for status in best.checked.statuses:
         name, mean = status.limit.quantity, row.get(f"{status.limit.quantity}_s")
         if name in values and status.simulated is not None and mean:
             values[name] = max(values[name], bounds.values[name] * mean / status.simulated.value)
     return _Bounds(values=values, ratios=bounds.ratios) if values else None
 
 
-def _nearest(search: Search, goal: LoadGoal, failed: Any, tried: int) -> CheckedPlan:
+def _nearest(search: Search, goal: LoadGoal, failed: _Look | None, tried: int) -> CheckedPlan:
     """The answer where no layout keeps every limit: the last that was simulated, else the nearest miss of the search."""
     plan = search(_first_bounds(goal.limits).slo(goal), 1.0, brief=False)
     if plan.fails:
@@ -201,8 +223,8 @@ def _nearest(search: Search, goal: LoadGoal, failed: Any, tried: int) -> Checked
     if failed is None:  # only the model's error keeps it from the limits: the simulator says how surely it holds
         sure = check(_candidate(plan), goal.offered, goal.limits, needed=goal.confidence)
         return CheckedPlan(plan=plan, goal=goal, checked=sure, tried=tried + 1)
-    bounds, _, checked, factor = failed
-    return CheckedPlan(plan=search(bounds.slo(goal), factor, brief=False), goal=goal, checked=checked, tried=tried)
+    plan = search(failed.bounds.slo(goal), failed.factor, brief=False)
+    return CheckedPlan(plan=plan, goal=goal, checked=failed.checked, tried=tried)
 
 
 def facts_of(plan: CheckedPlan) -> Mapping[str, Any]:

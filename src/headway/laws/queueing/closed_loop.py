@@ -130,24 +130,34 @@ def loop_times(step: StepTime, loop: Loop, served: Any, decoding: Any, token: To
     return LoopTimes(ttft=waited, tpot=tpot, decode=decode, rate=rate, decoding=decoding, in_service=served, seat_wait=wait, prompt=prompt)
 
 
-def open_state(step: StepTime, loop: Loop, rate: Any, token: TokenTime = step_yields_token) -> tuple[Any, Any]:
-    """Requests in service, and of them those that decode, when Poisson arrivals come at `rate`; all seats decode from saturation on."""
-    random, full = poisson(loop, rate), loop.seats + 0.0 * loop.prompt + 0.0 * loop.output + 0.0 * rate
+def open_decoding(step: StepTime, loop: Loop, rate: Any, token: TokenTime = step_yields_token) -> Any:
+    """Sequences that decode at once when Poisson arrivals come at `rate`; all seats decode from saturation on."""
+    full = loop.seats + 0.0 * loop.prompt + 0.0 * loop.output + 0.0 * rate
 
-    def state(decoding: Any) -> tuple[Any, Any]:
-        served, tpot = decoding + LEAST_SERVED, None
-        for _ in range(SETTLED):  # TTFT hardly depends on the requests in service
-            ttft, tpot, *_ = request_times(step, random, served, decoding, token)
-            served = np.maximum(decoding + rate * ttft, LEAST_SERVED)
-        return served, tpot
+    def excess(decoding: Any) -> Any:
+        return decoded_per_s(decoding, loop.output, _served_at(step, loop, rate, decoding, token)[1]) - rate
 
-    decoding = increasing_root(lambda at: decoded_per_s(at, loop.output, state(at)[1]) - rate, 0 * full, full, -rate + 0 * full)
-    return np.minimum(state(decoding)[0], loop.seats), decoding
+    return increasing_root(excess, 0 * full, full, -rate + 0 * full)
+
+
+def open_served(step: StepTime, loop: Loop, rate: Any, decoding: Any, token: TokenTime = step_yields_token) -> Any:
+    """Requests in service when Poisson arrivals come at `rate` and `decoding` sequences decode."""
+    return np.minimum(_served_at(step, loop, rate, decoding, token)[0], loop.seats)
+
+
+def _served_at(step: StepTime, loop: Loop, rate: Any, decoding: Any, token: TokenTime) -> tuple[Any, Any]:
+    """Requests in service beside `decoding` sequences, seats ignored, and their TPOT."""
+    random, served, tpot = poisson(loop, rate), decoding + LEAST_SERVED, None
+    for _ in range(SETTLED):  # TTFT hardly depends on the requests in service
+        ttft, tpot, *_ = request_times(step, random, served, decoding, token)
+        served = np.maximum(decoding + rate * ttft, LEAST_SERVED)
+    return served, tpot
 
 
 def open_loop(step: StepTime, loop: Loop, rate: Any, token: TokenTime = step_yields_token) -> LoopTimes:
     """Times of Poisson arrivals at `rate` on one replica; `loop.users` is not used, and times beyond the capacity mean nothing."""
-    served, decoding = open_state(step, loop, rate, token)
+    decoding = open_decoding(step, loop, rate, token)
+    served = open_served(step, loop, rate, decoding, token)
     return open_times(step, poisson(loop, rate), rate, served, decoding, token)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from headway.core.formula import formula, unrecorded
 from headway.core.units import Number, PerSecond
-from headway.laws.queueing.closed_loop import capacity, decoding_of, open_state
+from headway.laws.queueing.closed_loop import capacity, decoding_of, open_decoding, open_served
 from headway.laws.queueing.loop import Loop, StepTime, TokenTime, step_yields_token
 from headway.laws.serving.request import prompt_lanes, speculative_s
 from headway.laws.step.coefficients import StepCoefficients
@@ -46,6 +46,12 @@ def token_times(step: StepCoefficients, law: Law, accept_length: Any, draft_cost
     return at
 
 
+def _laws(step: StepCoefficients, loop: Loop, draft_cost: Any, floor: Any) -> tuple[StepTime, TokenTime]:
+    """Step and token times of a replica, expected or at the floor."""
+    law = step_floor_s if floor else step_s
+    return step_times(step, law), token_times(step, law, loop.accept_length, draft_cost)
+
+
 @formula(source="fixed point of the closed loop: docs/serve.md", empirical="an iteration; its residual is tested instead")
 def decoding_in_loop(step: StepCoefficients, loop: Loop, draft_cost: Number, floor: Number) -> Number:
     """Sequences that decode at once in a closed loop of `loop.users` users, all of them in service.
@@ -54,23 +60,9 @@ def decoding_in_loop(step: StepCoefficients, loop: Loop, draft_cost: Number, flo
     >>> round(float(decoding_in_loop(LLAMA_70B_TP8, PROMPTS_2K, 0, 0)), 2)
     63.33
     """
-    law = step_floor_s if floor else step_s
     with unrecorded():
-        token = token_times(step, law, loop.accept_length, draft_cost)
-        return decoding_of(step_times(step, law), loop, loop.users + 0.0 * loop.prompt, token)
-
-
-@formula(source="fixed point of the open loop: docs/serve.md", empirical="an iteration; its residual is tested instead")
-def open_loop_in_service(step: StepCoefficients, loop: Loop, rate: PerSecond, draft_cost: Number, floor: Number) -> Number:
-    """Requests in service of one replica when Poisson arrivals come at `rate`.
-
-    >>> from headway.laws.step.step import LLAMA_70B_TP8
-    >>> round(float(open_loop_in_service(LLAMA_70B_TP8, PROMPTS_2K, 2.0, 0, 0)), 2)
-    13.53
-    """
-    law = step_floor_s if floor else step_s
-    with unrecorded():
-        return open_state(step_times(step, law), loop, rate, token_times(step, law, loop.accept_length, draft_cost))[0]
+        step_time, token_time = _laws(step, loop, draft_cost, floor)
+        return decoding_of(step_time, loop, loop.users + 0.0 * loop.prompt, token_time)
 
 
 @formula(source="fixed point of the open loop: docs/serve.md", empirical="an iteration; its residual is tested instead")
@@ -81,9 +73,24 @@ def open_loop_decoding(step: StepCoefficients, loop: Loop, rate: PerSecond, draf
     >>> round(float(open_loop_decoding(LLAMA_70B_TP8, PROMPTS_2K, 2.0, 0, 0)), 2)
     13.25
     """
-    law = step_floor_s if floor else step_s
     with unrecorded():
-        return open_state(step_times(step, law), loop, rate, token_times(step, law, loop.accept_length, draft_cost))[1]
+        step_time, token_time = _laws(step, loop, draft_cost, floor)
+        return open_decoding(step_time, loop, rate, token_time)
+
+
+@formula(source="Little's law on requests before their first token", empirical="an iteration; its residual is tested instead")
+def open_loop_in_service(
+    step: StepCoefficients, loop: Loop, rate: PerSecond, decoding: Number, draft_cost: Number, floor: Number
+) -> Number:
+    """Requests in service of one replica when Poisson arrivals come at `rate` and `decoding` sequences decode.
+
+    >>> from headway.laws.step.step import LLAMA_70B_TP8
+    >>> round(float(open_loop_in_service(LLAMA_70B_TP8, PROMPTS_2K, 2.0, 13.25, 0, 0)), 2)
+    13.53
+    """
+    with unrecorded():
+        step_time, token_time = _laws(step, loop, draft_cost, floor)
+        return open_served(step_time, loop, rate, decoding, token_time)
 
 
 @formula(source="fixed point of the open loop: docs/serve.md", empirical="an iteration; its residual is tested instead")
@@ -94,6 +101,6 @@ def open_loop_capacity(step: StepCoefficients, loop: Loop, draft_cost: Number, f
     >>> round(float(open_loop_capacity(LLAMA_70B_TP8, PROMPTS_2K, 0, 0)), 2)
     6.73
     """
-    law = step_floor_s if floor else step_s
     with unrecorded():
-        return capacity(step_times(step, law), loop, token_times(step, law, loop.accept_length, draft_cost))
+        step_time, token_time = _laws(step, loop, draft_cost, floor)
+        return capacity(step_time, loop, token_time)

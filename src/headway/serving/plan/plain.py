@@ -14,7 +14,8 @@ PLAIN_WITHIN = 0.03  # of the best objective: layouts so near to it are compared
 def oddness(w: Candidates) -> Any:
     """How many rules of plain layouts each layout breaks, (n, 1).
 
-    The rules: no idle chips; a replica divides its node; degrees are powers of two or the whole node; no pipeline; experts divide by ep.
+    The rules: a replica divides its node or takes whole nodes, so that no chips idle; each degree is a power of two or the whole node;
+    no pipeline; experts divide by ep.
     """
     layout, domain = w.layout, int(w.query.system.scale_up_domain)
     degrees = [np.asarray(getattr(layout, name), dtype=np.int64) for name in ("tp", "ep", "dp", "pp", "cp")]

@@ -30,8 +30,6 @@ from headway.serving.plan.problem import Goal, limits
 from headway.serving.plan.sizing import ReplicaCounts, in_nodes, objective_value, sized
 
 MOST_SEQUENCES = 1 << 20  # on one rank: more than any memory holds
-
-
 MORE_NODES = (0.96, 0.9, 0.8, 0.65)  # of the rate that a replica carries on the curve, where more nodes are tried
 FINALISTS = 24  # layouts of a search that are computed exactly
 AT_RATE = 10  # and where a rate is to be carried
@@ -286,7 +284,7 @@ def _at_rate(w: Candidates, decoding: Any, rows: Any, goal: Goal, known_parts: d
     share = goal.rate / np.broadcast_to(size.replicas, (w.count, 1))
     carried = np.flatnonzero((share <= most.rate)[:, 0])
     w, share, rows = w.rows(carried), share[carried], rows[carried]
-    size = ReplicaCounts(**{name: np.broadcast_to(getattr(size, name), (len(decoding), 1))[carried] for name in size.__slots__})
+    size = _size_rows(size, carried, len(decoding))
     point = curve(w, _decoding_at(w, share, decoding[carried], goal), goal)
     best = _finalists(w, point, size, goal, AT_RATE)
     finalists, most_rate = w.rows(best), np.broadcast_to(most.rate, (len(decoding), 1))[carried][best]
@@ -309,12 +307,13 @@ def _resized(w: Candidates, most: Any, size: ReplicaCounts, goal: Goal) -> tuple
         if not bad.size:
             break
         larger = _size_rows(sized(w.rows(bad), 1 / (factor * most[bad]), goal), slice(None), len(bad))
-        there = exact(w.rows(bad), goal.rate / larger.replicas, goal)
-        size, point = _replaced(size, bad, larger), _replaced(point, bad, there)
+        relieved = exact(w.rows(bad), goal.rate / larger.replicas, goal)
+        size, point = _replaced(size, bad, larger), _replaced(point, bad, relieved)
     return point, size
 
 
 def _size_rows(size: ReplicaCounts, keep: Any, count: int | None = None) -> ReplicaCounts:
+    """The counts of some rows; with `count` they are first spread over so many layouts."""
     values = {name: getattr(size, name) for name in size.__slots__}
     return ReplicaCounts(**{name: (value if count is None else np.broadcast_to(value, (count, 1)))[keep] for name, value in values.items()})
 
@@ -333,9 +332,9 @@ def _with_users(w: Candidates, most: Any, rows: Any, goal: Goal, known_parts: di
     size = ReplicaCounts(replicas=w.layout.replicas, chips_used=used_chips(w.compiled.chips, w.layout.replicas), chips=w.query.system.chips)
     if goal.sizing:
         size = in_nodes(w, need, goal.spare) if goal.free else replace(size, replicas=need, chips_used=used_chips(w.compiled.chips, need))
-    size = ReplicaCounts(**{name: np.broadcast_to(getattr(size, name), (w.count, 1)) for name in size.__slots__})
+    size = _size_rows(size, slice(None), w.count)
     good = np.flatnonzero(((most >= 1) & (need <= size.replicas))[:, 0])
-    w, size = w.rows(good), ReplicaCounts(**{name: getattr(size, name)[good] for name in size.__slots__})
+    w, size = w.rows(good), _size_rows(size, good)
     users = np.maximum(goal.users / size.replicas, 1.0)
     return _best(w, users, exact(w, users, goal), rows[good], goal, known_parts, met, size)
 
