@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from headway.core.errors import BadFile, BadValue, HeadwayError
-from headway.evidence.readers import aiperf, files, inferencex, llama_bench, vllm_bench
+from headway.evidence.readers import aiperf, files, guidellm, inferencex, llama_bench, vllm_bench
 from headway.evidence.readers.files import RunFields, RunMachine, machine, place
 from headway.evidence.rows.row import BadRow, MeasuredRow
 from support.paths import DATA
@@ -227,6 +227,33 @@ def test_aiperf__one_broken_run_leaves_the_rest(tmp_path: Path) -> None:
 # -- llama-bench ------------------------------------------------------------------------------------------------------------------
 
 
+def guidellm_report(strategy: dict[str, Any], **metrics: float) -> dict[str, Any]:
+    """A report of one benchmark, with the fields that are read."""
+    means = {
+        "prompt_token_count": 1000.0, "output_token_count": 101.0, "time_to_first_token_ms": 120.0, "inter_token_latency_ms": 10.0,
+        "request_latency": 1.12, "requests_per_second": 50.0,
+    } | metrics  # fmt: skip
+    known = {key: {"successful": {"mean": value}} for key, value in means.items()} | {"request_totals": {"successful": 640}}
+    return {"args": {"model": "llama-3.1-8b"}, "benchmarks": [{"config": {"strategy": strategy}, "metrics": known}]}
+
+
+def test_guidellm__users_rate_and_neither(tmp_path: Path) -> None:
+    loads = ({"type_": "concurrent", "streams": 64}, {"type_": "poisson", "rate": 50.0}, {"type_": "synchronous"}, {"type_": "throughput"})
+    rows = [guidellm.read(write(tmp_path / "a.json", guidellm_report(load)), GIVEN)[0][0] for load in loads]
+    assert [row.concurrency for row in rows] == pytest.approx([64, 56, 1, 56])  # Little's law: 50 a second for 1.12 s
+    assert [row.request_rate for row in rows] == [None, 50.0, None, None]
+    first = rows[0]
+    assert (first.ttft_s, first.tpot_s, first.prompt, first.output, first.requests) == (0.12, 0.01, 1000, 101, 640)
+    assert first.output_tok_per_s == pytest.approx(5050) and first.reliability == "A" and rows[1].reliability == "B"
+
+
+def test_guidellm__refused_benchmarks(tmp_path: Path) -> None:
+    silent = guidellm_report({"type_": "concurrent", "streams": 8}, output_token_count=0.0)
+    assert "no text of known length" in guidellm.read(write(tmp_path / "a.json", silent), GIVEN)[1][0].why
+    with pytest.raises(BadFile, match="benchmarks"):
+        guidellm.read(write(tmp_path / "a.json", {"benchmarks": 3}), GIVEN)
+
+
 @pytest.mark.parametrize("kind", ["json", "jsonl", "csv", "sql", "md"])
 def test_llama_bench__same_rows_in_every_format(kind: str) -> None:
     rows, _ = llama_bench.read(READERS / f"llama_bench.{kind}", RunFields(model="llama-3.1-8b" if kind == "md" else ""))
@@ -372,7 +399,7 @@ def test_aiperf__any_value_in_any_field(value: Any, tmp_path: Path) -> None:
         outcome(aiperf.read, write(tmp_path / "a.json", run | {"input_config": config | {key: value}}))
 
 
-@pytest.mark.parametrize("read", [vllm_bench.read, aiperf.read, llama_bench.read, inferencex.read])
+@pytest.mark.parametrize("read", [vllm_bench.read, aiperf.read, guidellm.read, llama_bench.read, inferencex.read])
 @pytest.mark.parametrize(("content", "why"), [
     (b"", "is empty"), (b" \n\n", "is empty"), (b"\x1f\x8b\x08\x00\x00\xff", "is not text"), (b"{}\x00", "is not text"),
     (b"once upon a time", "is no"), (b"[]", "holds no result"), (b"[" * 100_000, "is not JSON"),
@@ -383,7 +410,7 @@ def test_readers__file_of_another_kind(read: Read, content: bytes, why: str, tmp
         read(tmp_path / "a.json", GIVEN)
 
 
-@pytest.mark.parametrize("read", [vllm_bench.read, aiperf.read, llama_bench.read, inferencex.read])
+@pytest.mark.parametrize("read", [vllm_bench.read, aiperf.read, guidellm.read, llama_bench.read, inferencex.read])
 def test_readers__missing_file(read: Read, tmp_path: Path) -> None:
     for path in (tmp_path / "none.json", Path("nul\x00.json")):
         with pytest.raises(BadFile, match="cannot be read"):

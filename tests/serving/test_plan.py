@@ -387,6 +387,11 @@ def test_current_layout__gain_and_its_cause() -> None:
     assert own["kind"] == "current" and own["batch"] == 4 and own["tp"] == 8
     assert own["gain"] == pytest.approx(cost_of(own) / cost_of(answer.table.row(0)), rel=1e-9) and own["gain"] > 1
     assert own["cause"].startswith("reading weights")
+    # chip-seconds of a request: tokens of its answer over tokens per second and chip
+    gap = own["output"] / own["tok_per_s_chip"] - answer.table.row(0)["output"] / answer.table.row(0)["tok_per_s_chip"]
+    assert f"; the gap of {gap:.2g} is reading weights +" in own["cause"]
+    parts = [float(word) for word in own["cause"].partition(" is ")[2].replace(",", "").split() if word[0] in "+-"]
+    assert sum(parts) == pytest.approx(gap, rel=0.05)  # each printed to two digits, those below 1 % left out
     best = answer.table.row(0)
     text = " ".join(f"{key}={best[key]}" for key in ("tp", "pp", "replicas", "batch", "kv"))
     again = plan("llama-3.1-70b", "8xh100-sxm", CHAT, current=text, kv="bf16", elasticities=False).rows()[-1]

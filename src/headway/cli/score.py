@@ -187,8 +187,15 @@ def _people(row: Mapping[str, Any]) -> dict[str, Any]:
     return cells | {key: texts[key] for key in ("measured", "expected", "floor")} | judged
 
 
-TOOLS = {"vllm": "vllm_bench", "aiperf": "aiperf", "llama_bench": "llama_bench", "inferencex": "inferencex"}  # flag -> reader
+TOOLS = {
+    "vllm": "vllm_bench",
+    "aiperf": "aiperf",
+    "guidellm": "guidellm",
+    "llama_bench": "llama_bench",
+    "inferencex": "inferencex",
+}  # flag -> reader
 HELP = {"vllm": "the JSON that `vllm bench serve --save-result` (or SGLang's bench_serving) wrote", "aiperf": "AIPerf's artifact folder",
+        "guidellm": "GuideLLM's benchmarks.json",
         "llama_bench": "llama-bench's output: json, jsonl, csv, md or sql", "inferencex": "InferenceX's agg_*.json"}  # fmt: skip
 TEXTS = ("model", "engine", "engine_version", "weights", "kv")
 DEGREES = ("tp", "ep", "pp", "dp")
@@ -253,7 +260,9 @@ def _tool(args: Any) -> str:
     tools = [name for name in TOOLS if getattr(args, name)]
     if len(tools) + bool(args.rows) != 1:
         input_text = ", ".join(["a table"] * bool(args.rows) + ["--" + name.replace("_", "-") for name in tools]) or "nothing"
-        raise BadValue("score", input_text, "one of MEASURED.csv, --vllm FILE, --aiperf DIR, --llama-bench FILE, --inferencex FILE")
+        raise BadValue(
+            "score", input_text, "one of MEASURED.csv, --vllm FILE, --aiperf DIR, --guidellm FILE, --llama-bench FILE, --inferencex FILE"
+        )
     return tools[0] if tools else ""
 
 

@@ -68,6 +68,8 @@ def headline(task: Any, prediction: Any, cause: Any) -> str:
     if cause.fault is not None:
         return sentence(start, f"; the cause is the {cause.name}: {fault_words(cause)} would explain it")
     if cause.name == "not explained":
+        if _faster(row, prediction):
+            return sentence(start, "; the server is faster than expected, so it may not be set up as stated")
         return sentence(start, "; it is outside its 90 % interval, and no single fault explains it")
     if cause.name == "small batch":
         return sentence(start, f"; the batch is small: {_batch(cause):.3g} requests share each step", "; twice as many would cost little")
@@ -85,6 +87,12 @@ def fault_words(cause: Any) -> str:
     """The fault with its size."""
     served = cause.fault.served
     return SLOW[cause.fault.name].format(size=cause.fault.size, seats=_first(served.times.in_service), users=_first(served.users))
+
+
+def _faster(row: Any, prediction: Any) -> bool:
+    """Whether TPOT, or else TTFT, is below its interval."""
+    estimate, value = (prediction.tpot, row.tpot_s) if row.tpot_s else (prediction.ttft, row.ttft_s)
+    return estimate is not None and value < estimate.lo
 
 
 def _batch(cause: Any) -> float:
@@ -105,6 +113,8 @@ def binds(task: Any, prediction: Any, cause: Any, name: str) -> str:
     expected = f"expected {name} {seconds(estimate.expected)} (90 %: {interval(estimate.lo, estimate.hi, 's')})"
     if cause.saturated:
         return f"{cause.name}; {expected} at the requests in service; a longer run waits longer"
+    if cause.name == "not explained" and _faster(task.row, prediction):
+        return f"{cause.name}; {expected}: the server is faster than expected"
     verdict = "the server runs as it should" if cause.usual else "the server does not run as it should"
     return f"{cause.name}; {expected}: {verdict}"
 

@@ -112,6 +112,7 @@ class ScoreFlags(EditFlags, total=False):
     each: bool
     vllm: File
     aiperf: File
+    guidellm: File
     llama_bench: File
     inferencex: File
     on: Machine

@@ -24,7 +24,7 @@ from headway.performance import request
 from headway.performance.request import Requests
 from headway.performance.server import Server
 
-MOST = 5
+LEAST, MOST = 3, 5
 LEAST_GAIN = 0.02  # share from which a change is worth a line
 CHUNK = 2048.0  # tokens of a smaller step
 LARGEST_TP = 8  # chips of a usual host
@@ -66,17 +66,22 @@ class Remedy:
 
 
 def remedies(task: Task, prediction: Prediction, cause: Causes, catalog: Catalog | None = None) -> list[Remedy]:
-    """The most useful changes, the greatest gain first; the repair of a fault before all."""
+    """The most useful changes, the greatest gain first; the repair of a fault before all.
+
+    Where fewer than LEAST pay, those that shorten the time follow, whatever they cost.
+    """
     quantity = "ttft" if cause.name in WAITS and task.row.ttft_s else "tpot"
     before = cause.fault.served if cause.fault else cause.nominal
     known = []
     for option in _options(task, cause, before, catalog or default_catalog()):
         remedy = _evaluated(option, quantity, task, prediction, before, cause)
-        if remedy is not None and remedy.gain >= LEAST_GAIN:
+        if remedy is not None:
             known.append(remedy)
-    first = len(known) if cause.fault is None else 1
-    ranked = sorted(known[first:] if cause.fault else known, key=lambda remedy: -remedy.gain)
-    return [*(known[:first] if cause.fault else []), *ranked][:MOST]
+    repairs = known[:1] if cause.fault is not None else []
+    ranked = sorted(known[len(repairs) :], key=lambda remedy: -remedy.gain)
+    better = [remedy for remedy in ranked if remedy.gain >= LEAST_GAIN]
+    faster = [remedy for remedy in ranked if remedy.gain < LEAST_GAIN and remedy.after.expected < remedy.before]  # at a higher cost
+    return [*repairs, *better, *faster[: max(LEAST - len(repairs) - len(better), 0)]][:MOST]
 
 
 def _evaluated(option: Option, quantity: str, task: Task, prediction: Prediction, before: Served, cause: Causes) -> Remedy | None:

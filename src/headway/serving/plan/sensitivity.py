@@ -187,6 +187,7 @@ def objective_of(pick: Choice, query: ServeRequest, goal: Goal) -> Any:
 
 PARTS = {"compute_s": "arithmetic", "weights_s": "reading weights", "kv_s": "reading the KV cache", "network_s": "collectives",
          "overhead_s": "fixed overhead"}  # fmt: skip
+LEAST_SHARE = 0.01  # of a gap, from which a part of it is told
 NO_PREFILL = known(0.0, "no prefill", "s", "constant", "a decode part alone")
 
 
@@ -230,14 +231,18 @@ def gain(best: Any, current: Any, goal: Goal) -> Any:
 
 
 def cause(best: Choice, current: Choice) -> str:
-    """The part of a request's chip time that differs most, in words."""
-    mine, theirs = _parts(current), _parts(best)
-    word = max(mine, key=lambda key: mine[key] - theirs[key])
-    if mine[word] <= theirs[word]:
+    """The parts of a request's chip time that the best layout saves, the largest first, in words; they sum to the gap."""
+    mine, theirs = request_parts(current), request_parts(best)
+    savings = {word: mine[word] - theirs[word] for word in mine}
+    word = max(savings, key=lambda key: savings[key])
+    if savings[word] <= 0:
         return "no part of a request's chip time is larger than at the best layout"
     share = f"{mine[word]:.3g} chip-seconds per request against {theirs[word]:.3g}"
     ranks = f"batch {int(current.load.batch)} on {_size(current)} against {int(best.load.batch)} on {_size(best)}"
-    return f"{word}: {share} ({ranks})"
+    gap = sum(savings.values())
+    order = sorted((key for key in savings if abs(savings[key]) >= LEAST_SHARE * abs(gap)), key=lambda key: -savings[key])
+    parts = ", ".join(f"{key} {savings[key]:+.2g}" for key in order)
+    return f"{word}: {share} ({ranks}); the gap of {gap:.2g} is {parts}"
 
 
 def _size(pick: Choice) -> str:
@@ -245,7 +250,8 @@ def _size(pick: Choice) -> str:
     return f"{count} chip{'s' if count > 1 else ''} per replica"
 
 
-def _parts(pick: Choice) -> dict[str, float]:
+def request_parts(pick: Choice) -> dict[str, float]:
+    """Chip-seconds of a request by part; they sum to all chips over the rate."""
     query, layout, load = pick.query, pick.layout, pick.load
     estimates = estimate(case_of(query, layout, load))
     chips, batch = query.system.chips, estimates["decoding"]
@@ -255,5 +261,8 @@ def _parts(pick: Choice) -> dict[str, float]:
         )
         for key, word in PARTS.items()
     }
+    hidden = sum(estimates[key] for key in PARTS) - estimates["tpot_decode_s"]  # arithmetic that reads hide adds nothing to a step
+    exposed = request_s(batch, load.output, max(estimates["compute_s"] - hidden, 0.0), NO_PREFILL, ONE_REPLICA)
+    parts[PARTS["compute_s"]] = float(chip_seconds_per_request(chips, exposed, layout.replicas))
     prefill = estimates["request_s"] - request_s(batch, load.output, estimates["tpot_decode_s"], NO_PREFILL, ONE_REPLICA)
     return parts | {"prefill": float(chip_seconds_per_request(chips, max(prefill, 0.0), layout.replicas))}

@@ -1,0 +1,88 @@
+"""Reader of GuideLLM's benchmarks.json: one object with a list of benchmarks, each a load with its distributions of metrics.
+
+Format: vllm-project/guidellm, src/guidellm/benchmark/schemas/generative/ (metrics.py, benchmark.py, report.py). Each metric holds its
+distribution by status of the requests. Its inter-token latency is a request's time after the first token over its later tokens, which
+is TPOT here; its time per output token counts the first one too. The file states no machine, layout or number formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from headway.core.errors import BadFile
+from headway.evidence.readers import files
+from headway.evidence.readers.files import Record, RecordLine, RunFields, RunMachine, Unusable, model, place
+from headway.evidence.rows.row import BadRow, MeasuredRow
+
+WHAT = "a report of GuideLLM"
+SOURCE = "guidellm benchmark"
+RATED = ("constant", "poisson")  # strategies that send at a rate
+
+
+def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], list[BadRow]]:
+    """Measured row of each benchmark of a report, and those without a row with the reason; BadFile if unreadable."""
+    entries = [*_benchmarks(path)]
+    if not entries:
+        raise BadFile(path, "holds no result of GuideLLM: no object has a list named benchmarks")
+    return files.rows_of(path, entries, lambda run, line, name: _row(run, line, name, user_input))
+
+
+def _benchmarks(path: str | Path) -> Iterator[RecordLine]:
+    """Each benchmark of a report, with the report's arguments, which name the model."""
+    for entry in files.json_records(files.text_of(path), path):
+        if entry.record is None:
+            yield entry
+            continue
+        benchmarks = entry.record.get("benchmarks")
+        for benchmark in benchmarks if isinstance(benchmarks, list) else ():
+            if isinstance(benchmark, dict):
+                yield RecordLine(line=entry.line, record={"report_args": entry.record.get("args"), **benchmark})
+
+
+def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRow:
+    prompt, output, ttft, tpot, latency, through = (
+        _mean(run, metric)
+        for metric in (
+            "prompt_token_count", "output_token_count", "time_to_first_token_ms", "inter_token_latency_ms", "request_latency",
+            "requests_per_second",
+        )
+    )  # fmt: skip
+    if not prompt or not output:
+        raise Unusable("prompt_token_count and output_token_count: missing, so no text of known length was generated")
+    strategy = _strategy(run)
+    kind = files.text(strategy, "type_")
+    rate = files.needed(strategy, "rate") if kind in RATED else None
+    users = 1.0 if kind == "synchronous" else files.positive(strategy, "streams") if kind == "concurrent" else None
+    inside = max(through * latency, 1.0) if through and latency else _mean(run, "request_concurrency")
+    if not (users or inside):
+        raise Unusable(f"strategy {kind or 'not stated'}: neither its users nor requests_per_second and request_latency")
+    at = place(user_input, RunMachine(hardware=""), WHAT)
+    tokens = _mean(run, "output_tokens_per_second") or (through * output if through else None)
+    return MeasuredRow(
+        line=line, id=name, model=model(user_input, _model(run), WHAT), mode="serving_concurrency", hardware=at.hardware, chips=at.chips,
+        tp=at.tp, ep=at.ep, pp=at.pp, dp=at.dp, engine=user_input.engine or "vLLM", engine_version=user_input.engine_version,
+        weights=user_input.weights, kv=user_input.kv, prompt=prompt, output=output, concurrency=users or inside,
+        ttft_s=ttft / 1000 if ttft else None, tpot_s=tpot / 1000 if tpot and output > 1 else None, output_tok_per_s=tokens,
+        input_tok_per_s=through * prompt if through else None, tok_per_s_chip=tokens / at.chips if tokens and at.chips else None,
+        source=SOURCE if users else f"{SOURCE}, {'open loop' if rate else 'all at once'} (users by Little's law)",
+        reliability="A" if users else "B", roofline="tpot_partial" if users else "no", request_rate=rate,
+        requests=files.positive(files.inner(run, "metrics", "request_totals"), "successful"),
+    )  # fmt: skip
+
+
+def _mean(run: Record, metric: str) -> float | None:
+    """Mean of a metric over the successful requests, in the unit of its name."""
+    return files.positive(files.inner(run, "metrics", metric, "successful"), "mean")
+
+
+def _strategy(run: Record) -> Record:
+    """The load of a benchmark: under config, in older reports under args or scheduler."""
+    places = (("config", "strategy"), ("args", "strategy"), ("scheduler", "strategy"))
+    return next((strategy for keys in places if (strategy := files.inner(run, *keys))), {})
+
+
+def _model(run: Record) -> str:
+    """Name of the served model, from the arguments of the benchmark or of the report; "" if they do not say."""
+    places = (("report_args",), ("config", "backend"), ("benchmarker", "backend"), ("worker",))
+    return next((name for keys in places if (name := files.text(files.inner(run, *keys), "model"))), "")
