@@ -40,7 +40,7 @@ KNOWN = (
     FaultyRun(cause="queue", users=600, prompt=8000, requests=1500),
     FaultyRun(cause="queue", tp=4, users=400, prompt=2000, output=300, requests=1200),
 )  # fmt: skip
-OTHER_MODELS = (  # drawn up after the rules were fixed
+OTHER_MODELS = (  # drawn up after the rules that name a cause; arrivals at a rate and backlogs got laws of their own later
     FaultyRun(cause=PROMPTS, model="qwen3-30b-a3b", tp=2, users=48, prompt=8000, output=120),
     FaultyRun(cause=PROMPTS, model="gpt-oss-120b", tp=4, users=64, prompt=6000),
     FaultyRun(cause=PROMPTS, **SMALL, rate=4.0, prompt=3000, output=100),
