@@ -11,21 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from headway.core.schema import defaults
 from headway.economics.capacity.candidate import candidate
 from headway.economics.capacity.check import check
-from headway.economics.capacity.offered import OfferedTraffic
-from headway.economics.capacity.plan_at_load import LoadGoal, plan_at_load, width_of
 from headway.hardware.system import system
-from headway.models.config import model as find_model
 from headway.models.precision import Precision
-from headway.performance.assumptions import Assumptions
 from headway.performance.layout import NAMES, Layout, shape
-from headway.performance.workload import Load
-from headway.serving.plan.plan import plan
 from headway.serving.plan.space import space
-from headway.sim.traffic.lengths import parse_lengths
-from signed_loads import drawn
+from signed_loads import drawn, plan_of
 
 MOST_NODES = 4
 
@@ -64,19 +56,9 @@ def main(count, seed):
         model, chip, engine, rate, words, hit, limits = drawn(rng)
         if chip == "gb200-nvl72":
             continue
-        prompt, answer = parse_lengths(words[0], "prompt"), parse_lengths(words[1], "output", answers=True)
-        offered = OfferedTraffic(rate=float(rate), prompt=prompt, output=answer)
-        sample = offered.load(2000, 0).traffic
-        load = Load(prompt=round(float(sample.prompt.mean())), output=round(float(sample.output.mean())), rate=float(rate))
-        assumptions = defaults(Assumptions, {"engine": engine, "hit_rate": hit})
-
-        def search(slo, factor, brief, model=model, chip=chip, load=load, assumptions=assumptions):
-            return plan(model, chip, load, slo, assumptions=assumptions, step_factor=factor, elasticities=False, frontier=False)
-
-        width = width_of([(find_model(model), system(chip))], assumptions)
-        planned = plan_at_load(search, LoadGoal(offered=offered, limits=tuple(limits), width=width))
-        nodes = int(planned.plan.best.query.system.chips) // 8
-        if not planned.holds or not 2 <= nodes <= MOST_NODES:
+        answer, offered, load, assumptions = plan_of(model, chip, engine, rate, words, hit, limits)
+        nodes = int(answer.plan.best.query.system.chips) // 8
+        if not answer.holds or not 2 <= nodes <= MOST_NODES:
             continue
         began = time.time()
         fewest, tried = fewest_nodes(model, chip, nodes, load, offered, tuple(limits), assumptions)

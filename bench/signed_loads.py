@@ -37,6 +37,21 @@ def drawn(rng):
     return rng.choice(MODELS), rng.choice(MACHINES), rng.choice(ENGINES), rng.choice((2, 5, 12, 30)), words, hit, limits
 
 
+def plan_of(model, machine, engine, rate, words, hit, limits):
+    """The checked plan for a drawn load, its traffic, mean load and assumptions."""
+    prompt, answer = parse_lengths(words[0], "prompt"), parse_lengths(words[1], "output", answers=True)
+    offered = OfferedTraffic(rate=float(rate), prompt=prompt, output=answer)
+    sample = offered.load(2000, 0).traffic
+    load = Load(prompt=round(float(sample.prompt.mean())), output=round(float(sample.output.mean())), rate=float(rate))
+    assumptions = defaults(Assumptions, {"engine": engine, "hit_rate": hit})
+
+    def search(slo, factor, brief):
+        return plan(model, machine, load, slo, assumptions=assumptions, step_factor=factor, elasticities=False, frontier=False)
+
+    width = width_of([(find_model(model), system(machine))], assumptions)
+    return plan_at_load(search, LoadGoal(offered=offered, limits=tuple(limits), width=width)), offered, load, assumptions
+
+
 def one_node_fewer(best):
     """The layout on one node fewer, None where a single node or replica carries the load."""
     system, layout = best.query.system, best.layout
@@ -52,18 +67,8 @@ def main(count, seed):
     start = time.time()
     for number in range(count):
         model, machine, engine, rate, words, hit, limits = drawn(rng)
-        prompt, answer = parse_lengths(words[0], "prompt"), parse_lengths(words[1], "output", answers=True)
-        offered = OfferedTraffic(rate=float(rate), prompt=prompt, output=answer)
-        sample = offered.load(2000, 0).traffic
-        load = Load(prompt=round(float(sample.prompt.mean())), output=round(float(sample.output.mean())), rate=float(rate))
-        assumptions = defaults(Assumptions, {"engine": engine, "hit_rate": hit})
-
-        def search(slo, factor, brief, model=model, machine=machine, load=load, assumptions=assumptions):
-            return plan(model, machine, load, slo, assumptions=assumptions, step_factor=factor, elasticities=False, frontier=False)
-
-        width = width_of([(find_model(model), system(machine))], assumptions)
         began = time.time()
-        answer_plan = plan_at_load(search, LoadGoal(offered=offered, limits=tuple(limits), width=width))
+        answer_plan, offered, _, _ = plan_of(model, machine, engine, rate, words, hit, limits)
         took = time.time() - began
         words_of = f"{number:3} {model} {machine} {engine} {rate}/s {' '.join(words)} hit {hit}"
         if not answer_plan.holds:
