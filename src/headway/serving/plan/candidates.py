@@ -23,6 +23,8 @@ from headway.performance.request import NO_WORK, SINGLE, Requests, prefilled
 from headway.performance.server import Server
 from headway.serving.serve import ServeRequest, case_of
 
+UNTOUCHED = 31 << 17  # doubles; C's allocator keeps freed arrays up to the largest ever freed, and gives the others' pages back each time
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
@@ -69,6 +71,7 @@ def _rows(value: Any, keep: Any, count: int) -> Any:
 def compile_candidates(query: ServeRequest, layout: Layout, count: int) -> Candidates:
     """The compiled candidates of `count` layouts."""
     tick(count)
+    np.empty(UNTOUCHED)
     compiled = compile_layout(query.work, query.system, layout, query.assumptions, query.formats)
     case = case_of(query, layout, query.load)
     server, requests = server_of(case, compiled), requests_of(case)

@@ -33,7 +33,7 @@ MOST_SEQUENCES = 1 << 20  # on one rank: more than any memory holds
 MORE_NODES = (0.96, 0.9, 0.8, 0.65)  # of the rate that a replica carries on the curve, where more nodes are tried
 FINALISTS = 24  # layouts of a search that are computed exactly
 AT_RATE = 10  # and where a rate is to be carried
-SCREENED = 1e-6  # width of a load on the curve, as a share of all that memory holds
+SCREENED = 1e-4  # width of a load on the curve, as a share of all that memory holds
 EXACTLY = 1e-12  # where 1 % of an input is compared
 LEAST_ANSWER = 1e-3  # tokens after the first, so that an answer of one token has a load
 
