@@ -16,7 +16,8 @@ from headway.core.schema import defaults
 from headway.evidence.fit.residuals import Residual, residuals
 from headway.evidence.fit.result import FittedNumbers, HeldOutResiduals, widths
 from headway.evidence.rows.tasks import Task, Unpredictable
-from headway.evidence.serving.engine_fit import EngineFit, EngineNumber, fit, problem, table_at
+from headway.evidence.serving.engine_fit import EngineFit, fit, fit_without, problem
+from headway.evidence.serving.engine_numbers import EngineNumber, table_at
 from headway.evidence.serving.machines import machines, rows, stack
 from headway.evidence.serving.predict import circumstances, load_of, placed, predict, width_key
 from headway.evidence.serving.quantities import quantities

@@ -5,139 +5,32 @@ A row's residual is ln(predicted / measured) over the expected scatter of its qu
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
-from headway.core.quantity import known
 from headway.evidence.fit.result import FittedNumbers
 from headway.evidence.rows.setup import Setup
 from headway.evidence.rows.tasks import Task
-from headway.evidence.serving.machines import bare_machines, engines_of, rows, under
+from headway.evidence.serving.engine_numbers import EngineNumber, as_lines, table_at
+from headway.evidence.serving.machines import Engines, bare_machines, engines_of, rows, under
 from headway.evidence.serving.predict import load_of, placed
 from headway.evidence.serving.quantities import MeasuredLoad, Quantities, quantities
 from headway.performance.efficiency import Efficiencies
 from headway.performance.server import Server
-
-MS, US = 1e-3, 1e-6
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineNumber:
-    """An engine number with a log-normal prior: one standard deviation is a factor exp(spread); fixed if `spread` is 0."""
-
-    section: str
-    key: str
-    prior: float
-    spread: float
-    unit: str
-    meaning: str
-    most: float
-
-    def at(self, z: float) -> float:
-        """Value at `z` standard deviations from the prior."""
-        return min(self.prior * math.exp(self.spread * z), self.most)
-
-
-MEANINGS = {
-    "launch_factor": ("", "factor on kernels' fixed costs: below 1 where it fuses what was measured apart, or launches ahead"),
-    "step_overhead_s": ("s", "the engine's own work in each step, exposed"),
-    "layer_overhead_s": ("s", "and in each layer: launches that no graph hides, kernels that are not fused"),
-    "split_overhead_s": ("s", "and in each layer for each chip that it is split over, where the host joins the parts"),
-    "sequence_overhead_s": ("s", "and for each sequence of a rank: sampling, bookkeeping"),
-    "streaming_overhead_s": ("s", "and where answers are streamed: de-tokenising, sending"),
-    "compute_factor": ("", "share of peak FLOP/s that its kernels reach, over the best measured"),
-    "memory_factor": ("", "share of HBM bandwidth that its kernels reach, over the best measured"),
-    "weight_only_factor": ("", "both shares again, in dense matmuls of weights that are widened first"),
-    "attention_factor": ("", "both shares again, in attention"),
-    "expert_factor": ("", "both shares again, in routed experts"),
-    "request_overhead_s": ("s", "work on a request before and after the model's: HTTP, tokenising, scheduling"),
-    "synchronised_share": (
-        "",
-        "share of requests whose prompts come all at once: those of a run's start, or all where prompts go before decodes",
-    ),
-    "concurrent_prompts": ("", "other prompts that come with one even so"),
-    "step_budget_tokens": ("token", "prompt tokens that a step of one rank takes at most"),
-    "chunked_prefill": ("", "1 where prompt chunks ride along with decodes, 0 where prompts go in steps of their own"),
-    "reserved_output_share": ("", "part of an answer whose cache is set aside when it is admitted"),
-    "max_sequences": ("", "sequences of one rank at most"),
-    "pipeline_overlap_share": ("", "share of a prompt's chunks that overlap in pipeline stages"),
-    "usable_hbm_factor": ("", "memory for weights and cache over the datasheet's capacity in GB"),
-}
-
-
-OVERHEADS = ("step_overhead_s", "layer_overhead_s", "split_overhead_s", "sequence_overhead_s", "streaming_overhead_s")
-FACTORS = ("launch_factor", "compute_factor", "memory_factor", "attention_factor", "expert_factor")
-SHARES = ("synchronised_share", "pipeline_overlap_share", "chunked_prefill", "reserved_output_share")
-
-
-def number(section: str, key: str, prior: float, spread: float = 0.0) -> EngineNumber:
-    """Engine number with unit, meaning and limit of its key."""
-    unit, meaning = MEANINGS[key]
-    streams = key == "memory_factor" and section.startswith("engine.")  # at most that of the measured kernels
-    most = 1.0 if key in SHARES or streams else math.inf
-    return EngineNumber(section=section, key=key, prior=prior, spread=spread, unit=unit, meaning=meaning, most=most)
-
-
-def numbers() -> tuple[EngineNumber, ...]:
-    """All numbers of engines and platforms, free or fixed."""
-    none = [number("engine.none", key, 0.0) for key in OVERHEADS] + [number("engine.none", key, 1.0) for key in FACTORS]
-    fallback = [
-        number("engine.other", "launch_factor", 0.8, 0.4), number("engine.other", "step_overhead_s", 0.5 * MS, 0.7),
-        number("engine.other", "layer_overhead_s", 0.0), number("engine.other", "split_overhead_s", 0.0),
-        number("engine.eager", "layer_overhead_s", 200 * US, 0.7), number("engine.waiting", "step_overhead_s", 1.0 * MS, 0.7),
-        number("engine.other", "weight_only_factor", 0.95, 0.15),
-        number("engine.other", "sequence_overhead_s", 5 * US, 1.0), number("engine.other", "streaming_overhead_s", 5 * US, 1.0),
-        number("engine.other", "compute_factor", 0.9), number("engine.other", "memory_factor", 0.95, 0.15),
-        number("engine.other", "attention_factor", 1.0), number("engine.other", "expert_factor", 0.9, 0.2),
-        number("engine.other", "request_overhead_s", 15 * MS), number("engine.other", "synchronised_share", 0.1),
-        number("engine.other", "concurrent_prompts", 0.5, 0.8),
-        number("engine.other", "step_budget_tokens", 8192.0), number("engine.other", "chunked_prefill", 1.0),
-        number("engine.other", "reserved_output_share", 0.5), number("engine.other", "max_sequences", 1024.0),
-        number("engine.other", "pipeline_overlap_share", 0.8), number("engine.other", "usable_hbm_factor", 0.95, 0.02),
-    ]  # fmt: skip
-    served = [
-        number("engine.vllm", "step_overhead_s", 0.5 * MS, 0.7), number("engine.vllm", "compute_factor", 0.9, 0.15),
-        number("engine.vllm", "memory_factor", 0.95, 0.15), number("engine.vllm", "request_overhead_s", 15 * MS, 0.7),
-        number("engine.vllm", "synchronised_share", 0.1, 0.5),
-        number("engine.sglang", "step_overhead_s", 1.5 * MS, 0.7), number("engine.sglang", "request_overhead_s", 15 * MS, 0.7),
-        number("engine.sglang", "synchronised_share", 0.6, 0.5), number("engine.sglang", "chunked_prefill", 0.0),
-        number("engine.trtllm", "step_overhead_s", 1.0 * MS, 0.7), number("engine.trtllm", "compute_factor", 0.9, 0.15),
-        number("engine.trtllm", "memory_factor", 0.95, 0.15), number("engine.trtllm", "request_overhead_s", 15 * MS, 0.7),
-        number("engine.trtllm", "synchronised_share", 0.1, 0.5), number("engine.trtllm", "reserved_output_share", 1.0),
-    ]  # fmt: skip
-    local = [
-        number("engine.llamacpp", "launch_factor", 1.0), number("engine.llamacpp", "step_overhead_s", 0.3 * MS),
-        number("engine.llamacpp", "layer_overhead_s", 30 * US, 0.7), number("engine.llamacpp", "step_budget_tokens", 512.0),
-        number("engine.llamacpp", "compute_factor", 0.6, 0.5), number("engine.llamacpp", "attention_factor", 0.5, 0.7),
-        number("engine.llamacpp", "memory_factor", 0.9), number("engine.llamacpp", "request_overhead_s", 0.0),
-        number("engine.llamacpp", "pipeline_overlap_share", 0.6, 0.5), number("engine.llamacpp", "split_overhead_s", 100 * US, 0.7),
-        number("engine.llamacpp", "weight_only_factor", 1.0, 0.15), number("engine.llamacpp.card", "memory_factor", 0.95, 0.2),
-        number("engine.llamacpp.datacenter", "memory_factor", 0.9, 0.2),
-    ]  # fmt: skip
-    platforms = [number("platform.other", "compute_factor", 1.0), number("platform.other", "memory_factor", 1.0)]
-    platforms += [number("platform.card", "memory_factor", 1.0, 0.2)]
-    platforms += [number("platform.amd", "compute_factor", 0.8, 0.1), number("platform.amd", "memory_factor", 0.85, 0.1)]
-    return (*none, *fallback, *served, *local, *platforms)
-
-
-def table_at(base: Efficiencies, engine_numbers: Sequence[EngineNumber], values: Sequence[float]) -> Efficiencies:
-    """Efficiencies whose engine and platform numbers are replaced by these values."""
-    sections = {name: dict(section) for name, section in base.sections.items() if not name.startswith(("engine.", "platform."))}
-    for entry, value in zip(engine_numbers, values, strict=True):
-        fact = known(value, f"{entry.section}.{entry.key}", entry.unit, "fitted", entry.meaning)
-        sections.setdefault(entry.section, {})[entry.key] = fact
-    return Efficiencies(sections)
-
 
 SCATTER = {"decode": 0.1, "prefill": 0.2, "rate": 0.2, "tpot": 0.12, "ttft": 0.4}  # residual scatter of ln(predicted / measured)
 SHARE = 40  # rows at which the total weight of a source's quantity is capped
 TRUST = {"B": 0.7}  # a row with one condition unknown has half the weight (0.7 squared)
 STEP = 1e-3  # step of the numerical derivatives, in standard deviations of the prior
 ROUNDS = 12
+ENOUGH = 1e-5  # gain of a round, as a share of the loss, at which a fit ends
+FARTHEST = 1.5  # most that a number moves in one round, in standard deviations of its prior
+CHORDS = 2  # rounds of a fit that starts at another
+SETTLED = 20
+TINY = 1e-9
 MEASURED = {"ttft": "ttft_s", "tpot": "tpot_s", "per_chip": "tok_per_s_chip"}
 FITTED_QUANTITIES = {  # kind of row -> (quantity, key of its scatter)
     "decode": (("tpot", "decode"),), "decode_e2e": (("per_chip", "decode"),), "prefill": (("per_chip", "prefill"),),
@@ -186,6 +79,8 @@ class EngineFit:
     free: tuple[EngineNumber, ...]
     z: Any
     error: Any  # standard error of z
+    raw: Any = None  # residuals at z, before softening
+    slopes: Any = None  # of those, by number
 
     def values(self, engine_numbers: Sequence[EngineNumber]) -> list[float]:
         """Values of all numbers, free and fixed."""
@@ -231,7 +126,14 @@ def _group(kind: str, quantity: str, scatter: str, tasks: Sequence[Task]) -> lis
 def predictions(fit_problem: EngineProblem, table: Efficiencies) -> list[Quantities]:
     """Predicted quantities of each kind, with the engine numbers of `table`."""
     engines = engines_of(fit_problem.setups, table)
-    return [quantities(kind.name, under(kind.machines, rows(engines, kind.place)), kind.load, False) for kind in fit_problem.kinds]
+    return [_predicted(kind, engines, slice(None)) for kind in fit_problem.kinds]
+
+
+def _predicted(kind: TaskRows, engines: Engines, at: Any) -> Quantities:
+    """Predicted quantities of the rows `at` of a kind, with these engine numbers of all setups."""
+    machines = kind.machines if isinstance(at, slice) else rows(kind.machines, at)
+    load = kind.load if isinstance(at, slice) else rows(kind.load, at)
+    return quantities(kind.name, under(machines, rows(engines, kind.place[at])), load, False)
 
 
 def residuals(fit_problem: EngineProblem, table: Efficiencies) -> Any:
@@ -241,6 +143,30 @@ def residuals(fit_problem: EngineProblem, table: Efficiencies) -> Any:
         for group in kind.groups:
             blocks.append(np.log(getattr(estimates, group.quantity)[group.rows] / group.measured) * group.weight)
     return np.concatenate(blocks)
+
+
+def _changed(fit_problem: EngineProblem, before: Any, engines: Engines, setups: Any) -> Any:
+    """Residuals `before` with those of the rows of `setups` (a mask) computed again."""
+    after, start = before.copy(), 0
+    for kind in fit_problem.kinds:
+        at = np.flatnonzero(setups[kind.place])
+        estimates = _predicted(kind, engines, at) if len(at) else None
+        for group in kind.groups:
+            if estimates is not None:
+                among = np.isin(group.rows, at)
+                value = getattr(estimates, group.quantity)[np.searchsorted(at, group.rows[among])]
+                after[start : start + len(group.rows)][among] = np.log(value / group.measured[among]) * group.weight[among]
+            start += len(group.rows)
+    return after
+
+
+def _leaves(record: Any) -> Iterator[Any]:
+    """Arrays of a record of arrays."""
+    if is_dataclass(record):
+        for field in fields(record):
+            yield from _leaves(getattr(record, field.name))
+    else:
+        yield record
 
 
 def softened(scaled: Any) -> Any:
@@ -253,32 +179,92 @@ def fit(fit_problem: EngineProblem, engine_numbers: Sequence[EngineNumber], star
     free = tuple(number for number in engine_numbers if number.spread)
     if not any(kind.groups for kind in fit_problem.kinds):
         return EngineFit(free=free, z=np.zeros(len(free)), error=np.ones(len(free)))
+    at = _Point(fit_problem, tuple(engine_numbers), free)
     z = np.zeros(len(free)) if start is None else start.z
-
-    def at(z: Any) -> Any:
-        values = EngineFit(free=free, z=z, error=z).values(engine_numbers)
-        return np.concatenate([softened(residuals(fit_problem, table_at(fit_problem.base, engine_numbers, values))), z])
-
-    now, damping = at(z), 1e-2
-    slopes = _slopes(at, z, now)
+    raw, damping = at.residuals(z), 1e-2
+    slopes = at.slopes(z, raw)
     for _ in range(ROUNDS):
-        normal, force = slopes.T @ slopes, slopes.T @ now
-        move = np.linalg.solve(normal + damping * np.diag(np.diag(normal)), -force)
-        trial = at(z + np.clip(move, -1.5, 1.5))
-        if trial @ trial < now @ now:
-            gain = (now @ now - trial @ trial) / (now @ now)
-            z, now, damping = z + np.clip(move, -1.5, 1.5), trial, damping / 5
-            slopes = _slopes(at, z, now)
-            if gain < 1e-5:
+        now, gain = _loss(raw, z), 0.0
+        move = _step(raw, slopes, z, damping)
+        trial = at.residuals(z + move)
+        if _loss(trial, z + move) < now:
+            gain = 1 - _loss(trial, z + move) / now
+            z, raw, damping = z + move, trial, damping / 5
+            slopes = at.slopes(z, raw)
+            if gain < ENOUGH:
                 break
         else:
             damping *= 8
-    return EngineFit(free=free, z=z, error=_errors(fit_problem, slopes, now))
-
-
-def _errors(fit_problem: EngineProblem, slopes: Any, now: Any) -> Any:
+    now, soft = _softened_slopes(raw, slopes, z)
     sources = np.concatenate([group.sources for kind in fit_problem.kinds for group in kind.groups])
-    return np.sqrt(np.diag(covariance_by_source(slopes, now, sources)))
+    return EngineFit(free=free, z=z, error=np.sqrt(np.diag(covariance_by_source(soft, now, sources))), raw=raw, slopes=slopes)
+
+
+def fit_without(fit_problem: EngineProblem, engine_numbers: Sequence[EngineNumber], full: EngineFit, keep: Any) -> EngineFit:
+    """Fit to the measurements `keep` alone (a mask), from the fit to all: its slopes first, then slopes of its own place."""
+    if not keep.any():
+        return EngineFit(free=full.free, z=np.zeros(len(full.free)), error=np.ones(len(full.free)))
+    at, z, raw, slopes = _Point(fit_problem, tuple(engine_numbers), full.free), full.z, full.raw, full.slopes
+    for _ in range(CHORDS):
+        z = _settled(raw[keep], slopes[keep], z)
+        raw = at.residuals(z)
+    return EngineFit(free=full.free, z=z, error=full.error, raw=raw, slopes=slopes)
+
+
+def _settled(raw: Any, slopes: Any, z: Any) -> Any:
+    """Place of the least loss where residuals are linear in the numbers."""
+    at = z
+    for _ in range(SETTLED):
+        move = _step(raw + slopes @ (at - z), slopes, at, 0.0)
+        at = at + move
+        if np.abs(move).max() < STEP:
+            break
+    return at
+
+
+def _loss(raw: Any, z: Any) -> float:
+    soft = softened(raw)
+    return float(soft @ soft + z @ z)
+
+
+def _softened_slopes(raw: Any, slopes: Any, z: Any) -> tuple[Any, Any]:
+    """Softened residuals and priors, and their slopes."""
+    soft = softened(raw)
+    least = np.where(np.abs(raw) > TINY, raw, TINY)
+    gain = least / np.sqrt(1 + least * least) / np.where(np.abs(raw) > TINY, soft, TINY)
+    return np.concatenate([soft, z]), np.concatenate([slopes * gain[:, None], np.eye(len(z))])
+
+
+def _step(raw: Any, slopes: Any, z: Any, damping: float) -> Any:
+    now, soft = _softened_slopes(raw, slopes, z)
+    normal = soft.T @ soft
+    return np.clip(np.linalg.solve(normal + damping * np.diag(np.diag(normal)), -soft.T @ now), -FARTHEST, FARTHEST)
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """Residuals of a problem, and their slopes, as functions of the free numbers."""
+
+    problem: EngineProblem
+    numbers: tuple[EngineNumber, ...]
+    free: tuple[EngineNumber, ...]
+
+    def table(self, z: Any) -> Efficiencies:
+        values = EngineFit(free=self.free, z=z, error=z).values(self.numbers)
+        return table_at(self.problem.base, self.numbers, values)
+
+    def residuals(self, z: Any) -> Any:
+        return residuals(self.problem, self.table(z))
+
+    def slopes(self, z: Any, raw: Any) -> Any:
+        """Finite differences; of each number only the rows whose setups it enters are computed again."""
+        before = list(_leaves(engines_of(self.problem.setups, self.table(z))))
+        columns = []
+        for step in np.eye(len(z)) * STEP:
+            engines = engines_of(self.problem.setups, self.table(z + step))
+            moved = np.any([old != new for old, new in zip(before, _leaves(engines), strict=True)], axis=0)
+            columns.append((_changed(self.problem, raw, engines, moved) - raw) / STEP)
+        return np.stack(columns, axis=1)
 
 
 def covariance_by_source(slopes: Any, now: Any, sources: Any) -> Any:
@@ -291,23 +277,7 @@ def covariance_by_source(slopes: Any, now: Any, sources: Any) -> Any:
     return inverse + sum(np.outer(pull, pull) for pull in pulls)
 
 
-def _slopes(at: Any, z: Any, now: Any) -> Any:
-    perturbations = np.eye(len(z)) * STEP
-    return np.stack([(at(z + step) - now) / STEP for step in perturbations], axis=1)
-
-
 def as_fitted(engine_fit: EngineFit, engine_numbers: Sequence[EngineNumber], rows: int, what: str) -> tuple[FittedNumbers, ...]:
     """Numbers as lines of data/efficiency.toml; fixed numbers have no error."""
-    error = {(number.section, number.key): e for number, e in zip(engine_fit.free, engine_fit.error, strict=True)}
-    lines = []
-    for number, value in zip(engine_numbers, engine_fit.values(engine_numbers), strict=True):
-        wide = error.get((number.section, number.key))
-        lines.append(
-            FittedNumbers(
-                section=number.section, key=number.key, value=value, unit=number.unit,
-                error=0.0 if wide is None else value * number.spread * wide, rows=0 if wide is None else rows,
-                range=what if wide is not None else "fixed", meaning=number.meaning,
-                source="published serving runs, docs/accuracy.md" if wide is not None else "stated, docs/decisions.md", date="2026-11",
-            )
-        )  # fmt: skip
-    return tuple(lines)
+    error = {(number.section, number.key): float(e) for number, e in zip(engine_fit.free, engine_fit.error, strict=True)}
+    return as_lines(engine_numbers, engine_fit.values(engine_numbers), error, rows, what)

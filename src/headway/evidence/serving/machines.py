@@ -67,7 +67,7 @@ def rows(record: Any, index: Any) -> Any:
         return type(record)(**{name: value if name in SHARED_FIELDS else rows(value, index) for name, value in values.items()})  # type: ignore[misc]
     if isinstance(record, tuple):
         return tuple(rows(item, index) for item in record)
-    return record[index] if isinstance(record, np.ndarray) else record
+    return record[index] if isinstance(record, np.ndarray) and record.ndim else record
 
 
 ENGINES = {"TensorRT-LLM": "trtllm", "vLLM": "vllm", "SGLang": "sglang", "llama.cpp": "llamacpp", "other": "other"}

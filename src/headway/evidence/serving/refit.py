@@ -15,7 +15,8 @@ from headway.evidence.kernels.efficiency import HEAD, fit_kernels
 from headway.evidence.pages import Report
 from headway.evidence.rows.row import read_rows
 from headway.evidence.rows.tasks import Task, Unpredictable, tasks
-from headway.evidence.serving.engine_fit import as_fitted, numbers
+from headway.evidence.serving.engine_fit import as_fitted
+from headway.evidence.serving.engine_numbers import numbers
 from headway.performance.efficiency import Efficiencies, efficiencies
 
 NO_LENGTH = "input length not stated"

@@ -1,0 +1,139 @@
+"""Numbers of engines and platforms that are fitted or stated: priors, meanings, and their lines in data/efficiency.toml."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from headway.core.quantity import known
+from headway.evidence.fit.result import FittedNumbers
+from headway.performance.efficiency import Efficiencies
+
+MS, US = 1e-3, 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineNumber:
+    """An engine number with a log-normal prior: one standard deviation is a factor exp(spread); fixed if `spread` is 0."""
+
+    section: str
+    key: str
+    prior: float
+    spread: float
+    unit: str
+    meaning: str
+    most: float
+
+    def at(self, z: float) -> float:
+        """Value at `z` standard deviations from the prior."""
+        return min(self.prior * math.exp(self.spread * z), self.most)
+
+
+MEANINGS = {
+    "launch_factor": ("", "factor on kernels' fixed costs: below 1 where it fuses what was measured apart, or launches ahead"),
+    "step_overhead_s": ("s", "the engine's own work in each step, exposed"),
+    "layer_overhead_s": ("s", "and in each layer: launches that no graph hides, kernels that are not fused"),
+    "split_overhead_s": ("s", "and in each layer for each chip that it is split over, where the host joins the parts"),
+    "sequence_overhead_s": ("s", "and for each sequence of a rank: sampling, bookkeeping"),
+    "streaming_overhead_s": ("s", "and where answers are streamed: de-tokenising, sending"),
+    "compute_factor": ("", "share of peak FLOP/s that its kernels reach, over the best measured"),
+    "memory_factor": ("", "share of HBM bandwidth that its kernels reach, over the best measured"),
+    "weight_only_factor": ("", "both shares again, in dense matmuls of weights that are widened first"),
+    "attention_factor": ("", "both shares again, in attention"),
+    "expert_factor": ("", "both shares again, in routed experts"),
+    "request_overhead_s": ("s", "work on a request before and after the model's: HTTP, tokenising, scheduling"),
+    "synchronised_share": (
+        "",
+        "share of requests whose prompts come all at once: those of a run's start, or all where prompts go before decodes",
+    ),
+    "concurrent_prompts": ("", "other prompts that come with one even so"),
+    "step_budget_tokens": ("token", "prompt tokens that a step of one rank takes at most"),
+    "chunked_prefill": ("", "1 where prompt chunks ride along with decodes, 0 where prompts go in steps of their own"),
+    "reserved_output_share": ("", "part of an answer whose cache is set aside when it is admitted"),
+    "max_sequences": ("", "sequences of one rank at most"),
+    "pipeline_overlap_share": ("", "share of a prompt's chunks that overlap in pipeline stages"),
+    "usable_hbm_factor": ("", "memory for weights and cache over the datasheet's capacity in GB"),
+}
+
+
+OVERHEADS = ("step_overhead_s", "layer_overhead_s", "split_overhead_s", "sequence_overhead_s", "streaming_overhead_s")
+FACTORS = ("launch_factor", "compute_factor", "memory_factor", "attention_factor", "expert_factor")
+SHARES = ("synchronised_share", "pipeline_overlap_share", "chunked_prefill", "reserved_output_share")
+
+
+def number(section: str, key: str, prior: float, spread: float = 0.0) -> EngineNumber:
+    """Engine number with unit, meaning and limit of its key."""
+    unit, meaning = MEANINGS[key]
+    streams = key == "memory_factor" and section.startswith("engine.")  # at most that of the measured kernels
+    most = 1.0 if key in SHARES or streams else math.inf
+    return EngineNumber(section=section, key=key, prior=prior, spread=spread, unit=unit, meaning=meaning, most=most)
+
+
+def numbers() -> tuple[EngineNumber, ...]:
+    """All numbers of engines and platforms, free or fixed."""
+    none = [number("engine.none", key, 0.0) for key in OVERHEADS] + [number("engine.none", key, 1.0) for key in FACTORS]
+    fallback = [
+        number("engine.other", "launch_factor", 0.8, 0.4), number("engine.other", "step_overhead_s", 0.5 * MS, 0.7),
+        number("engine.other", "layer_overhead_s", 0.0), number("engine.other", "split_overhead_s", 0.0),
+        number("engine.eager", "layer_overhead_s", 200 * US, 0.7), number("engine.waiting", "step_overhead_s", 1.0 * MS, 0.7),
+        number("engine.other", "weight_only_factor", 0.95, 0.15),
+        number("engine.other", "sequence_overhead_s", 5 * US, 1.0), number("engine.other", "streaming_overhead_s", 5 * US, 1.0),
+        number("engine.other", "compute_factor", 0.9), number("engine.other", "memory_factor", 0.95, 0.15),
+        number("engine.other", "attention_factor", 1.0), number("engine.other", "expert_factor", 0.9, 0.2),
+        number("engine.other", "request_overhead_s", 15 * MS), number("engine.other", "synchronised_share", 0.1),
+        number("engine.other", "concurrent_prompts", 0.5, 0.8),
+        number("engine.other", "step_budget_tokens", 8192.0), number("engine.other", "chunked_prefill", 1.0),
+        number("engine.other", "reserved_output_share", 0.5), number("engine.other", "max_sequences", 1024.0),
+        number("engine.other", "pipeline_overlap_share", 0.8), number("engine.other", "usable_hbm_factor", 0.95, 0.02),
+    ]  # fmt: skip
+    served = [
+        number("engine.vllm", "step_overhead_s", 0.5 * MS, 0.7), number("engine.vllm", "compute_factor", 0.9, 0.15),
+        number("engine.vllm", "memory_factor", 0.95, 0.15), number("engine.vllm", "request_overhead_s", 15 * MS, 0.7),
+        number("engine.vllm", "synchronised_share", 0.1, 0.5),
+        number("engine.sglang", "step_overhead_s", 1.5 * MS, 0.7), number("engine.sglang", "request_overhead_s", 15 * MS, 0.7),
+        number("engine.sglang", "synchronised_share", 0.6, 0.5), number("engine.sglang", "chunked_prefill", 0.0),
+        number("engine.trtllm", "step_overhead_s", 1.0 * MS, 0.7), number("engine.trtllm", "compute_factor", 0.9, 0.15),
+        number("engine.trtllm", "memory_factor", 0.95, 0.15), number("engine.trtllm", "request_overhead_s", 15 * MS, 0.7),
+        number("engine.trtllm", "synchronised_share", 0.1, 0.5), number("engine.trtllm", "reserved_output_share", 1.0),
+    ]  # fmt: skip
+    local = [
+        number("engine.llamacpp", "launch_factor", 1.0), number("engine.llamacpp", "step_overhead_s", 0.3 * MS),
+        number("engine.llamacpp", "layer_overhead_s", 30 * US, 0.7), number("engine.llamacpp", "step_budget_tokens", 512.0),
+        number("engine.llamacpp", "compute_factor", 0.6, 0.5), number("engine.llamacpp", "attention_factor", 0.5, 0.7),
+        number("engine.llamacpp", "memory_factor", 0.9), number("engine.llamacpp", "request_overhead_s", 0.0),
+        number("engine.llamacpp", "pipeline_overlap_share", 0.6, 0.5), number("engine.llamacpp", "split_overhead_s", 100 * US, 0.7),
+        number("engine.llamacpp", "weight_only_factor", 1.0, 0.15), number("engine.llamacpp.card", "memory_factor", 0.95, 0.2),
+        number("engine.llamacpp.datacenter", "memory_factor", 0.9, 0.2),
+    ]  # fmt: skip
+    platforms = [number("platform.other", "compute_factor", 1.0), number("platform.other", "memory_factor", 1.0)]
+    platforms += [number("platform.card", "memory_factor", 1.0, 0.2)]
+    platforms += [number("platform.amd", "compute_factor", 0.8, 0.1), number("platform.amd", "memory_factor", 0.85, 0.1)]
+    return (*none, *fallback, *served, *local, *platforms)
+
+
+def table_at(base: Efficiencies, engine_numbers: Sequence[EngineNumber], values: Sequence[float]) -> Efficiencies:
+    """Efficiencies whose engine and platform numbers are replaced by these values."""
+    sections = {name: dict(section) for name, section in base.sections.items() if not name.startswith(("engine.", "platform."))}
+    for entry, value in zip(engine_numbers, values, strict=True):
+        fact = known(value, f"{entry.section}.{entry.key}", entry.unit, "fitted", entry.meaning)
+        sections.setdefault(entry.section, {})[entry.key] = fact
+    return Efficiencies(sections)
+
+
+def as_lines(
+    engine_numbers: Sequence[EngineNumber], values: Sequence[float], error: Mapping[tuple[str, str], float], rows: int, what: str
+) -> tuple[FittedNumbers, ...]:
+    """Numbers as lines of data/efficiency.toml; `error` in standard deviations of the prior; fixed numbers have none."""
+    lines = []
+    for number, value in zip(engine_numbers, values, strict=True):
+        wide = error.get((number.section, number.key))
+        lines.append(
+            FittedNumbers(
+                section=number.section, key=number.key, value=value, unit=number.unit,
+                error=0.0 if wide is None else value * number.spread * wide, rows=0 if wide is None else rows,
+                range=what if wide is not None else "fixed", meaning=number.meaning,
+                source="published serving runs, docs/accuracy.md" if wide is not None else "stated, docs/decisions.md", date="2026-11",
+            )
+        )  # fmt: skip
+    return tuple(lines)
