@@ -14,7 +14,7 @@ from headway.evidence.fit.crossval import ServingCrossValidation, cross_validate
 from headway.evidence.fit.residuals import residuals, stats
 from headway.evidence.fit.result import KEYS, WIDER, HeldOutResiduals, widths
 from headway.evidence.rows.tasks import Task
-from headway.evidence.serving.engine_fit import EngineNumber, numbers
+from headway.evidence.serving.engine_numbers import EngineNumber, numbers
 from headway.evidence.serving.predict import predict
 from headway.laws.serving.request import interval_factor
 from support.synthetic import Rig, measured, prior, remeasured, tasks_of, true_table

@@ -11,19 +11,8 @@ import numpy as np
 import pytest
 
 from headway.evidence.rows.tasks import Task
-from headway.evidence.serving.engine_fit import (
-    MEANINGS,
-    SHARE,
-    EngineFit,
-    EngineNumber,
-    as_fitted,
-    fit,
-    numbers,
-    predictions,
-    problem,
-    residuals,
-    table_at,
-)
+from headway.evidence.serving.engine_fit import SHARE, EngineFit, as_fitted, fit, predictions, problem, residuals
+from headway.evidence.serving.engine_numbers import MEANINGS, EngineNumber, numbers, table_at
 from headway.evidence.serving.machines import Scheduling
 from headway.laws.step.coefficients import EngineCost
 from headway.performance.efficiency import ENGINE_KEYS

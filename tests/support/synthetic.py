@@ -13,7 +13,7 @@ import numpy as np
 
 from headway.evidence.rows.row import read_rows
 from headway.evidence.rows.tasks import Task, Unpredictable, tasks
-from headway.evidence.serving.engine_fit import EngineNumber, numbers, table_at
+from headway.evidence.serving.engine_numbers import EngineNumber, numbers, table_at
 from headway.evidence.serving.predict import Prediction, predict
 from headway.performance.efficiency import Efficiencies, efficiencies
 

@@ -16,7 +16,7 @@ from headway.core.schema import defaults
 from headway.evidence.fit.residuals import Residual, residuals
 from headway.evidence.fit.result import FittedNumbers, HeldOutResiduals, widths
 from headway.evidence.rows.tasks import Task, Unpredictable
-from headway.evidence.serving.engine_fit import EngineFit, fit, fit_without, problem
+from headway.evidence.serving.engine_fit import EngineFit, fit, fit_without, measured_tasks, problem
 from headway.evidence.serving.engine_numbers import EngineNumber, table_at
 from headway.evidence.serving.machines import machines, rows, stack
 from headway.evidence.serving.predict import circumstances, load_of, placed, predict, width_key
@@ -104,14 +104,15 @@ def cross_validate(tasks: Sequence[Task], base: Efficiencies, engine_numbers: Se
     """Fit to all rows, then without each fold; `base` gives the kernel efficiencies."""
     start = table_at(base, engine_numbers, [number.prior for number in engine_numbers])
     expect(1 + len(folds(tasks)) + len(model_folds(tasks)))
-    full_fit = fit(problem(tasks, start), engine_numbers)
+    all_rows = problem(tasks, start)
+    full_fit = fit(all_rows, engine_numbers)
+    places = measured_tasks(all_rows)
     tick(1)
     shifts, fits = [], {}  # several folds may leave out identical rows: one fit serves them
 
     def without(fold: Fold) -> tuple[Fold, Efficiencies]:
         if fold.out not in fits:
-            inside = [task for index, task in enumerate(tasks) if index not in fold.out]
-            fits[fold.out] = fit(problem(inside, start), engine_numbers, full_fit)
+            fits[fold.out] = fit_without(all_rows, engine_numbers, full_fit, ~np.isin(places, list(fold.out)))
             shifts.extend(_shifts(fold.name, full_fit, fits[fold.out]))
         tick(1)
         return fold, table_at(base, engine_numbers, fits[fold.out].values(engine_numbers))

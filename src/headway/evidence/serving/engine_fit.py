@@ -28,7 +28,6 @@ STEP = 1e-3  # step of the numerical derivatives, in standard deviations of the 
 ROUNDS = 12
 ENOUGH = 1e-5  # gain of a round, as a share of the loss, at which a fit ends
 FARTHEST = 1.5  # most that a number moves in one round, in standard deviations of its prior
-CHORDS = 2  # rounds of a fit that starts at another
 SETTLED = 20
 TINY = 1e-9
 MEASURED = {"ttft": "ttft_s", "tpot": "tpot_s", "per_chip": "tok_per_s_chip"}
@@ -50,6 +49,7 @@ class EngineGroup:
     measured: Any
     weight: Any
     sources: Any
+    tasks: Any  # index of each measurement's task among those given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,8 @@ class EngineFit:
 
 def problem(tasks: Sequence[Task], base: Efficiencies) -> EngineProblem:
     """Problem of the rows of reliability A and B, grouped by kind."""
-    scored = [task for task in tasks if task.row.reliability != "C"]
+    order = [index for index, task in enumerate(tasks) if task.row.reliability != "C"]
+    scored = [tasks[index] for index in order]
     if not scored:
         return EngineProblem(base=base, setups=(), kinds=())
     place, setups = placed(scored)
@@ -99,7 +100,10 @@ def problem(tasks: Sequence[Task], base: Efficiencies) -> EngineProblem:
         at = np.array([index for index, task in enumerate(scored) if task.kind == name], dtype=int)
         if len(at):
             kind_tasks = [scored[index] for index in at]
-            groups = tuple(group for quantity, scatter in FITTED_QUANTITIES[name] for group in _group(name, quantity, scatter, kind_tasks))
+            places = np.array(order)[at]
+            groups = tuple(
+                group for quantity, scatter in FITTED_QUANTITIES[name] for group in _group(name, quantity, scatter, kind_tasks, places)
+            )
             kinds.append(TaskRows(name=name, place=place[at], machines=rows(bare, place[at]), load=load_of(kind_tasks), groups=groups))
     return EngineProblem(base=base, setups=tuple(setups), kinds=tuple(kinds))
 
@@ -110,7 +114,7 @@ def measured(task: Task, quantity: str) -> float:
     return np.nan if value is None or value <= 0 else float(value)
 
 
-def _group(kind: str, quantity: str, scatter: str, tasks: Sequence[Task]) -> list[EngineGroup]:
+def _group(kind: str, quantity: str, scatter: str, tasks: Sequence[Task], places: Any) -> list[EngineGroup]:
     values = np.array([measured(task, quantity) for task in tasks])
     rows = np.flatnonzero(np.isfinite(values))
     if not len(rows):
@@ -120,7 +124,11 @@ def _group(kind: str, quantity: str, scatter: str, tasks: Sequence[Task]) -> lis
     count = np.array([sources.count(source) for source in sources])
     trust = np.array([TRUST.get(row.reliability, 1.0) for row in measured_rows])
     weight = np.minimum(1.0, np.sqrt(SHARE / count)) * trust / SCATTER[scatter]
-    return [EngineGroup(kind=kind, quantity=quantity, rows=rows, measured=values[rows], weight=weight, sources=np.array(sources))]
+    return [
+        EngineGroup(
+            kind=kind, quantity=quantity, rows=rows, measured=values[rows], weight=weight, sources=np.array(sources), tasks=places[rows]
+        )
+    ]
 
 
 def predictions(fit_problem: EngineProblem, table: Efficiencies) -> list[Quantities]:
@@ -169,6 +177,12 @@ def _leaves(record: Any) -> Iterator[Any]:
         yield record
 
 
+def measured_tasks(fit_problem: EngineProblem) -> Any:
+    """Index of each residual's task among those given."""
+    groups = [group.tasks for kind in fit_problem.kinds for group in kind.groups]
+    return np.concatenate(groups) if groups else np.zeros(0, dtype=int)
+
+
 def softened(scaled: Any) -> Any:
     """Residuals under a robust loss: the square of a large residual grows linearly, so an outlier cannot dominate."""
     return np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled * scaled) - 1))
@@ -205,7 +219,8 @@ def fit_without(fit_problem: EngineProblem, engine_numbers: Sequence[EngineNumbe
     if not keep.any():
         return EngineFit(free=full.free, z=np.zeros(len(full.free)), error=np.ones(len(full.free)))
     at, z, raw, slopes = _Point(fit_problem, tuple(engine_numbers), full.free), full.z, full.raw, full.slopes
-    for _ in range(CHORDS):
+    for own in (False, False, True):
+        slopes = at.slopes(z, raw) if own else slopes
         z = _settled(raw[keep], slopes[keep], z)
         raw = at.residuals(z)
     return EngineFit(free=full.free, z=z, error=full.error, raw=raw, slopes=slopes)
@@ -262,8 +277,8 @@ class _Point:
         columns = []
         for step in np.eye(len(z)) * STEP:
             engines = engines_of(self.problem.setups, self.table(z + step))
-            moved = np.any([old != new for old, new in zip(before, _leaves(engines), strict=True)], axis=0)
-            columns.append((_changed(self.problem, raw, engines, moved) - raw) / STEP)
+            affected = np.any([old != new for old, new in zip(before, _leaves(engines), strict=True)], axis=0)
+            columns.append((_changed(self.problem, raw, engines, affected) - raw) / STEP)
         return np.stack(columns, axis=1)
 
 
