@@ -54,7 +54,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; _HOME is what runs, and
     from headway.performance.workload import SLO as SLO
     from headway.performance.workload import Load as Load
     from headway.report.explanation import Explanation as Explanation
-    from headway.report.figures import Figure as Figure
+    from headway.report.pictures.frame import Picture as Picture
     from headway.report.result import Result as Result
 
 __version__ = "0.1.0"
@@ -63,7 +63,7 @@ _HOME = {
     "Assumptions": "performance.assumptions",
     "Chip": "hardware.chip",
     "Explanation": "report.explanation",
-    "Figure": "report.figures",
+    "Picture": "report.pictures.frame",
     "HeadwayError": "core.errors",
     "Layout": "performance.layout",
     "Link": "hardware.system",

@@ -67,7 +67,7 @@ def test_notebook__plans_simulates_scores_and_plots(tmp_path: Path, monkeypatch:
     for value in results.values():
         assert "<table>" in value._repr_html_() and escape(value.answer) in value._repr_html_()
     assert results["plan"][0]["fits"] and results["plan"].launch and results["sim"][0]["limits_met"]
-    assert names["rates"].plot() == next(value for value in values if type(value).__name__ == "Figure")
+    assert names["rates"].plot() == next(value for value in values if type(value).__name__ == "Picture")
     assert 0 < next(value for value in values if isinstance(value, float)) < 1
     assert list(values[-1]["rate"]) == [2, 4, 8] and (values[-1]["good_share"] > 0).all()
 

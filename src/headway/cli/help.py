@@ -30,7 +30,8 @@ _RACK = (
     "links_per_chip", "pairs_per_link", "ports_per_switch", "pairs_per_connector", "dies_per_chip", "chips_per_rack", "rack_units",
     "footprint", "air_limit", "liquid_limit", "cabinet_limit", "floor_limit",
 )  # fmt: skip
-ADVANCED = frozenset((*_STEP, *_SIMULATION, *_TRAINING, *_SCALING, *_RACK))
+_PICTURE = ("plot_width", "plot_theme")
+ADVANCED = frozenset((*_STEP, *_SIMULATION, *_TRAINING, *_SCALING, *_RACK, *_PICTURE))
 EXAMPLES = {
     "plan": "plan deepseek-v3 --on gb200-nvl72 --prompt 8k --output 1k --ttft 2s --tpot 50ms",
     "serve": "serve llama-3.1-70b --on 8xh100-sxm --tp 8 --batch 1..256*2 --prompt 4k --output 600",

@@ -7,13 +7,18 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from headway.cli import help
 from headway.cli.numbered import add_model_flags, numbered
+from headway.core import units
 from headway.core.errors import HeadwayError, UnknownName, nearest
 from headway.core.progress import watched
 from headway.report import complete, output
+from headway.report.pictures import names
+
+if TYPE_CHECKING:
+    from headway.report.pictures.frame import View
 
 FORMATS = ("text", "md", "csv", "json", "parquet")
 
@@ -90,6 +95,9 @@ def add_tail(parser: Parser) -> None:
     tail = parser.add_argument_group("output, everywhere")
     tail.add_argument("-o", "--format", default="text", metavar="|".join(FORMATS), help="how to print the answer (default text)")
     tail.add_argument("--plot", metavar="FILE", help="draw it to FILE.png, FILE.svg or FILE.html")
+    tail.add_argument("--picture", metavar="NAME", default="", help=names.help_text(parser.verb))
+    tail.add_argument("--plot-width", metavar="PX", default="760", help="width of the picture in px, 320 to 1200 (default 760)")
+    tail.add_argument("--plot-theme", metavar="light|dark", default="light", help="colours of the picture (default light)")
     tail.add_argument("--where", metavar="CONDITION", help="keep the rows for which it holds, such as 'tpot_s <= 20ms and tp = 8'")
     tail.add_argument("--sort", metavar="KEY", help="order by a column; -KEY for the largest first")
     tail.add_argument("--explain", metavar="KEY", action="append", help="the tree of equations behind this column of the first row")
@@ -108,9 +116,19 @@ def check_tail(args: Any) -> None:
     if args.format not in FORMATS and not as_file:
         raise UnknownName("output format", args.format, FORMATS, "one of " + ", ".join(FORMATS))
     if args.plot:
-        from headway.report.figures import check_path
+        from headway.report.pictures.file import check_path
 
         check_path(args.plot)
+        view(args)
+
+
+def view(args: Any) -> View:
+    """Width and colours of the picture that the flags ask for."""
+    from headway.report.pictures.frame import View
+
+    if args.plot_theme not in ("light", "dark"):
+        raise UnknownName("theme", args.plot_theme, ("light", "dark"), "light or dark")
+    return View(width=int(units.parse(args.plot_width, "", "--plot-width")), theme=args.plot_theme)
 
 
 PATIENCE_S = 1.0
@@ -167,7 +185,5 @@ def finish(answer: output.Answer, args: Any, command: Sequence[str]) -> None:
     if args.format in output.SPOKEN:
         complete.describe(answer, borrowed)
     if args.plot:
-        from headway.report import figures
-
-        figures.save(complete.draw(answer), args.plot)
+        complete.draw(answer, view(args), args.picture).save(args.plot)
     output.write(answer, args.format, command)

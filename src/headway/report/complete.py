@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from headway.core.errors import UnknownName
 from headway.report.output import Answer
+
+if TYPE_CHECKING:
+    from headway.report.pictures.frame import Picture, View
 
 
 def settle(answer: Answer, remarks: Sequence[str] = (), borrowed: str = "", where: str | None = None, sort: str | None = None) -> None:
@@ -44,8 +49,22 @@ def describe(answer: Answer, borrowed: str = "") -> None:
         answer.words = dataclasses.replace(answer.words, headline=with_clause(answer.words.headline, borrowed))
 
 
-def draw(answer: Answer) -> dict:
-    """The Vega-Lite specification that `--plot` writes."""
-    from headway.report import figures
+def draw(answer: Answer, view: View | None = None, name: str = "") -> Picture:
+    """The picture that `--plot` writes: the answer's own, or the one of its pictures that is named."""
+    from headway.report.pictures import frame
 
-    return answer.figure(answer.rows) if answer.figure else figures.listing(answer.rows)
+    if not answer.pictures:
+        return _bare(answer)
+    if name and name not in answer.pictures:
+        raise UnknownName("picture", name, answer.pictures, "one of " + ", ".join(answer.pictures))
+    return answer.pictures[name or next(iter(answer.pictures))](answer.rows, view or frame.View())
+
+
+def _bare(answer: Answer) -> Picture:
+    from headway.report import figures
+    from headway.report.pictures.frame import Picture
+
+    spec = answer.figure(answer.rows) if answer.figure else figures.listing(answer.rows)
+    title = spec.get("title", "")
+    text = str(title.get("text", "") if isinstance(title, dict) else title)
+    return Picture(spec=spec, title=text, subtitle="", caption="", alt=text, axes={})

@@ -6,12 +6,15 @@ import dataclasses
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from headway.core import columns, text_table
 from headway.core.errors import BadValue
 from headway.core.listing import MOST, cell, clean, first_rows, heading, visible
 from headway.report.notes import by_weight
+
+if TYPE_CHECKING:
+    from headway.report.pictures.frame import Picture, View
 
 FORMATS = ("text", "md", "csv", "json", "parquet")
 SPOKEN = ("text", "md", "json")  # formats that hold the sentence
@@ -51,6 +54,7 @@ class Answer:
     notes: Sequence[str] = ()
     trees: Mapping[str, Any] | None = None  # explained key -> tree
     figure: Callable[[Any], dict[str, Any]] | None = None  # rows -> the Vega-Lite specification of --plot
+    pictures: Mapping[str, Callable[[Any, View], Picture]] = dataclasses.field(default_factory=dict)  # by name, the default first
     columns: Mapping[str, columns.Column] = dataclasses.field(default_factory=dict)  # columns outside the contract
     describe: Callable[[Any], Summary] | None = None
     most: int = MOST

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-    from headway.report.figures import Figure
+    from headway.report.pictures.frame import Picture
 
 
 class ReadableTable:
@@ -168,16 +168,17 @@ class Result:
             raise BadValue("row", row, f"a row number below {len(self)}")
         return Explanation(key=key, tree=self._answer.rows.explain(key, row % len(self)))
 
-    def plot(self, path: Any = None) -> Figure:
-        """The figure that `--plot` draws; a notebook shows it, and `path` (png, svg or html) saves it."""
-        from headway.report.figures import Figure, check_path
+    def plot(self, path: Any = None, *, picture: str = "", width: int = 760, theme: str = "light") -> Picture:
+        """The picture that `--plot` draws; a notebook shows it, and `path` (png, svg or html) saves it."""
+        from headway.report.pictures.file import check_path
+        from headway.report.pictures.frame import View
 
         if path is not None:
             check_path(str(path))
-        figure = Figure(spec=complete.draw(self._answer))
+        plotted = complete.draw(self._answer, View(width=width, theme=theme), picture)
         if path is not None:
-            figure.save(path)
-        return figure
+            plotted.save(path)
+        return plotted
 
     # -- other forms ------------------------------------------------------------------------------------------------------------
 

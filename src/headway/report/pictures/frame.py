@@ -1,0 +1,309 @@
+"""What a picture is, for whom it is drawn, and how panels, title and caption become one specification."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway.core.errors import BadValue
+from headway.report.pictures import lettering, palette
+from headway.report.pictures.lettering import LEADING, SIZE, TITLE_SIZE, text_width, wrap
+from headway.report.pictures.marks import Layer, Row, channel, labels
+from headway.report.pictures.scale import PictureAxis, widest
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+DEFAULT_WIDTH = 760
+WIDTHS = (320, 1200)
+NARROW = 520  # px; below, panels stand one over the other and names of lines over the panel
+EDGE = 12  # px that stay free at every side
+TICKS = 22  # px below a panel for the text of its ticks
+LINE = SIZE * LEADING
+BETWEEN = 14  # px between a row of panels and the next, beside their own margins
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """Whom a picture is drawn for: its width in px, its theme, whether title and caption are in it, and axes that stay as they are."""
+
+    width: int = DEFAULT_WIDTH
+    theme: str = "light"
+    words: bool = True
+    axes: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not WIDTHS[0] <= self.width <= WIDTHS[1]:
+            raise BadValue("width", self.width, f"{WIDTHS[0]} to {WIDTHS[1]} px")
+        palette.theme(self.theme)
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it is drawn for a telephone."""
+        return self.width < NARROW
+
+    @property
+    def colours(self) -> palette.Theme:
+        """Colours of the theme."""
+        return palette.theme(self.theme)
+
+    def ends(self, name: str) -> Sequence[float] | None:
+        """Ends of an axis that stay as they are."""
+        return self.axes.get(name)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A drawing: Vega-Lite specification, title and subtitle, the sentence that says what to see, and a text in place of it."""
+
+    spec: Mapping[str, Any]
+    title: str
+    subtitle: str
+    caption: str
+    alt: str
+    axes: Mapping[str, tuple[float, float]]  # ends by axis, which a View can keep
+
+    @property
+    def data(self) -> Mapping[str, list[Row]]:
+        """Named data sets of the specification: a page swaps them without drawing anew."""
+        return self.spec["datasets"]
+
+    @property
+    def shape(self) -> str:
+        """Hash of the specification without its data: equal shapes differ in data alone."""
+        bare = {key: value for key, value in self.spec.items() if key not in ("datasets", "description")}
+        return hashlib.sha256(json.dumps(bare, sort_keys=True).encode()).hexdigest()[:16]
+
+    def save(self, path: Any) -> None:
+        """Write it to a file that ends in .png, .svg or .html."""
+        from headway.report.pictures.file import check_path, save
+
+        check_path(str(path))
+        save(self.spec, str(path))
+
+    def __repr__(self) -> str:
+        return f"<headway picture: {self.title}; save('picture.svg') writes it>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        """The picture for a notebook: the specification, and where the extra `plot` is installed an SVG."""
+        from headway.report.pictures.file import svg
+
+        bundle: dict[str, Any] = {"application/vnd.vegalite.v5+json": self.spec, "text/plain": repr(self)}
+        image = svg(self.spec)
+        return bundle | ({"image/svg+xml": image} if image else {})
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class Panel:
+    """One plot: inner size in px, axes, layers with their data, what stands over it (`heading`) and the names of lines, if not beside."""
+
+    width: float
+    height: float
+    layers: Sequence[Layer]
+    data: Mapping[str, list[Row]]
+    x: PictureAxis | None = None
+    y: PictureAxis | None = None
+    left_margin: float = 0.0
+    right_margin: float = 0.0
+    heading: str = ""
+    keys: Sequence[tuple[str, str]] = ()  # (name, meaning) of lines that are named over the panel
+    below: float | None = None  # px under the panel; None: room for ticks and the axis title
+
+    @property
+    def bottom(self) -> float:
+        """Px under the panel."""
+        if self.below is not None:
+            return self.below
+        return (TICKS if self.x and self.x.ticks else 6) + (LINE + 4 if self.x and self.x.title else 0)
+
+    @property
+    def outer(self) -> float:
+        """Width with both margins."""
+        return self.left_margin + self.width + self.right_margin
+
+    def head(self) -> tuple[list[str], list[list[tuple[str, str]]]]:
+        """Lines of the heading, and of the names over the panel."""
+        return wrap(self.heading, self.outer) if self.heading else [], key_lines(self.keys, self.outer)
+
+    @property
+    def top(self) -> float:
+        """Px over the panel."""
+        heading, names = self.head()
+        return (len(heading) + len(names)) * LINE + (10 if heading or names else 4)
+
+
+def key_lines(keys: Sequence[tuple[str, str]], width: float) -> list[list[tuple[str, str]]]:
+    """Names of lines, in as many rows as the width asks for."""
+    rows: list[list[tuple[str, str]]] = []
+    x = width + 1.0
+    for name, meaning in keys:
+        wide = text_width(name) + 14
+        if x + wide > width:
+            rows.append([])
+            x = 0.0
+        rows[-1].append((name, meaning))
+        x += wide
+    return rows
+
+
+def margins(view: View, y: PictureAxis | None, names: Sequence[str] = ()) -> tuple[float, float]:
+    """Px left of a panel for the ticks of y, and right of it for names at the ends of lines."""
+    left_margin = widest(y) + 10 if y else 0.0
+    right_margin = 10.0 if view.is_narrow or not names else max(text_width(name) for name in names) + 14
+    return left_margin, right_margin
+
+
+def inner(view: View, left_margin: float, right_margin: float, columns: int = 1) -> float:
+    """Width of one of `columns` panels beside each other, with these margins."""
+    columns = 1 if view.is_narrow else columns
+    return (view.width - 2 * EDGE) / columns - left_margin - right_margin
+
+
+# -- composition --------------------------------------------------------------------------------------------------------------------
+
+
+def compose(view: View, rows: Sequence[Sequence[Panel]], *, title: str, subtitle: str, caption: str, alt: str = "") -> Picture:
+    """Panels in rows, with title, subtitle and caption, as one specification; in a narrow view every panel has a row of its own."""
+    rows = [[panel] for row in rows for panel in row] if view.is_narrow else rows
+    wide = view.width - 2 * EDGE
+    head, foot = _head(view, title, subtitle, wide), _foot(view, caption, wide)
+    tops = [max(panel.top for panel in row) for row in rows]
+    bottoms = [max(panel.bottom for panel in row) for row in rows]
+    total = sum(max(panel.height for panel in row) for row in rows) + sum(tops) + sum(bottoms) + BETWEEN * (len(rows) - 1)
+    datasets: dict[str, list[Row]] = {}
+    panels_drawn = []
+    for place, row in enumerate(rows):
+        for number, panel in enumerate(row):
+            extra: list[Layer] = []
+            name = f"panel{place}{number}"
+            datasets |= dict(panel.data)
+            extra += _panel_words(view, panel, name, datasets, tops[place])
+            if place == number == 0:
+                start = -tops[0] - head.height
+                extra = [_paper(panel.left_margin + EDGE, start - EDGE, view.width, head.height + total + foot.height + 2 * EDGE), *extra]
+                extra += _page_words(view, head, foot, panel.left_margin, start, start + head.height + total, datasets)
+            panels_drawn.append(_panel(view, panel, extra))
+    spec: dict[str, Any] = {"$schema": SCHEMA, "background": view.colours.paper, "padding": 0, "config": _config(view.colours)}
+    spec |= {"description": alt or f"{title}. {caption}", "datasets": datasets}
+    spec |= _arranged(rows, panels_drawn, tops, bottoms)
+    axes = {name: (axis.low, axis.high) for name, axis in _named_axes(rows)}
+    return Picture(spec=spec, title=title, subtitle=subtitle, caption=caption, alt=alt or f"{title}. {caption}", axes=axes)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _TextBlock:
+    lines: Sequence[tuple[str, float, str, bool]]  # text, size, colour, bold
+    height: float
+
+
+def _head(view: View, title: str, subtitle: str, width: float) -> _TextBlock:
+    if not view.words:
+        return _TextBlock([], 0)
+    size = TITLE_SIZE - 1 if view.is_narrow else TITLE_SIZE
+    lines = [(text, size, view.colours.ink, True) for text in wrap(title, width, size, True)]
+    lines += [(text, SIZE, view.colours.muted, False) for text in wrap(subtitle, width)]
+    return _TextBlock(lines, sum(size * LEADING for _, size, _, _ in lines) + 10)
+
+
+def _foot(view: View, caption: str, width: float) -> _TextBlock:
+    if not view.words or not caption:
+        return _TextBlock([], 0)
+    lines = [(text, SIZE, view.colours.ink, False) for text in wrap(caption, width)]
+    return _TextBlock(lines, len(lines) * LINE + 12)
+
+
+def _page_words(
+    view: View, head: _TextBlock, foot: _TextBlock, left_margin: float, top: float, bottom: float, datasets: Any
+) -> list[Layer]:
+    layers: list[Layer] = []
+    sizes = sorted({(size, bold) for _, size, _, bold in (*head.lines, *foot.lines)})
+    places = {key: [] for key in sizes}
+    for words, y in ((head, top), (foot, bottom + 12)):
+        for text, size, tone, bold in words.lines:
+            places[size, bold].append({"x": -left_margin, "y": round(y + size * LEADING / 2, 1), "text": text, "color": tone})
+            y += size * LEADING
+    for number, (size, bold) in enumerate(sizes):
+        datasets[f"words{number}"] = places[size, bold]
+        layers.append(labels(f"words{number}", size=size, bold=bold))
+    return layers
+
+
+def _panel_words(view: View, panel: Panel, name: str, datasets: dict[str, list[Row]], top: float) -> list[Layer]:
+    """Heading, names of lines and the title of the x axis."""
+    theme = view.colours
+    heading, names = panel.head()
+    rows: list[Row] = []
+    y = -((len(heading) + len(names)) * LINE + 10) + LINE / 2
+    for text in heading:
+        rows.append({"x": -panel.left_margin, "y": y, "text": text, "color": theme.muted})
+        y += LINE
+    for line_of_names in names:
+        x = -panel.left_margin
+        for text, meaning in line_of_names:
+            rows.append({"x": x, "y": y, "text": text, "color": theme.label(meaning)})
+            x += text_width(text) + 14
+        y += LINE
+    if panel.x and panel.x.title:
+        below = panel.height + (TICKS if panel.x.ticks else 6) + LINE / 2
+        for text in wrap(panel.x.title, panel.outer)[:1]:
+            start = max(-panel.left_margin, min((panel.width - text_width(text)) / 2, panel.width + panel.right_margin - text_width(text)))
+            rows.append({"x": start, "y": below, "text": text, "color": theme.muted})
+    datasets[name] = rows
+    return [labels(name)]
+
+
+def _paper(left_margin: float, top: float, width: float, height: float) -> Layer:
+    """An invisible sheet that gives the drawing its size."""
+    corners = {"x": -left_margin, "x2": width - left_margin - 1, "y": top, "y2": top + height}
+    encoding = {name: {"value": place} for name, place in corners.items()}
+    return {"data": {"values": [{}]}, "mark": {"type": "rect", "color": "transparent"}, "encoding": encoding}
+
+
+def _panel(view: View, panel: Panel, extra: Sequence[Layer]) -> dict[str, Any]:
+    layers = list(panel.layers)
+    anchor: dict[str, Any] = {}
+    if panel.x and panel.x.ticks:
+        anchor["x"] = channel(panel.x, "x")
+    if panel.y and panel.y.ticks:
+        anchor["y"] = channel(panel.y, "y", True)
+    if anchor:  # axes are drawn although a data set is empty
+        corner = {"x": panel.x.low if panel.x else 0, "y": panel.y.low if panel.y else 0}
+        layers = [{"data": {"values": [corner]}, "mark": {"type": "point", "opacity": 0, "size": 0}, "encoding": anchor}, *layers]
+    return {"width": round(panel.width, 1), "height": round(panel.height, 1), "layer": [*layers, *extra], "view": {"stroke": None}}
+
+
+def _arranged(
+    rows: Sequence[Sequence[Panel]], panels_drawn: Sequence[dict[str, Any]], tops: Sequence[float], bottoms: Sequence[float]
+) -> dict[str, Any]:
+    """The panels in their rows; what stands around a panel has a place of its own, so that the panels alone are aligned."""
+    if len(panels_drawn) == 1:
+        return panels_drawn[0]
+    stock = list(panels_drawn)
+    lines = []
+    for row in rows:
+        panels = [stock.pop(0) for _ in row]
+        gap = max((panel.right_margin + following.left_margin for panel, following in itertools.pairwise(row)), default=0)
+        lines.append(panels[0] if len(panels) == 1 else {"hconcat": panels, "spacing": round(gap, 1), "bounds": "flush"})
+    if len(lines) == 1:
+        return lines[0]
+    gap = BETWEEN + max(bottom + top for bottom, top in zip(bottoms[:-1], tops[1:], strict=True))
+    return {"vconcat": lines, "spacing": round(gap, 1), "bounds": "flush"}
+
+
+def _named_axes(rows: Sequence[Sequence[Panel]]) -> list[tuple[str, PictureAxis]]:
+    """Axes by name: x and y of the first panel, x2 and y2 of the second, and so on."""
+    pairs = []
+    for number, panel in enumerate((panel for row in rows for panel in row), 1):
+        suffix = "" if number == 1 else str(number)
+        pairs += [(f"{way}{suffix}", axis) for way, axis in (("x", panel.x), ("y", panel.y)) if axis]
+    return pairs
+
+
+def _config(theme: palette.Theme) -> dict[str, Any]:
+    letters = {"labelFont": lettering.FONT, "labelFontSize": SIZE, "labelColor": theme.muted, "labelPadding": 6}
+    axis = letters | {"gridColor": theme.grid, "gridOpacity": 0.7, "domain": False, "ticks": False}
+    below = {"ticks": True, "tickColor": theme.grid, "tickSize": 4, "domain": True, "domainColor": theme.grid, "labelPadding": 3}
+    text = {"font": lettering.FONT, "fontSize": SIZE}
+    return {"font": lettering.FONT, "axis": axis, "axisX": below, "view": {"stroke": None}, "text": text}

@@ -1,0 +1,146 @@
+"""Axes of a picture: ends, ticks with their text, and where a value stands in px; nothing is rounded up behind the picture's back."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from headway.core.errors import BadValue
+from headway.core.listing import format_value
+from headway.report.pictures.lettering import text_width
+
+DECADES = 1.3  # values that span more, in powers of ten, stand on a logarithmic axis
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PictureAxis:
+    """One axis; `ticks` pair a value with its text."""
+
+    title: str
+    low: float
+    high: float
+    ticks: tuple[tuple[float, str], ...]
+    log: bool = False
+    falls: bool = False  # whether the larger value stands at the lower or left end
+
+    def share(self, value: float) -> float:
+        """Place of a value between the ends, 0 to 1."""
+        if self.log:
+            part = math.log(max(value, 1e-300) / self.low) / math.log(self.high / self.low)
+        else:
+            part = (value - self.low) / (self.high - self.low)
+        return 1 - part if self.falls else part
+
+    def across(self, value: float, width: float) -> float:
+        """Px from the left end."""
+        return self.share(value) * width
+
+    def down(self, value: float, height: float) -> float:
+        """Px from the upper end."""
+        return (1 - self.share(value)) * height
+
+    def holds(self, value: float | None) -> bool:
+        """Whether a value stands between the ends."""
+        return value is not None and self.low <= value <= self.high
+
+    @property
+    def scale(self) -> dict[str, Any]:
+        """The scale in Vega-Lite's words."""
+        plain = {"type": "log" if self.log else "linear", "domain": [self.low, self.high], "nice": False, "zero": False}
+        return plain | ({"reverse": True} if self.falls else {})
+
+
+def axis(
+    title: str,
+    values: Iterable[float | None],
+    unit: str = "",
+    *,
+    log: bool | None = None,
+    zero: bool = False,
+    ends: Sequence[float | None] = (None, None),
+    base: int = 10,
+    most: int = 7,
+    fixed_ends: Sequence[float] | None = None,
+    room: float = 0.04,
+    falls: bool = False,
+) -> PictureAxis:
+    """Axis around values: logarithmic if they span decades, unless told; `fixed_ends` stay as they are while a slider moves.
+
+    `ends` fixes the low or high end, `base` 2 puts ticks at powers of two, `most` bounds the number of ticks, `room` is what stays free
+    beyond the values, as a share of the axis.
+    """
+    numbers = [float(value) for value in values if value is not None and math.isfinite(value)]
+    if log is None:
+        log = bool(numbers) and min(numbers) > 0 and not zero and math.log10(max(numbers) / min(numbers)) > DECADES
+    numbers = [number for number in numbers if number > 0] if log else numbers
+    if not numbers:
+        raise BadValue("--plot", f"no {title}", "rows with numbers to draw")
+    around = _log_ends(min(numbers), max(numbers), room) if log else _linear_ends(min(numbers), max(numbers), room, zero)
+    low, high = fixed_ends or [free if fixed is None else fixed for fixed, free in zip(ends, around, strict=True)]
+    places = _log_ticks(low, high, base, most) if log else _linear_ticks(low, high, most)
+    ticks = tuple((place, tick_text(place, unit)) for place in places)
+    return PictureAxis(title=title, low=low, high=high, ticks=ticks, log=log, falls=falls)
+
+
+def _log_ends(low: float, high: float, room: float) -> tuple[float, float]:
+    low, high = (low / 1.5, high * 1.5) if low == high else (low, high)
+    margin = (high / low) ** room
+    return low / margin, high * margin
+
+
+def _linear_ends(low: float, high: float, room: float, zero: bool) -> tuple[float, float]:
+    low = min(low, 0.0) if zero else low
+    margin = (high - low) * room or abs(high) * 0.1 or 1.0
+    return (low if zero and low == 0 else low - margin), high + margin
+
+
+def tick_text(value: float, unit: str) -> str:
+    """Text of a tick with its unit; counts from a thousand on with a prefix."""
+    if unit in ("", "token") and 1000 <= abs(value) < 100_000 and math.log2(abs(value)).is_integer():
+        return f"{value:,.0f}"
+    if unit in ("", "token") and abs(value) >= 1000:
+        for size, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
+            if abs(value) >= size:
+                return f"{value / size:.3g}{prefix}"
+    if unit == "share":
+        return f"{value * 100:.3g} %"
+    if unit == "USD/Mtok" or unit == "USD":
+        return format_value(value, unit) if value else "$0"
+    if value == 0:
+        return "0"
+    if unit == "year":
+        return str(int(value))
+    return format_value(value, unit).replace(" us", " µs") if unit else f"{value:.3g}"
+
+
+def _linear_ticks(low: float, high: float, most: int) -> list[float]:
+    span = high - low
+    size = 10 ** math.floor(math.log10(span / most))
+    step = next(size * factor for factor in (1, 2, 2.5, 5, 10, 20) if span / (size * factor) <= most)
+    first = math.ceil(low / step - 1e-9)
+    places = [place * step for place in range(first, math.floor(high / step + 1e-9) + 1)]
+    return [round(place, 12) if abs(place) < 1e6 else place for place in places]
+
+
+def _log_ticks(low: float, high: float, base: int, most: int) -> list[float]:
+    """Powers of the base, every second or third of them if there are many; 1-2-5 or 1-3 within few decades."""
+    if base != 10:
+        first, last = math.ceil(math.log(low, base) - 1e-9), math.floor(math.log(high, base) + 1e-9)
+        stride = max(1, math.ceil((last - first + 1) / most))
+        return [float(base) ** power for power in range(first, last + 1, stride)]
+    first, last = math.floor(math.log10(low)), math.floor(math.log10(high))
+    for factors in ((1, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
+        places = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
+        inside = [place for place in places if low * (1 - 1e-9) <= place <= high * (1 + 1e-9)]
+        if len(inside) <= most or factors == (1,):
+            break
+    if len(inside) < 2:
+        return _linear_ticks(low, high, most)
+    return inside[:: max(1, math.ceil(len(inside) / most))]
+
+
+def widest(axis_: PictureAxis, size: float = 12) -> float:
+    """Width of the widest tick text in px."""
+    return max((text_width(text, size) for _, text in axis_.ticks), default=0.0)
