@@ -193,10 +193,12 @@ TOOLS = {
     "guidellm": "guidellm",
     "llama_bench": "llama_bench",
     "inferencex": "inferencex",
+    "requests": "requests",
 }  # flag -> reader
 HELP = {"vllm": "the JSON that `vllm bench serve --save-result` (or SGLang's bench_serving) wrote", "aiperf": "AIPerf's artifact folder",
         "guidellm": "GuideLLM's benchmarks.json",
-        "llama_bench": "llama-bench's output: json, jsonl, csv, md or sql", "inferencex": "InferenceX's agg_*.json"}  # fmt: skip
+        "llama_bench": "llama-bench's output: json, jsonl, csv, md or sql", "inferencex": "InferenceX's agg_*.json",
+        "requests": "CSV or JSON lines, one request each: start, ttft, e2e (or end, or tpot), prompt_tokens, output_tokens"}  # fmt: skip
 TEXTS = ("model", "engine", "engine_version", "weights", "kv")
 DEGREES = ("tp", "ep", "pp", "dp")
 LENGTHS = ("prompt", "output")
@@ -261,7 +263,9 @@ def _tool(args: Any) -> str:
     if len(tools) + bool(args.rows) != 1:
         input_text = ", ".join(["a table"] * bool(args.rows) + ["--" + name.replace("_", "-") for name in tools]) or "nothing"
         raise BadValue(
-            "score", input_text, "one of MEASURED.csv, --vllm FILE, --aiperf DIR, --guidellm FILE, --llama-bench FILE, --inferencex FILE"
+            "score",
+            input_text,
+            "one of MEASURED.csv, --vllm FILE, --aiperf DIR, --guidellm FILE, --llama-bench FILE, --inferencex FILE, --requests FILE",
         )
     return tools[0] if tools else ""
 

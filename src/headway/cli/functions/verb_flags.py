@@ -115,6 +115,7 @@ class ScoreFlags(EditFlags, total=False):
     guidellm: File
     llama_bench: File
     inferencex: File
+    requests: File
     on: Machine
     model: Text
     engine: Text

@@ -1,0 +1,189 @@
+"""Reader of per-request files: a CSV or JSON line per request, with its start, its times and its tokens, as clients and gateways log them.
+
+Names of columns are those of common tools; a time's unit is the end of its name (_s, _ms, _us, _ns), seconds without one. AIPerf's
+profile_export.jsonl is such a file: its metrics hold a value beside its unit (ai-dynamo/aiperf, src/aiperf/common/models/record_models.py).
+The load is read from the starts: a closed loop sends a request as soon as another ends, all else are arrivals at a rate.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headway.core.errors import BadFile, clip
+from headway.evidence.readers import files
+from headway.evidence.readers.files import Record, RecordLine, RunFields, RunMachine, Unusable, model, place
+from headway.evidence.rows.row import BadRow, MeasuredRow
+
+WHAT = "a file of requests"
+SOURCE = "requests"
+START = ("start", "start_time", "arrival", "arrival_time", "arrived", "timestamp", "request_start", "sent")
+END = ("end", "end_time", "finish", "finished", "request_end", "completed_at")
+TTFT = ("ttft", "time_to_first_token")
+E2E = ("e2e", "e2el", "latency", "request_latency", "e2e_latency", "duration")
+TPOT = ("tpot", "time_per_output_token", "inter_token_latency")
+PROMPT = ("prompt_tokens", "input_tokens", "prompt", "input_len", "input_sequence_length", "num_prompt_tokens", "isl")
+OUTPUT = ("output_tokens", "completion_tokens", "output", "output_len", "output_sequence_length", "num_output_tokens", "osl")
+FAILED = ("error", "failed", "was_cancelled")
+UNITS = {"": 1.0, "_s": 1.0, "_ms": 1e-3, "_us": 1e-6, "_ns": 1e-9}
+NAMED_UNITS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6, "ns": 1e-9, "nanoseconds": 1e-9}
+LEAST = 10  # requests, below which means say little
+AT_ONCE = 1e-3  # of a request's time, in which a user of a closed loop asks again
+FIRST_WAVE = 0.1  # of a request's time, in which all requests of a single wave are sent
+FULL, REFILLED = 0.9, 0.8  # of the users in service, after so many of the starts, for a closed loop
+MOST_BAD = 0.5  # share of lines without a request, from which the file is another kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedRequest:
+    """A request of the file: start in seconds of the file's clock, TTFT, the whole time, and its tokens."""
+
+    start: float
+    ttft: float | None
+    seconds: float
+    prompt: float
+    output: float
+
+
+def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], list[BadRow]]:
+    """The measured row of a file's requests, and its lines without one with the reason; BadFile or BadValue if unreadable."""
+    served, bad, failed = [], [], 0
+    for entry in _records(path):
+        name = f"{Path(path).stem}-{entry.line}"
+        if entry.record is None:
+            bad.append(BadRow(line=entry.line, id=name, why=entry.why))
+        elif _failed(entry.record):
+            failed += 1
+        else:
+            try:
+                served.append(_request(entry.record))
+            except Unusable as error:
+                bad.append(BadRow(line=entry.line, id=name, why=clip(error, files.MOST_WHY)))
+    if not served or len(bad) > MOST_BAD * (len(served) + len(bad)):
+        raise BadFile(path, f"line {bad[0].line}: {bad[0].why}" if bad else "holds no request that succeeded")
+    if len(served) < LEAST:
+        raise BadFile(path, f"holds {len(served)} requests; wants at least {LEAST}, so that means say something")
+    return [_row(path, sorted(served, key=lambda request: request.start), failed, user_input)], bad
+
+
+def _records(path: str | Path) -> Iterator[RecordLine]:
+    """The line of each request: JSON objects, with nested ones laid flat, or CSV under a header."""
+    text = files.text_of(path)
+    if text.lstrip()[:1] in "{[":
+        for entry in files.json_records(text, path):
+            yield entry if entry.record is None else RecordLine(line=entry.line, record=dict(_flat(entry.record)))
+        return
+    lines = text.splitlines()
+    try:
+        header = [name.strip().lower() for name in next(csv.reader(lines))]
+        for number, cells in enumerate(csv.reader(lines), 1):
+            if number > 1 and cells:
+                yield RecordLine(line=number, record=dict(zip(header, cells, strict=False)))
+    except csv.Error as error:
+        raise BadFile(path, f"is not CSV ({error})") from None
+
+
+def _flat(record: Record) -> Iterator[tuple[str, Any]]:
+    """Keys in lower case; a metric with a unit of time in seconds; of nested records the keys alone."""
+    for key, value in record.items():
+        if not isinstance(value, Mapping):
+            yield key.lower(), value
+        elif "value" in value and isinstance(value.get("unit"), str):
+            scale = NAMED_UNITS.get(value["unit"].lower())
+            amount = files.number(value, "value")
+            yield key.lower(), amount if scale is None or amount is None else amount * scale
+        else:
+            yield from _flat(value)
+
+
+def _failed(record: Record) -> bool:
+    return any(record.get(key) not in (None, "", 0, "0", False, "false", "False", "None", "null") for key in FAILED)
+
+
+def _request(record: Record) -> ServedRequest:
+    start, end = _instant(record, START), _instant(record, END)
+    if start is None:
+        raise Unusable(f"start: missing; wants a column {', '.join(START[:4])}, with _s or _ms at its end")
+    prompt, output = files.needed(record, *PROMPT), files.needed(record, *OUTPUT)
+    ttft, tpot, seconds = _seconds(record, TTFT), _seconds(record, TPOT), _seconds(record, E2E)
+    if seconds is None:
+        seconds = end - start if end is not None else ttft + tpot * (output - 1) if ttft and tpot else None
+    if seconds is None or seconds <= 0:
+        raise Unusable(f"e2e: missing; wants a column {', '.join((*E2E[:3], END[0]))}, or ttft and tpot")
+    if ttft and ttft > seconds:
+        raise Unusable(f"ttft: got {ttft:g} s; wants at most the {seconds:g} s of the whole request")
+    return ServedRequest(start=start, ttft=ttft, seconds=seconds, prompt=prompt, output=output)
+
+
+def _seconds(record: Record, names: Sequence[str]) -> float | None:
+    """The first time of the names that is stated, in seconds."""
+    for name in names:
+        for end, scale in UNITS.items():
+            value = files.positive(record, name + end)
+            if value is not None:
+                return value * scale
+    return None
+
+
+def _instant(record: Record, names: Sequence[str]) -> float | None:
+    """A point in time, in seconds of the file's clock: a number, or a date and time."""
+    for name in names:
+        for end, scale in UNITS.items():
+            value = record.get(name + end)
+            if isinstance(value, str) and ("T" in value or ":" in value):
+                try:
+                    return datetime.fromisoformat(value.strip().replace("Z", "+00:00")).timestamp()
+                except ValueError:
+                    raise Unusable(f"{name}{end}: got {clip(value)!r}; wants seconds, or a date and time") from None
+            if value not in (None, ""):
+                try:
+                    return float(value) * scale  # ns since 1970 are more than `files.number` takes
+                except (TypeError, ValueError, OverflowError):
+                    raise Unusable(f"{name}{end}: got {clip(value)!r}; wants seconds, or a date and time") from None
+    return None
+
+
+def users_of(starts: Any, ends: Any) -> float | None:
+    """Users of a closed loop, in which nearly all are in service after each start; None for arrivals that wait for nobody.
+
+    `starts` and `ends` are arrays in seconds, in the order of the starts.
+
+    >>> users_of(np.array([0.0, 0.0, 1.0, 1.1, 2.0, 2.1]), np.array([1.0, 1.1, 2.0, 2.1, 3.0, 3.1]))
+    2.0
+    """
+    seconds = float(np.mean(ends - starts))
+    soon = starts + AT_ONCE * seconds
+    inside = np.searchsorted(starts, soon, side="right") - np.searchsorted(np.sort(ends), soon, side="right")
+    users = int(np.max(inside))
+    later = inside[users:]
+    if not len(later):
+        return float(users) if starts[-1] - starts[0] <= FIRST_WAVE * seconds else None
+    busy = float(np.sum(ends - starts)) / float(np.max(ends) - starts[0])
+    return float(users) if np.mean(later >= FULL * users) >= REFILLED and busy >= users / 2 else None
+
+
+def _row(path: str | Path, served: Sequence[ServedRequest], failed: int, user_input: RunFields) -> MeasuredRow:
+    starts = np.array([request.start for request in served])
+    seconds = np.array([request.seconds for request in served])
+    prompt, output = (float(np.mean([getattr(request, key) for request in served])) for key in ("prompt", "output"))
+    span = float(np.max(starts + seconds) - starts[0])
+    users = users_of(starts, starts + seconds)
+    rate = None if users else (len(served) - 1) / float(starts[-1] - starts[0])
+    first = [request.ttft for request in served if request.ttft]
+    after = [(request.seconds - request.ttft) / (request.output - 1) for request in served if request.ttft and request.output > 1]
+    at, tokens = place(user_input, RunMachine(hardware=""), WHAT), float(sum(request.output for request in served)) / span
+    return MeasuredRow(
+        line=1, id=Path(path).stem, model=model(user_input, "", WHAT), mode="serving_concurrency", hardware=at.hardware, chips=at.chips,
+        tp=at.tp, ep=at.ep, pp=at.pp, dp=at.dp, engine=user_input.engine or "vLLM", engine_version=user_input.engine_version,
+        weights=user_input.weights, kv=user_input.kv, prompt=prompt, output=output, concurrency=users or float(np.sum(seconds)) / span,
+        ttft_s=float(np.mean(first)) if first else None, tpot_s=float(np.mean(after)) if after else None, output_tok_per_s=tokens,
+        input_tok_per_s=tokens * prompt / output, tok_per_s_chip=tokens / at.chips if at.chips else None,
+        source=SOURCE if users else f"{SOURCE}, open loop (users by Little's law)", reliability="B" if failed or not users else "A",
+        roofline="tpot_partial" if users else "no", request_rate=rate, requests=float(len(served)),
+    )  # fmt: skip
