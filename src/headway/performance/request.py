@@ -75,7 +75,7 @@ def loop_of(server: Server, requests: Requests, users: Any) -> Loop:
         output=requests.output, spread=requests.spread, step_budget_tokens=times(s.step_budget_tokens, lanes),
         chunked_prefill=s.chunked_prefill, synchronised_share=s.synchronised_share, concurrent_prompts=s.concurrent_prompts,
         request_overhead_s=s.request_overhead_s, lanes=lanes, pp=c.pp, pipeline_overlap_share=s.pipeline_overlap_share,
-        accept_length=server.accept_length, closed=CLOSED,
+        accept_length=server.accept_length, closed=CLOSED, in_turn=server.replicas,
     )  # fmt: skip
 
 

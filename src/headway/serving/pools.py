@@ -11,6 +11,7 @@ from typing import Any
 from headway.core.quantity import known
 from headway.hardware.system import System
 from headway.laws.queueing.closed_loop import open_seat_wait_s, queued_ttft_s
+from headway.laws.queueing.loop import SINGLE
 from headway.laws.serving import replicas
 from headway.laws.serving.replicas import full_batch, offered_tok_per_s, utilisation
 from headway.laws.serving.request import (
@@ -114,7 +115,7 @@ def _times(
     waited = alone
     if case.load.rate is not None:
         lanes = in_flight(first[0].load.batch, first[0].layout.replicas)
-        waited = queued_ttft_s(alone, open_seat_wait_s(in_flight(row["prefill_utilisation"], lanes), lanes, case.load.rate))
+        waited = queued_ttft_s(alone, open_seat_wait_s(in_flight(row["prefill_utilisation"], lanes), lanes, case.load.rate, SINGLE))
     ttft = timed(case, waited, request.unloaded_ttft_s(server.ideal(), requests, step_floor_s), "ttft")
     out = {key: replicas.handed_over_s(time, transfer) for key, time in flat("ttft", ttft).items()}
     out |= {"ttft_floor_s": replicas.handed_over_s(ttft.floor, fastest), "transfer_s": transfer}

@@ -85,14 +85,14 @@ def queued_ttft_s(ttft: Second, wait: Second) -> Second:
 
 
 @formula(source="Sakasegawa 1977, Ann. Inst. Stat. Math. 29(1), equation 3: mean wait of M/D/c, half of M/M/c's")
-def open_seat_wait_s(served: Number, seats: Number, rate: PerSecond) -> Second:
-    """Wait for a seat of Poisson arrivals: nearly none until almost all seats are taken.
+def open_seat_wait_s(served: Number, seats: Number, rate: PerSecond, in_turn: Number) -> Second:
+    """Wait for a seat of Poisson arrivals, dealt in turn to `in_turn` replicas: nearly none until almost all seats are taken.
 
-    >>> float(open_seat_wait_s(64.0, 128, 10.0)) < 1e-5, round(float(open_seat_wait_s(126.0, 128, 10.0)), 2)
+    >>> float(open_seat_wait_s(64.0, 128, 10.0, 1)) < 1e-5, round(float(open_seat_wait_s(126.0, 128, 10.0, 1)), 2)
     (True, 2.48)
     """
     load = np.minimum(served / seats, FULLEST)
-    return load ** np.sqrt(2 * (seats + 1)) / (1 - load) / 2 / rate
+    return load ** np.sqrt(2 * (seats + 1)) / (1 - load) / 2 / rate / in_turn
 
 
 @formula(source="definition")
@@ -164,7 +164,7 @@ def open_loop(step: StepTime, loop: Loop, rate: Any, token: TokenTime = step_yie
 def open_times(step: StepTime, loop: Loop, rate: Any, served: Any, decoding: Any, token: TokenTime = step_yields_token) -> LoopTimes:
     """Times of Poisson arrivals at `rate` with `served` requests in service, of which `decoding` decode."""
     ttft, tpot, decode, prompt = request_times(step, loop, served, decoding, token, whole_answer=True)
-    wait = open_seat_wait_s(served, loop.seats, rate)
+    wait = open_seat_wait_s(served, loop.seats, rate, loop.in_turn)
     waited = queued_ttft_s(ttft, wait)
     return LoopTimes(ttft=waited, tpot=tpot, decode=decode, rate=rate, decoding=decoding, in_service=served, seat_wait=wait, prompt=prompt)
 

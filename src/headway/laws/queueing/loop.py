@@ -49,6 +49,7 @@ class Loop:
     accept_length: Number = 1  # tokens per step
     closed: Number = CLOSED  # 1: users who wait for their answers; 0: Poisson arrivals
     rate: PerSecond = NO_RATE  # of Poisson arrivals
+    in_turn: Number = SINGLE  # replicas to which Poisson arrivals are dealt in turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

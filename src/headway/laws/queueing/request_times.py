@@ -32,6 +32,7 @@ from headway.laws.queueing.users import (
     prompts_per_step,
     queued_before,
     random_wait_s,
+    regularity,
     residual_s,
     sharing_budget,
     steady_between_s,
@@ -172,12 +173,14 @@ def _at_random(
 ) -> tuple[tuple[Any, Any], Any]:
     """Poisson arrivals: TTFT, the time that others' prompts add to an answer, and what one prompt adds."""
     kv_tokens = held_kv_tokens(beside, middle_context(loop.prompt, loop.output))
-    load = prompt_load(loop.rate, p.chunks, alone)
-    prompts, met = _sharing(loop, p, load), _shared(p, beside, kv_tokens, total((SINGLE, prompts_met(load, p.most))))
+    load, service = prompt_load(loop.rate, p.chunks, alone), times(full, p.steps)
+    regular = regularity(times(loop.rate, service), loop.in_turn)
+    prompts = _sharing(loop, p, load)
+    met = _shared(p, beside, kv_tokens, total((SINGLE, prompts_met(load, p.chunks, p.most, regular))))
     _, shared, met_step, *longest = _steps(step, alone, [], _shared(p, beside, kv_tokens, prompts), met, *_longest(loop, p, met))
     added = prompt_added_s(shared, decode, loop.chunked_prefill, p.chunks, prompts)
-    service, share = times(full, p.steps), prefill_share(loop.rate, p.chunks, shared, prompts)
-    wait = random_wait_s(residual_s(share, shared, service, decode, busy), loop.rate, service)
+    share = prefill_share(loop.rate, p.chunks, shared, prompts)
+    wait = random_wait_s(residual_s(share, shared, service, decode, busy, regular), loop.rate, service)
     prefill = pipelined_s(met_step, p.chunks, (longest or [met_step])[0], loop.pp, loop.pipeline_overlap_share)
     ttft = steady_s(prefill, EVEN, NO_TIME, wait, NO_TIME, busy)
     return (ttft, open_between_s(p.other_users, loop.output, loop.accept_length, p.chunks, prompts, loop.chunked_prefill, added)), added

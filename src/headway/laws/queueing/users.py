@@ -139,14 +139,19 @@ def prompt_load(rate: PerSecond, chunks: Number, step: Second) -> Number:
     return rate * chunks * step
 
 
-@formula(source="PASTA: an arriving prompt meets the mean of those in progress, as far as a step has room beside it")
-def prompts_met(load: Number, most: Number) -> Number:
+@formula(source="PASTA: an arriving prompt meets the mean of those in progress, and shares the steps that they have left")
+def prompts_met(load: Number, chunks: Number, most: Number, regularity: Number) -> Number:
     """Other prompts that share the steps of an arriving prompt; a step has room for `most`.
 
-    >>> float(prompts_met(0.4, 8.0)), float(prompts_met(0.4, 1.0))
-    (0.4, 0.0)
+    Prompts of many chunks overlap as in a shared processor: `load` of them. A prompt of a single chunk shares its step only with
+    those that arrived in the same step before it, which is one with prompts for a share `load` of the time. `regularity` of the
+    arrivals: 1 at random.
+
+    >>> [round(float(prompts_met(0.4, chunks, most, 1.0)), 3) for chunks, most in ((1.0, 8.0), (1e6, 8.0), (4.0, 1.0))]
+    [0.16, 0.4, 0.0]
     """
-    return np.minimum(load, np.maximum(most - 1, 0))
+    shared = regularity * load * np.minimum(1 - (1 - load) / chunks, 1)
+    return np.minimum(shared, np.maximum(most - 1, 0))
 
 
 @formula(source="utilisation law: `prompts` share each of the steps")
@@ -160,13 +165,25 @@ def prefill_share(rate: PerSecond, chunks: Number, step: Second, prompts: Number
 
 
 @formula(source="renewal: half of what is in progress when a request arrives: a step with prompts, or a whole prompt that fills the steps")
-def residual_s(share: Number, prompt_step: Second, service: Second, decode_step: Second, busy: Number) -> Second:
-    """Mean time until the next prompt can start, of requests that arrive at random; `service`: time of a prompt while prompts queue.
+def residual_s(share: Number, prompt_step: Second, service: Second, decode_step: Second, busy: Number, regularity: Number) -> Second:
+    """Mean time until the next prompt can start; `service`: time of a prompt while prompts queue, `regularity`: 1 for random arrivals.
 
-    >>> round(float(residual_s(0.5, 0.4, 0.1, 0.02, 1.0)), 3), float(residual_s(0.5, 0.4, 1.0, 0.0, 1.0))
+    >>> round(float(residual_s(0.5, 0.4, 0.1, 0.02, 1.0, 1.0)), 3), float(residual_s(0.5, 0.4, 1.0, 0.0, 1.0, 1.0))
     (0.105, 0.25)
     """
-    return share * np.maximum(prompt_step, service) / 2 + (1 - share) * busy * decode_step / 2
+    return regularity * share * np.maximum(prompt_step, service) / 2 + (1 - share) * busy * decode_step / 2
+
+
+@formula(source="Kraemer and Langenbach-Belz 1976, 8th ITC: GI/D/1 with Erlang interarrival times, over M/D/1")
+def regularity(utilisation: Number, in_turn: Number) -> Number:
+    """Wait of arrivals that are dealt in turn to `in_turn` replicas, over the wait of those that come to each at random.
+
+    >>> float(regularity(0.5, 1)), round(float(regularity(0.5, 4)), 4), round(float(regularity(0.9, 4)), 4)
+    (1.0, 0.0558, 0.2116)
+    """
+    scatter = 1 / in_turn
+    busy = np.clip(utilisation, FEW, 1)
+    return scatter * np.exp(-2 * (1 - busy) * (1 - scatter) ** 2 / (3 * busy * scatter))
 
 
 @formula(source="Pollaczek and Khinchine: wait = residual / (1 - load), and the load is rate times the service of a prompt")

@@ -75,7 +75,7 @@ def exact(w: Candidates, users: Any, goal: Goal) -> LoadPoint:
     if goal.rate is None:
         times = loops.closed_loop(step, replace(w.loop, users=users), token)
     else:
-        times = loops.open_loop(step, w.loop, users, token)
+        times = loops.open_loop(step, replace(w.loop, in_turn=goal.rate / users), users, token)
     return LoadPoint(served=times.in_service, ttft=times.ttft, tpot=times.tpot, decode=times.decode, rate=times.rate)
 
 
