@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from headway.cli import arguments, launch_lines, plan_load, serve
+from headway.cli import arguments, combination, launch_lines, plan_load, serve_pictures
 from headway.core import schema
 from headway.core.errors import BadValue, IllegalCombination, UnknownName, drop_note
 from headway.models.precision import Precision
@@ -48,7 +48,7 @@ def run(args: Any) -> output.Answer:
     if args.plainest not in ("on", "off"):
         raise UnknownName("--plainest", args.plainest, ("on", "off"), "on or off")
     if plan_load.is_loaded(args):
-        return plan_load.answer(args, _figure)
+        return plan_load.answer(args, pictures)
     plans, notes = _plans(args)
     if len(plans) == 1:
         _, plan = plans[0]
@@ -56,7 +56,7 @@ def run(args: Any) -> output.Answer:
         table = dataclasses.replace(plan.table, notes=(*plan.table.notes, *_nearest(plans)))
         return output.Answer(
             table, notes=[*notes, *script.notes], launch=script.lines, document=script.document,
-            describe=lambda rows: words.describe(rows, plan), figure=lambda rows: _figure(rows, plan),
+            describe=lambda rows: words.describe(rows, plan), pictures=pictures(plan),
         )  # fmt: skip
     if args.launch or args.manifest:
         raise BadValue("--launch", args.launch or args.manifest, "one plan: no lists of loads, limits or assumptions")
@@ -64,7 +64,10 @@ def run(args: Any) -> output.Answer:
     table = tables[0].concat(*tables[1:])
     table = dataclasses.replace(table, notes=(*table.notes, *_nearest(plans)))
     return output.Answer(
-        table, notes=notes, describe=words.describe_several, figure=lambda rows: serve.figure(rows.where("kind = best"), args)
+        table,
+        notes=notes,
+        describe=words.describe_several,
+        pictures={"grid": lambda rows, view: serve_pictures.grid(args, rows.where("kind = best"), view)},
     )
 
 
@@ -72,11 +75,11 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     """Plans for each combination of loads, limits and assumptions, and notes."""
     from headway.serving.plan.plan import plan
 
-    load, notes = schema.read(args, Load, serve.COUNTS)
+    load, notes = schema.read(args, Load, combination.COUNTS)
     limits, more = schema.read(args, SLO)
     degrees, drop_notes = schema.read(args, Layout)
     formats, _ = schema.read(args, Precision)
-    assumption_sets, assumed_notes = serve.combinations(args, Assumptions)
+    assumption_sets, assumed_notes = combination.combinations(args, Assumptions)
     load, default_notes = arguments.requested(load)
     batch = load.pop("batch", None)
     axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (load | limits).items()}
@@ -115,15 +118,34 @@ def _nearest(plans: Sequence[tuple[dict[str, Any], Any]]) -> list[str]:
     return list(dict.fromkeys(serving.nearest_measured(query.model, query.system.chip, query.assumptions.engine) for query in best))
 
 
-def _figure(rows: Any, plan: Any) -> dict[str, Any]:
-    """Figure of latency and cost against batch for the best layout."""
-    from headway.report import figures
-    from headway.serving import curves
-
+def pictures(plan: Any) -> dict[str, Any]:
+    """Pictures of a plan by name, the frontier first."""
     query = plan.best.query
-    row = plan.table.row(0)
-    lecture_curves = curves.of_row(query.model, query.system, row, query.assumptions)
-    about = (
-        f"{serving.layout(row)}, {serving.formats(row)}, decoding at context {serving.value(row, 'context')}; best at batch {row['batch']}"
-    )
-    return figures.lecture(lecture_curves, f"{row['model']} on {row['system']}", about)
+    tpot = getattr(plan.slo, "tpot", None)
+
+    def frontier(rows: Any, view: Any) -> Any:
+        from headway.report.pictures import frontier as drawing
+
+        return drawing.picture(list(rows), None if tpot is None else float(tpot), view)
+
+    def memory(rows: Any, view: Any) -> Any:
+        from headway.report.pictures import memory as drawing
+
+        points = [row for row in rows if row["kind"] in ("best", "current")]
+        names = [f"{row['kind']}: {serving.layout(row)}, batch {row['batch']:,.0f}" for row in points]
+        return drawing.picture(points, names, view, words.subject(points[0]))
+
+    def tornado(rows: Any, view: Any) -> Any:
+        from headway.report.pictures import tornado as drawing
+
+        return drawing.picture(list(rows), words.INPUTS, words.GOAL_NAMES[plan.objective], view)
+
+    def batch(rows: Any, view: Any) -> Any:
+        from headway.report.pictures import curves as drawing
+        from headway.serving import curves
+
+        row = plan.table.row(0)
+        about = f"{serving.layout(row)}, {serving.formats(row)}, decoding at context {serving.value(row, 'context')}"
+        return drawing.batch(curves.of_row(query.model, query.system, row, query.assumptions), row, about, view, float(row["batch"]))
+
+    return {"frontier": frontier, "memory": memory, "tornado": tornado, "batch": batch}

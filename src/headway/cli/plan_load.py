@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import Any
 
-from headway.cli import arguments, launch_lines, serve
+from headway.cli import arguments, combination, launch_lines
 from headway.core import schema
 from headway.core.errors import BadValue
 from headway.core.quantity import user_input
@@ -151,7 +151,7 @@ class _SearchInput:
 def _search_input(args: Any, goal: Any) -> tuple[_SearchInput, list[str]]:
     degrees, notes = schema.read(args, Layout)
     formats, _ = schema.read(args, Precision)
-    assumption_sets, assumption_notes = serve.combinations(args, Assumptions)
+    assumption_sets, assumption_notes = combination.combinations(args, Assumptions)
     if len(assumption_sets) > 1:
         raise BadValue("plan", "a list of assumptions", "one value of each at a load: the plan is checked by simulation")
     if args.batch is not None:

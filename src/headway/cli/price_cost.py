@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from headway.cli import arguments, serve
+from headway.cli import arguments, combination
 from headway.core import interval, schema
 from headway.core.columns import Column
 from headway.core.errors import BadValue
@@ -89,11 +89,11 @@ def _plans(args: Any, hits: Sequence[Any]) -> tuple[list[tuple[dict[str, Any], A
     from headway.serving.plan.plan import plan
     from headway.serving.serve import prefix_hits
 
-    load, notes = schema.read(args, Load, serve.COUNTS)
+    load, notes = schema.read(args, Load, combination.COUNTS)
     limits, more = schema.read(args, SLO)
     degrees, drop_notes = schema.read(args, Layout)
     formats, _ = schema.read(args, Precision)
-    assumption_sets, assumption_notes = serve.combinations(args, Assumptions)
+    assumption_sets, assumption_notes = combination.combinations(args, Assumptions)
     several = len(hits) > 1
     planned = {} if several or hits[0] is None else {"hit_rate": hits[0]}
     load, default_notes = arguments.requested(load)

@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from headway.cli import arguments
+from headway.cli import arguments, serve_pictures
+from headway.cli.combination import COUNTS, MOST_TABLES, combinations, varied
 from headway.core import schema
 from headway.core.errors import BadValue, IllegalCombination, drop_note
 from headway.core.quantity import user_input
@@ -16,10 +17,6 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import Load
 from headway.report import money, output, serving, words
-from headway.serving.columns import SERVE
-
-MOST_TABLES = 2000  # most combinations of models, machines, formats and assumptions, each a grid
-COUNTS = ("batch", "context", "prompt", "output")
 
 
 def add_flags(parser: Any) -> None:
@@ -38,60 +35,7 @@ def add_flags(parser: Any) -> None:
 def run(args: Any) -> output.Answer:
     """Answer with a row per point of the grid."""
     table, notes = tables(args)
-    return output.Answer(table, notes=notes, describe=lambda rows: describe(rows, args), figure=lambda rows: figure(rows, args))
-
-
-def figure(table: Any, args: Any) -> dict[str, Any]:
-    """Figure of latency and cost against batch for one layout and context; else of time and cost against the most varied input."""
-    from headway.report import figures
-
-    if not len(table):
-        raise BadValue("--plot", "no rows", "rows to draw")
-    first, varying = table.row(0), varied(table)
-    if set(varying) <= {"batch"}:
-        return _lecture(first, args)
-    x = max((key for key in varying if key not in serving.TEXTS), key=lambda key: len(set(table.values(key))), default="")
-    if not x:
-        raise BadValue("--plot", "only names vary", "a list or a range for a number, such as --batch 1..256*2")
-    ys = ("tpot_s", "ttft_s", "usd_per_mtok_out") if serving.is_request(first) else ("step_s", "decode_tok_per_s")
-    series = [key for key in varying if key != x]
-    title = " on ".join(str(first[key]) for key in ("model", "system") if key not in varying)
-    note = "band: 90 % interval; dashed: the floor"
-    if len(table) > figures.MOST_POINTS:
-        note += f"; the first {figures.MOST_POINTS} of {len(table)} points"
-    return figures.table(table.take(range(min(len(table), figures.MOST_POINTS))).sort(x).rows(), x, ys, series, title, note)
-
-
-def _lecture(row: dict[str, Any], args: Any) -> dict[str, Any]:
-    from headway.report import figures
-    from headway.serving import curves
-
-    assumption_sets, _ = combinations(args, Assumptions)
-    model, (system, _) = arguments.models(args)[0], arguments.systems(args)[0]
-    lecture_curves = curves.of_row(model, system, row, schema.defaults(Assumptions, assumption_sets[0]))
-    about = f"{serving.layout(row)}, context {serving.value(row, 'context')}, {serving.formats(row)}"
-    return figures.lecture(lecture_curves, f"{row['model']} on {row['system']}", about)
-
-
-def varied(table: Any) -> list[str]:
-    """Inputs with more than one value in a table."""
-    extra = [key for key in table.keys() if key not in SERVE]  # noqa: SIM118 -- a table is not a mapping
-    keys = [key for key in (*serving.WHAT, *extra) if table.varies(key)]
-    follows = {"context"} if {"prompt", "output"} & set(keys) else set()  # the context follows from prompt and output,
-    follows |= {"batch"} if table.row(0).get("rate") is not None else set()  # and the batch from the rate
-    return [key for key in keys if key not in follows]
-
-
-def combinations(args: Any, record: type) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    """Combinations of the user's values for the fields of a record, and notes."""
-    values, notes = schema.read(args, record)
-    lists = [value if isinstance(value, tuple) else (value,) for value in values.values()]
-    count = 1
-    for members in lists:
-        count *= len(members)
-        if count > MOST_TABLES:
-            raise BadValue(record.__name__.lower(), f"{count} combinations", f"at most {MOST_TABLES}")
-    return [dict(zip(values, members, strict=True)) for members in itertools.product(*lists)], notes
+    return output.Answer(table, notes=notes, describe=lambda rows: describe(rows, args), pictures=serve_pictures.pictures(args, table))
 
 
 def tables(args: Any) -> tuple[Any, list[str]]:

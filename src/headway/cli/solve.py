@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from headway.cli import arguments, serve, solve_verb
+from headway.cli import arguments, combination, solve_verb
 from headway.core import quantity, schema
 from headway.core.errors import BadValue, IllegalCombination, UnknownName
 from headway.models.precision import Precision
@@ -109,7 +109,7 @@ def _cases(args: Any, name: str) -> list[tuple[argparse.Namespace, tuple[str, ..
         "on": tuple(arguments.split(args.on, "--on")),
     }
     notes: tuple[str, ...] = ()
-    for record, counts in ((Load, serve.COUNTS), (Layout, ()), (Precision, ()), (Assumptions, ())):
+    for record, counts in ((Load, combination.COUNTS), (Layout, ()), (Precision, ()), (Assumptions, ())):
         values, more = schema.read(args, record, counts)
         notes += more
         lists |= {key: value if isinstance(value, tuple) else (value,) for key, value in values.items() if key != name}

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from headway.cli import arguments, serve
+from headway.cli import arguments, combination
 from headway.core import schema
 from headway.core.errors import BadValue
 from headway.core.listing import clean, format_value
@@ -90,12 +90,12 @@ def _notes(ladders: Sequence[Any]) -> list[str]:
 
 def _ladders(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     """Speed tiers for each combination of models, machines, loads, limits and assumptions, and notes."""
-    load, notes = schema.read(args, Load, serve.COUNTS)
+    load, notes = schema.read(args, Load, combination.COUNTS)
     limits, more = schema.read(args, SLO)
     degrees, drop_notes = schema.read(args, Layout)
     formats, _ = schema.read(args, Precision)
     speed_values, trim_notes = schema.read(args, SpeedRequest)
-    assumption_sets, assumption_notes = serve.combinations(args, Assumptions)
+    assumption_sets, assumption_notes = combination.combinations(args, Assumptions)
     load, default_notes = arguments.requested(load)
     domains = speed_values.pop("domains", None)
     options = {} if domains is None else {"domains": domains if isinstance(domains, tuple) else (domains,)}

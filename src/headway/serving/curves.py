@@ -48,7 +48,7 @@ class Curves:
 
 def curves(model: Any, system: Any, layout: Layout, context: Any, precision: Precision, assumptions: Assumptions) -> Curves:
     """The curves of one layout at one context, over batches from 1 to beyond the knee."""
-    peak = defaults(Assumptions, _perfect(assumptions), "the floor: peak rates, no fixed costs")
+    peak = defaults(Assumptions, perfect(assumptions), "the floor: peak rates, no fixed costs")
 
     def at(batches: Any, case_assumptions: Assumptions) -> Table:
         return serve(model, system, layout, batch=batches, context=context, precision=precision, assumptions=case_assumptions)
@@ -60,7 +60,7 @@ def curves(model: Any, system: Any, layout: Layout, context: Any, precision: Pre
     floor, expected = at(batch, peak), at(batch, assumptions)
     times = {name: floor[key].ravel() for name, key in LINES.items()}
     times |= {"floor": floor["step_floor_s"].ravel(), "expected": expected["step_s"].ravel()}
-    costs = _costs(system, layout, batch, times, assumptions)
+    costs = costs_of(system, layout, batch, times, assumptions)
     fits = expected["fits"].ravel()
     return Curves(
         batch=batch,
@@ -74,7 +74,8 @@ def curves(model: Any, system: Any, layout: Layout, context: Any, precision: Pre
     )
 
 
-def _perfect(assumptions: Assumptions) -> dict[str, Any]:
+def perfect(assumptions: Assumptions) -> dict[str, Any]:
+    """The user's assumptions at peak rates and without fixed costs."""
     user_values = {field.name: getattr(assumptions, field.name) for field in dataclasses.fields(assumptions)}
     why = "the floor: peak rates, no fixed costs"
     ones = {name: default(1.0, name, "", why) for name in EFFICIENCIES}
@@ -109,7 +110,7 @@ def _first(holds: Callable[[Any], Any]) -> float | None:
     return high
 
 
-def _costs(system: Any, layout: Layout, batch: Any, times: dict[str, Any], assumptions: Assumptions) -> dict[str, Any] | None:
+def costs_of(system: Any, layout: Layout, batch: Any, times: dict[str, Any], assumptions: Assumptions) -> dict[str, Any] | None:
     price = price_quote(system.chip, assumptions.price_metric)
     if price is None:
         return None
@@ -118,7 +119,7 @@ def _costs(system: Any, layout: Layout, batch: Any, times: dict[str, Any], assum
 
 def _cost_floor(most: Table, system: Any, layout: Layout, assumptions: Assumptions) -> float | None:
     """The cost floor in USD/Mtok: the cost at the largest batch considered."""
-    costs = _costs(system, layout, most["batch"].ravel(), {"floor": most["step_floor_s"].ravel()}, assumptions)
+    costs = costs_of(system, layout, most["batch"].ravel(), {"floor": most["step_floor_s"].ravel()}, assumptions)
     return float(costs["floor"][0]) if costs else None
 
 
@@ -127,10 +128,10 @@ def of_row(model: Any, system: Any, row: Mapping[str, Any], assumptions: Assumpt
     if row.get("context") is None:
         raise BadValue("--plot", row.get("kind"), "a row with a context")
     layout = Layout(**{name: row[name] for name in ("tp", "ep", "dp", "pp", "cp", "replicas")})
-    return curves(model, system, layout, row["context"], _row_precision(model, system, row), assumptions)
+    return curves(model, system, layout, row["context"], row_precision(model, system, row), assumptions)
 
 
-def _row_precision(model: Any, system: Any, row: Mapping[str, Any]) -> Precision:
+def row_precision(model: Any, system: Any, row: Mapping[str, Any]) -> Precision:
     """The precision that gives a row its format labels, as stored if that gives them."""
     work = work_of(model)
 

@@ -22,6 +22,7 @@ NARROW = 520  # px; below, panels stand one over the other and names of lines ov
 EDGE = 12  # px that stay free at every side
 TICKS = 22  # px below a panel for the text of its ticks
 LINE = SIZE * LEADING
+LEAST_LEFT = 64.0  # px left of a panel, so that panels below each other are aligned
 BETWEEN = 14  # px between a row of panels and the next, beside their own margins
 
 
@@ -116,7 +117,8 @@ class Panel:
         """Px under the panel."""
         if self.below is not None:
             return self.below
-        return (TICKS if self.x and self.x.ticks else 6) + (LINE + 4 if self.x and self.x.title else 0)
+        titles = wrap(self.x.title, self.outer) if self.x else []
+        return (TICKS if self.x and self.x.ticks else 6) + (LINE * len(titles) + 4 if titles else 0)
 
     @property
     def outer(self) -> float:
@@ -150,7 +152,7 @@ def key_lines(keys: Sequence[tuple[str, str]], width: float) -> list[list[tuple[
 
 def margins(view: View, y: PictureAxis | None, names: Sequence[str] = ()) -> tuple[float, float]:
     """Px left of a panel for the ticks of y, and right of it for names at the ends of lines."""
-    left_margin = widest(y) + 10 if y else 0.0
+    left_margin = max(widest(y) + 10, LEAST_LEFT) if y else 0.0
     right_margin = 10.0 if view.is_narrow or not names else max(text_width(name) for name in names) + 14
     return left_margin, right_margin
 
@@ -171,7 +173,8 @@ def compose(view: View, rows: Sequence[Sequence[Panel]], *, title: str, subtitle
     head, foot = _head(view, title, subtitle, wide), _foot(view, caption, wide)
     tops = [max(panel.top for panel in row) for row in rows]
     bottoms = [max(panel.bottom for panel in row) for row in rows]
-    total = sum(max(panel.height for panel in row) for row in rows) + sum(tops) + sum(bottoms) + BETWEEN * (len(rows) - 1)
+    gap = max((bottom + top for bottom, top in zip(bottoms[:-1], tops[1:], strict=True)), default=0.0) + BETWEEN
+    total = sum(max(panel.height for panel in row) for row in rows) + tops[0] + bottoms[-1] + gap * (len(rows) - 1)
     datasets: dict[str, list[Row]] = {}
     panels_drawn = []
     for place, row in enumerate(rows):
@@ -247,9 +250,10 @@ def _panel_words(view: View, panel: Panel, name: str, datasets: dict[str, list[R
         y += LINE
     if panel.x and panel.x.title:
         below = panel.height + (TICKS if panel.x.ticks else 6) + LINE / 2
-        for text in wrap(panel.x.title, panel.outer)[:1]:
+        for text in wrap(panel.x.title, panel.outer):
             start = max(-panel.left_margin, min((panel.width - text_width(text)) / 2, panel.width + panel.right_margin - text_width(text)))
             rows.append({"x": start, "y": below, "text": text, "color": theme.muted})
+            below += LINE
     datasets[name] = rows
     return [labels(name)]
 
@@ -274,22 +278,14 @@ def _panel(view: View, panel: Panel, extra: Sequence[Layer]) -> dict[str, Any]:
     return {"width": round(panel.width, 1), "height": round(panel.height, 1), "layer": [*layers, *extra], "view": {"stroke": None}}
 
 
-def _arranged(
-    rows: Sequence[Sequence[Panel]], panels_drawn: Sequence[dict[str, Any]], tops: Sequence[float], bottoms: Sequence[float]
-) -> dict[str, Any]:
+def _arranged(rows: Any, panels_drawn: Sequence[dict[str, Any]], tops: Sequence[float], bottoms: Sequence[float]) -> dict[str, Any]:
     """The panels in their rows; what stands around a panel has a place of its own, so that the panels alone are aligned."""
     if len(panels_drawn) == 1:
         return panels_drawn[0]
-    stock = list(panels_drawn)
-    lines = []
-    for row in rows:
-        panels = [stock.pop(0) for _ in row]
-        gap = max((panel.right_margin + following.left_margin for panel, following in itertools.pairwise(row)), default=0)
-        lines.append(panels[0] if len(panels) == 1 else {"hconcat": panels, "spacing": round(gap, 1), "bounds": "flush"})
-    if len(lines) == 1:
-        return lines[0]
-    gap = BETWEEN + max(bottom + top for bottom, top in zip(bottoms[:-1], tops[1:], strict=True))
-    return {"vconcat": lines, "spacing": round(gap, 1), "bounds": "flush"}
+    across = [before.right_margin + after.left_margin for row in rows for before, after in itertools.pairwise(row)]
+    down = [BETWEEN + bottom + top for bottom, top in zip(bottoms[:-1], tops[1:], strict=True)]
+    spacing = {"column": round(max(across, default=0), 1), "row": round(max(down, default=0), 1)}
+    return {"concat": list(panels_drawn), "columns": max(map(len, rows)), "spacing": spacing, "bounds": "flush", "align": "each"}
 
 
 def _named_axes(rows: Sequence[Sequence[Panel]]) -> list[tuple[str, PictureAxis]]:

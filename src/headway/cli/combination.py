@@ -1,0 +1,35 @@
+"""Inputs that vary: combinations of the values a user gave, and the columns of a table with more than one value."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from headway.core import schema
+from headway.core.errors import BadValue
+from headway.report import serving
+from headway.serving.columns import SERVE
+
+MOST_TABLES = 2000  # most combinations of models, machines, formats and assumptions, each a grid
+COUNTS = ("batch", "context", "prompt", "output")
+
+
+def varied(table: Any) -> list[str]:
+    """Inputs with more than one value in a table."""
+    extra = [key for key in table.keys() if key not in SERVE]  # noqa: SIM118 -- a table is not a mapping
+    keys = [key for key in (*serving.WHAT, *extra) if table.varies(key)]
+    follows = {"context"} if {"prompt", "output"} & set(keys) else set()  # the context follows from prompt and output,
+    follows |= {"batch"} if table.row(0).get("rate") is not None else set()  # and the batch from the rate
+    return [key for key in keys if key not in follows]
+
+
+def combinations(args: Any, record: type) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """Combinations of the user's values for the fields of a record, and notes."""
+    values, notes = schema.read(args, record)
+    lists = [value if isinstance(value, tuple) else (value,) for value in values.values()]
+    count = 1
+    for members in lists:
+        count *= len(members)
+        if count > MOST_TABLES:
+            raise BadValue(record.__name__.lower(), f"{count} combinations", f"at most {MOST_TABLES}")
+    return [dict(zip(values, members, strict=True)) for members in itertools.product(*lists)], notes

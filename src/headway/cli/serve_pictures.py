@@ -1,0 +1,97 @@
+"""Pictures of `headway serve`: against batch, against context, the roofline, the memory of a chip, stages, and along any input."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from headway.cli import arguments
+from headway.cli.combination import combinations, varied
+from headway.core import schema
+from headway.core.errors import BadValue
+from headway.performance.assumptions import Assumptions
+from headway.report import serving
+
+if TYPE_CHECKING:
+    from headway.report.pictures.frame import Picture, View
+
+
+def pictures(args: Any, table: Any) -> dict[str, Callable[[Any, View], Picture]]:
+    """Pictures by name, the one that answers the question first."""
+    drawings = {name: functools.partial(drawing, args) for name, drawing in DRAWINGS.items()}
+    first = _default(table)
+    return {first: drawings[first], **drawings}
+
+
+def _default(table: Any) -> str:
+    """The batch curves of a point or a list of batches, the context curves of a list of contexts, else the grid."""
+    if not len(table):
+        return "batch"
+    varying = set(varied(table))
+    return "batch" if varying <= {"batch"} else "context" if varying == {"context"} else "grid"
+
+
+def subject(args: Any, table: Any) -> tuple[Any, Any, Mapping[str, Any], Any]:
+    """Model, machine, first row and assumptions of a table."""
+    if not len(table):
+        raise BadValue("--plot", "no rows", "rows to draw")
+    sets, _ = combinations(args, Assumptions)
+    model, (system, _) = arguments.models(args)[0], arguments.systems(args)[0]
+    return model, system, table.row(0), schema.defaults(Assumptions, sets[0])
+
+
+def about(row: Mapping[str, Any], *keys: str) -> str:
+    """Layout, some inputs and formats of a row."""
+    return ", ".join([serving.layout(row), *(f"{key} {serving.value(row, key)}" for key in keys), serving.formats(row)])
+
+
+def batch(args: Any, table: Any, view: View) -> Picture:
+    """Latency and cost against batch for one layout and context."""
+    from headway.report.pictures import curves as drawing
+    from headway.serving import curves
+
+    model, system, row, assumptions = subject(args, table)
+    place = float(row["batch"]) if len(table) == 1 else None
+    return drawing.batch(curves.of_row(model, system, row, assumptions), row, about(row, "context"), view, place)
+
+
+def context(args: Any, table: Any, view: View) -> Picture:
+    """Latency and cost against context for one layout and batch."""
+    from headway.report.pictures import curves as drawing
+    from headway.serving import context_curves
+
+    model, system, row, assumptions = subject(args, table)
+    place = float(row["context"]) if len(table) == 1 else None
+    return drawing.context(context_curves.of_row(model, system, row, assumptions), row, about(row), view, place)
+
+
+def memory(args: Any, table: Any, view: View) -> Picture:
+    """What fills a chip, a bar for each row."""
+    from headway.report.pictures import memory as drawing
+
+    _, _, row, _ = subject(args, table)
+    varying = varied(table)
+    rows = table.take(range(min(len(table), 40))).rows()
+    names = [serving.setting(point, varying) if varying else serving.work(point) for point in rows]
+    keys = [key for key in ("model", "system") if key not in varying]
+    return drawing.picture(rows, names, view, " on ".join(str(row[key]) for key in keys) + f", {about(row)}")
+
+
+def grid(args: Any, table: Any, view: View) -> Picture:
+    """Times and cost along the inputs that vary."""
+    from headway.report.pictures import grid as drawing
+
+    _, _, first, _ = subject(args, table)
+    varying = varied(table)
+    x = max((key for key in varying if key not in serving.TEXTS), key=lambda key: len(set(table.values(key))), default="")
+    if not x:
+        raise BadValue("--plot", "only names vary" if varying else "one point", "a list or a range for a number, such as --batch 1..256*2")
+    ys = ("tpot_s", "ttft_s", "usd_per_mtok_out", "tok_per_s_chip") if serving.is_request(first) else ("step_s", "decode_tok_per_s")
+    series = [key for key in varying if key != x]
+    rows = table.take(range(min(len(table), drawing.MOST_POINTS))).sort(x).rows()
+    name = " on ".join(str(first[key]) for key in ("model", "system") if key not in varying) or "Models and machines beside each other"
+    return drawing.picture(rows, x, ys, series, view, title=drawing.finding(rows, x, ys[0], name), about=name)
+
+
+DRAWINGS = {"batch": batch, "context": context, "memory": memory, "grid": grid}

@@ -1,0 +1,106 @@
+"""Columns of a table against one of its inputs: a curve for each combination of the other inputs, its 90 % interval and its floor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway.core import columns
+from headway.core.errors import BadValue
+from headway.core.listing import cell, heading
+from headway.report.pictures.frame import Picture, View, compose
+from headway.report.pictures.palette import MEANINGS
+from headway.report.pictures.plot import Plot
+from headway.report.pictures.scale import axis
+
+MOST_POINTS = 5000
+MOST_CURVES = 5  # that the palette tells apart
+BINARY = (
+    "batch",
+    "context",
+    "prompt",
+    "output",
+    "seq",
+    "global_batch",
+    "tp",
+    "ep",
+    "dp",
+    "pp",
+    "chips",
+    "replicas",
+)  # ticks at powers of two
+DASHES = ((), (6, 3), (2, 3), (8, 3, 2, 3), (12, 4))
+Rows = Sequence[Mapping[str, Any]]
+
+
+def doc(key: str) -> str:
+    """A column in words, with a capital."""
+    known = columns.declared().get(key)
+    text = known.doc.partition(";")[0].partition(" (")[0] if known and known.doc else heading(key)
+    text = text if len(text) <= 60 else heading(key)
+    return text[:1].upper() + text[1:]
+
+
+def picture(rows: Rows, x: str, ys: Sequence[str], series: Sequence[str], view: View, *, title: str, about: str) -> Picture:
+    """Picture with a panel per column of `ys` against `x`."""
+    rows = [row for row in rows if row.get(x) is not None]
+    fitting = [row for row in rows if row.get("fits", True)] or rows
+    names = list(dict.fromkeys(curve_name(row, series) for row in fitting))
+    shortlist = names[:MOST_CURVES]
+    points = [row for row in fitting if curve_name(row, series) in shortlist][:MOST_POINTS]
+    ys = [key for key in ys if any(row.get(key) is not None for row in points)]
+    if not points or not ys:
+        raise BadValue("--plot", x, "rows with numbers to draw")
+    plots = [_plot(points, x, key, series, shortlist, view, number, min(len(ys), 2)) for number, key in enumerate(ys)]
+    lines = [plots[place : place + 2] for place in range(0, len(plots), 2)]
+    panels = [[plot.panel(doc(key)) for plot, key in zip(line, ys[2 * place :], strict=False)] for place, line in enumerate(lines)]
+    lacks = [f"{len(rows) - len(fitting)} points that do not fit are left out"] if len(fitting) < len(rows) else []
+    lacks += [f"the first {len(shortlist)} of {len(names)} curves"] if len(names) > len(shortlist) else []
+    parts = ["Each panel shows one quantity along the same input"]
+    parts += ["the band is the 90 % interval"] if any(ends(key)[1] in columns.declared() for key in ys) else []
+    parts += ["the dotted line is the floor"] if any(ends(key)[0] in columns.declared() for key in ys) else []
+    return compose(view, panels, title=title, subtitle="; ".join([about, *lacks]), caption=", ".join(parts) + ".")
+
+
+def ends(key: str) -> tuple[str, str, str]:
+    """Keys of a column's floor, low end and high end, which need not exist."""
+    stem, tail = (key[:-2], "_s") if key.endswith("_s") and columns.unit(key) == "s" else (key, "")
+    return f"{stem}_floor{tail}", f"{stem}_lo{tail}", f"{stem}_hi{tail}"
+
+
+def curve_name(row: Mapping[str, Any], series: Sequence[str]) -> str:
+    """What tells a curve from the others."""
+    return ", ".join(str(row[key]) if key in ("model", "system", "line") else f"{heading(key)} {cell(key, row)}" for key in series)
+
+
+def _plot(rows: Rows, x: str, key: str, series: Sequence[str], names: Sequence[str], view: View, number: int, panels: int) -> Plot:
+    keys = (key, *(end for end in ends(key) if end in columns.declared()))
+    values = [row.get(column) for row in rows for column in keys]
+    across = [row[x] for row in rows]
+    is_log = min(across) > 0 and max(across) / min(across) >= 8
+    x_axis = axis(doc(x), across, columns.unit(x), log=is_log, base=2 if x in BINARY and is_log else 10, most=6,
+                  fixed_ends=view.ends("x" if not number else f"x{number + 1}"), room=0.02)  # fmt: skip
+    y_axis = axis("", values, columns.unit(key), fixed_ends=view.ends("y" if not number else f"y{number + 1}"))
+    plot = Plot(view, f"grid{number}", x_axis, y_axis, columns=panels, ends=names if len(names) > 1 else (), height=260)
+    floor, low, high = ends(key)
+    for place, name in enumerate(names):
+        mine = sorted((row for row in rows if curve_name(row, series) == name and row.get(key) is not None), key=lambda row: row[x])
+        data = plot.rows(f"curve{place}", [{"x": row[x], **{column: row.get(column) for column in keys}} for row in mine])
+        meaning = MEANINGS[place] if len(names) > 1 else "compute"
+        if low in keys:
+            plot.band(data, "x", low, high, meaning)
+        if floor in keys:
+            plot.curve(data, "x", floor, meaning, width=1.2, dash=(1, 3))
+        plot.curve(data, "x", key, meaning, text=name if len(names) > 1 else "", dash=DASHES[place])
+        if len(mine) <= 40:
+            plot.cloud(data, "x", key, meaning, size=22)
+    return plot
+
+
+def finding(rows: Rows, x: str, key: str, subject: str) -> str:
+    """Title: from what to what a column goes as the input does."""
+    mine = [row for row in rows if row.get(key) is not None and row.get("fits", True)]
+    if len(mine) < 2:
+        return subject
+    low, high = min(mine, key=lambda row: row[x]), max(mine, key=lambda row: row[x])
+    return f"{doc(key)}: {cell(key, low)} at {heading(x)} {cell(x, low)}, {cell(key, high)} at {cell(x, high)}"
