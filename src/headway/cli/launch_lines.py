@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -103,7 +104,7 @@ def _sequences(best: Any, layout: Layout, role: str) -> int | None:
     if role == "prefill":
         return None
     if best.load.rate is None:
-        return int(best.load.batch)
+        return math.ceil(best.load.batch)
     case = case_of(best.query, layout, best.load)
     compiled = compile_layout(case.work, case.system, case.layout, case.assumptions, case.formats)
     return max(1, int(server_of(case, compiled).seats(best.load.prompt, best.load.output)))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headway.cli import arguments, combination, launch_lines, plan_load, serve_pictures
+from headway.cli.own_layout import own_changes
 from headway.core import schema
 from headway.core.errors import BadValue, IllegalCombination, UnknownName, drop_note
 from headway.models.precision import Precision
@@ -56,7 +57,7 @@ def run(args: Any) -> output.Answer:
         table = dataclasses.replace(plan.table, notes=(*plan.table.notes, *_nearest(plans)))
         return output.Answer(
             table, notes=[*notes, *script.notes], launch=script.lines, document=script.document,
-            describe=lambda rows: words.describe(rows, plan), pictures=pictures(plan),
+            describe=lambda rows: words.describe(rows, plan, own_changes(args, plan)), pictures=pictures(plan),
         )  # fmt: skip
     if args.launch or args.manifest:
         raise BadValue("--launch", args.launch or args.manifest, "one plan: no lists of loads, limits or assumptions")

@@ -7,6 +7,7 @@ import functools
 from typing import Any
 
 from headway.cli import arguments, combination, launch_lines
+from headway.cli.own_layout import own_changes
 from headway.core import schema
 from headway.core.errors import BadValue
 from headway.core.quantity import user_input
@@ -53,8 +54,8 @@ def _refuse_without_load(args: Any) -> None:
             raise BadValue(schema.flag(name), value, "one load beside it: --rate 12, --users 64 or --trace FILE")
 
 
-def answer(args: Any, figure: Any) -> output.Answer:
-    """The smallest whole nodes that carry the load within every limit; `figure` draws the plan."""
+def answer(args: Any, pictures: Any) -> output.Answer:
+    """The smallest whole nodes that carry the load within every limit; `pictures` draws a plan."""
     from headway.economics.capacity.plan_at_load import facts_of, plan_at_load, width_of
     from headway.serving.plan.plan import plan
 
@@ -85,7 +86,8 @@ def answer(args: Any, figure: Any) -> output.Answer:
     script = launch_lines.launched(args, checked.plan)
     return output.Answer(
         table, notes=[*notes, *script.notes], launch=script.lines, document=script.document, checked=plan_load.verdict(checked),
-        describe=lambda rows: plan_load.describe(rows, checked, sized), figure=lambda rows: figure(rows, checked.plan),
+        describe=lambda rows: plan_load.describe(rows, checked, sized, own_changes(args, checked.plan)),
+        pictures=pictures(checked.plan),
     )  # fmt: skip
 
 

@@ -25,8 +25,8 @@ INPUTS = {
 LEAST_GAIN = 0.0001  # share from which an input is named
 
 
-def describe(rows: Any, plan: Any) -> output.Summary:
-    """Summary: the sentence, the table of layouts, what binds and what would help most."""
+def describe(rows: Any, plan: Any, changes: Sequence[output.Help] = ()) -> output.Summary:
+    """Summary: the sentence, the table of layouts, what binds and what would help most; `changes` are those of the user's own layout."""
     plain = rows.rows()
     if not plain:
         return output.Summary(NO_ROW)
@@ -35,7 +35,7 @@ def describe(rows: Any, plan: Any) -> output.Summary:
     view = [key for key in ROWS if key in ("kind", "layout", "batch") or len({row[key] for row in points}) > 1]
     return output.Summary(
         answer(first, plan), [*view, *FIGURES, "bound", "why"], people=Listing(points), binds=serving.binds(first),
-        helps=helps(plain, plan.objective), remarks=[*remarks(first, plan), *current(plain), serving.DEFINED], first=FIRST,
+        helps=[*changes] or helps(plain, plan.objective), remarks=[*remarks(first, plan), *current(plain), serving.DEFINED], first=FIRST,
     )  # fmt: skip
 
 

@@ -41,8 +41,8 @@ def with_facts(table: Any, best: Mapping[str, Any]) -> Any:
     return dataclasses.replace(from_rows(rows, table.notes), tree=table.tree)
 
 
-def describe(rows: Any, checked: Any, sized: Any = None) -> output.Summary:
-    """Summary: nodes, cost and the nearest limit; layouts; what was simulated."""
+def describe(rows: Any, checked: Any, sized: Any = None, changes: Sequence[output.Help] = ()) -> output.Summary:
+    """Summary: nodes, cost and the nearest limit; layouts; what was simulated; `changes` are those of the user's own layout."""
     plain = rows.rows()
     if not plain:
         return output.Summary(NO_ROW)
@@ -53,7 +53,7 @@ def describe(rows: Any, checked: Any, sized: Any = None) -> output.Summary:
     remarks = [*_limits(checked), *_spare(first), *money.load_costs(first), *words.current(plain), serving.DEFINED]
     return output.Summary(
         answer(first, checked, sized), view, people=Listing(points), binds=serving.binds(first),
-        helps=words.helps(plain, checked.plan.objective), remarks=remarks, first=FIRST,
+        helps=[*changes] or words.helps(plain, checked.plan.objective), remarks=remarks, first=FIRST,
     )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ class Change:
     gain: float
 
 
-def changes(model: Any, system: Any, row: Mapping[str, Any], assumptions: Any, compute: str = "") -> list[Change]:
+def changes(model: Any, system: Any, row: Mapping[str, Any], assumptions: Any, compute: str = "", most: int = MOST_CHANGES) -> list[Change]:
     """The most useful of the changes that fit, each evaluated by `serve`; a point that does not fit is helped by what fits.
 
     `compute` is the format of the multiplications that the user set; "" follows the weights, as where nothing is typed.
@@ -37,7 +37,7 @@ def changes(model: Any, system: Any, row: Mapping[str, Any], assumptions: Any, c
             gain = math.inf if not row["fits"] else _value(after) / _value(row) - 1
             if gain >= LEAST_GAIN:
                 known.append(Change(flag=flag, row=after, gain=gain))
-    return sorted(known, key=lambda change: -change.gain)[:MOST_CHANGES]
+    return sorted(known, key=lambda change: -change.gain)[:most]
 
 
 def _candidates(row: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -45,12 +45,23 @@ def _candidates(row: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for key in ("weights", "kv"):
         if row[key] != "fp8":
             yield f"--{key} fp8", {key: "fp8"}
-    for batch in (2 * row["batch"], row["batch"] // 2):
+    for batch in (round(2 * row["batch"]), round(row["batch"] / 2)):
         if batch:
             yield f"--batch {batch}", {"batch": batch}
-    for tp in (2 * row["tp"], row["tp"] // 2):
-        if tp:
-            yield f"--tp {tp}", {"tp": tp}
+    yield from _layouts(row)
+
+
+def _layouts(row: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Other tensor parallelism, with copies on the chips that this frees; pipeline stages as tensor parallelism."""
+    tp, pp, replicas = row["tp"], row["pp"], row.get("replicas") or 1
+    for degree in (2 * tp, tp // 2):
+        copies = replicas * tp // degree if degree else 0
+        if replicas > 1 and copies and copies * degree == replicas * tp:
+            yield f"--tp {degree} --replicas {copies}", {"tp": degree, "replicas": copies}
+        elif degree:
+            yield f"--tp {degree}", {"tp": degree}
+    if pp > 1:
+        yield f"--tp {tp * pp} --pp 1", {"tp": tp * pp, "pp": 1}
 
 
 def _evaluated(model: Any, system: Any, row: Mapping[str, Any], assumptions: Any) -> Mapping[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
@@ -88,7 +89,7 @@ def ask(
     """The launch request of a model, layout, precision and load, checked; `sequences` of one replica, by default the users of the load."""
     needs = _needs(model)
     if sequences is None and load is not None and load.rate is None:
-        sequences = load.batch
+        sequences = math.ceil(load.batch)
     same = set(needs.stored) == {precision.weights}
     weights = "" if same else precision.weights
     follows = precision.compute in ("", precision.weights) or (not weights and set(needs.stored) == {precision.compute})

@@ -57,6 +57,7 @@ class Plan:
     fails: str  # kind of failure: memory, time, rate or pools; "" if none
     objective: str
     slo: SLO
+    current: Choice | None = None  # the user's own layout
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -298,7 +299,10 @@ def _answered(groups: list[_Group], user_pick: Choice | None, sections: tuple[bo
     answer: dict[str, Any] = {"row": plan_table.row(0), "objective": goal.objective, "slo": goal.slo}
     answer |= {"value": lead.best.value} if lead.best else {}
     why = best[0].extra.get("why", "")
-    return Plan(table=plan_table, best=best[0].pick, answer=answer, infeasible=why, fails=fails[0], objective=goal.objective, slo=goal.slo)
+    return Plan(
+        table=plan_table, best=best[0].pick, answer=answer, infeasible=why, fails=fails[0], objective=goal.objective,
+        slo=goal.slo, current=user_pick,
+    )  # fmt: skip
 
 
 def _frontier(groups: list[_Group]) -> tuple[Any, list[BestLoads], list[Goal]]:
