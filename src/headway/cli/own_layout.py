@@ -28,7 +28,9 @@ def own_changes(args: Any, plan: Any) -> list[output.Help]:
     subject = f"headway serve {args.model.partition(',')[0]} --on {machine}"
     settings = _settings(args)
     return [
-        output.Help(change=change.flag, effect=f"{_effect(row, change.row)}; try: {subject} {_flags(change.row)}{settings}", gain=change.gain)
+        output.Help(
+            change=change.flag, effect=f"{_effect(row, change.row)}; try: {subject} {_flags(change.row)}{settings}", gain=change.gain
+        )
         for change in known
     ]
 

@@ -13,7 +13,19 @@ from headway.core.errors import BadValue, UnknownName
 from headway.report import complete
 from headway.report.result import Result
 
-TAIL = ("where", "sort", "plot", "picture", "plot_width", "plot_theme", "format", "explain", "verbose", "help", "help_all")  # of a Result: where(), sort(), plot(), ...
+TAIL = (
+    "where",
+    "sort",
+    "plot",
+    "picture",
+    "plot_width",
+    "plot_theme",
+    "format",
+    "explain",
+    "verbose",
+    "help",
+    "help_all",
+)  # of a Result: where(), sort(), plot(), ...
 
 
 def call(verb: str, subjects: Sequence[Any] = (), flags: Mapping[str, Any] | None = None, records: Iterable[Any] = (),
