@@ -13,7 +13,8 @@ from headway.core.errors import BadValue, UnknownName
 from headway.report import complete
 from headway.report.result import Result
 
-TAIL = (
+# Of a Result: where(), sort(), plot(), ...
+TAIL = ("where", "sort", "plot", "picture", "plot_width", "plot_theme", "format", "explain", "verbose", "help", "help_all")
     "where",
     "sort",
     "plot",
