@@ -15,18 +15,6 @@ from headway.report.result import Result
 
 # Of a Result: where(), sort(), plot(), ...
 TAIL = ("where", "sort", "plot", "picture", "plot_width", "plot_theme", "format", "explain", "verbose", "help", "help_all")
-    "where",
-    "sort",
-    "plot",
-    "picture",
-    "plot_width",
-    "plot_theme",
-    "format",
-    "explain",
-    "verbose",
-    "help",
-    "help_all",
-)  # of a Result: where(), sort(), plot(), ...
 
 
 def call(verb: str, subjects: Sequence[Any] = (), flags: Mapping[str, Any] | None = None, records: Iterable[Any] = (),
