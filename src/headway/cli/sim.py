@@ -87,7 +87,7 @@ def run(args: Any) -> output.Answer:
     if saved is not None:
         return sim_plan.answer(results, warmup, limits, status)
     return output.Answer(
-        Listing(results.rows), notes=notes, describe=sim.describe, figure=lambda table: sim.figure(table, results.last), status=status,
+        Listing(results.rows), notes=notes, describe=sim.describe, pictures=sim.pictures(results.last, so_that), status=status,
         checked=sim.checked(results.rows),
     )  # fmt: skip
 

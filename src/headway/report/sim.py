@@ -206,65 +206,38 @@ def _growing(row: Mapping[str, Any]) -> list[str]:
     return ["overloaded: the queue grows as long as the trace lasts, and these latencies with it"]
 
 
-CURVE = ("mean_ttft_s", "p99_ttft_s", "p99_tpot_s", "output_tok_per_s")
-PANELS = {"running": "requests in service", "waiting": "requests waiting", "kv_blocks": "KV blocks held"}
-SHARES = 100
+def pictures(run: Any, limits: Mapping[str, float]) -> dict[str, Any]:
+    """Pictures of a simulation by name: over time for one load, percentiles along several, the timetable; `limits` by column."""
 
+    def points(rows: Any) -> list[Mapping[str, Any]]:
+        simulated = [row for row in rows if row["kind"] == "point"]
+        if not simulated or run is None:
+            raise BadValue("--plot", "no layout that runs" if simulated else "no rows", "a run to draw")
+        return simulated
 
-def figure(rows: Any, run: Any) -> dict[str, Any]:
-    """Figure of the rows, by their kind."""
-    from headway.report import figures
+    def loads(rows: Any) -> str:
+        return next((load for load in ("rate", "users") if len({row.get(load) for row in rows}) > 1), "")
 
-    points = [row for row in rows if row["kind"] == "point"]
-    if not points:
-        raise BadValue("--plot", "no rows", "rows to draw")
-    if run is None:
-        raise BadValue("--plot", "no layout that runs", "something to draw")
-    title = f"{points[0]['model']} on {points[0]['system']}"
-    for load in ("rate", "users"):
-        if len({row.get(load) for row in points}) > 1:
-            series = [key for key in ("tp", "ep", "dp", "pp", "replicas") if len({row[key] for row in points}) > 1]
-            return figures.table(points, load, CURVE, series, title, "where the queue grows without end there is no latency")
-    heading = {"text": title, "subtitle": "the last run: latencies by share of requests, and what went on"}
-    return {
-        "$schema": figures.SCHEMA, "config": figures.CONFIG, "title": heading,
-        "vconcat": [{"hconcat": [_shares(run, key) for key in ("ttft_s", "tpot_s", "e2e_s")]}, {"hconcat": _over_time(run)}],
-    }  # fmt: skip
+    def time(rows: Any, view: Any) -> Any:
+        from headway.report.pictures import simulation
 
+        simulated = points(rows)
+        load = loads(simulated)
+        if load:
+            return simulation.latencies(simulated, load, limits, view)
+        return simulation.over_time(run, simulated[-1], limits, view)
 
-def _shares(run: Any, key: str) -> dict[str, Any]:
-    import numpy as np
+    def latency(rows: Any, view: Any) -> Any:
+        from headway.report.pictures import simulation
 
-    from headway.sim.results import measured
+        simulated = points(rows)
+        if not loads(simulated):
+            raise BadValue("--picture", "latency", "several rates or numbers of users, such as --rate 1..8+1")
+        return simulation.latencies(simulated, loads(simulated), limits, view)
 
-    values = measured(run, 0.0).values(key, known=True)
-    at = np.linspace(0, 100, SHARES + 1)
-    points = [{"x": float(x), "y": float(y)} for x, y in zip(np.percentile(values, at), at, strict=True)] if len(values) else []
-    return _line(points, f"{key.removesuffix('_s').upper()} (s)", "% of requests", "log")
+    def trains(rows: Any, view: Any) -> Any:
+        from headway.report.pictures import simulation
 
+        return simulation.trains(run, points(rows)[-1], view)
 
-def _over_time(run: Any) -> list[dict[str, Any]]:
-    import numpy as np
-
-    from headway.sim.results import curves
-
-    replica_curves = [curves(state) for state in run.states]
-    panels = []
-    for key, words in PANELS.items():
-        points = [
-            {"x": float(time), "y": float(value), "line": f"replica {number}"}
-            for number, curve in enumerate(replica_curves[:8])
-            for time, value in zip(curve["time_s"], np.asarray(curve[key]), strict=True)
-        ]
-        panels.append(_line(points, "time (s)", words, "linear"))
-    return panels
-
-
-def _line(points: list[dict[str, Any]], x: str, y: str, scale: str) -> dict[str, Any]:
-    several = len({point.get("line") for point in points}) > 1
-    colour = {"color": {"field": "line", "type": "nominal", "title": None}} if several else {"color": {"value": "#2e86ab"}}
-    across = {"field": "x", "type": "quantitative", "title": x, "scale": {"type": scale, "zero": False}}
-    return {
-        "width": 260, "height": 200, "data": {"values": points}, "mark": {"type": "line", "interpolate": "monotone"},
-        "encoding": {"x": across, "y": {"field": "y", "type": "quantitative", "title": y}, **colour},
-    }  # fmt: skip
+    return {"time": time, "latency": latency, "trains": trains}

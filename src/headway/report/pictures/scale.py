@@ -11,6 +11,7 @@ from headway.core.errors import BadValue
 from headway.core.listing import format_value
 from headway.report.pictures.lettering import text_width
 
+CLOCK = (60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 432000)  # s
 DECADES = 1.3  # values that span more, in powers of ten, stand on a logarithmic axis
 
 
@@ -79,7 +80,7 @@ def axis(
         raise BadValue("--plot", f"no {title}", "rows with numbers to draw")
     around = _log_ends(min(numbers), max(numbers), room) if log else _linear_ends(min(numbers), max(numbers), room, zero)
     low, high = fixed_ends or [free if fixed is None else fixed for fixed, free in zip(ends, around, strict=True)]
-    places = _log_ticks(low, high, base, most) if log else _linear_ticks(low, high, most)
+    places = _log_ticks(low, high, base, most) if log else _linear_ticks(low, high, most, unit)
     ticks = tuple((place, tick_text(place, unit)) for place in places)
     return PictureAxis(title=title, low=low, high=high, ticks=ticks, log=log, falls=falls)
 
@@ -100,7 +101,7 @@ def tick_text(value: float, unit: str) -> str:
     """Text of a tick with its unit; counts from a thousand on with a prefix."""
     if unit in ("", "token") and 1000 <= abs(value) < 100_000 and math.log2(abs(value)).is_integer():
         return f"{value:,.0f}"
-    if unit in ("", "token") and abs(value) >= 1000:
+    if unit in ("", "count", "token") and abs(value) >= 1000:
         for size, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
             if abs(value) >= size:
                 return f"{value / size:.3g}{prefix}"
@@ -112,13 +113,21 @@ def tick_text(value: float, unit: str) -> str:
         return "0"
     if unit == "year":
         return str(int(value))
+    if unit == "count":
+        return f"{value:.3g}"
     return format_value(value, unit).replace(" us", " µs") if unit else f"{value:.3g}"
 
 
-def _linear_ticks(low: float, high: float, most: int) -> list[float]:
+def _linear_ticks(low: float, high: float, most: int, unit: str = "") -> list[float]:
+    """Multiples of a step: 1, 2, 2.5 or 5 times a power of ten; whole ones for counts, minutes and hours for long times."""
     span = high - low
     size = 10 ** math.floor(math.log10(span / most))
-    step = next(size * factor for factor in (1, 2, 2.5, 5, 10, 20) if span / (size * factor) <= most)
+    steps = [size * factor for factor in (1, 2, 2.5, 5, 10, 20)]
+    if unit == "s" and span > CLOCK[0] * 2:
+        steps = [*CLOCK, *steps]
+    elif unit in ("count", "year"):
+        steps = [step for step in (1, 2, *steps) if float(step).is_integer()]
+    step = next(step for step in steps if span / step <= most)
     first = math.ceil(low / step - 1e-9)
     places = [place * step for place in range(first, math.floor(high / step + 1e-9) + 1)]
     return [round(place, 12) if abs(place) < 1e6 else place for place in places]
