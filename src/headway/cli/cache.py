@@ -94,7 +94,8 @@ def _criteria(args: Any) -> output.Answer:
 
     listing = Listing(rows, notes=tuple(dict.fromkeys((*notes, *more, *_notes(cases)))), tree=tree)
     describe = functools.partial(_describe, all_rows=rows, cases=cases)
-    return output.Answer(listing, describe=describe, figure=cache.holds, columns=cache.own_columns(HoldRow), most=200)
+    pictures = cache.pictures(lambda: (cases[0].case.places(), cases[0].case.subject(), points[0].hold))
+    return output.Answer(listing, describe=describe, pictures=pictures, columns=cache.own_columns(HoldRow), most=200)
 
 
 def _place(rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> int:

@@ -6,7 +6,6 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,12 +109,8 @@ def run(args: Any) -> output.Answer:
 
     notes = (*notes, *traffic_notes, *_notes(args, hits, ttls, points))
     listing = Listing(rows, notes=tuple(dict.fromkeys(notes)), tree=tree)
-    figure = partial(_figure, hits=hits, case=points[0].case)
-    return output.Answer(listing, describe=_describe, figure=figure, columns=cache.own_columns(TraceRow), most=200)
-
-
-def _figure(table: Any, hits: Any, case: Any) -> dict[str, Any]:
-    return cache.trace(list(table), hits, case)
+    pictures = cache.trace_pictures(hits, points[0].case)
+    return output.Answer(listing, describe=_describe, pictures=pictures, columns=cache.own_columns(TraceRow), most=200)
 
 
 def _check(args: Any) -> None:

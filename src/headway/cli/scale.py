@@ -43,7 +43,7 @@ def run(args: Any) -> output.Answer:
     return output.Answer(
         listing(request, (*notes, *unused)),
         describe=lambda rows: scale.words(request, list(rows)),
-        figure=lambda rows: _figure(request, rows),
+        pictures=scale.pictures(request),
         most=200,
     )
 
@@ -54,9 +54,3 @@ def _doubt(args: Any) -> Uncertainty:
         if isinstance(value, tuple):
             raise BadValue(schema.flag(name), getattr(args, name), "one value")
     return schema.defaults(Uncertainty, values)
-
-
-def _figure(request: Any, rows: Any) -> dict[str, Any]:
-    from headway.report.scale import figure
-
-    return figure(request, list(rows))

@@ -94,4 +94,14 @@ def grid(args: Any, table: Any, view: View) -> Picture:
     return drawing.picture(rows, x, ys, series, view, title=drawing.finding(rows, x, ys[0], name), about=name)
 
 
-DRAWINGS = {"batch": batch, "context": context, "memory": memory, "grid": grid}
+def pipeline(args: Any, table: Any, view: View) -> Picture:
+    """Micro-batches that decode through the stages."""
+    from headway.report.pictures import pipeline as drawing
+
+    row = next((row for row in table.rows() if row["pp"] > 1), None)
+    if row is None:
+        raise BadValue("--picture", "pipeline", "a layout with stages, such as --pp 4")
+    return drawing.serving(int(row["pp"]), view, subject=f"{row['model']} on {row['system']}, {serving.layout(row)}")
+
+
+DRAWINGS = {"batch": batch, "context": context, "memory": memory, "pipeline": pipeline, "grid": grid}

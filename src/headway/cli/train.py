@@ -51,7 +51,7 @@ def run(args: Any) -> output.Answer:
     deadline = schema.scalar(args.deadline, schema.Field("s"), "--deadline") if args.deadline else None
     request = TrainingQuestion(records=records, layout=layout, objective=args.objective, deadline=deadline, price_metric=args.price_metric)
     run_cases = cases(arguments.models(args), [system for system, _ in arguments.systems(args)], request)
-    return output.Answer(listing(run_cases, notes), describe=_describe, figure=train.layouts, most=100)
+    return output.Answer(listing(run_cases, notes), describe=_describe, pictures=train.pictures(), most=100)
 
 
 def _binary(args: Any) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Figure of training layouts: parts of the step time with its interval, and parts of the memory."""
+"""Words for the bars of training layouts, and pictures of `train`."""
 
 from __future__ import annotations
 
@@ -7,36 +7,31 @@ from typing import Any
 
 from headway.core.errors import BadValue
 from headway.core.listing import cell
-from headway.report.figures import CONFIG, SCHEMA
-from headway.training.columns import PARTS, TIMES
 
-GB = 1e9
-MOST_BARS = 30
 DEGREES = ("tp", "cp", "pp", "vpp", "ep", "dp")
 APART = ("model", "system", "seq", "global_batch", "dtype", "optimizer", "schedule", "recompute", "micro_batch", "zero")
-COLOURS = {"scheme": "tableau20"}
 
 
-def layouts(table: Any) -> dict[str, Any]:
-    """Figure with a bar per layout in two panels: step time with its interval, memory with the chip's HBM as a line."""
-    rows = list(table)
-    if not rows:
-        raise BadValue("--plot", "no rows", "rows to draw")
-    rows = rows[:MOST_BARS]
-    names = [f"{place}. {name}" for place, name in enumerate(labels(rows), 1)]
-    ends = [{"row": name, "low": row["step_lo_s"], "high": row["step_hi_s"]} for name, row in zip(names, rows, strict=True)]
-    interval = {"data": {"values": ends}, "mark": {"type": "rule", "strokeWidth": 2, "color": "#222222"},
-                "encoding": {"y": _across(), "x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}}}  # fmt: skip
-    capacities = [{"row": name, "hbm": row["hbm_bytes_chip"] / GB} for name, row in zip(names, rows, strict=True)]
-    limit = {"data": {"values": capacities}, "mark": {"type": "tick", "thickness": 3, "color": "#d1495b"},
-             "encoding": {"y": _across(), "x": {"field": "hbm", "type": "quantitative"}}}  # fmt: skip
-    panels = [
-        _panel([_bars(names, rows, TIMES, "{}_s", 1.0, "time of a step (s), 90 % interval"), interval]),
-        _panel([_bars(names, rows, PARTS, "{}_bytes_chip", GB, "fullest chip (GB); red: what it has"), limit]),
-    ]
-    about = {f"{row['model']} on {row['system']}" for row in rows}
-    title = {"text": f"Training {about.pop()}" if len(about) == 1 else "Training"}
-    return {"$schema": SCHEMA, "config": CONFIG, "title": title, "hconcat": panels, "resolve": {"scale": {"color": "independent"}}}
+def pictures() -> dict[str, Any]:
+    """Pictures of `train` by name."""
+
+    def layouts(rows: Any, view: Any) -> Any:
+        from headway.report.pictures import training
+
+        table = list(rows)
+        return training.picture(table, [f"{place}. {name}" for place, name in enumerate(labels(table), 1)], view)
+
+    def pipeline(rows: Any, view: Any) -> Any:
+        from headway.report.pictures import pipeline as drawing
+        from headway.training.timeline import SCHEDULES
+
+        row = next((row for row in rows if row["pp"] > 1), None)
+        if row is None:
+            raise BadValue("--picture", "pipeline", "a layout with stages, such as --pp 8")
+        subject = f"{row['model']} on {row['system']}"
+        return drawing.training(int(row["pp"]), int(row["micro_batches"]), SCHEDULES, view, subject=subject)
+
+    return {"layouts": layouts, "pipeline": pipeline}
 
 
 def labels(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -48,26 +43,3 @@ def labels(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _field_text(key: str, row: Mapping[str, Any]) -> str:
     return str(row[key]) if isinstance(row[key], str) else f"{key} {cell(key, row)}"
-
-
-def _panel(layers: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"width": 420, "height": {"step": 26}, "layer": layers}
-
-
-def _across() -> dict[str, Any]:
-    return {"field": "row", "type": "nominal", "title": None, "sort": None, "axis": {"labelLimit": 320}}
-
-
-def _bars(
-    names: Sequence[str], rows: Sequence[Mapping[str, Any]], parts: Mapping[str, str], key: str, unit: float, title: str
-) -> dict[str, Any]:
-    points = [
-        {"row": name, "part": part, "order": order, "value": row[key.format(part)] / unit}
-        for name, row in zip(names, rows, strict=True) for order, part in enumerate(parts)
-        if row[key.format(part)] > 0
-    ]  # fmt: skip
-    visible_parts = [part for part in parts if any(point["part"] == part for point in points)]
-    colour = {"field": "part", "type": "nominal", "title": None, "sort": visible_parts, "scale": COLOURS | {"domain": visible_parts}}
-    encoding = {"y": _across(), "x": {"field": "value", "type": "quantitative", "title": title, "stack": "zero"}, "color": colour,
-                "order": {"field": "order"}}  # fmt: skip
-    return {"data": {"values": points}, "mark": {"type": "bar"}, "encoding": encoding}

@@ -70,7 +70,7 @@ def ends(key: str) -> tuple[str, str, str]:
 
 def curve_name(row: Mapping[str, Any], series: Sequence[str]) -> str:
     """What tells a curve from the others."""
-    return ", ".join(str(row[key]) if key in ("model", "system", "line") else f"{heading(key)} {cell(key, row)}" for key in series)
+    return ", ".join(str(row[key]) if key in ("model", "system", "line", "law") else f"{heading(key)} {cell(key, row)}" for key in series)
 
 
 def _plot(rows: Rows, x: str, key: str, series: Sequence[str], names: Sequence[str], view: View, number: int, panels: int) -> Plot:

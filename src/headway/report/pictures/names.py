@@ -15,6 +15,7 @@ PICTURES: dict[str, dict[str, str]] = {
         "roofline": "operators of the model under the machine's roofline",
         "memory": "what fills a chip",
         "stages": "weights and KV per chip by pipeline stages",
+        "pipeline": "micro-batches that decode through the stages",
         "grid": "times and cost along the inputs that vary",
     },
     "sim": {
@@ -36,6 +37,7 @@ PICTURES: dict[str, dict[str, str]] = {
         "map": "the cheapest memory tier by hold time and reuse",
         "drain": "drain time of each memory tier, from HBM to disk",
         "holds": "cost against hold time",
+        "hit-rates": "of --workload: what the cache has, by lifetime and room",
     },
     "bill": {"modes": "cost of the requests by mode"},
     "collective": {"size": "time of a collective against the chips that take part"},

@@ -155,6 +155,10 @@ class Plot:
             return self.canvas.place(lines, *where["around"])
         wide = max(text_width(line) for line in lines)
         downs = [place * self.height for place in (0.03, 0.12, 0.22, 0.34, 0.48, 0.62, 0.76, 0.9)]
+        if "inside_box" in where:
+            x, y = where["inside_box"]
+            offsets = [(across, down) for down in (0, -12, 12, -24, 24, -40, 40) for across in (0, -20, 20, -45, 45)]
+            return self.canvas.first(lines, [(x - wide / 2 + across, y - SIZE / 2 + down) for across, down in offsets])
         if "beside" in where:
             candidates = [(x, down) for down in downs for x in (where["beside"] + 5, where["beside"] - 5 - wide)]
         elif "inside" in where:

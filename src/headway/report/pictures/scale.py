@@ -12,6 +12,7 @@ from headway.core.listing import format_value
 from headway.report.pictures.lettering import text_width
 
 CLOCK = (60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 432000)  # s
+SPANS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 60, 600, 3600, 21600, 86400, 604800, 2592000, 31536000)  # s, on log axes
 DECADES = 1.3  # values that span more, in powers of ten, stand on a logarithmic axis
 
 
@@ -80,7 +81,7 @@ def axis(
         raise BadValue("--plot", f"no {title}", "rows with numbers to draw")
     around = _log_ends(min(numbers), max(numbers), room) if log else _linear_ends(min(numbers), max(numbers), room, zero)
     low, high = fixed_ends or [free if fixed is None else fixed for fixed, free in zip(ends, around, strict=True)]
-    places = _log_ticks(low, high, base, most) if log else _linear_ticks(low, high, most, unit)
+    places = _log_ticks(low, high, base, most, unit) if log else _linear_ticks(low, high, most, unit)
     ticks = tuple((place, tick_text(place, unit)) for place in places)
     return PictureAxis(title=title, low=low, high=high, ticks=ticks, log=log, falls=falls)
 
@@ -113,6 +114,8 @@ def tick_text(value: float, unit: str) -> str:
         return "0"
     if unit == "year":
         return str(int(value))
+    if unit == "flop" and value > 0 and math.log10(value).is_integer():
+        return f"1e{round(math.log10(value))}"
     if unit == "count":
         return f"{value:.3g}"
     return format_value(value, unit).replace(" us", " µs") if unit else f"{value:.3g}"
@@ -133,8 +136,11 @@ def _linear_ticks(low: float, high: float, most: int, unit: str = "") -> list[fl
     return [round(place, 12) if abs(place) < 1e6 else place for place in places]
 
 
-def _log_ticks(low: float, high: float, base: int, most: int) -> list[float]:
+def _log_ticks(low: float, high: float, base: int, most: int, unit: str = "") -> list[float]:
     """Powers of the base, every second or third of them if there are many; 1-2-5 or 1-3 within few decades."""
+    if unit == "s" and high > 120 and high / low > 100:
+        inside = [place for place in SPANS if low * (1 - 1e-9) <= place <= high * (1 + 1e-9)]
+        return inside[:: max(1, math.ceil(len(inside) / most))]
     if base != 10:
         first, last = math.ceil(math.log(low, base) - 1e-9), math.floor(math.log(high, base) + 1e-9)
         stride = max(1, math.ceil((last - first + 1) / most))

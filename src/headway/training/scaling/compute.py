@@ -271,11 +271,11 @@ def cheapest(fit: ScalingFit, loss: Any, rl: Any, serving: Any) -> CheapestModel
     """The size and tokens that reach a loss at the least lifetime compute, serving and RL included."""
     by = fit.by
     tokens = lifetime.cheapest_tokens(loss, by.irreducible, by.b, by.alpha, by.beta, total((rl, serving)))
-    active, size_loss = _sized(fit, loss, tokens)
+    active, size_loss = sized(fit, loss, tokens)
     return CheapestModel(active=active, tokens=tokens, flop=lifetime.life_flop(active, tokens, rl, serving), size_loss=size_loss)
 
 
-def _sized(fit: ScalingFit, loss: Any, tokens: Any) -> tuple[Any, Any]:
+def sized(fit: ScalingFit, loss: Any, tokens: Any) -> tuple[Any, Any]:
     """The parameters that reach a loss with `tokens`, and the loss left for the size term."""
     by = fit.by
     data = power_laws.data_loss(tokens, by.b, by.beta)
@@ -290,7 +290,7 @@ def given_quality(fit: ScalingFit, at: ScalingPoint) -> dict[str, Any]:
     rl = lifetime.rl_in_training(before, at.rl, at.eta)
     loss = predicted_loss(fit, at.quality, before).total
     bill, best = lifetime.life_flop(at.quality, before, rl, serving), cheapest(fit, loss, rl, serving)
-    equal, size_loss = _sized(fit, loss, serving)
+    equal, size_loss = sized(fit, loss, serving)
     return {
         "quality": at.quality, "served": at.served, "kappa": at.kappa, "quality_tokens": before, "loss": loss,
         "active": best.active, "tokens": best.tokens, "tokens_per_param": power_laws.tokens_per_param(best.tokens, best.active),

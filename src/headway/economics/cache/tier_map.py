@@ -1,0 +1,54 @@
+"""The tier of least cost for each hold time, and whether keeping pays at each chance of reuse; else `recompute`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from headway.core.quantity import default
+from headway.economics.cache.placement import MONEY, RECOMPUTE, CacheSubject, choices, hold_row
+from headway.economics.cache.records import CacheHold
+from headway.economics.cache.tiers import CacheTier
+
+HOLDS = (1.0, 30 * 86400.0, 44)  # s: first, last, number, evenly on a log scale
+REUSES = (0.01, 1.0, 15)
+WHY = "a point of the map"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapCell:
+    """One field of the map: ends of its hold times (s) and of its chances of reuse, and the tier that wins there."""
+
+    hold: float
+    hold_end: float
+    reuse: float
+    reuse_end: float
+    tier: str
+
+
+def tier_map(places: Sequence[CacheTier], subject: CacheSubject, uses: Any, waiting: Any) -> list[MapCell]:
+    """Fields of the map, hold by hold; each is judged at its middle."""
+    holds, reuses = _steps(*HOLDS), _steps(*REUSES)
+    cells = []
+    for hold, hold_end in pairwise(holds):
+        for reuse, reuse_end in pairwise(reuses):
+            middle = {"hold": default((hold * hold_end) ** 0.5, "hold", "s", WHY),
+                      "reuse": default((reuse * reuse_end) ** 0.5, "reuse", "", WHY)}  # fmt: skip
+            request = CacheHold(**middle, uses=uses, waiting=waiting)
+            tier = _best(places, request, subject)
+            cells.append(MapCell(hold=hold, hold_end=hold_end, reuse=reuse, reuse_end=reuse_end, tier=tier))
+    return cells
+
+
+def _steps(first: float, last: float, count: int) -> list[float]:
+    return [first * (last / first) ** (place / (count - 1)) for place in range(count)]
+
+
+def _best(places: Sequence[CacheTier], request: CacheHold, subject: CacheSubject) -> str:
+    """The tier of least device cost, if keeping there pays at this chance of reuse."""
+    rows = [hold_row(place, request, subject) for place in places]
+    tier = next(choice.tier for choice in choices(rows) if choice.criterion == MONEY)
+    longest = next((row.break_even_hold_s for row in rows if row.tier == tier), None)
+    return tier if longest is not None and longest >= request.hold else RECOMPUTE

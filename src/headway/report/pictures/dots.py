@@ -1,0 +1,58 @@
+"""Rows below each other with a point for a number and a rule for its interval: laws, machines, models beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway.core.errors import BadValue
+from headway.report.pictures import marks
+from headway.report.pictures.frame import Panel, View, inner
+from headway.report.pictures.lettering import LEADING, SIZE, shorten, text_width
+from headway.report.pictures.scale import axis
+
+PITCH = 30
+MOST_ROWS = 24
+
+
+def panel(view: View, name: str, rows: Sequence[Mapping[str, Any]], key: str, labels: Sequence[str], texts: Sequence[str], *, unit: str,
+          title: str, heading: str = "", meaning: str = "compute", columns: int = 1,
+          references: Sequence[tuple[float, str]] = ()) -> Panel:  # fmt: skip
+    """Panel of one number of each row, its interval where `key_lo` and `key_hi` are known, and lines with words at `references`."""
+    entries = [entry for entry in zip(rows, labels, texts, strict=True) if entry[0].get(key) is not None][:MOST_ROWS]
+    if not entries:
+        raise BadValue("--plot", f"no {key}", "rows with numbers to draw")
+    theme, columns = view.colours, 1 if view.is_narrow else columns
+    margin = 0.0 if view.is_narrow else min(max(text_width(label) for _, label, _ in entries) + 10, view.width * 0.3 / columns)
+    reserve = max(text_width(text) for _, _, text in entries) + 16
+    width = inner(view, margin, reserve, columns)
+    ends = [(row.get(f"{key}_lo"), row.get(f"{key}_hi")) for row, _, _ in entries]
+    values = [row[key] for row, _, _ in entries]
+    x = axis(title, [*values, *(end for pair in ends for end in pair), *(at for at, _ in references)], unit, most=5)
+    pitch = PITCH + (SIZE * LEADING if view.is_narrow else 0)
+    points, rules, words = [], [], []
+    for place, ((row, label, text), (low, high)) in enumerate(zip(entries, ends, strict=True)):
+        middle = place * pitch + pitch / 2 + (SIZE * LEADING / 2 if view.is_narrow else 0)
+        at = x.across(row[key], width)
+        points.append({"x": at, "y": middle, "color": theme.line(meaning)})
+        if low is not None and high is not None:
+            rules.append({"x": x.across(low, width), "x2": x.across(high, width), "y": middle, "y2": middle, "color": theme.line(meaning)})
+        last = max(at, x.across(high, width) if high is not None else at)
+        beside = last + 9
+        if any(beside - 4 < x.across(spot, width) < beside + text_width(text) + 4 for spot, _ in references):
+            beside = min(at, x.across(low, width) if low is not None else at) - 9 - text_width(text)
+        words.append({"x": beside, "y": middle, "text": text, "color": theme.ink})
+        name_text = shorten(label, margin - 8 if margin else width + reserve)
+        spot = (-8 - text_width(name_text), middle) if margin else (0.0, middle - SIZE * LEADING)
+        words.append({"x": spot[0], "y": spot[1], "text": name_text, "color": theme.ink})
+    lines = [] if view.is_narrow else [
+        {"x": x.across(at, width), "x2": x.across(at, width), "y": 2.0, "y2": len(entries) * pitch, "color": theme.muted}
+        for at, _ in references
+    ]  # fmt: skip
+    words += [{"x": line["x"] - text_width(text) / 2, "y": -6.0, "text": text, "color": theme.muted}
+              for line, (_, text) in zip(lines, references, strict=False)]  # fmt: skip
+    data = {f"{name}_points": points, f"{name}_rules": rules, f"{name}_words": words, f"{name}_reference": lines}
+    layers = [marks.pixel_rules(f"{name}_reference", dash=(2, 3)), marks.pixel_rules(f"{name}_rules", width=2),
+              marks.pixel_points(f"{name}_points", size=70), marks.labels(f"{name}_words")]  # fmt: skip
+    return Panel(width=width, height=len(entries) * pitch, layers=layers, data=data, x=x, left_margin=margin, right_margin=reserve,
+                 heading=heading)  # fmt: skip
