@@ -3,8 +3,8 @@
     import headway as hw
     hw.serve("deepseek-v3", "gb200-nvl72", hw.Layout(ep=72, dp=72), batch=[64, 512, 4096], context=8192).table()
 
-The public names are the list below; each is imported when first used, so that `import headway` costs nothing. Thirteen packages, imports
-downwards only: cli, report, evidence, reality, economics, sim, training, serving, performance, hardware, models, laws, core.
+The public names are the list below; each is imported when first used, so that `import headway` costs nothing. Fourteen packages, imports
+downwards only: web, cli, report, evidence, reality, economics, sim, training, serving, performance, hardware, models, laws, core.
 docs/where.md finds a subject; docs/python.md shows the functions; data/README.md says which module reads each file of facts.
 """
 

@@ -1,4 +1,4 @@
-"""Thirteen packages in one order: imports go downwards, nothing is loose at the root, no circles, and numpy only where arrays are."""
+"""Fourteen packages in one order: imports go downwards, nothing is loose at the root, no circles, and numpy only where arrays are."""
 
 from __future__ import annotations
 

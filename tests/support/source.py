@@ -11,6 +11,7 @@ from support.paths import SOURCE
 
 # A file imports from its own package and from those to the right of it.
 ORDER = [
+    "web",
     "cli",
     "report",
     "evidence",

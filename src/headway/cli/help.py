@@ -58,6 +58,8 @@ EXAMPLES = {
     "compare": "compare gb200-nvl72,8xh200",
     "feistel": "feistel avalanche",
     "new": "new chip zeta-1",
+    "web": "web lecture RB-10 --open",
+    "mcp": "mcp --list",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.core.columns import Column
 from headway.core.errors import BadValue, UnknownName
@@ -12,6 +12,9 @@ from headway.evidence.claims.claim import Claim, claims
 from headway.evidence.lecture.chapters import statement
 from headway.evidence.lecture.inputs import InputCase, cases, figures, lecture_figures
 from headway.report import output
+
+if TYPE_CHECKING:
+    from headway.report.pictures.frame import Picture, View
 
 COLUMNS = {
     "figure": Column("", "figure of the claim"),
@@ -47,7 +50,14 @@ def run(text: str, changes: Sequence[str]) -> output.Answer:
     notes = ["names of figures are those of the lecture's inputs"] if changed else ["no figure of this claim changes with that input"]
     columns = COLUMNS | {name: Column(claim.inputs[name].unit if name in claim.inputs else "", "input that the user gave") for name in axes}
     summary = output.Summary(_headline(claim, visible_rows[0]), view, _after(claim), Listing(people))
-    return output.Answer(Listing(rows, tree=tree), summary, notes=notes, columns=columns, most=200)
+    pictures = {"inputs": lambda table, view: _picture(claim, table, view)}
+    return output.Answer(Listing(rows, tree=tree), summary, notes=notes, columns=columns, most=200, pictures=pictures)
+
+
+def _picture(claim: Claim, rows: Any, view: View) -> Picture:
+    from headway.report.pictures.claim_curve import claim_curve
+
+    return claim_curve(claim, list(rows), view)
 
 
 def _row(claim: Claim, case: InputCase, name: str, value: Any, before: float) -> dict[str, Any]:

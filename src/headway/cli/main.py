@@ -39,6 +39,8 @@ VERBS = {
     "feistel": ("headway.cli.feistel", "Feistel ciphers and reversible networks: vectors, avalanche, differentials, couplings undone"),
     "predict": ("headway.cli.predict", "predictions for a table of runs, each with floor and 90 % interval"),
     "fit": ("headway.cli.fit", "efficiencies fitted to your own measurements, with their errors"),
+    "web": ("headway.web.verb", "the verbs as pages in a browser: a plan, the lecture's blackboard, traffic, prices"),
+    "mcp": ("headway.web.mcp_verb", "the verbs as tools of an assistant, over the Model Context Protocol"),
 }
 GROUPS = {
     "Serve": ("plan", "serve", "sim", "score", "solve"),
@@ -47,6 +49,7 @@ GROUPS = {
     "Envelope": ("law", "matmul", "collective", "capacity", "compare"),
     "Look": ("show", "list", "new", "rack", "trend", "lecture", "feistel"),
     "Check": ("predict", "fit"),
+    "Show": ("web", "mcp"),
 }
 USAGE = """headway: how fast, how much and why, for language models on chips
 

@@ -51,7 +51,7 @@ PICTURES: dict[str, dict[str, str]] = {
         "sizes": "cables, power and time along the size of the domain",
     },
     "trend": {"years": "what grew from year to year, with names"},
-    "lecture": {"claim": "the picture of the claim"},
+    "lecture": {"claim": "the picture of the claim", "inputs": "figures of a claim along an input (--with NAME=RANGE)"},
     "feistel": {"step": "a Feistel step forward and back", "avalanche": "changed bits by round"},
     "fit": {"parity": "predicted against measured"},
 }

@@ -50,7 +50,8 @@ class PictureAxis:
     @property
     def scale(self) -> dict[str, Any]:
         """The scale in Vega-Lite's words."""
-        plain = {"type": "log" if self.log else "linear", "domain": [self.low, self.high], "nice": False, "zero": False}
+        plain = {"type": "log" if self.log else "linear", "domain": [self.low, self.high], "nice": False}
+        plain |= {} if self.log else {"zero": False}  # Vega warns of it on a logarithmic scale
         return plain | ({"reverse": True} if self.falls else {})
 
 

@@ -1,0 +1,183 @@
+"""The blackboard's side of the lecture: chapters, a claim with its inputs and their sliders, flashcards and their marks."""
+
+from __future__ import annotations
+
+import functools
+import re
+import tomllib
+from importlib.resources import files
+from typing import Any
+
+from headway.core.errors import BadValue, UnknownName
+from headway.core.listing import format_value
+from headway.evidence import claims as ledger
+from headway.evidence.claims.claim import Claim, claims
+from headway.evidence.claims.rows import ClaimRow
+from headway.evidence.lecture import chapters as lecture
+from headway.evidence.lecture import quiz
+from headway.evidence.lecture.inputs import RUNS, InputCase, figures
+from headway.report.lecture import chapter_page
+from headway.report.lecture_claim import law_lines
+from headway.web import pages
+
+NUDGE = 1.07  # factor on an input, to see which figures it changes
+SPREAD = 16.0  # a slider goes from a value over this to a value times this
+POINTS = 96
+MOST_CARDS = 12
+SEEDS = 1_000_000
+
+
+def answer(kind: str, request: dict[str, Any]) -> Any:
+    """The answer to a question of the blackboard."""
+    if kind == "drawing":
+        from headway.web.drawing import drawing
+
+        return drawing(request)
+    return {"chapter": _chapter, "claim": _claim, "cards": _cards, "grade": _grade}[kind](request)
+
+
+@functools.cache
+def stages() -> dict[str, dict[str, Any]]:
+    """What each section draws, by its title."""
+    text = (files("headway") / "data" / "web" / "board.toml").read_text(encoding="utf-8")
+    return {entry["title"]: entry for entry in tomllib.loads(text)["section"]}
+
+
+def _text(request: dict[str, Any], name: str, pattern: str) -> str:
+    value = request.get(name, "")
+    if not isinstance(value, str) or not re.fullmatch(pattern, value):
+        raise BadValue(name, str(value)[:60], "a chapter or claim of the lecture")
+    return value
+
+
+# -- chapters -------------------------------------------------------------------------------------------------------------------
+
+
+def _chapter(request: dict[str, Any]) -> dict[str, Any]:
+    page = lecture.chapter(_text(request, "chapter", r"\d|\+") or "1")
+    rows = {row.id: row for row in ledger.rows()}
+    about = lecture.facts()
+    counts = dict(zip(("agree", "differ", "open"), lecture.verdict_counts(list(rows.values()), page), strict=True))
+    contents = [{"label": entry.label, "title": entry.title, "time": entry.time} for entry in lecture.chapters()]
+    return {
+        "lecture": {"title": about.title, "speaker": about.speaker, "host": about.host, "date": about.date, "says": about.says},
+        "contents": contents, "label": page.label, "title": page.title, "time": page.time, "says": page.says, "counts": counts,
+        "command": f"headway lecture {page.label}", "commands": list(page.commands),
+        "answer": chapter_page(page, [rows[claim_id] for claim_id in page.claim_ids()]).headline,
+        "sections": [_section(section, rows) for section in page.sections],
+    }  # fmt: skip
+
+
+def _section(section: lecture.Section, rows: dict[str, ClaimRow]) -> dict[str, Any]:
+    briefs = [_brief(rows[claim_id]) for claim_id in section.statements]
+    return {"title": section.title, "paragraphs": section.text.strip().split("\n\n"), "claims": briefs, "stage": _stage(section.title)}
+
+
+def _stage(title: str) -> dict[str, Any] | None:
+    entry = stages().get(title)
+    if entry is None:
+        return None
+    stage = {key: value for key, value in entry.items() if key != "title"}
+    if "verb" in entry:
+        stage["sliders"] = pages._sliders(entry)
+    return stage
+
+
+def _brief(row: ClaimRow) -> dict[str, Any]:
+    return {
+        "id": row.id, "says": lecture.statement(row.id), "stated": lecture.lecture_text(row), "recomputed": lecture.recomputed_text(row),
+        "verdict": row.verdict, "cause": row.cause if row.cause != row.verdict else "", "moves": bool(claims()[row.id].inputs),
+    }  # fmt: skip
+
+
+# -- a claim --------------------------------------------------------------------------------------------------------------------
+
+
+def _claim(request: dict[str, Any]) -> dict[str, Any]:
+    """A claim in full: its equation, its verdict, its inputs, and the question of its curve."""
+    claim = claims().get(_text(request, "id", r"[A-Za-z]{2,3}-\d{1,3}").upper())
+    if claim is None:
+        raise UnknownName("claim", str(request.get("id"))[:20], claims())
+    row = next(entry for entry in ledger.claim(claim.id))
+    before, after = lecture.neighbours(claim.id)
+    moving = _moving(claim.id)
+    axis = _text(request, "axis", r"[\w-]*") or next(iter(moving), "")
+    inputs = [_input(claim, name, moving.get(name, [])) for name in claim.inputs]
+    return _brief(row) | {
+        "equation": claim.claim, "chapter": lecture.chapter_of(claim.id).label, "note": claim.note, "source": claim.source,
+        "before": before, "after": after, "laws": _laws(claim), "inputs": inputs, "axis": axis if axis in moving else "",
+        "command": f"headway lecture {claim.id}",
+    }  # fmt: skip
+
+
+def _laws(claim: Claim) -> list[str]:
+    """The laws behind the claim's figures, an indented line each."""
+    shown_laws: set[str] = set()
+    lines: list[str] = []
+    for name, value in figures(claim, InputCase(labels={}, values={})).items() if claim.inputs else ():
+        lines += law_lines(value, name, 0, shown_laws)
+    return lines
+
+
+@functools.cache
+def _moving(claim_id: str) -> dict[str, list[str]]:
+    """Inputs that change a figure of the claim, each with those figures."""
+    claim = claims()[claim_id]
+    base = _figures(claim, {})
+    moving: dict[str, list[str]] = {}
+    for name, value in claim.inputs.items():
+        if (claim.id, name) in RUNS or float(value) <= 0 or not base:
+            continue
+        nudged = _figures(claim, {name: quiz.type_of(claim, name, float(value) * NUDGE)})
+        changed = [figure for figure in base if figure in nudged and abs(nudged[figure] - base[figure]) > 1e-9 * abs(base[figure])]
+        if changed:
+            moving[name] = changed
+    return moving
+
+
+def _figures(claim: Claim, values: dict[str, Any]) -> dict[str, float]:
+    try:
+        parts = figures(claim, InputCase(labels={}, values=values))
+    except BadValue:
+        return {}
+    return {name: float(value) for name, value in parts.items()}
+
+
+def _input(claim: Claim, name: str, changes: list[str]) -> dict[str, Any]:
+    """An input with its value, source and stops; as an axis, the range that the command line takes."""
+    value = claim.inputs[name]
+    stops = pages.slider_stops(float(value), value.unit, SPREAD, POINTS) if changes else []
+    span = f"{stops[0]['word']}..{stops[-1]['word']}*{SPREAD ** (2 / 64):.4f}" if stops else ""
+    return {
+        "name": name, "label": name.replace("_", " "), "text": format_value(float(value), value.unit), "source": value.source,
+        "date": value.date, "changes": changes, "stops": stops, "at": len(stops) // 2, "span": span,
+    }  # fmt: skip
+
+
+# -- flashcards -----------------------------------------------------------------------------------------------------------------
+
+
+def _hand(request: dict[str, Any]) -> list[quiz.QuizCard]:
+    seed = request.get("seed", 1)
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < SEEDS:
+        raise BadValue("seed", str(seed)[:20], f"a whole number below {SEEDS:,}")
+    return quiz.hand(_text(request, "chapter", r"\d|\+|"), lambda _: 0, MOST_CARDS, seed)
+
+
+def _cards(request: dict[str, Any]) -> list[dict[str, Any]]:
+    """Cards without their answers."""
+    return [{"kind": card.kind, "question": card.question, "inputs": list(card.inputs), "claim": card.claim_id} for card in _hand(request)]
+
+
+def _grade(request: dict[str, Any]) -> dict[str, Any]:
+    """Whether an answer is right, and the answer; a sentence is judged by the reader."""
+    cards, place, text = _hand(request), request.get("card", 0), request.get("text", "")
+    if not isinstance(place, int) or isinstance(place, bool) or not 0 <= place < len(cards):
+        raise BadValue("card", str(place)[:20], f"a number below {len(cards)}")
+    if not isinstance(text, str) or len(text) > 200:
+        raise BadValue("text", str(text)[:20], "an answer of at most 200 letters")
+    card = cards[place]
+    right = None if card.kind == quiz.SENTENCE or not text.strip() else quiz.judge(card, text)
+    figure = quiz.derivation(card)
+    lines = [] if figure is None else list(law_lines(figure, card.figure, 0, set()))
+    return {"right": right, "answer": card.answer_text, "laws": lines, "claim": card.claim_id, "says": lecture.statement(card.claim_id)}

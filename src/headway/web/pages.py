@@ -1,0 +1,172 @@
+"""Pages and their controls: which questions a page asks (data/web/pages.toml), and the controls that the verbs themselves declare."""
+
+from __future__ import annotations
+
+import functools
+import re
+import tomllib
+from importlib.resources import files
+from typing import Any
+
+from headway.cli import help as verb_help
+from headway.core import schema, units
+from headway.core.errors import HeadwayError, UnknownName
+from headway.core.listing import heading
+from headway.web import permitted
+from headway.web.question import parser_of
+
+MOST_STEPS = 400
+SIGNIFICANT = 3
+
+
+@functools.cache
+def document() -> tuple[dict[str, Any], ...]:
+    """The pages as their file has them."""
+    text = (files("headway") / "data" / "web" / "pages.toml").read_text(encoding="utf-8")
+    return tuple(tomllib.loads(text)["page"])
+
+
+def names() -> list[str]:
+    """Names of the pages, which are their paths."""
+    return [page["name"] for page in document()]
+
+
+def pages() -> dict[str, Any]:
+    """All pages with their views, and the names that fields offer."""
+    return {"pages": [_page(page) for page in document()], "names": _names()}
+
+
+def _page(page: dict[str, Any]) -> dict[str, Any]:
+    views = [view | {"heavy": view["verb"] in permitted.HEAVY, "sliders": _sliders(view)} for view in page.get("view", ())]
+    return {"name": page["name"], "title": page["title"], "says": page["says"], "views": views}
+
+
+def _sliders(view: dict[str, Any]) -> dict[str, Any]:
+    """Stops of a view's sliders; the values that the view and its presets start from are among them."""
+    actions = parser_of(view["verb"], view["words"])._option_string_actions
+    starts = [place.get("flags", {}) for place in (view, *view.get("preset", ()))]
+    return {
+        name: steps([text, *(flags[name] for flags in starts if name in flags)], getattr(actions["--" + name], "field", schema.Field()))
+        for name, text in view.get("sliders", {}).items()
+    }
+
+
+def steps(texts: list[str], field: schema.Field) -> list[dict[str, str]]:
+    """Stops of a slider, from lists and ranges: the word that the command line takes, and the words for people."""
+    members: list[float] = []
+    for text in texts:
+        values, _ = schema.axis(text, field, "slider")
+        members += [float(value) for value in (values if isinstance(values, tuple) else (values,))]
+    return stops(sorted(set(members)), field.unit)
+
+
+def stops(values: list[float], unit: str) -> list[dict[str, str]]:
+    """Values as stops, each rounded so that its word is short, none twice."""
+    words: dict[str, str] = {}
+    for value in values[:MOST_STEPS]:
+        text = units.show(float(f"{value:.{SIGNIFICANT}g}"), unit, SIGNIFICANT)
+        words.setdefault(text.replace(" ", ""), text)
+    return [{"word": word, "text": text} for word, text in words.items()]
+
+
+@functools.cache
+def _names() -> dict[str, list[str]]:
+    """Names that a field of models or machines offers as one types."""
+    from headway.core.catalog import default_catalog
+    from headway.models.config import catalogue_index
+
+    where = default_catalog()
+    chips = [name.replace("_", "-") for name in where.files("chips")]
+    models = [row["name"] for row in catalogue_index()] + sorted(where.files("models").keys() - permitted.models())
+    systems = sorted(where.files("systems"))
+    sheets = sorted(where.files("sheets"))
+    return {"model": models, "machine": [*systems, *(f"8x{name}" for name in chips)], "chip": chips, "sheet": sheets}
+
+
+# -- controls -------------------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def verb(name: str) -> dict[str, Any]:
+    """The controls of a verb, in the groups and the order of its help."""
+    if name not in permitted.VERBS:
+        raise UnknownName("verb of a page", name[:60], permitted.VERBS, "one of " + ", ".join(permitted.VERBS))
+    parser = parser_of(name, ["serve"] if name == "solve" else [])
+    groups: list[dict[str, Any]] = []
+    for group in parser._action_groups:
+        controls = [control(action) for action in group._group_actions if _is_shown(action)]
+        if controls:
+            groups.append({"title": _sentence(group.title or ""), "controls": controls})
+    return {"verb": name, "sentence": parser.description, "heavy": name in permitted.HEAVY, "groups": groups}
+
+
+def _is_shown(action: Any) -> bool:
+    return action.dest not in ("help", "help_all", "format", "explain", "plot") and permitted.kind_of(action) is not None
+
+
+def control(action: Any) -> dict[str, Any]:
+    """One control, from the declaration of its flag."""
+    field, kind = getattr(action, "field", None), permitted.kind_of(action)
+    flag = next((option for option in action.option_strings if option.startswith("--")), "")
+    about = (action.help or "").replace("%%", "%")
+    default = re.search(r"\(default ([^()]*)\)", about)
+    return {
+        "name": flag[2:] if flag else action.dest, "flag": flag, "label": label(flag[2:] if flag else action.dest), "help": about,
+        "kind": _kind(action, kind), "choices": [choice for choice in kind if choice] if isinstance(kind, tuple) else [],
+        "several": type(action).__name__ in ("_AppendAction", "_ExtendAction") or action.nargs in ("+", "*"),
+        "required": bool(action.required or (not flag and action.nargs not in ("?", "*"))),
+        "default": default[1] if default else "", "unit": field.unit if field else "", "everyday": action.dest not in verb_help.ADVANCED,
+        "hint": _hint(action, field),
+    }  # fmt: skip
+
+
+def label(name: str) -> str:
+    """The name of a flag in words.
+
+    >>> label("ttft-p95"), label("chip-price"), label("kv")
+    ('TTFT p95', 'Chip price', 'KV')
+    """
+    text = heading(name.replace("-", "_")).removesuffix(" limit") if not name.startswith(("on", "set", "where")) else name
+    words = {"on": "Machine", "set": "Edit a fact", "where": "Rows for which", "tp": "TP", "ep": "EP", "dp": "DP", "pp": "PP", "cp": "CP"}
+    return words.get(name, text[:1].upper() + text[1:])
+
+
+def _kind(action: Any, kind: Any) -> str:
+    if kind is bool:
+        return "switch"
+    if isinstance(kind, tuple):
+        return "choice"
+    if kind is permitted.MACHINE:
+        return "machine"
+    if kind is permitted.SHEET:
+        return "sheet"
+    return {permitted.MODEL: "model", permitted.SUBJECT: "subject", permitted.NUMBER: "number"}.get(kind, "text")
+
+
+def _hint(action: Any, field: schema.Field | None) -> str:
+    if field is not None and field.unit in units.EXAMPLE:
+        return str(units.EXAMPLE[field.unit])
+    return str(action.metavar) if isinstance(action.metavar, str) else ""
+
+
+def _sentence(title: str) -> str:
+    """A group's title, with a capital and without its colon."""
+    text = title.split(":")[0].split("(")[0].strip()
+    return text[:1].upper() + text[1:]
+
+
+def slider_stops(value: float, unit: str, spread: float = 32.0, count: int = 96) -> list[dict[str, str]]:
+    """Stops around a value, so that the value itself is the middle one; HeadwayError never: words that do not parse are left out."""
+    if value <= 0:
+        return []
+    ratio = spread ** (2 / count)
+    slider = stops([value * ratio**place for place in range(-count // 2, count // 2 + 1)], unit)
+    return [stop for stop in slider if _parses(stop["word"], unit)]
+
+
+def _parses(word: str, unit: str) -> bool:
+    try:
+        units.parse(word, unit, "slider")
+    except HeadwayError:
+        return False
+    return True

@@ -1,0 +1,65 @@
+"""A picture as a page draws it: the specification without its rows, the rows by name, and a hash of what does not move."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from headway.core.listing import clean
+
+if TYPE_CHECKING:
+    from headway.report.pictures.frame import Picture
+
+OWN_NAMES = "rows_"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PagePicture:
+    """A specification, its rows by name, its words, and the ends of its axes, which a page sends back while a slider moves."""
+
+    name: str
+    about: str
+    spec: dict[str, Any]
+    data: dict[str, Any]
+    shape: str
+    title: str
+    subtitle: str
+    caption: str
+    alt: str
+    axes: dict[str, Any]
+
+
+def page_picture(name: str, picture: Picture, about: str = "") -> PagePicture:
+    """A picture for a page: rows that stand inside the specification get names, because only named rows can move."""
+    data: dict[str, Any] = {}
+    bare = _without_rows(clean(dict(picture.spec)), data)
+    for key in ("description", "$schema"):  # the page says the one itself; the library warns of another version's schema
+        bare.pop(key, None)
+    shape = hashlib.blake2b(json.dumps(bare, sort_keys=True).encode(), digest_size=12).hexdigest()
+    axes = {axis: list(ends) for axis, ends in picture.axes.items()}
+    return PagePicture(
+        name=name, about=about, spec=bare, data=data, shape=shape, title=picture.title, subtitle=picture.subtitle, caption=picture.caption,
+        alt=picture.alt, axes=axes,
+    )  # fmt: skip
+
+
+def _without_rows(node: Any, data: dict[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_without_rows(item, data) for item in node]
+    if not isinstance(node, dict):
+        return node
+    bare = {}
+    if node.get("type") == "log":  # Vega warns of the other on it
+        node = {key: value for key, value in node.items() if key != "zero"}
+    for key, value in node.items():
+        if key == "datasets" and isinstance(value, dict):
+            data.update(value)
+        elif key == "data" and isinstance(value, dict) and isinstance(value.get("values"), list):
+            name = value.get("name") or f"{OWN_NAMES}{len(data)}"
+            data[name] = value["values"]
+            bare[key] = {"name": name}
+        else:
+            bare[key] = _without_rows(value, data)
+    return bare

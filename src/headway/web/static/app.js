@@ -1,0 +1,110 @@
+// Pages, their state in the address, colours, and what holds them together.
+import { declared, cancel } from './ask.js';
+import { Blackboard } from './board.js';
+import { redraws } from './chart.js';
+import { lists } from './controls.js';
+import { el, replace } from './dom.js';
+import { close } from './tree.js';
+import { View } from './view.js';
+
+const main = document.getElementById('main');
+const OWN = new Set(['v', 'view', 'w']);
+let pages = [];
+let names = {};
+let shown = null; // what stands on the page: its place, and how it takes a state
+const verbs = new Map();
+
+const verbOf = async (name) => {
+  if (!verbs.has(name)) verbs.set(name, await declared(`/api/verb/${name}`));
+  return verbs.get(name);
+};
+
+function stateOf(search, view) {
+  const query = new URLSearchParams(search);
+  if (![...query.keys()].some((key) => key !== 'v' && key !== 'view')) return { words: view.words ?? [], flags: view.flags ?? {} };
+  const flags = {};
+  for (const key of new Set(query.keys())) {
+    if (OWN.has(key)) continue;
+    const values = query.getAll(key);
+    flags[key] = values.length > 1 ? values : values[0];
+  }
+  return { words: query.getAll('w'), flags };
+}
+
+function addressOf(view, { words, flags }) {
+  const query = new URLSearchParams([['v', '1'], ['view', view.name], ...words.map((word) => ['w', word])]);
+  for (const [name, value] of Object.entries(flags)) for (const item of [value].flat()) query.append(name, item === true ? 'on' : item);
+  return `${location.pathname}?${query}${location.hash}`;
+}
+
+function headings(page, view) {
+  const tabs = page.views.length > 1
+    ? el('nav', { class: 'tabs', 'aria-label': 'Views' }, page.views.map((entry) => link(`/${page.name}?view=${entry.name}`, entry.title, entry === view)))
+    : null;
+  return [el('header', { class: 'lede' }, el('h1', {}, page.title), el('p', {}, page.says)), tabs];
+}
+
+function link(href, text, current) {
+  return el('a', { href: `${href}${location.hash}`, 'aria-current': current ? 'page' : null }, text);
+}
+
+async function show() {
+  cancel();
+  close();
+  const name = location.pathname.slice(1) || 'plan';
+  const page = pages.find((entry) => entry.name === name) ?? pages[0];
+  const wanted = new URLSearchParams(location.search).get('view');
+  const view = page.views.find((entry) => entry.name === wanted) ?? page.views[0];
+  document.title = `${view && page.views.length > 1 ? `${view.title} · ` : ''}${page.title} · headway`;
+  replace(document.getElementById('pages'), pages.map((entry) => link(`/${entry.name}`, entry.title, entry === page)));
+  if (!view) {
+    if (!(shown instanceof Blackboard)) {
+      shown = new Blackboard((address) => history.pushState(null, '', address + location.hash));
+      replace(main, headings(page, null), shown.node);
+    }
+    await shown.show(new URLSearchParams(location.search));
+  } else {
+    const pushed = (state) => history.pushState(null, '', addressOf(view, state));
+    shown = new View(page, view, await verbOf(view.verb), names, pushed);
+    replace(main, headings(page, view), shown.node);
+    await shown.show(stateOf(location.search, view));
+  }
+  document.body.dataset.ready = String(Number(document.body.dataset.ready ?? 0) + 1);
+}
+
+// Links within the pages change the state without loading anew.
+document.addEventListener('click', (event) => {
+  const anchor = event.target.closest('a[href^="/"]');
+  if (!anchor || event.metaKey || event.ctrlKey || event.shiftKey || anchor.target || anchor.hasAttribute('download')) return;
+  event.preventDefault();
+  history.pushState(null, '', anchor.getAttribute('href'));
+  show();
+  window.scrollTo(0, 0);
+  main.focus({ preventScroll: true });
+});
+window.addEventListener('popstate', show);
+
+const theme = document.getElementById('theme');
+theme.addEventListener('change', () => { paint(theme.value); try { localStorage.setItem('headway-theme', theme.value); } catch { /* private window */ } });
+function paint(value) {
+  document.documentElement.dataset.theme = value;
+  theme.value = value;
+}
+try { paint(localStorage.getItem('headway-theme') ?? 'auto'); } catch { paint('auto'); }
+
+let width = window.innerWidth;
+let resizing;
+window.addEventListener('resize', () => {
+  clearTimeout(resizing);
+  resizing = setTimeout(() => {
+    if (Math.abs(window.innerWidth - width) < 24) return;
+    width = window.innerWidth;
+    if (shown instanceof View) shown.answerNow(); else shown?.redraw();
+  }, 250);
+});
+
+window.headway = { redraws }; // for the tests: how often a picture was drawn
+const all = await declared('/api/pages').catch((error) => { replace(main, el('p', { class: 'fault' }, error.message)); throw error; });
+({ pages, names } = all);
+document.body.append(...lists(names));
+await show();

@@ -1,0 +1,278 @@
+// The blackboard: a chapter's words, its claims with verdicts, a curve beside each step that moves with its inputs, and flashcards.
+import { ask } from './ask.js';
+import { Chart, Pump, widthOf } from './chart.js';
+import { commandLine, el, replace, unique } from './dom.js';
+import { drawing } from './drawings.js';
+import { number } from './tree.js';
+
+const board = (kind, asked) => ask({ kind, ...asked });
+
+export class Blackboard {
+  constructor(pushed) {
+    this.pushed = pushed;
+    this.node = el('div', { class: 'board' });
+    this.stages = [];
+  }
+
+  async show(query) {
+    const id = query.get('claim');
+    const claim = id ? await board('claim', { id }) : null;
+    const label = claim?.chapter ?? query.get('chapter') ?? '1';
+    if (this.label !== label) await this.chapter(label);
+    this.query = query;
+    if (claim) {
+      const stage = this.stages.find((entry) => entry.claims.some((listed) => listed.id === claim.id)) ?? this.stages[0];
+      await stage.openClaim(claim, query);
+      stage.node.scrollIntoView({ block: 'start' });
+    }
+  }
+
+  async chapter(label) {
+    const chapter = await board('chapter', { chapter: label });
+    this.label = label;
+    for (const stage of this.stages) stage.leave();
+    this.stages = chapter.sections.map((section) => new Stage(section, this.pushed));
+    const contents = el('nav', { class: 'contents', 'aria-label': 'Chapters' }, el('ol', {}, chapter.contents.map((entry) => el('li', {},
+      el('a', { href: `/blackboard?chapter=${encodeURIComponent(entry.label)}${location.hash}`, 'aria-current': entry.label === label ? 'page' : null },
+        el('span', { class: 'numeral' }, entry.label), entry.title)))));
+    const counts = `${chapter.counts.agree} claims agree, ${chapter.counts.differ} differ${chapter.counts.open ? `, ${chapter.counts.open} open` : ''}`;
+    const about = chapter.lecture;
+    const head = el('header', { class: 'chapter-head' },
+      el('p', { class: 'quiet' }, `${about.title}. ${about.speaker}, ${about.host}, ${about.date}`),
+      el('p', { class: 'headline', id: 'answer', role: 'status' }, chapter.answer), el('p', { class: 'quiet' }, counts));
+    const cards = new Cards(label);
+    replace(this.node, contents, el('article', { class: 'chapter' }, head, this.stages.map((stage) => stage.node), new Card().node, cards.node, commandLine(chapter.command)));
+    for (const stage of this.stages) stage.watch();
+  }
+
+  redraw() { for (const stage of this.stages) stage.redraw(); }
+}
+
+
+
+// One step of the argument: its words and claims, and beside them what moves.
+class Stage {
+  constructor(section, pushed) {
+    this.section = section;
+    this.claims = section.claims;
+    this.pushed = pushed;
+    this.chart = new Chart();
+    this.pump = new Pump((question) => this.move(question), (error) => this.say(error));
+    this.controls = el('form', { class: 'sliders', 'aria-label': `Inputs of ${section.title}` });
+    this.controls.addEventListener('submit', (event) => event.preventDefault());
+    this.status = el('p', { class: 'says', role: 'status' });
+    this.command = el('div');
+    this.detail = el('div', { class: 'claim-detail' });
+    this.moving = el('div', { class: 'moving' });
+    this.side = el('div', { class: 'side' }, this.moving, this.chart.node, this.controls, this.status, this.command, this.detail);
+    this.list = el('ul', { class: 'claims' }, this.claims.map((claim) => this.claimLine(claim)));
+    this.node = el('section', { class: 'stage' }, el('div', { class: 'prose' }, el('h3', {}, section.title),
+      section.paragraphs.map((text) => el('p', {}, text)), this.list), section.stage || this.claims.some((claim) => claim.moves) ? this.side : null);
+  }
+
+  claimLine(claim) {
+    const verdict = el('span', { class: `verdict ${claim.verdict.replaceAll(' ', '-')}` }, claim.verdict);
+    const figures = [claim.stated === '-' ? 'follows from the lecture' : `lecture: ${claim.stated}`, claim.recomputed === '-' ? '' : `recomputed: ${claim.recomputed}`];
+    return el('li', { 'data-claim': claim.id }, el('a', { href: `/blackboard?claim=${claim.id}${location.hash}`, class: 'claim' }, el('span', { class: 'id' }, claim.id), claim.says),
+      el('p', { class: 'quiet' }, figures.filter(Boolean).join(' · '), ' ', verdict, claim.cause ? ` (${claim.cause})` : ''));
+  }
+
+  // What a section draws is asked for when it comes near the window.
+  watch() {
+    if (!this.section.stage) return;
+    this.watcher = new IntersectionObserver((entries) => { if (entries.some((entry) => entry.isIntersecting)) this.open(); }, { rootMargin: '300px' });
+    this.watcher.observe(this.node);
+  }
+
+  leave() { this.watcher?.disconnect(); this.stopDrawing?.(); this.chart.clear(); }
+
+  async open() {
+    if (this.opened) return;
+    this.opened = true;
+    this.watcher?.disconnect();
+    const { stage } = this.section;
+    if (stage.drawing) this.stopDrawing = await drawing(this.moving, stage.drawing);
+    if (stage.claim) await this.openClaim(await board('claim', { id: stage.claim, ...(stage.axis ? { axis: stage.axis } : {}) }), new URLSearchParams());
+    else if (stage.verb) await this.openVerb(stage);
+  }
+
+  async openVerb(stage) {
+    this.base = { verb: stage.verb, words: stage.words, flags: { ...stage.flags } };
+    const sliders = Object.entries(stage.sliders ?? {}).map(([name, stops]) => this.slider(name, stops, Math.max(0, stops.findIndex((stop) => stop.word === stage.flags[name])), (word) => { this.base.flags[name] = word; }));
+    replace(this.controls, sliders);
+    await this.settle();
+  }
+
+  async openClaim(claim, query) {
+    this.opened = true;
+    this.claim = claim;
+    for (const item of this.list.children) item.classList.toggle('open', item.dataset.claim === claim.id);
+    const given = Object.fromEntries(query.getAll('with').map((text) => text.split('=')));
+    this.axis = query.get('axis') ?? claim.axis;
+    this.words = {};
+    const moving = claim.inputs.filter((input) => input.stops.length);
+    const along = moving.find((input) => input.name === this.axis) ?? moving[0];
+    this.base = null;
+    replace(this.detail, this.claimDetail(claim));
+    if (!along) {
+      replace(this.controls);
+      this.chart.clear();
+      this.chart.node.hidden = true;
+      this.status.textContent = '';
+      replace(this.command, commandLine(claim.command));
+      return;
+    }
+    this.chart.node.hidden = false;
+    this.axis = along.name;
+    const id = unique('axis');
+    const choice = el('select', { id }, moving.map((input) => el('option', { value: input.name }, input.label)));
+    choice.value = along.name;
+    choice.addEventListener('change', () => { const next = new URLSearchParams(query); next.set('axis', choice.value); this.openClaim(claim, next); });
+    const related = moving.filter((input) => input !== along && input.changes.some((figure) => along.changes.includes(figure))).slice(0, 6);
+    const sliders = related.map((input) => {
+      const word = given[input.name];
+      const at = word ? Math.max(0, input.stops.findIndex((stop) => stop.word === word)) : input.at;
+      if (word) this.words[input.name] = word;
+      return this.slider(input.label, input.stops, at, (moved) => { this.words[input.name] = moved; }, input.source);
+    });
+    replace(this.controls, el('div', { class: 'field' }, el('label', { for: id }, 'Along'), choice), sliders);
+    this.span = `${along.name}=${along.span}`;
+    await this.settle();
+  }
+
+  slider(title, stops, at, moved, source) {
+    const id = unique('slider');
+    const shown = el('output', { for: id }, stops[at].text);
+    const range = el('input', { type: 'range', id, min: 0, max: stops.length - 1, step: 1, value: String(at), 'aria-valuetext': stops[at].text });
+    range.value = String(at);
+    range.addEventListener('input', () => {
+      const stop = stops[range.valueAsNumber];
+      shown.textContent = stop.text;
+      range.setAttribute('aria-valuetext', stop.text);
+      moved(stop.word);
+      this.pump.push({ ...this.question(), parts: ['pictures'], axes: this.chart.axes });
+    });
+    range.addEventListener('change', () => { this.remember(); this.settle(); });
+    return el('div', { class: 'field slide' }, el('label', { for: id, title: source }, title), shown, range);
+  }
+
+  question() {
+    const width = widthOf(this.side);
+    if (this.base) return { ...this.base, width };
+    const changes = Object.entries(this.words).map(([name, word]) => `${name}=${word}`);
+    return { verb: 'lecture', words: [this.claim.id], flags: { with: [this.span, ...changes] }, width };
+  }
+
+  // The claim itself, with the inputs that were moved.
+  sentence() {
+    const changes = Object.entries(this.words).map(([name, word]) => `${name}=${word}`);
+    return { verb: 'lecture', words: [this.claim.id], flags: changes.length ? { with: changes } : {} };
+  }
+
+  remember() {
+    if (this.base) return;
+    const query = new URLSearchParams([['claim', this.claim.id], ['axis', this.axis], ...Object.entries(this.words).map(([name, word]) => ['with', `${name}=${word}`])]);
+    this.pushed(`/blackboard?${query}`);
+  }
+
+  async move(question) {
+    const answer = await ask(question);
+    for (const picture of answer.pictures.slice(0, 1)) await this.chart.show(picture);
+    this.lastMoved = question;
+  }
+
+  async settle() {
+    try {
+      const question = this.question();
+      const answer = await ask({ ...question, parts: ['answer', 'pictures'] });
+      const said = this.base ? answer : await ask({ ...this.sentence(), parts: ['answer'] });
+      this.status.textContent = said.answer;
+      replace(this.command, commandLine(said.command), this.base ? null : commandLine(answer.command, 'and its curve'));
+      for (const picture of answer.pictures.slice(0, 1)) await this.chart.show(picture);
+      if (answer.undrawn) this.chart.clear();
+    } catch (error) { this.say(error); }
+  }
+
+  say(error) { this.status.textContent = error.message; }
+
+  redraw() { if (this.opened && (this.base || this.span)) this.settle(); }
+
+  claimDetail(claim) {
+    const heading = (text) => el('h4', {}, text);
+    const asked = () => ({ verb: 'lecture', words: [claim.id], flags: {} });
+    return el('section', { 'aria-label': `Claim ${claim.id}` },
+      el('p', { class: 'equation' }, claim.equation),
+      el('dl', {}, el('dt', {}, 'The lecture says'), el('dd', {}, claim.stated), el('dt', {}, 'Recomputed'),
+        el('dd', {}, claim.recomputed === '-' ? '-' : number(claim.recomputed, { row: 0, key: 'recomputed' }, asked, false)),
+        el('dt', {}, 'Verdict'), el('dd', {}, claim.verdict, claim.cause ? ` (${claim.cause})` : '')),
+      claim.note ? el('p', {}, claim.note) : null,
+      claim.laws.length ? el('details', {}, el('summary', {}, 'The laws behind it'), el('pre', { tabindex: 0 }, claim.laws.join('\n'))) : null,
+      claim.inputs.length ? el('details', {}, el('summary', {}, 'Inputs and where they are from'), el('div', { class: 'wide', tabindex: 0, role: 'region', 'aria-label': 'Inputs' },
+        el('table', {}, el('tbody', {}, claim.inputs.map((input) => el('tr', {}, el('th', { scope: 'row' }, input.label), el('td', { class: 'digits' }, input.text), el('td', { class: 'quiet' }, input.source))))))) : null);
+  }
+}
+
+// The card of one's own model: the lecture's quantities for a model on a machine.
+class Card {
+  constructor() {
+    this.body = el('div');
+    this.model = el('input', { id: unique('model'), type: 'text', list: 'models', value: 'deepseek-v3', spellcheck: 'false' });
+    this.machine = el('input', { id: unique('machine'), type: 'text', list: 'machines', value: 'gb200-nvl72', spellcheck: 'false' });
+    const form = el('form', { class: 'row' }, el('div', { class: 'field' }, el('label', { for: this.model.id }, 'Your model'), this.model),
+      el('div', { class: 'field' }, el('label', { for: this.machine.id }, 'Your machine'), this.machine), el('button', { type: 'submit' }, 'Show its card'));
+    form.addEventListener('submit', (event) => { event.preventDefault(); this.show(); });
+    this.node = el('section', { class: 'card' }, el('h3', {}, 'The card of your own model'), el('p', {}, 'The lecture’s quantities, for a model and a machine of yours.'), form, this.body);
+  }
+
+  async show() {
+    const question = { verb: 'lecture', words: [], flags: { model: this.model.value.trim(), on: this.machine.value.trim() }, parts: ['answer', 'table'] };
+    try {
+      const answer = await ask(question);
+      const { columns, rows } = answer.table;
+      replace(this.body, el('p', { class: 'says', role: 'status' }, answer.answer), el('div', { class: 'wide', tabindex: 0, role: 'region', 'aria-label': 'Card' }, el('table', {},
+        el('thead', {}, el('tr', {}, columns.map((column) => el('th', { scope: 'col' }, column.name)))),
+        el('tbody', {}, rows.map((row) => el('tr', {}, row.map((cell) => el('td', {}, cell.key ? number(cell.text, { row: cell.row, key: cell.key }, () => question, false) : cell.text))))))),
+      commandLine(answer.command));
+    } catch (error) { replace(this.body, el('p', { class: 'fault', role: 'status' }, error.message)); }
+  }
+}
+
+// Flashcards of a chapter: the server deals and marks them.
+class Cards {
+  constructor(chapter) {
+    this.chapter = chapter;
+    this.at = 0;
+    this.body = el('div');
+    const start = el('button', { type: 'button', onclick: () => this.deal() }, 'Deal cards');
+    this.node = el('section', { class: 'card' }, el('h3', {}, 'Flashcards'), el('p', {}, 'A number with its unit; rises, falls or stays; or a sentence that you judge yourself.'), start, this.body);
+  }
+
+  async deal() {
+    this.seed = crypto.getRandomValues(new Uint32Array(1))[0] % 1000000;
+    this.cards = await board('cards', { chapter: this.chapter, seed: this.seed });
+    this.at = 0;
+    this.ask();
+  }
+
+  ask() {
+    const card = this.cards[this.at];
+    if (!card) { replace(this.body, el('p', {}, 'That was the last one.')); return; }
+    const id = unique('guess');
+    const guess = el('input', { id, type: 'text', autocomplete: 'off' });
+    const mark = el('div', { role: 'status' });
+    const form = el('form', { class: 'row' }, el('div', { class: 'field' }, el('label', { for: id }, card.question), guess), el('button', { type: 'submit' }, 'Answer'));
+    form.addEventListener('submit', async (event) => {
+      event.preventDefault();
+      try {
+        const grade = await board('grade', { chapter: this.chapter, seed: this.seed, card: this.at, text: guess.value });
+        const verdict = grade.right === null ? 'The answer' : grade.right ? 'Right' : 'Not quite';
+        const next = el('button', { type: 'button', onclick: () => { this.at += 1; this.ask(); } }, 'Next card');
+        replace(mark, el('p', {}, el('b', {}, `${verdict}: `), grade.answer), el('p', { class: 'quiet' }, `${grade.claim}: ${grade.says}`),
+          grade.laws.length ? el('pre', { tabindex: 0 }, grade.laws.join('\n')) : null, next);
+      } catch (error) { replace(mark, el('p', { class: 'fault' }, error.message)); }
+    });
+    const inputs = card.inputs.length ? el('p', { class: 'quiet' }, card.inputs.join(' · ')) : null;
+    replace(this.body, el('p', { class: 'quiet' }, `Card ${this.at + 1} of ${this.cards.length}`), inputs, form, mark);
+    guess.focus();
+  }
+}

@@ -1,0 +1,243 @@
+// A view: one question with its form, and the answer: headline, numbers, pictures, what binds, what helps, table, notes.
+import { ask, cancel, run, Fault } from './ask.js';
+import { Chart, Pump, png, widthOf } from './chart.js';
+import { Form } from './controls.js';
+import { commandLine, copied, el, replace, saved } from './dom.js';
+import { number } from './tree.js';
+
+const MOVING = { parts: ['figures', 'pictures'] }; // of an answer while a slider moves
+const FIGURES = 8;
+
+export class View {
+  constructor(page, view, verb, names, pushed) {
+    Object.assign(this, { page, view, pushed });
+    this.form = new Form(view, verb, names, (name, word) => this.moved(name, word), () => this.settled());
+    this.charts = new Map();
+    this.answer = el('section', { class: 'answer', 'aria-label': 'The answer' });
+    this.pump = new Pump((question) => this.move(question), (error) => this.say(error));
+    this.node = el('div', { class: 'view' }, this.aside(), this.answer);
+    this.skeleton();
+  }
+
+  aside() {
+    const presets = (this.view.preset ?? []).map((preset) => {
+      const button = el('button', { type: 'button' }, preset.name);
+      button.addEventListener('click', () => { this.form.set({ words: preset.words, flags: preset.flags ?? {} }); this.settled(); });
+      return button;
+    });
+    return el('aside', { class: 'question', 'aria-label': 'The question' },
+      presets.length ? el('div', { class: 'presets', role: 'group', 'aria-label': 'Presets' }, presets) : null,
+      this.view.upload ? this.upload() : null, this.form.node);
+  }
+
+  // A dropped benchmark file: read here, sent with the question, written nowhere but beside the worker while it answers.
+  upload() {
+    const tools = { vllm: 'vLLM or SGLang bench_serving', guidellm: 'GuideLLM', 'llama-bench': 'llama-bench', inferencex: 'InferenceX', table: 'a CSV of runs' };
+    const tool = el('select', { id: 'tool' }, Object.entries(tools).map(([value, text]) => el('option', { value }, text)));
+    const file = el('input', { type: 'file', id: 'file', accept: '.json,.jsonl,.csv,.md,.sql' });
+    const read = async (chosen) => {
+      if (!chosen) return;
+      const name = chosen.name.replace(/[^\w.-]/g, '_').replace(/^[^A-Za-z0-9]+/, '').replace(/\.(?=.*\.)/g, '_');
+      if (name.endsWith('.csv') && tool.value === 'vllm') tool.value = 'table';
+      this.uploaded = { name, text: await chosen.text() };
+      this.settled();
+    };
+    file.addEventListener('change', () => read(file.files[0]));
+    tool.addEventListener('change', () => { if (this.uploaded) this.settled(); });
+    const zone = el('div', { class: 'drop' }, el('div', { class: 'field' }, el('label', { for: 'tool' }, 'Written by'), tool),
+      el('div', { class: 'field' }, el('label', { for: 'file' }, 'Benchmark file: choose it, or drop it here'), file));
+    zone.addEventListener('dragover', (event) => { event.preventDefault(); zone.classList.add('over'); });
+    zone.addEventListener('dragleave', () => zone.classList.remove('over'));
+    zone.addEventListener('drop', (event) => { event.preventDefault(); zone.classList.remove('over'); read(event.dataTransfer.files[0]); });
+    this.tool = tool;
+    return zone;
+  }
+
+  skeleton() {
+    this.headline = el('p', { class: 'headline', id: 'answer', role: 'status' });
+    this.progress = el('div', { class: 'progress', hidden: true });
+    this.command = el('div');
+    this.figures = el('div', { class: 'figures', role: 'group', 'aria-label': 'Numbers of the answer' });
+    this.pictures = el('div', { class: 'pictures' });
+    this.rest = el('div', { class: 'rest' });
+    replace(this.answer, this.headline, this.progress, this.figures, this.pictures, this.rest, this.command);
+  }
+
+  question() {
+    const { words, flags } = this.form.get();
+    const first = this.view.verb === 'show' ? words.join(' ').split(' ') : words;
+    const upload = this.uploaded ? { upload: { tool: this.tool.value, ...this.uploaded } } : {};
+    const parts = this.view.bare ? { parts: ['answer', 'figures', 'table', 'notes'] } : {};
+    return { verb: this.view.verb, words: first, flags, width: widthOf(this.pictures), ...parts, ...upload };
+  }
+
+  show(state) {
+    this.form.set(state);
+    return this.answerNow();
+  }
+
+  settled() {
+    this.pushed(this.form.get());
+    return this.answerNow();
+  }
+
+  // While a slider moves: a live view asks itself, a plan asks its own layout; the rest waits for the release.
+  moved(name, word) {
+    if (this.view.live) this.pump.push({ ...this.question(), ...MOVING });
+    else if (this.follow) {
+      this.follow = { ...this.follow, flags: { ...this.follow.flags, [name]: word } };
+      this.pump.push({ ...this.follow, width: widthOf(this.pictures), ...MOVING, picture: 'batch' });
+    }
+  }
+
+  async move(question) {
+    const chart = this.charts.get(question.picture || this.first);
+    const answer = await ask({ ...question, picture: question.picture ?? this.first ?? '', axes: chart?.axes ?? {} });
+    if (this.view.live) this.showFigures(answer, () => this.question());
+    for (const picture of answer.pictures) await this.charts.get(picture.name)?.show(picture);
+    this.lastMoved = question;
+  }
+
+  async answerNow() {
+    const question = this.question();
+    if (this.view.upload && !this.uploaded) {
+      this.headline.textContent = 'Drop a result of your benchmark: it is read here, compared with the prediction, and kept nowhere.';
+      return;
+    }
+    this.answer.setAttribute('aria-busy', 'true');
+    this.waiting();
+    try {
+      const answer = await (this.view.heavy ? run(question, (done, of) => this.showProgress(done, of)) : ask(question));
+      this.answer.classList.remove('faulty');
+      await this.showAnswer(answer, question);
+    } catch (error) { this.say(error); } finally {
+      this.progress.hidden = true;
+      this.answer.setAttribute('aria-busy', 'false');
+    }
+  }
+
+  say(error) {
+    if (error.name === 'AbortError') return;
+    this.answer.classList.add('faulty');
+    this.headline.textContent = error instanceof Fault ? error.message : String(error);
+  }
+
+  waiting() {
+    if (!this.view.heavy) return;
+    const stop = el('button', { type: 'button', onclick: () => { cancel(); this.progress.hidden = true; } }, 'Cancel');
+    this.bar = el('progress', { 'aria-label': 'Progress' });
+    this.count = el('span', { class: 'quiet' }, 'searching');
+    replace(this.progress, this.bar, this.count, stop);
+    this.progress.hidden = false;
+  }
+
+  showProgress(done, of) {
+    this.bar.max = of || 1;
+    this.bar.value = done;
+    this.count.textContent = `${done.toLocaleString('en')} of ${of.toLocaleString('en')}`;
+  }
+
+  async showAnswer(answer, question) {
+    this.follow = answer.follow;
+    this.headline.textContent = answer.answer;
+    const asked = () => question;
+    this.showFigures(answer, asked);
+    replace(this.command, commandLine(answer.command));
+    replace(this.rest, this.binds(answer), this.helps(answer), this.launch(answer), this.table(answer, asked), this.notes(answer), this.exports(question));
+    if (answer.pictures) await this.showPictures(answer);
+  }
+
+  showFigures(answer, asked) {
+    const wanted = this.view.figures.map((key) => answer.figures.find((figure) => figure.key === key)).filter(Boolean);
+    replace(this.figures, wanted.slice(0, FIGURES).map((figure) => el('div', { class: 'number-card' },
+      figure.explains === false ? el('b', {}, figure.text) : number(figure.text, { row: figure.row, key: figure.key }, asked, this.view.heavy),
+      el('span', { title: figure.doc }, figure.name))));
+  }
+
+  async showPictures(answer) {
+    const names = answer.pictures.map((picture) => picture.name);
+    if (names.length !== this.charts.size || names.some((name) => !this.charts.has(name))) {
+      for (const chart of this.charts.values()) chart.clear();
+      this.charts = new Map(names.map((name) => [name, new Chart()]));
+      this.first = names[0];
+      replace(this.pictures, [...this.charts.values()].map((chart) => chart.node));
+    }
+    for (const picture of answer.pictures) await this.charts.get(picture.name).show(picture);
+  }
+
+  binds(answer) {
+    return answer.binds ? el('section', {}, el('h3', {}, 'What binds'), el('p', {}, answer.binds)) : null;
+  }
+
+  helps(answer) {
+    if (!answer.helps?.length) return null;
+    const most = Math.max(...answer.helps.map((help) => help.gain ?? 0));
+    return el('section', {}, el('h3', {}, 'What would help, the most first'), el('ol', { class: 'helps' }, answer.helps.map((help) => el('li', {},
+      el('span', {}, help.change), el('span', { class: 'quiet' }, help.effect),
+      help.gain && most > 0 ? el('meter', { min: 0, max: most, value: help.gain, 'aria-label': help.effect }) : null))));
+  }
+
+  launch(answer) {
+    if (!answer.launch?.length) return null;
+    const text = answer.launch.join('\n');
+    const copy = el('button', { type: 'button', class: 'copy', 'aria-label': 'Copy the launch lines' }, 'Copy');
+    copy.addEventListener('click', () => copied(copy, text));
+    return el('section', {}, el('h3', {}, 'Launch'), el('div', { class: 'launch' }, el('pre', { tabindex: 0 }, text), copy));
+  }
+
+  table(answer, asked) {
+    const { columns, rows, more, after } = answer.table;
+    const lines = after.filter((line) => line.trim()).map((line) => el('pre', { class: 'line' }, line));
+    if (!rows.length) return lines.length ? el('section', {}, lines) : null;
+    const head = el('tr', {}, columns.map((column) => el('th', { scope: 'col', class: column.number ? 'digits' : '', title: column.doc || null }, column.name)));
+    const body = rows.map((row) => el('tr', {}, row.map((cell, place) => el('td', { class: columns[place].number ? 'digits' : '' },
+      this.cell(cell, columns[place], row, asked)))));
+    return el('section', { class: 'numbers' }, el('h3', {}, 'The numbers'),
+      el('div', { class: 'wide', tabindex: 0, role: 'region', 'aria-label': 'Table of the numbers' }, el('table', {}, el('thead', {}, head), el('tbody', {}, body))),
+      more > 0 ? el('p', { class: 'quiet' }, `and ${more} more rows in the CSV`) : null, lines.length ? el('div', { class: 'lines' }, lines) : null);
+  }
+
+  // A number that can be explained; a fact of one's own chip can be edited where it stands.
+  cell(cell, column, row, asked) {
+    if (this.view.edits && column.key === 'value') {
+      const fact = row[0].text;
+      const input = el('input', { type: 'text', value: cell.text === '-' ? '' : cell.text, 'aria-label': `${fact.replaceAll('_', ' ')} of the chip`, spellcheck: 'false' });
+      input.addEventListener('change', () => this.edit(fact, input.value));
+      return input;
+    }
+    return cell.key ? number(cell.text, { row: cell.row, key: cell.key }, asked, this.view.heavy) : cell.text;
+  }
+
+  edit(fact, value) {
+    const state = this.form.get();
+    const others = [state.flags.set ?? []].flat().filter((text) => !text.startsWith(`chip.${fact}=`));
+    const edits = value.trim() ? [...others, `chip.${fact}=${value.replaceAll(' ', '')}`] : others;
+    this.form.set({ words: state.words, flags: { ...state.flags, set: edits } });
+    this.settled();
+  }
+
+  notes(answer) {
+    const notes = [answer.checked, ...(answer.notes ?? []), answer.undrawn && !answer.pictures?.length ? `no picture: ${answer.undrawn}` : null].filter(Boolean);
+    return notes.length ? el('details', { class: 'notes' }, el('summary', {}, `${notes.length} notes on what was assumed`), el('ul', {}, notes.map((note) => el('li', {}, note)))) : null;
+  }
+
+  exports(question) {
+    const asked = (parts, more = {}) => {
+      const { axes, picture, ...plain } = question;
+      return (this.view.heavy ? run : ask)({ ...plain, parts, ...more });
+    };
+    const name = `headway-${this.view.verb}`;
+    const every = {
+      JSON: async () => saved(`${name}.json`, (await asked(['json'])).json, 'application/json'),
+      CSV: async () => saved(`${name}.csv`, (await asked(['csv'])).csv, 'text/csv'),
+      PNG: async () => {
+        const { pictures } = await asked(['pictures'], { theme: 'light', width: 760 });
+        for (const picture of pictures) saved(`${name}-${picture.name || 'picture'}.png`, await png(picture), 'image/png');
+      },
+      'One HTML file': async () => saved(`${name}.html`, (await asked(['answer', 'figures', 'table', 'pictures', 'notes', 'html'], { theme: 'light' })).html, 'text/html'),
+    };
+    if (this.view.verb === 'show') every['The chip’s file'] = async () => saved('my_chip.toml', (await asked(['file'])).file, 'text/plain');
+    return el('div', { class: 'exports', role: 'group', 'aria-label': 'Take it away' }, el('span', { class: 'quiet' }, 'Take it away'),
+      Object.entries(every).map(([title, work]) => el('button', { type: 'button', onclick: () => work().catch((error) => this.say(error)) }, title)));
+  }
+}

@@ -1,0 +1,177 @@
+"""A worker process: answers questions that arrive on its standard input, one after another, until that closes.
+
+Frames on both pipes: four bytes of length, then JSON. Work runs here so that a question that takes too long, or whose asker has left, ends
+with its process, and the server never computes.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import json
+import os
+import shlex
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from headway.core.errors import BadValue, HeadwayError
+from headway.web.question import Question, question
+
+MOST_RESULTS = 2  # results that numbers of the page can still be explained from
+LEAST_PAUSE_S = 0.1  # between two messages of progress
+MOST_MEMORY = 8 << 30  # bytes of address space
+
+
+def write_frame(pipe: BinaryIO, message: Any) -> None:
+    """Write one frame."""
+    data = json.dumps(message, allow_nan=False).encode()
+    pipe.write(struct.pack(">I", len(data)) + data)
+    pipe.flush()
+
+
+def read_frame(pipe: BinaryIO) -> Any:
+    """One frame; None at the end of the pipe."""
+    head = pipe.read(4)
+    return json.loads(pipe.read(struct.unpack(">I", head)[0])) if len(head) == 4 else None
+
+
+class Worker:
+    """Answers jobs, and keeps the last results so that their numbers can be explained without running again."""
+
+    def __init__(self, pipe: BinaryIO) -> None:
+        self.pipe = pipe
+        self.results: collections.OrderedDict[Any, Any] = collections.OrderedDict()
+
+    def answer(self, job: dict[str, Any]) -> Any:
+        """The answer to a job: of the blackboard, or of a question."""
+        if job["kind"] != "ask":
+            from headway.web import board
+
+            return board.answer(job["kind"], job["query"])
+        query = question(job["query"])
+        result = self._result(query)
+        if query.explain:
+            from headway.web.reply import explanation
+
+            return explanation(query, result)
+        from headway.web.reply import reply
+
+        answer = reply(query, result)
+        if "file" in query.parts:
+            answer["file"] = _file(query)
+        if "html" in query.parts:
+            from headway.web.single_file import document
+
+            answer["html"] = document(answer)
+        return answer
+
+    def _result(self, query: Question) -> Any:
+        key = (tuple(query.argv()), query.upload)
+        if key not in self.results:
+            self.results[key] = self._run(query)
+        self.results.move_to_end(key)
+        while len(self.results) > MOST_RESULTS:
+            self.results.popitem(last=False)
+        return self.results[key]
+
+    def _run(self, query: Question) -> Any:
+        from headway.cli.functions.call import command
+        from headway.core.progress import watched
+        from headway.web import size
+
+        size.check(query)
+        with watched(self._progress()), _uploaded(query):
+            return command(shlex.join(query.argv()))
+
+    def _progress(self) -> Any:
+        count_done = expected = 0
+        spoken = 0.0
+
+        def listen(count: int, more: int) -> None:
+            nonlocal count_done, expected, spoken
+            count_done, expected = count_done + count, expected + more
+            if time.monotonic() - spoken > LEAST_PAUSE_S:
+                spoken = time.monotonic()
+                write_frame(self.pipe, {"progress": [count_done, max(expected, count_done)]})
+
+        return listen
+
+
+def _file(query: Question) -> str:
+    """The catalogue file of a chip with its edits."""
+    from headway.cli.functions.call import command
+
+    if query.verb != "show" or query.words[:1] != ("chip",):
+        raise BadValue("parts", "file", "a chip: show chip NAME")
+    return str(command(shlex.join([*query.argv(), "-o", "toml"])))
+
+
+@contextlib.contextmanager
+def _uploaded(query: Question) -> Iterator[None]:
+    """A dropped file under its own name in the worker's empty folder, while the question runs."""
+    if query.upload is None:
+        yield
+        return
+    path = Path(query.upload.name)
+    try:
+        path.write_text(query.upload.text, encoding="utf-8")
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def one_line(error: BaseException) -> str:
+    """What went wrong, in one line."""
+    if isinstance(error, HeadwayError):
+        return " ".join(str(error).split())
+    if isinstance(error, MemoryError):
+        return "this question does not fit in memory: ask for fewer values"
+    return f"internal error, please report it ({type(error).__name__}: {error})"
+
+
+def serve(inward: BinaryIO, outward: BinaryIO) -> None:
+    """Answer jobs until the pipe closes."""
+    worker = Worker(outward)
+    write_frame(outward, {"ready": True})
+    while (job := read_frame(inward)) is not None:
+        try:
+            write_frame(outward, {"answer": worker.answer(job)})
+        except HeadwayError as error:
+            write_frame(outward, {"error": one_line(error), "status": 422})
+        except (Exception, RecursionError) as error:
+            write_frame(outward, {"error": one_line(error), "status": 500})
+
+
+def _limit_memory() -> None:
+    with contextlib.suppress(ImportError, ValueError, OSError):  # where the system has no such limit
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+def main() -> None:
+    """Take the two pipes for frames, leave nothing for a verb to print to or read from, and serve."""
+    inward, outward = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115, PTH123 -- for as long as the process lives
+    sys.stdout = sys.stderr
+    sys.path = [str(Path(place).absolute()) for place in sys.path]
+    if os.environ.get("HEADWAY_CATALOG"):
+        folders = os.environ["HEADWAY_CATALOG"].split(os.pathsep)
+        os.environ["HEADWAY_CATALOG"] = os.pathsep.join(str(Path(folder).absolute()) for folder in folders if folder)
+    _limit_memory()
+    for module in ("numpy", "headway.serving.plan.plan", "headway.cli.serve", "headway.cli.lecture", "headway.web.reply"):
+        __import__(module)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
+            serve(inward, outward)
+        os.chdir(Path(sys.executable).parent)
+
+
+if __name__ == "__main__":
+    main()
