@@ -10,14 +10,14 @@ import pytest
 from support.web_server import Visit, chromium, web_server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """Address of the server."""
     with web_server() as where:
         yield where
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """The browser."""
     with chromium() as window:

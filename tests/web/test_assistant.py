@@ -27,16 +27,15 @@ def conversation(talk: Callable[[Any], Awaitable[Any]]) -> Any:
     async def run() -> Any:
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
         server = mcp.StdioServerParameters(command=sys.executable, args=["-m", "headway", "mcp"], env=environment)
-        async with mcp.stdio_client(server) as (inward, outward), mcp.ClientSession(inward, outward) as session:
-            await session.initialize()
-            return await talk(session)
+        async with mcp.Client(server) as client:
+            return await talk(client)
 
     return anyio.run(run)
 
 
 def test_tools__answer_by_the_contract() -> None:
-    async def talk(session: Any) -> Any:
-        return await session.list_tools(), await session.call_tool("headway_serve", SERVE)
+    async def talk(client: Any) -> Any:
+        return await client.list_tools(), await client.call_tool("headway_serve", SERVE)
 
     listed, result = conversation(talk)
     names = [tool.name for tool in listed.tools]
@@ -67,9 +66,9 @@ def test_tools__a_mistake_is_an_answer_that_names_what_would_work() -> None:
         ("headway_nothing", {}),
     ]
 
-    async def talk(session: Any) -> Any:
-        results = [await session.call_tool(name, arguments) for name, arguments in wrong]
-        return results, await session.call_tool("headway_run", {"verb": "list", "words": ["chips"]})
+    async def talk(client: Any) -> Any:
+        results = [await client.call_tool(name, arguments) for name, arguments in wrong]
+        return results, await client.call_tool("headway_run", {"verb": "list", "words": ["chips"]})
 
     results, after = conversation(talk)
     for (name, arguments), result in zip(wrong, results, strict=True):
@@ -88,4 +87,4 @@ def test_schemas__are_schemas_and_name_no_file() -> None:
 
 
 def test_tools__reach_every_verb_of_a_page() -> None:
-    assert {*tools.CHOSEN, *tools.OTHERS, "score"} == set(permitted.VERBS)
+    assert {*tools.TOOL_VERBS, *tools.MORE_VERBS, "score"} == set(permitted.VERBS)
