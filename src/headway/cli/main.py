@@ -85,11 +85,13 @@ def _run(argv: list[str]) -> int:
         module, args = parsed(argv)
     except SystemExit:  # argparse has printed the help
         return 0
+    from headway.cli.flag_use import refuse_unused
     from headway.cli.verb import LABEL, bar, check_tail, finish
 
     check_tail(args)
     with bar(label=getattr(module, "PROGRESS_LABEL", LABEL), patience=getattr(module, "PATIENCE_S", None)):
         answer = module.run(args)
+    refuse_unused(args, argv[0])
     finish(answer, args, ["headway", *argv])
     return answer.status
 
@@ -134,6 +136,10 @@ def entry() -> None:
 
 def guarded(argv: Sequence[str]) -> int:
     """Run `main` for a terminal: a closed pipe, interrupt, full disk or bug prints at most one line, no traceback."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 -- as long as the process
+    if sys.stdout is None:
+        return _fail("nowhere to print: standard output is closed", 2)
     try:
         status = main(argv)
         sys.stdout.flush()

@@ -5,13 +5,13 @@ The file's command gives model, load, limits, engine, assumptions and edits; its
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headway.cli.flag_use import Arguments
 from headway.core import schema
 from headway.core.errors import BadFile, BadValue, HeadwayError, IllegalCombination
 from headway.core.listing import Listing
@@ -92,7 +92,7 @@ def _check_row(saved: SavedPlan) -> None:
         raise BadFile(saved.path, "its prefill and decode pools differ in layout, which `sim` does not play")
 
 
-def namespace_of(args: Any, saved: SavedPlan) -> argparse.Namespace:
+def namespace_of(args: Any, saved: SavedPlan) -> Arguments:
     """The flags of `sim` that play a plan; what the user adds (scheduler, requests, seed, another rate or users) takes precedence."""
     _refuse_retyped(args)
     row, flags = saved.row, saved.flags
@@ -107,7 +107,7 @@ def namespace_of(args: Any, saved: SavedPlan) -> argparse.Namespace:
         values["max_seqs"] = max_sequences(row)
     if row.get("prefill_replicas") is not None:
         values |= {"policy": "disaggregated", "prefill_replicas": str(int(row["prefill_replicas"]))}
-    return argparse.Namespace(**values)
+    return Arguments(**values)
 
 
 def max_sequences(row: Mapping[str, Any]) -> str | None:

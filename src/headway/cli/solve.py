@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from headway.cli import arguments, combination, solve_verb
+from headway.cli.flag_use import Arguments
 from headway.core import quantity, schema
 from headway.core.errors import BadValue, IllegalCombination, UnknownName
 from headway.models.precision import Precision
@@ -102,7 +102,7 @@ def _name(text: str) -> str:
     return name
 
 
-def _cases(args: Any, name: str) -> list[tuple[argparse.Namespace, tuple[str, ...]]]:
+def _cases(args: Any, name: str) -> list[tuple[Arguments, tuple[str, ...]]]:
     """Arguments for each combination of the other inputs' values."""
     lists: dict[str, tuple[Any, ...]] = {
         "model": tuple(arguments.split(args.model, "model")),
@@ -116,7 +116,7 @@ def _cases(args: Any, name: str) -> list[tuple[argparse.Namespace, tuple[str, ..
     combos = list(itertools.islice(itertools.product(*lists.values()), MOST_CASES + 1))
     if len(combos) > MOST_CASES:
         raise BadValue("solve", "too many combinations of the other inputs", f"at most {MOST_CASES}")
-    return [(argparse.Namespace(**vars(args) | {"given": dict(zip(lists, combo, strict=True))}), notes) for combo in combos]
+    return [(Arguments(**vars(args) | {"given": dict(zip(lists, combo, strict=True))}), notes) for combo in combos]
 
 
 def _problem(args: Any, case: Any, name: str) -> tuple[Callable[[Sequence[float]], Any], Any]:
@@ -127,7 +127,7 @@ def _problem(args: Any, case: Any, name: str) -> tuple[Callable[[Sequence[float]
 
     inputs = case.given
     model = arguments.model(inputs["model"], args)
-    system = arguments.systems(argparse.Namespace(**vars(args) | {"on": inputs["on"]}))[0][0]
+    system = arguments.systems(Arguments(**vars(args) | {"on": inputs["on"]}))[0][0]
     parts = ({key: inputs[key] for key in schema.fields(record) if key in inputs} for record in (Load, Layout, Precision, Assumptions))
     load, degrees, formats, assumption_values = parts
     precision, assumptions = Precision(**formats), schema.defaults(Assumptions, assumption_values)

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from headway.cli.flag_use import Arguments
 from headway.core import columns, units
 from headway.core.errors import BadValue, HeadwayError, UnknownName
 from headway.core.listing import Listing, clean
@@ -73,7 +74,7 @@ def run(args: Any) -> output.Answer:
     if args.verb == "law":
         name = args.sought.strip().replace("-", "_")
         result = args.wanted.partition("=")[2] or args.wanted
-        return module.run(argparse.Namespace(**vars(args) | {"sought": name, "wanted": result}))
+        return module.run(Arguments(**vars(args) | {"sought": name, "wanted": result}))
     sought, evaluate = _input(args, module)
     name, target, right = _output(args, evaluate, sought)
     at = _table(evaluate, sought.name, name, right)
@@ -165,7 +166,7 @@ def _evaluator(args: Any, module: Any, sought: Any, field: Field, action: Any) -
     return evaluate
 
 
-def _with(args: Any, name: str, value: float, field: Field, action: Any) -> argparse.Namespace:
+def _with(args: Any, name: str, value: float, field: Field, action: Any) -> Arguments:
     """Arguments of the verb with one value of the input."""
     text = str(int(value)) if field.integer else repr(value)
     text += "USD/s" if field.unit == "USD/s" else field.unit if field.bare else ""
@@ -177,7 +178,7 @@ def _with(args: Any, name: str, value: float, field: Field, action: Any) -> argp
     else:
         words = [word for word in args.values if word.partition("=")[0].strip().replace("-", "_") != name]
         changed["values"] = [*words, f"{name}={text}"]
-    return argparse.Namespace(**changed)
+    return Arguments(**changed)
 
 
 def _first(answer: output.Answer, where: str | None) -> dict[str, Any] | None:

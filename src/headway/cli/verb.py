@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from headway.cli import help
+from headway.cli import flag_use, help
 from headway.cli.numbered import add_model_flags, numbered
 from headway.core import units
 from headway.core.errors import HeadwayError, UnknownName, nearest
@@ -57,7 +57,9 @@ class Parser(argparse.ArgumentParser):
         """Parsed arguments; raises an error that names what would work."""
         if any(word == "--" or word.endswith("=--") for word in argv):  # argparse would drop the word and give the flag an empty list
             raise Usage(f"do not know what to do with '--'; see {self.prog} --help")
-        known, extra = self.parse_known_args(numbered(self, _joined(argv)))
+        words = numbered(self, _joined(argv))
+        flag_use.refuse_empty(self, words)
+        known, extra = self.parse_known_args(words, flag_use.Arguments())
         if extra and self.words and not any(word.startswith("-") for word in extra):  # key=value after a flag
             setattr(known, self.words, [*getattr(known, self.words), *extra])
             extra = []
@@ -69,6 +71,7 @@ class Parser(argparse.ArgumentParser):
                 offer = f"; did you mean {' or '.join(near)}?" if near else ""
                 raise Usage(f"no flag {unknown_flag!r}{offer} See {self.prog} --help")
             raise Usage(f"do not know what to do with {extra[0]!r}; see {self.prog} --help")
+        flag_use.start(known, self, words)
         known.remarks, known.borrowed = [], []  # what was assumed of models, for the notes; costs of hypothetical chips, for the sentence
         return known
 

@@ -1,0 +1,61 @@
+"""Flags that a command typed: an empty value is an error, and so is a flag that the verb never looked at, with the reason."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from headway.core.errors import BadValue
+
+# Looked at when the answer is printed.
+PRINTED = ("format", "plot", "picture", "plot_width", "plot_theme", "where", "sort", "explain", "verbose", "price_metric")
+EDITS = ("set", "catalog", "attention", "kv_share")
+
+
+class Arguments(argparse.Namespace):
+    """Values of flags that remember which of them were looked at."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if not name.startswith("_"):
+            object.__getattribute__(self, "__dict__").setdefault("_looked_at", set()).add(name)
+        return object.__getattribute__(self, name)
+
+
+def typed_actions(parser: Any, argv: Sequence[str]) -> Iterator[tuple[Any, str, str | None]]:
+    """Each flag of a command line: its action, the flag as typed, and its value where it takes one."""
+    words = iter(enumerate(argv))
+    for place, word in words:
+        flag, equals, value = word.partition("=")
+        action = parser._option_string_actions.get(flag) if word.startswith("-") else None
+        if action is None:
+            continue
+        if equals:
+            yield action, flag, value
+        elif action.nargs == 0:
+            yield action, flag, None
+        else:
+            yield action, flag, argv[place + 1] if place + 1 < len(argv) else None
+
+
+def refuse_empty(parser: Any, argv: Sequence[str]) -> None:
+    """Raise an error for a flag with an empty value, such as that of a variable that a script never set."""
+    for action, flag, value in typed_actions(parser, argv):
+        if value is not None and not value.strip() and action.nargs != 0:
+            raise BadValue(flag, value, "a value, or the flag left out")
+
+
+def start(args: Arguments, parser: Any, argv: Sequence[str]) -> None:
+    """Forget what the parser itself looked at, and keep which flags were typed."""
+    args._typed = list(typed_actions(parser, argv))
+    args._looked_at = set()
+
+
+def refuse_unused(args: Any, verb: str) -> None:
+    """Raise an error for a typed flag that the verb never looked at: it would have been ignored in silence."""
+    if not isinstance(args, Arguments):
+        return
+    for action, flag, value in args._typed:
+        if action.dest not in args._looked_at and action.dest not in PRINTED:
+            why = "has no machine or model that it could edit" if action.dest in EDITS else "does not use it for this question"
+            raise BadValue(flag, "the flag" if value is None else value, f"no {flag}: `{verb}` {why}")
