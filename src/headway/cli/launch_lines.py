@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from headway.core.errors import BadFile, BadValue, IllegalCombination, UnknownName
+from headway.core.files import write_whole
 from headway.models.precision import Precision
 from headway.performance.layout import Layout
 
@@ -140,7 +140,7 @@ def _with_manifest(args: Any, plan: Any, script: LaunchScript) -> LaunchScript:
         head = "".join(f"# {note.removeprefix('launch: ')}\n" for note in notes)
         return dataclasses.replace(script, document=head + text)
     try:
-        Path(args.manifest[1]).write_text(text, encoding="utf-8")
+        write_whole(args.manifest[1], text)
     except OSError as error:
         raise BadFile(args.manifest[1], f"cannot be written ({error.strerror})") from None
     return dataclasses.replace(script, notes=[f"launch: manifests are in {args.manifest[1]}", *script.notes, *notes])

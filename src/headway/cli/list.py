@@ -120,11 +120,12 @@ def _sources(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
 def _laws(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     from headway.core.explain import equation, unit
     from headway.core.formula import REGISTRY
+    from headway.core.law_index import sentences
 
     load_laws()
-    rows = []
+    rows, texts = [], sentences()
     for name, law in sorted(REGISTRY.items(), key=lambda item: (item[1].module, item[0])):
-        doc = (law.run.__doc__ or "").strip().partition("\n")[0]
+        doc = texts[law.module.removeprefix("headway.laws."), law.name]
         row = {"name": name, "module": law.module, "unit": unit(law), "law": doc, "equation": equation(law)}
         rows.append(row | {"source": law.source, "empirical": law.empirical})
     return rows, ("name", "module", "unit", "law", "source")

@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from headway import __version__
@@ -137,7 +138,7 @@ def entry() -> None:
 def guarded(argv: Sequence[str]) -> int:
     """Run `main` for a terminal: a closed pipe, interrupt, full disk or bug prints at most one line, no traceback."""
     if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 -- as long as the process
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 -- as long as the process
     if sys.stdout is None:
         return _fail("nowhere to print: standard output is closed", 2)
     try:

@@ -84,6 +84,7 @@ TRAINING_QUANTITIES = {
     "tflops_per_chip": ("flops", TERA, "", "model TFLOP/s: attention in full, nothing twice, or as the row's source counts"),
     "memory_gb_per_chip": ("memory", GIB, "", "memory that tensors take on the fullest chip, in GiB, as frameworks print"),
 }  # fmt: skip
+NONE_PREDICTED = 2  # exit status where no row could be predicted
 TRAINING_ENDS = {"": "expected", "_lo": "lower end of the 90 % interval", "_hi": "upper end of it"}
 TRAINING_VIEW = ("id", "tokens_per_s_per_chip", "tokens_per_s_per_chip_lo~tokens_per_s_per_chip_hi", "step_time_s", "tflops_per_chip",
         "memory_gb_per_chip", "memory_gb_per_chip_lo~memory_gb_per_chip_hi", "why")  # fmt: skip
@@ -99,7 +100,10 @@ def run_training(args: Any) -> output.Answer:
     line_rows = [(prediction.row.line, _row_training(prediction)) for prediction in predict(rows, arguments.catalog(args))]
     line_rows += [(bad_row.line, _blank_training(bad_row.id) | {"why": at_line(bad_row.line, bad_row.why)}) for bad_row in bad]
     plain = [row for _, row in sorted(line_rows, key=lambda pair: pair[0])]
-    return output.Answer(Listing(plain, always=tuple(_blank_training(""))), describe=_words_training, columns=_about_training())
+    status = NONE_PREDICTED if plain and all(row["why"] for row in plain) else 0
+    return output.Answer(
+        Listing(plain, always=tuple(_blank_training(""))), describe=_words_training, columns=_about_training(), status=status
+    )
 
 
 def _about_training() -> dict[str, Column]:
@@ -178,7 +182,8 @@ def run(args: Any) -> output.Answer:
         *((bad_row.line, _malformed(bad_row)) for bad_row in bad),
     ]
     plain = [row for _, row in sorted(line_rows, key=lambda pair: pair[0])]
-    return output.Answer(Listing(plain, always=tuple(_blank(""))), describe=_words, columns=_about())
+    status = NONE_PREDICTED if plain and all(row["why"] for row in plain) else 0
+    return output.Answer(Listing(plain, always=tuple(_blank(""))), describe=_words, columns=_about(), status=status)
 
 
 def _about() -> dict[str, Column]:

@@ -169,7 +169,8 @@ def _rates(args: Any) -> tuple[Any, list[str]]:
         return None, []
     for name in ("input_price", "output_price"):
         if prices[name] is None:
-            raise BadValue(schema.flag(name), "nothing", "a list price, such as $0.55/Mtok, beside the others")
+            typed = next(key for key, text in prices.items() if text)
+            raise BadValue(schema.flag(typed), prices[typed], f"{schema.flag(name)} beside it, such as $0.55/Mtok")
     marks = schema.fields(PriceList)
     rates: dict[str, Any] = {
         name: None if text is None else schema.scalar(text, marks[name][0], schema.flag(name)) for name, text in prices.items()

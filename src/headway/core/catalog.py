@@ -113,8 +113,21 @@ def open_catalog(folders: Iterable[str | Path] = ()) -> Catalog:
     for folder in search_folders:
         if not folder.is_dir():
             raise BadFile(folder, "is not a folder (a catalogue folder holds chips/*.toml, systems/*.toml or models/*.json)")
+        if not _is_catalogue(folder):
+            raise BadFile(
+                folder, "is no catalogue folder: it has files, and none of chips/, systems/, models/ or another part of a catalogue"
+            )
     user_folder = _user_folder()
     return Catalog((*search_folders, *((user_folder,) if user_folder and user_folder.is_dir() else ()), PACKAGED))
+
+
+def _is_catalogue(folder: Path) -> bool:
+    """Whether a folder has a part of a catalogue, or nothing yet."""
+    try:
+        names = {path.name for path in folder.iterdir()}
+    except OSError as error:
+        raise BadFile(folder, f"cannot be read ({error.strerror or error})") from None
+    return not names or not names.isdisjoint(path.name for path in PACKAGED.iterdir() if path.name != "README.md")
 
 
 def _user_folder() -> Path | None:

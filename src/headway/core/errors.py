@@ -21,6 +21,15 @@ def clip(value: object, size: int = 60) -> str:
     return text if len(text) <= size else text[: size - 3] + "..."
 
 
+def printable(text: str) -> str:
+    """`text` with each control character as people write it: a name from a file must not steer the terminal.
+
+    >>> printable("a" + chr(27) + "[31m")
+    'a\\\\x1b[31m'
+    """
+    return text if text.isprintable() else "".join(part if part.isprintable() else repr(part)[1:-1] for part in text)
+
+
 class HeadwayError(Exception):
     """Base of every error a user can cause; `str()` is the line to show."""
 

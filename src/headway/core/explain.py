@@ -16,6 +16,7 @@ from headway.core import units
 from headway.core.formula import Call, Law, Traced
 from headway.core.quantity import Sourced
 
+NO_LIMIT = 1e60  # of any unit: only a limit that is not there is so large
 _CHOOSING = {"maximum": max, "max": max, "minimum": min, "min": min}
 
 
@@ -281,6 +282,8 @@ def text_with_unit(value: Any, in_unit: str) -> str:
         return str(value)
     if isinstance(value, int) and in_unit in ("", "token") and abs(value) < 1e6:
         return f"{int(value)}{' ' + in_unit if in_unit else ''}"
+    if abs(value) > NO_LIMIT:
+        return "no limit"
     text = units.show(value, "" if in_unit == "*" else in_unit, 4)
     return f"{text} token" if in_unit == "token" else text
 

@@ -103,6 +103,12 @@ def search(words: str) -> list[LawMatch]:
 
 
 @functools.cache
+def sentences() -> dict[tuple[str, str], str]:
+    """Module and name of every law -> its first sentence, read from the source: Python without docstrings has none."""
+    return {(place.module, place.name): sentence for place, sentence, _ in _texts()}
+
+
+@functools.cache
 def _texts() -> tuple[tuple[LawPlace, str, str], ...]:
     """Place, first sentence and source of every law."""
     by_place = []

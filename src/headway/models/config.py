@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.core.catalog import default_catalog, fold
-from headway.core.errors import BadValue, HeadwayError, UnknownName, UnsupportedModel
+from headway.core.errors import BadValue, HeadwayError, UnknownName, UnsupportedModel, printable
 from headway.models import hub
 from headway.models.model import Model
 from headway.models.readers.families import read_config
@@ -105,7 +105,7 @@ def _read_catalogue(file: str, user: Reading) -> Model:
 def from_file(path: Path, user: Reading | None = None) -> Model:
     """Model from a config.json, or from a folder that contains one; weights that lie beside it are compared with the counts."""
     config_path = path / "config.json" if path.is_dir() else path
-    name = config_path.parent.name if config_path.name == "config.json" and config_path.parent.name else config_path.stem
+    name = printable(config_path.parent.name if config_path.name == "config.json" and config_path.parent.name else config_path.stem)
     data = load(config_path)
     return with_weights(from_data(data, name, str(config_path), user), config_path.parent if config_path.name == "config.json" else None)
 

@@ -161,6 +161,9 @@ def to_json(answer: Answer, command: Sequence[str], out: TextIO) -> None:
     out.write("\n], " + json.dumps(clean(end), allow_nan=False)[1:] + "\n")
 
 
+FORMULA = ("=", "+", "-", "@")  # with which a text is a formula to spreadsheets; an apostrophe before it makes it text
+
+
 def to_csv(answer: Answer, out: TextIO) -> None:
     """Write the rows as CSV: SI numbers, empty for null."""
     import csv
@@ -173,7 +176,9 @@ def to_csv(answer: Answer, out: TextIO) -> None:
 
 
 def _plain_text(value: Any) -> Any:
-    if value is None or isinstance(value, str):
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(FORMULA) else value
+    if value is None:
         return value
     value = clean(value)
     if isinstance(value, bool):

@@ -167,13 +167,22 @@ def _by_seed(row: Mapping[str, Any]) -> str:
     return f" ({row['seeds']} seeds: {format_value(row['rate_lo'], '1/s')} to {format_value(row['rate_hi'], '1/s')})"
 
 
+def _refused(row: Mapping[str, Any]) -> str:
+    """Clause on requests that are longer than the KV cache."""
+    if not row.get("rejected"):
+        return ""
+    return (
+        f": {row['rejected']:,} of {row['requests']:,} need more than a replica's KV cache, {row['kv_tokens']:,.0f} tokens in whole blocks"
+    )
+
+
 def _sentence(row: Mapping[str, Any]) -> str:
     """Sentence on one run: its limits, p99 latencies and load."""
     about = f"{row['model']} on {row['system']} with {serving.layout(row)}"
     if row.get("fits") is False:
         return sentence(f"{about} does not run", f": {row['why']}")
     if not row["completed"]:
-        return sentence(f"{about} completed no request")
+        return sentence(f"{about} completed no request", _refused(row))
     load = f", at {_load_text(row)}"
     if not row["stable"] and row["mean_ttft_s"] is None:
         return sentence(f"{about} is overloaded", load, "; latencies have no value")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import gc
 import hashlib
+import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -74,11 +76,29 @@ def runner(source: str, plain: Step, takes_s: float, how: str = "auto", routed: 
     if how == "plain" or (how == "auto" and not _pays(source, takes_s, routed, shared)):
         return Runner(routing.run_one, routing.send, plain, True, 0.0)
     start = time.perf_counter()
-    with compiling():
-        step = _machine_step(source)
-        loop = routing.run_one if shared else _machine_loop()  # with a shared tier replicas never run independently
-        sending = _machine_send() if routed or shared else routing.send
+    try:
+        with compiling():
+            loop, sending, step = _machine_code(source, routed, shared)
+    except Exception:  # of a kept file that a full disk or a killed run cut off, whatever numba makes of it; a bug is raised again
+        _forget()
+        with compiling(tempfile.mkdtemp(prefix="headway-compiled-")):
+            loop, sending, step = _machine_code(source, routed, shared)
     return Runner(loop, sending, step, False, time.perf_counter() - start)
+
+
+def _machine_code(source: str, routed: bool, shared: bool) -> tuple[Callable[..., int], Callable[..., int], Any]:
+    """Loop, routing and step as machine code, those that the run needs."""
+    step = _machine_step(source)
+    loop = routing.run_one if shared else _machine_loop()  # with a shared tier replicas never run independently
+    return loop, _machine_send() if routed or shared else routing.send, step
+
+
+def _forget() -> None:
+    """Drop machine code that cannot be loaded, from this process and from the project's folder."""
+    for function in (_machine_step, _machine_loop, _machine_send, compiled):
+        function.cache_clear()
+    shutil.rmtree(cache_folder(), ignore_errors=True)
+    cache_folder.cache_clear()
 
 
 def choose_form(source: str, takes_s: float, how: str, routed: bool = False, shared: bool = False) -> str:
@@ -156,8 +176,8 @@ def _machine_step(source: str) -> Any:
 
 
 @contextmanager
-def compiling() -> Iterator[None]:
-    """Context in which numba caches machine code in the project's folder, unless the user set another.
+def compiling(instead: str = "") -> Iterator[None]:
+    """Context in which numba caches machine code in the project's folder, unless the user set another; `instead` in a folder of its own.
 
     Light optimisation: full optimisation takes half as long again and gains nothing here.
     """
@@ -165,7 +185,7 @@ def compiling() -> Iterator[None]:
 
     config: Any = numba.config  # type: ignore[attr-defined]
     folder, level = config.CACHE_DIR, config.OPT
-    config.CACHE_DIR, config.OPT = folder or str(cache_folder()), type(level)(1)
+    config.CACHE_DIR, config.OPT = instead or folder or str(cache_folder()), type(level)(1)
     collects = gc.isenabled()
     gc.disable()  # collections would scan numba's objects again and again
     try:

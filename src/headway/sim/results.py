@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from headway.core.errors import BadFile
+from headway.core.files import write_whole
 from headway.laws.serving.replicas import usd_per_request_at
 from headway.sim import capacity
 from headway.sim import state as slot
@@ -265,7 +265,7 @@ def save(run: SimulatedRun, path: str) -> int:
     requests = np.flatnonzero(run.completed)[:MOST_REQUESTS]
     events = [*_curves(run), *_requests(run, requests)]
     try:
-        Path(path).write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}), encoding="utf-8")
+        write_whole(path, json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}))
     except OSError as error:
         raise BadFile(path, f"cannot be written ({error.strerror or error})") from None
     return len(requests)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from headway.core.errors import BadFile, BadValue, HeadwayError, clip
+from headway.core.errors import BadFile, BadValue, HeadwayError, clip, printable
 from headway.evidence.rows.row import BadRow, MeasuredRow
 
 Record = Mapping[str, Any]
@@ -40,7 +40,7 @@ def rows_of(
     bad: list[BadRow] = []
     decoded = 0
     for number, entry in enumerate(entries, 1):
-        name = f"{Path(path).stem}-{number}"
+        name = printable(f"{Path(path).stem}-{number}")
         if entry.record is None:
             bad.append(BadRow(line=entry.line, id=name, why=entry.why))
             continue
@@ -97,7 +97,7 @@ def count(record: Record, *keys: str) -> int | None:
 def text(record: Record, key: str) -> str:
     """Text of a key; "" if it is absent, null or not text."""
     value = record.get(key)
-    return value.strip() if isinstance(value, str) else ""
+    return printable(value.strip()) if isinstance(value, str) else ""
 
 
 def flag(record: Record, key: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from headway.core.errors import BadFile, clip
+from headway.core.errors import BadFile, clip, printable
 
 MODES = ("decode_step", "prefill", "serving_concurrency", "offline_throughput", "disagg")
 
@@ -139,7 +139,7 @@ def _row(cells: list[str], width: int, texts: list[tuple[int, str]], numbers: li
     if len(cells) > width and any(cells[width:]):
         raise _Malformed(f"{len(cells)} cells under {width} column names")
     cells += [""] * (width - len(cells))
-    values: dict = {field: cells[at].strip() for at, field in texts}
+    values: dict = {field: printable(cells[at].strip()) for at, field in texts}
     for name in ("model", "hardware", "mode"):
         if not values[name]:
             raise _Malformed(f"{name}: missing")

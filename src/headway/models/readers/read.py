@@ -36,7 +36,7 @@ def load(path: Path) -> dict[str, Any]:
 def parse(text: str, path: object) -> dict[str, Any]:
     """JSON object in `text`."""
     try:
-        data = json.loads(text)
+        data = json.loads(text, object_pairs_hook=_once)
     except RecursionError:
         raise BadFile(path, "is nested too deeply for a config.json") from None
     except ValueError as error:
@@ -45,6 +45,14 @@ def parse(text: str, path: object) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise BadFile(path, f"holds a {type(data).__name__}; wants a JSON object with the keys of a config.json")
     return data
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object whose keys differ; of a key that is there twice, nobody knows which value holds."""
+    keys = [key for key, _ in pairs]
+    if len(set(keys)) < len(keys):
+        raise ValueError(f"key {next(key for key in keys if keys.count(key) > 1)!r} is there twice")
+    return dict(pairs)
 
 
 class Config:
@@ -166,7 +174,8 @@ class Config:
 def whole_number(value: Any, field: str, low: int, high: int) -> int:
     """`value` as a whole number from `low` to `high`."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high or value != int(value):
-        raise BadValue(field, value, f"a whole number from {low} to {high}")
+        is_text = isinstance(value, str) and value.strip().isdigit()
+        raise BadValue(field, value, f"a whole number from {low} to {high}" + (", not text: without quotes" if is_text else ""))
     return int(value)
 
 

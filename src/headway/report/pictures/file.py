@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from headway.core.errors import BadFile, BadValue, MissingExtra
+from headway.core.files import write_whole
 
 SUFFIXES = (".png", ".svg", ".html")
+CONTROL = re.compile(r"\\u00(?:[01][0-9a-f]|7f|[89][0-9a-f])")  # as JSON writes them
+LESS = "\ue03c"  # stands for < while a page is made; of a private area of Unicode
 PNG_SCALE = 1.5  # px of a file over px of the specification: 1,140 wide at the default
 
 
@@ -27,7 +31,12 @@ def svg(spec: Mapping[str, Any]) -> str:
         import vl_convert
     except ImportError:
         return ""
-    return vl_convert.vegalite_to_svg(json.dumps(spec, allow_nan=False))
+    return vl_convert.vegalite_to_svg(_drawable(spec))
+
+
+def _drawable(spec: Mapping[str, Any]) -> str:
+    """The specification as JSON, without control characters, on which the renderer ends the process."""
+    return CONTROL.sub(" ", json.dumps(spec, allow_nan=False))
 
 
 def save(spec: Mapping[str, Any], path: str) -> None:
@@ -36,14 +45,15 @@ def save(spec: Mapping[str, Any], path: str) -> None:
         import vl_convert
     except ImportError:
         raise MissingExtra("--plot", "plot") from None
-    text, target = json.dumps(spec, allow_nan=False), Path(path)
+    text, suffix = _drawable(spec), Path(path).suffix.lower()
     try:
-        if target.suffix.lower() == ".png":
+        if suffix == ".png":
             scale = PNG_SCALE if "datasets" in spec else 2
-            target.write_bytes(vl_convert.vegalite_to_png(text, scale=scale))
-        elif target.suffix.lower() == ".svg":
-            target.write_text(vl_convert.vegalite_to_svg(text), encoding="utf-8")
+            write_whole(path, vl_convert.vegalite_to_png(text, scale=scale))
+        elif suffix == ".svg":
+            write_whole(path, vl_convert.vegalite_to_svg(text))
         else:
-            target.write_text(vl_convert.vegalite_to_html(text, bundle=True), encoding="utf-8")
+            page = vl_convert.vegalite_to_html(text.replace("<", LESS), bundle=True)
+            write_whole(path, page.replace(LESS, "\\u003c"))  # a name with </script> stays a name
     except OSError as error:
         raise BadFile(path, f"cannot be written ({error.strerror or error})") from None

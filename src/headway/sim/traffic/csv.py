@@ -176,6 +176,9 @@ def read_table(file: TextIO, path: object, most_malformed: float) -> Trace:
         layout = recognised(header)
         if layout is None:
             raise BadFile(path, f"is no known trace: its first line is {','.join(header)[:80]!r}; known are {KNOWN}")
+        twice = next((name for name in header if name and header.count(name) > 1), None)
+        if twice is not None:
+            raise BadFile(path, f"has two columns {twice!r}; wants one, since nobody knows which holds")
         tally, columns = Tally(), _columns(layout, header)
         chunks = [_chunk(first, chunk, layout, columns, tally) for first, chunk in _numbered(lines)]
     except csv.Error as error:
