@@ -8,6 +8,7 @@ from typing import Any
 
 from headway.cli import arguments, serve_pictures
 from headway.cli.combination import COUNTS, MOST_TABLES, combinations, varied
+from headway.cli.no_effect import Subject, refuse_no_effect
 from headway.core import schema
 from headway.core.errors import BadValue, IllegalCombination, drop_note
 from headway.core.quantity import user_input
@@ -42,7 +43,7 @@ def tables(args: Any) -> tuple[Any, list[str]]:
     """Table of all models, machines, formats and assumptions requested, and notes."""
     from headway.performance.compile import work_of
     from headway.performance.layout import shape
-    from headway.serving.serve import MOST_POINTS, serve
+    from headway.serving.serve import MOST_POINTS
 
     load, notes = schema.read(args, Load, COUNTS)
     per_stage, stage_notes = _per_stage(args)
@@ -56,25 +57,26 @@ def tables(args: Any) -> tuple[Any, list[str]]:
     cases = list(itertools.islice(itertools.product(models, systems, formats, assumption_sets), MOST_TABLES + 1))
     if len(cases) > MOST_TABLES:
         raise BadValue("grid", "too many combinations of models, machines, formats and assumptions", f"at most {MOST_TABLES}")
-    all_tables: list[Any] = []
-    illegal: list[IllegalCombination] = []
+    all_tables, subjects, illegal = [], [], []
     for model, (system, edits), precision, assumptions in cases:
         layouts, drop_notes = arguments.layouts(args, shape(work_of(model).blocks), degrees)
         notes += [note for note in _staged(layouts, load, per_stage) if note not in notes]
         notes += [note for note in drop_notes if note not in notes]
-        filled = schema.defaults(Assumptions, assumptions)
+        common = {"model": model, "system": system, "precision": Precision(**precision), "assumptions": assumptions}
+        members = [Subject(layouts=group, load=stage, **common) for group, stage in _groups(layouts, load, per_stage)]
         try:
-            shared = {"precision": Precision(**precision), "assumptions": filled}
-            tables_of = [serve(model, system, group, **stage, **shared) for group, stage in _groups(layouts, load, per_stage)]
+            tables_of = [subject.table() for subject in members]
         except IllegalCombination as error:
             illegal.append(error)
             continue
+        subjects += members
         varied = {key: value for key, value in assumptions.items() if sum(other_set.get(key) != value for other_set in assumption_sets)}
         all_tables += [arguments.replaced(table, edits | varied) for table in tables_of]
         if sum(len(table) for table in all_tables) > MOST_POINTS:
             raise BadValue("grid", f"more than {MOST_POINTS} points in all", f"at most {MOST_POINTS}")
     if not all_tables:
         raise illegal[0]
+    refuse_no_effect(args, subjects)
     notes += drop_note(illegal, len(cases), "combinations of models, machines, formats and assumptions")
     return (all_tables[0].concat(*all_tables[1:]) if len(all_tables) > 1 else all_tables[0]), notes
 

@@ -200,6 +200,10 @@ def _check(args: Any) -> None:
         raise BadValue(flag, args.timeline or args.plot, "loads that are given, such as --rate 10, not --find")
     if args.ttl and not args.prefix_cache:
         raise BadValue("--ttl", args.ttl, "--prefix-cache beside it")
+    if args.reload and not args.prefix_cache:
+        raise BadValue("--reload", args.reload, "--prefix-cache with tiers beside it, such as --prefix-cache hbm,host")
+    if args.routing and not args.plan and args.replicas in (None, "1") and not args.prefill_replicas:
+        raise BadValue("--routing", args.routing, "--replicas above 1 beside it: one replica gets every request")
     if args.swap_space and args.preemption != "swap":
         raise BadValue("--swap-space", args.swap_space, "--preemption swap beside it")
     if args.prefill_replicas and args.policy != "disaggregated":

@@ -57,8 +57,8 @@ class Parser(argparse.ArgumentParser):
         """Parsed arguments; raises an error that names what would work."""
         if any(word == "--" or word.endswith("=--") for word in argv):  # argparse would drop the word and give the flag an empty list
             raise Usage(f"do not know what to do with '--'; see {self.prog} --help")
+        flag_use.refuse_empty(self, _joined(argv))
         words = numbered(self, _joined(argv))
-        flag_use.refuse_empty(self, words)
         known, extra = self.parse_known_args(words, flag_use.Arguments())
         if extra and self.words and not any(word.startswith("-") for word in extra):  # key=value after a flag
             setattr(known, self.words, [*getattr(known, self.words), *extra])

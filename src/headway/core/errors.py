@@ -22,12 +22,12 @@ def clip(value: object, size: int = 60) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` with each control character as people write it: a name from a file must not steer the terminal.
+    """`text` with each control character but line ends as people write it: a name from a file must not steer the terminal.
 
     >>> printable("a" + chr(27) + "[31m")
     'a\\\\x1b[31m'
     """
-    return text if text.isprintable() else "".join(part if part.isprintable() else repr(part)[1:-1] for part in text)
+    return text if text.isprintable() else "".join(part if part.isprintable() or part in "\n\t" else repr(part)[1:-1] for part in text)
 
 
 class HeadwayError(Exception):

@@ -1,0 +1,101 @@
+"""Flags that would be ignored are refused with the reason: never looked at, empty, or without effect on any number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import headway as hw
+from headway.cli.main import VERBS, parser_of
+from headway.core.errors import BadValue
+from support.command import Cli
+
+DENSE = "serve llama-3.1-8b --on h200 --context 4k --batch 4"
+SIM = "sim llama-3.1-8b --on h200 --prompt 500 --output 50 --requests 20 --loop plain"
+EDITS = ["--set chip.hbm_bw=1TB/s", "--attention window:4k", "--kv-share 4"]
+EDITED_BY_NONE = [
+    "list models",
+    "list chips",
+    "list sheets",
+    "trend chips",
+    "price --case deepseek-day6",
+    "lecture RB-10",
+    "feistel",
+]
+
+
+def refused(cli: Cli, command: str) -> str:
+    answer = cli(command)
+    assert (answer.status, answer.out) == (2, ""), answer
+    assert answer.err.count("\n") == 1
+    return answer.err
+
+
+@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("command", EDITED_BY_NONE)
+def test_edits__of_nothing_are_refused(cli: Cli, command: str, edit: str) -> None:
+    assert edit.split()[0] in refused(cli, f"{command} {edit}")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "show chip h200 --context 5", "show model llama-3.1-8b --set chip.hbm_bw=1TB/s", f"{SIM} --users 4 --arrivals even",
+        f"{SIM} --rate 2 --reload cost", f"{SIM} --rate 2 --routing least-loaded", f"{DENSE} --hit-rate 0.9",
+    ],
+)  # fmt: skip
+def test_flags__of_other_questions_are_refused(cli: Cli, command: str) -> None:
+    assert command.split()[-2] in refused(cli, command)
+
+
+@pytest.mark.parametrize(
+    "flag",
+    ["--imbalance 3", "--dispatch-bytes 2", "--state-bytes 4", "--alpha-exchange 1us", "--alpha-out 1us", "--alpha-hop 2us", "--eff-in-switch 0.5",
+     "--set system.scale_up_bw=1TB/s"],
+)  # fmt: skip
+def test_assumptions__without_effect_are_refused_and_with_effect_are_not(cli: Cli, flag: str) -> None:
+    assert "changes no number" in refused(cli, f"{DENSE} {flag}")
+    several = {
+        "--state-bytes": "serve qwen3-next-80b-a3b --on 2xh200 --tp 2 --context 4k --batch 4",
+        "--alpha-hop": "serve llama-3.1-70b --on 16xtpu-v5p --tp 8 --context 4k --batch 4",
+        "--eff-in-switch": "serve llama-3.1-70b --on 8xh100-sxm --tp 8 --context 4k --batch 64",
+        "--alpha-out": "serve deepseek-v3 --on 32xh100-sxm --tp 16 --ep 16 --context 4k --batch 64",
+    }
+    routed = "serve deepseek-v3 --on 8xh200 --dp 8 --ep 8 --context 4k --batch 64"
+    assert cli(f"{several.get(flag.split()[0], routed)} {flag}").status == 0
+
+
+def test_default__typed_out_is_no_mistake(cli: Cli) -> None:
+    assert cli(f"{DENSE} --imbalance 1").status == 0
+
+
+def test_grid__an_assumption_that_counts_somewhere_counts(cli: Cli) -> None:
+    assert cli("serve llama-3.1-8b,qwen3-30b-a3b --on h200 --context 4k --batch 4,64 --imbalance 2").status == 0
+
+
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_empty_values__are_errors_in_every_verb(cli: Cli, verb: str) -> None:
+    """Every flag of every verb, from the verb's own declarations: an unset variable of a script is never taken as `not given`."""
+    _, parser = parser_of([verb, "serve"] if verb == "solve" else [verb])
+    flags = [action.option_strings[-1] for action in parser._actions if action.option_strings and action.nargs != 0]
+    assert flags
+    words = ["solve", "serve"] if verb == "solve" else [verb]
+    for flag in flags:
+        for words_of in ([f"{flag}="], [flag, ""]):
+            answer = cli(*words, *words_of)
+            assert answer.status == 2 and f"{flag}: got ''" in answer.err, (flag, answer.err)
+
+
+def test_python__ignored_keywords_are_refused() -> None:
+    with pytest.raises(BadValue, match="--kv-share"):
+        hw.command("trend chips --kv-share 4")
+    with pytest.raises(BadValue, match="--imbalance"):
+        hw.serve("llama-3.1-8b", "h200", context=4096, imbalance=3)
+
+
+def test_catalogue__a_folder_of_something_else_is_a_slip(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("nothing", encoding="utf-8")
+    assert "is no catalogue folder" in refused(cli, f"{DENSE} --catalog {tmp_path}")
+    (tmp_path / "chips").mkdir()
+    assert cli(f"{DENSE} --catalog {tmp_path}").status == 0
