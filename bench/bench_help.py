@@ -5,7 +5,7 @@ import sys
 import time
 
 BUDGET_S, RUNS = 0.08, 21
-HELP = [sys.executable, "-c", "from headway.cli.main import entry; entry()", "--help"]
+HELP = [sys.executable, "-c", "from headway.cli.entry import entry; entry()", "--help"]
 
 
 def median_s(command):

@@ -10,7 +10,7 @@ import time
 
 BUDGET_S = 0.8
 ASK = "plan deepseek-v3 --on gb200-nvl72 --prompt 8k --output 1k --ttft 2s --tpot 50ms -o json"
-COMMAND = [sys.executable, "-c", "from headway.cli.main import entry; entry()", *ASK.split()]
+COMMAND = [sys.executable, "-c", "from headway.cli.entry import entry; entry()", *ASK.split()]
 RUNS = 7
 
 

@@ -14,7 +14,7 @@ RUNS = 5
 
 def run(machine, folder):
     """One command, bytecode cached as an installed package has it: (seconds, answer as text)."""
-    command = [sys.executable, "-c", "from headway.cli.main import entry; entry()", *ASK.format(machine).split()]
+    command = [sys.executable, "-c", "from headway.cli.entry import entry; entry()", *ASK.format(machine).split()]
     env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPYCACHEPREFIX": folder}
     start = time.perf_counter()
     done = subprocess.run(command, capture_output=True, check=True, env=env, text=True)

@@ -14,7 +14,7 @@ from headway.sim.capacity import capacity
 from headway.sim.simulate import simulate
 
 LOADS, REQUESTS, BUDGET_S, RUNS = 20, 10_000, 3.0, 3
-HEADWAY = [sys.executable, "-c", "from headway.cli.main import entry; entry()"]
+HEADWAY = [sys.executable, "-c", "from headway.cli.entry import entry; entry()"]
 
 
 def curve(made, able):

@@ -12,7 +12,7 @@ import time
 from bench_sim_published import MACHINE, MODEL, OUTPUT, PROMPT
 
 COUNTS, RATE, MOST_MB = (1_000_000, 3_000_000, 10_000_000), 4.0, 1000.0
-HEADWAY = [sys.executable, "-c", "from headway.cli.main import entry; entry()", "sim", MODEL, "--on", MACHINE, "--engine", "vllm"]
+HEADWAY = [sys.executable, "-c", "from headway.cli.entry import entry; entry()", "sim", MODEL, "--on", MACHINE, "--engine", "vllm"]
 
 
 def command(count, path):

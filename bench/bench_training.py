@@ -22,7 +22,7 @@ ASKS = (
     "llama-3-405b --on 16384xh100-sxm --tokens 15T --seq 8192 --global-batch 16Mi --deadline 90d",
     "llama-3-405b --on 16384xh100-sxm --tokens 15T --seq 8192 --global-batch 16Mi --objective cost",
 )
-COMMAND = [sys.executable, "-c", "from headway.cli.main import entry; entry()", "train"]
+COMMAND = [sys.executable, "-c", "from headway.cli.entry import entry; entry()", "train"]
 
 
 def rate(name, chips, sequences):

@@ -1,6 +1,6 @@
 """`python -m headway`: the command without the console script."""
 
-from headway.cli.main import entry
+from headway.cli.entry import entry
 
 if __name__ == "__main__":
     entry()

@@ -93,7 +93,7 @@ def test_parquet__rows_and_units(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "rows.parquet"
     with path.open("wb") as out:
-        subprocess.run([sys.executable, "-m", "headway.cli.main", *STEP, "-o", "parquet"], stdout=out, check=True, env=environment())
+        subprocess.run([sys.executable, "-m", "headway", *STEP, "-o", "parquet"], stdout=out, check=True, env=environment())
     table = parquet.read_table(path)
     assert table.num_rows == 1
     assert table.schema.field("step_s").metadata[b"unit"] == b"s"
@@ -441,7 +441,7 @@ def environment() -> dict[str, str]:
 
 
 def process(*argv: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "headway.cli.main", *argv], capture_output=True, text=True, env=environment(), **more)
+    return subprocess.run([sys.executable, "-m", "headway", *argv], capture_output=True, text=True, env=environment(), **more)
 
 
 def test_help__names_every_verb_and_flag(cli: Cli) -> None:
@@ -467,7 +467,7 @@ def test_help__starts_without_numpy() -> None:
 def test_output__closed_pipe_is_no_error(how: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "headway.cli.main", "list", "chips", "-o", how]
+    command = [sys.executable, "-m", "headway", "list", "chips", "-o", how]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, env=environment())
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, "")
@@ -476,7 +476,7 @@ def test_output__closed_pipe_is_no_error(how: str) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_output__full_disk_is_one_line(unbuffered: str) -> None:
-    command = [sys.executable, "-m", "headway.cli.main", "list", "models"]
+    command = [sys.executable, "-m", "headway", "list", "models"]
     with Path("/dev/full").open("w") as out:
         done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, env=environment() | {"PYTHONUNBUFFERED": unbuffered})
     assert done.returncode == 2

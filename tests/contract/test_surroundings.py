@@ -19,7 +19,7 @@ from headway.core.files import write_whole
 from headway.report.pictures.file import save
 from support.command import Cli
 
-ENTRY = [sys.executable, "-c", "from headway.cli.main import entry; entry()"]
+ENTRY = [sys.executable, "-c", "from headway.cli.entry import entry; entry()"]
 CONFIG = {
     "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 1024, "intermediate_size": 2048, "num_hidden_layers": 2,
     "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 1000, "torch_dtype": "bfloat16", "max_position_embeddings": 4096,
@@ -163,3 +163,18 @@ def test_batch__true_or_text_from_python_is_a_headway_error() -> None:
     for batch in ("abc", True):
         with pytest.raises(HeadwayError):
             hw.serve("llama-3.1-8b", "h200", batch=batch, context=4096)
+
+
+def test_interrupt__while_modules_load_is_one_line() -> None:
+    code = (
+        "import importlib.abc, sys\n"
+        "class Interrupted(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'headway.cli.main':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "from headway.cli.entry import entry\n"
+        "entry()\n"
+    )
+    process = subprocess.run([sys.executable, "-c", code, "list", "models"], capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stderr) == (130, "headway: interrupted, with nothing to show\n")

@@ -130,11 +130,6 @@ def _verb_lines() -> str:
     )
 
 
-def entry() -> None:
-    """Console script: runs `guarded` and exits with its status."""
-    sys.exit(guarded(sys.argv[1:]))
-
-
 def guarded(argv: Sequence[str]) -> int:
     """Run `main` for a terminal: a closed pipe, interrupt, full disk or bug prints at most one line, no traceback."""
     if sys.stderr is None:
@@ -178,7 +173,3 @@ def _drop_output() -> None:
 def _fail(line: str, status: int) -> int:
     sys.stderr.write(f"headway: {' '.join(line.split())}\n")
     return status
-
-
-if __name__ == "__main__":
-    entry()
