@@ -65,7 +65,7 @@ def run(args: Any) -> output.Answer:
         return computed(getattr(rows[place], key), key)
 
     return output.Answer(
-        Listing(plain, tuple(notes) + more, tree=tree), describe=feistel.WORDS[args.what], figure=feistel.figure, most=200
+        Listing(plain, tuple(notes) + more, tree=tree), describe=feistel.WORDS[args.what], pictures=feistel.pictures(args.what), most=200
     )  # fmt: skip
 
 

@@ -125,13 +125,13 @@ def _sources(paths: Sequence[str] | None) -> tuple[Path | None, list[Path]]:
 def _check_pages(page: str | None, summary: str | None) -> None:
     """Raise an error if a page lacks its markers or the picture cannot be drawn, before any work is done."""
     from headway.evidence import pages
-    from headway.report import figures
+    from headway.report.pictures.file import check_path
 
     for path, name in ((page, pages.PAGE), (summary, pages.SUMMARY)):
         if path:
             pages.inserted(text_of(path), name, "", path)
     if page:
-        figures.check_path(str(Path(page).with_name(pages.FIGURE)))
+        check_path(str(Path(page).with_name(pages.FIGURE)))
         if importlib.util.find_spec("vl_convert") is None:
             raise MissingExtra("the picture of --report", "plot")
 
@@ -140,7 +140,8 @@ def _pages(report: Any, folder: Path, page: str | None, summary: str | None) -> 
     """Write the table of nearest rows and the requested pages; returns their paths."""
     from headway.evidence import pages
     from headway.evidence.fit import nearest
-    from headway.report import figures
+    from headway.report.pictures import parity
+    from headway.report.pictures.frame import View
 
     paths = [folder / NEAREST]
     paths[0].write_text(nearest.text(nearest.entries(report.residuals, report.date)), encoding="utf-8")
@@ -151,7 +152,7 @@ def _pages(report: Any, folder: Path, page: str | None, summary: str | None) -> 
             Path(path).write_text(pages.inserted(document, name, text(report), path), encoding="utf-8")
     if page:
         paths.append(Path(page).with_name(pages.FIGURE))
-        figures.save(figures.parity(report.residuals, "served TPOT"), str(paths[-1]))
+        parity.picture(report.residuals, "served TPOT", View()).save(paths[-1])
     return paths
 
 

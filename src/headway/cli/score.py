@@ -64,7 +64,9 @@ def answer(read: predict.MeasuredFile, binds: bool) -> output.Answer:
     plain = [row for _, row in sorted(rows, key=lambda pair: pair[0])]
     columns = RUN_KEYS | (CAUSE_KEYS if runs else {})
     describe = functools.partial(_cause_words, runs=runs) if runs else _run_words
-    return output.Answer(Listing(plain, always=("id", *columns)), describe=describe, columns=columns | {"id": Column("", "the row's id")})
+    pictures = {"parts": _parts} if binds else {"parity": lambda _, view: _parity(residuals(read.tasks, read.predictions), view)}
+    about = columns | {"id": Column("", "the row's id")}
+    return output.Answer(Listing(plain, always=("id", *columns)), describe=describe, pictures=pictures, columns=about)
 
 
 def _runs(read: predict.MeasuredFile) -> list[tuple[Any, Any, Any]]:
@@ -252,8 +254,8 @@ def run(args: Any) -> output.Answer:
     listing = Listing([*map(_group, result.groups), *worst(result.residuals, MOST_WORST)], always=VIEW)
     notes = _left_out(result, read.bad)
     return output.Answer(
-        listing, notes=notes, describe=lambda table: _words(table, result), figure=lambda _: _figure(result.residuals),
-        columns=KEYS | RUN_KEYS, most=400,
+        listing, notes=notes, describe=lambda table: _words(table, result),
+        pictures={"parity": lambda _, view: _parity(result.residuals, view)}, columns=KEYS | RUN_KEYS, most=400,
     )  # fmt: skip
 
 
@@ -360,7 +362,13 @@ def _errors(result: Any) -> list[str]:
     return [f"median error: {errors}"] if errors else []
 
 
-def _figure(residuals: Any) -> dict[str, Any]:
-    from headway.report import figures
+def _parity(residuals: Any, view: Any) -> Any:
+    from headway.report.pictures import parity
 
-    return figures.parity(residuals, "served TPOT")
+    return parity.picture(residuals, "served TPOT", view)
+
+
+def _parts(rows: Any, view: Any) -> Any:
+    from headway.report.pictures import run_parts
+
+    return run_parts.picture(list(rows), view)

@@ -13,7 +13,9 @@ from typing import Any
 from headway.cli import arguments, combination, solve_verb
 from headway.cli.flag_use import Arguments
 from headway.core import quantity, schema
+from headway.core.columns import unit
 from headway.core.errors import BadValue, IllegalCombination, UnknownName
+from headway.core.listing import format_value, heading
 from headway.models.precision import Precision
 from headway.performance.assumptions import LATENCIES, Assumptions
 from headway.performance.layout import Layout
@@ -59,23 +61,28 @@ def run(args: Any) -> output.Answer:
     headline = solutions[0].sentence if len(solutions) == 1 else f"{crossings} crossings of {target} in {len(solutions)} cases"
     keys = [target.column] + ([target.right] if target.number is None else [])
     return output.Answer(
-        table, notes=notes, describe=lambda rows: _describe(rows, headline, keys), figure=lambda _: _figure(args, name, target)
+        table,
+        notes=notes,
+        describe=lambda rows: _describe(rows, headline, keys),
+        pictures={"crossing": lambda _, view: _drawing(args, name, target, view)},
     )
 
 
-def _figure(args: Any, name: str, target: Any) -> dict[str, Any]:
-    """Figure of both sides of the question over the range of the input, for the first case."""
-    from headway.report import figures
+def _drawing(args: Any, name: str, target: Any, view: Any) -> Any:
+    """Picture of both sides of the question over the range of the input, for the first case."""
+    from headway.report.pictures import grid
     from headway.serving.solve import scan
 
     (case, _), *_ = _cases(args, name)
     at, sought = _problem(args, case, name)
     points, left_key = scan(sought), target.column
     rows = list(zip(at(points), points, strict=True))
-    lines = [{name: point, left_key: row[left_key], "line": left_key} for row, point in rows]
+    lines = [{name: point, left_key: row[left_key], "line": heading(left_key)} for row, point in rows]
     right = {} if target.number is None else {target.right: target.number}
-    lines += [{name: point, left_key: (row | right)[target.right], "line": target.right} for row, point in rows]
-    return figures.table(lines, name, (left_key,), ("line",), f"{rows[0][0]['model']} on {rows[0][0]['system']}", f"solve: {target}")
+    right_name = heading(target.right) if target.number is None else f"wanted: {format_value(target.number, unit(left_key))}"
+    lines += [{name: point, left_key: (row | right)[target.right], "line": right_name} for row, point in rows]
+    title = f"{grid.doc(left_key)} against {name}: where the lines cross is the answer"
+    return grid.picture(lines, name, (left_key,), ("line",), view, title=title, about=f"{rows[0][0]['model']} on {rows[0][0]['system']}")
 
 
 def _describe(rows: Any, headline: str, keys: list[str]) -> output.Summary:

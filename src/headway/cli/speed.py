@@ -79,7 +79,7 @@ def run(args: Any) -> output.Answer:
     from headway.core.listing import Listing
 
     listing = Listing(rows, notes=tuple(dict.fromkeys((*notes, *_notes([ladder for _, ladder in ladders])))), tree=tree)
-    return output.Answer(listing, describe=lambda table: _describe(table, ladders), figure=_figure, most=200)
+    return output.Answer(listing, describe=lambda table: _describe(table, ladders), pictures={"ladder": _drawing}, most=200)
 
 
 def _notes(ladders: Sequence[Any]) -> list[str]:
@@ -273,51 +273,20 @@ def _offer(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"{kind}: {_times(row['price_multiple'])} the price{speed}: {'; '.join(parts)} ({sources})"
 
 
-# -- figure -----------------------------------------------------------------------------------------------------------------------
+# -- picture ----------------------------------------------------------------------------------------------------------------------
 
 
-def _figure(rows: Any) -> dict[str, Any]:
-    """Figure of price multiple against speed multiple: tiers as a line, larger domains and offers as points."""
-    from headway.report import figures
+def _drawing(rows: Any, view: Any) -> Any:
+    """Picture of price multiple against speed multiple: tiers as a line, larger domains and offers as points."""
+    from headway.report.pictures import ladder
 
     point_rows = [row for row in rows if row["price_multiple"] is not None and row["speed_multiple"] is not None]
-    if not point_rows:
-        raise BadValue("--plot", "these rows", "rows with a price multiple and a speed multiple")
     points = [
-        {"x": row["speed_multiple"], "y": row["price_multiple"], "line": _line(row), "name": _label(row),
-         "of": f"{row['model']} {row['system']}", "above": row["standing"] == "above the ladder"}
+        {"x": row["speed_multiple"], "y": row["price_multiple"], "kind": _line(row), "name": _label(row), "batch": row["batch"],
+         "subject": f"{row['model']} {row['system']}", "above": row["standing"] == "above the ladder"}
         for row in point_rows
     ]  # fmt: skip
-    axes = {
-        key: {"field": key, "type": "quantitative", "title": title, "scale": {"type": "log", "nice": False}, "axis": {"format": ".3~g"}}
-        for key, title in (("x", "speed of one user over the standard rung"), ("y", "price over the standard rung"))
-    }
-    names = list(LINES)
-    colour = {"field": "line", "type": "nominal", "title": None, "sort": names, "scale": {"domain": names, "range": list(LINES.values())}}
-    encoding = {**axes, "color": colour}
-    ladder = {"transform": [{"filter": "datum.line === 'the ladder'"}], "mark": {"type": "line", "strokeWidth": 2},
-              "encoding": encoding | {"detail": {"field": "of"}}}  # fmt: skip
-    dots = {"mark": {"type": "point", "filled": True, "size": 55, "opacity": 0.85}, "encoding": encoding | {"tooltip": [{"field": "name"}]}}
-    title = {"text": _title(point_rows), "subtitle": "offers are over their own standard tier; above the line they ask for more than batch"}
-    return {"$schema": figures.SCHEMA, "config": figures.CONFIG, "title": title, "width": 560, "height": 400,
-            "data": {"values": points}, "layer": [ladder, dots, *_texts(points, axes)]}  # fmt: skip
-
-
-def _texts(points: Sequence[Mapping[str, Any]], axes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Labels of the offers' points: to the left of points above the line of tiers, to keep clear of it."""
-    places: dict[tuple[float, float, bool], list[str]] = {}
-    for point in points:
-        if point["line"] in ("offered", "cost measured"):
-            places.setdefault((point["x"], point["y"], point["above"]), []).append(point["name"])
-    layers = []
-    for above, align, shift in ((True, "right", -7), (False, "left", 7)):
-        side_places = [(place, names) for place, names in places.items() if place[2] is above]
-        values = [
-            {"x": x, "y": y, "text": names[0] + (f" and {len(names) - 1} more" if names[1:] else "")} for (x, y, _), names in side_places
-        ]
-        mark = {"type": "text", "align": align, "dx": shift, "fontSize": 11}
-        layers += [{"data": {"values": values}, "mark": mark, "encoding": {**axes, "text": {"field": "text"}}}] if values else []
-    return layers
+    return ladder.picture(points, view, _title(point_rows))
 
 
 def _line(row: Mapping[str, Any]) -> str:

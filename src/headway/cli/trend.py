@@ -18,7 +18,6 @@ FLOOR = "floor and longest context are those of DeepSeek-V3 on the chip's scale-
 MODEL_VIEW = ("released", "model", "total_params", "active_params", "sparsity", "max_context", "kv_bytes_per_token", "training_tokens",
               "tokens_per_active", "tokens_status", "scale_up_domain", "domain_hbm", "fits")  # fmt: skip
 SUBJECTS = ("chips", "models")
-FIGURE_KEYS = ("flop_per_byte_bf16", "flop_per_byte_fp8", "drain_s", "hbm_per_flop", "latency_floor_s", "longest_context")
 
 
 def add_flags(parser: Any) -> None:
@@ -45,7 +44,8 @@ def _models(args: Any) -> output.Answer:
 
     rows = clean(list(trend_models(arguments.catalog(args))))
     return output.Answer(
-        Listing(rows, tree=tree), describe=lambda listing: trend.words(list(listing), MODEL_VIEW), figure=trend.figure, most=1000
+        Listing(rows, tree=tree), describe=lambda listing: trend.words(list(listing), MODEL_VIEW),
+        pictures={"years": trend.drawing}, most=1000,
     )  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def _chips(args: Any) -> output.Answer:
         return computed(getattr(chip_row, key), key)
 
     rows = clean(list(trend_chips(arguments.catalog(args))))
-    return output.Answer(Listing(rows, tree=tree), describe=_describe, figure=_figure, most=1000)
+    return output.Answer(Listing(rows, tree=tree), describe=_describe, pictures={"years": _drawing}, most=1000)
 
 
 def _describe(table: Any) -> output.Summary:
@@ -76,9 +76,10 @@ def _describe(table: Any) -> output.Summary:
     return output.Summary(sentence(number_of(len(rows), "chip"), span), VIEW, remarks=[FLOOR], first=("year", "chip"))
 
 
-def _figure(rows: Any) -> dict[str, Any]:
-    from headway.report import figures
+def _drawing(rows: Any, view: Any) -> Any:
+    from headway.report.pictures import years
 
-    return figures.listing(
-        rows, FIGURE_KEYS, "Chips by year; latency floor and longest context are those of DeepSeek-V3 on one scale-up domain"
-    )
+    return years.picture(
+        list(rows), years.CHIPS, "chip", view, title="FLOP/s grew faster than bandwidth; draining HBM still takes tens of ms",
+        subtitle="each point is a chip by the year it came out", caption="Names stand where there is room; the table has them all.",
+    )  # fmt: skip

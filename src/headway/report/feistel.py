@@ -1,10 +1,9 @@
-"""Words and figure of `headway feistel`: vectors, avalanche, differentials beside gradients, couplings forward and back."""
+"""Words and pictures of `headway feistel`: vectors, avalanche, differentials beside gradients, couplings forward and back."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from headway.report.figures import CONFIG, SCHEMA
 from headway.report.output import Summary
 
 CAVEAT = "A demonstration, not for protecting data."
@@ -76,21 +75,17 @@ def coupling(rows: Any) -> Summary:
 WORDS = {"vectors": vectors, "avalanche": avalanche, "differential": differential, "coupling": coupling}
 
 
-def figure(rows: Any) -> dict[str, Any]:
-    """Figure of the demonstration: share of bits by round, weight by round, or error by layers."""
-    table = list(rows)
-    keys = table[0].keys() if table else ()
-    across, up, line = next(
-        (axes for axes in (("rounds", "changed_share", "cipher"), ("rounds", "weight_bits", "cipher"),
-                           ("layers", "inversion_error", "number_format"), ("cipher", "agrees", "cipher")) if set(axes) <= set(keys)),
-        ("rounds", "changed_share", "cipher"),
-    )  # fmt: skip
-    points = [{"across": row[across], "up": row[up], "line": row[line]} for row in table if row[up] is not None]
-    kind = {"changed_share": "linear", "weight_bits": "linear", "agrees": "linear"}.get(up, "symlog")
-    encoding = {
-        "x": {"field": "across", "type": "quantitative" if across != "cipher" else "nominal", "title": across},
-        "y": {"field": "up", "type": "quantitative", "title": up.replace("_", " "), "scale": {"type": kind}},
-        "color": {"field": "line", "type": "nominal", "title": line.replace("_", " ")},
-    }
-    return {"$schema": SCHEMA, "config": CONFIG, "width": 480, "height": 300, "data": {"values": points},
-            "mark": {"type": "line", "point": True}, "encoding": encoding}  # fmt: skip
+def pictures(what: str) -> dict[str, Any]:
+    """Pictures of `feistel` by name; the spread of bits where rounds were counted."""
+
+    def step(rows: Any, view: Any) -> Any:
+        from headway.report.pictures import feistel
+
+        return feistel.step(view)
+
+    def avalanche(rows: Any, view: Any) -> Any:
+        from headway.report.pictures import feistel
+
+        return feistel.avalanche(list(rows), view)
+
+    return {"avalanche": avalanche, "step": step} if what == "avalanche" else {"step": step}

@@ -1,4 +1,4 @@
-"""Words and figure of `headway trend models`: what grew from year to year, and what did not."""
+"""Words and picture of `headway trend models`: what grew from year to year, and what did not."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.core import units
-from headway.report.figures import CONFIG, SCHEMA
 from headway.report.output import Summary
 from headway.report.words import NO_ROW, sentence
 
@@ -57,29 +56,12 @@ def _median(values: Sequence[float]) -> float:
     return sorted(values)[len(values) // 2]
 
 
-def figure(rows: Any) -> dict[str, Any]:
-    """Figure of parameters, context and KV by release, on logarithmic axes, with the memory of the year's domain as a line."""
-    table = list(rows)
-    panels = [
-        _panel(table, ("total_params", "active_params"), "parameters"),
-        _panel(table, ("max_context",), "context (tokens)"),
-        _panel(table, ("kv_bytes_per_token",), "KV bytes per token"),
-        _panel(table, ("weights_bytes", "domain_hbm"), "bytes: weights, and the largest switched domain"),
-    ]
-    return {"$schema": SCHEMA, "config": CONFIG, "title": {"text": "Models by release date"}, "concat": panels, "columns": 2}
+def drawing(rows: Any, view: Any) -> Any:
+    """Picture of parameters, context, KV cache and sparsity by release."""
+    from headway.report.pictures import years
 
-
-def _panel(rows: Sequence[Mapping[str, Any]], keys: tuple[str, ...], title: str) -> dict[str, Any]:
-    points = [
-        {"date": f"{row['released']}-01", "value": row[key], "what": key.replace("_", " "), "model": row["model"]}
-        for row in rows
-        for key in keys
-        if row[key]
-    ]
-    encoding = {
-        "x": {"field": "date", "type": "temporal", "title": "released"},
-        "y": {"field": "value", "type": "quantitative", "title": title, "scale": {"type": "log"}},
-        "color": {"field": "what", "type": "nominal", "title": None},
-        "tooltip": [{"field": "model"}, {"field": "value"}],
-    }
-    return {"width": 420, "height": 240, "data": {"values": points}, "mark": {"type": "point", "filled": True}, "encoding": encoding}
+    return years.picture(
+        list(rows), years.MODELS, "model", view, title="Contexts and sparsity grew faster than active parameters",
+        subtitle="each point is an open or published model by the month of its release",
+        caption="Names stand where there is room; the largest, the smallest and the newest first.",
+    )  # fmt: skip

@@ -19,9 +19,7 @@ def panel(view: View, name: str, rows: Sequence[Mapping[str, Any]], key: str, la
           title: str, heading: str = "", meaning: str = "compute", columns: int = 1,
           references: Sequence[tuple[float, str]] = ()) -> Panel:  # fmt: skip
     """Panel of one number of each row, its interval where `key_lo` and `key_hi` are known, and lines with words at `references`."""
-    entries = [entry for entry in zip(rows, labels, texts, strict=True) if entry[0].get(key) is not None][:MOST_ROWS]
-    if not entries:
-        raise BadValue("--plot", f"no {key}", "rows with numbers to draw")
+    entries = _entries(rows, labels, texts, key)
     theme, columns = view.colours, 1 if view.is_narrow else columns
     margin = 0.0 if view.is_narrow else min(max(text_width(label) for _, label, _ in entries) + 10, view.width * 0.3 / columns)
     reserve = max(text_width(text) for _, _, text in entries) + 16
@@ -37,10 +35,8 @@ def panel(view: View, name: str, rows: Sequence[Mapping[str, Any]], key: str, la
         points.append({"x": at, "y": middle, "color": theme.line(meaning)})
         if low is not None and high is not None:
             rules.append({"x": x.across(low, width), "x2": x.across(high, width), "y": middle, "y2": middle, "color": theme.line(meaning)})
-        last = max(at, x.across(high, width) if high is not None else at)
-        beside = last + 9
-        if any(beside - 4 < x.across(spot, width) < beside + text_width(text) + 4 for spot, _ in references):
-            beside = min(at, x.across(low, width) if low is not None else at) - 9 - text_width(text)
+        spans = [at, *(x.across(end, width) for end in (low, high) if end is not None)]
+        beside = _beside(spans, text_width(text), [x.across(spot, width) for spot, _ in references])
         words.append({"x": beside, "y": middle, "text": text, "color": theme.ink})
         name_text = shorten(label, margin - 8 if margin else width + reserve)
         spot = (-8 - text_width(name_text), middle) if margin else (0.0, middle - SIZE * LEADING)
@@ -56,3 +52,17 @@ def panel(view: View, name: str, rows: Sequence[Mapping[str, Any]], key: str, la
               marks.pixel_points(f"{name}_points", size=70), marks.labels(f"{name}_words")]  # fmt: skip
     return Panel(width=width, height=len(entries) * pitch, layers=layers, data=data, x=x, left_margin=margin, right_margin=reserve,
                  heading=heading)  # fmt: skip
+
+
+def _beside(spans: Sequence[float], wide: float, rules: Sequence[float]) -> float:
+    """Where a text begins: after the point and its interval, or before them where a rule would strike it through."""
+    after = max(spans) + 9
+    return min(spans) - 9 - wide if any(after - 4 < rule < after + wide + 4 for rule in rules) else after
+
+
+def _entries(rows: Any, labels: Any, texts: Any, key: str) -> list[tuple[Mapping[str, Any], str, str]]:
+    """Rows that have the number, with their labels and texts."""
+    entries = [entry for entry in zip(rows, labels, texts, strict=True) if entry[0].get(key) is not None][:MOST_ROWS]
+    if not entries:
+        raise BadValue("--plot", f"no {key}", "rows with numbers to draw")
+    return entries

@@ -152,7 +152,7 @@ class Plot:
     def _spot(self, lines: Sequence[str], where: Mapping[str, Any]) -> tuple[float, float] | None:
         """The first free place for a note."""
         if "around" in where:
-            return self.canvas.place(lines, *where["around"])
+            return self.canvas.place(lines, *where["around"], most=where.get("most", 130.0))
         wide = max(text_width(line) for line in lines)
         downs = [place * self.height for place in (0.03, 0.12, 0.22, 0.34, 0.48, 0.62, 0.76, 0.9)]
         if "inside_box" in where:

@@ -117,6 +117,8 @@ def tick_text(value: float, unit: str) -> str:
         return str(int(value))
     if unit == "flop" and value > 0 and math.log10(value).is_integer():
         return f"1e{round(math.log10(value))}"
+    if unit == "x":
+        return f"{value:.3g}x"
     if unit == "count":
         return f"{value:.3g}"
     return format_value(value, unit).replace(" us", " µs") if unit else f"{value:.3g}"

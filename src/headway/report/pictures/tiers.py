@@ -47,7 +47,7 @@ def tier_map(cells: Sequence[Any], row: Mapping[str, Any], view: View) -> Pictur
         plot.point("here", *point, f"asked: {format_value(point[0], 's')}, {point[1]:.0%}", "ink")
     stores = [tier for tier in tiers if tier != "recompute"]
     title = f"{' then '.join(stores)} {'win' if len(stores) > 1 else 'wins'} as the hold grows; else computing again is cheaper"
-    caption = "Each colour is the tier of least device cost, where keeping is cheaper than computing the prompt again; dotted: lifetimes on sale, 5 minutes and 1 hour."
+    caption = "Each colour is the tier of least cost where keeping pays; dotted: lifetimes on sale, 5 minutes and 1 hour."
     subtitle = f"KV cache of {row['model']} ({format_value(row['kv_bytes'], 'byte/token')}) for {row['system']}, at the stated prices"
     panel = plot.panel("Chance that the cache is used again (log)")
     return compose(view, [[panel]], title=title[:1].upper() + title[1:], subtitle=subtitle, caption=caption)
