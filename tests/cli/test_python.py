@@ -216,7 +216,7 @@ def test_result__explains_by_replay(grid: Result, cli: Cli) -> None:
     assert (tree.value, tree.anonymous()) == (grid[1]["tpot_s"], []) and tree.replay() == pytest.approx(tree.value, rel=1e-12)
     told = cli.json(f"{PAIRS['serve'][1]} --explain tpot_s")["explain"]["tpot_s"]
     assert grid.explain("tpot_s").to_json() == told
-    assert str(tree) == repr(tree) and "[" in str(tree).splitlines()[1] and tree._repr_html_().startswith("<pre>")
+    assert str(tree) == repr(tree) and "[" in str(tree).splitlines()[2] and tree._repr_html_().startswith("<pre>")
 
 
 def test_result__plots_what_the_flag_draws(grid: Result, tmp_path: Path, cli: Cli) -> None:

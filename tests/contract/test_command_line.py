@@ -154,7 +154,7 @@ def test_explain__tree_of_the_first_row_after_where_and_sort(cli: Cli) -> None:
         tree = found["explain"][key]
         assert tree["value"] == pytest.approx(found["rows"][0][key], rel=1e-12)
         assert {"name", "value", "unit", "equation", "source", "inputs"} <= set(tree)
-    text = cli(*STEP, "--explain", "step_s")[1]
+    text = cli(*STEP, "--explain", "step_s", "--depth", "all")[1]
     kinds = ("datasheet", "config.json", "given by the user", "data/efficiency.toml", "default")
     for word in ("h100_sxm.hbm_bw", *kinds, "(taken)", "(as above)"):
         assert word in text, word

@@ -147,7 +147,7 @@ def test_files__what_is_there_twice_is_an_error(cli: Cli, tmp_path: Path) -> Non
 
 
 def test_explain__a_limit_that_is_not_there_is_no_number(cli: Cli) -> None:
-    text = cli("serve llama-3.1-8b --on h200 --prompt 4k --output 100 --batch 4 --explain ttft_floor_s").out
+    text = cli("serve llama-3.1-8b --on h200 --prompt 4k --output 100 --batch 4 --explain ttft_floor_s --depth all").out
     assert "no limit" in text and not re.search(r"e\+[5-9]\d|= inf token", text)
 
 

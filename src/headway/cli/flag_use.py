@@ -9,7 +9,7 @@ from typing import Any
 from headway.core.errors import BadValue
 
 # Looked at when the answer is printed.
-PRINTED = ("format", "plot", "picture", "plot_width", "plot_theme", "where", "sort", "explain", "verbose", "price_metric")
+PRINTED = ("format", "plot", "picture", "plot_width", "plot_theme", "where", "sort", "explain", "depth", "verbose", "price_metric")
 EDITS = ("set", "catalog", "attention", "kv_share")
 
 

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from headway.cli import flag_use, help
 from headway.cli.numbered import add_model_flags, numbered
 from headway.core import units
-from headway.core.errors import HeadwayError, UnknownName, nearest
+from headway.core.errors import BadValue, HeadwayError, UnknownName, nearest
 from headway.core.progress import watched
 from headway.report import complete, output
 from headway.report.pictures import names
 
 if TYPE_CHECKING:
     from headway.report.pictures.frame import View
-
-FORMATS = ("text", "md", "csv", "json", "parquet")
 
 
 class Usage(HeadwayError):
@@ -96,7 +94,7 @@ def _joined(argv: Sequence[str]) -> list[str]:
 def add_tail(parser: Parser) -> None:
     """Flags common to all verbs."""
     tail = parser.add_argument_group("output, everywhere")
-    tail.add_argument("-o", "--format", default="text", metavar="|".join(FORMATS), help="how to print the answer (default text)")
+    tail.add_argument("-o", "--format", default="text", metavar="|".join(output.FORMATS), help="how to print the answer (default text)")
     tail.add_argument("--plot", metavar="FILE", help="draw it to FILE.png, FILE.svg or FILE.html")
     tail.add_argument("--picture", metavar="NAME", default="", help=names.help_text(parser.verb))
     tail.add_argument("--plot-width", metavar="PX", default="760", help="width of the picture in px, 320 to 1200 (default 760)")
@@ -104,6 +102,7 @@ def add_tail(parser: Parser) -> None:
     tail.add_argument("--where", metavar="CONDITION", help="keep the rows for which it holds, such as 'tpot_s <= 20ms and tp = 8'")
     tail.add_argument("--sort", metavar="KEY", help="order by a column; -KEY for the largest first")
     tail.add_argument("--explain", metavar="KEY", action="append", help="the tree of equations behind this column of the first row")
+    tail.add_argument("--depth", metavar="N", help="levels of that tree (default 3; all)")
     tail.add_argument("--verbose", action="store_true", help="print every note, not only the first five")
     edits = parser.add_argument_group("what if")
     edits.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="edit a fact: chip.hbm_bw=10TB/s (repeatable)")
@@ -116,8 +115,11 @@ def add_tail(parser: Parser) -> None:
 def check_tail(args: Any) -> None:
     """Raise an error for wrong values of the common flags, before any work is done."""
     as_file = args.format == "toml" and getattr(args, "what", "") == "chip" and hasattr(args, "name")
-    if args.format not in FORMATS and not as_file:
-        raise UnknownName("output format", args.format, FORMATS, "one of " + ", ".join(FORMATS))
+    if args.format not in output.FORMATS and not as_file:
+        raise UnknownName("output format", args.format, output.FORMATS, "one of " + ", ".join(output.FORMATS))
+    if args.format == "mermaid" and not args.explain:
+        raise BadValue("-o", "mermaid", "--explain KEY beside it: the diagram is of one number")
+    tree_depth(args)
     if args.plot:
         from headway.report.pictures.file import check_path
 
@@ -132,6 +134,18 @@ def view(args: Any) -> View:
     if args.plot_theme not in ("light", "dark"):
         raise UnknownName("theme", args.plot_theme, ("light", "dark"), "light or dark")
     return View(width=int(units.parse(args.plot_width, "", "--plot-width")), theme=args.plot_theme)
+
+
+def tree_depth(args: Any) -> int | None:
+    """Levels of an explanation; None for all."""
+    text = args.depth
+    if text is None:
+        return output.DEPTH
+    if not args.explain:
+        raise BadValue("--depth", text, "--explain KEY beside it")
+    if text != "all" and not (text.isdecimal() and 1 <= int(text) <= 1000):
+        raise BadValue("--depth", text, "a whole number of levels from 1 on, or all")
+    return None if text == "all" else int(text)
 
 
 PATIENCE_S = 1.0
@@ -181,7 +195,7 @@ def finish(answer: output.Answer, args: Any, command: Sequence[str]) -> None:
     """Apply the common flags to an answer and print it."""
     borrowed = "; ".join(getattr(args, "borrowed", ()))
     complete.settle(answer, getattr(args, "remarks", ()), borrowed, args.where, args.sort)
-    answer.verbose = args.verbose
+    answer.verbose, answer.depth = args.verbose, tree_depth(args)
     keys = [key.strip().replace("-", "_") for text in args.explain or () for key in text.split(",")]
     if keys and len(answer.rows):
         answer.trees = {key: answer.rows.explain(key) for key in keys}

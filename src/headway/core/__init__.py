@@ -1,7 +1,8 @@
 """The ground floor: units, numbers that know their source, formulas that explain themselves, the catalogue, tables and errors.
 
 Holds        units (text to SI and back), quantity (a number with its source), formula (record and replay), explain (the tree behind a
-             number), schema (fields of a record as flags), catalog (facts from files), table and listing (rows), text_table (one table
+             number), mermaid (that tree as a diagram), files (written whole), schema (fields of a record as flags), catalog (facts from
+             files), table and listing (rows), text_table (one table
              that fits the terminal), filter (--where), columns (the JSON keys, which each package declares in its own columns.py),
              interval, progress, errors, compound_units (bytes per token and the like), law_index and law_values (a law by name, its
              arguments as text).

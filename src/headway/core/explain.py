@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import inspect
 import math
+import re
 import textwrap
 import typing
 from collections.abc import Iterable, Iterator
@@ -16,6 +17,7 @@ from headway.core import units
 from headway.core.formula import Call, Law, Traced
 from headway.core.quantity import Sourced
 
+MOST_FIELDS = 12  # of a record, beyond which it is folded unless all of the tree is asked for
 NO_LIMIT = 1e60  # of any unit: only a limit that is not there is so large
 _CHOOSING = {"maximum": max, "max": max, "minimum": min, "min": min}
 
@@ -227,53 +229,135 @@ def _finite(value: Any) -> Any:
 # -- text -----------------------------------------------------------------------------------------------------------------------
 
 
-def explain(value: Any, name: str = "") -> str:
-    """The tree as indented lines: each law with its numbers, equation and source; each leaf with its origin."""
-    return "\n".join(_lines(value, name, "", 0, _VisitedNodes()))
+def explain(value: Any, name: str = "", depth: int | None = None) -> str:
+    """The number as one line with the numbers in its equation, then the tree as indented lines, `depth` levels of it (None: all)."""
+    lines = [f"{name} = {_with_numbers(value.step)}"] if isinstance(value, Traced) and name else []
+    return "\n".join([*lines, *_lines(value, name, "", Place(0, depth), _VisitedNodes())])
 
 
 to_text = explain  # beside to_json
 
 
-def _lines(value: Any, name: str, shown_unit: str, depth: int, repeats: _VisitedNodes) -> Iterator[str]:
-    pad = "  " * depth
+def _with_numbers(step: Call) -> str:
+    """The last statement of a call's equation with its numbers in place of names, and what it gives."""
+    names = dict(step.law.run.__globals__) | step.inputs
+    statements = list(_path(step, names))
+    result = text_with_unit(step.value, unit(step.law))
+    if not statements:
+        return result
+    last, marks = statements[-1], input_units(step.law)
+    text = _Numbers(names, marks).visit(ast.parse(ast.unparse(last)).body[0])
+    return f"{_source_line([text])} = {result}"
+
+
+class _Numbers(ast.NodeTransformer):
+    """Names of numbers as the numbers that they stand for."""
+
+    def __init__(self, names: dict[str, Any], marks: dict[str, str]) -> None:
+        self._names, self._marks = names, marks
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """The number, if the name stands for one."""
+        value = self._names.get(node.id)
+        is_number = isinstance(value, int | float | Traced) or getattr(value, "shape", None) == ()
+        if isinstance(value, bool) or not is_number:
+            return node
+        in_unit = unit(value.step.law) if isinstance(value, Traced) else getattr(value, "unit", "") or self._marks.get(node.id, "")
+        return ast.Name(id=text_with_unit(value, in_unit), ctx=node.ctx)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the tree a line stands: its level, and how many levels are printed."""
+
+    level: int
+    most: int | None
+
+    def below(self, levels: int = 1) -> Place:
+        """A place so many levels further down."""
+        return Place(self.level + levels, self.most)
+
+    @property
+    def is_last(self) -> bool:
+        """Whether what is below is folded."""
+        return self.most is not None and self.level >= self.most
+
+    @property
+    def pad(self) -> str:
+        """Spaces before a line."""
+        return "  " * self.level
+
+
+def _lines(value: Any, name: str, shown_unit: str, at: Place, repeats: _VisitedNodes) -> Iterator[str]:
     if isinstance(value, Traced):
-        yield from _step_lines(value.step, name, depth, repeats)
+        yield from _step_lines(value.step, name, at, repeats)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        if repeats.again(value):
-            yield f"{pad}{name}: as above"
-            return
-        yield f"{pad}{name}:"
-        for field in dataclasses.fields(value):
-            yield from _lines(getattr(value, field.name), field.name, "", depth + 1, repeats)
+        yield from _record_lines(value, name, at, repeats)
     elif isinstance(value, tuple | list):
+        if at.is_last and any(isinstance(item, Traced) for item in value):
+            yield f"{at.pad}{name}: {len(value)} numbers (--depth {at.level + 1})"
+            return
         for index, item in enumerate(value):
-            yield from _lines(item, f"{name}[{index}]", shown_unit, depth, repeats)
+            yield from _lines(item, f"{name}[{index}]", shown_unit, at, repeats)
     elif isinstance(value, Sourced):
-        yield f"{pad}{name} = {text_with_unit(value, value.unit or shown_unit)}   ({_origin(value, name)})"
+        yield f"{at.pad}{name} = {text_with_unit(value, value.unit or shown_unit)}   ({_origin(value, name)})"
     else:
-        yield f"{pad}{name} = {text_with_unit(value, shown_unit)}"
+        yield f"{at.pad}{name} = {text_with_unit(value, shown_unit)}"
 
 
-def _step_lines(step: Call, name: str, depth: int, repeats: _VisitedNodes) -> Iterator[str]:
-    pad, law = "  " * depth, step.law
+def _record_lines(value: Any, name: str, at: Place, repeats: _VisitedNodes) -> Iterator[str]:
+    """A record of numbers, a line for each; folded at the last level."""
+    if repeats.again(value):
+        yield f"{at.pad}{name}: as above"
+        return
+    fields = dataclasses.fields(value)
+    if at.is_last or (at.most is not None and len(fields) > MOST_FIELDS):
+        yield f"{at.pad}{name}: {len(fields)} numbers of {type(value).__name__} (--depth all)"
+        return
+    yield f"{at.pad}{name}:"
+    for field in fields:
+        yield from _lines(getattr(value, field.name), field.name, "", at.below(), repeats)
+
+
+def _step_lines(step: Call, name: str, at: Place, repeats: _VisitedNodes, folded: bool = False) -> Iterator[str]:
+    law = step.law
     title = law.name if name in ("", law.name) else f"{name} = {law.name}"
     if repeats.again(step):
-        yield f"{pad}{title} = {text_with_unit(step.value, unit(law))}   (as above)"
+        yield f"{at.pad}{title} = {text_with_unit(step.value, unit(law))}   (as above)"
         return
-    yield f"{pad}{title} = {text_with_unit(step.value, unit(law))}"
-    yield f"{pad}  | {equation_of(step)}   [{law.source}]"
-    for branch in branches(step):
-        parts = [
-            f"{text} = {value:.4g}{' (taken)' if at == branch.chosen_index else ''}" for at, (text, value) in enumerate(branch.candidates)
-        ]
-        yield f"{pad}  | {branch.what}: {', '.join(parts)}"
+    if folded or at.is_last:
+        why = "not taken" if folded else f"--depth {at.level + 1}"
+        yield f"{at.pad}{title} = {text_with_unit(step.value, unit(law))}   ({why}; {law.source})"
+        return
+    yield f"{at.pad}{title} = {text_with_unit(step.value, unit(law))}"
+    yield f"{at.pad}  | {equation_of(step)}   [{law.source}]"
+    known = branches(step)
+    for branch in known:
+        candidates = enumerate(branch.candidates)
+        parts = [f"{text} = {value:.4g}{' (taken)' * (index == branch.chosen_index)}" for index, (text, value) in candidates]
+        yield f"{at.pad}  | {branch.what}: {', '.join(parts)}"
+    idle = _only_in_branches_not_taken(step, known) if at.most is not None else set()
     for key, item in step.inputs.items():
-        yield from _lines(item, key, input_units(law).get(key, ""), depth + 1, repeats)
-    if step.working:
-        yield f"{pad}  within it:"
+        if key in idle and isinstance(item, Traced):
+            yield from _step_lines(item.step, key, at.below(), repeats, folded=True)
+        else:
+            yield from _lines(item, key, input_units(law).get(key, ""), at.below(), repeats)
+    if step.working and at.most is not None and at.level + 2 > at.most:
+        yield f"{at.pad}  within it: {', '.join(dict.fromkeys(part.law.name for part in step.working))} (--depth {at.level + 2})"
+    elif step.working:
+        yield f"{at.pad}  within it:"
         for part in step.working:
-            yield from _step_lines(part, part.law.name, depth + 2, repeats)
+            yield from _step_lines(part, part.law.name, at.below(2), repeats)
+
+
+def _only_in_branches_not_taken(step: Call, known: Iterable[Branch]) -> set[str]:
+    """Inputs of a call that stand only in candidates of a max, min or where that was not taken."""
+    words = re.findall(r"\w+", equation_of(step))
+    unused: list[str] = []
+    for branch in known:
+        for index, (text, _) in enumerate(branch.candidates):
+            unused += re.findall(r"\w+", text) if index != branch.chosen_index else []
+    return {name for name in step.inputs if name in unused and unused.count(name) >= words.count(name)}
 
 
 def text_with_unit(value: Any, in_unit: str) -> str:

@@ -6,7 +6,8 @@ import dataclasses
 from html import escape
 from typing import Any
 
-from headway.core import explain, formula
+from headway.core import explain, formula, mermaid
+from headway.report.output import DEPTH
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -33,8 +34,16 @@ class Explanation:
         """The tree as plain objects, as `-o json --explain` writes it."""
         return explain.to_json(self.tree, self.key)
 
+    def text(self, depth: int | None = None) -> str:
+        """The tree as indented lines, `depth` levels of it (None: all)."""
+        return explain.explain(self.tree, self.key, depth)
+
+    def to_mermaid(self, depth: int | None = DEPTH) -> str:
+        """The tree as a diagram of Mermaid."""
+        return mermaid.diagram(self.tree, self.key, depth)
+
     def __str__(self) -> str:
-        return explain.explain(self.tree, self.key)
+        return self.text(DEPTH)
 
     __repr__ = __str__
 

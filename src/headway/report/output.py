@@ -16,7 +16,7 @@ from headway.report.notes import by_weight
 if TYPE_CHECKING:
     from headway.report.pictures.frame import Picture, View
 
-FORMATS = ("text", "md", "csv", "json", "parquet")
+FORMATS = ("text", "md", "csv", "json", "parquet", "mermaid")
 SPOKEN = ("text", "md", "json")  # formats that hold the sentence
 MOST_WORDS = 30  # of the first sentence
 MOST_NOTES = 5  # that text and Markdown print without --verbose
@@ -29,6 +29,9 @@ class Help:
     change: str
     effect: str
     gain: float | None = None
+
+
+DEPTH = 3  # levels of an explanation unless told
 
 
 @dataclasses.dataclass(slots=True)
@@ -63,6 +66,7 @@ class Answer:
     launch: Sequence[str] = ()  # command lines that realise the answer
     checked: Mapping[str, Any] | None = None  # what was simulated to check the answer, and its verdict
     verbose: bool = False  # whether text and Markdown print every note
+    depth: int | None = DEPTH  # levels of an explanation in text and Markdown; None: all
 
 
 def ranked(helps: Sequence[Help]) -> list[Help]:
@@ -83,7 +87,7 @@ def text(answer: Answer, out: TextIO) -> None:
     for key, tree in (answer.trees or {}).items():
         from headway.core.explain import explain
 
-        out.write("\n" + explain(tree, key) + "\n")
+        out.write("\n" + explain(tree, key, answer.depth) + "\n")
 
 
 def lines(answer: Answer) -> list[str]:
@@ -127,7 +131,7 @@ def markdown(answer: Answer, out: TextIO) -> None:
     for key, tree in (answer.trees or {}).items():
         from headway.core.explain import explain
 
-        out.write("\n```\n" + explain(tree, key) + "\n```\n")
+        out.write("\n```\n" + explain(tree, key, answer.depth) + "\n```\n")
 
 
 # -- data -----------------------------------------------------------------------------------------------------------------------
@@ -186,6 +190,13 @@ def _plain_text(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, dict | list) else value
 
 
+def to_mermaid(answer: Answer, out: TextIO) -> None:
+    """Write the explained numbers as diagrams of Mermaid."""
+    from headway.core.mermaid import diagram
+
+    out.write("\n\n".join(diagram(tree, key, answer.depth) for key, tree in (answer.trees or {}).items()) + "\n")
+
+
 def to_parquet(answer: Answer) -> None:
     """Write the rows as Parquet to standard output, with units in the column metadata."""
     from headway.report.arrow import arrow_table
@@ -211,6 +222,8 @@ def write(answer: Answer, how: str, command: Sequence[str]) -> None:
         markdown(answer, out)
     elif how == "parquet":
         to_parquet(answer)
+    elif how == "mermaid":
+        to_mermaid(answer, out)
     else:
         text(answer, out)
     out.flush()

@@ -14,7 +14,7 @@ from headway.report import complete
 from headway.report.result import Result
 
 # Of a Result: where(), sort(), plot(), ...
-TAIL = ("where", "sort", "plot", "picture", "plot_width", "plot_theme", "format", "explain", "verbose", "help", "help_all")
+TAIL = ("where", "sort", "plot", "picture", "plot_width", "plot_theme", "format", "explain", "depth", "verbose", "help", "help_all")
 
 
 def call(verb: str, subjects: Sequence[Any] = (), flags: Mapping[str, Any] | None = None, records: Iterable[Any] = (),
