@@ -41,7 +41,7 @@ def add_flags(parser: Any) -> None:
     cache_workload.add_flags(parser)
     schema.add_flags(parser, Layout, group="layout of the estimate: searched unless pinned")
     schema.add_flags(parser, Precision, group="number formats (KV cache: bf16 unless told)")
-    schema.add_flags(parser, Assumptions, skip=("hit_rate",), group="assumptions (named defaults)")
+    schema.add_flags(parser, Assumptions, skip=cache_subject.OWN_FLAGS, group="assumptions (named defaults)")
 
 
 def run(args: Any) -> output.Answer:

@@ -15,6 +15,7 @@ from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 
+OWN_FLAGS = ("hit_rate", "mfu")  # of the service, and of computing again, in place of the assumptions
 TIERS = "hbm,ddr,cxl,flash,disk"
 CHIP_MEMORY, ALL = "hbm", "all"
 HOLDS = (300.0, 3600.0, 86400.0)
@@ -47,7 +48,7 @@ def cases(args: Any) -> tuple[list[CacheQuestion], list[str]]:
     if "active" in recompute_values and "mfu" not in recompute_values:
         raise BadValue("--active", args.active, "--mfu beside it: nothing else reckons with it")
     formats, _ = schema.read(args, Precision)
-    assumptions, more = schema.read(args, Assumptions, skip=("hit_rate",))  # hit_rate is a flag of the service here
+    assumptions, more = schema.read(args, Assumptions, skip=OWN_FLAGS)
     models = arguments.models(args) if args.model else [None]
     axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (recompute_values | assumptions).items()}
     kv_axes = {key: value if isinstance(value, tuple) else (value,) for key, value in {"kv": formats.get("kv") or "bf16"}.items()}

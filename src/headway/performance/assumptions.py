@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
+from headway.core.errors import BadValue
 from headway.core.quantity import known
 from headway.core.schema import Field
 from headway.hardware.chip_price import DEFAULT_METRIC
@@ -27,6 +28,9 @@ class Assumptions:
     communication: Annotated[str, Field(choices=tuple(COMMUNICATIONS), help="overlap of collectives: exposed, or two-batch")] = "exposed"
     engine: Annotated[str, Field(choices=ENGINES, help="engine family, whose own work the step includes")] = "other"
     eff_compute: Annotated[Any, Field(high=1, help="share of peak FLOP/s that kernels reach (default fitted)")] = None
+    mfu: Annotated[Any, Field(high=1, help="share of the peak that a prefill's model FLOP/s reach: nothing fixed, all work overlaps")] = (
+        None
+    )
     eff_memory: Annotated[Any, Field(high=1, help="share of HBM bandwidth that kernels reach (default fitted)")] = None
     eff_network: Annotated[Any, Field(high=1, help="share of link bandwidth that collectives reach (default fitted)")] = None
     t0: Annotated[Any, Field("s", open_low=False, help="fixed cost of every kernel (default fitted)")] = None
@@ -60,3 +64,17 @@ class Assumptions:
     price_metric: Annotated[str, Field(help="which price of a chip: rental_on_demand, rental_3yr, tco_owning_hyperscaler, ...")] = (
         DEFAULT_METRIC
     )
+
+
+NOTHING_FIXED = known(0.0, "fixed", "", "constant", "an MFU counts all time against the model's FLOPs")
+
+
+def at_mfu(assumptions: Assumptions) -> Assumptions:
+    """The assumptions under which a prefill takes its model FLOPs over `mfu` of the peak; as they are without an MFU."""
+    if assumptions.mfu is None:
+        return assumptions
+    for name, usual in (("eff_compute", None), ("overlap", "fitted")):
+        value = getattr(assumptions, name)
+        if value not in (usual, "full"):
+            raise BadValue("--mfu", f"{float(assumptions.mfu):g}", f"no --{name.replace('_', '-')} beside it: the MFU stands for it")
+    return replace(assumptions, overlap="full", eff_compute=assumptions.mfu, fixed=NOTHING_FIXED)

@@ -26,7 +26,7 @@ from headway.models.config import model as find_model
 from headway.models.model import Model, MoE
 from headway.models.precision import Precision
 from headway.performance.achieved import basis, with_links
-from headway.performance.assumptions import Assumptions
+from headway.performance.assumptions import Assumptions, at_mfu
 from headway.performance.compile import ModelWork, work_of
 from headway.performance.estimate import Deployment, estimate
 from headway.performance.formats import Formats, check_compute, resolve
@@ -93,7 +93,7 @@ def query(
     """The resolved request: names looked up, numbers checked, formats and price resolved."""
     known_model = find_model(model) if isinstance(model, str) else model
     machine = find_system(system) if isinstance(system, str) else system
-    case_assumptions = with_links(assumptions or defaults(Assumptions), machine.chip)
+    case_assumptions = at_mfu(with_links(assumptions or defaults(Assumptions), machine.chip))
     work = work_of(known_model, _expert_load(case_assumptions, known_model))
     layout_list = (layouts,) if isinstance(layouts, Layout) else tuple(layouts)
     legal = tuple(check(known_layout(layout), shape(work.blocks)) for layout in layout_list)

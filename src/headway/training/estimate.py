@@ -34,7 +34,7 @@ from headway.training.achieved import TrainingReach
 from headway.training.memory import Allowance, Memory, memory
 from headway.training.pipeline import Stage, stage
 from headway.training.recipe import ARITHMETIC, Optimizer, Recipe, TrainingLayout
-from headway.training.step_time import TWO_FLOP, StepTime, StepWork, TrainingMachine, step_time, step_work
+from headway.training.step_time import TWO_FLOP, StepTime, StepWork, TrainingMachine, at_mfu, step_time, step_work
 from headway.training.work import TrainingWork, Utilisation, dispatched, multiplied_params, utilisation
 
 
@@ -97,11 +97,14 @@ def estimate(case: TrainingCase, layout: TrainingLayout) -> TrainingEstimate:
     footprint = memory(work, part, layout, recipe, case.optimizer, tokens, count, room)
     demand = step_work(work, part, layout, recipe, case.optimizer, case.machine, tokens, count)
     took = step_time(layout, recipe.schedule, demand, efficiency)
-    speed = tokens_per_s_chip(case.batch, took.step, case.system.chips)
+    speed, spread = tokens_per_s_chip(case.batch, took.step, case.system.chips), efficiency.spread
+    if recipe.mfu is not None:
+        took = at_mfu(took, utilisation(work, recipe, case.machine, speed).mfu, recipe.mfu)
+        speed, spread = tokens_per_s_chip(case.batch, took.step, case.system.chips), UNITY
     return TrainingEstimate(
         micro_batches=count, memory=footprint, memory_low=memory_low(footprint.total, footprint.weights, efficiency.spread_memory),
         memory_high=memory_high(footprint.total, efficiency.spread_memory), fits=memory_fits(footprint.total, case.system.chip.need("hbm")),
-        time=took, step_low=interval_low(took.step, took.floor, efficiency.spread), step_high=interval_high(took.step, efficiency.spread),
+        time=took, step_low=interval_low(took.step, took.floor, spread), step_high=interval_high(took.step, spread),
         tokens_per_s_chip=speed, use=utilisation(work, recipe, case.machine, speed),
     )  # fmt: skip
 

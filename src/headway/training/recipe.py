@@ -75,6 +75,7 @@ class Recipe:
         Any, Field(integer=True, open_low=False, high=1, help="1: a step is one graph; 0: the host launches; default by dtype")
     ] = None
     matmul_rate: Annotated[Any, Field("flop/s", help="measured rate of large matmuls in this format, instead of the fitted share")] = None
+    mfu: Annotated[Any, Field(high=1, help="share of the peak that the run's model FLOP/s reach, instead of the laws' step")] = None
     trainable: Annotated[Any, Field(open_low=False, high=1, help="share of the parameters that get a gradient (LoRA: about 0.01)")] = 1
     imbalance: Annotated[Any, Field(low=1, open_low=False, help="routed work of the busiest chip over the mean")] = 1
     bytes_param_wire: Annotated[Any, Field("byte", help="bytes of a parameter gathered by ZeRO")] = 2

@@ -134,7 +134,7 @@ def with_recipe(case: TrainingCase, model: Model, recipe: Recipe) -> TrainingCas
 
 def _evaluate(case: TrainingCase, layouts: TrainingLayout) -> tuple[Any, Any, Any]:
     """Step time (s), whether it fits, and memory (bytes) of each layout."""
-    parts = []
+    parts, case = [], replace(case, recipe=replace(case.recipe, mfu=None))  # layouts are ranked by the laws, whatever MFU is stated
     expect(len(layouts.tp))
     for start in range(0, len(layouts.tp), AT_ONCE):
         chunk = rows(layouts, slice(start, start + AT_ONCE))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from headway.core.quantity import known
@@ -11,7 +11,7 @@ from headway.laws.step.layer_terms import head_share
 from headway.laws.step.step import smooth_max_s
 from headway.laws.training.activations import dropped_share
 from headway.laws.training.communication import exchanging_stage, reduction_cover_s
-from headway.laws.training.run import training_passes
+from headway.laws.training.run import at_mfu_s, training_passes
 from headway.laws.training.state import sharded_from, stage_state_params
 from headway.laws.training.step import (
     activation_traffic_s,
@@ -112,6 +112,12 @@ IDEAL = TrainingReach(
     traffic=NONE, launch=NO_TIME, sync=NO_TIME, matmul_norm=HARD,
 )  # fmt: skip
 SILENT = Exchanges(tp=NO_TIME, cp=NO_TIME, ep=NO_TIME, hops=NO_TIME, parameters=NO_TIME)
+
+
+def at_mfu(time: StepTime, reached: Any, mfu: Any) -> StepTime:
+    """The step and its parts if the run reached another MFU than the laws expect; its floor stays."""
+    parts = {field.name: at_mfu_s(getattr(time, field.name), reached, mfu) for field in fields(time) if field.name != "floor"}
+    return replace(time, **parts)
 
 
 def step_time(layout: TrainingLayout, schedule: str, work: StepWork, efficiency: TrainingReach) -> StepTime:

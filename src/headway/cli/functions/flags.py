@@ -53,6 +53,7 @@ class AssumptionFlags(TypedDict, total=False):
     communication: Text
     engine: Text
     eff_compute: Number
+    mfu: Number
     eff_memory: Number
     eff_network: Number
     t0: Number

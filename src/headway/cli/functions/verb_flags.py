@@ -161,6 +161,7 @@ class TrainFlags(EditFlags, NumberFlags, total=False):
     kernels: Text
     captured: Number
     matmul_rate: Number
+    mfu: Number
     trainable: Number
     imbalance: Number
     bytes_param_wire: Number
@@ -284,7 +285,6 @@ class CacheFlags(LayoutFlags, FormatFlags, AssumptionFlags, EditFlags, NumberFla
     tier: Number
     prompt: Number
     output: Number
-    mfu: Number
     fresh: Number
     reuse: Number
     uses: Number
