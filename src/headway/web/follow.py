@@ -1,4 +1,4 @@
-"""The question that a slider of the plan's page asks while it moves: the plan's own layout, over all batches."""
+"""The question that a slider of the plan's page asks while it moves: the plan's own layout at its batch."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from headway.web.question import Question
 
 DEGREES = ("tp", "ep", "dp", "pp", "cp", "replicas", "redundant")
 PASSED = ("prompt", "output", "chip-price", "price-metric", "engine", "set", "hit-rate", "attention", "kv-share")
-BEYOND = 8  # times the plan's batch, where its curve ends
-STEP = 1.3  # from a batch to the next
 
 
 def follow(question: Question, result: Result) -> dict[str, Any] | None:
@@ -25,5 +23,5 @@ def follow(question: Question, result: Result) -> dict[str, Any] | None:
     flags |= {name: str(int(row[name])) for name in DEGREES if row.get(name) and row[name] != (0 if name == "redundant" else 1)}
     flags |= {name: row[name] for name in ("weights", "kv") if row.get(name)}
     flags |= {name: list(value) if isinstance(value, tuple) else value for name, value in question.flags if name in PASSED}
-    flags["batch"] = f"1..{max(int(row['batch'] * BEYOND), 64)}*{STEP}"
+    flags["batch"] = str(int(row["batch"]))  # the picture goes over all batches and marks this one
     return {"verb": "serve", "words": [row["model"]], "flags": flags}

@@ -57,15 +57,17 @@ def steps(texts: list[str], field: schema.Field) -> list[dict[str, str]]:
     for text in texts:
         values, _ = schema.axis(text, field, "slider")
         members += [float(value) for value in (values if isinstance(values, tuple) else (values,))]
-    return stops(sorted(set(members)), field.unit)
+    return stops(sorted(set(members)), field.unit, field.integer)
 
 
-def stops(values: list[float], unit: str) -> list[dict[str, str]]:
+def stops(values: list[float], unit: str, whole: bool = False) -> list[dict[str, str]]:
     """Values as stops, each rounded so that its word is short, none twice."""
     words: dict[str, str] = {}
     for value in values[:MOST_STEPS]:
-        text = units.show(float(f"{value:.{SIGNIFICANT}g}"), unit, SIGNIFICANT)
-        words.setdefault(text.replace(" ", ""), text)
+        rounded = float(f"{value:.{SIGNIFICANT}g}")
+        text = units.show(rounded, unit, SIGNIFICANT)
+        counted = whole and (rounded < 1000 or rounded % 1000)  # 8.12k is no whole number to the last bit, 8120 is
+        words.setdefault(str(round(rounded)) if counted else text.replace(" ", ""), text)
     return [{"word": word, "text": text} for word, text in words.items()]
 
 

@@ -35,7 +35,7 @@ TEXT = re.compile(r"[^\x00-\x1f\x7f]+")
 EDIT = re.compile(r"(?:chip|system)[.][\w-]+=[$+-]?\d[\w.,+*/$% -]*")
 LENGTHS = re.compile(r"(?!trace)(?:[a-z]+:)?\d[\w.,+*-]*")
 MACHINE = re.compile(r"[\w.+*=$%(), /-]+")
-SHEET = re.compile(r"(?!.*[.](?:toml|json|ya?ml|csv)\b)[\w.@+-]+(?:/[\w.@+-]+)?(?:,[\w.@+/-]+)*")  # a name, never a file
+SHEET = re.compile(r"(?i)(?!.*[.](?:toml|json|ya?ml|csv)\b)\w[\w.@+-]*(?:/\w[\w.@+-]*)?(?:,\w[\w.@+/-]*)*")  # a name, never a file
 K8S = re.compile(r"k8s")
 MODEL = "model"  # of the catalogue, or by numbers
 PAIRS = "named"  # KEY=VALUE, whose values may be names of the catalogue

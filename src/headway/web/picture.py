@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from headway.report.pictures.frame import Picture
 
 OWN_NAMES = "rows_"
+LEFT_OUT = ("datasets", "description", "$schema")  # rows go apart, the page says the words, and the library warns of another's schema
+MOST_MOVING = 90  # rows of one set while a slider moves
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,18 +33,25 @@ class PagePicture:
     axes: dict[str, Any]
 
 
-def page_picture(name: str, picture: Picture, about: str = "") -> PagePicture:
-    """A picture for a page: rows that stand inside the specification get names, because only named rows can move."""
+def page_picture(name: str, picture: Picture, about: str = "", moving: bool = False) -> PagePicture:
+    """A picture for a page: rows that stand inside it get names, because only named rows can move; a moving one has fewer of them."""
     data: dict[str, Any] = {}
-    bare = _without_rows(clean(dict(picture.spec)), data)
-    for key in ("description", "$schema"):  # the page says the one itself; the library warns of another version's schema
-        bare.pop(key, None)
+    bare = _without_rows({key: value for key, value in picture.spec.items() if key not in LEFT_OUT}, data)
+    data |= picture.spec.get("datasets", {})
+    if moving:
+        data = {key: _thinned(rows) for key, rows in data.items()}
     shape = hashlib.blake2b(json.dumps(bare, sort_keys=True).encode(), digest_size=12).hexdigest()
     axes = {axis: list(ends) for axis, ends in picture.axes.items()}
     return PagePicture(
         name=name, about=about, spec=bare, data=data, shape=shape, title=picture.title, subtitle=picture.subtitle, caption=picture.caption,
         alt=picture.alt, axes=axes,
     )  # fmt: skip
+
+
+def _thinned(rows: list[Any]) -> list[Any]:
+    """Every second or third row of a long curve, and its last: enough while a slider moves."""
+    stride = -(-len(rows) // MOST_MOVING)
+    return rows if stride < 2 else [*rows[:-1:stride], rows[-1]]
 
 
 def _without_rows(node: Any, data: dict[str, Any]) -> Any:
@@ -54,11 +63,9 @@ def _without_rows(node: Any, data: dict[str, Any]) -> Any:
     if node.get("type") == "log":  # Vega warns of the other on it
         node = {key: value for key, value in node.items() if key != "zero"}
     for key, value in node.items():
-        if key == "datasets" and isinstance(value, dict):
-            data.update(value)
-        elif key == "data" and isinstance(value, dict) and isinstance(value.get("values"), list):
+        if key == "data" and isinstance(value, dict) and isinstance(value.get("values"), list):
             name = value.get("name") or f"{OWN_NAMES}{len(data)}"
-            data[name] = value["values"]
+            data[name] = clean(value["values"])
             bare[key] = {"name": name}
         else:
             bare[key] = _without_rows(value, data)

@@ -148,7 +148,8 @@ def pictures(question: Question, result: Result) -> tuple[list[dict[str, Any]], 
     reason = ""
     for name in names:
         try:
-            page_pictures.append(dataclasses.asdict(page_picture(name, complete.draw(answer, view, name), sentences.get(name, ""))))
+            drawing = page_picture(name, complete.draw(answer, view, name), sentences.get(name, ""), moving=bool(question.axes))
+            page_pictures.append({field.name: getattr(drawing, field.name) for field in dataclasses.fields(drawing)})
         except HeadwayError as error:
             reason = " ".join(str(error).split())
     return page_pictures, "" if page_pictures else reason

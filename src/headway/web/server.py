@@ -28,6 +28,7 @@ def listener(host: str, port: int, tries: int = TRIES) -> socket.socket:
             if number == port + tries - 1 or not port or not isinstance(error, OSError) or error.errno not in (48, 98, 10048, 13):
                 raise HeadwayError(f"cannot listen at {host}:{number}: {error.strerror or error}; --port chooses another") from None
             continue
+        sock.listen(MOST_CONNECTIONS)  # from here on a browser may come; it waits until the server answers
         return sock
     raise HeadwayError(f"no free port from {port} on; --port chooses another")
 

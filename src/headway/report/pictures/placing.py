@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,11 +44,14 @@ class Canvas:
 
         points = np.column_stack([np.asarray(across, dtype=float), np.asarray(down, dtype=float)])
         points = points[np.isfinite(points).all(axis=1)]
-        for start, end in itertools.pairwise(points):
-            count = int(min(max(np.abs(end - start).max() / CELL, 1), 4 * sum(self.cells.shape))) + 1
-            self._mark(start + (end - start) * np.linspace(0, 1, count)[:, None])
-        if len(points) == 1:
+        if len(points) < 2:
             self._mark(points)
+            return
+        steps = np.diff(points, axis=0)
+        counts = np.clip(np.abs(steps).max(axis=1) / CELL, 1, 4 * sum(self.cells.shape)).astype(int) + 1
+        segment = np.repeat(np.arange(len(steps)), counts)
+        share = (np.arange(len(segment)) - np.repeat(np.cumsum(counts) - counts, counts)) / (counts[segment] - 1)
+        self._mark(points[segment] + steps[segment] * share[:, None])
 
     def _mark(self, points: Any) -> None:
         columns, rows = (points[:, 0] // CELL).astype(int), (points[:, 1] // CELL).astype(int)

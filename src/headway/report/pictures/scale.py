@@ -76,7 +76,10 @@ def axis(
     """
     numbers = [float(value) for value in values if value is not None and math.isfinite(value)]
     if log is None:
-        log = bool(numbers) and min(numbers) > 0 and not zero and math.log10(max(numbers) / min(numbers)) > DECADES
+        span = list(fixed_ends or numbers)  # ends that stay also say what kind of axis stays
+        log = bool(span) and min(span) > 0 and not zero and math.log10(max(span) / min(span)) > DECADES
+    if fixed_ends and (fixed_ends[0] >= fixed_ends[1] or (log and fixed_ends[0] <= 0)):
+        fixed_ends = None  # no ends of this axis
     numbers = [number for number in numbers if number > 0] if log else numbers
     if not numbers:
         raise BadValue("--plot", f"no {title}", "rows with numbers to draw")

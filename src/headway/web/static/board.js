@@ -150,7 +150,7 @@ class Stage {
       shown.textContent = stop.text;
       range.setAttribute('aria-valuetext', stop.text);
       moved(stop.word);
-      this.pump.push({ ...this.question(), parts: ['pictures'], axes: this.chart.axes });
+      this.pump.push({ ...this.question(), parts: ['pictures'], picture: this.chart.picture?.name ?? '', axes: this.chart.axes });
     });
     range.addEventListener('change', () => { this.remember(); this.settle(); });
     return el('div', { class: 'field slide' }, el('label', { for: id, title: source }, title), shown, range);

@@ -86,7 +86,7 @@ export class View {
     if (this.view.live) this.pump.push({ ...this.question(), ...MOVING });
     else if (this.follow) {
       this.follow = { ...this.follow, flags: { ...this.follow.flags, [name]: word } };
-      this.pump.push({ ...this.follow, width: widthOf(this.pictures), ...MOVING, picture: 'batch' });
+      this.pump.push({ ...this.follow, width: widthOf(this.pictures), parts: ['pictures'], picture: 'batch' });
     }
   }
 

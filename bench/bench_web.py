@@ -1,0 +1,95 @@
+"""The page's own times in a real Chromium: start to usable page, slider to painted curve over 50 moves, bytes of its files.
+
+    .venv/bin/python bench/bench_web.py
+
+Targets on a quiet machine: first page within 2 s of the command, slider to curve 50 ms in the median and 120 ms at the 95th percentile, own
+files 500 kB. Exits with 1 beyond twice a time. The load of the machine stands beside the figures.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+STATIC = ROOT / "src" / "headway" / "web" / "static"
+MOVES = 50
+CURVES = {
+    "Blackboard, claim RB-10": ("/blackboard?claim=RB-10", ".stage:has([data-claim=RB-10].open) input[type=range]"),
+    "Blackboard, step against batch": ("/blackboard?chapter=1", ".stage input[type=range]"),
+    "Plan, its layout over all batches": (
+        "/plan?v=1&view=plan&w=llama-3.1-8b&on=h100-sxm&prompt=2k&output=300&tpot=30ms&chip-price=2", "input[data-slider=prompt]"),
+    "Plan, a layout tried": ("/plan?view=serve", "input[data-slider=context]"),
+}  # fmt: skip
+MOVE = """async ([selector, moves]) => {
+    const range = document.querySelector(selector);
+    const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+    const painted = () => new Promise((resolve) => requestAnimationFrame(() => {
+        const channel = new MessageChannel();
+        channel.port1.onmessage = resolve;
+        channel.port2.postMessage(0);
+    }));
+    const drawn = async (before) => { while (window.headway.redraws.count === before) await wait(1); };
+    const times = [];
+    const most = Number(range.max);
+    for (let place = 0; place <= moves; place += 1) {
+        const before = window.headway.redraws.count;
+        range.value = String(Math.round(most * (0.25 + 0.5 * place / moves)));
+        const start = performance.now();
+        range.dispatchEvent(new Event('input', {bubbles: true}));
+        await drawn(before);
+        await painted();
+        if (place) times.push(performance.now() - start);
+        await wait(30);
+    }
+    return times;
+}"""
+
+
+def main() -> int:
+    """Measure and print; 1 where a time is beyond twice its target."""
+    from playwright.sync_api import sync_playwright
+
+    late = False
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"))
+        page = browser.new_page(viewport={"width": 1200, "height": 900})
+        start = time.perf_counter()
+        command = [sys.executable, "-m", "headway", "web", "--port", "0"]
+        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "src")})
+        try:
+            address = re.search(r"http://\S+?:\d+", server.stderr.readline())[0]  # type: ignore[union-attr, index]
+            page.goto(f"{address}/plan?view=serve")
+            page.wait_for_selector("[aria-busy=false] #answer:not(:empty)")
+            first = time.perf_counter() - start
+            print(f"command to answered page with its curve: {first:.2f} s (target 2)")
+            late |= first > 4
+            for name, (path, selector) in CURVES.items():
+                page.goto(address + path)
+                page.wait_for_selector(selector, state="visible", timeout=120_000)
+                page.wait_for_selector("[aria-busy=false] #answer:not(:empty), .stage svg", timeout=120_000)
+                page.locator(selector).first.scroll_into_view_if_needed()
+                page.wait_for_timeout(1500)
+                times = sorted(page.evaluate(MOVE, [selector, MOVES]))
+                middle, high = statistics.median(times), times[int(len(times) * 0.95)]
+                print(
+                    f"{name}: slider to painted curve {middle:.0f} ms median, {high:.0f} ms p95 over {len(times)} moves (targets 50, 120)"
+                )
+                late |= middle > 100 or high > 240
+        finally:
+            server.terminate()
+            server.wait()
+        browser.close()
+    size = sum(path.stat().st_size for path in STATIC.iterdir())
+    print(f"own files: {size / 1000:.0f} kB (target 500); load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    return int(late or size > 500_000)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
