@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from headway.cli import arguments
+from headway.cli import arguments, lecture_pictures
 from headway.cli.lecture_card import add_flags as add_card_flags
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, clean
@@ -82,7 +82,7 @@ def _claims(text: str) -> output.Answer:
             return words.front_page(rows)
         return _counts(list(table))
 
-    return output.Answer(_listing(rows), describe=describe, most=1000)
+    return output.Answer(_listing(rows), describe=describe, pictures=lecture_pictures.pictures(rows), most=1000)
 
 
 def _chapter(label: str) -> output.Answer:

@@ -25,11 +25,6 @@ YEARS = ("year", "vendor", "system", "scale_up_domain", "topology", "domain_hbm"
 BRIEF = ("chips", "star_cables", "mesh_cables", "clos_switches", "domain_power", "domain_weight", "cooling", "one_rack", "domain_hbm",
          "domain_bisection", "alltoall_s", "alltoall_racks_s", "latency_floor_s", "models_fit")  # fmt: skip
 # panel -> columns drawn in it, with the label of each line
-PANELS = {
-    "cables": {"star_cables": "star", "clos_cables": "two-level Clos", "mesh_cables": "mesh"},
-    "alltoall_s": {"alltoall_s": "one scale-up domain", "alltoall_racks_s": "racks joined by scale-out"},
-    "latency_floor_s": {"latency_floor_s": "reading the weights"},
-}
 ABREAST = 5  # most domains side by side; more are a table of BRIEF
 
 
@@ -73,7 +68,7 @@ def _of_system(args: Any) -> output.Answer:
         return _explained(cases[plain_rows.index({name: row[name] for name in plain_rows[0]})][0].explained, key)
 
     rows = Listing(plain_rows, notes=(*notes, *more, *_notes([case for case, _ in cases])), tree=tree)
-    return output.Answer(rows, describe=_describe, figure=_figure, columns=_own_columns(), most=100)
+    return output.Answer(rows, describe=_describe, pictures=_pictures(args, len(plain_rows) > 1), columns=_own_columns(), most=100)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -146,29 +141,49 @@ def _own_columns() -> dict[str, Any]:
             "fits": Column("bool", "whether the model and one sequence of `context` fit in the domain")}  # fmt: skip
 
 
-def _figure(rows: Any) -> dict[str, Any]:
-    """Figure of cables, all-to-all time and floor against chips; or of floor and memory of domains against the year."""
-    from headway.report import figures
+def _pictures(args: Any, several: bool) -> dict[str, Any]:
+    """Pictures of domains by name: along their size, of the wiring, of an expert layer."""
+
+    def sizes(rows: Any, view: Any) -> Any:
+        from headway.report.pictures import rack
+
+        return rack.sizes(list(rows), view)
+
+    def wiring(rows: Any, view: Any) -> Any:
+        from headway.report.pictures import rack
+
+        return rack.wiring(_first(rows), view)
+
+    def experts(rows: Any, view: Any) -> Any:
+        from headway.performance.compile import work_of
+        from headway.report.pictures import rack
+
+        row = _first(rows)
+        block = next((block for block in work_of(arguments.model(row["model"], args)).blocks if block.experts), None)
+        if block is None:
+            raise BadValue("--picture", "experts", f"a model with routed experts; {row['model']} has none")
+        return rack.experts(row, int(block.experts), int(block.experts_per_token), view)
+
+    drawings = {"wiring": wiring, "experts": experts, "sizes": sizes}
+    return {"sizes": sizes, **drawings} if several else drawings
+
+
+def _first(rows: Any) -> Any:
+    row = next(iter(rows), None)
+    if row is None:
+        raise BadValue("--plot", "no rows", "rows to draw")
+    return row
+
+
+def _year_drawing(rows: Any, view: Any) -> Any:
+    from headway.report.pictures import years
 
     plain = list(rows)
-    if plain and "year" in plain[0]:
-        return figures.listing(rows, ("scale_up_domain", "domain_hbm", "latency_floor_s"), f"domains by year, {plain[0]['model']}")
-    panels = []
-    for name, lines in PANELS.items():
-        cells = [(row, key, line) for key, line in lines.items() for row in plain if row.get(key) is not None]
-        points = [{"chips": row["chips"], name: row[key], "line": ", ".join((line, *_subject(row, plain)))} for row, key, line in cells]
-        if points:
-            panels += figures.table(points, "chips", [name], ("line",), "")["hconcat"]
-    if not panels:
-        raise BadValue("--plot", "these rows", "rows with cables, an all-to-all or a floor")
-    title = "One scale-up domain"
-    title += "" if _subject(plain[0], plain) else f", wired like {plain[0]['system']}, {plain[0]['model']}"
-    return {"$schema": figures.SCHEMA, "config": figures.CONFIG, "title": title, "hconcat": panels}
-
-
-def _subject(row: dict[str, Any], rows: list[dict[str, Any]]) -> tuple[str, ...]:
-    """System and model of a row, without those equal in all rows."""
-    return tuple(row[key] for key in ("system", "model") if len({other_row[key] for other_row in rows}) > 1)
+    quantities = (("scale_up_domain", "Chips in a scale-up domain (log)", "count"), ("domain_hbm", "Memory of the domain (log)", "byte"),
+                  ("latency_floor_s", "Least decode step (log)", "s"))  # fmt: skip
+    subtitle = f"each point is a system by the year it came out; steps of {plain[0]['model'] if plain else 'a model'}"
+    return years.picture(plain, quantities, "system", view, title="Domains grew, and with them the bandwidth that reads the weights",
+                         subtitle=subtitle, caption="A step is never faster than reading the weights with the whole domain.")  # fmt: skip
 
 
 # -- words ----------------------------------------------------------------------------------------------------------------------
@@ -281,7 +296,9 @@ def _by_year(args: Any) -> output.Answer:
 
         return _explained(make, key)
 
-    return output.Answer(Listing(rows, notes=tuple(notes), tree=tree), describe=_years, figure=_figure, columns=_own_columns(), most=1000)
+    return output.Answer(
+        Listing(rows, notes=tuple(notes), tree=tree), describe=_years, pictures={"years": _year_drawing}, columns=_own_columns(), most=1000
+    )
 
 
 def _years(rows: Any) -> output.Summary:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -104,4 +105,28 @@ def pipeline(args: Any, table: Any, view: View) -> Picture:
     return drawing.serving(int(row["pp"]), view, subject=f"{row['model']} on {row['system']}, {serving.layout(row)}")
 
 
-DRAWINGS = {"batch": batch, "context": context, "memory": memory, "pipeline": pipeline, "grid": grid}
+def roofline(args: Any, table: Any, view: View) -> Picture:
+    """Operators of the first row's decode step under the roofline."""
+    from headway.report.pictures import roofline as drawing
+    from headway.serving.operators import roofline_of_row
+
+    model, system, row, assumptions = subject(args, table)
+    case = roofline_of_row(model, system, row, assumptions)
+    operators = [dataclasses.asdict(operator) for operator in case.operators]
+    words = f"{row['model']} on {row['system']}, {about(row, 'batch', 'context')}, one decode step at peak rates"
+    return drawing.picture(operators, case.peaks, case.bandwidth, view, subtitle=words)
+
+
+def stages(args: Any, table: Any, view: View) -> Picture:
+    """Weights and KV cache per chip as the first row's layout is cut into stages."""
+    from headway.report.pictures import stages as drawing
+    from headway.serving.stages import by_stages
+
+    model, system, row, assumptions = subject(args, table)
+    words = f"{row['model']} with {about(row, 'batch', 'context')}, on as many {system.chip.name} as the stages take"
+    return drawing.picture(by_stages(model, system, row, assumptions), view, words)
+
+
+DRAWINGS = {
+    "batch": batch, "context": context, "roofline": roofline, "memory": memory, "stages": stages, "pipeline": pipeline, "grid": grid,
+}  # fmt: skip

@@ -68,17 +68,22 @@ def _quantities(curves: Any) -> list[tuple[Mapping[str, Any], str]]:
 def _plot(lines: Mapping[str, Any], unit: str, places: Any, title: str, view: View, number: int, columns: int, top: float | None) -> Plot:
     """An empty plot from 0 to the last place; `top` ends the upright axis, else the highest curve."""
     last = float(places[-1])
-    highest = top or 1.05 * float(max(lines["floor"].max(), lines[EXPECTED].max()))
+    highest = top or 1.05 * float(max(lines[name].max() for name in ("floor", *_expected(lines))))
     suffix = str(number + 1) if number else ""
     across = axis(title, [0.0, last], "token" if "ontext" in title else "", ends=(0.0, last), most=5, log=False,
                   fixed_ends=view.ends(f"x{suffix}"))  # fmt: skip
     upright = axis("", [0.0, highest], unit, ends=(0.0, highest), most=6, log=False, fixed_ends=view.ends(f"y{suffix}"))
-    return Plot(view, f"panel{number}", across, upright, columns=columns, ends=[*_present(lines), "floor", EXPECTED])
+    return Plot(view, f"panel{number}", across, upright, columns=columns, ends=[*_present(lines), "floor", *_expected(lines)])
 
 
 def _present(lines: Mapping[str, Any]) -> list[str]:
     """Parts of a step that take any time."""
     return [name for name in MEANINGS if float(lines[name].max()) > 0]
+
+
+def _expected(lines: Mapping[str, Any]) -> list[str]:
+    """The expected curve, where there is one: the lecture's board has none."""
+    return [EXPECTED] if EXPECTED in lines else []
 
 
 def _lines(plot: Plot, lines: Mapping[str, Any], places: Any, capacity: float | None) -> None:
@@ -92,7 +97,8 @@ def _lines(plot: Plot, lines: Mapping[str, Any], places: Any, capacity: float | 
     plot.curve(rows, "at", "floor", "ink", text="floor", width=4)
     for name in _present(lines):
         plot.curve(rows, "at", name.replace(" ", "_"), MEANINGS[name], text=name)
-    plot.curve(rows, "at", EXPECTED, "ink", text=EXPECTED, width=1.5, dash=(5, 4))
+    for name in _expected(lines):
+        plot.curve(rows, "at", name, "ink", text=name, width=1.5, dash=(5, 4))
 
 
 def _point(

@@ -48,7 +48,8 @@ PICTURES: dict[str, dict[str, str]] = {
     "rack": {
         "wiring": "cables of a mesh, a switch star and a hierarchy",
         "experts": "a mixture-of-experts layer on a rack: who sends to whom",
-        "sizes": "cables, power and time along the size of the domain",
+        "sizes": "cables and all-to-all along the size of the domain",
+        "years": "of --by-year: what grew from year to year",
     },
     "trend": {"years": "what grew from year to year, with names"},
     "lecture": {"claim": "the picture of the claim", "inputs": "figures of a claim along an input (--with NAME=RANGE)"},

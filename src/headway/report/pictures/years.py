@@ -29,7 +29,7 @@ MODELS: tuple[Quantity, ...] = (
 
 def picture(rows: Rows, quantities: Sequence[Quantity], name: str, view: View, *, title: str, subtitle: str, caption: str) -> Picture:
     """Picture with a panel for each quantity; `name` is the column with the points' names."""
-    dated = [row | {"at": year(row)} for row in rows if row.get("year") is not None]
+    dated = [dict(row) | {"at": year(row)} for row in rows if row.get("year") is not None]
     drawable = [quantity for quantity in quantities if any(row.get(quantity[0]) for row in dated)]
     if not drawable:
         raise BadValue("--plot", "these rows", "rows with a year")
