@@ -19,7 +19,7 @@ tr { border-bottom: 1px solid #8884; } .wide { overflow-x: auto; } figure { marg
 """
 SCRIPT = """
 for (const [id, spec] of Object.entries(JSON.parse(document.getElementById('pictures').textContent)))
-  vegaEmbed('#' + id, spec, {ast: true, actions: false, defaultStyle: false, tooltip: () => {}, renderer: 'svg'});
+  vegaEmbed('#' + id, spec, {mode: 'vega-lite', ast: true, actions: false, defaultStyle: false, tooltip: () => {}, renderer: 'svg'});
 """
 
 

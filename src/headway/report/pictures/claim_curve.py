@@ -1,4 +1,4 @@
-"""A claim's figures along one of its inputs, with the lecture's lecture_value value: the picture of `lecture ID --with NAME=RANGE`."""
+"""A claim's figures along one of its inputs, with the lecture's own value: the picture of `lecture ID --with NAME=RANGE`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def claim_curve(claim: Claim, rows: Sequence[Mapping[str, Any]], view: View) -> 
         width=width, height=height, layers=layers, data=data, x=x, y=y, left_margin=left_margin, right_margin=right_margin, keys=keys
     )
     value_text = format_value(lecture_value, x_unit)
-    caption = f"Dots: the lecture's lecture_value inputs ({along.replace('_', ' ')} {value_text}). {statement(claim.id).capitalize()}."
+    caption = f"Dots: the lecture's own inputs ({along.replace('_', ' ')} {value_text}). {statement(claim.id).capitalize()}."
     return compose(
         view, [[panel]], title=f"{claim.id}: {names[0]} against {along.replace('_', ' ')}", subtitle=claim.claim, caption=caption
     )

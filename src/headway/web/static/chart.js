@@ -1,7 +1,7 @@
 // Pictures: the server makes the specification, the page draws it and swaps its rows while a slider moves.
 import { el, replace } from './dom.js';
 
-const OPTIONS = { ast: true, actions: false, defaultStyle: false, tooltip: () => {}, renderer: 'svg' };
+const OPTIONS = { mode: 'vega-lite', ast: true, actions: false, defaultStyle: false, tooltip: () => {}, renderer: 'svg' };
 export const redraws = { count: 0 };
 
 export const widthOf = (node) => Math.round(Math.min(1200, Math.max(320, node.clientWidth || 760)));

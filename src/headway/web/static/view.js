@@ -190,7 +190,9 @@ export class View {
     const lines = after.filter((line) => line.trim()).map((line) => el('pre', { class: 'line' }, line));
     if (!rows.length) return lines.length ? el('section', {}, lines) : null;
     const head = el('tr', {}, columns.map((column) => el('th', { scope: 'col', class: column.number ? 'digits' : '', title: column.doc || null }, column.name)));
-    const body = rows.map((row) => el('tr', {}, row.map((cell, place) => el('td', { class: columns[place].number ? 'digits' : '' },
+    const longest = columns.map((_, place) => Math.max(...rows.map((row) => row[place].text.length)));
+    const kinds = columns.map((column, place) => (column.number ? 'digits' : longest[place] > 34 ? 'long' : ''));
+    const body = rows.map((row) => el('tr', {}, row.map((cell, place) => el('td', { class: kinds[place] },
       this.cell(cell, columns[place], row, asked)))));
     return el('section', { class: 'numbers' }, el('h3', {}, 'The numbers'),
       el('div', { class: 'wide', tabindex: 0, role: 'region', 'aria-label': 'Table of the numbers' }, el('table', {}, el('thead', {}, head), el('tbody', {}, body))),
@@ -199,7 +201,7 @@ export class View {
 
   // A number that can be explained; a fact of one's own chip can be edited where it stands.
   cell(cell, column, row, asked) {
-    if (this.view.edits && column.key === 'value') {
+    if (this.view.edits && column.key === 'value' && /^[\d$-]/.test(cell.text)) {
       const fact = row[0].text;
       const input = el('input', { type: 'text', value: cell.text === '-' ? '' : cell.text, 'aria-label': `${fact.replaceAll('_', ' ')} of the chip`, spellcheck: 'false' });
       input.addEventListener('change', () => this.edit(fact, input.value));
