@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,14 @@ def test_catalogue__a_folder_of_something_else_is_a_slip(cli: Cli, tmp_path: Pat
     assert "is no catalogue folder" in refused(cli, f"{DENSE} --catalog {tmp_path}")
     (tmp_path / "chips").mkdir()
     assert cli(f"{DENSE} --catalog {tmp_path}").status == 0
+
+
+@pytest.mark.parametrize("verb", ["price", "cache", "lecture"])
+def test_help__each_question_of_a_verb_has_a_line(cli: Cli, verb: str) -> None:
+    """The lines stand first, fit a terminal of 120 columns, and every flag in them is a flag of the verb."""
+    module, parser = parser_of([verb])
+    lines = cli(f"{verb} --help").text.split("\n\n")[0].splitlines()
+    assert len(lines) == len(module.MODES) and max(map(len, lines)) <= 120
+    for line, (words, sentence) in zip(lines, module.MODES, strict=True):
+        assert line.removeprefix("usage: ").strip().startswith(f"headway {verb} {words}".rstrip()) and line.endswith(sentence)
+        assert set(re.findall(r"--[a-z-]+", words)) <= set(parser._option_string_actions)

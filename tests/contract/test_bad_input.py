@@ -409,7 +409,7 @@ LENGTHS = ["--prompt", "500", "--output", "50"]
         ([*LENGTHS, "--rate", "5", "--itl", "3ms", "--no-check"], "--no-check: got '--itl'"),
         ([*LENGTHS, "--confidence", "0.9"], "one load beside it"),
         ([*LENGTHS, "--trace", "{trace}"], "which has its own lengths"),
-        (["--trace", ""], "--trace: got ''; wants a file"),
+        (["--trace", ""], "--trace: got ''; wants a value"),
         (["--trace", "{no_lengths}"], "its first line is 'timestamp'"),
         (["--trace", "{trace}", "--ttft-p99", "1s"], "--trace: got '300 requests'; wants at least 500 requests for p99 TTFT"),
         (["--trace", "{trace}", "--rate", "1e9", "--ttft-p90", "1s"], "at most 4,096"),

@@ -401,3 +401,22 @@ def test_read_rows__little_work_for_ten_thousand_rows(tmp_path: Path) -> None:
     found = answers[1]
     assert (len(found), bad) == (10_000, [])
     assert len({id(task.setup) for task in found if isinstance(task, Task)}) == 4
+
+
+@pytest.mark.parametrize(
+    ("column", "meant"),
+    [("weight_precison", "weight_precision"), ("weights", "weight_precision"), ("prompt", "isl"), ("concurrency", "batch_or_concurrency"),
+     ("KV-precision", "kv_precision"), ("batch_or_concurency", "batch_or_concurrency")],
+)  # fmt: skip
+def test_columns__a_slip_is_named_with_what_was_meant(tmp_path: Path, column: str, meant: str) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(f"id,model,hardware,mode,{column}\na,llama-3.1-8b,h100,decode_step,8\n", encoding="utf-8")
+    with pytest.raises(BadFile, match=f"'{column}' is not read; did you mean {meant}"):
+        read_rows(path)
+
+
+def test_columns__of_ones_own_are_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    own = "notes,routing,rate_req_s,prefill_workers,operator,ticket,mfu"
+    path.write_text(f"id,model,hardware,mode,{own}\na,llama-3.1-8b,h100,decode_step,{',' * own.count(',')}\n", encoding="utf-8")
+    assert len(read_rows(path)[0]) == 1

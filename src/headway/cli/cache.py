@@ -21,6 +21,12 @@ from headway.report.words import NO_ROW, sentence
 
 VIEW = ("model", "system", "hold", "reuse", "uses", "tier", "balanced_hold_s", "device_usd_per_byte", "usd_per_mtok_held",
         "usd_per_mtok_gain", "break_even_hold_s", "hold_bound_s", "chosen_by", "contends")  # fmt: skip
+MODES = (
+    ("MODEL --on MACHINE [flags]", "tier and lifetime of a prefix, by four criteria"),
+    ("MODEL --on MACHINE --rate R --hit-rate N [flags]", "how much of each tier a service's cache takes"),
+    ("MODEL --on MACHINE --sheet NAME [flags]", "what cache fees would pay for at cost"),
+    ("MODEL --on MACHINE --workload FILE [flags]", "hit rates, reuse times and bill of a trace"),
+)
 LEAST_COST = "least cost"
 CRITERIA_NOTE = (
     "drain time: hold nearest to capacity / bandwidth x uses; least cost: money in devices; cost with wear: holding, devices for bandwidth "

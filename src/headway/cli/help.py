@@ -76,7 +76,10 @@ class HelpAll(argparse.Action):
 
 
 def usage(parser: Any, verb: str) -> str:
-    """First line of the help: the subjects and flags without which the verb does not run."""
+    """First lines of the help: subjects and flags without which the verb does not run, or a line for each of its modes."""
+    if parser.modes:
+        width = max(len(words) for words, _ in parser.modes) + len(verb)
+        return "\n       ".join(f"{f'headway {verb} {words}':{width + 11}}{sentence}" for words, sentence in parser.modes)
     words = []
     for action in parser._actions:  # argparse offers no other way to its flags
         if not action.option_strings:

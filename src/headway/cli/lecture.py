@@ -21,6 +21,14 @@ from headway.report import lecture as words
 from headway.report import output
 from headway.report.lecture_claim import words as claim_words
 
+MODES = (
+    ("", "the chapters: what agrees, what differs, what is open"),
+    ('CHAPTER|ID|"QUESTION"', "a chapter, a claim, or the passage that answers a question"),
+    ("ID --with NAME=VALUE ...", "a claim with other inputs"),
+    ("--model M --on MACHINE [--bridge]", "the card of a model beside the lecture's figures"),
+    ("--disputed", "points on which published summaries disagree"),
+    ("quiz [CHAPTER]", "flashcards"),
+)
 FIGURES = ("recomputed", "today", "stated", "reference")
 VIEW = ("id", "says", "stated", "recomputed", "unit", "verdict", "cause", "note")
 CODE = re.compile(r"[A-Za-z]{2,3}-?\d+")

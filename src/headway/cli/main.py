@@ -112,6 +112,7 @@ def parser_of(argv: list[str]) -> tuple[Any, Any]:
     from headway.cli.verb import Parser, add_tail
 
     parser = Parser(argv[0], sentence)
+    parser.modes = getattr(module, "MODES", ())
     flags_of = getattr(module, "add_flags_of", None)  # a verb about another verb has that one's flags
     if flags_of:
         flags_of(parser, argv[1:])

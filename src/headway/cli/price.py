@@ -14,6 +14,14 @@ ASKS = (
     "wants a model and --on MACHINE (what its tokens cost and sell for), --sheet NAME (what a sheet implies), --history WHOSE, "
     "--score PRICES.csv, --case NAME or --memory-share MACHINE"
 )
+MODES = (
+    ("MODEL --on MACHINE [flags]", "cost per token, at which price of a chip, use and margin"),
+    ("--sheet NAME [flags]", "what a price sheet implies of model and machine"),
+    ("--history WHOSE", "dated sheets of a provider, a family or a model"),
+    ("--score PRICES.csv [flags]", "what sheets imply, beside models whose architecture is published"),
+    ("--case NAME", "a published day of a service, recomputed"),
+    ("--memory-share MACHINE [flags]", "share of a machine's cost that is memory"),
+)
 MODEL = "model"
 QUESTIONS: dict[str, Any] = {  # argument -> module of its question, in the order of --help
     MODEL: price_cost, "sheet": price_sheet, "score": price_score, "history": price_history, "case": price_case,

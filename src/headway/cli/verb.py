@@ -33,6 +33,7 @@ class Parser(argparse.ArgumentParser):
         self.verb = verb
         self.add_argument("--help-all", action=help.HelpAll, help="show every flag")
 
+    modes: Sequence[tuple[str, str]] = ()  # subjects and flags of each question of a verb that answers several, and what it answers
     words: str = ""  # the argument that takes any number of key=value words, before or after flags
 
     def format_help(self) -> str:

@@ -23,7 +23,7 @@ class _Walk:
 
     def __init__(self, depth: int | None) -> None:
         self.lines: list[str] = []
-        self._depth, self._numbers, self._kept = depth, {}, []
+        self._depth, self._numbers, self._values = depth, {}, []
 
     def add(self, value: Any, name: str, level: int) -> str:
         """The node of a number, and below it those that it is computed from; the node's name."""
@@ -31,7 +31,7 @@ class _Walk:
             return self._numbers[id(value)]
         node = f"n{len(self._numbers)}"
         self._numbers[id(value)] = node
-        self._kept.append(value)  # so that its id is not reused
+        self._values.append(value)  # so that its id is not reused
         self.lines.append(f"    {node}{_label(value, name)}")
         if isinstance(value, Traced) and (self._depth is None or level < self._depth):
             for key, item in value.step.inputs.items():
@@ -61,6 +61,6 @@ def _label(value: Any, name: str) -> str:
     return _box(name, text_with_unit(value, ""), "([", "])")
 
 
-def _box(first: str, second: str, left: str, right: str) -> str:
+def _box(first: str, second: str, opening: str, closing: str) -> str:
     text = f"{first}<br>{second}".replace('"', "'")
-    return f'{left}"{text}"{right}'
+    return f'{opening}"{text}"{closing}'

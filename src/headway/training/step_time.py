@@ -114,9 +114,9 @@ IDEAL = TrainingReach(
 SILENT = Exchanges(tp=NO_TIME, cp=NO_TIME, ep=NO_TIME, hops=NO_TIME, parameters=NO_TIME)
 
 
-def at_mfu(time: StepTime, reached: Any, mfu: Any) -> StepTime:
+def at_mfu(time: StepTime, expected_mfu: Any, mfu: Any) -> StepTime:
     """The step and its parts if the run reached another MFU than the laws expect; its floor stays."""
-    parts = {field.name: at_mfu_s(getattr(time, field.name), reached, mfu) for field in fields(time) if field.name != "floor"}
+    parts = {field.name: at_mfu_s(getattr(time, field.name), expected_mfu, mfu) for field in fields(time) if field.name != "floor"}
     return replace(time, **parts)
 
 

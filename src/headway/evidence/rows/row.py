@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headway.core.errors import BadFile, clip, printable
+from headway.evidence.rows.slips import refuse_slips
 
 MODES = ("decode_step", "prefill", "serving_concurrency", "offline_throughput", "disagg")
 
@@ -106,6 +107,7 @@ def _read(lines: Iterator[list[str]], path: str | Path, measured: bool) -> tuple
     duplicates = [name for name in _known() if header.count(name) > 1]
     if duplicates:
         raise BadFile(path, f"has more than one column {', '.join(duplicates)}")
+    refuse_slips(path, header, _known())
     texts = [(header.index(name), field) for name, field in TEXTS.items() if name in header]
     number_specs = [spec for spec in _numbers() if spec[0] in header and (measured or spec[1] not in MEASURED)]
     numbers = [_Column(header.index(name), name, field, read) for name, field, read in number_specs]
@@ -139,7 +141,9 @@ def _row(cells: list[str], width: int, texts: list[tuple[int, str]], numbers: li
     if len(cells) > width and any(cells[width:]):
         raise _Malformed(f"{len(cells)} cells under {width} column names")
     cells += [""] * (width - len(cells))
-    values: dict = {field: printable(cells[at].strip()) for at, field in texts}
+    values: dict = {field: cells[at].strip() for at, field in texts}
+    if not "".join(values.values()).isprintable():
+        values = {field: printable(text) for field, text in values.items()}
     for name in ("model", "hardware", "mode"):
         if not values[name]:
             raise _Malformed(f"{name}: missing")

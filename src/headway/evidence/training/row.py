@@ -10,6 +10,7 @@ from typing import Any
 
 from headway.core.errors import BadFile, clip
 from headway.evidence.rows.row import BadRow
+from headway.evidence.rows.slips import refuse_slips
 
 NEEDED = ("id", "model", "hardware")
 RENAMED = {"n_params_total": "params", "n_params_active": "active", "n_chips": "chips", "zero_or_fsdp": "sharding"}
@@ -84,6 +85,7 @@ def _read(lines: csv.DictReader, path: str | Path, measured: bool) -> tuple[list
     missing = [name for name in NEEDED if name not in header]
     if missing:
         raise BadFile(path, f"has no column {', '.join(missing)}: the first line of training runs names at least {', '.join(NEEDED)}")
+    refuse_slips(path, header, (*TEXTS, *INTEGERS, *AMOUNTS))
     rows, bad = [], []
     for cells in lines:
         try:

@@ -49,13 +49,13 @@ def matmul_flop_per_token(params: Number) -> FlopPerToken:
 
 
 @formula(source="definition of MFU: at one amount of model FLOPs, time is inverse to the share of the peak that is reached")
-def at_mfu_s(time: Second, reached: Number, mfu: Number) -> Second:
+def at_mfu_s(time: Second, expected_mfu: Number, mfu: Number) -> Second:
     """A time, or a part of it, if the run reached another MFU than the laws expect.
 
     >>> at_mfu_s(3.57, 0.502, 0.41)  # Llama-3.1-70B on 1,024 H100 at the 41 % of Llama 3 405B
     4.371073170731707
     """
-    return time * reached / mfu
+    return time * expected_mfu / mfu
 
 
 @formula(source=KORTHIKANTI + ": scores and values, 4 s a d per token; half of them where the causal mask counts")
