@@ -28,7 +28,7 @@ REFUSED_FLAGS = (
 )  # no page's
 LONGEST = 400  # letters of one value
 
-NUMBER = re.compile(r"[$+-]?\d[\w.,+*/$%: -]*|none|all")
+NUMBER = re.compile(r"[$+-]?\d[\w.,+*/$%: -]*|none|all|never|drain")
 COUNT = re.compile(r"\d[\d_.]*(?:[eE]\d+)?[kKMG]?")
 WORD = re.compile(r"[\w.:,+@-]+")
 TEXT = re.compile(r"[^\x00-\x1f\x7f]+")
@@ -43,7 +43,7 @@ SUBJECT = "subject"  # a model or a machine
 
 # Kind of each flag that declares no number, by the name of its value.
 KINDS: dict[str, Any] = {
-    **dict.fromkeys(("model", "model_name"), MODEL),
+    **dict.fromkeys(("model",), MODEL),
     **dict.fromkeys(("names", "name"), SUBJECT),
     **dict.fromkeys(("changes", "values"), PAIRS),
     **dict.fromkeys(("on", "system", "memory_share"), MACHINE),

@@ -1,0 +1,87 @@
+"""The page's own files: small, without other hosts, in the wheel; its colours those of the pictures; its sliders words that verbs take."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from headway.core import schema
+from headway.report.pictures import palette
+from headway.web import board, pages, permitted
+from headway.web.question import parser_of, question
+from support.paths import ROOT, SOURCE
+
+STATIC = SOURCE / "web" / "static"
+
+
+def test_files__are_small_and_name_no_other_host() -> None:
+    sizes = {path.name: path.stat().st_size for path in STATIC.iterdir()}
+    print(f"{sum(sizes.values()) / 1000:.0f} kB in {len(sizes)} files")
+    assert sum(sizes.values()) <= 500_000
+    for path in STATIC.iterdir():
+        addresses = set(re.findall(r"https?://[^'\"\s)]+", path.read_text(encoding="utf-8")))
+        assert addresses <= {"http://www.w3.org/2000/svg"}, path.name
+        assert "innerHTML" not in path.read_text(encoding="utf-8") and " style=" not in path.read_text(encoding="utf-8")
+
+
+def test_colours__are_those_of_the_pictures() -> None:
+    text = (STATIC / "style.css").read_text(encoding="utf-8")
+    light, dark = text.split(':root[data-theme="dark"]')[:2]
+    for block, theme in ((light, "light"), (dark, "dark")):
+        for name, colour in palette.variables(theme).items():
+            assert f"{name}: {colour}".lower() in block.lower(), (theme, name)
+
+
+@pytest.mark.slow
+def test_wheel__holds_the_page(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling", reason="the build backend is not installed")
+    argv = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(argv, cwd=ROOT, check=True, capture_output=True, timeout=300)
+    names = set(zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist())
+    assert {f"headway/web/static/{path.name}" for path in STATIC.iterdir()} <= names
+    assert {"headway/data/web/pages.toml", "headway/data/web/board.toml"} <= names
+
+
+def test_views__ask_what_their_verbs_take() -> None:
+    for page in pages.document():
+        for view in page.get("view", ()):
+            for start in (view, *view.get("preset", ())):
+                if not view.get("upload"):
+                    question({"verb": view["verb"], "words": start.get("words", []), "flags": start.get("flags", {})})
+            known = {control["name"] for group in pages.verb(view["verb"])["groups"] for control in group["controls"]}
+            assert set(view["front"]) <= known, (view["name"], set(view["front"]) - known)
+
+
+def test_sliders__stop_at_words_that_their_flags_take() -> None:
+    count = 0
+    views = [view for page in pages.document() for view in page.get("view", ())] + [
+        entry for entry in board.stages().values() if "verb" in entry
+    ]
+    for view in views:
+        actions = parser_of(view["verb"], view["words"])._option_string_actions
+        for name, stops in pages._sliders(view).items():
+            for stop in stops:
+                schema.scalar(stop["word"], actions["--" + name].field, name)
+                count += 1
+    assert count > 200
+
+
+def test_board__every_section_that_draws_exists_and_every_claim_of_it_moves() -> None:
+    from headway.evidence.lecture.chapters import chapters
+
+    titles = {section.title for chapter in chapters() for section in chapter.sections}
+    assert set(board.stages()) <= titles
+    for title, entry in board.stages().items():
+        if "claim" in entry:
+            claim = board.answer("claim", {"id": entry["claim"]} | ({"axis": entry["axis"]} if "axis" in entry else {}))
+            assert claim["axis"], title
+
+
+def test_list_of_kinds__names_flags_that_exist() -> None:
+    known = {action.dest for verb in permitted.VERBS for action in parser_of(verb, ["serve"] if verb == "solve" else [])._actions}
+    assert set(permitted.KINDS) - known == set()
