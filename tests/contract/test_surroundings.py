@@ -28,9 +28,8 @@ CONFIG = {
 
 def spec(name: str) -> dict[str, Any]:
     axis = {"x": {"field": "a", "type": "quantitative"}, "y": {"field": "b", "type": "nominal"}}
-    return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json", "mark": "point", "encoding": axis, "data": {"values": [{"a": 1, "b": name}]}
-    }  # fmt: skip
+    schema = "https://vega.github.io/schema/vega-lite/v5.json"
+    return {"$schema": schema, "mark": "point", "encoding": axis, "data": {"values": [{"a": 1, "b": name}]}}
 
 
 def test_closed_output__is_one_line() -> None:
@@ -71,7 +70,8 @@ def test_page__a_name_with_markup_stays_a_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", ["svg", "png"])
 def test_picture__control_characters_do_not_end_the_process(tmp_path: Path, ending: str) -> None:
     """The renderer panics on them, which no handler of Python sees: so the process itself is watched."""
-    code = f"from headway.report.pictures.file import save; save({spec(chr(27) + '[31m red' + chr(0x9B))!r}, {str(tmp_path / ('p.' + ending))!r})"
+    drawing, path = spec(chr(27) + "[31m red" + chr(0x9B)), str(tmp_path / f"p.{ending}")
+    code = f"from headway.report.pictures.file import save; save({drawing!r}, {path!r})"
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (process.returncode, process.stderr) == (0, "") and (tmp_path / f"p.{ending}").stat().st_size > 100
 

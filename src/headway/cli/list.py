@@ -125,7 +125,7 @@ def _laws(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     load_laws()
     rows, texts = [], sentences()
     for name, law in sorted(REGISTRY.items(), key=lambda item: (item[1].module, item[0])):
-        doc = texts[law.module.removeprefix("headway.laws."), law.name]
+        doc = texts.get((law.module.removeprefix("headway.laws."), law.name), "")
         row = {"name": name, "module": law.module, "unit": unit(law), "law": doc, "equation": equation(law)}
         rows.append(row | {"source": law.source, "empirical": law.empirical})
     return rows, ("name", "module", "unit", "law", "source")
