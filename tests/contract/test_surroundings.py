@@ -108,7 +108,8 @@ def test_predict__nothing_predicted_is_a_failure(cli: Cli, tmp_path: Path) -> No
 
 def test_machine_code__that_was_cut_off_is_compiled_again(tmp_path: Path) -> None:
     pytest.importorskip("numba")
-    words = [*ENTRY, *"sim llama-3.1-8b --on h200 --prompt 50 --output 5 --rate 2 --requests 20 --loop compiled -o csv".split()]
+    command = "sim llama-3.1-8b --on h200 --prompt 50 --output 5 --rate 2 --requests 20 --loop compiled -o csv"
+    words = [*ENTRY, *command.split()]
     surroundings = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     first = subprocess.run(words, capture_output=True, text=True, check=True, env=surroundings)
     kept = list(tmp_path.rglob("*.nb?"))
