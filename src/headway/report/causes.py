@@ -74,7 +74,8 @@ def headline(task: Any, prediction: Any, cause: Any) -> str:
     if cause.name == "small batch":
         return sentence(start, f"; the batch is small: {_batch(cause):.3g} requests share each step", "; twice as many would cost little")
     share = next(part.measured for part in cause.tpot if part.name == cause.name) / row.tpot_s
-    return sentence(start, f"; {cause.name} takes {share:.0%} of it")
+    take = "take" if cause.name == "weights" else "takes"
+    return sentence(start, f"; {cause.name} {take} {share:.0%} of it")
 
 
 def _against_floor(row: Any, prediction: Any) -> str:

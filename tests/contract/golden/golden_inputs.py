@@ -16,6 +16,7 @@ COPIED = {
     "training_rows.csv": "training_rows.csv", "open_models_sold.csv": "open_models_sold.csv",
     "open_models_sizes.csv": "open_models_sizes.csv",
     "readers/vllm_serve.json": "vllm_serve.json", "readers/llama_bench.json": "llama_bench.json",
+    "readers/requests.csv": "requests.csv",
     "readers/inferencex.json": "inferencex.json", "readers/aiperf/qwen-chat-concurrency16": "aiperf",
 }  # fmt: skip
 
