@@ -21,7 +21,7 @@ from headway.cli import main
 from headway.cli.functions import flags as shared_flags
 from headway.cli.functions import verb_flags
 from headway.cli.functions.call import TAIL
-from headway.report import figures
+from headway.report.pictures import file
 from headway.report.result import Result
 from support.command import Cli
 from support.paths import ROOT, SOURCE
@@ -223,7 +223,7 @@ def test_result__plots_what_the_flag_draws(grid: Result, tmp_path: Path, cli: Cl
     pytest.importorskip("vl_convert")
     specs: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figures, "save", lambda spec, path: specs.append(spec))
+        patch.setattr(file, "save", lambda spec, path: specs.append(spec))
         assert cli(*PAIRS["serve"][1].split(), "--plot", tmp_path / "command.svg").status == 0
     figure = grid.plot(tmp_path / "call.svg")
     assert [figure.spec] == specs and (tmp_path / "call.svg").read_text().startswith("<svg")
@@ -233,7 +233,7 @@ def test_result__plots_what_the_flag_draws(grid: Result, tmp_path: Path, cli: Cl
 
 def test_plan__at_a_load_has_a_figure() -> None:
     best = hw.plan("llama-3.1-8b", "h100-sxm", users=8, prompt="1k", output=100, no_check=True, tp=1, kv="bf16")
-    assert "llama-3.1-8b on" in repr(best.plot())
+    assert "llama-3.1-8b on" in best.plot().subtitle
 
 
 def test_result__html_holds_sentence_table_and_notes() -> None:

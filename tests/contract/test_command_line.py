@@ -289,7 +289,7 @@ def test_solve__every_crossing() -> None:
     assert found.table["solution"].tolist() == pytest.approx([math.exp(math.pi), math.exp(2 * math.pi)], rel=1e-9)
 
 
-# -- figures ----------------------------------------------------------------------------------------------------------------------
+# -- pictures ---------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("suffix", "start"), [("png", b"\x89PNG"), ("svg", b"<svg"), ("html", b"<!DOCTYPE html>")])
@@ -313,7 +313,7 @@ def test_plot__every_figure_renders(command: list[str], tmp_path: Path, cli: Cli
     path = tmp_path / "figure.svg"
     assert cli(*command, "--plot", path)[0] == 0
     drawn = path.read_text()
-    assert drawn.count("<path") > 20
+    assert drawn.count("<path") > 8 and drawn.count("<text") > 10
     assert "NaN" not in drawn
     assert "undefined" not in drawn
 
@@ -558,16 +558,14 @@ def test_show_model__window_model_keeps_kv_within_its_window(cli: Cli) -> None:
     assert cli("show", "model", "mamba2-2.7b")[1].splitlines()[0].endswith("0 bytes of KV cache per token.")
 
 
-def test_figures__draw_points_that_fit_and_count_the_rest() -> None:
-    from headway.report import figures
+def test_grid_picture__draws_points_that_fit_and_counts_the_rest() -> None:
+    from headway.report.pictures import grid
+    from headway.report.pictures.frame import View
 
     rows = [{"batch": b, "step_s": b * 1e-3, "tp": tp, "fits": b < 8 or tp == 8} for tp in (4, 8) for b in (1, 2, 4, 8)]
-    drawn = figures.table(rows, "batch", ("step_s",), ("tp",), "title")
-    points = drawn["hconcat"][0]["data"]["values"]
-    assert [(point["batch"], point["line"]) for point in points if point["batch"] == 8] == [(8, "tp 8")]
-    assert drawn["title"]["subtitle"] == "points that do not fit, left out: 1"
-    many = [{"batch": 1, "step_s": 1e-3 * tp, "tp": tp} for tp in range(1, 21)]
-    drawn = figures.table(many, "batch", ("step_s",), ("tp",), "title", "note")
-    assert drawn["title"]["subtitle"] == f"note; the first {figures.MOST_SERIES} of 20 lines"
-    colour = drawn["hconcat"][0]["layer"][-1]["encoding"]["color"]
-    assert colour["scale"]["scheme"] == "tableau20"  # twelve lines, no colour twice
+    drawn = grid.picture(rows, "batch", ("step_s",), ("tp",), View(), title="title", about="about")
+    assert [len(drawn.data[f"grid0_curve{place}"]) for place in (0, 1)] == [3, 4]
+    assert drawn.subtitle == "about; 1 points that do not fit are left out"
+    many = [{"batch": b, "step_s": 1e-3 * tp * b, "tp": tp} for tp in range(1, 21) for b in (1, 2)]
+    drawn = grid.picture(many, "batch", ("step_s",), ("tp",), View(), title="title", about="note")
+    assert drawn.subtitle == f"note; the first {grid.MOST_CURVES} of 20 curves"

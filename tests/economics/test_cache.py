@@ -408,9 +408,9 @@ def test_cache__call_equals_verb() -> None:
 def test_cache__plot_over_holds(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("vl_convert")
     picture = tmp_path / "holds.svg"
-    assert main(["cache", *V3, *H100, "--hold", "1min..48h*4", "--plot", str(picture)]) == 0
+    assert main(["cache", *V3, *H100, "--hold", "1min..48h*4", "--picture", "holds", "--plot", str(picture)]) == 0
     assert "computing again" in picture.read_text()
-    assert main(["cache", *V3, *H100, "--hold", "1h", "--plot", str(picture)]) == 2
+    assert main(["cache", *V3, *H100, "--hold", "1h", "--picture", "holds", "--plot", str(picture)]) == 2
     assert "several, such as" in capsys.readouterr().err
 
 

@@ -22,7 +22,8 @@ from headway.evidence.rows.tasks import tasks
 from headway.evidence.serving.predict import predict
 from headway.hardware.chip import chip
 from headway.models.config import model
-from headway.report.figures import parity
+from headway.report.pictures import parity
+from headway.report.pictures.frame import View
 from support.command import Cli
 from support.paths import DATA, ROOT
 
@@ -269,8 +270,9 @@ def test_accuracy_page__repository_page_has_the_generated_part() -> None:
     assert inserted(text, PAGE, "new") != text
 
 
-def test_parity_figure__points_and_units() -> None:
-    spec = parity([one(0.01, 0.012), one(0.02, 0.015, source="t")], "decode")
-    cloud = spec["layer"][-1]["data"]["values"]
-    assert [(point["measured"], point["predicted"], point["source"]) for point in cloud] == [(10.0, 12.0, "s"), (20.0, 15.0, "t")]
-    json.dumps(spec, allow_nan=False)
+def test_parity_picture__points_in_si() -> None:
+    drawn = parity.picture([one(0.01, 0.012), one(0.02, 0.015, source="t")], "decode", View())
+    points = [point for name, rows in drawn.data.items() if name.startswith("parity_group") for point in rows]
+    assert [(point["x"], point["y"]) for point in points] == [(0.01, 0.012), (0.02, 0.015)]
+    assert "100% within a factor of 2" in drawn.title
+    json.dumps(drawn.spec, allow_nan=False)

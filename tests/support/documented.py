@@ -6,7 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
-from support.paths import ROOT
+from support.paths import DATA, ROOT
 
 FILES = {
     "./config.json": "inputs/config.json", "conv.csv": "inputs/conv.csv", "trace.csv": "inputs/talk.csv",
@@ -19,7 +19,7 @@ FILES = {
 OTHER = {"predict --training rows.csv": "predict --training inputs/training_new.csv"}  # the same name for another kind of table
 ELSEWHERE = ("adding.md", "own_chip.md", "own_model.md", "own_trace.md", "python.md")  # pages whose commands tests of their own follow
 NEEDS_MORE = ("fit",)  # verbs whose documented input no fresh checkout has
-PLAIN = ("-o", "--plot", "--explain")  # flags that leave the words of an answer alone, with a value each
+PLAIN = ("-o", "--plot", "--explain", "--picture")  # flags that leave the words of an answer alone, with a value each
 
 
 def commands() -> list[list[str]]:
@@ -41,3 +41,14 @@ def _argv(line: str) -> list[str]:
     words = shlex.split(line)
     kept = [word for at, word in enumerate(words) if word not in PLAIN and (at == 0 or words[at - 1] not in PLAIN)]
     return [FILES.get(word, word) for word in kept]
+
+
+def pictures() -> dict[str, list[str]]:
+    """Commands of docs/pictures.md by the name of their file, and those of other pages that draw, without `--plot`."""
+    page = (ROOT / "docs" / "pictures.md").read_text(encoding="utf-8")
+    drawn = re.findall(r"^\$ headway (.*) --plot ([\w-]+)\.png$", page, re.MULTILINE)
+    named = {name: [str(INPUTS[word]) if word in INPUTS else word for word in shlex.split(line)] for line, name in drawn}
+    return named
+
+
+INPUTS = {"bench.json": DATA / "readers" / "vllm_serve.json"}

@@ -10,7 +10,7 @@ from headway.core import units
 from headway.core.columns import Column
 from headway.core.errors import BadValue, UnknownName
 from headway.core.listing import clean
-from headway.report import output
+from headway.report import output, price
 from headway.report.words import NO_ROW, sentence
 
 VIEW = ("provider", "model", "as_of", "mode", "cache", "prompt_layout", "usd", "over_cheapest", "saved_share", "usd_input", "usd_cached",
@@ -56,8 +56,8 @@ def run(args: Any) -> output.Answer:
         flags if len(flags) <= MOST_FLAGS else [f"{len(flags)} remarks on these sheets are not shown: headway list sheets -o csv has them"]
     )
     return output.Answer(
-        listing, notes=notes, describe=lambda table: _words(table, first_row, len(requests.prompt), requests.lengths), figure=_figure,
-        columns=OWN_COLUMNS,
+        listing, notes=notes, describe=lambda table: _words(table, first_row, len(requests.prompt), requests.lengths),
+        pictures={"modes": lambda rows, view: price.bills(list(rows), view)}, columns=OWN_COLUMNS,
     )  # fmt: skip
 
 
@@ -334,9 +334,3 @@ def _name(row: Mapping[str, Any], mode: bool = True) -> str:
 def _usd(value: float) -> str:
     """Dollars in readable form."""
     return f"${value:,.0f}" if value >= 1000 else units.show(value, "USD")
-
-
-def _figure(rows: Any) -> dict[str, Any]:
-    from headway.report.price import bills
-
-    return bills(list(rows), "What the requests cost")

@@ -82,7 +82,7 @@ def sizes(args: Any) -> output.Answer:
             raise BadValue("cache", "more points", f"at most {cache.MOST_ROWS} rows")
     notes += [*more, *case_notes, *cache.priced(cases[0].case.places())]
     return output.Answer(
-        _listing(rows, notes), describe=_describe_sizes, figure=_sized_figure, columns=cache.own_columns(SizingRow), most=200
+        _listing(rows, notes), describe=_describe_sizes, pictures={"sizes": _drawing}, columns=cache.own_columns(SizingRow), most=200
     )
 
 
@@ -122,10 +122,13 @@ def _describe_sizes(table: Any) -> output.Summary:
     return output.Summary(headline, view, binds="; ".join(binding), remarks=remarks, first=("hold", "tier", "devices_usd"))
 
 
-def _sized_figure(table: Any) -> dict[str, Any]:
-    from headway.report import figures
+def _drawing(table: Any, view: Any) -> Any:
+    from headway.report.pictures import grid
 
-    return figures.table(list(table), "hold", ("cache_bytes", "devices", "devices_usd"), ("tier",), "A service's cache by time to live")
+    title = "What a service's cache takes, by how long it is kept"
+    return grid.picture(
+        list(table), "hold", ("cache_bytes", "devices", "devices_usd"), ("tier",), view, title=title, about="by memory tier"
+    )
 
 
 # -- fees -------------------------------------------------------------------------------------------------------------------------

@@ -81,7 +81,26 @@ def run(args: Any) -> output.Answer:
         return explained(row_plan, ask, key)
 
     listing = Listing(rows, notes=tuple(notes), tree=tree)
-    return output.Answer(listing, describe=price.describe, figure=price.figure, columns=OWN_COLUMNS)
+
+    def context(table: Any, view: Any) -> Any:
+        first = next(iter(table), None)
+        if first is None:
+            raise BadValue("--plot", "no rows", "rows to draw")
+        row_plan, _, _ = cells[next(at for at, entry in enumerate(rows) if entry["model"] == first["model"])]
+        return context_picture(row_plan.best.query, first, view)
+
+    drawings = {"grid": price.grid, "context": context} if price.varies(rows) else {"context": context, "grid": price.grid}
+    return output.Answer(listing, describe=price.describe, pictures=drawings, columns=OWN_COLUMNS)
+
+
+def context_picture(query: Any, row: Mapping[str, Any], view: Any) -> Any:
+    """Picture of the cost of a token against context, at the layout and batch of a row."""
+    from headway.report import serving
+    from headway.report.pictures import curves
+    from headway.serving import context_curves
+
+    case = context_curves.of_row(query.model, query.system, row, query.assumptions)
+    return curves.context(case, row, serving.layout(row), view, float(row["prompt"]))
 
 
 def _plans(args: Any, hits: Sequence[Any]) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:

@@ -10,7 +10,7 @@ from headway.core import units
 from headway.core.columns import Column
 from headway.core.errors import UnknownName
 from headway.core.listing import Listing, clean, computed
-from headway.report import output
+from headway.report import output, price
 from headway.report.words import NO_ROW, sentence
 
 ALL_SHEETS = "all"
@@ -39,7 +39,8 @@ def run(args: Any) -> output.Answer:
     rows = clean(list(history(sheets)))
     title = f"Price sheets by date: {args.history}"
     columns = {"source": Column("", "where the prices are from")}
-    return output.Answer(Listing(rows, tree=tree), describe=_words, figure=lambda table: _figure(table, title), most=200, columns=columns)
+    pictures = {"history": lambda table, view: price.history(list(table), title, view)}
+    return output.Answer(Listing(rows, tree=tree), describe=_words, pictures=pictures, most=200, columns=columns)
 
 
 def _sheets(whose: str, catalog: Any) -> tuple[Any, ...]:
@@ -124,9 +125,3 @@ def _ranges(rows: list[Any]) -> list[str]:
 def _span(values: list[float]) -> str:
     low, high = (f"{value:.3g}x" for value in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
-
-
-def _figure(rows: Any, title: str) -> dict[str, Any]:
-    from headway.report.price import history
-
-    return history(list(rows), title)

@@ -10,7 +10,7 @@ from headway.cli import arguments
 from headway.core import units
 from headway.core.columns import Column
 from headway.core.errors import BadValue, UnknownName
-from headway.core.listing import Listing
+from headway.core.listing import Listing, format_value
 from headway.report import output
 from headway.report.words import NO_ROW, number_of, sentence
 
@@ -84,7 +84,12 @@ def run(args: Any) -> output.Answer:
     rows = _SheetRows([line for answer in answers for line in _lines(answer)], tree=tree)
     notes = [*source.notes, *(flag for answer in answers[:MOST] for flag in answer.sheet.flags), *_notes(assumptions)]
     return output.Answer(
-        rows, describe=lambda table: _describe(list(table), answers), notes=notes, columns=COLUMNS, most=400, figure=_figure
+        rows,
+        describe=lambda table: _describe(list(table), answers),
+        notes=notes,
+        columns=COLUMNS,
+        most=400,
+        pictures={"quantities": _drawing},
     )
 
 
@@ -195,31 +200,26 @@ def _notes(assumptions: Any) -> list[str]:
     return [*notes, MEDIAN, *(f"{', '.join(values)}: {source}, {date}" for (source, date), values in by.items())]
 
 
-def _figure(rows: Any) -> dict[str, Any]:
-    """Figure of the intervals of identified quantities: a panel per quantity, a line per sheet."""
-    from headway.report import figures
+def _drawing(rows: Any, view: Any) -> Any:
+    """Picture of the intervals of identified quantities: a panel per quantity, a line per sheet."""
+    from headway.report.pictures import dots
+    from headway.report.pictures.frame import compose
 
     quantity_rows = [row for row in rows if row["kind"] == "quantity" and row["quantity"] in PANEL_TITLES and row["lo"] is not None]
-    points = [row for row in quantity_rows if row["verdict"] != "not identified"][: figures.MOST_POINTS]
+    points = [
+        {**row, "value_lo": row["lo"], "value_hi": row["hi"], "sheet": f"{row['model']} ({row['provider']}, {row['as_of']})"}
+        for row in quantity_rows if row["verdict"] != "not identified"
+    ]  # fmt: skip
     if not points:
         raise BadValue("--plot", "these rows", "rows with active or total parameters, or KV that a ladder shows")
-    panels = [_panel([row for row in points if row["quantity"] == name], about) for name, about in PANEL_TITLES.items()]
-    title = "What price sheets imply: middle and interval"
-    return {"$schema": figures.SCHEMA, "config": figures.CONFIG, "title": title, "vconcat": [panel for panel in panels if panel]}
-
-
-def _panel(rows: Sequence[Mapping[str, Any]], about: str) -> dict[str, Any]:
-    if not rows:
-        return {}
-    points = [
-        {"sheet": f"{row['model']} ({row['provider']}, {row['as_of']})"} | {key: row[key] for key in ("value", "lo", "hi")} for row in rows
-    ]
-    scale, sheet_axis = {"type": "log"}, {"field": "sheet", "type": "nominal", "title": None, "axis": {"labelLimit": 320}}
-    ends = {
-        "x": {"field": "lo", "type": "quantitative", "scale": scale, "title": about, "axis": {"format": "~s"}},
-        "x2": {"field": "hi"},
-        "y": sheet_axis,
-    }
-    middle = {"x": {"field": "value", "type": "quantitative", "scale": scale}, "y": sheet_axis}
-    marks = [{"mark": "rule", "encoding": ends}, {"mark": {"type": "point", "filled": True}, "encoding": middle}]
-    return {"data": {"values": points}, "layer": marks, "width": 420}
+    panels = []
+    for number, (name, about) in enumerate(PANEL_TITLES.items()):
+        own_rows = [row for row in points if row["quantity"] == name]
+        if own_rows:
+            labels, texts = [row["sheet"] for row in own_rows], [format_value(row["value"], row["unit"]) for row in own_rows]
+            panels.append([dots.panel(view, f"quantity{number}", own_rows, "value", labels, texts, unit=own_rows[0]["unit"], title="",
+                                      heading=about[:1].upper() + about[1:])])  # fmt: skip
+    caption = "Each rule is the interval that holds with 80 %: where it is long, the price sheet hardly says."
+    return compose(
+        view, panels, title="What price sheets imply", subtitle="middle and 80 % interval of what is identified", caption=caption
+    )

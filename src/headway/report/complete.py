@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headway.core.errors import UnknownName
+from headway.core.errors import BadValue, UnknownName
 from headway.report.output import Answer
 
 if TYPE_CHECKING:
@@ -51,20 +51,10 @@ def describe(answer: Answer, borrowed: str = "") -> None:
 
 def draw(answer: Answer, view: View | None = None, name: str = "") -> Picture:
     """The picture that `--plot` writes: the answer's own, or the one of its pictures that is named."""
-    from headway.report.pictures import frame
+    from headway.report.pictures import frame, names
 
     if not answer.pictures:
-        return _bare(answer)
+        raise BadValue("--plot", "this answer", f"a verb that draws: {', '.join(names.PICTURES)}")
     if name and name not in answer.pictures:
         raise UnknownName("picture", name, answer.pictures, "one of " + ", ".join(answer.pictures))
     return answer.pictures[name or next(iter(answer.pictures))](answer.rows, view or frame.View())
-
-
-def _bare(answer: Answer) -> Picture:
-    from headway.report import figures
-    from headway.report.pictures.frame import Picture
-
-    spec = answer.figure(answer.rows) if answer.figure else figures.listing(answer.rows)
-    title = spec.get("title", "")
-    text = str(title.get("text", "") if isinstance(title, dict) else title)
-    return Picture(spec=spec, title=text, subtitle="", caption="", alt=text, axes={})

@@ -56,7 +56,6 @@ class Answer:
     words: Summary = dataclasses.field(default_factory=Summary)
     notes: Sequence[str] = ()
     trees: Mapping[str, Any] | None = None  # explained key -> tree
-    figure: Callable[[Any], dict[str, Any]] | None = None  # rows -> the Vega-Lite specification of --plot
     pictures: Mapping[str, Callable[[Any, View], Picture]] = dataclasses.field(default_factory=dict)  # by name, the default first
     columns: Mapping[str, columns.Column] = dataclasses.field(default_factory=dict)  # columns outside the contract
     describe: Callable[[Any], Summary] | None = None

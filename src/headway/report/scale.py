@@ -1,4 +1,4 @@
-"""Sentences and figures of `scale`: scaling laws applied to a budget, serving, experts or low-bit formats."""
+"""Sentences and pictures of `scale`: scaling laws applied to a budget, serving, experts or low-bit formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences and figures of `sim`: latencies, queue and occupancy."""
+"""Sentences and pictures of `sim`: latencies, queue and occupancy."""
 
 from __future__ import annotations
 

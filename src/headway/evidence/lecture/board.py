@@ -36,5 +36,5 @@ def board_curves(inputs: Mapping[str, Any]) -> Curves:
         return {name: usd_per_mtok_out(price, chips, time, batches, AT_ONCE) for name, time in times(batches).items()}
 
     end = costs(np.array([MOST_BATCH]))["floor"]
-    return Curves(batch=batch, times=times(batch), costs=costs(batch), latency_floor=weights, cost_floor=float(end[0]), knee=knee, turn=None,
-                  capacity=None)  # fmt: skip
+    return Curves(batch=batch, times=times(batch), costs=costs(batch), latency_floor=weights, cost_floor=float(end[0]), knee=knee,
+                  turn=None, capacity=None)  # fmt: skip

@@ -39,8 +39,8 @@ def _half(sketch: Sketch, first: str, result: str, sign: str) -> None:
     wide, high = BOX
     broad = text_width(result) + 14
     near, far, middle = 10 + wide / 2, sketch.width - broad / 2, sketch.width / 2
-    for x in (near, far):
-        sketch.line(x, high, x, 104)
+    for x, start, end in ((near, high, 104), (far, high, 51), (far, 71, 104)):
+        sketch.line(x, start, x, end)
     sketch.line(near, 61, middle - wide / 2, 61)
     sketch.line(middle + wide / 2, 61, far - 10, 61)
     sketch.box(near - wide / 2, 0, wide, high, "x", "weights")

@@ -24,14 +24,18 @@ PICTURES: dict[str, dict[str, str]] = {
         "trains": "timetable of steps: when they leave, how full, who waits",
     },
     "score": {"parity": "predicted against measured", "parts": "where a run stands: parts of the measured time, floor"},
-    "predict": {"parity": "predicted against measured"},
     "solve": {"crossing": "the curve and where it crosses the value"},
     "train": {
         "layouts": "step time and memory of layouts, by part",
         "pipeline": "micro-batches over the stages of a pipeline, by schedule",
     },
     "scale": {"overtraining": "cost of a model of equal quality against its training tokens", "laws": "each law's answer"},
-    "price": {"context": "price against context, with the knee", "grid": "prices along the inputs that vary"},
+    "price": {
+        "context": "cost against context: window and memory end",
+        "grid": "prices along the inputs that vary",
+        "history": "of --history: rates by the date of the sheet",
+        "quantities": "of --sheet: what is identified, with its interval",
+    },
     "speed": {"ladder": "price against speed of fast and slow tiers, with real offers"},
     "cache": {
         "map": "the cheapest memory tier by hold time and reuse",
@@ -40,11 +44,6 @@ PICTURES: dict[str, dict[str, str]] = {
         "hit-rates": "of --workload: what the cache has, by lifetime and room",
     },
     "bill": {"modes": "cost of the requests by mode"},
-    "collective": {"size": "time of a collective against the chips that take part"},
-    "matmul": {"roofline": "the product under the chip's roofline"},
-    "law": {"line": "the law's result along its inputs"},
-    "compare": {"ratios": "each machine or model over the first"},
-    "capacity": {"memory": "what fills a machine before any layout"},
     "rack": {
         "wiring": "cables of a mesh, a switch star and a hierarchy",
         "experts": "a mixture-of-experts layer on a rack: who sends to whom",
@@ -54,7 +53,6 @@ PICTURES: dict[str, dict[str, str]] = {
     "trend": {"years": "what grew from year to year, with names"},
     "lecture": {"claim": "the picture of the claim", "inputs": "figures of a claim along an input (--with NAME=RANGE)"},
     "feistel": {"step": "a Feistel step forward and back", "avalanche": "changed bits by round"},
-    "fit": {"parity": "predicted against measured"},
 }
 
 

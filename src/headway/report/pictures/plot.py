@@ -33,6 +33,7 @@ class Plot:
         self.end_names: list[tuple[str, str, float]] = []
         self.keys: list[tuple[str, str]] = []
         self.notes: list[tuple[list[str], str, Any]] = []
+        self.label_boxes: list[tuple[float, float, float, float]] = []
 
     # -- what is drawn ----------------------------------------------------------------------------------------------------------
 
@@ -144,6 +145,8 @@ class Plot:
             if spot:
                 label_rows += marks.label_rows(theme, meaning, lines, *spot)
                 leaders += self._leader(lines, spot, where.get("around"))
+                wide = max(text_width(line) for line in lines)
+                self.label_boxes.append((spot[0], spot[1] - SIZE * 0.7, spot[0] + wide, spot[1] + SIZE * (LEADING * len(lines) - 0.6)))
         leader_data, label_data = self.rows("leaders", leaders), self.rows("labels", label_rows)
         layers = [*self.layers, marks.pixel_rules(leader_data), marks.labels(label_data)]
         return Panel(width=self.width, height=self.height, layers=layers, data=self.data, x=self.x, y=self.y, heading=heading,
@@ -157,7 +160,7 @@ class Plot:
         downs = [place * self.height for place in (0.03, 0.12, 0.22, 0.34, 0.48, 0.62, 0.76, 0.9)]
         if "inside_box" in where:
             x, y = where["inside_box"]
-            offsets = [(across, down) for down in (0, -12, 12, -24, 24, -40, 40) for across in (0, -20, 20, -45, 45)]
+            offsets = [(across, down) for down in (0, -12, 12, -24, 24, -40, 40) for across in (0, -20, 20, -45, 45, -70, 70)]
             return self.canvas.first(lines, [(x - wide / 2 + across, y - SIZE / 2 + down) for across, down in offsets])
         if "beside" in where:
             candidates = [(x, down) for down in downs for x in (where["beside"] + 5, where["beside"] - 5 - wide)]
@@ -185,6 +188,9 @@ class Plot:
         away = math.hypot(x - point[0], y - point[1])
         if away < FAR:
             return []
+        crossed = [(point[0] + (x - point[0]) * part / 40, point[1] + (y - point[1]) * part / 40) for part in range(41)]
+        if any(box[0] <= across <= box[2] and box[1] <= down <= box[3] for across, down in crossed for box in self.label_boxes):
+            return []  # a line through another label says less than none
         self.canvas.add_curve([point[0], x], [point[1], y])
         start = 6 / away
         return [{"x": point[0] + (x - point[0]) * start, "y": point[1] + (y - point[1]) * start, "x2": x, "y2": y,

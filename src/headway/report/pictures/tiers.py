@@ -37,11 +37,11 @@ def tier_map(cells: Sequence[Any], row: Mapping[str, Any], view: View) -> Pictur
         fields = [cell for cell in cells if cell.tier == tier]
         meaning = "grid" if tier == "recompute" else meaning_of(tier, number)
         plot.add(marks.pixel_boxes(plot.rows(f"tier{number}", [_field(cell, plot, meaning) for cell in fields]), opacity=0.55))
-        spot = _centre(fields, plot)
         name = "computing again" if tier == "recompute" else tier
-        plot.note(name, "ink", inside_box=spot)
+        plot.note(name, "ink", inside_box=_centre(fields, plot))
     for place, (seconds, _) in enumerate(LIFETIMES):
         plot.add(marks.uprights(plot.rows(f"lifetime{place}", [{"at": seconds}]), x, view.colours.muted))
+        plot.canvas.add_curve([x.across(seconds, plot.width)] * 2, [0, plot.height])
     point = (row["hold"], row["reuse"])
     if x.holds(point[0]) and y.holds(point[1]):
         plot.point("here", *point, f"asked: {format_value(point[0], 's')}, {point[1]:.0%}", "ink")

@@ -1,0 +1,125 @@
+"""Pictures: every one of docs/pictures.md is drawn and looked at by a browser; colours are told apart; labels, axes and files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from headway.cli.main import parsed
+from headway.cli.verb import check_tail
+from headway.report import complete
+from headway.report.pictures.file import svg
+from headway.report.pictures.frame import View
+from headway.report.pictures.names import PICTURES
+from headway.training import timeline
+from support.colours import contrast, distance
+from support.documented import pictures
+from support.picture_browser import PictureBrowser, faults, reason
+
+VIEWS = (View(width=360), View(width=360, theme="dark"), View(width=1200), View(width=1200, theme="dark"), View())
+GALLERY = pictures()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[PictureBrowser]:
+    page = PictureBrowser()
+    yield page
+    page.close()
+
+
+def answered(name: str) -> tuple[Any, str]:
+    """The answer of a documented command, and the picture it asks for."""
+    module, args = parsed(GALLERY[name])
+    check_tail(args)
+    return module.run(args), args.picture
+
+
+@pytest.mark.skipif(bool(reason()), reason=reason() or "-")
+@pytest.mark.parametrize("name", GALLERY)
+def test_picture__is_legible_at_every_width_and_on_light_and_dark(name: str, browser: PictureBrowser) -> None:
+    answer, which = answered(name)
+    wrong = []
+    for view in VIEWS:
+        drawn = complete.draw(answer, view, which)
+        json.dumps(drawn.spec, allow_nan=False)
+        assert drawn.title and drawn.caption.endswith((".", ".)")) and drawn.alt
+        wrong += [f"{view.width} {view.theme}: {fault}" for fault in faults(browser.measure(svg(drawn.spec)), view.width)]
+    assert wrong == []
+
+
+def test_gallery__has_a_picture_of_every_verb_that_draws() -> None:
+    drawn = {argv[0] for argv in GALLERY.values()}
+    assert set(PICTURES) - drawn == set()
+    assert len(GALLERY) >= 30
+
+
+# -- colours ------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["light", "dark"])
+def test_palette__lines_and_labels_stand_out_and_differ(name: str) -> None:
+    """Lines 3:1 and text 4.5:1 on the paper; any two lines apart in OKLab, also for three kinds of colour blindness."""
+    from headway.report.pictures.palette import MEANINGS, theme
+
+    colours = theme(name)
+    assert colours.paper is not None
+    assert {
+        meaning: contrast(colours.lines[meaning], colours.paper)
+        for meaning in MEANINGS
+        if contrast(colours.lines[meaning], colours.paper) < 3
+    } == {}
+    texts = {**{meaning: colours.labels[meaning] for meaning in MEANINGS}, "ink": colours.ink, "muted": colours.muted}
+    assert {meaning: contrast(tone, colours.paper) for meaning, tone in texts.items() if contrast(tone, colours.paper) < 4.5} == {}
+    lines = [colours.lines[meaning] for meaning in MEANINGS]
+    assert min(distance(first, second) for place, first in enumerate(lines) for second in lines[place + 1 :]) > 12
+
+
+# -- the timeline against the laws --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("stages", "count"), [(2, 4), (4, 8), (8, 16), (4, 12)])
+def test_timeline__bubble_is_the_laws(stages: int, count: int) -> None:
+    from headway.laws.training.step import one_forward_one_backward_bubble, zero_bubble_h1
+
+    laws = {
+        "gpipe": one_forward_one_backward_bubble(stages, count), "1f1b": one_forward_one_backward_bubble(stages, count),
+        "zb-h1": zero_bubble_h1(stages, count, 1.0, 1.0, 1.0),
+    }  # fmt: skip
+    for schedule, bubble in laws.items():
+        blocks = timeline.training(schedule, stages, count, 1.0, 1.0, 1.0)
+        end = max(block.end for block in blocks)
+        assert end / (3.0 * count) - 1 == pytest.approx(bubble, rel=1e-12), schedule
+        by_stage = [sorted((block.start, block.end) for block in blocks if block.stage == stage) for stage in range(stages)]
+        assert all(later[0] >= earlier[1] for spans in by_stage for earlier, later in pairwise(spans))
+
+
+# -- labels and views -----------------------------------------------------------------------------------------------------------------
+
+
+def test_spread__moves_as_little_as_possible() -> None:
+    from headway.report.pictures.placing import spread
+
+    assert spread([10, 50, 90], 10, 0, 100) == [10, 50, 90]
+    assert spread([50, 50], 10, 0, 100) == [45, 55]
+    assert spread([98, 99], 10, 0, 100) == [90, 100]
+
+
+def test_view__keeps_axes_while_a_slider_moves() -> None:
+    answer, which = answered("board")
+    first = complete.draw(answer, View(theme="css", words=False), which)
+    again = complete.draw(answer, View(theme="css", words=False, axes=first.axes), which)
+    assert (again.axes, again.shape) == (first.axes, first.shape)
+    assert "var(--c" in json.dumps(first.spec) and "#0072B2" not in json.dumps(first.spec)
+
+
+@pytest.mark.parametrize("argv", ["list models", "show model llama-3.1-8b", "capacity llama-3.1-8b --on h100", "lecture"])
+def test_plot__verbs_without_a_picture_refuse_in_one_line(argv: str) -> None:
+    from headway.core.errors import BadValue
+
+    module, args = parsed(argv.split())
+    with pytest.raises(BadValue, match="a verb that draws"):
+        complete.draw(module.run(args))
