@@ -42,9 +42,10 @@ def app(names: tuple[str, ...], port: int, token: str = "") -> Any:
 
     @contextlib.asynccontextmanager
     async def life(_: Any) -> AsyncIterator[None]:
-        opening = asyncio.create_task(desk.open())
+        opening = [asyncio.create_task(desk.open()), asyncio.create_task(asyncio.to_thread(pages.pages))]
         yield
-        opening.cancel()
+        for task in opening:
+            task.cancel()
         desk.close()
 
     async def page(_: Request) -> Response:

@@ -20,6 +20,7 @@ MOST_WAITING = 12  # questions that wait for the light worker
 LIGHT_S, HEAVY_S = 10.0, 120.0  # a question is stopped after these
 SLOTS = 2  # searches and simulations at a time, over all clients
 START_S = 60.0
+SPARE_AFTER_S = 1.5  # a worker for searches starts when the first page stands
 
 
 class Busy(Exception):
@@ -90,7 +91,9 @@ class Desk:
         """Start a worker of each kind."""
         async with self.light:
             self.light_worker = await started()
-        self.idle.append(await started())
+        await asyncio.sleep(SPARE_AFTER_S)
+        if not self.idle and not self.running:
+            self.idle.append(await started())
 
     def close(self) -> None:
         """Stop every worker."""

@@ -31,6 +31,7 @@ def names() -> list[str]:
     return [page["name"] for page in document()]
 
 
+@functools.cache
 def pages() -> dict[str, Any]:
     """All pages with their views, and the names that fields offer."""
     return {"pages": [_page(page) for page in document()], "names": _names()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import shlex
 from typing import Any
@@ -101,10 +102,15 @@ def question(document: Any) -> Question:
 
 
 def parser_of(verb: str, words: list[str]) -> Any:
-    """The parser of a verb's command line: where every control, its help and its legal values are declared."""
+    """The parser of a verb's command line, to read: where every control, its help and its legal values are declared."""
+    return _parser_of(verb, words[0] if verb == "solve" and words else "")
+
+
+@functools.cache
+def _parser_of(verb: str, other_verb: str) -> Any:
     from headway.cli import main
 
-    return main.parser_of([verb, *(words[:1] if verb == "solve" else [])])[1]
+    return main.parser_of([verb, other_verb] if other_verb else [verb])[1]
 
 
 def _words(value: Any) -> list[str]:
