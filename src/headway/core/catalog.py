@@ -154,17 +154,26 @@ def declared(record: type) -> dict[str, schema.Field]:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A catalogue file as tables, or BadFile naming the line."""
+    """A catalogue file as tables, which nobody may change, or BadFile naming the line; parsed again only where the file was changed."""
     import tomllib
 
     try:
-        if path.stat().st_size > MOST_BYTES:
+        status = path.stat()
+        if status.st_size > MOST_BYTES:
             raise BadFile(path, f"is larger than a catalogue file may be ({MOST_BYTES} bytes)")
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return _parsed(path, status.st_mtime_ns, status.st_size)
     except (OSError, UnicodeDecodeError):
         raise BadFile(path, "cannot be read as UTF-8 text") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise BadFile(path, f"is not valid TOML: {error}") from None
+
+
+@functools.lru_cache(maxsize=512)
+def _parsed(path: Path, changed_ns: int, size: int) -> dict[str, Any]:
+    """The tables of a file in one state of it."""
+    import tomllib
+
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def text(document: dict[str, Any], key: str, path: Path) -> str:
