@@ -42,6 +42,7 @@ QUANTISED, QUANTISING = ("fp8", "nvfp4"), ("t0_s", "activation")
 ACCUMULATED = "fp16acc"  # 16-bit accumulation: a faster rate of the same kernels
 OLDER = {"eager": "layer_overhead_s", "waiting": "step_overhead_s"}  # overheads of old engine versions, and the cost each adds to
 WIDENED = "weight_only"  # weights of 8 or 4 bits, arithmetic in 16 bits: kernels that differ by engine
+BACKENDS = ("trtllm", "vllm", "sglang")  # engines whose kernels of routed experts were measured
 COST_KEYS = tuple(field.name for field in fields(EngineCost) if field.name != "weight_only_factor")
 
 
@@ -102,13 +103,24 @@ def borrowed_costs(chip: Chip) -> str:
 
 
 def achieved_efficiency(
-    kernels: KernelCounts, chip: Chip, formats: Formats, layout: Layout, assumptions: Assumptions, table: Efficiencies | None = None
+    kernels: KernelCounts,
+    chip: Chip,
+    formats: Formats,
+    layout: Layout,
+    assumptions: Assumptions,
+    table: Efficiencies | None = None,
+    backend: str = "",
 ) -> Achieved:
-    """Achieved rates of a compiled layout's kernels; one flat share for all kernels in the unfitted step models."""
+    """Achieved rates of a compiled layout's kernels; one flat share for all kernels in the unfitted step models.
+
+    `backend` is the engine whose expert kernels these are, by default the assumed engine.
+    """
     if assumptions.overlap != "fitted":
         return _flat(kernels, formats, assumptions)
     numbers = table or efficiencies()
-    bare = _FittedKernels(kernels=kernels, chip=chip, formats=formats, assumptions=assumptions, table=numbers).achieved_efficiency()
+    bare = _FittedKernels(
+        kernels=kernels, chip=chip, formats=formats, assumptions=assumptions, table=numbers, backend=backend or assumptions.engine
+    ).achieved_efficiency()
     engine = engine_cost(assumptions.engine, chip, numbers, form_of(formats, kernels.dense))
     if assumptions.t0 is not None:
         engine = replace(engine, launch_factor=UNITY)  # the user's fixed cost replaces the launch factor too
@@ -155,7 +167,8 @@ def _with_user_shares(baseline: Achieved, assumptions: Assumptions) -> Achieved:
     compute = ("compute", "expert_compute", "decode_compute", "prefill_compute") if assumptions.eff_compute is not None else ()
     memory = ("memory", "expert_memory", "decode_memory") if assumptions.eff_memory is not None else ()
     shares = dict.fromkeys(compute, assumptions.eff_compute) | dict.fromkeys(memory, assumptions.eff_memory)
-    return replace(baseline, **shares, fixed=times(baseline.fixed, assumptions.fixed), prompted=times(baseline.prompted, assumptions.fixed))
+    fixed = {key: times(getattr(baseline, key), assumptions.fixed) for key in ("fixed", "expert_fixed", "prompted")}
+    return replace(baseline, **shares, **fixed)
 
 
 def _flat(kernels: KernelCounts, formats: Formats, assumptions: Assumptions) -> Achieved:
@@ -168,7 +181,8 @@ def _flat(kernels: KernelCounts, formats: Formats, assumptions: Assumptions) -> 
         expert_compute=compute, expert_memory=memory, expert_activation=UNITY, expert_norm=SMOOTH,
         decode_compute=attention, decode_memory=memory, block=NO_TIME, prefill_compute=attention, prefill_pad=NO_PAD,
         elementwise=UNITY,
-        fixed=times(launches_s(kernels.launches, t0, UNITY), assumptions.fixed), sequence=NO_TIME, prompted=NO_TIME,
+        fixed=times(launches_s(kernels.launches, t0, UNITY), assumptions.fixed), expert_fixed=NO_TIME, sequence=NO_TIME,
+        prompted=NO_TIME,
     )  # fmt: skip
 
 
@@ -181,10 +195,11 @@ class _FittedKernels:
     formats: Formats
     assumptions: Assumptions
     table: Efficiencies
+    backend: str  # engine whose kernels of routed experts these are
 
     def achieved_efficiency(self) -> Achieved:
         matmul, routed = functools.partial(self.matmul, form_of(self.formats, self.kernels.dense)), self.kernels.routed
-        expert = functools.partial(self.number, "moe", form_of(self.formats, routed)) if routed else matmul
+        expert = functools.partial(self.number, "moe", expert_form(self.formats, routed, self.backend)) if routed else matmul
         decode = functools.partial(self.number, "mla_decode" if self.kernels.latent else "decode", self.cache_form())
         prefill = functools.partial(self.number, "mla_prefill" if self.kernels.latent else "prefill", WIDE)
         return Achieved(
@@ -195,7 +210,8 @@ class _FittedKernels:
             block=block_s(decode("block_bytes"), self.chip.need("hbm_bw")),
             prefill_compute=self.narrowed(prefill), prefill_pad=prefill("pad_tokens"),
             elementwise=self.number("elementwise", WIDE, "memory"),
-            fixed=self.launched(matmul, decode, expert), sequence=NO_TIME, prompted=self.attending(prefill),
+            fixed=self.launched(matmul, decode), expert_fixed=self.routing(expert) if routed else NO_TIME, sequence=NO_TIME,
+            prompted=self.attending(prefill),
         )  # fmt: skip
 
     def matmul(self, form: str, key: str) -> Any:
@@ -217,11 +233,16 @@ class _FittedKernels:
         t0 = prefill("t0_s") if self.assumptions.t0 is None else self.assumptions.t0
         return launches_s(self.kernels.attentions, t0, self.kernels.depth)
 
-    def launched(self, matmul: Any, decode: Any, expert: Any) -> Any:
-        """Launch time of all kernels of a step."""
+    def routing(self, expert: Any) -> Any:
+        """Fixed time of the routed experts in all layers: no launches, so that no engine's cost of a launch scales it."""
+        t0 = expert("t0_s") if self.assumptions.t0 is None else self.assumptions.t0
+        return launches_s(self.kernels.moes, t0, self.kernels.depth)
+
+    def launched(self, matmul: Any, decode: Any) -> Any:
+        """Launch time of all kernels of a step but experts."""
         k, t0 = self.kernels, self.assumptions.t0
         small = functools.partial(self.number, "elementwise", WIDE)
-        kernel_counts = [(k.matmuls, matmul), (k.attentions, decode), (k.elementwise, small), *([(k.moes, expert)] if k.routed else [])]
+        kernel_counts = [(k.matmuls, matmul), (k.attentions, decode), (k.elementwise, small)]
         return total(tuple(launches_s(count, of("t0_s") if t0 is None else t0, k.depth) for count, of in kernel_counts))
 
 
@@ -234,6 +255,14 @@ def form_of(formats: Formats, part: tuple[int, int]) -> str:
     if stored.peak != run or (run == WIDE and stored.bytes < 2):
         return WIDENED
     return {"fp8": "fp8", "int8": "fp8", "fp4": "nvfp4"}.get(run, WIDE)
+
+
+def expert_form(formats: Formats, part: tuple[int, int], backend: str) -> str:
+    """Format in which routed experts were fitted, and the backend whose kernels they are, if its kernels were measured."""
+    form, stored = form_of(formats, part), formats.weights[part[0]][part[1]].name
+    if stored.startswith("mxfp4") and form in (WIDENED, "nvfp4"):
+        form = "mxfp4" if form == WIDENED else "mxfp4_a8"
+    return f"{form}.{backend}" if backend in BACKENDS else form
 
 
 def dense_part(formats: Formats, blocks: tuple[Any, ...]) -> tuple[tuple[int, int], tuple[int, int] | None]:

@@ -115,9 +115,18 @@ class StepModel:
 
 
 def compile_layout(
-    work: ModelWork, system: System, layout: Layout, assumptions: Assumptions, formats: Formats, table: Efficiencies | None = None
+    work: ModelWork,
+    system: System,
+    layout: Layout,
+    assumptions: Assumptions,
+    formats: Formats,
+    table: Efficiencies | None = None,
+    backend: str = "",
 ) -> StepModel:
-    """Step model of a layout, whose numbers may be arrays; `table` replaces the shipped efficiencies."""
+    """Step model of a layout, whose numbers may be arrays.
+
+    `table` replaces the shipped efficiencies, `backend` the assumed engine as the one whose expert kernels run.
+    """
     depth = depth_factor(work.layers, layout.pp)
     chips = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
     parts = _Parts(work=work, formats=formats, layout=layout, depth=depth, bandwidth=system.chip.need("hbm_bw"))
@@ -143,7 +152,7 @@ def compile_layout(
         prefill_ranks=layout.dp,
         overlap=default(OVERLAPS[assumptions.overlap], "overlap", "", f"overlap model {assumptions.overlap!r}"),
         communication=default(COMMUNICATIONS[assumptions.communication], "communication", "", assumptions.communication),
-        achieved=achieved_efficiency(parts.kernels(), system.chip, formats, layout, assumptions, table),
+        achieved=achieved_efficiency(parts.kernels(), system.chip, formats, layout, assumptions, table, backend),
     )
     return StepModel(
         step=step,

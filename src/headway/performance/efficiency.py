@@ -59,8 +59,15 @@ SOURCE = "data/efficiency.toml, fitted; docs/accuracy.md"
 
 
 def kernel_sections(kind: str, family: str, form: str) -> tuple[str, ...]:
-    """Sections in which a number of a class of kernels is looked for, in this order."""
-    return f"{kind}.{family}.{form}", f"{kind}.{OTHER_FAMILY}.{form}", f"{kind}.{family}.{WIDE}", f"{kind}.{OTHER_FAMILY}.{WIDE}"
+    """Sections in which a number of a class of kernels is looked for, in this order.
+
+    A form may end with the backend whose kernels these are; then those of the fastest backends follow.
+
+    >>> kernel_sections("moe", "hopper", "fp8.vllm")[:3]
+    ('moe.hopper.fp8.vllm', 'moe.other.fp8.vllm', 'moe.hopper.fp8')
+    """
+    forms = dict.fromkeys((form, form.partition(".")[0], WIDE))
+    return tuple(f"{kind}.{place}.{known_form}" for known_form in forms for place in (family, OTHER_FAMILY))
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,9 +87,9 @@ def write_efficiency(path: Path, fitted: tuple[FittedNumbers, ...], head: str, k
 def _heading(section: str, present: Collection[str]) -> list[str]:
     """The line that opens a section; for a class of kernels also where a number that is not in the section is looked for."""
     kind, *family_and_form = section.split(".")
-    if kind not in KERNELS or len(family_and_form) != 2:
+    if kind not in KERNELS or len(family_and_form) < 2:
         return [f"[{section}]"]
-    family, form = family_and_form
+    family, form = family_and_form[0], ".".join(family_and_form[1:])
     fallbacks = [name for name in dict.fromkeys(kernel_sections(kind, family, form)) if name in present and name != section]
     return [f"[{section}]", *([f"# what is not here is in {', then '.join(fallbacks)}"] if fallbacks else [])]
 

@@ -174,6 +174,10 @@ def _decode_keys(meaning: str) -> tuple[KernelKey, ...]:
     return (_t0(1e-5, "attention of new tokens, a layer"), _share("compute", 0.1, ATTENTION_MEANING), _share("memory", 0.8, meaning), BLOCK)
 
 
+EXPERT_FORMS = ("bf16", "fp8", "nvfp4", "weight_only", "mxfp4", "mxfp4_a8")
+EXPERT_DTYPES = EXPERT_FORMS + tuple(
+    f"{form}.{backend}" for form in EXPERT_FORMS for backend in ("trtllm", "vllm", "sglang") if (form, backend) != ("weight_only", "trtllm")
+)  # every backend's own; no int4 experts of TensorRT-LLM were measured
 CLASSES = (
     KernelClass(
         name="gemm", read=rows.gemm, predict=_matmul, keys=_matmul_keys(5e-6, "a matmul"), shared=("norm",),
@@ -182,9 +186,8 @@ CLASSES = (
     ),
     KernelClass(
         name="moe", read=rows.moe, predict=_matmul, keys=_matmul_keys(2e-5, "routing, permuting and finalising a layer"),
-        shared=("norm",), dtypes=("bf16", "fp8", "nvfp4", "weight_only"), range="gated, 256 and more columns of an expert a rank",
-        table="moe", differs=0.15, like="gemm", borrowed=("compute",),
-        borrowing=("bf16", "nvfp4", "weight_only"), pooled=("weight_only",),
+        shared=("norm",), dtypes=EXPERT_DTYPES, range="gated, 256 and more columns of an expert a rank",
+        table="moe", differs=0.15, like="gemm", borrowed=("compute",), borrowing=("bf16", "nvfp4", "weight_only"),
     ),
     KernelClass(
         name="decode", read=rows.decode, predict=_decode, keys=_decode_keys("share of HBM bandwidth, KV streamed"),

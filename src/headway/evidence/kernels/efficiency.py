@@ -51,9 +51,10 @@ def fit_kernels(folder: Path) -> KernelFit:
         wide: tuple[FamilyParameters, ...] = ()
         for dtype in kind.dtypes:
             rows, fixed_values = thinned(kind.read(folder, dtype), MOST_ROWS), _fixed_values(kind, dtype, numbers)
-            family_fits = fit_families(kind, dtype, rows, fixed_values, wide)
+            lent = () if "." in dtype else wide  # a backend's numbers are all its own
+            family_fits = fit_families(kind, dtype, rows, fixed_values, lent)
             numbers += [number for family_fit in family_fits for number in _numbers(kind, dtype, family_fit, fixed_values)]
-            errors += error_rows(kind, dtype, rows, family_fits, fixed_values, wide)
+            errors += error_rows(kind, dtype, rows, family_fits, fixed_values, lent)
             wide = wide or family_fits
     for kind, rows in collectives(folder):
         fixed_values = _fixed_values(kind, WIDE_DTYPE, numbers)

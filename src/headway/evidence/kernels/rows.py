@@ -115,8 +115,14 @@ def shape_codes(*columns: Column) -> Column:
     return np.unique(codes, return_inverse=True)[1]
 
 
-ELEMENT = {"bf16": 2.0, "fp8": 1.0, "nvfp4": 4.5 / 8, "mxfp4": 4.25 / 8, "weight_only": 4.25 / 8}  # bytes per weight
-PEAK = {"bf16": "peak_bf16", "fp8": "peak_fp8", "nvfp4": "peak_fp4", "weight_only": "peak_bf16"}
+ELEMENT = {"bf16": 2.0, "fp8": 1.0, "nvfp4": 4.5 / 8, "mxfp4": 4.25 / 8, "mxfp4_a8": 4.25 / 8, "weight_only": 4.25 / 8}  # bytes per weight
+PEAK = {
+    "bf16": "peak_bf16", "fp8": "peak_fp8", "nvfp4": "peak_fp4", "mxfp4": "peak_bf16", "mxfp4_a8": "peak_fp4", "weight_only": "peak_bf16",
+}  # fmt: skip
+EXPERT_LABELS = {
+    "bf16": ("bfloat16",), "fp8": ("fp8_block",),  # the format of FP8 checkpoints of experts
+    "nvfp4": ("nvfp4",), "mxfp4": ("w4a16_mxfp4",), "mxfp4_a8": ("w4a8_mxfp4_mxfp8",), "weight_only": ("int4_wo",),
+}  # fmt: skip
 DOUBTFUL = 1 | 2 | 4 | 8  # flags: above a peak, or repeats that disagree
 MOST_M = 16384
 LEAST_WIDTH = 256  # least width of an expert on a rank: narrower experts test the splitting and are not served
@@ -146,26 +152,24 @@ def gemm(folder: Path, dtype: str) -> KernelRows:
 def moe(folder: Path, dtype: str) -> KernelRows:
     """Gated routed experts of a layer on one rank, with balanced routing; work: compute, weights, activations.
 
+    `dtype` is a format, and after a point the backend whose kernels count: else those of the fastest backend of each case.
     Each token is read and written once; each pair of token and expert is gathered, multiplied and scattered.
     """
-    labels = {
-        "bf16": ("bfloat16",),
-        "fp8": ("fp8_block",),  # the format of FP8 checkpoints of experts
-        "nvfp4": ("nvfp4", "w4a8_mxfp4_mxfp8"),
-        "weight_only": ("int4_wo", "w4a16_mxfp4"),
-    }[dtype]
+    form, _, backend = dtype.partition(".")
     rows = table(folder, "moe")
     slow = (rows.kernel == "sglang_fused_moe_triton") & (rows.dtype == "bfloat16")  # not tuned for most of these shapes
-    sound = np.isin(rows.dtype, labels) & (rows.level == "fused_moe") & (rows.distribution == "balanced") & ((rows.flag & DOUBTFUL) == 0)
-    rows = rows.where(sound & ~slow & (rows.n_mats == 3) & (rows.inter >= LEAST_WIDTH * rows.tp) & (rows.chip != OLD))
+    slow |= (np.char.find(rows.kernel, "marlin") >= 0) & np.isin(rows.dtype, EXPERT_LABELS["mxfp4"])  # for what the native ones lack
+    sound = np.isin(rows.dtype, EXPERT_LABELS[form]) & (rows.level == "fused_moe") & (rows.distribution == "balanced")
+    sound &= ((rows.flag & DOUBTFUL) == 0) & ~slow & ((rows.backend == backend) | (not backend))
+    rows = rows.where(sound & (rows.n_mats == 3) & (rows.inter >= LEAST_WIDTH * rows.tp) & (rows.chip != OLD))
     rows = fastest(rows, ("chip", "hidden", "inter", "n_experts", "topk", "tp", "ep", "tokens"))
     hidden, inter, tokens = rows.hidden.astype(float), rows.inter / rows.tp, rows.tokens.astype(float)
     pairs, experts_per_rank = tokens * rows.topk / rows.ep, rows.n_experts / rows.ep
     active = np.minimum(experts_per_rank, np.maximum(pairs, 1.0))
-    peak, bandwidth = per_chip(rows.chip, PEAK[dtype]), per_chip(rows.chip, "hbm_bw")
+    peak, bandwidth = per_chip(rows.chip, PEAK[form]), per_chip(rows.chip, "hbm_bw")
     matrices = 3 * hidden * inter
     activation_bytes = (pairs * (2 * hidden + 3 * inter) + 2 * tokens * hidden) * 2
-    work = (2 * pairs * matrices / peak, active * matrices * ELEMENT[dtype] / bandwidth, activation_bytes / bandwidth)
+    work = (2 * pairs * matrices / peak, active * matrices * ELEMENT[form] / bandwidth, activation_bytes / bandwidth)
     codes = shape_codes(rows.chip, rows.hidden, rows.inter, rows.n_experts, rows.topk, rows.tp, rows.ep)
     return KernelRows(chip=rows.chip, shape=codes, seconds=rows.latency_s, work=work)
 

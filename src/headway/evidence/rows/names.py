@@ -18,6 +18,7 @@ from headway.models.config import catalogue_index, spellings
 from headway.models.model import Model
 from headway.models.totals import total_params, works
 
+ENGINES = {"TensorRT-LLM": "trtllm", "vLLM": "vllm", "SGLang": "sglang", "llama.cpp": "llamacpp", "other": "other"}
 _SPELLINGS = (
     ("TensorRT-LLM", r"tensorrt|trt|\bnim\b|triton"),
     ("SGLang", r"sglang|sgl\b"),

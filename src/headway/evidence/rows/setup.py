@@ -11,7 +11,7 @@ from headway.core.quantity import user_input
 from headway.core.schema import defaults
 from headway.evidence.rows import defaults as row_defaults
 from headway.evidence.rows.defaults import ROOM, StatedLayout, place
-from headway.evidence.rows.names import Hardware, family, hardware, model_name, older, version
+from headway.evidence.rows.names import ENGINES, Hardware, family, hardware, model_name, older, version
 from headway.hardware.chip import Chip, chip
 from headway.hardware.system import System, system
 from headway.models.config import model as find_model
@@ -211,7 +211,7 @@ def _setup(
     machine = _machine(spec, chips, catalog)[0]
     legal = check(known_layout(layout), shape(work.blocks))
     resolved_formats = resolve(work.blocks, work.embedding_dtype, machine.chip, precision)
-    compiled = compile_layout(work, machine, legal, _bare_assumptions(), resolved_formats)
+    compiled = compile_layout(work, machine, legal, _bare_assumptions(), resolved_formats, backend=ENGINES[engine])
     return Setup(
         model=model, system=machine, layout=legal, precision=precision, engine=engine, older=lacks, replicas=replicas, work=work,
         formats=resolved_formats,

@@ -219,8 +219,8 @@ def fit_without(fit_problem: EngineProblem, engine_numbers: Sequence[EngineNumbe
     if not keep.any():
         return EngineFit(free=full.free, z=np.zeros(len(full.free)), error=np.ones(len(full.free)))
     at, z, raw, slopes = _Point(fit_problem, tuple(engine_numbers), full.free), full.z, full.raw, full.slopes
-    for own in (False, False, True):
-        slopes = at.slopes(z, raw) if own else slopes
+    for fresh in (False, False, True):
+        slopes = at.slopes(z, raw) if fresh else slopes
         z = _settled(raw[keep], slopes[keep], z)
         raw = at.residuals(z)
     return EngineFit(free=full.free, z=z, error=full.error, raw=raw, slopes=slopes)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.schema import defaults
+from headway.evidence.rows.names import ENGINES
 from headway.evidence.rows.setup import Setup
 from headway.laws.step.coefficients import CollectiveLine, CollectiveTerm, EngineCost, ExpertTerm, SpanTerm, StepCoefficients
 from headway.performance.achieved import dense_part, engine_cost, form_of, with_engine
@@ -70,7 +71,6 @@ def rows(record: Any, index: Any) -> Any:
     return record[index] if isinstance(record, np.ndarray) and record.ndim else record
 
 
-ENGINES = {"TensorRT-LLM": "trtllm", "vLLM": "vllm", "SGLang": "sglang", "llama.cpp": "llamacpp", "other": "other"}
 NO_STORE = (0.0, np.inf)
 
 
@@ -138,4 +138,4 @@ def compiled_setup(setup: Setup, table: Efficiencies) -> StepModel:
     """Step model of a setup with kernels alone."""
     if table is efficiencies():
         return setup.compiled
-    return compile_layout(setup.work, setup.system, setup.layout, defaults(Assumptions, {"engine": "none"}), setup.formats, table)
+    return compile_layout(setup.work, setup.system, setup.layout, defaults(Assumptions, {"engine": "none"}), setup.formats, table, ENGINES[setup.engine])

@@ -75,7 +75,8 @@ class Achieved:
     prefill_compute: Number  # prefill attention: share of peak FLOP/s
     prefill_pad: Token  # masked tokens that each prompt query computes in vain
     elementwise: Number  # share of HBM bandwidth of norms, residuals and other elementwise kernels
-    fixed: Second  # per step: launch time of all kernels, and engine overhead
+    fixed: Second  # per step: launch time of all kernels but experts, and engine overhead
+    expert_fixed: Second  # per step: routing, permuting and finalising of all expert layers, each one captured sequence of kernels
     sequence: Second  # per sequence of a rank: sampling, the engine's bookkeeping
     prompted: Second  # per step with prompt tokens: launch time of prefill attention
 

@@ -114,7 +114,7 @@ LLAMA_70B_TP8 = StepCoefficients(
     achieved=Achieved(
         compute=0.8, memory=0.82, activation=0.5, norm=3, expert_compute=0.5, expert_memory=0.82, expert_activation=0.3, expert_norm=3,
         decode_compute=0.6, decode_memory=0.9, block=2e-8, prefill_compute=0.65, prefill_pad=300.0, elementwise=0.6,
-        fixed=2.4e-3, sequence=2e-6, prompted=1e-3,
+        fixed=2.4e-3, expert_fixed=0.0, sequence=2e-6, prompted=1e-3,
     ),
 )  # fmt: skip
 
@@ -240,6 +240,7 @@ def fixed_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
     """
     return (
         coefficients.achieved.fixed
+        + coefficients.achieved.expert_fixed
         + coefficients.achieved.sequence * rank_work.sequences
         + coefficients.achieved.prompted * np.minimum(rank_work.prompt_tokens / NEW_TOKEN, 1)
     )
