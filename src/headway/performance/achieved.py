@@ -14,7 +14,7 @@ from headway.hardware.chip import Chip
 from headway.laws.arithmetic import times, total
 from headway.laws.serving.request import interval_factor, seat_limited
 from headway.laws.step.coefficients import Achieved, EngineCost
-from headway.laws.step.layer_terms import attention_gain, engine_reach, engine_s, launches_s, narrow_reach
+from headway.laws.step.layer_terms import aged, attention_gain, engine_reach, engine_s, launches_s, narrow_reach
 from headway.laws.step.step import block_s
 from headway.performance.assumptions import Assumptions
 from headway.performance.efficiency import (
@@ -42,6 +42,7 @@ QUANTISED, QUANTISING = ("fp8", "nvfp4"), ("t0_s", "activation")
 ACCUMULATED = "fp16acc"  # 16-bit accumulation: a faster rate of the same kernels
 OLDER = {"eager": "layer_overhead_s", "waiting": "step_overhead_s"}  # overheads of old engine versions, and the cost each adds to
 WIDENED = "weight_only"  # weights of 8 or 4 bits, arithmetic in 16 bits: kernels that differ by engine
+AGEING = ("launch_factor", "step_overhead_s", "layer_overhead_s")  # costs of engines that fell over the years
 BACKENDS = ("trtllm", "vllm", "sglang")  # engines whose kernels of routed experts were measured
 COST_KEYS = tuple(field.name for field in fields(EngineCost) if field.name != "weight_only_factor")
 
@@ -69,6 +70,13 @@ def with_links(assumptions: Assumptions, chip: Chip, table: Efficiencies | None 
     numbers, kind = table or efficiencies(), family(chip)
     unset = {name: numbers.kernel("collective", kind, WIDE, name) for name in LINK_KEYS if getattr(assumptions, name) is None}
     return replace(assumptions, **unset) if unset else assumptions
+
+
+def routing_skew(chip: Chip, assumptions: Assumptions, table: Efficiencies | None = None) -> Any:
+    """Skew of routers as fitted; none in the step models that are not fitted, nor where the user states the imbalance."""
+    if assumptions.overlap != "fitted" or assumptions.imbalance is not None:
+        return NONE
+    return (table or efficiencies()).kernel("routing", family(chip), WIDE, "skew")
 
 
 def spread(chip: Chip, experts: bool, assumptions: Assumptions, quantity: str, seat_wait: Any = None) -> Any:
@@ -129,14 +137,22 @@ def achieved_efficiency(
     return _with_user_shares(with_engine(bare, streamed, kernels.layers, layout.tp, layout.pp), assumptions)
 
 
-def engine_cost(name: str, chip: Chip, table: Efficiencies, form: str = WIDE, older: tuple[str, ...] = ()) -> EngineCost:
-    """Costs of an engine on a chip, with factors by platform; `older`: features that its version lacks, see OLDER."""
+def engine_cost(
+    name: str, chip: Chip, table: Efficiencies, form: str = WIDE, older: tuple[str, ...] = (), years: float = 0.0
+) -> EngineCost:
+    """Costs of an engine on a chip, with factors by platform.
+
+    `older`: features that its version lacks, see OLDER; `years`: how much older it is than the newest engines measured.
+    """
     kind = platform(chip)
     engine_numbers = EngineCost(weight_only_factor=UNITY, **{key: table.engine(name, kind, key) for key in COST_KEYS})
     if name == "none":
         return engine_numbers
     if form == WIDENED:  # every engine uses the measured library for other kernels
         engine_numbers = replace(engine_numbers, weight_only_factor=table.engine(name, kind, "weight_only_factor"))
+    if years:
+        growth = table.engine(name, kind, "yearly_growth")
+        engine_numbers = replace(engine_numbers, **{key: aged(getattr(engine_numbers, key), growth, years) for key in AGEING})
     for what in older:
         key = OLDER[what]
         engine_numbers = replace(engine_numbers, **{key: total((getattr(engine_numbers, key), table.find(key, f"engine.{what}")))})

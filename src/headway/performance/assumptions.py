@@ -14,7 +14,7 @@ from headway.performance.efficiency import ENGINES
 
 STEP_MODEL = "step model: fitted to measurements; or flat, unfitted, by what overlaps: full (all work), operators, serial"
 SPREAD = "interval: expected / spread to expected * spread, instead of the fitted 90 % one"
-IMBALANCE = "routed work of the busiest chip over the mean (1: balanced by copies of busy experts, as DeepSeek's EPLB does; unfitted)"
+IMBALANCE = "routed work of the busiest chip over the mean (default: of a skewed router, fitted; 1: as even as copies of busy experts make it)"
 UTILIZATION = known(0.9, "hbm_utilization", "", "default", "vLLM's gpu_memory_utilization")  # at which usable_hbm_factor was fitted
 EFFICIENCIES = ("eff_compute", "eff_memory", "eff_network", "eff_in_switch", "eff_exchange", "eff_out")  # at 1 in the floor
 LATENCIES = ("t0", "alpha", "alpha_hop", "alpha_out", "alpha_exchange", "alpha_exchange_out")  # at 0 in the floor
@@ -47,7 +47,7 @@ class Assumptions:
     alpha_exchange_out: Annotated[
         Any, Field("s", open_low=False, help="latency of an exchange of experts over scale-out (default fitted)")
     ] = None
-    imbalance: Annotated[Any, Field(low=1, open_low=False, help=IMBALANCE)] = 1
+    imbalance: Annotated[Any, Field(low=1, open_low=False, help=IMBALANCE)] = None
     expert_load: Annotated[
         str, Field(help="file of tokens per expert (a JSON list, or one number a line); gives the imbalance instead")
     ] = ""

@@ -11,7 +11,7 @@ from typing import Any
 from headway.core.quantity import default, known
 from headway.hardware.system import System
 from headway.laws.arithmetic import sum_over_blocks, times, total
-from headway.laws.collectives.expert_parallel import activation_bytes_per_token, load_imbalance, wire_bytes_per_token
+from headway.laws.collectives.expert_parallel import activation_bytes_per_token, load_imbalance, skewed_imbalance, wire_bytes_per_token
 from headway.laws.step.coefficients import COMMUNICATIONS, OVERLAPS, CollectiveTerm, ExpertTerm, SpanTerm, StepCoefficients
 from headway.laws.step.layer_terms import (
     attention_blocks,
@@ -45,7 +45,7 @@ from headway.laws.step.memory import end_bytes, parameter_bytes, routed_bytes, s
 from headway.models.model import NONE, UNITY, Model
 from headway.models.totals import embedding_and_head, other_params, works
 from headway.models.work import LayerWork
-from headway.performance.achieved import KernelCounts, achieved_efficiency, dense_part, with_links
+from headway.performance.achieved import KernelCounts, achieved_efficiency, dense_part, routing_skew, with_links
 from headway.performance.assumptions import Assumptions
 from headway.performance.collectives import MessageTraffic, RoutedLayer, most, need_scale_out, network_terms
 from headway.performance.efficiency import Efficiencies
@@ -131,11 +131,12 @@ def compile_layout(
     chips = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
     parts = _Parts(work=work, formats=formats, layout=layout, depth=depth, bandwidth=system.chip.need("hbm_bw"))
     states = sum_over_blocks(parts.counts(), tuple(block.state_elements for block in work.blocks))
+    skew = routing_skew(system.chip, assumptions, table)
     step = StepCoefficients(
         dense_compute=parts.dense_compute(),
         head_compute=parts.head_compute(),
         dense_weights=parts.dense_weights(),
-        experts=parts.experts(),
+        experts=parts.experts(skew),
         spans=parts.spans(),
         state=state_s(states, assumptions.state_bytes, layout.tp, depth, parts.bandwidth),
         kv_write=parts.kv_write(),
@@ -148,7 +149,7 @@ def compile_layout(
         cp=layout.cp,
         layers=work.layers,
         attention_gain=attention_gain(formats.attention_peak, formats.wide_peak),
-        imbalance=load_imbalance(work.expert_load, layout.ep) if work.expert_load else assumptions.imbalance,
+        imbalance=_imbalance(work, layout, assumptions, skew),
         prefill_ranks=layout.dp,
         overlap=default(OVERLAPS[assumptions.overlap], "overlap", "", f"overlap model {assumptions.overlap!r}"),
         communication=default(COMMUNICATIONS[assumptions.communication], "communication", "", assumptions.communication),
@@ -262,7 +263,7 @@ class _Parts:
         expert_tp = expert_tensor_ways(layout.tp, layout.cp, layout.dp, layout.ep)
         return experts_held(block.experts, layout.redundant, layout.ep), expert_tp
 
-    def experts(self) -> tuple[ExpertTerm, ...]:
+    def experts(self, skew: Any) -> tuple[ExpertTerm, ...]:
         terms = []
         for index, block in self.routed():
             params, form, (resident, tp) = times(block.expert_params, block.count), self.formats.weights[index][2], self.placement(block)
@@ -276,6 +277,7 @@ class _Parts:
                     ),
                     experts=block.experts,
                     active=block.experts_per_token,
+                    skew=skew,
                 )
             )
         return tuple(terms)
@@ -342,6 +344,13 @@ class _Parts:
                 elements = times(store.elements_per_token, block.count)
                 groups.setdefault(key, []).append(store_bytes_per_token(elements, self.formats.kv.bytes, self.share(block, store.what)))
         return tuple((total(tuple(terms)), limits[key]) for key, terms in groups.items())
+
+
+def _imbalance(work: ModelWork, layout: Layout, assumptions: Assumptions, skew: Any) -> Any:
+    """Routed work of the busiest chip over the mean: of a measured load, as the user says, or of a skewed router."""
+    if work.expert_load:
+        return load_imbalance(work.expert_load, layout.ep)
+    return skewed_imbalance(layout.ep, skew) if assumptions.imbalance is None else assumptions.imbalance
 
 
 def _converted(block: LayerWork, part: int, stored: str) -> bool:

@@ -33,7 +33,7 @@ ENGINE_KEYS = (
     "launch_factor", "step_overhead_s", "layer_overhead_s", "split_overhead_s", "sequence_overhead_s", "streaming_overhead_s",
     "compute_factor", "memory_factor", "weight_only_factor", "attention_factor", "expert_factor", "request_overhead_s",
     "synchronised_share", "concurrent_prompts", "step_budget_tokens", "chunked_prefill", "reserved_output_share", "max_sequences",
-    "pipeline_overlap_share", "usable_hbm_factor",
+    "pipeline_overlap_share", "usable_hbm_factor", "yearly_growth",
 )  # fmt: skip
 PLATFORM_KEYS = ("compute_factor", "memory_factor")
 MATMUL_KEYS = ("t0_s", "compute", "memory", "activation", "norm")
@@ -43,7 +43,7 @@ LINK_KEYS = ("alpha", "alpha_out", "alpha_exchange", "alpha_exchange_out", "eff_
 KEYS = {  # the numbers of each class: a file may state no others
     "engine": ENGINE_KEYS, "platform": PLATFORM_KEYS, "gemm": MATMUL_KEYS, "moe": MATMUL_KEYS,
     "decode": DECODE_KEYS, "mla_decode": DECODE_KEYS, "prefill": (*PREFILL_KEYS, "narrow"), "mla_prefill": PREFILL_KEYS,
-    "elementwise": ("t0_s", "memory"), "collective": LINK_KEYS,
+    "elementwise": ("t0_s", "memory"), "routing": ("skew",), "collective": LINK_KEYS,
     "interval": ("decode", "prefill", "tpot", "ttft", "offline", "unmeasured", "foreign", "experts", "limited"),
 }  # fmt: skip
 KERNELS = tuple(kind for kind in KEYS if kind not in ALONE)  # classes of kernels

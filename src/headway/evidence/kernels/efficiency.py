@@ -12,6 +12,7 @@ import numpy as np
 from headway.evidence.fit.result import ErrorRow, FittedNumbers, KernelFit
 from headway.evidence.kernels.classes import CLASSES, KernelClass, KernelEstimate, fit, least_squares, log_misses
 from headway.evidence.kernels.collectives import ASSUMED_ALPHA_OUT, collectives
+from headway.evidence.kernels.routing import routing_skew
 from headway.evidence.kernels.rows import KernelRows, family, thinned
 
 MOST_ROWS = 4000  # rows per chip, class and dtype
@@ -61,7 +62,7 @@ def fit_kernels(folder: Path) -> KernelFit:
         family_fits = fit_families(kind, WIDE_DTYPE, rows, fixed_values, ())
         numbers += [number for family_fit in family_fits for number in _numbers(kind, WIDE_DTYPE, family_fit, fixed_values)]
         errors += error_rows(kind, WIDE_DTYPE, rows, family_fits, fixed_values, ())
-    return KernelFit(parameters=(*numbers, ASSUMED_ALPHA_OUT), errors=tuple(errors))
+    return KernelFit(parameters=(*numbers, routing_skew(folder), ASSUMED_ALPHA_OUT), errors=tuple(errors))
 
 
 def _fixed_values(kind: KernelClass, dtype: str, numbers: list[FittedNumbers]) -> FixedValues:

@@ -79,6 +79,20 @@ def _before(date: str, month: str) -> bool:
     return bool(re.match(r"20\d\d(-|$)", date)) and date[:7] < month
 
 
+NEWEST = 2026.25  # the newest engines and kernels measured: spring of 2026
+
+
+@functools.cache
+def years_before(date: str) -> float:
+    """Years from a date (year first) to the newest engines that were measured; 0 without a date.
+
+    >>> years_before("2025-04"), years_before(""), years_before("2026-08")
+    (1.0, 0.0, 0.0)
+    """
+    match = re.match(r"(20\d\d)(?:-(\d\d))?", date.strip())
+    return max(NEWEST - int(match[1]) - (int(match[2]) - 1 if match[2] else 6) / 12, 0.0) if match else 0.0
+
+
 NEAR = 0.12  # largest relative difference of the capacity in a name from the datasheet's: GB or GiB, usable or all
 _COUNT_AND_CHIP = re.compile(r"(\d+)\s*[x×*]\s*(?=[a-z])(.+)|(.+?)\s*[\s(_-]?[x×*](\d+)\)?", re.IGNORECASE)
 _SLICE = re.compile(r"(.+)-(\d{1,5})")

@@ -27,6 +27,7 @@ class MeasuredRow:
     engine: str = ""
     engine_version: str = ""
     date: str = ""  # as in the source, year first
+    month: str = ""  # of the measurement, or in which the engine's version appeared; year first
     weights: str = ""
     kv: str = ""
     tp: int | None = None
@@ -62,7 +63,7 @@ class BadRow:
 NEEDED = ("id", "model", "hardware", "mode")
 TEXTS = {"id": "id", "model": "model", "hardware": "hardware", "mode": "mode", "engine": "engine", "engine_version": "engine_version",
          "weight_precision": "weights", "kv_precision": "kv", "source_key": "source", "reliability": "reliability",
-         "roofline": "roofline", "source_date": "date"}  # fmt: skip
+         "roofline": "roofline", "source_date": "date", "date": "month"}  # fmt: skip
 LAYOUT_COLUMNS = {"n_chips": "chips", "tp": "tp", "ep": "ep", "pp": "pp", "dp": "dp"}
 LENGTHS = {"isl": "prompt", "osl": "output", "context_len": "context"}
 ABOVE_ZERO = {"batch_or_concurrency": "concurrency", "output_tok_s_total": "output_tok_per_s", "input_tok_s_total": "input_tok_per_s",

@@ -11,7 +11,7 @@ from headway.core.quantity import user_input
 from headway.core.schema import defaults
 from headway.evidence.rows import defaults as row_defaults
 from headway.evidence.rows.defaults import ROOM, StatedLayout, place
-from headway.evidence.rows.names import ENGINES, Hardware, family, hardware, model_name, older, version
+from headway.evidence.rows.names import ENGINES, Hardware, family, hardware, model_name, older, version, years_before
 from headway.hardware.chip import Chip, chip
 from headway.hardware.system import System, system
 from headway.models.config import model as find_model
@@ -56,6 +56,7 @@ class Setup:
     layout: Layout  # layout of one engine instance
     precision: Precision
     engine: str  # engine family
+    years: float  # age of the engine before the newest measured
     older: tuple[str, ...]  # overheads of an old engine version: evidence/rows/names.py, `older`
     replicas: int
     work: ModelWork
@@ -104,7 +105,7 @@ def _find(key: SetupKey, catalog: Catalog) -> InferredSetup | str:
         return placement
     note = _machine(spec, placement.chips, catalog)[1]
     setup = _setup(name, spec, placement.chips, placement.layout, placement.replicas, row_formats.precision, row_formats.head, engine,
-                   older(engine, key.engine_version, key.date), catalog)  # fmt: skip
+                   older(engine, key.engine_version, key.date), years_before(key.date), catalog)  # fmt: skip
     counts_differ = spec.count is not None and key.chips is not None and spec.count != key.chips
     flags = (
         *row_formats.flags,
@@ -204,6 +205,7 @@ def _setup(
     head: str,
     engine: str,
     lacks: tuple[str, ...],
+    years: float,
     catalog: Catalog,
 ) -> Setup:
     """Cached setup of these names; raises if the model or the machine does not allow it."""
@@ -213,7 +215,7 @@ def _setup(
     resolved_formats = resolve(work.blocks, work.embedding_dtype, machine.chip, precision)
     compiled = compile_layout(work, machine, legal, _bare_assumptions(), resolved_formats, backend=ENGINES[engine])
     return Setup(
-        model=model, system=machine, layout=legal, precision=precision, engine=engine, older=lacks, replicas=replicas, work=work,
+        model=model, system=machine, layout=legal, precision=precision, engine=engine, older=lacks, years=years, replicas=replicas, work=work,
         formats=resolved_formats,
         weights_bytes=float(compiled.weights_bytes), compiled=compiled,
     )  # fmt: skip

@@ -29,7 +29,7 @@ ROUNDS = 12
 ENOUGH = 1e-5  # gain of a round, as a share of the loss, at which a fit ends
 FARTHEST = 1.5  # most that a number moves in one round, in standard deviations of its prior
 SETTLED = 20
-TINY = 1e-9
+TINY = 1e-4
 MEASURED = {"ttft": "ttft_s", "tpot": "tpot_s", "per_chip": "tok_per_s_chip"}
 FITTED_QUANTITIES = {  # kind of row -> (quantity, key of its scatter)
     "decode": (("tpot", "decode"),), "decode_e2e": (("per_chip", "decode"),), "prefill": (("per_chip", "prefill"),),
@@ -245,8 +245,8 @@ def _loss(raw: Any, z: Any) -> float:
 def _softened_slopes(raw: Any, slopes: Any, z: Any) -> tuple[Any, Any]:
     """Softened residuals and priors, and their slopes."""
     soft = softened(raw)
-    least = np.where(np.abs(raw) > TINY, raw, TINY)
-    gain = least / np.sqrt(1 + least * least) / np.where(np.abs(raw) > TINY, soft, TINY)
+    far = np.abs(raw) > TINY
+    gain = np.where(far, raw / np.sqrt(1 + raw * raw) / np.where(far, soft, 1.0), 1.0)
     return np.concatenate([soft, z]), np.concatenate([slopes * gain[:, None], np.eye(len(z))])
 
 

@@ -53,6 +53,7 @@ MEANINGS = {
     "reserved_output_share": ("", "part of an answer whose cache is set aside when it is admitted"),
     "max_sequences": ("", "sequences of one rank at most"),
     "pipeline_overlap_share": ("", "share of a prompt's chunks that overlap in pipeline stages"),
+    "yearly_growth": ("", "growth a year back in time of launches and of an engine's own work, in the logarithm"),
     "usable_hbm_factor": ("", "memory for weights and cache over the datasheet's capacity in GB"),
 }
 
@@ -77,7 +78,7 @@ def numbers() -> tuple[EngineNumber, ...]:
         number("engine.other", "launch_factor", 0.8, 0.4), number("engine.other", "step_overhead_s", 0.5 * MS, 0.7),
         number("engine.other", "layer_overhead_s", 0.0), number("engine.other", "split_overhead_s", 0.0),
         number("engine.eager", "layer_overhead_s", 200 * US, 0.7), number("engine.waiting", "step_overhead_s", 1.0 * MS, 0.7),
-        number("engine.other", "weight_only_factor", 0.95, 0.15),
+        number("engine.other", "weight_only_factor", 0.95, 0.15), number("engine.other", "yearly_growth", 0.2, 0.7),
         number("engine.other", "sequence_overhead_s", 5 * US, 1.0), number("engine.other", "streaming_overhead_s", 5 * US, 1.0),
         number("engine.other", "compute_factor", 0.9), number("engine.other", "memory_factor", 0.95, 0.15),
         number("engine.other", "attention_factor", 1.0), number("engine.other", "expert_factor", 0.9, 0.2),

@@ -99,7 +99,7 @@ def engines_of(setups: Sequence[Setup], table: Efficiencies) -> Engines:
     """Engine numbers of each setup."""
     names = [(ENGINES[setup.engine], setup.system.chip) for setup in setups]
     schedulers = [scheduling(name, chip, table) for name, chip in names]
-    cost = [engine_cost(name, chip, table, dense_form(setup), setup.older) for (name, chip), setup in zip(names, setups, strict=True)]
+    cost = [engine_cost(name, chip, table, dense_form(setup), setup.older, setup.years) for (name, chip), setup in zip(names, setups, strict=True)]
     return Engines(cost=columns(cost), scheduling=columns(schedulers))
 
 

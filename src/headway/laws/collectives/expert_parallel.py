@@ -26,6 +26,29 @@ def distinct_experts(experts: Number, experts_per_token: Number, tokens: Token) 
     return experts * (1 - (1 - experts_per_token / experts) ** (tokens / ONE_TOKEN))
 
 
+POWER_LAW = "fitted to kernels of routed experts with power-law and balanced routing, of the same shapes"
+
+
+@formula(source=POWER_LAW)
+def skewed_tokens(tokens: Token, skew: Number) -> Token:
+    """Tokens that, spread evenly, would use as many distinct experts as these, whose router prefers some experts.
+
+    >>> round(float(skewed_tokens(32.0, 0.1)), 1), float(skewed_tokens(1.0, 0.1))
+    (22.6, 1.0)
+    """
+    return ONE_TOKEN * (tokens / ONE_TOKEN) ** (1 - skew)
+
+
+@formula(source=POWER_LAW + ": 1.07 times the mean on one chip, 1.32 on the busiest of 8, 1.6 of 64, in the experts' arithmetic")
+def skewed_imbalance(ep: Number, skew: Number) -> Number:
+    """Routed work of the busiest of `ep` chips over the mean, and of the busiest expert on one chip.
+
+    >>> [round(float(skewed_imbalance(ep, 0.1)), 2) for ep in (1, 8, 64)]
+    [1.07, 1.32, 1.62]
+    """
+    return (2 * ep) ** skew
+
+
 @formula(source="tokens times k over E")
 def tokens_per_expert(tokens: Token, experts: Number, experts_per_token: Number) -> Token:
     """Tokens per expert: rows of an expert's matmul.

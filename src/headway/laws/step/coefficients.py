@@ -44,6 +44,7 @@ class ExpertTerm:
     activations: SecondPerToken  # matmul inputs and outputs, per token of the expert group
     experts: Number
     active: Number  # experts per token
+    skew: Number = 0  # of the routing: 0 where every expert is as likely as any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from headway.core.formula import formula
-from headway.core.units import Byte, BytePerSecond, BytePerToken, FlopPerSecond, FlopPerToken, Number, PerToken, Second, SecondPerToken
+from headway.core.units import (
+    Byte,
+    BytePerSecond,
+    BytePerToken,
+    FlopPerSecond,
+    FlopPerToken,
+    Number,
+    PerToken,
+    Same,
+    Second,
+    SecondPerToken,
+)
 
 
 @formula(source="definition; expert parallelism re-uses the chips of the other ways")
@@ -332,6 +343,16 @@ def engine_s(step: Second, layers: Number, layer: Second, split: Second, tp: Num
     1660.0
     """
     return step * pp + layers * (layer + np.where(tp > 1, split * tp, 0 * split))
+
+
+@formula(source="fitted: engines take kernels together, launch them ahead and do less between steps, year after year")
+def aged(cost: Same, growth: Number, years: Number) -> Same:
+    """A fixed cost of an engine that is `years` older than today's, which were fitted to.
+
+    >>> round(float(aged(1.0e-3, 0.2, 1.5)) * 1e3, 3)
+    1.35
+    """
+    return cost * np.exp(growth * years)
 
 
 @formula(source="definition: an engine's kernels against the best measured; never above the datasheet")

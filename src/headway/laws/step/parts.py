@@ -10,7 +10,7 @@ import numpy as np
 from headway.core.formula import formula
 from headway.core.units import Number, Second, SecondPerToken, Token
 from headway.laws.architecture.kv import attended_tokens
-from headway.laws.collectives.expert_parallel import distinct_experts
+from headway.laws.collectives.expert_parallel import distinct_experts, skewed_tokens
 from headway.laws.step.coefficients import ExpertTerm, RankWork, SpanTerm, StepCoefficients
 
 NEW_TOKEN: Token = 1.0  # a decode step makes one token per sequence
@@ -168,7 +168,13 @@ def expert_weights_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, zero:
     >>> expert_weights_s((ExpertTerm(compute=1e-7, weights=1e-3, activations=3e-9, experts=256, active=8),), 1.0, 0.0)
     3.125e-05
     """
-    return sum((term.weights * distinct_experts(term.experts, term.active, group_tokens) / term.experts for term in experts), start=zero)
+    return sum(
+        (
+            term.weights * distinct_experts(term.experts, term.active, skewed_tokens(group_tokens, term.skew)) / term.experts
+            for term in experts
+        ),
+        start=zero,
+    )
 
 
 @formula(source="definition")
