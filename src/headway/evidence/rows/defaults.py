@@ -191,6 +191,7 @@ class StatedLayout:
     load: str  # "saturated": the server runs full; else the row gives batch or users
     moe: bool
     split: bool  # disaggregated: the layout is that of a decode worker, the chips are of prefill and decode
+    attention_dp: bool = False  # dp is attention data parallelism, whatever ep is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +223,10 @@ def place(row: StatedLayout, holds: Callable[[int, int], bool], divides: Callabl
     if not row.moe and ep > 1:
         flags.append(f"ep {ep} left out: the model has no experts")
         ep = 1
-    inside = ep > 1 and dp > 1
+    inside = dp > 1 and (ep > 1 or row.attention_dp)
+    if row.moe and dp > 1 and not inside and not holds(tp, pp):
+        inside = True
+        flags.append(f"dp {dp} taken as attention data parallelism: {tp * pp} chips do not hold a copy of the weights")
     if inside and tp * dp * pp > chips >= tp * pp and tp % dp == 0:
         tp //= dp
         flags.append(f"tp counted the data parallel ranks too: tp {tp} within each of {dp}")

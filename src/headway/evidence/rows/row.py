@@ -48,6 +48,14 @@ class MeasuredRow:
     roofline: str = ""
     request_rate: float | None = None  # offered requests per second; None in a closed loop
     requests: float | None = None  # of the run
+    prefill_workers: int | None = None  # of a disaggregated row; in both kinds of worker dp is attention data parallelism
+    prefill_tp: int | None = None
+    prefill_ep: int | None = None
+    prefill_dp: int | None = None
+    decode_workers: int | None = None
+    decode_tp: int | None = None
+    decode_ep: int | None = None
+    decode_dp: int | None = None
     itl_s: float | None = None  # median time between tokens: a step without prompts, while most steps have none
 
 
@@ -64,10 +72,12 @@ NEEDED = ("id", "model", "hardware", "mode")
 TEXTS = {"id": "id", "model": "model", "hardware": "hardware", "mode": "mode", "engine": "engine", "engine_version": "engine_version",
          "weight_precision": "weights", "kv_precision": "kv", "source_key": "source", "reliability": "reliability",
          "roofline": "roofline", "source_date": "date", "date": "month"}  # fmt: skip
-LAYOUT_COLUMNS = {"n_chips": "chips", "tp": "tp", "ep": "ep", "pp": "pp", "dp": "dp"}
+LAYOUT_COLUMNS = {"n_chips": "chips", "tp": "tp", "ep": "ep", "pp": "pp", "dp": "dp"} | {
+    f"{pool}_{what}": f"{pool}_{what}" for pool in ("prefill", "decode") for what in ("workers", "tp", "ep", "dp")
+}
 LENGTHS = {"isl": "prompt", "osl": "output", "context_len": "context"}
 ABOVE_ZERO = {"batch_or_concurrency": "concurrency", "output_tok_s_total": "output_tok_per_s", "input_tok_s_total": "input_tok_per_s",
-              "tok_s_per_chip": "tok_per_s_chip"}  # fmt: skip
+              "tok_s_per_chip": "tok_per_s_chip", "rate_req_s": "request_rate"}  # fmt: skip
 MILLISECONDS = {"ttft_ms": "ttft_s", "tpot_ms": "tpot_s"}
 MEASURED = ("ttft_s", "tpot_s", "output_tok_per_s", "input_tok_per_s", "tok_per_s_chip")
 MOST_CHIPS, MOST = 10_000_000, 1e12

@@ -43,8 +43,9 @@ class SetupKey:
     weights: str
     kv: str
     load: str
-    split: bool
+    split: bool  # disaggregated, and only a decode worker's layout is stated
     benchmark: str  # key of a benchmark with documented conditions
+    attention_dp: bool = False  # dp is attention data parallelism, whatever ep is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -92,7 +93,7 @@ def _find(key: SetupKey, catalog: Catalog) -> InferredSetup | str:
     work = _work(name, row_formats.head, catalog)[1]
     row_layout = StatedLayout(
         chips=key.chips or spec.count, tp=key.tp, ep=key.ep, pp=key.pp, dp=key.dp, engine=engine, version=version(key.engine_version),
-        load=key.load, moe=any(block.experts for block in work.blocks), split=key.split,
+        load=key.load, moe=any(block.experts for block in work.blocks), split=key.split, attention_dp=key.attention_dp,
     )  # fmt: skip
     usable = ROOM * float(device.need("hbm")) * _default_assumptions().hbm_utilization
     placement = place(

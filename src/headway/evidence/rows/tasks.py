@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headway.core.catalog import Catalog, default_catalog
 from headway.evidence.rows.defaults import benchmark
@@ -11,6 +11,15 @@ from headway.evidence.rows.row import MeasuredRow
 from headway.evidence.rows.setup import InferredSetup, Setup, SetupKey, find
 
 KINDS = ("decode", "decode_e2e", "prefill", "serving", "serving_unloaded", "offline", "static", "disagg")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedSplit:
+    """Workers of a disaggregated run, with the setup of a prefill worker."""
+
+    prefill: Setup
+    prefill_workers: int
+    decode_workers: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +36,7 @@ class Task:
     concurrency: float | None
     flags: tuple[str, ...] = ()
     spread: float = 0.0  # standard deviation over mean of the output lengths
+    split: StatedSplit | None = None  # workers of a disaggregated row that states them; `setup` is a decode worker's
     rate: float | None = None  # requests that arrive per second; None in a closed loop
 
 
@@ -60,18 +70,36 @@ def _task(row: MeasuredRow, catalog: Catalog) -> Task | Unpredictable:
     why = _unstated(row, kind)
     if why:
         return Unpredictable(row=row, why=why)
-    run = benchmark(row.source)
-    resolution = find(
-        SetupKey(
-            model=row.model, hardware=row.hardware, chips=row.chips, tp=row.tp, ep=row.ep, pp=row.pp, dp=row.dp, engine=row.engine,
-            engine_version=row.engine_version, date=row.month or row.date, weights=row.weights, kv=row.kv,
-            load="saturated" if kind == "offline" else "given", split=kind == "disagg", benchmark=run.key if run else "",
-        ),
-        catalog,
-    )  # fmt: skip
+    if kind == "disagg" and row.prefill_workers and row.decode_workers:
+        return _split_task(row, catalog)
+    resolution = find(_key(row, kind), catalog)
     if isinstance(resolution, str):
         return Unpredictable(row=row, why=resolution)
     return _task_under_load(row, kind, resolution)
+
+
+def _key(row: MeasuredRow, kind: str) -> SetupKey:
+    run = benchmark(row.source)
+    return SetupKey(
+        model=row.model, hardware=row.hardware, chips=row.chips, tp=row.tp, ep=row.ep, pp=row.pp, dp=row.dp, engine=row.engine,
+        engine_version=row.engine_version, date=row.month or row.date, weights=row.weights, kv=row.kv,
+        load="saturated" if kind == "offline" else "given", split=kind == "disagg", benchmark=run.key if run else "",
+    )  # fmt: skip
+
+
+def _split_task(row: MeasuredRow, catalog: Catalog) -> Task | Unpredictable:
+    """Task of a disaggregated row that states both kinds of workers; one worker is one instance of tp x dp chips."""
+    pools = [
+        replace(_key(row, "disagg"), chips=(tp or 1) * (dp or 1), tp=tp, ep=ep, dp=dp, pp=None, split=False, attention_dp=True)
+        for tp, ep, dp in ((row.prefill_tp, row.prefill_ep, row.prefill_dp), (row.decode_tp, row.decode_ep, row.decode_dp))
+    ]
+    prefill, decode = (find(key, catalog) for key in pools)
+    if isinstance(prefill, str):
+        return Unpredictable(row=row, why=prefill)
+    if isinstance(decode, str):
+        return Unpredictable(row=row, why=decode)
+    split = StatedSplit(prefill=prefill.setup, prefill_workers=row.prefill_workers or 1, decode_workers=row.decode_workers or 1)
+    return replace(_task_under_load(row, "disagg", decode), split=split)
 
 
 def _unstated(row: MeasuredRow, kind: str) -> str:

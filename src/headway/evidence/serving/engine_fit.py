@@ -16,7 +16,7 @@ from headway.evidence.rows.setup import Setup
 from headway.evidence.rows.tasks import Task
 from headway.evidence.serving.engine_numbers import EngineNumber, as_lines, table_at
 from headway.evidence.serving.machines import Engines, bare_machines, engines_of, rows, under
-from headway.evidence.serving.predict import load_of, placed
+from headway.evidence.serving.predict import load_of, placed, prefill_places
 from headway.evidence.serving.quantities import MeasuredLoad, Quantities, quantities
 from headway.performance.efficiency import Efficiencies
 from headway.performance.server import Server
@@ -59,6 +59,8 @@ class TaskRows:
     name: str
     place: Any
     machines: Server
+    pool_place: Any  # of prefill workers
+    pools: Server | None  # prefill workers of disaggregated rows
     load: MeasuredLoad
     groups: tuple[EngineGroup, ...]
 
@@ -94,7 +96,7 @@ def problem(tasks: Sequence[Task], base: Efficiencies) -> EngineProblem:
     scored = [tasks[index] for index in order]
     if not scored:
         return EngineProblem(base=base, setups=(), kinds=())
-    place, setups = placed(scored)
+    (place, setups), pool_place = placed(scored), prefill_places(scored)
     bare, kinds = bare_machines(setups, base), []
     for name in FITTED_QUANTITIES:
         at = np.array([index for index, task in enumerate(scored) if task.kind == name], dtype=int)
@@ -104,7 +106,13 @@ def problem(tasks: Sequence[Task], base: Efficiencies) -> EngineProblem:
             groups = tuple(
                 group for quantity, scatter in FITTED_QUANTITIES[name] for group in _group(name, quantity, scatter, kind_tasks, places)
             )
-            kinds.append(TaskRows(name=name, place=place[at], machines=rows(bare, place[at]), load=load_of(kind_tasks), groups=groups))
+            pools = rows(bare, pool_place[at]) if name == "disagg" else None
+            kinds.append(
+                TaskRows(
+                    name=name, place=place[at], machines=rows(bare, place[at]), pool_place=pool_place[at], pools=pools,
+                    load=load_of(kind_tasks), groups=groups,
+                )
+            )  # fmt: skip
     return EngineProblem(base=base, setups=tuple(setups), kinds=tuple(kinds))
 
 
@@ -141,7 +149,10 @@ def _predicted(kind: TaskRows, engines: Engines, at: Any) -> Quantities:
     """Predicted quantities of the rows `at` of a kind, with these engine numbers of all setups."""
     machines = kind.machines if isinstance(at, slice) else rows(kind.machines, at)
     load = kind.load if isinstance(at, slice) else rows(kind.load, at)
-    return quantities(kind.name, under(machines, rows(engines, kind.place[at])), load, False)
+    pools = None
+    if kind.pools is not None:
+        pools = under(kind.pools if isinstance(at, slice) else rows(kind.pools, at), rows(engines, kind.pool_place[at]))
+    return quantities(kind.name, under(machines, rows(engines, kind.place[at])), load, False, pools)
 
 
 def residuals(fit_problem: EngineProblem, table: Efficiencies) -> Any:
@@ -157,7 +168,7 @@ def _changed(fit_problem: EngineProblem, before: Any, engines: Engines, setups: 
     """Residuals `before` with those of the rows of `setups` (a mask) computed again."""
     after, start = before.copy(), 0
     for kind in fit_problem.kinds:
-        at = np.flatnonzero(setups[kind.place])
+        at = np.flatnonzero(setups[kind.place] | setups[kind.pool_place])
         estimates = _predicted(kind, engines, at) if len(at) else None
         for group in kind.groups:
             if estimates is not None:

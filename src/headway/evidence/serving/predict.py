@@ -139,33 +139,45 @@ def _predicted(tasks: Sequence[Task], table: Efficiencies) -> list[Prediction]:
     if not tasks:
         return []
     place, setups = placed(tasks)
-    all_machines, predictions = machines(setups, table), {}
+    all_machines, prefill_place, predictions = machines(setups, table), prefill_places(tasks), {}
     for kind in dict.fromkeys(task.kind for task in tasks):
         at = [index for index, task in enumerate(tasks) if task.kind == kind]
         kind_tasks = [tasks[index] for index in at]
-        predictions |= dict(zip(at, _of_kind(kind, kind_tasks, rows(all_machines, place[at]), table), strict=True))
+        m, pool = rows(all_machines, place[at]), rows(all_machines, prefill_place[at]) if kind == "disagg" else None
+        predictions |= dict(zip(at, _of_kind(kind, kind_tasks, m, table, pool), strict=True))
     return [predictions[index] for index in range(len(tasks))]
 
 
 def placed(tasks: Sequence[Task]) -> tuple[Any, list[Setup]]:
     """Distinct setups of the tasks, and each task's index among them."""
-    setups = {id(task.setup): task.setup for task in tasks}
+    setups = {id(setup): setup for task in tasks for setup in (task.setup, *([task.split.prefill] if task.split else []))}
     order = {key: index for index, key in enumerate(setups)}
     return np.array([order[id(task.setup)] for task in tasks]), list(setups.values())
 
 
+def prefill_places(tasks: Sequence[Task]) -> Any:
+    """Index of the setup of each task's prefill workers, as `placed` orders them; of its own where they are not stated."""
+    order = {id(setup): index for index, setup in enumerate(placed(tasks)[1])}
+    return np.array([order[id(task.split.prefill if task.split else task.setup)] for task in tasks])
+
+
 def load_of(tasks: Sequence[Task]) -> MeasuredLoad:
     """Loads of tasks as arrays; NaN for a field that a task does not state."""
-    return MeasuredLoad(**{name: np.array([_number(getattr(task, key)) for task in tasks]) for name, key in LOAD_FIELDS.items()})
+    pools = {
+        name: np.array([np.nan if task.split is None else float(getattr(task.split, name)) for task in tasks])
+        for name in ("prefill_workers", "decode_workers")
+    }
+    stated = {name: np.array([_number(getattr(task, key)) for task in tasks]) for name, key in LOAD_FIELDS.items()}
+    return MeasuredLoad(**stated, **pools)
 
 
 def _number(value: float | None) -> float:
     return np.nan if value is None else float(value)
 
 
-def _of_kind(kind: str, tasks: Sequence[Task], m: Server, table: Efficiencies) -> list[Prediction]:
+def _of_kind(kind: str, tasks: Sequence[Task], m: Server, table: Efficiencies, pool: Server | None) -> list[Prediction]:
     load = load_of(tasks)
-    expected, floor = (quantities(kind, m, load, at_floor) for at_floor in (False, True))
+    expected, floor = (quantities(kind, m, load, at_floor, pool) for at_floor in (False, True))
     if kind == "disagg":  # the floor splits the chips again for the highest rate, which may lengthen TTFT or TPOT
         floor = replace(floor, ttft=np.fmin(floor.ttft, expected.ttft), tpot=np.fmin(floor.tpot, expected.tpot))
     widths = spreads(kind, tasks, m, load, table)

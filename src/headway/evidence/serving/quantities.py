@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from headway.performance import request
 from headway.performance.request import Requests
 from headway.performance.server import Server
 
+START_SHARE = 0.1  # of requests of a run begin it together: one of ten of each user; on pools of their own nothing keeps users in step
 LOOPS = ("serving", "disagg", "offline")  # kinds that are closed loops
 ONLINE = ("serving", "serving_unloaded", "disagg")  # kinds whose answers are streamed
 
@@ -33,6 +34,8 @@ class MeasuredLoad:
     batch: Any
     users: Any  # concurrent users over all replicas
     spread: Any  # standard deviation over mean of the output lengths
+    prefill_workers: Any = np.nan  # of a disaggregated row; NaN where they are not stated
+    decode_workers: Any = np.nan
     rate: Any = np.nan  # requests that arrive per second, over all replicas; NaN in a closed loop
 
 
@@ -46,8 +49,10 @@ class Quantities:
     per_chip: Any
 
 
-def quantities(kind: str, m: Server, load: MeasuredLoad, floor: bool) -> Quantities:
-    """Quantities of the rows of one kind, at expected efficiencies or at the floor."""
+def quantities(kind: str, m: Server, load: MeasuredLoad, floor: bool, pool: Server | None = None) -> Quantities:
+    """Quantities of the rows of one kind, at expected efficiencies or at the floor; `pool`: prefill workers of disaggregated rows."""
+    if kind == "disagg":
+        return _split(m, pool or m, load, floor)
     if not floor:
         return KINDS[kind](m.online() if kind in ONLINE else m, load, step_s)
     engine_floor, ideal = (KINDS[kind](machine, load, step_floor_s) for machine in (m, m.ideal()))
@@ -130,7 +135,46 @@ def _offline(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
     return Quantities(ttft=_missing(load), tpot=loop_times.tpot, rate=rate, per_chip=per_chip(rate, m.chips))
 
 
-def _disagg(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
+def _split(m: Server, pool: Server, load: MeasuredLoad, floor: bool) -> Quantities:
+    """Quantities of a closed loop over prefill and decode workers."""
+    if not floor:
+        return _disagg(m.online(), pool, load, step_s)
+    engine_floor, ideal = _disagg(m, pool, load, step_floor_s), _disagg(m.ideal(), pool.ideal(), load, step_floor_s)
+    return Quantities(
+        ttft=request.unloaded_ttft_s(pool.ideal(), _requests(load), step_floor_s), tpot=np.minimum(engine_floor.tpot, ideal.tpot),
+        rate=np.maximum(engine_floor.rate, ideal.rate), per_chip=np.maximum(engine_floor.per_chip, ideal.per_chip),
+    )  # fmt: skip
+
+
+def _disagg(m: Server, pool: Server, load: MeasuredLoad, law: Law) -> Quantities:
+    """Quantities of split pools: of the workers stated, else of the split of the chips that gives the highest request rate."""
+    stated, requests = np.isfinite(load.prefill_workers), _requests(load)
+    alone, lanes = request.prompt_s(pool, requests, SINGLE, law), np.maximum(pool.step.dp, 1)
+    packed = np.minimum(alone, request.prompt_s(pool, requests, lanes, law) / lanes)
+    prefill, decode = (np.where(stated, workers, 1.0) for workers in (load.prefill_workers, load.decode_workers))
+    loop = _handed(m, load, m.seats(load.prompt, load.output) * decode, alone, packed)
+    times = handed_loop(step_times(m.step, law), replace(loop, prefill_workers=prefill, decode_workers=decode))
+    chips = prefill * pool.chips + decode * m.chips
+    rate = offered_tok_per_s(times.rate, load.output)
+    known = Quantities(ttft=times.ttft, tpot=times.tpot, rate=rate, per_chip=per_chip(rate, chips))
+    if np.all(stated):
+        return known
+    guessed = _guessed_split(m, load, law)
+    return Quantities(**{field.name: np.where(stated, getattr(known, field.name), getattr(guessed, field.name)) for field in fields(Quantities)})
+
+
+def _handed(m: Server, load: MeasuredLoad, seats: Any, alone: Any, packed: Any) -> HandedLoop:
+    """The loop over two pools; a prompt takes `alone` on an idle prefill worker and `packed` on a busy one."""
+    s = m.scheduling
+    return HandedLoop(
+        users=load.users, seats=seats, prompt=load.prompt, output=load.output, spread=load.spread, prefill_workers=SINGLE,
+        decode_workers=SINGLE, prompt_alone=np.maximum(alone, packed), prompt_packed=packed,
+        transfer=m.cache_bytes(load.prompt) / m.link, synchronised_share=START_SHARE,
+        concurrent_prompts=s.concurrent_prompts, request_overhead_s=s.request_overhead_s,
+    )  # fmt: skip
+
+
+def _guessed_split(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
     """Quantities of a closed loop over prefill and decode workers, with the chip split that gives the highest request rate.
 
     Prefill workers have the smallest size that leaves no chip idle: it divides the decode worker and the machine. Their rate per
@@ -143,12 +187,7 @@ def _disagg(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
     alone = request.prompt_s(m, requests, SINGLE, law)
     packed = np.minimum(alone, request.prompt_s(m, requests, dp, law) / dp) * fewer
     worker_slots = m.seats(load.prompt, load.output)
-    loop = HandedLoop(
-        users=load.users, seats=worker_slots, prompt=load.prompt, output=load.output, spread=load.spread, prefill_workers=SINGLE,
-        decode_workers=SINGLE, prompt_alone=np.maximum(np.where(dp > 1, alone, alone * fewer), packed), prompt_packed=packed,
-        transfer=m.cache_bytes(load.prompt) / m.link, synchronised_share=s.synchronised_share,
-        concurrent_prompts=s.concurrent_prompts, request_overhead_s=s.request_overhead_s,
-    )  # fmt: skip
+    loop = _handed(m, load, worker_slots, np.where(dp > 1, alone, alone * fewer), packed)
     split = best_split(step, loop, m.chips, size, m.instance, beyond=lambda workers: worker_slots * workers)
     loop_times = handed_loop(step, split)
     rate = offered_tok_per_s(loop_times.rate, load.output)
@@ -157,5 +196,5 @@ def _disagg(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
 
 KINDS: dict[str, Callable[..., Quantities]] = {
     "decode": _decode, "decode_e2e": _static_batch, "prefill": _prefill, "serving": _serving, "serving_unloaded": _unloaded,
-    "offline": _offline, "static": _static_batch, "disagg": _disagg,
+    "offline": _offline, "static": _static_batch,
 }  # fmt: skip
