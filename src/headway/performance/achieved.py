@@ -11,11 +11,13 @@ from typing import Any
 
 from headway.core.quantity import default
 from headway.hardware.chip import Chip
+from headway.hardware.chip import chip as find_chip
 from headway.laws.arithmetic import times, total
 from headway.laws.serving.request import interval_factor, seat_limited
 from headway.laws.step.coefficients import Achieved, EngineCost
 from headway.laws.step.layer_terms import aged, attention_gain, engine_reach, engine_s, launches_s, narrow_reach
 from headway.laws.step.step import block_s
+from headway.laws.training.step import clock_share
 from headway.performance.assumptions import Assumptions
 from headway.performance.efficiency import (
     LINK_KEYS,
@@ -43,6 +45,9 @@ ACCUMULATED = "fp16acc"  # 16-bit accumulation: a faster rate of the same kernel
 OLDER = {"eager": "layer_overhead_s", "waiting": "step_overhead_s"}  # overheads of old engine versions, and the cost each adds to
 WIDENED = "weight_only"  # weights of 8 or 4 bits, arithmetic in 16 bits: kernels that differ by engine
 AGEING = ("launch_factor", "step_overhead_s", "layer_overhead_s")  # costs of engines that fell over the years
+OWN_KERNELS = ("llamacpp",)  # engines with matmuls of their own, of which none was measured alone
+GROUPED_INSTRUCTIONS = ("hopper", "blackwell")  # families whose peak only matrix instructions of several warps reach
+USUAL_CHIP = "a100_sxm_80"  # whose power per FLOP clocks are relative to
 BACKENDS = ("trtllm", "vllm", "sglang")  # engines whose kernels of routed experts were measured
 COST_KEYS = tuple(field.name for field in fields(EngineCost) if field.name != "weight_only_factor")
 
@@ -156,7 +161,26 @@ def engine_cost(
     for what in older:
         key = OLDER[what]
         engine_numbers = replace(engine_numbers, **{key: total((getattr(engine_numbers, key), table.find(key, f"engine.{what}")))})
-    return replace(engine_numbers, **{key: times(getattr(engine_numbers, key), table.platform(kind, key)) for key in PLATFORM_KEYS})
+    engine_numbers = replace(engine_numbers, **{key: times(getattr(engine_numbers, key), table.platform(kind, key)) for key in PLATFORM_KEYS})
+    return _on_chip(engine_numbers, name, chip, table)
+
+
+def _on_chip(cost: EngineCost, name: str, chip: Chip, table: Efficiencies) -> EngineCost:
+    """Costs with what a chip's clocks and its newer instructions leave of its peak, where no kernel of it, or of the engine, was measured."""
+    own = name in OWN_KERNELS
+    peak = chip.peak(ACCUMULATED) or chip.peak_bf16
+    if (own or family(chip) == OTHER_FAMILY) and chip.tdp is not None and peak is not None:
+        usual, exponent = _usual_chip(), table.platform(platform(chip), "power_exponent")
+        share = clock_share(chip.tdp, peak, usual.need("tdp"), usual.need("peak_bf16"), exponent)
+        cost = replace(cost, compute_factor=times(cost.compute_factor, share))
+    if own and family(chip) in GROUPED_INSTRUCTIONS:
+        cost = replace(cost, compute_factor=times(cost.compute_factor, table.engine(name, platform(chip), "mma_share")))
+    return cost
+
+
+@functools.cache
+def _usual_chip() -> Chip:
+    return find_chip(USUAL_CHIP)
 
 
 def with_engine(bare: Achieved, engine: EngineCost, layers: Any, tp: Any, pp: Any) -> Achieved:

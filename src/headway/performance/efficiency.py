@@ -34,6 +34,7 @@ ENGINE_KEYS = (
     "compute_factor", "memory_factor", "weight_only_factor", "attention_factor", "expert_factor", "request_overhead_s",
     "synchronised_share", "concurrent_prompts", "step_budget_tokens", "chunked_prefill", "reserved_output_share", "max_sequences",
     "pipeline_overlap_share", "usable_hbm_factor", "yearly_growth",
+    "mma_share",
 )  # fmt: skip
 PLATFORM_KEYS = ("compute_factor", "memory_factor")
 MATMUL_KEYS = ("t0_s", "compute", "memory", "activation", "norm")
@@ -41,7 +42,7 @@ DECODE_KEYS = ("t0_s", "compute", "memory", "block_bytes")
 PREFILL_KEYS = ("t0_s", "compute", "pad_tokens")
 LINK_KEYS = ("alpha", "alpha_out", "alpha_exchange", "alpha_exchange_out", "eff_network", "eff_in_switch", "eff_exchange", "eff_out")
 KEYS = {  # the numbers of each class: a file may state no others
-    "engine": ENGINE_KEYS, "platform": PLATFORM_KEYS, "gemm": MATMUL_KEYS, "moe": MATMUL_KEYS,
+    "engine": ENGINE_KEYS, "platform": (*PLATFORM_KEYS, "power_exponent"), "gemm": MATMUL_KEYS, "moe": MATMUL_KEYS,
     "decode": DECODE_KEYS, "mla_decode": DECODE_KEYS, "prefill": (*PREFILL_KEYS, "narrow"), "mla_prefill": PREFILL_KEYS,
     "elementwise": ("t0_s", "memory"), "routing": ("skew",), "collective": LINK_KEYS,
     "interval": ("decode", "prefill", "tpot", "ttft", "offline", "unmeasured", "foreign", "experts", "limited"),

@@ -10,6 +10,7 @@ from headway.evidence.rows.defaults import benchmark
 from headway.evidence.rows.row import MeasuredRow
 from headway.evidence.rows.setup import InferredSetup, Setup, SetupKey, find
 
+RANK_TOKENS = 16384  # prompt tokens with which a rank of a prefill run by itself is full
 KINDS = ("decode", "decode_e2e", "prefill", "serving", "serving_unloaded", "offline", "static", "disagg")
 
 
@@ -158,6 +159,11 @@ def _batch(row: MeasuredRow, kind: str, setup: Setup, flags: list[str]) -> tuple
         return None, row.concurrency
     if kind == "serving_unloaded":
         return 1.0, float(setup.replicas)
+    ranks = int(setup.layout.dp)
+    if kind == "prefill" and row.concurrency is None and ranks > 1:
+        batch = float(ranks * max(1, int(RANK_TOKENS // (row.prompt or 1))))
+        flags.append(f"batch not stated: {batch:g} prompts, which fill the {ranks} ranks")
+        return batch, batch * setup.replicas
     if row.concurrency is None:
         flags.append("batch not stated: one sequence")
     total = row.concurrency or 1.0

@@ -54,6 +54,8 @@ MEANINGS = {
     "max_sequences": ("", "sequences of one rank at most"),
     "pipeline_overlap_share": ("", "share of a prompt's chunks that overlap in pipeline stages"),
     "yearly_growth": ("", "growth a year back in time of launches and of an engine's own work, in the logarithm"),
+    "mma_share": ("", "share of the peak of chips with matrix instructions of several warps that it reaches without them"),
+    "power_exponent": ("", "of power per FLOP over A100's: how clocks follow it, where no kernel of the chip or engine was measured"),
     "usable_hbm_factor": ("", "memory for weights and cache over the datasheet's capacity in GB"),
 }
 
@@ -104,11 +106,13 @@ def numbers() -> tuple[EngineNumber, ...]:
         number("engine.llamacpp", "compute_factor", 0.6, 0.5), number("engine.llamacpp", "attention_factor", 0.5, 0.7),
         number("engine.llamacpp", "memory_factor", 0.9), number("engine.llamacpp", "request_overhead_s", 0.0),
         number("engine.llamacpp", "pipeline_overlap_share", 0.6, 0.5), number("engine.llamacpp", "split_overhead_s", 100 * US, 0.7),
+        number("engine.other", "mma_share", 1.0), number("engine.llamacpp", "mma_share", 0.62, 0.2),
         number("engine.llamacpp", "weight_only_factor", 1.0, 0.15), number("engine.llamacpp.card", "memory_factor", 0.95, 0.2),
         number("engine.llamacpp.datacenter", "memory_factor", 0.9, 0.2),
     ]  # fmt: skip
     platforms = [number("platform.other", "compute_factor", 1.0), number("platform.other", "memory_factor", 1.0)]
-    platforms += [number("platform.card", "memory_factor", 1.0, 0.2)]
+    platforms += [number("platform.other", "power_exponent", 0.4, 0.5), number("platform.card", "memory_factor", 1.0, 0.2)]
+    platforms += [number("platform.host", "compute_factor", 1.0, 0.3), number("platform.host", "memory_factor", 1.0, 0.2)]
     platforms += [number("platform.amd", "compute_factor", 0.8, 0.1), number("platform.amd", "memory_factor", 0.85, 0.1)]
     return (*none, *fallback, *served, *local, *platforms)
 
