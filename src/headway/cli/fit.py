@@ -151,6 +151,12 @@ def _pages(report: Any, folder: Path, page: str | None, summary: str | None) -> 
             document = text_of(path)
             Path(path).write_text(pages.inserted(document, name, text(report), path), encoding="utf-8")
     if page:
+        long_page = Path(page).with_name(pages.LONG_PAGE)
+        if long_page.is_file():
+            long_page.write_text(
+                pages.inserted(text_of(str(long_page)), pages.LONG, pages.tables(report), str(long_page)), encoding="utf-8"
+            )
+            paths.append(long_page)
         paths.append(Path(page).with_name(pages.FIGURE))
         parity.picture(report.residuals, "served TPOT", View()).save(paths[-1])
     return paths

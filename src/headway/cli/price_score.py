@@ -54,7 +54,7 @@ def run(args: Any) -> output.Answer:
     estimates, kv = left_out(examples), ladders()
     scored = scores(estimates)
     if args.report:
-        from headway.evidence.pages import write
+        from headway.evidence.price_pages import write
 
         write(args.report, estimates, scored, kv)
     rows = [*map(_method, scored), *(_model(estimate) for estimate in estimates if estimate.method == OURS), *map(_ladder, kv)]

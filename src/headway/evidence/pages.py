@@ -1,14 +1,14 @@
-"""Accuracy targets, and the generated parts of docs/accuracy.md, README.md and docs/prices.md (text between markers)."""
+"""Accuracy targets, and the generated parts of docs/accuracy.md and README.md (text between markers)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from headway.core.errors import BadFile
 from headway.core.units import show
-from headway.economics.inversion.calibration import OURS, LadderVerdict, PriceScore, SizeVerdict
+from headway.evidence import class_pages
+from headway.evidence.fit.class_scores import ClassScore
 from headway.evidence.fit.crossval import NumberShift, floor_residuals
 from headway.evidence.fit.residuals import ORDER, SLACK, ErrorGroup, Residual, grouped, stats, worst
 from headway.evidence.fit.result import ErrorRow
@@ -132,8 +132,8 @@ def worst_groups(residuals: Sequence[Residual], least: int, count: int) -> list[
     return sorted(groups, key=lambda line: -line[3])[:count]
 
 
-PAGE, SUMMARY = "accuracy", "accuracy-summary"  # names of the parts between markers
-FIGURE = "accuracy.png"
+PAGE, SUMMARY, LONG = "accuracy", "accuracy-summary", "accuracy-tables"  # names of the parts between markers
+FIGURE, LONG_PAGE = "accuracy.png", "accuracy_serving.md"
 LEAST = 5  # measurements that a group needs to be listed among the worst
 MOST_NAMED = 10
 TABLES = (("family", "chip family"), ("chip", "chip"), ("engine", "engine"), ("model_class", "class of model"), ("kind", "kind of row"))
@@ -160,17 +160,45 @@ class Report:
     shifts: Sequence[NumberShift] = ()  # numbers that one group decides
     models: Sequence[Residual] = ()  # residuals of single-source modes, predicted with whole models left out
     numbers: int = 0  # count of numbers fitted to the rows
+    scores: Sequence[ClassScore] = ()  # of classes left out
 
 
 def page(report: Report) -> str:
     """Part of docs/accuracy.md about times, rates and costs."""
+    parts = [_start(report), *_class_parts(report), _fit_gain(report), f"![served TPOT, predicted against measured]({FIGURE})"]
+    return "\n\n".join(part for part in parts if part)
+
+
+def tables(report: Report) -> str:
+    """The long tables, which stand on a page of their own where there is one."""
     parts = [
-        _start(report), _targets(report), _fit_gain(report), f"![served TPOT, predicted against measured]({FIGURE})",
-        _by_source(report.residuals), _models(report.models),
-        *(_by(report.residuals, field, name) for field, name in TABLES), _worst_groups(report.residuals),
+        _targets(report), _by_source(report.residuals), _models(report.models),
+        *(_by(report.residuals, field, name) for field, name in TABLES), _all_classes(report), _worst_groups(report.residuals),
         _worst_rows(report.residuals), _shifts(report), _kernels(report.kernels),
     ]  # fmt: skip
     return "\n\n".join(part for part in parts if part)
+
+
+def _class_parts(report: Report) -> Iterable[str]:
+    """Targets, and folds by class."""
+    if not report.scores:
+        return
+    lines = [
+        (what, limits, result, "yes" if met else "**no**")
+        for what, limits, result, met in class_pages.targets(report.scores, report.predicted / max(report.rows, 1))
+    ]
+    met_count = sum(line[3] == "yes" for line in lines)
+    yield f"### What holds on classes that the fit has not seen\n\n{class_pages.READ}"
+    yield f"{met_count} of {len(lines)} targets are reached.\n\n{table(('what', 'asked', 'result', 'reached'), lines)}"
+    head = ("measured", "left out, class by class", "n", "median", "coverage", "hi/lo", "worst class: median, bias, coverage, rows")
+    yield f"### Folds\n\n{table(head, class_pages.fold_lines(report.scores))}"
+
+
+def _all_classes(report: Report) -> str:
+    if not report.scores:
+        return ""
+    head = ("measured", "left out", "class", "n", "median error", "bias ln", "coverage")
+    return f"### Every class left out\n\n{class_pages.READ}\n\n{table(head, class_pages.class_lines(report.scores))}"
 
 
 def summary(report: Report) -> str:
@@ -329,61 +357,3 @@ def _kernels(errors: Sequence[ErrorRow]) -> str:
 def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     rows = [head, ["---"] * len(head), *lines]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
-
-
-PART = "prices"  # name of the markers around the tables
-
-
-def write(path: str, estimates: Sequence[SizeVerdict], scored: Sequence[PriceScore], kv: Sequence[LadderVerdict]) -> None:
-    """Write the tables between the markers of the page at `path`."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise BadFile(path, "cannot be read as UTF-8 text") from None
-    Path(path).write_text(inserted(text, PART, price_page(estimates, scored, kv), path), encoding="utf-8")
-
-
-def price_page(estimates: Sequence[SizeVerdict], scored: Sequence[PriceScore], kv: Sequence[LadderVerdict]) -> str:
-    """Markdown tables of docs/prices.md: size estimates, price scores and KV estimates."""
-    parts = [
-        _methods(scored),
-        *(_price_models([row for row in estimates if row.size == size and row.method == OURS]) for size in ("active", "total")),
-    ]
-    return "\n\n".join([*parts, _ladders(kv)])
-
-
-def _methods(scored: Sequence[PriceScore]) -> str:
-    head = ("method", "parameters", "models", "rms ln error", "of the constant's", "median hi/lo", "held")
-    lines = [
-        (row.method, row.size, str(row.models), f"{row.rms:.2f}", f"{row.over_constant:.2f}", f"{row.width:.1f}", f"{row.coverage:.0%}")
-        for row in scored
-    ]
-    return _table(head, lines)
-
-
-def _price_models(estimates: Sequence[SizeVerdict]) -> str:
-    rows = sorted(estimates, key=lambda estimate: estimate.truth)
-    head = (f"model, {rows[0].size} parameters", "family left out", "published", "lo", "middle", "hi", "held")
-    lines = [
-        (row.example.model, row.example.family, show(row.truth), show(row.lo), show(row.value), show(row.hi), "yes" if row.holds else "no")
-        for row in rows
-    ]
-    return _table(head, lines)
-
-
-def _ladders(kv: Sequence[LadderVerdict]) -> str:
-    head = ("ladder", "model", "KV per token, fp8", "bf16", "lo", "middle", "hi", "hi/lo")
-    lines = [
-        (
-            ladder.sold,
-            ladder.model,
-            *(show(value, "byte/token") for value in (ladder.fp8, ladder.bf16, ladder.lo, ladder.value, ladder.hi)),
-            f"{ladder.hi / ladder.lo:.1f}",
-        )
-        for ladder in kv
-    ]
-    return _table(head, lines)
-
-
-def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    return "\n".join("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *lines))

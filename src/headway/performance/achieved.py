@@ -161,19 +161,21 @@ def engine_cost(
     for what in older:
         key = OLDER[what]
         engine_numbers = replace(engine_numbers, **{key: total((getattr(engine_numbers, key), table.find(key, f"engine.{what}")))})
-    engine_numbers = replace(engine_numbers, **{key: times(getattr(engine_numbers, key), table.platform(kind, key)) for key in PLATFORM_KEYS})
+    engine_numbers = replace(
+        engine_numbers, **{key: times(getattr(engine_numbers, key), table.platform(kind, key)) for key in PLATFORM_KEYS}
+    )
     return _on_chip(engine_numbers, name, chip, table)
 
 
 def _on_chip(cost: EngineCost, name: str, chip: Chip, table: Efficiencies) -> EngineCost:
-    """Costs with what a chip's clocks and its newer instructions leave of its peak, where no kernel of it, or of the engine, was measured."""
-    own = name in OWN_KERNELS
+    """Costs with what clocks and newer instructions leave of a peak: of cards, and in engines whose kernels were not measured."""
+    unmeasured = name in OWN_KERNELS
     peak = chip.peak(ACCUMULATED) or chip.peak_bf16
-    if (own or family(chip) == OTHER_FAMILY) and chip.tdp is not None and peak is not None:
+    if (unmeasured or platform(chip) == "card") and chip.tdp is not None and peak is not None:
         usual, exponent = _usual_chip(), table.platform(platform(chip), "power_exponent")
         share = clock_share(chip.tdp, peak, usual.need("tdp"), usual.need("peak_bf16"), exponent)
         cost = replace(cost, compute_factor=times(cost.compute_factor, share))
-    if own and family(chip) in GROUPED_INSTRUCTIONS:
+    if unmeasured and family(chip) in GROUPED_INSTRUCTIONS:
         cost = replace(cost, compute_factor=times(cost.compute_factor, table.engine(name, platform(chip), "mma_share")))
     return cost
 

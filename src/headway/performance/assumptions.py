@@ -14,7 +14,9 @@ from headway.performance.efficiency import ENGINES
 
 STEP_MODEL = "step model: fitted to measurements; or flat, unfitted, by what overlaps: full (all work), operators, serial"
 SPREAD = "interval: expected / spread to expected * spread, instead of the fitted 90 % one"
-IMBALANCE = "routed work of the busiest chip over the mean (default: of a skewed router, fitted; 1: as even as copies of busy experts make it)"
+IMBALANCE = (
+    "routed work of the busiest chip over the mean (default: of a skewed router, fitted; 1: as even as copies of busy experts make it)"
+)
 UTILIZATION = known(0.9, "hbm_utilization", "", "default", "vLLM's gpu_memory_utilization")  # at which usable_hbm_factor was fitted
 EFFICIENCIES = ("eff_compute", "eff_memory", "eff_network", "eff_in_switch", "eff_exchange", "eff_out")  # at 1 in the floor
 LATENCIES = ("t0", "alpha", "alpha_hop", "alpha_out", "alpha_exchange", "alpha_exchange_out")  # at 0 in the floor

@@ -127,12 +127,29 @@ def compile_layout(
 
     `table` replaces the shipped efficiencies, `backend` the assumed engine as the one whose expert kernels run.
     """
-    depth = depth_factor(work.layers, layout.pp)
     chips = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
-    parts = _Parts(work=work, formats=formats, layout=layout, depth=depth, bandwidth=system.chip.need("hbm_bw"))
+    parts = _Parts(
+        work=work, formats=formats, layout=layout, depth=depth_factor(work.layers, layout.pp), bandwidth=system.chip.need("hbm_bw")
+    )
     states = sum_over_blocks(parts.counts(), tuple(block.state_elements for block in work.blocks))
-    skew = routing_skew(system.chip, assumptions, table)
-    step = StepCoefficients(
+    return StepModel(
+        step=_coefficients(parts, states, system, assumptions, chips, table, backend),
+        weights_bytes=parts.weights_bytes(),
+        stores=parts.stores(),
+        state_bytes=state_bytes(states, assumptions.state_bytes, layout.tp),
+        stage=stage_share(work.layers, layout.pp),
+        chips=chips,
+        formats=formats,
+    )
+
+
+def _coefficients(
+    parts: _Parts, states: Any, system: System, assumptions: Assumptions, chips: Any, table: Efficiencies | None, backend: str
+) -> StepCoefficients:
+    """Coefficients of the step of a layout, whose sequences have `states` elements of recurrent state."""
+    work, layout, formats, depth = parts.work, parts.layout, parts.formats, parts.depth
+    skew = routing_skew(system.chip, assumptions, table) if parts.routed() else NONE
+    return StepCoefficients(
         dense_compute=parts.dense_compute(),
         head_compute=parts.head_compute(),
         dense_weights=parts.dense_weights(),
@@ -154,15 +171,6 @@ def compile_layout(
         overlap=default(OVERLAPS[assumptions.overlap], "overlap", "", f"overlap model {assumptions.overlap!r}"),
         communication=default(COMMUNICATIONS[assumptions.communication], "communication", "", assumptions.communication),
         achieved=achieved_efficiency(parts.kernels(), system.chip, formats, layout, assumptions, table, backend),
-    )
-    return StepModel(
-        step=step,
-        weights_bytes=parts.weights_bytes(),
-        stores=parts.stores(),
-        state_bytes=state_bytes(states, assumptions.state_bytes, layout.tp),
-        stage=stage_share(work.layers, layout.pp),
-        chips=chips,
-        formats=formats,
     )
 
 
@@ -350,7 +358,9 @@ def _imbalance(work: ModelWork, layout: Layout, assumptions: Assumptions, skew: 
     """Routed work of the busiest chip over the mean: of a measured load, as the user says, or of a skewed router."""
     if work.expert_load:
         return load_imbalance(work.expert_load, layout.ep)
-    return skewed_imbalance(layout.ep, skew) if assumptions.imbalance is None else assumptions.imbalance
+    if assumptions.imbalance is not None:
+        return assumptions.imbalance
+    return skewed_imbalance(layout.ep, skew) if work.moes else UNITY
 
 
 def _converted(block: LayerWork, part: int, stored: str) -> bool:

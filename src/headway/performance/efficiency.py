@@ -34,7 +34,7 @@ ENGINE_KEYS = (
     "compute_factor", "memory_factor", "weight_only_factor", "attention_factor", "expert_factor", "request_overhead_s",
     "synchronised_share", "concurrent_prompts", "step_budget_tokens", "chunked_prefill", "reserved_output_share", "max_sequences",
     "pipeline_overlap_share", "usable_hbm_factor", "yearly_growth",
-    "mma_share",
+    "mma_share", "start_share",
 )  # fmt: skip
 PLATFORM_KEYS = ("compute_factor", "memory_factor")
 MATMUL_KEYS = ("t0_s", "compute", "memory", "activation", "norm")
@@ -45,7 +45,7 @@ KEYS = {  # the numbers of each class: a file may state no others
     "engine": ENGINE_KEYS, "platform": (*PLATFORM_KEYS, "power_exponent"), "gemm": MATMUL_KEYS, "moe": MATMUL_KEYS,
     "decode": DECODE_KEYS, "mla_decode": DECODE_KEYS, "prefill": (*PREFILL_KEYS, "narrow"), "mla_prefill": PREFILL_KEYS,
     "elementwise": ("t0_s", "memory"), "routing": ("skew",), "collective": LINK_KEYS,
-    "interval": ("decode", "prefill", "tpot", "ttft", "offline", "unmeasured", "foreign", "experts", "limited"),
+    "interval": ("decode", "prefill", "tpot", "ttft", "ttft_split", "offline", "unmeasured", "foreign", "experts", "limited", "guessed"),
 }  # fmt: skip
 KERNELS = tuple(kind for kind in KEYS if kind not in ALONE)  # classes of kernels
 FORMER_KEYS = {  # names that stated no unit, for files written when they were in use

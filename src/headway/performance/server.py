@@ -47,6 +47,7 @@ class Scheduling:
     max_sequences: Any
     streaming_overhead_s: Any  # additional time per sequence and step if answers are streamed
     pipeline_overlap_share: Any  # share of a prompt's chunks that overlap in pipeline stages
+    start_share: Any  # share of requests that come at once where prompts have workers of their own: those of a run's start
     usable_hbm_factor: Any  # memory for weights and KV cache over the datasheet's capacity
 
 

@@ -14,10 +14,11 @@ from headway.core.progress import expect, tick
 from headway.core.quantity import known
 from headway.core.schema import defaults
 from headway.evidence.fit.residuals import Residual, residuals
-from headway.evidence.fit.result import FittedNumbers, HeldOutResiduals, widths
+from headway.evidence.fit.result import WIDER, FittedNumbers, HeldOutResiduals, widths
 from headway.evidence.rows.tasks import Task, Unpredictable
 from headway.evidence.serving.engine_fit import EngineFit, fit, fit_without, measured_tasks, problem
 from headway.evidence.serving.engine_numbers import EngineNumber, table_at
+from headway.evidence.serving.folds import KINDS, MeasuredClasses, ServingFold, classes, cluster
 from headway.evidence.serving.machines import machines, rows, stack
 from headway.evidence.serving.predict import circumstances, load_of, placed, predict, width_key
 from headway.evidence.serving.quantities import quantities
@@ -98,12 +99,14 @@ class ServingCrossValidation:
     residuals: tuple[Residual, ...]
     shifts: tuple[NumberShift, ...]
     models: tuple[Residual, ...]  # residuals of single-source modes, predicted with whole models left out
+    classes: MeasuredClasses  # every measurement predicted without its class: source, date, model family, kind of chip, engine
+    samples: tuple[HeldOutResiduals, ...]  # of each kind of class, what widths are made of
 
 
 def cross_validate(tasks: Sequence[Task], base: Efficiencies, engine_numbers: Sequence[EngineNumber]) -> ServingCrossValidation:
     """Fit to all rows, then without each fold; `base` gives the kernel efficiencies."""
     start = table_at(base, engine_numbers, [number.prior for number in engine_numbers])
-    expect(1 + len(folds(tasks)) + len(model_folds(tasks)))
+    expect(2 + len(folds(tasks)) + len(model_folds(tasks)))
     all_rows = problem(tasks, start)
     full_fit = fit(all_rows, engine_numbers)
     places = measured_tasks(all_rows)
@@ -118,13 +121,20 @@ def cross_validate(tasks: Sequence[Task], base: Efficiencies, engine_numbers: Se
         return fold, table_at(base, engine_numbers, fits[fold.out].values(engine_numbers))
 
     fold_tables = [without(fold) for fold in folds(tasks)]
-    intervals = widths(_raw_residuals(tasks, fold_tables))
+    measured = classes(all_rows, engine_numbers, full_fit, tasks, width_key)
+    tick(1)
+    fitted = table_at(base, engine_numbers, full_fit.values(engine_numbers))
+    samples = tuple(fold_samples(measured, fold, fitted) for fold in measured.folds)
+    intervals = widths(joined(samples))
     out, models = (
         tuple(residual for fold, table in tables for residual in _residuals(fold, tasks, with_intervals(table, intervals)))
         for tables in (fold_tables, [without(fold) for fold in model_folds(tasks)])
     )
-    table = with_intervals(table_at(base, engine_numbers, full_fit.values(engine_numbers)), intervals)
-    return ServingCrossValidation(engines=full_fit, table=table, intervals=intervals, residuals=out, shifts=tuple(shifts), models=models)
+    table = with_intervals(fitted, intervals)
+    return ServingCrossValidation(
+        engines=full_fit, table=table, intervals=intervals, residuals=out, shifts=tuple(shifts), models=models, classes=measured,
+        samples=samples,
+    )  # fmt: skip
 
 
 def with_intervals(table: Efficiencies, intervals: Sequence[FittedNumbers]) -> Efficiencies:
@@ -149,16 +159,25 @@ def _residuals(fold: Fold, tasks: Sequence[Task], table: Efficiencies) -> list[R
     return [residual for residual, _ in _pairs(fold, tasks, table)]
 
 
-def _raw_residuals(tasks: Sequence[Task], fold_tables: Sequence[tuple[Fold, Efficiencies]]) -> HeldOutResiduals:
-    """Raw residuals of every fold, with the circumstances that may widen each row's interval."""
-    pairs = [(residual, task) for fold, table in fold_tables for residual, task in _pairs(fold, tasks, table)]
-    wider = _circumstances([task for _, task in pairs])
+def fold_samples(measured: MeasuredClasses, fold: ServingFold, table: Efficiencies) -> HeldOutResiduals:
+    """Errors of one kind of fold, with what may widen each row's interval."""
+    scored = np.isfinite(fold.error)
+    tasks = [task for task, counts in zip(measured.tasks, scored, strict=True) if counts]
     return HeldOutResiduals(
-        key=np.array([width_key(residual.kind, residual.quantity) for residual, _ in pairs]),
-        error=np.array([residual.log_ratio for residual, _ in pairs]),
-        source=np.array([residual.source for residual, _ in pairs]),
-        wider=wider,
-    )
+        key=measured.keys[scored], error=fold.error[scored], source=np.array([cluster(task) for task in tasks], dtype=str),
+        wider=_circumstances(tasks, table) if tasks else {name: np.zeros(0, bool) for name in WIDER},
+        kind=np.array([f"{KINDS['family'](task)}|{KINDS['chip'](task)}" for task in tasks], dtype=str),
+    )  # fmt: skip
+
+
+def joined(samples: Sequence[HeldOutResiduals]) -> HeldOutResiduals:
+    """Errors of several kinds of folds together."""
+    return HeldOutResiduals(
+        key=np.concatenate([part.key for part in samples]), error=np.concatenate([part.error for part in samples]),
+        source=np.concatenate([part.source for part in samples]),
+        wider={name: np.concatenate([part.wider[name] for part in samples]) for name in WIDER},
+        kind=np.concatenate([part.kind for part in samples]),
+    )  # fmt: skip
 
 
 def _pairs(fold: Fold, tasks: Sequence[Task], table: Efficiencies) -> list[tuple[Residual, Task]]:
@@ -168,18 +187,20 @@ def _pairs(fold: Fold, tasks: Sequence[Task], table: Efficiencies) -> list[tuple
     return [(residual, task) for task, prediction in task_predictions for residual in residuals([task], [prediction], [fold.name])]
 
 
-def _circumstances(tasks: Sequence[Task]) -> dict[str, np.ndarray]:
+def _circumstances(tasks: Sequence[Task], table: Efficiencies) -> dict[str, np.ndarray]:
     place, setups = placed(tasks)
-    return circumstances(tasks, rows(machines(setups), place), load_of(tasks))
+    return circumstances(tasks, rows(machines(setups, table), place), load_of(tasks))
 
 
 OVERLAP = "operators"  # compute and memory traffic overlap within an operator; operators run in sequence
 
 
-def flat_residuals(tasks: Sequence[Task | Unpredictable], residuals: Sequence[Residual]) -> list[Residual]:
+def flat_residuals(
+    tasks: Sequence[Task | Unpredictable], residuals: Sequence[Residual], table: Efficiencies | None = None
+) -> list[Residual]:
     """Residuals of the flat model; their intervals are those of the fitted model and have no meaning here."""
     known = [task for task in tasks if isinstance(task, Task)]
-    predictions = _predicted(known)
+    predictions = _predicted(known, table or efficiencies())
     return [replace(residual, predicted=predictions[(residual.line, residual.id, residual.quantity)]) for residual in residuals]
 
 
@@ -188,14 +209,14 @@ def floor_residuals(residuals: Sequence[Residual]) -> list[Residual]:
     return [replace(residual, predicted=residual.floor) for residual in residuals]
 
 
-def _predicted(tasks: Sequence[Task]) -> dict[tuple[int, str, str], float]:
+def _predicted(tasks: Sequence[Task], table: Efficiencies) -> dict[tuple[int, str, str], float]:
     """Predicted quantities of all rows, keyed by line, id and quantity."""
     if not tasks:
         return {}
     place, setups = placed(tasks)
     assumptions = defaults(Assumptions, {"engine": "none", "overlap": OVERLAP})
-    steps = [compile_layout(setup.work, setup.system, setup.layout, assumptions, setup.formats, efficiencies()).step for setup in setups]
-    all_machines = replace(machines(setups), step=stack(steps))
+    steps = [compile_layout(setup.work, setup.system, setup.layout, assumptions, setup.formats, table).step for setup in setups]
+    all_machines = replace(machines(setups, table), step=stack(steps))
     predictions: dict[tuple[int, str, str], float] = {}
     for kind in dict.fromkeys(task.kind for task in tasks):
         at = [index for index, task in enumerate(tasks) if task.kind == kind]

@@ -142,19 +142,23 @@ def markdown(errors: tuple[ErrorRow, ...]) -> str:
 
 
 DRAWS = 100  # bootstrap draws of the sources
+NORMAL_QUANTILE = 1.6448536269514722  # of 95 %, the upper end of a two-sided 90 % interval
 SHARE = 0.9  # share of rows that the interval should hold
-KEYS = ("decode", "prefill", "tpot", "ttft", "offline")
-WIDER = ("unmeasured", "foreign", "experts", "limited")
+KEYS = ("decode", "prefill", "tpot", "ttft", "ttft_split", "offline")
+AS_MEASURED = "ttft_split"  # a width that no circumstance changes: all its rows share the same ones
+WIDER = ("unmeasured", "foreign", "experts", "limited", "guessed")
 MEANINGS = {
     "decode": "half of the 90 % interval of a decode step, as a factor",
     "prefill": "half of the 90 % interval of a prefill, as a factor",
     "tpot": "half of the 90 % interval of TPOT under load, as a factor",
     "ttft": "half of the 90 % interval of TTFT under load, as a factor",
+    "ttft_split": "half of the 90 % interval of TTFT where prompts have workers of their own, as a factor",
     "offline": "half of the 90 % interval of saturated throughput, as a factor",
     "unmeasured": "that many times wider in the logarithm on chips whose kernels were not measured",
     "foreign": "and on platforms that engines were not first written for: neither NVIDIA's nor cards",
     "experts": "and for models with routed experts",
     "limited": "and where the KV cache, not the users, limits the batch",
+    "guessed": "and for measured rows whose layout is not stated",
 }
 
 
@@ -164,13 +168,25 @@ class HeldOutResiduals:
 
     key: Any
     error: Any
-    source: Any
+    source: Any  # of rows that err together, which count once: a model on a chip with an engine
     wider: dict[str, Any]  # per circumstance of WIDER: which rows it applies to
+    kind: Any = None  # of each row: family of its model and kind of its chip; None: as many as matter not
+
+    def where(self, keep: Any) -> HeldOutResiduals:
+        """Rows where `keep` is true."""
+        wider = {name: holds[keep] for name, holds in self.wider.items()}
+        return HeldOutResiduals(
+            key=self.key[keep],
+            error=self.error[keep],
+            source=self.source[keep],
+            wider=wider,
+            kind=None if self.kind is None else self.kind[keep],
+        )
 
 
 def widths(samples: HeldOutResiduals) -> tuple[FittedNumbers, ...]:
     """Half-width of the 90 % interval per quantity, and its growth per circumstance; standard errors by bootstrap over sources."""
-    factors, spread = _widths(samples), _bootstrap_errors(samples)
+    factors, spread = width_factors(samples), _bootstrap_errors(samples)
     rows = {key: int((samples.key == key).sum()) for key in KEYS} | {name: int(samples.wider[name].sum()) for name in WIDER}
     return tuple(_line(name, value, spread.get(name, 0.0), rows[name] or len(samples.error)) for name, value in factors.items())
 
@@ -181,9 +197,7 @@ def _bootstrap_errors(samples: HeldOutResiduals) -> dict[str, float]:
     width_draws: dict[str, list[float]] = {}
     for _ in range(DRAWS):
         rows = np.concatenate([_resampled_rows(samples.source == name, random) for name in random.choice(names, len(names))])
-        resample = HeldOutResiduals(key=samples.key[rows], error=samples.error[rows], source=samples.source[rows],
-                     wider={name: holds[rows] for name, holds in samples.wider.items()})  # fmt: skip
-        for name, value in _widths(resample).items():
+        for name, value in width_factors(samples.where(rows)).items():
             width_draws.setdefault(name, []).append(value)
     return {name: float(np.std(values)) for name, values in width_draws.items()}
 
@@ -193,10 +207,11 @@ def _resampled_rows(mask: Any, random: Any) -> Any:
     return random.choice(rows, len(rows))
 
 
-def _widths(samples: HeldOutResiduals) -> dict[str, float]:
-    """Width per quantity and growth per circumstance, each source weighted by the square root of its rows."""
-    _, place, count = np.unique(samples.source, return_inverse=True, return_counts=True)
-    weight, size = 1 / np.sqrt(count[place]), np.abs(samples.error)
+def width_factors(samples: HeldOutResiduals) -> dict[str, float]:
+    """Width per quantity and growth per circumstance, rows that err together counted once in each quantity."""
+    names = np.char.add(np.char.add(samples.key.astype(str), "|"), samples.source.astype(str))
+    _, place, count = np.unique(names, return_inverse=True, return_counts=True)
+    weight, size = 1 / count[place], np.abs(samples.error)
     growth: dict[str, float] = dict.fromkeys(WIDER, 1.0)
     base: dict[str, float] = {}
     for _ in range(10):  # coordinate descent: one circumstance at a time
@@ -207,13 +222,38 @@ def _widths(samples: HeldOutResiduals) -> dict[str, float]:
             rows, other_scale = samples.wider[name], _scale(samples, {**growth, name: 1.0})
             if rows.any():
                 growth[name] = max(1.0, quantile((size / base_widths / other_scale)[rows], weight[rows]))
-    return {key: float(np.exp(value)) for key, value in base.items()} | growth
+    few = {key: t_factor(len(np.unique(samples.kind[samples.key == key]))) if samples.kind is not None else 1.0 for key in base}
+    return {key: float(np.exp(value * few[key])) for key, value in base.items()} | growth
+
+
+def t_factor(kinds: int) -> float:
+    """Factor by which an interval is wider because few kinds were seen: Student's t over the normal quantile, 90 % two-sided.
+
+    >>> round(t_factor(30), 3), round(t_factor(5), 3), round(t_factor(1), 2)
+    (1.033, 1.296, 3.84)
+    """
+    freedom, low, high = max(kinds - 1, 1), 0.0, 10.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _student_within(middle, freedom) < SHARE else (low, middle)
+    return low / NORMAL_QUANTILE
+
+
+def _student_within(limit: float, freedom: int) -> float:
+    """Chance that Student's t lies within +-`limit` (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4)."""
+    angle = np.arctan(limit / np.sqrt(freedom))
+    cosine, odd = np.cos(angle), freedom % 2
+    term = total = float(cosine if odd else 1.0) if freedom > 1 else 0.0
+    for step in range(3 if odd else 2, freedom - 1, 2):
+        term *= float(cosine**2) * (step - 1) / step
+        total += term
+    return float((angle + np.sin(angle) * total) * 2 / np.pi if odd else np.sin(angle) * total)
 
 
 def _scale(samples: HeldOutResiduals, growth: dict[str, float]) -> Any:
     scale = np.ones(len(samples.error))
     for name, factor in growth.items():
-        scale = np.where(samples.wider[name], scale * factor, scale)
+        scale = np.where(samples.wider[name] & (samples.key != AS_MEASURED), scale * factor, scale)
     return scale
 
 

@@ -10,7 +10,7 @@ from headway.evidence.fit.result import FittedNumbers
 from headway.evidence.kernels.rows import DOUBTFUL, OLD, KernelTable, shape_codes, table
 
 POWER_LAW = "power_law_1.01"
-MANY = 64  # tokens of an expert from which arithmetic takes the time, so that the busiest chip shows
+BUSY_TOKENS = 64  # tokens of an expert from which arithmetic takes the time, so that the busiest chip shows
 MEANING = "of routers: tokens^(1 - skew) evenly spread ones use as many experts, and the busiest of ep chips has (2 ep)^skew of the mean"
 
 
@@ -22,7 +22,7 @@ def routing_skew(folder: Path) -> FittedNumbers:
     even, skewed = (np.flatnonzero(rows.distribution == name) for name in ("balanced", POWER_LAW))
     _, first, second = np.intersect1d(codes[even], codes[skewed], return_indices=True)
     even, skewed = even[first], skewed[second]
-    busy = rows.tokens[even] * rows.topk[even] >= MANY * rows.n_experts[even]
+    busy = rows.tokens[even] * rows.topk[even] >= BUSY_TOKENS * rows.n_experts[even]
     even, skewed = even[busy], skewed[busy]
     skew = np.log(rows.latency_s[skewed] / rows.latency_s[even]) / np.log(2 * rows.ep[even])
     shapes = np.unique(shape_codes(*(getattr(rows, key)[even] for key in keys[:-1])), return_inverse=True)[1]

@@ -216,7 +216,7 @@ def _setup(
     resolved_formats = resolve(work.blocks, work.embedding_dtype, machine.chip, precision)
     compiled = compile_layout(work, machine, legal, _bare_assumptions(), resolved_formats, backend=ENGINES[engine])
     return Setup(
-        model=model, system=machine, layout=legal, precision=precision, engine=engine, older=lacks, years=years, replicas=replicas, work=work,
-        formats=resolved_formats,
+        model=model, system=machine, layout=legal, precision=precision, engine=engine, older=lacks, years=years, replicas=replicas,
+        work=work, formats=resolved_formats,
         weights_bytes=float(compiled.weights_bytes), compiled=compiled,
     )  # fmt: skip

@@ -225,13 +225,15 @@ def fit(fit_problem: EngineProblem, engine_numbers: Sequence[EngineNumber], star
     return EngineFit(free=free, z=z, error=np.sqrt(np.diag(covariance_by_source(soft, now, sources))), raw=raw, slopes=slopes)
 
 
-def fit_without(fit_problem: EngineProblem, engine_numbers: Sequence[EngineNumber], full: EngineFit, keep: Any) -> EngineFit:
-    """Fit to the measurements `keep` alone (a mask), from the fit to all: its slopes first, then slopes of its own place."""
+def fit_without(
+    fit_problem: EngineProblem, engine_numbers: Sequence[EngineNumber], full: EngineFit, keep: Any, fresh: bool = True
+) -> EngineFit:
+    """Fit to the measurements `keep` alone (a mask), from the fit to all with its slopes, then (`fresh`) with slopes of its own place."""
     if not keep.any():
         return EngineFit(free=full.free, z=np.zeros(len(full.free)), error=np.ones(len(full.free)))
     at, z, raw, slopes = _Point(fit_problem, tuple(engine_numbers), full.free), full.z, full.raw, full.slopes
-    for fresh in (False, False, True):
-        slopes = at.slopes(z, raw) if fresh else slopes
+    for again in (False, False, True)[: 2 + fresh]:
+        slopes = at.slopes(z, raw) if again else slopes
         z = _settled(raw[keep], slopes[keep], z)
         raw = at.residuals(z)
     return EngineFit(free=full.free, z=z, error=full.error, raw=raw, slopes=slopes)

@@ -54,15 +54,16 @@ MEANINGS = {
     "max_sequences": ("", "sequences of one rank at most"),
     "pipeline_overlap_share": ("", "share of a prompt's chunks that overlap in pipeline stages"),
     "yearly_growth": ("", "growth a year back in time of launches and of an engine's own work, in the logarithm"),
+    "start_share": ("", "share of requests that come at once where prompts have workers of their own: those of a run's start"),
     "mma_share": ("", "share of the peak of chips with matrix instructions of several warps that it reaches without them"),
-    "power_exponent": ("", "of power per FLOP over A100's: how clocks follow it, where no kernel of the chip or engine was measured"),
+    "power_exponent": ("", "of power per FLOP over A100's: how the clocks of cards follow it, and those under llama.cpp"),
     "usable_hbm_factor": ("", "memory for weights and cache over the datasheet's capacity in GB"),
 }
 
 
 OVERHEADS = ("step_overhead_s", "layer_overhead_s", "split_overhead_s", "sequence_overhead_s", "streaming_overhead_s")
 FACTORS = ("launch_factor", "compute_factor", "memory_factor", "attention_factor", "expert_factor")
-SHARES = ("synchronised_share", "pipeline_overlap_share", "chunked_prefill", "reserved_output_share")
+SHARES = ("start_share", "synchronised_share", "pipeline_overlap_share", "chunked_prefill", "reserved_output_share")
 
 
 def number(section: str, key: str, prior: float, spread: float = 0.0) -> EngineNumber:
@@ -85,7 +86,7 @@ def numbers() -> tuple[EngineNumber, ...]:
         number("engine.other", "compute_factor", 0.9), number("engine.other", "memory_factor", 0.95, 0.15),
         number("engine.other", "attention_factor", 1.0), number("engine.other", "expert_factor", 0.9, 0.2),
         number("engine.other", "request_overhead_s", 15 * MS), number("engine.other", "synchronised_share", 0.1),
-        number("engine.other", "concurrent_prompts", 0.5, 0.8),
+        number("engine.other", "concurrent_prompts", 0.5, 0.8), number("engine.other", "start_share", 0.1, 0.7),
         number("engine.other", "step_budget_tokens", 8192.0), number("engine.other", "chunked_prefill", 1.0),
         number("engine.other", "reserved_output_share", 0.5), number("engine.other", "max_sequences", 1024.0),
         number("engine.other", "pipeline_overlap_share", 0.8), number("engine.other", "usable_hbm_factor", 0.95, 0.02),
@@ -110,11 +111,16 @@ def numbers() -> tuple[EngineNumber, ...]:
         number("engine.llamacpp", "weight_only_factor", 1.0, 0.15), number("engine.llamacpp.card", "memory_factor", 0.95, 0.2),
         number("engine.llamacpp.datacenter", "memory_factor", 0.9, 0.2),
     ]  # fmt: skip
+    return (*none, *fallback, *served, *local, *_platforms())
+
+
+def _platforms() -> list[EngineNumber]:
+    """Numbers of kinds of machines."""
     platforms = [number("platform.other", "compute_factor", 1.0), number("platform.other", "memory_factor", 1.0)]
     platforms += [number("platform.other", "power_exponent", 0.4, 0.5), number("platform.card", "memory_factor", 1.0, 0.2)]
     platforms += [number("platform.host", "compute_factor", 1.0, 0.3), number("platform.host", "memory_factor", 1.0, 0.2)]
     platforms += [number("platform.amd", "compute_factor", 0.8, 0.1), number("platform.amd", "memory_factor", 0.85, 0.1)]
-    return (*none, *fallback, *served, *local, *platforms)
+    return platforms
 
 
 def table_at(base: Efficiencies, engine_numbers: Sequence[EngineNumber], values: Sequence[float]) -> Efficiencies:

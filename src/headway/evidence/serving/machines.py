@@ -99,7 +99,10 @@ def engines_of(setups: Sequence[Setup], table: Efficiencies) -> Engines:
     """Engine numbers of each setup."""
     names = [(ENGINES[setup.engine], setup.system.chip) for setup in setups]
     schedulers = [scheduling(name, chip, table) for name, chip in names]
-    cost = [engine_cost(name, chip, table, dense_form(setup), setup.older, setup.years) for (name, chip), setup in zip(names, setups, strict=True)]
+    cost = [
+        engine_cost(name, chip, table, dense_form(setup), setup.older, setup.years)
+        for (name, chip), setup in zip(names, setups, strict=True)
+    ]
     return Engines(cost=columns(cost), scheduling=columns(schedulers))
 
 
@@ -138,4 +141,6 @@ def compiled_setup(setup: Setup, table: Efficiencies) -> StepModel:
     """Step model of a setup with kernels alone."""
     if table is efficiencies():
         return setup.compiled
-    return compile_layout(setup.work, setup.system, setup.layout, defaults(Assumptions, {"engine": "none"}), setup.formats, table, ENGINES[setup.engine])
+    return compile_layout(
+        setup.work, setup.system, setup.layout, defaults(Assumptions, {"engine": "none"}), setup.formats, table, ENGINES[setup.engine]
+    )

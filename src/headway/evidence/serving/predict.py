@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from headway.evidence.fit.result import AS_MEASURED
 from headway.evidence.rows.row import MeasuredRow
 from headway.evidence.rows.setup import Setup
 from headway.evidence.rows.tasks import Task, Unpredictable
@@ -21,7 +22,7 @@ from headway.performance.server import Server
 QUANTITY = {  # kind -> quantity -> key of its interval width; "" is the default of the kind
     "decode": {"": "decode"}, "decode_e2e": {"": "decode"}, "prefill": {"": "prefill"},
     "static": {"": "offline"}, "offline": {"": "offline"},
-    "serving": {"": "tpot", "ttft": "ttft"}, "serving_unloaded": {"": "tpot", "ttft": "ttft"}, "disagg": {"": "tpot", "ttft": "ttft"},
+    "serving": {"": "tpot", "ttft": "ttft"}, "serving_unloaded": {"": "tpot", "ttft": "ttft"}, "disagg": {"": "tpot", "ttft": "ttft_split"},
 }  # fmt: skip
 
 
@@ -34,6 +35,9 @@ def width_key(kind: str, quantity: str) -> str:
     return QUANTITY[kind].get(quantity, QUANTITY[kind][""])
 
 
+GUESSED = ("tp not stated", "pp not stated", "ep and dp not stated", "layout not stated")  # beginnings of flags on a layout
+
+
 def circumstances(tasks: Sequence[Task], m: Server, load: MeasuredLoad) -> dict[str, Any]:
     """Circumstances that widen an interval (WIDER in evidence/fit/result.py): per circumstance, whether it holds for each task."""
     seats = m.seats(np.nan_to_num(load.prompt, nan=1.0), np.nan_to_num(load.output, nan=1.0))
@@ -41,6 +45,7 @@ def circumstances(tasks: Sequence[Task], m: Server, load: MeasuredLoad) -> dict[
         "unmeasured": np.array([family(task.setup.system.chip) == OTHER_FAMILY for task in tasks]),
         "foreign": np.array([foreign(task.setup.system.chip) for task in tasks]),
         "experts": np.array([any(block.experts for block in task.setup.work.blocks) for task in tasks]),
+        "guessed": np.array([any(flag.startswith(GUESSED) for flag in task.flags) for task in tasks]),
         "limited": np.nan_to_num(load.users, nan=0.0) / m.replicas > seats,
     }
 
@@ -50,8 +55,11 @@ def spreads(kind: str, tasks: Sequence[Task], m: Server, load: MeasuredLoad, tab
     wider = np.ones(len(tasks))
     for name, holds in circumstances(tasks, m, load).items():
         wider = np.where(holds, wider * float(table.interval(name)), wider)
-    names = ("ttft", "tpot", "rate", "per_chip")
-    return Quantities(**{name: interval_factor(float(table.interval(width_key(kind, name))), wider) for name in names})
+    keys = {name: width_key(kind, name) for name in ("ttft", "tpot", "rate", "per_chip")}
+    unchanged = np.ones(len(tasks))
+    return Quantities(
+        **{name: interval_factor(float(table.interval(key)), unchanged if key == AS_MEASURED else wider) for name, key in keys.items()}
+    )
 
 
 MEMORY = "taken as if it fitted in memory"  # beginning of a flag on memory
@@ -167,8 +175,8 @@ def load_of(tasks: Sequence[Task]) -> MeasuredLoad:
         name: np.array([np.nan if task.split is None else float(getattr(task.split, name)) for task in tasks])
         for name in ("prefill_workers", "decode_workers")
     }
-    stated = {name: np.array([_number(getattr(task, key)) for task in tasks]) for name, key in LOAD_FIELDS.items()}
-    return MeasuredLoad(**stated, **pools)
+    loads = {name: np.array([_number(getattr(task, key)) for task in tasks]) for name, key in LOAD_FIELDS.items()}
+    return MeasuredLoad(**loads, **pools)
 
 
 def _number(value: float | None) -> float:

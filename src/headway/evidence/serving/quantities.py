@@ -19,7 +19,6 @@ from headway.performance import request
 from headway.performance.request import Requests
 from headway.performance.server import Server
 
-START_SHARE = 0.1  # of requests of a run begin it together: one of ten of each user; on pools of their own nothing keeps users in step
 LOOPS = ("serving", "disagg", "offline")  # kinds that are closed loops
 ONLINE = ("serving", "serving_unloaded", "disagg")  # kinds whose answers are streamed
 
@@ -148,19 +147,21 @@ def _split(m: Server, pool: Server, load: MeasuredLoad, floor: bool) -> Quantiti
 
 def _disagg(m: Server, pool: Server, load: MeasuredLoad, law: Law) -> Quantities:
     """Quantities of split pools: of the workers stated, else of the split of the chips that gives the highest request rate."""
-    stated, requests = np.isfinite(load.prefill_workers), _requests(load)
+    is_stated, requests = np.isfinite(load.prefill_workers), _requests(load)
     alone, lanes = request.prompt_s(pool, requests, SINGLE, law), np.maximum(pool.step.dp, 1)
     packed = np.minimum(alone, request.prompt_s(pool, requests, lanes, law) / lanes)
-    prefill, decode = (np.where(stated, workers, 1.0) for workers in (load.prefill_workers, load.decode_workers))
+    prefill, decode = (np.where(is_stated, workers, 1.0) for workers in (load.prefill_workers, load.decode_workers))
     loop = _handed(m, load, m.seats(load.prompt, load.output) * decode, alone, packed)
     times = handed_loop(step_times(m.step, law), replace(loop, prefill_workers=prefill, decode_workers=decode))
     chips = prefill * pool.chips + decode * m.chips
     rate = offered_tok_per_s(times.rate, load.output)
     known = Quantities(ttft=times.ttft, tpot=times.tpot, rate=rate, per_chip=per_chip(rate, chips))
-    if np.all(stated):
+    if np.all(is_stated):
         return known
     guessed = _guessed_split(m, load, law)
-    return Quantities(**{field.name: np.where(stated, getattr(known, field.name), getattr(guessed, field.name)) for field in fields(Quantities)})
+    return Quantities(
+        **{field.name: np.where(is_stated, getattr(known, field.name), getattr(guessed, field.name)) for field in fields(Quantities)}
+    )
 
 
 def _handed(m: Server, load: MeasuredLoad, seats: Any, alone: Any, packed: Any) -> HandedLoop:
@@ -169,7 +170,7 @@ def _handed(m: Server, load: MeasuredLoad, seats: Any, alone: Any, packed: Any) 
     return HandedLoop(
         users=load.users, seats=seats, prompt=load.prompt, output=load.output, spread=load.spread, prefill_workers=SINGLE,
         decode_workers=SINGLE, prompt_alone=np.maximum(alone, packed), prompt_packed=packed,
-        transfer=m.cache_bytes(load.prompt) / m.link, synchronised_share=START_SHARE,
+        transfer=m.cache_bytes(load.prompt) / m.link, synchronised_share=s.start_share,
         concurrent_prompts=s.concurrent_prompts, request_overhead_s=s.request_overhead_s,
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from headway.core.errors import BadFile
 from headway.core.quantity import known
+from headway.evidence.fit.class_scores import class_scores
 from headway.evidence.fit.crossval import ServingCrossValidation, cross_validate, flat_residuals
 from headway.evidence.fit.residuals import UNSCORED
 from headway.evidence.fit.result import FittedNumbers, KernelFit
@@ -83,7 +84,7 @@ def _report(
 ) -> Report:
     return Report(
         residuals=validation.residuals,
-        flat=flat_residuals(known_tasks, validation.residuals),
+        flat=flat_residuals(known_tasks, validation.residuals, validation.table),
         kernels=kernels.errors,
         rows=stated_rows,
         predicted=len(known_tasks),
@@ -93,4 +94,5 @@ def _report(
         shifts=validation.shifts,
         models=validation.models,
         numbers=len(validation.engines.free),
+        scores=class_scores(validation.classes, validation.samples),
     )

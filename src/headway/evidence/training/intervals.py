@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from headway.evidence.fit.result import quantile
+from headway.evidence.fit.result import quantile, t_factor
 from headway.evidence.training.folds import NEW_BY_KIND, ClassFold, clusters, labels, structure, weights
 from headway.evidence.training.setup import TrainingSetup
 from headway.evidence.training.shape import is_unread
 
-UPPER = 0.95  # upper end of a two-sided 90 % interval
 BASE_KINDS = ("source", "model")  # every row that is predicted comes from another source, most of another model
 MEANINGS = {
     "spread": "half of the 90 % interval of a step's time, as a factor: dense models of another source",
@@ -66,17 +65,6 @@ def widths(folds: Sequence[ClassFold], cause: Cause, rows: Any = None) -> dict[s
         reference = plain if kind == "structure" else _q90(base, cause, part)
         width_by_key[key] = _beyond(_q90([by_kind[kind]], cause, part), reference) if kind in by_kind else 0.0
     return width_by_key
-
-
-def t_factor(kinds: int) -> float:
-    """Factor by which an interval is wider because few kinds were seen: Student's t over the normal quantile, 90 % two-sided.
-
-    >>> round(t_factor(30), 3), round(t_factor(5), 3), round(t_factor(1), 2)
-    (1.033, 1.296, 3.84)
-    """
-    from scipy.special import ndtri, stdtrit
-
-    return float(stdtrit(max(kinds - 1, 1), UPPER) / ndtri(UPPER))
 
 
 def _q90(errors: Sequence[Any], cause: Cause, part: Any) -> float:
