@@ -239,13 +239,13 @@ def test_interval_width__no_circumstance_narrows() -> None:
     assert all(line.section == "interval.other" and line.rows > 0 and line.error >= 0 and line.meaning for line in made.values())
 
 
-def test_interval_width__sources_count_as_the_root_of_rows() -> None:
-    """900 rows that scatter by 0.3 and 100 by 1: 0.75 (2 Phi(x / 0.3) - 1) + 0.25 (2 Phi(x) - 1) = 0.9 at x = 0.865; by rows, at 0.59."""
+def test_interval_width__rows_that_err_together_count_once() -> None:
+    """900 rows that scatter by 0.3 and 100 by 1: 0.5 (2 Phi(x / 0.3) - 1) + 0.5 (2 Phi(x) - 1) = 0.9 at x = 1.28; by rows, at 0.59."""
     rng = np.random.default_rng(7)
     error = np.concatenate([0.3 * rng.standard_normal(900), rng.standard_normal(100)])
     source, none = np.repeat(["one", "two"], [900, 100]), {name: np.zeros(1000, dtype=bool) for name in WIDER}
     made = widths(HeldOutResiduals(key=np.full(1000, "tpot"), error=error, source=source, wider=none))[0]
-    assert math.log(made.value) == pytest.approx(0.865, rel=0.15)
+    assert math.log(made.value) == pytest.approx(1.28, rel=0.15)
 
 
 def test_interval__covers_fresh_rows_from_fit_to_prediction() -> None:

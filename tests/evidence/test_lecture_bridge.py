@@ -40,8 +40,10 @@ def walks(name: str, machine: str) -> dict[str, list[bridge.BridgeStage]]:
 
 def shares_of(case: LectureCase) -> reference.Shares:
     """What the walk takes from the fit: shares of peaks and fixed times, nothing else."""
-    achieved = case.fitted.step.achieved
-    return reference.Shares(**{field.name: float(getattr(achieved, field.name)) for field in dataclasses.fields(reference.Shares)})
+    step = case.fitted.step
+    names = [field.name for field in dataclasses.fields(reference.Shares) if field.name not in ("imbalance", "skew")]
+    skew = float(step.experts[0].skew) if step.experts else 0.0
+    return reference.Shares(imbalance=float(step.imbalance), skew=skew, **{name: float(getattr(step.achieved, name)) for name in names})
 
 
 @pytest.mark.parametrize(("name", "machine"), PAIRS)

@@ -242,7 +242,16 @@ def test_engine_version__synchronous_steps_add_host_time() -> None:
     waited = float(efficiencies().find("step_overhead_s", "engine.waiting"))
     assert setup(old).older == setup(dated).older == ("waiting",) and not setup(new).older and waited > 0
     assert float((of(old, "decode").tpot - of(new, "decode").tpot)[0]) == pytest.approx(waited, rel=1e-9)
-    assert (of(dated, "decode").tpot == of(old, "decode").tpot).all()
+    assert (of(dated, "decode").tpot > of(old, "decode").tpot).all()  # its age is known too
+
+
+def test_engine_age__fixed_costs_grow_back_in_time() -> None:
+    """Launches and the engine's own work, by the same factor each year; what kernels take is as it was."""
+    rigs = [replace(RIGS["one chip"], more=(("engine_version", "0.19.0"), ("date", date))) for date in ("2026-04", "2025-04", "2024-04")]
+    new, old, older = (float(of(rig, "decode").tpot[0]) for rig in rigs)
+    growth = float(efficiencies().find("yearly_growth", "engine.other"))
+    assert (older - old) / (old - new) == pytest.approx(math.exp(growth), rel=1e-9)
+    assert setup(rigs[1]).years == 1
 
 
 @pytest.mark.parametrize(("weights", "slower"), [("bf16", False), ("fp8", False), ("awq_int4", True)])

@@ -170,10 +170,11 @@ def test_step_s__decode_of_deepseek_v3_on_a_rack_by_hand() -> None:
     norms = 2 * (61 * (2 * 7168 + 1536 + 512) + 58 * 256)
     vectors = (61 * 6 + 58 * 3 + 3 * 2) * 7168 + params / 7168
     matmul = met_of("gemm", 64 * 2 * (params / fp8 + head / bf16), (params + norms + 2 * head) / bw, 64 * 2 * vectors / bw)
-    group = 72 * 64
+    group, skew = 72 * 64, shares("routing", chip, "bf16", "skew")[0]
+    busiest = (2 * 72) ** skew * group
     routed = met_of(
-        "moe", group * 8 * 4 / 256 * 58 * 2 * expert / fp8, 4 * 58 * expert * (1 - (1 - 8 / 256) ** group) / bw,
-        group * 8 * 4 / 256 * 58 * (2 * 2 * 7168 + expert / 7168) * 2 / bw, of_experts,  # gathered, in; out, scattered
+        "moe", busiest * 8 * 4 / 256 * 58 * 2 * expert / fp8, 4 * 58 * expert * (1 - (1 - 8 / 256) ** group ** (1 - skew)) / bw,
+        busiest * 8 * 4 / 256 * 58 * (2 * 2 * 7168 + expert / 7168) * 2 / bw, of_experts,  # gathered, in; out, scattered
     )  # fmt: skip
     share, stream, block, latent_t0 = shares("mla_decode", chip, "bf16", "compute", "memory", "block_bytes", "t0_s")
     attention = max(
@@ -186,8 +187,8 @@ def test_step_s__decode_of_deepseek_v3_on_a_rack_by_hand() -> None:
         sum(engine(chip, "sequence_overhead_s", "streaming_overhead_s")),
     )
     t0, expert_t0 = shares("gemm", chip, "fp8", "t0_s")[0], shares("moe", chip, "fp8", "t0_s")[0]
-    launched = (61 * 6 + 58 * 3 + 3 * 2 + 1) * t0 + 61 * latent_t0 + 122 * small_t0 + 58 * expert_t0
-    fixed = launch * launched + step + 61 * layer + 64 * per_sequence
+    launched = (61 * 6 + 58 * 3 + 3 * 2 + 1) * t0 + 61 * latent_t0 + 122 * small_t0
+    fixed = launch * launched + 58 * expert_t0 + step + 61 * layer + 64 * per_sequence
     sent = 58 * 8 * 71 / 72 * 64 * 7168 * (1 + 4 / 128 + 2)
     network = sent / link / 0.8 + 2 * 58 * 11e-6
     small_s = 122 * 4 * 7168 * 2 * 64 / bw / small
@@ -240,7 +241,7 @@ def test_fitted_numbers__kernel_share_at_most_one(place: str) -> None:
         ("llama-3.1-8b", "a100-sxm-80", {"weights": "fp8"}, {"gemm": "weight_only"}),
         ("llama-3.1-8b", "1xb200", {"weights": "fp4"}, {"gemm": "nvfp4"}),
         ("deepseek-v3", "8xb200", {}, {"gemm": "fp8", "moe": "fp8", "mla_decode": "bf16"}),
-        ("gpt-oss-120b", "h100-sxm", {}, {"gemm": "bf16", "moe": "weight_only", "decode": "bf16"}),
+        ("gpt-oss-120b", "h100-sxm", {}, {"gemm": "bf16", "moe": "mxfp4", "decode": "bf16"}),
         ("mamba2-2.7b", "h100-sxm", {}, {"gemm": "bf16"}),
     ],
 )  # fmt: skip
@@ -256,7 +257,9 @@ def test_efficiency__numbers_of_the_chip_class_and_format(
         found.setdefault(kind, set()).add(form)
     for kind, form in wanted.items():
         assert form in found[kind] <= {form, "bf16"}, kind
-    assert found.keys() - {"engine", "platform", "collective", "elementwise", "prefill", "mla_prefill", "decode"} <= wanted.keys()
+    assert (
+        found.keys() - {"engine", "platform", "collective", "elementwise", "routing", "prefill", "mla_prefill", "decode"} <= wanted.keys()
+    )
 
 
 def test_efficiency__lookup_by_family_then_format_then_bf16() -> None:

@@ -57,6 +57,9 @@ class Shares:
     expert_norm: float = math.inf
     block: float = 0.0
     fixed: float = 0.0
+    expert_fixed: float = 0.0
+    imbalance: float = 1.0
+    skew: float = math.nan  # of the router; without one every expert is read
     sequence: float = 0.0
 
 
@@ -98,7 +101,7 @@ class HandMachine:
         """Arithmetic on one chip: dense, per token of its rank; routed, per token of the machine."""
         d = self.model
         dense = (2 * d["dense"] / self.peak + 2 * d["head"] / self.bf16) / self.tp / shares.compute
-        return dense, 2 * d["routed_layers"] * d["used"] * d["expert"] * self.held / self.peak / shares.expert_compute
+        return dense, 2 * d["routed_layers"] * d["used"] * d["expert"] * self.held * shares.imbalance / self.peak / shares.expert_compute
 
     def activations_s(self, shares: Shares) -> tuple[float, float, float]:
         """16-bit activations on one chip: of dense matmuls and of norms per token of its rank; of experts per token of the machine."""
@@ -107,7 +110,7 @@ class HandMachine:
         norms = 2 * 4 * d["hidden"] * 2 * d["layers"] / self.bandwidth / shares.elementwise
         entered = d["used"] * self.held * self.expert_tp
         elements = 2 * d["hidden"] * (entered + min(entered, 1)) + d["used"] * self.held * d["expert"] / d["hidden"]
-        return dense, norms, 2 * elements * d["routed_layers"] / self.bandwidth / shares.expert_activation
+        return dense, norms, 2 * elements * d["routed_layers"] * shares.imbalance / self.bandwidth / shares.expert_activation
 
     def attention_s(self, shares: Shares) -> tuple[float, float]:
         """Per sequence of a rank and token attended to: scores and values, and the read of the cache."""
@@ -124,7 +127,16 @@ class HandMachine:
         """Weights and caches that a step reads, the new tokens' caches that it writes, and the fixed time of attention's blocks."""
         per_rank = batch / self.ranks
         blocks = self.model["layers"] * self.model["kv_heads"] / self.tp
-        return sum(self.weights_s(shares)) + per_rank * (self.attention_s(shares)[1] * (context + 1) + blocks * shares.block)
+        dense, routed = self.weights_s(shares)
+        caches = per_rank * (self.attention_s(shares)[1] * (context + 1) + blocks * shares.block)
+        return dense + routed * self.read_share(shares, batch) + caches
+
+    def read_share(self, shares: Shares, batch: float) -> float:
+        """Share of the experts that a step reads; all of them without a skew."""
+        d = self.model
+        if not d["experts"] or math.isnan(shares.skew):
+            return 1.0
+        return 1 - (1 - d["used"] / d["experts"]) ** batch ** (1 - shares.skew)
 
     def knee(self, shares: Shares, context: float) -> float:
         """Batch of the machine at which arithmetic takes as long as the weights."""
@@ -140,11 +152,11 @@ class HandMachine:
         per_rank = batch / self.ranks
         reads, products, vectors = self.weights_s(shares), self.matmuls_s(shares), self.activations_s(shares)
         dense = meet(per_rank * products[0], reads[0], shares.norm) + per_rank * (vectors[0] + vectors[1])
-        routed = meet(batch * products[1], reads[1], shares.expert_norm) + batch * vectors[2]
+        routed = meet(batch * products[1], reads[1] * self.read_share(shares, batch), shares.expert_norm) + batch * vectors[2]
         scores, read = self.attention_s(shares)
         blocks = self.model["layers"] * self.model["kv_heads"] / self.tp * per_rank * shares.block
         attention = per_rank * max(scores * context, read * (context + 1)) + blocks
-        return shares.fixed + shares.sequence * per_rank + dense + routed + attention + network
+        return shares.fixed + shares.expert_fixed + shares.sequence * per_rank + dense + routed + attention + network
 
 
 def meet(first: float, second: float, norm: float) -> float:

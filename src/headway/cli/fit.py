@@ -145,18 +145,14 @@ def _pages(report: Any, folder: Path, page: str | None, summary: str | None) -> 
 
     paths = [folder / NEAREST]
     paths[0].write_text(nearest.text(nearest.entries(report.residuals, report.date)), encoding="utf-8")
-    for path, name, text in ((page, pages.PAGE, pages.page), (summary, pages.SUMMARY, pages.summary)):
+    long_page = str(Path(page).with_name(pages.LONG_PAGE)) if page and Path(page).with_name(pages.LONG_PAGE).is_file() else None
+    short = pages.page if long_page else pages.whole_page
+    for path, name, text in ((page, pages.PAGE, short), (long_page, pages.LONG, pages.tables), (summary, pages.SUMMARY, pages.summary)):
         if path:
             paths.append(Path(path))
             document = text_of(path)
             Path(path).write_text(pages.inserted(document, name, text(report), path), encoding="utf-8")
     if page:
-        long_page = Path(page).with_name(pages.LONG_PAGE)
-        if long_page.is_file():
-            long_page.write_text(
-                pages.inserted(text_of(str(long_page)), pages.LONG, pages.tables(report), str(long_page)), encoding="utf-8"
-            )
-            paths.append(long_page)
         paths.append(Path(page).with_name(pages.FIGURE))
         parity.picture(report.residuals, "served TPOT", View()).save(paths[-1])
     return paths

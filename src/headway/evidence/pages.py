@@ -169,6 +169,11 @@ def page(report: Report) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
+def whole_page(report: Report) -> str:
+    """Page and long tables in one, where the tables have no page of their own."""
+    return f"{page(report)}\n\n{tables(report)}"
+
+
 def tables(report: Report) -> str:
     """The long tables, which stand on a page of their own where there is one."""
     parts = [

@@ -18,7 +18,7 @@ from headway.evidence.fit.result import WIDER, FittedNumbers, HeldOutResiduals, 
 from headway.evidence.rows.tasks import Task, Unpredictable
 from headway.evidence.serving.engine_fit import EngineFit, fit, fit_without, measured_tasks, problem
 from headway.evidence.serving.engine_numbers import EngineNumber, table_at
-from headway.evidence.serving.folds import KINDS, MeasuredClasses, ServingFold, classes, cluster
+from headway.evidence.serving.folds import MeasuredClasses, ServingFold, classes, cluster
 from headway.evidence.serving.machines import machines, rows, stack
 from headway.evidence.serving.predict import circumstances, load_of, placed, predict, width_key
 from headway.evidence.serving.quantities import quantities
@@ -125,7 +125,8 @@ def cross_validate(tasks: Sequence[Task], base: Efficiencies, engine_numbers: Se
     tick(1)
     fitted = table_at(base, engine_numbers, full_fit.values(engine_numbers))
     samples = tuple(fold_samples(measured, fold, fitted) for fold in measured.folds)
-    intervals = widths(joined(samples))
+    classed, plain = joined(samples), _raw_residuals(tasks, fold_tables, fitted)
+    intervals = widths(joined((classed, plain.where(~np.isin(plain.key, classed.key)))))
     out, models = (
         tuple(residual for fold, table in tables for residual in _residuals(fold, tasks, with_intervals(table, intervals)))
         for tables in (fold_tables, [without(fold) for fold in model_folds(tasks)])
@@ -166,7 +167,19 @@ def fold_samples(measured: MeasuredClasses, fold: ServingFold, table: Efficienci
     return HeldOutResiduals(
         key=measured.keys[scored], error=fold.error[scored], source=np.array([cluster(task) for task in tasks], dtype=str),
         wider=_circumstances(tasks, table) if tasks else {name: np.zeros(0, bool) for name in WIDER},
-        kind=np.array([f"{KINDS['family'](task)}|{KINDS['chip'](task)}" for task in tasks], dtype=str),
+        kind=np.array([cluster(task) for task in tasks], dtype=str),
+    )  # fmt: skip
+
+
+def _raw_residuals(tasks: Sequence[Task], fold_tables: Sequence[tuple[Fold, Efficiencies]], table: Efficiencies) -> HeldOutResiduals:
+    """Errors of the scored folds: for quantities that too few rows measure to leave out whole classes."""
+    pairs = [(residual, task) for fold, fold_table in fold_tables for residual, task in _pairs(fold, tasks, fold_table)]
+    fold_tasks = [task for _, task in pairs]
+    return HeldOutResiduals(
+        key=np.array([width_key(residual.kind, residual.quantity) for residual, _ in pairs], dtype=str),
+        error=np.array([residual.log_ratio for residual, _ in pairs]), source=np.array([cluster(task) for task in fold_tasks], dtype=str),
+        wider=_circumstances(fold_tasks, table) if pairs else {name: np.zeros(0, bool) for name in WIDER},
+        kind=np.array([cluster(task) for task in fold_tasks], dtype=str),
     )  # fmt: skip
 
 

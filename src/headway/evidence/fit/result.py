@@ -170,7 +170,7 @@ class HeldOutResiduals:
     error: Any
     source: Any  # of rows that err together, which count once: a model on a chip with an engine
     wider: dict[str, Any]  # per circumstance of WIDER: which rows it applies to
-    kind: Any = None  # of each row: family of its model and kind of its chip; None: as many as matter not
+    kind: Any = None  # of each row, of which few make an interval wider; None: there are many
 
     def where(self, keep: Any) -> HeldOutResiduals:
         """Rows where `keep` is true."""

@@ -100,7 +100,7 @@ CORES = ("tpu_v3", "tpu_v4", "tpu_v5p")  # chips whose slices are named by cores
 _VENDOR = re.compile(r"^(nvidia|amd|intel|apple|google|aws|amazon|habana|meta|geforce|radeon|instinct|tesla|quadro|cloud)-(?=.)")
 _MEMORY = re.compile(r"-?\b(\d+)-?gi?b?\b")
 _FORM = re.compile(
-    r"-(sxm\d?|oam|hbm\d?e?|hgx|dgx|gpu|accelerator|generation|edition|card|chip|soc|desktop|nvlink|nvl\d+)\b|\b(hgx|dgx|gpu)-"
+    r"-(class|sxm\d?|oam|hbm\d?e?|hgx|dgx|gpu|accelerator|generation|edition|card|chip|soc|desktop|nvlink|nvl\d+)\b|\b(hgx|dgx|gpu)-"
 )
 # Apple sells chips under one name with fewer GPU cores; their memory is slower too, so they count as other chips.
 _SLOWER = re.compile(r"m3-max.*\b30\b|m4-max.*\b32\b")

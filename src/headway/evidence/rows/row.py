@@ -23,6 +23,7 @@ class MeasuredRow:
     model: str
     hardware: str
     mode: str
+    config: str = ""  # path of the model's config.json
     chips: int | None = None
     engine: str = ""
     engine_version: str = ""
@@ -71,7 +72,7 @@ class BadRow:
 NEEDED = ("id", "model", "hardware", "mode")
 TEXTS = {"id": "id", "model": "model", "hardware": "hardware", "mode": "mode", "engine": "engine", "engine_version": "engine_version",
          "weight_precision": "weights", "kv_precision": "kv", "source_key": "source", "reliability": "reliability",
-         "roofline": "roofline", "source_date": "date", "date": "month"}  # fmt: skip
+         "roofline": "roofline", "source_date": "date", "date": "month", "config": "config"}  # fmt: skip
 LAYOUT_COLUMNS = {"n_chips": "chips", "tp": "tp", "ep": "ep", "pp": "pp", "dp": "dp"} | {
     f"{pool}_{what}": f"{pool}_{what}" for pool in ("prefill", "decode") for what in ("workers", "tp", "ep", "dp")
 }

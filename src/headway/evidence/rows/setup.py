@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from headway.core.catalog import Catalog
+from headway.core.catalog import Catalog, fold
 from headway.core.errors import HeadwayError
 from headway.core.quantity import user_input
 from headway.core.schema import defaults
@@ -24,6 +26,7 @@ from headway.performance.layout import Layout, check, shape
 from headway.serving.serve import known_layout
 
 HOST = 8  # cards per host over PCIe
+INEXACT = r"[-\s]class\b|\bcores?\b"  # words of hardware names that say more or less than a chip's name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,7 @@ class SetupKey:
     split: bool  # disaggregated, and only a decode worker's layout is stated
     benchmark: str  # key of a benchmark with documented conditions
     attention_dp: bool = False  # dp is attention data parallelism, whatever ep is
+    config: str = ""  # path of the model's config.json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -85,7 +89,7 @@ def find(key: SetupKey, catalog: Catalog) -> InferredSetup | str:
 
 def _find(key: SetupKey, catalog: Catalog) -> InferredSetup | str:
     spec = hardware(key.hardware, catalog)
-    name = model_name(key.model)
+    name = _named_model(key, catalog)
     engine = family(key.engine)
     device = _chip(spec.chip, catalog)
     plain = _work(name, "", catalog)
@@ -113,8 +117,20 @@ def _find(key: SetupKey, catalog: Catalog) -> InferredSetup | str:
         *placement.flags,
         *([note] if note else []),
         *([f"{key.hardware} with {key.chips} chips"] if counts_differ else []),
+        *([f"{key.hardware} taken as {spec.chip}"] if re.search(INEXACT, key.hardware.lower()) else []),
     )
     return InferredSetup(setup=setup, flags=flags)
+
+
+def _named_model(key: SetupKey, catalog: Catalog) -> str:
+    """What `find_model` takes for a row's model: the path of its config.json, a model of the user's folders, or a catalogue name."""
+    if key.config:
+        return key.config
+    folders = [root / "models" for root in catalog.roots[:-1]]
+    names = {fold(path.stem) for folder in folders if folder.is_dir() for path in folder.glob("*.json")}
+    if fold(key.model) in names or (("/" in key.model or key.model.endswith(".json")) and Path(key.model).exists()):
+        return key.model
+    return model_name(key.model)
 
 
 def main_format(model: Model) -> str:

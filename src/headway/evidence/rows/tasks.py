@@ -84,7 +84,7 @@ def _key(row: MeasuredRow, kind: str) -> SetupKey:
     return SetupKey(
         model=row.model, hardware=row.hardware, chips=row.chips, tp=row.tp, ep=row.ep, pp=row.pp, dp=row.dp, engine=row.engine,
         engine_version=row.engine_version, date=row.month or row.date, weights=row.weights, kv=row.kv,
-        load="saturated" if kind == "offline" else "given", split=kind == "disagg", benchmark=run.key if run else "",
+        load="saturated" if kind == "offline" else "given", split=kind == "disagg", benchmark=run.key if run else "", config=row.config,
     )  # fmt: skip
 
 
