@@ -86,6 +86,7 @@ def affine(fixed: float, each: float) -> StepPace:
     reach = Achieved(
         compute=1.0, memory=1.0, activation=1.0, norm=3, expert_compute=1.0, expert_memory=1.0, expert_activation=1.0, expert_norm=3,
         decode_compute=1.0, decode_memory=1.0, block=0.0, prefill_compute=1.0, prefill_pad=0.0, elementwise=1.0, fixed=fixed,
+        expert_fixed=0.0,
         sequence=0.0, prompted=0.0,
     )  # fmt: skip
     law = StepCoefficients(
