@@ -51,6 +51,12 @@ def start(args: Arguments, parser: Any, argv: Sequence[str]) -> None:
     args._looked_at = set()
 
 
+def pass_on(args: Any) -> None:
+    """Take every flag as looked at: of a verb that hands its command line to another one, which judges it."""
+    if isinstance(args, Arguments):
+        args._looked_at.update(action.dest for action, _, _ in args._typed)
+
+
 def refuse_unused(args: Any, verb: str) -> None:
     """Raise an error for a typed flag that the verb never looked at: it would have been ignored in silence."""
     if not isinstance(args, Arguments):

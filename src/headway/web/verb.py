@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from headway.cli.flag_use import pass_on
 from headway.core import schema
 from headway.core.listing import Listing
 from headway.report import output
@@ -62,6 +63,7 @@ def _flags(args: Any) -> Iterator[tuple[str, str]]:
 
 def run(args: Any) -> output.Answer:
     """Serve until interrupted; with --link print the address."""
+    pass_on(args)
     from headway.web import link, server
 
     state = link.state(args.page, list(_flags(args)))
