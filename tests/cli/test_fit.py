@@ -254,7 +254,7 @@ def test_fit__writes_pages_between_their_markers(fitted: Path) -> None:
 
 
 def test_fit__result_is_used_by_predict_and_serve(fitted: Path, own_catalog: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["predict", file(own_catalog, "ask.csv", rows()), "-o", "csv"]
+    asked = ["predict", file(own_catalog.parent, "ask.csv", rows()), "-o", "csv"]
     assert main(asked) == 0
     before = capsys.readouterr().out
     used(own_catalog, fitted)
