@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "pictures.md"
-WIDTH, COLOURS = 900, 48  # px and palette of a picture on the page
+WIDTH, COLOURS = 900, 128  # px and palette of a picture on the page
 INPUTS = {"bench.json": "tests/data/readers/vllm_serve.json"}  # files of a user, by what stands for them here
 
 
@@ -25,7 +25,9 @@ def shrink(path: Path) -> None:
 
     image = Image.open(path).convert("RGB")
     size = (WIDTH, round(image.height * WIDTH / image.width))
-    image.resize(size, Image.Resampling.LANCZOS).quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+    image.resize(size, Image.Resampling.LANCZOS).quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
+        path, optimize=True
+    )
 
 
 def main(names: list[str]) -> None:

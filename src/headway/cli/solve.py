@@ -33,6 +33,7 @@ RANGES = {
     "imbalance": (1.0, 100.0), "accept_length": (1.0, 100.0), "draft_cost": (1e-3, 100.0), "hit_rate": (1e-3, 0.95),
     **dict.fromkeys(("activation_bytes", "dispatch_bytes", "state_bytes"), (0.1, 100.0)),
 }  # fmt: skip
+AROUND = 30.0  # the input is drawn from the answer over this to the answer times this
 
 
 def add_flags_of(parser: Any, argv: Sequence[str]) -> None:
@@ -64,11 +65,11 @@ def run(args: Any) -> output.Answer:
         table,
         notes=notes,
         describe=lambda rows: _describe(rows, headline, keys),
-        pictures={"crossing": lambda _, view: _drawing(args, name, target, view)},
+        pictures={"crossing": lambda answers, view: _drawing(args, name, target, list(answers), view)},
     )
 
 
-def _drawing(args: Any, name: str, target: Any, view: Any) -> Any:
+def _drawing(args: Any, name: str, target: Any, answers: list[Any], view: Any) -> Any:
     """Picture of both sides of the question over the range of the input, for the first case."""
     from headway.report.pictures import grid
     from headway.serving.solve import scan
@@ -76,6 +77,9 @@ def _drawing(args: Any, name: str, target: Any, view: Any) -> Any:
     (case, _), *_ = _cases(args, name)
     at, sought = _problem(args, case, name)
     points, left_key = scan(sought), target.column
+    centre = next((row["solution"] for row in answers if row.get("solution")), None)
+    near = [point for point in points if centre is None or centre / AROUND <= point <= centre * AROUND]
+    points = near if len(near) > 2 else points
     rows = list(zip(at(points), points, strict=True))
     lines = [{name: point, left_key: row[left_key], "line": heading(left_key)} for row, point in rows]
     right = {} if target.number is None else {target.right: target.number}

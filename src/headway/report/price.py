@@ -240,10 +240,15 @@ def bills(rows: Rows, view: Any) -> Any:
     if not priced:
         raise BadValue("--plot", "these rows", "at least one bill")
     options = priced[:MOST_BARS]
-    options_bars = [bars.Bar(name=_way(row), note=format_value(row["usd"], "USD"), parts=_parts(row)) for row in options]
+    same = len({(row["provider"], row["model"]) for row in options}) == 1
+    options_bars = [
+        bars.Bar(name=_way(row).partition(", ")[2] if same else _way(row), note=format_value(row["usd"], "USD"), parts=_parts(row))
+        for row in options
+    ]
     x = axis("Bill of all requests", [0.0, *(row["usd"] for row in options)], "USD", zero=True, log=False, most=5, room=0.18)
     most, least = format_value(options[-1]["usd"], "USD"), format_value(options[0]["usd"], "USD")
-    subtitle = "the cheapest way on top" + (f"; {len(rows) - len(options)} more are not drawn" if len(rows) > len(options) else "")
+    whose = f"{options[0]['provider']}/{options[0]['model']}, " if same else ""
+    subtitle = f"{whose}the cheapest way on top" + (f"; {len(rows) - len(options)} more are not drawn" if len(rows) > len(options) else "")
     caption = "Each bar is the same requests billed in another way; its parts show what the money is for."
     panel = bars.panel(view, "bills", options_bars, x)
     return compose(view, [[panel]], title=f"The same requests cost {least} to {most}", subtitle=subtitle, caption=caption)

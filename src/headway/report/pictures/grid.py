@@ -56,9 +56,9 @@ def picture(rows: Rows, x: str, ys: Sequence[str], series: Sequence[str], view: 
     panels = [[plot.panel(doc(key)) for plot, key in zip(line, ys[2 * place :], strict=False)] for place, line in enumerate(lines)]
     lacks = [f"{len(rows) - len(fitting)} points that do not fit are left out"] if len(fitting) < len(rows) else []
     lacks += [f"the first {len(shortlist)} of {len(names)} curves"] if len(names) > len(shortlist) else []
-    parts = ["Each panel shows one quantity along the same input"]
-    parts += ["the band is the 90 % interval"] if any(ends(key)[1] in columns.declared() for key in ys) else []
-    parts += ["the dotted line is the floor"] if any(ends(key)[0] in columns.declared() for key in ys) else []
+    parts = ["Each panel shows one quantity along the same input" if len(ys) > 1 else "Each line is one case along the input"]
+    parts += ["the band is the 90 % interval"] if any(row.get(ends(key)[1]) is not None for key in ys for row in points) else []
+    parts += ["the dotted line is the floor"] if any(row.get(ends(key)[0]) is not None for key in ys for row in points) else []
     return compose(view, panels, title=title, subtitle="; ".join([about, *lacks]), caption=", ".join(parts) + ".")
 
 

@@ -91,7 +91,7 @@ def axis(
 
 
 def _log_ends(low: float, high: float, room: float) -> tuple[float, float]:
-    low, high = (low / 1.5, high * 1.5) if low == high else (low, high)
+    low, high = (low / 1.5, high * 1.5) if high < 1.02 * low else (low, high)
     margin = (high / low) ** room
     return low / margin, high * margin
 
@@ -117,7 +117,7 @@ def tick_text(value: float, unit: str) -> str:
     if value == 0:
         return "0"
     if unit == "year":
-        return str(int(value))
+        return str(int(value)) if float(value).is_integer() else f"{int(value)}-{round(value % 1 * 12) + 1:02d}"
     if unit == "flop" and value > 0 and math.log10(value).is_integer():
         return f"1e{round(math.log10(value))}"
     if unit == "x":
@@ -134,6 +134,8 @@ def _linear_ticks(low: float, high: float, most: int, unit: str = "") -> list[fl
     steps = [size * factor for factor in (1, 2, 2.5, 5, 10, 20)]
     if unit == "s" and span > CLOCK[0] * 2:
         steps = [*CLOCK, *steps]
+    elif unit == "year" and span < 2:
+        steps = [1 / 12, 1 / 6, 1 / 4, 1 / 2, 1]
     elif unit in ("count", "year"):
         steps = [step for step in (1, 2, *steps) if float(step).is_integer()]
     step = next(step for step in steps if span / step <= most)

@@ -61,10 +61,18 @@ def _field(cell: Any, plot: Plot, meaning: str) -> dict[str, Any]:
 
 
 def _centre(fields: Sequence[Any], plot: Plot) -> tuple[float, float]:
-    """The middle field of a region, which need not be convex."""
-    middles = [(plot.x.across(cell.hold, plot.width), plot.y.down(cell.reuse, plot.height)) for cell in fields]
-    mean = (sum(x for x, _ in middles) / len(middles), sum(y for _, y in middles) / len(middles))
-    return min(middles, key=lambda spot: (spot[0] - mean[0]) ** 2 + (spot[1] - mean[1]) ** 2)
+    """The middle of a region's broadest row."""
+    runs: dict[float, list[Any]] = {}
+    for cell in fields:
+        run = runs.setdefault(cell.reuse, [])
+        if run and run[-1].hold_end != cell.hold:
+            run.clear()  # the last stretch of a row stands for it
+        run.append(cell)
+    longest = max(len(run) for run in runs.values())
+    rows = [run for run in runs.values() if len(run) == longest]
+    row = rows[len(rows) // 2]
+    across = (plot.x.across(row[0].hold, plot.width) + plot.x.across(row[-1].hold_end, plot.width)) / 2
+    return across, plot.y.down((row[0].reuse * row[0].reuse_end) ** 0.5, plot.height)
 
 
 def drain(rows: Rows, view: View) -> Picture:

@@ -48,7 +48,7 @@ def year(row: Mapping[str, Any]) -> float:
 def _plot(rows: Rows, quantity: Quantity, name: str, view: View, number: int, columns: int) -> Plot:
     key, _, unit = quantity
     points = [row for row in rows if row.get(key)]
-    x = axis("", [row["at"] for row in rows], "year", log=False, most=6, room=0.06, fixed_ends=view.ends(f"x{number + 1 or ''}"))
+    x = axis("", [row["at"] for row in rows], "year", log=False, most=5, room=0.06, fixed_ends=view.ends(f"x{number + 1 or ''}"))
     y = axis("", [row[key] for row in points], unit, log=True, room=0.08)
     plot = Plot(view, f"years{number}", x, y, columns=columns, height=260)
     plot.cloud(plot.rows("points", [{"x": row["at"], "y": row[key]} for row in points]), "x", "y", "compute", size=26, opacity=0.75)
