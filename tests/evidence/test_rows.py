@@ -14,7 +14,9 @@ from headway.evidence.rows.defaults import GGUF, HEAD, SPELLINGS, StatedLayout, 
 from headway.evidence.rows.names import family, hardware, model_name
 from headway.evidence.rows.row import read_rows
 from headway.evidence.rows.tasks import KINDS, Task, Unpredictable, tasks
+from headway.evidence.serving.predict import predict
 from headway.models.precision import WEIGHTS, formats
+from support.synthetic import Rig, csv_text, tasks_of
 from support.work import calls
 
 BASE = {"id": "a", "model": "meta-llama/Llama-3.1-8B", "hardware": "H100-SXM-80GB", "mode": "serving_concurrency", "n_chips": "1",
@@ -420,3 +422,13 @@ def test_columns__of_ones_own_are_left_alone(tmp_path: Path) -> None:
     own = "notes,routing,rate_req_s,prefill_workers,operator,ticket,mfu"
     path.write_text(f"id,model,hardware,mode,{own}\na,llama-3.1-8b,h100,decode_step,{',' * own.count(',')}\n", encoding="utf-8")
     assert len(read_rows(path)[0]) == 1
+
+
+def test_rate_without_users__is_an_open_loop() -> None:
+    """A server told only its arrivals is predicted: rare ones are each alone, many share its steps."""
+    line = Rig("llama-3.1-8b", "H100-SXM-80GB", 1, "vllm", 1).line("r", "serving_concurrency", 1000, 200, 1, "x") | {
+        "batch_or_concurrency": ""
+    }
+    slow, fast = tasks_of(csv_text([line | {"rate_req_s": rate} for rate in ("0.01", "12")]))
+    few, many = (prediction.tpot.expected for prediction in predict([slow, fast]) if prediction.tpot)
+    assert slow.rate == 0.01 and slow.concurrency is None and few < many

@@ -115,8 +115,8 @@ def _unstated(row: MeasuredRow, kind: str) -> str:
         return ""
     if kind != "decode" and not row.output:
         return "output length not stated"
-    if kind in ("serving", "disagg") and row.concurrency is None:
-        return "no load stated: neither users nor that it is unloaded"
+    if kind in ("serving", "disagg") and row.concurrency is None and (kind == "disagg" or row.request_rate is None):
+        return "no load stated: neither users nor a rate nor that it is unloaded"
     return ""
 
 

@@ -106,7 +106,8 @@ def _served(m: Server, load: MeasuredLoad, users: Any, law: Law) -> LoopTimes:
 
 def served_times(m: Server, load: MeasuredLoad, law: Law = step_s) -> LoopTimes:
     """Times of arrivals at a rate that the server carries, else of a closed loop of the users."""
-    closed = _served(m, load, np.maximum(load.users / m.replicas, 1), law)
+    users = np.where(np.isnan(load.users), m.seats(load.prompt, load.output) * m.replicas, load.users)  # a rate beyond the capacity
+    closed = _served(m, load, np.maximum(users / m.replicas, 1), law)
     if np.all(np.isnan(load.rate)):
         return closed
     requests = _requests(load)
@@ -121,7 +122,8 @@ def served_times(m: Server, load: MeasuredLoad, law: Law = step_s) -> LoopTimes:
 def _serving(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
     """Quantities of a closed loop of users, or of arrivals at a rate."""
     loop_times = served_times(m, load, law)
-    rate = offered_tok_per_s(loop_times.rate, load.output) * busy_replicas(m.replicas, load.users)
+    users = np.where(np.isnan(load.users), m.replicas, load.users)
+    rate = offered_tok_per_s(loop_times.rate, load.output) * busy_replicas(m.replicas, users)
     return Quantities(ttft=loop_times.ttft, tpot=loop_times.tpot, rate=rate, per_chip=per_chip(rate, m.chips))
 
 
