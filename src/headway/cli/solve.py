@@ -86,7 +86,9 @@ def _drawing(args: Any, name: str, target: Any, answers: list[Any], view: Any) -
     right_name = heading(target.right) if target.number is None else f"wanted: {format_value(target.number, unit(left_key))}"
     lines += [{name: point, left_key: (row | right)[target.right], "line": right_name} for row, point in rows]
     title = f"{grid.doc(left_key)} against {name}: where the lines cross is the answer"
-    return grid.picture(lines, name, (left_key,), ("line",), view, title=title, about=f"{rows[0][0]['model']} on {rows[0][0]['system']}")
+    about = f"{rows[0][0]['model']} on {rows[0][0]['system']}"
+    caption = "The answer is the input at which both lines meet; solve computes it, the picture only shows it."
+    return grid.picture(lines, name, (left_key,), ("line",), view, title=title, about=about, caption=caption)
 
 
 def _describe(rows: Any, headline: str, keys: list[str]) -> output.Summary:

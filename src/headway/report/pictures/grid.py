@@ -41,7 +41,8 @@ def doc(key: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def picture(rows: Rows, x: str, ys: Sequence[str], series: Sequence[str], view: View, *, title: str, about: str) -> Picture:
+def picture(rows: Rows, x: str, ys: Sequence[str], series: Sequence[str], view: View, *, title: str, about: str,
+            caption: str = "") -> Picture:  # fmt: skip
     """Picture with a panel per column of `ys` against `x`."""
     rows = [row for row in rows if row.get(x) is not None]
     fitting = [row for row in rows if row.get("fits", True)] or rows
@@ -59,7 +60,7 @@ def picture(rows: Rows, x: str, ys: Sequence[str], series: Sequence[str], view: 
     parts = ["Each panel shows one quantity along the same input" if len(ys) > 1 else "Each line is one case along the input"]
     parts += ["the band is the 90 % interval"] if any(row.get(ends(key)[1]) is not None for key in ys for row in points) else []
     parts += ["the dotted line is the floor"] if any(row.get(ends(key)[0]) is not None for key in ys for row in points) else []
-    return compose(view, panels, title=title, subtitle="; ".join([about, *lacks]), caption=", ".join(parts) + ".")
+    return compose(view, panels, title=title, subtitle="; ".join([about, *lacks]), caption=caption or ", ".join(parts) + ".")
 
 
 def ends(key: str) -> tuple[str, str, str]:

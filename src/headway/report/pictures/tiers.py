@@ -62,14 +62,13 @@ def _field(cell: Any, plot: Plot, meaning: str) -> dict[str, Any]:
 
 def _centre(fields: Sequence[Any], plot: Plot) -> tuple[float, float]:
     """The middle of a region's broadest row."""
-    runs: dict[float, list[Any]] = {}
-    for cell in fields:
-        run = runs.setdefault(cell.reuse, [])
-        if run and run[-1].hold_end != cell.hold:
-            run.clear()  # the last stretch of a row stands for it
-        run.append(cell)
-    longest = max(len(run) for run in runs.values())
-    rows = [run for run in runs.values() if len(run) == longest]
+    runs: list[list[Any]] = []
+    for cell in sorted(fields, key=lambda cell: (cell.reuse, cell.hold)):
+        if not runs or (runs[-1][-1].reuse, runs[-1][-1].hold_end) != (cell.reuse, cell.hold):
+            runs.append([])
+        runs[-1].append(cell)
+    longest = max(map(len, runs))
+    rows = [run for run in runs if len(run) == longest]
     row = rows[len(rows) // 2]
     across = (plot.x.across(row[0].hold, plot.width) + plot.x.across(row[-1].hold_end, plot.width)) / 2
     return across, plot.y.down((row[0].reuse * row[0].reuse_end) ** 0.5, plot.height)
