@@ -85,3 +85,19 @@ def test_board__every_section_that_draws_exists_and_every_claim_of_it_moves() ->
 def test_list_of_kinds__names_flags_that_exist() -> None:
     known = {action.dest for verb in permitted.VERBS for action in parser_of(verb, ["serve"] if verb == "solve" else [])._actions}
     assert set(permitted.KINDS) - known == set()
+
+
+def test_drawings__show_what_the_laws_say() -> None:
+    from headway.laws.training.step import one_forward_one_backward_bubble
+    from headway.web.drawing import drawing
+
+    stages = drawing({"name": "stages", "stages": 4, "micro_batches": 8})
+    busy = sum(block["end"] - block["start"] for block in stages["blocks"]) / 4
+    assert (stages["end"] - busy) / busy == pytest.approx(one_forward_one_backward_bubble(4, 8))
+    trains = drawing({"name": "trains", "load": 0.5})
+    assert all(train["aboard"] <= trains["seats"] for train in trains["trains"])
+    assert sum(train["aboard"] for train in trains["trains"]) == len(
+        [1 for request in trains["requests"] if request["train"] < len(trains["trains"])]
+    )
+    kept = [step["ordinary"] for step in drawing({"name": "activations", "layers": 8})["steps"]]
+    assert kept == sorted(kept[:8]) + kept[8:] and kept[8:] == sorted(kept[8:], reverse=True) and len(kept) == 16

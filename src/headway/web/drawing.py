@@ -14,10 +14,12 @@ from headway.laws.queueing.departures import beat_wait_s, timetable_wait_s, trai
 from headway.laws.training.activations import activation_bytes_chip
 from headway.laws.training.reversible import reversible_bytes_chip, stream_bytes
 from headway.laws.training.step import one_forward_one_backward_bubble
+from headway.training.timeline import training
 
 SEATS, TRAINS = 8, 24
 LOADS = (0.1, 1.2)
 MOST_STAGES, MOST_MICRO_BATCHES = 8, 32
+SCHEDULE = "1f1b"
 DRAWN_LAYERS = (2, 16)
 SEED = 7  # of the arrivals, the same for every reader
 
@@ -85,7 +87,11 @@ def _stages(request: dict[str, Any]) -> dict[str, Any]:
     """One forward, one backward: every micro-batch through every stage, a backward as long as two forwards."""
     stages = int(_number(request, "stages", 4, 2, MOST_STAGES))
     count = int(_number(request, "micro_batches", 8, 1, MOST_MICRO_BATCHES))
-    blocks = schedule(stages, count)
+    spans = training(SCHEDULE, stages, count, 1.0, 1.0, 1.0)
+    blocks = [
+        {"stage": span.stage, "micro_batch": span.micro_batch, "back": span.kind == "B", "start": span.start, "end": span.end}
+        for span in spans
+    ]
     bubble = one_forward_one_backward_bubble(stages, count)
     controls = [
         _control("stages", "Stages", 2, MOST_STAGES, 1, stages),
@@ -95,45 +101,6 @@ def _stages(request: dict[str, Any]) -> dict[str, Any]:
     end = max(block["end"] for block in blocks)
     title = "Micro-batches flow through the stages; the white is the bubble"
     return {"title": title, "stages": stages, "blocks": blocks, "end": end, "facts": facts, "controls": controls}
-
-
-def schedule(stages: int, count: int, backward: int = 2) -> list[dict[str, Any]]:
-    """Blocks of one forward, one backward: stage, micro-batch, whether it goes back, start and end in forwards.
-
-    >>> blocks = schedule(4, 8)
-    >>> max(block["end"] for block in blocks), len(blocks)  # 8 x 3 of work and 3 x 3 of bubble
-    (33, 64)
-    """
-    orders = [_order(stage, stages, count) for stage in range(stages)]
-    ended: dict[tuple[int, int, bool], int] = {}
-    free, places, blocks = [0] * stages, [0] * stages, []
-    while any(place < len(order) for place, order in zip(places, orders, strict=True)):
-        for stage in range(stages):
-            while places[stage] < len(orders[stage]):
-                micro, back = orders[stage][places[stage]]
-                before = (
-                    (stage + 1, micro, True)
-                    if back and stage < stages - 1
-                    else (stage, micro, False)
-                    if back
-                    else (stage - 1, micro, False)
-                )
-                if (back or stage) and before not in ended:
-                    break
-                start = max(free[stage], ended.get(before, 0) if back or stage else 0)
-                free[stage] = ended[stage, micro, back] = start + (backward if back else 1)
-                blocks.append({"stage": stage, "micro_batch": micro, "back": back, "start": start, "end": free[stage]})
-                places[stage] += 1
-    return blocks
-
-
-def _order(stage: int, stages: int, count: int) -> list[tuple[int, bool]]:
-    """Work of one stage: forwards to fill what lies behind it, then a forward and a backward in turn, then the backwards left."""
-    first = min(stages - stage - 1, count)
-    order = [(micro, False) for micro in range(first)]
-    for micro in range(first, count):
-        order += [(micro, False), (micro - first, True)]
-    return order + [(micro, True) for micro in range(count - first, count)]
 
 
 # -- activations ----------------------------------------------------------------------------------------------------------------

@@ -61,14 +61,14 @@ def steps(texts: list[str], field: schema.Field) -> list[dict[str, str]]:
     return stops(sorted(set(members)), field.unit, field.integer)
 
 
-def stops(values: list[float], unit: str, whole: bool = False) -> list[dict[str, str]]:
+def stops(values: list[float], unit: str, integer: bool = False) -> list[dict[str, str]]:
     """Values as stops, each rounded so that its word is short, none twice."""
     words: dict[str, str] = {}
     for value in values[:MOST_STEPS]:
         rounded = float(f"{value:.{SIGNIFICANT}g}")
         text = units.show(rounded, unit, SIGNIFICANT)
-        counted = whole and (rounded < 1000 or rounded % 1000)  # 8.12k is no whole number to the last bit, 8120 is
-        words.setdefault(str(round(rounded)) if counted else text.replace(" ", ""), text)
+        is_bare = integer and (rounded < 1000 or rounded % 1000)  # 8.12k is not an integer to the last bit, 8120 is
+        words.setdefault(str(round(rounded)) if is_bare else text.replace(" ", ""), text)
     return [{"word": word, "text": text} for word, text in words.items()]
 
 
