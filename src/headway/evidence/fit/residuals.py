@@ -110,7 +110,8 @@ def _of_row(task: Task, prediction: Prediction, fold: str) -> Iterable[Residual]
     for names in MEASURES[task.kind]:
         for quantity in names:
             value, estimate = measured(task.row, quantity), getattr(prediction, quantity)
-            if value is not None and estimate is not None:
+            is_load = quantity in RATE and task.rate is not None and task.concurrency is None  # what arrives, not what is predicted
+            if value is not None and estimate is not None and not is_load:
                 yield _residual(task, quantity, value, estimate, fold)
                 break
 
