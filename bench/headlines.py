@@ -11,9 +11,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from contract.golden.golden_answers import INPUTS  # noqa: E402
-from headway.cli.main import main  # noqa: E402
-from support.documented import commands  # noqa: E402
+from contract.golden.golden_answers import INPUTS
+from headway.cli.main import main
+from support.documented import commands
 
 
 def answer(words):

@@ -68,7 +68,7 @@ def test_assumptions__without_effect_are_refused_and_with_effect_are_not(cli: Cl
 
 
 def test_default__typed_out_is_no_mistake(cli: Cli) -> None:
-    assert cli(f"{DENSE} --imbalance 1").status == 0
+    assert cli(f"{DENSE} --activation-bytes 2").status == 0
 
 
 def test_grid__an_assumption_that_counts_somewhere_counts(cli: Cli) -> None:
