@@ -20,6 +20,8 @@ from support.colours import contrast, distance
 from support.documented import pictures
 from support.picture_browser import PictureBrowser, faults, reason
 
+pytestmark = pytest.mark.slow  # a browser, or a server under fire: minutes
+
 VIEWS = (View(width=360), View(width=360, theme="dark"), View(width=1200), View(width=1200, theme="dark"), View())
 GALLERY = pictures()
 

@@ -16,6 +16,8 @@ from headway.web import pages
 from support.paths import ROOT
 from support.web_server import Visit
 
+pytestmark = pytest.mark.slow  # a browser, or a server under fire: minutes
+
 VIEWS = [(page["name"], view["name"]) for page in pages.document() for view in page.get("view", ())]
 BOARD = ["/blackboard", "/blackboard?claim=RB-10", "/blackboard?chapter=3", "/blackboard?chapter=7"]
 ASKED_VIEWS = [(page, view) for page, view in VIEWS if view != "score"]  # that asks nothing before a file is dropped
