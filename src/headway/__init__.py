@@ -35,8 +35,8 @@ if TYPE_CHECKING:  # what type checkers and editors see; _HOME is what runs, and
     from headway.core.explain import explain as explain
     from headway.core.formula import anonymous as anonymous
     from headway.core.formula import formula as formula
-    from headway.core.formula import record as record
     from headway.core.formula import replay as replay
+    from headway.core.trace import record as record
     from headway.economics.sheets.catalogue import sheet as sheet
     from headway.economics.sheets.sheet import PriceSheet as PriceSheet
     from headway.hardware.chip import Chip as Chip
@@ -90,7 +90,7 @@ _HOME = {
     "predict": "cli.functions.evidence",
     "price": "cli.functions.money",
     "racks": "cli.functions.machines",
-    "record": "core.formula",
+    "record": "core.trace",
     "replay": "core.formula",
     "scale": "cli.functions.training",
     "score": "cli.functions.evidence",

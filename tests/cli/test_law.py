@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 import headway as hw
-from headway.core.formula import REGISTRY, Law
+from headway.core.formula import REGISTRY
 from headway.core.law_index import LawPlace, place, places
 from headway.core.law_values import typed
+from headway.core.trace import Law
 from headway.report.law import example_calls
 from support.command import Cli
 from support.package import MODULES

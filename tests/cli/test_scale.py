@@ -9,8 +9,9 @@ import pytest
 
 from headway.cli.main import main
 from headway.core import columns
-from headway.core.formula import Traced, anonymous, replay
+from headway.core.formula import anonymous, replay
 from headway.core.schema import defaults
+from headway.core.trace import Traced
 from headway.training.scaling.answer import explained, rows
 from headway.training.scaling.inputs import Uncertainty
 from headway.training.scaling.scale import question

@@ -7,18 +7,22 @@ import dataclasses
 import io
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 
 from headway.cli.main import main
 from headway.core.columns import unit as unit_of_column
+from headway.core.equation import equation_of
+from headway.core.equation import unit as unit_of_law
 from headway.core.explain import to_json, to_text
-from headway.core.explain import unit as unit_of_law
-from headway.core.formula import Traced, anonymous, leaves, record, replay
+from headway.core.expression import unit_of_operation
+from headway.core.formula import anonymous, leaves, replay
 from headway.core.quantity import KINDS, Sourced, known, user_input
+from headway.core.trace import OPERATIONS, Call, Traced, record
 from headway.evidence.claims import claim
 from headway.evidence.claims import explain as explain_claim
 from headway.evidence.claims.rows import computable
@@ -324,15 +328,61 @@ def json_leaves(node: Any) -> Iterator[dict[str, Any]]:
 # -- the walk itself ------------------------------------------------------------------------------------------------------------
 
 
-def test_anonymous__finds_arithmetic_outside_a_law() -> None:
-    """Were glue to multiply two facts, the product would be an anonymous leaf."""
+def test_anonymous__finds_numbers_without_a_source() -> None:
+    """Arithmetic of facts is recorded; a bare number in it, or one that Python's own functions made, is an anonymous leaf."""
     from headway.laws.roofline.capacity import drain_s
 
     capacity, bandwidth = known(80e9, "hbm", "byte", "datasheet", "a source"), known(3.35e12, "bw", "byte/s", "datasheet", "a source")
+    chips = known(8, "chips", "", "input", "a source")
     with record():
-        honest_tree, glued = drain_s(capacity, bandwidth), drain_s(capacity * 2, bandwidth)
+        honest_tree, bare = drain_s(capacity * chips, bandwidth + bandwidth), drain_s(capacity * 2, bandwidth)
+        hidden = drain_s(abs(capacity), bandwidth)
     assert anonymous(honest_tree) == []
-    assert anonymous(glued) == ["/drain_s.capacity"]
+    assert float(replay(honest_tree)) == float(honest_tree) == 640e9 / 6.7e12
+    assert anonymous(bare) == ["/drain_s.capacity/multiply.second"]
+    assert anonymous(hidden) == ["/drain_s.capacity"]
+
+
+OPERATIONS_TO_RECORD = (
+    (lambda a, b: a * b / (b + b) - a**b, "a * b / (b + b) - a ** b"),
+    (lambda a, b: -(a - (b - a)), "-(a - (b - a))"),
+    (lambda a, b: a / (b / a) / b, "a / (b / a) / b"),
+    (lambda a, b: (a * b) ** b + sum([a, b]), "(a * b) ** b + (a + b)"),
+    (lambda a, b: np.maximum(a * b, b) * np.minimum(b, a / b), "max(a * b, b) * min(b, a / b)"),
+    (lambda a, b: (a**b) ** a, "(a ** b) ** a"),
+)
+
+
+@pytest.mark.parametrize(("compute", "text"), OPERATIONS_TO_RECORD, ids=[text for _, text in OPERATIONS_TO_RECORD])
+def test_record__arithmetic_reads_and_replays_as_it_was_computed(compute: Callable[[Any, Any], Any], text: str) -> None:
+    first, second = known(7.0, "x.a", "", "input", "a source"), known(2, "x.b", "", "input", "a source")
+    with record():
+        value = compute(first, second)
+    assert equation_of(value.step) == text
+    plain = compute(7.0, 2)
+    assert float(value) == float(replay(value)) == plain
+    assert eval(text, {"a": 7.0, "b": 2, "max": max, "min": min}) == plain
+    assert anonymous(value) == []
+
+
+def test_record__ints_stay_ints_and_laws_record_no_arithmetic_of_their_own() -> None:
+    from headway.laws.roofline.capacity import drain_s
+
+    layers, heads = known(61, "layers", "", "config", "a source"), known(2**60 + 1, "heads", "", "config", "a source")
+    with record():
+        product, drain = layers * heads, drain_s(layers, heads)
+    assert product == 61 * (2**60 + 1) and isinstance(product, int)
+    assert not drain.step.is_operation and set(drain.step.inputs) == {"capacity", "mem_bw"}
+    assert type(layers * heads) is int and type(layers / 2) is float  # outside: plain numbers
+
+
+@pytest.mark.parametrize(
+    ("name", "units", "expected"),
+    [("multiply", ["byte/s", "s"], "byte"), ("divide", ["byte", "byte/token"], "token"), ("divide", ["", "s"], "1/s"),
+     ("add", ["", "USD"], "USD"), ("multiply", ["token", "token"], "token^2"), ("divide", ["USD/s", "token/s"], "USD/token")],
+)  # fmt: skip
+def test_unit_of_operation__is_that_of_its_operands(name: str, units: list[str], expected: str) -> None:
+    assert unit_of_operation(Call(OPERATIONS[name], {}, 0.0), units) == expected
 
 
 def test_replay__runs_the_laws_again() -> None:

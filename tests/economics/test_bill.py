@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.cli.main import main
-from headway.core.formula import anonymous, leaves, record, replay
+from headway.core.formula import anonymous, leaves, replay
 from headway.core.quantity import Sourced
+from headway.core.trace import record
 from headway.economics.bill import AUTOMATIC, OFF, PRICED, Bill, BillCalculator, BillingOption, compare, modes_of, ttls_of, ways_of
 from headway.economics.bill_requests import ANY, FIRST, LAST, RECORDED, BlockPrefixes, ConversationPrefixes, requests_of, requests_of_totals
 from headway.economics.sheets.catalogue import sheet

@@ -10,7 +10,8 @@ import pytest
 
 from headway.cli.main import main
 from headway.core.errors import HeadwayError
-from headway.core.formula import Traced, anonymous, record, replay
+from headway.core.formula import anonymous, replay
+from headway.core.trace import Traced, record
 from headway.economics.inversion.answer import Inversion, QuantityRow, invert, row, tree
 from headway.economics.inversion.calibration import (
     CONSTANT,

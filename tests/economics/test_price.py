@@ -12,10 +12,11 @@ import pytest
 from headway.cli.main import main
 from headway.core import catalog
 from headway.core.errors import BadValue, HeadwayError, MissingFact, UnknownName
-from headway.core.formula import anonymous, record
+from headway.core.formula import anonymous
 from headway.core.interval import read
 from headway.core.quantity import user_input
 from headway.core.schema import Field
+from headway.core.trace import record
 from headway.economics.chip_cost import PATH, by_metric, chip_memory, hbm_share, over_all, owned, parts
 from headway.economics.price.price import INPUTS, price, priced, rates_at
 from headway.economics.price.published_day import account, case

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from headway.core.errors import UnknownName
-from headway.core.formula import Call, Traced, anonymous, record, replay
+from headway.core.formula import anonymous, replay
+from headway.core.trace import Call, Traced, record
 from headway.evidence import claims as ledger
 from headway.evidence.claims.claim import claims
 from headway.evidence.claims.rows import beside, computable, recompute, width

@@ -8,7 +8,8 @@ import math
 
 import pytest
 
-from headway.core.formula import anonymous, record, replay
+from headway.core.formula import anonymous, replay
+from headway.core.trace import record
 from headway.evidence.lecture import bridge, card
 from headway.evidence.lecture.machine import LectureCase, lecture_case
 from headway.hardware.system import system

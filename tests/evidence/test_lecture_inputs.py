@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headway.core.errors import BadValue, HeadwayError
-from headway.core.formula import Traced, record
+from headway.core.trace import Traced, record
 from headway.evidence import claims as ledger
 from headway.evidence.claims.claim import claims
 from headway.evidence.claims.rows import computable, recompute

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from headway.core.formula import anonymous, record
+from headway.core.formula import anonymous
+from headway.core.trace import record
 from headway.hardware.model_trend import trend_models
 from headway.models.config import catalogue_index
 from headway.models.releases import releases

@@ -11,7 +11,8 @@ import pytest
 from headway.cli.main import main
 from headway.core.catalog import PACKAGED, open_catalog
 from headway.core.errors import BadFile, BadValue
-from headway.core.formula import Traced, anonymous, record, replay
+from headway.core.formula import anonymous, replay
+from headway.core.trace import Traced, record
 from headway.hardware.rack import Rack, RackRequest, rack, racks
 from headway.hardware.rack_capacity import catalogue_needs, need
 from headway.hardware.rack_facts import RackFacts, rack_facts

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headway.core.formula import anonymous, record
+from headway.core.formula import anonymous
+from headway.core.trace import record
 from headway.hardware.trend import TrendRow, checkpoint_bytes, trend_chips
 from headway.models.config import model
 

@@ -17,7 +17,8 @@ import numpy as np
 import pint
 import pytest
 
-from headway.core.formula import REGISTRY, Law, formula
+from headway.core.formula import REGISTRY, formula
+from headway.core.trace import Law
 from headway.core.units import Byte, BytePerToken, Flop, FlopPerSecond, Number, Second, Token, TokenPerMtok, UsdPerMtok, UsdPerToken
 from support.package import MODULES
 

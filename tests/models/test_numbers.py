@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.core.errors import HeadwayError
-from headway.core.formula import anonymous, record, replay
+from headway.core.formula import anonymous, replay
+from headway.core.trace import record
 from headway.models import totals
 from headway.models.config import model
 from headway.models.numbers import KEYS

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from headway.core.errors import BadValue, MissingExtra, UnknownName, UnsupportedModel
-from headway.core.formula import anonymous, record, replay
+from headway.core.formula import anonymous, replay
+from headway.core.trace import record
 from headway.models import totals as whole
 from headway.models.attention import AttentionPattern, AttentionSpan, CacheStore
 from headway.models.attention.grouped_query import Attention

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.core.errors import MissingFact
-from headway.core.formula import Traced, anonymous, record, replay
+from headway.core.formula import anonymous, replay
 from headway.core.quantity import known
 from headway.core.schema import defaults
+from headway.core.trace import Traced, record
 from headway.hardware.system import system
 from headway.laws.collectives.cost import collective_term_s, collectives_floor_s, collectives_s, two_batch_step_s
 from headway.laws.collectives.expert_parallel import exchange_bytes, places_hit, wire_bytes_per_token

@@ -207,8 +207,8 @@ BILLED = ("requests", "prompt_tokens", "cached_tokens", "written_tokens", "outpu
 
 def _tree(biller: Any, options: Sequence[Any], row: Mapping[str, Any], key: str) -> Any:
     """Formula tree of a cell."""
-    from headway.core.formula import record
     from headway.core.listing import computed
+    from headway.core.trace import record
     from headway.economics.bill import compare
 
     with record():

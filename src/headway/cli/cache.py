@@ -91,7 +91,7 @@ def _criteria(args: Any) -> output.Answer:
                 raise BadValue("cache", "more points", f"at most {cache.MOST_ROWS} rows")
 
     def tree(row: Mapping[str, Any], key: str) -> Any:
-        from headway.core.formula import record
+        from headway.core.trace import record
 
         point = points[_place(rows, row)]
         with record():

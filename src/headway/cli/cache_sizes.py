@@ -34,7 +34,7 @@ def _listing(rows: Sequence[_SizePoint], notes: Sequence[str]) -> Listing:
     plain = [row.plain for row in rows]
 
     def tree(row: Mapping[str, Any], key: str) -> Any:
-        from headway.core.formula import record
+        from headway.core.trace import record
 
         matching_row = next(candidate for candidate in rows if all(row.get(name) == candidate.plain[name] for name in candidate.plain))
         with record():

@@ -100,7 +100,7 @@ def run(args: Any) -> output.Answer:
     _mark(rows)
 
     def tree(row: Mapping[str, Any], key: str) -> Any:
-        from headway.core.formula import record
+        from headway.core.trace import record
 
         point = points[next(number for number, candidate in enumerate(rows) if all(row.get(name) == candidate[name] for name in candidate))]
         with record():

@@ -8,8 +8,8 @@ from typing import Any
 from headway.cli import arguments
 from headway.core import schema, units
 from headway.core.errors import BadValue
-from headway.core.formula import record
 from headway.core.listing import Listing, clean, computed
+from headway.core.trace import record
 from headway.models.precision import Precision
 from headway.report import output
 

@@ -7,9 +7,9 @@ from typing import Any
 from headway.cli import arguments
 from headway.core import schema
 from headway.core.errors import BadValue, UnknownName
-from headway.core.formula import record
 from headway.core.listing import Listing, clean, computed
 from headway.core.schema import Field
+from headway.core.trace import record
 from headway.report import compare as words
 from headway.report import output
 

@@ -9,9 +9,9 @@ from typing import Any
 from headway.cli import arguments
 from headway.core import schema
 from headway.core.errors import BadValue, UnknownName
-from headway.core.formula import record
 from headway.core.listing import Listing, clean, computed
 from headway.core.quantity import default
+from headway.core.trace import record
 from headway.report import output
 
 SUBJECTS = ("vectors", "avalanche", "differential", "coupling")

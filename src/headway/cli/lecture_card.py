@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from headway.cli import arguments
 from headway.core.columns import Column
 from headway.core.errors import BadValue
-from headway.core.formula import record
 from headway.core.listing import Listing, computed
+from headway.core.trace import record
 from headway.report import output
 
 if TYPE_CHECKING:  # the verbs that show the card import their flags from here

@@ -118,7 +118,7 @@ def _sources(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
 
 
 def _laws(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    from headway.core.explain import equation, unit
+    from headway.core.equation import equation, unit
     from headway.core.formula import REGISTRY
     from headway.core.law_index import sentences
 

@@ -32,7 +32,7 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """Answer with a row per figure of the account."""
-    from headway.core.formula import record
+    from headway.core.trace import record
     from headway.economics.price.published_day import account, case
 
     day = case(args.case, arguments.catalog(args))

@@ -24,7 +24,7 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """Answer with a row per sheet, by date."""
-    from headway.core.formula import record
+    from headway.core.trace import record
     from headway.economics.sheets.history import history
 
     sheets = _sheets(args.history, arguments.catalog(args))

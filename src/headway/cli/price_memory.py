@@ -53,7 +53,7 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """Answer with a row per memory of each machine."""
-    from headway.core.formula import record
+    from headway.core.trace import record
     from headway.economics.chip_cost import parts
 
     catalog = arguments.catalog(args)

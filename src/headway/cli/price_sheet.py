@@ -62,7 +62,7 @@ class _SheetRows(Listing):
 
 def run(args: Any) -> output.Answer:
     """Answer with a row per quantity, closed form and contradiction of each sheet."""
-    from headway.core.formula import record
+    from headway.core.trace import record
     from headway.economics.inversion.answer import invert
     from headway.economics.inversion.answer import tree as answer_tree
     from headway.economics.inversion.priors import priors, read_assumed

@@ -124,7 +124,7 @@ def _cases(args: Any, domain_values: dict[str, Any], fact_values: dict[str, Any]
 
 def _explained(make: Any, key: str) -> Any:
     """Formula tree of a number of a row."""
-    from headway.core.formula import record
+    from headway.core.trace import record
 
     with record():
         value = getattr(make(key), key, None)

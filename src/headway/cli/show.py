@@ -45,7 +45,7 @@ def run(args: Any) -> output.Answer:
 
 def _model(args: Any) -> output.Answer:
     from headway.core import schema
-    from headway.core.formula import record
+    from headway.core.trace import record
     from headway.models.describe import ModelSummary, about_model
     from headway.performance.workload import Load
 

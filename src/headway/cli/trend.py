@@ -33,7 +33,7 @@ def run(args: Any) -> output.Answer:
 
 
 def _models(args: Any) -> output.Answer:
-    from headway.core.formula import record
+    from headway.core.trace import record
     from headway.hardware.model_trend import trend_models
     from headway.report import trend
 
@@ -50,7 +50,7 @@ def _models(args: Any) -> output.Answer:
 
 
 def _chips(args: Any) -> output.Answer:
-    from headway.core.formula import record
+    from headway.core.trace import record
     from headway.hardware.trend import trend_chips
 
     def tree(row: Any, key: str) -> Any:

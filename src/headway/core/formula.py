@@ -1,8 +1,8 @@
-"""Formulas that explain themselves by replay.
+"""Laws, and explanations by replay.
 
 `@formula(source=...)` marks a pure function as a law. Called normally it is that function behind one flag test. Called inside
-`record()`, each call leaves a Call: its inputs, its value, its source. A result carries its Call, so that where one law's result
-is another's input the steps form a tree, and the tree can be evaluated again.
+`trace.record()`, each call leaves a Call: its inputs, its value, its source. A result carries its Call, so that where one law's
+result is another's input the calls form a tree, and the tree can be evaluated again.
 """
 
 from __future__ import annotations
@@ -10,43 +10,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from headway.core.quantity import Sourced
+from headway.core.trace import Call, Law, Traced, add_to_outer, inside, recording, traced
 
-_recording: ContextVar[bool] = ContextVar("recording", default=False)
-_inside: ContextVar[list[Call] | None] = ContextVar("inside", default=None)
 REGISTRY: dict[str, Law] = {}
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Law:
-    """One registered formula, as in `headway list laws` and in the unit test."""
-
-    name: str
-    module: str
-    source: str
-    empirical: str  # why the unit test is waived, or ""
-    run: Callable[..., Any]  # the plain function, without the recorder
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Call:
-    """One recorded call: enough to show and to repeat it."""
-
-    law: Law
-    inputs: dict[str, Any]
-    value: Any
-    working: tuple[Call, ...] = ()  # laws called inside this one: shown, not replayed separately
-
-
-class Traced(float):
-    """A result inside `record()`: the float it is, and the Call that made it."""
-
-    step: Call
 
 
 def formula(source: str, empirical: str = "") -> Callable[[F], F]:
@@ -61,7 +31,7 @@ def formula(source: str, empirical: str = "") -> Callable[[F], F]:
 
         @functools.wraps(run)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if not _recording.get():
+            if not recording():
                 return run(*args, **kwargs)
             return _recorded(law, args, kwargs)
 
@@ -77,44 +47,13 @@ def _recorded(law: Law, args: tuple, kwargs: dict[str, Any]) -> Any:
     bound = inspect.signature(law.run).bind(*args, **kwargs)
     bound.apply_defaults()
     working: list[Call] = []
-    token = _inside.set(working)
-    try:
+    with inside(working):
         value = law.run(*args, **kwargs)
-    finally:
-        _inside.reset(token)
     if dataclasses.is_dataclass(value) or isinstance(value, str | tuple) or value is None:
         raise TypeError(f"{law.name}: a formula returns one number, not {type(value).__name__}")
-    result = Traced(value)
-    result.step = Call(law, dict(bound.arguments), result, tuple(working))
-    outer = _inside.get()
-    if outer is not None:
-        outer.append(result.step)
-    return result
-
-
-@contextmanager
-def record() -> Iterator[None]:
-    """Record every formula call within this block; results are Traced."""
-    token = _recording.set(True)
-    try:
-        yield
-    finally:
-        _recording.reset(token)
-
-
-@contextmanager
-def unrecorded() -> Iterator[None]:
-    """Leave out the calls within this block: those of a search, whose result is one number of its law."""
-    token = _recording.set(False)
-    try:
-        yield
-    finally:
-        _recording.reset(token)
-
-
-def recording() -> bool:
-    """Whether formula calls are recorded."""
-    return _recording.get()
+    step = Call(law, dict(bound.arguments), float(value), tuple(working))
+    add_to_outer(step)
+    return traced(step)
 
 
 def leaves(value: Any, path: str = "", visited_ids: set[int] | None = None) -> Iterator[tuple[str, Any]]:
@@ -147,7 +86,7 @@ def replay(value: Any, done: dict[int, Any] | None = None) -> Any:
     if id(value) in done:
         return done[id(value)]
     if isinstance(value, Traced):
-        again: Any = value.step.law.run(**{name: replay(item, done) for name, item in value.step.inputs.items()})
+        again: Any = value.step.again({name: replay(item, done) for name, item in value.step.inputs.items()})
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         again = dataclasses.replace(value, **{f.name: replay(getattr(value, f.name), done) for f in dataclasses.fields(value) if f.init})
     elif isinstance(value, tuple | list):

@@ -13,7 +13,8 @@ import re
 from pathlib import Path
 
 from headway.core.errors import HeadwayError, UnknownName, clip
-from headway.core.formula import REGISTRY, Law
+from headway.core.formula import REGISTRY
+from headway.core.trace import Law
 
 FOLDER = Path(__file__).parent.parent / "laws"
 _LAW = re.compile(r"^@formula\(.*?^def (\w+)\(", re.MULTILINE | re.DOTALL)

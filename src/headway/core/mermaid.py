@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from headway.core.explain import text_with_unit, unit
-from headway.core.formula import Traced
+from headway.core.equation import inputs, text_with_unit, title, unit_of
 from headway.core.quantity import Sourced
+from headway.core.trace import Traced
 
 
 def diagram(value: Any, name: str, depth: int | None = None) -> str:
@@ -34,7 +34,7 @@ class _Walk:
         self._values.append(value)  # so that its id is not reused
         self.lines.append(f"    {node}{_label(value, name)}")
         if isinstance(value, Traced) and (self._depth is None or level < self._depth):
-            for key, item in value.step.inputs.items():
+            for key, item in inputs(value.step).items():
                 for part_name, part in _numbers_of(item, key):
                     self.lines.append(f"    {self.add(part, part_name, level + 1)} --> {node}")
         return node
@@ -51,9 +51,7 @@ def _numbers_of(value: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 def _label(value: Any, name: str) -> str:
     if isinstance(value, Traced):
-        law = value.step.law
-        title = law.name if law.name == name else f"{name} = {law.name}"
-        return _box(title, text_with_unit(value, unit(law)), "[", "]")
+        return _box(title(value.step, name), text_with_unit(value, unit_of(value)), "[", "]")
     if dataclasses.is_dataclass(value):
         return _box(name, type(value).__name__, "[[", "]]")
     if isinstance(value, Sourced):

@@ -1,12 +1,15 @@
 """Numbers with an origin: the leaves of every explanation.
 
 A Sourced number behaves as the float (or int) it is; arithmetic drops the origin, so a derived number is never mistaken for a fact.
+Within `record()` the result of arithmetic carries the operation instead (core/trace.py).
 """
 
 from __future__ import annotations
 
 import math
 from typing import Any
+
+from headway.core.trace import operators, traced_operation
 
 KINDS = ("datasheet", "measured", "derived", "estimate", "config", "input", "default", "constant", "fitted", "claim")
 
@@ -33,10 +36,12 @@ class Sourced:
         return self
 
 
+@operators(traced_operation, float)
 class SourcedFloat(Sourced, float):
     """A float with its origin."""
 
 
+@operators(traced_operation, int)
 class SourcedInt(Sourced, int):
     """An int with its origin."""
 

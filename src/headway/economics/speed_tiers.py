@@ -15,10 +15,10 @@ from typing import Annotated, Any
 from headway.core import catalog as facts
 from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import BadFile, BadValue, HeadwayError
-from headway.core.formula import record
 from headway.core.listing import Listing
 from headway.core.quantity import default, user_input
 from headway.core.schema import Field
+from headway.core.trace import record
 from headway.hardware.edit import edit
 from headway.hardware.system import MOST_CHIPS, System
 from headway.hardware.system import system as find_system

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from headway.core.formula import Traced
 from headway.core.quantity import Sourced, number, user_input
 from headway.core.schema import Field
+from headway.core.trace import Traced
 from headway.models.model import Block, Dense, Model, MoE
 
 

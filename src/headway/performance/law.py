@@ -13,10 +13,10 @@ from typing import Any
 from headway.core import law_values
 from headway.core.catalog import Catalog
 from headway.core.errors import BadValue
-from headway.core.formula import Law, record
 from headway.core.law_index import load
 from headway.core.law_values import ValueSources
 from headway.core.quantity import Sourced
+from headway.core.trace import Law, record
 from headway.hardware.fact import fact
 from headway.laws.arithmetic import times
 

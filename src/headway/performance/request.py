@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from headway.core.formula import recording
 from headway.core.quantity import known
+from headway.core.trace import recording
 from headway.laws.arithmetic import divided, relative, times
 from headway.laws.queueing import closed_loop as loops
 from headway.laws.queueing.loop import CLOSED, NO_WORK, SINGLE, Loop, LoopTimes, StepTime, TokenTime, poisson

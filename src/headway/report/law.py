@@ -8,9 +8,9 @@ from typing import Any
 
 from headway.core import explain
 from headway.core.columns import Column
-from headway.core.formula import Law
 from headway.core.law_values import spelled, typed
 from headway.core.listing import Listing, clean
+from headway.core.trace import Law
 from headway.report.output import Summary
 
 ABOUT = {

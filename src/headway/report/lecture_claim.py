@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from headway.core.explain import equation_of, text_with_unit, unit
-from headway.core.formula import Call, Traced
+from headway.core.equation import equation_of, inputs, text_with_unit, unit_of
 from headway.core.listing import Listing, format_value
 from headway.core.quantity import Sourced
+from headway.core.trace import Call, Traced
 from headway.evidence import claims as ledger
 from headway.evidence.claims.claim import Claim, claims
 from headway.evidence.lecture.chapters import statement
@@ -118,13 +118,14 @@ def law_lines(value: Any, name: str, depth: int, printed_lines: set[str]) -> Ite
     if not isinstance(value, Traced):
         return
     step = value.step
-    call_text = f"{step.law.name}({_arguments(step)}) = {text_with_unit(value, unit(step.law))}"
+    called = equation_of(step) if step.is_operation else f"{step.law.name}({_arguments(step)})"
+    call_text = f"{called} = {text_with_unit(value, unit_of(value))}"
     if call_text in printed_lines:
         yield f"{'  ' * depth}{name} = {call_text}   (as above)"
         return
     printed_lines.add(call_text)
-    yield f"{'  ' * depth}{name} = {call_text}   {equation_of(step)}"
-    for key, item in step.inputs.items():
+    yield f"{'  ' * depth}{name} = {call_text}" + ("" if step.is_operation else f"   {equation_of(step)}")
+    for key, item in inputs(step).items():
         yield from law_lines(item, key, depth + 1, printed_lines)
 
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from headway.core.errors import BadValue, IllegalCombination, UnknownName
-from headway.core.formula import record
 from headway.core.quantity import Sourced, user_input
 from headway.core.schema import defaults, fields
 from headway.core.table import Axis, Labels, Table
+from headway.core.trace import record
 from headway.hardware.chip import price_quote
 from headway.hardware.chip_price import PriceQuote
 from headway.hardware.system import System

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from headway.core.trace import operators
+
 Step = Callable[[float, float, float, float, float], float]  # batch, context, prompt tokens, pairs, ranks with prompts
-INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "true_divide": "/"}
+INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 CALLS = {"sqrt": "sqrt({0})", "ceil": "float(ceil({0}))", "floor": "float(floor({0}))", "negative": "-{0}", "log": "log({0})",
          "exp": "exp({0})"}  # fmt: skip
 CHOICES = {"maximum": "{0} if {0} > {1} else {1}", "minimum": "{0} if {0} < {1} else {1}"}
@@ -37,6 +39,7 @@ class SourceLines:
         return Symbol(self, self.known[text])
 
 
+@operators(lambda name, operands: applied(name, operands))
 class Symbol:
     """A number unknown until the flat function runs."""
 
@@ -48,7 +51,7 @@ class Symbol:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         if method != "__call__" or keywords:
             raise TypeError(f"cannot flatten numpy.{ufunc.__name__}.{method}")
-        return applied(self.sheet, ufunc.__name__, inputs)
+        return applied(ufunc.__name__, inputs)
 
     def __array_function__(self, function: Any, types: Any, inputs: Any, keywords: Any) -> Any:
         if function is np.where and not isinstance(inputs[0], Symbol):
@@ -58,43 +61,11 @@ class Symbol:
     def __bool__(self) -> bool:
         raise TypeError("a law that branches on a number that varies cannot be flattened")
 
-    def __add__(self, operand: Any) -> Any:
-        return applied(self.sheet, "add", (self, operand))
 
-    def __radd__(self, operand: Any) -> Any:
-        return applied(self.sheet, "add", (operand, self))
-
-    def __sub__(self, operand: Any) -> Any:
-        return applied(self.sheet, "subtract", (self, operand))
-
-    def __rsub__(self, operand: Any) -> Any:
-        return applied(self.sheet, "subtract", (operand, self))
-
-    def __mul__(self, operand: Any) -> Any:
-        return applied(self.sheet, "multiply", (self, operand))
-
-    def __rmul__(self, operand: Any) -> Any:
-        return applied(self.sheet, "multiply", (operand, self))
-
-    def __truediv__(self, operand: Any) -> Any:
-        return applied(self.sheet, "divide", (self, operand))
-
-    def __rtruediv__(self, operand: Any) -> Any:
-        return applied(self.sheet, "divide", (operand, self))
-
-    def __pow__(self, operand: Any) -> Any:
-        return applied(self.sheet, "power", (self, operand))
-
-    def __rpow__(self, operand: Any) -> Any:
-        return applied(self.sheet, "power", (operand, self))
-
-    def __neg__(self) -> Any:
-        return applied(self.sheet, "negative", (self,))
-
-
-def applied(sheet: SourceLines, name: str, inputs: tuple[Any, ...]) -> Any:
+def applied(name: str, inputs: tuple[Any, ...]) -> Any:
     """The result of an operation on symbols and numbers, written down unless it is an identity."""
-    values = [value if isinstance(value, Symbol) else float(value) for value in inputs]
+    sheet = next(value.sheet for value in inputs if isinstance(value, Symbol))
+    values: list[Any] = [value if isinstance(value, Symbol) else float(value) for value in inputs]
     if len(values) == 2:
         first, second = values
         if not isinstance(second, Symbol) and (name, second) in NEUTRAL:

@@ -10,9 +10,9 @@ from typing import Any
 
 from headway.core import schema
 from headway.core.errors import BadValue, UnknownName
-from headway.core.formula import record
 from headway.core.listing import Listing, clean, computed
 from headway.core.quantity import Sourced, known, user_input
+from headway.core.trace import record
 from headway.core.units import show
 from headway.hardware.chip import price_quote
 from headway.hardware.chip_price import PriceQuote

@@ -6,8 +6,8 @@ import random
 from typing import Any
 
 from headway.core.errors import BadValue, UnknownName
-from headway.core.formula import record
 from headway.core.listing import format_value
+from headway.core.trace import record
 from headway.evidence.claims.claim import claims
 from headway.evidence.claims.reversible import layer_bytes
 from headway.laws.queueing.departures import beat_wait_s, timetable_wait_s, train_rate

@@ -15,10 +15,10 @@ from typing import Any
 from headway.core import schema, units
 from headway.core.catalog import Catalog
 from headway.core.errors import BadValue
-from headway.core.formula import record
 from headway.core.interval import Interval, point
 from headway.core.quantity import Sourced, known, user_input
 from headway.core.table import Table, from_rows
+from headway.core.trace import record
 from headway.economics.chip_cost import POWER, ChipPrice, OwnershipCost, by_metric, fact, hbm_share, over_all, owned
 from headway.economics.price.terms import CommercialTerms, terms
 from headway.economics.sheets.sheet import PriceSheet, Rates

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from headway.core.errors import BadValue, HeadwayError, UnknownName
-from headway.core.formula import record
 from headway.core.quantity import known
+from headway.core.trace import record
 from headway.evidence.claims import (
     context,
     cross_checks,

@@ -13,8 +13,8 @@ import numpy as np
 
 from headway.core import schema
 from headway.core.errors import BadValue, HeadwayError, UnknownName
-from headway.core.formula import record
 from headway.core.quantity import known, user_input
+from headway.core.trace import record
 from headway.evidence.claims.claim import Claim, Parts
 from headway.evidence.claims.rows import look_up, recompute
 

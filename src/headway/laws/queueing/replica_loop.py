@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from headway.core.formula import formula, unrecorded
+from headway.core.formula import formula
+from headway.core.trace import unrecorded
 from headway.core.units import Number, PerSecond
 from headway.laws.queueing.closed_loop import capacity, decoding_of, open_decoding, open_served
 from headway.laws.queueing.loop import Loop, StepTime, TokenTime, step_yields_token

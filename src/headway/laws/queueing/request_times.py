@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.core.formula import recording
+from headway.core.trace import recording
 from headway.laws.arithmetic import divided, relative, times, total
 from headway.laws.queueing.loop import EVEN, HALF, NO_TIME, NO_WORK, SINGLE, Loop, StepTime, TokenTime, step_yields_token
 from headway.laws.queueing.users import (

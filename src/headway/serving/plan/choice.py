@@ -11,9 +11,9 @@ import numpy as np
 
 from headway.core.catalog import fold
 from headway.core.errors import BadValue
-from headway.core.formula import record
 from headway.core.quantity import known, user_input
 from headway.core.table import Axis, Table, from_rows
+from headway.core.trace import record
 from headway.laws.serving.replicas import per_replica
 from headway.performance.compile import work_of
 from headway.performance.estimate import Deployment, estimate, throughput_of

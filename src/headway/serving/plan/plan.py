@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from headway.core.errors import BadValue, IllegalCombination, drop_note
-from headway.core.formula import record
 from headway.core.progress import expect
 from headway.core.quantity import default, user_input
 from headway.core.table import Table
+from headway.core.trace import record
 from headway.core.units import show
 from headway.hardware.system import System
 from headway.models.model import Model

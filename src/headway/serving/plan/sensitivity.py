@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from headway.core.errors import BadValue, UnknownName
-from headway.core.formula import record
 from headway.core.progress import expect
 from headway.core.quantity import default, known, user_input
 from headway.core.schema import fields, scalar
+from headway.core.trace import record
 from headway.hardware.chip import PEAK_OF
 from headway.hardware.system import System
 from headway.laws.economics.cost import chip_seconds_per_request

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from headway.core.formula import record
 from headway.core.listing import computed
 from headway.core.quantity import known
+from headway.core.trace import record
 from headway.laws.architecture.params import sparsity
 from headway.laws.arithmetic import relative, times
 from headway.laws.scaling import experts as laws
