@@ -17,6 +17,7 @@ import functools
 import math
 import os
 import re
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,14 +80,24 @@ class Catalog:
         return path
 
 
+SETTLED_NS = 2_000_000_000  # age from which a folder's time of change tells every later change: file systems count in coarse ticks
+
+
 def _files_by_name(folder: Path, suffix: str) -> dict[str, Path]:
     try:
-        names = [path.name for path in folder.iterdir()]
+        changed_ns = folder.stat().st_mtime_ns
+        settled = time.time_ns() - changed_ns > SETTLED_NS
+        return _listed(folder, suffix, changed_ns) if settled else _listed.__wrapped__(folder, suffix, changed_ns)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise BadFile(folder, f"cannot be read ({error.strerror})") from None
-    return {fold(name.removesuffix(suffix)): folder / name for name in names if name.endswith(suffix)}
+
+
+@functools.lru_cache(maxsize=64)
+def _listed(folder: Path, suffix: str, changed_ns: int) -> dict[str, Path]:
+    """The files of a folder by name, in one state of it."""
+    return {fold(path.name.removesuffix(suffix)): path for path in folder.iterdir() if path.name.endswith(suffix)}
 
 
 @functools.cache

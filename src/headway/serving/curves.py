@@ -15,15 +15,15 @@ import numpy as np
 from headway.core.errors import BadValue
 from headway.core.quantity import default
 from headway.core.schema import defaults
-from headway.core.table import Table
 from headway.hardware.chip import price_quote
 from headway.laws.economics.cost import usd_per_mtok_out
 from headway.models.precision import Precision
 from headway.performance.assumptions import EFFICIENCIES, LATENCIES, Assumptions
-from headway.performance.compile import work_of
+from headway.performance.compile import StepModel, compile_layout, work_of
+from headway.performance.estimate import Deployment, step_at, step_parts
 from headway.performance.formats import resolve
-from headway.performance.layout import Layout
-from headway.serving.serve import serve
+from headway.performance.layout import Layout, stacked
+from headway.serving.serve import case_of, query, serve
 
 POINTS = 240
 MOST_BATCH = 1e7
@@ -46,30 +46,47 @@ class Curves:
     capacity: float | None  # largest drawn batch that fits in memory; None if all fit
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class PeakStep:
+    """A layout's decode step at peak rates, compiled once: any batches are then one evaluation of the laws."""
+
+    case: Deployment
+    compiled: StepModel
+
+    def times(self, batches: Any) -> dict[str, Any]:
+        """Seconds of each line and of the floor, as `serve` has them at these batches."""
+        batch = np.asarray(batches, dtype=float).reshape(1, -1, 1)
+        parts = step_parts(self.compiled, batch, self.case.load.context)
+        parts["floor"] = step_at(self.case, self.compiled, batch, self.case.load.context).floor
+        return {name: np.broadcast_to(parts[key], batch.shape).ravel() for name, key in (LINES | {"floor": "floor"}).items()}
+
+
+def peak_step(model: Any, system: Any, layout: Layout, context: Any, precision: Precision, assumptions: Assumptions) -> PeakStep:
+    """The step of one layout and context at peak rates."""
+    peak = defaults(Assumptions, perfect(assumptions), "the floor: peak rates, no fixed costs")
+    resolved = query(model, system, layout, None, context, None, None, precision, peak)
+    case = case_of(resolved, stacked(list(resolved.layouts), 3), resolved.load)
+    return PeakStep(case, compile_layout(case.work, case.system, case.layout, case.assumptions, case.formats))
+
+
 def curves(model: Any, system: Any, layout: Layout, context: Any, precision: Precision, assumptions: Assumptions) -> Curves:
     """The curves of one layout at one context, over batches from 1 to beyond the knee."""
-    peak = defaults(Assumptions, perfect(assumptions), "the floor: peak rates, no fixed costs")
-
-    def at(batches: Any, case_assumptions: Assumptions) -> Table:
-        return serve(model, system, layout, batch=batches, context=context, precision=precision, assumptions=case_assumptions)
-
-    turn = _first(lambda batches: _outlasts_weights(at(batches, peak)))
-    knee = _first(lambda batches: _compute_bound(at(batches, peak)))
+    peak = peak_step(model, system, layout, context, precision, assumptions)
+    turn, knee = _first(peak, _outlasts_weights), _first(peak, _compute_bound)
     end_batch = knee if knee and (turn is None or knee <= FAR * turn) else turn
-    batch = np.linspace(1.0, max(BEYOND * end_batch if end_batch else 4096.0, 16.0), POINTS)
-    floor, expected = at(batch, peak), at(batch, assumptions)
-    times = {name: floor[key].ravel() for name, key in LINES.items()}
-    times |= {"floor": floor["step_floor_s"].ravel(), "expected": expected["step_s"].ravel()}
-    costs = costs_of(system, layout, batch, times, assumptions)
+    drawn = np.linspace(1.0, max(BEYOND * end_batch if end_batch else 4096.0, 16.0), POINTS)
+    expected = serve(model, system, layout, batch=drawn, context=context, precision=precision, assumptions=assumptions)
+    batch = np.asarray(expected["batch"], dtype=float).ravel()  # without those that two half-batches cannot share
+    times = peak.times(batch) | {"expected": expected["step_s"].ravel()}
     fits = expected["fits"].ravel()
     return Curves(
         batch=batch,
         times=times,
-        costs=costs,
+        costs=costs_of(system, layout, batch, times, assumptions),
         latency_floor=float(times["floor"].min()),
-        cost_floor=_cost_floor(at([MOST_BATCH], peak), system, layout, assumptions),
+        cost_floor=_cost_floor(peak, system, layout, assumptions),
         knee=knee,
-        turn=(turn, _longest(at([turn], peak))) if turn else None,
+        turn=(turn, _longest(peak.times([turn]))) if turn else None,
         capacity=None if fits.all() else float(batch[fits].max()) if fits.any() else 0.0,
     )
 
@@ -82,26 +99,25 @@ def perfect(assumptions: Assumptions) -> dict[str, Any]:
     return user_values | ones | {name: default(0.0, name, "s", why) for name in LATENCIES} | {"overlap": "full"}
 
 
-def _compute_bound(floor: Table) -> Any:
-    return floor["compute_s"].ravel() >= floor["step_floor_s"].ravel() * (1 - 1e-9)
+def _compute_bound(times: Mapping[str, Any]) -> Any:
+    return times["compute"] >= times["floor"] * (1 - 1e-9)
 
 
-def _outlasts_weights(floor: Table) -> Any:
-    other_parts = [floor[key].ravel() for name, key in LINES.items() if name != "weights"]
-    return np.max(other_parts, axis=0) >= floor["weights_s"].ravel() * (1 - 1e-9)
+def _outlasts_weights(times: Mapping[str, Any]) -> Any:
+    return np.max([times[name] for name in LINES if name != "weights"], axis=0) >= times["weights"] * (1 - 1e-9)
 
 
-def _longest(floor: Table) -> str:
+def _longest(times: Mapping[str, Any]) -> str:
     """The longest line other than weights, at one batch."""
-    return max((name for name in LINES if name != "weights"), key=lambda name: floor[LINES[name]].item())
+    return max((name for name in LINES if name != "weights"), key=lambda name: times[name].item())
 
 
-def _first(holds: Callable[[Any], Any]) -> float | None:
-    """The smallest batch at which a condition holds, or None."""
+def _first(peak: PeakStep, holds: Callable[[Mapping[str, Any]], Any]) -> float | None:
+    """The smallest batch at which a condition on the times holds, or None."""
     low, high = 1.0, MOST_BATCH
     for _ in range(4):
         batches = np.geomspace(low, high, 200)
-        indices = np.flatnonzero(holds(batches))
+        indices = np.flatnonzero(holds(peak.times(batches)))
         if not len(indices):
             return None
         if indices[0] == 0:
@@ -117,9 +133,10 @@ def costs_of(system: Any, layout: Layout, batch: Any, times: dict[str, Any], ass
     return {name: usd_per_mtok_out(price.value, system.chips, step, batch, layout.replicas) for name, step in times.items()}
 
 
-def _cost_floor(most: Table, system: Any, layout: Layout, assumptions: Assumptions) -> float | None:
+def _cost_floor(peak: PeakStep, system: Any, layout: Layout, assumptions: Assumptions) -> float | None:
     """The cost floor in USD/Mtok: the cost at the largest batch considered."""
-    costs = costs_of(system, layout, most["batch"].ravel(), {"floor": most["step_floor_s"].ravel()}, assumptions)
+    batch = np.array([MOST_BATCH])
+    costs = costs_of(system, layout, batch, {"floor": peak.times(batch)["floor"]}, assumptions)
     return float(costs["floor"][0]) if costs else None
 
 
