@@ -57,6 +57,11 @@ class Question:
         """Whether it searches or simulates, so that it runs on release and can be cancelled."""
         return self.verb in permitted.HEAVY
 
+    @property
+    def is_moving(self) -> bool:
+        """Whether a slider moves: the axes stay, and what only matters at rest is left out."""
+        return bool(self.axes)
+
     def argv(self) -> list[str]:
         """The words of its command line, without the program's name."""
         words = [self.verb, *self.words]

@@ -26,7 +26,7 @@ def reply(question: Question, result: Result) -> dict[str, Any]:
         answer["answer"] = result.answer
         answer["follow"] = follow(question, result)
     if "figures" in question.parts:
-        answer["figures"] = figures(result)
+        answer["figures"] = figures(result, question.is_moving)
     if "table" in question.parts:
         answer["table"] = table(result)
     if "pictures" in question.parts:
@@ -49,16 +49,17 @@ def _notes(result: Result) -> dict[str, Any]:
 # -- numbers --------------------------------------------------------------------------------------------------------------------
 
 
-def figures(result: Result) -> list[dict[str, Any]]:
-    """Every number of the first row, in words, for the page to choose from."""
+def figures(result: Result, is_moving: bool = False) -> list[dict[str, Any]]:
+    """Every number of the first row, in words, for the page to choose from; which of them have a tree is told at rest only."""
+    known = result.columns
     for row in result._answer.rows:
-        known = result.columns
         numbers = [key for key, value in row.items() if _is_number(value) or (isinstance(value, str) and value)]
+        trees = {} if is_moving else {key: {"explains": explains(result, key)} for key in numbers}
         return [
-            {"key": key, "name": heading(key), "text": format_value(clean(row[key]), known[key].unit), "doc": known[key].doc, "row": 0,
-             "explains": explains(result, key)}
+            {"key": key, "name": heading(key), "text": format_value(clean(row[key]), known[key].unit), "doc": known[key].doc, "row": 0}
+            | trees.get(key, {})
             for key in numbers
-        ]  # fmt: skip
+        ]
     return []
 
 
@@ -148,7 +149,7 @@ def pictures(question: Question, result: Result) -> tuple[list[dict[str, Any]], 
     reason = ""
     for name in names:
         try:
-            drawing = page_picture(name, complete.draw(answer, view, name), sentences.get(name, ""), moving=bool(question.axes))
+            drawing = page_picture(name, complete.draw(answer, view, name), sentences.get(name, ""), moving=question.is_moving)
             page_pictures.append({field.name: getattr(drawing, field.name) for field in dataclasses.fields(drawing)})
         except HeadwayError as error:
             reason = " ".join(str(error).split())

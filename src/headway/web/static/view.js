@@ -13,6 +13,7 @@ export class View {
     Object.assign(this, { page, view, pushed });
     this.form = new Form(view, verb, names, (name, word) => this.moved(name, word), () => this.settled());
     this.charts = new Map();
+    this.trees = new Map(); // which numbers unfold, as the last answer at rest told
     this.answer = el('section', { class: 'answer', 'aria-label': 'The answer' });
     this.pump = new Pump((question) => this.move(question), (error) => this.say(error));
     this.node = el('div', { class: 'view' }, this.aside(), this.answer);
@@ -149,8 +150,9 @@ export class View {
 
   showFigures(answer, asked) {
     const wanted = this.view.figures.map((key) => answer.figures.find((figure) => figure.key === key)).filter(Boolean);
+    for (const figure of wanted) if ('explains' in figure) this.trees.set(figure.key, figure.explains);
     replace(this.figures, wanted.slice(0, FIGURES).map((figure) => el('div', { class: 'number-card' },
-      figure.explains === false ? el('b', {}, figure.text) : number(figure.text, { row: figure.row, key: figure.key }, asked, this.view.heavy),
+      this.trees.get(figure.key) === false ? el('b', {}, figure.text) : number(figure.text, { row: figure.row, key: figure.key }, asked, this.view.heavy),
       el('span', { title: figure.doc }, figure.name))));
   }
 
