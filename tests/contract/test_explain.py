@@ -16,8 +16,7 @@ import pytest
 
 from headway.cli.main import main
 from headway.core.columns import unit as unit_of_column
-from headway.core.equation import equation_of
-from headway.core.equation import unit as unit_of_law
+from headway.core.equation import equation_of, unit_of
 from headway.core.explain import to_json, to_text
 from headway.core.expression import unit_of_operation
 from headway.core.formula import anonymous, leaves, replay
@@ -177,17 +176,7 @@ def test_columns__unit_equals_that_of_the_law(key: str) -> None:
     if table.row(0)[key] is None:  # a column that this row does not need
         return
     tree = table.explain(key)
-    assert unit_of_tree(tree) == unit_of_column(key)
-
-
-def unit_of_tree(tree: Any) -> str:
-    """Unit of a tree's root; that of its first term where the law takes any unit, as a sum does."""
-    if isinstance(tree, tuple):
-        return unit_of_tree(tree[0])
-    if not isinstance(tree, Traced):
-        return tree.unit
-    unit = unit_of_law(tree.step.law)
-    return unit_of_tree(next(iter(tree.step.inputs.values()))) if unit == "*" else unit
+    assert unit_of(tree) == unit_of_column(key)
 
 
 @pytest.fixture(scope="module")

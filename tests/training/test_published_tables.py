@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from headway.core.schema import defaults
-from headway.laws.arithmetic import total
 from headway.laws.training.step import wall_time_share
 from headway.models.config import model
 from headway.training.pipeline import copies, idle, in_flight, stage
@@ -215,6 +214,6 @@ def test_model_flop__low_rank_training_skips_weight_gradients() -> None:
 
 
 def test_optimizer__bytes_per_parameter() -> None:
-    sums = {name: float(total((one.weight, one.gradient, one.states))) for name in ("adam", "adam-bf16-grad", "adam-no-master", "muon")
+    sums = {name: float(one.weight + one.gradient + one.states) for name in ("adam", "adam-bf16-grad", "adam-no-master", "muon")
             for one in (optimizer(name),)}  # fmt: skip
     assert sums == {"adam": 18, "adam-bf16-grad": 16, "adam-no-master": 10, "muon": 14}

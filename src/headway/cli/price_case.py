@@ -51,14 +51,13 @@ def run(args: Any) -> output.Answer:
 def _rows(day: Any) -> Any:
     from headway.core import schema
     from headway.economics.price.published_day import STATED_COLUMNS, Account, account
-    from headway.laws.arithmetic import relative
 
     marks, day_account = schema.fields(Account), account(day)
     for name in (field.name for field in dataclasses.fields(day_account)):
         value, stated_value = getattr(day_account, name), getattr(day, STATED_COLUMNS[name]) if name in STATED_COLUMNS else None
         row: dict[str, Any] = {"quantity": name, "value": float(value), "unit": marks[name][0].unit}
         row |= {"stated": None if stated_value is None else float(stated_value)}
-        yield row | {"over_stated": None if stated_value is None else float(relative(value, stated_value)), "about": marks[name][0].help}
+        yield row | {"over_stated": None if stated_value is None else float(value / stated_value), "about": marks[name][0].help}
 
 
 def _describe(table: Any, day: Any) -> output.Summary:

@@ -18,9 +18,8 @@ from headway.core.quantity import known
 from headway.economics.bill_requests import ANY, BilledRequests, requests_of
 from headway.economics.sheets.catalogue import sheet
 from headway.economics.sheets.sheet import ContextTier, Hours, PriceSheet, Rates
-from headway.laws.arithmetic import relative, total
 from headway.laws.economics import cache_bill
-from headway.laws.economics.cache_bill import hit_share_of, saved_share, tokens_usd, usd_each
+from headway.laws.economics.cache_bill import saved_share, tokens_usd, usd_each
 from headway.sim.traffic.requests import Traffic
 
 DAY = 86400.0
@@ -81,18 +80,18 @@ class BillCalculator:
         tokens = [self._known(sum(piece[kind] for _, piece in pieces), name) for kind, name in enumerate(KINDS)]
         fresh, cached, written_tokens, output = tokens
         usd_input, usd_cached, usd_written, usd_output = (
-            _sum([tokens_usd(self._known(piece[kind], name), rates[kind]) for rates, piece in pieces]) for kind, name in enumerate(KINDS)
+            sum(tokens_usd(self._known(piece[kind], name), rates[kind]) for rates, piece in pieces) for kind, name in enumerate(KINDS)
         )
         storage = self._storage(way)
-        usd = total((usd_input, usd_cached, usd_written, usd_output, storage) if storage is not None else
-                    (usd_input, usd_cached, usd_written, usd_output))  # fmt: skip
-        count, prompt = len(self.requests.prompt) if self.requests.lengths else None, total((fresh, cached, written_tokens))
+        token_fees = usd_input + usd_cached + usd_written + usd_output
+        usd = token_fees if storage is None else token_fees + storage
+        count, prompt = len(self.requests.prompt) if self.requests.lengths else None, fresh + cached + written_tokens
         return Bill(
             way=way, requests=count, prompt_tokens=prompt, cached_tokens=cached, written_tokens=written_tokens, output_tokens=output,
-            cached_share=hit_share_of(cached, prompt), usd_input=usd_input, usd_cached=usd_cached, usd_written=usd_written,
+            cached_share=cached / prompt, usd_input=usd_input, usd_cached=usd_cached, usd_written=usd_written,
             usd_output=usd_output, usd_storage=storage, usd=usd,
             usd_each=usd_each(usd, known(count, "requests", "", "input", self.requests.source)) if count else None,
-            break_even_reads=_break_even(way), reads_per_write=relative(cached, written_tokens) if written_tokens else None,
+            break_even_reads=_break_even(way), reads_per_write=cached / written_tokens if written_tokens else None,
             speed_ratio=_speed(way), too_long=self._too_long(way.sheet),
         )  # fmt: skip
 
@@ -160,10 +159,6 @@ class BillCalculator:
         return known(float(count), name, "token", "input", self.requests.source)
 
 
-def _sum(values: list[Any]) -> Any:
-    return total(tuple(values))
-
-
 def rates_of(sheet: PriceSheet, mode: str) -> tuple[Rates, Sequence[ContextTier], Sequence[Hours]]:
     """The rates, context tiers and hours of a mode; only the standard mode has hours."""
     if mode == STANDARD:
@@ -198,7 +193,7 @@ def _break_even(way: BillingOption) -> Any:
     write = _write(rates, way.ttl_s, None)
     if way.caching != PRICED or write is None or rates.cache_read is None or not rates.cache_read < rates.input < write:
         return None
-    return cache_bill.break_even_reads(relative(write, rates.input), relative(rates.cache_read, rates.input))
+    return cache_bill.break_even_reads(write / rates.input, rates.cache_read / rates.input)
 
 
 def _speed(way: BillingOption) -> Any:
@@ -260,7 +255,7 @@ def compared(row: Bill, cheapest: Bill, plain: Bill | None) -> BillComparison:
     """One bill compared with the cheapest bill and with the bill without a cache."""
     able = cheapest.usd and not cheapest.too_long
     saved = saved_share(row.usd, plain.usd) if plain and plain.usd and row.way.ttl_s is not None else None
-    return BillComparison(bill=row, over_cheapest=relative(row.usd, cheapest.usd) if able else None, saved_share=saved)
+    return BillComparison(bill=row, over_cheapest=row.usd / cheapest.usd if able else None, saved_share=saved)
 
 
 def bill_without_cache(row: Bill, bills: Sequence[Bill]) -> Bill | None:

@@ -14,9 +14,8 @@ from headway.hardware import chip_price
 from headway.hardware.chip import Chip
 from headway.hardware.memory_tier import MemoryTier, tier
 from headway.hardware.system import System
-from headway.laws.arithmetic import times, total
 from headway.laws.economics import cost as laws
-from headway.laws.economics.cost import memory_share, memory_usd, with_cluster
+from headway.laws.economics.cost import memory_share, with_cluster
 
 GIVE = "give one: --chip-price '$2/h' or --chip-price 2..4"
 POWER, CAPEX = "power_all_in_utility", "capex_per_chip"
@@ -74,7 +73,7 @@ def owned(chip: Chip, assumptions: dict[str, Any]) -> OwnershipCost:
     upkeep = laws.upkeep_usd(capex, tco_inputs["opex"])
     electricity = laws.power_usd(power, tco_inputs["electricity"])
     building = laws.building_usd(power, tco_inputs["datacentre_capex"], tco_inputs["datacentre_life"])
-    owned_total = total((capital, upkeep, electricity, building))
+    owned_total = capital + upkeep + electricity + building
     return OwnershipCost(capital=capital, upkeep=upkeep, power=electricity, building=building, total=owned_total)
 
 
@@ -140,7 +139,7 @@ def hbm_share(chip: Chip, catalog: Catalog | None = None) -> tuple[Any, Any]:
     if capex is None or not hbm_tier or chip.hbm is None:
         return None, None
     kind = tier(hbm_tier, catalog)
-    low, high = (memory_share(memory_usd(chip.hbm, price), capex) for price in (kind.price_low, kind.price_high))
+    low, high = (memory_share(chip.hbm * price, capex) for price in (kind.price_low, kind.price_high))
     return low, high
 
 
@@ -148,12 +147,12 @@ def parts(machine: System, dram: Any = None, flash: Any = None, catalog: Catalog
     """Each memory of known size in a machine, then their total; `dram` and `flash` are bytes of the whole machine."""
     chip, known = machine.chip, chip_memory(machine.chip.name)
     capex, overhead = fact(chip, CAPEX), chip_price.assumptions(catalog)["tco_default_cluster_overhead"]
-    chips = None if capex is None else times(capex, machine.chips)
+    chips = None if capex is None else capex * machine.chips
     machine_usd = None if chips is None else with_cluster(chips, overhead)
     sizes = []
     if chip.hbm is not None and known.hbm:
-        sizes.append(("HBM", tier(known.hbm, catalog), times(chip.hbm, machine.chips)))
-    default_dram = None if known.dram is None else times(known.dram, machine.chips)
+        sizes.append(("HBM", tier(known.hbm, catalog), chip.hbm * machine.chips))
+    default_dram = None if known.dram is None else known.dram * machine.chips
     if dram is not None or default_dram is not None:
         sizes.append(("DRAM", tier(known.dram_tier or "dram", catalog), default_dram if dram is None else dram))
     if flash is not None:
@@ -163,7 +162,7 @@ def parts(machine: System, dram: Any = None, flash: Any = None, catalog: Catalog
 
 
 def _part(name: str, kind: MemoryTier, size: Any, chips: Any, machine_usd: Any) -> MemoryPart:
-    low, high = (memory_usd(size, kind.need(key)) for key in ("price_low", "price_high"))
+    low, high = (size * kind.need(key) for key in ("price_low", "price_high"))
     on_chip = name == "HBM" and chips is not None
     return MemoryPart(
         memory=name, device=f"{kind.name} ({kind.device})", size=size, usd_per_byte_lo=kind.price_low, usd_per_byte_hi=kind.price_high,
@@ -176,9 +175,9 @@ def _part(name: str, kind: MemoryTier, size: Any, chips: Any, machine_usd: Any) 
 
 
 def _all(rows: list[MemoryPart], machine_usd: Any) -> MemoryPart:
-    low, high = total(tuple(row.usd_lo for row in rows)), total(tuple(row.usd_hi for row in rows))
+    low, high = sum(row.usd_lo for row in rows), sum(row.usd_hi for row in rows)
     return MemoryPart(
-        memory="all", device="", size=total(tuple(row.size for row in rows)), usd_lo=low, usd_hi=high,
+        memory="all", device="", size=sum(row.size for row in rows), usd_lo=low, usd_hi=high,
         share_of_machine_lo=None if machine_usd is None else memory_share(low, machine_usd),
         share_of_machine_hi=None if machine_usd is None else memory_share(high, machine_usd),
     )  # fmt: skip

@@ -23,7 +23,6 @@ from headway.hardware.edit import edit
 from headway.hardware.system import MOST_CHIPS, System
 from headway.hardware.system import system as find_system
 from headway.laws.economics import speed_tiers as laws
-from headway.laws.serving.replicas import raised
 from headway.models.config import model as find_model
 from headway.models.model import Model
 from headway.performance.assumptions import Assumptions
@@ -302,7 +301,7 @@ def _rungs(standard: SpeedTier, planned: Callable[..., Plan], machine: System, s
     first, new_rung = standard.plan, partial(SpeedTier, kind="rung", domain=standard.domain)
     rungs = [new_rung(plan=first, at=at, row=row) for at, row in enumerate(first.rows()) if row["kind"] == "frontier"]
     for speed in sorted(set(speeds)):
-        candidate = planned(machine, tpot=float(laws.tpot_at_speed(standard.row["tpot_s"], speed)))
+        candidate = planned(machine, tpot=float(standard.row["tpot_s"] / speed))
         if not candidate.infeasible:
             rungs.append(new_rung(plan=candidate, at=0, row=candidate.table.row(0)))
     rungs.sort(key=lambda rung: (rung.row["tpot_s"], -rung.row["tok_per_s_chip"]))
@@ -321,7 +320,7 @@ def _wider(
 ) -> tuple[list[SpeedTier], list[str]]:
     """Tiers on larger domains: the cheapest at the speed multiple `at`, and the fastest; with notes."""
     rungs, notes = [], []
-    limit = float(laws.tpot_at_speed(standard.row["tpot_s"], at))
+    limit = float(standard.row["tpot_s"] / at)
     for factor in domains:
         try:
             wide = widened(machine, factor)
@@ -341,10 +340,10 @@ def _wider(
 
 def widened(machine: System, factor: int) -> System:
     """The machine with a scale-up domain `factor` times as large, with more chips if it has too few."""
-    domain = int(raised(domain_of(machine), factor))
+    domain = int(domain_of(machine) * factor)
     if domain > MOST_CHIPS:
         raise BadValue("domains", f"{domain} chips", f"at most {MOST_CHIPS}")
     wide = edit(machine, "system.chips", domain) if machine.chips < domain else machine
     sides = sorted(machine.shape)  # a torus grows along its shortest side
-    shape = (user_input(int(raised(sides[0], factor)), "shape"), *sides[1:]) if sides else ()
+    shape = (user_input(int(sides[0] * factor), "shape"), *sides[1:]) if sides else ()
     return replace(edit(wide, "system.scale_up_domain", domain), shape=shape, name=f"{machine.name} with a domain of {domain}")

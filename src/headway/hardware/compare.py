@@ -6,7 +6,6 @@ from typing import Any
 
 from headway.hardware.chip import price_quote
 from headway.hardware.system import System
-from headway.laws.arithmetic import relative, times
 from headway.laws.economics.compare import chips_at_cost, chips_at_power, ratio_per_usd, ratio_per_watt
 from headway.laws.rack import share_per_chip
 
@@ -38,7 +37,7 @@ def _domain(machine: System) -> Any:
 
 
 def _amount(fact: Any, machine: System, basis: str) -> Any:
-    return times(fact, machine.chips) if basis == "machine" and fact is not None else fact
+    return fact * machine.chips if basis == "machine" and fact is not None else fact
 
 
 def _watts(machine: System) -> Any:
@@ -56,7 +55,7 @@ def _ratio(row: dict[str, Any], first: dict[str, Any], key: str, basis: str) -> 
     if basis == "watt":
         known = row["watts"] is not None and first["watts"] is not None
         return ratio_per_watt(row[key], first[key], row["watts"], first["watts"]) if known else None
-    return relative(row[key], first[key])
+    return row[key] / first[key]
 
 
 def model_rows(summaries: list[Any]) -> list[dict[str, Any]]:
@@ -65,5 +64,5 @@ def model_rows(summaries: list[Any]) -> list[dict[str, Any]]:
     for summary in summaries:
         row: dict[str, Any] = {"model": summary.name} | {key: getattr(summary, key) for key in MODEL_FACTS}
         first = rows[0] if rows else row
-        rows.append(row | {f"{key}_ratio": relative(row[key], first[key]) if row[key] and first[key] else None for key in MODEL_FACTS})
+        rows.append(row | {f"{key}_ratio": row[key] / first[key] if row[key] and first[key] else None for key in MODEL_FACTS})
     return rows

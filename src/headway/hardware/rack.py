@@ -14,9 +14,8 @@ from headway.hardware.rack_facts import RackFacts, rack_facts
 from headway.hardware.system import RANK, System
 from headway.hardware.system import system as find_system
 from headway.laws.collectives.expert_parallel import exchange_bytes, exchange_out, exchange_up, wire_bytes_per_token
-from headway.laws.collectives.topology import bisection_bandwidth, even_sides, group_domains, group_members, torus_link_bandwidth
+from headway.laws.collectives.topology import bisection_bandwidth, even_sides, group_domains, torus_link_bandwidth
 from headway.laws.rack import (
-    batch_per_chip,
     cable_count,
     chip_connectors,
     chip_pairs,
@@ -306,13 +305,13 @@ def _exchange(system: System, ask: RackRequest, cut: Any, domains: Any) -> dict[
     up, out, chips = system.scale_up_bw, system.scale_out_bw, ask.chips
     if routed is None or up is None or chips < 2:
         return {}
-    hidden, tokens = ask.model.hidden, batch_per_chip(ask.batch, chips)
+    hidden, tokens = ask.model.hidden, ask.batch / chips
     wires = wire_bytes_per_token(hidden, DISPATCH, SCALE, TILE), wire_bytes_per_token(hidden, COMBINE, NO_SCALE, TILE)
     message_bytes = exchange_bytes(tokens, exchange_up(routed.per_token, chips, chips), *wires)
     bandwidth = up if cut is None else bisection_bandwidth(up, cut, chips)
     row = {"alltoall_bytes": message_bytes, "alltoall_s": exchange_s(message_bytes, bandwidth, NO_BYTES, bandwidth)}
     if chips > system.scale_up_domain and out is not None and system.topology == "switch":
-        inside = group_members(chips, domains)
+        inside = chips / domains
         near = exchange_bytes(tokens, exchange_up(routed.per_token, chips, inside), *wires)
         far = exchange_bytes(tokens, exchange_out(routed.per_token, chips, inside), *wires)
         row["alltoall_racks_s"] = exchange_s(near, up, far, out)

@@ -9,7 +9,6 @@ from typing import Any
 
 from headway.hardware.system import System
 from headway.hardware.trend import checkpoint_bytes
-from headway.laws.arithmetic import total
 from headway.laws.roofline.capacity import domain_bytes, domain_read_s
 from headway.laws.step.memory import fits_hbm
 from headway.models.config import catalogue_index
@@ -40,7 +39,7 @@ class ModelFit:
 
 def need(model: Model, context: Any) -> ModelNeed:
     """Bytes of weights, and of the KV cache and state of one sequence of `context` tokens."""
-    sequence = total((kv_stored_bytes(model, context), state_bytes_per_sequence(model)))
+    sequence = kv_stored_bytes(model, context) + state_bytes_per_sequence(model)
     return ModelNeed(model=model.name, params=total_params(model), weights=checkpoint_bytes(model), sequence=sequence)
 
 

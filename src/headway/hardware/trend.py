@@ -8,10 +8,9 @@ from typing import Any
 from headway.core.catalog import Catalog, default_catalog
 from headway.core.quantity import default
 from headway.hardware.chip import Chip, chip
-from headway.laws.arithmetic import sum_over_blocks, total
+from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.roofline.balance import hardware_ratio
 from headway.laws.roofline.capacity import byte_per_flop_rate, capacity_context, domain_bytes, domain_read_s, drain_s, flop_per_byte
-from headway.laws.step.memory import parameter_bytes
 from headway.models.config import model as find_model
 from headway.models.model import Model
 from headway.models.precision import formats
@@ -58,16 +57,14 @@ def checkpoint_bytes(model: Model) -> Any:
     width = {name: form.bytes for name, form in formats().items()}
     blocks = works(model)
     layers = tuple(
-        total((
-            parameter_bytes(block.mixer_params, width[block.mixer_dtype]),
-            parameter_bytes(block.dense_ffn_params, width[block.ffn_dtype]),
-            sum_over_blocks((block.experts,), (parameter_bytes(block.expert_params, width[block.expert_dtype]),)),
-            parameter_bytes(block.other_params, width["bf16"]),
-        ))
+        block.mixer_params * width[block.mixer_dtype]
+        + block.dense_ffn_params * width[block.ffn_dtype]
+        + block.experts * (block.expert_params * width[block.expert_dtype])
+        + block.other_params * width["bf16"]
         for block in blocks
-    )  # fmt: skip
-    ends = tuple(parameter_bytes(table, width[model.precision.embedding]) for table in embedding_and_head(model))
-    return total((sum_over_blocks(tuple(block.count for block in blocks), layers), *ends))
+    )
+    ends = tuple(table * width[model.precision.embedding] for table in embedding_and_head(model))
+    return sum((sum_over_blocks(tuple(block.count for block in blocks), layers), *ends))
 
 
 def _row(device: Chip, model: str, weights: Any, kv: Any) -> TrendRow:

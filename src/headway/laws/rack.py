@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from headway.core.formula import formula
-from headway.core.units import Byte, BytePerSecond, Kilogram, KilogramPerSquareMetre, Metre, Number, Same, Second, SquareMetre, Token, Watt
+from headway.core.units import Byte, BytePerSecond, Kilogram, KilogramPerSquareMetre, Metre, Number, Same, Second, SquareMetre, Watt
 
 SCALED = "assumption: power and weight per chip as in the known rack, switches and cooling included"
 
@@ -103,16 +103,6 @@ def torus_bisection(link_bw: BytePerSecond, chips: Number, longest_side: Number)
     return 2 * chips / longest_side * link_bw
 
 
-@formula(source="definition")
-def batch_per_chip(batch: Token, chips: Number) -> Token:
-    """Tokens of a batch per chip of the domain (lecture MOE-11: 2400 over 64).
-
-    >>> batch_per_chip(2400, 64)
-    37.5
-    """
-    return batch / chips
-
-
 @formula(source="both levels work at once; bytes at the peak of the links, no latency: a floor")
 def exchange_s(up: Byte, up_bw: BytePerSecond, out: Byte, out_bw: BytePerSecond) -> Second:
     """Time of an exchange over scale-up and scale-out (lecture MOE-11: 6.45 MB over NVLink 5).
@@ -134,16 +124,6 @@ def rack_height(rack_units: Number) -> Metre:
     2.13
     """
     return RACK_UNIT * rack_units
-
-
-@formula(source="definition")
-def rack_width(footprint: SquareMetre, depth: Metre) -> Metre:
-    """Width of a rack of this footprint and depth (the usual 600 x 1200 mm).
-
-    >>> round(rack_width(0.72, 1.2), 2)
-    0.6
-    """
-    return footprint / depth
 
 
 @formula(source="Clos 1953, Bell System Technical Journal 32(2), folded: n levels of switches with p ports reach 2 (p/2)^n chips")

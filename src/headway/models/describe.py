@@ -71,7 +71,7 @@ def list_models() -> tuple[ModelEntry, ...]:
 
 def about_model(model: Model, context: Any = 8192) -> ModelSummary:
     """Everything that follows from a model alone."""
-    from headway.laws.architecture import kv, params
+    from headway.laws.architecture import params
     from headway.models import totals
 
     at = context if isinstance(context, Sourced) else user_input(context, "context", "token")
@@ -91,7 +91,7 @@ def about_model(model: Model, context: Any = 8192) -> ModelSummary:
         kv_bytes_per_token=_plain_count(totals.kv_bytes_per_token(model)),
         index_bytes_per_token=_plain_count(totals.index_bytes_per_token(model)),
         context=at,
-        kv_read_bytes_per_token=_plain_count(kv.bytes_per_context_token(totals.kv_read_bytes(model, at), at)),
+        kv_read_bytes_per_token=_plain_count(totals.kv_read_bytes(model, at) / at),
         state_bytes_per_sequence=_plain_count(totals.state_bytes_per_sequence(model)),
         params={name: _plain_count(value) for name, value in totals.params_by_part(model).items()},
         precision={part: getattr(model.precision, part) for part in ("mixer", "ffn", "expert", "embedding")},

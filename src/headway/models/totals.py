@@ -42,8 +42,8 @@ def works(model: Model) -> tuple[LayerWork, ...]:
 
 def embedding_and_head(model: Model) -> tuple[Any, Any]:
     """Parameters of the embedding table, and of the head: 0 where it is the same table."""
-    table = params.embedding_params(model.vocab, model.embedding_dim)
-    return table, NONE if model.tied else params.embedding_params(model.vocab, model.embedding_dim)
+    table = model.vocab * model.embedding_dim
+    return table, NONE if model.tied else model.vocab * model.embedding_dim
 
 
 def other_params(model: Model) -> Any:
@@ -71,7 +71,7 @@ def matmul_params(model: Model) -> Any:
     sizes = tuple(
         params.active_layer_params(w.mixer_params, w.dense_ffn_params, w.expert_params, w.experts_per_token, NONE) for w in works(model)
     )
-    return params.matmul_params(params.embedding_params(model.vocab, model.embedding_dim), _sum(model, sizes))
+    return params.matmul_params(model.vocab * model.embedding_dim, _sum(model, sizes))
 
 
 def layers(model: Model) -> Any:
@@ -88,8 +88,8 @@ def params_by_part(model: Model) -> dict[str, Any]:
         "head": head,
         "mixers": _sum(model, tuple(w.mixer_params for w in block_works)),
         "dense_ffn_shared_experts_and_routers": _sum(model, tuple(w.dense_ffn_params for w in block_works)),
-        "routed_experts": _sum(model, tuple(params.routed_params(w.expert_params, w.experts) for w in block_works)),
-        "norms_and_biases": arithmetic.total((_sum(model, tuple(w.other_params for w in block_works)), other_params(model))),
+        "routed_experts": _sum(model, tuple(w.expert_params * w.experts for w in block_works)),
+        "norms_and_biases": _sum(model, tuple(w.other_params for w in block_works)) + other_params(model),
     }
 
 
@@ -101,9 +101,7 @@ def kv_read_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -> 
 def kv_stored_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -> Any:
     """Cache bytes that one sequence of `context` tokens occupies, index keys included, recurrent state not."""
     elements = tuple(
-        arithmetic.total(tuple(kv.stored_elements(store.elements_per_token, context, store.cap_tokens) for store in w.stores))
-        if w.stores
-        else NONE
+        sum(kv.stored_elements(store.elements_per_token, context, store.cap_tokens) for store in w.stores) if w.stores else NONE
         for w in works(model)
     )
     return kv.cache_bytes(_sum(model, elements), element_bytes)
@@ -111,7 +109,7 @@ def kv_stored_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -
 
 def state_bytes_per_sequence(model: Model, element_bytes: Any = KV_BYTES) -> Any:
     """State of fixed size per sequence: recurrence and convolution, and the uncompressed window of DeepSeek-V4."""
-    per_layer = tuple(kv.state_sum(w.state_elements, _window_state(w.stores)) for w in works(model))
+    per_layer = tuple(w.state_elements + _window_state(w.stores) for w in works(model))
     return kv.cache_bytes(_sum(model, per_layer), element_bytes)
 
 
@@ -124,11 +122,8 @@ def _window_state(stores: tuple[CacheStore, ...]) -> Any:
 def _over_spans(model: Model, context: Any) -> Any:
     per_layer = []
     for w in works(model):
-        read = tuple(
-            kv.read_elements(span.read_elements_per_token, kv.attended_tokens(context, span.cap_tokens, span.sqrt_tokens))
-            for span in w.spans
-        )
-        per_layer.append(arithmetic.total(read) if read else NONE)
+        read = tuple(span.read_elements_per_token * kv.attended_tokens(context, span.cap_tokens, span.sqrt_tokens) for span in w.spans)
+        per_layer.append(sum(read) if read else NONE)
     return _sum(model, tuple(per_layer))
 
 

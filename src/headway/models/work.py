@@ -10,7 +10,6 @@ from typing import Any
 
 from headway.core.quantity import known
 from headway.laws.architecture import params
-from headway.laws.arithmetic import total
 from headway.models.attention import NONE, TWO_MATMULS, UNITY, AttentionSpan, CacheStore
 from headway.models.model import Block, Dense, FeedForward, Model, MoE
 
@@ -75,7 +74,7 @@ def ffn_work(ffn: FeedForward) -> tuple[Any, Any, Any, Any]:
             ffn.hidden, ffn.experts, ffn.shared_experts, ffn.shared_intermediate, ffn.shared_matrices, ffn.shared_gates
         )
         if ffn.latent:
-            common = total((common, params.latent_expert_params(ffn.hidden, ffn.latent)))
+            common = common + params.latent_expert_params(ffn.hidden, ffn.latent)
         expert = params.ffn_params(ffn.latent or ffn.hidden, ffn.intermediate, ffn.matrices, ffn.biases)
         return common, expert, ffn.experts, ffn.per_token
     return NONE, NONE, NONE, NONE

@@ -6,16 +6,16 @@ Only laws do arithmetic here: this file chooses the number for each class of ker
 from __future__ import annotations
 
 import functools
+import operator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from headway.core.quantity import default
 from headway.hardware.chip import Chip
 from headway.hardware.chip import chip as find_chip
-from headway.laws.arithmetic import times, total
 from headway.laws.serving.request import interval_factor, seat_limited
 from headway.laws.step.coefficients import Achieved, EngineCost
-from headway.laws.step.layer_terms import aged, attention_gain, engine_reach, engine_s, launches_s, narrow_reach
+from headway.laws.step.layer_terms import aged, engine_reach, engine_s, narrow_reach
 from headway.laws.step.step import block_s
 from headway.laws.training.step import clock_share
 from headway.performance.assumptions import Assumptions
@@ -94,7 +94,7 @@ def spread(chip: Chip, experts: bool, assumptions: Assumptions, quantity: str, s
     wider += [table.interval("experts")] if experts else []
     if seat_wait is not None:
         wider.append(seat_limited(seat_wait, table.interval("limited")))
-    return interval_factor(table.interval(quantity), functools.reduce(times, wider, UNITY))
+    return interval_factor(table.interval(quantity), functools.reduce(operator.mul, wider, UNITY))
 
 
 def basis(chip: Chip, assumptions: Assumptions) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ def achieved_efficiency(
     if assumptions.t0 is not None:
         engine = replace(engine, launch_factor=UNITY)  # the user's fixed cost replaces the launch factor too
     streaming_s = numbers.engine(assumptions.engine, platform(chip), "streaming_overhead_s")
-    streamed = replace(engine, sequence_overhead_s=total((engine.sequence_overhead_s, streaming_s)))
+    streamed = replace(engine, sequence_overhead_s=engine.sequence_overhead_s + streaming_s)
     return _with_user_shares(with_engine(bare, streamed, kernels.layers, layout.tp, layout.pp), assumptions)
 
 
@@ -160,10 +160,8 @@ def engine_cost(
         engine_numbers = replace(engine_numbers, **{key: aged(getattr(engine_numbers, key), growth, years) for key in AGEING})
     for what in older:
         key = OLDER[what]
-        engine_numbers = replace(engine_numbers, **{key: total((getattr(engine_numbers, key), table.find(key, f"engine.{what}")))})
-    engine_numbers = replace(
-        engine_numbers, **{key: times(getattr(engine_numbers, key), table.platform(kind, key)) for key in PLATFORM_KEYS}
-    )
+        engine_numbers = replace(engine_numbers, **{key: getattr(engine_numbers, key) + table.find(key, f"engine.{what}")})
+    engine_numbers = replace(engine_numbers, **{key: getattr(engine_numbers, key) * table.platform(kind, key) for key in PLATFORM_KEYS})
     return _on_chip(engine_numbers, name, chip, table)
 
 
@@ -174,9 +172,9 @@ def _on_chip(cost: EngineCost, name: str, chip: Chip, table: Efficiencies) -> En
     if (unmeasured or platform(chip) == "card") and chip.tdp is not None and peak is not None:
         usual, exponent = _usual_chip(), table.platform(platform(chip), "power_exponent")
         share = clock_share(chip.tdp, peak, usual.need("tdp"), usual.need("peak_bf16"), exponent)
-        cost = replace(cost, compute_factor=times(cost.compute_factor, share))
+        cost = replace(cost, compute_factor=cost.compute_factor * share)
     if unmeasured and family(chip) in GROUPED_INSTRUCTIONS:
-        cost = replace(cost, compute_factor=times(cost.compute_factor, table.engine(name, platform(chip), "mma_share")))
+        cost = replace(cost, compute_factor=cost.compute_factor * table.engine(name, platform(chip), "mma_share"))
     return cost
 
 
@@ -198,8 +196,8 @@ def with_engine(bare: Achieved, engine: EngineCost, layers: Any, tp: Any, pp: An
         decode_compute=engine_reach(bare.decode_compute, engine.compute_factor, engine.attention_factor),
         decode_memory=engine_reach(bare.decode_memory, engine.memory_factor, engine.attention_factor),
         prefill_compute=engine_reach(bare.prefill_compute, engine.compute_factor, engine.attention_factor),
-        fixed=total((times(bare.fixed, engine.launch_factor), overhead_s)),
-        prompted=times(bare.prompted, engine.launch_factor),
+        fixed=bare.fixed * engine.launch_factor + overhead_s,
+        prompted=bare.prompted * engine.launch_factor,
         sequence=engine.sequence_overhead_s,
     )
 
@@ -209,7 +207,7 @@ def _with_user_shares(baseline: Achieved, assumptions: Assumptions) -> Achieved:
     compute = ("compute", "expert_compute", "decode_compute", "prefill_compute") if assumptions.eff_compute is not None else ()
     memory = ("memory", "expert_memory", "decode_memory") if assumptions.eff_memory is not None else ()
     shares = dict.fromkeys(compute, assumptions.eff_compute) | dict.fromkeys(memory, assumptions.eff_memory)
-    fixed = {key: times(getattr(baseline, key), assumptions.fixed) for key in ("fixed", "expert_fixed", "prompted")}
+    fixed = {key: getattr(baseline, key) * assumptions.fixed for key in ("fixed", "expert_fixed", "prompted")}
     return replace(baseline, **shares, **fixed)
 
 
@@ -217,13 +215,13 @@ def _flat(kernels: KernelCounts, formats: Formats, assumptions: Assumptions) -> 
     compute = EFF_COMPUTE if assumptions.eff_compute is None else assumptions.eff_compute
     memory = EFF_MEMORY if assumptions.eff_memory is None else assumptions.eff_memory
     t0 = T0 if assumptions.t0 is None else assumptions.t0
-    attention = times(compute, attention_gain(formats.attention_peak, formats.wide_peak))
+    attention = compute * (formats.attention_peak / formats.wide_peak)
     return Achieved(
         compute=compute, memory=memory, activation=UNITY, norm=SMOOTH,
         expert_compute=compute, expert_memory=memory, expert_activation=UNITY, expert_norm=SMOOTH,
         decode_compute=attention, decode_memory=memory, block=NO_TIME, prefill_compute=attention, prefill_pad=NO_PAD,
         elementwise=UNITY,
-        fixed=times(launches_s(kernels.launches, t0, UNITY), assumptions.fixed), expert_fixed=NO_TIME, sequence=NO_TIME,
+        fixed=kernels.launches * t0 * UNITY * assumptions.fixed, expert_fixed=NO_TIME, sequence=NO_TIME,
         prompted=NO_TIME,
     )  # fmt: skip
 
@@ -273,19 +271,19 @@ class _FittedKernels:
     def attending(self, prefill: Any) -> Any:
         """Launch time of prefill attention, in all layers."""
         t0 = prefill("t0_s") if self.assumptions.t0 is None else self.assumptions.t0
-        return launches_s(self.kernels.attentions, t0, self.kernels.depth)
+        return self.kernels.attentions * t0 * self.kernels.depth
 
     def routing(self, expert: Any) -> Any:
         """Fixed time of the routed experts in all layers: no launches, so that no engine's cost of a launch scales it."""
         t0 = expert("t0_s") if self.assumptions.t0 is None else self.assumptions.t0
-        return launches_s(self.kernels.moes, t0, self.kernels.depth)
+        return self.kernels.moes * t0 * self.kernels.depth
 
     def launched(self, matmul: Any, decode: Any) -> Any:
         """Launch time of all kernels of a step but experts."""
         k, t0 = self.kernels, self.assumptions.t0
         small = functools.partial(self.number, "elementwise", WIDE)
         kernel_counts = [(k.matmuls, matmul), (k.attentions, decode), (k.elementwise, small)]
-        return total(tuple(launches_s(count, of("t0_s") if t0 is None else t0, k.depth) for count, of in kernel_counts))
+        return sum(count * (of("t0_s") if t0 is None else t0) * k.depth for count, of in kernel_counts)
 
 
 def form_of(formats: Formats, part: tuple[int, int]) -> str:

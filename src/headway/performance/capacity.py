@@ -10,10 +10,9 @@ from typing import Any
 
 from headway.core.quantity import known
 from headway.hardware.system import System
-from headway.laws.arithmetic import relative, times, total
 from headway.laws.rack import fewest_within
 from headway.laws.roofline.capacity import bytes_beside_weights, domain_bytes, domain_read_s
-from headway.laws.step.memory import parameter_bytes, usable_hbm
+from headway.laws.step.memory import usable_hbm
 from headway.models import totals
 from headway.models.model import Model
 from headway.models.precision import Precision
@@ -48,13 +47,13 @@ def even_split(model: Model, machine: System, precision: Precision, utilization:
     sequence = _sequence(model, context, formats)
     chip_bytes = usable_hbm(machine.chip.need("hbm"), utilization)
     usable = domain_bytes(machine.chips, chip_bytes)
-    load = total((weights, times(sequence, batch)))
+    load = weights + sequence * batch
     beside = bytes_beside_weights(usable, weights)
-    read = total((weights, times(totals.kv_read_bytes(model, context, formats.kv.bytes), batch)))
+    read = weights + totals.kv_read_bytes(model, context, formats.kv.bytes) * batch
     return EvenSplit(
         weights_bytes=weights, sequence_bytes=sequence, load_bytes=load, usable_bytes=usable, fits=bool(load <= usable),
-        chips_exact=relative(load, chip_bytes), chips_needed=fewest_within(load, chip_bytes),
-        largest_batch=_rounded_down(relative(beside, sequence), "largest batch, rounded down"),
+        chips_exact=load / chip_bytes, chips_needed=fewest_within(load, chip_bytes),
+        largest_batch=_rounded_down(beside / sequence, "largest batch, rounded down"),
         largest_context=_longest(model, formats, beside, batch), room_bytes=bytes_beside_weights(usable, load),
         read_floor_s=domain_read_s(read, machine.chips, machine.chip.need("hbm_bw")), notes=formats.notes,
     )  # fmt: skip
@@ -64,17 +63,17 @@ def _weights(model: Model, formats: Any) -> Any:
     """Bytes of all weights, each part in its format, a tied table once."""
     works, parts = totals.works(model), []
     for work, (mixer, ffn, expert) in zip(works, formats.weights, strict=True):
-        layer = [parameter_bytes(work.mixer_params, mixer.bytes), parameter_bytes(work.dense_ffn_params, ffn.bytes)]
-        layer += [times(parameter_bytes(work.expert_params, expert.bytes), work.experts)]
-        parts.append(times(total((*layer, parameter_bytes(work.other_params, formats.vectors.bytes))), work.count))
+        layer = [work.mixer_params * mixer.bytes, work.dense_ffn_params * ffn.bytes]
+        layer += [work.expert_params * expert.bytes * work.experts]
+        parts.append(sum((*layer, work.other_params * formats.vectors.bytes)) * work.count)
     tables = totals.embedding_and_head(model)
-    ends = [parameter_bytes(table, formats.head.bytes) for table in tables]
-    return total((*parts, *ends, parameter_bytes(totals.other_params(model), formats.vectors.bytes)))
+    ends = [table * formats.head.bytes for table in tables]
+    return sum((*parts, *ends, totals.other_params(model) * formats.vectors.bytes))
 
 
 def _sequence(model: Model, context: Any, formats: Any) -> Any:
     """KV cache and recurrent state of one sequence."""
-    return total((totals.kv_stored_bytes(model, context, formats.kv.bytes), totals.state_bytes_per_sequence(model, formats.kv.bytes)))
+    return totals.kv_stored_bytes(model, context, formats.kv.bytes) + totals.state_bytes_per_sequence(model, formats.kv.bytes)
 
 
 def _rounded_down(value: Any, what: str) -> Any:

@@ -10,8 +10,7 @@ from typing import Any
 
 from headway.core.errors import MissingFact
 from headway.core.quantity import known
-from headway.laws.arithmetic import times, total
-from headway.laws.collectives.cost import least, line_alpha, line_slope, line_slope_together, reached_bandwidth
+from headway.laws.collectives.cost import least, line_alpha, line_slope, line_slope_together
 from headway.laws.collectives.expert_parallel import (
     copies_per_token,
     domains_hit,
@@ -22,7 +21,6 @@ from headway.laws.collectives.expert_parallel import (
     forwarded_up,
     mean_message,
     places_hit,
-    shared_message,
     torus_exchange_up,
 )
 from headway.laws.collectives.topology import (
@@ -34,7 +32,6 @@ from headway.laws.collectives.topology import (
     direct_round_up,
     direct_up,
     group_domains,
-    group_members,
     in_switch_up,
     levels_out,
     levels_up,
@@ -47,7 +44,6 @@ from headway.laws.collectives.topology import (
     ring_rounds_out,
     ring_rounds_up,
     ring_up,
-    stage_chips,
     torus_gather_share,
     torus_one_shot_share,
     tree_out,
@@ -55,7 +51,7 @@ from headway.laws.collectives.topology import (
 )
 from headway.laws.serving.pipeline import hops_out, hops_up
 from headway.laws.step.coefficients import CollectiveLine, CollectiveTerm
-from headway.laws.step.layer_terms import expert_ranks, replica_chips
+from headway.laws.step.layer_terms import replica_chips
 from headway.performance.layout import Layout
 from headway.performance.topology import Fabric, FabricAxis, LinkCosts, axes
 
@@ -117,25 +113,23 @@ class ChipGroup:
 def group(fabric: Fabric, members: Any, stride: Any) -> ChipGroup:
     """Placement of a group of `members` chips, `stride` apart."""
     domains = group_domains(members, stride, fabric.domain)
-    return ChipGroup(members=members, stride=stride, inside=group_members(members, domains), domains=domains)
+    return ChipGroup(members=members, stride=stride, inside=members / domains, domains=domains)
 
 
 def network_terms(traffic: MessageTraffic, fabric: Fabric, layout: Layout, costs: LinkCosts) -> tuple[CollectiveTerm, ...]:
     """Collectives of one step, all layers; groups of one chip send nothing and are left out."""
     terms = []
     if most(layout.tp) > 1:
-        terms.append(
-            all_reduce_term(fabric, group(fabric, layout.tp, UNITY), traffic.vector, costs, times(traffic.sublayers, traffic.depth))
-        )
+        terms.append(all_reduce_term(fabric, group(fabric, layout.tp, UNITY), traffic.vector, costs, traffic.sublayers * traffic.depth))
     if most(layout.cp) > 1:
-        message, count = shared_message(traffic.vector, layout.tp), times(traffic.layers, traffic.depth)
+        message, count = traffic.vector / layout.tp, traffic.layers * traffic.depth
         terms.append(all_reduce_term(fabric, group(fabric, layout.cp, layout.tp), message, costs, count))
-    if most(expert_ranks(layout.dp, layout.cp)) > 1:
+    if most(layout.dp * layout.cp) > 1:
         for routed in traffic.routed:
             message = mean_message(routed.dispatch, traffic.vector)
-            terms.append(exchange_term(fabric, layout, routed, message, costs, times(routed.layers, traffic.depth)))
+            terms.append(exchange_term(fabric, layout, routed, message, costs, routed.layers * traffic.depth))
     if most(layout.pp) > 1:
-        terms.append(hop_term(fabric, layout, shared_message(traffic.vector, layout.tp), costs))
+        terms.append(hop_term(fabric, layout, traffic.vector / layout.tp, costs))
     return tuple(terms)
 
 
@@ -168,7 +162,7 @@ def all_to_all_term(fabric: Fabric, peers: ChipGroup, message: Any, costs: LinkC
 
 def hop_term(fabric: Fabric, layout: Layout, message: Any, costs: LinkCosts) -> CollectiveTerm:
     """Hops between pipeline stages, inside a scale-up domain and between domains."""
-    domains = group_domains(layout.pp, stage_chips(layout.tp, layout.cp, layout.dp), fabric.domain)
+    domains = group_domains(layout.pp, layout.tp * layout.cp * layout.dp, fabric.domain)
     inside, beyond = hops_up(layout.pp, domains), hops_out(layout.pp, domains)
     hops = Algorithm(phases=ONE_PHASE, rounds_up=inside, rounds_out=beyond, up=inside, out=beyond, together=False)
     pair = _group_bandwidth(fabric, UNITY)
@@ -179,7 +173,7 @@ def exchange_term(
     fabric: Fabric, layout: Layout, routed: RoutedLayer, message: Any, costs: LinkCosts, count: Any = UNITY
 ) -> CollectiveTerm:
     """Dispatch and combine of an expert layer: a copy per expert, per chip, or per domain; or every token to every rank."""
-    ranks, ep = expert_ranks(layout.dp, layout.cp), layout.ep
+    ranks, ep = layout.dp * layout.cp, layout.ep
     peers = group(fabric, ranks, layout.tp)  # a chip exchanges with its counterparts in the other ranks
     domains, inside, places = peers.domains, peers.inside, expert_domains(ep, peers.domains)
     hit = places_hit(ep, routed.experts, routed.active, routed.groups, routed.groups_chosen)
@@ -253,11 +247,11 @@ def _axes(fabric: Fabric, peers: ChipGroup) -> tuple[FabricAxis, ...]:
 
 
 def _feeding(fabric: Fabric, peers: ChipGroup) -> Any:
-    return total(tuple(axis_links(axis.extent, axis.gap, axis.wrap) for axis in _axes(fabric, peers)))
+    return sum(axis_links(axis.extent, axis.gap, axis.wrap) for axis in _axes(fabric, peers))
 
 
 def _hops(fabric: Fabric, peers: ChipGroup) -> Any:
-    return total(tuple(axis_hops(axis.extent, axis.gap, axis.wrap) for axis in _axes(fabric, peers)))
+    return sum(axis_hops(axis.extent, axis.gap, axis.wrap) for axis in _axes(fabric, peers))
 
 
 def _exchange_share(fabric: Fabric, peers: ChipGroup) -> Any:
@@ -277,11 +271,11 @@ def _algorithm_lines(
 ) -> list[Way]:
     """Line of each algorithm at achieved bandwidth, and its slope at the links' peak."""
     alphas = (costs.exchange_up, costs.exchange_out) if exchange else (costs.up, costs.out)
-    beyond, lines = reached_bandwidth(out_bw, costs.beyond), []
+    beyond, lines = out_bw * costs.beyond, []
     for how in algorithms:
         slope = line_slope_together if how.together else line_slope
         share = costs.in_switch if how.in_switch else costs.exchange if exchange else costs.efficiency
-        achieved_slope = slope(how.phases, how.up, how.out, message, reached_bandwidth(up_bw, share), beyond)
+        achieved_slope = slope(how.phases, how.up, how.out, message, up_bw * share, beyond)
         alpha = line_alpha(how.phases, how.rounds_up, how.rounds_out, *alphas)
         lines.append((CollectiveLine(alpha=alpha, slope=achieved_slope), slope(how.phases, how.up, how.out, message, up_bw, out_bw)))
     return lines

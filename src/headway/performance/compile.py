@@ -10,13 +10,11 @@ from typing import Any
 
 from headway.core.quantity import default, known
 from headway.hardware.system import System
-from headway.laws.arithmetic import sum_over_blocks, times, total
+from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.collectives.expert_parallel import activation_bytes_per_token, load_imbalance, skewed_imbalance, wire_bytes_per_token
 from headway.laws.step.coefficients import COMMUNICATIONS, OVERLAPS, CollectiveTerm, ExpertTerm, SpanTerm, StepCoefficients
 from headway.laws.step.layer_terms import (
     attention_blocks,
-    attention_gain,
-    dense_s_per_token,
     dense_weights_s,
     depth_factor,
     elementwise_s,
@@ -32,7 +30,6 @@ from headway.laws.step.layer_terms import (
     matmul_activations_s,
     matmul_s_per_token,
     mixer_params_chip,
-    recurrence_s_per_token,
     replica_chips,
     span_read_s,
     span_score_s,
@@ -41,7 +38,7 @@ from headway.laws.step.layer_terms import (
     state_bytes,
     state_s,
 )
-from headway.laws.step.memory import end_bytes, parameter_bytes, routed_bytes, store_bytes_per_token, weights_bytes_chip
+from headway.laws.step.memory import end_bytes, routed_bytes, weights_bytes_chip
 from headway.models.model import NONE, UNITY, Model
 from headway.models.totals import embedding_and_head, other_params, works
 from headway.models.work import LayerWork
@@ -98,7 +95,7 @@ def work_of(model: Model, expert_load: tuple[Any, ...] = ()) -> ModelWork:
 
 
 def _count(blocks: tuple[LayerWork, ...]) -> Any:
-    return total(tuple(block.count for block in blocks)) if blocks else NONE
+    return sum(block.count for block in blocks) if blocks else NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +162,7 @@ def _coefficients(
         pp=layout.pp,
         cp=layout.cp,
         layers=work.layers,
-        attention_gain=attention_gain(formats.attention_peak, formats.wide_peak),
+        attention_gain=formats.attention_peak / formats.wide_peak,
         imbalance=_imbalance(work, layout, assumptions, skew),
         prefill_ranks=layout.dp,
         overlap=default(OVERLAPS[assumptions.overlap], "overlap", "", f"overlap model {assumptions.overlap!r}"),
@@ -199,26 +196,26 @@ class _Parts:
         layer_bytes = []
         for block, form in zip(self.work.blocks, self.formats.weights, strict=True):
             mixer, ffn = self.dense_params(block)
-            vectors = parameter_bytes(block.other_params, self.formats.vectors.bytes)
-            layer_bytes.append(total((parameter_bytes(mixer, form[0].bytes), parameter_bytes(ffn, form[1].bytes), vectors)))
+            vectors = block.other_params * self.formats.vectors.bytes
+            layer_bytes.append(mixer * form[0].bytes + ffn * form[1].bytes + vectors)
         return sum_over_blocks(self.counts(), tuple(layer_bytes))
 
     def dense_compute(self) -> Any:
         layer_times = []
         for block, peaks in zip(self.work.blocks, self.formats.peaks, strict=True):
             mixer, ffn = self.dense_params(block)
-            state = recurrence_s_per_token(block.recurrence_flop_per_token, peaks[0], self.layout.tp)
-            layer_times.append(total((matmul_s_per_token(mixer, peaks[0]), matmul_s_per_token(ffn, peaks[1]), state)))
-        return dense_s_per_token(sum_over_blocks(self.counts(), tuple(layer_times)), self.depth)
+            state = block.recurrence_flop_per_token / peaks[0] / self.layout.tp
+            layer_times.append(matmul_s_per_token(mixer, peaks[0]) + matmul_s_per_token(ffn, peaks[1]) + state)
+        return sum_over_blocks(self.counts(), tuple(layer_times)) * self.depth
 
     def activations(self) -> Any:
         """Time per token of the inputs and outputs of all layers' dense matmuls, on one chip."""
         layer_activations = []
         for block in self.work.blocks:
-            params = total(self.dense_params(block))
-            matmuls = total((block.mixer_matmuls, block.ffn_matmuls))
+            params = sum(self.dense_params(block))
+            matmuls = block.mixer_matmuls + block.ffn_matmuls
             layer_activations.append(matmul_activations_s(params, self.work.hidden, matmuls, self.bandwidth))
-        return dense_s_per_token(sum_over_blocks(self.counts(), tuple(layer_activations)), self.depth)
+        return sum_over_blocks(self.counts(), tuple(layer_activations)) * self.depth
 
     def blocks(self) -> Any:
         """Blocks of decode attention per sequence on one chip."""
@@ -226,19 +223,19 @@ class _Parts:
             attention_blocks(block.kv_heads, head_share(block.kv_heads, self.layout.tp), block.count, self.depth)
             for block in self.work.blocks if block.spans
         )  # fmt: skip
-        return total(block_counts) if block_counts else NONE
+        return sum(block_counts) if block_counts else NONE
 
     def sublayers(self) -> Any:
         """Number of mixers and feed-forward layers, each with its norm and its all-reduce."""
-        return total((self.work.layers, self.work.ffns, self.work.moes))
+        return self.work.layers + self.work.ffns + self.work.moes
 
     def kernels(self) -> KernelCounts:
         """Kernels per step on one chip, by class."""
         blocks, work = self.work.blocks, self.work
-        matmuls = sum_over_blocks(self.counts(), tuple(total((block.mixer_matmuls, block.ffn_matmuls)) for block in blocks))
+        matmuls = sum_over_blocks(self.counts(), tuple(block.mixer_matmuls + block.ffn_matmuls for block in blocks))
         dense, routed = dense_part(self.formats, blocks)
         return KernelCounts(
-            matmuls=total((matmuls, UNITY)), attentions=work.layers, moes=work.moes, elementwise=self.sublayers(), layers=work.layers,
+            matmuls=matmuls + UNITY, attentions=work.layers, moes=work.moes, elementwise=self.sublayers(), layers=work.layers,
             launches=kernels_per_step(work.layers, work.ffns, work.moes, self.depth), depth=self.depth,
             latent=any(block.latent for block in blocks), dense=dense, routed=routed,
             head=next((block.head for block in blocks if block.spans), UNITY),
@@ -249,7 +246,7 @@ class _Parts:
         return matmul_s_per_token(split_params(self.work.table_params, self.layout.tp), self.formats.head_peak)
 
     def dense_weights(self) -> Any:
-        head = parameter_bytes(split_params(self.work.table_params, self.layout.tp), self.formats.head.bytes)
+        head = split_params(self.work.table_params, self.layout.tp) * self.formats.head.bytes
         return dense_weights_s(self.dense_bytes(), head, self.depth, self.bandwidth)
 
     def routed(self) -> list[tuple[int, LayerWork]]:
@@ -274,7 +271,7 @@ class _Parts:
     def experts(self, skew: Any) -> tuple[ExpertTerm, ...]:
         terms = []
         for index, block in self.routed():
-            params, form, (resident, tp) = times(block.expert_params, block.count), self.formats.weights[index][2], self.placement(block)
+            params, form, (resident, tp) = block.expert_params * block.count, self.formats.weights[index][2], self.placement(block)
             load, share = expert_load(block.experts, self.layout.redundant, resident, tp), expert_share_held(block.experts, resident, tp)
             terms.append(
                 ExpertTerm(
@@ -294,7 +291,7 @@ class _Parts:
         layout, work = self.layout, self.work
         routed = tuple(
             routed_bytes(
-                times(block.expert_params, block.count),
+                block.expert_params * block.count,
                 self.formats.weights[index][2].bytes,
                 block.experts,
                 expert_share_held(block.experts, *self.placement(block)),
@@ -302,10 +299,10 @@ class _Parts:
             for index, block in self.routed()
         )
         form = self.formats.head.bytes
-        vectors = parameter_bytes(work.vector_params, self.formats.vectors.bytes)
-        ends = end_bytes(parameter_bytes(work.table_params, form), parameter_bytes(work.head_params, form), vectors, layout.pp, layout.tp)
+        vectors = work.vector_params * self.formats.vectors.bytes
+        ends = end_bytes(work.table_params * form, work.head_params * form, vectors, layout.pp, layout.tp)
         share = stage_share(work.layers, layout.pp)
-        return weights_bytes_chip(self.dense_bytes(), total(routed) if routed else NO_BYTES, ends, share)
+        return weights_bytes_chip(self.dense_bytes(), sum(routed) if routed else NO_BYTES, ends, share)
 
     def share(self, block: LayerWork, what: str) -> Any:
         """Share of a cache on the fullest chip; an index key, one per token, is on every tensor-parallel chip."""
@@ -319,27 +316,27 @@ class _Parts:
         for block in self.work.blocks:
             heads = head_share(block.heads, self.layout.tp)
             for span in block.spans:
-                elements = times(span.read_elements_per_token, block.count)
+                elements = span.read_elements_per_token * block.count
                 terms = (
                     span_read_s(elements, kv, self.share(block, span.what), cp, self.depth, self.bandwidth),
-                    span_score_s(times(span.decode_score_flop, block.count), heads, cp, self.depth, peak_),
-                    span_score_s(times(span.prefill_score_flop, block.count), heads, cp, self.depth, peak_),
+                    span_score_s(span.decode_score_flop * block.count, heads, cp, self.depth, peak_),
+                    span_score_s(span.prefill_score_flop * block.count, heads, cp, self.depth, peak_),
                 )
                 key = (float(span.cap_tokens), float(span.sqrt_tokens))
                 limits.setdefault(key, (span.cap_tokens, span.sqrt_tokens))
                 groups.setdefault(key, []).append(terms)
         return tuple(
-            SpanTerm(cap=cap, root=root, **dict(zip(SPAN_FIELDS, map(total, zip(*groups[key], strict=True)), strict=True)))
+            SpanTerm(cap=cap, root=root, **dict(zip(SPAN_FIELDS, map(sum, zip(*groups[key], strict=True)), strict=True)))
             for key, (cap, root) in limits.items()
         )
 
     def kv_write(self) -> Any:
         writes = tuple(
-            span_read_s(times(store.elements_per_token, block.count), self.formats.kv.bytes, self.share(block, store.what),
+            span_read_s(store.elements_per_token * block.count, self.formats.kv.bytes, self.share(block, store.what),
                         self.layout.cp, self.depth, self.bandwidth)
             for block in self.work.blocks for store in block.stores
         )  # fmt: skip
-        return total(writes) if writes else NO_WRITE
+        return sum(writes) if writes else NO_WRITE
 
     def stores(self) -> tuple[tuple[Any, Any], ...]:
         """(bytes per stored token on the fullest chip, most tokens stored), stores of equal limits summed."""
@@ -349,9 +346,9 @@ class _Parts:
             for store in block.stores:
                 key = float(store.cap_tokens)
                 limits.setdefault(key, store.cap_tokens)
-                elements = times(store.elements_per_token, block.count)
-                groups.setdefault(key, []).append(store_bytes_per_token(elements, self.formats.kv.bytes, self.share(block, store.what)))
-        return tuple((total(tuple(terms)), limits[key]) for key, terms in groups.items())
+                elements = store.elements_per_token * block.count
+                groups.setdefault(key, []).append(elements * self.formats.kv.bytes * self.share(block, store.what))
+        return tuple((sum(terms), limits[key]) for key, terms in groups.items())
 
 
 def _imbalance(work: ModelWork, layout: Layout, assumptions: Assumptions, skew: Any) -> Any:

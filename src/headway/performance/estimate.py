@@ -14,7 +14,6 @@ from typing import Any
 from headway.core.quantity import known
 from headway.hardware.chip_price import PriceQuote
 from headway.hardware.system import System
-from headway.laws.arithmetic import divided, relative, times
 from headway.laws.economics.cost import (
     cached_token_s,
     full_load_usd,
@@ -32,15 +31,12 @@ from headway.laws.serving.replicas import (
     least_of,
     least_s,
     most_of,
-    offered_tok_per_s,
     prompt_taken_s,
-    total_rate,
     utilisation,
 )
 from headway.laws.serving.request import (
     decode_tok_per_s,
     e2e_s,
-    final_context,
     held_kv_tokens,
     in_flight,
     interval_high,
@@ -60,7 +56,6 @@ from headway.laws.step.memory import (
     kv_bytes_chip,
     rank_sequence_limit,
     sequence_bytes,
-    sequences_held,
     usable_hbm,
 )
 from headway.laws.step.parts import rank_sequences
@@ -116,11 +111,11 @@ def server_of(case: Deployment, compiled: StepModel) -> Server:
     """The server of a deployment: its step, memory, engine and speculation."""
     assumptions, chip = case.assumptions, case.system.chip
     rules = scheduling(assumptions.engine, chip, efficiencies()) if assumptions.overlap == "fitted" else ideal_scheduling()
-    share = relative(assumptions.hbm_utilization, UTILIZATION)
+    share = assumptions.hbm_utilization / UTILIZATION
     return Server(
         step=compiled.step,
         room=MemoryRoom(
-            weights=compiled.weights_bytes, hbm=times(chip.need("hbm"), share), stores=compiled.stores, state=compiled.state_bytes,
+            weights=compiled.weights_bytes, hbm=chip.need('hbm') * share, stores=compiled.stores, state=compiled.state_bytes,
             stage=compiled.stage,
         ),
         scheduling=rules, replicas=case.layout.replicas, chips=case.system.chips, instance=compiled.chips, tp=case.layout.tp,
@@ -160,7 +155,7 @@ def _runs(case: Deployment, requests: Requests) -> Callable[..., LoopTimes]:
     load = case.load
     if load.rate is None:
         return functools.partial(request.closed_loop, requests=requests, users=load.batch)
-    return functools.partial(request.open_loop, requests=requests, rate=divided(load.rate, case.layout.replicas))
+    return functools.partial(request.open_loop, requests=requests, rate=load.rate / case.layout.replicas)
 
 
 def served_times(case: Deployment, compiled: StepModel) -> ServedTimes:
@@ -237,9 +232,9 @@ def _rates(case: Deployment, served: ServedTimes, limited: Any) -> dict[str, Any
     load, replicas, chips = case.load, case.layout.replicas, case.system.chips
     out: dict[str, Any] = {}
     for end, rate in zip(ENDS, _rate_ends(case, served, limited), strict=True):
-        tokens = offered_tok_per_s(total_rate(rate, replicas), load.output)
+        tokens = rate * replicas * load.output
         out |= {f"request_s{end}": between_s(rate), f"tok_per_s{end}": tokens, f"tok_per_s_chip{end}": per_chip(tokens, chips)}
-    out["capacity_req_per_s"] = total_rate(served.capacity, replicas)
+    out["capacity_req_per_s"] = served.capacity * replicas
     if load.rate is not None:
         out |= {"rate": load.rate, "utilisation": utilisation(load.rate, out["capacity_req_per_s"])}
     return out
@@ -269,12 +264,12 @@ def _money(case: Deployment, compiled: StepModel, served: ServedTimes, limited: 
     prompt = prompt_taken_s(between_s(expected), at.prompt, at.decode, at.decoding, load.output)
     out: dict[str, Any] = {}
     for end, usd, rate in (("", price.value, expected), ("_lo", price.low, high), ("_hi", price.high, low)):
-        prompt_share_s = times(prompt, relative(expected, rate))
+        prompt_share_s = prompt * (expected / rate)
         answer = answer_token_s(between_s(rate), prompt_share_s, load.output)
         out[f"usd_per_mtok_in{end}"] = usd_per_mtok_in(usd, chips, prompt_share_s, tokens, ONE_RANK, layout.replicas)
         out[f"usd_per_mtok_cached{end}"] = usd_per_mtok_cached(usd, chips, reload, layout.dp, layout.replicas)
         out[f"usd_per_mtok_out{end}"] = usd_per_mtok_out(usd, chips, answer, ONE_RANK, layout.replicas)
-    busy = None if load.rate is None else utilisation(load.rate, total_rate(served.capacity, layout.replicas))
+    busy = None if load.rate is None else utilisation(load.rate, served.capacity * layout.replicas)
     return out | machine_usd(case, out["usd_per_mtok_out"], busy)
 
 
@@ -334,7 +329,7 @@ def memory_of(case: Deployment, compiled: StepModel, batch: Any) -> dict[str, An
     An engine admits arrivals while they fit, so that more of them wait and none overflows.
     """
     load, layout = case.load, case.layout
-    context = final_context(load.prompt, load.output) if load.prompt is not None else load.context
+    context = load.prompt + load.output if load.prompt is not None else load.context
     sequence_size = sequence_bytes(compiled.stores, compiled.state_bytes, context)
     kv = needed = _kv_bytes(case, compiled, batch, sequence_size)
     if load.rate is not None:
@@ -354,5 +349,5 @@ def memory_of(case: Deployment, compiled: StepModel, batch: Any) -> dict[str, An
 
 def _kv_bytes(case: Deployment, compiled: StepModel, batch: Any, sequence_size: Any) -> Any:
     """KV bytes of the fullest chip under `batch` sequences of a replica."""
-    sequences = sequences_held(rank_sequences(batch, case.layout.dp, case.layout.pp), case.layout.pp)
+    sequences = rank_sequences(batch, case.layout.dp, case.layout.pp) * case.layout.pp
     return kv_bytes_chip(sequences, sequence_size, compiled.stage, case.layout.cp)

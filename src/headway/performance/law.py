@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import operator
 import sys
 import typing
 from collections.abc import Mapping
@@ -18,7 +19,6 @@ from headway.core.law_values import ValueSources
 from headway.core.quantity import Sourced
 from headway.core.trace import Law, record
 from headway.hardware.fact import fact
-from headway.laws.arithmetic import times
 
 MOST_POINTS = 100_000
 
@@ -61,7 +61,7 @@ def read(law: Law, texts: Mapping[str, str], catalog: Catalog | None = None, abs
     """The call that texts such as {"mem_bw": "h100.hbm_bw"} ask for; `absent` is an argument that is solved for."""
     hints = {name: hint for name, hint in hints_of(law).items() if name != "return"}
     law_values.check_names([*texts, *([absent] if absent else [])], hints, law.name)
-    reading = ValueSources(lambda text, field: fact(text, field, catalog), _constants(law), times)
+    reading = ValueSources(lambda text, field: fact(text, field, catalog), _constants(law), operator.mul)
     axes: dict[str, tuple[Any, ...]] = {}
     notes: tuple[str, ...] = ()
     with record():
@@ -132,7 +132,7 @@ def law(name: str, /, **arguments: Any) -> Any:
 
 def read_some(formula: Law, texts: Mapping[str, str]) -> dict[str, tuple[Any, ...]]:
     """Values of some arguments of a law from text."""
-    reading = ValueSources(fact, _constants(formula), times)
+    reading = ValueSources(fact, _constants(formula), operator.mul)
     hints = hints_of(formula)
     return {key: law_values.values(text, hints[key], key, reading)[0] for key, text in texts.items()}
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from headway.core.quantity import known
 from headway.core.trace import recording
-from headway.laws.arithmetic import divided, relative, times
 from headway.laws.queueing import closed_loop as loops
 from headway.laws.queueing.loop import CLOSED, NO_WORK, SINGLE, Loop, LoopTimes, StepTime, TokenTime, poisson
 from headway.laws.queueing.replica_loop import (
@@ -28,14 +27,12 @@ from headway.laws.queueing.replica_loop import (
 from headway.laws.queueing.users import packed_tokens, prompt_chunks
 from headway.laws.serving.request import (
     causal_pairs,
-    final_context,
     first_token_s,
     held_kv_tokens,
     middle_context,
     missed_pairs,
     missed_tokens,
     pipelined_s,
-    prefill_lanes,
     prompt_lanes,
     tpot_s,
 )
@@ -69,10 +66,10 @@ def loop_of(server: Server, requests: Requests, users: Any) -> Loop:
     """The load of `users` users on one replica."""
     s, c = server.scheduling, server.step
     tokens, pairs = prefilled(requests.prompt, requests.hit_rate)
-    lanes = prefill_lanes(c.dp, c.pp)
+    lanes = c.dp * c.pp
     return Loop(
         users=users, seats=server.seats(requests.prompt, requests.output), prompt=requests.prompt, prefill=tokens, pairs=pairs,
-        output=requests.output, spread=requests.spread, step_budget_tokens=times(s.step_budget_tokens, lanes),
+        output=requests.output, spread=requests.spread, step_budget_tokens=s.step_budget_tokens * lanes,
         chunked_prefill=s.chunked_prefill, synchronised_share=s.synchronised_share, concurrent_prompts=s.concurrent_prompts,
         request_overhead_s=s.request_overhead_s, lanes=lanes, pp=c.pp, pipeline_overlap_share=s.pipeline_overlap_share,
         accept_length=server.accept_length, closed=CLOSED, in_turn=server.replicas,
@@ -82,21 +79,21 @@ def loop_of(server: Server, requests: Requests, users: Any) -> Loop:
 def prompt_s(server: Server, requests: Requests, prompts: Any, law: Law) -> Any:
     """Prefill time of prompts that start together without decodes: a chunk of each rank per step, overlapped across pipeline stages."""
     prompt_tokens, prompt_pairs = prefilled(requests.prompt, requests.hit_rate)
-    tokens, pairs = times(prompt_tokens, prompts), times(prompt_pairs, prompts)
+    tokens, pairs = prompt_tokens * prompts, prompt_pairs * prompts
     ranks = prompt_lanes(prompts, server.step.dp, SINGLE)
-    budget = times(server.scheduling.step_budget_tokens, ranks)
+    budget = server.scheduling.step_budget_tokens * ranks
     chunks, step = prompt_chunks(tokens, budget), step_times(server.step, law)
-    chunk = longest = step(NO_WORK, NO_WORK, divided(tokens, chunks), divided(pairs, chunks), prompts)
+    chunk = longest = step(NO_WORK, NO_WORK, tokens / chunks, pairs / chunks, prompts)
     if np.any(server.step.pp > 1):
         largest = packed_tokens(tokens, budget, SINGLE)
-        longest = step(NO_WORK, NO_WORK, largest, times(pairs, relative(largest, tokens)), prompts)
+        longest = step(NO_WORK, NO_WORK, largest, pairs * (largest / tokens), prompts)
     return pipelined_s(chunk, chunks, longest, server.step.pp, server.scheduling.pipeline_overlap_share)
 
 
 def decode_s(server: Server, requests: Requests, batch: Any, law: Law) -> Any:
     """Mean time per token of a batch that decodes undisturbed, over its growing context."""
     step = step_times(server.step, law)
-    contexts = (requests.prompt, middle_context(requests.prompt, requests.output), final_context(requests.prompt, requests.output))
+    contexts = (requests.prompt, middle_context(requests.prompt, requests.output), requests.prompt + requests.output)
     mean = tpot_s(*(step(batch, held_kv_tokens(batch, context), NO_WORK, NO_WORK, SINGLE) for context in contexts))
     return token_times(server.step, law, server.accept_length, server.draft_cost)(batch, held_kv_tokens(batch, contexts[1]), mean)
 

@@ -9,7 +9,6 @@ from typing import Any
 from headway.core.quantity import known
 from headway.hardware.chip import Chip
 from headway.hardware.system import System
-from headway.laws.arithmetic import total
 from headway.laws.queueing.closed_loop import replica_seats, reserved_context
 from headway.laws.step.coefficients import StepCoefficients
 from headway.laws.step.memory import rank_sequence_limit, sequence_bytes, usable_hbm
@@ -77,7 +76,7 @@ class Server:
     def online(self) -> Server:
         """The server with the overhead of streaming each token to a user."""
         achieved = self.step.achieved
-        streamed = replace(achieved, sequence=total((achieved.sequence, self.scheduling.streaming_overhead_s)))
+        streamed = replace(achieved, sequence=achieved.sequence + self.scheduling.streaming_overhead_s)
         return replace(self, step=replace(self.step, achieved=streamed))
 
     def cache_bytes(self, context: Any) -> Any:

@@ -12,7 +12,6 @@ import numpy as np
 from headway.core.errors import BadValue
 from headway.core.quantity import known
 from headway.core.schema import Field
-from headway.laws.arithmetic import relative, times
 from headway.laws.coupling import differential_pairs, differential_weight, random_avalanche, random_differential, sensitivity
 from headway.reality import coupling, residual_network
 from headway.reality.avalanche import changed_bits
@@ -136,9 +135,9 @@ def avalanche_rows(subject: Cipher, rounds: Iterable[Any], key: int, run: Feiste
     for count in rounds:
         how = f"{subject.title}, {int(count)} rounds, {int(run.trials)} random plaintexts with one random bit flipped, seed {int(run.seed)}"
         changed = _count(changed_bits(subject, int(count), key, int(run.trials), int(run.seed)), "output bits changed", how)
-        share = relative(changed, times(run.trials, bits))
+        share = changed / (run.trials * bits)
         yield AvalancheRow(
-            cipher=subject.title, rounds=count, block_bits=bits, trials=run.trials, changed_bits=relative(changed, run.trials),
+            cipher=subject.title, rounds=count, block_bits=bits, trials=run.trials, changed_bits=changed / run.trials,
             changed_share=share, random_share=random_avalanche(bits), sensitivity=sensitivity(share, flipped_share(bits)),
             network_sensitivity=network_sensitivity(int(count), int(run.seed)),
         )  # fmt: skip
@@ -146,7 +145,7 @@ def avalanche_rows(subject: Cipher, rounds: Iterable[Any], key: int, run: Feiste
 
 def flipped_share(bits: Any) -> Any:
     """Share of a block that one bit is."""
-    return relative(known(1, "flipped bits", "", "constant", "one input bit is flipped"), bits)
+    return known(1, "flipped bits", "", "constant", "one input bit is flipped") / bits
 
 
 def network_sensitivity(blocks: int, seed: int) -> Any:
@@ -167,7 +166,7 @@ def differential_rows(subject: Cipher, rounds: Iterable[Any], key: int, run: Fei
         best = best_differential(subject, int(count), key, int(run.pairs), int(run.seed))
         how = f"{subject.title}, {int(count)} rounds, pairs with difference {best.input_difference:08x}, seed {int(run.seed)}"
         hits = _count(best.hits, "pairs with the output difference", how)
-        probability = relative(hits, run.pairs) if best.hits else None
+        probability = hits / run.pairs if best.hits else None
         attack = residual_network.attacked(int(count), float(run.epsilon), int(run.seed))
         about = f"network of {int(count)} blocks trained on two clouds, seed {int(run.seed)}"
         points = _count(attack.points, "points", about)
@@ -177,9 +176,9 @@ def differential_rows(subject: Cipher, rounds: Iterable[Any], key: int, run: Fei
             weight_bits=None if probability is None else differential_weight(probability),
             random_probability=random_differential(known(subject.block_bits, "bits of a block", "", "constant", "SIMON's definition")),
             pairs_needed=None if probability is None else differential_pairs(probability), epsilon=run.epsilon,
-            right_share=relative(_count(attack.right, "right as they are", about), points),
-            right_random_share=relative(_count(attack.right_random, "right after a random move", about), points),
-            right_gradient_share=relative(_count(attack.right_gradient, "right after a move along the gradient", about), points),
+            right_share=_count(attack.right, 'right as they are', about) / points,
+            right_random_share=_count(attack.right_random, 'right after a random move', about) / points,
+            right_gradient_share=_count(attack.right_gradient, 'right after a move along the gradient', about) / points,
         )  # fmt: skip
 
 

@@ -10,20 +10,17 @@ from typing import Any
 
 from headway.core.quantity import known
 from headway.hardware.system import System
-from headway.laws.queueing.closed_loop import open_seat_wait_s, queued_ttft_s
+from headway.laws.queueing.closed_loop import open_seat_wait_s
 from headway.laws.queueing.loop import SINGLE
 from headway.laws.serving import replicas
-from headway.laws.serving.replicas import full_batch, offered_tok_per_s, utilisation
+from headway.laws.serving.replicas import full_batch, utilisation
 from headway.laws.serving.request import (
     decode_tok_per_s,
     e2e_s,
     in_flight,
-    lane_tokens,
     middle_context,
     per_chip,
-    prefill_lanes,
     request_s,
-    requests_per_s,
     user_tok_per_s,
 )
 from headway.laws.step.layer_terms import idle_chips, replica_chips
@@ -64,7 +61,7 @@ def hand_over_link(system: System, beyond: bool = False) -> Any:
 def side_s(case: Deployment, compiled: Any, link: Any, efficiency: Any) -> Any:
     """Link time in seconds of one prompt's KV cache on a chip of one pool."""
     prompt_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, case.load.prompt)
-    return replicas.link_s(kv_bytes_chip(ONE_RANK, prompt_bytes, compiled.stage, case.layout.cp), link, efficiency)
+    return kv_bytes_chip(ONE_RANK, prompt_bytes, compiled.stage, case.layout.cp) / (link * efficiency)
 
 
 def estimate_pools(case: Deployment, layout: Layout, link: Any) -> dict[str, Any]:
@@ -83,7 +80,7 @@ def estimate_pools(case: Deployment, layout: Layout, link: Any) -> dict[str, Any
 
 def _busy_prefill(first: Deployment, compiled: Any) -> Estimate:
     """Time of a step in which every rank of a prefill replica prefills a prompt."""
-    tokens, pairs = (lane_tokens(amount, first.layout.dp) for amount in prefilled(first.load.prompt, first.assumptions.hit_rate))
+    tokens, pairs = (amount * first.layout.dp for amount in prefilled(first.load.prompt, first.assumptions.hit_rate))
     expected, floor = (law(compiled.step, NO_WORK, NO_WORK, tokens, pairs) for law in (step_s, step_floor_s))
     return timed(first, expected, floor, "prefill")
 
@@ -115,7 +112,7 @@ def _times(
     waited = alone
     if case.load.rate is not None:
         lanes = in_flight(first[0].load.batch, first[0].layout.replicas)
-        waited = queued_ttft_s(alone, open_seat_wait_s(in_flight(row["prefill_utilisation"], lanes), lanes, case.load.rate, SINGLE))
+        waited = alone + open_seat_wait_s(in_flight(row["prefill_utilisation"], lanes), lanes, case.load.rate, SINGLE)
     ttft = timed(case, waited, request.unloaded_ttft_s(server.ideal(), requests, step_floor_s), "ttft")
     out = {key: replicas.handed_over_s(time, transfer) for key, time in flat("ttft", ttft).items()}
     out |= {"ttft_floor_s": replicas.handed_over_s(ttft.floor, fastest), "transfer_s": transfer}
@@ -127,16 +124,16 @@ def _rates(case: Deployment, layout: Layout, prefill: Estimate, decode: Estimate
     """Rates of both pools together; the low end of a rate comes from the high end of the times."""
     load, row = case.load, {}
     for end, time in (("", "expected"), ("_lo", "high"), ("_hi", "low")):
-        prompt = replicas.prompt_s(getattr(prefill, time), prefill_lanes(layout.dp, layout.pp))
-        answer = request_s(load.batch, load.output, getattr(decode, time), NO_PREFILL, prefill_lanes(case.layout.dp, case.layout.pp))
+        prompt = getattr(prefill, time) / (layout.dp * layout.pp)
+        answer = request_s(load.batch, load.output, getattr(decode, time), NO_PREFILL, case.layout.dp * case.layout.pp)
         prefill_request = replicas.pool_request_s(prompt, moves[0], layout.dp)
         capacity = replicas.pools_capacity(
             layout.replicas, prefill_request, case.layout.replicas, replicas.pool_request_s(answer, moves[1], case.layout.dp)
         )
-        rate = offered_tok_per_s(capacity, load.output)
+        rate = capacity * load.output
         row |= {f"capacity{end}": capacity, f"tok_per_s{end}": rate, f"tok_per_s_chip{end}": per_chip(rate, case.system.chips)}
         if load.rate is not None and not end:
-            row["prefill_utilisation"] = utilisation(load.rate, requests_per_s(prefill_request, layout.replicas))
+            row["prefill_utilisation"] = utilisation(load.rate, layout.replicas / prefill_request)
     row |= {"capacity_req_per_s": row["capacity"], "request_s": replicas.between_s(row["capacity"])}
     if load.rate is not None:
         row["utilisation"] = utilisation(load.rate, row["capacity"])
@@ -146,8 +143,8 @@ def _rates(case: Deployment, layout: Layout, prefill: Estimate, decode: Estimate
 
 def _chips(case: Deployment, layout: Layout, prefill: dict[str, Any], decode: dict[str, Any]) -> dict[str, Any]:
     chips = [replica_chips(side.tp, side.cp, side.dp, side.pp) for side in (layout, case.layout)]
-    prefill_chips, decode_chips = replicas.pool_chips(layout.replicas, chips[0]), replicas.pool_chips(case.layout.replicas, chips[1])
-    chips_used = replicas.pools_used(prefill_chips, decode_chips)
+    prefill_chips, decode_chips = layout.replicas * chips[0], case.layout.replicas * chips[1]
+    chips_used = prefill_chips + decode_chips
     good = fits(fits(prefill["fits"], decode["fits"]), fits_chips(chips_used, case.system.chips))
     row = {"prefill_chips": prefill_chips, "decode_chips": decode_chips, "chips_used": chips_used, "fits": good}
     return row | {"chips_idle": idle_chips(case.system.chips, chips_used)}
@@ -160,7 +157,7 @@ def _money(case: Deployment, row: dict[str, Any]) -> dict[str, Any]:
         return out
     tokens, _ = prefilled(case.load.prompt, case.assumptions.hit_rate)
     for key, chips_key, token_count in (("in", "prefill_chips", tokens), ("out", "decode_chips", case.load.output)):
-        share = replicas.pool_share(row[chips_key], row["chips_used"])
+        share = row[chips_key] / row["chips_used"]
         for end, usd, rate in (("", price.value, "capacity"), ("_lo", price.low, "capacity_hi"), ("_hi", price.high, "capacity_lo")):
             out[f"usd_per_mtok_{key}{end}"] = replicas.usd_per_mtok_pool(usd, chips, share, row[rate], token_count)
     return out | machine_usd(case, out["usd_per_mtok_out"], None)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.errors import BadValue
-from headway.laws.serving.replicas import link_s, transfer_s
+from headway.laws.serving.replicas import transfer_s
 from headway.laws.serving.request import prefix_load_s
 from headway.laws.step.layer_terms import used_chips
 from headway.laws.step.memory import kv_bytes_chip, rank_sequence_limit, sequence_bytes, usable_hbm
@@ -139,7 +139,7 @@ def _pools(query: ServeRequest, layout: Layout, compiled: StepModel, policy: Pol
         return None
     kv_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, traffic.prompt.astype(float))
     chip_bytes = kv_bytes_chip(ONE_RANK, kv_bytes, compiled.stage, layout.cp)
-    side = link_s(chip_bytes, hand_over_link(query.system), query.assumptions.eff_network)
+    side = chip_bytes / (hand_over_link(query.system) * query.assumptions.eff_network)
     return PrefillDecodePools(
         prefill=int(policy.prefill_replicas), decode=int(layout.replicas), transfer_s=np.asarray(transfer_s(side, side), float)
     )

@@ -13,7 +13,6 @@ from headway.core.errors import BadFile
 from headway.core.schema import Field
 from headway.hardware.chip import Chip
 from headway.hardware.chip import chip as find_chip
-from headway.laws.arithmetic import times
 from headway.laws.training.interval import joint_factor
 from headway.laws.training.step import clock_share, share_of_peak
 from headway.performance.efficiency import OTHER_FAMILY, WIDE, Efficiencies, family, sections
@@ -113,7 +112,7 @@ def from_table(table: Efficiencies, chip: Chip, dtype: str, kernels: str, fused:
     places |= {} if fused else {"eff_attention": (SCORES_KEPT, form)}
     efficiency = TrainingReach(**{name: table.kernel("training", kind, of, key) for name, (key, of) in places.items()})
     experts, exponent = (table.kernel("training", kind, form, key) for key in ("expert", "power"))
-    return power_limited(replace(efficiency, eff_expert=times(efficiency.eff_expert, experts)), chip, exponent)
+    return power_limited(replace(efficiency, eff_expert=efficiency.eff_expert * experts), chip, exponent)
 
 
 def family_of(chip: Chip) -> str:

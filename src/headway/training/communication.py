@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.core.quantity import known
-from headway.laws.arithmetic import sum_over_blocks, times, total
+from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.collectives.cost import collective_term_s
-from headway.laws.collectives.expert_parallel import activation_bytes_per_token, shared_message
+from headway.laws.collectives.expert_parallel import activation_bytes_per_token
 from headway.laws.step.layer_terms import head_share
 from headway.laws.training.communication import (
     cp_exchanges,
@@ -18,7 +18,6 @@ from headway.laws.training.communication import (
     gathered_element,
     gathers_per_step,
     key_value_message,
-    parameter_message,
     reductions_per_step,
     tp_exchanges,
 )
@@ -68,7 +67,7 @@ def _tensor(
     if most(layout.tp) == 1:
         return NO_TIME
     layer_exchanges = tuple(tp_exchanges(kind.sublayers, again) for kind in work.layers)
-    often = times(sum_over_blocks(tuple(kind.work.count for kind in work.layers), layer_exchanges), part.share)
+    often = sum_over_blocks(tuple(kind.work.count for kind in work.layers), layer_exchanges) * part.share
     return collective_term_s(gather_term(fabric, group(fabric, layout.tp, UNITY), vector, costs, often), tokens)
 
 
@@ -79,18 +78,18 @@ def _context(work: TrainingWork, part: Stage, layout: TrainingLayout, fabric: Fa
     for kind in work.layers:
         block = kind.work
         share = head_share(block.kv_heads, layout.tp)
-        message = times(key_value_message(block.mixer_kv_params or block.mixer_whole_params, work.hidden, WIDE), share)
-        often = times(times(block.count, part.share), cp_exchanges(again))
+        message = key_value_message(block.mixer_kv_params or block.mixer_whole_params, work.hidden, WIDE) * share
+        often = block.count * part.share * cp_exchanges(again)
         term = gather_term(fabric, group(fabric, layout.cp, layout.tp), message, costs, often)
-        seconds.append(collective_term_s(term, times(tokens, layout.cp)))
-    return total(tuple(seconds))
+        seconds.append(collective_term_s(term, tokens * layout.cp))
+    return sum(seconds)
 
 
 def _experts(
     work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, fabric: Fabric, costs: LinkCosts, tokens: Any, again: Any
 ) -> Any:
     """Time of dispatching tokens to experts and combining results, set by the busiest chip."""
-    vector, dispatch = (times(activation_bytes_per_token(work.hidden, element_bytes), recipe.imbalance)
+    vector, dispatch = (activation_bytes_per_token(work.hidden, element_bytes) * recipe.imbalance
                     for element_bytes in (WIDE, dispatched(recipe.dtype)))  # fmt: skip
     ranks = expert_ways(layout.ep, layout.tp)
     kinds = tuple(kind for kind in work.layers if kind.work.experts > 0)
@@ -101,17 +100,17 @@ def _experts(
         b = kind.work
         routed = RoutedLayer(layers=b.count, experts=b.experts, active=b.experts_per_token, dispatch=dispatch, groups=b.expert_groups,
                         groups_chosen=b.groups_chosen)  # fmt: skip
-        often = times(times(b.count, part.share), expert_exchanges(again))
-        term = exchange_term(fabric, among, routed, shared_message(vector, layout.tp), costs, often)
+        often = b.count * part.share * expert_exchanges(again)
+        term = exchange_term(fabric, among, routed, vector / layout.tp, costs, often)
         seconds.append(collective_term_s(term, tokens))
-    return total(tuple(seconds))
+    return sum(seconds)
 
 
 def _hops(layout: TrainingLayout, fabric: Fabric, costs: LinkCosts, tokens: Any, vector: Any) -> Any:
     if most(layout.pp) == 1:
         return NO_TIME
     placed = Layout(tp=layout.tp, cp=layout.cp, dp=layout.dp, pp=layout.pp)
-    return fill_s(collective_term_s(hop_term(fabric, placed, shared_message(vector, layout.tp), costs), tokens), BOTH_WAYS)
+    return fill_s(collective_term_s(hop_term(fabric, placed, vector / layout.tp, costs), tokens), BOTH_WAYS)
 
 
 def _parameters(part: Stage, layout: TrainingLayout, recipe: Recipe, fabric: Fabric, costs: LinkCosts, tokens: Any, count: Any) -> Any:
@@ -121,15 +120,15 @@ def _parameters(part: Stage, layout: TrainingLayout, recipe: Recipe, fabric: Fab
     stage = exchanging_stage(layout.zero, layout.pp)
     element = gathered_element(stage, recipe.bytes_param_wire, recipe.bytes_gradient_wire)
     gathers = gathers_per_step(stage, count)
-    reductions = times(reductions_per_step(stage, count), recipe.trainable)
+    reductions = reductions_per_step(stage, count) * recipe.trainable
     split, seconds = expert_ways(layout.ep, layout.tp), []
     for params, data_group in (
-        (total((times(part.dense, part.share), part.embedding, part.head)), group(fabric, part.data_degree, layout.tp)),
-        (times(part.experts, part.share), group(fabric, part.expert_data_degree, split)),
+        (part.dense * part.share + part.embedding + part.head, group(fabric, part.data_degree, layout.tp)),
+        (part.experts * part.share, group(fabric, part.expert_data_degree, split)),
     ):
         if most(params) == 0:
             continue
         for wire_bytes, often in ((element, gathers), (recipe.bytes_gradient_wire, reductions)):
-            term = gather_term(fabric, data_group, parameter_message(params, wire_bytes, tokens), costs, often)
+            term = gather_term(fabric, data_group, params * wire_bytes / tokens, costs, often)
             seconds.append(collective_term_s(term, tokens))
-    return total(tuple(seconds))
+    return sum(seconds)

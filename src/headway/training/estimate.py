@@ -23,7 +23,7 @@ from headway.laws.training.communication import (
     sublayer_width,
     tokens_to_hide,
 )
-from headway.laws.training.state import expert_ways, memory_fits, memory_high, memory_low
+from headway.laws.training.state import expert_ways, memory_fits, memory_low
 from headway.laws.training.step import micro_batches, micro_tokens, tokens_per_s_chip
 from headway.models.model import UNITY
 from headway.performance.assumptions import Assumptions
@@ -103,7 +103,7 @@ def estimate(case: TrainingCase, layout: TrainingLayout) -> TrainingEstimate:
         speed, spread = tokens_per_s_chip(case.batch, took.step, case.system.chips), UNITY
     return TrainingEstimate(
         micro_batches=count, memory=footprint, memory_low=memory_low(footprint.total, footprint.weights, efficiency.spread_memory),
-        memory_high=memory_high(footprint.total, efficiency.spread_memory), fits=memory_fits(footprint.total, case.system.chip.need("hbm")),
+        memory_high=footprint.total * efficiency.spread_memory, fits=memory_fits(footprint.total, case.system.chip.need("hbm")),
         time=took, step_low=interval_low(took.step, took.floor, spread), step_high=interval_high(took.step, spread),
         tokens_per_s_chip=speed, use=utilisation(work, recipe, case.machine, speed),
     )  # fmt: skip

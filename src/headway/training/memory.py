@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.core.quantity import known
-from headway.laws.arithmetic import divided, sum_over_blocks, times, total
+from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.training.activations import (
     activation_bytes_chip,
     allocated_bytes,
@@ -18,7 +18,7 @@ from headway.laws.training.activations import (
     layer_activation_bytes,
 )
 from headway.laws.training.reversible import reversible_bytes_chip, stream_bytes
-from headway.laws.training.state import allowance_bytes, end_params, fuller, gathered_bytes, part_of_fuller, sharded_from, states_bytes
+from headway.laws.training.state import end_params, fuller, gathered_bytes, part_of_fuller, sharded_from, states_bytes
 from headway.models.model import NONE, UNITY
 from headway.training.pipeline import Stage, copies, in_flight
 from headway.training.recipe import REVERSIBLE, Optimizer, Recipe, TrainingLayout
@@ -72,13 +72,11 @@ def memory(
     """Memory of the fullest chip, which is in the first or the last pipeline stage."""
     first = _stage(work, part, layout, recipe, optimizer, tokens, in_flight(recipe.schedule, layout, count), last=False)
     last = _stage(work, part, layout, recipe, optimizer, tokens, UNITY, last=True)
-    fullest_bytes = fuller(total(first), total(last))
-    parts = tuple(
-        part_of_fuller(first_part, last_part, total(first), total(last)) for first_part, last_part in zip(first, last, strict=True)
-    )
+    fullest_bytes = fuller(sum(first), sum(last))
+    parts = tuple(part_of_fuller(first_part, last_part, sum(first), sum(last)) for first_part, last_part in zip(first, last, strict=True))
     allocated = allocated_bytes(fullest_bytes, room.fragmentation, room.fixed)
     names = ("weights", "gradients", "optimizer", "gathered", "activations", "head")
-    return Memory(**dict(zip(names, parts, strict=True)), allowance=allowance_bytes(allocated, fullest_bytes), total=allocated)
+    return Memory(**dict(zip(names, parts, strict=True)), allowance=allocated - fullest_bytes, total=allocated)
 
 
 def _stage(
@@ -88,7 +86,7 @@ def _stage(
     whole_ways = layout.tp if recipe.sequence_parallel else UNITY
     token_bytes = kept_per_token(work, part, layout, recipe)
     states = _states(part, layout, recipe, optimizer, UNITY if last else NONE)
-    stage_params = times(total((part.dense, part.experts)), part.share)
+    stage_params = (part.dense + part.experts) * part.share
     gathered = gathered_bytes(part.largest, stage_params, optimizer.weight, optimizer.gradient, LAYERS_GATHERED, layout.zero, layout.pp)
     if recipe.recompute == REVERSIBLE:
         activations = reversible_bytes_chip(token_bytes.layer, token_bytes.at_hand, tokens, flying)
@@ -103,20 +101,20 @@ def _stage(
 def _states(part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, is_last: Any) -> tuple[Any, Any, Any]:
     """Bytes of weights, gradients and optimiser states on a chip of a stage."""
     ends = end_params(part.embedding, part.head, layout.pp, is_last)
-    dense = total((times(part.dense, part.share), ends))
-    routed = times(part.experts, part.share)
+    dense = part.dense * part.share + ends
+    routed = part.experts * part.share
     trained = recipe.trainable
     state_bytes = []
     for param_bytes, stage, share in (
-        (times(optimizer.weight, copies(recipe.schedule)), STAGE_3, UNITY),
+        (optimizer.weight * copies(recipe.schedule), STAGE_3, UNITY),
         (optimizer.gradient, STAGE_2, trained),
         (optimizer.states, STAGE_1, trained),
     ):
         shards = (
-            states_bytes(divided(dense, sharded_from(layout.zero, stage, part.data_degree)), param_bytes),
-            states_bytes(divided(routed, sharded_from(layout.zero, stage, part.expert_data_degree)), param_bytes),
+            states_bytes(dense / sharded_from(layout.zero, stage, part.data_degree), param_bytes),
+            states_bytes(routed / sharded_from(layout.zero, stage, part.expert_data_degree), param_bytes),
         )
-        state_bytes.append(times(total(shards), share))
+        state_bytes.append(sum(shards) * share)
     return state_bytes[0], state_bytes[1], state_bytes[2]
 
 
@@ -131,14 +129,15 @@ def kept_per_token(work: TrainingWork, part: Stage, layout: TrainingLayout, reci
         again = UNITY if fewer else NONE
         layers = tuple(
             layer_activation_bytes(
-                times(kind.unsplit_bytes, kept_share(TWO, UNITY, again)),
-                total((kind.mixer_selective if fewer else kind.mixer, times(kind.ffn, kept_share(kind.ffn_vectors, UNITY, again)),
-                       kind.routed_selective if fewer else kind.routed)),
+                kind.unsplit_bytes * kept_share(TWO, UNITY, again),
+                (kind.mixer_selective if fewer else kind.mixer)
+                + kind.ffn * kept_share(kind.ffn_vectors, UNITY, again)
+                + (kind.routed_selective if fewer else kind.routed),
                 kind.score_bytes, keeps_scores, layout.tp, whole_ways,
             )
             for kind in work.layers
         )  # fmt: skip
-        return divided(sum_over_blocks(counts, layers), part.layers)
+        return sum_over_blocks(counts, layers) / part.layers
 
     if recipe.recompute == REVERSIBLE:  # of all layers together: both streams behind the last
         streams = stream_bytes(checkpoint_bytes(work.hidden, WIDE, whole_ways))

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.core.quantity import known
-from headway.laws.architecture.params import routed_params
-from headway.laws.arithmetic import divided, sum_over_blocks, times, total
-from headway.laws.collectives.topology import stage_chips
+from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.step.layer_terms import head_share, mixer_params_chip, split_params
 from headway.laws.training.activations import (
     dualpipe_in_flight,
@@ -47,14 +45,14 @@ def stage(work: TrainingWork, layout: TrainingLayout) -> Stage:
     layers_per_stage = stage_layers(layers, layout.pp, layout.vpp)
     split = expert_ways(layout.ep, layout.tp)
     dense = tuple(dense_params(kind, layout.tp) for kind in work.layers)
-    routed = tuple(divided(routed_params(kind.work.expert_params, kind.work.experts), split) for kind in work.layers)
+    routed = tuple(kind.work.expert_params * kind.work.experts / split for kind in work.layers)
     return Stage(
-        layers=layers, layers_per_stage=layers_per_stage, share=divided(layers_per_stage, layers),
+        layers=layers, layers_per_stage=layers_per_stage, share=layers_per_stage / layers,
         dense=sum_over_blocks(counts, dense), experts=sum_over_blocks(counts, routed),
-        largest=total((dense[-1], routed[-1])),
-        embedding=divided(work.embedding, layout.tp), head=divided(work.head, layout.tp),
-        data_degree=times(layout.dp, layout.cp),
-        expert_data_degree=expert_data_ways(stage_chips(layout.tp, layout.cp, layout.dp), split),
+        largest=dense[-1] + routed[-1],
+        embedding=work.embedding / layout.tp, head=work.head / layout.tp,
+        data_degree=layout.dp * layout.cp,
+        expert_data_degree=expert_data_ways(layout.tp * layout.cp * layout.dp, split),
     )  # fmt: skip
 
 
@@ -62,20 +60,20 @@ def dense_params(kind: TrainingLayer, tp: Any) -> Any:
     """Parameters of one layer on a tensor-parallel chip, routed experts apart."""
     b = kind.work
     mixer = mixer_params_chip(b.mixer_params, b.mixer_whole_params, b.mixer_kv_params, head_share(b.kv_heads, tp), tp)
-    return total((mixer, split_params(b.dense_ffn_params, tp), b.other_params))
+    return mixer + split_params(b.dense_ffn_params, tp) + b.other_params
 
 
 def common_params(kind: TrainingLayer, tp: Any) -> Any:
     """Parameters of one layer on a chip that multiply every token."""
     b = kind.work
     mixer = mixer_params_chip(b.mixer_params, b.mixer_whole_params, b.mixer_kv_params, head_share(b.kv_heads, tp), tp)
-    return total((mixer, split_params(b.dense_ffn_params, tp)))
+    return mixer + split_params(b.dense_ffn_params, tp)
 
 
 def chosen_params(kind: TrainingLayer, tp: Any, imbalance: Any) -> Any:
     """Routed-expert parameters of one layer on a chip that multiply a token; tensor-parallel chips share the routed tokens."""
     b = kind.work
-    return split_params(times(times(b.expert_params, b.experts_per_token), imbalance), tp)
+    return split_params(b.expert_params * b.experts_per_token * imbalance, tp)
 
 
 ONE_COPY = known(1, "copies of the weights", "", "constant", "by definition")
@@ -102,7 +100,7 @@ def idle(schedule: str, layout: TrainingLayout, count: Any, forward: Any, input_
     if schedule in ("zb-h2", "zb-v"):
         return zero_bubble_h2(layout.pp, count, forward, input_grad, weight_grad)
     if schedule == "dualpipe":
-        both = total((forward, input_grad, weight_grad))
+        both = forward + input_grad + weight_grad
         return dualpipe_bubble(layout.pp, count, forward, input_grad, weight_grad, both)
     if schedule == "interleaved":
         return interleaved_bubble(layout.pp, count, layout.vpp)

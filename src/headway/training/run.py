@@ -11,16 +11,11 @@ from headway.core.schema import Field
 from headway.core.units import show
 from headway.hardware.chip_price import PriceQuote
 from headway.hardware.system import System
-from headway.laws.arithmetic import times
 from headway.laws.training.run import (
     best_interval_s,
-    chip_power_w,
-    failure_rate,
     goodput_share,
-    run_energy_j,
     run_flop,
     run_usd,
-    training_run_s,
     wall_s,
 )
 from headway.models.model import UNITY, Model
@@ -59,15 +54,13 @@ def outlook(estimate: TrainingEstimate, system: System, batch: Any, tokens: Any,
     goodput = goodput_of(system, failures)
     if tokens is None:
         return Outlook(goodput=goodput)
-    low, run, high = (
-        wall_s(training_run_s(tokens, batch, step), goodput) for step in (estimate.step_low, estimate.time.step, estimate.step_high)
-    )
+    low, run, high = (wall_s(tokens / batch * step, goodput) for step in (estimate.step_low, estimate.time.step, estimate.step_high))
     usd = [None if price is None else run_usd(chip_price, system.chips, time)
            for chip_price, time in zip(_prices(price), (low, run, high), strict=True)]  # fmt: skip
-    power = None if system.chip.tdp is None else chip_power_w(system.chip.tdp, system.chips)
+    power = None if system.chip.tdp is None else system.chip.tdp * system.chips
     return Outlook(
         goodput=goodput, run=run, run_low=low, run_high=high, usd=usd[1], usd_low=usd[0], usd_high=usd[2],
-        energy=None if power is None else run_energy_j(power, run), flop=run_flop(estimate.use.flop_per_token, tokens),
+        energy=None if power is None else power * run, flop=run_flop(estimate.use.flop_per_token, tokens),
     )  # fmt: skip
 
 
@@ -78,8 +71,8 @@ def _prices(price: PriceQuote | None) -> tuple[Any, Any, Any]:
 def goodput_of(system: System, failures: Failures) -> Any:
     """Share of the wall time that advances the run, at the checkpoint interval that loses least."""
     if failures.mtbf is None:
-        return times(UNITY, UNITY)
-    rate = failure_rate(system.chips, failures.mtbf)
+        return UNITY * UNITY
+    rate = system.chips / failures.mtbf
     goodput = goodput_share(failures.checkpoint, best_interval_s(failures.checkpoint, rate), rate, failures.restart)
     if float(goodput) <= 0:
         between = show(1 / float(rate), "s")

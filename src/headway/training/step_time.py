@@ -6,30 +6,25 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from headway.core.quantity import known
-from headway.laws.arithmetic import divided, sum_over_blocks, times, total
+from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.step.layer_terms import head_share
 from headway.laws.step.step import smooth_max_s
 from headway.laws.training.activations import dropped_share
 from headway.laws.training.communication import exchanging_stage, reduction_cover_s
-from headway.laws.training.run import at_mfu_s, training_passes
-from headway.laws.training.state import sharded_from, stage_state_params
+from headway.laws.training.run import training_passes
+from headway.laws.training.state import sharded_from
 from headway.laws.training.step import (
     activation_traffic_s,
     exposed_s,
     forward_s,
-    head_wait_s,
     input_grad_s,
-    launches_of_layers_s,
     matmuls_s,
     micro_pairs,
     optimiser_step_s,
     pace_s,
     pipeline_s,
-    reached_s,
-    repeated_share,
     routing_wait_s,
     score_passes,
-    scores_at_peak_s,
     spared_layers,
     stage_pass_s,
     traffic_passes,
@@ -116,7 +111,7 @@ SILENT = Exchanges(tp=NO_TIME, cp=NO_TIME, ep=NO_TIME, hops=NO_TIME, parameters=
 
 def at_mfu(time: StepTime, expected_mfu: Any, mfu: Any) -> StepTime:
     """The step and its parts if the run reached another MFU than the laws expect; its floor stays."""
-    parts = {field.name: at_mfu_s(getattr(time, field.name), expected_mfu, mfu) for field in fields(time) if field.name != "floor"}
+    parts = {field.name: getattr(time, field.name) * expected_mfu / mfu for field in fields(time) if field.name != "floor"}
     return replace(time, **parts)
 
 
@@ -128,42 +123,41 @@ def step_time(layout: TrainingLayout, schedule: str, work: StepWork, efficiency:
 
 
 def _step_time(layout: TrainingLayout, schedule: str, work: StepWork, efficiency: TrainingReach) -> StepTime:
-    forward = total((_matmul_pass(work.matmuls, work.weights, efficiency.eff_compute, efficiency),
-                     _matmul_pass(work.experts, work.expert_weights, efficiency.eff_expert, efficiency)))  # fmt: skip
-    score = total((reached_s(work.scores, efficiency.eff_attention), reached_s(work.recurrences, efficiency.eff_recurrence)))
-    matmuls, scores = times(forward, total((work.passes, work.again))), times(score, work.score_passes)
-    once = times(work.traffic, efficiency.traffic)
-    traffic = times(once, traffic_passes(work.recomputed_share))
-    launch = total((launches_of_layers_s(work.layers_per_stage, efficiency.launch),
-                    routing_wait_s(work.routed_layers, efficiency.sync, work.captured)))  # fmt: skip
-    head = times(reached_s(work.head, efficiency.eff_head), work.passes)
+    dense = _matmul_pass(work.matmuls, work.weights, efficiency.eff_compute, efficiency)
+    forward = dense + _matmul_pass(work.experts, work.expert_weights, efficiency.eff_expert, efficiency)
+    score = work.scores / efficiency.eff_attention + work.recurrences / efficiency.eff_recurrence
+    matmuls, scores = forward * (work.passes + work.again), score * work.score_passes
+    once = work.traffic * efficiency.traffic
+    traffic = once * traffic_passes(work.recomputed_share)
+    launch = work.layers_per_stage * efficiency.launch + routing_wait_s(work.routed_layers, efficiency.sync, work.captured)  # fmt: skip
+    head = work.head / efficiency.eff_head * work.passes
     tp, cp = exposed_s(matmuls, work.exchanges.tp, efficiency.hidden_tp), exposed_s(scores, work.exchanges.cp, efficiency.hidden_cp)
-    beside = total((matmuls, scores, traffic)) if schedule == "dualpipe" else matmuls  # work of another micro-batch
+    beside = matmuls + scores + traffic if schedule == "dualpipe" else matmuls  # work of another micro-batch
     ep = exposed_s(beside, work.exchanges.ep, efficiency.hidden_ep)
-    stage = stage_pass_s(matmuls, scores, total((traffic, launch)), total((tp, cp, ep)))
-    first, weight_grad = forward_s(forward, score, once), times(forward, work.trainable)
+    stage = stage_pass_s(matmuls, scores, traffic + launch, tp + cp + ep)
+    first, weight_grad = forward_s(forward, score, once), forward * work.trainable
     share = idle(schedule, layout, work.count, first, input_grad_s(stage, first, weight_grad), weight_grad)
     pace = pace_s(stage, head, work.layers_per_stage, work.spared)
-    pipeline = total((pipeline_s(pace, stage, work.count, share), work.exchanges.hops))
+    pipeline = pipeline_s(pace, stage, work.count, share) + work.exchanges.hops
     cover = reduction_cover_s(exchanging_stage(layout.zero, layout.pp), work.count, stage)
     parameters = exposed_s(cover, work.exchanges.parameters, efficiency.hidden_dp)
-    update = reached_s(work.update, efficiency.eff_memory)
+    update = work.update / efficiency.eff_memory
     step = optimiser_step_s(pipeline, parameters, update)
 
     def all_of(seconds: Any) -> Any:
-        return times(seconds, work.count)
+        return seconds * work.count
 
     return StepTime(
         step=step, floor=step, compute=all_of(matmuls), attention=all_of(scores), traffic=all_of(traffic),
-        head=all_of(head_wait_s(pace, stage)),
-        tp=all_of(tp), cp=all_of(cp), ep=all_of(ep), bubble=total((all_of(times(stage, share)), work.exchanges.hops)),
+        head=all_of(pace - stage),
+        tp=all_of(tp), cp=all_of(cp), ep=all_of(ep), bubble=all_of(stage * share) + work.exchanges.hops,
         parameters=parameters, update=update, launch=all_of(launch),
     )  # fmt: skip
 
 
 def _matmul_pass(matmuls: Any, weights: Any, share: Any, efficiency: TrainingReach) -> Any:
     """Time of one pass over a stage's matmuls: arithmetic and the traffic of weights and gradients, as kernels overlap them."""
-    return smooth_max_s(reached_s(matmuls, share), reached_s(weights, efficiency.eff_memory), efficiency.matmul_norm)
+    return smooth_max_s(matmuls / share, weights / efficiency.eff_memory, efficiency.matmul_norm)
 
 
 def step_work(
@@ -180,20 +174,20 @@ def step_work(
     layer_bytes = kept_per_token(work, part, layout, replace(recipe, recompute="none")).layer
     dense, routed = _active(work, part, layout, recipe)
     passes, traffic_bytes = training_passes(recipe.trainable), weight_traffic_bytes(optimizer.weight, optimizer.gradient, recipe.trainable)
-    weights, expert_weights = (weight_pass_s(times(params, part.share), traffic_bytes, passes, machine.hbm_bw)
+    weights, expert_weights = (weight_pass_s(params * part.share, traffic_bytes, passes, machine.hbm_bw)
                                for params in (part.dense, part.experts))  # fmt: skip
     return StepWork(
         matmuls=matmuls_s(dense, tokens, TWO_FLOP, machine.peak), experts=matmuls_s(routed, tokens, TWO_FLOP, machine.peak),
         scores=_scores(work, part, layout, machine.wide_peak, tokens),
         recurrences=_recurrences(work, part, layout, machine.wide_peak, tokens),
-        weights=weights, expert_weights=expert_weights, routed_layers=times(_routed_layers(work), part.share),
+        weights=weights, expert_weights=expert_weights, routed_layers=_routed_layers(work) * part.share,
         captured=UNITY if recipe.captured is None else recipe.captured,
         traffic=activation_traffic_s(layer_bytes, tokens, part.layers_per_stage, machine.hbm_bw),
-        head=matmuls_s(divided(work.logits, layout.tp), tokens, TWO_FLOP, machine.wide_peak),
+        head=matmuls_s(work.logits / layout.tp, tokens, TWO_FLOP, machine.wide_peak),
         update=_update(part, layout, recipe, optimizer, machine.hbm_bw),
         exchanges=exchanges(work, part, layout, recipe, machine.fabric, machine.costs, tokens, count),
         layers_per_stage=part.layers_per_stage, spared=spared_layers(part.layers, layout.pp, part.layers_per_stage), count=count,
-        passes=passes, again=_again(work, part, layout, recipe, total((dense, routed))),
+        passes=passes, again=_again(work, part, layout, recipe, dense + routed),
         score_passes=score_passes(recipe.fused_attention, _scores_again(recipe)), trainable=recipe.trainable,
         recomputed_share=_recomputed_share(work, part, layout, recipe, layer_bytes),
     )  # fmt: skip
@@ -206,8 +200,8 @@ def _again(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Reci
     if recipe.recompute == "none" or not recipe.fused_attention or not any(kind.recomputed_params for kind in work.layers):
         return NONE
     counts = tuple(kind.work.count for kind in work.layers)
-    expanded = times(sum_over_blocks(counts, tuple(kind.recomputed_params for kind in work.layers)), part.share)
-    return repeated_share(divided(expanded, layout.tp), active)
+    expanded = sum_over_blocks(counts, tuple(kind.recomputed_params for kind in work.layers)) * part.share
+    return expanded / layout.tp / active
 
 
 def _recomputed_share(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, layer_bytes: Any) -> Any:
@@ -227,7 +221,7 @@ def _active(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Rec
     counts = tuple(kind.work.count for kind in work.layers)
     dense = tuple(common_params(kind, layout.tp) for kind in work.layers)
     routed = tuple(chosen_params(kind, layout.tp, recipe.imbalance) for kind in work.layers)
-    return times(sum_over_blocks(counts, dense), part.share), times(sum_over_blocks(counts, routed), part.share)
+    return sum_over_blocks(counts, dense) * part.share, sum_over_blocks(counts, routed) * part.share
 
 
 def _scores(work: TrainingWork, part: Stage, layout: TrainingLayout, peak: Any, tokens: Any) -> Any:
@@ -235,11 +229,11 @@ def _scores(work: TrainingWork, part: Stage, layout: TrainingLayout, peak: Any, 
     seconds = []
     for kind in work.layers:
         b = kind.work
-        share = times(times(part.share, b.count), head_share(b.heads, layout.tp))
+        share = part.share * b.count * head_share(b.heads, layout.tp)
         for span in b.spans:
             pairs = micro_pairs(tokens, work.sequence, span.cap_tokens)
-            seconds.append(times(scores_at_peak_s(span.prefill_score_flop, pairs, peak), share))
-    return total(tuple(seconds)) if seconds else NO_TIME
+            seconds.append(span.prefill_score_flop * pairs / peak * share)
+    return sum(seconds) if seconds else NO_TIME
 
 
 def _recurrences(work: TrainingWork, part: Stage, layout: TrainingLayout, peak: Any, tokens: Any) -> Any:
@@ -247,9 +241,9 @@ def _recurrences(work: TrainingWork, part: Stage, layout: TrainingLayout, peak: 
     seconds = []
     for kind in work.layers:
         b = kind.work
-        share = times(times(part.share, b.count), head_share(b.heads, layout.tp))
-        seconds.append(times(matmuls_s(UNITY, tokens, b.recurrence_flop_per_token, peak), share))
-    return total(tuple(seconds))
+        share = part.share * b.count * head_share(b.heads, layout.tp)
+        seconds.append(matmuls_s(UNITY, tokens, b.recurrence_flop_per_token, peak) * share)
+    return sum(seconds)
 
 
 def _routed_layers(work: TrainingWork) -> Any:
@@ -260,8 +254,6 @@ def _routed_layers(work: TrainingWork) -> Any:
 
 def _update(part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, bandwidth: Any) -> Any:
     bytes_per_param = update_bytes(optimizer.weight, optimizer.gradient, optimizer.states)
-    params = stage_state_params(
-        divided(total((times(part.dense, part.share), part.head)), sharded_from(layout.zero, STAGE_1, part.data_degree)),
-        divided(times(part.experts, part.share), sharded_from(layout.zero, STAGE_1, part.expert_data_degree)),
-    )
-    return update_s(times(params, recipe.trainable), bytes_per_param, bandwidth)
+    dense = (part.dense * part.share + part.head) / sharded_from(layout.zero, STAGE_1, part.data_degree)
+    experts = part.experts * part.share / sharded_from(layout.zero, STAGE_1, part.expert_data_degree)
+    return update_s((dense + experts) * recipe.trainable, bytes_per_param, bandwidth)

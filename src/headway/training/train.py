@@ -18,7 +18,6 @@ from headway.hardware.chip import price_quote
 from headway.hardware.chip_price import PriceQuote
 from headway.hardware.system import System
 from headway.hardware.system import system as find_system
-from headway.laws.arithmetic import relative, times
 from headway.laws.step.layer_terms import idle_chips, replica_chips
 from headway.laws.training.step import tokens_per_s_chip
 from headway.models.config import model as find_model
@@ -179,8 +178,8 @@ def _measured(efficiency: TrainingReach, recipe: Recipe, system: System, user_va
     most = machine(system, recipe.dtype).peak
     if float(recipe.matmul_rate) > float(most):
         raise BadValue("--matmul-rate", show(recipe.matmul_rate, "flop/s"), f"at most the {recipe.dtype} peak of {show(most, 'flop/s')}")
-    share = relative(recipe.matmul_rate, most)
-    measured = {"eff_compute": share, "eff_expert": times(share, relative(efficiency.eff_expert, efficiency.eff_compute))}
+    share = recipe.matmul_rate / most
+    measured = {"eff_compute": share, "eff_expert": share * (efficiency.eff_expert / efficiency.eff_compute)}
     return replace(efficiency, **{name: value for name, value in measured.items() if getattr(user_values, name) is None})
 
 

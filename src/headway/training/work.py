@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.core.quantity import known
-from headway.laws.architecture.params import embedding_params
-from headway.laws.arithmetic import sum_over_blocks, times, total
+from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.training.activations import (
     expert_activation_bytes,
     expert_selective_bytes,
@@ -79,7 +78,7 @@ def training_work(model: Model, recipe: Recipe, sequence: Any) -> TrainingWork:
     mask = MASK if recipe.dropout else NO_MASK
     table, head = embedding_and_head(model)
     kinds = tuple(_layer(block, work, model, recipe, sequence, mask) for block, work in zip(model.blocks, works(model), strict=True))
-    logits = embedding_params(model.vocab, model.embedding_dim)
+    logits = model.vocab * model.embedding_dim
     return TrainingWork(
         layers=kinds, hidden=model.hidden, vocab=model.vocab, embedding=table, head=head, logits=logits,
         mask=mask, fused=recipe.fused_attention, sequence=sequence,
@@ -139,8 +138,8 @@ def multiplied_params(work: TrainingWork) -> Any:
     counts, layer_params = tuple(kind.work.count for kind in work.layers), []
     for kind in work.layers:
         b = kind.work
-        routed = times(b.expert_params, b.experts_per_token) if b.experts else NONE
-        layer_params.append(total((b.mixer_params, b.dense_ffn_params, routed)))
+        routed = b.expert_params * b.experts_per_token if b.experts else NONE
+        layer_params.append(b.mixer_params + b.dense_ffn_params + routed)
     return sum_over_blocks(counts, tuple(layer_params))
 
 
@@ -184,13 +183,13 @@ def matmul_flop(work: TrainingWork, recipe: Recipe) -> Any:
 
 def hardware_flop(work: TrainingWork, recipe: Recipe) -> Any:
     """FLOPs that the hardware runs for a token, recomputation and full attention counted."""
-    forward = total((_matmul(work), _attention(work, causal=False)))
+    forward = _matmul(work) + _attention(work, causal=False)
     forward_passes_again = UNITY if recipe.recompute in FORWARD_AGAIN else NONE
     return hardware_flop_per_token(model_flop(work, recipe, causal=False), forward, forward_passes_again)
 
 
 def _matmul(work: TrainingWork) -> Any:
-    return matmul_flop_per_token(total((multiplied_params(work), work.logits)))
+    return matmul_flop_per_token(multiplied_params(work) + work.logits)
 
 
 def _attention(work: TrainingWork, causal: bool) -> Any:
@@ -201,5 +200,5 @@ def _attention(work: TrainingWork, causal: bool) -> Any:
         for span in b.spans:
             pairs = micro_pairs(ONE_TOKEN, work.sequence, span.cap_tokens) if causal else min(work.sequence, span.cap_tokens)
             parts.append(attention_flop_per_token(span.prefill_score_flop, pairs, ONE_TOKEN))
-        layer_flop.append(total(tuple(parts)))
+        layer_flop.append(sum(parts))
     return sum_over_blocks(counts, tuple(layer_flop))

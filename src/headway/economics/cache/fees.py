@@ -11,7 +11,6 @@ from headway.core.quantity import Sourced, known, user_input
 from headway.economics.cache.records import FeeRow
 from headway.economics.cache.tiers import CacheTier
 from headway.economics.sheets.sheet import Rates
-from headway.laws.arithmetic import relative
 from headway.laws.economics import cache_bill as laws
 from headway.laws.memory import reload, tiers
 from headway.laws.memory.reload import per_mtok
@@ -31,12 +30,12 @@ class CacheFee:
 
 def charges(rates: Rates, holds: Sequence[Any] = ()) -> list[CacheFee]:
     """Cache fees of a price sheet: each write beyond the input rate, each longer time to live, and storage for each of `holds`."""
-    writes = [(_lasting(row.ttl_s, row.rate), laws.write_premium(row.rate, rates.input)) for row in rates.cache_writes if row.ttl_s]
+    writes = [(_lasting(row.ttl_s, row.rate), row.rate - rates.input) for row in rates.cache_writes if row.ttl_s]
     fee_rows = [CacheFee(name="cache write", fee=fee, hold=ttl) for ttl, fee in writes]
     for (short, less), (long, more) in pairwise(writes):
-        fee_rows.append(CacheFee(name="longer cache write", fee=laws.write_premium(more, less), hold=laws.longer_by(long, short)))
+        fee_rows.append(CacheFee(name="longer cache write", fee=more - less, hold=long - short))
     if rates.storage is not None:
-        fee_rows += [CacheFee(name="storage", fee=laws.storage_fee(rates.storage, hold), hold=hold) for hold in holds]
+        fee_rows += [CacheFee(name="storage", fee=rates.storage * hold, hold=hold) for hold in holds]
     return fee_rows
 
 
@@ -60,7 +59,7 @@ def read_fee(place: CacheTier, share: Any, chip_time: Any, kv: Any) -> FeeRow | 
 
 def read_share(rates: Rates) -> Any:
     """Cache-read rate over input rate; None without a cache-read rate."""
-    return None if rates.cache_read is None else relative(rates.cache_read, rates.input)
+    return None if rates.cache_read is None else rates.cache_read / rates.input
 
 
 def fee(place: CacheTier, charge: CacheFee, kv: Any) -> FeeRow:

@@ -14,7 +14,6 @@ from headway.core.quantity import known
 from headway.economics.cache.records import CacheHold, CacheService, HoldRow, SizingRow
 from headway.economics.cache.tiers import CacheTier, NumberRange
 from headway.hardware.chip_price import PriceQuote
-from headway.laws import arithmetic
 from headway.laws.economics.cost import cached_token_s
 from headway.laws.memory import reload
 from headway.laws.memory import tiers as laws
@@ -205,7 +204,7 @@ def wear_bands(places: Sequence[CacheTier], uses: Any) -> list[TierInterval]:
     for above in able:
         for below in able:
             if above.holding.value > below.holding.value:
-                more = laws.wear_beyond(below.wear.value, above.wear.value)
+                more = below.wear.value - above.wear.value
                 ends.append(laws.wear_earned_s(more, above.holding.value, below.holding.value))
                 ends.append(laws.wear_earned_busy_s(more, above.holding.value, below.holding.value, full[below.name]))
     return bands(able, cost, ends)
@@ -255,11 +254,11 @@ def sized(place: CacheTier, hold: Any, flow: TokenFlow, kv: Any) -> SizingRow:
     known |= {"cache_read": read, "cache_written": write_traffic, "cache_bytes": size}
     if place.capacity is None or place.read_bw is None:
         return SizingRow(**known)
-    traffic = arithmetic.total((read, write_traffic))
+    traffic = read + write_traffic
     room, moving = laws.devices_by_capacity(size, place.capacity), laws.devices_by_bandwidth(traffic, place.read_bw)
     known |= {"devices_by_capacity": room, "devices_by_bandwidth": moving, "bound_by": "capacity" if room >= moving else "bandwidth"}
     count = laws.devices_for(size, traffic, place.capacity, place.read_bw)
-    uses = laws.uses_per_hold(traffic, write_traffic)
+    uses = traffic / write_traffic
     known |= {"devices": count, "balanced_hold_s": laws.balanced_hold_s(place.capacity, place.read_bw, uses)}
     if place.write_bw is not None:
         known["devices_by_turns"] = laws.devices_by_turns(read, write_traffic, place.read_bw, place.write_bw)
@@ -275,5 +274,5 @@ def _worn_out_s(place: CacheTier, write_traffic: Any, count: Any) -> Any:
     """Seconds until flash is worn out, with writes spread evenly over its devices."""
     if place.drive_writes is None or place.rated_life is None:
         return None
-    endurance_bytes = laws.endurance(laws.held_by(count, place.capacity), place.drive_writes, place.rated_life)
+    endurance_bytes = laws.endurance(count * place.capacity, place.drive_writes, place.rated_life)
     return laws.worn_out_s(endurance_bytes, write_traffic)

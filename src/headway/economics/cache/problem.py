@@ -19,7 +19,6 @@ from headway.hardware.chip import Chip, price_quote
 from headway.hardware.chip_price import PriceQuote
 from headway.hardware.system import System
 from headway.hardware.system import system as find_system
-from headway.laws.arithmetic import total
 from headway.laws.memory import reload
 from headway.models.config import model as find_model
 from headway.models.model import Model
@@ -119,7 +118,7 @@ class CacheProblem:
         if self.model is None:
             raise BadValue("cache", "no model", "a model, such as headway cache deepseek-v3 --on 8xh200, or --kv-bytes 35kB")
         element = formats()[self.kv].bytes
-        size = total((kv_bytes_per_token(self.model, element), index_bytes_per_token(self.model, element)))
+        size = kv_bytes_per_token(self.model, element) + index_bytes_per_token(self.model, element)
         if not size > 0:
             raise BadValue("model", self.model.name, "a model whose cache grows with the context, or --kv-bytes 35kB")
         return size

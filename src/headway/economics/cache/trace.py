@@ -13,7 +13,7 @@ from headway.economics.sheets.sheet import Rates
 from headway.laws.economics import cache_bill as laws
 from headway.laws.economics.cost import cached_token_s, usd_per_mtok_of
 from headway.laws.memory.reload import load_usd, token_bytes_usd, token_time_usd
-from headway.laws.memory.tiers import cache_traffic, devices_for, held_by, sustained_bandwidth
+from headway.laws.memory.tiers import cache_traffic, devices_for, sustained_bandwidth
 
 PREPAID_RATE = known(0.0, "devices paid already", "USD/s", "constant", "their bandwidth is bought with their room")
 
@@ -38,12 +38,12 @@ def usage_row(counts: TraceCounts, kv: Any = None) -> TraceRow:
     mean = laws.mean_held_tokens(counts.held_s, counts.span)
     row = TraceRow(
         trace=counts.trace, ttl=counts.ttl, room=counts.room, requests=counts.requests, asked_tokens=counts.prompt_tokens,
-        found_tokens=counts.hit_tokens, hit_share=laws.hit_share_of(counts.hit_tokens, counts.prompt_tokens), held_tokens_mean=mean,
+        found_tokens=counts.hit_tokens, hit_share=counts.hit_tokens / counts.prompt_tokens, held_tokens_mean=mean,
         held_tokens_peak=counts.peak,
     )  # fmt: skip
     if kv is None:
         return row
-    return replace(row, held_bytes_mean=laws.held_bytes(mean, kv), held_bytes_peak=laws.held_bytes(counts.peak, kv))
+    return replace(row, held_bytes_mean=mean * kv, held_bytes_peak=counts.peak * kv)
 
 
 def billed(counts: TraceCounts, place: CacheTier, waiting: Any, subject: CacheSubject) -> TraceRow:
@@ -75,9 +75,9 @@ def _paid_room(counts: TraceCounts, row: TraceRow, place: CacheTier, subject: Ca
         return room
     if place.capacity is None or place.read_bw is None:
         return None
-    traffic = cache_traffic(laws.token_rate(counts.prompt_tokens, counts.span), subject.kv)
+    traffic = cache_traffic(counts.prompt_tokens / counts.span, subject.kv)
     bandwidth = place.read_bw if place.rated_bw is None else sustained_bandwidth(place.read_bw, place.rated_bw)
-    return held_by(devices_for(room, traffic, place.capacity, bandwidth), place.capacity)
+    return devices_for(room, traffic, place.capacity, bandwidth) * place.capacity
 
 
 def _waited(place: CacheTier, waiting: Any, subject: CacheSubject) -> Any:

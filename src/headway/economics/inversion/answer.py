@@ -249,7 +249,7 @@ def tree(answer: Inversion, basis: Priors, quantity: str) -> Any:
     if quantity == "active":
         return active(answer, basis)
     if quantity == "total":
-        return laws.total_from_sparsity(active(answer, basis), _ratio_of_middles(answer))
+        return active(answer, basis) * _ratio_of_middles(answer)
     if quantity == "kv" and answer.features.ladder is not None:
         return _kv(answer, basis, answer.features.ladder)
     return _middle(answer, estimate)
@@ -264,7 +264,7 @@ def active(answer: Inversion, basis: Priors) -> Any:
     utilisation, share = _middle(answer, row(answer, "utilisation")), cost_share(_middle(answer, row(answer, "margin")))
 
     def by(policy: Any) -> Any:
-        chip_s = laws.chip_s_paid(rate, price, laws.whole_markup(utilisation, share, policy))
+        chip_s = laws.chip_s_paid(rate, price, policy / (utilisation * share))
         return laws.active_from_prefill(chip_s, mfu, of_one)
 
     return by(_policy(float(by(NONE)), float(row(answer, "active").value)))
@@ -275,8 +275,8 @@ def _kv(answer: Inversion, basis: Priors, ladder: SheetTiers) -> Any:
     utilisation, share = _middle(answer, row(answer, "utilisation")), cost_share(_middle(answer, row(answer, "margin")))
 
     def by(policy: Any) -> Any:
-        markup = laws.carried_markup(laws.whole_markup(utilisation, share, NONE), basis.ladder_markup)
-        return laws.kv_from_slope(bound, basis.eff_memory, laws.with_policy(markup, policy))
+        markup = laws.carried_markup(NONE / (utilisation * share), basis.ladder_markup)
+        return laws.kv_from_slope(bound, basis.eff_memory, markup * policy)
 
     return by(_policy(float(by(NONE)), float(row(answer, "kv").value)))
 

@@ -11,9 +11,8 @@ from typing import Any
 from headway.core.quantity import Sourced, default, known
 from headway.economics.inversion.priors import CandidateChip
 from headway.economics.sheets.sheet import ContextTier, Mode, PriceSheet, Rates
-from headway.laws.arithmetic import relative
 from headway.laws.economics import inversion as laws
-from headway.laws.economics.cache_bill import kv_bytes_paid_for, kv_bytes_read_for, storage_fee, write_premium
+from headway.laws.economics.cache_bill import kv_bytes_paid_for, kv_bytes_read_for
 from headway.laws.economics.cost import log_even_quantile
 from headway.laws.economics.speed_tiers import batch_ratio_identity
 from headway.laws.memory.tiers import chip_holding_usd
@@ -183,8 +182,8 @@ def _of_ladder(sheet: PriceSheet, features: Features, on: CandidateChip, active:
     knee, late = (laws.kv_at_knee(compute, bandwidth, context) for context in (start, end))
     text = "the price step as the context where reading KV takes as long as computing at the full peak, as the lecture has it"
     yield ClosedBound(name="kv_knee", label=LOWER, value=knee, lo=late, hi=knee, about=f"{text}; lower end: at the tier's end")
-    step = relative(fact(upper.rates.output, "output", "USD/token", sheet), fact(lower.rates.output, "output", "USD/token", sheet))
-    ratio = relative(fact(sheet.rates.output, "output", "USD/token", sheet), fact(sheet.rates.input, "input", "USD/token", sheet))
+    step = fact(upper.rates.output, "output", "USD/token", sheet) / fact(lower.rates.output, "output", "USD/token", sheet)
+    ratio = fact(sheet.rates.output, "output", "USD/token", sheet) / fact(sheet.rates.input, "input", "USD/token", sheet)
     if ratio > 1:
         early, last = (laws.kv_joint(kv_bytes, step, ratio) for kv_bytes in (knee, late))
         text = (
@@ -199,17 +198,17 @@ def _of_cache(sheet: PriceSheet, on: CandidateChip, active: Any) -> Iterator[Clo
     plain = fact(rates.input, "input", "USD/token", sheet)
     caveat = "so the markup alone decides between memory and disk"
     if rates.storage:
-        kv_bytes = kv_bytes_paid_for(storage_fee(fact(rates.storage, "storage", "USD/token/s", sheet), HOUR), HOUR, holding)
+        kv_bytes = kv_bytes_paid_for(fact(rates.storage, "storage", "USD/token/s", sheet) * HOUR, HOUR, holding)
         text = f"the storage fee as the cost of holding in the memory of {on.chip.name}; {caveat}"
         yield ClosedBound(name="kv_storage", label=UPPER, value=kv_bytes, lo=kv_bytes, hi=kv_bytes, about=text)
     for write in rates.cache_writes:
         if write.ttl_s and write.rate > rates.input:
-            premium = write_premium(fact(write.rate, "cache_write", "USD/token", sheet), plain)
+            premium = fact(write.rate, "cache_write", "USD/token", sheet) - plain
             kv_bytes = kv_bytes_paid_for(premium, fact(write.ttl_s, "ttl", "s", sheet), holding)
             text = f"the write premium as the cost of holding for {write.ttl_s / 60:g} min in the memory of {on.chip.name}; {caveat}"
             yield ClosedBound(name=f"kv_write_{write.ttl_s:g}s", label=UPPER, value=kv_bytes, lo=kv_bytes, hi=kv_bytes, about=text)
     if rates.cache_read and on.chip.host_link_bw is not None:
-        share = relative(fact(rates.cache_read, "cache_read", "USD/token", sheet), plain)
+        share = fact(rates.cache_read, "cache_read", "USD/token", sheet) / plain
         kv_bytes = kv_bytes_read_for(share, compute_s_per_token(active, on.peak), on.chip.host_link_bw)
         text = f"the cache-read rate as the cost of loading over the host link of {on.chip.name}, beside computing at the full peak"
         yield ClosedBound(name="kv_cache_read", label=UPPER, value=kv_bytes, lo=kv_bytes, hi=kv_bytes, about=text)
@@ -218,7 +217,7 @@ def _of_cache(sheet: PriceSheet, on: CandidateChip, active: Any) -> Iterator[Clo
 def _of_modes(sheet: PriceSheet) -> Iterator[ClosedBound]:
     plain = fact(sheet.rates.output, "output", "USD/token", sheet)
     for mode in faster(sheet):
-        price = relative(fact(mode.rates.output, f"{mode.name} output", "USD/token", sheet), plain)
+        price = fact(mode.rates.output, f"{mode.name} output", "USD/token", sheet) / plain
         least = batch_ratio_identity(price, fact(mode.speed_ratio, f"{mode.name} speed", "", sheet))
         text = f"price in proportion to a token's chip time: the {mode.name} mode decodes at least one where the standard one decodes these"
         yield ClosedBound(name=f"batch_{mode.name}", label=LOWER, value=least, lo=least, hi=least, about=text, unit="")

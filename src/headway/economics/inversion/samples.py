@@ -21,9 +21,7 @@ from headway.core.interval import Interval
 from headway.economics.inversion.priors import AssumedIntervals, CandidateChip, Priors, assumed_intervals, machines, reference
 from headway.laws.economics import inversion as laws
 from headway.laws.economics.cost import cost_share
-from headway.laws.economics.inversion import whole_markup
 from headway.laws.roofline.balance import compute_s_per_token, kv_s_per_token
-from headway.laws.step.memory import parameter_bytes
 
 SEED = 20260429
 SD_TO_P90 = NormalDist().inv_cdf(0.9)  # standard deviations from the middle of a normal to its 90 % point
@@ -94,7 +92,7 @@ def draw(priors: Priors, assumptions: AssumedIntervals, count: int, catalog: Cat
     context = _between(stream, intervals["context"]) if "context" in intervals else np.full(count, float(priors.context))
     work = _Work(active=active, sparsity=sparsity, kv=kv, batch=batch, byte=byte, context=context)
     hardware = _hardware(stream, machines(assumptions, catalog))
-    markup = laws.whole_markup(utilisation, cost_share(margin), 1.0)
+    markup = 1.0 / (utilisation * cost_share(margin))
     return Samples(
         active=active, total=work.total, sparsity=sparsity, kv=kv, batch=batch, utilisation=utilisation, margin=margin, mfu=mfu,
         weight_byte=byte, chip_price=hardware.price, context=context, log_weight=log_weight,
@@ -112,7 +110,7 @@ class _Work:
 
     def __init__(self, *, active: Any, sparsity: Any, kv: Any, batch: Any, byte: Any, context: Any) -> None:
         self.active, self.sparsity, self.kv, self.batch, self.byte, self.context = active, sparsity, kv, batch, byte, context
-        self.total = laws.total_from_sparsity(active, sparsity)
+        self.total = active * sparsity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,8 +178,8 @@ def _between(stream: _Stream, interval: Interval) -> Any:
 def _log_rates(work: _Work, on: _Hardware, priors: Priors, mfu: Any, markup: Any) -> Any:
     """Log rates of input, output, and of the output rate's slope over context."""
     compute = compute_s_per_token(work.active, on.peak)
-    prefill = laws.prefill_chip_s(compute, mfu)
-    weights = parameter_bytes(work.total, work.byte)
+    prefill = compute / mfu
+    weights = work.total * work.byte
     chips = laws.chips_for(weights, on.capacity, float(priors.weights_share))
     decode = laws.decode_chip_s(
         compute, float(priors.step_fixed), chips, weights, laws.context_kv(work.context, work.kv), work.batch, on.mem_bw,
@@ -266,7 +264,7 @@ def _base(priors: Priors, laddered: bool) -> tuple[Any, Any, float, float]:
     """Mean and covariance of the markup that the stated priors imply, before policy; mean and variance of the slope's chip part."""
     draws = draw(priors, AssumedIntervals(), MOMENTS)
     excess = draws.log_price - (draws.log_cost_kv if laddered else draws.log_cost)
-    added = whole_markup(draws.utilisation, cost_share(draws.margin), 1.0)
+    added = 1.0 / (draws.utilisation * cost_share(draws.margin))
     chip = (draws.log_price - draws.log_cost_kv)[2] - float(priors.ladder_markup) * np.log(added)
     return excess.mean(1), np.cov(excess), float(chip.mean()), float(chip.var())
 

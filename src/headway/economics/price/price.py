@@ -24,9 +24,8 @@ from headway.economics.price.terms import CommercialTerms, terms
 from headway.economics.sheets.sheet import PriceSheet, Rates
 from headway.hardware import chip_price
 from headway.hardware.chip import Chip
-from headway.laws.arithmetic import relative, total
 from headway.laws.economics import cost as laws
-from headway.laws.economics.cost import power_usd, usd_share
+from headway.laws.economics.cost import power_usd
 from headway.laws.memory.reload import per_mtok
 from headway.laws.serving.request import hit_tokens, missed_tokens
 from headway.performance.assumptions import Assumptions
@@ -90,7 +89,7 @@ def _spreads(kind: str, estimates: Mapping[str, Any], terms: CommercialTerms, ut
     """The spreads of the inputs with a width, by name."""
     stem = f"usd_per_mtok_{kind}"
     expected, low, high = estimates[stem], estimates[f"{stem}_lo"], estimates[f"{stem}_hi"]
-    below, above = relative(expected, low), relative(high, expected)
+    below, above = expected / low, high / expected
     spreads = {"estimate": _PriceSpread(low=below, high=above, least=below, most=above)} if high > low else {}
     if terms.chip_price.wide:
         spreads["chip_price"] = _of_price(terms.chip_price)
@@ -104,17 +103,13 @@ def _spreads(kind: str, estimates: Mapping[str, Any], terms: CommercialTerms, ut
 
 def _of_price(span: Interval) -> _PriceSpread:
     low, middle, high = (laws.log_even_quantile(span.low, span.high, share) for share in (LOW, HALF, HIGH))
-    return _PriceSpread(
-        low=relative(middle, low), high=relative(high, middle), least=relative(middle, span.low), most=relative(span.high, middle)
-    )
+    return _PriceSpread(low=middle / low, high=high / middle, least=middle / span.low, most=span.high / middle)
 
 
 def _of_share(span: Interval, middle: Any) -> _PriceSpread:
     """The spread of a divisor, which lowers the product at its high end."""
     low, high = (laws.even_quantile(span.low, span.high, share) for share in (LOW, HIGH))
-    return _PriceSpread(
-        low=relative(high, middle), high=relative(middle, low), least=relative(span.high, middle), most=relative(middle, span.low)
-    )
+    return _PriceSpread(low=high / middle, high=middle / low, least=span.high / middle, most=middle / span.low)
 
 
 def _ends(stem: str, middle: Any, spreads: Mapping[str, _PriceSpread]) -> dict[str, Any]:
@@ -144,7 +139,7 @@ def _kind(kind: str, estimates: Mapping[str, Any], terms: CommercialTerms, utili
 
 def _drivers(spreads: Mapping[str, _PriceSpread]) -> dict[str, Any]:
     """Each input's share of the 90 % interval's width, and the input with the largest share."""
-    widths = {name: laws.whole_factor(spread.low, spread.high) for name, spread in spreads.items()}
+    widths = {name: spread.low * spread.high for name, spread in spreads.items()}
     shares: dict[str, Any] = {name: laws.width_share(width, tuple(widths.values())) for name, width in widths.items()}
     row: dict[str, Any] = {f"width_{name}": shares.get(name) for name in INPUTS}
     return row | {"driver": max(shares, key=lambda name: float(shares[name])) if shares else ""}
@@ -165,9 +160,9 @@ def _request(out: Mapping[str, Any], pick: Choice, hit: Any) -> dict[str, Any]:
     """Cost of a request, and the shares of prefill and decode."""
     tokens = {kind: count for kind, count in _tokens(pick, hit).items() if out[f"cost_{kind}"] is not None}
     bills = {kind: laws.charged_usd(count, out[f"cost_{kind}"]) for kind, count in tokens.items()}
-    bill_usd = total(tuple(bills.values()))
-    prompt = total(tuple(bill for kind, bill in bills.items() if kind != "out"))
-    return {"usd_per_request": bill_usd, "prefill_share": relative(prompt, bill_usd), "decode_share": relative(bills["out"], bill_usd)}
+    bill_usd = sum(bills.values())
+    prompt = sum(bill for kind, bill in bills.items() if kind != "out")
+    return {"usd_per_request": bill_usd, "prefill_share": prompt / bill_usd, "decode_share": bills["out"] / bill_usd}
 
 
 def _against(out: Mapping[str, Any], pick: Choice, hit: Any, rates: Rates) -> dict[str, Any]:
@@ -175,11 +170,9 @@ def _against(out: Mapping[str, Any], pick: Choice, hit: Any, rates: Rates) -> di
     read = rates.input if rates.cache_read is None else rates.cache_read
     sheet = {"in": per_mtok(rates.input), "cached": per_mtok(read), "out": per_mtok(rates.output)}
     tokens = _tokens(pick, hit)
-    revenue = total(tuple(laws.charged_usd(count, sheet[kind]) for kind, count in tokens.items()))
+    revenue = sum(laws.charged_usd(count, sheet[kind]) for kind, count in tokens.items())
     counts = {kind: count for kind, count in tokens.items() if out[f"cost_{kind}"] is not None}
-    costs = {
-        end: total(tuple(laws.charged_usd(count, out[f"cost_{kind}{end}"]) for kind, count in counts.items())) for end in ("", "_lo", "_hi")
-    }
+    costs = {end: sum(laws.charged_usd(count, out[f"cost_{kind}{end}"]) for kind, count in counts.items()) for end in ("", "_lo", "_hi")}
     return {f"sheet_{kind}": rate for kind, rate in sheet.items()} | {
         "usd_charged": revenue,
         "sheet_margin": laws.gross_margin(costs[""], revenue),
@@ -195,7 +188,7 @@ def _power(pick: Choice, chip: Interval, middle: Any, electricity: Any) -> dict[
         return {"power_share": None, "power_share_lo": None, "power_share_hi": None}
     usd = power_usd(power, electricity)
     ends = (("", middle), ("_lo", chip.high), ("_hi", chip.low))
-    return {f"power_share{end}": usd_share(usd, price) for end, price in ends}
+    return {f"power_share{end}": usd / price for end, price in ends}
 
 
 LAID = ("model", "system", "chips", "replicas", "tp", "ep", "dp", "pp", "cp", "weights", "kv", "compute", "batch", "prompt", "output")

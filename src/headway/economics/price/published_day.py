@@ -11,9 +11,8 @@ from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import BadFile, UnknownName
 from headway.core.quantity import known
 from headway.core.schema import Field
-from headway.laws.arithmetic import relative, total
 from headway.laws.economics import cost as laws
-from headway.laws.economics.cache_bill import held_bytes, hit_share_of, token_rate, tokens_left
+from headway.laws.economics.cache_bill import tokens_left
 from headway.laws.memory.reload import per_mtok
 from headway.laws.serving.request import held_kv_tokens, per_chip
 from headway.models import totals
@@ -116,24 +115,24 @@ def account(day: PublishedDay) -> Account:
     cost = laws.fleet_usd(day.nodes, day.node, day.chip_price, day.time)
     misses = tokens_left(day.prompts, day.hits)
     bills = ((day.hits, day.rate_hit), (misses, day.rate_miss), (day.outputs, day.rate_output))
-    revenue = total(tuple(laws.charged_usd(tokens, per_mtok(rate)) for tokens, rate in bills))
+    revenue = sum(laws.charged_usd(tokens, per_mtok(rate)) for tokens, rate in bills)
     prefill = laws.nodes_behind(day.prompts, day.time, day.prefill_rate)
     decode = laws.nodes_behind(day.outputs, day.time, day.decode_rate)
-    nodes = total((prefill, decode))
+    nodes = prefill + decode
     prefill_usd, decode_usd = (laws.fleet_usd(count, day.node, day.chip_price, day.time) for count in (prefill, decode))
     fresh, output = laws.usd_per_mtok_of(prefill_usd, misses), laws.usd_per_mtok_of(decode_usd, day.outputs)
     output_rate = per_chip(day.decode_rate, day.node)
-    sequences = relative(output_rate, day.user_rate)
+    sequences = output_rate / day.user_rate
     kv = totals.kv_bytes_per_token(model(day.model), BF16)
     return Account(
         cost=cost, revenue=revenue,
         margin_over_cost=laws.margin_over_cost(cost, revenue), gross_margin=laws.gross_margin(cost, revenue),
-        hit_rate=hit_share_of(day.hits, day.prompts), prefill_nodes=prefill, decode_nodes=decode, nodes=nodes,
-        nodes_over_stated=relative(nodes, day.nodes), prefill_share=relative(prefill, nodes),
+        hit_rate=day.hits / day.prompts, prefill_nodes=prefill, decode_nodes=decode, nodes=nodes,
+        nodes_over_stated=nodes / day.nodes, prefill_share=prefill / nodes,
         cost_fresh_input=fresh, cost_all_input=laws.usd_per_mtok_of(prefill_usd, day.prompts), cost_output=output,
-        output_over_fresh_cost=relative(output, fresh), output_over_fresh_price=relative(day.rate_output, day.rate_miss),
-        fresh_markup=relative(per_mtok(day.rate_miss), fresh), output_markup=relative(per_mtok(day.rate_output), output),
-        fresh_tok_per_s_chip=per_chip(per_chip(token_rate(misses, day.time), prefill), day.node),
+        output_over_fresh_cost=output / fresh, output_over_fresh_price=day.rate_output / day.rate_miss,
+        fresh_markup=per_mtok(day.rate_miss) / fresh, output_markup=per_mtok(day.rate_output) / output,
+        fresh_tok_per_s_chip=per_chip(per_chip(misses / day.time, prefill), day.node),
         output_tok_per_s_chip=output_rate, sequences_per_chip=sequences,
-        kv_bytes_per_chip=held_bytes(held_kv_tokens(sequences, day.context), kv),
+        kv_bytes_per_chip=held_kv_tokens(sequences, day.context) * kv,
     )  # fmt: skip

@@ -9,7 +9,6 @@ from typing import Any
 from headway.core import units
 from headway.economics.sheets.catalogue import day, family, version
 from headway.economics.sheets.sheet import Mode, PriceSheet, Rates
-from headway.laws.arithmetic import relative
 from headway.laws.memory.reload import per_mtok
 
 PEAK = "peak"
@@ -75,7 +74,7 @@ def _dated(sheet: PriceSheet, before: PriceSheet | None) -> DatedSheet:
 
 
 def _times(rate: Any, base: Any) -> Any:
-    return None if rate is None or not base else relative(rate, base)
+    return None if rate is None or not base else rate / base
 
 
 def _fast(sheet: PriceSheet) -> Mode | None:
@@ -122,9 +121,9 @@ def _rate_change(name: str, new: float, old: float) -> Iterator[str]:
 
 def _share_change(name: str, new: Any, base: Any, old: Any, old_base: Any) -> list[str]:
     """A change of a multiple of the input rate, if both sheets state it."""
-    if None in (new, old) or not base or not old_base or not _differ(relative(new, base), relative(old, old_base)):
+    if None in (new, old) or not base or not old_base or not _differ(new / base, old / old_base):
         return []
-    return [f"{name} {_x(relative(old, old_base))} to {_x(relative(new, base))} of input"]
+    return [f"{name} {_x(old / old_base)} to {_x(new / base)} of input"]
 
 
 def _first(rates: Rates) -> Any:

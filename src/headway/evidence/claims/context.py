@@ -7,8 +7,7 @@ from typing import Any
 from headway.core.quantity import known
 from headway.evidence.claims.claim import Parts, recomputes
 from headway.laws.architecture.kv import kv_bytes, kv_elements
-from headway.laws.arithmetic import relative, times
-from headway.laws.economics.cache_bill import fee_markup, held_bytes, kv_bytes_paid_for, longer_by, storage_fee, write_premium
+from headway.laws.economics.cache_bill import fee_markup, kv_bytes_paid_for
 from headway.laws.economics.cost import cached_token_s
 from headway.laws.memory.reload import break_even_hold_s, path_usd, per_mtok, token_time_usd
 from headway.laws.memory.tiers import balanced_hold_s, cheaper_below_from_s, chip_holding_usd, holding_usd
@@ -21,7 +20,6 @@ from headway.laws.roofline.balance import (
 )
 from headway.laws.roofline.batch_step import batch_kv_s, context_multiple, crossing_hold_s, kv_holding_usd
 from headway.laws.roofline.capacity import capacity_batch, capacity_context, drain_s
-from headway.laws.step.memory import parameter_bytes
 
 
 @recomputes("CW-02")
@@ -61,11 +59,11 @@ def memory_slope_is_steeper(inputs: Any) -> Parts:
 @recomputes("CW-04")
 def month_of_work(inputs: Any) -> Parts:
     """KV of a sequence of a month's work, and the time to read it once."""
-    llama = kv_bytes(times(kv_elements(inputs.heads, inputs.head_width, inputs.head_width, inputs.own), inputs.layers), inputs.byte)
+    llama = kv_bytes(kv_elements(inputs.heads, inputs.head_width, inputs.head_width, inputs.own) * inputs.layers, inputs.byte)
     return {
-        "the lecture's KV": held_bytes(inputs.context, inputs.guess),
-        "DeepSeek-V3, fp8": held_bytes(inputs.context, inputs.dsv3),
-        "Llama-3.1-70B, int8": held_bytes(inputs.context, llama),
+        "the lecture's KV": inputs.context * inputs.guess,
+        "DeepSeek-V3, fp8": inputs.context * inputs.dsv3,
+        "Llama-3.1-70B, int8": inputs.context * llama,
         "reading the lecture's KV": batch_kv_s(inputs.one, inputs.context, inputs.guess, inputs.mem_bw),
     }
 
@@ -85,16 +83,16 @@ def limits_of_context(inputs: Any) -> Parts:
     kv = kv_s_per_token(inputs.context, inputs.kv_bytes, inputs.mem_bw)
     flop = attention_flop_per_cached_byte(inputs.heads, inputs.latent_width, inputs.latent_value, inputs.latent_width, inputs.byte)
     return {
-        "KV reads over the arithmetic of weights": relative(kv, compute_s_per_token(inputs.active, inputs.peak)),
+        "KV reads over the arithmetic of weights": kv / compute_s_per_token(inputs.active, inputs.peak),
         "KV reads over the arithmetic of attention": kv_slope_over_compute_slope(flop, inputs.peak, inputs.mem_bw),
-        "sequences that fit": capacity_batch(inputs.hbm, parameter_bytes(inputs.total, inputs.byte), inputs.context, inputs.kv_bytes),
+        "sequences that fit": capacity_batch(inputs.hbm, inputs.total * inputs.byte, inputs.context, inputs.kv_bytes),
     }
 
 
 @recomputes("CW-07")
 def longest_context(inputs: Any) -> Parts:
     """Longest context that fits, at the board's batch and at the balanced batch."""
-    weights = parameter_bytes(inputs.total, inputs.weight_byte)
+    weights = inputs.total * inputs.weight_byte
     return {
         "longest context": capacity_context(inputs.hbm, weights, inputs.batch, inputs.kv_bytes),
         "with the larger batch": capacity_context(inputs.hbm, weights, inputs.larger_batch, inputs.kv_bytes),
@@ -111,7 +109,7 @@ def _recompute(inputs: Any) -> Any:
 
 def _holding_per_mtok(inputs: Any, holding: Any) -> Any:
     """Cost of holding the KV of a million tokens for a time."""
-    return per_mtok(storage_fee(kv_holding_usd(inputs.kv_bytes, holding), inputs.hold))
+    return per_mtok(kv_holding_usd(inputs.kv_bytes, holding) * inputs.hold)
 
 
 @recomputes("KT-01")
@@ -149,12 +147,12 @@ def down_the_hierarchy(inputs: Any) -> Parts:
 
     loads = [read(ddr, inputs.ddr, inputs.ddr_bw), read(flash, inputs.tlc, inputs.tlc_bw), read(disk, inputs.disk, inputs.disk_bw)]
     return {
-        "hold, HBM over DDR": relative(hbm, ddr),
-        "hold, DDR over flash": relative(ddr, flash),
-        "hold, flash over disk": relative(flash, disk),
-        "retrieve, flash over DDR": relative(loads[1], loads[0]),
-        "retrieve, disk over flash": relative(loads[2], loads[1]),
-        "retrieve, computing again over disk": relative(_recompute(inputs), loads[2]),
+        "hold, HBM over DDR": hbm / ddr,
+        "hold, DDR over flash": ddr / flash,
+        "hold, flash over disk": flash / disk,
+        "retrieve, flash over DDR": loads[1] / loads[0],
+        "retrieve, disk over flash": loads[2] / loads[1],
+        "retrieve, computing again over disk": _recompute(inputs) / loads[2],
     }
 
 
@@ -162,10 +160,10 @@ def down_the_hierarchy(inputs: Any) -> Parts:
 def balanced_hold(inputs: Any) -> Parts:
     """Hold time at which a device's share for capacity equals its share for bandwidth."""
     hold = balanced_hold_s(inputs.size, inputs.bandwidth, inputs.one)
-    kv = held_bytes(inputs.tokens, inputs.kv_bytes)
-    reading = relative(drain_s(kv, inputs.bandwidth), hold)
+    kv = inputs.tokens * inputs.kv_bytes
+    reading = drain_s(kv, inputs.bandwidth) / hold
     return {
-        "share to read over share to hold": relative(reading, relative(kv, inputs.size)),
+        "share to read over share to hold": reading / (kv / inputs.size),
         "hold, one read": hold,
         "hold, three reads": balanced_hold_s(inputs.size, inputs.bandwidth, inputs.three),
     }
@@ -212,9 +210,9 @@ def tiers_from_ttl(inputs: Any) -> Parts:
     """Cache TTLs over drain times, and the hold time from which a tier costs less than the tier above it."""
     flash, disk = balanced_hold_s(inputs.tlc, inputs.tlc_bw, inputs.one), balanced_hold_s(inputs.disk, inputs.disk_bw, inputs.one)
     return {
-        "5 min over flash's drain": relative(inputs.short, flash),
-        "1 h over disk's drain": relative(inputs.long, disk),
-        "1 h over flash's drain": relative(inputs.long, flash),
+        "5 min over flash's drain": inputs.short / flash,
+        "1 h over disk's drain": inputs.long / disk,
+        "1 h over flash's drain": inputs.long / flash,
         "flash costs less than DDR from": cheaper_below_from_s(inputs.ddr_price, inputs.tlc_price, flash),
         "disk costs less than flash from": cheaper_below_from_s(inputs.tlc_price, inputs.disk_price, disk),
     }
@@ -224,9 +222,9 @@ def tiers_from_ttl(inputs: Any) -> Parts:
 def price_of_time_to_live(inputs: Any) -> Parts:
     """KV in HBM that the 1-hour premium pays for, and the 5-minute premium over the cost of the lecture's KV in HBM."""
     holding = chip_holding_usd(inputs.chip_price, inputs.hbm)
-    longer = kv_bytes_paid_for(write_premium(inputs.write_1h, inputs.write_5min), longer_by(inputs.long, inputs.short), holding)
-    premium = write_premium(inputs.write_5min, inputs.input)
-    short_fee = storage_fee(kv_holding_usd(inputs.kv_bytes, holding), inputs.short)
+    longer = kv_bytes_paid_for(inputs.write_1h - inputs.write_5min, inputs.long - inputs.short, holding)
+    premium = inputs.write_5min - inputs.input
+    short_fee = kv_holding_usd(inputs.kv_bytes, holding) * inputs.short
     return {
         "KV that 55 more minutes pay for": longer,
         "5 min of the lecture's KV": per_mtok(short_fee),
@@ -245,5 +243,5 @@ def break_even_of_hbm(inputs: Any) -> Parts:
         "crossing x 20 ms": identity,
         "crossing x 15 ms": crossing_hold_s(inputs.crossing, inputs.shorter_drain),
         "directly": direct,
-        "directly over the identity": relative(direct, identity),
+        "directly over the identity": direct / identity,
     }

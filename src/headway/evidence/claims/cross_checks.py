@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from headway.evidence.claims.claim import Parts, recomputes
-from headway.laws.arithmetic import relative, times, total
 from headway.laws.economics.cache_bill import tokens_left
 from headway.laws.economics.cost import charged_usd, fleet_usd
 from headway.laws.queueing.departures import mean_tokens_per_s
@@ -17,21 +16,21 @@ from headway.laws.training.run import flop_utilisation, matmul_flop_per_token, m
 @recomputes("EX-01")
 def palm_decode(inputs: Any) -> Parts:
     """Weight read floor of PaLM's decode step, and the share of it that the measured step reached."""
-    floor = latency_floor_s(inputs.total, inputs.weight_byte, times(inputs.chip_bw, inputs.chips))
-    return {"weight floor": floor, "share of the roofline": relative(floor, inputs.measured)}
+    floor = latency_floor_s(inputs.total, inputs.weight_byte, inputs.chip_bw * inputs.chips)
+    return {"weight floor": floor, "share of the roofline": floor / inputs.measured}
 
 
 @recomputes("EX-03")
 def multiquery_context(inputs: Any) -> Parts:
     """KV per chip of multihead attention over multiquery attention split by batch (gain in context)."""
     multihead = multihead_width_per_chip(inputs.heads, inputs.multihead_width, inputs.chips)
-    return {"longer context": relative(multihead, multiquery_width_per_chip(inputs.multiquery_width, inputs.chips))}
+    return {"longer context": multihead / multiquery_width_per_chip(inputs.multiquery_width, inputs.chips)}
 
 
 @recomputes("EX-04")
 def chat_turn(inputs: Any) -> Parts:
     """Time of a chat turn: output tokens times the measured step."""
-    return {"turn": times(inputs.step_s, inputs.output)}
+    return {"turn": inputs.step_s * inputs.output}
 
 
 @recomputes("EX-05")
@@ -70,11 +69,7 @@ def revenue_of_a_day(inputs: Any) -> Parts:
     """Revenue of a day with every token at its list price."""
     misses = tokens_left(inputs.prompts, inputs.hits)
     return {
-        "revenue": total(
-            (
-                charged_usd(inputs.hits, inputs.rate_hit),
-                charged_usd(misses, inputs.rate_miss),
-                charged_usd(inputs.outputs, inputs.rate_output),
-            )
-        )
+        "revenue": charged_usd(inputs.hits, inputs.rate_hit)
+        + charged_usd(misses, inputs.rate_miss)
+        + charged_usd(inputs.outputs, inputs.rate_output)
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from headway.evidence.claims.claim import Parts, recomputes
-from headway.laws.arithmetic import relative, times
 from headway.laws.queueing.departures import (
     beat_response_s,
     beat_wait_s,
@@ -28,7 +27,6 @@ from headway.laws.roofline.capacity import (
     drain_s,
     memory_reads,
 )
-from headway.laws.step.memory import parameter_bytes
 
 
 @recomputes("TS-01")
@@ -143,7 +141,7 @@ def balance_against_drain(inputs: Any) -> Parts:
 def balance_with_full_memory(inputs: Any) -> Parts:
     """Balanced batch and MFU when each step reads all of a full memory."""
     balanced = balanced_batch(hardware_ratio(inputs.weight_byte, inputs.peak, inputs.mem_bw), inputs.total, inputs.active)
-    weights = parameter_bytes(inputs.total, inputs.weight_byte)
+    weights = inputs.total * inputs.weight_byte
     needed = balanced_batch_full_memory(balanced, inputs.hbm, weights)
     return {
         "balanced batch": needed,
@@ -156,8 +154,8 @@ def balance_with_full_memory(inputs: Any) -> Parts:
 def user_rate(inputs: Any) -> Parts:
     """Tokens per second per user, and the step of a faster mode."""
     rate = user_tokens_per_s(inputs.step_s)
-    fast = times(rate, inputs.faster)
-    return {"tokens/s per user": rate, "2.5 times as fast": fast, "its step": relative(inputs.step_s, inputs.faster)}
+    fast = rate * inputs.faster
+    return {"tokens/s per user": rate, "2.5 times as fast": fast, "its step": inputs.step_s / inputs.faster}
 
 
 @recomputes("TS-13")

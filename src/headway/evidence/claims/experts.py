@@ -6,7 +6,6 @@ from typing import Any
 
 from headway.evidence.claims.claim import Parts, recomputes
 from headway.laws.architecture.params import sparsity
-from headway.laws.arithmetic import relative, times
 from headway.laws.collectives.expert_parallel import (
     activation_bytes_per_token,
     copies_per_token,
@@ -17,7 +16,7 @@ from headway.laws.collectives.expert_parallel import (
     wire_bytes_per_token,
 )
 from headway.laws.collectives.topology import group_domains
-from headway.laws.rack import batch_per_chip, hops_through_switches
+from headway.laws.rack import hops_through_switches
 from headway.laws.roofline.balance import balanced_batch, compute_s_per_token, hardware_ratio, sent_s, tensor_ways_paid
 from headway.laws.roofline.batch_step import batch_compute_s, latency_floor_s, machine_s_per_token, roofline_s
 from headway.laws.roofline.capacity import bytes_beside_weights, capacity_params
@@ -33,20 +32,19 @@ from headway.laws.scaling.experts import (
 )
 from headway.laws.serving.pipeline import racks_slowdown, scale_up_ratio, stage_weights_bytes
 from headway.laws.step.layer_terms import idle_chips
-from headway.laws.step.memory import parameter_bytes
 from headway.training.scaling.fits import routed
 
 
 @recomputes("MOE-01")
 def share_of_experts(inputs: Any) -> Parts:
     """Active experts over all experts."""
-    return {"share of the experts": relative(inputs.experts_per_token, inputs.experts)}
+    return {"share of the experts": inputs.experts_per_token / inputs.experts}
 
 
 @recomputes("MOE-02")
 def experts_on_a_chip(inputs: Any) -> Parts:
     """Experts per chip at an even split."""
-    return {"experts per chip": relative(inputs.experts, inputs.used)}
+    return {"experts per chip": inputs.experts / inputs.used}
 
 
 @recomputes("MOE-03")
@@ -55,9 +53,9 @@ def chips_left_idle(inputs: Any) -> Parts:
     idle = idle_chips(inputs.chips, inputs.used)
     return {
         "idle chips": idle,
-        "idle share": relative(idle, inputs.chips),
-        "experts per chip on 72": relative(inputs.experts, inputs.chips),
-        "with redundant experts": relative(inputs.with_redundant, inputs.chips),
+        "idle share": idle / inputs.chips,
+        "experts per chip on 72": inputs.experts / inputs.chips,
+        "with redundant experts": inputs.with_redundant / inputs.chips,
     }
 
 
@@ -68,9 +66,9 @@ def two_exchanges(inputs: Any) -> Parts:
     dispatch = wire_bytes_per_token(inputs.hidden, inputs.fp8, inputs.scale, inputs.tile)
     both = exchange_bytes(inputs.tokens, inputs.copies, vector, vector)
     return {
-        "exchanges": relative(both, times(times(vector, inputs.copies), inputs.tokens)),
-        "combine over dispatch, bytes per element": relative(inputs.bf16, inputs.fp8),
-        "combine over dispatch, fp8 with scales": relative(vector, dispatch),
+        "exchanges": both / (vector * inputs.copies * inputs.tokens),
+        "combine over dispatch, bytes per element": inputs.bf16 / inputs.fp8,
+        "combine over dispatch, fp8 with scales": vector / dispatch,
     }
 
 
@@ -86,9 +84,9 @@ def hops_in_a_rack(inputs: Any) -> Parts:
 @recomputes("MOE-06")
 def router_on_every_chip(inputs: Any) -> Parts:
     """Router copy over a chip's weights, and tokens that each copy routes."""
-    router = parameter_bytes(times(times(inputs.hidden, inputs.experts), inputs.moe_layers), inputs.bf16)
-    weights = stage_weights_bytes(parameter_bytes(inputs.total, inputs.fp8), inputs.chips, inputs.stages)
-    return {"router over a chip's weights": relative(router, weights), "tokens per router": batch_per_chip(inputs.batch, inputs.chips)}
+    router = inputs.hidden * inputs.experts * inputs.moe_layers * inputs.bf16
+    weights = stage_weights_bytes(inputs.total * inputs.fp8, inputs.chips, inputs.stages)
+    return {"router over a chip's weights": router / weights, "tokens per router": inputs.batch / inputs.chips}
 
 
 @recomputes("MOE-07")
@@ -104,10 +102,10 @@ def scale_out_is_slower(inputs: Any) -> Parts:
 @recomputes("MOE-08")
 def tokens_leave_the_rack(inputs: Any) -> Parts:
     """Share of tokens that leaves a rack with experts over R racks, and the slowdown of the all-to-all."""
-    ranks = times(inputs.rack, inputs.two)
+    ranks = inputs.rack * inputs.two
     slower = {f"slower over {racks} racks": racks_slowdown(inputs.ratio, count) for racks, count in
               ((2, inputs.two), (3, inputs.three), (4, inputs.four), (8, inputs.eight))}  # fmt: skip
-    return {"share that leaves one of two": relative(exchange_out(inputs.copies, ranks, inputs.rack), inputs.copies), **slower}
+    return {"share that leaves one of two": exchange_out(inputs.copies, ranks, inputs.rack) / inputs.copies, **slower}
 
 
 @recomputes("MOE-09")
@@ -132,16 +130,16 @@ def experts_too_small_to_split(inputs: Any) -> Parts:
 def all_to_all_time(inputs: Any) -> Parts:
     """Dispatch and combine time of all layers over the weight read time, in a rack and over scale-out."""
     vectors = (activation_bytes_per_token(inputs.hidden, element) for element in (inputs.fp8, inputs.bf16))
-    message_bytes = exchange_bytes(batch_per_chip(inputs.batch, inputs.chips), inputs.copies, *vectors)
+    message_bytes = exchange_bytes(inputs.batch / inputs.chips, inputs.copies, *vectors)
     layer = sent_s(message_bytes, inputs.up_bw)
     weights = latency_floor_s(inputs.total, inputs.fp8, inputs.mem_bw)
-    steps = {"in the rack": times(layer, inputs.moe_layers)} | {
-        f"at {name} GB/s": times(sent_s(message_bytes, bandwidth), inputs.moe_layers)
+    steps = {"in the rack": layer * inputs.moe_layers} | {
+        f"at {name} GB/s": sent_s(message_bytes, bandwidth) * inputs.moe_layers
         for name, bandwidth in (("100", inputs.out_bw), ("50", inputs.slow_bw))
     }
     return {
-        "in the rack over weight time": relative(steps["in the rack"], weights),
-        "at 100 GB/s over weight time": relative(steps["at 100 GB/s"], weights),
+        "in the rack over weight time": steps["in the rack"] / weights,
+        "at 100 GB/s over weight time": steps["at 100 GB/s"] / weights,
         "bytes per chip and layer": message_bytes,
         "one layer in the rack": layer,
         **steps,
@@ -176,7 +174,7 @@ def free_given_users(inputs: Any) -> Parts:
     weights = latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
 
     def cost(multiple: Any) -> Any:
-        batch = times(balanced, multiple)
+        batch = balanced * multiple
         step = roofline_s(batch_compute_s(batch, inputs.active, inputs.peak), weights)
         return machine_s_per_token(step, batch)
 
@@ -186,10 +184,10 @@ def free_given_users(inputs: Any) -> Parts:
 @recomputes("SP-08")
 def paid_in_capacity(inputs: Any) -> Parts:
     """Largest sparsity that leaves memory for the KV cache."""
-    kv = times(times(inputs.kv_bytes, inputs.context), inputs.batch)
+    kv = inputs.kv_bytes * inputs.context * inputs.batch
     most = capacity_params(inputs.hbm, kv, inputs.weight_byte)
-    kv_room = bytes_beside_weights(inputs.hbm, parameter_bytes(most, inputs.weight_byte))
-    return {"largest sparsity": sparsity(most, inputs.active), "memory left for KV over KV": relative(kv_room, kv)}
+    kv_room = bytes_beside_weights(inputs.hbm, most * inputs.weight_byte)
+    return {"largest sparsity": sparsity(most, inputs.active), "memory left for KV over KV": kv_room / kv}
 
 
 def _effective(name: str, active: Any, experts: Any) -> Any:
@@ -213,8 +211,8 @@ def equal_dense_model(inputs: Any) -> Parts:
 def gain_of_experts(inputs: Any) -> Parts:
     """Equivalent dense model over active parameters: read off the figure, and by the law."""
     return {
-        "read off": relative(inputs.dense, inputs.active),
-        "by the law": relative(_effective("s-base", inputs.active, inputs.experts), inputs.active),
+        "read off": inputs.dense / inputs.active,
+        "by the law": _effective("s-base", inputs.active, inputs.experts) / inputs.active,
     }
 
 
@@ -225,7 +223,7 @@ def experts_are_not_parameters(inputs: Any) -> Parts:
     return {
         "total over active": sparsity(total_params, inputs.active),
         "total": total_params,
-        "total over equal dense": relative(total_params, inputs.dense),
+        "total over equal dense": total_params / inputs.dense,
     }
 
 
@@ -250,7 +248,7 @@ def total_for_active(inputs: Any) -> Parts:
     """Exponent of total parameters in the rule, as stated and as read off the figure."""
     return {
         "exponent": dense_exponent(inputs.four, inputs.experts),
-        "by the figure": dense_exponent(relative(inputs.dense, inputs.active), inputs.experts),
+        "by the figure": dense_exponent(inputs.dense / inputs.active, inputs.experts),
     }
 
 
@@ -260,9 +258,9 @@ def ten_for_a_hundred(inputs: Any) -> Parts:
     experts = experts_for_total(inputs.hundred, routed_share(inputs.blocks, inputs.ffn))
     by = routed()["s-base"]
     return {
-        "gain of 100 times the total": relative(_effective("s-base", inputs.active, experts), inputs.active),
-        "the same at 100B active": relative(_effective("s-base", inputs.large, experts), inputs.large),
-        "gain of 64 experts": relative(_effective("s-base", inputs.active, inputs.experts), inputs.active),
+        "gain of 100 times the total": _effective("s-base", inputs.active, experts) / inputs.active,
+        "the same at 100B active": _effective("s-base", inputs.large, experts) / inputs.large,
+        "gain of 64 experts": _effective("s-base", inputs.active, inputs.experts) / inputs.active,
         "size where it ends": routing_cutoff(by.b, by.c),
     }
 
@@ -271,10 +269,10 @@ def ten_for_a_hundred(inputs: Any) -> Parts:
 def what_limits_size(inputs: Any) -> Parts:
     """Largest model on 8 domains as pipeline stages over one domain; compute per token at twice the active parameters."""
     largest = capacity_params(inputs.hbm, inputs.kv, inputs.weight_byte)
-    more = capacity_params(times(inputs.hbm, inputs.stages), inputs.kv, inputs.weight_byte)
-    compute = (compute_s_per_token(times(inputs.active, inputs.twice), inputs.peak), compute_s_per_token(inputs.active, inputs.peak))
+    more = capacity_params(inputs.hbm * inputs.stages, inputs.kv, inputs.weight_byte)
+    compute = (compute_s_per_token(inputs.active * inputs.twice, inputs.peak), compute_s_per_token(inputs.active, inputs.peak))
     return {
-        "largest model, 8 domains over one": relative(more, largest),
-        "compute of a token, twice the active": relative(*compute),
+        "largest model, 8 domains over one": more / largest,
+        "compute of a token, twice the active": compute[0] / compute[1],
         "largest model of one domain": largest,
     }

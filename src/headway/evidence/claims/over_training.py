@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from headway.evidence.claims.claim import Parts, recomputes
-from headway.laws.arithmetic import divided, relative
 from headway.laws.scaling import lifetime as laws
 from headway.laws.scaling import power_laws
 from headway.laws.training.run import hardware_flop_per_token, matmul_flop_per_token, model_flop_per_token, run_flop, training_passes
@@ -16,7 +15,7 @@ from headway.training.scaling.fits import ScalingFit, fit
 def _at_minimum(rising: Any, falling: Any, rising_power: Any, falling_power: Any) -> Any:
     """Rising term over falling term at the minimum of their sum."""
     at = laws.least_at(rising, falling, rising_power, falling_power)
-    return relative(laws.power_term(rising, at, rising_power), laws.inverse_term(falling, at, falling_power))
+    return rising * at**rising_power / (falling * at ** (-falling_power))
 
 
 @recomputes("OT-01")
@@ -32,7 +31,7 @@ def equal_at_minimum(inputs: Any) -> Parts:
 def ratio_at_minimum(inputs: Any) -> Parts:
     """Ratio of the terms at the numeric minimum, over the ratio of their powers."""
     return {
-        "A/B over q/p": relative(_at_minimum(inputs.a, inputs.b, inputs.p, inputs.q), laws.balance_of_powers(inputs.p, inputs.q)),
+        "A/B over q/p": _at_minimum(inputs.a, inputs.b, inputs.p, inputs.q) / laws.balance_of_powers(inputs.p, inputs.q),
         "A over B, x^2 and 1/x": _at_minimum(inputs.a, inputs.b, inputs.two, inputs.one),
     }
 
@@ -46,10 +45,8 @@ def training_cost(inputs: Any) -> Parts:
     """6 N D over the FLOPs of a forward pass and a backward pass of twice its work."""
     per_token = _per_token(inputs.active, inputs.trainable, inputs.none)
     return {
-        "6 N D over forward and backward": relative(
-            power_laws.training_flop(inputs.active, inputs.tokens), run_flop(per_token, inputs.tokens)
-        ),
-        "forward over the whole": relative(matmul_flop_per_token(inputs.active), per_token),
+        "6 N D over forward and backward": power_laws.training_flop(inputs.active, inputs.tokens) / run_flop(per_token, inputs.tokens),
+        "forward over the whole": matmul_flop_per_token(inputs.active) / per_token,
     }
 
 
@@ -70,7 +67,7 @@ def serving_cost(inputs: Any) -> Parts:
     forward = matmul_flop_per_token(inputs.one)
     return {
         "FLOP per parameter and token": forward,
-        "serving over training": relative(forward, _per_token(inputs.one, inputs.trainable, inputs.none)),
+        "serving over training": forward / _per_token(inputs.one, inputs.trainable, inputs.none),
     }
 
 
@@ -105,12 +102,12 @@ def serving_factor(inputs: Any) -> Parts:
 @recomputes("OT-09")
 def equal_tokens(inputs: Any) -> Parts:
     """Ratios of tokens at equal cost, by the flashcards' factors."""
-    rl = divided(inputs.tokens, laws.decode_token_price(inputs.three, inputs.third))
-    served = divided(inputs.tokens, laws.decode_token_price(inputs.two, inputs.third))
+    rl = inputs.tokens / laws.decode_token_price(inputs.three, inputs.third)
+    served = inputs.tokens / laws.decode_token_price(inputs.two, inputs.third)
     return {
-        "D_pre over D_RL": relative(inputs.tokens, rl),
-        "D_pre over D_inf": relative(inputs.tokens, served),
-        "D_RL over D_pre": relative(rl, inputs.tokens),
+        "D_pre over D_RL": inputs.tokens / rl,
+        "D_pre over D_inf": inputs.tokens / served,
+        "D_RL over D_pre": rl / inputs.tokens,
     }
 
 
@@ -123,11 +120,11 @@ def two_splits(inputs: Any) -> Parts:
     )
     rest = laws.share_of_bill(inputs.part, inputs.part, inputs.part, inputs.double)
     beta = fit("epoch").by.beta
-    bills = (divided(inputs.whole, equal), divided(inputs.whole, rest))
+    bills = (inputs.whole / equal, inputs.whole / rest)
     return {
-        "inference, the second over the first": relative(half, equal),
-        "pre-training, the second over the first": relative(rest, equal),
-        "over-training, the second over the first": relative(*(laws.over_training_of_bill(bill, beta) for bill in reversed(bills))),
+        "inference, the second over the first": half / equal,
+        "pre-training, the second over the first": rest / equal,
+        "over-training, the second over the first": laws.over_training_of_bill(bills[1], beta) / laws.over_training_of_bill(bills[0], beta),
     }
 
 
@@ -145,7 +142,7 @@ def _served(inputs: Any, days: Any) -> Any:
 def tokens_of_a_model(inputs: Any) -> Parts:
     """Tokens of one model of the family in its time of service, and the utilisation that the stated tokens imply."""
     long = _served(inputs, inputs.month)
-    return {"60 days": _served(inputs, inputs.days), "365.25 / 6 days": long, "utilisation that 200 T imply": relative(inputs.said, long)}
+    return {"60 days": _served(inputs, inputs.days), "365.25 / 6 days": long, "utilisation that 200 T imply": inputs.said / long}
 
 
 @recomputes("OT-14")
@@ -160,9 +157,7 @@ def rule_of_twenty(inputs: Any) -> Parts:
 def over_trained(inputs: Any) -> Parts:
     """Training tokens over the rule's tokens, for three token counts."""
     usual = power_laws.tokens_at_ratio(inputs.active, inputs.ratio)
-    return {
-        name: relative(tokens, usual) for name, tokens in (("200 T", inputs.served), ("150 T", inputs.rumour), ("259 T", inputs.unrounded))
-    }
+    return {name: tokens / usual for name, tokens in (("200 T", inputs.served), ("150 T", inputs.rumour), ("259 T", inputs.unrounded))}
 
 
 @recomputes("OT-16")
@@ -173,7 +168,7 @@ def size_cancels(inputs: Any) -> Parts:
         laws.life_flop(inputs.active, tokens, inputs.none, inputs.none),
         laws.life_flop(inputs.active, inputs.none, inputs.none, tokens),
     )
-    return {"training over serving": relative(training, serving), "D_pre over D_inf": relative(tokens, inputs.served)}
+    return {"training over serving": training / serving, "D_pre over D_inf": tokens / inputs.served}
 
 
 @recomputes("OT-17")
@@ -181,7 +176,7 @@ def perhaps_deployed(inputs: Any) -> Parts:
     """Expected served tokens with uncertain deployment, over those with certain deployment."""
     time = laws.calendar_s(inputs.months, inputs.days)
     uncertain, sure = (laws.served_tokens(inputs.rate, time, inputs.use, chance) for chance in (inputs.chance, inputs.sure))
-    return {"expected over certain": relative(uncertain, sure)}
+    return {"expected over certain": uncertain / sure}
 
 
 @recomputes("OT-18")
@@ -201,7 +196,7 @@ def _optimum_over_closed_form(law: ScalingFit, inputs: Any) -> Any:
     serving, by = laws.serving_in_training(inputs.served, inputs.kappa), law.by
     tokens = laws.best_tokens(compute.chinchilla_tokens(law, inputs.active), serving, inputs.none, by.beta)
     loss = compute.predicted_loss(law, inputs.active, tokens).total
-    return relative(laws.cheapest_tokens(loss, by.irreducible, by.b, by.alpha, by.beta, serving), tokens)
+    return laws.cheapest_tokens(loss, by.irreducible, by.b, by.alpha, by.beta, serving) / tokens
 
 
 @recomputes("OT-19")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from headway.evidence.claims.claim import Parts, recomputes
-from headway.laws.arithmetic import relative, times, total
 from headway.laws.collectives.expert_parallel import activation_bytes_per_token, exchange_bytes
 from headway.laws.collectives.topology import group_domains
-from headway.laws.rack import batch_per_chip, fewest_within
+from headway.laws.rack import fewest_within
 from headway.laws.roofline.balance import sent_s
 from headway.laws.roofline.batch_step import latency_floor_s
 from headway.laws.roofline.capacity import domain_bytes, drain_s
@@ -24,16 +23,15 @@ from headway.laws.serving.pipeline import (
     stage_kv_bytes,
     stage_weights_bytes,
 )
-from headway.laws.step.memory import parameter_bytes
 from headway.laws.training.step import one_forward_one_backward_bubble, wall_time_share
 
 
 def _by_times(inputs: Any, up_bw: Any, out_bw: Any) -> Any:
     """Time of a stage's all-to-alls over the hop to the next stage, per chip, from bytes and bandwidths."""
     vector = activation_bytes_per_token(inputs.hidden, inputs.element)
-    tokens = batch_per_chip(inputs.batch, inputs.chips)
-    inside = times(sent_s(exchange_bytes(tokens, inputs.active, vector, vector), up_bw), inputs.layers)
-    return relative(inside, sent_s(times(vector, tokens), out_bw))
+    tokens = inputs.batch / inputs.chips
+    inside = sent_s(exchange_bytes(tokens, inputs.active, vector, vector), up_bw) * inputs.layers
+    return inside / sent_s(vector * tokens, out_bw)
 
 
 @recomputes("PP-01")
@@ -41,7 +39,7 @@ def stage_against_hop(inputs: Any) -> Parts:
     """All-to-all time over hop time: by the board's formula, and from the times."""
     formula = scale_up_over_hop(inputs.active, inputs.layers, scale_up_ratio(inputs.up_bw, inputs.out_bw))
     return {
-        "times over formula": relative(_by_times(inputs, inputs.up_bw, inputs.out_bw), formula),
+        "times over formula": _by_times(inputs, inputs.up_bw, inputs.out_bw) / formula,
         "8 experts, one layer, 8 times slower": formula,
     }
 
@@ -49,10 +47,10 @@ def stage_against_hop(inputs: Any) -> Parts:
 @recomputes("PP-02")
 def bar_of_the_ratio(inputs: Any) -> Parts:
     """Vectors sent inside a stage per vector sent to the next stage, at equal times: on the board, and on GB200 with 400 Gb/s."""
-    vectors = times(times(inputs.active, inputs.layers), inputs.phases)
+    vectors = inputs.active * inputs.layers * inputs.phases
     return {
-        "with scale-out 8 times slower": relative(vectors, _by_times(inputs, inputs.up_bw, inputs.out_bw)),
-        "on GB200 with 400 Gb/s": relative(vectors, _by_times(inputs, inputs.gb200_up, inputs.gb200_out)),
+        "with scale-out 8 times slower": vectors / _by_times(inputs, inputs.up_bw, inputs.out_bw),
+        "on GB200 with 400 Gb/s": vectors / _by_times(inputs, inputs.gb200_up, inputs.gb200_out),
     }
 
 
@@ -79,14 +77,14 @@ def neutral_pipeline(inputs: Any) -> Parts:
     """Latency of pipeline stages over one rack, sequences per weight read over one rack's, and latency with hops."""
     one_rack_s = latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
     stage = drain_s(
-        times(stage_weights_bytes(parameter_bytes(inputs.total, inputs.weight_byte), inputs.chips, inputs.stages), inputs.chips),
+        stage_weights_bytes(inputs.total * inputs.weight_byte, inputs.chips, inputs.stages) * inputs.chips,
         inputs.mem_bw,
     )
     sequences = sequences_in_flight(inputs.stages, inputs.micro_batch)
     return {
-        "stages over one rack": relative(times(stage, inputs.stages), one_rack_s),
-        "sequences per weight read over one rack's": relative(relative(sequences, inputs.stages), inputs.micro_batch),
-        "with hops, over one rack": relative(pipelined_token_s(one_rack_s, inputs.stages, inputs.hop), one_rack_s),
+        "stages over one rack": stage * inputs.stages / one_rack_s,
+        "sequences per weight read over one rack's": sequences / inputs.stages / inputs.micro_batch,
+        "with hops, over one rack": pipelined_token_s(one_rack_s, inputs.stages, inputs.hop) / one_rack_s,
     }
 
 
@@ -141,7 +139,7 @@ def memory_per_chip(inputs: Any) -> Parts:
 def kv_is_not_divided(inputs: Any) -> Parts:
     """KV per chip with 8 stages over KV with one stage."""
     alone, eight_stages = (_memory(inputs, stages) for stages in (inputs.p_1, inputs.p_8))
-    return {"KV with 8 stages over one": relative(eight_stages[1], alone[1]), "KV": eight_stages[1], "weights": eight_stages[0]}
+    return {"KV with 8 stages over one": eight_stages[1] / alone[1], "KV": eight_stages[1], "weights": eight_stages[0]}
 
 
 @recomputes("PP-12")
@@ -153,7 +151,7 @@ def hop_between_racks(inputs: Any) -> Parts:
         "one hop": hop,
         "token with 4 hops": pipelined_token_s(inputs.step_s, inputs.stages, hop),
         "token with the board's hops": pipelined_token_s(inputs.step_s, inputs.stages, inputs.board_hop),
-        "bytes of a hop over the link": sent_s(times(vector, batch_per_chip(inputs.batch, inputs.chips)), inputs.out_bw),
+        "bytes of a hop over the link": sent_s(vector * (inputs.batch / inputs.chips), inputs.out_bw),
     }
 
 
@@ -166,9 +164,9 @@ def kv_dominates(inputs: Any) -> Parts:
         for context in (inputs.longer, inputs.context)
     )
     return {
-        "KV over weights at 200 k": relative(longer, weights),
-        "KV over weights at 100 k": relative(shorter, weights),
-        "context where they are equal": times(inputs.context, relative(weights, shorter)),
+        "KV over weights at 200 k": longer / weights,
+        "KV over weights at 100 k": shorter / weights,
+        "context where they are equal": inputs.context * (weights / shorter),
         "weights": weights,
         "KV at 200 k": longer,
     }
@@ -177,7 +175,7 @@ def kv_dominates(inputs: Any) -> Parts:
 @recomputes("PP-14")
 def trillion_parameters(inputs: Any) -> Parts:
     """Weights of a trillion parameters, by format."""
-    return {name: parameter_bytes(inputs.total, width) for name, width in (("bf16", inputs.bf16), ("fp8", inputs.fp8), ("fp4", inputs.fp4))}
+    return {name: inputs.total * width for name, width in (("bf16", inputs.bf16), ("fp8", inputs.fp8), ("fp4", inputs.fp4))}
 
 
 @recomputes("PP-15")
@@ -187,7 +185,7 @@ def memory_of_a_rack(inputs: Any) -> Parts:
     return {
         "GB200 NVL72": hbm,
         "GB300 NVL72": domain_bytes(inputs.chips, inputs.later_hbm),
-        "GB200 NVL72 and its hosts": total((hbm, domain_bytes(inputs.hosts, inputs.host_memory))),
+        "GB200 NVL72 and its hosts": hbm + domain_bytes(inputs.hosts, inputs.host_memory),
     }
 
 
@@ -196,21 +194,21 @@ def less_memory_per_chip(inputs: Any) -> Parts:
     """Weights and KV per chip with 8 stages, over those with one stage."""
     (weights, kv), (one_stage_weights, one_stage_kv) = _memory(inputs, inputs.p_8), _memory(inputs, inputs.p_1)
     return {
-        "weights with 8 stages over one": relative(weights, one_stage_weights),
-        "KV with 8 stages over one": relative(kv, one_stage_kv),
-        "chip's memory with 8 stages over one": relative(total((weights, kv)), total((one_stage_weights, one_stage_kv))),
+        "weights with 8 stages over one": weights / one_stage_weights,
+        "KV with 8 stages over one": kv / one_stage_kv,
+        "chip's memory with 8 stages over one": (weights + kv) / (one_stage_weights + one_stage_kv),
     }
 
 
 @recomputes("PP-17")
 def stages_in_practice(inputs: Any) -> Parts:
     """Fewest stages at which weights fit in a domain, and scale-up domains of DeepSeek's expert-parallel groups."""
-    weights = parameter_bytes(inputs.total, inputs.weight_byte)
+    weights = inputs.total * inputs.weight_byte
     hopper, blackwell = domain_bytes(inputs.node, inputs.hopper_hbm), domain_bytes(inputs.rack, inputs.blackwell_hbm)
     return {
         "stages, DeepSeek-V3 on 8 H100": fewest_within(weights, hopper),
         "stages, DeepSeek-V3 on GB200 NVL72": fewest_within(weights, blackwell),
-        "stages, 5 T parameters on GB200 NVL72": fewest_within(parameter_bytes(inputs.large_total, inputs.weight_byte), blackwell),
+        "stages, 5 T parameters on GB200 NVL72": fewest_within(inputs.large_total * inputs.weight_byte, blackwell),
         "domains of DeepSeek's decode EP": group_domains(inputs.decode_ep, inputs.next_to, inputs.node),
     }
 
@@ -218,12 +216,12 @@ def stages_in_practice(inputs: Any) -> Parts:
 @recomputes("PP-18")
 def stages_do_not_add_bandwidth(inputs: Any) -> Parts:
     """Latency floor of several racks over one rack's: racks as pipeline stages, and as one expert-parallel group."""
-    weights = parameter_bytes(inputs.total, inputs.weight_byte)
+    weights = inputs.total * inputs.weight_byte
     one_rack_s = latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
-    stage = drain_s(times(stage_weights_bytes(weights, inputs.chips, inputs.racks), inputs.chips), inputs.mem_bw)
-    group = latency_floor_s(inputs.total, inputs.weight_byte, times(inputs.mem_bw, inputs.racks))
+    stage = drain_s(stage_weights_bytes(weights, inputs.chips, inputs.racks) * inputs.chips, inputs.mem_bw)
+    group = latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw * inputs.racks)
     return {
-        "racks as stages": relative(times(stage, inputs.racks), one_rack_s),
-        "racks as one group": relative(group, one_rack_s),
+        "racks as stages": stage * inputs.racks / one_rack_s,
+        "racks as one group": group / one_rack_s,
         "one rack": one_rack_s,
     }

@@ -6,7 +6,6 @@ from typing import Any
 
 from headway.evidence.claims.claim import Parts, recomputes
 from headway.laws.architecture.kv import kv_bytes, kv_elements, kv_elements_read
-from headway.laws.arithmetic import relative, times, total
 from headway.laws.economics.cache_bill import break_even_reads, kv_bytes_read_for, whole_reads
 from headway.laws.economics.cost import cached_token_s
 from headway.laws.economics.inversion import kv_at_knee, kv_joint
@@ -40,7 +39,7 @@ def _cost(inputs: Any, batch: Any, context: Any) -> Any:
 @recomputes("AP-01")
 def step_at_200k(inputs: Any) -> Parts:
     """List price of a long context over a short context."""
-    return {"input": relative(inputs.long_input, inputs.input), "output": relative(inputs.long_output, inputs.output)}
+    return {"input": inputs.long_input / inputs.input, "output": inputs.long_output / inputs.output}
 
 
 @recomputes("AP-02")
@@ -49,16 +48,15 @@ def cost_against_context(inputs: Any) -> Parts:
     weights = latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
     lines = [
         memory_s(weights, batch_kv_s(inputs.batch, context, inputs.kv_bytes, inputs.mem_bw))
-        for context in (inputs.long, times(inputs.long, inputs.twice))
+        for context in (inputs.long, inputs.long * inputs.twice)
     ]
     beyond = _cost(inputs, inputs.batch, inputs.long)
     return {
-        "cost at half the short context over at it": relative(
-            _cost(inputs, inputs.batch, times(inputs.short, inputs.half)), _cost(inputs, inputs.batch, inputs.short)
-        ),
-        "cost beyond the knee over the memory line": relative(beyond, machine_s_per_token(lines[0], inputs.batch)),
-        "memory line at twice the long context over at it": relative(lines[1], lines[0]),
-        "cost at the long context over at the short one": relative(beyond, _cost(inputs, inputs.batch, inputs.short)),
+        "cost at half the short context over at it": _cost(inputs, inputs.batch, inputs.short * inputs.half)
+        / _cost(inputs, inputs.batch, inputs.short),
+        "cost beyond the knee over the memory line": beyond / machine_s_per_token(lines[0], inputs.batch),
+        "memory line at twice the long context over at it": lines[1] / lines[0],
+        "cost at the long context over at the short one": beyond / _cost(inputs, inputs.batch, inputs.short),
     }
 
 
@@ -75,7 +73,7 @@ def kv_by_weight_width(inputs: Any) -> Parts:
              (("0.5", inputs.fp4), ("1", inputs.fp8), ("2", inputs.bf16))}  # fmt: skip
     gb200_kv = kv_of_crossing(inputs.active, inputs.fp8, hardware_ratio(inputs.fp8, inputs.peak, inputs.mem_bw), inputs.crossing)
     by_times = kv_at_knee(compute_s_per_token(inputs.active, inputs.peak), inputs.mem_bw, inputs.crossing)
-    return figures | {"1 byte weights, GB200's ratio": gb200_kv, "the same over by its times": relative(gb200_kv, by_times)}
+    return figures | {"1 byte weights, GB200's ratio": gb200_kv, "the same over by its times": gb200_kv / by_times}
 
 
 @recomputes("AP-06")
@@ -90,26 +88,26 @@ def sharing_across_layers(inputs: Any) -> Parts:
     """KV stored and read by layers that share one KV cache, over layers that do not."""
     dense = kv_elements(inputs.heads, inputs.head_width, inputs.head_width, inputs.own)
     return {
-        "stored": relative(kv_elements(inputs.heads, inputs.head_width, inputs.head_width, inputs.share), dense),
-        "read": relative(kv_elements_read(inputs.heads, inputs.head_width, inputs.head_width), dense),
+        "stored": kv_elements(inputs.heads, inputs.head_width, inputs.head_width, inputs.share) / dense,
+        "read": kv_elements_read(inputs.heads, inputs.head_width, inputs.head_width) / dense,
     }
 
 
 @recomputes("AP-09")
 def sparsity_of_attention(inputs: Any) -> Parts:
     """Factor by which attention would have to reduce KV reads."""
-    llama = kv_bytes(times(kv_elements(inputs.heads, inputs.head_width, inputs.head_width, inputs.own), inputs.layers), inputs.byte)
+    llama = kv_bytes(kv_elements(inputs.heads, inputs.head_width, inputs.head_width, inputs.own) * inputs.layers, inputs.byte)
     implied = kv_of_crossing(inputs.active, inputs.byte, inputs.ratio, inputs.crossing)
-    return {"Llama-3.1-70B, int8": relative(llama, implied), "DeepSeek-V3, fp8": relative(inputs.dsv3, implied)}
+    return {"Llama-3.1-70B, int8": llama / implied, "DeepSeek-V3, fp8": inputs.dsv3 / implied}
 
 
 @recomputes("AP-10")
 def output_over_input(inputs: Any) -> Parts:
     """List price of output over input."""
     return {
-        "Claude": relative(inputs.claude_output, inputs.claude_input),
-        "Gemini 3.1 Pro, up to 200 K": relative(inputs.output, inputs.input),
-        "Gemini 3.1 Pro, above 200 K": relative(inputs.long_output, inputs.long_input),
+        "Claude": inputs.claude_output / inputs.claude_input,
+        "Gemini 3.1 Pro, up to 200 K": inputs.output / inputs.input,
+        "Gemini 3.1 Pro, above 200 K": inputs.long_output / inputs.long_input,
     }
 
 
@@ -118,7 +116,7 @@ def time_by_length_of_pass(inputs: Any) -> Parts:
     """Machine time per token of a pass over several tokens per sequence, and of a decode step."""
 
     def a_token(length: Any) -> Any:
-        tokens = times(inputs.batch, length)
+        tokens = inputs.batch * length
         memory = memory_s(
             latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw),
             batch_kv_s(inputs.batch, inputs.context, inputs.kv_bytes, inputs.mem_bw),
@@ -126,31 +124,31 @@ def time_by_length_of_pass(inputs: Any) -> Parts:
         return machine_s_per_token(roofline_s(batch_compute_s(tokens, inputs.active, inputs.peak), memory), tokens)
 
     return {
-        "length 1 over a decode step": relative(a_token(inputs.one), _cost(inputs, inputs.batch, inputs.context)),
+        "length 1 over a decode step": a_token(inputs.one) / _cost(inputs, inputs.batch, inputs.context),
         "length 1": a_token(inputs.one),
         "a pass over a prompt": a_token(inputs.length),
-        "a pass over a prompt over compute alone": relative(a_token(inputs.length), compute_s_per_token(inputs.active, inputs.peak)),
+        "a pass over a prompt over compute alone": a_token(inputs.length) / compute_s_per_token(inputs.active, inputs.peak),
     }
 
 
 @recomputes("AP-12")
 def decode_mfu_from_prices(inputs: Any) -> Parts:
     """Memory over compute time of a decode step implied by the price ratio, the resulting MFU, and the balanced pass length."""
-    ratio = relative(inputs.output, inputs.input)
+    ratio = inputs.output / inputs.input
     compute = batch_compute_s(inputs.batch, inputs.active, inputs.peak)
-    memory = times(compute, ratio)
-    longer = batch_compute_s(times(inputs.batch, ratio), inputs.active, inputs.peak)
+    memory = compute * ratio
+    longer = batch_compute_s(inputs.batch * ratio, inputs.active, inputs.peak)
     return {
         "memory over compute": ratio,
         "decode MFU over prefill MFU": mfu(compute, roofline_s(compute, memory)),
-        "compute over memory at that length of pass": relative(longer, memory),
+        "compute over memory at that length of pass": longer / memory,
     }
 
 
 @recomputes("AP-13")
 def both_at_once(inputs: Any) -> Parts:
     """Batch and cost step that claims AP-04 and AP-12 imply together, and the KV that fits a given price step."""
-    ratio, step = relative(inputs.output, inputs.input), relative(inputs.long_output, inputs.short_output)
+    ratio, step = inputs.output / inputs.input, inputs.long_output / inputs.short_output
     balanced = balanced_batch(hardware_ratio(inputs.weight_byte, inputs.peak, inputs.mem_bw), inputs.total, inputs.active)
     batch, weights = closed_fast_batch(ratio, balanced), latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
     kv = kv_at_knee(compute_s_per_token(inputs.active, inputs.peak), inputs.mem_bw, inputs.crossing)
@@ -160,7 +158,7 @@ def both_at_once(inputs: Any) -> Parts:
              (("200 K", inputs.crossing), ("500 K", inputs.farther), ("1 M", inputs.farthest))}  # fmt: skip
     return {
         "batch": closed_fast_batch(ratio, inputs.board_batch),
-        "cost at 200 K over at short contexts": relative(long, roofline_s(compute, weights)),
+        "cost at 200 K over at short contexts": long / roofline_s(compute, weights),
         **{f"joint KV, step at {name}": value for name, value in joint.items()},
     }
 
@@ -168,7 +166,7 @@ def both_at_once(inputs: Any) -> Parts:
 @recomputes("AP-14")
 def what_the_step_covers(inputs: Any) -> Parts:
     """Cost at long contexts over short contexts, and the context that a price step covers: dense and square-root attention."""
-    step = relative(inputs.long_output, inputs.output)
+    step = inputs.long_output / inputs.output
     return {
         "dense, cost at 400 K": context_multiple(inputs.twice, inputs.crossing, inputs.dense),
         "dense, cost at 1 M": context_multiple(inputs.million, inputs.crossing, inputs.dense),
@@ -182,9 +180,9 @@ def what_the_step_covers(inputs: Any) -> Parts:
 def cache_hit(inputs: Any) -> Parts:
     """List prices over the price of a cached token."""
     return {
-        "over base input": relative(inputs.input, inputs.read),
-        "over the 5-min write": relative(inputs.write_5min, inputs.read),
-        "over the 1-h write": relative(inputs.write_1h, inputs.read),
+        "over base input": inputs.input / inputs.read,
+        "over the 5-min write": inputs.write_5min / inputs.read,
+        "over the 1-h write": inputs.write_1h / inputs.read,
     }
 
 
@@ -192,28 +190,28 @@ def cache_hit(inputs: Any) -> Parts:
 def multipliers(inputs: Any) -> Parts:
     """Cache list prices over the base input price."""
     return {
-        "5-min write": relative(inputs.write_5min, inputs.input),
-        "1-h write": relative(inputs.write_1h, inputs.input),
-        "cached token": relative(inputs.read, inputs.input),
+        "5-min write": inputs.write_5min / inputs.input,
+        "1-h write": inputs.write_1h / inputs.input,
+        "cached token": inputs.read / inputs.input,
     }
 
 
 @recomputes("AP-17")
 def break_even(inputs: Any) -> Parts:
     """Reads within the TTL from which a cache write pays."""
-    read = relative(inputs.read, inputs.input)
-    short, long = (break_even_reads(relative(write, inputs.input), read) for write in (inputs.write_5min, inputs.write_1h))
+    read = inputs.read / inputs.input
+    short, long = (break_even_reads(write / inputs.input, read) for write in (inputs.write_5min, inputs.write_1h))
     return {"5 min": short, "1 h": long, "5 min, whole": whole_reads(short), "1 h, whole": whole_reads(long)}
 
 
 @recomputes("AP-19")
 def kv_behind_the_discount(inputs: Any) -> Parts:
     """KV bytes per token if the cached price were load time, and recompute over load time of the lecture's KV."""
-    share, again = relative(inputs.read, inputs.input), compute_s_per_token(inputs.active, inputs.peak)
+    share, again = inputs.read / inputs.input, compute_s_per_token(inputs.active, inputs.peak)
     return {
         "via PCIe": kv_bytes_read_for(share, again, inputs.pcie),
         "via flash": kv_bytes_read_for(share, again, inputs.flash),
-        "recompute over load at 1667 B": relative(again, cached_token_s(inputs.kv_bytes, inputs.pcie)),
+        "recompute over load at 1667 B": again / cached_token_s(inputs.kv_bytes, inputs.pcie),
     }
 
 
@@ -224,7 +222,7 @@ def what_limits(inputs: Any) -> Parts:
 
     def memory_over_compute(sequences: Any, tokens: Any) -> Any:
         kv = batch_kv_s(sequences, inputs.context, inputs.kv_bytes, inputs.mem_bw)
-        return relative(memory_s(weights, kv), batch_compute_s(tokens, inputs.active, inputs.peak))
+        return memory_s(weights, kv) / batch_compute_s(tokens, inputs.active, inputs.peak)
 
     return {"a prompt": memory_over_compute(inputs.one, inputs.length), "a decode step": memory_over_compute(inputs.batch, inputs.batch)}
 
@@ -242,9 +240,9 @@ def _step(inputs: Any, batch: Any, mem_bw: Any) -> Any:
 def price_of_fast_mode(inputs: Any) -> Parts:
     """List price of the fast mode over the standard mode."""
     return {
-        "input": relative(inputs.fast_input, inputs.standard_input),
-        "output": relative(inputs.fast_output, inputs.standard_output),
-        "a later model's": relative(inputs.later_fast, inputs.later_standard),
+        "input": inputs.fast_input / inputs.standard_input,
+        "output": inputs.fast_output / inputs.standard_output,
+        "a later model's": inputs.later_fast / inputs.later_standard,
     }
 
 
@@ -259,11 +257,11 @@ def batches_behind_the_prices(inputs: Any) -> Parts:
         )
         for name, batch in (("fast", inputs.small), ("slow", inputs.large))
     }
-    price = relative(machine_s_per_token(steps["fast"], inputs.small), machine_s_per_token(steps["slow"], inputs.large))
-    ratio = batch_ratio_identity(price, relative(steps["slow"], steps["fast"]))
+    price = machine_s_per_token(steps["fast"], inputs.small) / machine_s_per_token(steps["slow"], inputs.large)
+    ratio = batch_ratio_identity(price, steps["slow"] / steps["fast"])
     return {
         "slow batch over fast batch": batch_ratio_identity(inputs.price_ratio, inputs.speed_ratio),
-        "identity over the batches themselves": relative(ratio, relative(inputs.large, inputs.small)),
+        "identity over the batches themselves": ratio / (inputs.large / inputs.small),
     }
 
 
@@ -274,11 +272,11 @@ def closed_solution(inputs: Any) -> Parts:
     standard, fast = closed_standard_batch(inputs.speed_ratio, balanced), closed_fast_batch(inputs.price_ratio, balanced)
     slow_step, fast_step = _step(inputs, standard, inputs.mem_bw), _step(inputs, fast, inputs.mem_bw)
     return {
-        "standard batch over balanced": relative(standard, balanced),
-        "fast batch over balanced": relative(fast, balanced),
-        "speed by the step model": relative(slow_step, fast_step),
-        "price by the step model": relative(machine_s_per_token(fast_step, fast), machine_s_per_token(slow_step, standard)),
-        "fast step over the latency floor": relative(fast_step, latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)),
+        "standard batch over balanced": standard / balanced,
+        "fast batch over balanced": fast / balanced,
+        "speed by the step model": slow_step / fast_step,
+        "price by the step model": machine_s_per_token(fast_step, fast) / machine_s_per_token(slow_step, standard),
+        "fast step over the latency floor": fast_step / latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw),
         "fast batch": fast,
     }
 
@@ -290,8 +288,8 @@ def floor_of_speed(inputs: Any) -> Parts:
     standard = _step(inputs, closed_standard_batch(inputs.speed_ratio, balanced), inputs.mem_bw)
     least = closed_fast_batch(inputs.price_ratio, balanced)
     return {
-        "speed at 100 times the price": relative(standard, _step(inputs, least, inputs.mem_bw)),
-        "speed with twice the bandwidth": relative(standard, _step(inputs, least, times(inputs.mem_bw, inputs.twice))),
+        "speed at 100 times the price": standard / _step(inputs, least, inputs.mem_bw),
+        "speed with twice the bandwidth": standard / _step(inputs, least, inputs.mem_bw * inputs.twice),
     }
 
 
@@ -313,7 +311,7 @@ def slow_mode_saves(inputs: Any) -> Parts:
     best, standard = best_and_actual(closed_standard_batch(inputs.speed_ratio, balanced), inputs.short)
     below, busy = best_and_actual(closed_fast_batch(inputs.half, balanced), inputs.short), best_and_actual(inputs.batch, inputs.context)
     return {
-        "cheapest over standard, above the balanced batch": relative(best, standard),
+        "cheapest over standard, above the balanced batch": best / standard,
         "saved, at half the balanced batch": slow_tier_saving(below[1], below[0]),
         "saved, 2,400 sequences of 8k": slow_tier_saving(busy[1], busy[0]),
     }
@@ -323,6 +321,6 @@ def slow_mode_saves(inputs: Any) -> Parts:
 def drafts_as_a_lever(inputs: Any) -> Parts:
     """Tokens per step with one draft token, and measured cost without drafts over with drafts, at equal speed."""
     return {
-        "tokens per step, one draft": total((inputs.own, inputs.accepted)),
-        "cost without drafts over with": relative(inputs.usd_without, inputs.usd_with),
+        "tokens per step, one draft": inputs.own + inputs.accepted,
+        "cost without drafts over with": inputs.usd_without / inputs.usd_with,
     }

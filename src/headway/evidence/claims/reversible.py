@@ -6,7 +6,6 @@ from typing import Any
 
 from headway.core.quantity import known
 from headway.evidence.claims.claim import Parts, recomputes
-from headway.laws.arithmetic import relative, times
 from headway.laws.coupling import coupled, magnitude, random_avalanche, round_trip_bound, sensitivity, uncoupled
 from headway.laws.memory.reload import break_even_bandwidth, forward_flop, recompute_s_per_token
 from headway.laws.training.activations import activation_bytes_chip
@@ -21,7 +20,7 @@ def one_coupling(inputs: Any) -> Parts:
     sum_half = coupled(inputs.y, added)
     return {
         "z": sum_half,
-        "y that comes back, over y": relative(uncoupled(sum_half, added), inputs.y),
+        "y that comes back, over y": uncoupled(sum_half, added) / inputs.y,
         "largest error in fp32": round_trip_bound(sum_half, inputs.y, inputs.roundoff),
     }
 
@@ -37,14 +36,14 @@ def stacked_layers(inputs: Any) -> Parts:
         first, second = second, uncoupled(first, magnitude(second))
     return {
         "x after the layers": top,
-        "x that comes back, over x": relative(first, inputs.x),
-        "y that comes back, over y": relative(second, inputs.y),
+        "x that comes back, over x": first / inputs.x,
+        "y that comes back, over y": second / inputs.y,
     }
 
 
 def layer_bytes(inputs: Any) -> Any:
     """Activation bytes per token that one layer keeps."""
-    return times(times(inputs.width, inputs.hidden), inputs.numbers)
+    return inputs.width * inputs.hidden * inputs.numbers
 
 
 @recomputes("CR-03")
@@ -53,7 +52,7 @@ def ordinary_activations(inputs: Any) -> Parts:
     layer = layer_bytes(inputs)
     deep = activation_bytes_chip(layer, inputs.none, inputs.tokens, inputs.layers, inputs.copies)
     shallow = activation_bytes_chip(layer, inputs.none, inputs.tokens, inputs.half, inputs.copies)
-    return {"activations": deep, "64 layers over 32": relative(deep, shallow)}
+    return {"activations": deep, "64 layers over 32": deep / shallow}
 
 
 @recomputes("CR-04")
@@ -61,14 +60,14 @@ def reversible_activations(inputs: Any) -> Parts:
     """Activations of reversible training, beside ordinary training of the same depth."""
     layer = layer_bytes(inputs)
     kept_bytes = {
-        depth: reversible_bytes_chip(stream_bytes(times(inputs.width, inputs.hidden)), layer, inputs.tokens, inputs.copies)
+        depth: reversible_bytes_chip(stream_bytes(inputs.width * inputs.hidden), layer, inputs.tokens, inputs.copies)
         for depth in ("64 layers", "32 layers")
     }  # the law has no depth to be given
     ordinary = activation_bytes_chip(layer, inputs.none, inputs.tokens, inputs.layers, inputs.copies)
     return {
         "activations": kept_bytes["64 layers"],
-        "64 layers over 32": relative(kept_bytes["64 layers"], kept_bytes["32 layers"]),
-        "over ordinary training": relative(kept_bytes["64 layers"], ordinary),
+        "64 layers over 32": kept_bytes["64 layers"] / kept_bytes["32 layers"],
+        "over ordinary training": kept_bytes["64 layers"] / ordinary,
     }
 
 
@@ -78,7 +77,7 @@ def forward_again(inputs: Any) -> Parts:
     forward = matmul_flop_per_token(inputs.active)
     ordinary = model_flop_per_token(forward, inputs.none, training_passes(inputs.trainable))
     reversible = hardware_flop_per_token(ordinary, forward, inputs.again)
-    return {"FLOP per token": reversible, "over ordinary training": relative(reversible, ordinary)}
+    return {"FLOP per token": reversible, "over ordinary training": reversible / ordinary}
 
 
 @recomputes("CR-06")
@@ -86,7 +85,7 @@ def opposite_trades(inputs: Any) -> Parts:
     """Time to make a token's cache again over time to read it, and the time that reversible training pays."""
     again = recompute_s_per_token(forward_flop(inputs.active), inputs.peak, inputs.mfu)
     return {
-        "making it again over reading it": relative(inputs.mem_bw, break_even_bandwidth(inputs.kv, again)),
+        "making it again over reading it": inputs.mem_bw / break_even_bandwidth(inputs.kv, again),
         "reversible training, time over ordinary": reversible_slowdown(training_passes(inputs.trainable)),
     }
 
@@ -105,7 +104,7 @@ def avalanche_and_smoothness(inputs: Any) -> Parts:
     bits = known(simon.block_bits, "bits of a block", "", "constant", f"{BLOCK}'s definition")
     how = f"taken here: {BLOCK}, {rounds} rounds, {flips} random plaintexts with one random bit flipped"
     changed = known(changed_bits(simon, rounds, key_of(simon, None), flips, 0), "output bits changed", "", "measured", how)
-    share = relative(changed, times(bits, inputs.flips))
+    share = changed / (bits * inputs.flips)
     return {
         "output bits that one flipped bit changes": share,
         "behind a random permutation": random_avalanche(bits),

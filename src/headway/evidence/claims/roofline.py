@@ -7,7 +7,6 @@ from typing import Any
 from headway.evidence.claims.claim import Parts, recomputes
 from headway.laws.architecture.kv import attended_tokens
 from headway.laws.architecture.params import sparsity
-from headway.laws.arithmetic import relative, times
 from headway.laws.collectives.expert_parallel import distinct_experts, tokens_per_expert
 from headway.laws.economics.cost import usd_per_mtok_out
 from headway.laws.queueing.departures import step_tokens_per_s, tokens_in_flight, user_tokens_per_s
@@ -54,17 +53,17 @@ def _terms(inputs: Any, batch: Any) -> tuple[Any, Any, Any]:
 def lower_bound(inputs: Any) -> Parts:
     """Sum over maximum of the terms: the sum is an upper bound, so the maximum is low by at most a factor of 2."""
     terms = _terms(inputs, inputs.batch)
-    return {"sum over maximum": relative(serial_step_s(*terms), overlapped_step_s(*terms))}
+    return {"sum over maximum": serial_step_s(*terms) / overlapped_step_s(*terms)}
 
 
 @recomputes("RB-02")
 def compute_term(inputs: Any) -> Parts:
     """Compute time over the board's, with each reading of FLOPs."""
     physical = batch_compute_s(inputs.batch, inputs.active, inputs.peak)
-    multiplies = times(inputs.peak, inputs.multiplies_per_flop)
+    multiplies = inputs.peak * inputs.multiplies_per_flop
     return {
-        "physical over board, FLOPs as multiplies/s": relative(physical, board_compute_s(inputs.batch, inputs.active, multiplies)),
-        "physical over board, FLOPs as FLOP/s": relative(physical, board_compute_s(inputs.batch, inputs.active, inputs.peak)),
+        "physical over board, FLOPs as multiplies/s": physical / board_compute_s(inputs.batch, inputs.active, multiplies),
+        "physical over board, FLOPs as FLOP/s": physical / board_compute_s(inputs.batch, inputs.active, inputs.peak),
     }
 
 
@@ -74,7 +73,7 @@ def memory_term(inputs: Any) -> Parts:
     board = board_memory_s(inputs.total, inputs.batch, inputs.context, inputs.kv_bytes, inputs.mem_bw)
     kv = batch_kv_s(inputs.batch, inputs.context, inputs.kv_bytes, inputs.mem_bw)
     return {
-        f"physical over board, {name}": relative(memory_s(latency_floor_s(inputs.total, width, inputs.mem_bw), kv), board)
+        f"physical over board, {name}": memory_s(latency_floor_s(inputs.total, width, inputs.mem_bw), kv) / board
         for name, width in (("weights of 1 byte", inputs.weight_byte), ("weights of 2 bytes", inputs.wide_byte))
     }
 
@@ -82,7 +81,7 @@ def memory_term(inputs: Any) -> Parts:
 @recomputes("RB-04")
 def growth_with_batch(inputs: Any) -> Parts:
     """Growth of each term at twice the batch, and the knees of both plots."""
-    before, after = _terms(inputs, inputs.batch), _terms(inputs, times(inputs.batch, inputs.larger))
+    before, after = _terms(inputs, inputs.batch), _terms(inputs, inputs.batch * inputs.larger)
     knee = balanced_batch_with_kv(
         before[1], compute_s_per_token(inputs.active, inputs.peak), kv_s_per_token(inputs.context, inputs.kv_bytes, inputs.mem_bw)
     )
@@ -90,10 +89,10 @@ def growth_with_batch(inputs: Any) -> Parts:
     cost_of_compute, cost_of_memory = machine_s_per_token(compute, knee), machine_s_per_token(memory_s(weights, kv), knee)
     return {
         "knee": knee,
-        "compute at twice the batch": relative(after[0], before[0]),
-        "KV at twice the batch": relative(after[2], before[2]),
-        "weights at twice the batch": relative(after[1], before[1]),
-        "memory over compute cost at the latency knee": relative(cost_of_memory, cost_of_compute),
+        "compute at twice the batch": after[0] / before[0],
+        "KV at twice the batch": after[2] / before[2],
+        "weights at twice the batch": after[1] / before[1],
+        "memory over compute cost at the latency knee": cost_of_memory / cost_of_compute,
     }
 
 
@@ -102,17 +101,17 @@ def latency_floor(inputs: Any) -> Parts:
     """Latency floor (weight read time), and the step at a small batch over it."""
     floor = latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
     compute = batch_compute_s(inputs.batch, inputs.active, inputs.peak)
-    return {"latency floor": floor, "step over floor": relative(roofline_s(compute, floor), floor)}
+    return {"latency floor": floor, "step over floor": roofline_s(compute, floor) / floor}
 
 
 @recomputes("RB-06")
 def cost_by_batch(inputs: Any) -> Parts:
     """Change in each term's cost per token at twice the batch."""
-    larger = times(inputs.batch, inputs.larger)
+    larger = inputs.batch * inputs.larger
     before = [machine_s_per_token(term, inputs.batch) for term in _terms(inputs, inputs.batch)]
     after = [machine_s_per_token(term, larger) for term in _terms(inputs, larger)]
     names = ("compute at twice the batch", "weights at twice the batch", "KV at twice the batch")
-    return {name: relative(later, first) for name, later, first in zip(names, after, before, strict=True)}
+    return {name: later / first for name, later, first in zip(names, after, before, strict=True)}
 
 
 @recomputes("RB-07")
@@ -122,7 +121,7 @@ def cost_floor(inputs: Any) -> Parts:
         compute_s_per_token(inputs.active, inputs.peak), kv_s_per_token(inputs.context, inputs.kv_bytes, inputs.mem_bw)
     )
     cost = machine_s_per_token(overlapped_step_s(*_terms(inputs, inputs.huge_batch)), inputs.huge_batch)
-    return {"cost floor": floor, "cost at a huge batch over the floor": relative(cost, floor)}
+    return {"cost floor": floor, "cost at a huge batch over the floor": cost / floor}
 
 
 @recomputes("RB-10")
@@ -131,9 +130,8 @@ def crossing(inputs: Any) -> Parts:
     product = balanced_batch(hardware_ratio(inputs.weight_byte, inputs.peak, inputs.mem_bw), inputs.total, inputs.active)
     return {
         "ratio times sparsity": product,
-        "weight time over compute time there": relative(
-            latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw), batch_compute_s(product, inputs.active, inputs.peak)
-        ),
+        "weight time over compute time there": latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
+        / batch_compute_s(product, inputs.active, inputs.peak),
     }
 
 
@@ -143,9 +141,7 @@ def scale_free(inputs: Any) -> Parts:
     small = balanced_batch(inputs.ratio, inputs.total, inputs.active)
     return {
         "balanced batch": small,
-        "of a larger model over it": relative(
-            balanced_batch(inputs.ratio, times(inputs.total, inputs.scale), times(inputs.active, inputs.scale)), small
-        ),
+        "of a larger model over it": balanced_batch(inputs.ratio, inputs.total * inputs.scale, inputs.active * inputs.scale) / small,
     }
 
 
@@ -154,8 +150,8 @@ def kv_raises_balance(inputs: Any) -> Parts:
     """Balanced batch with KV reads that take a share of compute time, over the balanced batch without KV."""
     weights, compute = latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw), compute_s_per_token(inputs.active, inputs.peak)
     without = balanced_batch(hardware_ratio(inputs.weight_byte, inputs.peak, inputs.mem_bw), inputs.total, inputs.active)
-    with_kv = balanced_batch_with_kv(weights, compute, times(compute, inputs.kv_over_compute))
-    return {"balanced batch with KV": with_kv, "over the one without": relative(with_kv, without)}
+    with_kv = balanced_batch_with_kv(weights, compute, compute * inputs.kv_over_compute)
+    return {"balanced batch with KV": with_kv, "over the one without": with_kv / without}
 
 
 @recomputes("RB-18")
@@ -168,13 +164,13 @@ def mfu_at_twice_the_context(inputs: Any) -> Parts:
         latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw),
         [],
     )
-    for context in (match, times(match, inputs.longer)):
+    for context in (match, match * inputs.longer):
         kv.append(batch_kv_s(inputs.batch, context, inputs.kv_bytes, inputs.mem_bw))
     kv_alone = [mfu(compute, roofline_s(compute, time)) for time in kv]
     with_weights = [mfu(compute, overlapped_step_s(compute, weights, time)) for time in kv]
     return {
-        "MFU kept, weights negligible": relative(kv_alone[1], kv_alone[0]),
-        "MFU kept, weights counted": relative(with_weights[1], with_weights[0]),
+        "MFU kept, weights negligible": kv_alone[1] / kv_alone[0],
+        "MFU kept, weights counted": with_weights[1] / with_weights[0],
         "context where the slopes match": match,
     }
 
@@ -184,7 +180,7 @@ def sparse_attention(inputs: Any) -> Parts:
     """Tokens read at a longer context over a shorter context, by kind of attention."""
 
     def growth(cap: Any, root: Any) -> Any:
-        return relative(attended_tokens(times(inputs.context, inputs.longer), cap, root), attended_tokens(inputs.context, cap, root))
+        return attended_tokens(inputs.context * inputs.longer, cap, root) / attended_tokens(inputs.context, cap, root)
 
     return {
         "top-k of a lightning indexer": growth(inputs.top_k, inputs.no_limit),
@@ -211,8 +207,8 @@ def mfu_by_batch(inputs: Any) -> Parts:
     by_batch = mfu_below_balance(inputs.batch, balanced)
     return {
         "MFU by the batch": by_batch,
-        "MFU by the times over it": relative(by_times, by_batch),
-        "MFU above balance": mfu_below_balance(times(balanced, inputs.above), balanced),
+        "MFU by the times over it": by_times / by_batch,
+        "MFU above balance": mfu_below_balance(balanced * inputs.above, balanced),
     }
 
 
@@ -220,7 +216,7 @@ def mfu_by_batch(inputs: Any) -> Parts:
 def kv_apart(inputs: Any) -> Parts:
     """Step with attention not overlapped with matmuls, over the step with full overlap."""
     terms = _terms(inputs, inputs.batch)
-    return {"KV apart over full overlap": relative(kv_apart_step_s(*terms), overlapped_step_s(*terms))}
+    return {"KV apart over full overlap": kv_apart_step_s(*terms) / overlapped_step_s(*terms)}
 
 
 @recomputes("RB-08")
@@ -254,9 +250,9 @@ def ratio_by_generation(inputs: Any) -> Parts:
         "TPU v6e bf16": hardware_ratio(inputs.bf16, inputs.v6e_bf16, inputs.v6e_bw),
     }
     return {
-        "H100 over A100-80": relative(ratios["H100 bf16"], ratios["A100-80 bf16"]),
-        "H100 over B100": relative(ratios["H100 bf16"], ratios["B100 bf16"]),
-        "Rubin fp4 over A100-80": relative(ratios["Rubin fp4"], ratios["A100-80 bf16"]),
+        "H100 over A100-80": ratios["H100 bf16"] / ratios["A100-80 bf16"],
+        "H100 over B100": ratios["H100 bf16"] / ratios["B100 bf16"],
+        "Rubin fp4 over A100-80": ratios["Rubin fp4"] / ratios["A100-80 bf16"],
         **ratios,
     }
 
@@ -284,7 +280,7 @@ def deepseek_three_balances(inputs: Any) -> Parts:
 @recomputes("RB-13")
 def practical_batch(inputs: Any) -> Parts:
     """Practical batch: two and three times the balanced batch."""
-    return {"double": times(inputs.balanced, inputs.double), "triple": times(inputs.balanced, inputs.triple)}
+    return {"double": inputs.balanced * inputs.double, "triple": inputs.balanced * inputs.triple}
 
 
 @recomputes("RB-16")
@@ -348,12 +344,10 @@ def expert_rows(inputs: Any) -> Parts:
 @recomputes("RB-26")
 def production_decode(inputs: Any) -> Parts:
     """Sequences in flight in DeepSeek's decode unit, and over each balanced batch."""
-    batch = tokens_in_flight(times(inputs.node_tok_per_s, inputs.nodes), inputs.user_tok_per_s)
+    batch = tokens_in_flight(inputs.node_tok_per_s * inputs.nodes, inputs.user_tok_per_s)
     return {
         "sequences in flight": batch,
-        "over ratio x true sparsity": relative(batch, balanced_batch(inputs.h100_ratio, inputs.total, inputs.active)),
-        "over the board's 2400": relative(batch, board_balanced_batch(inputs.experts, inputs.board_experts_per_token)),
-        "over the balance per expert": relative(
-            batch, balanced_batch_per_expert(inputs.h100_ratio, inputs.experts, inputs.experts_per_token)
-        ),
+        "over ratio x true sparsity": batch / balanced_batch(inputs.h100_ratio, inputs.total, inputs.active),
+        "over the board's 2400": batch / board_balanced_batch(inputs.experts, inputs.board_experts_per_token),
+        "over the balance per expert": batch / balanced_batch_per_expert(inputs.h100_ratio, inputs.experts, inputs.experts_per_token),
     }

@@ -28,7 +28,6 @@ from headway.hardware.chip import chip
 from headway.hardware.memory_tier import tier
 from headway.hardware.rack_facts import rack_facts
 from headway.hardware.system import system
-from headway.laws.arithmetic import times
 
 AGREES, ROUNDING, DIFFERS = "agrees", "rounding", "differs"
 NOT_COMPUTABLE, NOT_YET = "not computable", "not yet computed"
@@ -119,7 +118,7 @@ def look_up(path: str) -> Any | None:
             return system(name).need(field)
         if kind == "domain":
             machine = system(name)
-            return times(machine.chip.need(field), machine.chips)
+            return machine.chip.need(field) * machine.chips
         if kind == "rack":
             return getattr(rack_facts(name), field)
         if kind == "tier":

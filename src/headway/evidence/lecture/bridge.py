@@ -13,7 +13,6 @@ from typing import Any
 from headway.core.quantity import known
 from headway.evidence.claims.claim import claims
 from headway.evidence.lecture.machine import NO_TOKENS, LectureCase, coefficients, floor, step
-from headway.laws.arithmetic import divided, relative, times, total
 from headway.laws.roofline.balance import (
     balanced_batch,
     balanced_batch_with_kv,
@@ -54,7 +53,7 @@ def stages(case: LectureCase) -> list[BridgeStage]:
 def _walk(quantity: str, unit: str, values: Sequence[tuple[str, Any, str]]) -> list[BridgeStage]:
     walk: list[BridgeStage] = []
     for name, value, reason in values:
-        factor = relative(value, walk[-1].value) if walk else None
+        factor = value / walk[-1].value if walk else None
         walk.append(BridgeStage(quantity=quantity, name=name, value=value, factor=factor, unit=unit, reason=reason))
     return walk
 
@@ -95,16 +94,14 @@ def knee(case: LectureCase, terms: StepCoefficients, context: Any) -> Any:
 
 
 def _weights(terms: StepCoefficients) -> Any:
-    return weights_s(terms, times(SEQUENCES_PER_RANK, terms.dp))
+    return weights_s(terms, SEQUENCES_PER_RANK * terms.dp)
 
 
 def _per_sequence(case: LectureCase, terms: StepCoefficients, context: Any) -> Any:
     """Compute time per sequence of the batch; it is linear in the batch, so that one sequence on each rank gives it."""
     ranks = terms.dp
     tokens = NO_TOKENS if context is None else held_kv_tokens(ranks, context)
-    return machine_s_per_token(
-        compute_s(terms, ranks, tokens), times(known(1.0, "token per sequence", "token", "constant", "decode"), ranks)
-    )
+    return machine_s_per_token(compute_s(terms, ranks, tokens), known(1.0, "token per sequence", "token", "constant", "decode") * ranks)
 
 
 # -- step and drain -------------------------------------------------------------------------------------------------------------
@@ -117,7 +114,7 @@ def _step(case: LectureCase) -> list[BridgeStage]:
         STEP, "s",
         [
             ("the board", latency_floor_s(case.total, ONE_BYTE, case.bandwidth), "all parameters at one byte over the bandwidth"),
-            ("formats and parts", divided(_weights(on_one), case.system.chips), "formats of each part; the embedding is looked up"),
+            ("formats and parts", _weights(on_one) / case.system.chips, "formats of each part; the embedding is looked up"),
             ("copies on ranks", _weights(peak), f"floor of the weights; {case.layout}: the fullest chip's experts and its copy"),
             ("caches and compute", floor(case), f"floor of the step: the longest of compute, memory and network; {place}"),
             ("fitted rates", step(case), "achieved rates, launches, collectives and the engine's own work"),
@@ -140,7 +137,7 @@ def _drain(case: LectureCase) -> list[BridgeStage]:
 
 
 def _memory(case: LectureCase, terms: StepCoefficients) -> Any:
-    return total((weights_s(terms, case.batch), kv_s(terms, case.batch, held_kv_tokens(case.batch, case.context))))
+    return weights_s(terms, case.batch) + kv_s(terms, case.batch, held_kv_tokens(case.batch, case.context))
 
 
 # -- crossing -------------------------------------------------------------------------------------------------------------------
@@ -152,8 +149,8 @@ def _crossing(case: LectureCase) -> list[BridgeStage]:
         return []
     guess = claims()["AP-04"].inputs
     board_kv = kv_of_crossing(guess["active"], guess["weight_byte"], guess["ratio"], guess["crossing"])
-    by_params = times(guess["crossing"], relative(case.active, guess["active"]))
-    by_kv = times(by_params, relative(board_kv, case.kv))
+    by_params = guess["crossing"] * (case.active / guess["active"])
+    by_kv = by_params * (board_kv / case.kv)
     by_ratio = kv_balanced_context(compute_s_per_token(case.active, case.peak), case.kv, case.bandwidth)
     values = [
         ("the board", guess["crossing"], "where Gemini's price steps up, read as the knee"),
@@ -181,10 +178,10 @@ def grows(case: LectureCase) -> bool:
 def machine_crossing(case: LectureCase, terms: StepCoefficients) -> Any:
     """Context at which KV reads take as long as all arithmetic by the step law; both are straight lines in the context."""
     ranks = terms.dp
-    reads = total(tuple(span.read for span in terms.spans))
-    scores = total(tuple(span.decode_compute for span in terms.spans))
+    reads = sum(span.read for span in terms.spans)
+    scores = sum(span.decode_compute for span in terms.spans)
     return crossing_with_attention(
         compute_s(terms, ranks, NO_TOKENS),
-        divided(reads, terms.achieved.decode_memory),
-        divided(scores, terms.achieved.decode_compute),
+        reads / terms.achieved.decode_memory,
+        scores / terms.achieved.decode_compute,
     )

@@ -10,14 +10,12 @@ from headway.core.listing import format_value
 from headway.evidence.claims.claim import claims
 from headway.evidence.lecture.machine import LectureCase, capacity, floor, rate, step
 from headway.laws.architecture.params import sparsity
-from headway.laws.arithmetic import times
 from headway.laws.queueing.departures import mean_tokens_per_s, share_of_traffic
 from headway.laws.rack import fewest_within
 from headway.laws.roofline.balance import compute_s_per_token, kv_balanced_context, kv_weights_context
 from headway.laws.roofline.batch_step import board_balanced_batch, kv_of_crossing, latency_floor_s
 from headway.laws.roofline.capacity import capacity_context, domain_bytes, drain_s
 from headway.laws.step.layer_terms import experts_held
-from headway.laws.step.memory import parameter_bytes
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +60,7 @@ def _balance(case: LectureCase) -> list[CardFigure]:
     board = board_balanced_batch(claims()["RB-11"].inputs["experts"], claims()["RB-11"].inputs["board_experts_per_token"])
     board_sparsity = _stated_figure("SP-01", "total over active")
     multiples = claims()["RB-13"].inputs
-    double, triple = times(case.balanced, multiples["double"]), times(case.balanced, multiples["triple"])
+    double, triple = case.balanced * multiples["double"], case.balanced * multiples["triple"]
     counts = f"{_show(case.total, '')} of which a token uses {_show(case.active, '')}"
     dense = "all parameters are active" if case.total == case.active else counts
     return [
@@ -83,7 +81,7 @@ def _times(case: LectureCase) -> list[CardFigure]:
     place = f"batch {batch}, context {context}, {case.layout}"
     return [
         _figure("floor of a step: weights", "RB-05", latency_floor_s(case.total, case.weight_byte, case.bandwidth), "s", None, "formula",
-                f"{_show(parameter_bytes(case.total, case.weight_byte), 'byte')} over {_show(case.bandwidth, 'byte/s')}"),
+                f"{_show(case.total * case.weight_byte, 'byte')} over {_show(case.bandwidth, 'byte/s')}"),
         _figure("drain time of HBM", "TS-01", drain_s(case.system.chip.need("hbm"), case.system.chip.need("hbm_bw")), "s", 0.02, "",
                 f"{_show(case.system.chip.need('hbm'), 'byte')} over {_show(case.system.chip.need('hbm_bw'), 'byte/s')} on each chip"),
         _figure("step there, at peak rates", "TS-10", floor(case), "s", None, "-", f"{place}: caches and copies counted"),
@@ -94,7 +92,7 @@ def _times(case: LectureCase) -> list[CardFigure]:
 def _contexts(case: LectureCase) -> list[CardFigure]:
     guess = claims()["AP-04"].inputs
     board_kv = kv_of_crossing(guess["active"], guess["weight_byte"], guess["ratio"], guess["crossing"])
-    weights = parameter_bytes(case.total, case.weight_byte)
+    weights = case.total * case.weight_byte
     flat = "its cache stops growing with context"
     grows = float(case.kv) > 0
     per_token = compute_s_per_token(case.active, case.peak)
@@ -121,7 +119,7 @@ def _service(case: LectureCase) -> list[CardFigure]:
     room = capacity(case)
     fits = f"caches of {_show(room, '')} sequences fit" if math.isfinite(room) else "caches never fill the memory"
     domain = case.system.scale_up_domain
-    needed = fewest_within(parameter_bytes(case.total, case.weight_byte), domain_bytes(domain, case.system.chip.need("hbm")))
+    needed = fewest_within(case.total * case.weight_byte, domain_bytes(domain, case.system.chip.need("hbm")))
     experts = next((block.experts for block in reversed(case.work.blocks) if block.experts), None)
     placed = None if experts is None else experts_held(experts, case.layout.redundant, case.layout.ep)
     return [

@@ -10,7 +10,6 @@ from headway.core.errors import BadValue
 from headway.core.quantity import default, known
 from headway.core.schema import defaults
 from headway.hardware.system import System
-from headway.laws.arithmetic import times
 from headway.laws.queueing.departures import step_tokens_per_s
 from headway.laws.roofline.balance import balanced_batch, hardware_ratio
 from headway.laws.serving.request import held_kv_tokens
@@ -64,7 +63,7 @@ def lecture_case(model: Model, system: System, precision: Precision, batch: int 
     layout = usual_layout(shape(work.blocks), int(system.chips))
     block, part = main_part(work.blocks)
     chip, chips = system.chip, system.chips
-    peak, bandwidth = times(formats.peaks[block][part], chips), times(chip.need("hbm_bw"), chips)
+    peak, bandwidth = formats.peaks[block][part] * chips, chip.need("hbm_bw") * chips
     weight_byte, all_params, used_params = formats.weights[block][part].bytes, total_params(model), active_params(model)
     ratio = hardware_ratio(weight_byte, peak, bandwidth)
     balanced = balanced_batch(ratio, all_params, used_params)
@@ -73,7 +72,7 @@ def lecture_case(model: Model, system: System, precision: Precision, batch: int 
     fitted = compile_layout(work, system, layout, expected, formats)
     case = LectureCase(
         model=model, system=system, work=work, formats=formats, layout=layout, weight_byte=weight_byte, peak=peak, bandwidth=bandwidth,
-        hbm=times(chip.need("hbm"), chips), total=all_params, active=used_params, ratio=ratio, balanced=balanced,
+        hbm=chip.need('hbm') * chips, total=all_params, active=used_params, ratio=ratio, balanced=balanced,
         kv=kv_bytes_per_token(model, formats.kv.bytes), fitted=fitted,
         at_peak=compile_layout(work, system, layout, ideal, formats),
         on_one_chip=compile_layout(work, system, Layout(**UNASKED), ideal, formats),

@@ -13,7 +13,7 @@ from headway.evidence.serving.predict import Prediction
 from headway.evidence.serving.quantities import MeasuredLoad, served_times
 from headway.laws.collectives.cost import collectives_floor_s
 from headway.laws.queueing.loop import SINGLE
-from headway.laws.serving.causes import backlog_wait_s, exposed_compute_s, others_prompts_s, prompts_before_s, unexplained_s
+from headway.laws.serving.causes import backlog_wait_s, exposed_compute_s, prompts_before_s, unexplained_s
 from headway.laws.serving.request import held_kv_tokens, middle_context
 from headway.laws.step import step
 from headway.laws.step.parts import place
@@ -136,7 +136,7 @@ def token_parts(served: Served) -> dict[str, float]:
     network, overhead = step.network_s(coefficients, batch), step.overhead_s(coefficients, batch)
     parts = {
         "weights": weights, "KV cache": kv, "compute": exposed_compute_s(times.decode, weights, kv, network, overhead),
-        "network": network, ENGINE: overhead, PREFILLS: others_prompts_s(times.tpot, times.decode),
+        "network": network, ENGINE: overhead, PREFILLS: times.tpot - times.decode,
     }  # fmt: skip
     return {name: _scalar(value) for name, value in parts.items()}
 
@@ -164,7 +164,7 @@ def floors(served: Served, load: MeasuredLoad) -> dict[str, float]:
     parts = {
         "weights": weights, "KV cache": (step.kv_s(coefficients, batch, tokens) - fixed) * achieved.decode_memory,
         "network": collectives_floor_s(coefficients.collectives, at.tokens, 0 * coefficients.dense_weights),
-        ENGINE: 0.0, PREFILLS: others_prompts_s(floor_times.tpot, floor_times.decode),
+        ENGINE: 0.0, PREFILLS: floor_times.tpot - floor_times.decode,
     }  # fmt: skip
     return {name: _scalar(value) for name, value in parts.items()}
 

@@ -14,7 +14,7 @@ from headway.evidence.serving.predict import Prediction, load_of
 from headway.evidence.serving.quantities import MeasuredLoad, served_times
 from headway.laws.queueing.loop import LoopTimes
 from headway.laws.queueing.users import prompt_chunks
-from headway.laws.serving.causes import misfit, prompt_step_share
+from headway.laws.serving.causes import misfit
 from headway.performance.request import Requests
 from headway.performance.server import Server
 
@@ -75,7 +75,7 @@ def measurement(task: Task, prediction: Prediction, served: Served) -> Measureme
     """The times of a row, with the intervals of their predictions."""
     row, ttft, tpot = task.row, prediction.ttft, prediction.tpot
     chunks = prompt_chunks(served.requests.prompt, served.server.scheduling.step_budget_tokens)
-    busy = prompt_step_share(served.times.rate, chunks, row.tpot_s or served.times.tpot)
+    busy = served.times.rate * chunks * (row.tpot_s or served.times.tpot)
     return Measurement(
         ttft=row.ttft_s, tpot=row.tpot_s, itl=row.itl_s if float(np.max(busy)) < MOST_PROMPT_STEPS else None,
         ttft_factor=ttft.hi / ttft.expected if ttft else np.inf, tpot_factor=tpot.hi / tpot.expected if tpot else np.inf,

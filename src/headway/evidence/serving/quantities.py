@@ -11,8 +11,7 @@ import numpy as np
 from headway.laws.queueing.handed_loop import HandedLoop, best_split, handed_loop
 from headway.laws.queueing.loop import NO_WORK, SINGLE, LoopTimes
 from headway.laws.queueing.replica_loop import Law, step_times
-from headway.laws.serving.replicas import offered_tok_per_s
-from headway.laws.serving.request import busy_replicas, decode_tok_per_s, held_kv_tokens, per_chip, per_prompt_s, run_s, sustained_tok_per_s
+from headway.laws.serving.request import busy_replicas, decode_tok_per_s, held_kv_tokens, per_chip, run_s, sustained_tok_per_s
 from headway.laws.step.memory import usable_hbm
 from headway.laws.step.step import step_floor_s, step_s
 from headway.performance import request
@@ -90,7 +89,7 @@ def _static_batch(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
 
 def _prefill(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
     ttft = request.prompt_s(m, _requests(load), load.batch, law)
-    rate = sustained_tok_per_s(load.prompt, per_prompt_s(ttft, load.batch), busy_replicas(m.replicas, load.users))
+    rate = sustained_tok_per_s(load.prompt, ttft / load.batch, busy_replicas(m.replicas, load.users))
     return Quantities(ttft=ttft, tpot=_missing(load), rate=rate, per_chip=per_chip(rate, m.chips))
 
 
@@ -123,7 +122,7 @@ def _serving(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
     """Quantities of a closed loop of users, or of arrivals at a rate."""
     loop_times = served_times(m, load, law)
     users = np.where(np.isnan(load.users), m.replicas, load.users)
-    rate = offered_tok_per_s(loop_times.rate, load.output) * busy_replicas(m.replicas, users)
+    rate = (loop_times.rate * load.output) * busy_replicas(m.replicas, users)
     return Quantities(ttft=loop_times.ttft, tpot=loop_times.tpot, rate=rate, per_chip=per_chip(rate, m.chips))
 
 
@@ -132,7 +131,7 @@ def _offline(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
     seats = m.seats(load.prompt, load.output)
     users = np.where(np.isnan(load.users), seats * m.replicas, load.users)
     loop_times = _served(m, load, np.clip(users / m.replicas, 1, seats), law)
-    rate = offered_tok_per_s(loop_times.rate, load.output) * busy_replicas(m.replicas, users)
+    rate = (loop_times.rate * load.output) * busy_replicas(m.replicas, users)
     return Quantities(ttft=_missing(load), tpot=loop_times.tpot, rate=rate, per_chip=per_chip(rate, m.chips))
 
 
@@ -156,7 +155,7 @@ def _disagg(m: Server, pool: Server, load: MeasuredLoad, law: Law) -> Quantities
     loop = _handed(m, load, m.seats(load.prompt, load.output) * decode, alone, packed)
     times = handed_loop(step_times(m.step, law), replace(loop, prefill_workers=prefill, decode_workers=decode))
     chips = prefill * pool.chips + decode * m.chips
-    rate = offered_tok_per_s(times.rate, load.output)
+    rate = times.rate * load.output
     known = Quantities(ttft=times.ttft, tpot=times.tpot, rate=rate, per_chip=per_chip(rate, chips))
     if np.all(is_stated):
         return known
@@ -193,7 +192,7 @@ def _guessed_split(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
     loop = _handed(m, load, worker_slots, np.where(dp > 1, alone, alone * fewer), packed)
     split = best_split(step, loop, m.chips, size, m.instance, beyond=lambda workers: worker_slots * workers)
     loop_times = handed_loop(step, split)
-    rate = offered_tok_per_s(loop_times.rate, load.output)
+    rate = loop_times.rate * load.output
     return Quantities(ttft=loop_times.ttft, tpot=loop_times.tpot, rate=rate, per_chip=per_chip(rate, m.chips))
 
 

@@ -16,8 +16,7 @@ from headway.evidence.serving.faults import FAULTS, Served, served_at
 from headway.evidence.serving.machines import ENGINES, machines
 from headway.evidence.serving.predict import PredictedQuantity, Prediction
 from headway.evidence.serving.quantities import MeasuredLoad, Quantities, quantities
-from headway.laws.serving.causes import backlog_wait_s, changed_s
-from headway.laws.serving.replicas import offered_tok_per_s, total_rate
+from headway.laws.serving.causes import backlog_wait_s
 from headway.laws.serving.request import per_chip
 from headway.laws.step.step import step_s
 from headway.performance import request
@@ -97,7 +96,7 @@ def _evaluated(option: Option, quantity: str, task: Task, prediction: Prediction
         same = cause.capacity if option.server is before.server else None
         times = (start, _arrived_ttft(option.server, task, option.load, option.load_factor, same))
     rates = (_scalar(before.times.rate * before.server.replicas * option.load.output), _scalar(after.rate))
-    value = float(changed_s(measured, times[0], times[1]))
+    value = float(measured * times[1] / times[0])
     ends = (value * interval.lo / interval.expected, value * interval.hi / interval.expected)
     rate = rates[1] / rates[0]
     speed = 1.0 if cause.name == SMALL else times[0] / times[1]
@@ -126,7 +125,7 @@ def _quantities(option: Option) -> Quantities:
         return quantities("disagg", option.server, option.load, floor=False)
     served = served_at(option.server, option.load)
     times, replicas = served.times, served.server.replicas
-    rate = offered_tok_per_s(total_rate(times.rate, replicas), option.load.output)
+    rate = times.rate * replicas * option.load.output
     return Quantities(ttft=times.ttft, tpot=times.tpot, rate=rate, per_chip=per_chip(rate, option.server.chips))
 
 

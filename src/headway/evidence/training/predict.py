@@ -10,7 +10,6 @@ from headway.core.catalog import Catalog
 from headway.evidence.training.row import TrainingRow
 from headway.evidence.training.setup import TrainingSetup, flop_per_token, setup
 from headway.evidence.training.shape import is_unread
-from headway.laws.arithmetic import total
 from headway.laws.serving.request import interval_high, interval_low
 from headway.laws.training.activations import allocated_bytes
 from headway.laws.training.interval import joint_factor
@@ -84,7 +83,7 @@ def row_spread(row_setup: TrainingSetup, table: Efficiencies) -> Any:
 def allocator_bytes(memory: Memory, achieved: TrainingReach) -> Any:
     """Bytes of the framework's allocator, as published tables state memory: without contexts and communicators."""
     parts = (memory.weights, memory.gradients, memory.optimizer, memory.gathered, memory.activations, memory.head)
-    return allocated_bytes(total(parts), achieved.fragmentation, NONE)
+    return allocated_bytes(sum(parts), achieved.fragmentation, NONE)
 
 
 def _step(run_estimate: TrainingEstimate, row_setup: TrainingSetup, catalog: Catalog | None) -> RangedNumber:

@@ -109,16 +109,6 @@ def convolution_flop(channels: Number, kernel: Number) -> FlopPerToken:
     return UPDATE * channels * kernel
 
 
-@formula(source="definition")
-def recurrence_flop(state: FlopPerToken, convolution: FlopPerToken) -> FlopPerToken:
-    """FLOP per token of a layer with fixed-size state, projections excluded.
-
-    >>> recurrence_flop(786432.0, 65536.0)  # Jamba-1.5-Mini, one Mamba layer
-    851968.0
-    """
-    return state + convolution
-
-
 @formula(source="Peng et al. 2023, RWKV (arXiv:2305.13048), eq. 16: two weighted sums with a running maximum")
 def rwkv_flop(inner: Number) -> FlopPerToken:
     """FLOPs per token of RWKV-4's recurrence: seven multiply-adds per channel (decay, bonus, two sums, one quotient).

@@ -113,16 +113,6 @@ def stored_elements(elements_per_token: PerToken, context: Token, cap_tokens: To
     return elements_per_token * np.minimum(context, cap_tokens)
 
 
-@formula(source="definition")
-def read_elements(elements_per_token: PerToken, attended: Token) -> Number:
-    """Cache elements that one decoded token reads.
-
-    >>> read_elements(2048.0, 8192)
-    16777216.0
-    """
-    return elements_per_token * attended
-
-
 @formula(source="definition: what one more token adds far beyond every window")
 def marginal_elements(elements_per_token: PerToken, cap_tokens: Token) -> PerToken:
     """Cache elements that one more token adds for good: 0 where a window drops an old token for each new one.
@@ -151,16 +141,6 @@ def cache_bytes(elements: Number, element_bytes: Byte) -> Byte:
     39518208
     """
     return elements * element_bytes
-
-
-@formula(source="definition")
-def bytes_per_context_token(read: Byte, context: Token) -> BytePerToken:
-    """Bytes that one decoded token reads, per token of its context.
-
-    >>> bytes_per_context_token(575668224, 8192)  # DeepSeek-V3 at 8,192
-    70272.0
-    """
-    return read / context
 
 
 @formula(source="Yang et al. 2024, Gated DeltaNet (arXiv:2412.06464)")
@@ -201,16 +181,6 @@ def convolution_channels(heads: Number, head_dim: Number, groups: Number, state:
     5376
     """
     return heads * head_dim + 2 * groups * state
-
-
-@formula(source="definition")
-def state_sum(recurrent: Number, convolution: Number) -> Number:
-    """State elements of fixed size that a layer keeps per sequence.
-
-    >>> state_sum(131072, 24576)  # Jamba-1.5-Mini, one Mamba layer
-    155648
-    """
-    return recurrent + convolution
 
 
 @formula(source="Peng et al. 2023, RWKV (arXiv:2305.13048): two weighted sums, their maximum, and the last input of both mixings")

@@ -44,16 +44,6 @@ def vector_params(dims: tuple[tuple[Number, ...], ...]) -> Number:
 
 
 @formula(source="definition")
-def routed_params(expert: Number, experts: Number) -> Number:
-    """Parameters of all routed experts of one layer.
-
-    >>> routed_params(44040192, 256)  # DeepSeek-V3, one MoE layer
-    11274289152
-    """
-    return expert * experts
-
-
-@formula(source="definition")
 def layer_params(mixer: Number, dense_ffn: Number, expert: Number, experts: Number, vectors: Number) -> Number:
     """All parameters of one layer.
 
@@ -71,16 +61,6 @@ def active_layer_params(mixer: Number, dense_ffn: Number, expert: Number, expert
     585318912
     """
     return mixer + dense_ffn + experts_per_token * expert + vectors
-
-
-@formula(source="definition")
-def embedding_params(vocab: Number, hidden: Number) -> Number:
-    """Parameters of one embedding table, or of one output head.
-
-    >>> embedding_params(129280, 7168)  # DeepSeek-V3
-    926679040
-    """
-    return vocab * hidden
 
 
 @formula(source="definition; a tied head is the embedding table again and counts once")

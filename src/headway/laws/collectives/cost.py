@@ -59,16 +59,6 @@ def line_slope_together(
     return phases * np.maximum(up * message / up_bw, out * message / out_bw)
 
 
-@formula(source="definition: efficiency is the share of a link's peak that a collective reaches")
-def reached_bandwidth(bandwidth: BytePerSecond, efficiency: Number) -> BytePerSecond:
-    """Bandwidth that a collective achieves on a link.
-
-    >>> reached_bandwidth(450e9, 0.8)
-    360000000000.0
-    """
-    return bandwidth * efficiency
-
-
 @formula(source="definition")
 def least(values: tuple[Same, ...]) -> Same:
     """Smallest of several values, element by element.

@@ -220,16 +220,6 @@ def torus_exchange_up(copies: Number, share: Number, domains: Number) -> Number:
     return copies * share / domains
 
 
-@formula(source="definition")
-def shared_message(vector: BytePerToken, tp: Number) -> BytePerToken:
-    """Bytes per token that each chip of a tensor-parallel group sends of a vector.
-
-    >>> shared_message(14336.0, 8)
-    1792.0
-    """
-    return vector / tp
-
-
 @formula(source="lecture MOE-04: two exchanges a layer, of unequal bytes; both go the same way")
 def mean_message(dispatch: BytePerToken, combine: BytePerToken) -> BytePerToken:
     """Bytes per token of one phase, the mean of dispatch and combine (DeepSeek-V3: fp8 with scales out, bf16 back).

@@ -22,16 +22,6 @@ PLACEMENT = "definition: tp innermost, then cp, dp, pp; groups spread evenly ove
 
 
 @formula(source=PLACEMENT)
-def stage_chips(tp: Number, cp: Number, dp: Number) -> Number:
-    """Chips of one pipeline stage: the distance between chips that send activations to the next stage.
-
-    >>> stage_chips(8, 1, 9)
-    72
-    """
-    return tp * cp * dp
-
-
-@formula(source=PLACEMENT)
 def group_domains(members: Number, stride: Number, domain: Number) -> Number:
     """Scale-up domains that a group spans (DeepSeek-V3's EP144 over servers of 8: 18; over a rack of 72: 2).
 
@@ -39,16 +29,6 @@ def group_domains(members: Number, stride: Number, domain: Number) -> Number:
     ([18.0, 2.0], 4.0)
     """
     return np.minimum(members, np.ceil(members * stride / domain))
-
-
-@formula(source=PLACEMENT)
-def group_members(members: Number, domains: Number) -> Number:
-    """Members of a group in one scale-up domain.
-
-    >>> group_members(144, 18)
-    8.0
-    """
-    return members / domains
 
 
 @formula(source="a link to each peer: a group of n uses n-1 of a chip's D-1 links")

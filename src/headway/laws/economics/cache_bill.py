@@ -13,23 +13,12 @@ from headway.core.units import (
     Second,
     SecondPerToken,
     Token,
-    TokenPerSecond,
     TokenSecond,
     Usd,
     UsdPerByteSecond,
     UsdPerToken,
     UsdPerTokenSecond,
 )
-
-
-@formula(source="definition")
-def hit_share_of(hit: Token, prompt: Token) -> Number:
-    """Hit rate: share of prompt tokens in the cache.
-
-    >>> hit_share_of(342e9, 608e9)  # DeepSeek's day of 2025-02-27
-    0.5625
-    """
-    return hit / prompt
 
 
 @formula(source="definition")
@@ -50,26 +39,6 @@ def mean_held_tokens(token_seconds: TokenSecond, span: Second) -> Token:
     2000000.0
     """
     return token_seconds / span
-
-
-@formula(source="definition")
-def token_rate(tokens: Token, span: Second) -> TokenPerSecond:
-    """Tokens per second over a trace.
-
-    >>> token_rate(608e9, 86400.0) / 1e6  # DeepSeek's day, prompts, million tokens/s
-    7.037037037037037
-    """
-    return tokens / span
-
-
-@formula(source="definition")
-def held_bytes(tokens: Token, kv: BytePerToken) -> Byte:
-    """Bytes of KV of a number of tokens.
-
-    >>> held_bytes(2e6, 35136) / 1e9  # DeepSeek-V3, fp8, GB
-    70.272
-    """
-    return tokens * kv
 
 
 @formula(source="room x time x its cost")
@@ -150,36 +119,6 @@ def fee_markup(paid_for: BytePerToken, kv: BytePerToken) -> Number:
     5.69
     """
     return paid_for / kv
-
-
-@formula(source="definition: what writing to the cache costs beyond the plain input rate")
-def write_premium(write: UsdPerToken, base: UsdPerToken) -> UsdPerToken:
-    """Cache fee within a cache-write rate: the rest pays for computing the token, as without a cache.
-
-    >>> round(write_premium(10e-6, 5e-6) * 1e6, 2), round(write_premium(6.25e-6, 5e-6) * 1e6, 2)  # Opus, 1 h and 5 min, USD/Mtok
-    (5.0, 1.25)
-    """
-    return write - base
-
-
-@formula(source="definition: a fee by the hour, for one hold")
-def storage_fee(storage: UsdPerTokenSecond, hold: Second) -> UsdPerToken:
-    """Storage fee per token over one hold.
-
-    >>> round(storage_fee(4.5e-6 / 3600, 3600.0) * 1e6, 2)  # $4.50 per Mtok and hour
-    4.5
-    """
-    return storage * hold
-
-
-@formula(source="definition")
-def longer_by(longer: Second, shorter: Second) -> Second:
-    """Difference of two TTLs.
-
-    >>> longer_by(3600.0, 300.0)
-    3300.0
-    """
-    return longer - shorter
 
 
 @formula(source="claim AP-19: cache-read rate = retrieval, input rate = computing, both at cost and both of a busy chip")

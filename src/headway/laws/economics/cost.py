@@ -6,7 +6,6 @@ import numpy as np
 
 from headway.core.formula import formula
 from headway.core.units import (
-    Byte,
     BytePerSecond,
     BytePerToken,
     Number,
@@ -18,7 +17,6 @@ from headway.core.units import (
     TokenPerMtok,
     TokenPerSecond,
     Usd,
-    UsdPerByte,
     UsdPerJoule,
     UsdPerMtok,
     UsdPerSecond,
@@ -77,26 +75,6 @@ def building_usd(power: Watt, building: UsdPerWatt, life: Second) -> UsdPerSecon
     0.158
     """
     return power * building / life
-
-
-@formula(source="definition")
-def usd_share(part: UsdPerSecond, total_rate: UsdPerSecond) -> Number:
-    """Share of an hourly cost that one part takes.
-
-    >>> round(usd_share(0.121, 1.30), 3)  # power of an H100 that is owned
-    0.093
-    """
-    return part / total_rate
-
-
-@formula(source="definition")
-def memory_usd(size: Byte, price: UsdPerByte) -> Usd:
-    """Cost of an amount of memory.
-
-    >>> round(memory_usd(80e9, 12e-9))  # HBM3 of an H100 at the high end
-    960
-    """
-    return size * price
 
 
 @formula(source="definition")
@@ -332,16 +310,6 @@ def lowest(middle: Same, factors: tuple[Number, ...]) -> Same:
     0.0446
     """
     return middle * np.exp(-sum(np.log(factor) for factor in factors))
-
-
-@formula(source="definition")
-def whole_factor(below: Number, above: Number) -> Number:
-    """Upper end of an interval over its lower end.
-
-    >>> round(whole_factor(1.6, 1.4), 2)
-    2.24
-    """
-    return below * above
 
 
 @formula(source="squares of the logarithms' half widths, which add in quadrature")

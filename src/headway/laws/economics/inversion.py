@@ -40,16 +40,6 @@ def sparse_mfu(dense_mfu: Number, sparsity: Number, exponent: Number) -> Number:
     return dense_mfu * sparsity**-exponent
 
 
-@formula(source="definition of MFU")
-def prefill_chip_s(compute: SecondPerToken, mfu: Number) -> SecondPerToken:
-    """Chip time per prompt token, limited by compute.
-
-    >>> f"{prefill_chip_s(2 * 37e9 / 1978.9e12, 0.15):.3g}"  # DeepSeek-V3 on H800, fp8
-    '0.000249'
-    """
-    return compute / mfu
-
-
 @formula(source="weights that must fit: the rest of the memory holds KV")
 def chips_for(weights: Byte, capacity: Byte, share: Number) -> Number:
     """Chips of one replica that hold the weights within a share of their memory.
@@ -95,16 +85,6 @@ def price_of(chip_s: SecondPerToken, chip: UsdPerSecond, markup: Number) -> UsdP
     return chip_s * chip * markup
 
 
-@formula(source="definition: idle hours and margin, and what a list price has beyond both")
-def whole_markup(utilisation: Number, cost_share: Number, policy: Number) -> Number:
-    """Price over the cost of busy chips.
-
-    >>> round(whole_markup(0.5, 0.4, 1.0), 2)
-    5.0
-    """
-    return policy / (utilisation * cost_share)
-
-
 @formula(source="between cost (none of it: a longer tier must only stay profitable, claim AP-14) and all of it")
 def carried_markup(markup: Number, share: Number) -> Number:
     """Markup on the cost of further context, when a longer tier's price carries `share` of a markup's logarithm.
@@ -113,16 +93,6 @@ def carried_markup(markup: Number, share: Number) -> Number:
     2.0
     """
     return markup**share
-
-
-@formula(source="definition: what a list price has beside cost, idle hours and margin")
-def with_policy(markup: Number, policy: Number) -> Number:
-    """Markup times the provider's pricing policy.
-
-    >>> with_policy(2.0, 1.25)
-    2.5
-    """
-    return markup * policy
 
 
 # -- backwards ------------------------------------------------------------------------------------------------------------------
@@ -146,16 +116,6 @@ def active_from_prefill(chip_s: SecondPerToken, mfu: Number, compute_of_one: Sec
     37.0
     """
     return chip_s * mfu / compute_of_one
-
-
-@formula(source="definition of sparsity, solved for the total")
-def total_from_sparsity(active_params: Number, sparsity: Number) -> Number:
-    """Total parameters of a model from active parameters and sparsity.
-
-    >>> round(total_from_sparsity(37e9, 18.135) / 1e9)  # DeepSeek-V3, in billions
-    671
-    """
-    return active_params * sparsity
 
 
 @formula(source="definition: a secant of rate against context")

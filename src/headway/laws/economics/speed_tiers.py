@@ -23,16 +23,6 @@ def speed_multiple(standard_tpot: Second, tpot: Second) -> Number:
     return standard_tpot / tpot
 
 
-@formula(source="definition, solved for the time per token")
-def tpot_at_speed(standard_tpot: Second, speed: Number) -> Second:
-    """TPOT at a multiple of the standard speed.
-
-    >>> tpot_at_speed(0.020, 2.5)
-    0.008
-    """
-    return standard_tpot / speed
-
-
 @formula(source="equal work at an equal rent of a chip; prefill and idle chips are paid for on both sides")
 def price_multiple(standard_rate: TokenPerSecond, rate: TokenPerSecond) -> Number:
     """Price over that of the standard tier: a chip with a lower request rate makes each request dearer in proportion.

@@ -104,16 +104,6 @@ def rewrites_over_rated(rewrites: PerSecond, rated: PerSecond) -> Number:
     return rewrites / rated
 
 
-@formula(source="definition")
-def wear_beyond(wear: UsdPerByte, wear_above: UsdPerByte) -> UsdPerByte:
-    """Write-endurance cost in the lower tier beyond that in the upper tier.
-
-    >>> wear_beyond(1.95e-13, 0.0)  # TLC under DDR5
-    1.95e-13
-    """
-    return wear - wear_above
-
-
 LECTURE = "Reiner Pope, blackboard lecture, 2026-04-29"
 
 
@@ -277,16 +267,6 @@ def devices_by_turns(read: BytePerSecond, write_rate: BytePerSecond, read_bw: By
     return read / read_bw + write_rate / write_bw
 
 
-@formula(source="definition")
-def uses_per_hold(traffic: BytePerSecond, write_rate: BytePerSecond) -> Number:
-    """Moves of a byte per hold, its writing included.
-
-    >>> round(uses_per_hold(631e9, 353e9), 2)  # DeepSeek's day
-    1.79
-    """
-    return traffic / write_rate
-
-
 @formula(source="the larger of room and traffic")
 def devices_for(size: Byte, traffic: BytePerSecond, capacity: Byte, bandwidth: BytePerSecond) -> Number:
     """Devices needed for both capacity and bandwidth.
@@ -295,16 +275,6 @@ def devices_for(size: Byte, traffic: BytePerSecond, capacity: Byte, bandwidth: B
     45.1
     """
     return np.maximum(size / capacity, traffic / bandwidth)
-
-
-@formula(source="definition")
-def held_by(devices: Number, capacity: Byte) -> Byte:
-    """Capacity of a number of devices.
-
-    >>> round(held_by(45.1, 30.72e12) / 1e15, 2)  # TLC drives, PB
-    1.39
-    """
-    return devices * capacity
 
 
 @formula(source="definition")

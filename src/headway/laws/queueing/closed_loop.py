@@ -74,16 +74,6 @@ def seat_wait_s(users: Number, seats: Number, rate: PerSecond) -> Second:
     return np.maximum(users - seats, 0) / rate
 
 
-@formula(source="definition")
-def queued_ttft_s(ttft: Second, wait: Second) -> Second:
-    """TTFT of a request that waits for a seat before it is served.
-
-    >>> queued_ttft_s(0.3, 12.8)
-    13.100000000000001
-    """
-    return ttft + wait
-
-
 @formula(source="Sakasegawa 1977, Ann. Inst. Stat. Math. 29(1), equation 3: mean wait of M/D/c, half of M/M/c's")
 def open_seat_wait_s(served: Number, seats: Number, rate: PerSecond, in_turn: Number) -> Second:
     """Wait for a seat of Poisson arrivals, dealt in turn to `in_turn` replicas: nearly none until almost all seats are taken.
@@ -126,7 +116,7 @@ def loop_times(step: StepTime, loop: Loop, served: Any, decoding: Any, token: To
     ttft, tpot, decode, prompt = request_times(step, loop, served, decoding, token, whole_answer=True)
     rate = loop_rate(served, ttft, tpot, loop.output)
     wait = seat_wait_s(loop.users, loop.seats, rate)
-    waited = queued_ttft_s(ttft, wait)
+    waited = ttft + wait
     return LoopTimes(ttft=waited, tpot=tpot, decode=decode, rate=rate, decoding=decoding, in_service=served, seat_wait=wait, prompt=prompt)
 
 
@@ -165,7 +155,7 @@ def open_times(step: StepTime, loop: Loop, rate: Any, served: Any, decoding: Any
     """Times of Poisson arrivals at `rate` with `served` requests in service, of which `decoding` decode."""
     ttft, tpot, decode, prompt = request_times(step, loop, served, decoding, token, whole_answer=True)
     wait = open_seat_wait_s(served, loop.seats, rate, loop.in_turn)
-    waited = queued_ttft_s(ttft, wait)
+    waited = ttft + wait
     return LoopTimes(ttft=waited, tpot=tpot, decode=decode, rate=rate, decoding=decoding, in_service=served, seat_wait=wait, prompt=prompt)
 
 

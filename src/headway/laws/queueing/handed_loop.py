@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.units import Number, Second, Token
-from headway.laws.queueing.closed_loop import decoded_per_s, loop_rate, queued_ttft_s, seat_wait_s
+from headway.laws.queueing.closed_loop import decoded_per_s, loop_rate, seat_wait_s
 from headway.laws.queueing.loop import CLOSED, NO_WORK, SINGLE, LoopTimes, StepTime
 from headway.laws.queueing.root import increasing_root
 from headway.laws.queueing.users import (
@@ -58,9 +58,7 @@ def handed_loop(step: StepTime, loop: HandedLoop) -> LoopTimes:
     ttft, tpot = _handed_times(step, loop, served, decoding)
     rate = loop_rate(served, ttft, tpot, loop.output)
     wait = seat_wait_s(loop.users, loop.seats, rate)
-    return LoopTimes(
-        ttft=queued_ttft_s(ttft, wait), tpot=tpot, decode=tpot, rate=rate, decoding=decoding, in_service=served, seat_wait=wait, prompt=NONE
-    )
+    return LoopTimes(ttft=ttft + wait, tpot=tpot, decode=tpot, rate=rate, decoding=decoding, in_service=served, seat_wait=wait, prompt=NONE)
 
 
 def _handed_times(step: StepTime, loop: HandedLoop, served: Any, decoding: Any) -> tuple[Any, Any]:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from headway.core.trace import recording
-from headway.laws.arithmetic import divided, relative, times, total
 from headway.laws.queueing.loop import EVEN, HALF, NO_TIME, NO_WORK, SINGLE, Loop, StepTime, TokenTime, step_yields_token
 from headway.laws.queueing.users import (
     busy_share,
@@ -42,7 +41,7 @@ from headway.laws.queueing.users import (
     together_between_s,
     together_s,
 )
-from headway.laws.serving.request import final_context, held_kv_tokens, middle_context, pipelined_s, tpot_s
+from headway.laws.serving.request import held_kv_tokens, middle_context, pipelined_s, tpot_s
 
 
 def request_times(
@@ -59,9 +58,9 @@ def request_times(
     decode_batch = decoding_at_once(decoding_beside(decoding, served, loop.closed), served, together)
     contexts = (middle_context(loop.prompt, loop.output),)
     if whole_answer:
-        contexts = (loop.prompt, *contexts, final_context(loop.prompt, loop.output))
+        contexts = (loop.prompt, *contexts, loop.prompt + loop.output)
     decodes = [(decode_batch, held_kv_tokens(decode_batch, context), NO_WORK, NO_WORK, SINGLE) for context in contexts]
-    beside = times(batch, times(loop.chunked_prefill, busy))
+    beside = batch * (loop.chunked_prefill * busy)
     steps, alone, full, *further = _steps(step, served + decoding, decodes, *_prompt_steps(loop, prompts, beside))
     decode = tpot_s(*steps) if whole_answer else steps[0]
     per_token = token(decode_batch, decodes[len(decodes) // 2][1], decode)
@@ -114,30 +113,30 @@ class _Prompts:
 
 def _prompts(loop: Loop, served: Any, other_users: Any, beside: Any) -> _Prompts:
     chunk = chunk_budget(loop.step_budget_tokens, beside, loop.chunked_prefill)
-    lane = divided(chunk, loop.lanes)
+    lane = chunk / loop.lanes
     chunks = prompt_chunks(loop.prefill, lane)
-    tokens, steps = divided(loop.prefill, chunks), relative(loop.prefill, chunk)
+    tokens, steps = loop.prefill / chunks, loop.prefill / chunk
     cycle = cycle_steps(loop.output, chunks, loop.accept_length)
-    queued = times(queued_before(other_users, steps, cycle, chunks, loop.spread), loop.chunked_prefill)
+    queued = queued_before(other_users, steps, cycle, chunks, loop.spread) * loop.chunked_prefill
     arriving, room = prompts_per_step(other_users, cycle, queued), step_room(chunk, loop.prefill, chunks)
     return _Prompts(
-        chunks=chunks, tokens=tokens, pairs=divided(loop.pairs, chunks), largest=packed_tokens(loop.prefill, lane, SINGLE),
+        chunks=chunks, tokens=tokens, pairs=loop.pairs / chunks, largest=packed_tokens(loop.prefill, lane, SINGLE),
         steps=steps, queued=queued, other_users=other_users,
         beside=prompts_beside(loop.chunked_prefill, arriving, room, chunks, loop.concurrent_prompts, other_users),
-        arriving=arriving, most=relative(chunk, tokens), packed=packed_tokens(loop.prefill, chunk, served),
+        arriving=arriving, most=chunk / tokens, packed=packed_tokens(loop.prefill, chunk, served),
     )  # fmt: skip
 
 
 def _prompt_steps(loop: Loop, p: _Prompts, beside: Any) -> list[StepLoad]:
     """Steps with one chunk of one prompt, with queued prompts, and in a closed loop with all prompts that share one; then the longest."""
     kv_tokens = held_kv_tokens(beside, middle_context(loop.prompt, loop.output))
-    of_prompt = relative(p.packed, loop.prefill)
+    of_prompt = p.packed / loop.prefill
     # While synchronised prompts are prefilled, on average half of the sequences decode.
-    full = (divided(beside, HALF), divided(kv_tokens, HALF), p.packed, times(loop.pairs, of_prompt), relative(p.packed, p.tokens))
+    full = (beside / HALF, kv_tokens / HALF, p.packed, loop.pairs * of_prompt, p.packed / p.tokens)
     alone = (beside, kv_tokens, p.tokens, p.pairs, SINGLE)
     if not loop.closed:
         return [alone, full]
-    return [alone, full, _shared(p, beside, kv_tokens, _sharing(loop, p, times(p.arriving, p.chunks))), *_longest(loop, p, alone)]
+    return [alone, full, _shared(p, beside, kv_tokens, _sharing(loop, p, p.arriving * p.chunks)), *_longest(loop, p, alone)]
 
 
 def _sharing(loop: Loop, p: _Prompts, load: Any) -> Any:
@@ -146,7 +145,7 @@ def _sharing(loop: Loop, p: _Prompts, load: Any) -> Any:
 
 
 def _shared(p: _Prompts, beside: Any, kv_tokens: Any, prompts: Any) -> StepLoad:
-    return beside, kv_tokens, times(p.tokens, prompts), times(p.pairs, prompts), prompts
+    return beside, kv_tokens, p.tokens * prompts, p.pairs * prompts, prompts
 
 
 def _longest(loop: Loop, p: _Prompts, chunk: StepLoad) -> list[StepLoad]:
@@ -154,17 +153,17 @@ def _longest(loop: Loop, p: _Prompts, chunk: StepLoad) -> list[StepLoad]:
     if not np.any(loop.pp > 1):
         return []
     beside, kv_tokens, _, _, prompts = chunk
-    pairs = times(loop.pairs, relative(p.largest, loop.prefill))
-    return [(beside, kv_tokens, times(p.largest, prompts), times(pairs, prompts), prompts)]
+    pairs = loop.pairs * (p.largest / loop.prefill)
+    return [(beside, kv_tokens, p.largest * prompts, pairs * prompts, prompts)]
 
 
 def _in_turn(loop: Loop, p: _Prompts, alone: Any, full: Any, further: list[Any], decode: Any, busy: Any) -> tuple[tuple[Any, Any], Any]:
     """Users in a loop, one by one: TTFT, the time that others' prompts add to an answer, and what one prompt adds."""
     shared, longest = further[0], further[-1] if len(further) > 1 else alone
-    prompts = _sharing(loop, p, times(p.arriving, p.chunks))
+    prompts = _sharing(loop, p, p.arriving * p.chunks)
     added = prompt_added_s(shared, decode, loop.chunked_prefill, p.chunks, prompts)
     prefill = pipelined_s(alone, p.chunks, longest, loop.pp, loop.pipeline_overlap_share)
-    ttft = steady_s(prefill, p.beside, added, times(full, p.queued), decode, busy)
+    ttft = steady_s(prefill, p.beside, added, full * p.queued, decode, busy)
     return (ttft, steady_between_s(p.other_users, p.beside, p.queued, p.steps, added)), added
 
 
@@ -173,10 +172,10 @@ def _at_random(
 ) -> tuple[tuple[Any, Any], Any]:
     """Poisson arrivals: TTFT, the time that others' prompts add to an answer, and what one prompt adds."""
     kv_tokens = held_kv_tokens(beside, middle_context(loop.prompt, loop.output))
-    load, service = prompt_load(loop.rate, p.chunks, alone), times(full, p.steps)
-    regular = regularity(times(loop.rate, service), loop.in_turn)
+    load, service = prompt_load(loop.rate, p.chunks, alone), full * p.steps
+    regular = regularity(loop.rate * service, loop.in_turn)
     prompts = _sharing(loop, p, load)
-    met = _shared(p, beside, kv_tokens, total((SINGLE, prompts_met(load, p.chunks, p.most, regular))))
+    met = _shared(p, beside, kv_tokens, SINGLE + prompts_met(load, p.chunks, p.most, regular))
     _, shared, met_step, *longest = _steps(step, alone, [], _shared(p, beside, kv_tokens, prompts), met, *_longest(loop, p, met))
     added = prompt_added_s(shared, decode, loop.chunked_prefill, p.chunks, prompts)
     share = prefill_share(loop.rate, p.chunks, shared, prompts)

@@ -139,26 +139,6 @@ def least_at(rising: Number, falling: Number, p: Number, q: Number) -> Number:
     return (q * falling / (p * rising)) ** (1 / (p + q))
 
 
-@formula(source="definition")
-def power_term(coefficient: Number, x: Number, power: Number) -> Number:
-    """Rising power of x.
-
-    >>> power_term(2, 2.0, 1)
-    4.0
-    """
-    return coefficient * x**power
-
-
-@formula(source="definition")
-def inverse_term(coefficient: Number, x: Number, power: Number) -> Number:
-    """Falling power of x.
-
-    >>> inverse_term(8, 2.0, 1)
-    4.0
-    """
-    return coefficient * x**-power
-
-
 LECTURE = "Reiner Pope, blackboard lecture, 01:18"
 FORWARD: FlopPerToken = 2.0  # per parameter and token
 THREE: Number = 3.0  # training pass equivalents per forward pass of serving

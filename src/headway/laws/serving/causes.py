@@ -19,16 +19,6 @@ def exposed_compute_s(step: Second, weights: Second, kv: Second, network: Second
 
 
 @formula(source="definition")
-def others_prompts_s(tpot: Second, decode: Second) -> Second:
-    """Time per token that the prefill of other requests adds to the decode steps.
-
-    >>> round(others_prompts_s(0.0618, 0.0306), 4)
-    0.0312
-    """
-    return tpot - decode
-
-
-@formula(source="definition")
 def prompts_before_s(ttft: Second, overhead: Second, prefill: Second, seat_wait: Second) -> Second:
     """Part of TTFT that other requests' prompts and the step in progress take.
 
@@ -58,16 +48,6 @@ def unexplained_s(measured: Second, explained: Second) -> Second:
     return measured - explained
 
 
-@formula(source="definition: the law's ratio, applied to the measurement")
-def changed_s(measured: Second, before: Second, after: Second) -> Second:
-    """Time expected after a change, from the measurement before it and the law's times before and after.
-
-    >>> round(changed_s(0.0618, 0.0595, 0.0424), 4)
-    0.044
-    """
-    return measured * after / before
-
-
 @formula(source="definition: squared distance in the logarithm, in half-widths of the 90 % interval")
 def misfit(measured: Same, expected: Same, factor: Number) -> Number:
     """How far a measurement is from its expectation: 1 at either end of the 90 % interval; `factor` is half of the interval.
@@ -76,13 +56,3 @@ def misfit(measured: Same, expected: Same, factor: Number) -> Number:
     (1.0, 0.0)
     """
     return (np.log(measured / expected) / np.log(factor)) ** 2
-
-
-@formula(source="definition: a token comes from each step, and each prompt takes part in `chunks` of them")
-def prompt_step_share(rate: PerSecond, chunks: Number, tpot: Second) -> Number:
-    """Steps with prompts per step of a replica that starts `rate` prompts per second: above 1/2 the median step has one.
-
-    >>> round(prompt_step_share(5.0, 1.0, 0.04), 6)
-    0.2
-    """
-    return rate * chunks * tpot

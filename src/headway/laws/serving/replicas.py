@@ -6,15 +6,12 @@ import numpy as np
 
 from headway.core.formula import formula
 from headway.core.units import (
-    Byte,
-    BytePerSecond,
     Number,
     PerSecond,
     Same,
     Second,
     Token,
     TokenPerMtok,
-    TokenPerSecond,
     Usd,
     UsdPerMtok,
     UsdPerSecond,
@@ -42,16 +39,6 @@ def nodes_needed(replicas: Number, node: Number, replica: Number) -> Number:
     return np.where(replica > node, replicas * np.ceil(replica / node), np.ceil(replicas / inside))
 
 
-@formula(source="definition of N+1: the load is carried by the nodes without the spare ones, which are paid for")
-def nodes_with_spare(nodes: Number, spare: Number) -> Number:
-    """Nodes that are paid for, so that `spare` of them may be lost.
-
-    >>> nodes_with_spare(3, 1)
-    4
-    """
-    return nodes + spare
-
-
 @formula(source="definition; a replica stays inside one node or takes whole ones")
 def replicas_in_nodes(nodes: Number, node: Number, replica: Number) -> Number:
     """Replicas that whole nodes hold (5 nodes of 8 chips, 3 chips each: 10).
@@ -60,16 +47,6 @@ def replicas_in_nodes(nodes: Number, node: Number, replica: Number) -> Number:
     (10, 3)
     """
     return np.where(replica > node, np.floor(nodes / np.ceil(replica / node)), nodes * np.floor(node / replica))
-
-
-@formula(source="definition")
-def per_replica(request: Second, replicas: Number) -> Second:
-    """Mean time between completed requests over all replicas.
-
-    >>> per_replica(0.24, 10)
-    0.024
-    """
-    return request / replicas
 
 
 @formula(source="definition")
@@ -102,16 +79,6 @@ def chip_seconds_per_request_at(chips: Number, rate: PerSecond) -> Second:
     return chips / rate
 
 
-@formula(source="definition")
-def offered_tok_per_s(rate: PerSecond, output: Token) -> TokenPerSecond:
-    """Output tokens per second of a request rate.
-
-    >>> offered_tok_per_s(40.0, 1000)
-    40000.0
-    """
-    return rate * output
-
-
 NEW_TOKEN: Token = 1.0
 
 
@@ -135,16 +102,6 @@ def full_batch(rank_sequences: Number, dp: Number, pp: Number) -> Number:
     1044
     """
     return rank_sequences * dp * pp
-
-
-@formula(source="definition")
-def total_rate(rate: PerSecond, replicas: Number) -> PerSecond:
-    """Requests per second of all replicas.
-
-    >>> total_rate(5.0, 8)
-    40.0
-    """
-    return rate * replicas
 
 
 @formula(source="definition")
@@ -198,16 +155,6 @@ def answer_token_s(request: Second, prompt: Second, output: Token) -> Second:
     return np.maximum(request - prompt, 0) / (output / NEW_TOKEN)
 
 
-@formula(source="definition")
-def raised(value: Same, factor: Number) -> Same:
-    """An input multiplied by the factor of an elasticity.
-
-    >>> round(raised(8e12, 1.01) / 1e12, 2)
-    8.08
-    """
-    return value * factor
-
-
 @formula(source="definition; for what should be small: a cost, a time")
 def gain_of_less(before: Same, after: Same) -> Number:
     """Factor by which an objective to minimise improves.
@@ -242,16 +189,6 @@ MILLION: TokenPerMtok = 1e6
 DISAGGREGATED = "DistServe (Zhong et al. 2024, arXiv:2401.09670) and Splitwise (Patel et al. 2024, arXiv:2311.18677)"
 
 
-@formula(source="definition; the fullest chip of a replica sends or takes its own part of a prompt's KV over its own link")
-def link_s(kv_bytes: Byte, link: BytePerSecond, efficiency: Number) -> Second:
-    """Time in which one side's chips send the KV cache of one prompt (DeepSeek-V3, 4k tokens in bf16 on one chip, 50 GB/s: 7 ms).
-
-    >>> round(link_s(70_272 * 4000, 50e9, 0.8), 5)
-    0.00703
-    """
-    return kv_bytes / (link * efficiency)
-
-
 @formula(source=DISAGGREGATED + "; the slower side's links bind, no overlap with prefill is taken for granted")
 def transfer_s(prefill_side: Second, decode_side: Second) -> Second:
     """Time to transfer one prompt's KV cache from the prefill to the decode pool: the slower side sets it.
@@ -270,16 +207,6 @@ def handed_over_s(ttft: Second, transfer: Second) -> Second:
     0.207
     """
     return ttft + transfer
-
-
-@formula(source="definition")
-def prompt_s(prefill: Second, lanes: Number) -> Second:
-    """Replica time per prompt of several that are prefilled together.
-
-    >>> prompt_s(0.4, 8)
-    0.05
-    """
-    return prefill / lanes
 
 
 @formula(source="definition: a replica is held up by its work or by its links; ranks send at once")
@@ -340,36 +267,6 @@ def decode_replicas_held(prefill_replicas: Number, chips: Number, domain: Number
     spanning = np.floor((full_domains - filled - np.minimum(over, 1)) / np.ceil(decode_chips / domain))
     inside = beside + rest + np.floor((chips - full_domains * domain) / decode_chips)
     return np.where(decode_chips > domain, np.maximum(spanning, 0), inside)
-
-
-@formula(source="definition")
-def pool_chips(replicas: Number, replica: Number) -> Number:
-    """Chips of one pool's replicas.
-
-    >>> pool_chips(4, 32)
-    128
-    """
-    return replicas * replica
-
-
-@formula(source="definition")
-def pools_used(prefill: Number, decode: Number) -> Number:
-    """Chips of both pools.
-
-    >>> pools_used(128, 144)
-    272
-    """
-    return prefill + decode
-
-
-@formula(source="definition; idle chips are shared as the used ones are")
-def pool_share(own_chips: Number, used_chips: Number) -> Number:
-    """Share of the cost that one pool bears, by its chips.
-
-    >>> pool_share(32, 128)
-    0.25
-    """
-    return own_chips / used_chips
 
 
 @formula(source="definition; chip time of one pool over the tokens that it works on")

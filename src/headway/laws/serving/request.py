@@ -33,16 +33,6 @@ def held_kv_tokens(sequences: Number, context: Token) -> Token:
 
 
 @formula(source="definition")
-def final_context(prompt: Token, output: Token) -> Token:
-    """Context at a request's last token, for which its KV cache must have room.
-
-    >>> final_context(8000, 1000)
-    9000
-    """
-    return prompt + output
-
-
-@formula(source="definition")
 def middle_context(prompt: Token, output: Token) -> Token:
     """Context half way through the output: the mean of a steady batch.
 
@@ -60,26 +50,6 @@ def tpot_s(first: Second, middle: Second, last: Second) -> Second:
     0.011
     """
     return (first + 4 * middle + last) / 6
-
-
-@formula(source="definition")
-def prefill_lanes(dp: Number, pp: Number) -> Number:
-    """Prompts that a replica prefills at once: one on each data-parallel rank, one in each pipeline stage.
-
-    >>> prefill_lanes(8, 2)
-    16
-    """
-    return dp * pp
-
-
-@formula(source="definition")
-def lane_tokens(prompt: Token, dp: Number) -> Token:
-    """Prompt tokens in one prefill step of a busy replica: one prompt on each data-parallel rank.
-
-    >>> lane_tokens(1000, 8)
-    8000
-    """
-    return prompt * dp
 
 
 @formula(source="steady state: a replica prefills as many prompts as it finishes")
@@ -223,16 +193,6 @@ def e2e_s(ttft: Second, tpot: Second, output: Token) -> Second:
 
 
 @formula(source="definition")
-def requests_per_s(request: Second, replicas: Number) -> PerSecond:
-    """Requests per second of all replicas in steady state.
-
-    >>> round(requests_per_s(0.23625, 2), 2)
-    8.47
-    """
-    return replicas / request
-
-
-@formula(source="definition")
 def first_token_s(prompt: Second, overhead: Second) -> Second:
     """TTFT of a request alone: its prefill, and the engine's own work on it.
 
@@ -285,16 +245,6 @@ def run_s(ttft: Second, tpot: Second, output: Token, batch: Number) -> Second:
     1.05
     """
     return (ttft + (output / NEW_TOKEN - 1) * tpot) / batch
-
-
-@formula(source="definition")
-def per_prompt_s(prefill: Second, prompts: Number) -> Second:
-    """Replica time per prompt of several prefilled together.
-
-    >>> per_prompt_s(0.8, 4)
-    0.2
-    """
-    return prefill / prompts
 
 
 SPECULATION = "Leviathan et al. 2023, arXiv:2211.17192"

@@ -89,16 +89,6 @@ def expert_tensor_ways(tp: Number, cp: Number, dp: Number, ep: Number) -> Number
     return tp * cp * dp / ep
 
 
-@formula(source="definition; tensor-parallel chips hold the same tokens")
-def expert_ranks(dp: Number, cp: Number) -> Number:
-    """Ranks with different tokens: data parallelism times context parallelism.
-
-    >>> expert_ranks(8, 2)
-    16
-    """
-    return dp * cp
-
-
 @formula(source="lecture MOE-02, MOE-03: the fullest chip holds ceil(E/ep)")
 def experts_held(experts: Number, redundant: Number, ep: Number) -> Number:
     """Routed experts on the fullest chip, copies of busy ones included (256 over 72 chips: 4; with 32 copies, 4 on every chip).
@@ -161,26 +151,6 @@ def mixer_params_chip(params: Number, replicated_params: Number, kv: Number, kv_
     36634624.0
     """
     return (params - replicated_params - kv) / tp + replicated_params + kv * kv_share
-
-
-@formula(source="definition; a recurrent state is split by heads")
-def recurrence_s_per_token(flop: FlopPerToken, peak: FlopPerSecond, tp: Number) -> SecondPerToken:
-    """Time per token of the state update of recurrent layers, at peak FLOP/s.
-
-    >>> recurrence_s_per_token(2e9, 1e15, 2)
-    1e-06
-    """
-    return flop / peak / tp
-
-
-@formula(source="definition")
-def dense_s_per_token(layers: SecondPerToken, depth: Number) -> SecondPerToken:
-    """Time per token of the projections and dense FFN of one chip, all pipeline stages in sequence.
-
-    >>> dense_s_per_token(1.75e-5, 1.0)
-    1.75e-05
-    """
-    return layers * depth
 
 
 @formula(source=CLAIMS + "RB-05: weights over bandwidth")
@@ -325,16 +295,6 @@ def attention_blocks(heads: Number, share: Number, count: Number, depth: Number)
     return heads * share * count * depth
 
 
-@formula(source="definition: kernels follow one another, each with its own fixed cost")
-def launches_s(count: Number, t0: Second, depth: Number) -> Second:
-    """Launch time in a step of the kernels of one class.
-
-    >>> round(launches_s(320, 3e-6, 1.0) * 1e6, 1)
-    960.0
-    """
-    return count * t0 * depth
-
-
 @formula(source="definition; llama.cpp joins the parts of a split layer on the host, one chip after the other")
 def engine_s(step: Second, layers: Number, layer: Second, split: Second, tp: Number, pp: Number) -> Second:
     """Engine overhead of a step, exposed: per step in every pipeline stage, per layer, and per layer and tensor-parallel chip.
@@ -363,16 +323,6 @@ def engine_reach(efficiency: Number, factor: Number, class_factor: Number) -> Nu
     (0.72, 1.0)
     """
     return np.minimum(efficiency * factor * class_factor, 1)
-
-
-@formula(source="definition: attention's terms count with the 16-bit peak, to which its shares were fitted whatever the cache's format")
-def attention_gain(peak: FlopPerSecond, wide_peak: FlopPerSecond) -> Number:
-    """Speed-up of attention where the cache's format has a higher peak than the terms assume (FP8 on an H100).
-
-    >>> round(attention_gain(1978.9e12, 989.4e12), 2)
-    2.0
-    """
-    return peak / wide_peak
 
 
 FULL_HEAD: Number = 128

@@ -5,19 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from headway.core.formula import formula
-from headway.core.units import Byte, BytePerToken, Number, PerToken, Token, Truth
+from headway.core.units import Byte, BytePerToken, Number, Token, Truth
 
 CLAIMS = "Pope 2026 lecture, claims "
-
-
-@formula(source="definition")
-def parameter_bytes(params: Number, element: Byte) -> Byte:
-    """Bytes of a number of parameters (70.55e9 in bf16).
-
-    >>> parameter_bytes(70_553_706_496, 2) / 1e9
-    141.107412992
-    """
-    return params * element
 
 
 @formula(source=CLAIMS + "PP-10: stages hold embedding at one end and head at the other")
@@ -50,16 +40,6 @@ def weights_bytes_chip(dense: Byte, routed: Byte, ends: Byte, stage_share: Numbe
     return (dense + routed) * stage_share + ends
 
 
-@formula(source="definition")
-def store_bytes_per_token(elements: PerToken, element: Byte, share: Number) -> BytePerToken:
-    """Cache bytes per stored token on the fullest chip, all layers, before pipeline stages and context parallelism.
-
-    >>> store_bytes_per_token(163_840.0, 2, 1 / 8)
-    40960.0
-    """
-    return elements * element * share
-
-
 @formula(source=CLAIMS + "PP-10; a window keeps no more than itself")
 def sequence_bytes(stores: tuple[tuple[BytePerToken, Token], ...], state: Byte, context: Token) -> Byte:
     """Bytes of cache and state of one sequence on the fullest chip.
@@ -68,16 +48,6 @@ def sequence_bytes(stores: tuple[tuple[BytePerToken, Token], ...], state: Byte, 
     41091072.0
     """
     return sum((per_token * np.minimum(context, cap) for per_token, cap in stores), start=state)
-
-
-@formula(source="definition")
-def sequences_held(rank_sequences: Number, pp: Number) -> Number:
-    """Sequences with KV cache on the fullest chip: one micro-batch for each pipeline stage.
-
-    >>> sequences_held(32, 4)
-    128
-    """
-    return rank_sequences * pp
 
 
 @formula(source=CLAIMS + "PP-10, PP-11: KV per chip is b*L*kappa/E, whatever the pipeline depth at b per stage")

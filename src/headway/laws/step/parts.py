@@ -112,22 +112,12 @@ def expert_group_tokens(sequences: Number, dp: Number, prompt_tokens: Token, lan
     return sequences * dp * NEW_TOKEN + prompt_tokens * np.minimum(lanes, dp)
 
 
-@formula(source="definition")
-def per_rank(tokens: Token, ranks: Number) -> Token:
-    """Prompt tokens (or pairs) per rank that shares them.
-
-    >>> per_rank(8192.0, 4)
-    2048.0
-    """
-    return tokens / ranks
-
-
 def place(
     coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token, prefill_pairs: Token
 ) -> RankWork:
     """One rank's share of a step that decodes and prefills for the whole replica."""
     sequences = rank_sequences(decode_sequences, coefficients.dp, coefficients.pp)
-    prompt, pairs = per_rank(prefill_tokens, coefficients.prefill_ranks), per_rank(prefill_pairs, coefficients.prefill_ranks)
+    prompt, pairs = prefill_tokens / coefficients.prefill_ranks, prefill_pairs / coefficients.prefill_ranks
     start = chunk_start(prompt, pairs)
     return RankWork(
         sequences=sequences,

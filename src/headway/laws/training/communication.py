@@ -86,16 +86,6 @@ def gathered_element(stage: Number, parameter: Byte, gradient: Byte) -> Byte:
     return np.where(stage >= 1, parameter, gradient)
 
 
-@formula(source="definition: a message of parameters, spread over the tokens of a micro-batch")
-def parameter_message(params: Number, element: Byte, tokens: Token) -> BytePerToken:
-    """Bytes per token of a collective over parameters.
-
-    >>> parameter_message(8e9, 2, 8192) * 8192 / 1e9
-    16.0
-    """
-    return params * element / tokens
-
-
 @formula(source="definition")
 def key_value_message(params: Number, hidden: Number, element: Byte) -> BytePerToken:
     """Bytes per token of a layer's keys and values, from the parameters of their projections (Llama-3.1-70B, all heads).

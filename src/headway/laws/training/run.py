@@ -13,7 +13,6 @@ from headway.core.units import (
     Flop,
     FlopPerSecond,
     FlopPerToken,
-    Joule,
     Number,
     PerSecond,
     Second,
@@ -21,7 +20,6 @@ from headway.core.units import (
     TokenPerSecond,
     Usd,
     UsdPerSecond,
-    Watt,
 )
 
 TWO_FLOP: FlopPerToken = 2.0  # a multiply and an add per parameter and token
@@ -46,16 +44,6 @@ def matmul_flop_per_token(params: Number) -> FlopPerToken:
     15.009849344
     """
     return TWO_FLOP * params
-
-
-@formula(source="definition of MFU: at one amount of model FLOPs, time is inverse to the share of the peak that is reached")
-def at_mfu_s(time: Second, expected_mfu: Number, mfu: Number) -> Second:
-    """A time, or a part of it, if the run reached another MFU than the laws expect.
-
-    >>> at_mfu_s(3.57, 0.502, 0.41)  # Llama-3.1-70B on 1,024 H100 at the 41 % of Llama 3 405B
-    4.371073170731707
-    """
-    return time * expected_mfu / mfu
 
 
 @formula(source=KORTHIKANTI + ": scores and values, 4 s a d per token; half of them where the causal mask counts")
@@ -118,27 +106,7 @@ def run_flop(per_token: FlopPerToken, tokens: Token) -> Flop:
     return per_token * tokens
 
 
-@formula(source="definition")
-def training_run_s(tokens: Token, batch: Token, step: Second) -> Second:
-    """Time of a run without failures: number of optimiser steps times step time.
-
-    >>> training_run_s(15.6e12, 16e6, 10.0) / 86400 > 100
-    True
-    """
-    return tokens / batch * step
-
-
 YOUNG = "Young 1974, CACM 17(9); Daly 2006, FGCS 22(3): half an interval is lost with each failure"
-
-
-@formula(source="definition: failures of independent chips add up")
-def failure_rate(chips: Number, chip_mtbf: Second) -> PerSecond:
-    """Interruptions of a run per second (Llama 3: 419 in 54 days of 16,384 chips, one chip in 51,000 h).
-
-    >>> round(failure_rate(16384, 51000 * 3600) * 54 * 86400)
-    416
-    """
-    return chips / chip_mtbf
 
 
 @formula(source=YOUNG + ": sqrt(2 c / lambda)")
@@ -179,23 +147,3 @@ def run_usd(price: UsdPerSecond, chips: Number, wall: Second) -> Usd:
     5.576
     """
     return price * chips * wall
-
-
-@formula(source="definition")
-def chip_power_w(power: Watt, chips: Number) -> Watt:
-    """Power of a number of chips.
-
-    >>> chip_power_w(700.0, 8)
-    5600.0
-    """
-    return power * chips
-
-
-@formula(source="definition")
-def run_energy_j(power: Watt, wall: Second) -> Joule:
-    """Energy of a run.
-
-    >>> run_energy_j(5600.0, 3600) / 3.6e6
-    5.6
-    """
-    return power * wall

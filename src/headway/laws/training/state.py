@@ -107,26 +107,6 @@ def part_of_fuller(first: Byte, last: Byte, of_first: Byte, of_last: Byte) -> By
 
 
 @formula(source="definition")
-def allowance_bytes(allocated: Byte, tensor_bytes: Byte) -> Byte:
-    """Allocated memory beyond the bytes of tensors.
-
-    >>> allowance_bytes(65e9, 60e9)
-    5000000000.0
-    """
-    return allocated - tensor_bytes
-
-
-@formula(source="definition")
-def stage_state_params(dense: Number, routed: Number) -> Number:
-    """Parameters whose states a chip updates: its shard of dense and expert parameters.
-
-    >>> stage_state_params(1e9, 2e9)
-    3000000000.0
-    """
-    return dense + routed
-
-
-@formula(source="definition")
 def memory_fits(memory: Byte, capacity: Byte) -> Truth:
     """Whether training memory fits in the memory of a chip.
 
@@ -144,13 +124,3 @@ def memory_low(expected: Byte, certain: Byte, spread: Number) -> Byte:
     50.0
     """
     return np.maximum(expected / spread, certain)
-
-
-@formula(source="definition: a 90 % interval, symmetric in the logarithm")
-def memory_high(expected: Byte, spread: Number) -> Byte:
-    """Upper end of the interval of a chip's memory.
-
-    >>> memory_high(60e9, 1.2) / 1e9
-    72.0
-    """
-    return expected * spread

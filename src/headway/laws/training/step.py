@@ -121,16 +121,6 @@ def pace_s(stage: Second, head: Second, stage_layers: Number, spared: Number) ->
     return np.maximum(stage, stage * (1 - spared / stage_layers) + head)
 
 
-@formula(source="definition")
-def head_wait_s(pace: Second, stage: Second) -> Second:
-    """Time per micro-batch that full stages wait for the last stage with its head.
-
-    >>> head_wait_s(9.0, 8.0)
-    1.0
-    """
-    return pace - stage
-
-
 @formula(source="definition; `idle` is a schedule's share of the ideal time of all micro-batches of a stage without the head")
 def pipeline_s(pace: Second, stage: Second, count: Number, idle: Number) -> Second:
     """Time of all micro-batches through the pipeline: the pace of the slowest stage, and the bubble.
@@ -185,26 +175,6 @@ def matmuls_s(params: Number, tokens: Token, flop: FlopPerToken, peak: FlopPerSe
     144.9
     """
     return params * tokens * flop / peak
-
-
-@formula(source="definition")
-def scores_at_peak_s(score: FlopPerToken, pairs: Token, peak: FlopPerSecond) -> Second:
-    """Time of attention's scores and values in one forward pass, at peak FLOP/s.
-
-    >>> round(scores_at_peak_s(80 * 32768 / 8, 8192 * 4096, 989.5e12) * 1e3, 2)  # Llama-3.1-70B, tp 8, one sequence of 8 k
-    11.11
-    """
-    return score * pairs / peak
-
-
-@formula(source="definition: efficiency is the share of a peak that is reached")
-def reached_s(at_peak: Second, efficiency: Number) -> Second:
-    """Time of work that achieves a share of its peak.
-
-    >>> reached_s(0.12, 0.6)
-    0.2
-    """
-    return at_peak / efficiency
 
 
 @formula(source=FLASH + "; unfused attention: Vaswani et al. 2017, two for each forward one")
@@ -277,16 +247,6 @@ def tokens_per_s_chip(batch: Token, step: Second, chips: Number) -> TokenPerSeco
     return batch / (step * chips)
 
 
-@formula(source="definition")
-def repeated_share(again: Number, params: Number) -> Number:
-    """Share of a matmul forward pass that selective recomputation runs again.
-
-    >>> round(repeated_share(54_525_952, 583_467_008), 3)  # DeepSeek-V3, one layer: MLA's up-projections
-    0.093
-    """
-    return again / params
-
-
 @formula(source="definition: writing and reading activations is a third of it forward, two backward, as matmuls are")
 def traffic_passes(recomputed: Number) -> Number:
     """Activation traffic of one micro-batch relative to a step without recomputation.
@@ -305,16 +265,6 @@ def forward_s(matmuls: Second, scores: Second, traffic: Second) -> Second:
     0.24
     """
     return matmuls + scores + traffic / 3
-
-
-@formula(source="definition: kernels launched one by one, whatever their size")
-def launches_of_layers_s(layers: Number, per_layer: Second) -> Second:
-    """Fixed cost of a stage's layers per micro-batch.
-
-    >>> launches_of_layers_s(32, 1e-4)
-    0.0032
-    """
-    return layers * per_layer
 
 
 @formula(source="definition: states are read and written, gradients read, weights written")

@@ -24,9 +24,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from headway.core.quantity import Sourced, known
-from headway.laws.architecture.attention import convolution_flop, index_score_flop, recurrence_flop
+from headway.laws.architecture.attention import convolution_flop, index_score_flop
 from headway.laws.architecture.params import convolution_params, indexer_params
-from headway.laws.arithmetic import total
 
 NO_LIMIT = known(math.inf, "no limit", "token", "constant", "a query may look at every earlier token")
 UNITY = known(1, "one", "", "constant", "by definition")
@@ -238,7 +237,7 @@ def _lasting_elements(stores: Iterable[CacheStore]) -> Any:
     from headway.laws.architecture.kv import marginal_elements
 
     elements = tuple(marginal_elements(store.elements_per_token, store.cap_tokens) for store in stores)
-    return total(elements) if elements else NONE
+    return sum(elements) if elements else NONE
 
 
 # -- answers that several kinds share -------------------------------------------------------------------------------------------
@@ -307,17 +306,17 @@ class ConvolvedRecurrence(Mixer):
 
     def params(self) -> Any:
         """Projections and filters of the convolution."""
-        return total((self.matrix_params(), convolution_params(self.channels(), self.kernel)))
+        return self.matrix_params() + convolution_params(self.channels(), self.kernel)
 
     def state_elements(self) -> Any:
         """The recurrent state, and the inputs that the convolution has to remember."""
-        from headway.laws.architecture.kv import convolution_state, state_sum
+        from headway.laws.architecture.kv import convolution_state
 
-        return state_sum(self.recurrent_elements(), convolution_state(self.channels(), self.kernel))
+        return self.recurrent_elements() + convolution_state(self.channels(), self.kernel)
 
     def recurrence_flop_per_token(self) -> Any:
         """FLOPs per token of the recurrence and the convolution."""
-        return recurrence_flop(self.recurrent_flop(), convolution_flop(self.channels(), self.kernel))
+        return self.recurrent_flop() + convolution_flop(self.channels(), self.kernel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

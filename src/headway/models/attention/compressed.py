@@ -13,7 +13,6 @@ from headway.laws.architecture.params import (
     compressed_whole_params,
     compressor_params,
 )
-from headway.laws.arithmetic import total
 from headway.models.attention import NO_LIMIT, UNITY, AttentionPattern, AttentionSpan, CacheStore, Indexer, Mixer
 
 ONE_TOKEN = known(1, "one token", "token", "constant", "by definition")
@@ -45,11 +44,11 @@ class CompressedAttention(Mixer):
         projections = compressed_attention_params(
             self.hidden, self.heads, self.head_dim, self.query_rank, self.output_groups, self.output_rank
         )
-        return total((projections, *self._compressor_params()))
+        return sum((projections, *self._compressor_params()))
 
     def whole_params(self) -> Any:
         """Projections to the query's rank and to the shared entry, compressors and the indexer."""
-        return total((compressed_whole_params(self.hidden, self.query_rank, self.head_dim), *self._compressor_params()))
+        return sum((compressed_whole_params(self.hidden, self.query_rank, self.head_dim), *self._compressor_params()))
 
     def query_heads(self) -> Any:
         """Query heads."""

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from headway.laws.architecture.attention import score_flop
 from headway.laws.architecture.params import attention_params, kv_projection_params
-from headway.laws.arithmetic import total
 from headway.models.attention import NONE, UNITY, AttentionSpan, CacheStore, SoftmaxAttention
 
 
@@ -31,12 +30,12 @@ class Attention(SoftmaxAttention):
         projections = attention_params(
             self.hidden, self.heads, self.kv_heads, self.head_dim, self.value_dim, self.query_copies, self.stacks, self.kv_share
         )
-        return total((projections, *self.index_params(self.hidden)))
+        return sum((projections, *self.index_params(self.hidden)))
 
     def whole_params(self) -> Any:
         """The indexer."""
         index = self.index_params(self.hidden)
-        return total(index) if index else NONE
+        return sum(index) if index else NONE
 
     def kv_params(self) -> Any:
         """Projections of keys and values."""

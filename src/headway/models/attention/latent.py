@@ -17,7 +17,6 @@ from headway.laws.architecture.params import (
     latent_whole_params,
     output_gate_params,
 )
-from headway.laws.arithmetic import total
 from headway.models.attention import NONE, AttentionSpan, CacheStore, SoftmaxAttention
 
 LATENT_MATMULS = known(
@@ -51,14 +50,14 @@ class LatentAttention(SoftmaxAttention):
         else:
             projections = latent_attention_params(self.hidden, self.heads, self.query_rank, *keys_and_values)
         gate = (output_gate_params(self.hidden, self.heads, self.value_dim),) if self.output_gate else ()
-        return total((projections, *gate, *self.index_params(self.hidden)))
+        return sum((projections, *gate, *self.index_params(self.hidden)))
 
     def whole_params(self) -> Any:
         """Projections down to latents, and the indexer."""
         down = latent_whole_params(
             self.hidden, NONE if self.query_rank is None else self.query_rank, self.kv_rank, self.rope_dim, self.kv_share
         )
-        return total((down, *self.index_params(self.hidden)))
+        return sum((down, *self.index_params(self.hidden)))
 
     def query_heads(self) -> Any:
         """Query heads."""
@@ -94,7 +93,7 @@ class LatentAttention(SoftmaxAttention):
         """Latents, outputs, and queries that come from no latent: up-projections run again."""
         from headway.laws.training.activations import latent_selective_bytes
 
-        query_dim = NONE if self.query_rank else total((self.nope_dim, self.rope_dim))
+        query_dim = NONE if self.query_rank else self.nope_dim + self.rope_dim
         return latent_selective_bytes(self.heads, query_dim, self.value_dim, self._latent_elements(), element_bytes)
 
     def recomputed_params(self) -> Any:
@@ -103,4 +102,4 @@ class LatentAttention(SoftmaxAttention):
 
     def _latent_elements(self) -> Any:
         """Elements of a token's latents: of queries, of keys and values, and its rotary key."""
-        return total((self.query_rank or NONE, self.kv_rank, self.rope_dim))
+        return (self.query_rank or NONE) + self.kv_rank + self.rope_dim

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from headway.core.quantity import known
-from headway.laws.arithmetic import total
 from headway.models.attention import AttentionPattern, AttentionSpan, CacheStore, ConvolvedRecurrence, Mixer
 from headway.models.attention.grouped_query import Attention
 
@@ -25,7 +24,7 @@ class ParallelMixer(Mixer):
 
     def params(self) -> Any:
         """Parameters of both."""
-        return total((self.attention.params(), self.recurrence.params()))
+        return self.attention.params() + self.recurrence.params()
 
     def kv_params(self) -> Any:
         """Projections of keys and values."""

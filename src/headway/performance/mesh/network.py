@@ -9,7 +9,6 @@ from typing import Any
 from headway.core.errors import BadValue, MissingFact
 from headway.core.quantity import default, known, user_input
 from headway.hardware.system import System
-from headway.laws.arithmetic import divided, times, total
 from headway.laws.collectives.mesh import (
     collective_bandwidth,
     collective_time_s,
@@ -28,7 +27,6 @@ from headway.laws.collectives.topology import (
     axis_hops,
     axis_links,
     group_domains,
-    group_members,
     in_switch_up,
     levels_out,
     levels_up,
@@ -130,18 +128,18 @@ def collective(
 def _members(network: MeshNetwork, names: tuple[str, ...]) -> Any:
     members: Any = UNITY
     for name in names:
-        members = times(members, network.size(name))
+        members = members * network.size(name)
     return members
 
 
 def _torus(network: MeshNetwork, operation: str, names: tuple[str, ...], members: Any) -> tuple[Any, Any, Any]:
     """Share of the array per link, that share in the long-ring limit, and hops."""
     sizes = [(network.size(name), network.wraps[name]) for name in names if int(network.size(name)) > 1]
-    hops = total(tuple(axis_hops(side, UNITY, wrap) for side, wrap in sizes))
+    hops = sum(axis_hops(side, UNITY, wrap) for side, wrap in sizes)
     if operation == "all-to-all":
-        share = divided(longest(tuple(axis_exchange_share(side, UNITY, wrap) for side, wrap in sizes)), members)
+        share = longest(tuple(axis_exchange_share(side, UNITY, wrap) for side, wrap in sizes)) / members
         return share, share, hops
-    links = total(tuple(axis_links(side, UNITY, wrap) for side, wrap in sizes))
+    links = sum(axis_links(side, UNITY, wrap) for side, wrap in sizes)
     return torus_gather_share(members, links), long_ring_share(links), hops
 
 
@@ -150,7 +148,7 @@ def _switched(network: MeshNetwork, operation: str, names: tuple[str, ...], memb
     finite = math.isfinite(network.domain)
     stride = known(network.stride(names), "stride", "", "derived", "chips of the mesh axes inside those of the group")
     domains = group_domains(members, stride, network.domain) if finite else UNITY
-    inside = group_members(members, domains)
+    inside = members / domains
     bandwidth = network.bandwidth
     if network.kind == "mesh":
         bandwidth = mesh_bandwidth(bandwidth, inside, network.domain if finite else inside)
@@ -159,8 +157,8 @@ def _switched(network: MeshNetwork, operation: str, names: tuple[str, ...], memb
         if in_switch:
             share = limit = in_switch_up(inside)
         elif operation == "all-to-all":
-            share = times(switch_exchange_share(inside), divided(UNITY, domains))
-            limit = divided(UNITY, members)
+            share = switch_exchange_share(inside) * (UNITY / domains)
+            limit = UNITY / members
         else:
             share, limit = (levels_up(inside) if domains > 1 else switch_gather_share(members)), UNITY
         rows.append((share, limit, bandwidth, UNITY, network.hop))
@@ -168,18 +166,16 @@ def _switched(network: MeshNetwork, operation: str, names: tuple[str, ...], memb
         if network.out_bandwidth is None:
             raise MissingFact(network.source or "network", "scale_out_bw", "give it with --out-bw 50GB/s")
         share = domains_exchange_share(members, domains) if operation == "all-to-all" else levels_out(members, domains)
-        rows.append(
-            (share, divided(UNITY, members if operation == "all-to-all" else inside), network.out_bandwidth, UNITY, network.out_hop)
-        )
+        rows.append((share, UNITY / (members if operation == "all-to-all" else inside), network.out_bandwidth, UNITY, network.out_hop))
     return rows
 
 
 def _slowest(size: Any, levels: list[tuple[Any, ...]], phases: Any, network: MeshNetwork) -> CollectiveTime:
     """The level whose links take longest sets the transfer; latencies of the levels add."""
-    transfers = [times(share_s(size, share, bandwidth), phases) for share, _, bandwidth, _, _ in levels]
-    limits = [times(share_s(size, limit, bandwidth), phases) for _, limit, bandwidth, _, _ in levels]
+    transfers = [share_s(size, share, bandwidth) * phases for share, _, bandwidth, _, _ in levels]
+    limits = [share_s(size, limit, bandwidth) * phases for _, limit, bandwidth, _, _ in levels]
     slow = max(range(len(levels)), key=lambda index: float(transfers[index]))
-    latency = times(total(tuple(hops_s(hops, hop) for *_, hops, hop in levels)), phases)
+    latency = sum(hops_s(hops, hop) for *_, hops, hop in levels) * phases
     time = collective_time_s(latency, transfers[slow])
     share, _, bandwidth, hops, hop = levels[slow]
     within = {"torus": "torus", "switch": "scale-up", "mesh": "scale-up"}[network.kind]
@@ -202,7 +198,7 @@ def send(network: MeshNetwork, size: Any, start: tuple[int, ...], end: tuple[int
         if bandwidth is None:
             raise MissingFact(network.source or "network", "scale_out_bw", "give it with --out-bw 50GB/s")
         return _slowest(size, [(UNITY, UNITY, bandwidth, UNITY, hop)], UNITY, network)
-    hops = total(tuple(path_hops(distance, axis.size, network.wraps[axis.name]) for distance, axis in steps))
+    hops = sum(path_hops(distance, axis.size, network.wraps[axis.name]) for distance, axis in steps)
     links = known(len(steps), "links", "", "derived", "axes along which the two chips lie apart: a message is split over them")
     share = long_ring_share(links)
     return _slowest(size, [(share, share, network.bandwidth, hops, network.hop)], UNITY, network)

@@ -10,7 +10,6 @@ import dataclasses
 from typing import Any
 
 from headway.core.errors import BadValue
-from headway.laws.arithmetic import divided, times, total
 from headway.laws.roofline.balance import sent_s
 from headway.laws.roofline.matmul import arithmetic_intensity, array_bytes, attained_flops, balanced_rows, flop_s, matmul_flop, slowest_s
 from headway.models.precision import formats
@@ -56,7 +55,7 @@ class Chain:
         for axis in axes:
             if self.network is None:
                 raise BadValue("--mesh", "nothing", "the axes that the arrays name, such as X4,Y8")
-            count = times(count, self.network.size(axis))
+            count = count * self.network.size(axis)
         return count
 
     def local_bytes(self, sharded: ShardedArray) -> Any:
@@ -122,7 +121,7 @@ class Chain:
         names = [*(dim.name for dim in out.dims), *contracted]
         flop = matmul_flop(tuple(self.sizes[name] for name in names), self.shards((*out.axes, *out.unreduced)))
         parts = tuple(self.local_bytes(sharded) for sharded in (first_array, right, out))
-        traffic = total(parts)
+        traffic = sum(parts)
         self.steps.append(
             ProductStep(kind="product", what=f"{first_array} x {right} -> {out}", flop=flop, bytes=traffic,
                         intensity=arithmetic_intensity(flop, traffic),
@@ -136,8 +135,8 @@ class Chain:
         if right.dim(row):
             return None
         rows = self.sizes[row]
-        traffic = total((parts[0], parts[2]))
-        return balanced_rows(parts[1], divided(flop, rows), divided(traffic, rows), self.rates.peak, self.rates.bandwidth)
+        traffic = parts[0] + parts[2]
+        return balanced_rows(parts[1], flop / rows, traffic / rows, self.rates.peak, self.rates.bandwidth)
 
     def finish(self, out: ShardedArray, result: ShardedArray | None) -> ShardedArray:
         """The result as wanted: partial sums reduced, axes gathered, scattered or exchanged."""
@@ -163,11 +162,11 @@ class Chain:
     def sums(self) -> ProductStep:
         """All steps together: FLOP, bytes and times added."""
         local = [step for step in self.steps if step.kind == "product"]
-        flop, traffic = total(tuple(step.flop for step in local)), total(tuple(step.bytes for step in local))
+        flop, traffic = sum(step.flop for step in local), sum(step.bytes for step in local)
         links = [step.network_s for step in self.steps if step.network_s is not None]
         alone = local[0].balanced if len(local) == 1 else None
-        compute, memory = total(tuple(step.compute_s for step in local)), total(tuple(step.memory_s for step in local))
-        network = total(tuple(links)) if links else None
+        compute, memory = sum(step.compute_s for step in local), sum(step.memory_s for step in local)
+        network = sum(links) if links else None
         intensity = arithmetic_intensity(flop, traffic)
         return ProductStep(kind="total", what="", flop=flop, bytes=traffic, intensity=intensity, compute_s=compute, memory_s=memory,
                            network_s=network, balanced=alone)  # fmt: skip
@@ -179,7 +178,7 @@ def bounds(step: ProductStep) -> tuple[Any, Any, Any, str]:
     times_by_part = {name: time for name, time in parts.items() if time is not None}
     least = slowest_s(tuple(times_by_part.values()))
     bound = max(times_by_part, key=lambda name: float(times_by_part[name]))
-    return least, total(tuple(times_by_part.values())), attained_flops(step.flop, least), bound
+    return least, sum(times_by_part.values()), attained_flops(step.flop, least), bound
 
 
 def _cut(sharded: ShardedArray, name: str, axes: tuple[str, ...]) -> ShardedArray:

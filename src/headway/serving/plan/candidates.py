@@ -9,9 +9,8 @@ import numpy as np
 
 from headway.core.progress import tick
 from headway.laws.queueing.loop import Loop
-from headway.laws.serving.request import final_context, lane_tokens
 from headway.laws.step.layer_terms import used_chips
-from headway.laws.step.memory import fits_chips, fits_hbm, kv_bytes_chip, rank_sequence_limit, sequence_bytes, sequences_held, usable_hbm
+from headway.laws.step.memory import fits_chips, fits_hbm, kv_bytes_chip, rank_sequence_limit, sequence_bytes, usable_hbm
 from headway.laws.step.parts import rank_sequences
 from headway.laws.step.step import step_s
 from headway.performance import request as request_laws
@@ -76,8 +75,8 @@ def compile_candidates(query: ServeRequest, layout: Layout, count: int) -> Candi
     case = case_of(query, layout, query.load)
     server, requests = server_of(case, compiled), requests_of(case)
     tokens, pairs = prefilled(query.load.prompt, query.assumptions.hit_rate)
-    busy = step_s(compiled.step, NO_WORK, NO_WORK, lane_tokens(tokens, layout.dp), lane_tokens(pairs, layout.dp))
-    sequence_size = sequence_bytes(compiled.stores, compiled.state_bytes, final_context(query.load.prompt, query.load.output))
+    busy = step_s(compiled.step, NO_WORK, NO_WORK, tokens * layout.dp, pairs * layout.dp)
+    sequence_size = sequence_bytes(compiled.stores, compiled.state_bytes, query.load.prompt + query.load.output)
     usable = usable_hbm(query.system.chip.need("hbm"), query.assumptions.hbm_utilization)
     return Candidates(
         query=query,
@@ -98,7 +97,7 @@ def compile_candidates(query: ServeRequest, layout: Layout, count: int) -> Candi
 def fits(w: Candidates, batch: Any) -> Any:
     """Whether weights and the KV cache of `batch` sequences fit in HBM, and the machine has the chips."""
     layout = w.layout
-    sequences = sequences_held(rank_sequences(batch, layout.dp, layout.pp), layout.pp)
+    sequences = rank_sequences(batch, layout.dp, layout.pp) * layout.pp
     kv = kv_bytes_chip(sequences, w.sequence, w.compiled.stage, layout.cp)
     chips = fits_chips(used_chips(w.compiled.chips, layout.replicas), w.query.system.chips)
     return fits_hbm(w.compiled.weights_bytes, kv, w.usable) & chips

@@ -14,7 +14,6 @@ from headway.core.errors import BadValue
 from headway.core.quantity import known, user_input
 from headway.core.table import Axis, Table, from_rows
 from headway.core.trace import record
-from headway.laws.serving.replicas import per_replica
 from headway.performance.compile import work_of
 from headway.performance.estimate import Deployment, estimate, throughput_of
 from headway.performance.layout import NAMES, Layout
@@ -135,7 +134,7 @@ def _keys(index: int, best: BestLoads, goal: Goal) -> list[Any]:
     """Keys by which layouts are compared, in order; smaller is better."""
     layout, size = best.candidates.layout, best.size
     fast = goal.objective in ("cost", "throughput") and goal.rate is None
-    speed = best.point.tpot if fast else per_replica(1 / best.point.rate, size.replicas)
+    speed = best.point.tpot if fast else 1 / best.point.rate / size.replicas
     keys = [-best.value if goal.more else best.value, size.chips_used, speed]
     keys += [best.candidates.compiled.chips, *(getattr(layout, name) for name in ("tp", "pp", "dp", "ep", "cp")), best.batch, index]
     count = best.candidates.count

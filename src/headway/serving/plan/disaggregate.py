@@ -16,7 +16,7 @@ from headway.core.catalog import fold
 from headway.core.quantity import known
 from headway.laws.serving import replicas as laws
 from headway.laws.serving.replicas import nodes_needed, replicas_held, replicas_needed
-from headway.laws.serving.request import e2e_s, prefill_lanes, request_s
+from headway.laws.serving.request import e2e_s, request_s
 from headway.laws.step.memory import kv_bytes_chip, sequence_bytes
 from headway.performance.estimate import ONE_RANK
 from headway.performance.layout import Layout, halves
@@ -96,13 +96,13 @@ def _link_s(w: Candidates, goal: Goal) -> Any:
     query, layout = w.query, w.layout
     prompt_bytes = sequence_bytes(w.compiled.stores, w.compiled.state_bytes, query.load.prompt)
     prompt_bytes = kv_bytes_chip(ONE_RANK, prompt_bytes, w.compiled.stage, layout.cp)
-    return laws.link_s(prompt_bytes, hand_over_link(query.system, goal.free), query.assumptions.eff_network)
+    return prompt_bytes / (hand_over_link(query.system, goal.free) * query.assumptions.eff_network)
 
 
 def _prefill_side(w: Candidates, goal: Goal) -> Pool:
     """Prefill replicas whose ranks and stages each hold a prompt and transfer its KV cache within the TTFT limit."""
     batch, link, layout = batch_of(w, np.ones((w.count, 1), dtype=np.int64)), _link_s(w, goal), w.layout
-    work = laws.prompt_s(w.prefill, prefill_lanes(layout.dp, layout.pp))
+    work = w.prefill / (layout.dp * layout.pp)
     good = fits(w, batch)
     if goal.slo.ttft is not None:
         good = good & (laws.handed_over_s(w.ttft, link) <= goal.slo.ttft)
@@ -121,7 +121,7 @@ def _decode_side(w: Candidates, most: Any, limit: float, goal: Goal) -> Pool:
         ranks = bisect_ranks(lambda ranks: decode_tpot(w, batch_of(w, ranks)) <= limit, most + 1)
         batch, good = batch_of(w, np.maximum(ranks, 1)), ranks >= least_sequences(w)
     times, link, layout = decode_tpot(w, batch), _link_s(w, goal), w.layout
-    work = request_s(batch, w.query.load.output, times, NO_PREFILL, prefill_lanes(layout.dp, layout.pp))
+    work = request_s(batch, w.query.load.output, times, NO_PREFILL, layout.dp * layout.pp)
     side = _side(w, batch, laws.pool_request_s(work, link, layout.dp), times, link)
     timed = goal.objective == "latency" or goal.slo.e2e is not None
     return _undominated(side.take(np.flatnonzero(np.broadcast_to(good, (w.count, 1)))), timed)
@@ -219,7 +219,7 @@ def _sized(first: Pool, second: Pool, goal: Goal) -> tuple[Any, Any, ReplicaCoun
             q = np.where(decode_held(p, system, domain, first, second) >= q, q, 0)
     else:
         p, q = _balanced(first, second, system, domain)
-    chips_used = laws.pools_used(laws.pool_chips(p, first.chips), laws.pool_chips(q, second.chips))
+    chips_used = p * first.chips + q * second.chips
     return (
         p,
         q,

@@ -16,7 +16,7 @@ from headway.core.trace import record
 from headway.hardware.chip import PEAK_OF
 from headway.hardware.system import System
 from headway.laws.economics.cost import chip_seconds_per_request
-from headway.laws.serving.replicas import elasticity, gain_of_less, gain_of_more, raised, replicas_held
+from headway.laws.serving.replicas import elasticity, gain_of_less, gain_of_more, replicas_held
 from headway.laws.serving.request import request_s
 from headway.laws.step.layer_terms import replica_chips
 from headway.models.precision import Precision
@@ -141,18 +141,18 @@ def edited(query: ServeRequest, precision: Precision, name: str) -> ServeRequest
     """The request with 1 % more of an input."""
     system, assumptions = query.system, query.assumptions
     if name == "chip.hbm_bw":
-        system = replace(system, chip=replace(system.chip, hbm_bw=raised(system.chip.need("hbm_bw"), STEP)))
+        system = replace(system, chip=replace(system.chip, hbm_bw=system.chip.need("hbm_bw") * STEP))
     elif name == "chip.hbm":
-        system = replace(system, chip=replace(system.chip, hbm=raised(system.chip.need("hbm"), STEP)))
+        system = replace(system, chip=replace(system.chip, hbm=system.chip.need("hbm") * STEP))
     elif name == "chip.peak":
         peaks = {key: getattr(system.chip, key) for key in dict.fromkeys(PEAK_OF.values())}
-        more = {key: raised(value, STEP) for key, value in peaks.items() if value is not None}
+        more = {key: value * STEP for key, value in peaks.items() if value is not None}
         system = replace(system, chip=replace(system.chip, **more))
     elif name.startswith("system."):
         key = name.removeprefix("system.")
-        system = replace(system, **{key: raised(_link(system, key), STEP)})
+        system = replace(system, **{key: _link(system, key) * STEP})
     else:
-        assumptions = replace(assumptions, **{name: raised(getattr(assumptions, name), STEP)})
+        assumptions = replace(assumptions, **{name: getattr(assumptions, name) * STEP})
     formats = resolve(query.work.blocks, query.work.embedding_dtype, system.chip, precision)
     return replace(query, system=system, assumptions=assumptions, formats=formats)
 

@@ -10,8 +10,6 @@ from headway.laws.economics.cost import chip_seconds_per_request, usd_per_reques
 from headway.laws.serving.replicas import (
     chip_seconds_per_request_at,
     nodes_needed,
-    nodes_with_spare,
-    offered_tok_per_s,
     replicas_in_nodes,
     replicas_needed,
     usd_per_request_at,
@@ -49,7 +47,7 @@ def in_nodes(w: Candidates, replicas: Any, spare: int = 0) -> ReplicaCounts:
     node = w.query.system.scale_up_domain
     nodes = nodes_needed(replicas, node, w.compiled.chips)
     in_node_replicas = replicas_in_nodes(nodes, node, w.compiled.chips)
-    all_nodes = nodes_with_spare(nodes, spare) if spare else nodes
+    all_nodes = nodes + spare if spare else nodes
     return ReplicaCounts(replicas=in_node_replicas, chips_used=used_chips(w.compiled.chips, in_node_replicas), chips=all_nodes * node)
 
 
@@ -65,7 +63,7 @@ def objective_value(goal: Goal, query: ServeRequest, size: ReplicaCounts, tpot: 
         return size.chips if goal.free else size.chips_used
     if goal.objective == "throughput":
         load = query.load
-        rate = offered_tok_per_s(goal.rate, load.output) if at_rate else sustained_tok_per_s(load.output, request, size.replicas)
+        rate = goal.rate * load.output if at_rate else sustained_tok_per_s(load.output, request, size.replicas)
         return per_chip(rate, size.chips)
     if query.price is None:
         if at_rate:

@@ -17,7 +17,6 @@ from headway.core.listing import computed
 from headway.core.quantity import known
 from headway.core.trace import record
 from headway.laws.architecture.params import sparsity
-from headway.laws.arithmetic import relative, times
 from headway.laws.scaling import experts as laws
 from headway.laws.scaling import power_laws
 from headway.training.scaling import compute, fits
@@ -59,7 +58,7 @@ def _clark(by: RoutedFit, at: ScalingPoint) -> dict[str, Any]:
     effective = laws.effective_params(at.active, expert_count, by.start, exponent, dense, by.b)
     return {
         "active": at.active, "experts": experts, "total_of_law": total, "total_over_active": sparsity(total, at.active),
-        "experts_counted": expert_count, "effective_params": effective, "effective_over_active": relative(effective, at.active),
+        "experts_counted": expert_count, "effective_params": effective, "effective_over_active": effective / at.active,
         "cutoff_params": laws.routing_cutoff(by.b, by.c), "loss_routed": laws.routed_loss(at.active, expert_count, by.a, by.b, by.c, by.d),
     }  # fmt: skip
 
@@ -70,10 +69,10 @@ def _ling(by: Leverage, at: ScalingPoint) -> dict[str, Any]:
     tokens = compute.chinchilla_tokens(fit(DEFAULT), at.active) if at.tokens is None else at.tokens
     flop = power_laws.training_flop(at.active, tokens) if at.flop is None else at.flop
     fineness = by.granularity if at.granularity is None else at.granularity
-    share = relative(at.per_token, experts)
+    share = at.per_token / experts
     gain = laws.efficiency_leverage(share, fineness, flop, by.a, by.d, by.gamma, by.beta, by.start, by.most)
     return {
-        "active": at.active, "experts": experts, "flop": flop, "granularity": fineness, "effective_params": times(at.active, gain),
+        "active": at.active, "experts": experts, "flop": flop, "granularity": fineness, "effective_params": at.active * gain,
         "effective_over_active": gain,
     }  # fmt: skip
 

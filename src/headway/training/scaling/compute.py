@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.core.quantity import default
-from headway.laws.arithmetic import relative, times, total
 from headway.laws.scaling import lifetime, power_laws
 from headway.laws.scaling.lifetime import calendar_s, rl_token_price, served_tokens, serving_price
 from headway.laws.scaling.power_laws import epochs
@@ -53,7 +52,7 @@ def point(flags: Mapping[str, Any]) -> ScalingPoint:
     return ScalingPoint(
         flop=flags.get("flop"), active=flags.get("active"), tokens=flags.get("tokens"), unique=flags.get("tokens_unique"),
         quality=flags.get("quality"), ratio=usual["tokens_per_param"], time=time, served=_served(flags, usual, time),
-        utilisation=usual["utilisation"], deployed=usual["deployed"], kappa=kappa, rl=rl, eta=eta, rl_share=times(eta, rl),
+        utilisation=usual["utilisation"], deployed=usual["deployed"], kappa=kappa, rl=rl, eta=eta, rl_share=eta * rl,
         experts=flags.get("experts"), total=flags.get("total"), per_token=flags.get("per_token", ONE_EXPERT),
         granularity=flags.get("granularity"), post_bits=flags.get("post_bits"),
         bits={part: flags[f"{name}_bits"] for part, name in (("weights", "weight"), ("activations", "activation"), ("kv", "kv"))
@@ -63,7 +62,7 @@ def point(flags: Mapping[str, Any]) -> ScalingPoint:
 
 def _served(flags: Mapping[str, Any], usual: Mapping[str, Any], time: Any) -> Any:
     if "served" in flags:
-        return times(flags["served"], usual["deployed"])
+        return flags["served"] * usual["deployed"]
     if "serve" not in flags or time is None:
         return None
     return served_tokens(flags["serve"], time, usual["utilisation"], usual["deployed"])
@@ -86,7 +85,7 @@ def predicted_loss(fit: ScalingFit, active: Any, tokens: Any, unique: Any = None
     if narrow:
         worth_n = active
         for part, count in narrow.items():
-            worth_n = times(worth_n, power_laws.precision_share(count, getattr(bits(), part)))
+            worth_n = worth_n * power_laws.precision_share(count, getattr(bits(), part))
     if unique is not None:
         size = active if worth_n is None else worth_n
         worth_n = power_laws.effective_amount(size, fed(fit, unique), decay().size)
@@ -161,8 +160,8 @@ def as_given(fit: ScalingFit, at: ScalingPoint) -> dict[str, Any]:
     exact = lifetime.served_for(lifetime.justified_serving(tokens, chinchilla, at.rl_share, fit.by.beta), at.kappa)
     rule = lifetime.served_for(tokens, at.kappa)
     columns = _model(fit, at, active, tokens) | {
-        "over_training": relative(tokens, power_laws.tokens_at_ratio(active, at.ratio)),
-        "over_law": relative(tokens, chinchilla),
+        "over_training": tokens / power_laws.tokens_at_ratio(active, at.ratio),
+        "over_law": tokens / chinchilla,
         "served_exact": exact,
         "served_rule": rule,
     }
@@ -198,10 +197,10 @@ def _model(fit: ScalingFit, at: ScalingPoint, active: Any, tokens: Any) -> dict[
         fresh = predicted_loss(fit, active, tokens, None, dict(at.bits))
         model |= {
             "epochs": epochs(tokens, at.unique), "tokens_worth": loss.tokens_worth,
-            "fresh_share": relative(loss.tokens_worth, tokens), "loss_fresh": fresh.total,
+            "fresh_share": loss.tokens_worth / tokens, "loss_fresh": fresh.total,
         }  # fmt: skip
     if at.post_bits is not None:
-        model["loss_rounded"] = total((loss.total, rounded(active, tokens, at.post_bits)))
+        model["loss_rounded"] = loss.total + rounded(active, tokens, at.post_bits)
     if loss.params_worth is not None:
         model["params_worth"] = loss.params_worth
     return model
@@ -226,11 +225,11 @@ def given_size(fit: ScalingFit, at: ScalingPoint) -> dict[str, Any]:
     usual = power_laws.tokens_at_ratio(at.active, at.ratio)
     columns = {
         "active": at.active, "served": at.served, "kappa": at.kappa, "eta": at.eta, "serving_tokens": serving, "chinchilla": usual,
-        "tokens": tokens, "over_training": relative(tokens, usual), "over_law": relative(tokens, chinchilla),
+        "tokens": tokens, "over_training": tokens / usual, "over_law": tokens / chinchilla,
         "tokens_per_param": power_laws.tokens_per_param(tokens, at.active),
         "loss": predicted_loss(fit, at.active, tokens).total, "bill_flop": lifetime.life_flop(at.active, tokens, rl, serving),
         **_shares(tokens, rl, serving),
-        "rule_tokens": serving, "rule_over_training": relative(serving, usual), **_rule_shares(at, serving),
+        "rule_tokens": serving, "rule_over_training": serving / usual, **_rule_shares(at, serving),
         **_judged(fit, at, serving, serving, "rule"),
     }  # fmt: skip
     if at.unique is not None:
@@ -238,10 +237,10 @@ def given_size(fit: ScalingFit, at: ScalingPoint) -> dict[str, Any]:
         columns |= {
             "epochs": power_laws.epochs(tokens, at.unique),
             "tokens_worth": tokens_worth,
-            "fresh_share": relative(tokens_worth, tokens),
+            "fresh_share": tokens_worth / tokens,
         }
     if at.tokens is not None:
-        columns |= {"chosen_tokens": at.tokens, "chosen_over_training": relative(at.tokens, usual)}
+        columns |= {"chosen_tokens": at.tokens, "chosen_over_training": at.tokens / usual}
         columns |= _judged(fit, at, at.tokens, serving, "chosen")
     return columns
 
@@ -270,7 +269,7 @@ def _judged(fit: ScalingFit, at: ScalingPoint, tokens: Any, serving: Any, name: 
 def cheapest(fit: ScalingFit, loss: Any, rl: Any, serving: Any) -> CheapestModel:
     """The size and tokens that reach a loss at the least lifetime compute, serving and RL included."""
     by = fit.by
-    tokens = lifetime.cheapest_tokens(loss, by.irreducible, by.b, by.alpha, by.beta, total((rl, serving)))
+    tokens = lifetime.cheapest_tokens(loss, by.irreducible, by.b, by.alpha, by.beta, rl + serving)
     active, size_loss = sized(fit, loss, tokens)
     return CheapestModel(active=active, tokens=tokens, flop=lifetime.life_flop(active, tokens, rl, serving), size_loss=size_loss)
 
@@ -294,8 +293,8 @@ def given_quality(fit: ScalingFit, at: ScalingPoint) -> dict[str, Any]:
     return {
         "quality": at.quality, "served": at.served, "kappa": at.kappa, "quality_tokens": before, "loss": loss,
         "active": best.active, "tokens": best.tokens, "tokens_per_param": power_laws.tokens_per_param(best.tokens, best.active),
-        "over_training": relative(best.tokens, power_laws.tokens_at_ratio(best.active, at.ratio)),
+        "over_training": best.tokens / power_laws.tokens_at_ratio(best.active, at.ratio),
         "bill_flop": best.flop, "saved": lifetime.bill_saved(bill, best.flop), **_shares(best.tokens, rl, serving),
-        "serve_over_train": relative(serving, best.tokens), "rule_tokens": serving, "rule_active": equal, "rule_left": size_loss,
+        "serve_over_train": serving / best.tokens, "rule_tokens": serving, "rule_active": equal, "rule_left": size_loss,
         "rule_regret": lifetime.regret(lifetime.life_flop(equal, serving, rl, serving), best.flop),
     }  # fmt: skip
