@@ -19,7 +19,7 @@ from headway.economics.bill_requests import ANY, BilledRequests, requests_of
 from headway.economics.sheets.catalogue import sheet
 from headway.economics.sheets.sheet import ContextTier, Hours, PriceSheet, Rates
 from headway.laws.economics import cache_bill
-from headway.laws.economics.cache_bill import saved_share, tokens_usd, usd_each
+from headway.laws.economics.cache_bill import saved_share, usd_each
 from headway.sim.traffic.requests import Traffic
 
 DAY = 86400.0
@@ -80,7 +80,7 @@ class BillCalculator:
         tokens = [self._known(sum(piece[kind] for _, piece in pieces), name) for kind, name in enumerate(KINDS)]
         fresh, cached, written_tokens, output = tokens
         usd_input, usd_cached, usd_written, usd_output = (
-            sum(tokens_usd(self._known(piece[kind], name), rates[kind]) for rates, piece in pieces) for kind, name in enumerate(KINDS)
+            sum(self._known(piece[kind], name) * rates[kind] for rates, piece in pieces) for kind, name in enumerate(KINDS)
         )
         storage = self._storage(way)
         token_fees = usd_input + usd_cached + usd_written + usd_output
@@ -148,7 +148,7 @@ class BillCalculator:
         key = (way.ttl_s, way.layout)
         if key not in self._token_seconds:
             self._token_seconds[key] = self.requests.sharing.token_seconds(*key)
-        return cache_bill.holding_fee(known(self._token_seconds[key], "tokens held", "token*s", "input", self.requests.source), fee)
+        return known(self._token_seconds[key], "tokens held", "token*s", "input", self.requests.source) * fee
 
     def _too_long(self, sheet: PriceSheet) -> int:
         if sheet.context_limit is None or not self.requests.lengths:

@@ -14,8 +14,7 @@ from headway.hardware import chip_price
 from headway.hardware.chip import Chip
 from headway.hardware.memory_tier import MemoryTier, tier
 from headway.hardware.system import System
-from headway.laws.economics import cost as laws
-from headway.laws.economics.cost import memory_share, with_cluster
+from headway.laws.economics.cost import memory_share
 
 GIVE = "give one: --chip-price '$2/h' or --chip-price 2..4"
 POWER, CAPEX = "power_all_in_utility", "capex_per_chip"
@@ -69,10 +68,10 @@ def owned(chip: Chip, assumptions: dict[str, Any]) -> OwnershipCost:
         lacks = " and ".join(name for name, value in ((CAPEX, capex), (POWER, power)) if value is None)
         raise MissingFact(chip.name, lacks, "its cost file needs it for --own; --chip-price gives a price instead")
     tco_inputs = {key.removeprefix("tco_default_"): value for key, value in assumptions.items()}
-    capital = laws.capital_usd(laws.with_cluster(capex, tco_inputs["cluster_overhead"]), tco_inputs["life"])
-    upkeep = laws.upkeep_usd(capex, tco_inputs["opex"])
-    electricity = laws.power_usd(power, tco_inputs["electricity"])
-    building = laws.building_usd(power, tco_inputs["datacentre_capex"], tco_inputs["datacentre_life"])
+    capital = capex * tco_inputs["cluster_overhead"] / tco_inputs["life"]
+    upkeep = capex * tco_inputs["opex"]
+    electricity = power * tco_inputs["electricity"]
+    building = power * tco_inputs["datacentre_capex"] / tco_inputs["datacentre_life"]
     owned_total = capital + upkeep + electricity + building
     return OwnershipCost(capital=capital, upkeep=upkeep, power=electricity, building=building, total=owned_total)
 
@@ -148,7 +147,7 @@ def parts(machine: System, dram: Any = None, flash: Any = None, catalog: Catalog
     chip, known = machine.chip, chip_memory(machine.chip.name)
     capex, overhead = fact(chip, CAPEX), chip_price.assumptions(catalog)["tco_default_cluster_overhead"]
     chips = None if capex is None else capex * machine.chips
-    machine_usd = None if chips is None else with_cluster(chips, overhead)
+    machine_usd = None if chips is None else chips * overhead
     sizes = []
     if chip.hbm is not None and known.hbm:
         sizes.append(("HBM", tier(known.hbm, catalog), chip.hbm * machine.chips))

@@ -6,7 +6,7 @@ from typing import Any
 
 from headway.hardware.chip import price_quote
 from headway.hardware.system import System
-from headway.laws.economics.compare import chips_at_cost, chips_at_power, ratio_per_usd, ratio_per_watt
+from headway.laws.economics.compare import chips_at_cost, chips_at_power
 from headway.laws.rack import share_per_chip
 
 CHIP_FACTS = ("peak_bf16", "peak_fp8", "peak_fp4", "hbm", "hbm_bw", "sram", "scale_up_bw", "scale_out_bw")
@@ -51,10 +51,10 @@ def _ratio(row: dict[str, Any], first: dict[str, Any], key: str, basis: str) -> 
         return None
     if basis == "usd":
         known = row["price"] is not None and first["price"] is not None
-        return ratio_per_usd(row[key], first[key], row["price"], first["price"]) if known else None
+        return row[key] / first[key] / (row["price"] / first["price"]) if known else None
     if basis == "watt":
         known = row["watts"] is not None and first["watts"] is not None
-        return ratio_per_watt(row[key], first[key], row["watts"], first["watts"]) if known else None
+        return row[key] / first[key] / (row["watts"] / first["watts"]) if known else None
     return row[key] / first[key]
 
 

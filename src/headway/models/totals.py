@@ -53,24 +53,19 @@ def other_params(model: Model) -> Any:
 
 def total_params(model: Model) -> Any:
     """All parameters, a tied table once."""
-    sizes = tuple(params.layer_params(w.mixer_params, w.dense_ffn_params, w.expert_params, w.experts, w.other_params) for w in works(model))
+    sizes = tuple(w.mixer_params + w.dense_ffn_params + w.experts * w.expert_params + w.other_params for w in works(model))
     return params.model_params(*embedding_and_head(model), _sum(model, sizes), other_params(model))
 
 
 def active_params(model: Model) -> Any:
     """The parameters that one token uses, the input embedding included."""
-    sizes = tuple(
-        params.active_layer_params(w.mixer_params, w.dense_ffn_params, w.expert_params, w.experts_per_token, w.other_params)
-        for w in works(model)
-    )
+    sizes = tuple(w.mixer_params + w.dense_ffn_params + w.experts_per_token * w.expert_params + w.other_params for w in works(model))
     return params.model_params(*embedding_and_head(model), _sum(model, sizes), other_params(model))
 
 
 def matmul_params(model: Model) -> Any:
     """The parameters that one token is multiplied with: the head counts (tied or not), the embedding look-up does not."""
-    sizes = tuple(
-        params.active_layer_params(w.mixer_params, w.dense_ffn_params, w.expert_params, w.experts_per_token, NONE) for w in works(model)
-    )
+    sizes = tuple(w.mixer_params + w.dense_ffn_params + w.experts_per_token * w.expert_params + NONE for w in works(model))
     return params.matmul_params(model.vocab * model.embedding_dim, _sum(model, sizes))
 
 

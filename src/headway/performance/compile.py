@@ -23,7 +23,6 @@ from headway.laws.step.layer_terms import (
     expert_read_s,
     expert_s_per_token,
     expert_share_held,
-    expert_tensor_ways,
     experts_held,
     head_share,
     kernels_per_step,
@@ -265,7 +264,7 @@ class _Parts:
     def placement(self, block: LayerWork) -> tuple[Any, Any]:
         """Routed experts of a block on the fullest chip, and the number of chips that share each expert."""
         layout = self.layout
-        expert_tp = expert_tensor_ways(layout.tp, layout.cp, layout.dp, layout.ep)
+        expert_tp = layout.tp * layout.cp * layout.dp / layout.ep
         return experts_held(block.experts, layout.redundant, layout.ep), expert_tp
 
     def experts(self, skew: Any) -> tuple[ExpertTerm, ...]:

@@ -37,19 +37,15 @@ from headway.laws.serving.replicas import (
 from headway.laws.serving.request import (
     decode_tok_per_s,
     e2e_s,
-    held_kv_tokens,
     in_flight,
-    interval_high,
     interval_low,
     middle_context,
     per_chip,
     rate_high,
-    rate_low,
     user_tok_per_s,
 )
-from headway.laws.step.layer_terms import idle_chips, used_chips
+from headway.laws.step.layer_terms import idle_chips
 from headway.laws.step.memory import (
-    cached_bytes_per_token,
     fits,
     fits_chips,
     fits_hbm,
@@ -172,7 +168,7 @@ def served_times(case: Deployment, compiled: StepModel) -> ServedTimes:
 
 def chips_of(case: Deployment, compiled: StepModel) -> dict[str, Any]:
     chips, replicas = case.system.chips, case.layout.replicas
-    chips_used = used_chips(compiled.chips, replicas)
+    chips_used = compiled.chips * replicas
     return {"chips": chips, "chips_idle": idle_chips(chips, chips_used), "chips_used": chips_used}
 
 
@@ -248,7 +244,7 @@ def _rate_ends(case: Deployment, served: ServedTimes, limited: Any) -> tuple[Any
         return carried, carried, carried
     factor = _factor(case, "tpot", limited)
     most = most_of(served.engine_floor.rate, served.ideal.rate)
-    return rate, rate_low(rate, factor), rate_high(rate, most, factor)
+    return rate, rate / factor, rate_high(rate, most, factor)
 
 
 def _money(case: Deployment, compiled: StepModel, served: ServedTimes, limited: Any) -> dict[str, Any]:
@@ -258,7 +254,7 @@ def _money(case: Deployment, compiled: StepModel, served: ServedTimes, limited: 
         return {}
     tokens, _ = request.prefilled(load.prompt, case.assumptions.hit_rate)
     prefix = sequence_bytes(compiled.stores, compiled.state_bytes, load.prompt)
-    reload = cached_token_s(cached_bytes_per_token(prefix, compiled.stage, layout.cp, load.prompt), _cache_link(case))
+    reload = cached_token_s(prefix * compiled.stage / layout.cp / load.prompt, _cache_link(case))
     expected, low, high = _rate_ends(case, served, limited)
     at = served.expected
     prompt = prompt_taken_s(between_s(expected), at.prompt, at.decode, at.decoding, load.output)
@@ -288,14 +284,14 @@ def _cache_link(case: Deployment) -> Any:
 
 
 def step_at(case: Deployment, compiled: StepModel, batch: Any, context: Any) -> Estimate:
-    tokens = held_kv_tokens(batch, context)
+    tokens = batch * context
     expected, floor = (law(compiled.step, batch, tokens, NO_WORK, NO_WORK) for law in (step_s, step_floor_s))
     return timed(case, expected, floor, "decode")
 
 
 def _emitted(case: Deployment, compiled: StepModel, batch: Any, context: Any, step: Estimate) -> Estimate:
     """Time per token of steps that may yield several tokens."""
-    at = (batch, held_kv_tokens(batch, context))
+    at = (batch, batch * context)
     laws = {"expected": step_s, "floor": step_floor_s, "low": step_floor_s, "high": step_s}
     speculation = case.assumptions.accept_length, case.assumptions.draft_cost
     return Estimate(**{end: token_times(compiled.step, law, *speculation)(*at, getattr(step, end)) for end, law in laws.items()})
@@ -308,7 +304,7 @@ def _factor(case: Deployment, quantity: str, seat_wait: Any = None) -> Any:
 
 def timed(case: Deployment, expected: Any, floor: Any, quantity: str, seat_wait: Any = None) -> Estimate:
     factor = _factor(case, quantity, seat_wait)
-    return Estimate(expected=expected, floor=floor, low=interval_low(expected, floor, factor), high=interval_high(expected, factor))
+    return Estimate(expected=expected, floor=floor, low=interval_low(expected, floor, factor), high=expected * factor)
 
 
 def flat(stem: str, span: Estimate) -> dict[str, Any]:
@@ -316,7 +312,7 @@ def flat(stem: str, span: Estimate) -> dict[str, Any]:
 
 
 def step_parts(compiled: StepModel, batch: Any, context: Any) -> dict[str, Any]:
-    c, tokens = compiled.step, held_kv_tokens(batch, context)
+    c, tokens = compiled.step, batch * context
     return {
         "compute_s": compute_s(c, batch, tokens), "weights_s": weights_s(c, batch), "kv_s": kv_s(c, batch, tokens),
         "network_s": network_s(c, batch), "overhead_s": overhead_s(c, batch),
@@ -336,7 +332,7 @@ def memory_of(case: Deployment, compiled: StepModel, batch: Any) -> dict[str, An
         needed = _kv_bytes(case, compiled, SINGLE, sequence_size)
         mean = sequence_bytes(compiled.stores, compiled.state_bytes, middle_context(load.prompt, load.output))
         kv = _kv_bytes(case, compiled, batch, mean)
-    chips_used = used_chips(compiled.chips, layout.replicas)
+    chips_used = compiled.chips * layout.replicas
     usable = usable_hbm(case.system.chip.need("hbm"), case.assumptions.hbm_utilization)
     return {
         "weights_bytes_chip": compiled.weights_bytes,

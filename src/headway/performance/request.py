@@ -28,7 +28,6 @@ from headway.laws.queueing.users import packed_tokens, prompt_chunks
 from headway.laws.serving.request import (
     causal_pairs,
     first_token_s,
-    held_kv_tokens,
     middle_context,
     missed_pairs,
     missed_tokens,
@@ -94,8 +93,8 @@ def decode_s(server: Server, requests: Requests, batch: Any, law: Law) -> Any:
     """Mean time per token of a batch that decodes undisturbed, over its growing context."""
     step = step_times(server.step, law)
     contexts = (requests.prompt, middle_context(requests.prompt, requests.output), requests.prompt + requests.output)
-    mean = tpot_s(*(step(batch, held_kv_tokens(batch, context), NO_WORK, NO_WORK, SINGLE) for context in contexts))
-    return token_times(server.step, law, server.accept_length, server.draft_cost)(batch, held_kv_tokens(batch, contexts[1]), mean)
+    mean = tpot_s(*(step(batch, batch * context, NO_WORK, NO_WORK, SINGLE) for context in contexts))
+    return token_times(server.step, law, server.accept_length, server.draft_cost)(batch, batch * contexts[1], mean)
 
 
 def unloaded_ttft_s(server: Server, requests: Requests, law: Law) -> Any:

@@ -114,9 +114,9 @@ def _times(
         lanes = in_flight(first[0].load.batch, first[0].layout.replicas)
         waited = alone + open_seat_wait_s(in_flight(row["prefill_utilisation"], lanes), lanes, case.load.rate, SINGLE)
     ttft = timed(case, waited, request.unloaded_ttft_s(server.ideal(), requests, step_floor_s), "ttft")
-    out = {key: replicas.handed_over_s(time, transfer) for key, time in flat("ttft", ttft).items()}
-    out |= {"ttft_floor_s": replicas.handed_over_s(ttft.floor, fastest), "transfer_s": transfer}
-    out |= {"ttft_unloaded_s": replicas.handed_over_s(alone, transfer)}
+    out = {key: time + transfer for key, time in flat("ttft", ttft).items()}
+    out |= {"ttft_floor_s": ttft.floor + fastest, "transfer_s": transfer}
+    out |= {"ttft_unloaded_s": alone + transfer}
     return out | {"e2e_s": e2e_s(out["ttft_s"], decode.expected, case.load.output)}
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from headway.core.errors import BadValue
 from headway.laws.serving.replicas import transfer_s
 from headway.laws.serving.request import prefix_load_s
-from headway.laws.step.layer_terms import used_chips
 from headway.laws.step.memory import kv_bytes_chip, rank_sequence_limit, sequence_bytes, usable_hbm
 from headway.performance.compile import StepModel, compile_layout
 from headway.performance.estimate import ONE_RANK
@@ -118,7 +117,7 @@ def fleet(
         rules = replace(rules, rules=cached, notes=(*rules.notes, *prefix.room_notes(rules.rules, cached, hbm)))
     if policy.preemption == "swap":
         rules = replace(rules, rules=_with_swap(rules.rules, query, layout, compiled, policy, traffic))
-    chip_count = int(used_chips(compiled.chips, int(layout.replicas) + (pools.prefill if pools else 0)))
+    chip_count = int(compiled.chips * (int(layout.replicas) + (pools.prefill if pools else 0)))
     why = ""
     if chip_count > query.system.chips:
         why = f"needs {chip_count} chips, the system has {int(query.system.chips)}"

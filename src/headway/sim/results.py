@@ -15,7 +15,6 @@ import numpy as np
 
 from headway.core.errors import BadFile
 from headway.core.files import write_whole
-from headway.laws.serving.replicas import usd_per_request_at
 from headway.sim import capacity
 from headway.sim import state as slot
 from headway.sim.capacity import Capacity
@@ -236,7 +235,7 @@ def cost(fleet: Fleet, run: SimulatedRun, rates: Mapping[str, Any]) -> dict[str,
     request_rate, tokens = rates["req_per_s"], rates["output_tok_per_s"]
     figures: dict[str, Any] = {"usd_per_request": None, "usd_per_mtok": None, "joule_per_token": None}
     if price is not None and request_rate:
-        usd = float(usd_per_request_at(price.value, chips, request_rate))
+        usd = float(price.value * chips / request_rate)
         figures |= {"usd_per_request": usd, "usd_per_mtok": usd * request_rate / tokens * 1e6}
     tdp = fleet.query.system.chip.tdp
     if tdp is not None and run.total(slot.EMITTED):

@@ -14,7 +14,7 @@ from headway.hardware.system import System
 from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.collectives.topology import rail_bandwidth
 from headway.laws.roofline.balance import tensor_ways_paid
-from headway.laws.serving.request import interval_high, interval_low
+from headway.laws.serving.request import interval_low
 from headway.laws.training.communication import (
     exchanging_stage,
     expert_width_to_hide,
@@ -104,7 +104,7 @@ def estimate(case: TrainingCase, layout: TrainingLayout) -> TrainingEstimate:
     return TrainingEstimate(
         micro_batches=count, memory=footprint, memory_low=memory_low(footprint.total, footprint.weights, efficiency.spread_memory),
         memory_high=footprint.total * efficiency.spread_memory, fits=memory_fits(footprint.total, case.system.chip.need("hbm")),
-        time=took, step_low=interval_low(took.step, took.floor, spread), step_high=interval_high(took.step, spread),
+        time=took, step_low=interval_low(took.step, took.floor, spread), step_high=took.step * spread,
         tokens_per_s_chip=speed, use=utilisation(work, recipe, case.machine, speed),
     )  # fmt: skip
 

@@ -30,7 +30,6 @@ from headway.laws.training.step import (
     traffic_passes,
     update_bytes,
     update_s,
-    weight_pass_s,
     weight_traffic_bytes,
 )
 from headway.models.model import NONE, UNITY
@@ -174,7 +173,7 @@ def step_work(
     layer_bytes = kept_per_token(work, part, layout, replace(recipe, recompute="none")).layer
     dense, routed = _active(work, part, layout, recipe)
     passes, traffic_bytes = training_passes(recipe.trainable), weight_traffic_bytes(optimizer.weight, optimizer.gradient, recipe.trainable)
-    weights, expert_weights = (weight_pass_s(params * part.share, traffic_bytes, passes, machine.hbm_bw)
+    weights, expert_weights = (params * part.share * traffic_bytes / (passes * machine.hbm_bw)
                                for params in (part.dense, part.experts))  # fmt: skip
     return StepWork(
         matmuls=matmuls_s(dense, tokens, TWO_FLOP, machine.peak), experts=matmuls_s(routed, tokens, TWO_FLOP, machine.peak),

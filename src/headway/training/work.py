@@ -18,7 +18,6 @@ from headway.laws.training.activations import (
     whole_activation_bytes,
 )
 from headway.laws.training.run import (
-    achieved_flops,
     attention_flop_per_token,
     flop_utilisation,
     hardware_flop_per_token,
@@ -166,8 +165,8 @@ def utilisation(work: TrainingWork, recipe: Recipe, machine: Any, speed: Any) ->
     hardware = hardware_flop(work, recipe)
     return Utilisation(
         mfu=flop_utilisation(causal, speed, machine.peak), mfu_full=flop_utilisation(full, speed, machine.peak),
-        hfu=flop_utilisation(hardware, speed, machine.peak), flops_chip=achieved_flops(causal, speed),
-        flops_chip_full=achieved_flops(full, speed), flops_chip_recompute=achieved_flops(hardware, speed), flop_per_token=causal,
+        hfu=flop_utilisation(hardware, speed, machine.peak), flops_chip=causal * speed,
+        flops_chip_full=full * speed, flops_chip_recompute=hardware * speed, flop_per_token=causal,
     )  # fmt: skip
 
 

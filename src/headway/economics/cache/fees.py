@@ -53,7 +53,7 @@ def read_fee(place: CacheTier, share: Any, chip_time: Any, kv: Any) -> FeeRow | 
     paid_bytes = laws.kv_bytes_read_for(share, chip_time, place.read_bw)
     return FeeRow(
         fee_of="cache read", hold=None, usd_per_mtok_fee=None, kv_bytes=kv, tier=place.name, device=place.device, paid_bytes=paid_bytes,
-        markup=laws.fee_markup(paid_bytes, kv),
+        markup=paid_bytes / kv,
     )  # fmt: skip
 
 
@@ -66,7 +66,7 @@ def fee(place: CacheTier, charge: CacheFee, kv: Any) -> FeeRow:
     """One fee against the cost of one tier: the KV bytes that it pays for, fewer in an expensive tier."""
     paid_bytes = {end: laws.kv_bytes_paid_for(charge.fee, charge.hold, getattr(place.holding, end)) for end in ("value", "high", "low")}
     room = reload.token_bytes_usd(kv, tiers.hold_usd_per_byte(place.holding.value, ALL, charge.hold, NO_WEAR))
-    markup = {end: laws.fee_markup(size, kv) for end, size in paid_bytes.items()}
+    markup = {end: size / kv for end, size in paid_bytes.items()}
     return FeeRow(
         fee_of=charge.name, hold=charge.hold, usd_per_mtok_fee=per_mtok(charge.fee), kv_bytes=kv, tier=place.name,
         device=place.device, usd_per_mtok_room=per_mtok(room), paid_bytes=paid_bytes["value"], paid_bytes_lo=paid_bytes["high"],

@@ -243,7 +243,7 @@ def flow_of(service: CacheService, prompt: Any, output: Any) -> TokenFlow:
     if service.rate is None:
         return TokenFlow(hits=service.hit_tokens, new=service.new_tokens)
     hit, misses = request.hit_tokens(prompt, service.hit_rate), request.missed_tokens(prompt, service.hit_rate)
-    return TokenFlow(hits=laws.hit_token_rate(service.rate, hit), new=laws.new_token_rate(service.rate, misses, output))
+    return TokenFlow(hits=service.rate * hit, new=service.rate * (misses + output))
 
 
 def sized(place: CacheTier, hold: Any, flow: TokenFlow, kv: Any) -> SizingRow:

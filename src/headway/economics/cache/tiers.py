@@ -68,7 +68,7 @@ def own_memory(chip: Chip, price: PriceQuote) -> CacheTier:
         read_bw=bandwidth,
         write_bw=bandwidth,
         rated_bw=None,
-        price=_map_span(ends, lambda usd: laws.chip_byte_price(usd, capacity)),
+        price=_map_span(ends, lambda usd: usd / capacity),
         dated=bought.value.date if bought else "",
         holding=_map_span(_ends(price.value, price.low, price.high), lambda usd: laws.chip_holding_usd(usd, capacity)),
         wear=NumberRange(value=NO_WEAR, low=NO_WEAR, high=NO_WEAR),

@@ -35,7 +35,7 @@ class TraceCounts:
 
 def usage_row(counts: TraceCounts, kv: Any = None) -> TraceRow:
     """The row of hits and held tokens; also in bytes if `kv` is given."""
-    mean = laws.mean_held_tokens(counts.held_s, counts.span)
+    mean = counts.held_s / counts.span
     row = TraceRow(
         trace=counts.trace, ttl=counts.ttl, room=counts.room, requests=counts.requests, asked_tokens=counts.prompt_tokens,
         found_tokens=counts.hit_tokens, hit_share=counts.hit_tokens / counts.prompt_tokens, held_tokens_mean=mean,
@@ -53,18 +53,18 @@ def billed(counts: TraceCounts, place: CacheTier, waiting: Any, subject: CacheSu
     load, room = _waited(place, waiting, subject), _paid_room(counts, row, place, subject)
     if load is None or room is None or place.wear.value is None:
         return row
-    misses = laws.tokens_left(counts.prompt_tokens, counts.hit_tokens)
+    misses = counts.prompt_tokens - counts.hit_tokens
     parts = {
-        "usd_held": laws.room_usd(room, counts.span, place.holding.value),
-        "usd_worn": laws.tokens_usd(misses, token_bytes_usd(subject.kv, place.wear.value)),
-        "usd_loaded": laws.tokens_usd(counts.hit_tokens, load),
-        "usd_computed": laws.tokens_usd(misses, again),
+        "usd_held": room * counts.span * place.holding.value,
+        "usd_worn": misses * token_bytes_usd(subject.kv, place.wear.value),
+        "usd_loaded": counts.hit_tokens * load,
+        "usd_computed": misses * again,
     }
     total_usd = laws.cache_usd(*parts.values())
     return replace(
         row, **parts, paid_room=room, usd_prompts=total_usd, usd_per_mtok_prompt=usd_per_mtok_of(total_usd, counts.prompt_tokens),
         usd_per_request_prompt=laws.usd_each(total_usd, counts.requests),
-        saved_share=laws.saved_share(total_usd, laws.tokens_usd(counts.prompt_tokens, again)),
+        saved_share=laws.saved_share(total_usd, counts.prompt_tokens * again),
     )  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def with_list_price(row: TraceRow, counts: TraceCounts, rates: Rates) -> TraceRo
     write = next((cache_write.rate for cache_write in rates.cache_writes if cache_write.ttl_s == counts.ttl), None)
     if write is None or rates.cache_read is None:
         return row
-    bill_usd = laws.listed_usd(laws.tokens_left(counts.prompt_tokens, counts.hit_tokens), write, counts.hit_tokens, rates.cache_read)
-    plain = laws.tokens_usd(counts.prompt_tokens, rates.input)
+    bill_usd = (counts.prompt_tokens - counts.hit_tokens) * write + counts.hit_tokens * rates.cache_read
+    plain = counts.prompt_tokens * rates.input
     usd_per_mtok = usd_per_mtok_of(bill_usd, counts.prompt_tokens)
     return replace(row, sheet_usd_per_mtok=usd_per_mtok, sheet_saved_share=laws.saved_share(bill_usd, plain))

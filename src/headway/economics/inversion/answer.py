@@ -264,7 +264,7 @@ def active(answer: Inversion, basis: Priors) -> Any:
     utilisation, share = _middle(answer, row(answer, "utilisation")), cost_share(_middle(answer, row(answer, "margin")))
 
     def by(policy: Any) -> Any:
-        chip_s = laws.chip_s_paid(rate, price, policy / (utilisation * share))
+        chip_s = rate / (price * (policy / (utilisation * share)))
         return laws.active_from_prefill(chip_s, mfu, of_one)
 
     return by(_policy(float(by(NONE)), float(row(answer, "active").value)))

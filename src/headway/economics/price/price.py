@@ -25,7 +25,6 @@ from headway.economics.sheets.sheet import PriceSheet, Rates
 from headway.hardware import chip_price
 from headway.hardware.chip import Chip
 from headway.laws.economics import cost as laws
-from headway.laws.economics.cost import power_usd
 from headway.laws.memory.reload import per_mtok
 from headway.laws.serving.request import hit_tokens, missed_tokens
 from headway.performance.assumptions import Assumptions
@@ -130,8 +129,8 @@ def _kind(kind: str, estimates: Mapping[str, Any], terms: CommercialTerms, utili
     if estimates[f"usd_per_mtok_{kind}"] is None:
         return {f"{stem}_{kind}{end}": None for stem in ("cost", "price") for end in ("", "_lo", "_hi", "_least", "_most")}
     spreads = _spreads(kind, estimates, terms, utilisation, margin)
-    cost_with_idle = laws.with_idle(estimates[f"usd_per_mtok_{kind}"], utilisation)
-    price = laws.price_at_margin(cost_with_idle, laws.cost_share(margin))
+    cost_with_idle = estimates[f"usd_per_mtok_{kind}"] / utilisation
+    price = cost_with_idle / laws.cost_share(margin)
     of_cost = {name: spread for name, spread in spreads.items() if name != "margin"}
     out = _ends(f"cost_{kind}", cost_with_idle, of_cost) | _ends(f"price_{kind}", price, spreads)
     return out | _drivers(spreads) if kind == "out" else out
@@ -186,7 +185,7 @@ def _power(pick: Choice, chip: Interval, middle: Any, electricity: Any) -> dict[
     power = fact(pick.query.system.chip, POWER)
     if power is None or electricity is None:
         return {"power_share": None, "power_share_lo": None, "power_share_hi": None}
-    usd = power_usd(power, electricity)
+    usd = power * electricity
     ends = (("", middle), ("_lo", chip.high), ("_hi", chip.low))
     return {f"power_share{end}": usd / price for end, price in ends}
 

@@ -12,9 +12,8 @@ from headway.core.errors import BadFile, UnknownName
 from headway.core.quantity import known
 from headway.core.schema import Field
 from headway.laws.economics import cost as laws
-from headway.laws.economics.cache_bill import tokens_left
 from headway.laws.memory.reload import per_mtok
-from headway.laws.serving.request import held_kv_tokens, per_chip
+from headway.laws.serving.request import per_chip
 from headway.models import totals
 from headway.models.config import model
 
@@ -113,11 +112,11 @@ STATED_COLUMNS = {"cost": "stated_cost", "revenue": "stated_revenue", "margin_ov
 def account(day: PublishedDay) -> Account:
     """The account of a published day."""
     cost = laws.fleet_usd(day.nodes, day.node, day.chip_price, day.time)
-    misses = tokens_left(day.prompts, day.hits)
+    misses = day.prompts - day.hits
     bills = ((day.hits, day.rate_hit), (misses, day.rate_miss), (day.outputs, day.rate_output))
     revenue = sum(laws.charged_usd(tokens, per_mtok(rate)) for tokens, rate in bills)
-    prefill = laws.nodes_behind(day.prompts, day.time, day.prefill_rate)
-    decode = laws.nodes_behind(day.outputs, day.time, day.decode_rate)
+    prefill = day.prompts / (day.time * day.prefill_rate)
+    decode = day.outputs / (day.time * day.decode_rate)
     nodes = prefill + decode
     prefill_usd, decode_usd = (laws.fleet_usd(count, day.node, day.chip_price, day.time) for count in (prefill, decode))
     fresh, output = laws.usd_per_mtok_of(prefill_usd, misses), laws.usd_per_mtok_of(decode_usd, day.outputs)
@@ -134,5 +133,5 @@ def account(day: PublishedDay) -> Account:
         fresh_markup=per_mtok(day.rate_miss) / fresh, output_markup=per_mtok(day.rate_output) / output,
         fresh_tok_per_s_chip=per_chip(per_chip(misses / day.time, prefill), day.node),
         output_tok_per_s_chip=output_rate, sequences_per_chip=sequences,
-        kv_bytes_per_chip=held_kv_tokens(sequences, day.context) * kv,
+        kv_bytes_per_chip=(sequences * day.context) * kv,
     )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 from headway.core.quantity import known
 from headway.evidence.claims.claim import Parts, recomputes
 from headway.laws.architecture.kv import kv_bytes, kv_elements
-from headway.laws.economics.cache_bill import fee_markup, kv_bytes_paid_for
+from headway.laws.economics.cache_bill import kv_bytes_paid_for
 from headway.laws.economics.cost import cached_token_s
 from headway.laws.memory.reload import break_even_hold_s, path_usd, per_mtok, token_time_usd
 from headway.laws.memory.tiers import balanced_hold_s, cheaper_below_from_s, chip_holding_usd, holding_usd
@@ -229,7 +229,7 @@ def price_of_time_to_live(inputs: Any) -> Parts:
         "KV that 55 more minutes pay for": longer,
         "5 min of the lecture's KV": per_mtok(short_fee),
         "premium of 5 min": per_mtok(premium),
-        "premium over cost": fee_markup(kv_bytes_paid_for(premium, inputs.short, holding), inputs.kv_bytes),
+        "premium over cost": kv_bytes_paid_for(premium, inputs.short, holding) / inputs.kv_bytes,
     }
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headway.evidence.claims.claim import Parts, recomputes
-from headway.laws.economics.cache_bill import tokens_left
 from headway.laws.economics.cost import charged_usd, fleet_usd
-from headway.laws.queueing.departures import mean_tokens_per_s
 from headway.laws.roofline.balance import hardware_ratio, multihead_width_per_chip, multiquery_width_per_chip
 from headway.laws.roofline.batch_step import latency_floor_s
 from headway.laws.training.run import flop_utilisation, matmul_flop_per_token, model_flop_per_token, training_passes
@@ -53,7 +51,7 @@ def h100_ratio(inputs: Any) -> Parts:
 def training_mfu(inputs: Any) -> Parts:
     """MFU of a training run: 6 N D over peak FLOPs in its chip-hours, by two peaks."""
     per_token = model_flop_per_token(matmul_flop_per_token(inputs.active), inputs.none, training_passes(inputs.trainable))
-    rate = mean_tokens_per_s(inputs.tokens, inputs.chip_time)
+    rate = inputs.tokens / inputs.chip_time
     peaks = {"MFU": inputs.peak, "MFU by the SXM part's peak": inputs.sxm_peak}
     return {name: flop_utilisation(per_token, rate, peak) for name, peak in peaks.items()}
 
@@ -67,7 +65,7 @@ def cost_of_a_day(inputs: Any) -> Parts:
 @recomputes("EX-09")
 def revenue_of_a_day(inputs: Any) -> Parts:
     """Revenue of a day with every token at its list price."""
-    misses = tokens_left(inputs.prompts, inputs.hits)
+    misses = inputs.prompts - inputs.hits
     return {
         "revenue": charged_usd(inputs.hits, inputs.rate_hit)
         + charged_usd(misses, inputs.rate_miss)

@@ -9,8 +9,6 @@ from headway.laws.queueing.departures import (
     beat_response_s,
     beat_wait_s,
     filling_wait_s,
-    mean_tokens_per_s,
-    share_of_traffic,
     step_tokens_per_s,
     timetable_wait_s,
     train_rate,
@@ -104,7 +102,7 @@ def domain_rate(inputs: Any) -> Parts:
 def share_of_gemini(inputs: Any) -> Parts:
     """Share of Gemini's traffic that one system serves, at three dates."""
     return {
-        name: share_of_traffic(inputs.tok_per_s, mean_tokens_per_s(tokens, inputs.month))
+        name: inputs.tok_per_s / (tokens / inputs.month)
         for name, tokens in (("July 2025", inputs.july), ("May 2025", inputs.may), ("October 2025", inputs.october))
     }
 
@@ -113,7 +111,7 @@ def share_of_gemini(inputs: Any) -> Parts:
 def gemini_traffic(inputs: Any) -> Parts:
     """Gemini's monthly tokens as tokens per second."""
     return {
-        name: mean_tokens_per_s(tokens, inputs.month)
+        name: tokens / inputs.month
         for name, tokens in (
             ("July 2025", inputs.july),
             ("May 2025", inputs.may),

@@ -22,7 +22,6 @@ from headway.laws.roofline.balance import (
 )
 from headway.laws.roofline.batch_step import board_balanced_batch, kv_of_crossing, latency_floor_s, machine_s_per_token
 from headway.laws.roofline.capacity import drain_s
-from headway.laws.serving.request import held_kv_tokens
 from headway.laws.step.coefficients import StepCoefficients
 from headway.laws.step.step import compute_s, kv_s, weights_s
 
@@ -100,7 +99,7 @@ def _weights(terms: StepCoefficients) -> Any:
 def _per_sequence(case: LectureCase, terms: StepCoefficients, context: Any) -> Any:
     """Compute time per sequence of the batch; it is linear in the batch, so that one sequence on each rank gives it."""
     ranks = terms.dp
-    tokens = NO_TOKENS if context is None else held_kv_tokens(ranks, context)
+    tokens = NO_TOKENS if context is None else ranks * context
     return machine_s_per_token(compute_s(terms, ranks, tokens), known(1.0, "token per sequence", "token", "constant", "decode") * ranks)
 
 
@@ -137,7 +136,7 @@ def _drain(case: LectureCase) -> list[BridgeStage]:
 
 
 def _memory(case: LectureCase, terms: StepCoefficients) -> Any:
-    return weights_s(terms, case.batch) + kv_s(terms, case.batch, held_kv_tokens(case.batch, case.context))
+    return weights_s(terms, case.batch) + kv_s(terms, case.batch, case.batch * case.context)
 
 
 # -- crossing -------------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from headway.core.listing import format_value
 from headway.evidence.claims.claim import claims
 from headway.evidence.lecture.machine import LectureCase, capacity, floor, rate, step
 from headway.laws.architecture.params import sparsity
-from headway.laws.queueing.departures import mean_tokens_per_s, share_of_traffic
 from headway.laws.rack import fewest_within
 from headway.laws.roofline.balance import compute_s_per_token, kv_balanced_context, kv_weights_context
 from headway.laws.roofline.batch_step import board_balanced_batch, kv_of_crossing, latency_floor_s
@@ -114,7 +113,7 @@ def _contexts(case: LectureCase) -> list[CardFigure]:
 
 def _service(case: LectureCase) -> list[CardFigure]:
     traffic = claims()["TS-09"].inputs
-    served = mean_tokens_per_s(traffic["october"], traffic["month"])
+    served = traffic["october"] / traffic["month"]
     tokens = rate(case)
     room = capacity(case)
     fits = f"caches of {_show(room, '')} sequences fit" if math.isfinite(room) else "caches never fill the memory"
@@ -125,7 +124,7 @@ def _service(case: LectureCase) -> list[CardFigure]:
     return [
         _figure("tokens/s of the machine", "TS-07", tokens, "token/s", _stated_figure("TS-07", "2,000 at 64 steps/s"), "",
                 f"batch over the expected step; {fits}"),
-        _figure("share of a large service", "TS-08", share_of_traffic(tokens, served), "", _stated_figure("TS-08", "July 2025"), "",
+        _figure("share of a large service", "TS-08", tokens / served, "", _stated_figure("TS-08", "July 2025"), "",
                 "of Gemini's 1.3 quadrillion tokens a month (October 2025)"),
         _figure("scale-up domains that hold the weights", "FS-02", needed, "", None, "-",
                 f"domains of {int(domain)} chips, {_show(domain_bytes(domain, case.system.chip.need('hbm')), 'byte')} each"),

@@ -12,7 +12,6 @@ from headway.core.schema import defaults
 from headway.hardware.system import System
 from headway.laws.queueing.departures import step_tokens_per_s
 from headway.laws.roofline.balance import balanced_batch, hardware_ratio
-from headway.laws.serving.request import held_kv_tokens
 from headway.laws.step.coefficients import StepCoefficients
 from headway.laws.step.step import step_floor_s, step_s
 from headway.models.model import Model
@@ -130,12 +129,12 @@ def capacity(case: LectureCase) -> float:
 
 def step(case: LectureCase) -> Any:
     """Expected time of a decode step at the case's batch and context."""
-    return step_s(case.fitted.step, case.batch, held_kv_tokens(case.batch, case.context), NO_TOKENS, NO_TOKENS)
+    return step_s(case.fitted.step, case.batch, case.batch * case.context, NO_TOKENS, NO_TOKENS)
 
 
 def floor(case: LectureCase) -> Any:
     """Floor of that step: all work overlaps, at peak rates."""
-    return step_floor_s(case.at_peak.step, case.batch, held_kv_tokens(case.batch, case.context), NO_TOKENS, NO_TOKENS)
+    return step_floor_s(case.at_peak.step, case.batch, case.batch * case.context, NO_TOKENS, NO_TOKENS)
 
 
 def rate(case: LectureCase) -> Any:

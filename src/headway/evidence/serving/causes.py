@@ -14,7 +14,7 @@ from headway.evidence.serving.quantities import MeasuredLoad, served_times
 from headway.laws.collectives.cost import collectives_floor_s
 from headway.laws.queueing.loop import SINGLE
 from headway.laws.serving.causes import backlog_wait_s, exposed_compute_s, prompts_before_s, unexplained_s
-from headway.laws.serving.request import held_kv_tokens, middle_context
+from headway.laws.serving.request import middle_context
 from headway.laws.step import step
 from headway.laws.step.parts import place
 from headway.performance import request
@@ -131,7 +131,7 @@ def token_parts(served: Served) -> dict[str, float]:
     """Parts of TPOT: of the decode steps at the batch of this load, and what other requests' prompts add."""
     coefficients, times, requests = served.server.step, served.times, served.requests
     batch = np.maximum(times.decoding, SINGLE)
-    tokens = held_kv_tokens(batch, middle_context(requests.prompt, requests.output))
+    tokens = batch * middle_context(requests.prompt, requests.output)
     weights, kv = step.weights_s(coefficients, batch), step.kv_s(coefficients, batch, tokens)
     network, overhead = step.network_s(coefficients, batch), step.overhead_s(coefficients, batch)
     parts = {
@@ -155,7 +155,7 @@ def floors(served: Served, load: MeasuredLoad) -> dict[str, float]:
     """Each part of TPOT at datasheet rates, at the same load; they overlap, so TPOT's own floor is less than their sum."""
     coefficients = served.server.step
     batch, requests = np.maximum(served.times.decoding, SINGLE), served.requests
-    tokens = held_kv_tokens(batch, middle_context(requests.prompt, requests.output))
+    tokens = batch * middle_context(requests.prompt, requests.output)
     achieved = coefficients.achieved
     weights = step.weights_s(coefficients, batch) * achieved.memory
     at = place(coefficients, batch, tokens, step.NONE, step.NONE)

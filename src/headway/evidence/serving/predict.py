@@ -14,7 +14,7 @@ from headway.evidence.rows.setup import Setup
 from headway.evidence.rows.tasks import Task, Unpredictable
 from headway.evidence.serving.machines import machines, rows
 from headway.evidence.serving.quantities import MeasuredLoad, Quantities, quantities
-from headway.laws.serving.request import interval_factor, interval_high, interval_low
+from headway.laws.serving.request import interval_factor, interval_low
 from headway.laws.step.memory import fits_hbm
 from headway.performance.efficiency import OTHER_FAMILY, Efficiencies, efficiencies, family, foreign
 from headway.performance.server import Server
@@ -214,7 +214,7 @@ def _estimate(expected: float, floor: float, width: float, time: bool) -> Predic
     if not np.isfinite(expected):
         return None
     if time:
-        low, high = float(interval_low(expected, floor, width)), float(interval_high(expected, width))
+        low, high = float(interval_low(expected, floor, width)), float(expected * width)
     else:
         low, high = expected / width, min(expected * width, max(floor, expected))
     return PredictedQuantity(expected=float(expected), floor=float(floor), lo=low, hi=high)

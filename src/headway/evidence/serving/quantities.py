@@ -11,7 +11,7 @@ import numpy as np
 from headway.laws.queueing.handed_loop import HandedLoop, best_split, handed_loop
 from headway.laws.queueing.loop import NO_WORK, SINGLE, LoopTimes
 from headway.laws.queueing.replica_loop import Law, step_times
-from headway.laws.serving.request import busy_replicas, decode_tok_per_s, held_kv_tokens, per_chip, run_s, sustained_tok_per_s
+from headway.laws.serving.request import busy_replicas, decode_tok_per_s, per_chip, run_s, sustained_tok_per_s
 from headway.laws.step.memory import usable_hbm
 from headway.laws.step.step import step_floor_s, step_s
 from headway.performance import request
@@ -73,7 +73,7 @@ def _requests(load: MeasuredLoad) -> Requests:
 
 def _decode(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
     """Quantities of a decode step at the stated context and batch."""
-    tpot = step_times(m.step, law)(load.batch, held_kv_tokens(load.batch, load.context), NO_WORK, NO_WORK, SINGLE)
+    tpot = step_times(m.step, law)(load.batch, load.batch * load.context, NO_WORK, NO_WORK, SINGLE)
     rate = decode_tok_per_s(load.batch, tpot, busy_replicas(m.replicas, load.users))
     return Quantities(ttft=_missing(load), tpot=tpot, rate=rate, per_chip=per_chip(rate, m.chips))
 

@@ -12,7 +12,7 @@ from headway.evidence.rows.tasks import Task, Unpredictable
 from headway.evidence.serving.machines import machines
 from headway.evidence.serving.predict import Prediction
 from headway.laws.collectives.cost import collectives_s
-from headway.laws.serving.request import causal_pairs, held_kv_tokens
+from headway.laws.serving.request import causal_pairs
 from headway.laws.step import step
 from headway.laws.step.parts import place
 from headway.performance.efficiency import Efficiencies
@@ -69,7 +69,7 @@ def parts(task: Task, prediction: Prediction, table: Efficiencies | None = None)
 
 def _decode(task: Task, prediction: Prediction, m: Server) -> Sequence[StepPart]:
     batch = np.array([_batch(task, prediction)])
-    kv_tokens = held_kv_tokens(batch, np.array([float(task.context or 1.0)]))
+    kv_tokens = batch * np.array([float(task.context or 1.0)])
     times = {
         "compute": step.compute_s(m.step, batch, kv_tokens), "weights": step.weights_s(m.step, batch),
         "kv": step.kv_s(m.step, batch, kv_tokens), "network": step.network_s(m.step, batch), "overhead": step.overhead_s(m.step, batch),

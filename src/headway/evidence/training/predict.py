@@ -10,10 +10,9 @@ from headway.core.catalog import Catalog
 from headway.evidence.training.row import TrainingRow
 from headway.evidence.training.setup import TrainingSetup, flop_per_token, setup
 from headway.evidence.training.shape import is_unread
-from headway.laws.serving.request import interval_high, interval_low
+from headway.laws.serving.request import interval_low
 from headway.laws.training.activations import allocated_bytes
 from headway.laws.training.interval import joint_factor
-from headway.laws.training.run import achieved_flops
 from headway.laws.training.step import tokens_per_s_chip
 from headway.models.model import NONE
 from headway.performance.efficiency import Efficiencies
@@ -63,7 +62,7 @@ def predicted(row: TrainingRow, row_setup: TrainingSetup | str, catalog: Catalog
     speed = _reversed(step, lambda seconds: tokens_per_s_chip(row_setup.case.batch, seconds, row_setup.case.system.chips))
     flop = flop_per_token(row_setup)
     return TrainingPrediction(
-        row=row, setup=row_setup, speed=speed, step=step, flops=_mapped(speed, lambda rate: achieved_flops(flop, rate)),
+        row=row, setup=row_setup, speed=speed, step=step, flops=_mapped(speed, lambda rate: flop * rate),
         memory=_memory(run_estimate.memory, achieved), flags=row_setup.flags,
     )  # fmt: skip
 
@@ -90,7 +89,7 @@ def _step(run_estimate: TrainingEstimate, row_setup: TrainingSetup, catalog: Cat
     spread = row_spread(row_setup, training_efficiencies(catalog))
     seconds = run_estimate.time.step
     return RangedNumber(
-        expected=float(seconds), lo=float(interval_low(seconds, run_estimate.time.floor, spread)), hi=float(interval_high(seconds, spread))
+        expected=float(seconds), lo=float(interval_low(seconds, run_estimate.time.floor, spread)), hi=float(seconds * spread)
     )  # fmt: skip
 
 
@@ -98,7 +97,7 @@ def _memory(memory: Memory, achieved: TrainingReach) -> RangedNumber:
     memory_bytes = allocator_bytes(memory, achieved)
     return RangedNumber(
         expected=float(memory_bytes), lo=float(interval_low(memory_bytes, memory.weights, achieved.spread_memory)),
-        hi=float(interval_high(memory_bytes, achieved.spread_memory)),
+        hi=float(memory_bytes * achieved.spread_memory),
     )  # fmt: skip
 
 

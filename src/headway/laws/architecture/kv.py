@@ -73,26 +73,6 @@ def entry_elements(dim: Number) -> PerToken:
     return ENTRY * dim
 
 
-@formula(source="DeepSeek-V4 report, compressed attention")
-def compressed_elements(dim: Number, ratio: Token) -> PerToken:
-    """Cache elements per token when one vector is stored for every `ratio` tokens.
-
-    >>> compressed_elements(512, 4)  # DeepSeek-V4-Flash, a layer of ratio 4
-    128.0
-    """
-    return dim / ratio
-
-
-@formula(source="DeepSeek-V4 report, compressed attention")
-def compressed_cap(top_entries: Number, ratio: Token) -> Token:
-    """Tokens covered by the top-k compressed entries.
-
-    >>> compressed_cap(512, 4)  # DeepSeek-V4-Flash
-    2048
-    """
-    return top_entries * ratio
-
-
 @formula(source="definition; the square-root law is a what-if, no published model")
 def attended_tokens(context: Token, cap_tokens: Token, sqrt_tokens: Token) -> Token:
     """Tokens of a context that one query attends to: all, at most a cap (window, chunk, top-k), or sqrt(context * sqrt_tokens).

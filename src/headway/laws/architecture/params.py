@@ -43,26 +43,6 @@ def vector_params(dims: tuple[tuple[Number, ...], ...]) -> Number:
     return sum(math.prod(shape) for shape in dims)
 
 
-@formula(source="definition")
-def layer_params(mixer: Number, dense_ffn: Number, expert: Number, experts: Number, vectors: Number) -> Number:
-    """All parameters of one layer.
-
-    >>> layer_params(187105280, 45875200, 44040192, 256, 16896)  # DeepSeek-V3, one MoE layer
-    11507286528
-    """
-    return mixer + dense_ffn + experts * expert + vectors
-
-
-@formula(source="definition")
-def active_layer_params(mixer: Number, dense_ffn: Number, expert: Number, experts_per_token: Number, vectors: Number) -> Number:
-    """Parameters of one layer that one token uses.
-
-    >>> active_layer_params(187105280, 45875200, 44040192, 8, 16896)  # DeepSeek-V3, one MoE layer
-    585318912
-    """
-    return mixer + dense_ffn + experts_per_token * expert + vectors
-
-
 @formula(source="definition; a tied head is the embedding table again and counts once")
 def model_params(embedding: Number, head: Number, layers: Number, final_norm: Number) -> Number:
     """All parameters of a model: embedding, head (0 when tied), layers, final norm.

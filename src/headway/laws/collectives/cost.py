@@ -99,16 +99,6 @@ def collectives_floor_s(terms: tuple[CollectiveTerm, ...], tokens: Token, zero: 
     return sum((term.count * (term.floor * tokens) for term in terms), start=zero)
 
 
-@formula(source="definition: what hides behind nothing adds to the step")
-def exposed_step_s(work: Second, network: Second) -> Second:
-    """Step time when collectives and compute alternate without overlap.
-
-    >>> round(exposed_step_s(20e-3, 6e-3), 6)
-    0.026
-    """
-    return work + network
-
-
 @formula(source="DeepSeek-AI, open-infra-index day 6 (2025-02-28): two micro-batches, one computes while the other communicates")
 def two_batch_step_s(half_work: Second, half_network: Second, layers: Number) -> Second:
     """Time of a step split into two half batches: the slower of work and network, plus one layer's share of the faster, exposed.

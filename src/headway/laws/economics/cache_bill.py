@@ -6,59 +6,15 @@ import numpy as np
 
 from headway.core.formula import formula
 from headway.core.units import (
-    Byte,
     BytePerSecond,
     BytePerToken,
     Number,
     Second,
     SecondPerToken,
-    Token,
-    TokenSecond,
     Usd,
     UsdPerByteSecond,
     UsdPerToken,
-    UsdPerTokenSecond,
 )
-
-
-@formula(source="definition")
-def tokens_left(prompt: Token, hit: Token) -> Token:
-    """Prompt tokens that miss the cache and must be computed.
-
-    >>> tokens_left(608e9, 342e9) / 1e9  # DeepSeek's day, billion
-    266.0
-    """
-    return prompt - hit
-
-
-@formula(source="time integral over the trace, over its length")
-def mean_held_tokens(token_seconds: TokenSecond, span: Second) -> Token:
-    """Mean tokens over time in a cache without a limit.
-
-    >>> mean_held_tokens(7.2e9, 3600.0)
-    2000000.0
-    """
-    return token_seconds / span
-
-
-@formula(source="room x time x its cost")
-def room_usd(room: Byte, span: Second, holding: UsdPerByteSecond) -> Usd:
-    """Cost of holding bytes for a time.
-
-    >>> round(room_usd(70.272e9, 3600.0, 0.513e-12 / 3600), 4)  # in DDR5 for an hour
-    0.036
-    """
-    return room * span * holding
-
-
-@formula(source="tokens x cost of a token")
-def tokens_usd(tokens: Token, cost: UsdPerToken) -> Usd:
-    """Cost of loading or computing a number of tokens.
-
-    >>> round(tokens_usd(266e9, 0.138e-6))  # DeepSeek's day, all that was missed
-    36708
-    """
-    return tokens * cost
 
 
 @formula(source="sum")
@@ -91,16 +47,6 @@ def saved_share(cost: Usd, without: Usd) -> Number:
     return 1 - cost / without
 
 
-@formula(source="list rates: what was not found is written, what was found is read")
-def listed_usd(miss: Token, write: UsdPerToken, hit: Token, read: UsdPerToken) -> Usd:
-    """Cost of prompts at a provider's rates when every prompt is written to the cache.
-
-    >>> round(listed_usd(0.7e6, 6.25e-6, 0.3e6, 0.5e-6), 3)  # a million prompt tokens of Opus 4.6, 5 minutes, 30 % found
-    4.525
-    """
-    return miss * write + hit * read
-
-
 @formula(source="fee over holding cost: what could be held for the money")
 def kv_bytes_paid_for(fee: UsdPerToken, hold: Second, holding: UsdPerByteSecond) -> BytePerToken:
     """KV bytes per token at which a cache fee equals the holding cost: an upper bound while the markup is unknown.
@@ -109,16 +55,6 @@ def kv_bytes_paid_for(fee: UsdPerToken, hold: Second, holding: UsdPerByteSecond)
     200000
     """
     return fee / (hold * holding)
-
-
-@formula(source="fee over cost")
-def fee_markup(paid_for: BytePerToken, kv: BytePerToken) -> Number:
-    """Cache fee over the cost of holding a token's KV.
-
-    >>> round(fee_markup(200e3, 35136), 2)  # $5/Mtok for an hour, DeepSeek-V3's fp8 KV in HBM
-    5.69
-    """
-    return paid_for / kv
 
 
 @formula(source="claim AP-19: cache-read rate = retrieval, input rate = computing, both at cost and both of a busy chip")
@@ -149,13 +85,3 @@ def whole_reads(reads: Number) -> Number:
     (1.0, 2.0)
     """
     return np.ceil(reads)
-
-
-@formula(source="tokens held, over time, at a fee by the hour")
-def holding_fee(token_seconds: TokenSecond, fee: UsdPerTokenSecond) -> Usd:
-    """Storage fee of a provider for keeping prefixes.
-
-    >>> round(holding_fee(100e3 * 3600.0, 4.5e-6 / 3600), 2)  # 100k tokens for an hour at $4.50 per Mtok and hour
-    0.45
-    """
-    return token_seconds * fee

@@ -3,27 +3,7 @@
 from __future__ import annotations
 
 from headway.core.formula import formula
-from headway.core.units import Number, Same, UsdPerSecond, Watt
-
-
-@formula(source="definition")
-def ratio_per_usd(value: Same, reference: Same, price: UsdPerSecond, reference_price: UsdPerSecond) -> Number:
-    """Ratio of a fact to a reference at equal cost: above 1, a dollar buys more of it (memory bandwidth, B200 at $3 to H100 at $2).
-
-    >>> round(ratio_per_usd(8e12, 3.35e12, 3 / 3600, 2 / 3600), 3)
-    1.592
-    """
-    return (value / reference) / (price / reference_price)
-
-
-@formula(source="definition")
-def ratio_per_watt(value: Same, reference: Same, power: Watt, reference_power: Watt) -> Number:
-    """Ratio of a fact to a reference at equal power (dense bf16 peak, B200 of 1000 W to H100 of 700 W).
-
-    >>> round(ratio_per_watt(2250e12, 989.4e12, 1000, 700), 3)
-    1.592
-    """
-    return (value / reference) / (power / reference_power)
+from headway.core.units import Number, UsdPerSecond, Watt
 
 
 @formula(source="definition: parts of a chip are not sold, yet a ratio at equal cost needs them")

@@ -9,72 +9,17 @@ from headway.core.units import (
     BytePerSecond,
     BytePerToken,
     Number,
-    PerSecond,
     Same,
     Second,
     SecondPerToken,
     Token,
     TokenPerMtok,
-    TokenPerSecond,
     Usd,
-    UsdPerJoule,
     UsdPerMtok,
     UsdPerSecond,
-    UsdPerWatt,
-    Watt,
 )
 
 TCO = "total cost of owning: capital and its overhead over life, upkeep, all-in power, the building over its own life"
-
-
-@formula(source=TCO + "; host, network and storage as a factor on the chip")
-def with_cluster(capex: Usd, overhead: Number) -> Usd:
-    """Price of a chip including its share of host, network and storage.
-
-    >>> with_cluster(25000, 1.3)  # H100 SXM
-    32500.0
-    """
-    return capex * overhead
-
-
-@formula(source=TCO)
-def capital_usd(capital: Usd, life: Second) -> UsdPerSecond:
-    """Straight-line depreciation over the machine's life.
-
-    >>> round(capital_usd(32500, 5 * 365.25 * 86400) * 3600, 3)  # H100 SXM over 5 years, USD/h
-    0.742
-    """
-    return capital / life
-
-
-@formula(source=TCO)
-def upkeep_usd(capex: Usd, opex: PerSecond) -> UsdPerSecond:
-    """Cost of staff, repair and spares, as a share of the chip's price per year.
-
-    >>> round(upkeep_usd(25000, 0.08 / (365.25 * 86400)) * 3600, 3)  # H100 SXM, USD/h
-    0.228
-    """
-    return capex * opex
-
-
-@formula(source=TCO)
-def power_usd(power: Watt, electricity: UsdPerJoule) -> UsdPerSecond:
-    """Cost of a chip's power, including its share of host, network and cooling.
-
-    >>> round(power_usd(1730, 0.07 / 3.6e6) * 3600, 3)  # H100 SXM, USD/h
-    0.121
-    """
-    return power * electricity
-
-
-@formula(source=TCO)
-def building_usd(power: Watt, building: UsdPerWatt, life: Second) -> UsdPerSecond:
-    """Cost of the data centre per chip, by its power.
-
-    >>> round(building_usd(1730, 12, 15 * 365.25 * 86400) * 3600, 3)  # H100 SXM, USD/h
-    0.158
-    """
-    return power * building / life
 
 
 @formula(source="definition")
@@ -189,16 +134,6 @@ def chip_seconds_per_request(chips: Number, request: Second, replicas: Number) -
 QUADRATURE = "independent inputs of a product: deviations of the logarithm at the 5 % and the 95 % point add in quadrature"
 
 
-@formula(source="definition: paid hours are busy hours over the share of them that is busy")
-def with_idle(cost: Same, utilisation: Number) -> Same:
-    """Cost including paid idle hours.
-
-    >>> with_idle(0.25, 0.5)  # USD/Mtok of a machine that works half of its paid hours
-    0.5
-    """
-    return cost / utilisation
-
-
 @formula(source="definition: what is left of a price when its margin is taken")
 def cost_share(margin: Number) -> Number:
     """Share of a price that is cost, at a gross margin.
@@ -207,16 +142,6 @@ def cost_share(margin: Number) -> Number:
     0.155
     """
     return 1 - margin
-
-
-@formula(source="definition: price = cost / (1 - margin)")
-def price_at_margin(cost: Same, cost_share: Number) -> Same:
-    """Price of which `cost_share` is cost.
-
-    >>> round(price_at_margin(0.300, 0.137), 2)  # DeepSeek-V3's output tokens of 2025-02-27
-    2.19
-    """
-    return cost / cost_share
 
 
 @formula(source="definition: gross margin, the share of revenue that is not cost")
@@ -331,16 +256,6 @@ def fleet_usd(nodes: Number, node: Number, price: UsdPerSecond, time: Second) ->
     87072.0
     """
     return nodes * node * price * time
-
-
-@formula(source="operational law: tokens over time over what one node does")
-def nodes_behind(tokens: Token, time: Second, rate: TokenPerSecond) -> Number:
-    """Nodes needed for a day's tokens at a published rate per node.
-
-    >>> round(nodes_behind(608e9, 86400, 73700), 2), round(nodes_behind(168e9, 86400, 14800), 2)  # DeepSeek: prefill, decode
-    (95.48, 131.38)
-    """
-    return tokens / (time * rate)
 
 
 @formula(source="definition")

@@ -98,16 +98,6 @@ def carried_markup(markup: Number, share: Number) -> Number:
 # -- backwards ------------------------------------------------------------------------------------------------------------------
 
 
-@formula(source="price_of, solved for the chip time")
-def chip_s_paid(rate: UsdPerToken, chip: UsdPerSecond, markup: Number) -> SecondPerToken:
-    """Chip time per token that a rate pays for.
-
-    >>> f"{chip_s_paid(0.55e-6, 2 / 3600, 4.0):.3g}"
-    '0.000247'
-    """
-    return rate / (chip * markup)
-
-
 @formula(source="prefill_chip_s and two operations per parameter, solved for the parameters")
 def active_from_prefill(chip_s: SecondPerToken, mfu: Number, compute_of_one: SecondPerToken) -> Number:
     """Active parameters of a model from the chip time of a prompt token; `compute_of_one` is the time of one parameter.

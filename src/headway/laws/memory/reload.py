@@ -118,16 +118,6 @@ def load_gain_s(prefix: Token, recompute: SecondPerToken, load: SecondPerToken, 
     return prefix * (recompute - load) - latency
 
 
-@formula(source="chip time, where the chip waits, and the path's own")
-def load_weight(waiting: Number, path: UsdPerSecond, chip: UsdPerSecond) -> Number:
-    """Cost of a second of loading over a second of computing: the share that the chip waits, plus the cost of the path.
-
-    >>> round(load_weight(1.0, 30.72e12 * 3.39e-18, 2 / 3600), 3)  # one TLC drive beside an H100 at $2/h
-    1.187
-    """
-    return waiting + path / chip
-
-
 @formula(source="holding cost x all that the device holds")
 def path_usd(holding: UsdPerByteSecond, capacity: Byte) -> UsdPerSecond:
     """Cost per second of a device, whether it holds or moves data.

@@ -12,7 +12,6 @@ from headway.core.units import (
     Number,
     PerSecond,
     Second,
-    Token,
     TokenPerSecond,
     Usd,
     UsdPerByte,
@@ -125,16 +124,6 @@ def holding_usd(price: UsdPerByte, overhead: Number, life: Second) -> UsdPerByte
     '0.000513'
     """
     return price * (1 + overhead) / life
-
-
-@formula(source="HBM is not sold without its chip")
-def chip_byte_price(chip: Usd, capacity: Byte) -> UsdPerByte:
-    """Purchase price per byte of HBM: its share of the whole chip.
-
-    >>> round(chip_byte_price(32000, 141e9) * 1e9)  # H200, USD/GB
-    227
-    """
-    return chip / capacity
 
 
 @formula(source="opportunity: memory that holds a cache holds no running request, and the chip is paid for by its memory")
@@ -285,23 +274,3 @@ def devices_usd(devices: Number, capacity: Byte, price: UsdPerByte) -> Usd:
     0.49
     """
     return devices * capacity * price
-
-
-@formula(source="requests x the part of their prompts that is found")
-def hit_token_rate(rate: PerSecond, hit: Token) -> TokenPerSecond:
-    """Prompt tokens per second that hit the cache of a service.
-
-    >>> hit_token_rate(100.0, 4500.0)
-    450000.0
-    """
-    return rate * hit
-
-
-@formula(source="requests x what of them is new: prompt tokens that were missed, and the answer")
-def new_token_rate(rate: PerSecond, new_prompt: Token, output: Token) -> TokenPerSecond:
-    """Tokens per second whose KV a service computes and stores.
-
-    >>> new_token_rate(100.0, 3500.0, 1000.0)
-    450000.0
-    """
-    return rate * (new_prompt + output)

@@ -57,26 +57,6 @@ def tokens_in_flight(tokens_per_s: TokenPerSecond, tokens_per_s_user: TokenPerSe
     return tokens_per_s / tokens_per_s_user * ONE_TOKEN
 
 
-@formula(source="tokens over the length of the period")
-def mean_tokens_per_s(tokens: Token, period_s: Second) -> TokenPerSecond:
-    """Mean tokens per second of traffic quoted per period.
-
-    >>> round(mean_tokens_per_s(1.3e15, 2.63e6) / 1e6)  # 1.3 quadrillion tokens a month
-    494
-    """
-    return tokens / period_s
-
-
-@formula(source="rate of one system over all traffic")
-def share_of_traffic(tokens_per_s: TokenPerSecond, traffic: TokenPerSecond) -> Number:
-    """Share of a service's traffic that one system carries; its inverse is the number of systems.
-
-    >>> share_of_traffic(128e3, 128e6)
-    0.001
-    """
-    return tokens_per_s / traffic
-
-
 DESCENTS, NEWTONS = 10, 15  # contraction steps, then Newton steps to a root; 5 and 12 reach 1e-15 up to a load of 1 - 1e-10
 TIMETABLE = "Bailey 1954, On queueing processes with bulk service"
 TRIGGERED = "Neuts 1967, A general class of bulk queues: M/D^[1,b]/1"

@@ -20,8 +20,7 @@ from headway.laws.queueing.users import (
     steady_s,
     together_s,
 )
-from headway.laws.serving.replicas import handed_over_s
-from headway.laws.serving.request import e2e_s, held_kv_tokens, middle_context
+from headway.laws.serving.request import e2e_s, middle_context
 
 NONE = 0.0
 WHOLE_PROMPT = np.inf  # number of chunks, when a whole prompt rather than a step is in progress
@@ -64,16 +63,16 @@ def handed_loop(step: StepTime, loop: HandedLoop) -> LoopTimes:
 def _handed_times(step: StepTime, loop: HandedLoop, served: Any, decoding: Any) -> tuple[Any, Any]:
     worker_batch = np.maximum(decoding_beside(decoding, served, CLOSED) / loop.decode_workers, 1)
     queuing = np.maximum(served / loop.prefill_workers, 1)
-    kv_tokens = held_kv_tokens(worker_batch, middle_context(loop.prompt, loop.output))
+    kv_tokens = worker_batch * middle_context(loop.prompt, loop.output)
     tpot = step(worker_batch, kv_tokens, NO_WORK, NO_WORK, SINGLE)
     beside = np.minimum(loop.concurrent_prompts, others_in_service(queuing, CLOSED))
-    cycle = e2e_s(handed_over_s(loop.prompt_alone, loop.transfer), tpot, loop.output)
+    cycle = e2e_s(loop.prompt_alone + loop.transfer, tpot, loop.output)
     queued = queued_before(others_in_service(served, CLOSED), loop.prompt_packed / loop.prefill_workers, cycle, WHOLE_PROMPT, loop.spread)
     steady = steady_s(loop.prompt_alone, beside, loop.prompt_packed, queued, 0 * tpot, NONE)
     lanes = loop.prompt_alone / loop.prompt_packed
     burst = together_s(queuing, loop.prompt_packed, loop.prompt, loop.prompt * np.minimum(lanes, queuing))
     ttft = looped_ttft_s(loop.request_overhead_s, loop.synchronised_share, np.maximum(burst, loop.prompt_alone), steady)
-    return handed_over_s(ttft, loop.transfer), tpot
+    return ttft + loop.transfer, tpot
 
 
 def best_split(

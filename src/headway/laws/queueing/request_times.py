@@ -19,7 +19,6 @@ from headway.laws.queueing.users import (
     looped_ttft_s,
     open_between_s,
     others_in_service,
-    packed_prompt_s,
     packed_tokens,
     prefill_share,
     prompt_added_s,
@@ -41,7 +40,7 @@ from headway.laws.queueing.users import (
     together_between_s,
     together_s,
 )
-from headway.laws.serving.request import held_kv_tokens, middle_context, pipelined_s, tpot_s
+from headway.laws.serving.request import middle_context, pipelined_s, tpot_s
 
 
 def request_times(
@@ -59,7 +58,7 @@ def request_times(
     contexts = (middle_context(loop.prompt, loop.output),)
     if whole_answer:
         contexts = (loop.prompt, *contexts, loop.prompt + loop.output)
-    decodes = [(decode_batch, held_kv_tokens(decode_batch, context), NO_WORK, NO_WORK, SINGLE) for context in contexts]
+    decodes = [(decode_batch, decode_batch * context, NO_WORK, NO_WORK, SINGLE) for context in contexts]
     beside = batch * (loop.chunked_prefill * busy)
     steps, alone, full, *further = _steps(step, served + decoding, decodes, *_prompt_steps(loop, prompts, beside))
     decode = tpot_s(*steps) if whole_answer else steps[0]
@@ -68,7 +67,7 @@ def request_times(
         steady, added = _in_turn(loop, prompts, alone, full, further, decode, busy)
     else:
         steady, added = _at_random(step, loop, prompts, alone, full, beside, decode, busy)
-    packed = packed_prompt_s(full, loop.prefill, prompts.packed)
+    packed = full * loop.prefill / prompts.packed
     ttft = looped_ttft_s(loop.request_overhead_s, together, together_s(served, packed, loop.prefill, prompts.packed), steady[0])
     between = together_between_s(served, packed, loop.prefill, prompts.packed)
     return ttft, looped_tpot_s(per_token, together, between, steady[1], loop.output), per_token, added
@@ -129,7 +128,7 @@ def _prompts(loop: Loop, served: Any, other_users: Any, beside: Any) -> _Prompts
 
 def _prompt_steps(loop: Loop, p: _Prompts, beside: Any) -> list[StepLoad]:
     """Steps with one chunk of one prompt, with queued prompts, and in a closed loop with all prompts that share one; then the longest."""
-    kv_tokens = held_kv_tokens(beside, middle_context(loop.prompt, loop.output))
+    kv_tokens = beside * middle_context(loop.prompt, loop.output)
     of_prompt = p.packed / loop.prefill
     # While synchronised prompts are prefilled, on average half of the sequences decode.
     full = (beside / HALF, kv_tokens / HALF, p.packed, loop.pairs * of_prompt, p.packed / p.tokens)
@@ -171,7 +170,7 @@ def _at_random(
     step: StepTime, loop: Loop, p: _Prompts, alone: Any, full: Any, beside: Any, decode: Any, busy: Any
 ) -> tuple[tuple[Any, Any], Any]:
     """Poisson arrivals: TTFT, the time that others' prompts add to an answer, and what one prompt adds."""
-    kv_tokens = held_kv_tokens(beside, middle_context(loop.prompt, loop.output))
+    kv_tokens = beside * middle_context(loop.prompt, loop.output)
     load, service = prompt_load(loop.rate, p.chunks, alone), full * p.steps
     regular = regularity(loop.rate * service, loop.in_turn)
     prompts = _sharing(loop, p, load)

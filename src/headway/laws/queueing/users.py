@@ -49,16 +49,6 @@ def packed_tokens(prompt: Token, chunk: Token, sequences: Number) -> Token:
     return np.minimum(chunk, sequences * prompt)
 
 
-@formula(source="definition")
-def packed_prompt_s(step: Second, prompt: Token, packed: Token) -> Second:
-    """Time per prompt in steps full of prompt tokens.
-
-    >>> packed_prompt_s(0.4, 1000, 8000)
-    0.05
-    """
-    return step * prompt / packed
-
-
 @formula(source="K prompts at once, served k per step: the j-th step's wait j steps; mean of j over K/k steps")
 def together_s(sequences: Number, packed: Second, prompt: Token, tokens: Token) -> Second:
     """Mean TTFT of prompts that arrive all at once.

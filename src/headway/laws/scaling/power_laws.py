@@ -169,16 +169,6 @@ def tokens_at_ratio(params: Number, ratio: Token) -> Token:
     return params * ratio
 
 
-@formula(source="the same rule read backwards")
-def params_for_ratio(tokens: Token, ratio: Token) -> Number:
-    """Parameters at a fixed number of tokens per parameter.
-
-    >>> params_for_ratio(1.4e12, 20) / 1e9
-    70.0
-    """
-    return tokens / ratio
-
-
 @formula(source=CHINCHILLA + ", equation 4, compute eliminated: alpha u = beta y")
 def chinchilla_tokens(params: Number, a: Number, b: Number, alpha: Number, beta: Number) -> Token:
     """Compute-optimal tokens of a model of this size (100B, Epoch's fit: 1.8 T).

@@ -12,7 +12,6 @@ from headway.core.units import (
     Second,
     Token,
     TokenPerMtok,
-    Usd,
     UsdPerMtok,
     UsdPerSecond,
 )
@@ -57,26 +56,6 @@ def utilisation(rate: PerSecond, capacity: PerSecond) -> Number:
     0.8
     """
     return rate / capacity
-
-
-@formula(source="definition; what is idle is paid for")
-def usd_per_request_at(price: UsdPerSecond, chips: Number, rate: PerSecond) -> Usd:
-    """Cost per request when all chips are paid for at this request rate.
-
-    >>> round(usd_per_request_at(2 / 3600, 40, 40.0), 6)
-    0.000556
-    """
-    return price * chips / rate
-
-
-@formula(source="unit of the objective when no price is known")
-def chip_seconds_per_request_at(chips: Number, rate: PerSecond) -> Second:
-    """Chip time per request when all chips count at this request rate.
-
-    >>> chip_seconds_per_request_at(40, 40.0)
-    1.0
-    """
-    return chips / rate
 
 
 NEW_TOKEN: Token = 1.0
@@ -197,16 +176,6 @@ def transfer_s(prefill_side: Second, decode_side: Second) -> Second:
     0.007
     """
     return np.maximum(prefill_side, decode_side)
-
-
-@formula(source=DISAGGREGATED)
-def handed_over_s(ttft: Second, transfer: Second) -> Second:
-    """TTFT including the KV transfer from prefill to decode pool.
-
-    >>> round(handed_over_s(0.2, 0.007), 3)
-    0.207
-    """
-    return ttft + transfer
 
 
 @formula(source="definition: a replica is held up by its work or by its links; ranks send at once")

@@ -23,16 +23,6 @@ def causal_pairs(prompt: Token) -> Token:
 
 
 @formula(source="definition")
-def held_kv_tokens(sequences: Number, context: Token) -> Token:
-    """Tokens attended to in a step, summed over decoding sequences.
-
-    >>> held_kv_tokens(64, 8192)
-    524288
-    """
-    return sequences * context
-
-
-@formula(source="definition")
 def middle_context(prompt: Token, output: Token) -> Token:
     """Context half way through the output: the mean of a steady batch.
 
@@ -160,26 +150,6 @@ def rate_high(expected: PerSecond, most: PerSecond, spread: Number) -> PerSecond
     12.0
     """
     return np.minimum(expected * spread, np.maximum(most, expected))
-
-
-@formula(source="90 % interval of cross-validated residuals, docs/accuracy.md: expected / spread")
-def rate_low(expected: PerSecond, spread: Number) -> PerSecond:
-    """Lower end of the interval of a rate.
-
-    >>> rate_low(16.0, 1.6)
-    10.0
-    """
-    return expected / spread
-
-
-@formula(source="90 % interval of cross-validated residuals, docs/accuracy.md: expected * spread")
-def interval_high(expected: Second, spread: Number) -> Second:
-    """Upper end of an interval.
-
-    >>> interval_high(0.010, 1.6)
-    0.016
-    """
-    return expected * spread
 
 
 @formula(source="vLLM's `bench serve`: TPOT = (E2E - TTFT) / (output tokens - 1), solved for E2E")

@@ -29,16 +29,6 @@ def replica_chips(tp: Number, cp: Number, dp: Number, pp: Number) -> Number:
     return tp * cp * dp * pp
 
 
-@formula(source="definition")
-def used_chips(replica: Number, replicas: Number) -> Number:
-    """Chips that the replicas use.
-
-    >>> used_chips(24, 3)
-    72
-    """
-    return replica * replicas
-
-
 @formula(source="definition; a system is rented whole")
 def idle_chips(chips: Number, busy_chips: Number) -> Number:
     """Chips of the system that no replica uses but that are paid for.
@@ -77,16 +67,6 @@ def head_share(heads: Number, tp: Number) -> Number:
     (0.25, 0.125, 1.0)
     """
     return np.ceil(heads / tp) / heads
-
-
-@formula(source="definition")
-def expert_tensor_ways(tp: Number, cp: Number, dp: Number, ep: Number) -> Number:
-    """Tensor-parallel degree of each routed expert: chips that share its matrices.
-
-    >>> expert_tensor_ways(8, 1, 1, 4)
-    2.0
-    """
-    return tp * cp * dp / ep
 
 
 @formula(source="lecture MOE-02, MOE-03: the fullest chip holds ceil(E/ep)")

@@ -110,13 +110,3 @@ def fits(memory: Truth, chips: Truth) -> Truth:
     False
     """
     return np.logical_and(memory, chips)
-
-
-@formula(source="definition")
-def cached_bytes_per_token(sequence: Byte, stage_share: Number, cp: Number, prompt: Token) -> BytePerToken:
-    """Bytes that the fullest chip loads per token of a cached prompt.
-
-    >>> cached_bytes_per_token(327.68e6, 1.0, 1, 8000)
-    40960.0
-    """
-    return sequence * stage_share / cp / prompt

@@ -12,7 +12,7 @@ import numpy as np
 
 from headway.core.formula import formula
 from headway.core.units import Byte, BytePerSecond, Number, Second, Token
-from headway.laws.collectives.cost import collectives_floor_s, collectives_s, exposed_step_s, two_batch_step_s
+from headway.laws.collectives.cost import collectives_floor_s, collectives_s, two_batch_step_s
 from headway.laws.step.coefficients import (
     EXPOSED,
     FITTED,
@@ -228,7 +228,7 @@ def step_s(
     rank_work = place(coefficients, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs)
     work = work_s(coefficients, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs)
     network = collectives_s(coefficients.collectives, rank_work.tokens, zero)
-    return fixed_s(coefficients, rank_work) + (np.maximum(work, network) if coefficients.overlap == FULL else exposed_step_s(work, network))
+    return fixed_s(coefficients, rank_work) + (np.maximum(work, network) if coefficients.overlap == FULL else work + network)
 
 
 @formula(source="definition")

@@ -86,16 +86,6 @@ def flop_utilisation(per_token: FlopPerToken, rate: TokenPerSecond, peak: FlopPe
     return per_token * rate / peak
 
 
-@formula(source="definition")
-def achieved_flops(per_token: FlopPerToken, rate: TokenPerSecond) -> FlopPerSecond:
-    """Achieved FLOP/s per chip under one FLOP convention.
-
-    >>> round(achieved_flops(6 * 64.86e9 + 12 * 80 * 8192 * 2048, 1007) / 1e12)
-    408
-    """
-    return per_token * rate
-
-
 @formula(source="definition: the run's model FLOPs")
 def run_flop(per_token: FlopPerToken, tokens: Token) -> Flop:
     """FLOP of a whole run (Llama-3.1-405B, 15.6 T tokens: 3.8e25 published).

@@ -307,16 +307,6 @@ def weight_traffic_bytes(weight: Byte, gradient: Byte, trained: Number) -> Byte:
     return 2 * weight + 2 * trained * gradient
 
 
-@formula(source="definition: forward, input gradients and weight gradients share the traffic alike")
-def weight_pass_s(params: Number, bytes_per_param: Byte, passes: Number, bandwidth: BytePerSecond) -> Second:
-    """HBM time of a stage's weights and gradients in one of the passes over a micro-batch, at peak (8.8 B parameters on H100).
-
-    >>> round(weight_pass_s(8.8e9, 12, 3, 3.35e12) * 1e3, 2)
-    10.51
-    """
-    return params * bytes_per_param / (passes * bandwidth)
-
-
 @formula(source="the host prepares sizes and launches of each routed layer again, unless a whole step is one captured graph")
 def routing_wait_s(layers: Number, per_layer: Second, captured: Number) -> Second:
     """Time in which a stage waits for its host in routed layers, per micro-batch (Qwen3-30B-A3B, 48 layers; as one graph: none).

@@ -56,35 +56,35 @@ class CompressedAttention(Mixer):
 
     def stores(self) -> tuple[CacheStore, ...]:
         """The window, compressed entries, and compressed index keys."""
-        from headway.laws.architecture.kv import compressed_elements, entry_elements
+        from headway.laws.architecture.kv import entry_elements
 
         entry = entry_elements(self.head_dim)
         if self.look is not None:
             return self.look.stores(entry)
         stores = [CacheStore(what="window", elements_per_token=entry, cap_tokens=self.window)]
         if self.ratio is not None:
-            compressed = compressed_elements(self.head_dim, self.ratio)
+            compressed = self.head_dim / self.ratio
             stores.append(CacheStore(what="compressed", elements_per_token=compressed, cap_tokens=NO_LIMIT))
             if self.indexer is not None:
-                key = compressed_elements(self.indexer.dim, self.ratio)
+                key = self.indexer.dim / self.ratio
                 stores.append(CacheStore(what="index", elements_per_token=key, cap_tokens=NO_LIMIT))
         return tuple(stores)
 
     def spans(self) -> tuple[AttentionSpan, ...]:
         """The window; compressed entries, all of them or those that the indexer picks; and every compressed index key."""
-        from headway.laws.architecture.kv import compressed_cap, compressed_elements, entry_elements
+        from headway.laws.architecture.kv import entry_elements
 
         entry, flop = entry_elements(self.head_dim), score_flop(self.heads, self.head_dim, self.head_dim)
         if self.look is not None:
             return self.look.spans(entry, flop, flop)
         spans = [_span("window", self.window, entry, flop)]
         if self.ratio is not None:
-            cap = NO_LIMIT if self.top_entries is None else compressed_cap(self.top_entries, self.ratio)
+            cap = NO_LIMIT if self.top_entries is None else self.top_entries * self.ratio
             per_token = compressed_score_flop(flop, self.ratio, ONE_TOKEN)
-            spans.append(_span("compressed", cap, compressed_elements(self.head_dim, self.ratio), per_token))
+            spans.append(_span("compressed", cap, self.head_dim / self.ratio, per_token))
             if self.indexer is not None:
                 scan = compressed_score_flop(index_score_flop(self.indexer.heads, self.indexer.dim), self.ratio, ONE_TOKEN)
-                spans.append(_span("index", NO_LIMIT, compressed_elements(self.indexer.dim, self.ratio), scan))
+                spans.append(_span("index", NO_LIMIT, self.indexer.dim / self.ratio, scan))
         return tuple(spans)
 
     def summary(self) -> dict[str, Any]:

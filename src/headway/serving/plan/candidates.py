@@ -9,7 +9,6 @@ import numpy as np
 
 from headway.core.progress import tick
 from headway.laws.queueing.loop import Loop
-from headway.laws.step.layer_terms import used_chips
 from headway.laws.step.memory import fits_chips, fits_hbm, kv_bytes_chip, rank_sequence_limit, sequence_bytes, usable_hbm
 from headway.laws.step.parts import rank_sequences
 from headway.laws.step.step import step_s
@@ -99,5 +98,5 @@ def fits(w: Candidates, batch: Any) -> Any:
     layout = w.layout
     sequences = rank_sequences(batch, layout.dp, layout.pp) * layout.pp
     kv = kv_bytes_chip(sequences, w.sequence, w.compiled.stage, layout.cp)
-    chips = fits_chips(used_chips(w.compiled.chips, layout.replicas), w.query.system.chips)
+    chips = fits_chips(w.compiled.chips * layout.replicas, w.query.system.chips)
     return fits_hbm(w.compiled.weights_bytes, kv, w.usable) & chips

@@ -105,7 +105,7 @@ def _prefill_side(w: Candidates, goal: Goal) -> Pool:
     work = w.prefill / (layout.dp * layout.pp)
     good = fits(w, batch)
     if goal.slo.ttft is not None:
-        good = good & (laws.handed_over_s(w.ttft, link) <= goal.slo.ttft)
+        good = good & (w.ttft + link <= goal.slo.ttft)
     side = _side(w, batch, laws.pool_request_s(work, link, layout.dp), w.ttft, link)
     timed = goal.slo.ttft is not None or goal.slo.e2e is not None
     return _undominated(side.take(np.flatnonzero(np.broadcast_to(good, (w.count, 1)))), timed)
@@ -168,7 +168,7 @@ def _best(first: Pool, second: Pool, goal: Goal) -> PoolPair | None:
     a, b = np.meshgrid(np.arange(len(first.row)), np.arange(len(second.row)), indexing="ij")
     a, b = a.ravel(), b.ravel()
     query = first.candidates.query
-    ttft = laws.handed_over_s(first.time[a], laws.transfer_s(first.link[a], second.link[b]))
+    ttft = first.time[a] + laws.transfer_s(first.link[a], second.link[b])
     good = np.full(len(a), True)
     if goal.slo.ttft is not None:
         good &= ttft <= goal.slo.ttft

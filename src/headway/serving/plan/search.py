@@ -20,7 +20,6 @@ from headway.laws.queueing.root import increasing_root, screened_root
 from headway.laws.queueing.users import prompt_chunks
 from headway.laws.serving.replicas import full_batch, replicas_needed
 from headway.laws.serving.request import e2e_s
-from headway.laws.step.layer_terms import used_chips
 from headway.laws.step.step import step_s
 from headway.performance import request as request_laws
 from headway.performance.layout import halves
@@ -329,9 +328,9 @@ def _replaced(record: Any, rows: Any, by: Any) -> Any:
 def _with_users(w: Candidates, most: Any, rows: Any, goal: Goal, known_parts: dict[str, Any], met: int) -> BestLoads:
     """Layouts with the goal's users spread over as many replicas as they need, or as the machine holds."""
     need = replicas_needed(goal.users, 1 / np.maximum(most, 1))
-    size = ReplicaCounts(replicas=w.layout.replicas, chips_used=used_chips(w.compiled.chips, w.layout.replicas), chips=w.query.system.chips)
+    size = ReplicaCounts(replicas=w.layout.replicas, chips_used=w.compiled.chips * w.layout.replicas, chips=w.query.system.chips)
     if goal.sizing:
-        size = in_nodes(w, need, goal.spare) if goal.free else replace(size, replicas=need, chips_used=used_chips(w.compiled.chips, need))
+        size = in_nodes(w, need, goal.spare) if goal.free else replace(size, replicas=need, chips_used=w.compiled.chips * need)
     size = _size_rows(size, slice(None), w.count)
     good = np.flatnonzero(((most >= 1) & (need <= size.replicas))[:, 0])
     w, size = w.rows(good), _size_rows(size, good)

@@ -8,14 +8,11 @@ from typing import Any
 from headway.core.quantity import known
 from headway.laws.economics.cost import chip_seconds_per_request, usd_per_request
 from headway.laws.serving.replicas import (
-    chip_seconds_per_request_at,
     nodes_needed,
     replicas_in_nodes,
     replicas_needed,
-    usd_per_request_at,
 )
 from headway.laws.serving.request import per_chip, sustained_tok_per_s, user_tok_per_s
-from headway.laws.step.layer_terms import used_chips
 from headway.serving.plan.candidates import Candidates
 from headway.serving.plan.problem import Goal
 from headway.serving.serve import ServeRequest
@@ -39,7 +36,7 @@ def sized(w: Candidates, request: Any, goal: Goal) -> ReplicaCounts:
         replicas = ONE_REPLICA if goal.rate is None else replicas_needed(goal.rate, request)
         if goal.free:
             return in_nodes(w, replicas, goal.spare)
-    return ReplicaCounts(replicas=replicas, chips_used=used_chips(w.compiled.chips, replicas), chips=chips)
+    return ReplicaCounts(replicas=replicas, chips_used=w.compiled.chips * replicas, chips=chips)
 
 
 def in_nodes(w: Candidates, replicas: Any, spare: int = 0) -> ReplicaCounts:
@@ -48,7 +45,7 @@ def in_nodes(w: Candidates, replicas: Any, spare: int = 0) -> ReplicaCounts:
     nodes = nodes_needed(replicas, node, w.compiled.chips)
     in_node_replicas = replicas_in_nodes(nodes, node, w.compiled.chips)
     all_nodes = nodes + spare if spare else nodes
-    return ReplicaCounts(replicas=in_node_replicas, chips_used=used_chips(w.compiled.chips, in_node_replicas), chips=all_nodes * node)
+    return ReplicaCounts(replicas=in_node_replicas, chips_used=w.compiled.chips * in_node_replicas, chips=all_nodes * node)
 
 
 def objective_value(goal: Goal, query: ServeRequest, size: ReplicaCounts, tpot: Any, request: Any) -> Any:
@@ -67,8 +64,8 @@ def objective_value(goal: Goal, query: ServeRequest, size: ReplicaCounts, tpot: 
         return per_chip(rate, size.chips)
     if query.price is None:
         if at_rate:
-            return chip_seconds_per_request_at(size.chips, goal.rate)
+            return size.chips / goal.rate
         return chip_seconds_per_request(size.chips, request, size.replicas)
     if at_rate:
-        return usd_per_request_at(query.price.value, size.chips, goal.rate)
+        return query.price.value * size.chips / goal.rate
     return usd_per_request(query.price.value, size.chips, request, size.replicas)

@@ -179,7 +179,7 @@ def by_ratio(at: ScalingPoint) -> dict[str, Any]:
     elif at.active is not None:
         active, tokens = at.active, power_laws.tokens_at_ratio(at.active, at.ratio)
     else:
-        active, tokens = power_laws.params_for_ratio(at.tokens, at.ratio), at.tokens
+        active, tokens = at.tokens / at.ratio, at.tokens
     return {
         "active": active, "tokens": tokens, "flop": power_laws.training_flop(active, tokens),
         "tokens_per_param": power_laws.tokens_per_param(tokens, active),
