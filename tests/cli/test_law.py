@@ -79,7 +79,8 @@ def test_law__explanation_has_a_source_for_each_leaf(cli: Cli) -> None:
     document = cli.json("law hardware_ratio weight_byte=2 peak_flops=h100.peak_bf16 mem_bw=8*h100.hbm_bw --explain result")
     inputs = document["explain"]["result"]["inputs"]
     assert (inputs["weight_byte"]["kind"], inputs["peak_flops"]["kind"]) == ("input", "datasheet")
-    assert inputs["mem_bw"]["inputs"]["value"]["name"] == "h100_sxm.hbm_bw"
+    assert inputs["mem_bw"]["equation"] == "hbm_bw * factor" and inputs["mem_bw"]["unit"] == "byte/s"
+    assert inputs["mem_bw"]["inputs"]["hbm_bw"]["name"] == "h100_sxm.hbm_bw"
 
 
 def test_law__solved_argument_gives_the_result(cli: Cli) -> None:
@@ -115,7 +116,7 @@ def test_law__python_call_takes_numbers_texts_and_arrays() -> None:
         ("law hardware_ratio weight_byte=2 peak_flops=1 mem_bw=0", "values at which the law is defined"),
         ("law hardware_ratio weight_byte=nan peak_flops=1 mem_bw=1", "a finite number"),
         ("law batch_kv_s batch=1 context=1 kv_bytes_per_token=70kB mem_bw=1", "such as 70kB/token"),
-        ("law relative value=3GB reference=1ms", "a quantity in byte, as value is"),
+        ("law gross_margin cost=3GB revenue=1ms", "a quantity in byte, as cost is"),
         ("law least values=3", "values in parentheses"),
         ("law collective_term_s term=3 tokens=1", "LLAMA_70B_TP8"),
         ("law hardware_ratio weight_byte=2 peak_flops=1 --for mem_bw", "both --for KEY and --so-that VALUE"),

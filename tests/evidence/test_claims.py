@@ -104,7 +104,8 @@ def laws_of(value: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
 
     def visit(step: Call) -> None:
-        found[step.law.name] = step.law
+        if not step.is_operation:
+            found[step.law.name] = step.law
         for inner in step.working:
             visit(inner)
         for item in step.inputs.values():

@@ -24,7 +24,7 @@ def replayed(value: Any, leaf: Any, instead: float) -> Any:
     if value is leaf:
         return instead
     if isinstance(value, Traced):
-        return value.step.law.run(**{name: replayed(item, leaf, instead) for name, item in value.step.inputs.items()})
+        return value.step.again({name: replayed(item, leaf, instead) for name, item in value.step.inputs.items()})
     if isinstance(value, tuple | list):
         return type(value)(replayed(item, leaf, instead) for item in value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -28,7 +28,6 @@ class ValueSources:
 
     fact: Fact
     constants: dict[str, Any]
-    scaled: Callable[[Any, Any], Any]  # a fact and a factor -> their product, which explains itself
 
 
 def unit_of(hint: Any) -> str | None:
@@ -102,7 +101,7 @@ def _fact(match: re.Match[str], unit: str, name: str, reading: ValueSources) -> 
         raise BadValue(
             name, match[0], f"a quantity in {unit or 'a plain number'}, and {subject}.{key} is in {fact_unit or 'a plain number'}"
         )
-    return number if times_text is None else reading.scaled(number, _number(units.parse(times_text, "", name), "factor", ""))
+    return number if times_text is None else number * _number(units.parse(times_text, "", name), "factor", "")
 
 
 def same_unit(text: str) -> str:

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from typing import Any
 
 _recording: ContextVar[bool] = ContextVar("recording", default=False)
+recording = _recording.get  # whether calls are recorded; every law asks, so it is no Python function
 _inside: ContextVar[list[Call] | None] = ContextVar("inside", default=None)
 DUNDERS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "power"}  # Python's name -> numpy's name
 ARITHMETIC = "arithmetic"  # source of an operation that no paper needs to state
@@ -91,7 +92,7 @@ def operators(apply: Callable[[str, tuple[Any, ...]], Any], plain: type | None =
 
 def _binary(apply: Callable[..., Any], name: str, reflected: bool, plain: Callable[..., Any] | None) -> Callable[..., Any]:
     def operation(self: Any, operand: Any) -> Any:
-        if plain is not None and not _recording.get():
+        if plain is not None and not recording():
             return plain(self, operand)
         return apply(name, (operand, self) if reflected else (self, operand))
 
@@ -100,7 +101,7 @@ def _binary(apply: Callable[..., Any], name: str, reflected: bool, plain: Callab
 
 def _negation(apply: Callable[..., Any], plain: Callable[..., Any] | None) -> Callable[..., Any]:
     def negation(self: Any) -> Any:
-        return plain(self) if plain is not None and not _recording.get() else apply("negative", (self,))
+        return plain(self) if plain is not None and not recording() else apply("negative", (self,))
 
     return negation
 
@@ -110,7 +111,7 @@ def traced_operation(name: str, operands: tuple[Any, ...]) -> Any:
     law = OPERATIONS[name]
     values = tuple(_plain(operand) for operand in operands)
     value = law.run(*values)
-    if not _recording.get() or _inside.get() is not None or not isinstance(value, int | float):
+    if not recording() or _inside.get() is not None or not isinstance(value, int | float):
         return value
     if name == "add" and type(operands[0]) is int and operands[0] == 0:  # Python's sum() starts with it
         return operands[1]
@@ -172,11 +173,6 @@ def unrecorded() -> Iterator[None]:
         yield
     finally:
         _recording.reset(token)
-
-
-def recording() -> bool:
-    """Whether formula calls are recorded."""
-    return _recording.get()
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Plain arithmetic as laws: a sum over layers, and the product and the quotient that `headway law` offers for back-of-envelope questions."""
+"""Plain arithmetic as laws: a sum over layers, and the product and quotient that `headway law` offers for back-of-envelope questions."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-import operator
 import sys
 import typing
 from collections.abc import Mapping
@@ -61,7 +60,7 @@ def read(law: Law, texts: Mapping[str, str], catalog: Catalog | None = None, abs
     """The call that texts such as {"mem_bw": "h100.hbm_bw"} ask for; `absent` is an argument that is solved for."""
     hints = {name: hint for name, hint in hints_of(law).items() if name != "return"}
     law_values.check_names([*texts, *([absent] if absent else [])], hints, law.name)
-    reading = ValueSources(lambda text, field: fact(text, field, catalog), _constants(law), operator.mul)
+    reading = ValueSources(lambda text, field: fact(text, field, catalog), _constants(law))
     axes: dict[str, tuple[Any, ...]] = {}
     notes: tuple[str, ...] = ()
     with record():
@@ -132,7 +131,7 @@ def law(name: str, /, **arguments: Any) -> Any:
 
 def read_some(formula: Law, texts: Mapping[str, str]) -> dict[str, tuple[Any, ...]]:
     """Values of some arguments of a law from text."""
-    reading = ValueSources(fact, _constants(formula), operator.mul)
+    reading = ValueSources(fact, _constants(formula))
     hints = hints_of(formula)
     return {key: law_values.values(text, hints[key], key, reading)[0] for key, text in texts.items()}
 

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from headway.core import explain
+from headway.core import equation
 from headway.core.columns import Column
 from headway.core.law_values import spelled, typed
 from headway.core.listing import Listing, clean
@@ -45,7 +45,7 @@ def plain(value: Any) -> Any:
 
 def unit_of_argument(law: Law, name: str) -> str:
     """Unit of an argument; "" of any unit."""
-    unit = explain.input_units(law).get(name, "")
+    unit = equation.input_units(law).get(name, "")
     return "" if unit == "*" else unit
 
 
@@ -61,8 +61,8 @@ def description(law: Law) -> dict[str, Any]:
     inputs, result = calls[0] if calls else ({}, None)
     row_list = [{"argument": name, "takes": spelled(hint), "example": _example(inputs.get(name), hint)} for name, hint in hints.items()]
     command = command_of(law, inputs) if inputs else ""
-    about = {"name": law.name, "module": law.module, "law": sentence(law), "unit": explain.unit(law), "equation": explain.equation(law)}
-    example_text = None if result is None else explain.text_with_unit(number(result), explain.unit(law))
+    about = {"name": law.name, "module": law.module, "law": sentence(law), "unit": equation.unit(law), "equation": equation.equation(law)}
+    example_text = None if result is None else equation.text_with_unit(number(result), equation.unit(law))
     return about | {"source": law.source, "arguments": row_list, "example": command, "example_result": example_text}
 
 
@@ -149,20 +149,20 @@ def _span(rows: Sequence[dict[str, Any]], unit: str) -> str:
 
 
 def _basis(law: Law) -> list[str]:
-    return [f"{law.name} = {explain.equation(law)}", f"Source: {law.source}."]
+    return [f"{law.name} = {equation.equation(law)}", f"Source: {law.source}."]
 
 
 def text(value: Any, unit: str) -> str:
     """A value with its unit, four digits; infinity where the row has none."""
     if value is None:
         return "infinite"
-    return ("yes" if value else "no") if isinstance(value, bool) else explain.text_with_unit(value, unit)
+    return ("yes" if value else "no") if isinstance(value, bool) else equation.text_with_unit(value, unit)
 
 
 def crossing(law: Law, name: str, unit: str, rows: list[dict[str, Any]]) -> str:
     """Sentence of a solution: where the law has the wanted result."""
     places = " and ".join(text(row["solution"], "" if unit == "*" else unit) for row in rows if row["is"] == "crossing")
-    return f"{law.name} is {text(rows[0]['result'], explain.unit(law))} at {name} = {places}."
+    return f"{law.name} is {text(rows[0]['result'], equation.unit(law))} at {name} = {places}."
 
 
 def solved(law: Law, call: Any, rows: list[dict[str, Any]], headline: str) -> Summary:
