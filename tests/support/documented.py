@@ -44,11 +44,21 @@ def _argv(line: str) -> list[str]:
 
 
 def pictures() -> dict[str, list[str]]:
-    """Commands of docs/pictures.md by the name of their file, and those of other pages that draw, without `--plot`."""
-    page = (ROOT / "docs" / "pictures.md").read_text(encoding="utf-8")
-    drawn = re.findall(r"^\$ headway (.*) --plot ([\w-]+)\.png$", page, re.MULTILINE)
-    named = {name: [str(INPUTS[word]) if word in INPUTS else word for word in shlex.split(line)] for line, name in drawn}
-    return named
+    """Commands that draw, in README and every page of docs/, without `--plot`, by the name of their picture's file."""
+    drawn: dict[str, list[str]] = {}
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        for line in _lines(page):
+            words = shlex.split(line)
+            if "--plot" in words and "|" not in words[0]:
+                at = words.index("--plot")
+                name = words[at + 1].rpartition(".")[0]
+                argv = [str(INPUTS[word]) if word in INPUTS else word for word in words[:at] + words[at + 2 :]]
+                if argv not in drawn.values():
+                    drawn[name if name not in drawn else f"{name}-{page.stem}"] = argv
+    return drawn
 
 
-INPUTS = {"bench.json": DATA / "readers" / "vllm_serve.json"}
+INPUTS = {
+    "bench.json": DATA / "readers" / "vllm_serve.json",
+    "trace.jsonl": ROOT / "tests" / "contract" / "golden" / "inputs" / "mooncake.jsonl",
+}
