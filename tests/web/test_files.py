@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from headway.core import schema
+from headway.core.errors import HeadwayError
 from headway.report.pictures import palette
 from headway.web import board, pages, permitted
 from headway.web.question import parser_of, question
@@ -45,6 +46,31 @@ def test_wheel__holds_the_page(tmp_path: Path) -> None:
     names = set(zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist())
     assert {f"headway/web/static/{path.name}" for path in STATIC.iterdir()} <= names
     assert {"headway/data/web/pages.toml", "headway/data/web/board.toml"} <= names
+
+
+def test_link__keeps_the_changed_inputs_of_a_claim() -> None:
+    from headway.web.link import state
+
+    assert (
+        state(["lecture", "rb-10"], [("with", "total=1T"), ("with", "active=40B")])
+        == "/blackboard?claim=RB-10&with=total%3D1T&with=active%3D40B"
+    )
+    shown = board.answer("claim", {"id": "RB-10", "with": ["total=1T", "active=31.5B", "weight_byte=0.5..2*2"]})
+    inputs = {entry["name"]: entry for entry in shown["inputs"]}
+    assert (shown["axis"], inputs["weight_byte"]["span"]) == ("weight_byte", "0.5..2*2")
+    assert [inputs[name]["stops"][inputs[name]["at"]]["word"] for name in ("total", "active")] == ["1T", "31.5B"]
+    for wrong in ({"with": ["total=/etc/passwd"]}, {"with": "total=1T"}, {"with": ["total=1T"] * 99}, {"with": ["nonsense=3"]}):
+        with pytest.raises(HeadwayError):
+            board.answer("claim", {"id": "RB-10"} | wrong)
+
+
+def test_slider__stands_at_the_stop_nearest_to_a_typed_value() -> None:
+    slider = pages._sliders(next(view for page in pages.document() for view in page.get("view", ()) if view["name"] == "serve"))["context"]
+    at = board.answer("stop", {"page": "plan", "view": "serve", "flag": "context", "word": "9000"})["at"]
+    assert abs(float(schema.scalar(slider[at]["word"], schema.Field("token"), "x")) / 9000 - 1) < 0.07
+    for wrong in ({"flag": "tp"}, {"word": "many"}, {"page": "nowhere"}, {"word": ""}):
+        with pytest.raises(HeadwayError):
+            board.answer("stop", {"page": "plan", "view": "serve", "flag": "context", "word": "9000"} | wrong)
 
 
 def test_views__ask_what_their_verbs_take() -> None:

@@ -23,7 +23,7 @@ COMMANDS = {
     "RB-08": ("trend chips", "years"), "RB-09": ("trend chips", "years"),
     "MOE": ("rack gb200-nvl72", "experts"), "RK": ("rack gb200-nvl72", "wiring"), "SU": ("rack gb200-nvl72 --chips 8..1024*2", "sizes"),
     "PP": ("serve llama-3.1-70b --on 8xh100-sxm --tp 2 --pp 4 --batch 64 --context 8k", "pipeline"),
-    "OT": (OVERTRAINING, "overtraining"),
+    "OT": (OVERTRAINING, "overtraining"), "OT-11": (OVERTRAINING.replace("50M/s", "500M/s"), "overtraining"),
     "KT": (HOLD, "drain"), "KT-11": (HOLD, "map"),
     "CR-01": ("feistel", "step"), "CR-02": ("feistel", "step"), "CR-07": ("feistel avalanche", "avalanche"),
 }  # fmt: skip

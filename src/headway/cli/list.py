@@ -1,4 +1,4 @@
-"""`headway list models|chips|systems|tiers|sheets|laws|sources`: one row per entry of the catalogue or registry."""
+"""`headway list models|chips|systems|tiers|sheets|laws|sources|evidence`: one row per entry of the catalogue or registry."""
 
 from __future__ import annotations
 
@@ -17,9 +17,17 @@ COLUMNS = {
     "facts": Column("", "facts of chips and systems that come from the source"),
     "module": Column("", "module of the law"),
     "equation": Column("", "the law as an equation"),
+    "family": Column("", "kernels that the chip shares with others"),
+    "engine": Column("", "program that served the model"),
+    "model_class": Column("", "structure and size of the models"),
+    "measure": Column("", "what was measured"),
+    "rows": Column("count", "number of measurements"),
+    "median_error": Column("", "median of |predicted / measured - 1|"),
+    "cross_validated": Column("", "whether the fit that predicted them had not seen them"),
+    "sources": Column("", "keys of the sources of the measurements, as in docs/accuracy_serving.md"),
     "empirical": Column("", "why the units of the law are not checked, where it is a fit to measurements"),
 }
-KINDS = ("models", "chips", "systems", "tiers", "sheets", "laws", "sources")
+KINDS = ("models", "chips", "systems", "tiers", "sheets", "laws", "sources", "evidence")
 
 
 def add_flags(parser: Any) -> None:
@@ -33,14 +41,21 @@ def run(args: Any) -> output.Answer:
         raise UnknownName("kind of thing to list", args.what, KINDS, "one of " + ", ".join(KINDS))
     makers = {
         "models": _models, "chips": _chips, "systems": _systems, "tiers": _tiers, "sheets": _sheets, "laws": _laws, "sources": _sources,
+        "evidence": _evidence,
     }  # fmt: skip
     rows, view = makers[args.what](args)
     columns = COLUMNS | (_tier_columns() if args.what == "tiers" else {})
 
     def describe(table: Any) -> output.Summary:
+        if args.what == "evidence":
+            words = (
+                f"{sum(row['rows'] for row in table):,} measurements in {len(table):,} groups, predicted by fits that had not seen them."
+            )
+            return output.Summary(words, view, first=("chip", "engine", "model_class"))
         return output.Summary(f"{len(table):,} {args.what}.", view, first=("name",))
 
-    return output.Answer(Listing(rows), describe=describe, columns=columns, most=100_000)
+    pictures = {"evidence": _errors} if args.what == "evidence" else {}
+    return output.Answer(Listing(rows), describe=describe, columns=columns, most=100_000, pictures=pictures)
 
 
 def _models(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
@@ -115,6 +130,21 @@ def _sources(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     from headway.hardware.describe import list_sources
 
     return [_plain(row) for row in list_sources(arguments.catalog(args))], ()
+
+
+def _evidence(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """Groups of measured rows that the fit has, with the median error of their predictions."""
+    from headway.evidence.fit.nearest import shipped
+
+    rows = [_plain(entry) for entry in shipped() if entry.cross_validated]
+    return rows, ("chip", "engine", "model_class", "measure", "rows", "median_error", "sources")
+
+
+def _errors(table: Any, view: Any) -> Any:
+    """The picture of the errors."""
+    from headway.report.pictures import evidence
+
+    return evidence.picture(list(table), view)
 
 
 def _laws(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:

@@ -87,7 +87,7 @@ def _files_by_name(folder: Path, suffix: str) -> dict[str, Path]:
     try:
         changed_ns = folder.stat().st_mtime_ns
         settled = time.time_ns() - changed_ns > SETTLED_NS
-        return _listed(folder, suffix, changed_ns) if settled else _listed.__wrapped__(folder, suffix, changed_ns)
+        return _folder_files(folder, suffix, changed_ns) if settled else _folder_files.__wrapped__(folder, suffix, changed_ns)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
@@ -95,7 +95,7 @@ def _files_by_name(folder: Path, suffix: str) -> dict[str, Path]:
 
 
 @functools.lru_cache(maxsize=64)
-def _listed(folder: Path, suffix: str, changed_ns: int) -> dict[str, Path]:
+def _folder_files(folder: Path, suffix: str, changed_ns: int) -> dict[str, Path]:
     """The files of a folder by name, in one state of it."""
     return {fold(path.name.removesuffix(suffix)): path for path in folder.iterdir() if path.name.endswith(suffix)}
 

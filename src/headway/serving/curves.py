@@ -74,8 +74,8 @@ def curves(model: Any, system: Any, layout: Layout, context: Any, precision: Pre
     peak = peak_step(model, system, layout, context, precision, assumptions)
     turn, knee = _first(peak, _outlasts_weights), _first(peak, _compute_bound)
     end_batch = knee if knee and (turn is None or knee <= FAR * turn) else turn
-    drawn = np.linspace(1.0, max(BEYOND * end_batch if end_batch else 4096.0, 16.0), POINTS)
-    expected = serve(model, system, layout, batch=drawn, context=context, precision=precision, assumptions=assumptions)
+    batches = np.linspace(1.0, max(BEYOND * end_batch if end_batch else 4096.0, 16.0), POINTS)
+    expected = serve(model, system, layout, batch=batches, context=context, precision=precision, assumptions=assumptions)
     batch = np.asarray(expected["batch"], dtype=float).ravel()  # without those that two half-batches cannot share
     times = peak.times(batch) | {"expected": expected["step_s"].ravel()}
     fits = expected["fits"].ravel()

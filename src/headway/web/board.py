@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 import tomllib
 from importlib.resources import files
 from typing import Any
 
-from headway.core.errors import BadValue, UnknownName
+from headway.core.errors import BadValue, HeadwayError, UnknownName
 from headway.core.listing import format_value
 from headway.evidence import claims as ledger
 from headway.evidence.claims.claim import Claim, claims
 from headway.evidence.claims.rows import ClaimRow
 from headway.evidence.lecture import chapters as lecture
 from headway.evidence.lecture import quiz
-from headway.evidence.lecture.inputs import RUNS, InputCase, figures
+from headway.evidence.lecture.inputs import RUNS, InputCase, cases, figures
 from headway.report.lecture import chapter_page
 from headway.report.lecture_claim import law_lines
-from headway.web import pages
+from headway.web import pages, permitted
 
 NUDGE = 1.07  # factor on an input, to see which figures it changes
 SPREAD = 16.0  # a slider goes from a value over this to a value times this
 POINTS = 96
 MOST_CARDS = 12
+MOST_CHANGES = 32
+SPAN = re.compile(r"[.]{2}|,")  # in a range or a list
 SEEDS = 1_000_000
 
 
@@ -33,7 +36,13 @@ def answer(kind: str, request: dict[str, Any]) -> Any:
         from headway.web.drawing import drawing
 
         return drawing(request)
-    return {"chapter": _chapter, "claim": _claim, "cards": _cards, "grade": _grade}[kind](request)
+    return {"chapter": _chapter, "claim": _claim, "cards": _cards, "grade": _grade, "stop": _stop}[kind](request)
+
+
+def _stop(request: dict[str, Any]) -> dict[str, int]:
+    """Where the handle of a slider stands for a value that was typed."""
+    texts = [_text(request, name, r"[\w.+-]{1,40}") for name in ("page", "view", "flag", "word")]
+    return {"at": pages.nearest_stop(*texts)}
 
 
 @functools.cache
@@ -101,13 +110,36 @@ def _claim(request: dict[str, Any]) -> dict[str, Any]:
     row = next(entry for entry in ledger.claim(claim.id))
     before, after = lecture.neighbours(claim.id)
     moving = _moving(claim.id)
-    axis = _text(request, "axis", r"[\w-]*") or next(iter(moving), "")
-    inputs = [_input(claim, name, moving.get(name, [])) for name in claim.inputs]
+    changes = _changes(claim, request)
+    axis = _text(request, "axis", r"[\w-]*") or _axis(changes, moving)
+    inputs = [_input(claim, name, moving.get(name, []), changes.get(name, "")) for name in claim.inputs]
+    subjects = [f"{name}={text}" for name, text in changes.items() if name not in claim.inputs]
     return _brief(row) | {
         "equation": claim.claim, "chapter": lecture.chapter_of(claim.id).label, "note": claim.note, "source": claim.source,
-        "before": before, "after": after, "laws": _laws(claim), "inputs": inputs, "axis": axis if axis in moving else "",
+        "before": before, "after": after, "laws": _laws(claim), "inputs": inputs, "subjects": subjects,
+        "axis": axis if axis in moving else "",
         "command": f"headway lecture {claim.id}",
     }  # fmt: skip
+
+
+def _axis(changes: dict[str, str], moving: dict[str, list[str]]) -> str:
+    """The input that the curve goes along: the one with a range or a list, else one that was left alone."""
+    spans = [name for name, text in changes.items() if SPAN.search(text)]
+    return next((name for name in (*spans, *(name for name in moving if name not in changes), *moving) if name in moving), "")
+
+
+def _changes(claim: Claim, request: dict[str, Any]) -> dict[str, str]:
+    """Changed inputs of a request by name, each a number, a range, or a name of the catalogue."""
+    changes = request.get("with", [])
+    if not isinstance(changes, list) or len(changes) > MOST_CHANGES:
+        raise BadValue("with", "a list", f"at most {MOST_CHANGES} inputs NAME=VALUE")
+    for text in changes:
+        if not isinstance(text, str) or len(text) > permitted.LONGEST:
+            raise BadValue("with", "an input", "NAME=VALUE")
+        permitted.check_named("--with", text)
+    if changes:
+        cases(claim, changes)
+    return {name.replace("-", "_"): text for name, _, text in (change.partition("=") for change in changes)}
 
 
 def _laws(claim: Claim) -> list[str]:
@@ -143,14 +175,21 @@ def _figures(claim: Claim, values: dict[str, Any]) -> dict[str, float]:
     return {name: float(value) for name, value in parts.items()}
 
 
-def _input(claim: Claim, name: str, changes: list[str]) -> dict[str, Any]:
-    """An input with its value, source and stops; as an axis, the range that the command line takes."""
+def _input(claim: Claim, name: str, changes: list[str], word: str = "") -> dict[str, Any]:
+    """An input with its value, source and stops, the word of the user's among them; as an axis, the range that the command line takes."""
     value = claim.inputs[name]
     stops = pages.slider_stops(float(value), value.unit, SPREAD, POINTS) if changes else []
     span = f"{stops[0]['word']}..{stops[-1]['word']}*{SPREAD ** (2 / 64):.4f}" if stops else ""
+    at, is_axis = len(stops) // 2, bool(SPAN.search(word))
+    if is_axis:
+        span = word
+    elif word and stops:
+        with contextlib.suppress(HeadwayError):  # a name such as h100.hbm_bw has no place on a slider
+            stops, at = pages.with_stop(stops, word, value.unit)
     return {
         "name": name, "label": name.replace("_", " "), "text": format_value(float(value), value.unit), "source": value.source,
-        "date": value.date, "changes": changes, "stops": stops, "at": len(stops) // 2, "span": span,
+        "date": value.date, "changes": changes, "stops": stops, "at": at, "span": span,
+        "word": "" if is_axis else word,
     }  # fmt: skip
 
 

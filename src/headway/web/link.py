@@ -19,7 +19,7 @@ def state(words: Sequence[str], flags: Sequence[tuple[str, str]]) -> str:
         return f"/{pages.names()[0]}"
     first, *rest = words
     if first == "lecture" and rest and CLAIM.fullmatch(rest[0]):
-        return f"/blackboard?claim={rest[0].upper()}"
+        return _claim(rest[0].upper(), [text for name, text in flags if name == "with"])
     if first == "lecture" and (not rest or CHAPTER.fullmatch(rest[0])):
         return "/blackboard" + (f"?chapter={quote(rest[0])}" if rest else "")
     if first in pages.names() and first not in _views():
@@ -27,6 +27,18 @@ def state(words: Sequence[str], flags: Sequence[tuple[str, str]]) -> str:
     page, view = _place(first, dict(flags))
     query = [("view", view), *(("w", word) for word in rest), *flags]
     return f"/{page}?{urlencode(query)}"
+
+
+def _claim(claim_id: str, changes: list[str]) -> str:
+    """A claim on the blackboard with its changed inputs, which are checked here already."""
+    from headway.evidence.claims.claim import claims
+    from headway.evidence.lecture.inputs import cases
+
+    if claim_id not in claims():
+        raise UnknownName("claim", claim_id, claims())
+    if changes:
+        cases(claims()[claim_id], changes)
+    return "/blackboard?" + urlencode([("claim", claim_id), *(("with", text) for text in changes)])
 
 
 def _views() -> dict[str, list[tuple[str, str]]]:

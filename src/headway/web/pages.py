@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 import re
 import tomllib
@@ -10,7 +11,7 @@ from typing import Any
 
 from headway.cli import help as verb_help
 from headway.core import schema, units
-from headway.core.errors import HeadwayError, UnknownName
+from headway.core.errors import BadValue, HeadwayError, UnknownName
 from headway.core.listing import heading
 from headway.web import permitted
 from headway.web.question import parser_of
@@ -165,6 +166,28 @@ def slider_stops(value: float, unit: str, spread: float = 32.0, count: int = 96)
     ratio = spread ** (2 / count)
     slider = stops([value * ratio**place for place in range(-count // 2, count // 2 + 1)], unit)
     return [stop for stop in slider if _parses(stop["word"], unit)]
+
+
+def with_stop(slider: list[dict[str, str]], word: str, unit: str) -> tuple[list[dict[str, str]], int]:
+    """Stops with one for a word of the user's among them, and its place."""
+    value = schema.scalar(word, schema.Field(unit), "slider")
+    values = [schema.scalar(stop["word"], schema.Field(unit), "slider") for stop in slider]
+    place = bisect.bisect_left(values, value)
+    if place < len(values) and values[place] == value:
+        return slider, place
+    return [*slider[:place], {"word": word, "text": units.show(value, unit, SIGNIFICANT)}, *slider[place:]], place
+
+
+def nearest_stop(page: str, view: str, flag: str, word: str) -> int:
+    """Place of the stop nearest to a word, of a slider that a page declares; BadValue where there is no such slider or number."""
+    entry = next((entry for place in document() if place["name"] == page for entry in place.get("view", ()) if entry["name"] == view), {})
+    slider = _sliders(entry).get(flag, []) if entry else []
+    if not slider:
+        raise BadValue("flag", flag, "a flag with a slider")
+    field = getattr(parser_of(entry["verb"], entry["words"])._option_string_actions["--" + flag], "field", schema.Field())
+    value = float(schema.scalar(word, field, f"--{flag}"))
+    values = [float(schema.scalar(stop["word"], field, f"--{flag}")) for stop in slider]
+    return min(range(len(values)), key=lambda place: abs(values[place] - value))
 
 
 def _parses(word: str, unit: str) -> bool:

@@ -114,12 +114,12 @@ def _check_text(kind: Any, flag: str, text: str) -> None:
             if not is_model(name) and (kind == MODEL or not is_machine(name)):
                 raise UnknownName("model" if kind == MODEL else "model or machine", name, models(), "a name of the catalogue")
     elif kind == PAIRS:
-        _check_named(flag, text)
+        check_named(flag, text)
     elif not kind.fullmatch(text):
         raise Refused(f"{flag}: a page may not ask for {text[:60]!r}")
 
 
-def _check_named(flag: str, text: str) -> None:
+def check_named(flag: str, text: str) -> None:
     """KEY=VALUE: each value a number, or a name of the catalogue with a fact behind it."""
     key, equals, value = text.partition("=")
     if not equals or not re.fullmatch(r"[\w-]+", key):

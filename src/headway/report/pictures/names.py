@@ -23,6 +23,7 @@ PICTURES: dict[str, dict[str, str]] = {
         "latency": "latency percentiles against rate, with saturation",
         "trains": "timetable of steps: when they leave, how full, who waits",
     },
+    "list": {"evidence": "of list evidence: how far off predictions were, by what was measured"},
     "score": {"parity": "predicted against measured", "parts": "where a run stands: parts of the measured time, floor"},
     "solve": {"crossing": "the curve and where it crosses the value"},
     "train": {

@@ -22,6 +22,9 @@ export async function ask(question, tries = 3) {
   return answered(response);
 }
 
+// What is not a command: chapters, claims, cards, places of sliders.
+export const board = (kind, asked) => ask({ kind, ...asked });
+
 let running = null;
 export const cancel = () => { running?.abort(); running = null; };
 

@@ -1,11 +1,11 @@
 // The blackboard: a chapter's words, its claims with verdicts, a curve beside each step that moves with its inputs, and flashcards.
-import { ask } from './ask.js';
+import { ask, board } from './ask.js';
 import { Chart, Pump, widthOf } from './chart.js';
 import { commandLine, el, replace, unique } from './dom.js';
 import { drawing } from './drawings.js';
 import { number } from './tree.js';
 
-const board = (kind, asked) => ask({ kind, ...asked });
+const SLIDERS = 6;
 
 export class Blackboard {
   constructor(pushed) {
@@ -16,13 +16,13 @@ export class Blackboard {
 
   async show(query) {
     const id = query.get('claim');
-    const claim = id ? await board('claim', { id }) : null;
+    const claim = id ? await board('claim', { id, with: query.getAll('with'), ...(query.get('axis') ? { axis: query.get('axis') } : {}) }) : null;
     const label = claim?.chapter ?? query.get('chapter') ?? '1';
     if (this.label !== label) await this.chapter(label);
     this.query = query;
     if (claim) {
       const stage = this.stages.find((entry) => entry.claims.some((listed) => listed.id === claim.id)) ?? this.stages[0];
-      await stage.openClaim(claim, query);
+      await stage.openClaim(claim);
       stage.node.scrollIntoView({ block: 'start' });
     }
   }
@@ -92,7 +92,7 @@ class Stage {
     this.watcher?.disconnect();
     const { stage } = this.section;
     if (stage.drawing) this.stopDrawing = await drawing(this.moving, stage.drawing);
-    if (stage.claim) await this.openClaim(await board('claim', { id: stage.claim, ...(stage.axis ? { axis: stage.axis } : {}) }), new URLSearchParams());
+    if (stage.claim) await this.openClaim(await board('claim', { id: stage.claim, ...(stage.axis ? { axis: stage.axis } : {}) }));
     else if (stage.verb) await this.openVerb(stage);
   }
 
@@ -103,13 +103,13 @@ class Stage {
     await this.settle();
   }
 
-  async openClaim(claim, query) {
+  async openClaim(claim) {
     this.opened = true;
     this.claim = claim;
     for (const item of this.list.children) item.classList.toggle('open', item.dataset.claim === claim.id);
-    const given = Object.fromEntries(query.getAll('with').map((text) => text.split('=')));
-    this.axis = query.get('axis') ?? claim.axis;
+    this.axis = claim.axis;
     this.words = {};
+    this.subjects = claim.subjects ?? [];
     const moving = claim.inputs.filter((input) => input.stops.length);
     const along = moving.find((input) => input.name === this.axis) ?? moving[0];
     this.base = null;
@@ -127,14 +127,15 @@ class Stage {
     const id = unique('axis');
     const choice = el('select', { id }, moving.map((input) => el('option', { value: input.name }, input.label)));
     choice.value = along.name;
-    choice.addEventListener('change', () => { const next = new URLSearchParams(query); next.set('axis', choice.value); this.openClaim(claim, next); });
-    const related = moving.filter((input) => input !== along && input.changes.some((figure) => along.changes.includes(figure))).slice(0, 6);
-    const sliders = related.map((input) => {
-      const word = given[input.name];
-      const at = word ? Math.max(0, input.stops.findIndex((stop) => stop.word === word)) : input.at;
-      if (word) this.words[input.name] = word;
-      return this.slider(input.label, input.stops, at, (moved) => { this.words[input.name] = moved; }, input.source);
+    choice.addEventListener('change', async () => {
+      this.axis = choice.value;
+      this.remember();
+      await this.openClaim(await board('claim', { id: claim.id, axis: choice.value, with: this.changes() }));
     });
+    for (const input of claim.inputs) if (input.word && input !== along) this.words[input.name] = input.word;
+    const near = moving.filter((input) => input !== along && input.changes.some((figure) => along.changes.includes(figure)));
+    const related = [...near.filter((input) => input.word), ...near.filter((input) => !input.word)].slice(0, SLIDERS);
+    const sliders = related.map((input) => this.slider(input.label, input.stops, input.at, (moved) => { this.words[input.name] = moved; }, input.source));
     replace(this.controls, el('div', { class: 'field' }, el('label', { for: id }, 'Along'), choice), sliders);
     this.span = `${along.name}=${along.span}`;
     await this.settle();
@@ -159,19 +160,20 @@ class Stage {
   question() {
     const width = widthOf(this.side);
     if (this.base) return { ...this.base, width };
-    const changes = Object.entries(this.words).map(([name, word]) => `${name}=${word}`);
-    return { verb: 'lecture', words: [this.claim.id], flags: { with: [this.span, ...changes] }, width };
+    return { verb: 'lecture', words: [this.claim.id], flags: { with: [this.span, ...this.changes()] }, width };
   }
+
+  changes() { return [...this.subjects, ...Object.entries(this.words).map(([name, word]) => `${name}=${word}`)]; }
 
   // The claim itself, with the inputs that were moved.
   sentence() {
-    const changes = Object.entries(this.words).map(([name, word]) => `${name}=${word}`);
+    const changes = this.changes();
     return { verb: 'lecture', words: [this.claim.id], flags: changes.length ? { with: changes } : {} };
   }
 
   remember() {
     if (this.base) return;
-    const query = new URLSearchParams([['claim', this.claim.id], ['axis', this.axis], ...Object.entries(this.words).map(([name, word]) => ['with', `${name}=${word}`])]);
+    const query = new URLSearchParams([['claim', this.claim.id], ['axis', this.axis], ...this.changes().map((text) => ['with', text])]);
     this.pushed(`/blackboard?${query}`);
   }
 

@@ -1,10 +1,11 @@
 // A form from a verb's own declarations: native inputs, each with its label, its help and, where the page says so, a slider.
+import { board } from './ask.js';
 import { el, unique } from './dom.js';
 
 export class Form {
   // view: as in the pages' file; verb: its declarations; moved(name, word) while a slider moves; changed() when a value is settled
-  constructor(view, verb, names, moved, changed) {
-    Object.assign(this, { view, names, moved, changed });
+  constructor(page, view, verb, names, moved, changed) {
+    Object.assign(this, { page, view, names, moved, changed });
     this.controls = new Map();
     this.sliders = new Map();
     const every = verb.groups.flatMap((group) => group.controls);
@@ -63,13 +64,17 @@ export class Form {
     return range;
   }
 
-  // The slider goes to the stop whose word was typed.
-  follow(input) {
+  // The slider goes to the stop whose word was typed, or to the nearest, which the server knows.
+  async follow(input) {
     for (const [key, entry] of this.controls) {
       const slider = this.sliders.get(key);
       if (entry.input !== input || !slider) continue;
       const at = slider.stops.findIndex((stop) => stop.word === input.value.trim());
       if (at >= 0) slider.range.value = String(at);
+      else if (input.value.trim()) {
+        const place = await board('stop', { page: this.page, view: this.view.name, flag: key, word: input.value.trim() }).catch(() => null);
+        if (place) slider.range.value = String(place.at);
+      }
       slider.range.setAttribute('aria-valuetext', input.value);
     }
   }

@@ -11,7 +11,7 @@ const FIGURES = 8;
 export class View {
   constructor(page, view, verb, names, pushed) {
     Object.assign(this, { page, view, pushed });
-    this.form = new Form(view, verb, names, (name, word) => this.moved(name, word), () => this.settled());
+    this.form = new Form(page.name, view, verb, names, (name, word) => this.moved(name, word), () => this.settled());
     this.charts = new Map();
     this.trees = new Map(); // which numbers unfold, as the last answer at rest told
     this.answer = el('section', { class: 'answer', 'aria-label': 'The answer' });
@@ -102,7 +102,7 @@ export class View {
   async answerNow() {
     const question = this.question();
     if (this.view.upload && !this.uploaded) {
-      this.headline.textContent = 'Drop a result of your benchmark: it is read here, compared with the prediction, and kept nowhere.';
+      this.headline.textContent = 'Drop a result of your benchmark, such as the JSON of vllm bench serve --save-result: it is read here, compared with the prediction, and kept nowhere.';
       return;
     }
     this.answer.setAttribute('aria-busy', 'true');
