@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from headway.core.errors import UnsupportedModel, clip, nearest
 from headway.models.model import Model
-from headway.models.readers import dense, gemma4, gpt, latent, linear, mimo, mixture, nemotron, recurrent, relatives, rwkv, sparse
+from headway.models.readers import dense, gemma4, gpt, latent, linear, mimo, mixture, nemotron, recurrent, relatives, residual, rwkv, sparse
 from headway.models.readers.mechanism import MECHANISMS
 from headway.models.readers.read import Config
 from headway.models.readers.towers import with_tower
@@ -27,6 +27,12 @@ REFUSED = {
     "longcat_flash": ("zero_expert_num", "experts without weights change how many a token uses from token to token"),
     "hymba": ("num_memory_tokens", "learned memory tokens and KV shared across layers are not modelled"),
     "step3": ("share_q_dim", "attention by factored matrices (MFA) is not modelled"),
+    "step3_text": ("share_q_dim", "attention by factored matrices (MFA) is not modelled"),
+    "ouro": ("total_ut_steps", "the same layers run several times for a token, so that their weights are read many times a step"),
+    "internlm2_ve": ("num_hidden_layers", "a second FFN for image tokens in each layer is not modelled"),
+    "plamo2": ("mamba_step", "its state-space layers norm the step, B and C, which is not modelled"),
+    "PanguProMoE": ("num_experts_per_tok", "experts are picked one from each group of a chip, which is not modelled"),
+    "pangu_ultra_moe": ("attention_kv_lora_dim", "latent attention under keys of its own is not read"),
     "ernie4_5_moe_vl": ("moe_num_experts", "two groups of experts, of text and of vision, are not modelled"),
     "diffllama": ("lambda_std_dev", "differential attention scores twice, which is not modelled"),
     "t5": ("num_decoder_layers", "an encoder with a dense decoder is not modelled; Switch Transformers are"),
@@ -49,10 +55,12 @@ READERS: dict[str, Reader] = {
     "internlm": relatives.internlm, "vaultgemma": relatives.vaultgemma, "mllama_text_model": relatives.mllama,
     "helium": dense.llama, "cwm": dense.llama, "aquila": dense.llama, "xverse": dense.llama, "minicpm4": dense.llama,
     "exaone4_text": dense.exaone4, "qwen2_5_omni_text": dense.qwen2, "qwen3_omni_text": dense.qwen3,
+    "PanguEmbedded": dense.llama, "TeleFLM": dense.llama, "teleflm": dense.llama, "jais2": relatives.jais2, "solar": relatives.solar,
+    "telechat": relatives.telechat, "plamo3": relatives.plamo3,
     "arcee": dense.arcee, "hunyuan_v1_dense": dense.hunyuan_dense, "palm": dense.palm,
     # GPT-2's generation
     "gpt2": gpt.gpt2, "gpt_bigcode": gpt.gpt_bigcode, "gptj": gpt.gptj, "codegen": gpt.gptj, "gpt_neox": gpt.gpt_neox, "opt": gpt.opt,
-    "bloom": gpt.bloom,
+    "bloom": gpt.bloom, "jais": relatives.jais,
     "mpt": gpt.mpt, "falcon": gpt.falcon, "RefinedWeb": gpt.falcon, "RefinedWebModel": gpt.falcon,
     # experts
     "mixtral": mixture.mixtral, "gpt_oss": mixture.gpt_oss, "qwen2_moe": mixture.qwen2_moe, "qwen3_moe": mixture.qwen3_moe,
@@ -60,6 +68,7 @@ READERS: dict[str, Reader] = {
     "dots1": mixture.deepseek_like, "deepseek": mixture.deepseek_like, "bailing_moe": mixture.bailing, "bailing_moe_v2": mixture.bailing,
     "olmoe": mixture.olmoe, "flex_olmo": mixture.olmoe, "phimoe": mixture.phimoe, "granitemoe": mixture.granite_moe,
     "granitemoeshared": mixture.granite_moe, "dbrx": mixture.dbrx, "grok-1": mixture.grok, "glam": mixture.glam,
+    "arctic": residual.arctic, "afmoe": residual.afmoe, "solar_open": mixture.deepseek_like,
     "llama4_text": mixture.llama4, "hunyuan": mixture.hunyuan, "hunyuan_v1_moe": mixture.hunyuan, "ernie4_5_moe": mixture.ernie_moe,
     # latent and sparse attention
     "deepseek_v2": latent.deepseek_v2, "deepseek_v3": latent.deepseek_v3, "kimi_k2": latent.deepseek_v3,

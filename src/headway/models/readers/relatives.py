@@ -12,6 +12,7 @@ from headway.models.readers.read import Config, translate_layers
 from headway.models.readers.standard import (
     COPIES,
     DOUBLE,
+    GATED,
     PLAIN,
     DecoderShape,
     Style,
@@ -142,3 +143,53 @@ def mllama(config: Config) -> Model:
     return finish(
         config, layers, s.hidden, style, (*norms(s.hidden, style, 1), Vector(name="rows of image tokens", dims=(COPIES[8], s.hidden)))
     )
+
+
+def jais(config: Config) -> Model:
+    """Jais 1 and its family: GPT-2 with a gated FFN (SwiGLU) and positions that are computed (ALiBi)."""
+    s = shape(config)
+    is_gated = config.text("activation_function", default="gelu_new") == "swiglu"
+    is_learned = config.text("position_embedding_type", default="learned") == "learned"
+    style = OLD.but(matrices=GATED if is_gated else PLAIN, positions=is_learned)
+    ffn = dense(config, s.hidden, style, intermediate=four_times(config, s.hidden, "n_inner"))
+    config.ignore("width_scale", "mup_width_scale", "scale_qk_dot_by_d", "mup_scale_qk_dot_by_d")
+    return finish(config, uniform(s, style, ffn), s.hidden, style)
+
+
+def jais2(config: Config) -> Model:
+    """Jais 2: LayerNorm, a plain squared-ReLU FFN, biases everywhere, an untied head."""
+    bias = config.flag("attention_bias", default=True)
+    mlp_bias = config.flag("mlp_bias", default=True)
+    return plain(config, shape(config), Style(matrices=PLAIN, norm_parts=2, qkv_bias=bias, out_bias=bias, mlp_bias=mlp_bias))
+
+
+def solar(config: Config) -> Model:
+    """Solar Pro: Llama with a sliding window, and layers that add the output of earlier ones by fixed weights."""
+    config.ignore("bskcn_1", "bskcn_2", "bskcn_3", "bskcn_4", "bskcn_tv")
+    bias = config.flag("attention_bias")
+    return plain(config, shape(config), Style(qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias")))
+
+
+def telechat(config: Config) -> Model:
+    """TeleChat 1 and 2: Llama with a bias on the output and down projections."""
+    if config.flag("embed_layernorm"):
+        raise config.refuse("embed_layernorm", EXTEND)
+    s, style = shape(config), Style(out_bias=True)
+    config.ignore("skip_bias_add", "skip_bias_add_qkv", "logn", "n_inner", "offset_alibi", "slow_but_exact", "base_seqlen")
+    config.ignore("training_seqlen", "flash_attn", "bias_dropout_fusion", "masked_softmax_fusion", "parallel_attn")
+    down = (Vector(name="down bias", dims=(s.hidden,)),)
+    layer = block(attention(s), dense(config, s.hidden, style, "ffn_hidden_size"), norms(s.hidden, style), mixer_vectors(s, style), down)
+    return finish(config, [layer] * s.layers, s.hidden, style)
+
+
+def plamo3(config: Config) -> Model:
+    """PLaMo 3: norms before and after each part and on each query and key head, windows in 7 of 8 layers."""
+    s, style = shape(config), Style(norms=4, qk_norm="head")
+    window_ = window(config, "window_size", "sliding_window")
+    period = int(config.count("sliding_window_pattern", default=8))
+    kinds = config.layer_list("layer_types", s.layers) or [
+        "full_attention" if (layer + 1) % period == 0 else "sliding_attention" for layer in range(s.layers)
+    ]
+    config.ignore("interleaved_sliding_window", "sliding_window")
+    patterns = translate_layers(kinds, {"full_attention": AttentionPattern(), "sliding_attention": window_}, config, "layer_types")
+    return plain(config, s, style, patterns)
