@@ -18,7 +18,8 @@ from headway.laws.queueing.replica_loop import (
     open_loop_in_service,
     step_times,
 )
-from headway.laws.step.step import LLAMA_70B_TP8, step_floor_s, step_s
+from headway.laws.step.coefficients import LLAMA_70B_TP8
+from headway.laws.step.step import step_floor_s, step_s
 
 LAWS = [(0, step_s), (1, step_floor_s)]
 LOADS = [

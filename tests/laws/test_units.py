@@ -17,6 +17,7 @@ import numpy as np
 import pint
 import pytest
 
+from headway.core import constants as core_constants
 from headway.core.formula import REGISTRY, formula
 from headway.core.trace import Law
 from headway.core.units import Byte, BytePerToken, Flop, FlopPerSecond, Number, Second, Token, TokenPerMtok, UsdPerMtok, UsdPerToken
@@ -82,7 +83,7 @@ def drawn(annotation: Any, name: str, rng: random.Random, draw: int) -> Any:
 def constants() -> Iterator[tuple[types.ModuleType, str, Any, str]]:
     """Every module constant that is annotated with a unit, in each module that uses it: (module, name, value, unit)."""
     holders = [module for module in MODULES if any(law.run.__module__ == module.__name__ for law in LAWS.values())]
-    own = {(name, id(vars(module)[name])): unit for module in holders for name, unit in annotated(module).items()}
+    own = {(name, id(vars(module)[name])): unit for module in [*holders, core_constants] for name, unit in annotated(module).items()}
     for module in holders:
         for name, value in vars(module).items():
             if (name, id(value)) in own:
@@ -151,7 +152,7 @@ def test_units__registry_holds_every_law() -> None:
 
 def test_units__constants_are_patched_in_importing_modules() -> None:
     found = {(module.__name__.rpartition(".")[2], name) for module, name, _, _ in constants()}
-    assert {("parts", "NEW_TOKEN"), ("parts", "NONE"), ("step", "NONE"), ("balance", "MULTIPLY_ADD")} <= found
+    assert {("parts", "ONE_TOKEN"), ("parts", "NONE"), ("step", "NONE"), ("balance", "MULTIPLY_ADD")} <= found
 
 
 # The check itself is checked: each of these is a mistake, and each must be caught.

@@ -356,8 +356,8 @@ def test_collectives_s__stacked_layouts_equal_single_layouts(joined: Fabric) -> 
     stacked = Layout(**{name: np.array([getattr(layout, name) for layout in LAYOUTS]) for name in names})
     tokens = 37.0
     for how in (collectives_s, collectives_floor_s):
-        together = how(network_terms(TRAFFIC, joined, stacked, COSTLY), tokens, 0.0)
-        alone = [float(how(network_terms(TRAFFIC, joined, layout, COSTLY), tokens, 0.0)) for layout in LAYOUTS]
+        together = how(network_terms(TRAFFIC, joined, stacked, COSTLY), tokens)
+        alone = [float(how(network_terms(TRAFFIC, joined, layout, COSTLY), tokens)) for layout in LAYOUTS]
         assert np.asarray(together) == pytest.approx(alone, rel=1e-12)
         assert alone[0] == 0
 
@@ -366,9 +366,9 @@ def test_collectives_s__stacked_layouts_equal_single_layouts(joined: Fabric) -> 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_collectives_floor_s__equals_time_without_fixed_costs_at_peak(joined: Fabric, layout: Layout) -> None:
     for tokens in (1.0, 64.0, 8192.0):
-        floor = float(collectives_floor_s(network_terms(TRAFFIC, joined, layout, COSTLY), tokens, 0.0))
-        assert float(collectives_s(network_terms(TRAFFIC, joined, layout, FREE), tokens, 0.0)) == pytest.approx(floor, rel=1e-12)
-        assert float(collectives_s(network_terms(TRAFFIC, joined, layout, COSTLY), tokens, 0.0)) >= floor
+        floor = float(collectives_floor_s(network_terms(TRAFFIC, joined, layout, COSTLY), tokens))
+        assert float(collectives_s(network_terms(TRAFFIC, joined, layout, FREE), tokens)) == pytest.approx(floor, rel=1e-12)
+        assert float(collectives_s(network_terms(TRAFFIC, joined, layout, COSTLY), tokens)) >= floor
 
 
 def test_pp__stages_in_one_rack_hop_over_its_switch() -> None:
@@ -385,7 +385,7 @@ def test_collectives_s__every_leaf_has_an_origin_and_replays() -> None:
         ways = {"tp": n(2), "ep": n(4), "dp": n(2), "pp": n(2), "cp": n(1)}
         with record():
             terms = network_terms(TRAFFIC, fabric(one), Layout(**ways), link_costs(one, with_links(defaults(Assumptions), one.chip)))
-            whole = collectives_s(terms, n(64.0, "token"), n(0.0, "s"))
+            whole = collectives_s(terms, n(64.0, "token"))
         assert isinstance(whole, Traced)
         assert anonymous(whole) == []
         assert replay(whole) == pytest.approx(float(whole), rel=1e-12)

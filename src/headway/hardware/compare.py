@@ -13,6 +13,7 @@ CHIP_FACTS = ("peak_bf16", "peak_fp8", "peak_fp4", "hbm", "hbm_bw", "sram", "sca
 MODEL_FACTS = ("total_params", "active_params", "sparsity", "layers", "hidden", "kv_bytes_per_token", "kv_read_bytes_per_token",
                "state_bytes_per_sequence", "max_context")  # fmt: skip
 BASES = ("chip", "machine", "usd", "watt")
+EQUAL_BY = {"usd": "price", "watt": "watts"}  # basis -> the column that is made equal
 
 
 def machine_rows(systems: list[System], basis: str, cost: Any, power: Any) -> list[dict[str, Any]]:
@@ -49,13 +50,11 @@ def _ratio(row: dict[str, Any], first: dict[str, Any], key: str, basis: str) -> 
     """Ratio of a fact to the first machine's; None where a fact, price or power is not known."""
     if row[key] is None or first[key] is None:
         return None
-    if basis == "usd":
-        known = row["price"] is not None and first["price"] is not None
-        return row[key] / first[key] / (row["price"] / first["price"]) if known else None
-    if basis == "watt":
-        known = row["watts"] is not None and first["watts"] is not None
-        return row[key] / first[key] / (row["watts"] / first["watts"]) if known else None
-    return row[key] / first[key]
+    ratio = row[key] / first[key]
+    if basis not in EQUAL_BY:
+        return ratio
+    own, baseline = row[EQUAL_BY[basis]], first[EQUAL_BY[basis]]
+    return None if own is None or baseline is None else ratio / (own / baseline)
 
 
 def model_rows(summaries: list[Any]) -> list[dict[str, Any]]:

@@ -15,8 +15,8 @@ from headway.hardware.chip import Chip
 from headway.hardware.chip import chip as find_chip
 from headway.laws.serving.request import interval_factor, seat_limited
 from headway.laws.step.coefficients import Achieved, EngineCost
+from headway.laws.step.kernels import block_s
 from headway.laws.step.layer_terms import aged, engine_reach, engine_s, narrow_reach
-from headway.laws.step.step import block_s
 from headway.laws.training.step import clock_share
 from headway.performance.assumptions import Assumptions
 from headway.performance.efficiency import (

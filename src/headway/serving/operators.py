@@ -44,14 +44,14 @@ def roofline_of_row(model: Any, system: Any, row: Mapping[str, Any], assumptions
     formats = request.formats
     step = compile_layout(request.work, request.system, request.layouts[0], request.assumptions, formats).step
     work = parts.place(step, float(row["batch"]), float(row["batch"]) * float(row["context"]), NONE, NONE)
-    zero, bandwidth = 0 * step.dense_weights, float(system.chip.need("hbm_bw"))
+    bandwidth = float(system.chip.need("hbm_bw"))
     dense_peak, expert_peak = float(formats.peaks[-1][1]), float(formats.peaks[-1][2])
     classes = [
         ("dense matmuls", parts.dense_compute_s(step.dense_compute, work.tokens, step.head_compute, work.sampled), step.dense_weights,
          dense_peak),
-        ("routed experts", parts.expert_compute_s(step.experts, work.group_tokens, zero),
-         parts.expert_weights_s(step.experts, work.group_tokens, zero), expert_peak),
-        ("attention over the KV cache", parts.decode_score_s(step.spans, work, zero),
+        ("routed experts", parts.expert_compute_s(step.experts, work.group_tokens),
+         parts.expert_weights_s(step.experts, work.group_tokens), expert_peak),
+        ("attention over the KV cache", parts.decode_score_s(step.spans, work),
          parts.kv_traffic_s(step.spans, step.state, step.kv_write, work), float(formats.wide_peak)),
     ]  # fmt: skip
     operators = [

@@ -7,8 +7,8 @@ from typing import Any
 
 from headway.core.quantity import known
 from headway.laws.arithmetic import sum_over_blocks
+from headway.laws.step.kernels import smooth_max_s
 from headway.laws.step.layer_terms import head_share
-from headway.laws.step.step import smooth_max_s
 from headway.laws.training.activations import dropped_share
 from headway.laws.training.communication import exchanging_stage, reduction_cover_s
 from headway.laws.training.run import training_passes

@@ -12,7 +12,7 @@ import numpy as np
 from headway.core.errors import MissingExtra
 from headway.evidence.kernels import rows
 from headway.evidence.kernels.rows import KernelRows
-from headway.laws.step.step import decode_attention_s, matmul_s, prefill_attention_s
+from headway.laws.step.kernels import decode_attention_s, matmul_s, prefill_attention_s
 
 SHORT = 10e-6  # s; kernels well below it weigh little in the fit
 SCALE = 0.1  # |ln(predicted/measured)| beyond which the soft-L1 loss reduces the weight of a row

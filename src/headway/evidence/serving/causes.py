@@ -163,7 +163,7 @@ def floors(served: Served, load: MeasuredLoad) -> dict[str, float]:
     floor_times = served_times(served.server, load, step.step_floor_s)
     parts = {
         "weights": weights, "KV cache": (step.kv_s(coefficients, batch, tokens) - fixed) * achieved.decode_memory,
-        "network": collectives_floor_s(coefficients.collectives, at.tokens, 0 * coefficients.dense_weights),
+        "network": collectives_floor_s(coefficients.collectives, at.tokens),
         ENGINE: 0.0, PREFILLS: floor_times.tpot - floor_times.decode,
     }  # fmt: skip
     return {name: _scalar(value) for name, value in parts.items()}

@@ -91,7 +91,7 @@ def _prefill(task: Task, m: Server) -> Sequence[StepPart]:
     load = (NOTHING, NOTHING, np.array([batch * prompt]), np.array([batch * causal_pairs(prompt)]))
     at = place(m.step, *load)
     times = {
-        "compute": step.work_s(m.step, *load), "network": collectives_s(m.step.collectives, at.tokens, 0 * m.step.dense_weights),
+        "compute": step.work_s(m.step, *load), "network": collectives_s(m.step.collectives, at.tokens),
         "overhead": step.fixed_s(m.step, at),
     }  # fmt: skip
     return [StepPart(name=name, seconds=float(np.ravel(value)[0])) for name, value in times.items()]

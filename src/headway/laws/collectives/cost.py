@@ -80,23 +80,23 @@ def collective_term_s(term: CollectiveTerm, tokens: Token) -> Second:
 
 
 @formula(source="sum over the collectives of a step, one after the other")
-def collectives_s(terms: tuple[CollectiveTerm, ...], tokens: Token, zero: Second) -> Second:
+def collectives_s(terms: tuple[CollectiveTerm, ...], tokens: Token) -> Second:
     """Time of all collectives of a step, without overlap.
 
-    >>> round(float(collectives_s((LLAMA_70B_TP8,), 64, 0.0)) * 1e3, 3)
+    >>> round(float(collectives_s((LLAMA_70B_TP8,), 64)) * 1e3, 3)
     1.779
     """
-    return sum((collective_term_s(term, tokens) for term in terms), start=zero)
+    return sum(collective_term_s(term, tokens) for term in terms)
 
 
 @formula(source=HOCKNEY + " at alpha = 0: bytes at the peak of the links by the algorithm that sends fewest")
-def collectives_floor_s(terms: tuple[CollectiveTerm, ...], tokens: Token, zero: Second) -> Second:
+def collectives_floor_s(terms: tuple[CollectiveTerm, ...], tokens: Token) -> Second:
     """Lower bound of a step's link time: no algorithm considered sends fewer bytes.
 
-    >>> round(float(collectives_floor_s((LLAMA_70B_TP8,), 64, 0.0)) * 1e3, 3)
+    >>> round(float(collectives_floor_s((LLAMA_70B_TP8,), 64)) * 1e3, 3)
     0.655
     """
-    return sum((term.count * (term.floor * tokens) for term in terms), start=zero)
+    return sum(term.count * (term.floor * tokens) for term in terms)
 
 
 @formula(source="DeepSeek-AI, open-infra-index day 6 (2025-02-28): two micro-batches, one computes while the other communicates")

@@ -10,10 +10,9 @@ import math
 
 import numpy as np
 
+from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
 from headway.core.units import Byte, BytePerToken, Number, PerToken, Token
-
-ONE_TOKEN: Token = 1.0  # each token selects its experts once
 
 
 @formula(source="occupancy of E boxes by T draws of k: E (1 - (1 - k/E)^T)")

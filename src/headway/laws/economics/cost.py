@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
 from headway.core.units import (
     BytePerSecond,
@@ -32,7 +33,6 @@ def memory_share(memory: Usd, price: Usd) -> Number:
     return memory / price
 
 
-NEW_TOKEN: Token = 1.0
 MILLION: TokenPerMtok = 1e6
 CLAIMS = "Pope 2026 lecture, claims "
 
@@ -44,7 +44,7 @@ def usd_per_mtok_out(price: UsdPerSecond, chips: Number, step: Second, batch: Nu
     >>> round(usd_per_mtok_out(2 / 3600, 72, 0.020, 2000, 1), 3)
     0.4
     """
-    return price * chips * step / (batch * replicas * NEW_TOKEN) * MILLION
+    return price * chips * step / (batch * replicas * ONE_TOKEN) * MILLION
 
 
 @formula(source="chip time of prefill; each of `lanes` prompts shares the replica")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
 from headway.core.units import (
     Byte,
@@ -22,7 +23,6 @@ from headway.core.units import (
     UsdPerTokenSquared,
 )
 
-ONE_TOKEN: Token = 1.0  # a decode step makes one token per sequence
 NONE: Number = 1.0  # the share of a whole that every price holds at least
 LECTURE = "Pope 2026 lecture, claims "
 

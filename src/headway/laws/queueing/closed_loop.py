@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
 from headway.core.units import Number, PerSecond, Second, Token
 from headway.laws.queueing.loop import Loop, LoopTimes, StepTime, TokenTime, poisson, random_arrivals, step_yields_token
 from headway.laws.queueing.request_times import request_times
 from headway.laws.queueing.root import increasing_root
 
-NEW_TOKEN: Token = 1.0
 NOTHING: Number = 1e-12  # makes 0 / 0 a zero
 FULLEST: Number = 1 - 1e-9
 SETTLED = 3
@@ -51,7 +51,7 @@ def decoded_per_s(decoding: Number, output: Token, tpot: Second) -> PerSecond:
     >>> float(decoded_per_s(100, 1001, 0.020))
     5.0
     """
-    return decoding / (np.maximum(output / NEW_TOKEN - 1, NOTHING) * tpot)
+    return decoding / (np.maximum(output / ONE_TOKEN - 1, NOTHING) * tpot)
 
 
 @formula(source="Little's law on the requests in service")
@@ -61,7 +61,7 @@ def loop_rate(sequences: Number, ttft: Second, tpot: Second, output: Token) -> P
     >>> loop_rate(128, 2.0, 0.010, 1001)
     10.666666666666666
     """
-    return sequences / (ttft + (output / NEW_TOKEN - 1) * tpot)
+    return sequences / (ttft + (output / ONE_TOKEN - 1) * tpot)
 
 
 @formula(source="Little's law on the requests that wait for a seat")

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
 from headway.core.units import Number, PerSecond, Second, Token, TokenPerSecond
 
-ONE_TOKEN: Token = 1.0  # a decode step makes one token per sequence
 RUNS_WAITED: Number = 1.0  # just missed: one whole period until the next departure
 
 

@@ -57,7 +57,7 @@ def _laws(step: StepCoefficients, loop: Loop, draft_cost: Any, floor: Any) -> tu
 def decoding_in_loop(step: StepCoefficients, loop: Loop, draft_cost: Number, floor: Number) -> Number:
     """Sequences that decode at once in a closed loop of `loop.users` users, all of them in service.
 
-    >>> from headway.laws.step.step import LLAMA_70B_TP8
+    >>> from headway.laws.step.coefficients import LLAMA_70B_TP8
     >>> round(float(decoding_in_loop(LLAMA_70B_TP8, PROMPTS_2K, 0, 0)), 2)
     63.33
     """
@@ -70,7 +70,7 @@ def decoding_in_loop(step: StepCoefficients, loop: Loop, draft_cost: Number, flo
 def open_loop_decoding(step: StepCoefficients, loop: Loop, rate: PerSecond, draft_cost: Number, floor: Number) -> Number:
     """Sequences that decode at once in one replica when Poisson arrivals come at `rate`.
 
-    >>> from headway.laws.step.step import LLAMA_70B_TP8
+    >>> from headway.laws.step.coefficients import LLAMA_70B_TP8
     >>> round(float(open_loop_decoding(LLAMA_70B_TP8, PROMPTS_2K, 2.0, 0, 0)), 2)
     13.24
     """
@@ -85,7 +85,7 @@ def open_loop_in_service(
 ) -> Number:
     """Requests in service of one replica when Poisson arrivals come at `rate` and `decoding` sequences decode.
 
-    >>> from headway.laws.step.step import LLAMA_70B_TP8
+    >>> from headway.laws.step.coefficients import LLAMA_70B_TP8
     >>> round(float(open_loop_in_service(LLAMA_70B_TP8, PROMPTS_2K, 2.0, 13.25, 0, 0)), 2)
     13.5
     """
@@ -98,7 +98,7 @@ def open_loop_in_service(
 def open_loop_capacity(step: StepCoefficients, loop: Loop, draft_cost: Number, floor: Number) -> PerSecond:
     """Requests per second of one replica with every seat taken by Poisson arrivals.
 
-    >>> from headway.laws.step.step import LLAMA_70B_TP8
+    >>> from headway.laws.step.coefficients import LLAMA_70B_TP8
     >>> round(float(open_loop_capacity(LLAMA_70B_TP8, PROMPTS_2K, 0, 0)), 2)
     6.73
     """

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
 from headway.core.units import Number, PerSecond, Same, Second, Token
 
-NEW_TOKEN: Token = 1.0
 LEAST_BUDGET: Number = 1 / 8  # share of a step's tokens that prompts get however many sequences decode
 REGULAR: Number = 2.3
 LEAST: Number = 1e-12  # makes 0 / 0 a zero
@@ -26,7 +26,7 @@ def chunk_budget(budget: Token, decoding: Number, chunked_prefill: Number) -> To
     >>> float(chunk_budget(8192, 192, 1)), float(chunk_budget(8192, 192, 0))
     (8000.0, 8192.0)
     """
-    return np.maximum(budget - chunked_prefill * decoding * NEW_TOKEN, budget * LEAST_BUDGET)
+    return np.maximum(budget - chunked_prefill * decoding * ONE_TOKEN, budget * LEAST_BUDGET)
 
 
 @formula(source=CHUNKED)
@@ -88,7 +88,7 @@ def cycle_steps(output: Token, chunks: Number, accept_length: Number) -> Number:
     >>> cycle_steps(1000, 1, 1), cycle_steps(1001, 1, 2)
     (1000.0, 501.0)
     """
-    return (output / NEW_TOKEN - 1) / accept_length + chunks
+    return (output / ONE_TOKEN - 1) / accept_length + chunks
 
 
 @formula(
@@ -263,7 +263,7 @@ def open_between_s(
     >>> float(open_between_s(4, 101, 1, 4, 1.0, 1, 1.5)), float(open_between_s(80, 101, 1, 4, 1.0, 1, 1.5))
     (6.0, 37.5)
     """
-    most = (output / NEW_TOKEN - 1) / accept_length * prompts / chunks
+    most = (output / ONE_TOKEN - 1) / accept_length * prompts / chunks
     return np.minimum(other_requests, most / np.maximum(chunked_prefill, FEW)) * added
 
 
@@ -325,7 +325,7 @@ def looped_tpot_s(decode_step: Second, synchronised_share: Number, burst: Second
     0.0248
     """
     between = synchronised_share * burst + (1 - synchronised_share) * steady
-    return decode_step + between / np.maximum(output / NEW_TOKEN - 1, 1)
+    return decode_step + between / np.maximum(output / ONE_TOKEN - 1, 1)
 
 
 @formula(source="mean over the requests that came together and those that came one by one")

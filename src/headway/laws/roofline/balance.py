@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
 from headway.core.units import (
     Byte,
@@ -23,7 +24,6 @@ from headway.core.units import (
 )
 
 MULTIPLY_ADD: FlopPerToken = 2.0  # one multiply and one add per parameter and token
-ONE_TOKEN: Token = 1.0  # a decode step makes one token per sequence
 
 
 @formula(source="Scaling Book, Roofline: critical batch")

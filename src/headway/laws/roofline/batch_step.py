@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
 from headway.core.units import (
     Byte,
@@ -135,7 +136,6 @@ def slow_tier_saving(machine_s_per_token: SecondPerToken, floor_s_per_token: Sec
 
 
 CLAIMS = "Pope 2026 lecture, claims "
-ONE_TOKEN: Token = 1.0
 
 
 @formula(source=CLAIMS + "AP-02, AP-14, CW-05: compute below the crossing, KV reads that grow as L^power beyond it")

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
 from headway.core.units import Flop, FlopPerToken, Number, Second, Token, TokenPerSecond
-from headway.laws.scaling.power_laws import ONE_TOKEN, SIX_FLOP, root
+from headway.laws.scaling.power_laws import SIX_FLOP, root
 
 BILL = "derived: least 6 N (D + eta R + kappa D_served / 3) at fixed loss"
 SMALLEST: Number = 1e-30  # of a loss due to model size: below it no size suffices

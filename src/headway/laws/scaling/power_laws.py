@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
 from headway.core.units import Flop, FlopPerToken, Number, Same, Token
 
@@ -35,7 +36,6 @@ def root(rising: Callable[[Any], Any]) -> Any:
 
 
 SIX_FLOP: FlopPerToken = 6.0  # per parameter and token: 2 forward, 4 backward
-ONE_TOKEN: Token = 1.0  # unit of tokens
 CHINCHILLA = "Hoffmann et al. 2022 (arXiv:2203.15556) section 3.3"
 
 

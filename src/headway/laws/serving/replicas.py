@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
 from headway.core.units import (
     Number,
@@ -56,9 +57,6 @@ def utilisation(rate: PerSecond, capacity: PerSecond) -> Number:
     0.8
     """
     return rate / capacity
-
-
-NEW_TOKEN: Token = 1.0
 
 
 @formula(source="definition; a replica stays inside one scale-up domain or takes whole ones; the last domain may be partly filled")
@@ -120,7 +118,7 @@ def prompt_taken_s(request: Second, prompt: Second, decode: Second, decoding: Nu
     >>> round(float(prompt_taken_s(0.236, 0.076, 0.010, 64, 1000)), 3), round(float(prompt_taken_s(0.2, 0.3, 0.1, 1, 1)), 3)
     (0.076, 0.15)
     """
-    answer = decode * (output / NEW_TOKEN) / np.maximum(decoding, 1)
+    answer = decode * (output / ONE_TOKEN) / np.maximum(decoding, 1)
     return prompt * np.minimum(request / (prompt + answer), 1)
 
 
@@ -131,7 +129,7 @@ def answer_token_s(request: Second, prompt: Second, output: Token) -> Second:
     >>> round(float(answer_token_s(0.236, 0.076, 1000)), 6)
     0.00016
     """
-    return np.maximum(request - prompt, 0) / (output / NEW_TOKEN)
+    return np.maximum(request - prompt, 0) / (output / ONE_TOKEN)
 
 
 @formula(source="definition; for what should be small: a cost, a time")

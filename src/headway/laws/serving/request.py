@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
 from headway.core.units import Byte, BytePerSecond, Number, PerSecond, Second, Token, TokenPerSecond
 
-NEW_TOKEN: Token = 1.0
 NO_WAIT: Second = 0.0
 DEFINITIONS = "TTFT and TPOT as vLLM's `bench serve` defines them"
 
@@ -19,7 +19,7 @@ def causal_pairs(prompt: Token) -> Token:
     >>> causal_pairs(1000.0)
     500000.0
     """
-    return prompt * (prompt / NEW_TOKEN) / 2
+    return prompt * (prompt / ONE_TOKEN) / 2
 
 
 @formula(source="definition")
@@ -49,7 +49,7 @@ def request_s(batch: Number, output: Token, tpot: Second, prefill: Second, lanes
     >>> round(request_s(64, 1000, 0.010, 0.080, 1), 6)
     0.23625
     """
-    return output / NEW_TOKEN * tpot / batch + prefill / lanes
+    return output / ONE_TOKEN * tpot / batch + prefill / lanes
 
 
 @formula(source="steady state: a replica prefills as many prompts as it finishes")
@@ -79,7 +79,7 @@ def decode_tok_per_s(batch: Number, step: Second, replicas: Number) -> TokenPerS
     >>> decode_tok_per_s(2000, 0.020, 1)
     100000.0
     """
-    return batch * NEW_TOKEN / step * replicas
+    return batch * ONE_TOKEN / step * replicas
 
 
 @formula(source="lecture TS-12: 1/tau")
@@ -89,7 +89,7 @@ def user_tok_per_s(step: Second) -> TokenPerSecond:
     >>> user_tok_per_s(0.020)
     50.0
     """
-    return NEW_TOKEN / step
+    return ONE_TOKEN / step
 
 
 @formula(source="definition; idle chips are counted")
@@ -159,7 +159,7 @@ def e2e_s(ttft: Second, tpot: Second, output: Token) -> Second:
     >>> round(e2e_s(0.5, 0.020, 1000), 2)
     20.48
     """
-    return ttft + (output / NEW_TOKEN - 1) * tpot
+    return ttft + (output / ONE_TOKEN - 1) * tpot
 
 
 @formula(source="definition")
@@ -214,7 +214,7 @@ def run_s(ttft: Second, tpot: Second, output: Token, batch: Number) -> Second:
     >>> run_s(0.5, 0.010, 1001, 10)
     1.05
     """
-    return (ttft + (output / NEW_TOKEN - 1) * tpot) / batch
+    return (ttft + (output / ONE_TOKEN - 1) * tpot) / batch
 
 
 SPECULATION = "Leviathan et al. 2023, arXiv:2211.17192"
@@ -238,7 +238,7 @@ def missed_pairs(prompt: Token, hit_rate: Number) -> Token:
     >>> missed_pairs(1000.0, 0.5)
     375000.0
     """
-    return prompt * (prompt / NEW_TOKEN) / 2 * (1 - hit_rate * hit_rate)
+    return prompt * (prompt / ONE_TOKEN) / 2 * (1 - hit_rate * hit_rate)
 
 
 @formula(source=CACHE)

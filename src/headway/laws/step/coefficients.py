@@ -1,4 +1,4 @@
-"""Coefficients of a step: the record that `step_s` turns into a time, compiled from a model, a chip and a layout.
+"""Coefficients of a step: the record that `step_s` turns into a time, compiled from a model, a chip and a layout; an example at the end.
 
 Times are seconds at the datasheet peak on the fullest chip, for the whole depth of the model (all pipeline stages in sequence);
 efficiencies and fixed costs are separate fields. Every field is a scalar or an array.
@@ -6,6 +6,7 @@ efficiencies and fixed costs are separate fields. Every field is a scalar or an 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from headway.core.units import Number, Second, SecondPerToken, Token
@@ -137,3 +138,18 @@ class RankWork:
     tokens: Token  # through the projections of one chip
     sampled: Token  # through the head of one chip
     group_tokens: Token  # through the experts of the replica
+
+
+# Llama-3.1-70B in bf16 on 8 H100 SXM, tensor parallel, rounded: the record of the doctests below.
+LLAMA_70B_TP8 = StepCoefficients(
+    dense_compute=1.73e-5, head_compute=5e-7, dense_weights=5.2e-3, experts=(), state=0.0, kv_write=1.2e-8,
+    activations=3.3e-6, elementwise=3.1e-6, blocks=80,
+    collectives=(CollectiveTerm(count=160, lines=(CollectiveLine(alpha=6e-6, slope=8e-8),), floor=6.4e-8),),
+    spans=(SpanTerm(cap=math.inf, root=math.inf, read=1.2e-8, decode_compute=3.3e-10, prefill_compute=3.3e-10),),
+    dp=1, pp=1, cp=1, layers=80, attention_gain=1, imbalance=1, prefill_ranks=1, overlap=FITTED, communication=EXPOSED,
+    achieved=Achieved(
+        compute=0.8, memory=0.82, activation=0.5, norm=3, expert_compute=0.5, expert_memory=0.82, expert_activation=0.3, expert_norm=3,
+        decode_compute=0.6, decode_memory=0.9, block=2e-8, prefill_compute=0.65, prefill_pad=300.0, elementwise=0.6,
+        fixed=2.4e-3, expert_fixed=0.0, sequence=2e-6, prompted=1e-3,
+    ),
+)  # fmt: skip

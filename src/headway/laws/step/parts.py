@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
 from headway.core.units import Number, Second, SecondPerToken, Token
 from headway.laws.architecture.kv import attended_tokens
 from headway.laws.collectives.expert_parallel import distinct_experts, skewed_tokens
 from headway.laws.step.coefficients import ExpertTerm, RankWork, SpanTerm, StepCoefficients
 
-NEW_TOKEN: Token = 1.0  # a decode step makes one token per sequence
 NONE: Token = 0.0
 NOTHING: Token = 1e-300  # keeps 0 / 0 a zero
 LECTURE = "Pope 2026 lecture, claims "
@@ -46,7 +46,7 @@ def chunk_start(tokens: Token, pairs: Token) -> Token:
     >>> float(chunk_start(1000.0, 500e3)), float(chunk_start(500.0, 500 * 750.0))
     (0.0, 500.0)
     """
-    return np.maximum(NEW_TOKEN * pairs / np.maximum(tokens, NOTHING) - tokens / 2, 0 * tokens)
+    return np.maximum(ONE_TOKEN * pairs / np.maximum(tokens, NOTHING) - tokens / 2, 0 * tokens)
 
 
 @formula(source="causal mask: tokens * (start + end) / 2 pairs")
@@ -56,7 +56,7 @@ def chunk_end(tokens: Token, pairs: Token, start: Token) -> Token:
     >>> float(chunk_end(1000.0, 500e3, 0.0))
     1000.0
     """
-    return 2 * NEW_TOKEN * pairs / np.maximum(tokens, NOTHING) - start
+    return 2 * ONE_TOKEN * pairs / np.maximum(tokens, NOTHING) - start
 
 
 @formula(source="integral of min(c, cap) for c from start to end")
@@ -68,7 +68,7 @@ def capped_pairs(tokens: Token, start: Token, end: Token, cap: Token) -> Token:
     """
     low, high = np.minimum(start, cap), np.minimum(end, cap)
     area = (high * high - low * low) / 2 + high * (np.maximum(end, high) - np.maximum(start, high))
-    return tokens * area / np.maximum(end - start, NOTHING) / NEW_TOKEN
+    return tokens * area / np.maximum(end - start, NOTHING) / ONE_TOKEN
 
 
 @formula(source="integral of sqrt(c * root) for c from start to end")
@@ -78,8 +78,8 @@ def root_pairs(start: Token, end: Token, root: Token) -> Token:
     >>> round(float(root_pairs(0.0, 900.0, 100.0)))
     180000
     """
-    per_query = np.sqrt(np.minimum(root, 1e200 * NEW_TOKEN)) * (end**1.5 - start**1.5)
-    return 2 / 3 * per_query / NEW_TOKEN
+    per_query = np.sqrt(np.minimum(root, 1e200 * ONE_TOKEN)) * (end**1.5 - start**1.5)
+    return 2 / 3 * per_query / ONE_TOKEN
 
 
 @formula(source="definition; context-parallel chips share a prompt's tokens, and each holds every decoded token")
@@ -89,7 +89,7 @@ def chip_tokens(sequences: Number, prompt_tokens: Token, cp: Number) -> Token:
     >>> chip_tokens(64, 0.0, 1)
     64.0
     """
-    return sequences * NEW_TOKEN + prompt_tokens / cp
+    return sequences * ONE_TOKEN + prompt_tokens / cp
 
 
 @formula(source="definition: a prompt is sampled from once, after its last token")
@@ -99,7 +99,7 @@ def sampled_tokens(sequences: Number, prompt_tokens: Token) -> Token:
     >>> float(sampled_tokens(64, 8192.0)), float(sampled_tokens(64, 0.0))
     (65.0, 64.0)
     """
-    return sequences * NEW_TOKEN + np.minimum(prompt_tokens, NEW_TOKEN)
+    return sequences * ONE_TOKEN + np.minimum(prompt_tokens, ONE_TOKEN)
 
 
 @formula(source="definition; `lanes` are ranks and micro-batches that share a step's prompt tokens, at most `dp` in a micro-batch")
@@ -109,7 +109,7 @@ def expert_group_tokens(sequences: Number, dp: Number, prompt_tokens: Token, lan
     >>> float(expert_group_tokens(2, 72, 0.0, 1)), float(expert_group_tokens(2, 8, 1000.0, 16))
     (144.0, 8016.0)
     """
-    return sequences * dp * NEW_TOKEN + prompt_tokens * np.minimum(lanes, dp)
+    return sequences * dp * ONE_TOKEN + prompt_tokens * np.minimum(lanes, dp)
 
 
 def place(
@@ -142,20 +142,20 @@ def dense_compute_s(compute: SecondPerToken, tokens: Token, head: SecondPerToken
 
 
 @formula(source=LECTURE + "RB-24: the expert group's tokens share its experts")
-def expert_compute_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, zero: Second) -> Second:
+def expert_compute_s(experts: tuple[ExpertTerm, ...], group_tokens: Token) -> Second:
     """Compute time of routed experts on the fullest chip.
 
-    >>> expert_compute_s((ExpertTerm(compute=1e-7, weights=1e-3, activations=3e-9, experts=256, active=8),), 4096.0, 0.0)
+    >>> expert_compute_s((ExpertTerm(compute=1e-7, weights=1e-3, activations=3e-9, experts=256, active=8),), 4096.0)
     0.0004096
     """
-    return sum((term.compute * group_tokens for term in experts), start=zero)
+    return sum(term.compute * group_tokens for term in experts)
 
 
 @formula(source=LECTURE + "RB-23: E*(1-(1-k/E)^T) distinct experts are touched")
-def expert_weights_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, zero: Second) -> Second:
+def expert_weights_s(experts: tuple[ExpertTerm, ...], group_tokens: Token) -> Second:
     """Time to read the routed experts that at least one token uses (DeepSeek-V3: one token uses 8 of 256).
 
-    >>> expert_weights_s((ExpertTerm(compute=1e-7, weights=1e-3, activations=3e-9, experts=256, active=8),), 1.0, 0.0)
+    >>> expert_weights_s((ExpertTerm(compute=1e-7, weights=1e-3, activations=3e-9, experts=256, active=8),), 1.0)
     3.125e-05
     """
     return sum(
@@ -163,18 +163,17 @@ def expert_weights_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, zero:
             term.weights * distinct_experts(term.experts, term.active, skewed_tokens(group_tokens, term.skew)) / term.experts
             for term in experts
         ),
-        start=zero,
     )
 
 
 @formula(source="definition")
-def expert_activations_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, zero: Second) -> Second:
+def expert_activations_s(experts: tuple[ExpertTerm, ...], group_tokens: Token) -> Second:
     """HBM time of the inputs and outputs of the routed experts' matmuls.
 
-    >>> expert_activations_s((ExpertTerm(compute=1e-7, weights=1e-3, activations=3e-9, experts=256, active=8),), 4096.0, 0.0)
+    >>> expert_activations_s((ExpertTerm(compute=1e-7, weights=1e-3, activations=3e-9, experts=256, active=8),), 4096.0)
     1.2288e-05
     """
-    return sum((term.activations * group_tokens for term in experts), start=zero)
+    return sum(term.activations * group_tokens for term in experts)
 
 
 def span_pairs(span: SpanTerm, rank_work: RankWork) -> Token:
@@ -186,53 +185,51 @@ def span_pairs(span: SpanTerm, rank_work: RankWork) -> Token:
 
 
 @formula(source=LECTURE + "CW-02, CW-03; DeepSeek-V2 (arXiv:2405.04434) for the absorbed form in decode")
-def attention_compute_s(spans: tuple[SpanTerm, ...], rank_work: RankWork, zero: Second) -> Second:
+def attention_compute_s(spans: tuple[SpanTerm, ...], rank_work: RankWork) -> Second:
     """Compute time of attention: each new token against its context, and the causal triangle of prompts.
 
     >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
     >>> work = RankWork(sequences=64, context=1000.0, prompt_tokens=0.0, start=0.0, end=0.0, tokens=64.0, sampled=64.0, group_tokens=64.0)
-    >>> round(float(attention_compute_s((span,), work, 0.0)), 9)
+    >>> round(float(attention_compute_s((span,), work)), 9)
     0.000128
     """
-    return decode_score_s(spans, rank_work, zero) + prefill_score_s(spans, rank_work, zero)
+    return decode_score_s(spans, rank_work) + prefill_score_s(spans, rank_work)
 
 
 @formula(source=LECTURE + "CW-02")
-def decode_score_s(spans: tuple[SpanTerm, ...], rank_work: RankWork, zero: Second) -> Second:
+def decode_score_s(spans: tuple[SpanTerm, ...], rank_work: RankWork) -> Second:
     """Compute time of decode attention: scores and values of each new token against its context.
 
     >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
     >>> work = RankWork(sequences=64, context=1000.0, prompt_tokens=0.0, start=0.0, end=0.0, tokens=64.0, sampled=64.0, group_tokens=64.0)
-    >>> round(float(decode_score_s((span,), work, 0.0)), 9)
+    >>> round(float(decode_score_s((span,), work)), 9)
     0.000128
     """
-    return rank_work.sequences * sum(
-        (span.decode_compute * attended_tokens(rank_work.context, span.cap, span.root) for span in spans), start=zero
-    )
+    return rank_work.sequences * sum(span.decode_compute * attended_tokens(rank_work.context, span.cap, span.root) for span in spans)
 
 
 @formula(source=LECTURE + "CW-02; causal mask")
-def prefill_score_s(spans: tuple[SpanTerm, ...], rank_work: RankWork, zero: Second) -> Second:
+def prefill_score_s(spans: tuple[SpanTerm, ...], rank_work: RankWork) -> Second:
     """Compute time of prefill attention: scores and values over the causal triangle of a rank's prompt.
 
     >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
     >>> work = RankWork(sequences=0, context=0.0, prompt_tokens=1e3, start=0.0, end=1e3, tokens=1e3, sampled=1.0, group_tokens=1e3)
-    >>> round(float(prefill_score_s((span,), work, 0.0)), 9)
+    >>> round(float(prefill_score_s((span,), work)), 9)
     0.0015
     """
-    return sum((span.prefill_compute * span_pairs(span, rank_work) for span in spans), start=zero)
+    return sum(span.prefill_compute * span_pairs(span, rank_work) for span in spans)
 
 
 @formula(source="a kernel's causal triangle has steps, and its first tiles wait for memory: fitted as tokens looked at in vain")
-def prefill_pad_s(spans: tuple[SpanTerm, ...], rank_work: RankWork, pad: Token, zero: Second) -> Second:
+def prefill_pad_s(spans: tuple[SpanTerm, ...], rank_work: RankWork, pad: Token) -> Second:
     """Compute time of masked tokens in prefill attention: `pad` tokens per prompt query.
 
     >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
     >>> work = RankWork(sequences=0, context=0.0, prompt_tokens=1e3, start=0.0, end=1e3, tokens=1e3, sampled=1.0, group_tokens=1e3)
-    >>> round(float(prefill_pad_s((span,), work, 100.0, 0.0)), 9)
+    >>> round(float(prefill_pad_s((span,), work, 100.0)), 9)
     0.0003
     """
-    return sum((span.prefill_compute * (rank_work.prompt_tokens * (pad / NEW_TOKEN)) for span in spans), start=zero)
+    return sum(span.prefill_compute * (rank_work.prompt_tokens * (pad / ONE_TOKEN)) for span in spans)
 
 
 @formula(source=LECTURE + "RB-03, RB-20")
@@ -247,6 +244,6 @@ def kv_traffic_s(spans: tuple[SpanTerm, ...], state: Second, kv_write: SecondPer
     0.00064064
     """
     read = sum((span.read * attended_tokens(rank_work.context, span.cap, span.root) for span in spans), start=state)
-    before = sum((span.read * attended_tokens(rank_work.start, span.cap, span.root) for span in spans), start=0 * state)
+    before = sum(span.read * attended_tokens(rank_work.start, span.cap, span.root) for span in spans)
     prefix = np.minimum(before, kv_write * rank_work.start)
-    return rank_work.sequences * read + (prefix + kv_write * (rank_work.sequences * NEW_TOKEN + rank_work.prompt_tokens))
+    return rank_work.sequences * read + (prefix + kv_write * (rank_work.sequences * ONE_TOKEN + rank_work.prompt_tokens))

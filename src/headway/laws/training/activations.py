@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
 from headway.core.units import Byte, BytePerToken, Number, Token
 
@@ -73,7 +74,6 @@ BLOCK_INPUTS: Number = 2.0  # two matmul blocks per layer: the mixer and the FFN
 DROPOUT_MASKS: Number = 2.0  # one byte each, after the mixer and after the FFN
 EXPERT_INPUTS: Number = 3.0  # an expert's input, and its permuted copies in dispatch and combine
 KEPT_SCORES: Number = 2.0  # softmax and its copy after dropout, with a mask between
-ONE_TOKEN: Token = 1.0
 FLOAT: Byte = 4.0
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
 from headway.core.units import Byte, BytePerSecond, BytePerToken, FlopPerSecond, FlopPerToken, Number, Second, Token, TokenPerSecond, Watt
 
@@ -143,7 +144,6 @@ def input_grad_s(both: Second, forward: Second, weight_grad: Second) -> Second:
 
 FLASH = "Dao 2023, FlashAttention-2 (arXiv:2307.08691) section 3.1: five matmuls backward for two forward, scores recomputed"
 KORTHIKANTI = "Korthikanti et al. 2022 (arXiv:2205.05198)"
-ONE_TOKEN: Token = 1.0
 
 
 @formula(source="definition: tokens of a micro-batch that one rank of context parallelism holds")
