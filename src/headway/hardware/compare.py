@@ -53,8 +53,8 @@ def _ratio(row: dict[str, Any], first: dict[str, Any], key: str, basis: str) -> 
     ratio = row[key] / first[key]
     if basis not in EQUAL_BY:
         return ratio
-    own, baseline = row[EQUAL_BY[basis]], first[EQUAL_BY[basis]]
-    return None if own is None or baseline is None else ratio / (own / baseline)
+    value, baseline = row[EQUAL_BY[basis]], first[EQUAL_BY[basis]]
+    return None if value is None or baseline is None else ratio / (value / baseline)
 
 
 def model_rows(summaries: list[Any]) -> list[dict[str, Any]]:
