@@ -62,7 +62,10 @@ def by_metric(chip: Chip, metric: str) -> ChipPrice:
 
 
 def owned(chip: Chip, assumptions: dict[str, Any]) -> OwnershipCost:
-    """Capital, upkeep, power and building cost of an owned chip; `assumptions` are the ownership assumptions by name."""
+    """Capital, upkeep, power and building cost of an owned chip; `assumptions` are the ownership assumptions by name.
+
+    Total cost of owning: capital with host, network and storage over its life, upkeep, all-in power, the building over its own life.
+    """
     capex, power = fact(chip, CAPEX), fact(chip, POWER)
     if capex is None or power is None:
         lacks = " and ".join(name for name, value in ((CAPEX, capex), (POWER, power)) if value is None)

@@ -16,7 +16,6 @@ from headway.web.picture import page_picture
 from headway.web.question import Question
 
 MOST_ROWS = 200  # of the table of a page; CSV and JSON hold them all
-MOST_DATA_ROWS = 5000  # of an answer that leaves the page whole
 
 
 def reply(question: Question, result: Result) -> dict[str, Any]:

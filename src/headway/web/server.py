@@ -10,7 +10,6 @@ from typing import Any
 from headway.core.errors import BadValue, HeadwayError, MissingExtra
 from headway.web.guard import LOOPBACK
 
-PORT = 8642
 TRIES = 20  # ports after the first, where that is taken
 MOST_CONNECTIONS = 128
 

@@ -20,8 +20,6 @@ from headway.core.units import (
     UsdPerSecond,
 )
 
-TCO = "total cost of owning: capital and its overhead over life, upkeep, all-in power, the building over its own life"
-
 
 @formula(source="definition")
 def memory_share(memory: Usd, price: Usd) -> Number:

@@ -9,7 +9,6 @@ import numpy as np
 from headway.reality.coupling import SUM, Residual, back, forward
 
 DELTA = 0x9E3779B9  # 2^32 over the golden ratio
-CYCLES = 32
 WORD = np.uint64(32)
 MASK = 0xFFFFFFFF
 

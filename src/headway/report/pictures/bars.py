@@ -13,7 +13,6 @@ from headway.report.pictures.scale import PictureAxis
 
 THICK = 26  # px of a bar
 PITCH = 40  # px from bar to bar
-INSET = 8
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ from headway.report.pictures.scale import PictureAxis
 
 Layer = dict[str, Any]
 Row = dict[str, Any]
-TICK_GAP = 5  # px between an axis and its ticks' text
 
 
 def channel(scale_axis: PictureAxis, field: str, grid: bool = False) -> dict[str, Any]:

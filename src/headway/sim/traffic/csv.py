@@ -17,7 +17,6 @@ from headway.core.errors import BadFile, clip
 from headway.sim.traffic.requests import LONGEST, NO_CONVERSATION, Floats, Tally, Trace, Traffic, in_order
 
 STAMP = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d{1,9})?)\s*(Z|[+-]\d\d:?\d\d)?", re.ASCII)
-ZONE = re.compile(r"Z|[+-]\d\d:?\d\d", re.ASCII)
 FARTHEST = 1e12  # seconds; a later arrival is an error
 Why = dict[int, str]  # row -> reason why it is malformed
 Column = Callable[[Sequence[str], str], tuple[Any, Why]]
