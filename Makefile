@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check golden pictures lint types bench clean
+.PHONY: demo test check golden answers pictures lint types bench clean
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -29,6 +29,10 @@ check: lint types
 # Writes the stored answers of tests/contract/golden again and prints what changed; `python tests/contract/golden/golden.py --check` only compares.
 golden: .venv/dev
 	$(BIN)/python tests/contract/golden/golden.py
+
+# Prints the whole answers of README.md and docs/serve.md again.
+answers: .venv/dev
+	$(BIN)/python tests/support/page_answers.py
 
 # Draws the files of docs/pictures/ again, each by the command that docs/pictures.md prints above it.
 pictures: .venv/dev
