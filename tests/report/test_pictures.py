@@ -99,6 +99,17 @@ def test_timeline__bubble_is_the_laws(stages: int, count: int) -> None:
         assert all(later[0] >= earlier[1] for spans in by_stage for earlier, later in pairwise(spans))
 
 
+@pytest.mark.parametrize(("stages", "count", "chunks"), [(2, 4, 2), (4, 8, 2), (4, 12, 3), (8, 16, 4)])
+def test_timeline__interleaved_bubble_is_the_laws(stages: int, count: int, chunks: int) -> None:
+    from headway.laws.training.step import interleaved_bubble
+
+    blocks = timeline.interleaved(stages, count, chunks, 1.0, 2.0)
+    assert len(blocks) == 2 * stages * count * chunks
+    assert max(block.end for block in blocks) / (3.0 * count) - 1 == pytest.approx(interleaved_bubble(stages, count, chunks), rel=1e-12)
+    by_stage = [sorted((block.start, block.end) for block in blocks if block.stage == stage) for stage in range(stages)]
+    assert all(later[0] >= earlier[1] - 1e-12 for spans in by_stage for earlier, later in pairwise(spans))
+
+
 # -- labels and views -----------------------------------------------------------------------------------------------------------------
 
 

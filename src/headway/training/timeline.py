@@ -5,9 +5,11 @@ A stage takes its blocks in the order of its schedule, each as soon as what it n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 SCHEDULES = ("gpipe", "1f1b", "zb-h1")
+Block = tuple[str, int]  # kind and micro-batch, or micro-batch of a chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +49,72 @@ def training(schedule: str, stages: int, count: int, forward: float, input_grad:
     split = schedule == "zb-h1"
     spans = {"F": forward, "B": input_grad if split else input_grad + weight_grad, "W": weight_grad}
     queues = [order(schedule, stage, stages, count) for stage in range(stages)]
+    return _played(queues, spans, lambda block, stage, ends: _ready(block, stage, stages, ends), lambda block: block[1])
+
+
+def interleaved(stages: int, count: int, chunks: int, forward: float, backward: float) -> list[PipelineBlock]:
+    """Blocks of one training step in which each stage holds several chunks of layers; `count` is a multiple of the stages.
+
+    A group of as many micro-batches as stages passes through one chunk after another (Narayanan et al. 2021, arXiv:2104.04473, 2.2).
+    """
+    spans = {"F": forward / chunks, "B": backward / chunks}
+    queues = [_interleaved_order(stage, stages, count, chunks) for stage in range(stages)]
+
+    def ready(block: Block, stage: int, ends: dict[tuple[str, int, int], float]) -> float | None:
+        kind, place = block
+        chunk, micro = divmod(place, count)
+        position, last = chunk * stages + stage, chunks * stages - 1
+        if kind == "F" and position == 0:
+            return 0.0
+        if kind == "B" and position == last:
+            return ends.get(("F", stage, place))
+        neighbour = position - 1 if kind == "F" else position + 1
+        return ends.get((kind, neighbour % stages, neighbour // stages * count + micro))
+
+    return _played(queues, spans, ready, lambda block: block[1] % count)
+
+
+def _interleaved_order(stage: int, stages: int, count: int, chunks: int) -> list[Block]:
+    """The blocks of a stage: a warm-up of forwards, one forward and one backward in turn, and the backwards that are left."""
+    total = count * chunks
+
+    def block(kind: str, turn: int) -> Block:
+        group, place = divmod(turn, stages * chunks)
+        chunk = place // stages if kind == "F" else chunks - 1 - place // stages
+        return kind, chunk * count + group * stages + place % stages
+
+    ahead = min((stages - stage - 1) * 2 + (chunks - 1) * stages, total)
+    blocks = [block("F", turn) for turn in range(ahead)]
+    for turn in range(total - ahead):
+        blocks += [block("F", ahead + turn), block("B", turn)]
+    return blocks + [block("B", turn) for turn in range(total - ahead, total)]
+
+
+def _played(
+    queues: list[list[Block]],
+    spans: dict[str, float],
+    ready: Callable[[Block, int, dict[tuple[str, int, int], float]], float | None],
+    micro_batch: Callable[[Block], int],
+) -> list[PipelineBlock]:
+    """Every stage's queue played in its order, each block as soon as what it needs has come."""
     ends: dict[tuple[str, int, int], float] = {}
-    free = [0.0] * stages
+    free = [0.0] * len(queues)
     blocks = []
     while any(queues):
         progress = False
         for stage, queue in enumerate(queues):
-            while queue and (ready := _ready(queue[0], stage, stages, ends)) is not None:
-                kind, micro = queue.pop(0)
-                start = max(free[stage], ready)
-                free[stage] = ends[kind, stage, micro] = start + spans[kind]
-                blocks.append(PipelineBlock(stage, kind, micro, start, free[stage]))
+            while queue and (input_s := ready(queue[0], stage, ends)) is not None:
+                block = queue.pop(0)
+                start = max(free[stage], input_s)
+                free[stage] = ends[block[0], stage, block[1]] = start + spans[block[0]]
+                blocks.append(PipelineBlock(stage, block[0], micro_batch(block), start, free[stage]))
                 progress = True
         if not progress:
-            raise RuntimeError(f"{schedule}: the blocks of {stages} stages wait for each other")
+            raise RuntimeError(f"the blocks of {len(queues)} stages wait for each other")
     return blocks
 
 
-def _ready(block: tuple[str, int], stage: int, stages: int, ends: dict[tuple[str, int, int], float]) -> float | None:
+def _ready(block: Block, stage: int, stages: int, ends: dict[tuple[str, int, int], float]) -> float | None:
     """When a block's input has come; None if it is not known yet."""
     kind, micro = block
     if kind == "F":

@@ -17,6 +17,12 @@ from headway.web import permitted
 from headway.web.question import parser_of
 
 MOST_STEPS = 400
+# Short words of flags, in full.
+LABEL_WORDS = {
+    "eff": "efficiency of", "bw": "bandwidth", "moe": "MoE", "mtbf": "MTBF", "ttl": "TTL", "dram": "DRAM", "flop": "FLOP", "vpp": "VPP",
+    "dtype": "number format", "seq": "sequence", "seqs": "sequences", "params": "parameters", "param": "parameter", "dim": "size",
+    "vocab": "vocabulary", "zero": "ZeRO", "cp": "CP", "dp": "DP", "ep": "EP", "tp": "TP", "max": "most", "sync": "synchronisation",
+}  # fmt: skip
 SIGNIFICANT = 3
 
 
@@ -129,9 +135,12 @@ def label(name: str) -> str:
 
     >>> label("ttft-p95"), label("chip-price"), label("kv")
     ('TTFT p95', 'Chip price', 'KV')
+    >>> label("eff-compute"), label("link-bw"), label("hidden-tp")
+    ('Efficiency of compute', 'Link bandwidth', 'Hidden TP')
     """
     text = heading(name.replace("-", "_")).removesuffix(" limit") if not name.startswith(("on", "set", "where")) else name
     words = {"on": "Machine", "set": "Edit a fact", "where": "Rows for which", "tp": "TP", "ep": "EP", "dp": "DP", "pp": "PP", "cp": "CP"}
+    text = " ".join(LABEL_WORDS.get(word, word) for word in text.split())
     return words.get(name, text[:1].upper() + text[1:])
 
 

@@ -86,6 +86,16 @@ def flop_utilisation(per_token: FlopPerToken, rate: TokenPerSecond, peak: FlopPe
     return per_token * rate / peak
 
 
+@formula(source="definition: FLOPs of the run over those of its chips in their time")
+def run_utilisation(flop: Flop, chip_time: Second, peak: FlopPerSecond) -> Number:
+    """MFU of a whole run from its FLOP and chip-seconds (DeepSeek-V3: 14.8 T tokens of 37 B in 2.664 M H800-hours of pre-training).
+
+    >>> round(run_utilisation(6 * 37e9 * 14.8e12, 2.664e6 * 3600, 1978.9e12), 4)
+    0.1731
+    """
+    return flop / (chip_time * peak)
+
+
 @formula(source="definition: the run's model FLOPs")
 def run_flop(per_token: FlopPerToken, tokens: Token) -> Flop:
     """FLOP of a whole run (Llama-3.1-405B, 15.6 T tokens: 3.8e25 published).

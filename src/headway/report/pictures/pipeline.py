@@ -15,15 +15,19 @@ ROW = 20  # px of a stage
 MARGIN = 64.0
 KINDS = {"F": ("forward", "compute"), "B": ("backward", "kv"), "W": ("gradients of weights", "weights")}
 MOST_STAGES, MOST_MICRO_BATCHES = 8, 12
+CHUNKS = 2  # of layers on each stage, where the schedule interleaves them
 
 
 def training(stages: int, count: int, schedules: Sequence[str], view: View, *, subject: str) -> Picture:
     """Picture of one training step by schedule; backward takes twice as long as forward."""
-    from headway.training.timeline import idle_share
+    from headway.training.timeline import idle_share, interleaved
     from headway.training.timeline import training as timeline
 
     rows, micro = min(stages, MOST_STAGES), min(count, MOST_MICRO_BATCHES)
+    micro = max(micro - micro % rows, min(micro, rows))  # whole groups, which interleaving asks for
     runs = [(schedule, timeline(schedule, rows, micro, 1.0, 1.0, 1.0)) for schedule in schedules]
+    if rows > 1 and micro % rows == 0:
+        runs.append((f"interleaved, {CHUNKS} chunks of layers a stage", interleaved(rows, micro, CHUNKS, 1.0, 2.0)))
     longest = max(block.end for _, blocks in runs for block in blocks)
     panels, shares = [], []
     for schedule, blocks in runs:

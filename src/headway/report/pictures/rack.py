@@ -142,7 +142,8 @@ def experts(row: Mapping[str, Any], count: int, active: int, view: View) -> Pict
     spread = row["chips"] * (1 - (1 - 1 / row["chips"]) ** active)
     size, time = (format_value(row.get(key), unit) for key, unit in (("alltoall_bytes", "byte"), ("alltoall_s", "s")))
     title = f"Each token goes to {active} of {count} experts, on about {spread:.0f} of {row['chips']} chips"
-    caption = f"A layer's all-to-all moves {size} a chip in {time} at batch {row['batch']:,.0f}: every chip sends to every other, and back."
+    caption = f"A layer's all-to-all moves {size} a chip in {time} at batch {row['batch']:,.0f}: every chip sends to every other, " \
+              "and back. The choice of experts drawn here is an illustration: a router's depends on the token."  # fmt: skip
     subtitle = f"{row['model']} on a domain of {row['chips']} chips like {row['system']}; {visible} chips and {tokens} tokens are drawn"
     panel = sketch.panel("The router sends each token to the chips that hold its experts")
     return compose(view, [[panel]], title=title, subtitle=subtitle, caption=caption)

@@ -222,7 +222,7 @@ export class View {
 
   notes(answer) {
     const notes = [answer.checked, ...(answer.notes ?? []), answer.undrawn && !answer.pictures?.length ? `no picture: ${answer.undrawn}` : null].filter(Boolean);
-    return notes.length ? el('details', { class: 'notes' }, el('summary', {}, `${notes.length} notes on what was assumed`), el('ul', {}, notes.map((note) => el('li', {}, note)))) : null;
+    return notes.length ? el('details', { class: 'notes' }, el('summary', {}, `${notes.length} note${notes.length === 1 ? '' : 's'} on what was assumed`), el('ul', {}, notes.map((note) => el('li', {}, note)))) : null;
   }
 
   exports(question) {
