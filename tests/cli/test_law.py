@@ -105,6 +105,7 @@ def test_law__python_call_takes_numbers_texts_and_arrays() -> None:
 @pytest.mark.parametrize(
     ("command", "part"),
     [
+        ("law mfu compute_s=-1 step_s=1", "0 or more"),
         ("law", "a law, such as hardware_ratio"),
         ("law hardware_ratoi", "did you mean hardware_ratio"),
         ("law hardware_ratio weight_byte=2", "hardware_ratio needs peak_flops=... mem_bw=..."),

@@ -116,6 +116,7 @@ def test_solve__any_verb_by_its_command(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("words", "part"),
     [
+        (["matmul", "bf17[B, 64] [64, 64]", "B=4", *NUMBERS], "bf16"),
         (["matmul", "A[B, D]"], "two arrays or more"),
         (["matmul", "A[B, D] W[E, F]", "B=1", "D=1", "E=1", "F=1", "--on", "h100"], "a dimension that both arrays have"),
         (["matmul", "A[B, D] W[D, F]", "B=1", "D=8", "--on", "h100"], "F=4096"),

@@ -20,6 +20,7 @@ Fact = Callable[[str, str], Any]  # text such as h100.hbm_bw, and its argument -
 TRUTHS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 _FACT = re.compile(r"(?:([\d.]+)\s*\*\s*)?([^\s*]*[A-Za-z][^\s*]*)\.([a-z][a-z_0-9]*)")
 _COUNTS = ("", "token")  # units of counts, where 8 stays a whole number
+_AMOUNTS = ("s", "byte", "flop", "token", "byte/s", "flop/s", "token/s", "byte/token", "flop/token", "1/s", "W")  # never below nothing
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -89,6 +90,8 @@ def value(text: str, hint: Any, name: str, reading: ValueSources) -> Any:
 
 
 def _number(number: float, name: str, unit: str) -> Any:
+    if unit in _AMOUNTS and number < 0:
+        raise BadValue(name, units.show(number, unit), "an amount of 0 or more")
     plain = quantity.number(number) if unit in _COUNTS else float(number)
     return quantity.user_input(plain, name, unit)
 

@@ -14,6 +14,7 @@ from headway.models.precision import formats
 MOST_AXES, MOST_SIZE = 8, 10_000_000
 _AXIS = re.compile(r"\s*([A-Za-z][A-Za-z_]*)\s*[=:]?\s*(\d+)\s*")
 _ARRAY = re.compile(r"\s*([A-Za-z]\w*)?\s*\[([^\[\]]*)\]\s*(?:\{\s*U_?\{?\s*([^{}]*)\}?\s*\})?")
+_LIKE_FORMAT = re.compile(r"(?i)(?:bf|fp|int|uint|float|nvfp|mxfp|tf)\d\w*")  # what nobody calls an array
 EXAMPLE = '"A[B_X, D_Y] W[D_Y, F] -> C[B_X, F]"'
 
 
@@ -104,6 +105,8 @@ def array(text: str, axes: tuple[MeshAxis, ...], number_format: str, sizes: dict
         raise BadValue("array", text, "dimensions in brackets, such as bf16[B_X, D_Y]")
     prefix, inside, unreduced = match.groups()
     is_format = prefix is not None and prefix.lower() in formats()
+    if prefix is not None and not is_format and _LIKE_FORMAT.fullmatch(prefix):
+        raise UnknownName("number format", prefix, formats(), "one of " + ", ".join(formats()))
     dims = tuple(_dim(part, axes, sizes, f"@{number}") for number, part in enumerate(re.split(r",(?![^{]*\})", inside)))
     spread = [axis for dim in dims for axis in dim.axes] + list(subscripts(unreduced, axes, text) if unreduced else ())
     if len(set(spread)) < len(spread):
