@@ -177,7 +177,7 @@ def whole_page(report: Report) -> str:
 def tables(report: Report) -> str:
     """The long tables, which stand on a page of their own where there is one."""
     parts = [
-        _targets(report), _by_source(report.residuals), _models(report.models),
+        _folds(report), _targets(report), _by_source(report.residuals), _models(report.models),
         *(_by(report.residuals, field, name) for field, name in TABLES), _all_classes(report), _worst_groups(report.residuals),
         _worst_rows(report.residuals), _shifts(report), _kernels(report.kernels),
     ]  # fmt: skip
@@ -185,7 +185,7 @@ def tables(report: Report) -> str:
 
 
 def _class_parts(report: Report) -> Iterable[str]:
-    """Targets, and folds by class."""
+    """Targets of classes left out."""
     if not report.scores:
         return
     lines = [
@@ -195,8 +195,14 @@ def _class_parts(report: Report) -> Iterable[str]:
     met_count = sum(line[3] == "yes" for line in lines)
     yield f"### What holds on classes that the fit has not seen\n\n{class_pages.READ}"
     yield f"{met_count} of {len(lines)} targets are reached.\n\n{table(('what', 'asked', 'result', 'reached'), lines)}"
+
+
+def _folds(report: Report) -> str:
+    """Table of each measure in each kind of fold."""
+    if not report.scores:
+        return ""
     head = ("measured", "left out, class by class", "n", "median", "coverage", "hi/lo", "worst class: median, bias, coverage, rows")
-    yield f"### Folds\n\n{table(head, class_pages.fold_lines(report.scores))}"
+    return f"### Folds\n\n{class_pages.READ}\n\n{table(head, class_pages.fold_lines(report.scores))}"
 
 
 def _all_classes(report: Report) -> str:
