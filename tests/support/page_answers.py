@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", ROOT / "docs" / "serve.md")
 COLUMNS = 120
-BLOCK = re.compile(r"(<!-- answer: (.+?) -->\n+```\n)(.*?)(```)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- answer: (.+?) -->\n+```\n(?:\$ [^\n]*\n)?)(.*?)(```)", re.DOTALL)
 
 
 def answer(command: str) -> str:
