@@ -8,13 +8,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from headway.core.listing import clean
+from headway.report.pictures.frame import thinned
 
 if TYPE_CHECKING:
     from headway.report.pictures.frame import Picture
 
 OWN_NAMES = "rows_"
 LEFT_OUT = ("datasets", "description", "$schema")  # rows go apart, the page says the words, and the library warns of another's schema
-MOST_MOVING = 70  # rows of one set while a slider moves
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,19 +39,13 @@ def page_picture(name: str, picture: Picture, about: str = "", moving: bool = Fa
     bare = _without_rows({key: value for key, value in picture.spec.items() if key not in LEFT_OUT}, data)
     data |= picture.spec.get("datasets", {})
     if moving:
-        data = {key: _thinned(rows) for key, rows in data.items()}
+        data = {key: thinned(rows) for key, rows in data.items()}
     shape = hashlib.blake2b(json.dumps(bare, sort_keys=True).encode(), digest_size=12).hexdigest()
     axes = {axis: list(ends) for axis, ends in picture.axes.items()}
     return PagePicture(
         name=name, about=about, spec=bare, data=data, shape=shape, title=picture.title, subtitle=picture.subtitle, caption=picture.caption,
         alt=picture.alt, axes=axes,
     )  # fmt: skip
-
-
-def _thinned(rows: list[Any]) -> list[Any]:
-    """Every second or third row of a long curve, and its last: enough while a slider moves."""
-    stride = -(-len(rows) // MOST_MOVING)
-    return rows if stride < 2 else [*rows[:-1:stride], rows[-1]]
 
 
 def _without_rows(node: Any, data: dict[str, Any]) -> Any:

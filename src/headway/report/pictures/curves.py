@@ -89,9 +89,10 @@ def _expected(lines: Mapping[str, Any]) -> list[str]:
 def _lines(plot: Plot, lines: Mapping[str, Any], places: Any, capacity: float | None) -> None:
     """The curves, and the shaded end of the memory."""
     last = float(places[-1])
+    columns = {name.replace(" ", "_"): values for name, values in lines.items()}
     rows = plot.rows("rows", [
-        {"at": float(place), **{name.replace(" ", "_"): float(values[number]) for name, values in lines.items()}}
-        for number, place in enumerate(places)
+        {"at": float(places[number]), **{name: float(values[number]) for name, values in columns.items()}}
+        for number in plot.view.thinned(range(len(places)))
     ])  # fmt: skip
     plot.region("full", last if capacity is None else capacity, last, "HBM is full")
     plot.curve(rows, "at", "floor", "ink", text="floor", width=4)

@@ -23,7 +23,14 @@ EDGE = 12  # px that stay free at every side
 TICKS = 22  # px below a panel for the text of its ticks
 LINE = SIZE * LEADING
 LEAST_LEFT = 64.0  # px left of a panel, so that panels below each other are aligned
+MOST_MOVING = 70  # rows of one set while a slider moves
 BETWEEN = 14  # px between a row of panels and the next, beside their own margins
+
+
+def thinned(rows: Sequence[Any]) -> Sequence[Any]:
+    """Every second or third row of a long curve, and its last: enough while a slider moves."""
+    stride = -(-len(rows) // MOST_MOVING)
+    return rows if stride < 2 else [*rows[:-1:stride], rows[-1]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +60,10 @@ class View:
     def ends(self, name: str) -> Sequence[float] | None:
         """Ends of an axis that stay as they are."""
         return self.axes.get(name)
+
+    def thinned(self, rows: Sequence[Any]) -> Sequence[Any]:
+        """Fewer rows of a long curve while a slider moves; all at rest."""
+        return thinned(rows) if self.axes else rows
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
