@@ -55,14 +55,14 @@ def main(path, count):
     sim, fixed = means(runs), fixed_points(asked)
     measured = np.array([(task.row.ttft_s, task.row.tpot_s) for task in asked]).T
     loose = [replace(task, spread=max(task.spread, SPREAD)) for task in asked]
-    alone = fixed_points(loose, synchronised_share=0.0, concurrent_prompts=0.0)
+    alone = fixed_points(loose, first_round_share=0.0, synchronised_share=0.0, concurrent_prompts=0.0)
     spread = simulated_loops(loose, ramp=[float(t + p * task.output) for t, p, task in zip(*alone, loose, strict=True)])
     print(f"{len(asked)} closed loops, each simulated twice, in {time.time() - start:.0f} s")
     print(ROW.format("", "rows", "sim/fixed", "bias", "p90", "sim error", "bias", "fixed err", "bias"))
     table("as a benchmark", every, sim, fixed, measured)
     for engine in sorted({task.setup.engine for task in asked}):
         table(f"  {engine}", np.array([task.setup.engine == engine for task in asked]), sim, fixed, measured)
-    table("all at once", every, means(runs, "first_"), fixed_points(asked, synchronised_share=1.0, concurrent_prompts=0.0))
+    table("all at once", every, means(runs, "first_"), fixed_points(asked, first_round_share=1.0, concurrent_prompts=0.0))
     table("one by one", every, means(spread, "later_"), alone)
     for index, task in enumerate(asked if "-v" in sys.argv else ()):
         of = task.setup

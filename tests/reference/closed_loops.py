@@ -104,6 +104,7 @@ def spread_tasks(tasks: Sequence[Any], count: int) -> list[Task]:
 def fixed_points(
     tasks: Sequence[Task],
     table: Efficiencies | None = None,
+    first_round_share: float | None = None,
     synchronised_share: float | None = None,
     concurrent_prompts: float | None = None,
 ) -> tuple[Any, Any]:
@@ -112,7 +113,11 @@ def fixed_points(
     all_machines = rows(machines(setups, table or efficiencies()), place)
     overrides = {
         key: np.full(len(tasks), value)
-        for key, value in (("synchronised_share", synchronised_share), ("concurrent_prompts", concurrent_prompts))
+        for key, value in (
+            ("first_round_share", first_round_share),
+            ("synchronised_share", synchronised_share),
+            ("concurrent_prompts", concurrent_prompts),
+        )
         if value is not None
     }
     estimates = quantities(

@@ -47,8 +47,8 @@ def test_plan__rows_are_expressible(engine: str) -> None:
 
 
 def test_plan__best_of_no_engine_may_be_beyond_one() -> None:
-    """TensorRT-LLM's attention is all tensor parallel or all data parallel; DeepSeek-V3 on 8 H200 does best with tp=2 dp=4."""
-    free, bound = planned("other", "8xh200-sxm", "deepseek-v3"), planned("other", "8xh200-sxm", "deepseek-v3", launch="trtllm")
+    """TensorRT-LLM's attention is all tensor parallel or all data parallel; Qwen3-235B on 8 H200 does best with tp=4 dp=2."""
+    free, bound = planned("other", "8xh200-sxm", "qwen3-235b-a22b"), planned("other", "8xh200-sxm", "qwen3-235b-a22b", launch="trtllm")
     assert free.best.layout.tp > 1 and free.best.layout.dp > 1
     assert bound.best.layout.tp == 1 or bound.best.layout.dp == 1
     assert bound.best.value >= free.best.value, "fewer layouts cannot be cheaper"

@@ -40,6 +40,7 @@ class LayerWork:
     recurrence_flop_per_token: Any
     mixer_matmuls: Any
     ffn_matmuls: Any  # without those of the routed experts
+    inner_kernels: Any  # small ones beside the norms: rotation with the write to the cache, norms inside the mixer, the activation
     latent: bool
     head: Any
     mixer_dtype: str
@@ -60,7 +61,8 @@ def block_work(block: Block, model: Model) -> LayerWork:
         other_params=params.vector_params(tuple(vector.dims for vector in vectors)) if vectors else NONE,
         heads=mixer.query_heads(), kv_heads=mixer.cache_heads(), spans=mixer.spans(), stores=mixer.stores(),
         state_elements=mixer.state_elements(), recurrence_flop_per_token=mixer.recurrence_flop_per_token(),
-        mixer_matmuls=mixer.matmuls, ffn_matmuls=ffn_matmuls(block.ffn), latent=mixer.latent, head=mixer.head_elements(),
+        mixer_matmuls=mixer.matmuls, ffn_matmuls=ffn_matmuls(block.ffn), inner_kernels=inner_kernels(block),
+        latent=mixer.latent, head=mixer.head_elements(),
         mixer_dtype=model.precision.mixer, ffn_dtype=model.precision.ffn, expert_dtype=model.precision.expert,
     )  # fmt: skip
 
@@ -78,6 +80,14 @@ def ffn_work(ffn: FeedForward) -> tuple[Any, Any, Any, Any]:
         expert = params.ffn_params(ffn.latent or ffn.hidden, ffn.intermediate, ffn.matrices, ffn.biases)
         return common, expert, ffn.experts, ffn.per_token
     return NONE, NONE, NONE, NONE
+
+
+def inner_kernels(block: Block) -> Any:
+    """Small kernels of a layer that are neither matmuls, attention nor the norms before its mixer and its FFN."""
+    inner_norms = [UNITY for vector in block.vectors if "norm" in vector.name and vector.name != "norms"]
+    rotation = [UNITY] if block.attention.spans() else []
+    activation = [UNITY] if isinstance(block.ffn, Dense) or (isinstance(block.ffn, MoE) and block.ffn.shared_experts) else []
+    return sum((*inner_norms, *rotation, *activation), start=NONE)
 
 
 def ffn_matmuls(ffn: FeedForward) -> Any:

@@ -10,6 +10,8 @@ import operator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
+
 from headway.core.quantity import default
 from headway.hardware.chip import Chip
 from headway.hardware.chip import chip as find_chip
@@ -49,6 +51,8 @@ OWN_KERNELS = ("llamacpp",)  # engines with matmuls of their own, of which none 
 GROUPED_INSTRUCTIONS = ("hopper", "blackwell")  # families whose peak only matrix instructions of several warps reach
 USUAL_CHIP = "a100_sxm_80"  # whose power per FLOP clocks are relative to
 BACKENDS = ("trtllm", "vllm", "sglang")  # engines whose kernels of routed experts were measured
+EXCHANGING = ("vllm", "sglang")  # engines whose ranks exchange tokens by DeepEP
+SPREAD_OUT = "deepep"  # its grouped kernels of routed experts
 COST_KEYS = tuple(field.name for field in fields(EngineCost) if field.name != "weight_only_factor")
 
 
@@ -132,7 +136,12 @@ def achieved_efficiency(
         return _flat(kernels, formats, assumptions)
     numbers = table or efficiencies()
     bare = _FittedKernels(
-        kernels=kernels, chip=chip, formats=formats, assumptions=assumptions, table=numbers, backend=backend or assumptions.engine
+        kernels=kernels,
+        chip=chip,
+        formats=formats,
+        assumptions=assumptions,
+        table=numbers,
+        backend=expert_backend(backend or assumptions.engine, layout),
     ).achieved_efficiency()
     engine = engine_cost(assumptions.engine, chip, numbers, form_of(formats, kernels.dense))
     if assumptions.t0 is not None:
@@ -198,6 +207,7 @@ def with_engine(bare: Achieved, engine: EngineCost, layers: Any, tp: Any, pp: An
         prefill_compute=engine_reach(bare.prefill_compute, engine.compute_factor, engine.attention_factor),
         fixed=bare.fixed * engine.launch_factor + overhead_s,
         prompted=bare.prompted * engine.launch_factor,
+        host_launch=engine.prompt_launch_s,
         sequence=engine.sequence_overhead_s,
     )
 
@@ -222,7 +232,7 @@ def _flat(kernels: KernelCounts, formats: Formats, assumptions: Assumptions) -> 
         decode_compute=attention, decode_memory=memory, block=NO_TIME, prefill_compute=attention, prefill_pad=NO_PAD,
         elementwise=UNITY,
         fixed=kernels.launches * t0 * UNITY * assumptions.fixed, expert_fixed=NO_TIME, sequence=NO_TIME,
-        prompted=NO_TIME,
+        prompted=NO_TIME, host_launch=NO_TIME,
     )  # fmt: skip
 
 
@@ -286,6 +296,11 @@ class _FittedKernels:
         return sum(count * (of("t0_s") if t0 is None else t0) * k.depth for count, of in kernel_counts)
 
 
+def dynamic(kernels: KernelCounts, formats: Formats) -> bool:
+    """Whether a kernel quantises the input of each dense matmul: 8 and 4 bits whose scales are not fixed before."""
+    return form_of(formats, kernels.dense) in QUANTISED and not kernels.fused
+
+
 def form_of(formats: Formats, part: tuple[int, int]) -> str:
     """Format in which a matmul was fitted; weight-only quantisation is a separate class."""
     block, index = part
@@ -302,7 +317,13 @@ def expert_form(formats: Formats, part: tuple[int, int], backend: str) -> str:
     form, stored = form_of(formats, part), formats.weights[part[0]][part[1]].name
     if stored.startswith("mxfp4") and form in (WIDENED, "nvfp4"):
         form = "mxfp4" if form == WIDENED else "mxfp4_a8"
-    return f"{form}.{backend}" if backend in BACKENDS else form
+    return f"{form}.{backend}" if backend in (*BACKENDS, SPREAD_OUT) else form
+
+
+def expert_backend(engine: str, layout: Layout) -> str:
+    """Whose kernels of routed experts run: where ranks with attention of their own exchange tokens, those made for the exchange."""
+    spread = bool(np.all(np.logical_and(np.greater(layout.dp, 1), np.greater(layout.ep, 1))))
+    return SPREAD_OUT if spread and engine in EXCHANGING else engine
 
 
 def dense_part(formats: Formats, blocks: tuple[Any, ...]) -> tuple[tuple[int, int], tuple[int, int] | None]:

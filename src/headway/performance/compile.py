@@ -18,6 +18,7 @@ from headway.laws.step.layer_terms import (
     dense_weights_s,
     depth_factor,
     elementwise_s,
+    engine_launches,
     expert_activation_s,
     expert_load,
     expert_read_s,
@@ -41,7 +42,7 @@ from headway.laws.step.memory import end_bytes, routed_bytes, weights_bytes_chip
 from headway.models.model import NONE, UNITY, Model
 from headway.models.totals import embedding_and_head, other_params, works
 from headway.models.work import LayerWork
-from headway.performance.achieved import KernelCounts, achieved_efficiency, dense_part, routing_skew, with_links
+from headway.performance.achieved import KernelCounts, achieved_efficiency, dense_part, dynamic, routing_skew, with_links
 from headway.performance.assumptions import Assumptions
 from headway.performance.collectives import MessageTraffic, RoutedLayer, most, need_scale_out, network_terms
 from headway.performance.efficiency import Efficiencies
@@ -52,6 +53,7 @@ from headway.performance.topology import fabric, link_costs
 FP8_BYTE = known(1, "fp8", "byte", "constant", "8 bits")
 SCALE = known(4, "scale", "byte", "constant", "DeepSeek-V3 (arXiv:2412.19437) section 3.3: one fp32 scale per tile")
 TILE = known(128, "tile", "", "constant", "DeepSeek-V3 (arXiv:2412.19437) section 3.3: tiles of 1 x 128")
+QUANTISED_MATMUL = known(2, "kernels", "", "constant", "a kernel that quantises the input, and the matmul")
 NO_BYTES = known(0.0, "no experts", "byte", "constant", "the architecture has no such part")
 NO_WRITE = known(0.0, "no cache", "s/token", "constant", "the architecture has no such part")
 SPAN_FIELDS = ("read", "decode_compute", "prefill_compute")
@@ -166,6 +168,7 @@ def _coefficients(
         prefill_ranks=layout.dp,
         overlap=default(OVERLAPS[assumptions.overlap], "overlap", "", f"overlap model {assumptions.overlap!r}"),
         communication=default(COMMUNICATIONS[assumptions.communication], "communication", "", assumptions.communication),
+        launches=parts.launches(dynamic(parts.kernels(), formats)),
         achieved=achieved_efficiency(parts.kernels(), system.chip, formats, layout, assumptions, table, backend),
     )
 
@@ -228,13 +231,24 @@ class _Parts:
         """Number of mixers and feed-forward layers, each with its norm and its all-reduce."""
         return self.work.layers + self.work.ffns + self.work.moes
 
+    def small_kernels(self) -> Any:
+        """Norms, rotations, activations: kernels of a step that are neither matmuls, attention nor routed experts."""
+        return self.sublayers() + sum_over_blocks(self.counts(), tuple(block.inner_kernels for block in self.work.blocks))
+
+    def launches(self, quantised: bool) -> Any:
+        """Kernels of a step as an engine launches them: a matmul of a dynamically quantised input is two, routed experts are several."""
+        kernels = self.kernels()
+        return engine_launches(
+            kernels.matmuls, kernels.attentions, kernels.elementwise, kernels.moes, QUANTISED_MATMUL if quantised else UNITY, self.depth
+        )
+
     def kernels(self) -> KernelCounts:
         """Kernels per step on one chip, by class."""
         blocks, work = self.work.blocks, self.work
         matmuls = sum_over_blocks(self.counts(), tuple(block.mixer_matmuls + block.ffn_matmuls for block in blocks))
         dense, routed = dense_part(self.formats, blocks)
         return KernelCounts(
-            matmuls=matmuls + UNITY, attentions=work.layers, moes=work.moes, elementwise=self.sublayers(), layers=work.layers,
+            matmuls=matmuls + UNITY, attentions=work.layers, moes=work.moes, elementwise=self.small_kernels(), layers=work.layers,
             launches=kernels_per_step(work.layers, work.ffns, work.moes, self.depth), depth=self.depth,
             latent=any(block.latent for block in blocks), dense=dense, routed=routed,
             head=next((block.head for block in blocks if block.spans), UNITY),

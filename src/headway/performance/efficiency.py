@@ -31,10 +31,10 @@ ABOVE_ZERO = (
 )  # fmt: skip
 ENGINE_KEYS = (
     "launch_factor", "step_overhead_s", "layer_overhead_s", "split_overhead_s", "sequence_overhead_s", "streaming_overhead_s",
-    "compute_factor", "memory_factor", "weight_only_factor", "attention_factor", "expert_factor", "request_overhead_s",
+    "compute_factor", "memory_factor", "weight_only_factor", "attention_factor", "expert_factor", "request_overhead_s", "prompt_launch_s",
     "synchronised_share", "concurrent_prompts", "step_budget_tokens", "chunked_prefill", "reserved_output_share", "max_sequences",
     "pipeline_overlap_share", "usable_hbm_factor", "yearly_growth",
-    "mma_share", "start_share",
+    "mma_share", "start_share", "first_round_share",
 )  # fmt: skip
 PLATFORM_KEYS = ("compute_factor", "memory_factor")
 MATMUL_KEYS = ("t0_s", "compute", "memory", "activation", "norm")

@@ -24,7 +24,7 @@ from headway.laws.queueing.replica_loop import (
     step_times,
     token_times,
 )
-from headway.laws.queueing.users import packed_tokens, prompt_chunks
+from headway.laws.queueing.users import kept_in_step, packed_tokens, prompt_chunks, run_synchronised_share
 from headway.laws.serving.request import (
     causal_pairs,
     first_token_s,
@@ -69,7 +69,9 @@ def loop_of(server: Server, requests: Requests, users: Any) -> Loop:
     return Loop(
         users=users, seats=server.seats(requests.prompt, requests.output), prompt=requests.prompt, prefill=tokens, pairs=pairs,
         output=requests.output, spread=requests.spread, step_budget_tokens=s.step_budget_tokens * lanes,
-        chunked_prefill=s.chunked_prefill, synchronised_share=s.synchronised_share, concurrent_prompts=s.concurrent_prompts,
+        chunked_prefill=s.chunked_prefill,
+        synchronised_share=run_synchronised_share(s.first_round_share, s.synchronised_share, requests.spread, requests.output),
+        concurrent_prompts=kept_in_step(s.concurrent_prompts, requests.spread, requests.output),
         request_overhead_s=s.request_overhead_s, lanes=lanes, pp=c.pp, pipeline_overlap_share=s.pipeline_overlap_share,
         accept_length=server.accept_length, closed=CLOSED, in_turn=server.replicas,
     )  # fmt: skip
@@ -87,6 +89,15 @@ def prompt_s(server: Server, requests: Requests, prompts: Any, law: Law) -> Any:
         largest = packed_tokens(tokens, budget, SINGLE)
         longest = step(NO_WORK, NO_WORK, largest, pairs * (largest / tokens), prompts)
     return pipelined_s(chunk, chunks, longest, server.step.pp, server.scheduling.pipeline_overlap_share)
+
+
+def saturated_prompt_s(server: Server, requests: Requests, law: Law) -> Any:
+    """Time per prompt where prompts wait for every data-parallel rank and stage: each takes its budget in every step."""
+    tokens, pairs = prefilled(requests.prompt, requests.hit_rate)
+    lanes = server.step.dp * server.step.pp
+    packed = server.scheduling.step_budget_tokens * lanes
+    full = law(replace(server.step, prefill_ranks=lanes), NO_WORK, NO_WORK, packed, pairs * (packed / tokens))
+    return full * (tokens / packed)
 
 
 def decode_s(server: Server, requests: Requests, batch: Any, law: Law) -> Any:

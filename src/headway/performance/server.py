@@ -46,6 +46,7 @@ class Scheduling:
     max_sequences: Any
     streaming_overhead_s: Any  # additional time per sequence and step if answers are streamed
     pipeline_overlap_share: Any  # share of a prompt's chunks that overlap in pipeline stages
+    first_round_share: Any  # share of a run's requests that come at once at its start
     start_share: Any  # share of requests that come at once where prompts have workers of their own: those of a run's start
     usable_hbm_factor: Any  # memory for weights and KV cache over the datasheet's capacity
 

@@ -81,9 +81,12 @@ def _steady(fleet: Fleet, load: LoadingPlan) -> tuple[float, float]:
     uncached, context = prompt * (1.0 - rules.hit), prompt + output / 2
     running, step = 1.0, 0.0
     for _ in range(ROUNDS):
-        tokens = min(rate * step * uncached, float(rules.budget))
+        tokens = min(max(rate * step, 1.0) * uncached, float(rules.budget))  # of a step with prompts, which few steps are
+        prefilling = min(rate * step * uncached / max(tokens, 1.0), 1.0)
         ranks = max(1.0, min(rate * step, float(fleet.layout.dp)))
-        step = pace.step(running, running * context, tokens, tokens * context / 2, ranks) if pace else 0.0
+        if pace:
+            with_prompts = pace.step(running, running * context, tokens, tokens * context / 2, ranks)
+            step = prefilling * with_prompts + (1 - prefilling) * pace.step(running, running * context, 0.0, 0.0, 1.0)
         running = min(max(rate * output * step, 1.0), most)
     return running, rate * step * uncached
 

@@ -145,6 +145,8 @@ DRAWS = 100  # bootstrap draws of the sources
 NORMAL_QUANTILE = 1.6448536269514722  # of 95 %, the upper end of a two-sided 90 % interval
 SHARE = 0.9  # share of rows that the interval should hold
 KEYS = ("decode", "prefill", "tpot", "ttft", "ttft_split", "offline")
+ALIKE = (("decode", "prefill", "tpot", "offline"), ("ttft", "ttft_split"))  # times of steps, and waits: errors of like size
+NARROWEST, MOST_FREEDOM = 1e-3, 100.0
 AS_MEASURED = "ttft_split"  # a width that no circumstance changes: all its rows share the same ones
 WIDER = ("unmeasured", "foreign", "experts", "limited", "guessed")
 MEANINGS = {
@@ -222,8 +224,38 @@ def width_factors(samples: HeldOutResiduals) -> dict[str, float]:
             rows, other_scale = samples.wider[name], _scale(samples, {**growth, name: 1.0})
             if rows.any():
                 growth[name] = max(1.0, quantile((size / base_widths / other_scale)[rows], weight[rows]))
-    few = {key: t_factor(len(np.unique(samples.kind[samples.key == key]))) if samples.kind is not None else 1.0 for key in base}
-    return {key: float(np.exp(value * few[key])) for key, value in base.items()} | growth
+    half = base if samples.kind is None else pooled_widths(base, {key: len(np.unique(samples.kind[samples.key == key])) for key in base})
+    return {key: float(np.exp(value)) for key, value in half.items()} | growth
+
+
+def pooled_widths(halves: dict[str, float], kinds: dict[str, int]) -> dict[str, float]:
+    """Half-widths in the logarithm, with their variances shrunk to those of quantities alike and a t quantile for what is then known.
+
+    The logarithm of a variance of `f` degrees of freedom scatters by 2 / f of itself; what those alike scatter beyond it (DerSimonian
+    and Laird 1986) is 2 over the degrees of freedom that their mean stands for (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3(1), 3).
+
+    >>> halves = pooled_widths({"tpot": 0.4, "decode": 0.36, "offline": 1.0}, {"tpot": 40, "decode": 40, "offline": 2})
+    >>> {key: round(half, 2) for key, half in halves.items()}
+    {'decode': 0.38, 'tpot': 0.39, 'offline': 0.4}
+    """
+    return {key: half for alike in ALIKE for key, half in _pooled({name: halves[name] for name in alike if name in halves}, kinds).items()}
+
+
+def _pooled(halves: dict[str, float], kinds: dict[str, int]) -> dict[str, float]:
+    """Half-widths of quantities alike."""
+    if not halves:
+        return {}
+    freedom = np.array([max(kinds[key] - 1, 1) for key in halves], dtype=float)
+    logs, weights = 2 * np.log(np.maximum(list(halves.values()), NARROWEST)), freedom / 2
+    mean = float(np.average(logs, weights=weights))
+    excess = float(weights @ (logs - mean) ** 2) - (len(logs) - 1)
+    apart = max(excess, 0.0) / max(float(weights.sum() - weights @ weights / weights.sum()), NARROWEST)
+    prior = 0.0 if len(logs) == 1 else min(2 / max(apart, 2 / MOST_FREEDOM), MOST_FREEDOM)
+    variance = (prior * np.exp(mean) + freedom * np.exp(logs)) / (prior + freedom)
+    return {
+        key: float(np.sqrt(pooled)) * t_factor(1 + int(degrees + prior))
+        for key, pooled, degrees in zip(halves, variance, freedom, strict=True)
+    }
 
 
 def t_factor(kinds: int) -> float:

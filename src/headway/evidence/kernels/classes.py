@@ -175,8 +175,15 @@ def _decode_keys(meaning: str) -> tuple[KernelKey, ...]:
 
 
 EXPERT_FORMS = ("bf16", "fp8", "nvfp4", "weight_only", "mxfp4", "mxfp4_a8")
-EXPERT_DTYPES = EXPERT_FORMS + tuple(
-    f"{form}.{backend}" for form in EXPERT_FORMS for backend in ("trtllm", "vllm", "sglang") if (form, backend) != ("weight_only", "trtllm")
+EXPERT_DTYPES = (
+    EXPERT_FORMS
+    + tuple(
+        f"{form}.{backend}"
+        for form in EXPERT_FORMS
+        for backend in ("trtllm", "vllm", "sglang")
+        if (form, backend) != ("weight_only", "trtllm")
+    )
+    + ("fp8.deepep",)
 )  # every backend's own; no int4 experts of TensorRT-LLM were measured
 CLASSES = (
     KernelClass(

@@ -149,6 +149,9 @@ def gemm(folder: Path, dtype: str) -> KernelRows:
     return KernelRows(chip=rows.chip, shape=shape_codes(rows.chip, rows.n, rows.k), seconds=rows.latency_s, work=work)
 
 
+SPREAD_OUT = "deepep"  # kernels where experts are exchanged between ranks with attention of their own
+
+
 def moe(folder: Path, dtype: str) -> KernelRows:
     """Gated routed experts of a layer on one rank, with balanced routing; work: compute, weights, activations.
 
@@ -159,8 +162,11 @@ def moe(folder: Path, dtype: str) -> KernelRows:
     rows = table(folder, "moe")
     slow = (rows.kernel == "sglang_fused_moe_triton") & (rows.dtype == "bfloat16")  # not tuned for most of these shapes
     slow |= (np.char.find(rows.kernel, "marlin") >= 0) & np.isin(rows.dtype, EXPERT_LABELS["mxfp4"])  # for what the native ones lack
-    sound = np.isin(rows.dtype, EXPERT_LABELS[form]) & (rows.level == "fused_moe") & (rows.distribution == "balanced")
-    sound &= ((rows.flag & DOUBTFUL) == 0) & ~slow & ((rows.backend == backend) | (not backend))
+    sound = np.isin(rows.dtype, EXPERT_LABELS[form]) & ((rows.flag & DOUBTFUL) == 0) & ~slow
+    if backend == SPREAD_OUT:
+        sound &= (rows.kernel == "deepepmoe") & (rows.distribution == "uniform")
+    else:
+        sound &= (rows.level == "fused_moe") & (rows.distribution == "balanced") & ((rows.backend == backend) | (not backend))
     rows = rows.where(sound & (rows.n_mats == 3) & (rows.inter >= LEAST_WIDTH * rows.tp) & (rows.chip != OLD))
     rows = fastest(rows, ("chip", "hidden", "inter", "n_experts", "topk", "tp", "ep", "tokens"))
     hidden, inter, tokens = rows.hidden.astype(float), rows.inter / rows.tp, rows.tokens.astype(float)
@@ -168,7 +174,8 @@ def moe(folder: Path, dtype: str) -> KernelRows:
     active = np.minimum(experts_per_rank, np.maximum(pairs, 1.0))
     peak, bandwidth = per_chip(rows.chip, PEAK[form]), per_chip(rows.chip, "hbm_bw")
     matrices = 3 * hidden * inter
-    activation_bytes = (pairs * (2 * hidden + 3 * inter) + 2 * tokens * hidden) * 2
+    own_tokens = tokens / rows.ep if backend == SPREAD_OUT else tokens  # a rank's own, which the exchange has brought
+    activation_bytes = (pairs * (2 * hidden + 3 * inter) + 2 * own_tokens * hidden) * 2
     work = (2 * pairs * matrices / peak, active * matrices * ELEMENT[form] / bandwidth, activation_bytes / bandwidth)
     codes = shape_codes(rows.chip, rows.hidden, rows.inter, rows.n_experts, rows.topk, rows.tp, rows.ep)
     return KernelRows(chip=rows.chip, shape=codes, seconds=rows.latency_s, work=work)

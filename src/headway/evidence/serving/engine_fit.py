@@ -48,6 +48,7 @@ class EngineGroup:
     rows: Any  # indices of rows with a measurement, within the kind
     measured: Any
     weight: Any
+    share: Any  # what a row counts: of its source's share, and for what it leaves unknown
     sources: Any
     tasks: Any  # index of each measurement's task among those given
 
@@ -136,10 +137,17 @@ def _group(kind: str, quantity: str, scatter: str, tasks: Sequence[Task], places
     sources = [row.source for row in measured_rows]
     count = np.array([sources.count(source) for source in sources])
     trust = np.array([TRUST.get(row.reliability, 1.0) for row in measured_rows])
-    weight = np.minimum(1.0, np.sqrt(SHARE / count)) * trust / SCATTER[scatter]
+    share = np.minimum(1.0, np.sqrt(SHARE / count)) * trust
     return [
         EngineGroup(
-            kind=kind, quantity=quantity, rows=rows, measured=values[rows], weight=weight, sources=np.array(sources), tasks=places[rows]
+            kind=kind,
+            quantity=quantity,
+            rows=rows,
+            measured=values[rows],
+            weight=share / SCATTER[scatter],
+            share=share,
+            sources=np.array(sources),
+            tasks=places[rows],
         )
     ]
 
@@ -204,28 +212,33 @@ def softened(scaled: Any) -> Any:
     return np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled * scaled) - 1))
 
 
+def subdued(scaled: Any) -> Any:
+    """Residuals under a loss whose square grows as the logarithm (Cauchy): no odd row or source decides a number that all share."""
+    return np.sign(scaled) * np.sqrt(np.log1p(scaled * scaled))
+
+
 def fit(fit_problem: EngineProblem, engine_numbers: Sequence[EngineNumber], start: EngineFit | None = None) -> EngineFit:
-    """Levenberg-Marquardt fit of softened residuals and priors, started at the priors or at `start`; without rows, the priors."""
+    """Levenberg-Marquardt fit of subdued residuals and priors, started at the priors or at `start`; without rows, the priors."""
     free = tuple(number for number in engine_numbers if number.spread)
     if not any(kind.groups for kind in fit_problem.kinds):
         return EngineFit(free=free, z=np.zeros(len(free)), error=np.ones(len(free)))
     at = _Point(fit_problem, tuple(engine_numbers), free)
     z = np.zeros(len(free)) if start is None else start.z
-    raw, damping = at.residuals(z), 1e-2
+    raw, share, damping = at.residuals(z), shares(fit_problem), 1e-2
     slopes = at.slopes(z, raw)
     for _ in range(ROUNDS):
-        now, gain = _loss(raw, z), 0.0
-        move = _step(raw, slopes, z, damping)
+        now, gain = _loss(raw, z, share), 0.0
+        move = _step(raw, slopes, z, share, damping)
         trial = at.residuals(z + move)
-        if _loss(trial, z + move) < now:
-            gain = 1 - _loss(trial, z + move) / now
+        if _loss(trial, z + move, share) < now:
+            gain = 1 - _loss(trial, z + move, share) / now
             z, raw, damping = z + move, trial, damping / 5
             slopes = at.slopes(z, raw)
             if gain < ENOUGH:
                 break
         else:
             damping *= 8
-    now, soft = _softened_slopes(raw, slopes, z)
+    now, soft = _softened_slopes(raw, slopes, z, share)
     sources = np.concatenate([group.sources for kind in fit_problem.kinds for group in kind.groups])
     return EngineFit(free=free, z=z, error=np.sqrt(np.diag(covariance_by_source(soft, now, sources))), raw=raw, slopes=slopes)
 
@@ -239,37 +252,42 @@ def fit_without(
     at, z, raw, slopes = _Point(fit_problem, tuple(engine_numbers), full.free), full.z, full.raw, full.slopes
     for again in (False, False, True)[: 2 + fresh]:
         slopes = at.slopes(z, raw) if again else slopes
-        z = _settled(raw[keep], slopes[keep], z)
+        z = _settled(raw[keep], slopes[keep], z, shares(fit_problem)[keep])
         raw = at.residuals(z)
     return EngineFit(free=full.free, z=z, error=full.error, raw=raw, slopes=slopes)
 
 
-def _settled(raw: Any, slopes: Any, z: Any) -> Any:
+def shares(fit_problem: EngineProblem) -> Any:
+    """What each measurement counts."""
+    return np.concatenate([group.share for kind in fit_problem.kinds for group in kind.groups])
+
+
+def _settled(raw: Any, slopes: Any, z: Any, share: Any) -> Any:
     """Place of the least loss where residuals are linear in the numbers."""
     at = z
     for _ in range(SETTLED):
-        move = _step(raw + slopes @ (at - z), slopes, at, 0.0)
+        move = _step(raw + slopes @ (at - z), slopes, at, share, 0.0)
         at = at + move
         if np.abs(move).max() < STEP:
             break
     return at
 
 
-def _loss(raw: Any, z: Any) -> float:
-    soft = softened(raw)
+def _loss(raw: Any, z: Any, share: Any) -> float:
+    soft = subdued(raw / share) * share
     return float(soft @ soft + z @ z)
 
 
-def _softened_slopes(raw: Any, slopes: Any, z: Any) -> tuple[Any, Any]:
-    """Softened residuals and priors, and their slopes."""
-    soft = softened(raw)
-    far = np.abs(raw) > TINY
-    gain = np.where(far, raw / np.sqrt(1 + raw * raw) / np.where(far, soft, 1.0), 1.0)
-    return np.concatenate([soft, z]), np.concatenate([slopes * gain[:, None], np.eye(len(z))])
+def _softened_slopes(raw: Any, slopes: Any, z: Any, share: Any) -> tuple[Any, Any]:
+    """Subdued residuals and priors, and their slopes; a row counts by its share after it is subdued."""
+    scaled = raw / share
+    soft, far = subdued(scaled), np.abs(scaled) > TINY
+    gain = np.where(far, scaled / (1 + scaled * scaled) / np.where(far, soft, 1.0), 1.0)
+    return np.concatenate([soft * share, z]), np.concatenate([slopes * gain[:, None], np.eye(len(z))])
 
 
-def _step(raw: Any, slopes: Any, z: Any, damping: float) -> Any:
-    now, soft = _softened_slopes(raw, slopes, z)
+def _step(raw: Any, slopes: Any, z: Any, share: Any, damping: float) -> Any:
+    now, soft = _softened_slopes(raw, slopes, z, share)
     normal = soft.T @ soft
     return np.clip(np.linalg.solve(normal + damping * np.diag(np.diag(normal)), -soft.T @ now), -FARTHEST, FARTHEST)
 

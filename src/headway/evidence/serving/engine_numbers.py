@@ -32,6 +32,7 @@ class EngineNumber:
 
 MEANINGS = {
     "launch_factor": ("", "factor on kernels' fixed costs: below 1 where it fuses what was measured apart, or launches ahead"),
+    "prompt_launch_s": ("s", "the host's time for each kernel of a step with prompts, which no captured graph replays"),
     "step_overhead_s": ("s", "the engine's own work in each step, exposed"),
     "layer_overhead_s": ("s", "and in each layer: launches that no graph hides, kernels that are not fused"),
     "split_overhead_s": ("s", "and in each layer for each chip that it is split over, where the host joins the parts"),
@@ -54,6 +55,7 @@ MEANINGS = {
     "max_sequences": ("", "sequences of one rank at most"),
     "pipeline_overlap_share": ("", "share of a prompt's chunks that overlap in pipeline stages"),
     "yearly_growth": ("", "growth a year back in time of launches and of an engine's own work, in the logarithm"),
+    "first_round_share": ("", "share of a run's requests whose prompts come all at once at its start: benchmarks send some ten a user"),
     "start_share": ("", "share of requests that come at once where prompts have workers of their own: those of a run's start"),
     "mma_share": ("", "share of the peak of chips with matrix instructions of several warps that it reaches without them"),
     "power_exponent": ("", "of power per FLOP over A100's: how the clocks of cards follow it, and those under llama.cpp"),
@@ -61,9 +63,9 @@ MEANINGS = {
 }
 
 
-OVERHEADS = ("step_overhead_s", "layer_overhead_s", "split_overhead_s", "sequence_overhead_s", "streaming_overhead_s")
+OVERHEADS = ("step_overhead_s", "layer_overhead_s", "split_overhead_s", "sequence_overhead_s", "streaming_overhead_s", "prompt_launch_s")
 FACTORS = ("launch_factor", "compute_factor", "memory_factor", "attention_factor", "expert_factor")
-SHARES = ("start_share", "synchronised_share", "pipeline_overlap_share", "chunked_prefill", "reserved_output_share")
+SHARES = ("first_round_share", "start_share", "synchronised_share", "pipeline_overlap_share", "chunked_prefill", "reserved_output_share")
 
 
 def number(section: str, key: str, prior: float, spread: float = 0.0) -> EngineNumber:
@@ -86,23 +88,16 @@ def numbers() -> tuple[EngineNumber, ...]:
         number("engine.other", "compute_factor", 0.9), number("engine.other", "memory_factor", 0.95, 0.15),
         number("engine.other", "attention_factor", 1.0), number("engine.other", "expert_factor", 0.9, 0.2),
         number("engine.other", "request_overhead_s", 15 * MS), number("engine.other", "synchronised_share", 0.1),
-        number("engine.other", "concurrent_prompts", 0.5, 0.8), number("engine.other", "start_share", 0.1, 0.7),
+        number("engine.other", "prompt_launch_s", 20 * US, 0.7), number("engine.other", "concurrent_prompts", 2.0, 0.8),
+        number("engine.other", "start_share", 0.1, 0.7),
+        number("engine.other", "first_round_share", 0.1, 0.2),
         number("engine.other", "step_budget_tokens", 8192.0), number("engine.other", "chunked_prefill", 1.0),
         number("engine.other", "reserved_output_share", 0.5), number("engine.other", "max_sequences", 1024.0),
         number("engine.other", "pipeline_overlap_share", 0.8), number("engine.other", "usable_hbm_factor", 0.95, 0.02),
     ]  # fmt: skip
-    served = [
-        number("engine.vllm", "step_overhead_s", 0.5 * MS, 0.7), number("engine.vllm", "compute_factor", 0.9, 0.15),
-        number("engine.vllm", "memory_factor", 0.95, 0.15), number("engine.vllm", "request_overhead_s", 15 * MS, 0.7),
-        number("engine.vllm", "synchronised_share", 0.1, 0.5),
-        number("engine.sglang", "step_overhead_s", 1.5 * MS, 0.7), number("engine.sglang", "request_overhead_s", 15 * MS, 0.7),
-        number("engine.sglang", "synchronised_share", 0.6, 0.5), number("engine.sglang", "chunked_prefill", 0.0),
-        number("engine.trtllm", "step_overhead_s", 1.0 * MS, 0.7), number("engine.trtllm", "compute_factor", 0.9, 0.15),
-        number("engine.trtllm", "memory_factor", 0.95, 0.15), number("engine.trtllm", "request_overhead_s", 15 * MS, 0.7),
-        number("engine.trtllm", "synchronised_share", 0.1, 0.5), number("engine.trtllm", "reserved_output_share", 1.0),
-    ]  # fmt: skip
     local = [
-        number("engine.llamacpp", "launch_factor", 1.0), number("engine.llamacpp", "step_overhead_s", 0.3 * MS),
+        number("engine.llamacpp", "launch_factor", 1.0), number("engine.llamacpp", "prompt_launch_s", 0.0),
+        number("engine.llamacpp", "step_overhead_s", 0.3 * MS),
         number("engine.llamacpp", "layer_overhead_s", 30 * US, 0.7), number("engine.llamacpp", "step_budget_tokens", 512.0),
         number("engine.llamacpp", "compute_factor", 0.6, 0.5), number("engine.llamacpp", "attention_factor", 0.5, 0.7),
         number("engine.llamacpp", "memory_factor", 0.9), number("engine.llamacpp", "request_overhead_s", 0.0),
@@ -111,7 +106,22 @@ def numbers() -> tuple[EngineNumber, ...]:
         number("engine.llamacpp", "weight_only_factor", 1.0, 0.15), number("engine.llamacpp.card", "memory_factor", 0.95, 0.2),
         number("engine.llamacpp.datacenter", "memory_factor", 0.9, 0.2),
     ]  # fmt: skip
-    return (*none, *fallback, *served, *local, *_platforms())
+    return (*none, *fallback, *_servers(), *local, *_platforms())
+
+
+def _servers() -> list[EngineNumber]:
+    """Numbers of the engines that serve many users."""
+    return [
+        number("engine.vllm", "step_overhead_s", 0.5 * MS, 0.7), number("engine.vllm", "compute_factor", 0.9, 0.15),
+        number("engine.vllm", "memory_factor", 0.95, 0.15), number("engine.vllm", "request_overhead_s", 15 * MS, 0.4),
+        number("engine.vllm", "synchronised_share", 0.1, 0.5), number("engine.vllm", "concurrent_prompts", 2.0, 0.8),
+        number("engine.sglang", "step_overhead_s", 1.5 * MS, 0.7), number("engine.sglang", "request_overhead_s", 15 * MS, 0.4),
+        number("engine.sglang", "synchronised_share", 0.6, 0.5), number("engine.sglang", "chunked_prefill", 0.0),
+        number("engine.trtllm", "step_overhead_s", 1.0 * MS, 0.7), number("engine.trtllm", "compute_factor", 0.9, 0.15),
+        number("engine.trtllm", "memory_factor", 0.95, 0.15), number("engine.trtllm", "request_overhead_s", 15 * MS, 0.4),
+        number("engine.trtllm", "synchronised_share", 0.1, 0.5),
+        number("engine.trtllm", "concurrent_prompts", 2.0, 0.8), number("engine.trtllm", "reserved_output_share", 1.0),
+    ]  # fmt: skip
 
 
 def _platforms() -> list[EngineNumber]:

@@ -11,6 +11,7 @@ import numpy as np
 from headway.laws.queueing.handed_loop import HandedLoop, best_split, handed_loop
 from headway.laws.queueing.loop import NO_WORK, SINGLE, LoopTimes
 from headway.laws.queueing.replica_loop import Law, step_times
+from headway.laws.queueing.users import kept_in_step
 from headway.laws.serving.request import busy_replicas, decode_tok_per_s, per_chip, run_s, sustained_tok_per_s
 from headway.laws.step.memory import usable_hbm
 from headway.laws.step.step import step_floor_s, step_s
@@ -88,7 +89,10 @@ def _static_batch(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
 
 
 def _prefill(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
-    ttft = request.prompt_s(m, _requests(load), load.batch, law)
+    requests, ranks = _requests(load), m.step.dp * m.step.pp
+    ttft, filled = request.prompt_s(m, requests, load.batch, law), load.batch * request.saturated_prompt_s(m, requests, law)
+    fills = load.batch * load.prompt >= ranks * m.scheduling.step_budget_tokens  # as runs of the highest rate are made
+    ttft = np.where((m.step.dp > 1) & fills, np.minimum(ttft, filled), ttft)
     rate = sustained_tok_per_s(load.prompt, ttft / load.batch, busy_replicas(m.replicas, load.users))
     return Quantities(ttft=ttft, tpot=_missing(load), rate=rate, per_chip=per_chip(rate, m.chips))
 
@@ -149,8 +153,8 @@ def _split(m: Server, pool: Server, load: MeasuredLoad, floor: bool) -> Quantiti
 def _disagg(m: Server, pool: Server, load: MeasuredLoad, law: Law) -> Quantities:
     """Quantities of split pools: of the workers stated, else of the split of the chips that gives the highest request rate."""
     is_stated, requests = np.isfinite(load.prefill_workers), _requests(load)
-    alone, lanes = request.prompt_s(pool, requests, SINGLE, law), np.maximum(pool.step.dp, 1)
-    packed = np.minimum(alone, request.prompt_s(pool, requests, lanes, law) / lanes)
+    alone = request.prompt_s(pool, requests, SINGLE, law)
+    packed = np.minimum(alone, request.saturated_prompt_s(pool, requests, law))
     prefill, decode = (np.where(is_stated, workers, 1.0) for workers in (load.prefill_workers, load.decode_workers))
     loop = _handed(m, load, m.seats(load.prompt, load.output) * decode, alone, packed)
     times = handed_loop(step_times(m.step, law), replace(loop, prefill_workers=prefill, decode_workers=decode))
@@ -172,7 +176,7 @@ def _handed(m: Server, load: MeasuredLoad, seats: Any, alone: Any, packed: Any) 
         users=load.users, seats=seats, prompt=load.prompt, output=load.output, spread=load.spread, prefill_workers=SINGLE,
         decode_workers=SINGLE, prompt_alone=np.maximum(alone, packed), prompt_packed=packed,
         transfer=m.cache_bytes(load.prompt) / m.link, synchronised_share=s.start_share,
-        concurrent_prompts=s.concurrent_prompts, request_overhead_s=s.request_overhead_s,
+        concurrent_prompts=kept_in_step(s.concurrent_prompts, load.spread, load.output), request_overhead_s=s.request_overhead_s,
     )  # fmt: skip
 
 
@@ -187,7 +191,7 @@ def _guessed_split(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
     size = np.where(m.room.weights * m.instance <= size * usable_hbm(m.room.hbm, s.usable_hbm_factor), size, m.instance)
     fewer = m.instance / size
     alone = request.prompt_s(m, requests, SINGLE, law)
-    packed = np.minimum(alone, request.prompt_s(m, requests, dp, law) / dp) * fewer
+    packed = np.minimum(alone, request.saturated_prompt_s(m, requests, law)) * fewer
     worker_slots = m.seats(load.prompt, load.output)
     loop = _handed(m, load, worker_slots, np.where(dp > 1, alone, alone * fewer), packed)
     split = best_split(step, loop, m.chips, size, m.instance, beyond=lambda workers: worker_slots * workers)

@@ -24,6 +24,7 @@ from headway.laws.queueing.users import (
     prompt_added_s,
     prompt_chunks,
     prompt_load,
+    prompts_along,
     prompts_beside,
     prompts_in_progress,
     prompts_met,
@@ -39,6 +40,7 @@ from headway.laws.queueing.users import (
     synchronised_with_others,
     together_between_s,
     together_s,
+    users_not_queued,
 )
 from headway.laws.serving.request import middle_context, pipelined_s, tpot_s
 
@@ -108,6 +110,7 @@ class _Prompts:
     most: Any  # prompts for which a step has room
     packed: Any  # prompt tokens of a step while prompts queue
     other_users: Any
+    not_queued: Any  # other users whose prompts are not among those queued before
 
 
 def _prompts(loop: Loop, served: Any, other_users: Any, beside: Any) -> _Prompts:
@@ -118,10 +121,11 @@ def _prompts(loop: Loop, served: Any, other_users: Any, beside: Any) -> _Prompts
     cycle = cycle_steps(loop.output, chunks, loop.accept_length)
     queued = queued_before(other_users, steps, cycle, chunks, loop.spread) * loop.chunked_prefill
     arriving, room = prompts_per_step(other_users, cycle, queued), step_room(chunk, loop.prefill, chunks)
+    not_queued = users_not_queued(other_users, queued, steps)
     return _Prompts(
         chunks=chunks, tokens=tokens, pairs=loop.pairs / chunks, largest=packed_tokens(loop.prefill, lane, SINGLE),
-        steps=steps, queued=queued, other_users=other_users,
-        beside=prompts_beside(loop.chunked_prefill, arriving, room, chunks, loop.concurrent_prompts, other_users),
+        steps=steps, queued=queued, other_users=other_users, not_queued=not_queued,
+        beside=prompts_beside(loop.chunked_prefill, arriving, room, chunks, loop.concurrent_prompts, not_queued),
         arriving=arriving, most=chunk / tokens, packed=packed_tokens(loop.prefill, chunk, served),
     )  # fmt: skip
 
@@ -140,7 +144,7 @@ def _prompt_steps(loop: Loop, p: _Prompts, beside: Any) -> list[StepLoad]:
 
 def _sharing(loop: Loop, p: _Prompts, load: Any) -> Any:
     """Prompts that share a step while one is prefilled, itself included."""
-    return prompts_in_progress(load, synchronised_with_others(loop.concurrent_prompts, p.other_users), p.most)
+    return prompts_in_progress(load, prompts_along(loop.concurrent_prompts, p.not_queued), p.most)
 
 
 def _shared(p: _Prompts, beside: Any, kv_tokens: Any, prompts: Any) -> StepLoad:

@@ -79,6 +79,26 @@ def synchronised_with_others(synchronised_share: Number, other_users: Number) ->
     return synchronised_share * np.minimum(other_users, 1)
 
 
+@formula(source="chance that answers which began in one step end in one, where their lengths scatter by so many steps: 1 / (1 + steps)")
+def kept_in_step(number: Number, spread: Number, output: Token) -> Number:
+    """What is left of a number of prompts that come together because answers of one length end together.
+
+    >>> float(kept_in_step(0.9, 0.0, 1000)), round(float(kept_in_step(0.9, 0.064, 1000)), 4)
+    (0.9, 0.0138)
+    """
+    return number / (1 + spread * output / ONE_TOKEN)
+
+
+@formula(source="a run's first prompts come together; later ones where answers of one length end together")
+def run_synchronised_share(start_share: Number, synchronised_share: Number, spread: Number, output: Token) -> Number:
+    """Share of a run's prompts that come all at once.
+
+    >>> float(run_synchronised_share(0.1, 0.5, 0.0, 1000)), round(float(run_synchronised_share(0.1, 0.5, 0.064, 1000)), 3)
+    (0.55, 0.107)
+    """
+    return start_share + (1 - start_share) * kept_in_step(synchronised_share, spread, output)
+
+
 @formula(
     source="one user's cycle counted in steps: answers advance by steps, however long prompts make them, so prompts queue by steps too"
 )
@@ -229,6 +249,26 @@ def prompts_beside(
     1.5
     """
     return np.minimum(chunked_prefill * arriving + np.minimum(arriving, room) * chunks + concurrent_prompts, other_users)
+
+
+@formula(source="definition: a prompt of each other user is prefilled before one's own or beside it, never both")
+def users_not_queued(other_users: Number, queued: Same, prompt_steps: Same) -> Number:
+    """Other users whose prompts are not among those queued before.
+
+    >>> float(users_not_queued(63, 2.0, 0.5)), float(users_not_queued(63, 100.0, 0.5))
+    (59.0, 0.0)
+    """
+    return np.maximum(other_users - queued / prompt_steps, 0)
+
+
+@formula(source="definition: no more come along than there are")
+def prompts_along(concurrent_prompts: Number, users: Number) -> Number:
+    """Other prompts that come with one.
+
+    >>> float(prompts_along(2.2, 63)), float(prompts_along(2.2, 1)), float(prompts_along(2.2, 0))
+    (2.2, 1.0, 0.0)
+    """
+    return np.minimum(concurrent_prompts, users)
 
 
 @formula(source="renewal: half a decode step is in progress when a prompt comes, and all of the prompts begun with it")

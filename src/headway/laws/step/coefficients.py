@@ -81,12 +81,14 @@ class Achieved:
     expert_fixed: Second  # per step: routing, permuting and finalising of all expert layers, each one captured sequence of kernels
     sequence: Second  # per sequence of a rank: sampling, the engine's bookkeeping
     prompted: Second  # per step with prompt tokens: launch time of prefill attention
+    host_launch: Second = 0.0  # the host's time for each kernel of a step with prompts, which no captured graph replays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineCost:
     """Overhead that an engine adds to a step, and its kernel efficiency relative to the best measured kernels."""
 
+    prompt_launch_s: Second  # the host's time for each kernel of a step with prompts, which no captured graph replays
     launch_factor: Number  # factor on kernels' launch time: below 1 where the engine fuses kernels or launches ahead
     step_overhead_s: Second  # engine work per step, exposed
     layer_overhead_s: Second  # per layer: launches that no graph hides, kernels that are not fused
@@ -124,6 +126,7 @@ class StepCoefficients:
     overlap: Number
     communication: Number  # overlap of collectives: EXPOSED or TWO_BATCH
     achieved: Achieved
+    launches: Number = 0  # kernels of a step, as an engine launches them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +153,7 @@ LLAMA_70B_TP8 = StepCoefficients(
     achieved=Achieved(
         compute=0.8, memory=0.82, activation=0.5, norm=3, expert_compute=0.5, expert_memory=0.82, expert_activation=0.3, expert_norm=3,
         decode_compute=0.6, decode_memory=0.9, block=2e-8, prefill_compute=0.65, prefill_pad=300.0, elementwise=0.6,
-        fixed=2.4e-3, expert_fixed=0.0, sequence=2e-6, prompted=1e-3,
+        fixed=2.4e-3, expert_fixed=0.0, sequence=2e-6, prompted=1e-3, host_launch=4e-5,
     ),
+    launches=880,
 )  # fmt: skip

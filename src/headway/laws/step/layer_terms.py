@@ -206,6 +206,7 @@ def state_bytes(elements: Number, element: Byte, tp: Number) -> Byte:
 KERNELS_PER_MIXER: Number = 4  # norm, projections, attention, output projection
 KERNELS_PER_FFN: Number = 3  # norm, up (with gate), down
 KERNELS_PER_MOE: Number = 5  # norm, router, permute, grouped up, grouped down
+KERNELS_OF_EXPERTS: Number = 8  # one by one: choice of experts, sort, permute, quantise, two grouped products, activation, sum
 
 
 @formula(source="count of launches in a fused implementation; unfitted")
@@ -216,6 +217,16 @@ def kernels_per_step(mixers: Number, ffns: Number, moes: Number, depth: Number) 
     560.0
     """
     return (mixers * KERNELS_PER_MIXER + ffns * KERNELS_PER_FFN + moes * KERNELS_PER_MOE) * depth
+
+
+@formula(source="count of launches in vLLM, SGLang and TensorRT-LLM where kernels are launched one by one")
+def engine_launches(matmuls: Number, attentions: Number, small: Number, moes: Number, each_matmul: Number, depth: Number) -> Number:
+    """Kernels that an engine launches in a step: Llama-3.1-70B, 4 matmuls, attention and 4 small ones a layer.
+
+    >>> engine_launches(321, 80, 320, 0, 1, 1.0)
+    721.0
+    """
+    return (matmuls * each_matmul + attentions + small + moes * KERNELS_OF_EXPERTS) * depth
 
 
 ACTIVATION: BytePerToken = 2.0  # a 16-bit activation element

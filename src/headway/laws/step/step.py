@@ -20,7 +20,7 @@ from headway.laws.step.coefficients import (
     RankWork,
     StepCoefficients,
 )
-from headway.laws.step.kernels import kernels_s
+from headway.laws.step.kernels import MEETS, kernels_s, smooth_max_s
 from headway.laws.step.parts import (
     NONE,
     attention_compute_s,
@@ -33,6 +33,7 @@ from headway.laws.step.parts import (
 )
 
 LECTURE = "Pope 2026 lecture, claims "
+LAUNCH_NORM: Number = 2  # as compute and weights meet
 
 
 @formula(source=LECTURE + "RB-01, RB-27; 'full' is the roofline, 'serial' the sum, 'operators' each operator's own roofline, summed")
@@ -92,15 +93,37 @@ def step_s(
     if coefficients.communication == TWO_BATCH:
         half = (decode_sequences / 2, kv_tokens / 2, prefill_tokens / 2, prefill_pairs / 2)
         rank_work = place(coefficients, *half)
-        return two_batch_step_s(
+        together = two_batch_step_s(
             fixed_s(coefficients, rank_work) + work_s(coefficients, *half),
             collectives_s(coefficients.collectives, rank_work.tokens),
             coefficients.layers,
         )
+        return launched_step_s(together, host_s(coefficients, rank_work)) if coefficients.overlap == FITTED else together
     rank_work = place(coefficients, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs)
     work = work_s(coefficients, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs)
     network = collectives_s(coefficients.collectives, rank_work.tokens)
-    return fixed_s(coefficients, rank_work) + (np.maximum(work, network) if coefficients.overlap == FULL else work + network)
+    step = fixed_s(coefficients, rank_work) + (np.maximum(work, network) if coefficients.overlap == FULL else work + network)
+    return launched_step_s(step, host_s(coefficients, rank_work)) if coefficients.overlap == FITTED else step
+
+
+@formula(source="captured graphs replay decode steps; kernels of a step with prompts are launched by the host, one by one")
+def host_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
+    """The host's time to launch the kernels of a step with prompts: none where nothing is prefilled.
+
+    >>> round(float(host_s(LLAMA_70B_TP8, place(LLAMA_70B_TP8, 8, 0.0, 1000.0, 5e5))), 4)
+    0.0352
+    """
+    return coefficients.launches * coefficients.achieved.host_launch * np.minimum(rank_work.prompt_tokens / ONE_TOKEN, 1)
+
+
+@formula(source=MEETS + ": the host launches ahead of the chip, which waits where kernels are short")
+def launched_step_s(step: Second, host: Second) -> Second:
+    """Time of a step whose kernels a host launches meanwhile.
+
+    >>> round(launched_step_s(30e-3, 40e-3), 6), launched_step_s(30e-3, 0.0)
+    (0.05, 0.03)
+    """
+    return smooth_max_s(step, host, LAUNCH_NORM)
 
 
 @formula(source="definition")
