@@ -66,12 +66,13 @@ def loop_of(server: Server, requests: Requests, users: Any) -> Loop:
     s, c = server.scheduling, server.step
     tokens, pairs = prefilled(requests.prompt, requests.hit_rate)
     lanes = c.dp * c.pp
+    along = kept_in_step(s.concurrent_prompts, requests.spread, requests.output) / c.pp  # dealt over the micro-batches of a pipeline
     return Loop(
         users=users, seats=server.seats(requests.prompt, requests.output), prompt=requests.prompt, prefill=tokens, pairs=pairs,
         output=requests.output, spread=requests.spread, step_budget_tokens=s.step_budget_tokens * lanes,
         chunked_prefill=s.chunked_prefill,
         synchronised_share=run_synchronised_share(s.first_round_share, s.synchronised_share, requests.spread, requests.output),
-        concurrent_prompts=kept_in_step(s.concurrent_prompts, requests.spread, requests.output),
+        concurrent_prompts=along,
         request_overhead_s=s.request_overhead_s, lanes=lanes, pp=c.pp, pipeline_overlap_share=s.pipeline_overlap_share,
         accept_length=server.accept_length, closed=CLOSED, in_turn=server.replicas,
     )  # fmt: skip

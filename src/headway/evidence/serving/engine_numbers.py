@@ -115,6 +115,7 @@ def _servers() -> list[EngineNumber]:
         number("engine.vllm", "step_overhead_s", 0.5 * MS, 0.7), number("engine.vllm", "compute_factor", 0.9, 0.15),
         number("engine.vllm", "memory_factor", 0.95, 0.15), number("engine.vllm", "request_overhead_s", 15 * MS, 0.4),
         number("engine.vllm", "synchronised_share", 0.1, 0.5), number("engine.vllm", "concurrent_prompts", 2.0, 0.8),
+        number("engine.vllm", "prompt_launch_s", 20 * US, 0.7),  # it captures parts of steps with few prompt tokens
         number("engine.sglang", "step_overhead_s", 1.5 * MS, 0.7), number("engine.sglang", "request_overhead_s", 15 * MS, 0.4),
         number("engine.sglang", "synchronised_share", 0.6, 0.5), number("engine.sglang", "chunked_prefill", 0.0),
         number("engine.trtllm", "step_overhead_s", 1.0 * MS, 0.7), number("engine.trtllm", "compute_factor", 0.9, 0.15),
