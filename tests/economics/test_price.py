@@ -30,6 +30,7 @@ from headway.hardware.edit import edit
 from headway.hardware.memory_tier import tier
 from headway.hardware.system import system
 from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
 from headway.performance.workload import Load
 from headway.serving.plan.plan import Plan, plan
 from headway.serving.serve import serve
@@ -241,8 +242,9 @@ def test_price_case__day_of_deepseek_to_the_dollar() -> None:
 
 
 def test_cost__interval_covers_the_day_of_deepseek() -> None:
-    """DeepSeek-V3 on the day's 227 nodes, prefill apart from decode as there: 90 % intervals hold what the day's nodes cost."""
-    one = plan("deepseek-v3", "1816xh800-sxm", Load(prompt=4600, output=800), tpot=0.05, disaggregate=True, elasticities=False)
+    """DeepSeek-V3 on the day's 227 nodes, prefill apart from decode as there, by the engine that exchanges tokens as they do (DeepEP)."""
+    load, engine = Load(prompt=4600, output=800), Assumptions(engine="sglang")
+    one = plan("deepseek-v3", "1816xh800-sxm", load, tpot=0.05, disaggregate=True, elasticities=False, assumptions=engine)
     found = priced(one.best, terms(chip_price=2.0), user_input(0.5625, "hit_rate"), R1)
     day = account(case("deepseek-day6"))
     assert float(found["cost_in_lo"]) < float(day.cost_fresh_input) < float(found["cost_in_hi"])

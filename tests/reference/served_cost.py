@@ -1,6 +1,7 @@
 """The efficiencies that price inversion takes: this project's fitted step model, over the catalogue, in the few numbers of its cost laws.
 
-Each model in fp8 on as few chips as keep its weights in half of their memory; prompts of 4,096 tokens, answers of 1,024.
+Each model in fp8 on as few chips as keep its weights in half of their memory; prompts of 4,096 tokens, answers of 1,024. A provider
+packs prompts into full steps, so prefill is that of 8,192 tokens at once.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from headway.serving.serve import serve
 
 CHIP, LEAST, MOST = "h200_sxm", 2e9, 1.3e12  # parameters, active and total
 PROMPT, OUTPUT, PER_CHIP = 4096, 1024, 16
+FULL_STEP = 8192  # prompt tokens that a step takes at most
 NODE = 8  # chips that tensor parallelism joins; beyond them pipeline stages
 MIDDLE = PROMPT + OUTPUT / 2
 STEPS = 40  # of Gauss-Newton
@@ -36,7 +38,7 @@ class ServedCost:
     total: float
     kv: float  # bytes read per token of context
     chips: int
-    prefill_s: float  # of one prompt
+    prefill_s: float  # of a full step
     step_s: float  # of PER_CHIP sequences per chip
 
 
@@ -77,7 +79,8 @@ def _served(name: str, active: float, total: float, chips: int) -> ServedCost:
     batch, formats = PER_CHIP * chips, Precision(weights="fp8", kv="fp8")
     row = next(iter(serve(config, f"{chips}x{CHIP}", layout, batch=batch, prompt=PROMPT, output=OUTPUT, precision=formats)))
     kv = float(about.kv_read_bytes_per_token) / 2
-    prefill = float(row["ttft_unloaded_s"]) - float(scheduling("other", chip(CHIP), efficiencies()).request_overhead_s)
+    full = next(iter(serve(config, f"{chips}x{CHIP}", layout, batch=1, prompt=FULL_STEP, output=OUTPUT, precision=formats)))
+    prefill = float(full["ttft_unloaded_s"]) - float(scheduling("other", chip(CHIP), efficiencies()).request_overhead_s)
     return ServedCost(active=active, total=total, kv=kv, chips=chips, prefill_s=prefill, step_s=float(row["step_s"]))
 
 
@@ -88,7 +91,7 @@ def fitted() -> ServedCostFit:
     active, total, kv, chips, prefill, step = (
         np.array([getattr(row, key) for row in rows], float) for key in ("active", "total", "kv", "chips", "prefill_s", "step_s")
     )
-    mfu = np.log(2 * active * PROMPT / (prefill * np.minimum(chips, NODE) * peak))
+    mfu = np.log(2 * active * FULL_STEP / (prefill * np.minimum(chips, NODE) * peak))
     known = np.column_stack([np.ones(len(rows)), np.log(total / active)])
     level, slope = np.linalg.lstsq(known, mfu, rcond=None)[0]
     batch = PER_CHIP * chips

@@ -35,7 +35,7 @@ def test_plan__pipeline_gives_way_to_plain_replicas_nearly_as_cheap() -> None:
         plan("llama-3.1-70b", "8xh200", load, elasticities=False, frontier=False, plainest=plainest) for plainest in (True, False)
     )
     assert (plain.best.layout.pp, plain.best.layout.tp) == (1, 2)
-    assert (cheapest.best.layout.pp, cheapest.best.layout.tp) == (4, 1)
+    assert cheapest.best.layout.pp > 1
     assert 1 < plain.answer["value"] / cheapest.answer["value"] < 1 + PLAIN_WITHIN
 
 

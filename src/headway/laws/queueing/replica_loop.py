@@ -59,7 +59,7 @@ def decoding_in_loop(step: StepCoefficients, loop: Loop, draft_cost: Number, flo
 
     >>> from headway.laws.step.coefficients import LLAMA_70B_TP8
     >>> round(float(decoding_in_loop(LLAMA_70B_TP8, PROMPTS_2K, 0, 0)), 2)
-    63.33
+    63.31
     """
     with unrecorded():
         step_time, token_time = _laws(step, loop, draft_cost, floor)
@@ -72,7 +72,7 @@ def open_loop_decoding(step: StepCoefficients, loop: Loop, rate: PerSecond, draf
 
     >>> from headway.laws.step.coefficients import LLAMA_70B_TP8
     >>> round(float(open_loop_decoding(LLAMA_70B_TP8, PROMPTS_2K, 2.0, 0, 0)), 2)
-    13.24
+    13.42
     """
     with unrecorded():
         step_time, token_time = _laws(step, loop, draft_cost, floor)
@@ -87,7 +87,7 @@ def open_loop_in_service(
 
     >>> from headway.laws.step.coefficients import LLAMA_70B_TP8
     >>> round(float(open_loop_in_service(LLAMA_70B_TP8, PROMPTS_2K, 2.0, 13.25, 0, 0)), 2)
-    13.5
+    13.51
     """
     with unrecorded():
         step_time, token_time = _laws(step, loop, draft_cost, floor)
@@ -100,7 +100,7 @@ def open_loop_capacity(step: StepCoefficients, loop: Loop, draft_cost: Number, f
 
     >>> from headway.laws.step.coefficients import LLAMA_70B_TP8
     >>> round(float(open_loop_capacity(LLAMA_70B_TP8, PROMPTS_2K, 0, 0)), 2)
-    6.73
+    6.62
     """
     with unrecorded():
         step_time, token_time = _laws(step, loop, draft_cost, floor)

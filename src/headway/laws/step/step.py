@@ -120,7 +120,7 @@ def host_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
 def launched_step_s(step: Second, host: Second) -> Second:
     """Time of a step whose kernels a host launches meanwhile.
 
-    >>> round(launched_step_s(30e-3, 40e-3), 6), launched_step_s(30e-3, 0.0)
+    >>> round(float(launched_step_s(30e-3, 40e-3)), 6), float(launched_step_s(30e-3, 0.0))
     (0.05, 0.03)
     """
     return smooth_max_s(step, host, LAUNCH_NORM)
