@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from headway.cli.main import main
+from headway.performance.efficiency import efficiencies
 from headway.performance.layout import Layout
 from headway.sim import capacity, results
 from headway.sim import state as of
@@ -172,8 +173,8 @@ def test_half_width__covers_the_mean_as_often_as_stated() -> None:
     assert 0.91 < inside / 400 < 0.985
 
 
-def test_tpot__includes_engine_overhead_per_step() -> None:
-    """An engine's own work per step is part of each step: TPOT grows by it."""
+def test_tpot__includes_engine_overhead_per_step(cli: Cli) -> None:
+    """An engine's own work per step is part of each step: TPOT grows by at least it, and as much as `serve` says for one user."""
     traffic = Traffic.of([0.0], 1000, 200)
     bare, served = (real("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), traffic, engine=engine) for engine in ("none", "vllm"))
     times = []
@@ -181,7 +182,10 @@ def test_tpot__includes_engine_overhead_per_step() -> None:
         assert made.pace
         run = simulate(traffic, made.pace, made.scheduler.rules, how="plain")
         times.append(float(results.measured(run, 0.0).tpot_s[0]))
-    assert times[1] - times[0] > 1.5e-3
+    growth = times[1] - times[0]
+    assert growth > efficiencies().find("step_overhead_s", "engine.vllm") > 0
+    rows = cli.json("serve llama-3.1-70b --on 8xh100-sxm --tp 8 --prompt 1000 --output 200 --batch 1 --engine none,vllm")["rows"]
+    assert growth == pytest.approx(rows[1]["tpot_s"] - rows[0]["tpot_s"], rel=0.02)
 
 
 def test_engine__adds_request_overhead() -> None:
