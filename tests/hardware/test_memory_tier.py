@@ -14,7 +14,6 @@ from headway.core.catalog import PACKAGED, Catalog, open_catalog
 from headway.core.errors import BadFile, BadValue, HeadwayError, MissingFact, UnknownName
 from headway.core.quantity import Sourced
 from headway.hardware.memory_tier import MEMORIES, MemoryTier, holding_of, price_of, tier, tiers, wear_of
-from headway.laws.economics import cache_bill
 from headway.laws.memory import reload
 from headway.laws.memory import tiers as laws
 from headway.laws.memory import tiers as wear
@@ -114,7 +113,7 @@ def test_holding_usd__rented_store_costs_its_fee() -> None:
 def crossing(above: str, below: str, uses: float, price: str = "price") -> float:
     upper, lower = tier(above), tier(below)
     balanced = laws.balanced_hold_s(lower.capacity, lower.read_bw, uses)
-    return laws.cheaper_below_from_s(getattr(upper, price), getattr(lower, price), balanced)
+    return getattr(lower, price) * balanced / getattr(upper, price)
 
 
 def test_crossing__cheapest_device_by_hold_time() -> None:
@@ -146,13 +145,13 @@ def test_wear__flash_by_hand() -> None:
     assert holding_of(flash) * GB * HOUR == pytest.approx(1.2e-5, rel=0.02)
     earned = wear.wear_earned_s(wear_of(flash), holding_of(tier("ddr")), holding_of(flash))
     assert 22 * 60 < earned < 26 * 60  # "about 25 minutes", from figures of two digits
-    assert laws.sustained_bandwidth(tier("disk").read_bw, tier("disk").rated_bw) == pytest.approx(550e12 / YEAR, rel=0.001)
+    assert np.minimum(tier("disk").read_bw, tier("disk").rated_bw) == pytest.approx(550e12 / YEAR, rel=0.001)
 
 
 def cost_of_hold(name: str, hold: float) -> float:
     """USD per GB for one write and the hold, with wear and with a disk's rated workload."""
     device = tier(name)
-    bandwidth = device.read_bw if device.rated_bw is None else laws.sustained_bandwidth(device.read_bw, device.rated_bw)
+    bandwidth = device.read_bw if device.rated_bw is None else np.minimum(device.read_bw, device.rated_bw)
     factor = laws.devices_per_full(laws.balanced_hold_s(device.capacity, bandwidth, 1), hold)
     return float(wear.hold_usd_per_byte(holding_of(device), factor, hold, wear_of(device))) * GB
 
@@ -174,8 +173,8 @@ HOLDS = [
 
 @pytest.mark.parametrize(("kv", "seconds", "expected"), HOLDS, ids=("DeepSeek-V3", "Llama 3.3 70B", "the lecture's", "V4-Flash"))
 def test_break_even_hold_s__published_holds(kv: float, seconds: float, expected: tuple[float, ...]) -> None:
-    again = reload.token_time_usd(seconds, H100_USD_PER_S)
-    chip = laws.chip_holding_usd(H100_USD_PER_S, tier("hbm").capacity)
+    again = seconds * H100_USD_PER_S
+    chip = H100_USD_PER_S / tier("hbm").capacity
     holding = (chip, *(holding_of(tier(name)) for name in ("ddr", "flash", "disk")))
     found = [reload.break_even_hold_s(1, again, 0.0, 0.0, kv, one) for one in holding]
     # printed with one or two digits: half a unit of the last one, beside 2 %
@@ -197,7 +196,7 @@ def half_digits(expected: tuple[float, ...]) -> list[float]:
 def test_break_even_hold_s__storing_gains_nothing_there() -> None:
     again, load, write, kv, holding = 0.138e-6, 0.01e-6, 0.007e-6, 35136, holding_of(tier("flash"))
     hold = reload.break_even_hold_s(0.4, again, load, write, kv, holding)
-    held = reload.token_bytes_usd(kv, wear.hold_usd_per_byte(holding, 1.0, hold, 0.0))
+    held = kv * wear.hold_usd_per_byte(holding, 1.0, hold, 0.0)
     assert reload.storing_gain_usd(0.4, again, load, write, held) == pytest.approx(0.0, abs=1e-12 * again)
 
 
@@ -206,12 +205,12 @@ def test_break_even_hold_s__storing_gains_nothing_there() -> None:
     [(65536, 2 * 8.03e9 / 989.4e12, 4.0), (163840, 2 * 70.55e9 / 989.4e12, 1.15), (35136, V3_S, 0.14), (3440, V3_S * 13 / 37, 0.04)],
 )
 def test_break_even_bandwidth__published_values(kv: float, seconds: float, expected: float) -> None:
-    found = reload.break_even_bandwidth(kv, seconds) / GB
+    found = (kv / seconds) / GB
     assert abs(found - expected) <= max(0.02 * expected, 0.0051)
 
 
 def test_kv_bytes_paid_for__published_fees() -> None:
-    chip = laws.chip_holding_usd(H100_USD_PER_S, tier("hbm").capacity)
+    chip = H100_USD_PER_S / tier("hbm").capacity
     assert laws_paid(5e-6, chip) == pytest.approx(200e3, rel=0.02)
     assert laws_paid(5e-6, holding_of(tier("ddr"))) == pytest.approx(10e6, rel=0.03)  # printed as 10 MB
     assert laws_paid(5e-6, holding_of(tier("flash"))) == pytest.approx(400e6, rel=0.03)  # printed as 400 MB
@@ -220,7 +219,7 @@ def test_kv_bytes_paid_for__published_fees() -> None:
 
 
 def laws_paid(fee: float, holding: float) -> float:
-    return cache_bill.kv_bytes_paid_for(fee, HOUR, holding)
+    return fee / (HOUR * holding)
 
 
 # A day of DeepSeek's service: TTL, bytes, drives by capacity, million USD in TLC, disks and DDR5.
@@ -229,7 +228,7 @@ SIZES = [(300.0, 106e12, 3, 4, 0.49, 1.72, 1.6), (HOUR, 1.27e15, 41, 42, 0.49, 1
 
 @pytest.mark.parametrize(("ttl", "size", "flash", "disks", "usd_flash", "usd_disk", "usd_ddr"), SIZES)
 def test_cache_size__devices_and_cost_for_a_published_day(ttl, size, flash, disks, usd_flash, usd_disk, usd_ddr) -> None:
-    read, written = (laws.cache_traffic(tokens / DAY, 70272) for tokens in (342e9, 434e9))
+    read, written = (tokens / DAY * 70272 for tokens in (342e9, 434e9))
     assert (read / GB, written / GB) == pytest.approx((278, 353), rel=0.002)
     bytes_held = laws.cache_size(written, ttl)
     assert bytes_held == pytest.approx(size, rel=0.005)
@@ -239,8 +238,8 @@ def test_cache_size__devices_and_cost_for_a_published_day(ttl, size, flash, disk
     money = []
     for name in ("flash", "disk", "ddr"):
         device = tier(name)
-        count = laws.devices_for(bytes_held, read + written, device.capacity, device.read_bw)
-        money.append(laws.devices_usd(count, device.capacity, device.price) / 1e6)
+        count = np.maximum(bytes_held / device.capacity, (read + written) / device.read_bw)
+        money.append((count * device.capacity * device.price) / 1e6)
     assert money == pytest.approx([usd_flash, usd_disk, usd_ddr], rel=0.02)
 
 

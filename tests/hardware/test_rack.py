@@ -17,7 +17,7 @@ from headway.hardware.rack import Rack, RackRequest, rack, racks
 from headway.hardware.rack_capacity import catalogue_needs, need
 from headway.hardware.rack_facts import RackFacts, rack_facts
 from headway.hardware.system import system
-from headway.laws.rack import growth, mesh_links, star_links
+from headway.laws.rack import mesh_links, star_links
 from headway.laws.serving.pipeline import racks_slowdown, scale_up_ratio
 from support.command import Cli
 
@@ -62,10 +62,10 @@ def test_cables__star_linear_and_mesh_quadratic_in_chips() -> None:
 
 def test_growth__domains_as_the_lecture_counts() -> None:
     hopper, blackwell, ultra = (racks(name)[0] for name in ("dgx-h100", "gb200-nvl72", "rubin-ultra-nvl576"))
-    assert growth(blackwell.chips, hopper.chips) == 9
-    assert (blackwell.dies, ultra.dies) == (144, 576) and growth(ultra.dies, blackwell.dies) == 4
-    assert growth(ultra.chips, blackwell.chips) == 2
-    assert growth(ultra.dies, blackwell.chips) == 8
+    assert blackwell.chips / hopper.chips == 9
+    assert (blackwell.dies, ultra.dies) == (144, 576) and ultra.dies / blackwell.dies == 4
+    assert ultra.chips / blackwell.chips == 2
+    assert ultra.dies / blackwell.chips == 8
 
 
 def test_mesh__eight_mi300x_published() -> None:

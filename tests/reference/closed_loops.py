@@ -19,7 +19,7 @@ from headway.evidence.serving.machines import ENGINES, machines, rows
 from headway.evidence.serving.predict import load_of, placed
 from headway.evidence.serving.quantities import quantities
 from headway.laws.serving.request import middle_context
-from headway.laws.step.memory import rank_sequence_limit, sequence_bytes, usable_hbm
+from headway.laws.step.memory import rank_sequence_limit, sequence_bytes
 from headway.performance.assumptions import Assumptions
 from headway.performance.efficiency import Efficiencies, efficiencies
 from headway.performance.server import Server
@@ -83,10 +83,7 @@ def _rules(setup: Setup, m: Server, prompt: float, output: float) -> Rules:
     """The scheduler of the row's engine, and room for cache in the tokens that the fixed point seats."""
     context, room = middle_context(prompt, output), m.room
     cache_bytes = sequence_bytes(room.stores, room.state, context)
-    sequences = (
-        rank_sequence_limit(usable_hbm(room.hbm, m.scheduling.usable_hbm_factor), room.weights, cache_bytes, room.stage, m.step.cp)
-        * m.step.dp
-    )
+    sequences = rank_sequence_limit(room.hbm * m.scheduling.usable_hbm_factor, room.weights, cache_bytes, room.stage, m.step.cp) * m.step.dp
     assumptions = defaults(Assumptions, {"engine": ENGINES[setup.engine]})
     tokens = max(float(np.minimum(sequences * context, 1e12)), 2 * (prompt + output))
     return scheduler(Policy(), assumptions, setup.system.chip, int(m.step.dp), tokens, 1, True).rules

@@ -9,7 +9,6 @@ from typing import Any
 from headway.core.errors import BadValue
 from headway.hardware.memory_tier import holding_of, wear_of
 from headway.laws.memory import tiers as wear
-from headway.laws.memory.reload import path_usd
 from headway.sim.kv_pools import EVICTED, EXPIRED, POOL, READS, STORED, WRITES, CachePools
 from headway.sim.prefix_tiers import SimulatedTier, own_tiers
 
@@ -64,7 +63,7 @@ def _use(tier: SimulatedTier, row: Any, hits: int, block_bytes: float, span_s: f
         expired=int(row[EXPIRED]),
         read_share=read_bytes / span_s / (copies * tier.read_bw),
         write_share=written_bytes / span_s / (copies * tier.write_bw),
-        holding_usd=None if holding is None else float(path_usd(holding, copies * tier.capacity)) * span_s,
+        holding_usd=None if holding is None else float(holding * (copies * tier.capacity)) * span_s,
         wear_usd=None if worn is None else worn * written_bytes,
         worn_out_s=_worn_out_s(tier, written_bytes / span_s, copies),
     )

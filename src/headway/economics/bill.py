@@ -19,7 +19,6 @@ from headway.economics.bill_requests import ANY, BilledRequests, requests_of
 from headway.economics.sheets.catalogue import sheet
 from headway.economics.sheets.sheet import ContextTier, Hours, PriceSheet, Rates
 from headway.laws.economics import cache_bill
-from headway.laws.economics.cache_bill import saved_share, usd_each
 from headway.sim.traffic.requests import Traffic
 
 DAY = 86400.0
@@ -90,7 +89,7 @@ class BillCalculator:
             way=way, requests=count, prompt_tokens=prompt, cached_tokens=cached, written_tokens=written_tokens, output_tokens=output,
             cached_share=cached / prompt, usd_input=usd_input, usd_cached=usd_cached, usd_written=usd_written,
             usd_output=usd_output, usd_storage=storage, usd=usd,
-            usd_each=usd_each(usd, known(count, "requests", "", "input", self.requests.source)) if count else None,
+            usd_each=usd / known(count, 'requests', '', 'input', self.requests.source) if count else None,
             break_even_reads=_break_even(way), reads_per_write=cached / written_tokens if written_tokens else None,
             speed_ratio=_speed(way), too_long=self._too_long(way.sheet),
         )  # fmt: skip
@@ -254,7 +253,7 @@ def compare(bills: Sequence[Bill]) -> list[BillComparison]:
 def compared(row: Bill, cheapest: Bill, plain: Bill | None) -> BillComparison:
     """One bill compared with the cheapest bill and with the bill without a cache."""
     able = cheapest.usd and not cheapest.too_long
-    saved = saved_share(row.usd, plain.usd) if plain and plain.usd and row.way.ttl_s is not None else None
+    saved = cache_bill.saved_share(row.usd, plain.usd) if plain and plain.usd and row.way.ttl_s is not None else None
     return BillComparison(bill=row, over_cheapest=row.usd / cheapest.usd if able else None, saved_share=saved)
 
 

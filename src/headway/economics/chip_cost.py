@@ -14,7 +14,6 @@ from headway.hardware import chip_price
 from headway.hardware.chip import Chip
 from headway.hardware.memory_tier import MemoryTier, tier
 from headway.hardware.system import System
-from headway.laws.economics.cost import memory_share
 
 GIVE = "give one: --chip-price '$2/h' or --chip-price 2..4"
 POWER, CAPEX = "power_all_in_utility", "capex_per_chip"
@@ -141,7 +140,7 @@ def hbm_share(chip: Chip, catalog: Catalog | None = None) -> tuple[Any, Any]:
     if capex is None or not hbm_tier or chip.hbm is None:
         return None, None
     kind = tier(hbm_tier, catalog)
-    low, high = (memory_share(chip.hbm * price, capex) for price in (kind.price_low, kind.price_high))
+    low, high = (chip.hbm * price / capex for price in (kind.price_low, kind.price_high))
     return low, high
 
 
@@ -169,9 +168,9 @@ def _part(name: str, kind: MemoryTier, size: Any, chips: Any, machine_usd: Any) 
     return MemoryPart(
         memory=name, device=f"{kind.name} ({kind.device})", size=size, usd_per_byte_lo=kind.price_low, usd_per_byte_hi=kind.price_high,
         usd_lo=low, usd_hi=high,
-        share_of_chips_lo=memory_share(low, chips) if on_chip else None, share_of_chips_hi=memory_share(high, chips) if on_chip else None,
-        share_of_machine_lo=None if machine_usd is None else memory_share(low, machine_usd),
-        share_of_machine_hi=None if machine_usd is None else memory_share(high, machine_usd),
+        share_of_chips_lo=low / chips if on_chip else None, share_of_chips_hi=high / chips if on_chip else None,
+        share_of_machine_lo=None if machine_usd is None else low / machine_usd,
+        share_of_machine_hi=None if machine_usd is None else high / machine_usd,
         date=kind.price_high.date, source=kind.price_high.source,
     )  # fmt: skip
 
@@ -180,6 +179,6 @@ def _all(rows: list[MemoryPart], machine_usd: Any) -> MemoryPart:
     low, high = sum(row.usd_lo for row in rows), sum(row.usd_hi for row in rows)
     return MemoryPart(
         memory="all", device="", size=sum(row.size for row in rows), usd_lo=low, usd_hi=high,
-        share_of_machine_lo=None if machine_usd is None else memory_share(low, machine_usd),
-        share_of_machine_hi=None if machine_usd is None else memory_share(high, machine_usd),
+        share_of_machine_lo=None if machine_usd is None else low / machine_usd,
+        share_of_machine_hi=None if machine_usd is None else high / machine_usd,
     )  # fmt: skip

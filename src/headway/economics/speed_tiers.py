@@ -165,7 +165,7 @@ class SpeedTiers:
         if ladder is None:
             return multiples
         ratio = self.between("speed_multiple", speed, "batch_ratio", read)
-        over = laws.offer_over_ladder(price, ladder)
+        over = price / ladder
         return multiples | {"ladder_price_multiple": ladder, "ladder_batch_ratio": ratio, "offer_over_ladder": over}
 
     def _offered(self, offer: Offer) -> dict[str, Any]:
@@ -215,19 +215,19 @@ def _explained(rung: SpeedTier, key: str) -> Any:
 
 def _multiples(standard: SpeedTier, rung: SpeedTier, read: Read) -> dict[str, Any]:
     """Speed, price and batch of a speed tier over those of the standard tier."""
-    base_batch, rung_batch = (laws.sequences_per_chip(read(member, "concurrency"), read(member, "chips")) for member in (standard, rung))
+    base_batch, rung_batch = (read(member, "concurrency") / read(member, "chips") for member in (standard, rung))
     theirs, mine = (
         laws.chip_time_per_token(read(standard, "tpot_s"), base_batch),
         laws.chip_time_per_token(read(rung, "tpot_s"), rung_batch),
     )
-    speed = laws.speed_multiple(read(standard, "tpot_s"), read(rung, "tpot_s"))
-    decode = laws.decode_price_multiple(theirs, mine)
-    price = laws.price_multiple(read(standard, "tok_per_s_chip"), read(rung, "tok_per_s_chip"))
+    speed = read(standard, "tpot_s") / read(rung, "tpot_s")
+    decode = mine / theirs
+    price = read(standard, "tok_per_s_chip") / read(rung, "tok_per_s_chip")
     return {
         "speed_multiple": speed,
         "price_multiple": price,
         "decode_price_multiple": decode,
-        "batch_ratio": laws.batch_ratio(base_batch, rung_batch),
+        "batch_ratio": base_batch / rung_batch,
         "batch_ratio_identity": laws.batch_ratio_identity(decode, speed),
         "batch_ratio_of_price": laws.batch_ratio_identity(price, speed),
     }

@@ -6,8 +6,6 @@ from typing import Any
 
 from headway.hardware.chip import price_quote
 from headway.hardware.system import System
-from headway.laws.economics.compare import chips_at_cost, chips_at_power
-from headway.laws.rack import share_per_chip
 
 CHIP_FACTS = ("peak_bf16", "peak_fp8", "peak_fp4", "hbm", "hbm_bw", "sram", "scale_up_bw", "scale_out_bw")
 MODEL_FACTS = ("total_params", "active_params", "sparsity", "layers", "hidden", "kv_bytes_per_token", "kv_read_bytes_per_token",
@@ -26,8 +24,8 @@ def machine_rows(systems: list[System], basis: str, cost: Any, power: Any) -> li
         row |= {"price": None if quote is None else quote.value, "watts": _watts(machine)}
         first = rows[0] if rows else row
         row |= {f"{key}_ratio": _ratio(row, first, key, basis) for key in CHIP_FACTS}
-        row["chips_at_cost"] = chips_at_cost(cost, row["price"]) if cost is not None and row["price"] is not None else None
-        row["chips_at_power"] = chips_at_power(power, row["watts"]) if power is not None and row["watts"] is not None else None
+        row["chips_at_cost"] = cost / row["price"] if cost is not None and row["price"] is not None else None
+        row["chips_at_power"] = power / row["watts"] if power is not None and row["watts"] is not None else None
         rows.append(row)
     return rows
 
@@ -43,7 +41,7 @@ def _amount(fact: Any, machine: System, basis: str) -> Any:
 
 def _watts(machine: System) -> Any:
     """Power of a chip: its share of the machine's where that is published, else its TDP."""
-    return machine.chip.tdp if machine.power is None else share_per_chip(machine.power, machine.chips)
+    return machine.chip.tdp if machine.power is None else machine.power / machine.chips
 
 
 def _ratio(row: dict[str, Any], first: dict[str, Any], key: str, basis: str) -> Any:

@@ -12,7 +12,6 @@ from headway.core.errors import BadFile, MissingFact, UnknownName
 from headway.core.schema import Field
 from headway.core.units import EXAMPLE
 from headway.laws.memory import tiers as laws
-from headway.laws.memory.tiers import wear_usd
 
 MEMORIES = ("hbm", "ddr", "cxl", "remote", "flash", "disk", "store")  # fastest first
 TEXTS = ("memory", "device", "notes")
@@ -108,4 +107,4 @@ def wear_of(device: MemoryTier) -> Any:
         return 0.0
     if device.drive_writes is None or device.rated_life is None or price is None:
         return None
-    return wear_usd(price, device.drive_writes, device.rated_life)
+    return price / (device.drive_writes * device.rated_life)

@@ -10,7 +10,6 @@ from headway.core.errors import UnsupportedModel
 from headway.hardware.chip import Chip, chip
 from headway.hardware.trend import checkpoint_bytes
 from headway.laws.architecture.params import sparsity
-from headway.laws.roofline.capacity import domain_bytes
 from headway.laws.scaling.power_laws import tokens_per_param
 from headway.models.config import catalogue_index
 from headway.models.config import model as find_model
@@ -68,7 +67,7 @@ def _row(release: Release, family: str, domains: list[Chip]) -> ModelTrendRow:
     model = find_model(release.name)
     total, active = total_params(model), active_params(model)
     tokens, device = release.training_tokens, domain_of(int(release.year), domains)
-    weights, hbm = _weights(model), None if device is None else domain_bytes(device.scale_up_domain, device.hbm)
+    weights, hbm = _weights(model), None if device is None else device.scale_up_domain * device.hbm
     return ModelTrendRow(
         released=release.month,
         year=release.year,

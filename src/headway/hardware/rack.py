@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,32 +18,20 @@ from headway.laws.collectives.expert_parallel import exchange_bytes, exchange_ou
 from headway.laws.collectives.topology import bisection_bandwidth, even_sides, group_domains, torus_link_bandwidth
 from headway.laws.rack import (
     cable_count,
-    chip_connectors,
-    chip_pairs,
     clos_leaves,
     clos_links,
     clos_most_chips,
     clos_spines,
-    clos_switches,
     exchange_s,
     fewest_within,
-    floor_load,
-    growth,
     mesh_bisection,
     mesh_links,
     mesh_links_per_chip,
-    pairs_per_rack_unit,
-    scale_up_total,
-    scaled_to,
-    share_per_chip,
     star_links,
-    star_switches,
     switch_bisection,
     torus_bisection,
-    torus_links,
-    watts_per_rack_unit,
 )
-from headway.laws.roofline.capacity import capacity_params, domain_bytes, drain_s
+from headway.laws.roofline.capacity import capacity_params, drain_s
 from headway.laws.serving.pipeline import racks_slowdown, scale_up_ratio
 from headway.models.config import model as find_model
 from headway.models.model import Model, MoE
@@ -173,7 +162,7 @@ def rack(system: System, facts: RackFacts, ask: RackRequest, needs: Sequence[Mod
 
 
 def _law(run: Any, *inputs: Any) -> Any:
-    """Result of a law, or None where an input is not known."""
+    """Result of a law or an operation, or None where an input is not known."""
     return None if any(value is None for value in inputs) else run(*inputs)
 
 
@@ -186,27 +175,27 @@ def wiring(system: System, facts: RackFacts, chips: Any) -> dict[str, Any]:
     base, rank = system.scale_up_domain, RANK.get(system.topology)
     mesh, star, clos = mesh_links(chips, UNITY), _law(star_links, chips, per_chip), _law(clos_links, chips, per_chip)
     leaves, cables = _law(clos_leaves, star, ports), _law(cable_count, star, pairs)
-    mesh_pairs = _law(chip_pairs, mesh_links_per_chip(chips, UNITY), pairs)
+    mesh_pairs = _law(operator.mul, mesh_links_per_chip(chips, UNITY), pairs)
     return {
-        "dies": _law(scaled_to, facts.dies_per_chip, chips),
-        "chips_growth": growth(chips, base),
+        "dies": _law(operator.mul, facts.dies_per_chip, chips),
+        "chips_growth": chips / base,
         "mesh_links": mesh,
         "mesh_cables": _law(cable_count, mesh, pairs),
-        "mesh_growth": _law(growth, mesh, mesh_links(base, UNITY)) if base > 1 else None,
+        "mesh_growth": _law(operator.truediv, mesh, mesh_links(base, UNITY)) if base > 1 else None,
         "mesh_links_per_chip": mesh_links_per_chip(chips, UNITY),
-        "mesh_connectors_per_chip": _law(chip_connectors, mesh_pairs, facts.pairs_per_connector),
+        "mesh_connectors_per_chip": _law(fewest_within, mesh_pairs, facts.pairs_per_connector),
         "star_links": star,
         "star_cables": cables,
-        "star_growth": _law(growth, star, _law(star_links, base, per_chip)),
-        "star_switches": _law(star_switches, star, ports),
-        "star_connectors_per_chip": _law(chip_connectors, _law(chip_pairs, per_chip, pairs), facts.pairs_per_connector),
+        "star_growth": _law(operator.truediv, star, _law(star_links, base, per_chip)),
+        "star_switches": _law(fewest_within, star, ports),
+        "star_connectors_per_chip": _law(fewest_within, _law(operator.mul, per_chip, pairs), facts.pairs_per_connector),
         "clos_links": clos,
         "clos_cables": _law(cable_count, clos, pairs),
-        "clos_switches": _law(clos_switches, leaves, _law(clos_spines, leaves)),
+        "clos_switches": _law(operator.add, leaves, _law(clos_spines, leaves)),
         "clos_most_chips": _law(clos_most_chips, ports),
-        "torus_links": _law(torus_links, chips, _axes(system)) if rank else None,
+        "torus_links": _law(operator.mul, chips, _axes(system)) if rank else None,
         "levels": _levels(chips, ports),
-        "pairs_per_rack_unit": _law(pairs_per_rack_unit, cables, facts.rack_units),
+        "pairs_per_rack_unit": _law(operator.truediv, cables, facts.rack_units),
     }
 
 
@@ -227,20 +216,20 @@ def _axes(system: System) -> Any:
 
 def body(system: System, facts: RackFacts, chips: Any) -> dict[str, Any]:
     """Power, weight, cooling and floor at the known machine's share per chip, and the limits that keep the domain from one rack."""
-    power = _law(scaled_to, _law(share_per_chip, system.power, system.chips), chips)
-    weight = _law(scaled_to, _law(share_per_chip, system.weight, system.chips), chips)
+    power = _law(operator.mul, _law(operator.truediv, system.power, system.chips), chips)
+    weight = _law(operator.mul, _law(operator.truediv, system.weight, system.chips), chips)
     per_rack = facts.chips_per_rack or (facts.rack_units and system.scale_up_domain)  # a box smaller than a rack counts as a rack
     return {
         "domain_power": power,
         "domain_weight": weight,
-        "watts_per_rack_unit": _law(watts_per_rack_unit, power, facts.rack_units),
+        "watts_per_rack_unit": _law(operator.truediv, power, facts.rack_units),
         "cooling": _cooling(power, facts),
-        "floor_load": _law(floor_load, weight, facts.footprint),
+        "floor_load": _law(operator.truediv, weight, facts.footprint),
         "racks": _law(fewest_within, chips, per_rack),
         "air_racks": _law(fewest_within, power, facts.air_limit),
         "liquid_racks": _law(fewest_within, power, facts.liquid_limit),
         "cabinet_racks": _law(fewest_within, weight, facts.cabinet_limit),
-        "footprints": _law(fewest_within, _law(floor_load, weight, facts.footprint), facts.floor_limit),
+        "footprints": _law(fewest_within, _law(operator.truediv, weight, facts.footprint), facts.floor_limit),
         "one_rack": _one_rack(power, weight, chips, facts),
     }
 
@@ -271,7 +260,7 @@ def network(system: System, ask: RackRequest) -> dict[str, Any]:
     ratio = _law(scale_up_ratio, up, out)
     cut = bisection(system, ask.chips)
     return {
-        "scale_up_total": _law(scale_up_total, up, ask.chips),
+        "scale_up_total": _law(operator.mul, up, ask.chips),
         "domain_bisection": cut,
         "scale_out_ratio": ratio,
         "racks_slowdown": _law(racks_slowdown, ratio, domains) if ask.chips > system.scale_up_domain else None,
@@ -326,12 +315,12 @@ def room(system: System, chips: Any, need: ModelNeed, needs: Sequence[ModelNeed]
     chip, fitting_models = system.chip, fitting(needs, system, chips)
     largest = fitting_models[0] if fitting_models else None
     return {
-        "domain_hbm": _law(domain_bytes, chips, chip.hbm),
+        "domain_hbm": _law(operator.mul, chips, chip.hbm),
         "drain_s": _law(drain_s, chip.hbm, chip.hbm_bw),
         "fits": fits(need, system, chips),
         "weights_bytes": need.weights,
         "latency_floor_s": floor_s(need, system, chips),
-        "params_fit": _law(capacity_params, _law(domain_bytes, chips, chip.hbm), need.sequence, formats()["fp8"].bytes),
+        "params_fit": _law(capacity_params, _law(operator.mul, chips, chip.hbm), need.sequence, formats()["fp8"].bytes),
         "models_fit": known(len(fitting_models), "models_fit", "", "derived", FITTING) if needs and chip.hbm is not None else None,
         "largest_model": largest and largest.model,
         "largest_params": largest and largest.total_params,

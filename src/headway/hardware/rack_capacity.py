@@ -9,7 +9,7 @@ from typing import Any
 
 from headway.hardware.system import System
 from headway.hardware.trend import checkpoint_bytes
-from headway.laws.roofline.capacity import domain_bytes, domain_read_s
+from headway.laws.roofline.capacity import domain_read_s
 from headway.laws.step.memory import fits_hbm
 from headway.models.config import catalogue_index
 from headway.models.config import model as find_model
@@ -55,7 +55,7 @@ cached_needs = functools.lru_cache(maxsize=4)(catalogue_needs)  # not for explai
 def fits(model_need: ModelNeed, system: System, chips: Any) -> Any:
     """Whether a model and one sequence fit in a domain of `chips` chips; None where the memory is not known."""
     hbm = system.chip.hbm
-    return None if hbm is None else fits_hbm(model_need.weights, model_need.sequence, domain_bytes(chips, hbm))
+    return None if hbm is None else fits_hbm(model_need.weights, model_need.sequence, chips * hbm)
 
 
 def floor_s(model_need: ModelNeed, system: System, chips: Any) -> Any:

@@ -10,7 +10,7 @@ from headway.core.quantity import default
 from headway.hardware.chip import Chip, chip
 from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.roofline.balance import hardware_ratio
-from headway.laws.roofline.capacity import byte_per_flop_rate, capacity_context, domain_bytes, domain_read_s, drain_s, flop_per_byte
+from headway.laws.roofline.capacity import capacity_context, domain_read_s, drain_s
 from headway.models.config import model as find_model
 from headway.models.model import Model
 from headway.models.precision import formats
@@ -70,7 +70,7 @@ def checkpoint_bytes(model: Model) -> Any:
 def _row(device: Chip, model: str, weights: Any, kv: Any) -> TrendRow:
     peaks = {"bf16": device.peak_bf16, "fp8": device.peak_fp8, "fp4": device.peak_fp4}
     bandwidth, width = device.hbm_bw, {name: formats()[name].bytes for name in peaks}
-    intensity = {name: None if None in (peak, bandwidth) else flop_per_byte(peak, bandwidth) for name, peak in peaks.items()}
+    intensity = {name: None if None in (peak, bandwidth) else peak / bandwidth for name, peak in peaks.items()}
     ratio = {name: None if None in (peak, bandwidth) else hardware_ratio(width[name], peak, bandwidth) for name, peak in peaks.items()}
     fits, floor, context = _of_domain(device, weights, kv)
     return TrendRow(
@@ -80,7 +80,7 @@ def _row(device: Chip, model: str, weights: Any, kv: Any) -> TrendRow:
         **{f"flop_per_byte_{name}": value for name, value in intensity.items()},
         **{f"hardware_ratio_{name}": value for name, value in ratio.items()},
         drain_s=None if None in (device.hbm, bandwidth) else drain_s(device.hbm, bandwidth),
-        hbm_per_flop=None if None in (device.hbm, device.peak_bf16) else byte_per_flop_rate(device.hbm, device.peak_bf16),
+        hbm_per_flop=None if None in (device.hbm, device.peak_bf16) else device.hbm / device.peak_bf16,
         scale_up_domain=device.scale_up_domain,
         model=model,
         fits=fits,
@@ -93,7 +93,7 @@ def _of_domain(device: Chip, weights: Any, kv: Any) -> tuple[bool | None, Any, A
     """Whether the model fits in the chip's usual scale-up domain, its latency floor and its longest context there."""
     if None in (device.hbm, device.scale_up_domain):
         return None, None, None
-    context = capacity_context(domain_bytes(device.scale_up_domain, device.hbm), weights, SEQUENCES, kv)
+    context = capacity_context(device.scale_up_domain * device.hbm, weights, SEQUENCES, kv)
     if not context > 0:
         return False, None, None
     return True, None if device.hbm_bw is None else domain_read_s(weights, device.scale_up_domain, device.hbm_bw), context

@@ -94,13 +94,3 @@ def differential_pairs(probability: Number) -> Number:
     256.0
     """
     return 1 / probability
-
-
-@formula(source="definition: condition of a function, relative change out over relative change in")
-def sensitivity(change_out: Number, change_in: Number) -> Number:
-    """Relative change of an output over that of its input: 16 where one of 32 bits flips half of a block.
-
-    >>> sensitivity(0.5, 1 / 32)  # SIMON32 after all its rounds
-    16.0
-    """
-    return change_out / change_in

@@ -8,29 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from headway.core.formula import formula
-from headway.core.units import Byte, BytePerSecond, Kilogram, KilogramPerSquareMetre, Metre, Number, Same, Second, SquareMetre, Watt
-
-SCALED = "assumption: power and weight per chip as in the known rack, switches and cooling included"
-
-
-@formula(source=SCALED)
-def share_per_chip(rack_total: Same, chips: Number) -> Same:
-    """Share of a rack's total per chip (GB200 NVL72: 120 kW over 72).
-
-    >>> round(share_per_chip(120e3, 72), 1)
-    1666.7
-    """
-    return rack_total / chips
-
-
-@formula(source=SCALED)
-def scaled_to(share: Same, chips: Number) -> Same:
-    """Total of a rack scaled to another number of chips (576 chips at the share of an NVL72).
-
-    >>> round(scaled_to(120e3 / 72, 576))
-    960000
-    """
-    return share * chips
+from headway.core.units import Byte, BytePerSecond, Metre, Number, Same, Second
 
 
 @formula(source="definition")
@@ -41,36 +19,6 @@ def fewest_within(amount: Same, limit: Same) -> Number:
     (8.0, 32.0)
     """
     return np.ceil(amount / limit)
-
-
-@formula(source="definition")
-def watts_per_rack_unit(power: Watt, rack_units: Number) -> Watt:
-    """Heat per rack unit of height (GB200 NVL72, 48 units).
-
-    >>> watts_per_rack_unit(120e3, 48)
-    2500.0
-    """
-    return power / rack_units
-
-
-@formula(source="weight over the rack's own footprint; a hall spreads it over the aisles too")
-def floor_load(weight: Kilogram, footprint: SquareMetre) -> KilogramPerSquareMetre:
-    """Weight of a rack per floor area.
-
-    >>> round(floor_load(1360, 0.72))
-    1889
-    """
-    return weight / footprint
-
-
-@formula(source="definition")
-def scale_up_total(scale_up_bw: BytePerSecond, chips: Number) -> BytePerSecond:
-    """Bandwidth of all chips of a scale-up domain, one direction (GB200 NVL72: half of 130 TB/s, which counts both directions).
-
-    >>> scale_up_total(900e9, 72) / 1e12
-    64.8
-    """
-    return scale_up_bw * chips
 
 
 @formula(source="non-blocking: each half sends all it can to the other")
@@ -180,16 +128,6 @@ def clos_links(chips: Number, links_per_chip: Number) -> Number:
     return 2 * chips * links_per_chip
 
 
-@formula(source="definition: along each axis every chip has one link to the next")
-def torus_links(chips: Number, axes: Number) -> Number:
-    """Links of a torus: linear in the chips (TPU v4 pod, 16x16x16).
-
-    >>> torus_links(4096, 3)
-    12288
-    """
-    return chips * axes
-
-
 @formula(source="SemiAnalysis, GB200 Hardware Architecture, 2024: each NVLink cable is one differential pair")
 def cable_count(links: Number, pairs_per_link: Number) -> Number:
     """Cables of a number of links (GB200 NVL72: 72 chips x 18 links x 4 pairs).
@@ -198,16 +136,6 @@ def cable_count(links: Number, pairs_per_link: Number) -> Number:
     5184
     """
     return links * pairs_per_link
-
-
-@formula(source="ports on both ends of a link; every port used")
-def star_switches(links: Number, ports_per_switch: Number) -> Number:
-    """Central switch chips with ports for all links (GB200 NVL72: 18).
-
-    >>> float(star_switches(1296, 72))
-    18.0
-    """
-    return np.ceil(links / ports_per_switch)
 
 
 @formula(source=CLOS)
@@ -230,16 +158,6 @@ def clos_spines(leaves: Number) -> Number:
     return np.ceil(leaves / 2)
 
 
-@formula(source="definition")
-def clos_switches(leaves: Number, spines: Number) -> Number:
-    """Switch chips of both levels of a Clos network.
-
-    >>> clos_switches(288, 144)
-    432
-    """
-    return leaves + spines
-
-
 @formula(source=CLOS)
 def clos_most_chips(ports_per_switch: Number) -> Number:
     """Most chips that two switch levels connect, one link of each chip per plane; one level connects one chip per switch port.
@@ -248,43 +166,3 @@ def clos_most_chips(ports_per_switch: Number) -> Number:
     2592.0
     """
     return ports_per_switch**2 / 2
-
-
-@formula(source="definition")
-def chip_pairs(links: Number, pairs_per_link: Number) -> Number:
-    """Differential pairs that leave one chip (Blackwell: 72).
-
-    >>> chip_pairs(18, 4)
-    72
-    """
-    return links * pairs_per_link
-
-
-@formula(source="definition")
-def chip_connectors(pairs: Number, pairs_per_connector: Number) -> Number:
-    """Backplane connectors per chip: constant in a star at any size, growing with every chip in a mesh.
-
-    >>> float(chip_connectors(72, 72)), float(chip_connectors(71 * 4, 72))
-    (1.0, 4.0)
-    """
-    return np.ceil(pairs / pairs_per_connector)
-
-
-@formula(source="definition")
-def pairs_per_rack_unit(pairs: Number, rack_units: Number) -> Number:
-    """Differential pairs per rack unit when the whole backplane is in one rack.
-
-    >>> pairs_per_rack_unit(5184, 48)
-    108.0
-    """
-    return pairs / rack_units
-
-
-@formula(source="definition")
-def growth(now: Number, before: Number) -> Number:
-    """Growth factor from one value to the next (scale-up domains, Hopper to Blackwell: RK-06).
-
-    >>> growth(72, 8)
-    9.0
-    """
-    return now / before

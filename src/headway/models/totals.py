@@ -54,19 +54,21 @@ def other_params(model: Model) -> Any:
 def total_params(model: Model) -> Any:
     """All parameters, a tied table once."""
     sizes = tuple(w.mixer_params + w.dense_ffn_params + w.experts * w.expert_params + w.other_params for w in works(model))
-    return params.model_params(*embedding_and_head(model), _sum(model, sizes), other_params(model))
+    embedding, head = embedding_and_head(model)
+    return embedding + head + _sum(model, sizes) + other_params(model)
 
 
 def active_params(model: Model) -> Any:
     """The parameters that one token uses, the input embedding included."""
     sizes = tuple(w.mixer_params + w.dense_ffn_params + w.experts_per_token * w.expert_params + w.other_params for w in works(model))
-    return params.model_params(*embedding_and_head(model), _sum(model, sizes), other_params(model))
+    embedding, head = embedding_and_head(model)
+    return embedding + head + _sum(model, sizes) + other_params(model)
 
 
 def matmul_params(model: Model) -> Any:
     """The parameters that one token is multiplied with: the head counts (tied or not), the embedding look-up does not."""
     sizes = tuple(w.mixer_params + w.dense_ffn_params + w.experts_per_token * w.expert_params + NONE for w in works(model))
-    return params.matmul_params(model.vocab * model.embedding_dim, _sum(model, sizes))
+    return model.vocab * model.embedding_dim + _sum(model, sizes)
 
 
 def layers(model: Model) -> Any:
@@ -90,7 +92,7 @@ def params_by_part(model: Model) -> dict[str, Any]:
 
 def kv_read_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -> Any:
     """Cache bytes that one decoded token reads at `context`, index keys included."""
-    return kv.cache_bytes(_over_spans(model, context), element_bytes)
+    return _over_spans(model, context) * element_bytes
 
 
 def kv_stored_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -> Any:
@@ -99,13 +101,13 @@ def kv_stored_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -
         sum(kv.stored_elements(store.elements_per_token, context, store.cap_tokens) for store in w.stores) if w.stores else NONE
         for w in works(model)
     )
-    return kv.cache_bytes(_sum(model, elements), element_bytes)
+    return _sum(model, elements) * element_bytes
 
 
 def state_bytes_per_sequence(model: Model, element_bytes: Any = KV_BYTES) -> Any:
     """State of fixed size per sequence: recurrence and convolution, and the uncompressed window of DeepSeek-V4."""
     per_layer = tuple(w.state_elements + _window_state(w.stores) for w in works(model))
-    return kv.cache_bytes(_sum(model, per_layer), element_bytes)
+    return _sum(model, per_layer) * element_bytes
 
 
 def _window_state(stores: tuple[CacheStore, ...]) -> Any:

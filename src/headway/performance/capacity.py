@@ -11,8 +11,7 @@ from typing import Any
 from headway.core.quantity import known
 from headway.hardware.system import System
 from headway.laws.rack import fewest_within
-from headway.laws.roofline.capacity import bytes_beside_weights, domain_bytes, domain_read_s
-from headway.laws.step.memory import usable_hbm
+from headway.laws.roofline.capacity import bytes_beside_weights, domain_read_s
 from headway.models import totals
 from headway.models.model import Model
 from headway.models.precision import Precision
@@ -45,8 +44,8 @@ def even_split(model: Model, machine: System, precision: Precision, utilization:
     formats = resolve(work_of(model).blocks, work_of(model).embedding_dtype, machine.chip, precision)
     weights = _weights(model, formats)
     sequence = _sequence(model, context, formats)
-    chip_bytes = usable_hbm(machine.chip.need("hbm"), utilization)
-    usable = domain_bytes(machine.chips, chip_bytes)
+    chip_bytes = machine.chip.need("hbm") * utilization
+    usable = machine.chips * chip_bytes
     load = weights + sequence * batch
     beside = bytes_beside_weights(usable, weights)
     read = weights + totals.kv_read_bytes(model, context, formats.kv.bytes) * batch

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from headway.core.errors import MissingFact
 from headway.core.quantity import known
 from headway.laws.collectives.cost import least, line_alpha, line_slope, line_slope_together
@@ -16,7 +18,6 @@ from headway.laws.collectives.expert_parallel import (
     domains_hit,
     exchange_out,
     exchange_up,
-    expert_domains,
     forwarded_out,
     forwarded_up,
     mean_message,
@@ -175,7 +176,7 @@ def exchange_term(
     """Dispatch and combine of an expert layer: a copy per expert, per chip, or per domain; or every token to every rank."""
     ranks, ep = layout.dp * layout.cp, layout.ep
     peers = group(fabric, ranks, layout.tp)  # a chip exchanges with its counterparts in the other ranks
-    domains, inside, places = peers.domains, peers.inside, expert_domains(ep, peers.domains)
+    domains, inside, places = peers.domains, peers.inside, np.minimum(ep, peers.domains)
     hit = places_hit(ep, routed.experts, routed.active, routed.groups, routed.groups_chosen)
     entered = domains_hit(places, places_hit(places, routed.experts, routed.active, routed.groups, routed.groups_chosen), domains)
     torus = fabric.kind == "torus"

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from headway.core.quantity import known
 from headway.hardware.chip_price import PriceQuote
 from headway.hardware.system import System
@@ -28,19 +30,14 @@ from headway.laws.queueing.replica_loop import token_times
 from headway.laws.serving.replicas import (
     answer_token_s,
     between_s,
-    least_of,
-    least_s,
-    most_of,
     prompt_taken_s,
     utilisation,
 )
 from headway.laws.serving.request import (
     decode_tok_per_s,
     e2e_s,
-    in_flight,
     interval_low,
     middle_context,
-    per_chip,
     rate_high,
     user_tok_per_s,
 )
@@ -52,7 +49,6 @@ from headway.laws.step.memory import (
     kv_bytes_chip,
     rank_sequence_limit,
     sequence_bytes,
-    usable_hbm,
 )
 from headway.laws.step.parts import rank_sequences
 from headway.laws.step.step import compute_s, kv_s, network_s, overhead_s, step_floor_s, step_s, weights_s
@@ -142,7 +138,7 @@ def throughput_of(case: Deployment) -> dict[str, Any]:
     compiled = compile_layout(case.work, case.system, case.layout, case.assumptions, case.formats)
     server, requests = server_of(case, compiled), requests_of(case)
     expected = _runs(case, requests)(server)
-    rate = expected.rate if case.load.rate is None else least_of(expected.rate, request.capacity(server, requests))
+    rate = expected.rate if case.load.rate is None else np.minimum(expected.rate, request.capacity(server, requests))
     return {**chips_of(case, compiled), "tpot_s": expected.tpot, "request_s": between_s(rate)}
 
 
@@ -191,10 +187,10 @@ def _decode_step(case: Deployment, compiled: StepModel) -> dict[str, Any]:
         request.unloaded_ttft_s(server.ideal(), requests, step_floor_s),
         "ttft",
     )
-    out = {"context": context, "concurrency": in_flight(load.batch, case.layout.replicas), **flat("step", step)}
+    out = {"context": context, "concurrency": load.batch * case.layout.replicas, **flat("step", step)}
     out |= {**flat("ttft", first), "ttft_unloaded_s": first.expected, **step_parts(compiled, load.batch, context)}
     out |= {f"decode_tok_per_s{end}": rate for end, rate in zip(ENDS, rates, strict=True)}
-    out |= {f"tok_per_s_chip{end}": per_chip(rate, case.system.chips) for end, rate in zip(ENDS, rates, strict=True)}
+    out |= {f"tok_per_s_chip{end}": rate / case.system.chips for end, rate in zip(ENDS, rates, strict=True)}
     return out | {"tok_per_s_user": user_tok_per_s(token.expected)}
 
 
@@ -207,7 +203,7 @@ def _request(case: Deployment, compiled: StepModel, served: ServedTimes) -> dict
     ttft = timed(case, times_at.ttft, served.least_ttft, "ttft", limited)
     tpot = timed(case, times_at.tpot, _least_tpot(served), "tpot", limited)
     flying = load.batch if load.rate is None else times_at.in_service
-    out = {"context": context, "concurrency": in_flight(flying, replicas), **flat("step", step_at(case, compiled, batch, context))}
+    out = {"context": context, "concurrency": flying * replicas, **flat("step", step_at(case, compiled, batch, context))}
     out |= step_parts(compiled, batch, context)
     out |= {**flat("ttft", ttft), **flat("tpot", tpot), "tpot_decode_s": times_at.decode}
     out |= {"ttft_unloaded_s": request.unloaded_ttft_s(served.server, served.requests, step_s)}
@@ -221,7 +217,7 @@ def _request(case: Deployment, compiled: StepModel, served: ServedTimes) -> dict
 
 def _least_tpot(served: ServedTimes) -> Any:
     """TPOT at the floor: of the engine's scheduling or of an ideal one, whichever is less."""
-    return least_s(served.engine_floor.tpot, served.ideal.tpot)
+    return np.minimum(served.engine_floor.tpot, served.ideal.tpot)
 
 
 def _rates(case: Deployment, served: ServedTimes, limited: Any) -> dict[str, Any]:
@@ -229,7 +225,7 @@ def _rates(case: Deployment, served: ServedTimes, limited: Any) -> dict[str, Any
     out: dict[str, Any] = {}
     for end, rate in zip(ENDS, _rate_ends(case, served, limited), strict=True):
         tokens = rate * replicas * load.output
-        out |= {f"request_s{end}": between_s(rate), f"tok_per_s{end}": tokens, f"tok_per_s_chip{end}": per_chip(tokens, chips)}
+        out |= {f"request_s{end}": between_s(rate), f"tok_per_s{end}": tokens, f"tok_per_s_chip{end}": tokens / chips}
     out["capacity_req_per_s"] = served.capacity * replicas
     if load.rate is not None:
         out |= {"rate": load.rate, "utilisation": utilisation(load.rate, out["capacity_req_per_s"])}
@@ -240,10 +236,10 @@ def _rate_ends(case: Deployment, served: ServedTimes, limited: Any) -> tuple[Any
     """Requests per second of one replica: expected, and the ends of the interval; an open loop completes what arrives."""
     rate = served.expected.rate
     if case.load.rate is not None:
-        carried = least_of(rate, served.capacity)
+        carried = np.minimum(rate, served.capacity)
         return carried, carried, carried
     factor = _factor(case, "tpot", limited)
-    most = most_of(served.engine_floor.rate, served.ideal.rate)
+    most = np.maximum(served.engine_floor.rate, served.ideal.rate)
     return rate, rate / factor, rate_high(rate, most, factor)
 
 
@@ -333,7 +329,7 @@ def memory_of(case: Deployment, compiled: StepModel, batch: Any) -> dict[str, An
         mean = sequence_bytes(compiled.stores, compiled.state_bytes, middle_context(load.prompt, load.output))
         kv = _kv_bytes(case, compiled, batch, mean)
     chips_used = compiled.chips * layout.replicas
-    usable = usable_hbm(case.system.chip.need("hbm"), case.assumptions.hbm_utilization)
+    usable = case.system.chip.need("hbm") * case.assumptions.hbm_utilization
     return {
         "weights_bytes_chip": compiled.weights_bytes,
         "kv_bytes_chip": kv,

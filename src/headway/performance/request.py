@@ -27,7 +27,6 @@ from headway.laws.queueing.replica_loop import (
 from headway.laws.queueing.users import kept_in_step, packed_tokens, prompt_chunks, run_synchronised_share
 from headway.laws.serving.request import (
     causal_pairs,
-    first_token_s,
     middle_context,
     missed_pairs,
     missed_tokens,
@@ -111,7 +110,7 @@ def decode_s(server: Server, requests: Requests, batch: Any, law: Law) -> Any:
 
 def unloaded_ttft_s(server: Server, requests: Requests, law: Law) -> Any:
     """TTFT of a request alone on the server: the engine's work on it, and its prefill."""
-    return first_token_s(prompt_s(server, requests, SINGLE, law), server.scheduling.request_overhead_s)
+    return prompt_s(server, requests, SINGLE, law) + server.scheduling.request_overhead_s
 
 
 def closed_loop(server: Server, requests: Requests, users: Any, law: Law = step_s) -> LoopTimes:

@@ -11,7 +11,7 @@ from headway.hardware.chip import Chip
 from headway.hardware.system import System
 from headway.laws.queueing.closed_loop import replica_seats, reserved_context
 from headway.laws.step.coefficients import StepCoefficients
-from headway.laws.step.memory import rank_sequence_limit, sequence_bytes, usable_hbm
+from headway.laws.step.memory import rank_sequence_limit, sequence_bytes
 from headway.performance.efficiency import OTHER_FAMILY, Efficiencies, efficiencies, platform
 
 GIB_OVER_GB = known(2**30 / 1e9, "GiB over GB", "", "constant", "datasheets print GB for a memory of that many GiB")
@@ -88,7 +88,7 @@ class Server:
         """Slots of a replica: sequences whose KV cache fits, at most the engine's limit."""
         room, c = self.room, self.step
         cache_bytes = sequence_bytes(room.stores, room.state, reserved_context(prompt, output, self.scheduling.reserved_output_share))
-        usable = usable_hbm(room.hbm, self.scheduling.usable_hbm_factor)
+        usable = room.hbm * self.scheduling.usable_hbm_factor
         sequences = rank_sequence_limit(usable, room.weights, cache_bytes, room.stage, c.cp)
         return replica_seats(sequences, self.scheduling.max_sequences, c.dp)
 

@@ -12,7 +12,7 @@ import numpy as np
 from headway.core.errors import BadValue
 from headway.core.quantity import known
 from headway.core.schema import Field
-from headway.laws.coupling import differential_pairs, differential_weight, random_avalanche, random_differential, sensitivity
+from headway.laws.coupling import differential_pairs, differential_weight, random_avalanche, random_differential
 from headway.reality import coupling, residual_network
 from headway.reality.avalanche import changed_bits
 from headway.reality.ciphers.catalogue import Cipher, cipher, published_vectors
@@ -138,7 +138,7 @@ def avalanche_rows(subject: Cipher, rounds: Iterable[Any], key: int, run: Feiste
         share = changed / (run.trials * bits)
         yield AvalancheRow(
             cipher=subject.title, rounds=count, block_bits=bits, trials=run.trials, changed_bits=changed / run.trials,
-            changed_share=share, random_share=random_avalanche(bits), sensitivity=sensitivity(share, flipped_share(bits)),
+            changed_share=share, random_share=random_avalanche(bits), sensitivity=share / flipped_share(bits),
             network_sensitivity=network_sensitivity(int(count), int(run.seed)),
         )  # fmt: skip
 
@@ -152,7 +152,7 @@ def network_sensitivity(blocks: int, seed: int) -> Any:
     """Growth of a small change through a residual network with random weights."""
     change_out, change_in = _changes(blocks, seed)
     how = f"residual network of {blocks} blocks with random weights, seed {seed}"
-    return sensitivity(_count(change_out, "relative change of the output", how), _count(change_in, "relative change of the input", how))
+    return _count(change_out, "relative change of the output", how) / _count(change_in, "relative change of the input", how)
 
 
 @functools.cache

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headway.laws.roofline.capacity import flop_per_byte
-from headway.laws.roofline.matmul import attained_flops
 from headway.laws.step import parts
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import compile_layout
@@ -64,5 +62,5 @@ def roofline_of_row(model: Any, system: Any, row: Mapping[str, Any], assumptions
 
 def _operator(name: str, compute: float, memory: float, peak: float, bandwidth: float) -> StepOperator:
     """An operator from its times at peak: what it computes over what it moves, and over the longer of both times."""
-    intensity = flop_per_byte(compute * peak, memory * bandwidth)
-    return StepOperator(name=name, intensity=float(intensity), flops=float(attained_flops(compute * peak, max(compute, memory))))
+    intensity = compute * peak / (memory * bandwidth)
+    return StepOperator(name=name, intensity=float(intensity), flops=float(compute * peak / max(compute, memory)))

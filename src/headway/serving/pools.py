@@ -17,9 +17,7 @@ from headway.laws.serving.replicas import full_batch, utilisation
 from headway.laws.serving.request import (
     decode_tok_per_s,
     e2e_s,
-    in_flight,
     middle_context,
-    per_chip,
     request_s,
     user_tok_per_s,
 )
@@ -96,7 +94,7 @@ def _decode_row(case: Deployment, compiled: Any, decode: Estimate) -> dict[str, 
     load, count = case.load, case.layout.replicas
     context = middle_context(load.prompt, load.output)
     row = chips_of(case, compiled) | memory_of(case, compiled, load.batch) | step_parts(compiled, load.batch, context)
-    row |= {"context": context, "concurrency": in_flight(load.batch, count), "decoding": load.batch}
+    row |= {"context": context, "concurrency": load.batch * count, "decoding": load.batch}
     row |= flat("step", step_at(case, compiled, load.batch, context)) | flat("tpot", decode) | {"tpot_decode_s": decode.expected}
     row |= {"tok_per_s_user": user_tok_per_s(decode.expected)}
     times = zip(ENDS, (decode.expected, decode.high, decode.low), strict=True)
@@ -111,8 +109,8 @@ def _times(
     alone = request.unloaded_ttft_s(server, requests, step_s)
     waited = alone
     if case.load.rate is not None:
-        lanes = in_flight(first[0].load.batch, first[0].layout.replicas)
-        waited = alone + open_seat_wait_s(in_flight(row["prefill_utilisation"], lanes), lanes, case.load.rate, SINGLE)
+        lanes = first[0].load.batch * first[0].layout.replicas
+        waited = alone + open_seat_wait_s(row["prefill_utilisation"] * lanes, lanes, case.load.rate, SINGLE)
     ttft = timed(case, waited, request.unloaded_ttft_s(server.ideal(), requests, step_floor_s), "ttft")
     out = {key: time + transfer for key, time in flat("ttft", ttft).items()}
     out |= {"ttft_floor_s": ttft.floor + fastest, "transfer_s": transfer}
@@ -131,7 +129,7 @@ def _rates(case: Deployment, layout: Layout, prefill: Estimate, decode: Estimate
             layout.replicas, prefill_request, case.layout.replicas, replicas.pool_request_s(answer, moves[1], case.layout.dp)
         )
         rate = capacity * load.output
-        row |= {f"capacity{end}": capacity, f"tok_per_s{end}": rate, f"tok_per_s_chip{end}": per_chip(rate, case.system.chips)}
+        row |= {f"capacity{end}": capacity, f"tok_per_s{end}": rate, f"tok_per_s_chip{end}": rate / case.system.chips}
         if load.rate is not None and not end:
             row["prefill_utilisation"] = utilisation(load.rate, layout.replicas / prefill_request)
     row |= {"capacity_req_per_s": row["capacity"], "request_s": replicas.between_s(row["capacity"])}

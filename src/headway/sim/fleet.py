@@ -13,7 +13,7 @@ import numpy as np
 from headway.core.errors import BadValue
 from headway.laws.serving.replicas import transfer_s
 from headway.laws.serving.request import prefix_load_s
-from headway.laws.step.memory import kv_bytes_chip, rank_sequence_limit, sequence_bytes, usable_hbm
+from headway.laws.step.memory import kv_bytes_chip, rank_sequence_limit, sequence_bytes
 from headway.performance.compile import StepModel, compile_layout
 from headway.performance.estimate import ONE_RANK
 from headway.performance.layout import NAMES, Layout
@@ -174,7 +174,7 @@ def _token_bytes(layout: Layout, compiled: StepModel, traffic: Traffic) -> float
 
 def _kv_tokens(query: ServeRequest, layout: Layout, compiled: StepModel, traffic: Traffic) -> float:
     """Tokens whose KV fits next to the weights of a replica; with windows or state this depends on the traffic's mean context."""
-    usable = usable_hbm(query.system.chip.need("hbm"), query.assumptions.hbm_utilization)
+    usable = query.system.chip.need("hbm") * query.assumptions.hbm_utilization
     context = float((traffic.prompt + traffic.output / 2).mean())
     kv_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, context)
     sequences = float(rank_sequence_limit(usable, compiled.weights_bytes, kv_bytes, compiled.stage, layout.cp))

@@ -16,7 +16,7 @@ from headway.core.errors import BadValue
 from headway.core.quantity import user_input
 from headway.hardware.memory_tier import MemoryTier, holding_of
 from headway.hardware.memory_tier import tier as device_of
-from headway.laws.memory.reload import fetch_s, load_gain_s, path_usd
+from headway.laws.memory.reload import fetch_s, load_gain_s
 from headway.sim.kv_pools import BELOW, NOWHERE, POOL, CachePools, as_lists, dense_ids, make_pools
 from headway.sim.prefix_cache import HITS, LOOKUPS
 from headway.sim.state import CacheState, Rules
@@ -172,7 +172,7 @@ def least_by_cost(tiers: Sequence[SimulatedTier], *, block_bytes: float, block_s
 
 def _weight(tier: SimulatedTier, usd_per_s: float, waiting: float) -> float:
     holding = holding_of(tier.device)
-    devices = path_usd(holding, tier.capacity) if holding is not None else 0.0
+    devices = holding * tier.capacity if holding is not None else 0.0
     return float(waiting + devices / usd_per_s)
 
 

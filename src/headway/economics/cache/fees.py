@@ -12,7 +12,7 @@ from headway.economics.cache.records import FeeRow
 from headway.economics.cache.tiers import CacheTier
 from headway.economics.sheets.sheet import Rates
 from headway.laws.economics import cache_bill as laws
-from headway.laws.memory import reload, tiers
+from headway.laws.memory import tiers
 from headway.laws.memory.reload import per_mtok
 
 NO_WEAR = known(0.0, "wear left out", "USD/byte", "constant", "a fee is set against holding alone")
@@ -64,8 +64,8 @@ def read_share(rates: Rates) -> Any:
 
 def fee(place: CacheTier, charge: CacheFee, kv: Any) -> FeeRow:
     """One fee against the cost of one tier: the KV bytes that it pays for, fewer in an expensive tier."""
-    paid_bytes = {end: laws.kv_bytes_paid_for(charge.fee, charge.hold, getattr(place.holding, end)) for end in ("value", "high", "low")}
-    room = reload.token_bytes_usd(kv, tiers.hold_usd_per_byte(place.holding.value, ALL, charge.hold, NO_WEAR))
+    paid_bytes = {end: charge.fee / (charge.hold * getattr(place.holding, end)) for end in ("value", "high", "low")}
+    room = kv * tiers.hold_usd_per_byte(place.holding.value, ALL, charge.hold, NO_WEAR)
     markup = {end: size / kv for end, size in paid_bytes.items()}
     return FeeRow(
         fee_of=charge.name, hold=charge.hold, usd_per_mtok_fee=per_mtok(charge.fee), kv_bytes=kv, tier=place.name,

@@ -5,6 +5,7 @@ The criteria answer different questions and often choose different tiers, so eac
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -66,8 +67,7 @@ def _by_devices(place: CacheTier, request: CacheHold, subject: CacheSubject) -> 
         row["share_mismatch"] = laws.share_mismatch(request.hold, balanced)
         factor = lasting = laws.devices_per_full(balanced, request.hold)
         if place.rated_bw is not None:
-            allowed = laws.sustained_bandwidth(place.read_bw, place.rated_bw)
-            lasting = laws.devices_per_full(laws.balanced_hold_s(place.capacity, allowed, request.uses), request.hold)
+            lasting = laws.devices_per_full(laws.balanced_hold_s(place.capacity, place.sustained_bw, request.uses), request.hold)
         row["devices_per_full"] = factor
     if place.drive_writes is not None:
         row["over_rated"] = laws.rewrites_over_rated(laws.rewrites(request.hold), place.drive_writes)
@@ -78,22 +78,22 @@ def _by_devices(place: CacheTier, request: CacheHold, subject: CacheSubject) -> 
         if worn is not None:
             full = lasting if lasting is not None else FULL
             a_byte = laws.hold_usd_per_byte(holding, full, request.hold, worn)
-            row[hold_key] = per_mtok(reload.token_bytes_usd(subject.kv, a_byte))
+            row[hold_key] = per_mtok(subject.kv * a_byte)
     return row
 
 
 def _by_recompute(place: CacheTier, request: CacheHold, subject: CacheSubject) -> dict[str, Any]:
     """Gain of storing over recomputation, and the break-even hold."""
-    again = {end: reload.token_time_usd(getattr(subject.chip_time, end), subject.price.value) for end in ("value", "low", "high")}
+    again = {end: getattr(subject.chip_time, end) * subject.price.value for end in ("value", "low", "high")}
     row = dict(zip(_ends("usd_per_mtok_recompute"), map(per_mtok, again.values()), strict=True))
-    row["break_even_bw"] = reload.break_even_bandwidth(subject.kv, subject.chip_time.value)
+    row["break_even_bw"] = subject.kv / subject.chip_time.value
     bound = reload.break_even_hold_s(SURE, again["value"], NO_LOAD, NO_WRITE, subject.kv, place.holding.value)
     row["hold_bound_s"] = bound
     load, write_wear = load_cost(place, request, subject), place.wear
     if load is None or write_wear.value is None:
         return row
-    write = {end: reload.token_bytes_usd(subject.kv, getattr(write_wear, end)) for end in ("value", "low", "high")}
-    room = reload.token_bytes_usd(subject.kv, laws.hold_usd_per_byte(place.holding.value, FULL, request.hold, NO_WORN))
+    write = {end: subject.kv * getattr(write_wear, end) for end in ("value", "low", "high")}
+    room = subject.kv * laws.hold_usd_per_byte(place.holding.value, FULL, request.hold, NO_WORN)
     row |= {"usd_per_mtok_load": per_mtok(load), "usd_per_mtok_write": per_mtok(write["value"])}
     row["usd_per_mtok_room"] = per_mtok(room)
     row["usd_per_mtok_gain"] = per_mtok(reload.storing_gain_usd(request.reuse, again["value"], load, write["value"], room))
@@ -113,8 +113,8 @@ def load_cost(place: CacheTier, request: CacheHold, subject: CacheSubject) -> An
         return FREE
     if place.capacity is None or place.read_bw is None:
         return None
-    path = reload.path_usd(place.holding.value, place.capacity)
-    return reload.load_usd(cached_token_s(subject.kv, place.read_bw), path, request.waiting, subject.price.value)
+    path = place.holding.value * place.capacity
+    return cached_token_s(subject.kv, place.read_bw) * (path + request.waiting * subject.price.value)
 
 
 # -- the choice -------------------------------------------------------------------------------------------------------------------
@@ -188,14 +188,14 @@ def money_bands(places: Sequence[CacheTier], uses: Any) -> list[TierInterval]:
         return laws.device_usd_per_byte(place.price.value, laws.devices_per_full(full[place.name], hold))
 
     pairs = [(above, below) for above in able for below in able if above.price.value > below.price.value]
-    ends = [laws.cheaper_below_from_s(above.price.value, below.price.value, full[below.name]) for above, below in pairs]
+    ends = [below.price.value * full[below.name] / above.price.value for above, below in pairs]
     return bands(able, cost, ends)
 
 
 def wear_bands(places: Sequence[CacheTier], uses: Any) -> list[TierInterval]:
     """Best tier by hold, judged by cost with wear at the sustained bandwidth."""
     able = [place for place in places if place.wear.value is not None and place.capacity is not None and place.read_bw is not None]
-    full = {place.name: laws.balanced_hold_s(place.capacity, _lasting(place), uses) for place in able}
+    full = {place.name: laws.balanced_hold_s(place.capacity, place.sustained_bw, uses) for place in able}
 
     def cost(place: CacheTier, hold: float) -> float:
         return laws.hold_usd_per_byte(place.holding.value, laws.devices_per_full(full[place.name], hold), hold, place.wear.value)
@@ -210,17 +210,13 @@ def wear_bands(places: Sequence[CacheTier], uses: Any) -> list[TierInterval]:
     return bands(able, cost, ends)
 
 
-def _lasting(place: CacheTier) -> Any:
-    return place.read_bw if place.rated_bw is None else laws.sustained_bandwidth(place.read_bw, place.rated_bw)
-
-
 def bands(places: Sequence[CacheTier], cost: Callable[[CacheTier, float], float], ends: Sequence[Any]) -> list[TierInterval]:
     """The cheapest tier by hold; `ends` are the holds at which two tiers may cost equally much."""
     if not places:
         return []
     cuts = sorted(end for end in ends if end > 0)
-    inner = [laws.hold_between(low, high) for low, high in pairwise(cuts)]
-    probes = [laws.hold_between(cuts[0] / 4, cuts[0]), *inner, cuts[-1] * 4] if cuts else [1.0]
+    inner = [math.sqrt(low * high) for low, high in pairwise(cuts)]
+    probes = [cuts[0] / 2, *inner, cuts[-1] * 4] if cuts else [1.0]
     merged_bands: list[TierInterval] = []
     for probe, until in zip(probes, [*cuts, None], strict=True):
         best = min(places, key=lambda place: cost(place, probe)).name
@@ -242,31 +238,31 @@ def flow_of(service: CacheService, prompt: Any, output: Any) -> TokenFlow:
     """The token rates of a service, as given or from its request rate, hit rate and lengths."""
     if service.rate is None:
         return TokenFlow(hits=service.hit_tokens, new=service.new_tokens)
-    hit, misses = request.hit_tokens(prompt, service.hit_rate), request.missed_tokens(prompt, service.hit_rate)
+    hit, misses = prompt * service.hit_rate, request.missed_tokens(prompt, service.hit_rate)
     return TokenFlow(hits=service.rate * hit, new=service.rate * (misses + output))
 
 
 def sized(place: CacheTier, hold: Any, flow: TokenFlow, kv: Any) -> SizingRow:
     """Devices and cost of one tier for a cache with one time to live."""
-    read, write_traffic = laws.cache_traffic(flow.hits, kv), laws.cache_traffic(flow.new, kv)
+    read, write_traffic = flow.hits * kv, flow.new * kv
     size = laws.cache_size(write_traffic, hold)
     known = {"hold": hold, "hit_tokens": flow.hits, "new_tokens": flow.new, "kv_bytes": kv, "tier": place.name, "device": place.device}
     known |= {"cache_read": read, "cache_written": write_traffic, "cache_bytes": size}
     if place.capacity is None or place.read_bw is None:
         return SizingRow(**known)
     traffic = read + write_traffic
-    room, moving = laws.devices_by_capacity(size, place.capacity), laws.devices_by_bandwidth(traffic, place.read_bw)
+    room, moving = size / place.capacity, traffic / place.read_bw
     known |= {"devices_by_capacity": room, "devices_by_bandwidth": moving, "bound_by": "capacity" if room >= moving else "bandwidth"}
-    count = laws.devices_for(size, traffic, place.capacity, place.read_bw)
+    count = max(room, moving)
     uses = traffic / write_traffic
     known |= {"devices": count, "balanced_hold_s": laws.balanced_hold_s(place.capacity, place.read_bw, uses)}
     if place.write_bw is not None:
         known["devices_by_turns"] = laws.devices_by_turns(read, write_traffic, place.read_bw, place.write_bw)
     if place.rated_bw is not None:
-        known["devices_by_rating"] = laws.devices_by_bandwidth(traffic, laws.sustained_bandwidth(place.read_bw, place.rated_bw))
+        known["devices_by_rating"] = traffic / place.sustained_bw
     for end, key in (("value", "devices_usd"), ("low", "devices_usd_lo"), ("high", "devices_usd_hi")):
         price = getattr(place.price, end)
-        known[key] = None if price is None else laws.devices_usd(count, place.capacity, price)
+        known[key] = None if price is None else count * place.capacity * price
     return SizingRow(**known, worn_out_s=_worn_out_s(place, write_traffic, count))
 
 

@@ -15,7 +15,6 @@ from headway.hardware.chip_price import PriceQuote
 from headway.hardware.memory_tier import MemoryTier, price_of
 from headway.hardware.memory_tier import tier as device_of
 from headway.laws.memory import tiers as laws
-from headway.laws.memory.tiers import wear_usd
 
 CHIP_MEMORY = "hbm"  # memory of the serving chip
 NO_WEAR = known(0.0, "no wear", "USD/byte", "constant", "this memory is not worn out by writing")
@@ -54,6 +53,11 @@ class CacheTier:
         """Whether KV in this tier is read in place, without loading."""
         return self.memory == "hbm"
 
+    @property
+    def sustained_bw(self) -> Any:
+        """What reads may take on average: the bandwidth, or what the maker allows where that is less."""
+        return self.read_bw if self.rated_bw is None else laws.sustained_bandwidth(self.read_bw, self.rated_bw)
+
 
 def own_memory(chip: Chip, price: PriceQuote) -> CacheTier:
     """The chip's HBM as a tier: holding costs its share of the chip's price, and capacity is bought with whole chips."""
@@ -70,7 +74,7 @@ def own_memory(chip: Chip, price: PriceQuote) -> CacheTier:
         rated_bw=None,
         price=_map_span(ends, lambda usd: usd / capacity),
         dated=bought.value.date if bought else "",
-        holding=_map_span(_ends(price.value, price.low, price.high), lambda usd: laws.chip_holding_usd(usd, capacity)),
+        holding=_map_span(_ends(price.value, price.low, price.high), lambda usd: usd / capacity),
         wear=NumberRange(value=NO_WEAR, low=NO_WEAR, high=NO_WEAR),
         drive_writes=None,
         rated_life=None,
@@ -120,7 +124,7 @@ def _wear(device: MemoryTier, price: NumberRange) -> NumberRange:
         return NumberRange()
     most = device.drive_writes if device.drive_writes_high is None else device.drive_writes_high
     rated = {"value": device.drive_writes, "low": most, "high": device.drive_writes}
-    return NumberRange(**{end: wear_usd(getattr(price, end), writes, device.rated_life) for end, writes in rated.items()})
+    return NumberRange(**{end: getattr(price, end) / (writes * device.rated_life) for end, writes in rated.items()})
 
 
 def _map_span(span: NumberRange, law: Any) -> NumberRange:

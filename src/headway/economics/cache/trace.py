@@ -10,10 +10,8 @@ from headway.economics.cache.placement import FREE, CacheSubject
 from headway.economics.cache.records import TraceRow
 from headway.economics.cache.tiers import CacheTier
 from headway.economics.sheets.sheet import Rates
-from headway.laws.economics import cache_bill as laws
+from headway.laws.economics.cache_bill import saved_share
 from headway.laws.economics.cost import cached_token_s, usd_per_mtok_of
-from headway.laws.memory.reload import load_usd, token_bytes_usd, token_time_usd
-from headway.laws.memory.tiers import cache_traffic, devices_for, sustained_bandwidth
 
 PREPAID_RATE = known(0.0, "devices paid already", "USD/s", "constant", "their bandwidth is bought with their room")
 
@@ -49,22 +47,22 @@ def usage_row(counts: TraceCounts, kv: Any = None) -> TraceRow:
 def billed(counts: TraceCounts, place: CacheTier, waiting: Any, subject: CacheSubject) -> TraceRow:
     """The row of hits and held bytes with the bill in one tier; no bill if a fact of the tier is missing."""
     row = replace(usage_row(counts, subject.kv), tier=place.name, device=place.device)
-    again = token_time_usd(subject.chip_time.value, subject.price.value)
+    again = subject.chip_time.value * subject.price.value
     load, room = _waited(place, waiting, subject), _paid_room(counts, row, place, subject)
     if load is None or room is None or place.wear.value is None:
         return row
     misses = counts.prompt_tokens - counts.hit_tokens
     parts = {
         "usd_held": room * counts.span * place.holding.value,
-        "usd_worn": misses * token_bytes_usd(subject.kv, place.wear.value),
+        "usd_worn": misses * (subject.kv * place.wear.value),
         "usd_loaded": counts.hit_tokens * load,
         "usd_computed": misses * again,
     }
-    total_usd = laws.cache_usd(*parts.values())
+    total_usd = sum(parts.values())
     return replace(
         row, **parts, paid_room=room, usd_prompts=total_usd, usd_per_mtok_prompt=usd_per_mtok_of(total_usd, counts.prompt_tokens),
-        usd_per_request_prompt=laws.usd_each(total_usd, counts.requests),
-        saved_share=laws.saved_share(total_usd, counts.prompt_tokens * again),
+        usd_per_request_prompt=total_usd / counts.requests,
+        saved_share=saved_share(total_usd, counts.prompt_tokens * again),
     )  # fmt: skip
 
 
@@ -75,9 +73,8 @@ def _paid_room(counts: TraceCounts, row: TraceRow, place: CacheTier, subject: Ca
         return room
     if place.capacity is None or place.read_bw is None:
         return None
-    traffic = cache_traffic(counts.prompt_tokens / counts.span, subject.kv)
-    bandwidth = place.read_bw if place.rated_bw is None else sustained_bandwidth(place.read_bw, place.rated_bw)
-    return devices_for(room, traffic, place.capacity, bandwidth) * place.capacity
+    traffic = counts.prompt_tokens / counts.span * subject.kv
+    return max(room / place.capacity, traffic / place.sustained_bw) * place.capacity
 
 
 def _waited(place: CacheTier, waiting: Any, subject: CacheSubject) -> Any:
@@ -86,7 +83,7 @@ def _waited(place: CacheTier, waiting: Any, subject: CacheSubject) -> Any:
         return FREE
     if place.read_bw is None:
         return None
-    return load_usd(cached_token_s(subject.kv, place.read_bw), PREPAID_RATE, waiting, subject.price.value)
+    return cached_token_s(subject.kv, place.read_bw) * (PREPAID_RATE + waiting * subject.price.value)
 
 
 def with_list_price(row: TraceRow, counts: TraceCounts, rates: Rates) -> TraceRow:
@@ -97,4 +94,4 @@ def with_list_price(row: TraceRow, counts: TraceCounts, rates: Rates) -> TraceRo
     bill_usd = (counts.prompt_tokens - counts.hit_tokens) * write + counts.hit_tokens * rates.cache_read
     plain = counts.prompt_tokens * rates.input
     usd_per_mtok = usd_per_mtok_of(bill_usd, counts.prompt_tokens)
-    return replace(row, sheet_usd_per_mtok=usd_per_mtok, sheet_saved_share=laws.saved_share(bill_usd, plain))
+    return replace(row, sheet_usd_per_mtok=usd_per_mtok, sheet_saved_share=saved_share(bill_usd, plain))

@@ -275,8 +275,8 @@ def _kv(answer: Inversion, basis: Priors, ladder: SheetTiers) -> Any:
     utilisation, share = _middle(answer, row(answer, "utilisation")), cost_share(_middle(answer, row(answer, "margin")))
 
     def by(policy: Any) -> Any:
-        markup = laws.carried_markup(NONE / (utilisation * share), basis.ladder_markup)
-        return laws.kv_from_slope(bound, basis.eff_memory, markup * policy)
+        markup = (NONE / (utilisation * share)) ** basis.ladder_markup
+        return bound * basis.eff_memory / (markup * policy)
 
     return by(_policy(float(by(NONE)), float(row(answer, "kv").value)))
 

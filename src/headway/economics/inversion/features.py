@@ -12,10 +12,9 @@ from headway.core.quantity import Sourced, default, known
 from headway.economics.inversion.priors import CandidateChip
 from headway.economics.sheets.sheet import ContextTier, Mode, PriceSheet, Rates
 from headway.laws.economics import inversion as laws
-from headway.laws.economics.cache_bill import kv_bytes_paid_for, kv_bytes_read_for
+from headway.laws.economics.cache_bill import kv_bytes_read_for
 from headway.laws.economics.cost import log_even_quantile
 from headway.laws.economics.speed_tiers import batch_ratio_identity
-from headway.laws.memory.tiers import chip_holding_usd
 from headway.laws.roofline.balance import compute_s_per_token
 
 # Assumed positions of requests within a context tier: middle and ends.
@@ -194,17 +193,17 @@ def _of_ladder(sheet: PriceSheet, features: Features, on: CandidateChip, active:
 
 def _of_cache(sheet: PriceSheet, on: CandidateChip, active: Any) -> Iterator[ClosedBound]:
     rates, price = sheet.rates, middle_price(on)
-    holding = chip_holding_usd(price, on.chip.hbm)
+    holding = price / on.chip.hbm
     plain = fact(rates.input, "input", "USD/token", sheet)
     caveat = "so the markup alone decides between memory and disk"
     if rates.storage:
-        kv_bytes = kv_bytes_paid_for(fact(rates.storage, "storage", "USD/token/s", sheet) * HOUR, HOUR, holding)
+        kv_bytes = fact(rates.storage, "storage", "USD/token/s", sheet) * HOUR / (HOUR * holding)
         text = f"the storage fee as the cost of holding in the memory of {on.chip.name}; {caveat}"
         yield ClosedBound(name="kv_storage", label=UPPER, value=kv_bytes, lo=kv_bytes, hi=kv_bytes, about=text)
     for write in rates.cache_writes:
         if write.ttl_s and write.rate > rates.input:
             premium = fact(write.rate, "cache_write", "USD/token", sheet) - plain
-            kv_bytes = kv_bytes_paid_for(premium, fact(write.ttl_s, "ttl", "s", sheet), holding)
+            kv_bytes = premium / (fact(write.ttl_s, "ttl", "s", sheet) * holding)
             text = f"the write premium as the cost of holding for {write.ttl_s / 60:g} min in the memory of {on.chip.name}; {caveat}"
             yield ClosedBound(name=f"kv_write_{write.ttl_s:g}s", label=UPPER, value=kv_bytes, lo=kv_bytes, hi=kv_bytes, about=text)
     if rates.cache_read and on.chip.host_link_bw is not None:

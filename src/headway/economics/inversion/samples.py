@@ -186,8 +186,8 @@ def _log_rates(work: _Work, on: _Hardware, priors: Priors, mfu: Any, markup: Any
         float(priors.eff_compute), float(priors.eff_memory),
     )  # fmt: skip
     further = kv_s_per_token(1.0, work.kv, on.mem_bw) / float(priors.eff_memory)
-    carried = laws.carried_markup(markup, float(priors.ladder_markup))
-    rates = [laws.price_of(chip_s, on.price, added) for chip_s, added in ((prefill, markup), (decode, markup), (further, carried))]
+    carried = markup ** float(priors.ladder_markup)
+    rates = [chip_s * on.price * added for chip_s, added in ((prefill, markup), (decode, markup), (further, carried))]
     return np.log(np.clip(np.broadcast_arrays(*rates), LEAST, MOST))
 
 

@@ -26,7 +26,7 @@ from headway.hardware import chip_price
 from headway.hardware.chip import Chip
 from headway.laws.economics import cost as laws
 from headway.laws.memory.reload import per_mtok
-from headway.laws.serving.request import hit_tokens, missed_tokens
+from headway.laws.serving.request import missed_tokens
 from headway.performance.assumptions import Assumptions
 from headway.performance.workload import Load
 from headway.serving.plan.choice import POOLED, Choice, estimates_of
@@ -81,7 +81,7 @@ def _middle_price(span: Interval) -> Any:
 
 
 def _middle(span: Interval) -> Any:
-    return laws.even_quantile(span.low, span.high, HALF) if span.wide else span.low
+    return span.low + (span.high - span.low) * HALF if span.wide else span.low
 
 
 def _spreads(kind: str, estimates: Mapping[str, Any], terms: CommercialTerms, utilisation: Any, margin: Any) -> dict[str, _PriceSpread]:
@@ -107,7 +107,7 @@ def _of_price(span: Interval) -> _PriceSpread:
 
 def _of_share(span: Interval, middle: Any) -> _PriceSpread:
     """The spread of a divisor, which lowers the product at its high end."""
-    low, high = (laws.even_quantile(span.low, span.high, share) for share in (LOW, HIGH))
+    low, high = (span.low + (span.high - span.low) * share for share in (LOW, HIGH))
     return _PriceSpread(low=high / middle, high=middle / low, least=span.high / middle, most=middle / span.low)
 
 
@@ -152,7 +152,7 @@ def _tokens(pick: Choice, hit: Any) -> dict[str, Any]:
     load = pick.load
     if not hit:
         return {"in": load.prompt, "out": load.output}
-    return {"in": missed_tokens(load.prompt, hit), "cached": hit_tokens(load.prompt, hit), "out": load.output}
+    return {"in": missed_tokens(load.prompt, hit), "cached": load.prompt * hit, "out": load.output}
 
 
 def _request(out: Mapping[str, Any], pick: Choice, hit: Any) -> dict[str, Any]:

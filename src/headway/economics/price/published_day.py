@@ -13,7 +13,6 @@ from headway.core.quantity import known
 from headway.core.schema import Field
 from headway.laws.economics import cost as laws
 from headway.laws.memory.reload import per_mtok
-from headway.laws.serving.request import per_chip
 from headway.models import totals
 from headway.models.config import model
 
@@ -111,16 +110,16 @@ STATED_COLUMNS = {"cost": "stated_cost", "revenue": "stated_revenue", "margin_ov
 
 def account(day: PublishedDay) -> Account:
     """The account of a published day."""
-    cost = laws.fleet_usd(day.nodes, day.node, day.chip_price, day.time)
+    cost = day.nodes * day.node * day.chip_price * day.time
     misses = day.prompts - day.hits
     bills = ((day.hits, day.rate_hit), (misses, day.rate_miss), (day.outputs, day.rate_output))
     revenue = sum(laws.charged_usd(tokens, per_mtok(rate)) for tokens, rate in bills)
     prefill = day.prompts / (day.time * day.prefill_rate)
     decode = day.outputs / (day.time * day.decode_rate)
     nodes = prefill + decode
-    prefill_usd, decode_usd = (laws.fleet_usd(count, day.node, day.chip_price, day.time) for count in (prefill, decode))
+    prefill_usd, decode_usd = (count * day.node * day.chip_price * day.time for count in (prefill, decode))
     fresh, output = laws.usd_per_mtok_of(prefill_usd, misses), laws.usd_per_mtok_of(decode_usd, day.outputs)
-    output_rate = per_chip(day.decode_rate, day.node)
+    output_rate = day.decode_rate / day.node
     sequences = output_rate / day.user_rate
     kv = totals.kv_bytes_per_token(model(day.model), BF16)
     return Account(
@@ -131,7 +130,7 @@ def account(day: PublishedDay) -> Account:
         cost_fresh_input=fresh, cost_all_input=laws.usd_per_mtok_of(prefill_usd, day.prompts), cost_output=output,
         output_over_fresh_cost=output / fresh, output_over_fresh_price=day.rate_output / day.rate_miss,
         fresh_markup=per_mtok(day.rate_miss) / fresh, output_markup=per_mtok(day.rate_output) / output,
-        fresh_tok_per_s_chip=per_chip(per_chip(misses / day.time, prefill), day.node),
+        fresh_tok_per_s_chip=misses / day.time / prefill / day.node,
         output_tok_per_s_chip=output_rate, sequences_per_chip=sequences,
         kv_bytes_per_chip=(sequences * day.context) * kv,
     )  # fmt: skip

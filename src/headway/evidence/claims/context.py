@@ -7,16 +7,14 @@ from typing import Any
 from headway.core.quantity import known
 from headway.evidence.claims.claim import Parts, recomputes
 from headway.laws.architecture.kv import kv_bytes, kv_elements
-from headway.laws.economics.cache_bill import kv_bytes_paid_for
 from headway.laws.economics.cost import cached_token_s
-from headway.laws.memory.reload import break_even_hold_s, path_usd, per_mtok, token_time_usd
-from headway.laws.memory.tiers import balanced_hold_s, cheaper_below_from_s, chip_holding_usd, holding_usd
+from headway.laws.memory.reload import break_even_hold_s, per_mtok
+from headway.laws.memory.tiers import balanced_hold_s, holding_usd
 from headway.laws.roofline.balance import (
     attention_crossover_context,
     attention_flop_per_cached_byte,
     compute_s_per_token,
     kv_s_per_token,
-    kv_slope_over_compute_slope,
 )
 from headway.laws.roofline.batch_step import batch_kv_s, context_multiple, crossing_hold_s, kv_holding_usd
 from headway.laws.roofline.capacity import capacity_batch, capacity_context, drain_s
@@ -43,9 +41,7 @@ def memory_slope_is_steeper(inputs: Any) -> Parts:
     """Memory slope over compute slope of attention, by query heads per KV head."""
 
     def slope(heads: Any, qk: Any, value: Any, cached: Any) -> Any:
-        return kv_slope_over_compute_slope(
-            attention_flop_per_cached_byte(heads, qk, value, cached, inputs.kv_byte), inputs.peak, inputs.mem_bw
-        )
+        return inputs.peak / inputs.mem_bw / attention_flop_per_cached_byte(heads, qk, value, cached, inputs.kv_byte)
 
     return {
         "1 query head": slope(inputs.mha, inputs.head_width, inputs.head_width, inputs.cached_width),
@@ -84,7 +80,7 @@ def limits_of_context(inputs: Any) -> Parts:
     flop = attention_flop_per_cached_byte(inputs.heads, inputs.latent_width, inputs.latent_value, inputs.latent_width, inputs.byte)
     return {
         "KV reads over the arithmetic of weights": kv / compute_s_per_token(inputs.active, inputs.peak),
-        "KV reads over the arithmetic of attention": kv_slope_over_compute_slope(flop, inputs.peak, inputs.mem_bw),
+        "KV reads over the arithmetic of attention": inputs.peak / inputs.mem_bw / flop,
         "sequences that fit": capacity_batch(inputs.hbm, inputs.total * inputs.byte, inputs.context, inputs.kv_bytes),
     }
 
@@ -104,7 +100,7 @@ NO_COST = known(0.0, "loading and writing", "USD/token", "constant", "left out, 
 
 def _recompute(inputs: Any) -> Any:
     """Cost of recomputing a token."""
-    return token_time_usd(compute_s_per_token(inputs.active, inputs.peak), inputs.chip_price)
+    return compute_s_per_token(inputs.active, inputs.peak) * inputs.chip_price
 
 
 def _holding_per_mtok(inputs: Any, holding: Any) -> Any:
@@ -121,7 +117,7 @@ def rematerialise(inputs: Any) -> Parts:
 @recomputes("KT-02")
 def hold_in_hbm(inputs: Any) -> Parts:
     """Cost of holding the KV of a million tokens in HBM for an hour."""
-    return {"hold for 1 h": _holding_per_mtok(inputs, chip_holding_usd(inputs.chip_price, inputs.hbm))}
+    return {"hold for 1 h": _holding_per_mtok(inputs, inputs.chip_price / inputs.hbm)}
 
 
 @recomputes("KT-03")
@@ -130,20 +126,20 @@ def hold_in_ddr(inputs: Any) -> Parts:
     holding = holding_usd(inputs.price, inputs.overhead, inputs.life)
     return {
         "hold for 1 h": _holding_per_mtok(inputs, holding),
-        "retrieve": per_mtok(token_time_usd(cached_token_s(inputs.kv_bytes, inputs.bandwidth), path_usd(holding, inputs.size))),
+        "retrieve": per_mtok(cached_token_s(inputs.kv_bytes, inputs.bandwidth) * (holding * inputs.size)),
     }
 
 
 @recomputes("KT-04")
 def down_the_hierarchy(inputs: Any) -> Parts:
     """Holding cost of each tier over the next tier's, and retrieval cost of the next tier over this tier's."""
-    hbm = chip_holding_usd(inputs.chip_price, inputs.hbm)
+    hbm = inputs.chip_price / inputs.hbm
     ddr, flash, disk = (
         holding_usd(price, inputs.overhead, inputs.life) for price in (inputs.ddr_price, inputs.tlc_price, inputs.disk_price)
     )
 
     def read(holding: Any, size: Any, bandwidth: Any) -> Any:
-        return token_time_usd(cached_token_s(inputs.kv_bytes, bandwidth), path_usd(holding, size))
+        return cached_token_s(inputs.kv_bytes, bandwidth) * (holding * size)
 
     loads = [read(ddr, inputs.ddr, inputs.ddr_bw), read(flash, inputs.tlc, inputs.tlc_bw), read(disk, inputs.disk, inputs.disk_bw)]
     return {
@@ -213,30 +209,30 @@ def tiers_from_ttl(inputs: Any) -> Parts:
         "5 min over flash's drain": inputs.short / flash,
         "1 h over disk's drain": inputs.long / disk,
         "1 h over flash's drain": inputs.long / flash,
-        "flash costs less than DDR from": cheaper_below_from_s(inputs.ddr_price, inputs.tlc_price, flash),
-        "disk costs less than flash from": cheaper_below_from_s(inputs.tlc_price, inputs.disk_price, disk),
+        "flash costs less than DDR from": inputs.tlc_price * flash / inputs.ddr_price,
+        "disk costs less than flash from": inputs.disk_price * disk / inputs.tlc_price,
     }
 
 
 @recomputes("KT-11")
 def price_of_time_to_live(inputs: Any) -> Parts:
     """KV in HBM that the 1-hour premium pays for, and the 5-minute premium over the cost of the lecture's KV in HBM."""
-    holding = chip_holding_usd(inputs.chip_price, inputs.hbm)
-    longer = kv_bytes_paid_for(inputs.write_1h - inputs.write_5min, inputs.long - inputs.short, holding)
+    holding = inputs.chip_price / inputs.hbm
+    longer = (inputs.write_1h - inputs.write_5min) / ((inputs.long - inputs.short) * holding)
     premium = inputs.write_5min - inputs.input
     short_fee = kv_holding_usd(inputs.kv_bytes, holding) * inputs.short
     return {
         "KV that 55 more minutes pay for": longer,
         "5 min of the lecture's KV": per_mtok(short_fee),
         "premium of 5 min": per_mtok(premium),
-        "premium over cost": kv_bytes_paid_for(premium, inputs.short, holding) / inputs.kv_bytes,
+        "premium over cost": (premium / (inputs.short * holding)) / inputs.kv_bytes,
     }
 
 
 @recomputes("KT-12")
 def break_even_of_hbm(inputs: Any) -> Parts:
     """Longest hold at which HBM costs less than recomputing: by the identity, and directly."""
-    holding = chip_holding_usd(inputs.chip_price, inputs.hbm)
+    holding = inputs.chip_price / inputs.hbm
     direct = break_even_hold_s(inputs.one, _recompute(inputs), NO_COST, NO_COST, inputs.kv_bytes, holding)
     identity = crossing_hold_s(inputs.crossing, inputs.drain)
     return {

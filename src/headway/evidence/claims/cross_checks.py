@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headway.evidence.claims.claim import Parts, recomputes
-from headway.laws.economics.cost import charged_usd, fleet_usd
+from headway.laws.economics.cost import charged_usd
 from headway.laws.roofline.balance import hardware_ratio, multihead_width_per_chip, multiquery_width_per_chip
 from headway.laws.roofline.batch_step import latency_floor_s
 from headway.laws.training.run import flop_utilisation, matmul_flop_per_token, model_flop_per_token, training_passes
@@ -59,7 +59,7 @@ def training_mfu(inputs: Any) -> Parts:
 @recomputes("EX-08")
 def cost_of_a_day(inputs: Any) -> Parts:
     """Cost of a day of all nodes, idle or not."""
-    return {"cost": fleet_usd(inputs.nodes, inputs.node, inputs.chip_price, inputs.time)}
+    return {"cost": inputs.nodes * inputs.node * inputs.chip_price * inputs.time}
 
 
 @recomputes("EX-09")

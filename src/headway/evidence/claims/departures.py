@@ -9,7 +9,6 @@ from headway.laws.queueing.departures import (
     beat_response_s,
     beat_wait_s,
     filling_wait_s,
-    step_tokens_per_s,
     timetable_wait_s,
     train_rate,
     user_tokens_per_s,
@@ -18,12 +17,9 @@ from headway.laws.queueing.departures import (
 from headway.laws.roofline.balance import balanced_batch, hardware_ratio, mfu_below_balance
 from headway.laws.roofline.batch_step import latency_floor_s
 from headway.laws.roofline.capacity import (
-    active_params_within,
     balanced_batch_full_memory,
-    balanced_mfu_full_memory,
     bytes_read,
     drain_s,
-    memory_reads,
 )
 
 
@@ -82,19 +78,19 @@ def second_read(inputs: Any) -> Parts:
     """Reads of the full memory in a step longer than the drain time, and in a step that reads weights alone."""
     drain = drain_s(inputs.hbm, inputs.mem_bw)
     weights = latency_floor_s(inputs.total, inputs.weight_byte, inputs.domain_bw)
-    return {"reads of the memory": memory_reads(inputs.step_s, drain), "reads by a step of weights alone": memory_reads(weights, drain)}
+    return {"reads of the memory": inputs.step_s / drain, "reads by a step of weights alone": weights / drain}
 
 
 @recomputes("TS-07")
 def domain_rate(inputs: Any) -> Parts:
     """Tokens per second of a domain at the stated step period and at the drain times."""
     return {
-        "2,000 at 20 ms": step_tokens_per_s(inputs.batch, inputs.step_s),
-        "2,000 at 64 steps/s": step_tokens_per_s(inputs.batch, inputs.step_64th),
-        "2,400 at 64 steps/s": step_tokens_per_s(inputs.larger_batch, inputs.step_64th),
-        "2,400 at 20 ms": step_tokens_per_s(inputs.larger_batch, inputs.step_s),
-        "2,000 at 14.4 ms": step_tokens_per_s(inputs.batch, inputs.rubin_step_s),
-        "2,400 at 14.4 ms": step_tokens_per_s(inputs.larger_batch, inputs.rubin_step_s),
+        "2,000 at 20 ms": inputs.batch / inputs.step_s,
+        "2,000 at 64 steps/s": inputs.batch / inputs.step_64th,
+        "2,400 at 64 steps/s": inputs.larger_batch / inputs.step_64th,
+        "2,400 at 20 ms": inputs.larger_batch / inputs.step_s,
+        "2,000 at 14.4 ms": inputs.batch / inputs.rubin_step_s,
+        "2,400 at 14.4 ms": inputs.larger_batch / inputs.rubin_step_s,
     }
 
 
@@ -129,9 +125,9 @@ def balance_against_drain(inputs: Any) -> Parts:
     implied = bytes_read(inputs.stated_step, inputs.mem_bw)
     return {
         "step at balance": step,
-        "tokens/s at balance": step_tokens_per_s(balanced, step),
+        "tokens/s at balance": balanced / step,
         "weights implied by 128 k tokens/s": implied,
-        "active parameters implied": active_params_within(implied, inputs.weight_byte, inputs.board_sparsity),
+        "active parameters implied": implied / inputs.weight_byte / inputs.board_sparsity,
     }
 
 
@@ -144,7 +140,7 @@ def balance_with_full_memory(inputs: Any) -> Parts:
     return {
         "balanced batch": needed,
         "MFU at 2400": mfu_below_balance(inputs.batch, needed),
-        "MFU at the weight-only balance": balanced_mfu_full_memory(weights, inputs.hbm),
+        "MFU at the weight-only balance": weights / inputs.hbm,
     }
 
 

@@ -25,7 +25,6 @@ from headway.laws.scaling.experts import (
     effective_params,
     experts_for_total,
     routed_exponent,
-    routed_share,
     routed_total_params,
     routing_cutoff,
     saturated,
@@ -219,7 +218,7 @@ def gain_of_experts(inputs: Any) -> Parts:
 @recomputes("SP-04")
 def experts_are_not_parameters(inputs: Any) -> Parts:
     """Total parameters when only the routed FFNs are multiplied by experts."""
-    total_params = routed_total_params(inputs.active, inputs.experts, routed_share(inputs.blocks, inputs.ffn))
+    total_params = routed_total_params(inputs.active, inputs.experts, inputs.blocks * inputs.ffn)
     return {
         "total over active": sparsity(total_params, inputs.active),
         "total": total_params,
@@ -255,7 +254,7 @@ def total_for_active(inputs: Any) -> Parts:
 @recomputes("SP-09")
 def ten_for_a_hundred(inputs: Any) -> Parts:
     """Gain by the law for 100 times the total parameters, at the figure's and at a frontier size, and the size of no gain."""
-    experts = experts_for_total(inputs.hundred, routed_share(inputs.blocks, inputs.ffn))
+    experts = experts_for_total(inputs.hundred, inputs.blocks * inputs.ffn)
     by = routed()["s-base"]
     return {
         "gain of 100 times the total": _effective("s-base", inputs.active, experts) / inputs.active,

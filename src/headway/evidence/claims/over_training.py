@@ -31,7 +31,7 @@ def equal_at_minimum(inputs: Any) -> Parts:
 def ratio_at_minimum(inputs: Any) -> Parts:
     """Ratio of the terms at the numeric minimum, over the ratio of their powers."""
     return {
-        "A/B over q/p": _at_minimum(inputs.a, inputs.b, inputs.p, inputs.q) / laws.balance_of_powers(inputs.p, inputs.q),
+        "A/B over q/p": _at_minimum(inputs.a, inputs.b, inputs.p, inputs.q) / (inputs.q / inputs.p),
         "A over B, x^2 and 1/x": _at_minimum(inputs.a, inputs.b, inputs.two, inputs.one),
     }
 

@@ -10,7 +10,7 @@ from headway.laws.collectives.topology import group_domains
 from headway.laws.rack import fewest_within
 from headway.laws.roofline.balance import sent_s
 from headway.laws.roofline.batch_step import latency_floor_s
-from headway.laws.roofline.capacity import domain_bytes, drain_s
+from headway.laws.roofline.capacity import drain_s
 from headway.laws.serving.pipeline import (
     fewest_layers_per_stage,
     hop_s,
@@ -181,11 +181,11 @@ def trillion_parameters(inputs: Any) -> Parts:
 @recomputes("PP-15")
 def memory_of_a_rack(inputs: Any) -> Parts:
     """HBM of both Blackwell racks, and of GB200 NVL72 with its hosts' memory."""
-    hbm = domain_bytes(inputs.chips, inputs.hbm)
+    hbm = inputs.chips * inputs.hbm
     return {
         "GB200 NVL72": hbm,
-        "GB300 NVL72": domain_bytes(inputs.chips, inputs.later_hbm),
-        "GB200 NVL72 and its hosts": hbm + domain_bytes(inputs.hosts, inputs.host_memory),
+        "GB300 NVL72": inputs.chips * inputs.later_hbm,
+        "GB200 NVL72 and its hosts": hbm + (inputs.hosts * inputs.host_memory),
     }
 
 
@@ -204,7 +204,7 @@ def less_memory_per_chip(inputs: Any) -> Parts:
 def stages_in_practice(inputs: Any) -> Parts:
     """Fewest stages at which weights fit in a domain, and scale-up domains of DeepSeek's expert-parallel groups."""
     weights = inputs.total * inputs.weight_byte
-    hopper, blackwell = domain_bytes(inputs.node, inputs.hopper_hbm), domain_bytes(inputs.rack, inputs.blackwell_hbm)
+    hopper, blackwell = inputs.node * inputs.hopper_hbm, inputs.rack * inputs.blackwell_hbm
     return {
         "stages, DeepSeek-V3 on 8 H100": fewest_within(weights, hopper),
         "stages, DeepSeek-V3 on GB200 NVL72": fewest_within(weights, blackwell),

@@ -6,8 +6,8 @@ from typing import Any
 
 from headway.core.quantity import known
 from headway.evidence.claims.claim import Parts, recomputes
-from headway.laws.coupling import coupled, magnitude, random_avalanche, round_trip_bound, sensitivity, uncoupled
-from headway.laws.memory.reload import break_even_bandwidth, forward_flop, recompute_s_per_token
+from headway.laws.coupling import coupled, magnitude, random_avalanche, round_trip_bound, uncoupled
+from headway.laws.memory.reload import forward_flop, recompute_s_per_token
 from headway.laws.training.activations import activation_bytes_chip
 from headway.laws.training.reversible import reversible_bytes_chip, reversible_slowdown, stream_bytes
 from headway.laws.training.run import hardware_flop_per_token, matmul_flop_per_token, model_flop_per_token, training_passes
@@ -85,7 +85,7 @@ def opposite_trades(inputs: Any) -> Parts:
     """Time to make a token's cache again over time to read it, and the time that reversible training pays."""
     again = recompute_s_per_token(forward_flop(inputs.active), inputs.peak, inputs.mfu)
     return {
-        "making it again over reading it": inputs.mem_bw / break_even_bandwidth(inputs.kv, again),
+        "making it again over reading it": inputs.mem_bw / (inputs.kv / again),
         "reversible training, time over ordinary": reversible_slowdown(training_passes(inputs.trainable)),
     }
 
@@ -108,6 +108,6 @@ def avalanche_and_smoothness(inputs: Any) -> Parts:
     return {
         "output bits that one flipped bit changes": share,
         "behind a random permutation": random_avalanche(bits),
-        "cipher, change out over change in": sensitivity(share, flipped_share(bits)),
+        "cipher, change out over change in": share / flipped_share(bits),
         "network, change out over change in": network_sensitivity(rounds, 0),
     }

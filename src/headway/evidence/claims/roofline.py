@@ -7,9 +7,9 @@ from typing import Any
 from headway.evidence.claims.claim import Parts, recomputes
 from headway.laws.architecture.kv import attended_tokens
 from headway.laws.architecture.params import sparsity
-from headway.laws.collectives.expert_parallel import distinct_experts, tokens_per_expert
+from headway.laws.collectives.expert_parallel import distinct_experts
 from headway.laws.economics.cost import usd_per_mtok_out
-from headway.laws.queueing.departures import step_tokens_per_s, tokens_in_flight, user_tokens_per_s
+from headway.laws.queueing.departures import tokens_in_flight, user_tokens_per_s
 from headway.laws.roofline.balance import (
     balanced_batch,
     balanced_batch_per_expert,
@@ -286,7 +286,7 @@ def practical_batch(inputs: Any) -> Parts:
 @recomputes("RB-16")
 def unit_of_batch(inputs: Any) -> Parts:
     """Sequences in the batch: tokens/s of the domain over tokens/s per user."""
-    return {"sequences": tokens_in_flight(step_tokens_per_s(inputs.batch, inputs.step_s), user_tokens_per_s(inputs.step_s))}
+    return {"sequences": tokens_in_flight(inputs.batch / inputs.step_s, user_tokens_per_s(inputs.step_s))}
 
 
 @recomputes("RB-17")
@@ -335,9 +335,9 @@ def expert_rows(inputs: Any) -> Parts:
     board = board_balanced_batch(inputs.experts, inputs.board_experts_per_token)
     right = balanced_batch_per_expert(inputs.ratio, inputs.experts, inputs.experts_per_token)
     return {
-        "at 2400, 32 of 256": tokens_per_expert(board, inputs.experts, inputs.board_experts_per_token),
-        "at 9600, 8 of 256": tokens_per_expert(right, inputs.experts, inputs.experts_per_token),
-        "at 2400, 8 of 256": tokens_per_expert(board, inputs.experts, inputs.experts_per_token),
+        "at 2400, 32 of 256": board * inputs.board_experts_per_token / inputs.experts,
+        "at 9600, 8 of 256": right * inputs.experts_per_token / inputs.experts,
+        "at 2400, 8 of 256": board * inputs.experts_per_token / inputs.experts,
     }
 
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from headway.evidence.claims.claim import Parts, recomputes
-from headway.laws.rack import cable_count, fewest_within, growth, mesh_links, rack_height, star_links
-from headway.laws.roofline.capacity import bytes_beside_weights, domain_bytes, domain_read_s
+from headway.laws.rack import cable_count, fewest_within, mesh_links, rack_height, star_links
+from headway.laws.roofline.capacity import bytes_beside_weights, domain_read_s
 from headway.laws.serving.pipeline import stage_weights_bytes
 
 
 @recomputes("FS-01")
 def hopper_box(inputs: Any) -> Parts:
     """HBM of a machine of eight H100."""
-    return {"8 H100": domain_bytes(inputs.chips, inputs.hbm)}
+    return {"8 H100": inputs.chips * inputs.hbm}
 
 
 @recomputes("FS-02")
 def blackwell_rack(inputs: Any) -> Parts:
     """HBM of both Blackwell racks."""
-    return {"GB200 NVL72": domain_bytes(inputs.chips, inputs.hbm), "GB300 NVL72": domain_bytes(inputs.chips, inputs.later_hbm)}
+    return {"GB200 NVL72": inputs.chips * inputs.hbm, "GB300 NVL72": inputs.chips * inputs.later_hbm}
 
 
 @recomputes("FS-03")
@@ -27,7 +27,7 @@ def five_trillion(inputs: Any) -> Parts:
     """Weights of a 5 T model by format, and memory left for KV with bf16 weights."""
     wide = inputs.total * inputs.bf16
     return {
-        "left for KV beside bf16 weights": bytes_beside_weights(domain_bytes(inputs.chips, inputs.hbm), wide),
+        "left for KV beside bf16 weights": bytes_beside_weights(inputs.chips * inputs.hbm, wide),
         "fp4 weights": inputs.total * inputs.fp4,
         "fp8 weights": inputs.total * inputs.fp8,
         "bf16 weights": wide,
@@ -51,10 +51,10 @@ def floor_of_a_domain(inputs: Any) -> Parts:
 def growth_by_generation(inputs: Any) -> Parts:
     """Growth of HBM bandwidth per chip and of the scale-up domain, over the previous generation."""
     return {
-        "A100 to H100": growth(inputs.h100_bw, inputs.a100_bw),
-        "H200 to B200": growth(inputs.b200_bw, inputs.h200_bw),
-        "scale-up domain": growth(inputs.chips, inputs.before),
-        "H100 to B200": growth(inputs.b200_bw, inputs.h100_bw),
+        "A100 to H100": inputs.h100_bw / inputs.a100_bw,
+        "H200 to B200": inputs.b200_bw / inputs.h200_bw,
+        "scale-up domain": inputs.chips / inputs.before,
+        "H100 to B200": inputs.b200_bw / inputs.h100_bw,
     }
 
 
@@ -67,7 +67,7 @@ def floor_of_two_machines(inputs: Any) -> Parts:
         "improvement": before / now,
         "8 H100": before,
         "GB200 NVL72": now,
-        "weights over the memory of 8 H100": weights / domain_bytes(inputs.before, inputs.h100_hbm),
+        "weights over the memory of 8 H100": weights / (inputs.before * inputs.h100_hbm),
     }
 
 
@@ -75,7 +75,7 @@ def floor_of_two_machines(inputs: Any) -> Parts:
 def capacity_or_latency(inputs: Any) -> Parts:
     """A large model on machines of 8 H100: stages needed to fit, its unchanged latency floor, and that of GB200 NVL72."""
     weights = inputs.total * inputs.weight_byte
-    stages = fewest_within(weights, domain_bytes(inputs.before, inputs.h100_hbm))
+    stages = fewest_within(weights, inputs.before * inputs.h100_hbm)
     on_a_chip = stage_weights_bytes(weights, inputs.before, stages)
     floor = domain_read_s(weights, inputs.before, inputs.h100_bw)
     staged = domain_read_s(on_a_chip * inputs.before, inputs.before, inputs.h100_bw) * stages
@@ -93,9 +93,9 @@ def pods_before_racks(inputs: Any) -> Parts:
     """Chips of TPU pods over contemporary switched domains, and latency floors of the pods."""
     weights = inputs.total * inputs.weight_byte
     return {
-        "TPU v4 pod over 8 H100": growth(inputs.v4_pod, inputs.hopper),
-        "TPU v5p pod over 8 H100": growth(inputs.v5p_pod, inputs.hopper),
-        "TPU v7 pod over GB200 NVL72": growth(inputs.v7_pod, inputs.blackwell),
+        "TPU v4 pod over 8 H100": inputs.v4_pod / inputs.hopper,
+        "TPU v5p pod over 8 H100": inputs.v5p_pod / inputs.hopper,
+        "TPU v7 pod over GB200 NVL72": inputs.v7_pod / inputs.blackwell,
         "TPU v3 pod": inputs.v3_side * inputs.v3_side,
         "latency floor, TPU v4 pod": domain_read_s(weights, inputs.v4_pod, inputs.v4_bw),
         "latency floor, 8 H100": domain_read_s(weights, inputs.hopper, inputs.h100_bw),
@@ -119,8 +119,8 @@ def cables_grow_with_chips(inputs: Any) -> Parts:
     """Growth of cables with twice the chips: star to central switches, and full mesh."""
     more = inputs.chips * inputs.twice
     return {
-        "star to central switches": growth(star_links(more, inputs.links), star_links(inputs.chips, inputs.links)),
-        "full mesh": growth(mesh_links(more, inputs.per_pair), mesh_links(inputs.chips, inputs.per_pair)),
+        "star to central switches": star_links(more, inputs.links) / star_links(inputs.chips, inputs.links),
+        "full mesh": mesh_links(more, inputs.per_pair) / mesh_links(inputs.chips, inputs.per_pair),
         "cables of the star": cable_count(star_links(inputs.chips, inputs.links), inputs.pairs),
     }
 
@@ -132,9 +132,9 @@ def domains_by_generation(inputs: Any) -> Parts:
     return {
         "Rubin Ultra, dies": inputs.ultra * inputs.ultra_dies,
         "Blackwell": blackwell,
-        "Hopper to Blackwell": growth(blackwell, inputs.hopper),
-        "Rubin Ultra, packages of its name": growth(inputs.ultra_name, inputs.ultra_dies),
-        "Rubin NVL144, packages": growth(inputs.rubin_dies, inputs.rubin_dies_per_chip),
+        "Hopper to Blackwell": blackwell / inputs.hopper,
+        "Rubin Ultra, packages of its name": inputs.ultra_name / inputs.ultra_dies,
+        "Rubin NVL144, packages": inputs.rubin_dies / inputs.rubin_dies_per_chip,
     }
 
 
@@ -142,7 +142,7 @@ def domains_by_generation(inputs: Any) -> Parts:
 def genuine_growth(inputs: Any) -> Parts:
     """Growth of the scale-up domain counted in dies, in packages and by name."""
     return {
-        "in dies": growth(inputs.ultra * inputs.ultra_dies, inputs.blackwell * inputs.blackwell_dies),
-        "in packages": growth(inputs.ultra, inputs.blackwell),
-        "by name": growth(inputs.ultra_name, inputs.blackwell),
+        "in dies": inputs.ultra * inputs.ultra_dies / (inputs.blackwell * inputs.blackwell_dies),
+        "in packages": inputs.ultra / inputs.blackwell,
+        "by name": inputs.ultra_name / inputs.blackwell,
     }

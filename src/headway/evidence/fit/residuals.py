@@ -126,7 +126,6 @@ def _residual(task: Task, quantity: str, value: float, estimate: PredictedQuanti
     )  # fmt: skip
 
 
-FIELDS = ("source", "chip", "family", "engine", "model", "model_class", "kind")
 ORDER = ("served TPOT", "TTFT", "served rate", "decode", "prefill", "throughput", "TPOT at throughput")
 SLACK = 1e-9  # rounding allowed before a measurement counts as beyond the floor
 

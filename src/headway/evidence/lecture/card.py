@@ -13,7 +13,7 @@ from headway.laws.architecture.params import sparsity
 from headway.laws.rack import fewest_within
 from headway.laws.roofline.balance import compute_s_per_token, kv_balanced_context, kv_weights_context
 from headway.laws.roofline.batch_step import board_balanced_batch, kv_of_crossing, latency_floor_s
-from headway.laws.roofline.capacity import capacity_context, domain_bytes, drain_s
+from headway.laws.roofline.capacity import capacity_context, drain_s
 from headway.laws.step.layer_terms import experts_held
 
 
@@ -118,7 +118,7 @@ def _service(case: LectureCase) -> list[CardFigure]:
     room = capacity(case)
     fits = f"caches of {_show(room, '')} sequences fit" if math.isfinite(room) else "caches never fill the memory"
     domain = case.system.scale_up_domain
-    needed = fewest_within(case.total * case.weight_byte, domain_bytes(domain, case.system.chip.need("hbm")))
+    needed = fewest_within(case.total * case.weight_byte, domain * case.system.chip.need("hbm"))
     experts = next((block.experts for block in reversed(case.work.blocks) if block.experts), None)
     placed = None if experts is None else experts_held(experts, case.layout.redundant, case.layout.ep)
     return [
@@ -127,7 +127,7 @@ def _service(case: LectureCase) -> list[CardFigure]:
         _figure("share of a large service", "TS-08", tokens / served, "", _stated_figure("TS-08", "July 2025"), "",
                 "of Gemini's 1.3 quadrillion tokens a month (October 2025)"),
         _figure("scale-up domains that hold the weights", "FS-02", needed, "", None, "-",
-                f"domains of {int(domain)} chips, {_show(domain_bytes(domain, case.system.chip.need('hbm')), 'byte')} each"),
+                f"domains of {int(domain)} chips, {_show(domain * case.system.chip.need('hbm'), 'byte')} each"),
         _figure("experts on the fullest chip", "MOE-02", placed, "", _stated_figure("MOE-02", "experts per chip"), "",
                 "dense: no experts" if experts is None else f"{int(experts)} over {int(case.layout.ep)} chips; the board puts 256 on 64"),
     ]  # fmt: skip

@@ -10,7 +10,6 @@ from headway.core.errors import BadValue
 from headway.core.quantity import default, known
 from headway.core.schema import defaults
 from headway.hardware.system import System
-from headway.laws.queueing.departures import step_tokens_per_s
 from headway.laws.roofline.balance import balanced_batch, hardware_ratio
 from headway.laws.step.coefficients import StepCoefficients
 from headway.laws.step.step import step_floor_s, step_s
@@ -118,10 +117,10 @@ def _batch(case: LectureCase, batch: int | None) -> Any:
 
 def capacity(case: LectureCase) -> float:
     """Sequences at the case's context whose caches fit beside the weights in 90 % of HBM."""
-    from headway.laws.step.memory import rank_sequence_limit, sequence_bytes, usable_hbm
+    from headway.laws.step.memory import rank_sequence_limit, sequence_bytes
 
     utilization = defaults(Assumptions).hbm_utilization
-    usable = usable_hbm(case.system.chip.need("hbm"), utilization)
+    usable = case.system.chip.need("hbm") * utilization
     per_sequence = sequence_bytes(case.fitted.stores, case.fitted.state_bytes, case.context)
     limit = float(rank_sequence_limit(usable, case.fitted.weights_bytes, per_sequence, case.fitted.stage, case.layout.cp))
     return math.inf if math.isinf(limit) else math.floor(limit) * int(case.layout.dp)
@@ -139,7 +138,7 @@ def floor(case: LectureCase) -> Any:
 
 def rate(case: LectureCase) -> Any:
     """Tokens per second of the whole machine while it decodes."""
-    return step_tokens_per_s(case.batch, step(case))
+    return case.batch / step(case)
 
 
 def coefficients(case: LectureCase) -> tuple[StepCoefficients, StepCoefficients, StepCoefficients]:

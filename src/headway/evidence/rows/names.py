@@ -260,7 +260,6 @@ def _model_forms(text: str) -> Iterator[str]:
             yield _STARTS.sub("", form)
 
 
-STRUCTURES = ("dense", "moe", "mla-moe")
 # Upper bounds of the size classes in total parameters, about a factor of three apart.
 SIZES = ((5e9, "3B"), (16e9, "8B"), (50e9, "30B"), (160e9, "70B"), (500e9, "300B"), (float("inf"), "700B"))
 NAMES = tuple(name for _, name in SIZES)

@@ -12,8 +12,7 @@ from headway.laws.queueing.handed_loop import HandedLoop, best_split, handed_loo
 from headway.laws.queueing.loop import NO_WORK, SINGLE, LoopTimes
 from headway.laws.queueing.replica_loop import Law, step_times
 from headway.laws.queueing.users import kept_in_step
-from headway.laws.serving.request import busy_replicas, decode_tok_per_s, per_chip, run_s, sustained_tok_per_s
-from headway.laws.step.memory import usable_hbm
+from headway.laws.serving.request import decode_tok_per_s, run_s
 from headway.laws.step.step import step_floor_s, step_s
 from headway.performance import request
 from headway.performance.request import Requests
@@ -75,17 +74,17 @@ def _requests(load: MeasuredLoad) -> Requests:
 def _decode(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
     """Quantities of a decode step at the stated context and batch."""
     tpot = step_times(m.step, law)(load.batch, load.batch * load.context, NO_WORK, NO_WORK, SINGLE)
-    rate = decode_tok_per_s(load.batch, tpot, busy_replicas(m.replicas, load.users))
-    return Quantities(ttft=_missing(load), tpot=tpot, rate=rate, per_chip=per_chip(rate, m.chips))
+    rate = decode_tok_per_s(load.batch, tpot, np.minimum(m.replicas, load.users))
+    return Quantities(ttft=_missing(load), tpot=tpot, rate=rate, per_chip=rate / m.chips)
 
 
 def _static_batch(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
     """Quantities of a fixed batch from prefill to last token; the rate includes the prefill time."""
     requests = _requests(load)
     ttft, tpot = request.prompt_s(m, requests, load.batch, law), request.decode_s(m, requests, load.batch, law)
-    busy = busy_replicas(m.replicas, load.users)
-    rate = sustained_tok_per_s(load.output, run_s(ttft, tpot, load.output, load.batch), busy)
-    return Quantities(ttft=ttft, tpot=tpot, rate=rate, per_chip=per_chip(rate, m.chips))
+    busy = np.minimum(m.replicas, load.users)
+    rate = load.output / run_s(ttft, tpot, load.output, load.batch) * busy
+    return Quantities(ttft=ttft, tpot=tpot, rate=rate, per_chip=rate / m.chips)
 
 
 def _prefill(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
@@ -93,8 +92,8 @@ def _prefill(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
     ttft, filled = request.prompt_s(m, requests, load.batch, law), load.batch * request.saturated_prompt_s(m, requests, law)
     fills = load.batch * load.prompt >= ranks * m.scheduling.step_budget_tokens  # as runs of the highest rate are made
     ttft = np.where((m.step.dp > 1) & fills, np.minimum(ttft, filled), ttft)
-    rate = sustained_tok_per_s(load.prompt, ttft / load.batch, busy_replicas(m.replicas, load.users))
-    return Quantities(ttft=ttft, tpot=_missing(load), rate=rate, per_chip=per_chip(rate, m.chips))
+    rate = load.prompt / (ttft / load.batch) * np.minimum(m.replicas, load.users)
+    return Quantities(ttft=ttft, tpot=_missing(load), rate=rate, per_chip=rate / m.chips)
 
 
 def _unloaded(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
@@ -126,8 +125,8 @@ def _serving(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
     """Quantities of a closed loop of users, or of arrivals at a rate."""
     loop_times = served_times(m, load, law)
     users = np.where(np.isnan(load.users), m.replicas, load.users)
-    rate = (loop_times.rate * load.output) * busy_replicas(m.replicas, users)
-    return Quantities(ttft=loop_times.ttft, tpot=loop_times.tpot, rate=rate, per_chip=per_chip(rate, m.chips))
+    rate = (loop_times.rate * load.output) * np.minimum(m.replicas, users)
+    return Quantities(ttft=loop_times.ttft, tpot=loop_times.tpot, rate=rate, per_chip=rate / m.chips)
 
 
 def _offline(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
@@ -135,8 +134,8 @@ def _offline(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
     seats = m.seats(load.prompt, load.output)
     users = np.where(np.isnan(load.users), seats * m.replicas, load.users)
     loop_times = _served(m, load, np.clip(users / m.replicas, 1, seats), law)
-    rate = (loop_times.rate * load.output) * busy_replicas(m.replicas, users)
-    return Quantities(ttft=_missing(load), tpot=loop_times.tpot, rate=rate, per_chip=per_chip(rate, m.chips))
+    rate = (loop_times.rate * load.output) * np.minimum(m.replicas, users)
+    return Quantities(ttft=_missing(load), tpot=loop_times.tpot, rate=rate, per_chip=rate / m.chips)
 
 
 def _split(m: Server, pool: Server, load: MeasuredLoad, floor: bool) -> Quantities:
@@ -160,7 +159,7 @@ def _disagg(m: Server, pool: Server, load: MeasuredLoad, law: Law) -> Quantities
     times = handed_loop(step_times(m.step, law), replace(loop, prefill_workers=prefill, decode_workers=decode))
     chips = prefill * pool.chips + decode * m.chips
     rate = times.rate * load.output
-    known = Quantities(ttft=times.ttft, tpot=times.tpot, rate=rate, per_chip=per_chip(rate, chips))
+    known = Quantities(ttft=times.ttft, tpot=times.tpot, rate=rate, per_chip=rate / chips)
     if np.all(is_stated):
         return known
     guessed = _guessed_split(m, load, law)
@@ -188,7 +187,7 @@ def _guessed_split(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
     """
     s, step, dp, requests = m.scheduling, step_times(m.step, law), m.step.dp, _requests(load)
     size = np.gcd(m.chips.astype(np.int64), m.instance.astype(np.int64)).astype(float)
-    size = np.where(m.room.weights * m.instance <= size * usable_hbm(m.room.hbm, s.usable_hbm_factor), size, m.instance)
+    size = np.where(m.room.weights * m.instance <= size * (m.room.hbm * s.usable_hbm_factor), size, m.instance)
     fewer = m.instance / size
     alone = request.prompt_s(m, requests, SINGLE, law)
     packed = np.minimum(alone, request.saturated_prompt_s(m, requests, law)) * fewer
@@ -197,7 +196,7 @@ def _guessed_split(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
     split = best_split(step, loop, m.chips, size, m.instance, beyond=lambda workers: worker_slots * workers)
     loop_times = handed_loop(step, split)
     rate = loop_times.rate * load.output
-    return Quantities(ttft=loop_times.ttft, tpot=loop_times.tpot, rate=rate, per_chip=per_chip(rate, m.chips))
+    return Quantities(ttft=loop_times.ttft, tpot=loop_times.tpot, rate=rate, per_chip=rate / m.chips)
 
 
 KINDS: dict[str, Callable[..., Quantities]] = {

@@ -17,7 +17,6 @@ from headway.evidence.serving.machines import ENGINES, machines
 from headway.evidence.serving.predict import PredictedQuantity, Prediction
 from headway.evidence.serving.quantities import MeasuredLoad, Quantities, quantities
 from headway.laws.serving.causes import backlog_wait_s
-from headway.laws.serving.request import per_chip
 from headway.laws.step.step import step_s
 from headway.performance import request
 from headway.performance.request import Requests
@@ -126,7 +125,7 @@ def _quantities(option: Option) -> Quantities:
     served = served_at(option.server, option.load)
     times, replicas = served.times, served.server.replicas
     rate = times.rate * replicas * option.load.output
-    return Quantities(ttft=times.ttft, tpot=times.tpot, rate=rate, per_chip=per_chip(rate, option.server.chips))
+    return Quantities(ttft=times.ttft, tpot=times.tpot, rate=rate, per_chip=rate / option.server.chips)
 
 
 def _options(task: Task, cause: Causes, before: Served, catalog: Catalog) -> Iterator[Option]:

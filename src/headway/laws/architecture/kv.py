@@ -113,16 +113,6 @@ def kv_bytes(elements_per_token: PerToken, element_bytes: Byte) -> BytePerToken:
     return elements_per_token * element_bytes
 
 
-@formula(source="definition")
-def cache_bytes(elements: Number, element_bytes: Byte) -> Byte:
-    """Bytes of a number of cache or state elements.
-
-    >>> cache_bytes(19759104, 2)  # Qwen3-Next-80B-A3B, the state of one sequence
-    39518208
-    """
-    return elements * element_bytes
-
-
 @formula(source="Yang et al. 2024, Gated DeltaNet (arXiv:2412.06464)")
 def gated_delta_state(value_heads: Number, key_dim: Number, value_dim: Number) -> Number:
     """State elements of a gated delta layer: a key x value matrix per value head.

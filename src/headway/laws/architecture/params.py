@@ -43,26 +43,6 @@ def vector_params(dims: tuple[tuple[Number, ...], ...]) -> Number:
     return sum(math.prod(shape) for shape in dims)
 
 
-@formula(source="definition; a tied head is the embedding table again and counts once")
-def model_params(embedding: Number, head: Number, layers: Number, final_norm: Number) -> Number:
-    """All parameters of a model: embedding, head (0 when tied), layers, final norm.
-
-    >>> model_params(926679040, 926679040, 669173039104, 7168)  # DeepSeek-V3
-    671026404352
-    """
-    return embedding + head + layers + final_norm
-
-
-@formula(source="definition; the embedding look-up is no matmul, the head is one even when tied")
-def matmul_params(head: Number, layers: Number) -> Number:
-    """Parameters that multiply each token: 2 FLOP per token each.
-
-    >>> matmul_params(926679040, 35698000000)
-    36624679040
-    """
-    return head + layers
-
-
 @formula(source="definition")
 def sparsity(total: Number, active: Number) -> Number:
     """Total parameters over active parameters.
@@ -113,16 +93,6 @@ def latent_whole_params(hidden: Number, query_rank: Number, kv_rank: Number, rop
     15138816.0
     """
     return hidden * (query_rank + (kv_rank + rope_dim) / kv_share)
-
-
-@formula(source="DeepSeek-V4 report, compressed attention")
-def compressed_whole_params(hidden: Number, query_rank: Number, head_dim: Number) -> Number:
-    """Parameters of compressed attention that all heads share: the query's down projection and the projection to the shared entry.
-
-    >>> compressed_whole_params(4096, 1024, 512)  # DeepSeek-V4-Flash, one layer
-    6291456
-    """
-    return hidden * (query_rank + head_dim)
 
 
 @formula(source=DEEPSEEK_V2)
@@ -276,16 +246,6 @@ def mamba2_params(hidden: Number, heads: Number, head_dim: Number, groups: Numbe
     40181760
     """
     return hidden * (3 * heads * head_dim + 2 * groups * state + heads)
-
-
-@formula(source="a depthwise convolution: one filter per channel")
-def convolution_params(channels: Number, kernel: Number) -> Number:
-    """Parameters of the short causal convolution of state-space and delta layers.
-
-    >>> convolution_params(8192, 4)  # Qwen3-Next-80B-A3B, one layer
-    32768
-    """
-    return channels * kernel
 
 
 @formula(source="Gemma 4, as published in transformers: one projection makes key and value, or a layer reads the KV of an earlier layer")

@@ -48,16 +48,6 @@ def skewed_imbalance(ep: Number, skew: Number) -> Number:
     return (2 * ep) ** skew
 
 
-@formula(source="tokens times k over E")
-def tokens_per_expert(tokens: Token, experts: Number, experts_per_token: Number) -> Token:
-    """Tokens per expert: rows of an expert's matmul.
-
-    >>> tokens_per_expert(2400, 256, 8)  # DeepSeek-V3
-    75.0
-    """
-    return tokens * experts_per_token / experts
-
-
 @formula(source="definition: experts placed in order, ceil(E/ep) to a chip")
 def load_imbalance(tokens: tuple[Number, ...], ep: Number) -> Number:
     """Tokens on the busiest chip over the mean of all chips.
@@ -177,16 +167,6 @@ def domains_hit(places: Number, hit: Number, domains: Number) -> Number:
     (3.5, 2.0)
     """
     return hit * domains / places
-
-
-@formula(source="definition")
-def expert_domains(ep: Number, domains: Number) -> Number:
-    """Scale-up domains that hold different experts.
-
-    >>> float(expert_domains(144, 18)), float(expert_domains(1, 2))
-    (18.0, 1.0)
-    """
-    return np.minimum(ep, domains)
 
 
 @formula(source="definition")

@@ -65,16 +65,6 @@ def filled_share(share: Number, active: Number, members: Number) -> Number:
     return share * np.minimum(active / members, 1)
 
 
-@formula(source=BOOK)
-def share_s(message: Byte, share: Number, bandwidth: BytePerSecond) -> Second:
-    """Transfer time of a collective: its share of the array over a link (34 MB over a ring of TPU v5e, 45 GB/s each way).
-
-    >>> round(share_s(2048 * 8192 * 2, 0.5, 45e9) * 1e6)
-    373
-    """
-    return message * share / bandwidth
-
-
 @formula(source=BOOK + ": about 1 us a hop on TPU links")
 def hops_s(hops: Number, hop: Second) -> Second:
     """Latency of successive hops, whatever the bytes.
@@ -113,13 +103,3 @@ def path_hops(distance: Number, side: Number, wrap: Number) -> Number:
     (4.0, 3.0)
     """
     return np.where(wrap > 0, np.minimum(distance, side - distance), distance)
-
-
-@formula(source="definition: bytes of the whole array over the time of the collective")
-def collective_bandwidth(message: Byte, time: Second) -> BytePerSecond:
-    """Bytes of the array per second of the collective (an all-gather of 537 MB in an H100 node).
-
-    >>> round(collective_bandwidth(536870912, 1.0438e-3) / 1e9)
-    514
-    """
-    return message / time

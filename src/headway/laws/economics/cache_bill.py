@@ -9,32 +9,9 @@ from headway.core.units import (
     BytePerSecond,
     BytePerToken,
     Number,
-    Second,
     SecondPerToken,
     Usd,
-    UsdPerByteSecond,
-    UsdPerToken,
 )
-
-
-@formula(source="sum")
-def cache_usd(holding: Usd, worn: Usd, loaded: Usd, computed: Usd) -> Usd:
-    """Cost of prompts with a cache: holding, write endurance, loading hits, computing misses.
-
-    >>> cache_usd(1.0, 0.5, 0.25, 8.0)
-    9.75
-    """
-    return holding + worn + loaded + computed
-
-
-@formula(source="definition")
-def usd_each(cost: Usd, requests: Number) -> Usd:
-    """Cost per request.
-
-    >>> usd_each(10.0, 4000)
-    0.0025
-    """
-    return cost / requests
 
 
 @formula(source="definition")
@@ -45,16 +22,6 @@ def saved_share(cost: Usd, without: Usd) -> Number:
     0.25
     """
     return 1 - cost / without
-
-
-@formula(source="fee over holding cost: what could be held for the money")
-def kv_bytes_paid_for(fee: UsdPerToken, hold: Second, holding: UsdPerByteSecond) -> BytePerToken:
-    """KV bytes per token at which a cache fee equals the holding cost: an upper bound while the markup is unknown.
-
-    >>> round(kv_bytes_paid_for(5e-6, 3600.0, 0.025e-9 / 3600))  # $5/Mtok for an hour, in HBM
-    200000
-    """
-    return fee / (hold * holding)
 
 
 @formula(source="claim AP-19: cache-read rate = retrieval, input rate = computing, both at cost and both of a busy chip")

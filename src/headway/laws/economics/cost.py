@@ -20,17 +20,6 @@ from headway.core.units import (
     UsdPerSecond,
 )
 
-
-@formula(source="definition")
-def memory_share(memory: Usd, price: Usd) -> Number:
-    """Share of memory in the price of a chip or a system.
-
-    >>> round(memory_share(960, 25000), 3)  # HBM3 of an H100
-    0.038
-    """
-    return memory / price
-
-
 MILLION: TokenPerMtok = 1e6
 CLAIMS = "Pope 2026 lecture, claims "
 
@@ -109,26 +98,6 @@ def full_load_usd(cost: UsdPerMtok, utilisation: Number) -> UsdPerMtok:
     return cost * np.minimum(utilisation, 1)
 
 
-@formula(source="definition")
-def usd_per_request(price: UsdPerSecond, chips: Number, request: Second, replicas: Number) -> Usd:
-    """Cost per request, prefill and decode, from the price of all chips.
-
-    >>> round(usd_per_request(2 / 3600, 8, 0.23625, 1), 6)
-    0.00105
-    """
-    return price * chips * request / replicas
-
-
-@formula(source="unit of the objective when no price is known")
-def chip_seconds_per_request(chips: Number, request: Second, replicas: Number) -> Second:
-    """Chip time per request, prefill and decode: proportional to cost on one kind of chip.
-
-    >>> chip_seconds_per_request(8, 0.25, 1)
-    2.0
-    """
-    return chips * request / replicas
-
-
 QUADRATURE = "independent inputs of a product: deviations of the logarithm at the 5 % and the 95 % point add in quadrature"
 
 
@@ -185,16 +154,6 @@ def log_even_quantile(low: Same, high: Same, share: Number) -> Same:
     return low * (high / low) ** share
 
 
-@formula(source="an input of which only an interval is known, even over it: a share of hours, a share of a price")
-def even_quantile(low: Same, high: Same, share: Number) -> Same:
-    """Quantile of a uniform interval.
-
-    >>> even_quantile(0.3, 0.7, 0.5)
-    0.5
-    """
-    return low + (high - low) * share
-
-
 @formula(source=QUADRATURE)
 def upper_end(middle: Same, factors: tuple[Number, ...]) -> Same:
     """95 % point of a product whose independent inputs each raise it by a factor at their 95 % point.
@@ -244,16 +203,6 @@ def width_share(factor: Number, all_factors: tuple[Number, ...]) -> Number:
     """
     total_square = sum(np.log(input_factor) ** 2 for input_factor in all_factors)
     return np.log(factor) ** 2 / np.where(total_square > 0, total_square, 1.0)
-
-
-@formula(source="definition")
-def fleet_usd(nodes: Number, node: Number, price: UsdPerSecond, time: Second) -> Usd:
-    """Cost of a number of nodes for a time, busy or idle.
-
-    >>> round(fleet_usd(226.75, 8, 2 / 3600, 86400), 6)  # DeepSeek's day of 2025-02-27
-    87072.0
-    """
-    return nodes * node * price * time
 
 
 @formula(source="definition")

@@ -75,26 +75,6 @@ def context_kv(context: Token, kv: BytePerToken) -> Byte:
     return context * kv
 
 
-@formula(source="price = chip time x chip price x what is added for idle hours and margin")
-def price_of(chip_s: SecondPerToken, chip: UsdPerSecond, markup: Number) -> UsdPerToken:
-    """Price per token of a chip time, at a chip price and a markup.
-
-    >>> round(price_of(2.49e-4, 2 / 3600, 4.0) * 1e6, 2)  # DeepSeek-V3's input, 2025-02-27
-    0.55
-    """
-    return chip_s * chip * markup
-
-
-@formula(source="between cost (none of it: a longer tier must only stay profitable, claim AP-14) and all of it")
-def carried_markup(markup: Number, share: Number) -> Number:
-    """Markup on the cost of further context, when a longer tier's price carries `share` of a markup's logarithm.
-
-    >>> round(carried_markup(4.0, 0.5), 3)
-    2.0
-    """
-    return markup**share
-
-
 # -- backwards ------------------------------------------------------------------------------------------------------------------
 
 
@@ -136,16 +116,6 @@ def kv_slope_bound(slope: UsdPerTokenSquared, mem_bw: BytePerSecond, chip: UsdPe
     377
     """
     return slope / chip * mem_bw * ONE_TOKEN
-
-
-@formula(source="kv_slope_bound, with the bandwidth that is reached and what is added to the cost")
-def kv_from_slope(bound: BytePerToken, eff_memory: Number, markup: Number) -> BytePerToken:
-    """KV bytes per token behind the price slope over context tiers.
-
-    >>> round(kv_from_slope(377e3, 0.67, 2.0) / 1e3)  # Qwen3-Coder-480B, kB
-    126
-    """
-    return bound * eff_memory / markup
 
 
 @formula(source=LECTURE + "AP-04, AP-05: compute time = KV time at the context where the price steps")

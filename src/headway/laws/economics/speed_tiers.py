@@ -8,49 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from headway.core.formula import formula
-from headway.core.units import Number, Second, Token, TokenPerSecond
+from headway.core.units import Number, Second, Token
 
 CLAIM = "Pope 2026 lecture, claim "
-
-
-@formula(source="definition")
-def speed_multiple(standard_tpot: Second, tpot: Second) -> Number:
-    """Speed of a user's tokens over that of the standard tier.
-
-    >>> speed_multiple(0.020, 0.008)  # fast mode as first sold
-    2.5
-    """
-    return standard_tpot / tpot
-
-
-@formula(source="equal work at an equal rent of a chip; prefill and idle chips are paid for on both sides")
-def price_multiple(standard_rate: TokenPerSecond, rate: TokenPerSecond) -> Number:
-    """Price over that of the standard tier: a chip with a lower request rate makes each request dearer in proportion.
-
-    >>> round(price_multiple(4425.8, 651.9), 2)  # DeepSeek-V3 on a GB200 NVL72, 342 sequences against 18,936
-    6.79
-    """
-    return standard_rate / rate
-
-
-@formula(source="definition; idle chips are counted")
-def sequences_per_chip(concurrency: Number, chips: Number) -> Number:
-    """Sequences per chip, which compares machines of different size.
-
-    >>> sequences_per_chip(18936, 72)
-    263.0
-    """
-    return concurrency / chips
-
-
-@formula(source="definition")
-def batch_ratio(standard: Number, tier_batch: Number) -> Number:
-    """Sequences per chip of the standard tier over the number of a faster tier.
-
-    >>> round(batch_ratio(263.0, 4.75), 1)
-    55.4
-    """
-    return standard / tier_batch
 
 
 @formula(source=CLAIM + "RB-21: a token's price is in proportion to t / B")
@@ -61,16 +21,6 @@ def chip_time_per_token(tpot: Second, sequences: Number) -> Second:
     76.0
     """
     return tpot / sequences
-
-
-@formula(source="definition; prefill left out")
-def decode_price_multiple(standard: Second, tier_s: Second) -> Number:
-    """Chip time per output token over that of the standard tier.
-
-    >>> round(decode_price_multiple(76.04e-6, 1212e-6), 1)
-    15.9
-    """
-    return tier_s / standard
 
 
 @formula(source=CLAIM + "FM-02: with price in proportion to t / B, B_slow / B_fast = price ratio x speed ratio, for any t(B)")
@@ -121,13 +71,3 @@ def speed_bought(slower_speed: Number, speed: Number, slower_price: Number, pric
     0.51
     """
     return np.log(speed / slower_speed) / np.log(price / slower_price)
-
-
-@formula(source="definition")
-def offer_over_ladder(offered: Number, ladder: Number) -> Number:
-    """Price multiple of an offer over the modelled price multiple at its speed: above 1, it pays for more than a smaller batch.
-
-    >>> round(offer_over_ladder(6.0, 2.23), 2)
-    2.69
-    """
-    return offered / ladder

@@ -14,7 +14,6 @@ from headway.core.units import (
     SecondPerToken,
     Token,
     TokenPerSecond,
-    UsdPerByte,
     UsdPerByteSecond,
     UsdPerMtok,
     UsdPerSecond,
@@ -68,36 +67,6 @@ def chip_s_of_cost(cost: UsdPerMtok, price: UsdPerSecond) -> SecondPerToken:
     return cost / price / MILLION
 
 
-@formula(source="time x price of the time")
-def token_time_usd(time: SecondPerToken, price: UsdPerSecond) -> UsdPerToken:
-    """Cost of a token's chip time.
-
-    >>> round(token_time_usd(1 / 4030, 2 / 3600) * 1e6, 3)  # DeepSeek-V3: 4,030 fresh tokens/s on an H800 at $2/h, USD/Mtok
-    0.138
-    """
-    return time * price
-
-
-@formula(source="equal time: KV bytes over bandwidth against computing again")
-def break_even_bandwidth(kv: BytePerToken, recompute: SecondPerToken) -> BytePerSecond:
-    """Bandwidth per chip above which loading a token's KV is faster than recomputing it.
-
-    >>> round(break_even_bandwidth(35136, 1 / 4030) / 1e9, 2)  # DeepSeek-V3, fp8 KV, measured rate
-    0.14
-    """
-    return kv / recompute
-
-
-@formula(source="the path for as long as it is busy, and the chips for the share of that in which they wait")
-def load_usd(load: SecondPerToken, path: UsdPerSecond, waiting: Number, chip: UsdPerSecond) -> UsdPerToken:
-    """Cost of loading a token's KV.
-
-    >>> round(load_usd(35136 / 14e9, 30.72e12 * 3.39e-18, 0.1, 2 / 3600) * 1e6, 5)  # DeepSeek-V3 from a TLC drive, USD/Mtok
-    0.0004
-    """
-    return load * (path + waiting * chip)
-
-
 @formula(source="latency, then bytes over bandwidth")
 def fetch_s(prefix_bytes: Byte, bandwidth: BytePerSecond, latency: Second) -> Second:
     """Time to load a cached prefix from a tier.
@@ -116,26 +85,6 @@ def load_gain_s(prefix: Token, recompute: SecondPerToken, load: SecondPerToken, 
     2.012
     """
     return prefix * (recompute - load) - latency
-
-
-@formula(source="holding cost x all that the device holds")
-def path_usd(holding: UsdPerByteSecond, capacity: Byte) -> UsdPerSecond:
-    """Cost per second of a device, whether it holds or moves data.
-
-    >>> round(path_usd(3.39e-18, 30.72e12) * 3600, 3)  # a TLC drive of 30.72 TB, USD/h
-    0.375
-    """
-    return holding * capacity
-
-
-@formula(source="KV bytes x cost of a byte")
-def token_bytes_usd(kv: BytePerToken, per_byte: UsdPerByte) -> UsdPerToken:
-    """Cost per token of KV from a cost per byte (write endurance, one hold).
-
-    >>> round(token_bytes_usd(163840, 1.95e-13) * 1e6, 3)  # wear of writing Llama 3.3 70B's fp8 KV to TLC, USD/Mtok
-    0.032
-    """
-    return kv * per_byte
 
 
 @formula(source=FIVE_MINUTES)

@@ -8,15 +8,11 @@ from headway.core.formula import formula
 from headway.core.units import (
     Byte,
     BytePerSecond,
-    BytePerToken,
     Number,
     PerSecond,
     Second,
-    TokenPerSecond,
-    Usd,
     UsdPerByte,
     UsdPerByteSecond,
-    UsdPerSecond,
 )
 
 
@@ -38,16 +34,6 @@ def endurance(capacity: Byte, drive_writes: PerSecond, rated_life: Second) -> By
     56.1
     """
     return capacity * drive_writes * rated_life
-
-
-@formula(source="price over endurance")
-def wear_usd(price: UsdPerByte, drive_writes: PerSecond, rated_life: Second) -> UsdPerByte:
-    """Cost of write endurance per byte written.
-
-    >>> f"{wear_usd(10950 / 30.72e12, 1 / 86400, 5 * 365.25 * 86400) * 1e9:.3g}"  # TLC at 1 drive write a day for 5 years, USD/GB
-    '0.000195'
-    """
-    return price / (drive_writes * rated_life)
 
 
 @formula(source="endurance over the rate of writing")
@@ -126,16 +112,6 @@ def holding_usd(price: UsdPerByte, overhead: Number, life: Second) -> UsdPerByte
     return price * (1 + overhead) / life
 
 
-@formula(source="opportunity: memory that holds a cache holds no running request, and the chip is paid for by its memory")
-def chip_holding_usd(price: UsdPerSecond, capacity: Byte) -> UsdPerByteSecond:
-    """Cost to hold a byte in HBM for a second: its share of the chip's price.
-
-    >>> round(chip_holding_usd(2 / 3600, 80e9) * 3600e9, 6)  # H100 at $2/h, USD per GB and hour
-    0.025
-    """
-    return price / capacity
-
-
 @formula(source=LECTURE + ": a tier is right when the share used to hold equals the share used to read")
 def balanced_hold_s(capacity: Byte, bandwidth: BytePerSecond, uses: Number) -> Second:
     """Hold time at which a device is full and busy at once, at `uses` moves per hold: its drain time for one use.
@@ -186,36 +162,6 @@ def device_usd_per_byte(price: UsdPerByte, devices_per_full: Number) -> UsdPerBy
     return price * devices_per_full
 
 
-@formula(source="equal money in devices: the upper tier bought by capacity, the lower by bandwidth")
-def cheaper_below_from_s(price_above: UsdPerByte, price_below: UsdPerByte, balanced_hold_below: Second) -> Second:
-    """Shortest hold from which the slower tier needs less money in devices.
-
-    >>> round(cheaper_below_from_s(15e-9, 10950 / 30.72e12, 2194.3), 1)  # DDR5 above TLC
-    52.1
-    """
-    return price_below * balanced_hold_below / price_above
-
-
-@formula(source="geometric mean")
-def hold_between(shorter: Second, longer: Second) -> Second:
-    """Geometric mean of two hold times.
-
-    >>> float(hold_between(300.0, 4800.0))
-    1200.0
-    """
-    return np.sqrt(shorter * longer)
-
-
-@formula(source="definition")
-def cache_traffic(rate: TokenPerSecond, kv: BytePerToken) -> BytePerSecond:
-    """Bytes per second of a token rate, for hits read or tokens written.
-
-    >>> round(cache_traffic(342e9 / 86400, 70272) / 1e9)  # DeepSeek's day of 2025-02-27, hits, bf16, GB/s
-    278
-    """
-    return rate * kv
-
-
 @formula(source="Little's law: what is written stays for its time")
 def cache_size(write_rate: BytePerSecond, ttl: Second) -> Byte:
     """Capacity of a cache that keeps all writes for a TTL.
@@ -226,26 +172,6 @@ def cache_size(write_rate: BytePerSecond, ttl: Second) -> Byte:
     return write_rate * ttl
 
 
-@formula(source="definition")
-def devices_by_capacity(size: Byte, capacity: Byte) -> Number:
-    """Devices needed for capacity.
-
-    >>> round(devices_by_capacity(1.27e15, 30.72e12))  # DeepSeek's day, one hour, TLC drives
-    41
-    """
-    return size / capacity
-
-
-@formula(source="definition; reads and writes at one bandwidth")
-def devices_by_bandwidth(traffic: BytePerSecond, bandwidth: BytePerSecond) -> Number:
-    """Devices needed for bandwidth.
-
-    >>> round(devices_by_bandwidth(631e9, 14e9)), round(devices_by_bandwidth(631e9, 0.275e9))  # DeepSeek's day, TLC drives and disks
-    (45, 2295)
-    """
-    return traffic / bandwidth
-
-
 @formula(source="reads and writes take turns, each at its own bandwidth")
 def devices_by_turns(read: BytePerSecond, write_rate: BytePerSecond, read_bw: BytePerSecond, write_bw: BytePerSecond) -> Number:
     """Devices needed for bandwidth where writing is slower than reading.
@@ -254,23 +180,3 @@ def devices_by_turns(read: BytePerSecond, write_rate: BytePerSecond, read_bw: By
     55.2
     """
     return read / read_bw + write_rate / write_bw
-
-
-@formula(source="the larger of room and traffic")
-def devices_for(size: Byte, traffic: BytePerSecond, capacity: Byte, bandwidth: BytePerSecond) -> Number:
-    """Devices needed for both capacity and bandwidth.
-
-    >>> round(float(devices_for(1.27e15, 631e9, 30.72e12, 14e9)), 1)  # DeepSeek's day on TLC drives: bandwidth, just
-    45.1
-    """
-    return np.maximum(size / capacity, traffic / bandwidth)
-
-
-@formula(source="definition")
-def devices_usd(devices: Number, capacity: Byte, price: UsdPerByte) -> Usd:
-    """Purchase price of a number of devices.
-
-    >>> round(devices_usd(45.1, 30.72e12, 10950 / 30.72e12) / 1e6, 2)  # TLC, million USD
-    0.49
-    """
-    return devices * capacity * price

@@ -27,16 +27,6 @@ def worst_latency_s(step_s: Second) -> Second:
     return step_s * RUNS_WAITED + step_s
 
 
-@formula(source="tokens per step over the time of a step")
-def step_tokens_per_s(tokens: Token, step_s: Second) -> TokenPerSecond:
-    """Tokens per second of the whole domain.
-
-    >>> step_tokens_per_s(2000, 20e-3)
-    100000.0
-    """
-    return tokens / step_s
-
-
 @formula(source="one token per step")
 def user_tokens_per_s(step_s: Second) -> TokenPerSecond:
     """Tokens per second of each user: one token per step.

@@ -139,16 +139,6 @@ def attention_flop_per_cached_byte(
     return MULTIPLY_ADD * query_heads * (qk_width + v_width) / (cached_width * kv_byte / ONE_TOKEN)
 
 
-@formula(source="time to read a cached byte over time to compute on it")
-def kv_slope_over_compute_slope(flop_per_cached_byte: FlopPerByte, peak_flops: FlopPerSecond, mem_bw: BytePerSecond) -> Number:
-    """Slope of memory time over slope of attention compute as context grows: above 1, memory limits first.
-
-    >>> round(kv_slope_over_compute_slope(2.0, 1978.9e12, 3.35e12))  # H100, fp8, one query head per cached head
-    295
-    """
-    return peak_flops / mem_bw / flop_per_cached_byte
-
-
 @formula(source="one token written for each L read")
 def kv_write_share(context: Token) -> Number:
     """KV bytes written over KV bytes read in a decode step: memory traffic is almost all reads.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headway.core.formula import formula
-from headway.core.units import Byte, BytePerFlopRate, BytePerSecond, BytePerToken, FlopPerByte, FlopPerSecond, Number, Second, Token
+from headway.core.units import Byte, BytePerSecond, BytePerToken, Number, Second, Token
 
 
 @formula(source="capacity over bandwidth")
@@ -16,16 +16,6 @@ def drain_s(capacity: Byte, mem_bw: BytePerSecond) -> Second:
     0.0239
     """
     return capacity / mem_bw
-
-
-@formula(source="step time over drain time")
-def memory_reads(step_s: Second, memory_drain_s: Second) -> Number:
-    """Full memory reads that fit in a step time: above 1, the step must read some bytes again.
-
-    >>> round(memory_reads(30e-3, 14.4e-3), 2)  # Rubin
-    2.08
-    """
-    return step_s / memory_drain_s
 
 
 @formula(source="bandwidth times time")
@@ -46,36 +36,6 @@ def domain_read_s(weight_bytes: Byte, chips: Number, chip_bw: BytePerSecond) -> 
     1.165
     """
     return weight_bytes / (chips * chip_bw)
-
-
-@formula(source="peak over bandwidth")
-def flop_per_byte(peak_flops: FlopPerSecond, mem_bw: BytePerSecond) -> FlopPerByte:
-    """FLOP that a chip can do while it reads a byte.
-
-    >>> round(flop_per_byte(989.4e12, 3.35e12))  # H100, bf16
-    295
-    """
-    return peak_flops / mem_bw
-
-
-@formula(source="capacity over peak")
-def byte_per_flop_rate(capacity: Byte, peak_flops: FlopPerSecond) -> BytePerFlopRate:
-    """Memory capacity per FLOP/s of a chip.
-
-    >>> f"{byte_per_flop_rate(80e9, 989.4e12):.3g}"  # H100, bf16
-    '8.09e-05'
-    """
-    return capacity / peak_flops
-
-
-@formula(source="chips times memory per chip")
-def domain_bytes(chips: Number, hbm_bytes: Byte) -> Byte:
-    """Memory capacity of a scale-up domain.
-
-    >>> domain_bytes(8, 80e9)  # HGX H100
-    640000000000.0
-    """
-    return chips * hbm_bytes
 
 
 @formula(source="memory minus weights")
@@ -118,16 +78,6 @@ def capacity_params(capacity: Byte, kv_bytes: Byte, weight_byte: Byte) -> Number
     return np.maximum(capacity - kv_bytes, 0 * capacity) / weight_byte
 
 
-@formula(source="weights over memory: compute time over drain time at the balanced batch")
-def balanced_mfu_full_memory(weight_bytes: Byte, capacity: Byte) -> Number:
-    """MFU at the weight-only balanced batch when each step reads a full memory.
-
-    >>> round(balanced_mfu_full_memory(671e9, 13.824e12), 4)  # DeepSeek-V3 fp8 on GB200 NVL72
-    0.0485
-    """
-    return weight_bytes / capacity
-
-
 @formula(source="compute time = drain time, solved for the batch: B* C / W")
 def balanced_batch_full_memory(balanced_tokens: Token, capacity: Byte, weight_bytes: Byte) -> Token:
     """Tokens per step that balance compute when each step reads a full memory, weights and KV cache.
@@ -136,13 +86,3 @@ def balanced_batch_full_memory(balanced_tokens: Token, capacity: Byte, weight_by
     105091
     """
     return balanced_tokens * capacity / weight_bytes
-
-
-@formula(source="weights over bytes per parameter and sparsity")
-def active_params_within(weight_bytes: Byte, weight_byte: Byte, total_over_active: Number) -> Number:
-    """Active parameters of a model whose weights take `weight_bytes`, at a sparsity of `total_over_active`.
-
-    >>> active_params_within(9e12, 1.0, 8.0)
-    1125000000000.0
-    """
-    return weight_bytes / weight_byte / total_over_active

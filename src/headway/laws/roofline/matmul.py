@@ -64,16 +64,6 @@ def slowest_s(times: tuple[Second, ...]) -> Second:
     return functools.reduce(np.maximum, times)
 
 
-@formula(source=BOOK + ": roofline plot")
-def attained_flops(flop: Flop, time: Second) -> FlopPerSecond:
-    """FLOP/s that a matrix product attains under the roofline (128 rows on H100).
-
-    >>> round(attained_flops(60129542144.0, 479199232.0 / 3.35e12) / 1e12)
-    420
-    """
-    return flop / time
-
-
 @formula(source=BOOK + ": compute time = memory time with every byte counted: B = w / (f BW / C - r)")
 def balanced_rows(fixed: Byte, row_flop: Flop, row_bytes: Byte, peak: FlopPerSecond, bandwidth: BytePerSecond) -> Number:
     """Rows at which compute and memory take equal time, activations counted; infinite where memory is always slower.

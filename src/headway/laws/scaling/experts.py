@@ -77,16 +77,6 @@ def routed_total_params(params: Number, experts: Number, share: Number) -> Numbe
     return params * (1 + (experts - 1) * share)
 
 
-@formula(source="half the FFNs, and an FFN is two thirds of a block: 1/2 x 2/3")
-def routed_share(blocks: Number, ffn: Number) -> Number:
-    """Share of the parameters that is routed.
-
-    >>> round(routed_share(1 / 2, 2 / 3), 4)
-    0.3333
-    """
-    return blocks * ffn
-
-
 @formula(source=CLARK + "solved for the number of experts from total over active parameters")
 def experts_for_total(sparsity: Number, share: Number) -> Number:
     """Number of experts at which total parameters are `sparsity` times the active ones.

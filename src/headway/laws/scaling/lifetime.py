@@ -120,16 +120,6 @@ def bill_saved(bill: Flop, least: Flop) -> Number:
     return 1 - least / bill
 
 
-@formula(source="minimum of a x^p + b x^-q: p a x^p = q b x^-q")
-def balance_of_powers(rising: Number, falling: Number) -> Number:
-    """Rising part over falling part where their sum is least: 1 only where the powers are equal (claim OT-02).
-
-    >>> balance_of_powers(1, 1), balance_of_powers(2, 1)
-    (1.0, 0.5)
-    """
-    return falling / rising
-
-
 @formula(source="derivative of a x^p + b x^-q set to zero")
 def least_at(rising: Number, falling: Number, p: Number, q: Number) -> Number:
     """Argument at which the sum of a rising and a falling power is least.

@@ -192,16 +192,6 @@ def chinchilla_params(tokens: Token, a: Number, b: Number, alpha: Number, beta: 
 REPEATED = "Muennighoff et al. 2023 (arXiv:2305.16264) section 3.1"
 
 
-@formula(source="definition")
-def epochs(tokens: Token, unique: Token) -> Number:
-    """Passes over the unique tokens.
-
-    >>> epochs(100e9, 25e9)
-    4.0
-    """
-    return tokens / unique
-
-
 @formula(source=REPEATED + ", equations 5 and 6")
 def effective_amount(amount: Same, fed: Same, decay: Number) -> Same:
     """Effective tokens or parameters when only `fed` are new and the rest repeats (4 epochs: 93 % of fresh tokens).

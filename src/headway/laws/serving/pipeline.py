@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from headway.core.formula import formula
-from headway.core.units import Byte, BytePerSecond, BytePerToken, Number, PerToken, Second, Token
+from headway.core.units import Byte, BytePerSecond, BytePerToken, Number, Second, Token
 
-PER_SEQUENCE: PerToken = 1.0
 LECTURE = "Pope 2026 lecture, claims "
 
 

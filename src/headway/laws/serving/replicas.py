@@ -9,7 +9,6 @@ from headway.core.formula import formula
 from headway.core.units import (
     Number,
     PerSecond,
-    Same,
     Second,
     Token,
     TokenPerMtok,
@@ -81,36 +80,6 @@ def full_batch(rank_sequences: Number, dp: Number, pp: Number) -> Number:
     return rank_sequences * dp * pp
 
 
-@formula(source="definition")
-def least_s(first: Second, second: Second) -> Second:
-    """The smaller of two lower limits of a time.
-
-    >>> float(least_s(0.010, 0.012))
-    0.01
-    """
-    return np.minimum(first, second)
-
-
-@formula(source="definition")
-def least_of(first: Same, second: Same) -> Same:
-    """The smaller of two lower limits: neither is passed under both.
-
-    >>> float(least_of(0.010, 0.012))
-    0.01
-    """
-    return np.minimum(first, second)
-
-
-@formula(source="definition")
-def most_of(first: Same, second: Same) -> Same:
-    """The larger of two upper limits.
-
-    >>> float(most_of(10.0, 12.0))
-    12.0
-    """
-    return np.maximum(first, second)
-
-
 @formula(source="definition; where the two overlap, they share the request's time as they would without")
 def prompt_taken_s(request: Second, prompt: Second, decode: Second, decoding: Number, output: Token) -> Second:
     """Replica time that a request's prompt is charged; `decode`: time of a token in steps of `decoding` sequences.
@@ -130,26 +99,6 @@ def answer_token_s(request: Second, prompt: Second, output: Token) -> Second:
     0.00016
     """
     return np.maximum(request - prompt, 0) / (output / ONE_TOKEN)
-
-
-@formula(source="definition; for what should be small: a cost, a time")
-def gain_of_less(before: Same, after: Same) -> Number:
-    """Factor by which an objective to minimise improves.
-
-    >>> gain_of_less(3.0, 1.5)
-    2.0
-    """
-    return before / after
-
-
-@formula(source="definition; for what should be large: a rate")
-def gain_of_more(before: Same, after: Same) -> Number:
-    """Factor by which an objective to maximise improves.
-
-    >>> gain_of_more(1.5, 3.0)
-    2.0
-    """
-    return after / before
 
 
 @formula(source="definition: d ln(objective) / d ln(input), by one finite step, the optimum searched again")

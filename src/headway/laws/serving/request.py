@@ -52,26 +52,6 @@ def request_s(batch: Number, output: Token, tpot: Second, prefill: Second, lanes
     return output / ONE_TOKEN * tpot / batch + prefill / lanes
 
 
-@formula(source="steady state: a replica prefills as many prompts as it finishes")
-def sustained_tok_per_s(output: Token, request: Second, replicas: Number) -> TokenPerSecond:
-    """Output tokens per second of all replicas, prefill time included.
-
-    >>> round(sustained_tok_per_s(1000, 0.23625, 1), 1)
-    4232.8
-    """
-    return output / request * replicas
-
-
-@formula(source="definition")
-def busy_replicas(replicas: Number, users: Number) -> Number:
-    """Busy replicas: at most one per user (4 users of 8 copies of Llama 3.1 8B keep 4 busy).
-
-    >>> float(busy_replicas(8, 4))
-    4.0
-    """
-    return np.minimum(replicas, users)
-
-
 @formula(source="lecture TS-07: B/tau")
 def decode_tok_per_s(batch: Number, step: Second, replicas: Number) -> TokenPerSecond:
     """Output tokens per second while all replicas only decode.
@@ -90,26 +70,6 @@ def user_tok_per_s(step: Second) -> TokenPerSecond:
     50.0
     """
     return ONE_TOKEN / step
-
-
-@formula(source="definition; idle chips are counted")
-def per_chip(rate: TokenPerSecond, chips: Number) -> TokenPerSecond:
-    """Rate of the whole system per chip.
-
-    >>> per_chip(4000.0, 8)
-    500.0
-    """
-    return rate / chips
-
-
-@formula(source="definition")
-def in_flight(batch: Number, replicas: Number) -> Number:
-    """Sequences decoding at once on all replicas.
-
-    >>> in_flight(64, 2)
-    128
-    """
-    return batch * replicas
 
 
 @formula(source="intervals are symmetric in the logarithm; docs/accuracy.md")
@@ -160,16 +120,6 @@ def e2e_s(ttft: Second, tpot: Second, output: Token) -> Second:
     20.48
     """
     return ttft + (output / ONE_TOKEN - 1) * tpot
-
-
-@formula(source="definition")
-def first_token_s(prompt: Second, overhead: Second) -> Second:
-    """TTFT of a request alone: its prefill, and the engine's own work on it.
-
-    >>> round(first_token_s(0.36, 0.015), 3)
-    0.375
-    """
-    return prompt + overhead
 
 
 @formula(source="GPipe (arXiv:1811.06965) ; unequal chunks: all turns and stages - 1 of the longest, as in a proportionate flow shop")
@@ -239,16 +189,6 @@ def missed_pairs(prompt: Token, hit_rate: Number) -> Token:
     375000.0
     """
     return prompt * (prompt / ONE_TOKEN) / 2 * (1 - hit_rate * hit_rate)
-
-
-@formula(source=CACHE)
-def hit_tokens(prompt: Token, hit_rate: Number) -> Token:
-    """Prompt tokens that hit the prefix cache.
-
-    >>> hit_tokens(8000, 0.75)
-    6000.0
-    """
-    return prompt * hit_rate
 
 
 @formula(source="KV over the host link; each chip loads its own part")

@@ -60,16 +60,6 @@ def kv_bytes_chip(sequences: Number, sequence_bytes: Byte, stage_share: Number, 
     return sequences * sequence_bytes * stage_share / cp
 
 
-@formula(source="definition")
-def usable_hbm(hbm: Byte, utilization: Number) -> Byte:
-    """HBM for weights and KV cache, without the share reserved for activations, graphs and the allocator.
-
-    >>> usable_hbm(80e9, 0.9) / 1e9
-    72.0
-    """
-    return hbm * utilization
-
-
 @formula(source=CLAIMS + "CW-07: W + B*L*kappa <= C")
 def fits_hbm(weights: Byte, kv: Byte, usable: Byte) -> Truth:
     """Whether weights and KV fit on the fullest chip.

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 from headway.core.quantity import Sourced, known
 from headway.laws.architecture.attention import convolution_flop, index_score_flop
-from headway.laws.architecture.params import convolution_params, indexer_params
+from headway.laws.architecture.params import indexer_params
 
 NO_LIMIT = known(math.inf, "no limit", "token", "constant", "a query may look at every earlier token")
 UNITY = known(1, "one", "", "constant", "by definition")
@@ -306,7 +306,7 @@ class ConvolvedRecurrence(Mixer):
 
     def params(self) -> Any:
         """Projections and filters of the convolution."""
-        return self.matrix_params() + convolution_params(self.channels(), self.kernel)
+        return self.matrix_params() + (self.channels() * self.kernel)
 
     def state_elements(self) -> Any:
         """The recurrent state, and the inputs that the convolution has to remember."""

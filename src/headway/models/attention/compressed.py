@@ -10,7 +10,6 @@ from headway.laws.architecture.attention import compressed_score_flop, index_sco
 from headway.laws.architecture.params import (
     compressed_attention_params,
     compressed_indexer_params,
-    compressed_whole_params,
     compressor_params,
 )
 from headway.models.attention import NO_LIMIT, UNITY, AttentionPattern, AttentionSpan, CacheStore, Indexer, Mixer
@@ -48,7 +47,7 @@ class CompressedAttention(Mixer):
 
     def whole_params(self) -> Any:
         """Projections to the query's rank and to the shared entry, compressors and the indexer."""
-        return sum((compressed_whole_params(self.hidden, self.query_rank, self.head_dim), *self._compressor_params()))
+        return sum((self.hidden * (self.query_rank + self.head_dim), *self._compressor_params()))
 
     def query_heads(self) -> Any:
         """Query heads."""

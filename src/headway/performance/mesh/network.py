@@ -10,7 +10,6 @@ from headway.core.errors import BadValue, MissingFact
 from headway.core.quantity import default, known, user_input
 from headway.hardware.system import System
 from headway.laws.collectives.mesh import (
-    collective_bandwidth,
     collective_time_s,
     domains_exchange_share,
     filled_share,
@@ -18,7 +17,6 @@ from headway.laws.collectives.mesh import (
     latency_bound_bytes,
     long_ring_share,
     path_hops,
-    share_s,
     switch_exchange_share,
     switch_gather_share,
 )
@@ -172,8 +170,8 @@ def _switched(network: MeshNetwork, operation: str, names: tuple[str, ...], memb
 
 def _slowest(size: Any, levels: list[tuple[Any, ...]], phases: Any, network: MeshNetwork) -> CollectiveTime:
     """The level whose links take longest sets the transfer; latencies of the levels add."""
-    transfers = [share_s(size, share, bandwidth) * phases for share, _, bandwidth, _, _ in levels]
-    limits = [share_s(size, limit, bandwidth) * phases for _, limit, bandwidth, _, _ in levels]
+    transfers = [size * share / bandwidth * phases for share, _, bandwidth, _, _ in levels]
+    limits = [size * limit / bandwidth * phases for _, limit, bandwidth, _, _ in levels]
     slow = max(range(len(levels)), key=lambda index: float(transfers[index]))
     latency = sum(hops_s(hops, hop) for *_, hops, hop in levels) * phases
     time = collective_time_s(latency, transfers[slow])
@@ -181,7 +179,7 @@ def _slowest(size: Any, levels: list[tuple[Any, ...]], phases: Any, network: Mes
     within = {"torus": "torus", "switch": "scale-up", "mesh": "scale-up"}[network.kind]
     name = within if network.kind == "torus" or (slow == 0 and levels[slow][2] is not network.out_bandwidth) else "scale-out"
     return CollectiveTime(latency_s=latency, transfer_s=transfers[slow], time_s=time, limit_s=collective_time_s(latency, max(limits)),
-                          latency_bound_bytes=latency_bound_bytes(hops, hop, share, bandwidth), bandwidth=collective_bandwidth(size, time),
+                          latency_bound_bytes=latency_bound_bytes(hops, hop, share, bandwidth), bandwidth=size / time,
                           levels=name)  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from headway.core.errors import BadValue
 from headway.laws.roofline.balance import sent_s
-from headway.laws.roofline.matmul import arithmetic_intensity, array_bytes, attained_flops, balanced_rows, flop_s, matmul_flop, slowest_s
+from headway.laws.roofline.matmul import arithmetic_intensity, array_bytes, balanced_rows, flop_s, matmul_flop, slowest_s
 from headway.models.precision import formats
 from headway.performance.mesh.network import UNITY, MeshNetwork, collective
 from headway.performance.mesh.notation import ArrayDim, ShardedArray
@@ -178,7 +178,7 @@ def bounds(step: ProductStep) -> tuple[Any, Any, Any, str]:
     times_by_part = {name: time for name, time in parts.items() if time is not None}
     least = slowest_s(tuple(times_by_part.values()))
     bound = max(times_by_part, key=lambda name: float(times_by_part[name]))
-    return least, sum(times_by_part.values()), attained_flops(step.flop, least), bound
+    return least, sum(times_by_part.values()), step.flop / least, bound
 
 
 def _cut(sharded: ShardedArray, name: str, axes: tuple[str, ...]) -> ShardedArray:

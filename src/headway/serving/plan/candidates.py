@@ -9,7 +9,7 @@ import numpy as np
 
 from headway.core.progress import tick
 from headway.laws.queueing.loop import Loop
-from headway.laws.step.memory import fits_chips, fits_hbm, kv_bytes_chip, rank_sequence_limit, sequence_bytes, usable_hbm
+from headway.laws.step.memory import fits_chips, fits_hbm, kv_bytes_chip, rank_sequence_limit, sequence_bytes
 from headway.laws.step.parts import rank_sequences
 from headway.laws.step.step import step_s
 from headway.performance import request as request_laws
@@ -76,7 +76,7 @@ def compile_candidates(query: ServeRequest, layout: Layout, count: int) -> Candi
     tokens, pairs = prefilled(query.load.prompt, query.assumptions.hit_rate)
     busy = step_s(compiled.step, NO_WORK, NO_WORK, tokens * layout.dp, pairs * layout.dp)
     sequence_size = sequence_bytes(compiled.stores, compiled.state_bytes, query.load.prompt + query.load.output)
-    usable = usable_hbm(query.system.chip.need("hbm"), query.assumptions.hbm_utilization)
+    usable = query.system.chip.need("hbm") * query.assumptions.hbm_utilization
     return Candidates(
         query=query,
         layout=layout,

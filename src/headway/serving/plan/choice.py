@@ -29,11 +29,6 @@ from headway.serving.serve import ServeRequest, case_of, explained_value, filled
 SAID_BY = {"input": "elasticity", "elasticity": "elasticity", "gain": "current", "cause": "current"}
 POOLED = (*(f"prefill_{name}" for name in POOL_DEGREES), "prefill_chips", "decode_chips", "transfer_s")
 TIE = 1e-12  # values closer than this are equal
-TIES = (
-    "of those within 3 % of the best objective the plainest (plan/plain.py: oddness); of equals: fewer chips used; then the faster for a "
-    "user (the largest capacity under a rate, for latency and for chips); then fewer chips per replica, smaller tp, pp, dp, ep, cp, a "
-    "smaller batch, the formats in the order asked"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -183,7 +183,7 @@ def _best(first: Pool, second: Pool, goal: Goal) -> PoolPair | None:
     p, q, size, capacity = _sized(first.take(a), second.take(b), goal)
     feasible = (p >= 1) & (q >= 1)
     capacity = np.where(feasible, capacity, 1.0)
-    value = np.broadcast_to(objective_value(goal, query, size, second.time[b], laws.between_s(capacity)), p.shape)
+    value = np.broadcast_to(objective_value(goal, query, size, second.time[b], 1 / capacity), p.shape)
     able = feasible & (True if goal.rate is None else capacity >= goal.rate * (1 - TIE))
     if not able.any():
         return None

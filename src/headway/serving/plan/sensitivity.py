@@ -15,8 +15,7 @@ from headway.core.schema import fields, scalar
 from headway.core.trace import record
 from headway.hardware.chip import PEAK_OF
 from headway.hardware.system import System
-from headway.laws.economics.cost import chip_seconds_per_request
-from headway.laws.serving.replicas import elasticity, gain_of_less, gain_of_more, replicas_held
+from headway.laws.serving.replicas import elasticity, replicas_held
 from headway.laws.serving.request import request_s
 from headway.laws.step.layer_terms import replica_chips
 from headway.models.precision import Precision
@@ -174,7 +173,7 @@ def _line(name: str, before: Choice, after: Choice, precision: Precision, goal: 
 
 
 def _gain(before: Any, after: Any, goal: Goal) -> Any:
-    return elasticity((gain_of_more if goal.more else gain_of_less)(before, after), STEP)
+    return elasticity(gain(after, before, goal), STEP)
 
 
 def objective_of(pick: Choice, query: ServeRequest, goal: Goal) -> Any:
@@ -227,7 +226,7 @@ def placed(query: ServeRequest, user_values: Mapping[str, Any]) -> Choice:
 
 def gain(best: Any, current: Any, goal: Goal) -> Any:
     """Ratio by which the best is better than the current objective."""
-    return (gain_of_more if goal.more else gain_of_less)(current, best)
+    return best / current if goal.more else current / best
 
 
 def cause(best: Choice, current: Choice) -> str:
@@ -256,13 +255,11 @@ def request_parts(pick: Choice) -> dict[str, float]:
     estimates = estimate(case_of(query, layout, load))
     chips, batch = query.system.chips, estimates["decoding"]
     parts = {
-        word: float(
-            chip_seconds_per_request(chips, request_s(batch, load.output, estimates[key], NO_PREFILL, ONE_REPLICA), layout.replicas)
-        )
+        word: float(chips * request_s(batch, load.output, estimates[key], NO_PREFILL, ONE_REPLICA) / layout.replicas)
         for key, word in PARTS.items()
     }
     hidden = sum(estimates[key] for key in PARTS) - estimates["tpot_decode_s"]  # arithmetic that reads hide adds nothing to a step
     exposed = request_s(batch, load.output, max(estimates["compute_s"] - hidden, 0.0), NO_PREFILL, ONE_REPLICA)
-    parts[PARTS["compute_s"]] = float(chip_seconds_per_request(chips, exposed, layout.replicas))
+    parts[PARTS["compute_s"]] = float(chips * exposed / layout.replicas)
     prefill = estimates["request_s"] - request_s(batch, load.output, estimates["tpot_decode_s"], NO_PREFILL, ONE_REPLICA)
-    return parts | {"prefill": float(chip_seconds_per_request(chips, max(prefill, 0.0), layout.replicas))}
+    return parts | {"prefill": float(chips * max(prefill, 0.0) / layout.replicas)}

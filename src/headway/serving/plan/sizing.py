@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.core.quantity import known
-from headway.laws.economics.cost import chip_seconds_per_request, usd_per_request
 from headway.laws.serving.replicas import (
     nodes_needed,
     replicas_in_nodes,
     replicas_needed,
 )
-from headway.laws.serving.request import per_chip, sustained_tok_per_s, user_tok_per_s
+from headway.laws.serving.request import user_tok_per_s
 from headway.serving.plan.candidates import Candidates
 from headway.serving.plan.problem import Goal
 from headway.serving.serve import ServeRequest
@@ -60,12 +59,12 @@ def objective_value(goal: Goal, query: ServeRequest, size: ReplicaCounts, tpot: 
         return size.chips if goal.free else size.chips_used
     if goal.objective == "throughput":
         load = query.load
-        rate = goal.rate * load.output if at_rate else sustained_tok_per_s(load.output, request, size.replicas)
-        return per_chip(rate, size.chips)
+        rate = goal.rate * load.output if at_rate else load.output / request * size.replicas
+        return rate / size.chips
     if query.price is None:
         if at_rate:
             return size.chips / goal.rate
-        return chip_seconds_per_request(size.chips, request, size.replicas)
+        return size.chips * request / size.replicas
     if at_rate:
         return query.price.value * size.chips / goal.rate
-    return usd_per_request(query.price.value, size.chips, request, size.replicas)
+    return query.price.value * size.chips * request / size.replicas

@@ -9,7 +9,6 @@ from typing import Any
 from headway.core.quantity import default
 from headway.laws.scaling import lifetime, power_laws
 from headway.laws.scaling.lifetime import calendar_s, rl_token_price, served_tokens, serving_price
-from headway.laws.scaling.power_laws import epochs
 from headway.training.scaling.fits import ScalingFit, bits, decay, lecture_assumptions
 
 NOTHING = default(0, "rl", "", "no reinforcement learning unless --rl says so")
@@ -196,7 +195,7 @@ def _model(fit: ScalingFit, at: ScalingPoint, active: Any, tokens: Any) -> dict[
     if at.unique is not None:
         fresh = predicted_loss(fit, active, tokens, None, dict(at.bits))
         model |= {
-            "epochs": epochs(tokens, at.unique), "tokens_worth": loss.tokens_worth,
+            "epochs": tokens / at.unique, "tokens_worth": loss.tokens_worth,
             "fresh_share": loss.tokens_worth / tokens, "loss_fresh": fresh.total,
         }  # fmt: skip
     if at.post_bits is not None:
@@ -235,7 +234,7 @@ def given_size(fit: ScalingFit, at: ScalingPoint) -> dict[str, Any]:
     if at.unique is not None:
         tokens_worth = power_laws.effective_amount(tokens, at.unique, decay().data)
         columns |= {
-            "epochs": power_laws.epochs(tokens, at.unique),
+            "epochs": tokens / at.unique,
             "tokens_worth": tokens_worth,
             "fresh_share": tokens_worth / tokens,
         }
