@@ -130,9 +130,7 @@ def test_attention_crossover_context__six_times_hidden() -> None:
 
 
 def test_departures__littles_law() -> None:
-    rate = 2000 / 0.02
-    assert rate == 100_000
-    assert departures.tokens_in_flight(rate, departures.user_tokens_per_s(0.02)) == pytest.approx(2000)
+    assert departures.tokens_in_flight(100_000, departures.user_tokens_per_s(0.02)) == pytest.approx(2000)
     assert departures.worst_latency_s(0.02) == 0.04
 
 

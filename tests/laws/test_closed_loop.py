@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.laws.queueing.closed_loop import capacity, closed_loop, open_loop, replica_seats, reserved_context
+from headway.laws.queueing.closed_loop import capacity, closed_loop, open_loop, replica_seats
 from headway.laws.queueing.loop import Loop, StepTime
 from headway.laws.queueing.users import cycle_steps, prompt_chunks, prompts_beside, prompts_per_step, queued_before, steady_s, step_room
 from reference.step_replay import ReplayedLoop, decode_ticks, replay_steps, ttft_ticks
@@ -345,10 +345,7 @@ def test_closed_loop__synchronised_prompts_among_decodes_take_a_replayed_time() 
     assert found.ttft + between == pytest.approx(clock, rel=1e-9)
 
 
-def test_replica_seats__growing_answers_count_in_part() -> None:
-    """Room for 3000 tokens: sequences of 1000 and half of an answer of 1000 take 1500 each; at least one, at most the limit."""
-    assert 3000 / reserved_context(1000, 1000, 0.5) == 2
-    assert 3000 / reserved_context(1000, 1000, 1.0) == 1.5
+def test_replica_seats__at_least_one_and_at_most_the_limit() -> None:
     assert replica_seats(1.5, 256, 1) == 1.5
     assert replica_seats(0.2, 256, 1) == 1
     assert replica_seats(3e6, 256, 8) == 8 * 256

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.laws.step.kernels import block_s, decode_attention_s, matmul_s, prefill_attention_s, smooth_max_s
+from headway.laws.step.kernels import decode_attention_s, matmul_s, prefill_attention_s, smooth_max_s
 
 times = st.floats(1e-9, 1e2)
 norms = st.floats(1.0, 40.0)
@@ -67,7 +67,6 @@ def test_decode_attention_s__by_hand() -> None:
     assert decode_attention_s(0.0, 8e-6, 0, 0.5, 0.8, 1e-8) == pytest.approx(10e-6)  # streaming alone
     assert decode_attention_s(6e-6, 8e-6, 0, 0.5, 0.8, 1e-8) == pytest.approx(12e-6)  # scores are the limit
     assert decode_attention_s(0.0, 0.0, 4096, 0.5, 0.8, 1e-8) == pytest.approx(4096e-8)  # many short sequences
-    assert block_s(80e3, 4e12) == pytest.approx(2e-8)
 
 
 def test_prefill_attention_s__by_hand() -> None:

@@ -17,7 +17,6 @@ from headway.hardware.chip import Chip
 from headway.hardware.chip import chip as find_chip
 from headway.laws.serving.request import interval_factor, seat_limited
 from headway.laws.step.coefficients import Achieved, EngineCost
-from headway.laws.step.kernels import block_s
 from headway.laws.step.layer_terms import aged, engine_reach, engine_s, narrow_reach
 from headway.laws.training.step import clock_share
 from headway.performance.assumptions import Assumptions
@@ -257,7 +256,7 @@ class _FittedKernels:
             expert_compute=expert("compute"), expert_memory=expert("memory"), expert_activation=expert("activation"),
             expert_norm=expert("norm"),
             decode_compute=decode("compute"), decode_memory=decode("memory"),
-            block=block_s(decode("block_bytes"), self.chip.need("hbm_bw")),
+            block=decode('block_bytes') / self.chip.need('hbm_bw'),
             prefill_compute=self.narrowed(prefill), prefill_pad=prefill("pad_tokens"),
             elementwise=self.number("elementwise", WIDE, "memory"),
             fixed=self.launched(matmul, decode), expert_fixed=self.routing(expert) if routed else NO_TIME, sequence=NO_TIME,

@@ -35,7 +35,6 @@ from headway.laws.step.layer_terms import (
     span_score_s,
     split_params,
     stage_share,
-    state_bytes,
     state_s,
 )
 from headway.laws.step.memory import end_bytes, routed_bytes, weights_bytes_chip
@@ -134,7 +133,7 @@ def compile_layout(
         step=_coefficients(parts, states, system, assumptions, chips, table, backend),
         weights_bytes=parts.weights_bytes(),
         stores=parts.stores(),
-        state_bytes=state_bytes(states, assumptions.state_bytes, layout.tp),
+        state_bytes=states * assumptions.state_bytes / layout.tp,
         stage=stage_share(work.layers, layout.pp),
         chips=chips,
         formats=formats,

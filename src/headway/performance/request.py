@@ -119,7 +119,7 @@ def closed_loop(server: Server, requests: Requests, users: Any, law: Law = step_
     step, token = _times(server, law)
     if not recording():
         return loops.closed_loop(step, loop, token)
-    served = loops.in_service(loop.users, loop.seats)
+    served = np.minimum(loop.users, loop.seats)
     return loops.loop_times(step, loop, served, _decoding(server, loop, served, law), token)
 
 

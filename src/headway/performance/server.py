@@ -9,7 +9,7 @@ from typing import Any
 from headway.core.quantity import known
 from headway.hardware.chip import Chip
 from headway.hardware.system import System
-from headway.laws.queueing.closed_loop import replica_seats, reserved_context
+from headway.laws.queueing.closed_loop import replica_seats
 from headway.laws.step.coefficients import StepCoefficients
 from headway.laws.step.memory import rank_sequence_limit, sequence_bytes
 from headway.performance.efficiency import OTHER_FAMILY, Efficiencies, efficiencies, platform
@@ -87,7 +87,7 @@ class Server:
     def seats(self, prompt: Any, output: Any) -> Any:
         """Slots of a replica: sequences whose KV cache fits, at most the engine's limit."""
         room, c = self.room, self.step
-        cache_bytes = sequence_bytes(room.stores, room.state, reserved_context(prompt, output, self.scheduling.reserved_output_share))
+        cache_bytes = sequence_bytes(room.stores, room.state, prompt + self.scheduling.reserved_output_share * output)
         usable = room.hbm * self.scheduling.usable_hbm_factor
         sequences = rank_sequence_limit(usable, room.weights, cache_bytes, room.stage, c.cp)
         return replica_seats(sequences, self.scheduling.max_sequences, c.dp)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from headway.core.errors import BadValue
-from headway.laws.queueing.departures import train_fill
 from headway.sim import capacity, results
 from headway.sim.capacity import Capacity
 from headway.sim.fleet import Fleet, split
@@ -126,7 +125,7 @@ class Trial:
         interval = scheduler.rules.departures
         if not interval or self.fleet.pace is None or self.fleet.pools is not None or row.get("decode_batch_mean") is None:
             return {}
-        fill = train_fill(row["decode_batch_mean"], scheduler.rules.seats)
+        fill = row["decode_batch_mean"] / scheduler.rules.seats
         rules = scheduler.rules._replace(departures=interval / 2)
         half = replace(self, fleet=replace(self.fleet, scheduler=replace(scheduler, rules=rules)), band=0.0)
         half_run = half.run(load)
@@ -135,7 +134,7 @@ class Trial:
         (half_row,) = half._result_rows(load, half_run, None)[:1]
         known = {key: half_row.get(key) for key in ("mean_queue_s", "mean_ttft_s", "mean_tpot_s")}
         batch = half_row.get("decode_batch_mean")
-        filled = None if batch is None else train_fill(batch, rules.seats)
+        filled = None if batch is None else batch / rules.seats
         period = run.total(BUSY) / run.total_count(STEPS)
         return {"departures_s": interval, "train_period_s": period, "train_fill": fill} | {
             f"half_{key}": value for key, value in (known | {"train_fill": filled}).items()

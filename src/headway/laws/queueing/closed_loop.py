@@ -24,16 +24,6 @@ CAPACITY_CLOSE = 1e-8  # of a capacity: far below its error
 LEAST_SERVED = 1e-9  # requests in service of a load of almost nothing
 
 
-@formula(source="definition; an engine admits a sequence when its prompt and this share of its answer fit")
-def reserved_context(prompt: Token, output: Token, reserve: Number) -> Token:
-    """Tokens of KV cache set aside for a request; `reserve` 1: its whole answer, 1/2: the mean while it grows.
-
-    >>> float(reserved_context(1000, 1000, 0.5))
-    1500.0
-    """
-    return prompt + reserve * output
-
-
 @formula(source="definition; an engine admits sequences as far as the KV that they will hold on average fits")
 def replica_seats(rank_sequences: Number, limit: Number, dp: Number) -> Number:
     """Seats: sequences in service at once in a replica of `dp` ranks, at least one; `limit` is the engine's, per rank (max_num_seqs).
@@ -85,19 +75,9 @@ def open_seat_wait_s(served: Number, seats: Number, rate: PerSecond, in_turn: Nu
     return load ** np.sqrt(2 * (seats + 1)) / (1 - load) / 2 / rate / in_turn
 
 
-@formula(source="definition")
-def in_service(users: Number, seats: Number) -> Number:
-    """Requests in service of a closed loop: all users, or as many as have a seat.
-
-    >>> float(in_service(256, 128))
-    128.0
-    """
-    return np.minimum(users, seats)
-
-
 def closed_loop(step: StepTime, loop: Loop, token: TokenTime = step_yields_token) -> LoopTimes:
     """Times of a closed loop on one replica."""
-    served = in_service(loop.users, loop.seats) + 0.0 * loop.prompt + 0.0 * loop.output
+    served = np.minimum(loop.users, loop.seats) + 0.0 * loop.prompt + 0.0 * loop.output
     return loop_times(step, loop, served, decoding_of(step, loop, served, token), token)
 
 

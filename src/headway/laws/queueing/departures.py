@@ -195,13 +195,3 @@ def triggered_wait_s(rate: PerSecond, ride: Second, seats: Number) -> Second:
     come = rate * ride
     waited = left_behind(rate, ride, seats) + come / 2
     return ride * waited / (come + empty_share(rate, ride, seats))
-
-
-@formula(source="definition: passengers over seats")
-def train_fill(sequences: Number, seats: Number) -> Number:
-    """Share of its places with which a step departs (a batch of 2,400 where the KV cache has room for 9,600).
-
-    >>> train_fill(2400, 9600)
-    0.25
-    """
-    return sequences / seats

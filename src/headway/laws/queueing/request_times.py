@@ -24,7 +24,6 @@ from headway.laws.queueing.users import (
     prompt_added_s,
     prompt_chunks,
     prompt_load,
-    prompts_along,
     prompts_beside,
     prompts_in_progress,
     prompts_met,
@@ -144,7 +143,7 @@ def _prompt_steps(loop: Loop, p: _Prompts, beside: Any) -> list[StepLoad]:
 
 def _sharing(loop: Loop, p: _Prompts, load: Any) -> Any:
     """Prompts that share a step while one is prefilled, itself included."""
-    return prompts_in_progress(load, prompts_along(loop.concurrent_prompts, p.not_queued), p.most)
+    return prompts_in_progress(load, np.minimum(loop.concurrent_prompts, p.not_queued), p.most)
 
 
 def _shared(p: _Prompts, beside: Any, kv_tokens: Any, prompts: Any) -> StepLoad:

@@ -261,16 +261,6 @@ def users_not_queued(other_users: Number, queued: Same, prompt_steps: Same) -> N
     return np.maximum(other_users - queued / prompt_steps, 0)
 
 
-@formula(source="definition: no more come along than there are")
-def prompts_along(concurrent_prompts: Number, users: Number) -> Number:
-    """Other prompts that come with one.
-
-    >>> float(prompts_along(2.2, 63)), float(prompts_along(2.2, 1)), float(prompts_along(2.2, 0))
-    (2.2, 1.0, 0.0)
-    """
-    return np.minimum(concurrent_prompts, users)
-
-
 @formula(source="renewal: half a decode step is in progress when a prompt comes, and all of the prompts begun with it")
 def steady_s(prompt_s: Second, beside: Number, added: Second, queue: Second, decode_step: Second, busy: Number) -> Second:
     """Mean TTFT of prompts spread over the loop: prompt, concurrent prompts, queue, step in progress.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from headway.core.formula import formula
-from headway.core.units import Byte, BytePerSecond, Number, Second
+from headway.core.units import Number, Second
 from headway.laws.step.coefficients import LLAMA_70B_TP8, RankWork, StepCoefficients  # noqa: F401 (the doctests' example)
 from headway.laws.step.parts import (
     decode_score_s,
@@ -62,16 +62,6 @@ def decode_attention_s(compute: Second, kv: Second, blocks: Number, eff_compute:
     50.9
     """
     return np.maximum(compute / eff_compute, kv / eff_memory) + blocks * block
-
-
-@formula(source="definition: what a block costs, as bytes that the HBM would move meanwhile, which carries from chip to chip")
-def block_s(block: Byte, bandwidth: BytePerSecond) -> Second:
-    """Fixed time of decode attention per pair of sequence and KV head, on a chip of this bandwidth.
-
-    >>> round(block_s(80e3, 3.35e12) * 1e9, 1)
-    23.9
-    """
-    return block / bandwidth
 
 
 @formula(source="FlashAttention: a query tile pays for its first and its masked tiles in full, as if each prompt token saw `pad` more")

@@ -193,16 +193,6 @@ def state_s(elements: Number, element: Byte, tp: Number, depth: Number, bandwidt
     return 2 * elements * element * depth / tp / bandwidth
 
 
-@formula(source="definition")
-def state_bytes(elements: Number, element: Byte, tp: Number) -> Byte:
-    """Bytes of recurrent state of one sequence on one chip.
-
-    >>> state_bytes(19_759_104, 2, 1)
-    39518208.0
-    """
-    return elements * element / tp
-
-
 KERNELS_PER_MIXER: Number = 4  # norm, projections, attention, output projection
 KERNELS_PER_FFN: Number = 3  # norm, up (with gate), down
 KERNELS_PER_MOE: Number = 5  # norm, router, permute, grouped up, grouped down
