@@ -1,34 +1,26 @@
-"""`headway lecture RB-10 --plot FILE`: the claim's curve on the board, the picture of the verb it is about, or its figures."""
+"""`headway lecture RB-10 --plot FILE`: a claim's picture, drawn from the claim's own inputs.
+
+A few claims have a scene of their own; those about batch or context have the lecture's curves; the others a curve along the input that
+moves their figures, and where no input moves most of them, the figures beside each other.
+"""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from headway.core.errors import BadValue
-from headway.evidence.claims.claim import claims
+from headway.core.listing import format_value
+from headway.evidence.claims.claim import Claim, claims
 
 if TYPE_CHECKING:
     from headway.report.pictures.frame import Picture, View
 
-BOARD = ("RB", "FM")  # groups about time and cost against batch
+BOARD = ("RB-01", "RB-04", "RB-05", "RB-06", "RB-07", "RB-10", "RB-27")  # about time and cost against batch
 CONTEXT = ("CW", "AP")  # groups about cost against context
-HOLD = "cache deepseek-v3 --on 8xh200 --reuse 0.8 --hold 5min"
-OVERTRAINING = "scale --active 100B --serve 50M/s --months 2"
-# Group or claim -> the command whose picture it is, and the picture.
-COMMANDS = {
-    "TS": ("sim llama-3.1-8b --on 1xh100-sxm --tp 1 --rate 100 --prompt 64 --output 40 --departures drain --requests 2000", "trains"),
-    "TS-01": ("trend chips", "years"), "TS-02": ("trend chips", "years"), "TS-03": ("trend chips", "years"),
-    "RB-08": ("trend chips", "years"), "RB-09": ("trend chips", "years"),
-    "MOE": ("rack gb200-nvl72", "experts"), "RK": ("rack gb200-nvl72", "wiring"), "SU": ("rack gb200-nvl72 --chips 8..1024*2", "sizes"),
-    "PP": ("serve llama-3.1-70b --on 8xh100-sxm --tp 2 --pp 4 --batch 64 --context 8k", "pipeline"),
-    "OT": (OVERTRAINING, "overtraining"), "OT-11": (OVERTRAINING.replace("50M/s", "500M/s"), "overtraining"),
-    "KT": (HOLD, "drain"), "KT-11": (HOLD, "map"),
-    "CR-01": ("feistel", "step"), "CR-02": ("feistel", "step"), "CR-07": ("feistel avalanche", "avalanche"),
-}  # fmt: skip
-LECTURE_STEP = 200e3  # tokens: the lecture's price step, for claims on contexts that state none
-STEP = 1.5  # the lecture's price above it, over the price below
+STEP = 1.5  # the lecture's price above its step, over the price below
+ARRIVALS = 7  # seed of the requests of a timetable
 
 
 def pictures(rows: list[Any]) -> dict[str, Any]:
@@ -38,43 +30,49 @@ def pictures(rows: list[Any]) -> dict[str, Any]:
 
 def draw(rows: list[Mapping[str, Any]], view: View) -> Picture:
     """The picture of a claim."""
+    from headway.evidence.lecture import along
+
     if len(rows) != 1:
         raise BadValue("--plot", f"{len(rows)} claims", "one claim, such as headway lecture RB-10 --plot claim.png")
-    row = rows[0]
-    command = COMMANDS.get(row["id"]) or COMMANDS.get(row["group"])
-    if command:
-        return _of_command(*command, view)
-    if row["group"] in BOARD:
-        return _board(row, view)
-    if row["group"] in CONTEXT and (row["group"] == "CW" or "crossing" in claims()[row["id"]].inputs):
-        return _context(row, view)
-    return _figures(row, view)
+    claim = claims()[rows[0]["id"]]
+    if claim.id in SCENES:
+        return SCENES[claim.id](claim, view)
+    if claim.id in BOARD:
+        return _board(claim, view)
+    if claim.group in CONTEXT and "crossing" in claim.inputs:
+        return _context(claim, view)
+    if along.is_curve(claim):
+        return _curve(claim, along.axis(claim), view)
+    return _figures(rows[0], view)
 
 
-def _of_command(command: str, name: str, view: View) -> Picture:
-    """The picture of another verb, as its own command draws it."""
-    from headway.cli.main import parsed
+# -- curves ---------------------------------------------------------------------------------------------------------------------
+
+
+def _curve(claim: Claim, name: str, view: View) -> Picture:
+    """The claim's figures along one of its inputs, as `--with` draws them."""
+    from headway.cli import lecture_inputs
+    from headway.evidence.lecture import along
     from headway.report import complete
 
-    module, args = parsed(shlex.split(command))
-    return complete.draw(module.run(args), view, name)
+    return complete.draw(lecture_inputs.run(claim.id, [f"{name}={along.span(claim, name)}"]), view, "inputs")
 
 
-def _board(row: Mapping[str, Any], view: View) -> Picture:
+def _board(claim: Claim, view: View) -> Picture:
     from headway.evidence.lecture.board import board_curves
     from headway.report.pictures import curves
 
-    inputs = {**claims()["RB-10"].inputs, **claims()[row["id"]].inputs}
-    case = board_curves({**inputs, **{key: claims()["RB-21"].inputs[key] for key in ("chips", "chip_price")}})
-    subject = {"model": f"claim {row['id']}", "system": "the lecture's rack"}
+    prices = claims()["RB-21"].inputs
+    case = board_curves({**claim.inputs, "chips": prices["chips"], "chip_price": prices["chip_price"]})
+    subject = {"model": f"claim {claim.id}", "system": "the lecture's rack"}
     return curves.batch(case, subject, "KV cache left out, as on the board", view)
 
 
-def _context(row: Mapping[str, Any], view: View) -> Picture:
+def _context(claim: Claim, view: View) -> Picture:
     from headway.report.pictures import price_context
 
-    knee = float(claims()[row["id"]].inputs.get("crossing", LECTURE_STEP))
-    about = f"claim {row['id']}: dense attention reads the whole cache, square-root attention less; price as in the lecture"
+    knee = float(claim.inputs["crossing"])
+    about = f"claim {claim.id}: dense attention reads the whole cache, square-root attention less; price as in the lecture"
     return price_context.picture(knee, STEP, knee, view, about=about)
 
 
@@ -82,3 +80,70 @@ def _figures(row: Mapping[str, Any], view: View) -> Picture:
     from headway.report.pictures import claim
 
     return claim.figures(row, view)
+
+
+# -- scenes ---------------------------------------------------------------------------------------------------------------------
+
+
+def _timetable(claim: Claim, view: View) -> Picture:
+    """The small train of the claim: its seats, its load, its beat."""
+    from headway.evidence.lecture.inputs import lecture_figures
+    from headway.laws.queueing.departures import train_rate
+    from headway.report.pictures import timetable
+    from headway.sim.timetable import DEPARTURES, random_timetable
+
+    beat, seats, load = (float(claim.inputs[name]) for name in ("step_s", "few_seats", "few_load"))
+    table = random_timetable(float(train_rate(load, beat, seats)), beat, int(seats), DEPARTURES, ARRIVALS)
+    wait = lecture_figures(claim)["mean wait, 4 seats 80 % full"]
+    title = f"A train leaves every {format_value(beat, 's')}, full or not: {load:.0%} of the seats are asked for, the mean wait is " \
+            f"{format_value(wait, 's')}"  # fmt: skip
+    subtitle = f"claim {claim.id}: {seats:g} seats, requests drawn at random, first come, first served"
+    return timetable.picture(table.departures, table.boardings, beat, view, title=title, subtitle=subtitle)
+
+
+def _decoding(claim: Claim, view: View) -> Picture:
+    from headway.report.pictures import pipeline
+
+    stages = int(claim.inputs["stages"])
+    return pipeline.serving(stages, view, subject=f"claim {claim.id}: the lecture's {stages} stages")
+
+
+def _bubbles(claim: Claim, view: View) -> Picture:
+    from headway.report.pictures import pipeline
+    from headway.training.timeline import SCHEDULES
+
+    stages, count = int(claim.inputs["stages"]), int(claim.inputs["few"])
+    return pipeline.training(stages, count, SCHEDULES, view, subject=f"claim {claim.id}")
+
+
+def _coupling(claim: Claim, view: View) -> Picture:
+    from headway.evidence.lecture.inputs import lecture_figures
+    from headway.report.pictures import feistel
+
+    numbers = {"x": float(claim.inputs["x"]), "y": float(claim.inputs["y"]), "z": lecture_figures(claim)["z"]}
+    return feistel.step(view, numbers)
+
+
+def _avalanche(claim: Claim, view: View) -> Picture:
+    rounds, flips = (int(claim.inputs[name]) for name in ("rounds", "flips"))
+    return _of_command(f"feistel avalanche --cipher simon32 --rounds 1..{rounds}+1 --trials {flips}", "avalanche", view)
+
+
+def _valley(claim: Claim, view: View) -> Picture:
+    active, served = (float(claim.inputs[name]) for name in ("active", "served"))
+    return _of_command(f"scale --active {active:g} --served {served:g}", "overtraining", view)
+
+
+def _of_command(command: str, name: str, view: View) -> Picture:
+    """The picture of another verb that is asked with the claim's inputs."""
+    from headway.cli.main import parsed
+    from headway.report import complete
+
+    module, args = parsed(shlex.split(command))
+    return complete.draw(module.run(args), view, name)
+
+
+SCENES: dict[str, Callable[[Claim, Any], Picture]] = {
+    "TS-05": _timetable, "PP-06": _decoding, "PP-08": _decoding, "PP-09": _decoding, "PP-07": _bubbles, "CR-01": _coupling,
+    "CR-07": _avalanche, "OT-15": _valley, "OT-16": _valley, "OT-18": _valley,
+}  # fmt: skip

@@ -245,8 +245,8 @@ def pictures(run: Any, limits: Mapping[str, float]) -> dict[str, Any]:
         return simulation.latencies(simulated, loads(simulated), limits, view)
 
     def trains(rows: Any, view: Any) -> Any:
-        from headway.report.pictures import simulation
+        from headway.report.pictures import timetable
 
-        return simulation.trains(run, points(rows)[-1], view)
+        return timetable.of_run(run, points(rows)[-1], view)
 
     return {"time": time, "latency": latency, "trains": trains}

@@ -49,3 +49,26 @@ def timetable(run: SimulatedRun, count: int = DEPARTURES) -> tuple[list[Departur
     boards = (scheduled > times[0] - half) & (scheduled < times[-1] + half)
     order = np.argsort(arrival[boards])
     return departures, [Boarding(*map(float, pair)) for pair in zip(arrival[boards][order], scheduled[boards][order], strict=True)]
+
+
+class DrawnTimetable(NamedTuple):
+    """Departures of a train with so many seats, the requests that board, and how many are left behind at each."""
+
+    departures: list[Departure]
+    boardings: list[Boarding]
+    left_behind: list[int]
+
+
+def random_timetable(rate: float, beat: float, seats: int, count: int, seed: int) -> DrawnTimetable:
+    """Requests that arrive at random at `rate` and board the next train with a free seat, first come, first served; each rides a beat."""
+    source = np.random.default_rng(seed)
+    expected = rate * beat * count
+    arrivals = np.cumsum(source.exponential(1 / rate, int(expected + 10 * expected**0.5 + 20)))
+    departures, boardings, left_behind = [], [], []
+    for number in range(1, count + 1):
+        arrived = int(np.searchsorted(arrivals, number * beat, side="right"))
+        riders = min(seats, arrived - len(boardings))
+        boardings += [Boarding(float(arrivals[len(boardings) + place]), number * beat) for place in range(riders)]
+        departures.append(Departure(number * beat, riders, riders))
+        left_behind.append(arrived - len(boardings))
+    return DrawnTimetable(departures, boardings, left_behind)

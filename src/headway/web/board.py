@@ -14,15 +14,13 @@ from headway.core.listing import format_value
 from headway.evidence import claims as ledger
 from headway.evidence.claims.claim import Claim, claims
 from headway.evidence.claims.rows import ClaimRow
+from headway.evidence.lecture import along, quiz
 from headway.evidence.lecture import chapters as lecture
-from headway.evidence.lecture import quiz
-from headway.evidence.lecture.inputs import RUNS, InputCase, cases, figures
+from headway.evidence.lecture.inputs import PER_MTOK, InputCase, cases, figures
 from headway.report.lecture import chapter_page
 from headway.report.lecture_claim import law_lines
 from headway.web import pages, permitted
 
-NUDGE = 1.07  # factor on an input, to see which figures it changes
-SPREAD = 16.0  # a slider goes from a value over this to a value times this
 POINTS = 96
 MOST_CARDS = 12
 MOST_CHANGES = 32
@@ -109,9 +107,9 @@ def _claim(request: dict[str, Any]) -> dict[str, Any]:
         raise UnknownName("claim", str(request.get("id"))[:20], claims())
     row = next(entry for entry in ledger.claim(claim.id))
     before, after = lecture.neighbours(claim.id)
-    moving = _moving(claim.id)
+    moving = along.moving(claim.id)
     changes = _changes(claim, request)
-    axis = _text(request, "axis", r"[\w-]*") or _axis(changes, moving)
+    axis = _text(request, "axis", r"[\w-]*") or _axis(claim, changes, moving)
     inputs = [_input(claim, name, moving.get(name, []), changes.get(name, "")) for name in claim.inputs]
     subjects = [f"{name}={text}" for name, text in changes.items() if name not in claim.inputs]
     return _brief(row) | {
@@ -122,10 +120,11 @@ def _claim(request: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _axis(changes: dict[str, str], moving: dict[str, list[str]]) -> str:
-    """The input that the curve goes along: the one with a range or a list, else one that was left alone."""
+def _axis(claim: Claim, changes: dict[str, str], moving: dict[str, list[str]]) -> str:
+    """The input that the curve goes along: the one with a range or a list, else the claim's own, else one that was left alone."""
     spans = [name for name, text in changes.items() if SPAN.search(text)]
-    return next((name for name in (*spans, *(name for name in moving if name not in changes), *moving) if name in moving), "")
+    free = [name for name in (along.axis(claim), *moving) if name not in changes]
+    return next((name for name in (*spans, *free, *moving) if name in moving), "")
 
 
 def _changes(claim: Claim, request: dict[str, Any]) -> dict[str, str]:
@@ -151,46 +150,35 @@ def _laws(claim: Claim) -> list[str]:
     return lines
 
 
-@functools.cache
-def _moving(claim_id: str) -> dict[str, list[str]]:
-    """Inputs that change a figure of the claim, each with those figures."""
-    claim = claims()[claim_id]
-    base = _figures(claim, {})
-    moving: dict[str, list[str]] = {}
-    for name, value in claim.inputs.items():
-        if (claim.id, name) in RUNS or float(value) <= 0 or not base:
-            continue
-        nudged = _figures(claim, {name: quiz.type_of(claim, name, float(value) * NUDGE)})
-        changed = [figure for figure in base if figure in nudged and abs(nudged[figure] - base[figure]) > 1e-9 * abs(base[figure])]
-        if changed:
-            moving[name] = changed
-    return moving
-
-
-def _figures(claim: Claim, values: dict[str, Any]) -> dict[str, float]:
-    try:
-        parts = figures(claim, InputCase(labels={}, values=values))
-    except BadValue:
-        return {}
-    return {name: float(value) for name, value in parts.items()}
-
-
 def _input(claim: Claim, name: str, changes: list[str], word: str = "") -> dict[str, Any]:
     """An input with its value, source and stops, the word of the user's among them; as an axis, the range that the command line takes."""
     value = claim.inputs[name]
-    stops = pages.slider_stops(float(value), value.unit, SPREAD, POINTS) if changes else []
-    span = f"{stops[0]['word']}..{stops[-1]['word']}*{SPREAD ** (2 / 64):.4f}" if stops else ""
-    at, is_axis = len(stops) // 2, bool(SPAN.search(word))
+    stops, at = _stops(name, float(value), value.unit) if changes else ([], 0)
+    span, is_axis = along.span(claim, name) if stops else "", bool(SPAN.search(word))
     if is_axis:
         span = word
     elif word and stops:
         with contextlib.suppress(HeadwayError):  # a name such as h100.hbm_bw has no place on a slider
             stops, at = pages.with_stop(stops, word, value.unit)
     return {
-        "name": name, "label": name.replace("_", " "), "text": format_value(float(value), value.unit), "source": value.source,
+        "name": name, "label": along.input_words(claim, name), "text": format_value(float(value), value.unit), "source": value.source,
         "date": value.date, "changes": changes, "stops": stops, "at": at, "span": span,
         "word": "" if is_axis else word,
     }  # fmt: skip
+
+
+def _stops(name: str, value: float, unit: str) -> tuple[list[dict[str, str]], int]:
+    """Stops of a slider over an input's ends, the lecture's value among them, and its place."""
+    low, high, step = along.ends(name, value)
+    if step:
+        values = sorted({*(low + step * place for place in range(round((high - low) / step) + 1)), value})
+    else:
+        values = [value * (high / low) ** (place / POINTS - 0.5) for place in range(POINTS + 1)]
+    at = min(range(len(values)), key=lambda place: abs(values[place] - value))
+    words = [along.word(entry, unit) for entry in values]
+    if any(not pages.parses(word, unit) for word in words if unit not in PER_MTOK):
+        return [], 0
+    return [{"word": word, "text": format_value(float(f"{entry:.3g}"), unit)} for word, entry in zip(words, values, strict=True)], at
 
 
 # -- flashcards -----------------------------------------------------------------------------------------------------------------

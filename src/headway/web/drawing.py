@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 from headway.core.errors import BadValue, UnknownName
@@ -13,7 +12,8 @@ from headway.evidence.claims.reversible import layer_bytes
 from headway.laws.queueing.departures import beat_wait_s, timetable_wait_s, train_rate
 from headway.laws.training.activations import activation_bytes_chip
 from headway.laws.training.reversible import reversible_bytes_chip, stream_bytes
-from headway.laws.training.step import one_forward_one_backward_bubble
+from headway.laws.training.step import one_forward_one_backward_bubble, wall_time_share
+from headway.sim.timetable import random_timetable
 from headway.training.timeline import training
 
 SEATS, TRAINS = 8, 24
@@ -56,18 +56,12 @@ def _trains(request: dict[str, Any]) -> dict[str, Any]:
     """Requests drawn at random, who board the next train with a free seat, first come, first served."""
     period, load = float(claims()["TS-05"].inputs["step_s"]), _number(request, "load", 0.8, *LOADS)
     rate = float(train_rate(load, period, SEATS))
-    draw = random.Random(SEED)
-    arrivals: list[float] = []
-    while not arrivals or arrivals[-1] < TRAINS * period:
-        arrivals.append((arrivals[-1] if arrivals else 0.0) + draw.expovariate(rate))
-    boards, trains, at = [], [], 0
-    for number in range(1, TRAINS + 1):
-        arrived = sum(arrival <= number * period for arrival in arrivals)
-        aboard = min(SEATS, arrived - at)
-        boards += [number - 1] * aboard
-        at += aboard
-        trains.append({"departs_s": number * period, "aboard": aboard, "left": arrived - at})
-    requests = [{"arrives_s": arrival, "train": train} for arrival, train in zip(arrivals, boards, strict=False)]
+    table = random_timetable(rate, period, SEATS, TRAINS, SEED)
+    trains = [
+        {"departs_s": train.time_s, "aboard": train.boarded, "left": waiting}
+        for train, waiting in zip(table.departures, table.left_behind, strict=True)
+    ]
+    requests = [{"arrives_s": entry.arrival_s, "train": round(entry.departure_s / period) - 1} for entry in table.boardings]
     facts = [_fact("a train leaves every", period, "s"), _fact("mean wait, a seat in every train", beat_wait_s(period), "s")]
     facts.append(
         _fact("mean wait at this load", timetable_wait_s(rate, period, SEATS), "s")
@@ -76,7 +70,7 @@ def _trains(request: dict[str, Any]) -> dict[str, Any]:
     )
     return {
         "title": "Trains leave on the clock, full or not", "period_s": period, "seats": SEATS, "trains": trains, "requests": requests,
-        "facts": facts, "controls": [_control("load", "Share of seats request for", *LOADS, 0.05, load)],
+        "facts": facts, "controls": [_control("load", "Load: seats asked for over seats", *LOADS, 0.05, load)],
     }  # fmt: skip
 
 
@@ -97,7 +91,10 @@ def _stages(request: dict[str, Any]) -> dict[str, Any]:
         _control("stages", "Stages", 2, MOST_STAGES, 1, stages),
         _control("micro_batches", "Micro-batches", 1, MOST_MICRO_BATCHES, 1, count),
     ]
-    facts = [_fact("idle over busy time: (stages - 1) / micro-batches", bubble, ""), _fact("micro-batches", count, "")]
+    facts = [
+        _fact("idle over busy time: (stages - 1) / micro-batches", bubble, ""),
+        _fact("idle share of the step: (stages - 1) / (micro-batches + stages - 1)", wall_time_share(bubble), ""),
+    ]
     end = max(block["end"] for block in blocks)
     title = "Micro-batches flow through the stages; the white is the bubble"
     return {"title": title, "stages": stages, "blocks": blocks, "end": end, "facts": facts, "controls": controls}

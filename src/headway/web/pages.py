@@ -168,15 +168,6 @@ def _sentence(title: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def slider_stops(value: float, unit: str, spread: float = 32.0, count: int = 96) -> list[dict[str, str]]:
-    """Stops around a value, so that the value itself is the middle one; HeadwayError never: words that do not parse are left out."""
-    if value <= 0:
-        return []
-    ratio = spread ** (2 / count)
-    slider = stops([value * ratio**place for place in range(-count // 2, count // 2 + 1)], unit)
-    return [stop for stop in slider if _parses(stop["word"], unit)]
-
-
 def with_stop(slider: list[dict[str, str]], word: str, unit: str) -> tuple[list[dict[str, str]], int]:
     """Stops with one for a word of the user's among them, and its place."""
     value = schema.scalar(word, schema.Field(unit), "slider")
@@ -199,7 +190,8 @@ def nearest_stop(page: str, view: str, flag: str, word: str) -> int:
     return min(range(len(values)), key=lambda place: abs(values[place] - value))
 
 
-def _parses(word: str, unit: str) -> bool:
+def parses(word: str, unit: str) -> bool:
+    """Whether a word is a value of a unit."""
     try:
         units.parse(word, unit, "slider")
     except HeadwayError:

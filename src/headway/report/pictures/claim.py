@@ -2,34 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.core.errors import BadValue
 from headway.core.listing import format_value
+from headway.evidence.lecture.chapters import statement
 from headway.report.pictures import dots
-from headway.report.pictures.frame import Picture, View, compose
+from headway.report.pictures.claim_curve import plain
+from headway.report.pictures.frame import Panel, Picture, View, compose
 
 KINDS = (("stated", "stated", "kv"), ("reference", "worked by hand", "network"), ("recomputed", "recomputed", "compute"),
          ("today", "with today's facts", "weights"))  # fmt: skip
-MOST_PARTS = 4
+MOST_PANELS = 4
+DIGITS = 9  # figures that differ by rounding stand in one place
 
 
 def figures(row: Mapping[str, Any], view: View) -> Picture:
-    """Picture of a claim's row, a panel for each of its figures."""
+    """Picture of a claim's row: figures of one unit below each other; a figure that is alone, in each of the ways it is known."""
     parts = [part for part in row.get("parts") or () if any(_number(part.get(key)) for key, _, _ in KINDS)]
-    panels = []
-    for number, part in enumerate(parts[:MOST_PARTS]):
-        unit = part.get("unit") or row.get("unit") or ""
-        points = [{"value": float(part[key]), "kind": words} for key, words, _ in KINDS if _number(part.get(key))]
-        texts = [format_value(point["value"], unit) for point in points]
-        panels.append([dots.panel(view, f"part{number}", points, "value", [point["kind"] for point in points], texts, unit=unit or "count",
-                                  title="", heading=part["name"])])  # fmt: skip
-    if not panels:
+    if not parts:
         raise BadValue("--plot", row["id"], "a claim with figures; this one is in words")
-    title = f"{row['id']}: {row['verdict']}"
-    caption = "Each row is the same figure: as the lecture says it, by hand, by the laws with the claim's inputs, and with today's facts."
-    return compose(view, panels, title=title, subtitle=str(row.get("claim") or row.get("title") or ""), caption=caption)
+    units: dict[str, list[Mapping[str, Any]]] = {}
+    for part in parts:
+        units.setdefault(part.get("unit") or row.get("unit") or "", []).append(part)
+    texts, names = _margins(units)
+    panels = []
+    for place, (unit, mine) in enumerate(units.items()):
+        together = [part for part in mine if _number(part.get("recomputed"))]
+        if len(together) > 1:
+            panels.append([_together(view, f"unit{place}", together, unit, texts, names)])
+        else:
+            panels += [[_alone(view, f"unit{place}part{number}", part, unit, texts, names)] for number, part in enumerate(mine)]
+    words = statement(row["id"])
+    together = any(len(mine) > 1 for mine in units.values())
+    caption = "Each point is a figure by the laws with the claim's own inputs" + (
+        "; in brackets what the lecture says." if together else "."
+    )
+    return compose(view, panels[:MOST_PANELS], title=f"{words[:1].upper()}{words[1:]}",
+                   subtitle=f"{row['id']}, {row['verdict']}: {plain(row['claim'])}", caption=caption)  # fmt: skip
+
+
+def _margins(units: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[list[str], list[str]]:
+    """Texts and labels of all panels."""
+    texts = [_text(part, unit) for unit, parts in units.items() for part in parts if _number(part.get("recomputed"))]
+    alone = any(len(parts) == 1 for parts in units.values())
+    lone = [(parts[0], unit) for unit, parts in units.items() if len(parts) == 1]
+    texts += [format_value(float(part[key]), unit) for part, unit in lone for key, _, _ in KINDS if _number(part.get(key))]
+    return texts, [*(str(part["name"]) for parts in units.values() if len(parts) > 1 for part in parts),
+                   *(words for _, words, _ in KINDS if alone)]  # fmt: skip
+
+
+def _together(view: View, name: str, parts: Sequence[Mapping[str, Any]], unit: str, beside: list[str], names: list[str]) -> Panel:
+    """Figures of one unit, each with what the lecture says where it says anything."""
+    points = [{"value": float(f"{part['recomputed']:.{DIGITS}g}")} for part in parts]
+    texts = [_text(part, unit) for part in parts]
+    return dots.panel(view, name, points, "value", [str(part["name"]) for part in parts], texts, unit=unit or "count", title="",
+                      beside=beside, names=names)  # fmt: skip
+
+
+def _text(part: Mapping[str, Any], unit: str) -> str:
+    return format_value(part["recomputed"], unit) + _claimed(part, unit)
+
+
+def _claimed(part: Mapping[str, Any], unit: str) -> str:
+    return f" ({format_value(part['stated'], unit)})" if _number(part.get("stated")) else ""
+
+
+def _alone(view: View, name: str, part: Mapping[str, Any], unit: str, beside: list[str], names: list[str]) -> Panel:
+    points = [{"value": float(part[key]), "kind": words} for key, words, _ in KINDS if _number(part.get(key))]
+    texts = [format_value(point["value"], unit) for point in points]
+    return dots.panel(view, name, points, "value", [point["kind"] for point in points], texts, unit=unit or "count",
+                      title="", heading=part["name"], beside=beside, names=names)  # fmt: skip
 
 
 def _number(value: Any) -> bool:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.core.errors import BadValue
 from headway.core.listing import format_value
 from headway.evidence.claims.claim import Claim
+from headway.evidence.lecture.along import input_words
 from headway.evidence.lecture.chapters import statement
 from headway.report.pictures import marks
 from headway.report.pictures.frame import Panel, Picture, View, compose, inner, margins
 from headway.report.pictures.palette import MEANINGS
-from headway.report.pictures.scale import axis
+from headway.report.pictures.scale import axis, roomy
 
 MOST_LINES = 4
+ROUNDING = 1e-9  # relative: figures that differ by less are the same
 SHARE = 0.42  # height of the panel over its width
 LEAST_HEIGHT, MOST_HEIGHT = 190, 300
 
@@ -28,12 +31,13 @@ def claim_curve(claim: Claim, rows: Sequence[Mapping[str, Any]], view: View) -> 
     points = _wide(rows, along, names)
     lecture_value = float(claim.inputs[along])
     lecture = {name: next(row["lecture_inputs"] for row in rows if row["figure"] == name) for name in names}
-    x_unit = claim.inputs[along].unit
-    x = axis(along.replace("_", " "), [point["along"] for point in points], x_unit, fixed_ends=view.ends("x"), room=0.0)
+    x_unit, words = claim.inputs[along].unit, input_words(claim, along)
     values = [point[_field(place)] for point in points for place in range(len(names))]
     y = axis("", [*values, *lecture.values()], unit, fixed_ends=view.ends("y"))
     left_margin, right_margin = margins(view, y)
     width = inner(view, left_margin, right_margin)
+    places = [point["along"] for point in points]
+    x = roomy(width, lambda most: axis(words[:1].upper() + words[1:], places, x_unit, fixed_ends=view.ends("x"), room=0.0, most=most), 7)
     keys = [(name, MEANINGS[place]) for place, name in enumerate(names)]
     layers = [marks.uprights("lecture_input", x, view.colours.muted)]
     layers += [
@@ -49,11 +53,15 @@ def claim_curve(claim: Claim, rows: Sequence[Mapping[str, Any]], view: View) -> 
     panel = Panel(
         width=width, height=height, layers=layers, data=data, x=x, y=y, left_margin=left_margin, right_margin=right_margin, keys=keys
     )
-    value_text = format_value(lecture_value, x_unit)
-    caption = f"Dots: the lecture's own inputs ({along.replace('_', ' ')} {value_text}). {statement(claim.id).capitalize()}."
-    return compose(
-        view, [[panel]], title=f"{claim.id}: {names[0]} against {along.replace('_', ' ')}", subtitle=claim.claim, caption=caption
-    )
+    says = statement(claim.id)
+    caption = f"Dots: the lecture's own inputs ({words} {format_value(lecture_value, x_unit)})."
+    subtitle = f"{claim.id}: {names[0]}{' and others' if len(names) > 1 else ''} against {words}; {plain(claim.claim)}"
+    return compose(view, [[panel]], title=says[:1].upper() + says[1:], subtitle=subtitle, caption=caption)
+
+
+def plain(text: str) -> str:
+    """A claim's text without the signs that few fonts have."""
+    return text.replace("⇒", "→").replace("⇔", "↔").replace("⅓", "1/3")
 
 
 def _field(place: int) -> str:
@@ -75,12 +83,16 @@ def _figures(rows: Sequence[Mapping[str, Any]], along: str) -> list[str]:
     """Figures with more than one value, in order."""
     values: dict[str, set[float]] = {}
     for row in rows:
-        if row["value"] is not None:
+        if row["value"] is not None and math.isfinite(row["value"]):
             values.setdefault(row["figure"], set()).add(row["value"])
-    names = [name for name, distinct in values.items() if len(distinct) > 1]
+    names = [name for name, distinct in values.items() if max(distinct) - min(distinct) > ROUNDING * max(map(abs, distinct))]
     if not names:
         raise BadValue("--plot", along, "an input that changes a figure of this claim")
     return names
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _wide(rows: Sequence[Mapping[str, Any]], along: str, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -88,5 +100,5 @@ def _wide(rows: Sequence[Mapping[str, Any]], along: str, names: Sequence[str]) -
     points: dict[float, dict[str, Any]] = {}
     for row in rows:
         if row["figure"] in names:
-            points.setdefault(row[along], {"along": row[along]})[_field(names.index(row["figure"]))] = row["value"]
+            points.setdefault(row[along], {"along": row[along]})[_field(names.index(row["figure"]))] = _finite(row["value"])
     return sorted(points.values(), key=lambda point: point["along"])

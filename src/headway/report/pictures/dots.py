@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from headway.core.errors import BadValue
 from headway.report.pictures import marks
-from headway.report.pictures.frame import Panel, View, inner
+from headway.report.pictures.frame import EDGE, Panel, View, inner
 from headway.report.pictures.lettering import LEADING, SIZE, shorten, text_width
-from headway.report.pictures.scale import axis
+from headway.report.pictures.scale import axis, roomy
 
 PITCH = 30
 MOST_ROWS = 24
@@ -17,16 +18,25 @@ MOST_ROWS = 24
 
 def panel(view: View, name: str, rows: Sequence[Mapping[str, Any]], key: str, labels: Sequence[str], texts: Sequence[str], *, unit: str,
           title: str, heading: str = "", meaning: str = "compute", columns: int = 1,
-          references: Sequence[tuple[float, str]] = ()) -> Panel:  # fmt: skip
-    """Panel of one number of each row, its interval where `key_lo` and `key_hi` are known, and lines with words at `references`."""
+          references: Sequence[tuple[float, str]] = (), beside: Sequence[str] = (), names: Sequence[str] = ()) -> Panel:  # fmt: skip
+    """Panel of one number of each row, its interval where `key_lo` and `key_hi` are known, and lines with words at `references`.
+
+    `beside` and `names` are the texts and labels of other panels of the picture, so that all have the same margins.
+    """
     entries = _entries(rows, labels, texts, key)
     theme, columns = view.colours, 1 if view.is_narrow else columns
-    margin = 0.0 if view.is_narrow else min(max(text_width(label) for _, label, _ in entries) + 10, view.width * 0.3 / columns)
-    reserve = max(text_width(text) for _, _, text in entries) + 16
+    margin = (
+        0.0
+        if view.is_narrow
+        else min(max(text_width(label) for label in (*names, *(label for _, label, _ in entries))) + 10, view.width * 0.3 / columns)
+    )
+    reserve = max(text_width(text) for text in (*beside, *(text for _, _, text in entries))) + 16
     width = inner(view, margin, reserve, columns)
     ends = [(row.get(f"{key}_lo"), row.get(f"{key}_hi")) for row, _, _ in entries]
     values = [row[key] for row, _, _ in entries]
-    x = axis(title, [*values, *(end for pair in ends for end in pair), *(at for at, _ in references)], unit, most=5)
+    span = [*values, *(end for pair in ends for end in pair), *(at for at, _ in references)]
+    x = roomy(width, lambda most: axis(title, span, unit, most=most), 5)
+    x = replace(x, ticks=tuple((at, text) for at, text in x.ticks if x.across(at, width) - text_width(text) / 2 > -margin - EDGE))
     pitch = PITCH + (SIZE * LEADING if view.is_narrow else 0)
     points, rules, words = [], [], []
     for place, ((row, label, text), (low, high)) in enumerate(zip(entries, ends, strict=True)):

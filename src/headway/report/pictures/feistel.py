@@ -17,16 +17,18 @@ Rows = Sequence[Mapping[str, Any]]
 BOX = (74.0, 26.0)
 
 
-def step(view: View) -> Picture:
-    """Picture of (x, y) -> (x, y + f(x)) and of its inverse, drawn one after the other."""
+def step(view: View, numbers: Mapping[str, float] | None = None) -> Picture:
+    """Picture of (x, y) -> (x, y + f(x)) and of its inverse, drawn one after the other; `numbers` x, y and z for f = |x|."""
     width = min(view.width - 2 * EDGE, 560.0)
     panels = []
-    for name, heading, first, result, sign in (
-        ("forward", "Forward", "y", "z = y + f(x)", "+"),
-        ("back", "Back", "z", "y = z − f(x)", "−"),
-    ):
+    halves = [("forward", "Forward", "x", "y", "z = y + f(x)", "+"), ("back", "Back", "x", "z", "y = z − f(x)", "−")]
+    if numbers:
+        x, y, z = (f"{numbers[name]:g}" for name in "xyz")
+        halves = [("forward", "Forward", f"x = {x}", f"y = {y}", f"z = {y} + |{x}| = {z}", "+"),
+                  ("back", "Back", f"x = {x}", f"z = {z}", f"y = {z} − |{x}| = {y}", "−")]  # fmt: skip
+    for name, heading, stays, first, result, sign in halves:
         sketch = Sketch(view, name, 132, width)
-        _half(sketch, first, result, sign)
+        _half(sketch, stays, first, result, sign)
         panels.append([sketch.panel(heading)])
     title = "A Feistel step is undone by its own f, whatever f is"
     caption = "f is never inverted: x passes through unchanged, so that f(x) can be computed again and taken away."
@@ -34,7 +36,7 @@ def step(view: View) -> Picture:
     return compose(view, panels, title=title, subtitle=subtitle, caption=caption)
 
 
-def _half(sketch: Sketch, first: str, result: str, sign: str) -> None:
+def _half(sketch: Sketch, stays: str, first: str, result: str, sign: str) -> None:
     """x goes down on one side and into f; what f gives is added to, or taken from, the other side."""
     wide, high = BOX
     broad = text_width(result) + 14
@@ -43,8 +45,8 @@ def _half(sketch: Sketch, first: str, result: str, sign: str) -> None:
         sketch.line(x, start, x, end)
     sketch.line(near, 61, middle - wide / 2, 61)
     sketch.line(middle + wide / 2, 61, far - 10, 61)
-    sketch.box(near - wide / 2, 0, wide, high, "x", "weights")
-    sketch.box(near - wide / 2, 104, wide, high, "x", "weights")
+    sketch.box(near - wide / 2, 0, wide, high, stays, "weights")
+    sketch.box(near - wide / 2, 104, wide, high, stays, "weights")
     sketch.box(middle - wide / 2, 48, wide, high, "f", "network")
     sketch.box(far - wide / 2, 0, wide, high, first, "kv")
     sketch.box(far - 10, 51, 20, 20, sign, "whole")

@@ -19,8 +19,9 @@ def picture(curves: Sequence[Any], row: Mapping[str, Any], view: View) -> Pictur
     import numpy as np
 
     lead = curves[0]
-    low, high = min(curve.tokens[0] for curve in curves), max(curve.tokens[-1] for curve in curves)
-    grid = np.geomspace(max(low, lead.tokens[0]), min(high, lead.tokens[-1]), 160)
+    low, high = max(curve.tokens[0] for curve in curves), min(curve.tokens[-1] for curve in curves)
+    low, high = (low, high) if low < lead.best_tokens < high else (lead.tokens[0], lead.tokens[-1])  # where every law is drawn
+    grid = np.geomspace(low, high, 160)
     shares = {curve.law: np.interp(np.log(grid), np.log(curve.tokens), curve.over_cheapest, left=FAR, right=FAR) for curve in curves}
     x = axis("Tokens of pre-training (log)", grid, "token", log=True, most=6, room=0.0, fixed_ends=view.ends("x"))
     y = axis("", [1.0, HIGHEST], "", ends=(0.95, HIGHEST), log=False, most=5, fixed_ends=view.ends("y"))
@@ -40,9 +41,10 @@ def picture(curves: Sequence[Any], row: Mapping[str, Any], view: View) -> Pictur
         plot.point("rule", lead.rule_tokens, at_rule, f"simple rule: {at_rule:.2f} times", "network", shape="square")
     plot.upright("chinchilla", row["chinchilla"], "20 tokens a parameter")
     size, served = format_value(row["active"], ""), format_value(row["served"], "token")
-    title = f"The simple rule costs {row['rule_regret']:.0%} more than the cheapest model; the valley is flat"
+    title = f"At one quality the simple rule costs {at_rule:.2f} times the cheapest model; the valley is flat"
     caption = (
-        f"Left, a larger model is dearer to serve; right, a smaller one is dearer to train. The band spans {len(curves)} published laws."
+        f"Every point has the quality of {size} parameters on {format_value(lead.best_tokens, 'token')} tokens: left, a larger model is "
+        f"dearer to serve; right, a smaller one is dearer to train. The band spans {len(curves)} published laws."
     )
     heading = "Compute of training and serving over that of the cheapest model of equal quality"
     subtitle = f"{size} active parameters, {served} tokens served, by {lead.law}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from headway.core.errors import BadValue
@@ -13,6 +14,7 @@ from headway.report.pictures.lettering import text_width
 
 CLOCK = (60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 432000)  # s
 SPANS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 60, 600, 3600, 21600, 86400, 604800, 2592000, 31536000)  # s, on log axes
+TICK_GAP = 8.0  # px between the texts of two ticks, at least
 DECADES = 1.3  # values that span more, in powers of ten, stand on a logarithmic axis
 
 
@@ -88,6 +90,20 @@ def axis(
     places = _log_ticks(low, high, base, most, unit) if log else _linear_ticks(low, high, most, unit)
     ticks = tuple((place, tick_text(place, unit)) for place in places)
     return PictureAxis(title=title, low=low, high=high, ticks=ticks, log=log, falls=falls)
+
+
+def roomy(wide: float, build: Callable[[int], PictureAxis], most: int) -> PictureAxis:
+    """The axis with the most ticks, of at most `most`, whose texts do not touch on `wide` px."""
+    fitting = build(most)
+    while most > 2 and _touch(fitting, wide):
+        most -= 1
+        fitting = build(most)
+    return fitting
+
+
+def _touch(axis_: PictureAxis, wide: float) -> bool:
+    spans = sorted((axis_.across(at, wide), text_width(text) / 2) for at, text in axis_.ticks)
+    return any(right - left < half + other_half + TICK_GAP for (left, half), (right, other_half) in pairwise(spans))
 
 
 def _log_ends(low: float, high: float, room: float) -> tuple[float, float]:
