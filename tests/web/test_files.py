@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 import subprocess
 import sys
 import zipfile
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import headway as hw
 from headway.core import schema
 from headway.core.errors import HeadwayError
 from headway.report.pictures import palette
@@ -127,3 +130,13 @@ def test_drawings__show_what_the_laws_say() -> None:
     )
     kept = [step["ordinary"] for step in drawing({"name": "activations", "layers": 8})["steps"]]
     assert kept == sorted(kept[:8]) + kept[8:] and kept[8:] == sorted(kept[8:], reverse=True) and len(kept) == 16
+
+
+def test_pages__numbers_shown_large_are_columns_of_the_answer() -> None:
+    asked = [view for page in pages.document() for view in page.get("view", ()) if view["verb"] != "score"]
+    lacking = {}
+    for view in asked:
+        flags = [text for name, value in view["flags"].items() for text in (f"--{name}", value)]
+        columns = json.loads(hw.command(shlex.join([view["verb"], *view["words"], *flags])).to_json())["columns"]
+        lacking[view["name"]] = [key for key in view["figures"] if key not in columns]
+    assert {name: keys for name, keys in lacking.items() if keys} == {}

@@ -296,7 +296,7 @@ def _line(row: Mapping[str, Any]) -> str:
 
 
 def _label(row: Mapping[str, Any]) -> str:
-    return f"{row['model']} {row['tier']}" if row["kind"] == "offer" else f"{serving.layout(row)}, batch {row['batch']}"
+    return f"{row['model']} {row['tier']}" if row["kind"] == "offer" else f"domain of {row['scale_up_domain']} chips, batch {row['batch']}"
 
 
 def _title(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -87,6 +87,7 @@ def _stage(title: str) -> dict[str, Any] | None:
     stage = {key: value for key, value in entry.items() if key != "title"}
     if "verb" in entry:
         stage["sliders"] = pages._sliders(entry)
+        stage["labels"] = {name: pages.label(name) for name in stage["sliders"]}
     return stage
 
 

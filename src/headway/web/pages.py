@@ -24,6 +24,12 @@ LABEL_WORDS = {
     "vocab": "vocabulary", "zero": "ZeRO", "cp": "CP", "dp": "DP", "ep": "EP", "tp": "TP", "max": "most", "sync": "synchronisation",
 }  # fmt: skip
 SIGNIFICANT = 3
+# What is typed into a field of words, by the flag; docs/web.md needs no list of them.
+HINTS = {
+    "where": "tpot_s <= 20ms", "sort": "a column, -column for the largest first", "find": "spinning disk", "arrivals": "poisson",
+    "assume": "margin=0.5", "set": "chip.hbm_bw=10TB/s", "engine": "vllm", "weights": "fp8", "kv": "fp8", "at_sheet": "claude-opus",
+    "text": "RB-10, 3, or why ...?",
+}  # fmt: skip
 
 
 @functools.cache
@@ -157,9 +163,10 @@ def _kind(action: Any, kind: Any) -> str:
 
 
 def _hint(action: Any, field: schema.Field | None) -> str:
-    if field is not None and field.unit in units.EXAMPLE:
-        return str(units.EXAMPLE[field.unit])
-    return str(action.metavar) if isinstance(action.metavar, str) else ""
+    """An example of what is typed: of a unit, else of the flag; a bare number needs none."""
+    if field is not None and field.unit:
+        return str(units.EXAMPLE.get(field.unit, field.unit))
+    return HINTS.get(action.dest, "")
 
 
 def _sentence(title: str) -> str:

@@ -15,6 +15,7 @@ from headway.report.pictures.frame import Panel, Picture, View, compose
 KINDS = (("stated", "stated", "kv"), ("reference", "worked by hand", "network"), ("recomputed", "recomputed", "compute"),
          ("today", "with today's facts", "weights"))  # fmt: skip
 MOST_PANELS = 4
+Margins = tuple[list[str], list[str]]  # texts and labels of all panels
 DIGITS = 9  # figures that differ by rounding stand in one place
 
 
@@ -26,14 +27,14 @@ def figures(row: Mapping[str, Any], view: View) -> Picture:
     units: dict[str, list[Mapping[str, Any]]] = {}
     for part in parts:
         units.setdefault(part.get("unit") or row.get("unit") or "", []).append(part)
-    texts, names = _margins(units)
+    margins = _margins(units)
     panels = []
     for place, (unit, mine) in enumerate(units.items()):
         together = [part for part in mine if _number(part.get("recomputed"))]
         if len(together) > 1:
-            panels.append([_together(view, f"unit{place}", together, unit, texts, names)])
+            panels.append([_together(view, f"unit{place}", together, unit, margins)])
         else:
-            panels += [[_alone(view, f"unit{place}part{number}", part, unit, texts, names)] for number, part in enumerate(mine)]
+            panels += [[_alone(view, f"unit{place}part{number}", part, unit, margins)] for number, part in enumerate(mine)]
     words = statement(row["id"])
     together = any(len(mine) > 1 for mine in units.values())
     caption = "Each point is a figure by the laws with the claim's own inputs" + (
@@ -43,7 +44,7 @@ def figures(row: Mapping[str, Any], view: View) -> Picture:
                    subtitle=f"{row['id']}, {row['verdict']}: {plain(row['claim'])}", caption=caption)  # fmt: skip
 
 
-def _margins(units: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[list[str], list[str]]:
+def _margins(units: Mapping[str, Sequence[Mapping[str, Any]]]) -> Margins:
     """Texts and labels of all panels."""
     texts = [_text(part, unit) for unit, parts in units.items() for part in parts if _number(part.get("recomputed"))]
     alone = any(len(parts) == 1 for parts in units.values())
@@ -53,12 +54,12 @@ def _margins(units: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[list[str
                    *(words for _, words, _ in KINDS if alone)]  # fmt: skip
 
 
-def _together(view: View, name: str, parts: Sequence[Mapping[str, Any]], unit: str, beside: list[str], names: list[str]) -> Panel:
+def _together(view: View, name: str, parts: Sequence[Mapping[str, Any]], unit: str, margins: Margins) -> Panel:
     """Figures of one unit, each with what the lecture says where it says anything."""
     points = [{"value": float(f"{part['recomputed']:.{DIGITS}g}")} for part in parts]
     texts = [_text(part, unit) for part in parts]
     return dots.panel(view, name, points, "value", [str(part["name"]) for part in parts], texts, unit=unit or "count", title="",
-                      beside=beside, names=names)  # fmt: skip
+                      texts_beside=margins[0], labels_beside=margins[1])  # fmt: skip
 
 
 def _text(part: Mapping[str, Any], unit: str) -> str:
@@ -69,11 +70,11 @@ def _claimed(part: Mapping[str, Any], unit: str) -> str:
     return f" ({format_value(part['stated'], unit)})" if _number(part.get("stated")) else ""
 
 
-def _alone(view: View, name: str, part: Mapping[str, Any], unit: str, beside: list[str], names: list[str]) -> Panel:
+def _alone(view: View, name: str, part: Mapping[str, Any], unit: str, margins: Margins) -> Panel:
     points = [{"value": float(part[key]), "kind": words} for key, words, _ in KINDS if _number(part.get(key))]
     texts = [format_value(point["value"], unit) for point in points]
     return dots.panel(view, name, points, "value", [point["kind"] for point in points], texts, unit=unit or "count",
-                      title="", heading=part["name"], beside=beside, names=names)  # fmt: skip
+                      title="", heading=part["name"], texts_beside=margins[0], labels_beside=margins[1])  # fmt: skip
 
 
 def _number(value: Any) -> bool:

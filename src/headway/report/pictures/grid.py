@@ -37,7 +37,8 @@ def doc(key: str) -> str:
     """A column in words, with a capital."""
     known = columns.declared().get(key)
     text = known.doc.partition(";")[0].partition(" (")[0] if known and known.doc else heading(key)
-    text = text if len(text) <= 60 else heading(key)
+    text = text.replace("`", "").removesuffix(", middle") if len(text) <= 60 else heading(key)
+    text = f"{text} ($ per million tokens)" if known and known.unit == "USD/Mtok" and "token" not in text else text
     return text[:1].upper() + text[1:]
 
 

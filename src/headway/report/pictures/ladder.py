@@ -33,7 +33,11 @@ def picture(points: Sequence[Mapping[str, Any]], view: View, subject: str) -> Pi
     plot.keys = [(words, meaning) for kind, words, meaning in KEYS if kind in kinds]
     above = sum(point["kind"] == "offered" and point["above"] for point in points)
     offers = sum(point["kind"] == "offered" for point in points)
+    fastest = max((point["x"] for point in points if point["kind"] == "the ladder"), default=0.0)
+    beyond = sum(point["kind"] == "offered" and point["x"] > fastest for point in points)
     title = f"{above} of {offers} offers ask for more than a smaller batch costs" if offers else "Speed is bought with smaller batches"
+    if beyond:
+        title = f"{title}; {beyond} are faster than any batch here" if beyond < offers else "Every offer is faster than any batch here"
     caption = "Offers are over their own standard tier; above the line, a smaller batch alone would be cheaper for that speed."
     return compose(view, [[plot.panel("Price per token over the standard tier (log)")]], title=title, subtitle=subject, caption=caption)
 

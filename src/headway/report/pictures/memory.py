@@ -20,7 +20,7 @@ def picture(rows: Rows, names: Sequence[str], view: View, about: str) -> Picture
     known = [(row, name) for row, name in zip(rows, names, strict=True) if row.get("weights_bytes_chip") is not None]
     if not known:
         raise BadValue("--plot", "no row with bytes", "rows with weights and KV cache per chip")
-    shortlist = known[:MOST_BARS]
+    shortlist = _evenly(known)
     all_bars = [_bar(row, name) for row, name in shortlist]
     top = max(max(row["hbm_bytes_chip"], row["weights_bytes_chip"] + (row["kv_bytes_chip"] or 0)) for row, _ in shortlist)
     x = axis("Bytes on the fullest chip; the mark is the HBM that may be used", [0.0, top], "byte", zero=True, log=False, most=6,
@@ -30,9 +30,15 @@ def picture(rows: Rows, names: Sequence[str], view: View, about: str) -> Picture
     share = row["weights_bytes_chip"] / row["hbm_bytes_chip"]
     rest = format_value(max(row["hbm_bytes_chip"] - row["weights_bytes_chip"], 0.0), "byte")
     title = f"Weights take {share:.0%} of a chip's usable HBM, and leave {rest} for the KV cache"
-    more = f"; the first {len(shortlist)} of {len(known)} rows" if len(known) > len(shortlist) else ""
+    more = f"; {len(shortlist)} of {len(known)} rows" if len(known) > len(shortlist) else ""
     caption = "Where the bar ends before the mark, the batch or the context can grow by as much; a bar beyond it does not fit."
     return compose(view, [[panel]], title=title, subtitle=f"{about}{more}", caption=caption)
+
+
+def _evenly(known: Sequence[Any]) -> list[Any]:
+    """At most so many of them as there is room for, from the first to the last."""
+    count = min(len(known), MOST_BARS)
+    return [known[round(place * (len(known) - 1) / max(count - 1, 1))] for place in range(count)]
 
 
 def _bar(row: Mapping[str, Any], name: str) -> bars.Bar:

@@ -15,6 +15,7 @@ from headway.report.pictures.lettering import text_width
 CLOCK = (60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 432000)  # s
 SPANS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 60, 600, 3600, 21600, 86400, 604800, 2592000, 31536000)  # s, on log axes
 TICK_GAP = 8.0  # px between the texts of two ticks, at least
+HOUR = 3600.0
 DECADES = 1.3  # values that span more, in powers of ten, stand on a logarithmic axis
 
 
@@ -103,7 +104,7 @@ def roomy(wide: float, build: Callable[[int], PictureAxis], most: int) -> Pictur
 
 def _touch(axis_: PictureAxis, wide: float) -> bool:
     spans = sorted((axis_.across(at, wide), text_width(text) / 2) for at, text in axis_.ticks)
-    return any(right - left < half + other_half + TICK_GAP for (left, half), (right, other_half) in pairwise(spans))
+    return any(later - at < half + half_later + TICK_GAP for (at, half), (later, half_later) in pairwise(spans))
 
 
 def _log_ends(low: float, high: float, room: float) -> tuple[float, float]:
@@ -145,6 +146,8 @@ def tick_text(value: float, unit: str) -> str:
 
 def _linear_ticks(low: float, high: float, most: int, unit: str = "") -> list[float]:
     """Multiples of a step: 1, 2, 2.5 or 5 times a power of ten; whole ones for counts, minutes and hours for long times."""
+    if unit == "USD/s":  # shown by the hour
+        return [place / HOUR for place in _linear_ticks(low * HOUR, high * HOUR, most)]
     span = high - low
     size = 10 ** math.floor(math.log10(span / most))
     steps = [size * factor for factor in (1, 2, 2.5, 5, 10, 20)]

@@ -72,7 +72,7 @@ class Stage {
 
   claimLine(claim) {
     const verdict = el('span', { class: `verdict ${claim.verdict.replaceAll(' ', '-')}` }, claim.verdict);
-    const figures = [claim.stated === '-' ? 'follows from the lecture' : `lecture: ${claim.stated}`, claim.recomputed === '-' ? '' : `recomputed: ${claim.recomputed}`];
+    const figures = [claim.stated === '-' ? 'follows from the lecture' : `stated: ${claim.stated}`, claim.recomputed === '-' ? '' : `recomputed: ${claim.recomputed}`];
     return el('li', { 'data-claim': claim.id }, el('a', { href: `/blackboard?claim=${claim.id}${location.hash}`, class: 'claim' }, el('span', { class: 'id' }, claim.id), claim.says),
       el('p', { class: 'quiet' }, figures.filter(Boolean).join(' · '), ' ', verdict, claim.cause ? ` (${claim.cause})` : ''));
   }
@@ -98,7 +98,7 @@ class Stage {
 
   async openVerb(stage) {
     this.base = { verb: stage.verb, words: stage.words, flags: { ...stage.flags } };
-    const sliders = Object.entries(stage.sliders ?? {}).map(([name, stops]) => this.slider(name, stops, Math.max(0, stops.findIndex((stop) => stop.word === stage.flags[name])), (word) => { this.base.flags[name] = word; }));
+    const sliders = Object.entries(stage.sliders ?? {}).map(([name, stops]) => this.slider(stage.labels[name], stops, Math.max(0, stops.findIndex((stop) => stop.word === stage.flags[name])), (word) => { this.base.flags[name] = word; }));
     replace(this.controls, sliders);
     await this.settle();
   }

@@ -9,7 +9,7 @@ export class Form {
     this.controls = new Map();
     this.sliders = new Map();
     const every = verb.groups.flatMap((group) => group.controls);
-    const words = every.filter((control) => !control.flag && control.name !== 'rows');
+    const words = every.filter((control) => !control.flag && control.name !== 'rows' && !view.without?.includes(control.name));
     const front = view.front.map((name) => every.find((control) => control.name === name)).filter(Boolean);
     const rest = verb.groups
       .map((group) => ({ ...group, controls: group.controls.filter((control) => control.flag && !front.includes(control)) }))

@@ -7,6 +7,7 @@ import { number } from './tree.js';
 
 const MOVING = { parts: ['figures', 'pictures'] }; // of an answer while a slider moves
 const FIGURES = 8;
+const KEYS = new Set(['fact', 'quantity', 'kind']);
 
 export class View {
   constructor(page, view, verb, names, pushed) {
@@ -144,7 +145,7 @@ export class View {
     const asked = () => question;
     this.showFigures(answer, asked);
     replace(this.command, commandLine(answer.command));
-    replace(this.rest, this.binds(answer), this.helps(answer), this.launch(answer), this.table(answer, asked), this.notes(answer), this.exports(question));
+    replace(this.rest, this.binds(answer), this.helps(answer), this.launch(answer), this.table(answer, asked), this.notes(answer), this.exports(question, Boolean(answer.pictures?.length)));
     if (answer.pictures) await this.showPictures(answer);
   }
 
@@ -153,7 +154,7 @@ export class View {
     for (const figure of wanted) if ('explains' in figure) this.trees.set(figure.key, figure.explains);
     replace(this.figures, wanted.slice(0, FIGURES).map((figure) => el('div', { class: 'number-card' },
       this.trees.get(figure.key) === false ? el('b', {}, figure.text) : number(figure.text, { row: figure.row, key: figure.key }, asked, this.view.heavy),
-      el('span', { title: figure.doc }, figure.name))));
+      el('span', { title: figure.doc }, /[a-z]/i.test(figure.name) ? figure.name : figure.doc))));
   }
 
   async showPictures(answer) {
@@ -209,7 +210,8 @@ export class View {
       input.addEventListener('change', () => this.edit(fact, input.value));
       return input;
     }
-    return cell.key ? number(cell.text, { row: cell.row, key: cell.key }, asked, this.view.heavy) : cell.text;
+    if (cell.key) return number(cell.text, { row: cell.row, key: cell.key }, asked, this.view.heavy);
+    return KEYS.has(column.key) ? cell.text.replaceAll('_', ' ') : cell.text; // keys of facts and rows, as words
   }
 
   edit(fact, value) {
@@ -225,7 +227,7 @@ export class View {
     return notes.length ? el('details', { class: 'notes' }, el('summary', {}, `${notes.length} note${notes.length === 1 ? '' : 's'} on what was assumed`), el('ul', {}, notes.map((note) => el('li', {}, note)))) : null;
   }
 
-  exports(question) {
+  exports(question, drawn) {
     const asked = (parts, more = {}) => {
       const { axes, picture, ...plain } = question;
       return (this.view.heavy ? run : ask)({ ...plain, parts, ...more });
@@ -240,6 +242,7 @@ export class View {
       },
       'One HTML file': async () => saved(`${name}.html`, (await asked(['answer', 'figures', 'table', 'pictures', 'notes', 'html'], { theme: 'light' })).html, 'text/html'),
     };
+    if (!drawn) delete every.PNG;
     if (this.view.verb === 'show') every['The chip’s file'] = async () => saved('my_chip.toml', (await asked(['file'])).file, 'text/plain');
     return el('div', { class: 'exports', role: 'group', 'aria-label': 'Take it away' }, el('span', { class: 'quiet' }, 'Take it away'),
       Object.entries(every).map(([title, work]) => el('button', { type: 'button', onclick: () => work().catch((error) => this.say(error)) }, title)));
