@@ -174,12 +174,13 @@ def _stops(name: str, value: float, unit: str) -> tuple[list[dict[str, str]], in
     if step:
         values = sorted({*(low + step * place for place in range(round((high - low) / step) + 1)), value})
     else:
-        values = [value * (high / low) ** (place / POINTS - 0.5) for place in range(POINTS + 1)]
+        spaced = [value * (high / low) ** (place / POINTS - 0.5) for place in range(POINTS + 1)]
+        values = [float(f"{entry:.{pages.SIGNIFICANT}g}") for entry in spaced]  # so that a stop's text is the word of the command
     at = min(range(len(values)), key=lambda place: abs(values[place] - value))
     words = [along.word(entry, unit) for entry in values]
     if any(not pages.parses(word, unit) for word in words if unit not in PER_MTOK):
         return [], 0
-    return [{"word": word, "text": format_value(float(f"{entry:.3g}"), unit)} for word, entry in zip(words, values, strict=True)], at
+    return [{"word": word, "text": format_value(entry, unit)} for word, entry in zip(words, values, strict=True)], at
 
 
 # -- flashcards -----------------------------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def claim_curve(claim: Claim, rows: Sequence[Mapping[str, Any]], view: View) -> 
     width = inner(view, left_margin, right_margin)
     places = [point["along"] for point in points]
     x = roomy(width, lambda most: axis(words[:1].upper() + words[1:], places, x_unit, fixed_ends=view.ends("x"), room=0.0, most=most), 7)
-    keys = [(name, MEANINGS[place]) for place, name in enumerate(names)]
+    keys = [(name, MEANINGS[place]) for place, name in enumerate(names)] if len(names) > 1 else []
     layers = [marks.uprights("lecture_input", x, view.colours.muted)]
     layers += [
         marks.line("rows", x, "along", y, _field(place), view.colours.line(MEANINGS[place]), width=2.5) for place in range(len(names))
@@ -55,7 +55,8 @@ def claim_curve(claim: Claim, rows: Sequence[Mapping[str, Any]], view: View) -> 
     )
     says = statement(claim.id)
     caption = f"Dots: the lecture's own inputs ({words} {format_value(lecture_value, x_unit)})."
-    subtitle = f"{claim.id}: {names[0]}{' and others' if len(names) > 1 else ''} against {words}; {plain(claim.claim)}"
+    figure = "" if len(names) > 1 or any(map(str.isdigit, names[0])) else f": {names[0]}"  # a name with numbers is of the lecture's inputs
+    subtitle = f"{claim.id}{figure} against {words}; {plain(claim.claim)}"
     return compose(view, [[panel]], title=says[:1].upper() + says[1:], subtitle=subtitle, caption=caption)
 
 
