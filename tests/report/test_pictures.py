@@ -110,6 +110,39 @@ def test_timeline__interleaved_bubble_is_the_laws(stages: int, count: int, chunk
     assert all(later[0] >= earlier[1] - 1e-12 for spans in by_stage for earlier, later in pairwise(spans))
 
 
+@pytest.mark.parametrize(("stages", "count"), [(2, 4), (4, 8), (4, 12), (8, 16)])
+def test_timeline__second_zero_bubble_has_none_in_twice_the_activations(stages: int, count: int) -> None:
+    from headway.laws.training.activations import zero_bubble_h2_in_flight
+    from headway.laws.training.step import zero_bubble_h2
+
+    blocks = timeline.training(timeline.TWICE_AHEAD, stages, count, 1.0, 1.0, 1.0)
+    assert timeline.longest_stage(blocks, stages) / (3.0 * count) - 1 == zero_bubble_h2(stages, count, 1.0, 1.0, 1.0) == 0
+    assert _most_in_flight(blocks) == zero_bubble_h2_in_flight(stages, count)
+
+
+def _most_in_flight(blocks: list[timeline.PipelineBlock]) -> int:
+    """Micro-batches of the first stage between their forward and their backward, at most."""
+    turns = sorted((block.end, 1 if block.kind == "F" else -1) for block in blocks if block.stage == 0 and block.kind in "FB")
+    return max(sum(step for _, step in turns[:place]) for place in range(len(turns) + 1))
+
+
+@pytest.mark.parametrize(("stages", "count"), [(2, 4), (4, 8), (4, 12), (6, 12), (8, 20)])
+def test_timeline__dualpipe_idles_as_its_law_says(stages: int, count: int) -> None:
+    from headway.laws.training.step import dualpipe_bubble
+    from headway.training import dualpipe
+
+    times = dualpipe.DualPipeTimes(forward=1.0, input_grad=1.0, weight_grad=1.0, both=3.0)
+    blocks = dualpipe.blocks(stages, count, times)
+    assert sorted((block.stage, block.micro_batch) for block in blocks if block.kind == "F") == [
+        (stage, micro) for stage in range(stages) for micro in range(count)
+    ]
+    for stage in range(stages):
+        busy = {(block.start, block.end) for block in blocks if block.stage == stage}  # two that run at once are one span
+        assert all(later[0] >= earlier[1] for earlier, later in pairwise(sorted(busy)))
+    bubble = dualpipe_bubble(stages, count, 1.0, 1.0, 1.0, 3.0)
+    assert max(block.end for block in blocks) / (3.0 * count) - 1 == pytest.approx(bubble, rel=1e-12, abs=1e-12)
+
+
 # -- labels and views -----------------------------------------------------------------------------------------------------------------
 
 

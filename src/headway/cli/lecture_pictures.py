@@ -110,10 +110,9 @@ def _decoding(claim: Claim, view: View) -> Picture:
 
 def _bubbles(claim: Claim, view: View) -> Picture:
     from headway.report.pictures import pipeline
-    from headway.training.timeline import SCHEDULES
 
     stages, count = int(claim.inputs["stages"]), int(claim.inputs["few"])
-    return pipeline.training(stages, count, SCHEDULES, view, subject=f"claim {claim.id}")
+    return pipeline.training(stages, count, view, subject=f"claim {claim.id}")
 
 
 def _coupling(claim: Claim, view: View) -> Picture:

@@ -23,13 +23,12 @@ def pictures() -> dict[str, Any]:
 
     def pipeline(rows: Any, view: Any) -> Any:
         from headway.report.pictures import pipeline as drawing
-        from headway.training.timeline import SCHEDULES
 
         row = next((row for row in rows if row["pp"] > 1), None)
         if row is None:
             raise BadValue("--picture", "pipeline", "a layout with stages, such as --pp 8")
         subject = f"{row['model']} on {row['system']}"
-        return drawing.training(int(row["pp"]), int(row["micro_batches"]), SCHEDULES, view, subject=subject)
+        return drawing.training(int(row["pp"]), int(row["micro_batches"]), view, subject=subject)
 
     return {"layouts": layouts, "pipeline": pipeline}
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 SCHEDULES = ("gpipe", "1f1b", "zb-h1")
+TWICE_AHEAD = "zb-h2"
 Block = tuple[str, int]  # kind and micro-batch, or micro-batch of a chunk
 
 
@@ -21,12 +22,15 @@ class PipelineBlock:
     micro_batch: int
     start: float
     end: float
+    lane: int = 0  # of two that run at once the upper, 1, or the lower, 2
 
 
 def order(schedule: str, stage: int, stages: int, count: int) -> list[tuple[str, int]]:
     """The blocks of a stage in the order of its schedule; W is inside B except where zero bubble moves it."""
     if schedule == "gpipe":
         return [("F", micro) for micro in range(count)] + [("B", micro) for micro in range(count)]
+    if schedule == TWICE_AHEAD:
+        return _second_zero_bubble(stage, stages, count)
     ahead = min(stages - stage - 1, count)
     blocks = [("F", micro) for micro in range(ahead)]
     for micro in range(count - ahead):
@@ -44,9 +48,28 @@ def order(schedule: str, stage: int, stages: int, count: int) -> list[tuple[str,
     return blocks + [("W", micro) for micro in waiting]
 
 
+def _second_zero_bubble(stage: int, stages: int, count: int) -> list[tuple[str, int]]:
+    """ZB-H2: twice the forwards of 1F1B before the first backward (Qi et al. 2023, section 2.2); `count` is at least 2 stages - 1.
+
+    At the end backwards follow each other at the pace of two blocks: while forwards are left weights wait for them, to the last.
+    """
+    ahead, hurried = 2 * (stages - stage) - 1, 2 * stages - 1
+    blocks = [("F", micro) for micro in range(ahead)]
+    weights = 0
+    for micro in range(count):
+        has_forward = ahead + micro < count
+        blocks.append(("B", micro))
+        if micro < count - hurried or not has_forward:
+            blocks.append(("W", weights))
+            weights += 1
+        if has_forward:
+            blocks.append(("F", ahead + micro))
+    return blocks + [("W", micro) for micro in range(weights, count)]
+
+
 def training(schedule: str, stages: int, count: int, forward: float, input_grad: float, weight_grad: float) -> list[PipelineBlock]:
     """Blocks of one training step; times of one micro-batch on one stage."""
-    split = schedule == "zb-h1"
+    split = schedule in ("zb-h1", TWICE_AHEAD)
     spans = {"F": forward, "B": input_grad if split else input_grad + weight_grad, "W": weight_grad}
     queues = [order(schedule, stage, stages, count) for stage in range(stages)]
     return _played(queues, spans, lambda block, stage, ends: _ready(block, stage, stages, ends), lambda block: block[1])
@@ -133,6 +156,12 @@ def decoding(stages: int, count: int, rounds: int) -> list[PipelineBlock]:
         for micro in range(count)
         for stage in range(stages)
     ]
+
+
+def longest_stage(blocks: list[PipelineBlock], stages: int) -> float:
+    """The longest time from a stage's first block to its last: steps follow each other at that pace."""
+    spans = [[(block.start, block.end) for block in blocks if block.stage == stage] for stage in range(stages)]
+    return max(max(end for _, end in mine) - min(start for start, _ in mine) for mine in spans)
 
 
 def idle_share(blocks: list[PipelineBlock], stages: int, start: float, end: float) -> float:
