@@ -68,7 +68,7 @@ def run(args: Any) -> output.Answer:
         table,
         notes=notes,
         describe=words.describe_several,
-        pictures={"grid": lambda rows, view: serve_pictures.grid(args, rows.where("kind = best"), view)},
+        pictures={"grid": lambda rows, view: serve_pictures.along_inputs(None, rows.where("kind = best"), view)},
     )
 
 

@@ -7,20 +7,18 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from headway.cli import arguments
-from headway.cli.combination import combinations, varied
-from headway.core import schema
+from headway.cli.combination import varied
 from headway.core.errors import BadValue
-from headway.performance.assumptions import Assumptions
 from headway.report import serving
 
 if TYPE_CHECKING:
+    from headway.cli.serve_grid import ServeGrid
     from headway.report.pictures.frame import Picture, View
 
 
-def pictures(args: Any, table: Any) -> dict[str, Callable[[Any, View], Picture]]:
+def pictures(grid: ServeGrid, table: Any) -> dict[str, Callable[[Any, View], Picture]]:
     """Pictures by name, the one that answers the question first."""
-    drawings = {name: functools.partial(drawing, args) for name, drawing in DRAWINGS.items()}
+    drawings = {name: functools.partial(drawing, grid) for name, drawing in DRAWINGS.items()}
     first = _default(table)
     return {first: drawings[first], **drawings}
 
@@ -33,13 +31,18 @@ def _default(table: Any) -> str:
     return "batch" if varying <= {"batch"} else "context" if varying == {"context"} else "grid"
 
 
-def subject(args: Any, table: Any) -> tuple[Any, Any, Mapping[str, Any], Any]:
-    """Model, machine, first row and assumptions of a table."""
+def subject(grid: ServeGrid, table: Any) -> tuple[Any, Any, Mapping[str, Any], Any]:
+    """Model, machine and assumptions of a table's first row, and that row."""
+    row = first_row(table)
+    case = grid.case_of(row)
+    return case.model, case.system, row, case.complete_assumptions()
+
+
+def first_row(table: Any) -> Mapping[str, Any]:
+    """First row of a table."""
     if not len(table):
         raise BadValue("--plot", "no rows", "rows to draw")
-    sets, _ = combinations(args, Assumptions)
-    model, (system, _) = arguments.models(args)[0], arguments.systems(args)[0]
-    return model, system, table.row(0), schema.defaults(Assumptions, sets[0])
+    return table.row(0)
 
 
 def about(row: Mapping[str, Any], *keys: str) -> str:
@@ -47,31 +50,31 @@ def about(row: Mapping[str, Any], *keys: str) -> str:
     return ", ".join([serving.layout(row), *(f"{key} {serving.value(row, key)}" for key in keys), serving.formats(row)])
 
 
-def batch(args: Any, table: Any, view: View) -> Picture:
+def batch(grid: ServeGrid, table: Any, view: View) -> Picture:
     """Latency and cost against batch for one layout and context."""
     from headway.report.pictures import curves as drawing
     from headway.serving import curves
 
-    model, system, row, assumptions = subject(args, table)
+    model, system, row, assumptions = subject(grid, table)
     place = float(row["batch"]) if len(table) == 1 else None
     return drawing.batch(curves.of_row(model, system, row, assumptions), row, about(row, "context"), view, place)
 
 
-def context(args: Any, table: Any, view: View) -> Picture:
+def context(grid: ServeGrid, table: Any, view: View) -> Picture:
     """Latency and cost against context for one layout and batch."""
     from headway.report.pictures import curves as drawing
     from headway.serving import context_curves
 
-    model, system, row, assumptions = subject(args, table)
+    model, system, row, assumptions = subject(grid, table)
     place = float(row["context"]) if len(table) == 1 else None
     return drawing.context(context_curves.of_row(model, system, row, assumptions), row, about(row), view, place)
 
 
-def memory(args: Any, table: Any, view: View) -> Picture:
+def memory(_: ServeGrid, table: Any, view: View) -> Picture:
     """What fills a chip, a bar for each row."""
     from headway.report.pictures import memory as drawing
 
-    _, _, row, _ = subject(args, table)
+    row = first_row(table)
     varying = varied(table)
     rows = table.take(range(min(len(table), 40))).rows()
     names = [serving.setting(point, varying) if varying else serving.work(point) for point in rows]
@@ -79,11 +82,11 @@ def memory(args: Any, table: Any, view: View) -> Picture:
     return drawing.picture(rows, names, view, " on ".join(str(row[key]) for key in keys) + f", {about(row)}")
 
 
-def grid(args: Any, table: Any, view: View) -> Picture:
+def along_inputs(_: ServeGrid | None, table: Any, view: View) -> Picture:
     """Times and cost along the inputs that vary."""
     from headway.report.pictures import grid as drawing
 
-    _, _, first, _ = subject(args, table)
+    first = first_row(table)
     varying = varied(table)
     x = max((key for key in varying if key not in serving.TEXTS), key=lambda key: len(set(table.values(key))), default="")
     if not x:
@@ -95,7 +98,7 @@ def grid(args: Any, table: Any, view: View) -> Picture:
     return drawing.picture(rows, x, ys, series, view, title=drawing.finding(rows, x, ys[0], name), about=name)
 
 
-def pipeline(args: Any, table: Any, view: View) -> Picture:
+def pipeline(_: ServeGrid, table: Any, view: View) -> Picture:
     """Micro-batches that decode through the stages."""
     from headway.report.pictures import pipeline as drawing
 
@@ -105,28 +108,29 @@ def pipeline(args: Any, table: Any, view: View) -> Picture:
     return drawing.serving(int(row["pp"]), view, subject=f"{row['model']} on {row['system']}, {serving.layout(row)}")
 
 
-def roofline(args: Any, table: Any, view: View) -> Picture:
+def roofline(grid: ServeGrid, table: Any, view: View) -> Picture:
     """Operators of the first row's decode step under the roofline."""
     from headway.report.pictures import roofline as drawing
     from headway.serving.operators import roofline_of_row
 
-    model, system, row, assumptions = subject(args, table)
+    model, system, row, assumptions = subject(grid, table)
     case = roofline_of_row(model, system, row, assumptions)
     operators = [dataclasses.asdict(operator) for operator in case.operators]
     words = f"{row['model']} on {row['system']}, {about(row, 'batch', 'context')}, one decode step at peak rates"
     return drawing.picture(operators, case.peaks, case.bandwidth, view, subtitle=words)
 
 
-def stages(args: Any, table: Any, view: View) -> Picture:
+def stages(grid: ServeGrid, table: Any, view: View) -> Picture:
     """Weights and KV cache per chip as the first row's layout is cut into stages."""
     from headway.report.pictures import stages as drawing
     from headway.serving.stages import by_stages
 
-    model, system, row, assumptions = subject(args, table)
+    model, system, row, assumptions = subject(grid, table)
     words = f"{row['model']} with {about(row, 'batch', 'context')}, on as many {system.chip.name} as the stages take"
     return drawing.picture(by_stages(model, system, row, assumptions), view, words)
 
 
 DRAWINGS = {
-    "batch": batch, "context": context, "roofline": roofline, "memory": memory, "stages": stages, "pipeline": pipeline, "grid": grid,
+    "batch": batch, "context": context, "roofline": roofline, "memory": memory, "stages": stages, "pipeline": pipeline,
+    "grid": along_inputs,
 }  # fmt: skip
