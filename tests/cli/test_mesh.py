@@ -145,3 +145,17 @@ def test_mesh__wrong_input_is_one_line(cli: Cli, words: list[str], part: str) ->
     answer = cli(*words)
     assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1), answer
     assert part in answer.err
+
+
+@pytest.mark.parametrize(("machine", "mesh"), [("8xh100-sxm", "X8"), ("tpu-v5e-4x4", "X4,Y4"), ("tpu-v5p-4x4x8", "X4,Y4,Z8")])
+def test_collective__is_over_the_whole_machine_without_a_mesh(cli: Cli, machine: str, mesh: str) -> None:
+    plain = cli.json("collective", "all-gather", "1GB", "--on", machine)
+    meshed = cli.json("collective", "all-gather", "1GB", "--on", machine, "--mesh", mesh)
+    assert plain["rows"] == meshed["rows"]
+    assert f"by default --mesh {mesh}: all chips of {machine}" in plain["notes"]
+
+
+def test_collective__one_chip_has_no_mesh(cli: Cli) -> None:
+    answer = cli("collective", "all-gather", "1GB", "--on", "h100")
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err == "headway: --mesh: got 'nothing'; wants the axes of the chips, such as X4,Y8, or a machine of several chips\n"

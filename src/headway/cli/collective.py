@@ -51,9 +51,11 @@ def run(args: Any) -> output.Answer:
         raise UnknownName("share", args.share, SHARES, "exact or limit")
     operation, subscript = _operation(args.operation)
     system = mesh_flags.machine(args)
-    axes = notation.mesh(args.mesh)
+    mesh = args.mesh or mesh_flags.whole_machine(system)
+    axes = notation.mesh(mesh)
     if not axes:
-        raise BadValue("--mesh", "nothing", "the axes of the chips, such as X4,Y8")
+        raise BadValue("--mesh", "nothing", "the axes of the chips, such as X4,Y8, or a machine of several chips")
+    notes = [] if args.mesh else [f"by default --mesh {mesh}: all chips of {system.name}"]
     over = args.over or subscript
     names = notation.subscripts(over.replace(",", "") if over not in [axis.name for axis in axes] else over, axes, over) if over else None
     network = mesh_flags.network(args, system, axes)
@@ -62,7 +64,7 @@ def run(args: Any) -> output.Answer:
     rows = [clean(row) for row in traced]
     by_id = {id(row): original for row, original in zip(rows, traced, strict=True)}
     listing = Listing(rows, tree=lambda row, key: computed(by_id[id(row)].get(key), key))
-    return output.Answer(listing, describe=lambda rows: words.collective(rows, args.share), most=1000)
+    return output.Answer(listing, notes=notes, describe=lambda rows: words.collective(rows, args.share), most=1000)
 
 
 def _operation(text: str) -> tuple[str, str]:

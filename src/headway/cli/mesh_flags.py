@@ -15,6 +15,7 @@ from headway.core.law_values import assignments
 from headway.core.schema import Field
 
 MOST_POINTS = 10_000
+AXIS_NAMES = "XYZ"
 RATE = Field("byte/s", "")
 TIME = Field("s", "", open_low=False)
 
@@ -26,7 +27,7 @@ def add_flags(parser: Any) -> None:
     )
     parser.words = "values"
     group = parser.add_argument_group("mesh: axes of chips, the last axis innermost")
-    group.add_argument("--mesh", default="", metavar="X4,Y8", help="axes and their chips")
+    group.add_argument("--mesh", default="", metavar="X4,Y8", help="axes and their chips (collective: by default all chips of the machine)")
     group.add_argument("--on", metavar="MACHINE", help="chip or machine: peak, memory, links, which axes close to a ring")
     group.add_argument("--network", metavar="KIND", help="torus, ring, line, switch or mesh, instead of the machine's")
     group.add_argument("--link-bw", metavar="byte/s", help="bandwidth of a torus link, or of a chip's links to a switch; one direction")
@@ -46,6 +47,15 @@ def machine(args: Any) -> Any:
     if len(machines) > 1:
         raise BadValue("--on", args.on, "one machine; `headway compare` sets several side by side")
     return machines[0][0]
+
+
+def whole_machine(system: Any) -> str:
+    """The mesh of all chips of a machine: the sides of a torus, else one axis; empty without a machine of several chips."""
+    if system is None or int(system.chips) < 2:
+        return ""
+    is_shaped = system.shape and math.prod(system.shape) == int(system.chips)
+    sides = [side for side in system.shape if side > 1] if is_shaped else [int(system.chips)]
+    return ",".join(f"{name}{side}" for name, side in zip(AXIS_NAMES, sides, strict=False))
 
 
 def scalar(text: str | None, field: Field, flag: str) -> Any:

@@ -82,7 +82,8 @@ def collective(rows: Any, share: str) -> Summary:
         if share == "exact"
         else "the whole array moves, as on a long ring (--share exact)"
     )
-    after = [f"Time: {share_text}; links at their peak, so nothing real is faster."]
+    share_text = "" if first["operation"] == "send" else f"{share_text}; "
+    after = [f"Time: {share_text}links at their peak, so nothing real is faster."]
     keys = ("operation", "over", "members", "bytes", "time_s", "exact_s", "limit_s", "latency_s", "transfer_s", "bound", "bandwidth",
             "latency_bound_bytes")  # fmt: skip
     return Summary(headline, (), after, people(row_list, keys, COLLECTIVE))
