@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from headway.evidence.fit.crossval import ServingCrossValidation, cross_validate, folds, model_folds, single_source, with_intervals
+from headway.evidence.fit.priors import PriorNumber
 from headway.evidence.fit.residuals import residuals, stats
 from headway.evidence.fit.result import KEYS, WIDER, HeldOutResiduals, widths
 from headway.evidence.rows.tasks import Task
-from headway.evidence.serving.engine_numbers import EngineNumber, numbers
+from headway.evidence.serving.engine_numbers import numbers
 from headway.evidence.serving.predict import predict
 from headway.laws.serving.request import interval_factor
 from support.synthetic import Rig, measured, prior, remeasured, tasks_of, true_table
@@ -266,7 +267,7 @@ def test_interval__covers_the_rows_behind_it() -> None:
 
 
 def test_cross_validate__numbers_from_all_rows() -> None:
-    every: list[EngineNumber] = list(EVERY)
+    every: list[PriorNumber] = list(EVERY)
     for place, wanted in TRUTH.items():
         assert number(validated(), place) == pytest.approx(wanted, rel=0.2), place
     table = validated().table

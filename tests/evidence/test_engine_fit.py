@@ -10,9 +10,10 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
+from headway.evidence.fit.priors import PriorNumber
 from headway.evidence.rows.tasks import Task
 from headway.evidence.serving.engine_fit import SHARE, EngineFit, as_fitted, fit, predictions, problem, residuals
-from headway.evidence.serving.engine_numbers import MEANINGS, EngineNumber, numbers, table_at
+from headway.evidence.serving.engine_numbers import MEANINGS, numbers, table_at
 from headway.evidence.serving.machines import Scheduling
 from headway.laws.step.coefficients import EngineCost
 from headway.performance.efficiency import ENGINE_KEYS
@@ -34,7 +35,7 @@ WITHOUT_ROWS = ("engine.trtllm.memory_factor",)
 STEP = "engine.vllm.step_overhead_s"
 
 
-def free(*places: str) -> tuple[EngineNumber, ...]:
+def free(*places: str) -> tuple[PriorNumber, ...]:
     """All numbers, only these free: a fit takes as long as it has free numbers."""
     return tuple(number if f"{number.section}.{number.key}" in places else replace(number, spread=0.0) for number in numbers())
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from headway.core.errors import BadFile
-from headway.evidence.fit.result import ErrorRow, FittedNumbers, line, markdown, read_efficiency, write_efficiency
+from headway.evidence.fit.result import FittedNumbers, line, read_efficiency, write_efficiency
 from headway.evidence.kernels.classes import CLASSES, KernelClass, fit, log_misses
 from headway.evidence.kernels.collectives import LinkRows, predicted
 from headway.evidence.kernels.efficiency import fit_families
@@ -160,11 +160,6 @@ def test_efficiency_file__broken_is_one_error(tmp_path: Path) -> None:
     with pytest.raises(BadFile):
         read_efficiency(path)
     assert read_efficiency(tmp_path / "none.toml") == ()
-
-
-def test_error_table__markdown() -> None:
-    row = ErrorRow(kind="gemm", family="hopper", dtype="bf16", scope="in sample", rows=8, median=0.05, p90=0.2, bias=-0.01)
-    assert markdown((row,)).splitlines()[-1] == "| gemm | hopper | bf16 | in sample | 8 | 0.050 | 0.200 | -0.010 |"
 
 
 @for_each(FITTED, name=lambda number: f"{number.section}.{number.key}")

@@ -11,12 +11,14 @@ import pytest
 
 from headway.cli.main import main
 from headway.core import catalog
+from headway.evidence.fit.folds import ClassFold
+from headway.evidence.fit.priors import free_places, values_at
 from headway.evidence.fit.result import read_efficiency
+from headway.evidence.fit.weighted import cluster_weights, t_factor
 from headway.evidence.training import refit as report
 from headway.evidence.training.crossval import constant_mfu, measured_mfu
-from headway.evidence.training.fit import TrainingProblem, errors, fit, influence, numbers, speeds, table, training_problem, values
-from headway.evidence.training.folds import ClassFold, weights
-from headway.evidence.training.intervals import Cause, covered, halves, t_factor, widths
+from headway.evidence.training.fit import TrainingProblem, errors, fit, influence, numbers, speeds, table, training_problem
+from headway.evidence.training.intervals import Cause, covered, halves, widths
 from headway.evidence.training.refit import TrainingRefit, blind, refit
 from headway.evidence.training.row import read_training_rows
 from headway.evidence.training.setup import TrainingSetup
@@ -67,18 +69,18 @@ def folds_of(error: list[float], classes: list[str], far: list[float] | None = N
 
 def test_training_fit__recovers_the_numbers_behind_the_rows() -> None:
     every = numbers()
-    free = [one for one in every if one.spread]
-    z = np.random.default_rng(1).normal(0, 0.7, len(free)).tolist()
-    made = speeds(asked(), table(values(every, z), asked().base))
+    free = free_places(every)
+    true = values_at(every, dict(zip(free, np.random.default_rng(1).normal(0, 0.7, len(free)).tolist(), strict=True)))
+    made = speeds(asked(), table(true, asked().base))
     found = fit(replace(asked(), measured=made), every)
     miss = errors(replace(asked(), measured=made), table(found.values, asked().base))
     assert np.median(np.abs(miss)) < 0.02
-    assert found.values["training.ampere.bf16", "compute"] == pytest.approx(values(every, z)["training.ampere.bf16", "compute"], rel=0.08)
+    assert found.values["training.ampere.bf16", "compute"] == pytest.approx(true["training.ampere.bf16", "compute"], rel=0.08)
 
 
 def test_training_fit__stays_at_the_priors_if_rows_agree() -> None:
     every = numbers()
-    believed = values(every, [0.0] * sum(1 for one in every if one.spread))
+    believed = values_at(every, {})
     found = fit(replace(asked(), measured=speeds(asked(), table(believed, asked().base))), every)
     assert found.values == pytest.approx(believed, rel=1e-3)
 
@@ -118,7 +120,7 @@ def test_mfu__constant_model_takes_other_sources() -> None:
 
 
 def test_source_weights__each_source_counts_equally() -> None:
-    weight = weights(np.array(["a", "a", "a", "b"]))
+    weight = cluster_weights(np.array(["a", "a", "a", "b"]))
     assert weight[:3].sum() == pytest.approx(weight[3])
 
 

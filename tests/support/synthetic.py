@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from headway.evidence.fit.priors import PriorNumber
 from headway.evidence.rows.row import read_rows
 from headway.evidence.rows.tasks import Task, Unpredictable, tasks
-from headway.evidence.serving.engine_numbers import EngineNumber, numbers, table_at
+from headway.evidence.serving.engine_numbers import numbers, table_at
 from headway.evidence.serving.predict import Prediction, predict
 from headway.performance.efficiency import Efficiencies, efficiencies
 
@@ -77,7 +78,7 @@ def prior() -> Efficiencies:
     return true_table({})
 
 
-def true_table(values: Mapping[str, float], every: Sequence[EngineNumber] | None = None) -> Efficiencies:
+def true_table(values: Mapping[str, float], every: Sequence[PriorNumber] | None = None) -> Efficiencies:
     """Shipped kernels, engines at their priors but for `values`, by place: `engine.vllm.step_overhead_s`."""
     known = every or numbers()
     names = [f"{number.section}.{number.key}" for number in known]

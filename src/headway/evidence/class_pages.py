@@ -23,13 +23,15 @@ READ = (
 def targets(scores: Sequence[ClassScore], answered: float) -> Iterator[tuple[str, str, str, bool]]:
     """Each target: what, asked, result and whether it is met."""
     for measure, (most, width) in LIMITS.items():
-        rows = [score for score in scores if score.measure == measure and score.kind in FOUR and score.rows >= FEWEST_ROWS]
+        rows = [score for score in scores if score.measure == measure and score.kind in FOUR and score.all_rows.rows >= FEWEST_ROWS]
         if not rows:
             continue
-        worst = max(rows, key=lambda score: score.median)
+        worst = max(rows, key=lambda score: score.all_rows.median)
         where = f" ({NAMES[worst.kind]} unseen)"
-        yield f"{measure}, median error, worst kind of fold", f"<= {most:.0%}", f"{worst.median:.1%}{where}", worst.median <= most
-        low, high = min(score.coverage for score in rows), max(score.coverage for score in rows)
+        median = worst.all_rows.median
+        yield f"{measure}, median error, worst kind of fold", f"<= {most:.0%}", f"{median:.1%}{where}", median <= most
+        shares = [score.all_rows.coverage for score in rows]
+        low, high = min(shares), max(shares)
         limits = f"{LEAST_COVERED:.0%} to {MOST_COVERED:.0%}"
         yield f"{measure}, coverage", limits, f"{low:.0%} to {high:.0%}", low >= LEAST_COVERED and high <= MOST_COVERED
         if width is not None:
@@ -50,10 +52,10 @@ def fold_lines(scores: Sequence[ClassScore]) -> Iterator[tuple[str, ...]]:
     """A line for each measure and kind of fold."""
     for measure in LIMITS:
         for score in scores:
-            if score.measure == measure and score.rows >= FEWEST_ROWS:
-                worst = score.worst
+            if score.measure == measure and score.all_rows.rows >= FEWEST_ROWS:
+                worst, known = score.worst, score.all_rows
                 text = "" if worst is None else f"{worst.name}: {worst.median:.0%}, {worst.bias:+.2f}, {worst.coverage:.0%}, {worst.rows}"
-                yield (measure, NAMES[score.kind], f"{score.rows:,}", f"{score.median:.1%}", f"{score.coverage:.0%}",
+                yield (measure, NAMES[score.kind], f"{known.rows:,}", f"{known.median:.1%}", f"{known.coverage:.0%}",
                        f"{score.width:.2f}", text)  # fmt: skip
 
 

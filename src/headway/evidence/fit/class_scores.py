@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from headway.evidence.fit.crossval import joined
-from headway.evidence.fit.result import AS_MEASURED, HeldOutResiduals, quantile, width_factors
-from headway.evidence.serving.folds import FEWEST, MeasuredClasses, cluster_weights
+from headway.evidence.fit.folds import unseen_halves
+from headway.evidence.fit.result import AS_MEASURED, HeldOutResiduals, width_factors
+from headway.evidence.fit.weighted import Misses, misses, misses_by_class
+from headway.evidence.serving.folds import FEWEST, MeasuredClasses
 
 MEASURE_OF_KEY = {
     "tpot": "served TPOT", "ttft": "TTFT", "ttft_split": "TTFT, split pools", "decode": "decode", "prefill": "prefill",
@@ -19,30 +21,17 @@ MEASURE_OF_KEY = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClassGroup:
-    """Errors of one class: its name, rows, median error, median ln(predicted / measured) and coverage."""
-
-    name: str
-    rows: int
-    median: float
-    bias: float
-    coverage: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ClassScore:
     """Errors of one measure in one kind of fold, each cluster of rows counted once, and of its classes of FEWEST rows and more."""
 
     kind: str
     measure: str
-    rows: int
-    median: float
-    coverage: float
+    all_rows: Misses
     width: float  # median of hi / lo
-    classes: tuple[ClassGroup, ...]
+    classes: tuple[Misses, ...]
 
     @property
-    def worst(self) -> ClassGroup | None:
+    def worst(self) -> Misses | None:
         """The class with the largest median error."""
         return max(self.classes, key=lambda group: group.median, default=None)
 
@@ -55,33 +44,21 @@ def class_scores(measured: MeasuredClasses, samples: Sequence[HeldOutResiduals])
 def _scores(measured: MeasuredClasses, samples: Sequence[HeldOutResiduals], index: int) -> Iterator[ClassScore]:
     fold, rows = measured.folds[index], samples[index]
     labels = [fold.labels[np.isfinite(kind.error)] for kind in measured.folds]
-    names_of, half = labels[index], np.zeros(len(rows.error))
-    for name in np.unique(names_of):
+
+    def halves_without(name: str) -> Any:
         rest = [part.where(names != name) for part, names in zip(samples, labels, strict=True)]
-        half[names_of == name] = _halves(rows, width_factors(joined(rest)))[names_of == name]
+        return _halves(rows, width_factors(joined(rest)))
+
+    half = unseen_halves(labels[index], halves_without)
     within = np.abs(rows.error) <= half
     for key, measure in MEASURE_OF_KEY.items():
         at = rows.key == key
         if at.any():
-            weight = cluster_weights(rows.source[at])
-            names = [str(name) for name, count in zip(*np.unique(names_of[at], return_counts=True), strict=True) if count >= FEWEST]
-            groups = tuple(_group(name, rows, within, at & (names_of == name)) for name in names)
+            part = (rows.error[at], rows.source[at], within[at])
             yield ClassScore(
-                kind=fold.kind, measure=measure, rows=int(at.sum()), median=quantile(_errors(rows, at), weight, 0.5),
-                coverage=float(np.average(within[at], weights=weight)), width=float(np.exp(2 * np.median(half[at]))), classes=groups,
+                kind=fold.kind, measure=measure, all_rows=misses(*part), width=float(np.exp(2 * np.median(half[at]))),
+                classes=misses_by_class(labels[index][at], *part, FEWEST),
             )  # fmt: skip
-
-
-def _group(name: str, rows: HeldOutResiduals, within: Any, at: Any) -> ClassGroup:
-    weight = cluster_weights(rows.source[at])
-    return ClassGroup(
-        name=name, rows=int(at.sum()), median=quantile(_errors(rows, at), weight, 0.5), bias=quantile(rows.error[at], weight, 0.5),
-        coverage=float(np.average(within[at], weights=weight)),
-    )  # fmt: skip
-
-
-def _errors(rows: HeldOutResiduals, at: Any) -> Any:
-    return np.abs(np.expm1(rows.error[at]))
 
 
 def _halves(rows: HeldOutResiduals, factors: dict[str, float]) -> Any:

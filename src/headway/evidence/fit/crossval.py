@@ -11,14 +11,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headway.core.progress import expect, tick
-from headway.core.quantity import known
 from headway.core.schema import defaults
+from headway.evidence.fit.folds import ClassFold
+from headway.evidence.fit.priors import PriorNumber, overlaid
 from headway.evidence.fit.residuals import Residual, residuals
 from headway.evidence.fit.result import WIDER, FittedNumbers, HeldOutResiduals, widths
 from headway.evidence.rows.tasks import Task, Unpredictable
 from headway.evidence.serving.engine_fit import EngineFit, fit, fit_without, measured_tasks, problem
-from headway.evidence.serving.engine_numbers import EngineNumber, table_at
-from headway.evidence.serving.folds import MeasuredClasses, ServingFold, classes, cluster
+from headway.evidence.serving.engine_numbers import table_at
+from headway.evidence.serving.folds import MeasuredClasses, classes, cluster
 from headway.evidence.serving.machines import machines, rows, stack
 from headway.evidence.serving.predict import circumstances, load_of, placed, predict, width_key
 from headway.evidence.serving.quantities import quantities
@@ -103,7 +104,7 @@ class ServingCrossValidation:
     samples: tuple[HeldOutResiduals, ...]  # of each kind of class, what widths are made of
 
 
-def cross_validate(tasks: Sequence[Task], base: Efficiencies, engine_numbers: Sequence[EngineNumber]) -> ServingCrossValidation:
+def cross_validate(tasks: Sequence[Task], base: Efficiencies, engine_numbers: Sequence[PriorNumber]) -> ServingCrossValidation:
     """Fit to all rows, then without each fold; `base` gives the kernel efficiencies."""
     start = table_at(base, engine_numbers, [number.prior for number in engine_numbers])
     expect(2 + len(folds(tasks)) + len(model_folds(tasks)))
@@ -140,11 +141,7 @@ def cross_validate(tasks: Sequence[Task], base: Efficiencies, engine_numbers: Se
 
 def with_intervals(table: Efficiencies, intervals: Sequence[FittedNumbers]) -> Efficiencies:
     """Efficiencies with these interval widths."""
-    sections = {name: dict(section) for name, section in table.sections.items()}
-    for number in intervals:
-        value = known(number.value, f"{number.section}.{number.key}", number.unit, "fitted", number.meaning)
-        sections.setdefault(number.section, {})[number.key] = value
-    return Efficiencies(sections)
+    return overlaid(table.sections, intervals, [number.value for number in intervals])
 
 
 def _shifts(fold: str, full_fit: EngineFit, fold_fit: EngineFit) -> list[NumberShift]:
@@ -160,7 +157,7 @@ def _residuals(fold: Fold, tasks: Sequence[Task], table: Efficiencies) -> list[R
     return [residual for residual, _ in _pairs(fold, tasks, table)]
 
 
-def fold_samples(measured: MeasuredClasses, fold: ServingFold, table: Efficiencies) -> HeldOutResiduals:
+def fold_samples(measured: MeasuredClasses, fold: ClassFold, table: Efficiencies) -> HeldOutResiduals:
     """Errors of one kind of fold, with what may widen each row's interval."""
     scored = np.isfinite(fold.error)
     tasks = [task for task, counts in zip(measured.tasks, scored, strict=True) if counts]

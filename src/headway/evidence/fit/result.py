@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.errors import BadFile
+from headway.evidence.fit.weighted import cluster_weights, quantile, t_factor
 from headway.performance.efficiency import KERNELS, check_key, kernel_sections, kind_of
 
 INTERVAL = "interval"
@@ -133,17 +134,7 @@ def _fitted_number(item: dict, section: str, key: str, path: Path) -> FittedNumb
     return FittedNumbers(section=section, key=key, **values)
 
 
-def markdown(errors: tuple[ErrorRow, ...]) -> str:
-    """Table of errors as Markdown."""
-    rows = ["| class | family | dtype | scope | rows | median | p90 | bias |", "|---|---|---|---|---|---|---|---|"]
-    for e in errors:
-        rows.append(f"| {e.kind} | {e.family} | {e.dtype} | {e.scope} | {e.rows} | {e.median:.3f} | {e.p90:.3f} | {e.bias:+.3f} |")
-    return "\n".join(rows)
-
-
 DRAWS = 100  # bootstrap draws of the sources
-NORMAL_QUANTILE = 1.6448536269514722  # of 95 %, the upper end of a two-sided 90 % interval
-SHARE = 0.9  # share of rows that the interval should hold
 KEYS = ("decode", "prefill", "tpot", "ttft", "ttft_split", "offline")
 ALIKE = (("decode", "prefill", "tpot", "offline"), ("ttft", "ttft_split"))  # times of steps, and waits: errors of like size
 NARROWEST, MOST_FREEDOM = 1e-3, 100.0
@@ -212,8 +203,7 @@ def _resampled_rows(mask: Any, random: Any) -> Any:
 def width_factors(samples: HeldOutResiduals) -> dict[str, float]:
     """Width per quantity and growth per circumstance, rows that err together counted once in each quantity."""
     names = np.char.add(np.char.add(samples.key.astype(str), "|"), samples.source.astype(str))
-    _, place, count = np.unique(names, return_inverse=True, return_counts=True)
-    weight, size = 1 / count[place], np.abs(samples.error)
+    weight, size = cluster_weights(names), np.abs(samples.error)
     growth: dict[str, float] = dict.fromkeys(WIDER, 1.0)
     base: dict[str, float] = {}
     for _ in range(10):  # coordinate descent: one circumstance at a time
@@ -258,42 +248,11 @@ def _pooled(halves: dict[str, float], kinds: dict[str, int]) -> dict[str, float]
     }
 
 
-def t_factor(kinds: int) -> float:
-    """Factor by which an interval is wider because few kinds were seen: Student's t over the normal quantile, 90 % two-sided.
-
-    >>> round(t_factor(30), 3), round(t_factor(5), 3), round(t_factor(1), 2)
-    (1.033, 1.296, 3.84)
-    """
-    freedom, low, high = max(kinds - 1, 1), 0.0, 10.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _student_within(middle, freedom) < SHARE else (low, middle)
-    return low / NORMAL_QUANTILE
-
-
-def _student_within(limit: float, freedom: int) -> float:
-    """Chance that Student's t lies within +-`limit` (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4)."""
-    angle = np.arctan(limit / np.sqrt(freedom))
-    cosine, odd = np.cos(angle), freedom % 2
-    term = total = float(cosine if odd else 1.0) if freedom > 1 else 0.0
-    for step in range(3 if odd else 2, freedom - 1, 2):
-        term *= float(cosine**2) * (step - 1) / step
-        total += term
-    return float((angle + np.sin(angle) * total) * 2 / np.pi if odd else np.sin(angle) * total)
-
-
 def _scale(samples: HeldOutResiduals, growth: dict[str, float]) -> Any:
     scale = np.ones(len(samples.error))
     for name, factor in growth.items():
         scale = np.where(samples.wider[name] & (samples.key != AS_MEASURED), scale * factor, scale)
     return scale
-
-
-def quantile(values: Any, weight: Any, share: float = SHARE) -> float:
-    """Weighted quantile: the value that a `share` of the weight does not exceed."""
-    order = np.argsort(values)
-    below = np.cumsum(weight[order]) / weight.sum()
-    return float(values[order][min(np.searchsorted(below, share), len(order) - 1)])
 
 
 def _line(key: str, value: float, error: float, rows: int) -> FittedNumbers:

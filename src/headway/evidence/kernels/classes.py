@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.core.errors import MissingExtra
+from headway.evidence.fit.robust import least_squares
 from headway.evidence.kernels import rows
 from headway.evidence.kernels.rows import KernelRows
 from headway.laws.step.kernels import decode_attention_s, matmul_s, prefill_attention_s
@@ -39,15 +39,6 @@ class KernelEstimate:
     errors: tuple[float, ...]
     free: tuple[bool, ...]
     rows: int
-
-
-def least_squares() -> Any:
-    """SciPy's least_squares; raises MissingExtra if SciPy is not installed."""
-    try:
-        from scipy import optimize
-    except ImportError as error:
-        raise MissingExtra("fitting efficiencies", "fit") from error
-    return optimize.least_squares
 
 
 def fit(

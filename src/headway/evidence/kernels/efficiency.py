@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from headway.evidence.fit.result import ErrorRow, FittedNumbers, KernelFit
-from headway.evidence.kernels.classes import CLASSES, KernelClass, KernelEstimate, fit, least_squares, log_misses
+from headway.evidence.fit.robust import least_squares
+from headway.evidence.kernels.classes import CLASSES, KernelClass, KernelEstimate, fit, log_misses
 from headway.evidence.kernels.collectives import ASSUMED_ALPHA_OUT, collectives
 from headway.evidence.kernels.routing import routing_skew
 from headway.evidence.kernels.rows import KernelRows, family, thinned

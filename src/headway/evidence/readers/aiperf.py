@@ -18,7 +18,8 @@ from typing import Any
 from headway.core.errors import BadFile
 from headway.evidence.readers import files
 from headway.evidence.readers.files import Record, RecordLine, RunFields, RunMachine, Unusable, model, one_model, place
-from headway.evidence.rows.row import BadRow, MeasuredRow
+from headway.evidence.rows.csv_file import BadRow
+from headway.evidence.rows.row import MeasuredRow
 
 WHAT = "an artifact of AIPerf"
 SOURCE = "aiperf"

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from headway.core.errors import BadFile, BadValue, HeadwayError, clip, printable
-from headway.evidence.rows.row import BadRow, MeasuredRow
+from headway.evidence.rows.csv_file import BadRow
+from headway.evidence.rows.row import MeasuredRow
 
 Record = Mapping[str, Any]
 MOST = 1e15

@@ -13,7 +13,8 @@ from pathlib import Path
 from headway.core.errors import BadFile
 from headway.evidence.readers import files
 from headway.evidence.readers.files import Record, RecordLine, RunFields, RunMachine, Unusable, model, place
-from headway.evidence.rows.row import BadRow, MeasuredRow
+from headway.evidence.rows.csv_file import BadRow
+from headway.evidence.rows.row import MeasuredRow
 
 WHAT = "a report of GuideLLM"
 SOURCE = "guidellm benchmark"

@@ -16,7 +16,8 @@ from headway.core.errors import BadFile, UnknownName
 from headway.evidence.readers import files
 from headway.evidence.readers.files import Record, RecordLine, RunFields, RunMachine, Unusable, json_records, model, one_model, place
 from headway.evidence.rows import names
-from headway.evidence.rows.row import BadRow, MeasuredRow
+from headway.evidence.rows.csv_file import BadRow
+from headway.evidence.rows.row import MeasuredRow
 
 # Short column names of the Markdown table, for each field.
 _COLUMNS = {"model": "model_type", "backend": "backends", "ngl": "n_gpu_layers", "threads": "n_threads", "sm": "split_mode",

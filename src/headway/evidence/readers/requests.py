@@ -19,7 +19,8 @@ import numpy as np
 from headway.core.errors import BadFile, clip
 from headway.evidence.readers import files
 from headway.evidence.readers.files import Record, RecordLine, RunFields, RunMachine, Unusable, model, place
-from headway.evidence.rows.row import BadRow, MeasuredRow
+from headway.evidence.rows.csv_file import BadRow
+from headway.evidence.rows.row import MeasuredRow
 
 WHAT = "a file of requests"
 SOURCE = "requests"

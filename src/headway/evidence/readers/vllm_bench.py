@@ -13,7 +13,8 @@ from pathlib import Path
 
 from headway.evidence.readers import files
 from headway.evidence.readers.files import Record, RunFields, RunMachine, Unusable, model, one_model, place
-from headway.evidence.rows.row import BadRow, MeasuredRow
+from headway.evidence.rows.csv_file import BadRow
+from headway.evidence.rows.row import MeasuredRow
 
 WHAT = "a result of vllm bench"
 SOURCE = "vllm bench serve"

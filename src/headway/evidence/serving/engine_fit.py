@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from headway.evidence.fit.priors import PriorNumber, fitted_lines, values_at
 from headway.evidence.fit.result import FittedNumbers
+from headway.evidence.fit.robust import covariance_by_source, subdued
 from headway.evidence.rows.setup import Setup
 from headway.evidence.rows.tasks import Task
-from headway.evidence.serving.engine_numbers import EngineNumber, as_lines, table_at
+from headway.evidence.serving.engine_numbers import table_at
 from headway.evidence.serving.machines import Engines, bare_machines, engines_of, rows, under
 from headway.evidence.serving.predict import load_of, placed, prefill_places
 from headway.evidence.serving.quantities import MeasuredLoad, Quantities, quantities
@@ -79,16 +81,15 @@ class EngineProblem:
 class EngineFit:
     """Fitted numbers in standard deviations `z` of their priors, with standard errors."""
 
-    free: tuple[EngineNumber, ...]
+    free: tuple[PriorNumber, ...]
     z: Any
     error: Any  # standard error of z
     raw: Any = None  # residuals at z, before softening
     slopes: Any = None  # of those, by number
 
-    def values(self, engine_numbers: Sequence[EngineNumber]) -> list[float]:
+    def values(self, engine_numbers: Sequence[PriorNumber]) -> list[float]:
         """Values of all numbers, free and fixed."""
-        at = {(number.section, number.key): z for number, z in zip(self.free, self.z, strict=True)}
-        return [number.at(at.get((number.section, number.key), 0.0)) for number in engine_numbers]
+        return list(values_at(engine_numbers, dict(zip((number.place for number in self.free), self.z, strict=True))).values())
 
 
 def problem(tasks: Sequence[Task], base: Efficiencies) -> EngineProblem:
@@ -207,17 +208,7 @@ def measured_tasks(fit_problem: EngineProblem) -> Any:
     return np.concatenate(groups) if groups else np.zeros(0, dtype=int)
 
 
-def softened(scaled: Any) -> Any:
-    """Residuals under a robust loss: the square of a large residual grows linearly, so an outlier cannot dominate."""
-    return np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled * scaled) - 1))
-
-
-def subdued(scaled: Any) -> Any:
-    """Residuals under a loss whose square grows as the logarithm (Cauchy): no odd row or source decides a number that all share."""
-    return np.sign(scaled) * np.sqrt(np.log1p(scaled * scaled))
-
-
-def fit(fit_problem: EngineProblem, engine_numbers: Sequence[EngineNumber], start: EngineFit | None = None) -> EngineFit:
+def fit(fit_problem: EngineProblem, engine_numbers: Sequence[PriorNumber], start: EngineFit | None = None) -> EngineFit:
     """Levenberg-Marquardt fit of subdued residuals and priors, started at the priors or at `start`; without rows, the priors."""
     free = tuple(number for number in engine_numbers if number.spread)
     if not any(kind.groups for kind in fit_problem.kinds):
@@ -244,7 +235,7 @@ def fit(fit_problem: EngineProblem, engine_numbers: Sequence[EngineNumber], star
 
 
 def fit_without(
-    fit_problem: EngineProblem, engine_numbers: Sequence[EngineNumber], full: EngineFit, keep: Any, fresh: bool = True
+    fit_problem: EngineProblem, engine_numbers: Sequence[PriorNumber], full: EngineFit, keep: Any, fresh: bool = True
 ) -> EngineFit:
     """Fit to the measurements `keep` alone (a mask), from the fit to all with its slopes, then (`fresh`) with slopes of its own place."""
     if not keep.any():
@@ -297,8 +288,8 @@ class _Point:
     """Residuals of a problem, and their slopes, as functions of the free numbers."""
 
     problem: EngineProblem
-    numbers: tuple[EngineNumber, ...]
-    free: tuple[EngineNumber, ...]
+    numbers: tuple[PriorNumber, ...]
+    free: tuple[PriorNumber, ...]
 
     def table(self, z: Any) -> Efficiencies:
         values = EngineFit(free=self.free, z=z, error=z).values(self.numbers)
@@ -318,17 +309,8 @@ class _Point:
         return np.stack(columns, axis=1)
 
 
-def covariance_by_source(slopes: Any, now: Any, sources: Any) -> Any:
-    """Covariance of the fitted parameters, robust to correlated errors within a source (sandwich estimator clustered by source).
-
-    `slopes` and `now` hold the measurements, in the order of `sources`, followed by the priors.
-    """
-    inverse, count = np.linalg.inv(slopes.T @ slopes), len(sources)
-    pulls = [inverse @ (slopes[:count][sources == source].T @ now[:count][sources == source]) for source in np.unique(sources)]
-    return inverse + sum(np.outer(pull, pull) for pull in pulls)
-
-
-def as_fitted(engine_fit: EngineFit, engine_numbers: Sequence[EngineNumber], rows: int, what: str) -> tuple[FittedNumbers, ...]:
+def as_fitted(engine_fit: EngineFit, engine_numbers: Sequence[PriorNumber], rows: int, what: str) -> tuple[FittedNumbers, ...]:
     """Numbers as lines of data/efficiency.toml; fixed numbers have no error."""
-    error = {(number.section, number.key): float(e) for number, e in zip(engine_fit.free, engine_fit.error, strict=True)}
-    return as_lines(engine_numbers, engine_fit.values(engine_numbers), error, rows, what)
+    values = dict(zip((number.place for number in engine_numbers), engine_fit.values(engine_numbers), strict=True))
+    errors = {number.place: number.spread * float(error) for number, error in zip(engine_fit.free, engine_fit.error, strict=True)}
+    return fitted_lines(engine_numbers, values, errors, rows, what, "serving")

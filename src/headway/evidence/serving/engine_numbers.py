@@ -3,32 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from headway.core.quantity import known
-from headway.evidence.fit.result import FittedNumbers
+from headway.evidence.fit.priors import PriorNumber, overlaid
 from headway.performance.efficiency import Efficiencies
 
 MS, US = 1e-3, 1e-6
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineNumber:
-    """An engine number with a log-normal prior: one standard deviation is a factor exp(spread); fixed if `spread` is 0."""
-
-    section: str
-    key: str
-    prior: float
-    spread: float
-    unit: str
-    meaning: str
-    most: float
-
-    def at(self, z: float) -> float:
-        """Value at `z` standard deviations from the prior."""
-        return min(self.prior * math.exp(self.spread * z), self.most)
-
 
 MEANINGS = {
     "launch_factor": ("", "factor on kernels' fixed costs: below 1 where it fuses what was measured apart, or launches ahead"),
@@ -68,15 +48,15 @@ FACTORS = ("launch_factor", "compute_factor", "memory_factor", "attention_factor
 SHARES = ("first_round_share", "start_share", "synchronised_share", "pipeline_overlap_share", "chunked_prefill", "reserved_output_share")
 
 
-def number(section: str, key: str, prior: float, spread: float = 0.0) -> EngineNumber:
+def number(section: str, key: str, prior: float, spread: float = 0.0) -> PriorNumber:
     """Engine number with unit, meaning and limit of its key."""
     unit, meaning = MEANINGS[key]
     streams = key == "memory_factor" and section.startswith("engine.")  # at most that of the measured kernels
     most = 1.0 if key in SHARES or streams else math.inf
-    return EngineNumber(section=section, key=key, prior=prior, spread=spread, unit=unit, meaning=meaning, most=most)
+    return PriorNumber(section=section, key=key, prior=prior, spread=spread, unit=unit, meaning=meaning, most=most)
 
 
-def numbers() -> tuple[EngineNumber, ...]:
+def numbers() -> tuple[PriorNumber, ...]:
     """All numbers of engines and platforms, free or fixed."""
     none = [number("engine.none", key, 0.0) for key in OVERHEADS] + [number("engine.none", key, 1.0) for key in FACTORS]
     fallback = [
@@ -109,7 +89,7 @@ def numbers() -> tuple[EngineNumber, ...]:
     return (*none, *fallback, *_servers(), *local, *_platforms())
 
 
-def _servers() -> list[EngineNumber]:
+def _servers() -> list[PriorNumber]:
     """Numbers of the engines that serve many users."""
     return [
         number("engine.vllm", "step_overhead_s", 0.5 * MS, 0.7), number("engine.vllm", "compute_factor", 0.9, 0.15),
@@ -125,7 +105,7 @@ def _servers() -> list[EngineNumber]:
     ]  # fmt: skip
 
 
-def _platforms() -> list[EngineNumber]:
+def _platforms() -> list[PriorNumber]:
     """Numbers of kinds of machines."""
     platforms = [number("platform.other", "compute_factor", 1.0), number("platform.other", "memory_factor", 1.0)]
     platforms += [number("platform.other", "power_exponent", 0.4, 0.5), number("platform.card", "memory_factor", 1.0, 0.2)]
@@ -134,28 +114,7 @@ def _platforms() -> list[EngineNumber]:
     return platforms
 
 
-def table_at(base: Efficiencies, engine_numbers: Sequence[EngineNumber], values: Sequence[float]) -> Efficiencies:
+def table_at(base: Efficiencies, engine_numbers: Sequence[PriorNumber], values: Sequence[float]) -> Efficiencies:
     """Efficiencies whose engine and platform numbers are replaced by these values."""
-    sections = {name: dict(section) for name, section in base.sections.items() if not name.startswith(("engine.", "platform."))}
-    for entry, value in zip(engine_numbers, values, strict=True):
-        fact = known(value, f"{entry.section}.{entry.key}", entry.unit, "fitted", entry.meaning)
-        sections.setdefault(entry.section, {})[entry.key] = fact
-    return Efficiencies(sections)
-
-
-def as_lines(
-    engine_numbers: Sequence[EngineNumber], values: Sequence[float], error: Mapping[tuple[str, str], float], rows: int, what: str
-) -> tuple[FittedNumbers, ...]:
-    """Numbers as lines of data/efficiency.toml; `error` in standard deviations of the prior; fixed numbers have none."""
-    lines = []
-    for number, value in zip(engine_numbers, values, strict=True):
-        wide = error.get((number.section, number.key))
-        lines.append(
-            FittedNumbers(
-                section=number.section, key=number.key, value=value, unit=number.unit,
-                error=0.0 if wide is None else value * number.spread * wide, rows=0 if wide is None else rows,
-                range=what if wide is not None else "fixed", meaning=number.meaning,
-                source="published serving runs, docs/accuracy.md" if wide is not None else "stated, docs/decisions.md", date="2026-11",
-            )
-        )  # fmt: skip
-    return tuple(lines)
+    kept = {name: section for name, section in base.sections.items() if not name.startswith(("engine.", "platform."))}
+    return overlaid(kept, engine_numbers, values)

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from headway.evidence.fit.folds import ClassFold
+from headway.evidence.fit.priors import PriorNumber
 from headway.evidence.rows.tasks import Task
 from headway.evidence.serving.engine_fit import EngineFit, EngineProblem, fit_without, measured_tasks
-from headway.evidence.serving.engine_numbers import EngineNumber
 from headway.performance.efficiency import OTHER_FAMILY, family, platform
 
 FEWEST = 20  # rows of a measure that a fit must have seen for its prediction of the measure to count
@@ -65,21 +66,6 @@ def cluster(task: Task) -> str:
     return f"{task.setup.model.name}|{task.setup.system.chip.name}|{task.setup.engine}"
 
 
-def cluster_weights(names: Any) -> Any:
-    """Weight of each row such that all clusters count equally."""
-    _, place, count = np.unique(names, return_inverse=True, return_counts=True)
-    return 1 / count[place]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingFold:
-    """Errors ln(predicted / measured) of measurements whose class of one kind a fit has not seen; NaN where too little was left."""
-
-    kind: str
-    labels: Any
-    error: Any
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredClasses:
     """Each measurement of a problem: its task, quantity and key of its interval, and its error in every kind of fold."""
@@ -87,12 +73,12 @@ class MeasuredClasses:
     tasks: tuple[Task, ...]
     quantities: Any
     keys: Any
-    folds: tuple[ServingFold, ...]
+    folds: tuple[ClassFold, ...]
 
 
 def class_fold(
-    fit_problem: EngineProblem, numbers: Sequence[EngineNumber], full: EngineFit, tasks: Sequence[Task], keys: Any, kind: str
-) -> ServingFold:
+    fit_problem: EngineProblem, numbers: Sequence[PriorNumber], full: EngineFit, tasks: Sequence[Task], keys: Any, kind: str
+) -> ClassFold:
     """Errors of every class of one kind, each predicted by a fit to the others (by date: to the earlier ones)."""
     labels = np.array([KINDS[kind](task) for task in tasks])
     weight = np.concatenate([group.weight for rows in fit_problem.kinds for group in rows.groups])
@@ -105,12 +91,12 @@ def class_fold(
         scored = out & np.isin(keys, [key for key in np.unique(keys[keep]) if (keep & (keys == key)).sum() >= FEWEST])
         if scored.any():
             error[scored] = (fit_without(fit_problem, numbers, full, keep, fresh=False).raw / weight)[scored]
-    return ServingFold(kind=kind, labels=labels, error=error)
+    return ClassFold(kind=kind, labels=labels, error=error)
 
 
 def classes(
     fit_problem: EngineProblem,
-    numbers: Sequence[EngineNumber],
+    numbers: Sequence[PriorNumber],
     full: EngineFit,
     tasks: Sequence[Task],
     width_key: Callable[[str, str], str],

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headway.core.errors import BadFile
-from headway.core.quantity import known
 from headway.evidence.fit.class_scores import class_scores
 from headway.evidence.fit.crossval import ServingCrossValidation, cross_validate, flat_residuals
+from headway.evidence.fit.priors import overlaid
 from headway.evidence.fit.residuals import UNSCORED
 from headway.evidence.fit.result import FittedNumbers, KernelFit
 from headway.evidence.kernels.efficiency import HEAD, fit_kernels
@@ -18,7 +18,7 @@ from headway.evidence.rows.row import read_rows
 from headway.evidence.rows.tasks import Task, Unpredictable, tasks
 from headway.evidence.serving.engine_fit import as_fitted
 from headway.evidence.serving.engine_numbers import numbers
-from headway.performance.efficiency import Efficiencies, efficiencies
+from headway.performance.efficiency import Efficiencies, efficiencies, kind_of
 
 NO_LENGTH = "input length not stated"
 LEAST_ROWS = 50  # fewest scored rows for a fit
@@ -65,12 +65,9 @@ def _scored_tasks(paths: Sequence[Path]) -> tuple[list[Task | Unpredictable], in
 
 def with_kernels(table: Efficiencies, parameters: Sequence[FittedNumbers]) -> Efficiencies:
     """Efficiencies with these kernel numbers, which replace all sections of their classes."""
-    kinds = {number.section.partition(".")[0] for number in parameters}
-    sections = {name: dict(section) for name, section in table.sections.items() if name.partition(".")[0] not in kinds}
-    for number in parameters:
-        value = known(number.value, f"{number.section}.{number.key}", number.unit, "fitted", number.meaning)
-        sections.setdefault(number.section, {})[number.key] = value
-    return Efficiencies(sections)
+    kinds = {kind_of(number.section) for number in parameters}
+    kept = {name: section for name, section in table.sections.items() if kind_of(name) not in kinds}
+    return overlaid(kept, parameters, [number.value for number in parameters])
 
 
 def _report(

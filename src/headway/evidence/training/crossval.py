@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from headway.evidence.fit.result import FittedNumbers, quantile
-from headway.evidence.training.fit import TrainingFit, TrainingNumber, TrainingProblem, errors, fit, table
-from headway.evidence.training.folds import KINDS, ClassFold, clusters, fold, weights
+from headway.evidence.fit.folds import ClassFold
+from headway.evidence.fit.priors import DATE, PriorNumber
+from headway.evidence.fit.result import FittedNumbers
+from headway.evidence.fit.weighted import cluster_weights, quantile
+from headway.evidence.training.fit import TrainingFit, TrainingProblem, errors, fit, table
+from headway.evidence.training.folds import KINDS, clusters, fold
 from headway.evidence.training.intervals import MEANINGS, Cause, causes, widths
 from headway.evidence.training.predict import SHARED_SECTION, allocator_bytes
 from headway.evidence.training.setup import TrainingSetup
@@ -47,7 +50,7 @@ class TrainingCrossValidation:
 
 
 def cross_validate(
-    problem: TrainingProblem, hidden: TrainingProblem, all_numbers: Sequence[TrainingNumber], all_setups: Sequence[TrainingSetup]
+    problem: TrainingProblem, hidden: TrainingProblem, all_numbers: Sequence[PriorNumber], all_setups: Sequence[TrainingSetup]
 ) -> TrainingCrossValidation:
     """Cross-validation with each class of each kind left out in turn; `hidden` holds the rows of `problem` without notes and task."""
     full_fit = fit(problem, all_numbers)
@@ -85,7 +88,7 @@ def measured_mfu(problem: TrainingProblem) -> Any:
 def constant_mfu(problem: TrainingProblem) -> Any:
     """Median MFU of each row's chip family in other sources; of all chips if other sources have no such family."""
     families = np.array([family_of(setup.case.system.chip) for setup in problem.setups])
-    mfu, weight, family_mfu = measured_mfu(problem), weights(problem.sources), np.empty(len(problem.setups))
+    mfu, weight, family_mfu = measured_mfu(problem), cluster_weights(problem.sources), np.empty(len(problem.setups))
     for index, (family, source) in enumerate(zip(families, problem.sources, strict=True)):
         other_sources = problem.sources != source
         like = other_sources & (families == family)
@@ -107,14 +110,11 @@ def memory_residuals(setups: Sequence[TrainingSetup]) -> HeldOutErrors:
     )  # fmt: skip
 
 
-DATE = "2026-11"
-
-
 def memory_width(residuals: HeldOutErrors, rows: Any = None) -> float:
     """Half of the 90 % interval of the memory in ln, each cluster counted once."""
     keep = np.ones(len(residuals.error), bool) if rows is None else rows
     names = clusters([setup for setup, counts in zip(residuals.setups, keep, strict=True) if counts])
-    return quantile(np.abs(residuals.error[keep]), weights(names))
+    return quantile(np.abs(residuals.error[keep]), cluster_weights(names))
 
 
 def shipped_widths(validation: TrainingCrossValidation) -> tuple[FittedNumbers, ...]:

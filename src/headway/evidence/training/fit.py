@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from headway.core.quantity import known
-from headway.evidence.serving.engine_fit import covariance_by_source, softened
+from headway.evidence.fit.priors import Place, PriorNumber, free_places, overlaid, values_at
+from headway.evidence.fit.robust import covariance_by_source, least_squares, softened
+from headway.evidence.fit.weighted import cluster_weights
 from headway.evidence.serving.machines import columns
 from headway.evidence.training.setup import TrainingSetup, measured_speed
 from headway.laws.training.step import tokens_per_s_chip
@@ -64,78 +65,47 @@ SHARES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingNumber:
-    """A number with a log-normal prior: `prior` times its `parent`, if any; one standard deviation is a factor exp(spread)."""
-
-    section: str
-    key: str
-    prior: float
-    spread: float = 0.0
-    parent: str = ""
-
-    @property
-    def most(self) -> float:
-        return 1.0 if self.key in SHARES else math.inf
+def number(section: str, key: str, prior: float, spread: float = 0.0, parent: str = "") -> PriorNumber:
+    """Training number with unit, meaning and limit of its key, and the section that its prior is a factor of."""
+    unit, meaning = MEANINGS[key]
+    most = 1.0 if key in SHARES else math.inf
+    return PriorNumber(section=section, key=key, prior=prior, spread=spread, unit=unit, meaning=meaning, most=most, parent=parent)
 
 
-def numbers() -> tuple[TrainingNumber, ...]:
+def numbers() -> tuple[PriorNumber, ...]:
     """All training numbers, parents first."""
     shared_section = f"training.{ALL}.bf16"
-    all_numbers = [TrainingNumber(section=shared_section, key=key, prior=prior, spread=spread) for key, (prior, spread) in PRIORS.items()]
+    all_numbers = [number(shared_section, key, prior, spread) for key, (prior, spread) in PRIORS.items()]
     for family in FAMILIES:
-        section = f"training.{family}.bf16"
-        all_numbers += [
-            TrainingNumber(section=section, key=key, prior=1.0, spread=spread, parent=shared_section) for key, spread in APART.items()
-        ]
+        all_numbers += [number(f"training.{family}.bf16", key, 1.0, spread, shared_section) for key, spread in APART.items()]
     for family in (ALL, *FAMILIES[1:3]):  # families with 8-bit arithmetic
-        section, wide = f"training.{family}.fp8", f"training.{family}.bf16"
-        all_numbers.append(TrainingNumber(section=section, key="compute", prior=0.8, spread=0.15, parent=wide))
+        all_numbers.append(number(f"training.{family}.fp8", "compute", 0.8, 0.15, f"training.{family}.bf16"))
     for form, (prior, spread) in BELOW_FP8.items():
         for family in (ALL, "blackwell"):
-            section, parent = f"training.{family}.{form}", f"training.{family}.fp8"
-            shared = family == ALL
-            all_numbers.append(TrainingNumber(section=section, key="compute", prior=prior, spread=spread if shared else 0.1, parent=parent))
+            own_spread = spread if family == ALL else 0.1
+            all_numbers.append(number(f"training.{family}.{form}", "compute", prior, own_spread, f"training.{family}.fp8"))
     return tuple(all_numbers)
 
 
-def values(all_numbers: Sequence[TrainingNumber], z: Sequence[float]) -> dict[tuple[str, str], float]:
-    """Values of all numbers; `z` holds the deviations of the free numbers from their priors, in standard deviations."""
-    value_by_key: dict[tuple[str, str], float] = {}
-    moves = iter(z)
-    for number in all_numbers:
-        base = number.prior * (value_by_key[number.parent, number.key] if number.parent else 1.0)
-        value_by_key[number.section, number.key] = min(base * math.exp(number.spread * next(moves)) if number.spread else base, number.most)
-    return value_by_key
-
-
-def influence(all_numbers: Sequence[TrainingNumber]) -> Any:
+def influence(all_numbers: Sequence[PriorNumber]) -> Any:
     """Change in ln of each number per standard deviation of each free number (itself and its parents)."""
-    import numpy as np
-
-    free = [(number.section, number.key) for number in all_numbers if number.spread]
-    moves_by_key: dict[tuple[str, str], Any] = {}
+    free, moves_by_place = free_places(all_numbers), {}
     for number in all_numbers:
-        moves = np.zeros(len(free))
-        if number.spread:
-            moves[free.index((number.section, number.key))] = number.spread
-        moves_by_key[number.section, number.key] = moves + (moves_by_key[number.parent, number.key] if number.parent else 0.0)
-    return np.array([moves_by_key[number.section, number.key] for number in all_numbers])
+        own = number.spread * np.array([place == number.place for place in free])
+        moves_by_place[number.place] = own + (moves_by_place[number.parent, number.key] if number.parent else 0.0)
+    return np.array([moves_by_place[number.place] for number in all_numbers])
 
 
 FITTED_KEYS = tuple(PRIORS)
 
 
-def table(value_by_key: Mapping[tuple[str, str], float], base: Efficiencies) -> Efficiencies:
+def table(values: Mapping[Place, float], base: Efficiencies) -> Efficiencies:
     """Efficiencies with these numbers; those that are not fitted from `base`, and none of an earlier fit."""
-    sections = {
+    kept = {
         name: {key: number for key, number in base_numbers.items() if key not in FITTED_KEYS}
         for name, base_numbers in base.sections.items()
     }
-    for (section, key), value in value_by_key.items():
-        unit, meaning = MEANINGS[key]
-        sections.setdefault(section, {})[key] = known(value, f"{section}.{key}", unit, "fitted", meaning)
-    return Efficiencies(sections)
+    return overlaid(kept, numbers(), (values[number.place] for number in numbers()))
 
 
 SCATTER = 0.1  # standard deviation of ln(predicted / measured) that remains after any fit
@@ -172,8 +142,8 @@ class TrainingProblem:
 class TrainingFit:
     """Fitted numbers, with the standard error of each number's ln (0 if fixed)."""
 
-    values: dict[tuple[str, str], float]
-    error: dict[tuple[str, str], float]
+    values: dict[Place, float]
+    error: dict[Place, float]
 
 
 def training_problem(setups: Sequence[TrainingSetup], base: Efficiencies) -> TrainingProblem:
@@ -223,21 +193,21 @@ def errors(problem: TrainingProblem, efficiencies: Efficiencies) -> Any:
     return np.log(speeds(problem, efficiencies) / problem.measured)
 
 
-def fit(problem: TrainingProblem, all_numbers: Sequence[TrainingNumber], row_mask: Any = None) -> TrainingFit:
+def fit(problem: TrainingProblem, all_numbers: Sequence[PriorNumber], row_mask: Any = None) -> TrainingFit:
     """Numbers fitted to the rows of `row_mask` (default: all rows)."""
-    from scipy.optimize import least_squares
-
     rows = problem.fitted if row_mask is None else problem.fitted & row_mask
     sources = problem.sources[rows]
-    _, place, count = np.unique(sources, return_inverse=True, return_counts=True)
-    weight = np.sqrt(ROWS_PER_SOURCE / count[place])
-    free = sum(1 for number in all_numbers if number.spread)
+    weight = np.sqrt(ROWS_PER_SOURCE * cluster_weights(sources))
+    free = free_places(all_numbers)
+
+    def values(z: Any) -> dict[Place, float]:
+        return values_at(all_numbers, dict(zip(free, z, strict=True)))
 
     def residuals(z: Any) -> Any:
-        return np.concatenate([softened(errors(problem, table(values(all_numbers, z), problem.base))[rows] / SCATTER) * weight, z])
+        return np.concatenate([softened(errors(problem, table(values(z), problem.base))[rows] / SCATTER) * weight, z])
 
-    solution = least_squares(residuals, np.zeros(free), max_nfev=MOST_CALLS)
+    solution = least_squares()(residuals, np.zeros(len(free)), max_nfev=MOST_CALLS)
     sensitivity = influence(all_numbers)
     error = np.sqrt(np.einsum("ij,jk,ik->i", sensitivity, covariance_by_source(solution.jac, solution.fun, sources), sensitivity))
-    places = [(number.section, number.key) for number in all_numbers]
-    return TrainingFit(values=values(all_numbers, solution.x), error=dict(zip(places, map(float, error), strict=True)))
+    places = (number.place for number in all_numbers)
+    return TrainingFit(values=values(solution.x), error=dict(zip(places, map(float, error), strict=True)))

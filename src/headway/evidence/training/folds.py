@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from headway.evidence.training.fit import TrainingNumber, TrainingProblem, errors, fit, table
+from headway.evidence.fit.folds import ClassFold
+from headway.evidence.fit.priors import PriorNumber
+from headway.evidence.training.fit import TrainingProblem, errors, fit, table
 from headway.evidence.training.setup import TrainingSetup
 from headway.training.achieved import NARROW, family_of
 from headway.training.work import is_recurrent, is_routed
@@ -59,23 +60,7 @@ def clusters(setups: Sequence[TrainingSetup]) -> Any:
     return np.array([f"{setup.row.model}|{setup.case.system.chip.name}|{setup.row.kernels}" for setup in setups])
 
 
-def weights(names: Any) -> Any:
-    """Weight of each row such that all names count equally."""
-    _, place, count = np.unique(names, return_inverse=True, return_counts=True)
-    return 1 / count[place]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassFold:
-    """Errors ln(predicted / measured) of rows whose class of one kind a fit has not seen; NaN where no other class is left."""
-
-    kind: str
-    labels: Any
-    error: Any
-    hidden: Any  # the same where the rows' notes and task are removed
-
-
-def fold(problem: TrainingProblem, hidden: TrainingProblem, all_numbers: Sequence[TrainingNumber], kind: str) -> ClassFold:
+def fold(problem: TrainingProblem, hidden: TrainingProblem, all_numbers: Sequence[PriorNumber], kind: str) -> ClassFold:
     """Errors of every class of one kind, each predicted by a fit to the other classes."""
     names = labels(problem.setups, kind)
     error, blind = np.full(len(names), np.nan), np.full(len(names), np.nan)

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from headway.evidence.fit.result import quantile, t_factor
-from headway.evidence.training.folds import NEW_BY_KIND, ClassFold, clusters, labels, structure, weights
+from headway.evidence.fit.folds import ClassFold, unseen_halves
+from headway.evidence.fit.weighted import cluster_weights, quantile, t_factor
+from headway.evidence.training.folds import NEW_BY_KIND, clusters, labels, structure
 from headway.evidence.training.setup import TrainingSetup
 from headway.evidence.training.shape import is_unread
 
@@ -71,7 +72,7 @@ def _q90(errors: Sequence[Any], cause: Cause, part: Any) -> float:
     """90 % of the errors of rows of a part, each cluster counted once; 0 without rows."""
     error, names = np.concatenate([values[part] for values in errors]), np.tile(cause.clusters[part], len(errors))
     finite = np.isfinite(error)
-    return quantile(error[finite], weights(names[finite])) if finite.any() else 0.0
+    return quantile(error[finite], cluster_weights(names[finite])) if finite.any() else 0.0
 
 
 def _beyond(width: float, base: float) -> float:
@@ -88,10 +89,6 @@ def halves(cause: Cause, of: Mapping[str, float], new: Sequence[str] = ()) -> An
 
 def covered(fold: ClassFold, folds: Sequence[ClassFold], cause: Cause, hidden: bool = True) -> Any:
     """Whether each row of a fold lies within its interval, of widths that have not seen the row's class either."""
-    within = np.zeros(len(fold.labels), bool)
     new = [NEW_BY_KIND[fold.kind]] if fold.kind in NEW_BY_KIND and fold.kind != "structure" else []
-    for name in np.unique(fold.labels):
-        out = fold.labels == name
-        size = np.abs(fold.hidden if hidden else fold.error)
-        within[out] = (size <= halves(cause, widths(folds, cause, ~out), new))[out]
-    return within
+    half = unseen_halves(fold.labels, lambda name: halves(cause, widths(folds, cause, fold.labels != name), new))
+    return np.abs(fold.hidden if hidden else fold.error) <= half

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from headway.core.errors import BadFile
-from headway.evidence.fit.result import FittedNumbers, quantile
+from headway.evidence.fit.folds import ClassFold
+from headway.evidence.fit.priors import PriorNumber, fitted_lines
+from headway.evidence.fit.result import FittedNumbers
+from headway.evidence.fit.weighted import Misses, misses, misses_by_class
 from headway.evidence.pages import table
 from headway.evidence.training.crossval import (
-    DATE,
     FLAT,
     HeldOutErrors,
     TrainingCrossValidation,
@@ -23,8 +25,8 @@ from headway.evidence.training.crossval import (
     shipped_widths,
     sources,
 )
-from headway.evidence.training.fit import MEANINGS, TrainingFit, TrainingNumber, numbers, training_problem
-from headway.evidence.training.folds import ClassFold, clusters, weights
+from headway.evidence.training.fit import MEANINGS, TrainingFit, number, numbers, training_problem
+from headway.evidence.training.folds import clusters
 from headway.evidence.training.intervals import covered
 from headway.evidence.training.predict import SHARED_SECTION
 from headway.evidence.training.row import MEASURED, TrainingRow, read_training_rows
@@ -62,7 +64,7 @@ def refit(path: Path, command: str, date: str) -> TrainingRefit:
     if len(speed_problem.setups) < LEAST_ROWS or len(sources(speed_problem)) < LEAST_SOURCES:
         raise BadFile(path, f"has fewer than {LEAST_ROWS} rows of {LEAST_SOURCES} sources that measured a speed and can be predicted")
     validation = cross_validate(speed_problem, training_problem(without_notes(rows), base), all_numbers, setups)
-    lines = (*as_fitted(validation.fit, all_numbers, len(speed_problem.setups)), *unfitted_numbers(), *shipped_widths(validation))
+    lines = (*as_fitted(validation.fit, all_numbers, len(speed_problem.setups)), *shipped_widths(validation))
     return TrainingRefit(
         numbers=lines, validation=validation, setups=setups, unpredicted=unpredicted, rows=len(rows) + len(bad), command=command, date=date
     )
@@ -79,28 +81,11 @@ def without_notes(rows: Sequence[TrainingRow]) -> list[TrainingSetup]:
     return [replace(outcome, row=row) for row, outcome in outcomes if isinstance(outcome, TrainingSetup)]
 
 
-def as_fitted(training_fit: TrainingFit, all_numbers: Sequence[TrainingNumber], rows: int) -> tuple[FittedNumbers, ...]:
-    """Numbers as lines of data/training/efficiency.toml; fixed numbers have no error."""
-    return tuple(
-        _line(number, training_fit.values[number.section, number.key], training_fit.error[number.section, number.key], rows)
-        for number in all_numbers
-    )
-
-
-def unfitted_numbers() -> tuple[FittedNumbers, ...]:
-    """Numbers that no row can determine, at their assumed values."""
-    return tuple(
-        _line(TrainingNumber(section=SHARED_SECTION, key=key, prior=value), value, 0.0, 0) for key, value in UNFITTED_VALUES.items()
-    )
-
-
-def _line(number: TrainingNumber, value: float, error: float, rows: int) -> FittedNumbers:
-    unit, meaning = MEANINGS[number.key]
-    return FittedNumbers(
-        section=number.section, key=number.key, value=value, unit=unit, error=value * error, rows=rows if error else 0,
-        range=f"{rows} published rows" if error else "fixed", meaning=meaning,
-        source="published training runs, docs/accuracy.md" if error else "stated, docs/decisions.md", date=DATE,
-    )  # fmt: skip
+def as_fitted(training_fit: TrainingFit, all_numbers: Sequence[PriorNumber], rows: int) -> tuple[FittedNumbers, ...]:
+    """Numbers as lines of data/training/efficiency.toml, after them those that no row can determine, at their assumed values."""
+    stated = [number(SHARED_SECTION, key, value) for key, value in UNFITTED_VALUES.items()]
+    values = training_fit.values | {one.place: one.prior for one in stated}
+    return fitted_lines((*all_numbers, *stated), values, training_fit.error, rows, f"{rows} published rows", "training")
 
 
 PAGE = "training accuracy"  # name of the markers around the generated part
@@ -114,28 +99,6 @@ READ = (
     "not seen the class either. A row is predicted without what it measured; what TFLOP/s or MFU count is the source's convention "
     "(`docs/training_rows.md`)."
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Misses:
-    """Error statistics of rows, each cluster weighted equally."""
-
-    n: int
-    median: float
-    p90: float
-    bias: float
-    coverage: float | None = None
-
-
-def misses(error: Any, names: Any, within: Any = None) -> Misses:
-    """Error statistics of rows with the clusters `names`, and of their coverage if `within` is given."""
-    known = np.isfinite(error)
-    error, weight = error[known], weights(names[known])
-    size = np.abs(np.expm1(error))
-    return Misses(
-        n=len(error), median=quantile(size, weight, 0.5), p90=quantile(size, weight, 0.9), bias=quantile(error, weight, 0.5),
-        coverage=None if within is None else float(np.average(within[known], weights=weight)),
-    )  # fmt: skip
 
 
 def misses_of(residuals: HeldOutErrors, rows: Any = None) -> Misses:
@@ -156,7 +119,7 @@ def sentence(refit: TrainingRefit) -> str:
     fitted = sum(1 for number in refit.numbers if number.error and number.key in MEANINGS)
     return (
         f"{fitted} numbers fitted; sources that a fit has not seen are missed by {all_rows.median:.1%} in the median, {all_rows.p90:.0%} "
-        f"at p90 ({all_rows.n:,} rows), their memory by {memory.median:.1%} ({memory.n:,})"
+        f"at p90 ({all_rows.rows:,} rows), their memory by {memory.median:.1%} ({memory.rows:,})"
     )
 
 
@@ -188,7 +151,7 @@ def _targets(refit: TrainingRefit) -> str:
                 continue
             summary = misses(fold.error[parts[part]], names[parts[part]], within[parts[part]])
             lines.append((f"{part}, {fold.kind} unseen: median", f"<= {target:.0%}", f"{summary.median:.1%}", summary.median <= target))
-            share = summary.coverage or 0.0
+            share = summary.coverage
             lines.append((f"{part}, {fold.kind} unseen: coverage", f"{low:.0%} to {high:.0%}", f"{share:.0%}", low <= share <= high))
     memory = misses_of(validation.memory)
     lines.append(("median error of memory", f"<= {TARGET_MEMORY:.0%}", f"{memory.median:.1%}", memory.median <= TARGET_MEMORY))
@@ -214,15 +177,8 @@ def _folds(refit: TrainingRefit) -> str:
 
 def _worst_class(fold: ClassFold, names: Any, within: Any) -> str:
     """The class of a fold with the largest median error, among those with enough rows."""
-    summary = {}
-    for name in np.unique(fold.labels):
-        rows = (fold.labels == name) & np.isfinite(fold.error)
-        if rows.sum() >= FEWEST_ROWS:
-            summary[str(name)] = misses(fold.error[rows], names[rows], within[rows])
-    if not summary:
-        return "-"
-    name, worst = max(summary.items(), key=lambda item: item[1].median)
-    return f"{name}: {worst.median:.0%}, {worst.bias:+.2f}, {worst.coverage:.0%}, {worst.n:,}"
+    worst = max(misses_by_class(fold.labels, fold.error, names, within, FEWEST_ROWS), key=lambda part: part.median, default=None)
+    return "-" if worst is None else f"{worst.name}: {worst.median:.0%}, {worst.bias:+.2f}, {worst.coverage:.0%}, {worst.rows:,}"
 
 
 def _by_source(refit: TrainingRefit) -> str:
@@ -275,4 +231,4 @@ def _sources(residuals: HeldOutErrors) -> list[tuple[str, Any]]:
 
 
 def _brief(summary: Misses) -> tuple[str, ...]:
-    return f"{summary.n:,}", f"{summary.median:.1%}", f"{summary.p90:.0%}", f"{summary.bias:+.2f}"
+    return f"{summary.rows:,}", f"{summary.median:.1%}", f"{summary.p90:.0%}", f"{summary.bias:+.2f}"

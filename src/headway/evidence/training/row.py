@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from headway.core.errors import BadFile, clip
-from headway.evidence.rows.row import BadRow
-from headway.evidence.rows.slips import refuse_slips
+from headway.evidence.rows.csv_file import BadRow, NumberColumn, RowFormat, limited, read_csv
 
 NEEDED = ("id", "model", "hardware")
 RENAMED = {"n_params_total": "params", "n_params_active": "active", "n_chips": "chips", "zero_or_fsdp": "sharding"}
@@ -20,8 +16,8 @@ TEXTS = (
 )  # fmt: skip
 MEASURED = ("tflops_per_chip", "mfu_pct", "tokens_per_s_per_chip", "step_time_s", "memory_gb_per_chip")
 INTEGERS = ("layers", "hidden", "heads", "seq_len", "n_chips", "tp", "cp", "pp", "vpp", "ep", "dp", "micro_batch", "global_batch")
-AMOUNTS = ("n_params_total", "n_params_active", "offload_layers", *MEASURED)
-FROM_ZERO = ("offload_layers",)  # amounts that may be 0
+AMOUNTS = ("n_params_total", "n_params_active", *MEASURED)
+FROM_ZERO = ("offload_layers",)
 MOST = 1e18
 
 
@@ -68,57 +64,10 @@ class TrainingRow:
 
 def read_training_rows(path: str | Path, measured: bool = True) -> tuple[list[TrainingRow], list[BadRow]]:
     """Rows of a CSV file (`measured`: with measured values), and its malformed lines; BadFile if the file cannot be read."""
-    try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            return _read(csv.DictReader(file, restkey="", restval=""), path, measured)
-    except OSError as error:
-        raise BadFile(path, f"cannot be read ({error.strerror or error})") from None
-    except UnicodeDecodeError:
-        raise BadFile(path, "is not UTF-8 text, so not a CSV of training runs") from None
-    except csv.Error as error:
-        raise BadFile(path, f"is not a CSV file ({error})") from None
-
-
-def _read(lines: csv.DictReader, path: str | Path, measured: bool) -> tuple[list[TrainingRow], list[BadRow]]:
-    header = [name.strip() for name in lines.fieldnames or []]
-    lines.fieldnames = header
-    missing = [name for name in NEEDED if name not in header]
-    if missing:
-        raise BadFile(path, f"has no column {', '.join(missing)}: the first line of training runs names at least {', '.join(NEEDED)}")
-    refuse_slips(path, header, (*TEXTS, *INTEGERS, *AMOUNTS))
-    rows, bad = [], []
-    for cells in lines:
-        try:
-            rows.append(_row(cells, lines.line_num, measured))
-        except ValueError as error:
-            bad.append(BadRow(line=lines.line_num, id=str(cells.get("id") or ""), why=str(error)))
-    return rows, bad
-
-
-def _row(cells: dict[str, str], line: int, measured: bool) -> TrainingRow:
-    if cells.get(""):
-        raise ValueError("more cells than column names")
-    values: dict[str, Any] = {}
-    for name in (*TEXTS, *INTEGERS, *AMOUNTS):
-        text = (cells.get(name) or "").strip()
-        if not text or (name in MEASURED and not measured):
-            continue
-        values[RENAMED.get(name, name)] = text if name in TEXTS else _number(name, text)
-    for name in NEEDED[1:]:
-        if name not in values:
-            raise ValueError(f"{name}: missing")
-    make: Any = TrainingRow
-    return make(line=line, **({"id": ""} | values))
-
-
-def _number(name: str, text: str) -> float | int:
-    is_integer = name in INTEGERS
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    least_is_met = value >= 0 if name in FROM_ZERO else value > 0
-    if not (least_is_met and value < MOST) or (is_integer and value != int(value)):
-        least = "of at least 0" if name in FROM_ZERO else "above 0"
-        raise ValueError(f"{name}: got {clip(text)!r}; wants a {'whole ' if is_integer else ''}number {least}")
-    return int(value) if is_integer else value
+    whole = limited(1, MOST, "a whole number above 0", whole=True)
+    positive, from_zero = limited(math.ulp(0.0), MOST, "a number above 0"), limited(0, MOST, "a number of at least 0")
+    kinds = ((INTEGERS, whole), (AMOUNTS, positive), (FROM_ZERO, from_zero))
+    numbers = tuple(NumberColumn(header=name, field=RENAMED.get(name, name), read=read) for names, read in kinds for name in names)
+    texts = {name: RENAMED.get(name, name) for name in TEXTS}
+    skipped = () if measured else MEASURED
+    return read_csv(path, TrainingRow, RowFormat(what="training runs", needed=NEEDED, texts=texts, numbers=numbers, skipped=skipped))

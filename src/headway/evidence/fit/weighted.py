@@ -1,0 +1,82 @@
+"""Statistics of errors where rows that err together (a model on a chip with a software) count once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+NORMAL_QUANTILE = 1.6448536269514722  # of 95 %, the upper end of a two-sided 90 % interval
+SHARE = 0.9  # share of rows that the interval should hold
+
+
+def cluster_weights(names: Any) -> Any:
+    """Weight of each row such that all clusters count equally.
+
+    >>> cluster_weights(["llama on h100", "llama on h100", "qwen on b200"]).tolist()
+    [0.5, 0.5, 1.0]
+    """
+    _, place, count = np.unique(names, return_inverse=True, return_counts=True)
+    return 1 / count[place]
+
+
+def quantile(values: Any, weight: Any, share: float = SHARE) -> float:
+    """Weighted quantile: the value that a `share` of the weight does not exceed."""
+    order = np.argsort(values)
+    below = np.cumsum(weight[order]) / weight.sum()
+    return float(values[order][min(np.searchsorted(below, share), len(order) - 1)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Misses:
+    """Error statistics of rows, each cluster weighted equally; `name` is the class that they are of."""
+
+    name: str
+    rows: int
+    median: float  # of |predicted / measured - 1|
+    p90: float
+    bias: float  # median of ln(predicted / measured)
+    coverage: float  # share within the 90 % interval
+
+
+def misses(error: Any, names: Any, within: Any = None, name: str = "") -> Misses:
+    """Statistics of errors ln(predicted / measured) of rows with the clusters `names`; of their coverage if `within` is given."""
+    known = np.isfinite(error)
+    error, weight = error[known], cluster_weights(names[known])
+    size = np.abs(np.expm1(error))
+    return Misses(
+        name=name, rows=len(error), median=quantile(size, weight, 0.5), p90=quantile(size, weight), bias=quantile(error, weight, 0.5),
+        coverage=np.nan if within is None else float(np.average(within[known], weights=weight)),
+    )  # fmt: skip
+
+
+def misses_by_class(labels: Any, error: Any, names: Any, within: Any, fewest: int) -> tuple[Misses, ...]:
+    """The same of each class of at least `fewest` rows with an error."""
+    kept = labels[np.isfinite(error)]
+    classes = [name for name, count in zip(*np.unique(kept, return_counts=True), strict=True) if count >= fewest]
+    return tuple(misses(error[labels == name], names[labels == name], within[labels == name], str(name)) for name in classes)
+
+
+def t_factor(kinds: int) -> float:
+    """Factor by which an interval is wider because few kinds were seen: Student's t over the normal quantile, 90 % two-sided.
+
+    >>> round(t_factor(30), 3), round(t_factor(5), 3), round(t_factor(1), 2)
+    (1.033, 1.296, 3.84)
+    """
+    freedom, low, high = max(kinds - 1, 1), 0.0, 10.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _student_within(middle, freedom) < SHARE else (low, middle)
+    return low / NORMAL_QUANTILE
+
+
+def _student_within(limit: float, freedom: int) -> float:
+    """Chance that Student's t lies within +-`limit` (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4)."""
+    angle = np.arctan(limit / np.sqrt(freedom))
+    cosine, odd = np.cos(angle), freedom % 2
+    term = total = float(cosine if odd else 1.0) if freedom > 1 else 0.0
+    for step in range(3 if odd else 2, freedom - 1, 2):
+        term *= float(cosine**2) * (step - 1) / step
+        total += term
+    return float((angle + np.sin(angle) * total) * 2 / np.pi if odd else np.sin(angle) * total)
