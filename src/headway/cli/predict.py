@@ -76,90 +76,117 @@ def _at(lines: Sequence[int]) -> str:
     return f"{len(lines):,}: {line_list}, ..." if len(lines) > MOST_LINES else line_list
 
 
-GIB, TERA = 2.0**30, 1e12
-# Columns in the units of tables of runs: quantity, SI value of the unit, description.
-TRAINING_QUANTITIES = {
-    "tokens_per_s_per_chip": ("speed", 1.0, "token/s", "tokens of training per second and chip"),
-    "step_time_s": ("step", 1.0, "s", "one optimiser step"),
-    "tflops_per_chip": ("flops", TERA, "", "model TFLOP/s: attention in full, nothing twice, or as the row's source counts"),
-    "memory_gb_per_chip": ("memory", GIB, "", "memory that tensors take on the fullest chip, in GiB, as frameworks print"),
-}  # fmt: skip
-NONE_PREDICTED = 2  # exit status where no row could be predicted
-TRAINING_ENDS = {"": "expected", "_lo": "lower end of the 90 % interval", "_hi": "upper end of it"}
-TRAINING_VIEW = ("id", "tokens_per_s_per_chip", "tokens_per_s_per_chip_lo~tokens_per_s_per_chip_hi", "step_time_s", "tflops_per_chip",
-        "memory_gb_per_chip", "memory_gb_per_chip_lo~memory_gb_per_chip_hi", "why")  # fmt: skip
-
-
-def run_training(args: Any) -> output.Answer:
-    """Answer with a row per line of a training table, in file order."""
-    from headway.evidence.training.predict import predict
-    from headway.evidence.training.row import read_training_rows
-
-    no_edits(args)
-    rows, bad = read_training_rows(args.rows, measured=False)
-    line_rows = [(prediction.row.line, _row_training(prediction)) for prediction in predict(rows, arguments.catalog(args))]
-    line_rows += [(bad_row.line, _blank_training(bad_row.id) | {"why": at_line(bad_row.line, bad_row.why)}) for bad_row in bad]
-    plain = [row for _, row in sorted(line_rows, key=lambda pair: pair[0])]
-    status = NONE_PREDICTED if plain and all(row["why"] for row in plain) else 0
-    return output.Answer(
-        Listing(plain, always=tuple(_blank_training(""))), describe=_words_training, columns=_about_training(), status=status
-    )
-
-
-def _about_training() -> dict[str, Column]:
-    columns = {"id": Column("", "the row's id, as given")}
-    for key, (_, _, unit, doc) in TRAINING_QUANTITIES.items():
-        columns |= {key + end: Column(unit, f"{doc}; {what}") for end, what in TRAINING_ENDS.items()}
-    return columns | {
-        "flags": Column("", "what was taken where the row is silent, joined by '; '"),
-        "why": Column("", "the line, and why there is no prediction; or null"),
-    }
-
-
-def _blank_training(name: str) -> dict[str, Any]:
-    """Row with all columns empty but the name."""
-    return {"id": name} | {key + end: None for key in TRAINING_QUANTITIES for end in TRAINING_ENDS} | {"flags": None, "why": None}
-
-
-def _row_training(prediction: Any) -> dict[str, Any]:
-    """Row of a training prediction, in the units of the table."""
-    row = _blank_training(prediction.row.id)
-    for key, (name, scale, _, _) in TRAINING_QUANTITIES.items():
-        estimate = getattr(prediction, name)
-        if estimate is not None:
-            row |= {key: estimate.expected / scale, f"{key}_lo": estimate.lo / scale, f"{key}_hi": estimate.hi / scale}
-    row["flags"] = "; ".join(prediction.flags) or None
-    row["why"] = at_line(prediction.row.line, prediction.why) if prediction.why else None
-    return row
-
-
-def _words_training(rows: Any) -> output.Summary:
-    """Summary: rows predicted, reasons for the others, and the most frequent assumptions of a training table."""
-    row_list: Sequence[Mapping[str, Any]] = list(rows)
-    if not row_list:
-        return output.Summary("No row to predict.")
-    without = [row["why"].partition(": ")[2] for row in row_list if row["why"]]
-    flags = [flag for row in row_list for flag in (row["flags"] or "").split("; ") if flag]
-    headline, remarks = _predicted(len(row_list), without)
-    return output.Summary(headline, TRAINING_VIEW, remarks=[*remarks, *frequent_flags(flags)], first=("id",))
-
-
-def _predicted(count: int, without: Sequence[str], beyond: str = "") -> tuple[str, list[str]]:
-    """Sentence on the rows predicted, and a note on the reasons for the others."""
-    headline = sentence(f"{count - len(without):,} of {count:,} rows predicted", beyond)
-    return headline, [f"not predicted: {reason_summary(without)}"] if without else []
-
-
-QUANTITIES = {"ttft_ms": "ttft", "tpot_ms": "tpot", "output_tok_s_total": "rate", "tok_s_per_chip": "per_chip"}
+MS, TERA, GIB = 1e-3, 1e12, 2.0**30
 ENDS = ("lo", "hi")
-VIEW = ("id", "ttft_ms", "ttft_ms_lo~ttft_ms_hi", "tpot_ms", "tpot_ms_floor", "tpot_ms_lo~tpot_ms_hi", "output_tok_s_total",
-        "tok_s_per_chip", "tok_s_per_chip_lo~tok_s_per_chip_hi", "why")  # fmt: skip
+NONE_PREDICTED = 2  # exit status where no row could be predicted
+ABOUT_FILE = "CSV whose first line names columns: at least id, model, hardware, mode"
 ABOUT = {
     "id": Column("", "the row's id, as given"),
     "flags": Column("", "what was inferred where the row is silent, joined by '; '"),
     "why": Column("", "the line, and why there is no prediction; or null"),
 }
-ABOUT_FILE = "CSV whose first line names columns: at least id, model, hardware, mode"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowQuantity:
+    """A predicted quantity of a table: its column and those of its ends, its name in a prediction, the SI value of the column's unit."""
+
+    key: str
+    name: str
+    unit: float = 1.0
+    ends: tuple[str, ...] = ENDS
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Its columns, the expected value first."""
+        return (self.key, *(f"{self.key}_{end}" for end in self.ends))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowTable:
+    """How a table of predicted rows is shown: its quantities, the columns that people see, a part of rows to count in the headline."""
+
+    quantities: tuple[RowQuantity, ...]
+    columns: Mapping[str, Column]
+    view: tuple[str, ...]
+    noted: str = ""  # beginning of a flag
+
+    def blank(self, name: str) -> dict[str, Any]:
+        """Row with all columns empty but the name."""
+        return {"id": name} | {key: None for quantity in self.quantities for key in quantity.keys} | {"flags": None, "why": None}
+
+    def row(self, prediction: Any) -> dict[str, Any]:
+        """Row of a prediction, in the units of the columns."""
+        row = self.blank(prediction.row.id)
+        for quantity in self.quantities:
+            estimate = getattr(prediction, quantity.name)
+            if estimate is not None:
+                names = ("expected", *quantity.ends)
+                row |= {key: getattr(estimate, end) / quantity.unit for key, end in zip(quantity.keys, names, strict=True)}
+        row["flags"] = "; ".join(prediction.flags) or None
+        row["why"] = at_line(prediction.row.line, prediction.why) if prediction.why else None
+        return row
+
+    def answer(self, predictions: Iterable[Any], bad: Iterable[Any]) -> output.Answer:
+        """Answer with a row per line of the file, in file order."""
+        line_rows = [(prediction.row.line, self.row(prediction)) for prediction in predictions]
+        line_rows += [(row.line, self.blank(row.id) | {"why": at_line(row.line, row.why)}) for row in bad]
+        plain = [row for _, row in sorted(line_rows, key=lambda pair: pair[0])]
+        status = NONE_PREDICTED if plain and all(row["why"] for row in plain) else 0
+        return output.Answer(Listing(plain, always=tuple(self.blank(""))), describe=self.words, columns=self.columns, status=status)
+
+    def words(self, rows: Any) -> output.Summary:
+        """Summary: rows predicted, reasons for the others, and the most frequent assumptions."""
+        row_list: Sequence[Mapping[str, Any]] = list(rows)
+        if not row_list:
+            return output.Summary("No row to predict.")
+        without = [row["why"].partition(": ")[2] for row in row_list if row["why"]]
+        over = sum(self.noted in (row["flags"] or "") for row in row_list) if self.noted else 0
+        beyond = f", {over:,} of them {self.noted}" if over else ""
+        flags = [flag for row in row_list for flag in (row["flags"] or "").split("; ") if flag]
+        headline = sentence(f"{len(row_list) - len(without):,} of {len(row_list):,} rows predicted", beyond)
+        reasons = [f"not predicted: {reason_summary(without)}"] if without else []
+        return output.Summary(headline, self.view, remarks=[*reasons, *frequent_flags(flags)], first=("id",))
+
+
+def serving_table() -> RowTable:
+    """Table of serving rows: times in ms with their floor, rates in tokens/s."""
+    from headway.evidence.serving.predict import MEMORY
+
+    times = {"ttft_ms": "ttft", "tpot_ms": "tpot"}
+    rates = {"output_tok_s_total": "rate", "tok_s_per_chip": "per_chip"}
+    quantities = (
+        *(RowQuantity(key=key, name=name, unit=MS, ends=("floor", *ENDS)) for key, name in times.items()),
+        *(RowQuantity(key=key, name=name) for key, name in rates.items()),
+    )
+    view = ("id", "ttft_ms", "ttft_ms_lo~ttft_ms_hi", "tpot_ms", "tpot_ms_floor", "tpot_ms_lo~tpot_ms_hi", "output_tok_s_total",
+            "tok_s_per_chip", "tok_s_per_chip_lo~tok_s_per_chip_hi", "why")  # fmt: skip
+    return RowTable(
+        quantities=quantities, columns=ABOUT | {key: column(key) for quantity in quantities for key in quantity.keys}, view=view,
+        noted=MEMORY,
+    )  # fmt: skip
+
+
+TRAINING_QUANTITIES = (
+    (RowQuantity(key="tokens_per_s_per_chip", name="speed"), "token/s", "tokens of training per second and chip"),
+    (RowQuantity(key="step_time_s", name="step"), "s", "one optimiser step"),
+    (RowQuantity(key="tflops_per_chip", name="flops", unit=TERA), "",
+     "model TFLOP/s: attention in full, nothing twice, or as the row's source counts"),
+    (RowQuantity(key="memory_gb_per_chip", name="memory", unit=GIB), "",
+     "memory that tensors take on the fullest chip, in GiB, as frameworks print"),
+)  # fmt: skip
+TRAINING_ENDS = ("expected", "lower end of the 90 % interval", "upper end of it")
+
+
+def training_table() -> RowTable:
+    """Table of training rows, in the units of published tables of runs."""
+    columns = {
+        key: Column(unit, f"{doc}; {end}")
+        for quantity, unit, doc in TRAINING_QUANTITIES for key, end in zip(quantity.keys, TRAINING_ENDS, strict=True)
+    }  # fmt: skip
+    view = ("id", "tokens_per_s_per_chip", "tokens_per_s_per_chip_lo~tokens_per_s_per_chip_hi", "step_time_s", "tflops_per_chip",
+            "memory_gb_per_chip", "memory_gb_per_chip_lo~memory_gb_per_chip_hi", "why")  # fmt: skip
+    return RowTable(quantities=tuple(quantity for quantity, _, _ in TRAINING_QUANTITIES), columns=ABOUT | columns, view=view)
 
 
 def add_flags(parser: Any) -> None:
@@ -169,66 +196,15 @@ def add_flags(parser: Any) -> None:
 
 
 def run(args: Any) -> output.Answer:
-    """Answer with a row per line of the file, in file order."""
+    """Answer with a row per line of the file, in file order; measured values are ignored, valid or not."""
+    no_edits(args)
     if args.training:
-        return run_training(args)
+        from headway.evidence.training.predict import predict
+        from headway.evidence.training.row import read_training_rows
+
+        runs, bad = read_training_rows(args.rows, measured=False)
+        return training_table().answer(predict(runs, arguments.catalog(args)), bad)
     from headway.evidence.rows.row import read_rows
 
-    no_edits(args)
-    rows, bad = read_rows(args.rows, measured=False)  # measured values are ignored, valid or not
-    read = predicted(rows, bad, args)
-    line_rows = [
-        *((prediction.row.line, _row(prediction)) for prediction in read.predictions),
-        *((bad_row.line, _malformed(bad_row)) for bad_row in bad),
-    ]
-    plain = [row for _, row in sorted(line_rows, key=lambda pair: pair[0])]
-    status = NONE_PREDICTED if plain and all(row["why"] for row in plain) else 0
-    return output.Answer(Listing(plain, always=tuple(_blank(""))), describe=_words, columns=_about(), status=status)
-
-
-def _about() -> dict[str, Column]:
-    return {key: ABOUT.get(key) or column(key) for key in _blank("")}
-
-
-def _blank(name: str) -> dict[str, Any]:
-    """Row with all columns empty but the name."""
-    row: dict[str, Any] = {"id": name}
-    for key in QUANTITIES:
-        row |= dict.fromkeys((key, *(f"{key}_{end}" for end in (*(("floor",) if key.endswith("_ms") else ()), *ENDS))))
-    return row | {"flags": None, "why": None}
-
-
-def _row(prediction: Any) -> dict[str, Any]:
-    """Row of a prediction, in the units of the table: times in ms, rates in tokens/s."""
-    row = _blank(prediction.row.id)
-    for key, name in QUANTITIES.items():
-        estimate = getattr(prediction, name)
-        if estimate is not None:
-            time = key.endswith("_ms")
-            scale = 1000.0 if time else 1.0
-            row[key] = scale * estimate.expected
-            row[f"{key}_lo"], row[f"{key}_hi"] = scale * estimate.lo, scale * estimate.hi
-            if time:
-                row[f"{key}_floor"] = scale * estimate.floor
-    row["flags"] = "; ".join(prediction.flags) or None
-    row["why"] = at_line(prediction.row.line, prediction.why) if prediction.why else None
-    return row
-
-
-def _malformed(bad_row: Any) -> dict[str, Any]:
-    return _blank(bad_row.id) | {"why": at_line(bad_row.line, bad_row.why)}
-
-
-def _words(rows: Any) -> output.Summary:
-    """Summary: rows predicted, reasons for the others, and the most frequent assumptions."""
-    row_list: Sequence[Mapping[str, Any]] = list(rows)
-    if not row_list:
-        return output.Summary("No row to predict.")
-    from headway.evidence.serving.predict import MEMORY
-
-    without = [row["why"].partition(": ")[2] for row in row_list if row["why"]]
-    over = sum(MEMORY in (row["flags"] or "") for row in row_list)
-    beyond = f", {over:,} of them {MEMORY}" if over else ""
-    flags = [flag for row in row_list for flag in (row["flags"] or "").split("; ") if flag]
-    headline, remarks = _predicted(len(row_list), without, beyond)
-    return output.Summary(headline, VIEW, remarks=[*remarks, *frequent_flags(flags)], first=("id",))
+    rows, bad = read_rows(args.rows, measured=False)
+    return serving_table().answer(predicted(rows, bad, args).predictions, bad)
