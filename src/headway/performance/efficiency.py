@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from headway.core import catalog
-from headway.core.catalog import default_catalog
+from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import BadFile, MissingFact, nearest
 from headway.core.quantity import known
 from headway.hardware.chip import Chip
@@ -23,7 +23,7 @@ from headway.hardware.chip import Chip
 ENGINES = ("vllm", "sglang", "trtllm", "llamacpp", "other", "none")  # none: kernels without an engine
 OTHER_FAMILY, WIDE = "other", "bf16"
 FILE = "efficiency.toml"
-ALONE = ("engine", "platform", "interval")  # each number applies by itself; a file states all numbers of a kernel class or none
+ALONE = ("engine", "platform", "interval", "training")  # each number applies by itself; a file states all numbers of a kernel class or none
 UNITS = ("", "s", "byte", "token")
 ABOVE_ZERO = (
     "compute", "memory", "activation", "norm", "eff_network", "eff_in_switch", "eff_exchange", "eff_out", "compute_factor", "memory_factor",
@@ -105,11 +105,16 @@ class Efficiencies:
 
 def efficiencies() -> Efficiencies:
     """Shipped numbers, overridden by catalogue folders ($HEADWAY_CATALOG, the user's) that have an efficiency file."""
-    return _laid(tuple(path for root in default_catalog().roots if (path := root / FILE).is_file()))
+    return laid(fitted_files(default_catalog(), FILE))
+
+
+def fitted_files(folders: Catalog, name: str) -> tuple[Path, ...]:
+    """Files of fitted numbers in the folders of a catalogue, the user's first."""
+    return tuple(path for root in folders.roots if (path := root / name).is_file())
 
 
 @functools.cache
-def _laid(paths: tuple[Path, ...]) -> Efficiencies:
+def laid(paths: tuple[Path, ...]) -> Efficiencies:
     """Numbers of several files, earlier files first."""
     table: dict[str, dict[str, Any]] = {}
     for path in reversed(paths):
@@ -129,18 +134,24 @@ def kind_of(section: str) -> str:
     return section.partition(".")[0]
 
 
-def sections(document: Mapping[str, Any], path: Path, prefix: str = "") -> dict[str, dict[str, Any]]:
+def entries(document: Mapping[str, Any], path: Path, section: str = "") -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Section, key and TOML entry of each number of a file, in its order."""
+    for name, entry in document.items():
+        if not isinstance(entry, dict):
+            place = f"{section}.{name}".lstrip(".")
+            raise BadFile(path, f"{place}: got {entry!r}; wants {{ value = ..., unit = ... }} as `headway fit` writes")
+        if "value" in entry:
+            check_key(section, name, path)
+            yield section, name, entry
+        else:
+            yield from entries(entry, path, f"{section}.{name}".lstrip("."))
+
+
+def sections(document: Mapping[str, Any], path: Path) -> dict[str, dict[str, Any]]:
     """`[gemm.hopper.bf16] compute = {value = ...}` as {"gemm.hopper.bf16": {"compute": Sourced}}."""
     table: dict[str, dict[str, Any]] = {}
-    for name, entry in document.items():
-        entry_name = f"{prefix}.{name}".lstrip(".")
-        if not isinstance(entry, dict):
-            raise BadFile(path, f"{entry_name}: got {entry!r}; wants {{ value = ..., unit = ... }} as `headway fit` writes")
-        if "value" in entry:
-            check_key(prefix, name, path)
-            table.setdefault(prefix, {})[name] = _number(entry, entry_name, path)
-        else:
-            table |= sections(entry, path, entry_name)
+    for section, key, entry in entries(document, path):
+        table.setdefault(section, {})[key] = _number(entry, f"{section}.{key}", path)
     return table
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Annotated, Any
 
-from headway.core import catalog as facts
 from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import BadFile
 from headway.core.schema import Field
@@ -15,7 +13,7 @@ from headway.hardware.chip import Chip
 from headway.hardware.chip import chip as find_chip
 from headway.laws.training.interval import joint_factor
 from headway.laws.training.step import clock_share, share_of_peak
-from headway.performance.efficiency import OTHER_FAMILY, WIDE, Efficiencies, family, sections
+from headway.performance.efficiency import OTHER_FAMILY, WIDE, Efficiencies, family, fitted_files, laid
 from headway.training.work import TrainingWork, is_recurrent, is_routed
 
 FILE = "training/efficiency.toml"  # within a catalogue folder
@@ -123,15 +121,7 @@ def family_of(chip: Chip) -> str:
 
 def training_efficiencies(catalog: Catalog | None = None) -> Efficiencies:
     """Training efficiencies: those of catalogue folders that have such a file, over the shipped ones."""
-    return _laid(tuple(path for root in (catalog or default_catalog()).roots if (path := root / FILE).is_file()))
-
-
-@functools.cache
-def _laid(paths: tuple[Path, ...]) -> Efficiencies:
-    """Numbers of several files, earlier files first."""
-    if not paths:
+    files = fitted_files(catalog or default_catalog(), FILE)
+    if not files:
         raise BadFile(FILE, "missing; `headway fit --training` writes it")
-    table: dict[str, dict[str, Any]] = {}
-    for path in reversed(paths):
-        table |= {section: table.get(section, {}) | numbers for section, numbers in sections(facts.read(path), path).items()}
-    return Efficiencies(table)
+    return laid(files)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from headway.core import catalog
 from headway.core.errors import BadFile
 from headway.evidence.fit.weighted import cluster_weights, quantile, t_factor
-from headway.performance.efficiency import KERNELS, check_key, kernel_sections, kind_of
+from headway.performance.efficiency import KERNELS, entries, kernel_sections, kind_of
 
 INTERVAL = "interval"
 UNSAID = {"value": 0.0, "unit": "", "error": 0.0, "rows": 0, "range": "stated", "meaning": "", "source": "user's file", "date": "undated"}
@@ -106,26 +106,11 @@ def read_efficiency(path: Path) -> tuple[FittedNumbers, ...]:
     """All numbers of the file, in file order; empty if there is no file."""
     if not path.exists():
         return ()
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise BadFile(path, str(error)) from error
-    return tuple(_numbers(document, (), path))
+    return tuple(_fitted_number(entry, section, key, path) for section, key, entry in entries(catalog.read(path), path))
 
 
-def _numbers(table: dict, section: tuple[str, ...], path: Path) -> list[FittedNumbers]:
-    numbers = []
-    for key, item in table.items():
-        if isinstance(item, dict) and "value" in item:
-            numbers.append(_fitted_number(item, ".".join(section), key, path))
-        elif isinstance(item, dict):
-            numbers += _numbers(item, (*section, key), path)
-    return numbers
-
-
-def _fitted_number(item: dict, section: str, key: str, path: Path) -> FittedNumbers:
+def _fitted_number(item: Mapping[str, Any], section: str, key: str, path: Path) -> FittedNumbers:
     """A number from TOML; a file written by hand may give the value alone."""
-    check_key(section, key, path)
     values = {name: item.get(name, default) for name, default in UNSAID.items()}
     for name, value in values.items():
         wants = str if isinstance(UNSAID[name], str) else int | float
