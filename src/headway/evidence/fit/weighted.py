@@ -53,8 +53,8 @@ def misses(error: Any, names: Any, within: Any = None, name: str = "") -> Misses
 
 def misses_by_class(labels: Any, error: Any, names: Any, within: Any, fewest: int) -> tuple[Misses, ...]:
     """The same of each class of at least `fewest` rows with an error."""
-    kept = labels[np.isfinite(error)]
-    classes = [name for name, count in zip(*np.unique(kept, return_counts=True), strict=True) if count >= fewest]
+    row_labels = labels[np.isfinite(error)]
+    classes = [name for name, count in zip(*np.unique(row_labels, return_counts=True), strict=True) if count >= fewest]
     return tuple(misses(error[labels == name], names[labels == name], within[labels == name], str(name)) for name in classes)
 
 

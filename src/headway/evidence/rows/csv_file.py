@@ -54,7 +54,7 @@ class _Malformed(Exception):
     """Error in one row."""
 
 
-def limited(low: float, high: float, wants: str, whole: bool = False) -> Callable[[str], int | float]:
+def limited(low: float, high: float, wants: str, integer: bool = False) -> Callable[[str], int | float]:
     """Parser of a number from `low` to `high`."""
 
     def read(text: str) -> int | float:
@@ -62,9 +62,9 @@ def limited(low: float, high: float, wants: str, whole: bool = False) -> Callabl
             value = float(text)
         except ValueError:
             raise ValueError(wants) from None
-        if "_" in text or not low <= value <= high or (whole and value != int(value)):
+        if "_" in text or not low <= value <= high or (integer and value != int(value)):
             raise ValueError(wants)
-        return int(value) if whole else value
+        return int(value) if integer else value
 
     return read
 

@@ -79,7 +79,7 @@ def read_rows(path: str | Path, measured: bool = True) -> tuple[list[MeasuredRow
 
 def _columns(measured: bool) -> RowFormat:
     """Columns of measured rows; without measured values those columns are known and not read."""
-    degree = limited(1, MOST_CHIPS, f"a whole number from 1 to {MOST_CHIPS}", whole=True)
+    degree = limited(1, MOST_CHIPS, f"a whole number from 1 to {MOST_CHIPS}", integer=True)
     length = limited(0, MOST, f"a number of tokens, 0 to {MOST:g}")
     positive = limited(math.ulp(0.0), MOST, f"a number above 0 and at most {MOST:g}")
     kinds = ((LAYOUT_COLUMNS, degree), (LENGTHS, length), (ABOVE_ZERO, positive), (MILLISECONDS, lambda text: positive(text) / 1000))

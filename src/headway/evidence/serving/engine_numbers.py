@@ -116,5 +116,5 @@ def _platforms() -> list[PriorNumber]:
 
 def table_at(base: Efficiencies, engine_numbers: Sequence[PriorNumber], values: Sequence[float]) -> Efficiencies:
     """Efficiencies whose engine and platform numbers are replaced by these values."""
-    kept = {name: section for name, section in base.sections.items() if not name.startswith(("engine.", "platform."))}
-    return overlaid(kept, engine_numbers, values)
+    other_sections = {name: section for name, section in base.sections.items() if not name.startswith(("engine.", "platform."))}
+    return overlaid(other_sections, engine_numbers, values)

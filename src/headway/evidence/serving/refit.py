@@ -66,8 +66,8 @@ def _scored_tasks(paths: Sequence[Path]) -> tuple[list[Task | Unpredictable], in
 def with_kernels(table: Efficiencies, parameters: Sequence[FittedNumbers]) -> Efficiencies:
     """Efficiencies with these kernel numbers, which replace all sections of their classes."""
     kinds = {kind_of(number.section) for number in parameters}
-    kept = {name: section for name, section in table.sections.items() if kind_of(name) not in kinds}
-    return overlaid(kept, parameters, [number.value for number in parameters])
+    other_sections = {name: section for name, section in table.sections.items() if kind_of(name) not in kinds}
+    return overlaid(other_sections, parameters, [number.value for number in parameters])
 
 
 def _report(

@@ -91,8 +91,8 @@ def influence(all_numbers: Sequence[PriorNumber]) -> Any:
     """Change in ln of each number per standard deviation of each free number (itself and its parents)."""
     free, moves_by_place = free_places(all_numbers), {}
     for number in all_numbers:
-        own = number.spread * np.array([place == number.place for place in free])
-        moves_by_place[number.place] = own + (moves_by_place[number.parent, number.key] if number.parent else 0.0)
+        direct = number.spread * np.array([place == number.place for place in free])
+        moves_by_place[number.place] = direct + (moves_by_place[number.parent, number.key] if number.parent else 0.0)
     return np.array([moves_by_place[number.place] for number in all_numbers])
 
 
@@ -101,11 +101,11 @@ FITTED_KEYS = tuple(PRIORS)
 
 def table(values: Mapping[Place, float], base: Efficiencies) -> Efficiencies:
     """Efficiencies with these numbers; those that are not fitted from `base`, and none of an earlier fit."""
-    kept = {
+    unfitted = {
         name: {key: number for key, number in base_numbers.items() if key not in FITTED_KEYS}
         for name, base_numbers in base.sections.items()
     }
-    return overlaid(kept, numbers(), (values[number.place] for number in numbers()))
+    return overlaid(unfitted, numbers(), (values[number.place] for number in numbers()))
 
 
 SCATTER = 0.1  # standard deviation of ln(predicted / measured) that remains after any fit

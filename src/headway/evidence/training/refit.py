@@ -83,9 +83,9 @@ def without_notes(rows: Sequence[TrainingRow]) -> list[TrainingSetup]:
 
 def as_fitted(training_fit: TrainingFit, all_numbers: Sequence[PriorNumber], rows: int) -> tuple[FittedNumbers, ...]:
     """Numbers as lines of data/training/efficiency.toml, after them those that no row can determine, at their assumed values."""
-    stated = [number(SHARED_SECTION, key, value) for key, value in UNFITTED_VALUES.items()]
-    values = training_fit.values | {one.place: one.prior for one in stated}
-    return fitted_lines((*all_numbers, *stated), values, training_fit.error, rows, f"{rows} published rows", "training")
+    fixed = [number(SHARED_SECTION, key, value) for key, value in UNFITTED_VALUES.items()]
+    values = training_fit.values | {entry.place: entry.prior for entry in fixed}
+    return fitted_lines((*all_numbers, *fixed), values, training_fit.error, rows, f"{rows} published rows", "training")
 
 
 PAGE = "training accuracy"  # name of the markers around the generated part

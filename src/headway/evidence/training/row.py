@@ -64,9 +64,9 @@ class TrainingRow:
 
 def read_training_rows(path: str | Path, measured: bool = True) -> tuple[list[TrainingRow], list[BadRow]]:
     """Rows of a CSV file (`measured`: with measured values), and its malformed lines; BadFile if the file cannot be read."""
-    whole = limited(1, MOST, "a whole number above 0", whole=True)
+    count = limited(1, MOST, "a whole number above 0", integer=True)
     positive, from_zero = limited(math.ulp(0.0), MOST, "a number above 0"), limited(0, MOST, "a number of at least 0")
-    kinds = ((INTEGERS, whole), (AMOUNTS, positive), (FROM_ZERO, from_zero))
+    kinds = ((INTEGERS, count), (AMOUNTS, positive), (FROM_ZERO, from_zero))
     numbers = tuple(NumberColumn(header=name, field=RENAMED.get(name, name), read=read) for names, read in kinds for name in names)
     texts = {name: RENAMED.get(name, name) for name in TEXTS}
     skipped = () if measured else MEASURED
