@@ -14,10 +14,10 @@ from support.command import Cli
 LOAD = "--on 8xh100-sxm --tp 8 --batch 8 --context 4k"
 
 
-@pytest.mark.parametrize("picture", ["batch", "roofline", "stages"])
+@pytest.mark.parametrize("picture", ["--picture batch", "--picture roofline", "--picture stages", ""])
 def test_picture__is_of_the_row_that_where_kept(cli: Cli, tmp_path: Path, picture: str) -> None:
     """Of two models the second is kept: the picture is that of a command with the second alone."""
-    drawn = f"{LOAD} --picture {picture} --plot"
+    drawn = f"{LOAD} {picture} --plot"
     cli(f"serve llama-3.1-8b,llama-3.1-70b {drawn} {tmp_path}/kept.svg --where model=llama-3.1-70b")
     cli(f"serve llama-3.1-70b {drawn} {tmp_path}/alone.svg")
     kept, alone = (re.sub(r"clip\d+", "clip", (tmp_path / f"{name}.svg").read_text()) for name in ("kept", "alone"))

@@ -38,8 +38,9 @@ def run(args: Any) -> output.Answer:
     table, more = tables(grid, args)
     metric = getattr(args, "price_metric", None) or DEFAULT_METRIC
     return output.Answer(
-        table, notes=[*notes, *more], describe=lambda rows: describe(rows, grid, metric), pictures=serve_pictures.pictures(grid, table)
-    )
+        table, notes=[*notes, *more], describe=lambda rows: describe(rows, grid, metric),
+        pictures=serve_pictures.pictures(grid, table), default_picture=serve_pictures.default,
+    )  # fmt: skip
 
 
 def tables(grid: ServeGrid, args: Any) -> tuple[Any, list[str]]:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 def pictures(grid: ServeGrid, table: Any) -> dict[str, Callable[[Any, View], Picture]]:
     """Pictures by name, the one that answers the question first."""
     drawings = {name: functools.partial(drawing, grid) for name, drawing in DRAWINGS.items()}
-    first = _default(table)
+    first = default(table)
     return {first: drawings[first], **drawings}
 
 
-def _default(table: Any) -> str:
+def default(table: Any) -> str:
     """The batch curves of a point or a list of batches, the context curves of a list of contexts, else the grid."""
     if not len(table):
         return "batch"

@@ -57,4 +57,5 @@ def draw(answer: Answer, view: View | None = None, name: str = "") -> Picture:
         raise BadValue("--plot", "this answer", f"a verb that draws: {', '.join(names.PICTURES)}")
     if name and name not in answer.pictures:
         raise UnknownName("picture", name, answer.pictures, "one of " + ", ".join(answer.pictures))
-    return answer.pictures[name or next(iter(answer.pictures))](answer.rows, view or frame.View())
+    default = answer.default_picture(answer.rows) if answer.default_picture else next(iter(answer.pictures))
+    return answer.pictures[name or default](answer.rows, view or frame.View())

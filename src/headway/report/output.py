@@ -57,6 +57,7 @@ class Answer:
     notes: Sequence[str] = ()
     trees: Mapping[str, Any] | None = None  # explained key -> tree
     pictures: Mapping[str, Callable[[Any, View], Picture]] = dataclasses.field(default_factory=dict)  # by name, the default first
+    default_picture: Callable[[Any], str] | None = None  # name of the default where it depends on the rows left after filters
     columns: Mapping[str, columns.Column] = dataclasses.field(default_factory=dict)  # columns outside the contract
     describe: Callable[[Any], Summary] | None = None
     most: int = MOST
