@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -21,8 +22,6 @@ pytestmark = pytest.mark.slow  # a browser, or a server under fire: minutes
 VIEWS = [(page["name"], view["name"]) for page in pages.document() for view in page.get("view", ())]
 BOARD = ["/blackboard", "/blackboard?claim=RB-10", "/blackboard?chapter=3", "/blackboard?chapter=7"]
 ASKED_VIEWS = [(page, view) for page, view in VIEWS if view != "score"]  # that asks nothing before a file is dropped
-WITHOUT_NAMES = {"none", "generic", "StaticText", "InlineTextBox", "RootWebArea"}
-CONTROLS = {"button", "link", "textbox", "combobox", "checkbox", "slider", "menuitem", "spinbutton", "listbox", "switch", "searchbox"}
 
 
 def command_of(page: Any) -> str:
@@ -180,21 +179,21 @@ def test_benchmark__is_read_where_it_is_dropped(visit: Visit) -> None:
 def test_flashcards__are_dealt_and_marked(visit: Visit) -> None:
     page = visit.open("/blackboard?chapter=1")
     page.get_by_role("button", name="Deal cards").click()
-    page.locator(".card form label").last.wait_for()
-    page.locator(".card form input").last.fill("rises")
-    page.get_by_role("button", name="Answer", exact=True).click()
-    page.locator(".card [role=status]").last.locator("p").first.wait_for()
-
-
-@pytest.mark.parametrize("path", [*(f"/{page}?view={view}" for page, view in VIEWS), *BOARD])
-def test_controls__all_have_a_name(visit: Visit, path: str) -> None:
-    page = visit.open(path)
-    page.wait_for_timeout(600)
-    tree = visit.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
-    controls = [node for node in tree if node.get("role", {}).get("value") in CONTROLS and not node.get("ignored")]
-    assert len(controls) > 8
-    nameless = [node["role"]["value"] for node in controls if not node.get("name", {}).get("value")]
-    assert nameless == []
+    marked = set()
+    for _ in range(4):  # cards are dealt at random: a number, a direction or a sentence
+        page.locator(".card form label").last.wait_for()
+        page.locator(".card form input").last.fill("no answer to any card")
+        page.get_by_role("button", name="Answer", exact=True).click()
+        words = page.locator(".card [role=status]").last.locator("p").first
+        words.wait_for()
+        if "wants" in words.text_content():  # a slip of the hand is asked again, without a fault of the page
+            unit = words.text_content().partition("such as ")[2] or "r"
+            page.locator(".card form input").last.fill(re.split(r",| or ", unit)[0] if unit != "r" else "rises")
+            page.locator(".card form input").last.press("Enter")
+            page.get_by_role("button", name="Next card").wait_for()
+        marked.add(words.text_content().partition(":")[0])
+        page.get_by_role("button", name="Next card").click()
+    assert marked <= {"Right", "Not quite", "The answer"} and marked
 
 
 @pytest.mark.parametrize("width", [360, 2560])

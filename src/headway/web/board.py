@@ -199,14 +199,17 @@ def _cards(request: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _grade(request: dict[str, Any]) -> dict[str, Any]:
-    """Whether an answer is right, and the answer; a sentence is judged by the reader."""
+    """Whether an answer is right, and the answer; a sentence is judged by the reader, and what cannot be read is asked for again."""
     cards, place, text = _hand(request), request.get("card", 0), request.get("text", "")
     if not isinstance(place, int) or isinstance(place, bool) or not 0 <= place < len(cards):
         raise BadValue("card", str(place)[:20], f"a number below {len(cards)}")
     if not isinstance(text, str) or len(text) > 200:
         raise BadValue("text", str(text)[:20], "an answer of at most 200 letters")
     card = cards[place]
-    right = None if card.kind == quiz.SENTENCE or not text.strip() else quiz.judge(card, text)
+    try:
+        right = None if card.kind == quiz.SENTENCE or not text.strip() else quiz.judge(card, text)
+    except BadValue as error:
+        return {"unread": str(error)}
     figure = quiz.derivation(card)
     lines = [] if figure is None else list(law_lines(figure, card.figure, 0, set()))
     return {"right": right, "answer": card.answer_text, "laws": lines, "claim": card.claim_id, "says": lecture.statement(card.claim_id)}

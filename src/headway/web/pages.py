@@ -26,7 +26,8 @@ LABEL_WORDS = {
 SIGNIFICANT = 3
 # What is typed into a field of words, by the flag; docs/web.md needs no list of them.
 HINTS = {
-    "where": "tpot_s <= 20ms", "sort": "a column, -column for the largest first", "find": "spinning disk", "arrivals": "poisson",
+    "where": "a condition, such as tp = 8", "sort": "a column, -column for the largest first",
+    "find": "spinning disk", "arrivals": "poisson",
     "assume": "margin=0.5", "set": "chip.hbm_bw=10TB/s", "engine": "vllm", "weights": "fp8", "kv": "fp8", "at_sheet": "claude-opus",
     "text": "RB-10, 3, or why ...?",
 }  # fmt: skip

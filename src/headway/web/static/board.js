@@ -3,6 +3,7 @@ import { ask, board } from './ask.js';
 import { Chart, Pump, widthOf } from './chart.js';
 import { commandLine, el, replace, unique } from './dom.js';
 import { drawing } from './drawings.js';
+import { folded, table, wide } from './table.js';
 import { number } from './tree.js';
 
 const SLIDERS = 6;
@@ -64,9 +65,10 @@ class Stage {
     this.command = el('div');
     this.detail = el('div', { class: 'claim-detail' });
     this.moving = el('div', { class: 'moving' });
-    this.side = el('div', { class: 'side' }, this.moving, this.chart.node, this.controls, this.status, this.command, this.detail);
+    this.numbers = el('div');
+    this.side = el('div', { class: 'side' }, this.moving, this.chart.node, this.numbers, this.controls, this.status, this.command, this.detail);
     this.list = el('ul', { class: 'claims' }, this.claims.map((claim) => this.claimLine(claim)));
-    this.node = el('section', { class: 'stage' }, el('div', { class: 'prose' }, el('h3', {}, section.title),
+    this.node = el('section', { class: 'stage' }, el('div', { class: 'prose' }, el('h2', {}, section.title),
       section.paragraphs.map((text) => el('p', {}, text)), this.list), section.stage || this.claims.some((claim) => claim.moves) ? this.side : null);
   }
 
@@ -116,6 +118,7 @@ class Stage {
     replace(this.detail, this.claimDetail(claim));
     if (!along) {
       replace(this.controls);
+      replace(this.numbers);
       this.chart.clear();
       this.chart.node.hidden = true;
       this.status.textContent = '';
@@ -186,7 +189,8 @@ class Stage {
   async settle() {
     try {
       const question = this.question();
-      const answer = await ask({ ...question, parts: ['answer', 'pictures'] });
+      const answer = await ask({ ...question, parts: ['answer', 'pictures', 'table'] });
+      replace(this.numbers, answer.undrawn ? null : folded(answer.table));
       const said = this.base ? answer : await ask({ ...this.sentence(), parts: ['answer'] });
       this.status.textContent = said.answer;
       replace(this.command, commandLine(said.command), this.base ? null : commandLine(answer.command, 'and its curve'));
@@ -200,7 +204,6 @@ class Stage {
   redraw() { if (this.opened && (this.base || this.span)) this.settle(); }
 
   claimDetail(claim) {
-    const heading = (text) => el('h4', {}, text);
     const asked = () => ({ verb: 'lecture', words: [claim.id], flags: {} });
     return el('section', { 'aria-label': `Claim ${claim.id}` },
       el('p', { class: 'equation' }, claim.equation),
@@ -220,10 +223,10 @@ class Card {
     this.body = el('div');
     this.model = el('input', { id: unique('model'), type: 'text', list: 'models', value: 'deepseek-v3', spellcheck: 'false' });
     this.machine = el('input', { id: unique('machine'), type: 'text', list: 'machines', value: 'gb200-nvl72', spellcheck: 'false' });
-    const form = el('form', { class: 'row' }, el('div', { class: 'field' }, el('label', { for: this.model.id }, 'Your model'), this.model),
+    const form = el('form', { class: 'row', 'aria-label': 'Your model and machine' }, el('div', { class: 'field' }, el('label', { for: this.model.id }, 'Your model'), this.model),
       el('div', { class: 'field' }, el('label', { for: this.machine.id }, 'Your machine'), this.machine), el('button', { type: 'submit' }, 'Show its card'));
     form.addEventListener('submit', (event) => { event.preventDefault(); this.show(); });
-    this.node = el('section', { class: 'card' }, el('h3', {}, 'The card of your own model'), el('p', {}, 'The lecture’s quantities, for a model and a machine of yours.'), form, this.body);
+    this.node = el('section', { class: 'card' }, el('h2', {}, 'The card of your own model'), el('p', {}, 'The lecture’s quantities, for a model and a machine of yours.'), form, this.body);
   }
 
   async show() {
@@ -231,9 +234,8 @@ class Card {
     try {
       const answer = await ask(question);
       const { columns, rows } = answer.table;
-      replace(this.body, el('p', { class: 'says', role: 'status' }, answer.answer), el('div', { class: 'wide', tabindex: 0, role: 'region', 'aria-label': 'Card' }, el('table', {},
-        el('thead', {}, el('tr', {}, columns.map((column) => el('th', { scope: 'col' }, column.name)))),
-        el('tbody', {}, rows.map((row) => el('tr', {}, row.map((cell) => el('td', {}, cell.key ? number(cell.text, { row: cell.row, key: cell.key }, () => question, false) : cell.text))))))),
+      replace(this.body, el('p', { class: 'says', role: 'status' }, answer.answer), wide('Card', table(columns, rows,
+        (cell) => (cell.key ? number(cell.text, { row: cell.row, key: cell.key }, () => question, false) : cell.text))),
       commandLine(answer.command));
     } catch (error) { replace(this.body, el('p', { class: 'fault', role: 'status' }, error.message)); }
   }
@@ -246,7 +248,7 @@ class Cards {
     this.at = 0;
     this.body = el('div');
     const start = el('button', { type: 'button', onclick: () => this.deal() }, 'Deal cards');
-    this.node = el('section', { class: 'card' }, el('h3', {}, 'Flashcards'), el('p', {}, 'A number with its unit; rises, falls or stays; or a sentence that you judge yourself.'), start, this.body);
+    this.node = el('section', { class: 'card' }, el('h2', {}, 'Flashcards'), el('p', {}, 'A number with its unit; rises, falls or stays; or a sentence that you judge yourself.'), start, this.body);
   }
 
   async deal() {
@@ -262,11 +264,12 @@ class Cards {
     const id = unique('guess');
     const guess = el('input', { id, type: 'text', autocomplete: 'off' });
     const mark = el('div', { role: 'status' });
-    const form = el('form', { class: 'row' }, el('div', { class: 'field' }, el('label', { for: id }, card.question), guess), el('button', { type: 'submit' }, 'Answer'));
+    const form = el('form', { class: 'row', 'aria-label': 'Flashcard' }, el('div', { class: 'field' }, el('label', { for: id }, card.question), guess), el('button', { type: 'submit' }, 'Answer'));
     form.addEventListener('submit', async (event) => {
       event.preventDefault();
       try {
         const grade = await board('grade', { chapter: this.chapter, seed: this.seed, card: this.at, text: guess.value });
+        if (grade.unread) { replace(mark, el('p', { class: 'fault' }, grade.unread)); return; }
         const verdict = grade.right === null ? 'The answer' : grade.right ? 'Right' : 'Not quite';
         const next = el('button', { type: 'button', onclick: () => { this.at += 1; this.ask(); } }, 'Next card');
         replace(mark, el('p', {}, el('b', {}, `${verdict}: `), grade.answer), el('p', { class: 'quiet' }, `${grade.claim}: ${grade.says}`),

@@ -11,7 +11,7 @@ export class Chart {
   constructor() {
     this.title = el('h3', { class: 'figure-title' });
     this.subtitle = el('p', { class: 'figure-subtitle' });
-    this.drawing = el('div', { class: 'drawing', role: 'img' });
+    this.drawing = el('div', { class: 'drawing' });
     this.caption = el('figcaption');
     this.node = el('figure', { class: 'picture' }, this.title, this.subtitle, this.drawing, this.caption);
     this.shape = null;
@@ -24,6 +24,7 @@ export class Chart {
       const spec = { ...picture.spec, datasets: picture.data };
       const holder = el('div');
       const result = await window.vegaEmbed(holder, spec, OPTIONS);
+      holder.querySelector('.vega-bindings')?.remove(); // an empty form
       this.view?.finalize();
       this.view = result.view;
       this.shape = picture.shape;
@@ -32,6 +33,7 @@ export class Chart {
     this.title.textContent = picture.title;
     this.subtitle.textContent = picture.subtitle;
     this.caption.textContent = picture.caption;
+    this.drawing.setAttribute('role', 'img');
     this.drawing.setAttribute('aria-label', picture.alt);
     redraws.count += 1;
   }
@@ -53,6 +55,7 @@ export class Chart {
     this.view = null;
     this.shape = null;
     replace(this.drawing);
+    this.drawing.removeAttribute('role');
   }
 }
 

@@ -3,6 +3,7 @@ import { ask, cancel, run, Fault } from './ask.js';
 import { Chart, Pump, png, widthOf } from './chart.js';
 import { Form } from './controls.js';
 import { commandLine, copied, el, replace, saved } from './dom.js';
+import { table, wide } from './table.js';
 import { number } from './tree.js';
 
 const MOVING = { parts: ['figures', 'pictures'] }; // of an answer while a slider moves
@@ -62,7 +63,7 @@ export class View {
     this.figures = el('div', { class: 'figures', role: 'group', 'aria-label': 'Numbers of the answer' });
     this.pictures = el('div', { class: 'pictures' });
     this.rest = el('div', { class: 'rest' });
-    replace(this.answer, this.headline, this.progress, this.figures, this.pictures, this.rest, this.command);
+    replace(this.answer, el('h2', { class: 'unseen' }, 'The answer'), this.headline, this.progress, this.figures, this.pictures, this.rest, this.command);
   }
 
   question() {
@@ -192,13 +193,8 @@ export class View {
     const { columns, rows, more, after } = answer.table;
     const lines = after.filter((line) => line.trim()).map((line) => el('pre', { class: 'line' }, line));
     if (!rows.length) return lines.length ? el('section', {}, lines) : null;
-    const head = el('tr', {}, columns.map((column) => el('th', { scope: 'col', class: column.number ? 'digits' : '', title: column.doc || null }, column.name)));
-    const longest = columns.map((_, place) => Math.max(...rows.map((row) => row[place].text.length)));
-    const kinds = columns.map((column, place) => (column.number ? 'digits' : longest[place] > 34 ? 'long' : ''));
-    const body = rows.map((row) => el('tr', {}, row.map((cell, place) => el('td', { class: kinds[place] },
-      this.cell(cell, columns[place], row, asked)))));
     return el('section', { class: 'numbers' }, el('h3', {}, 'The numbers'),
-      el('div', { class: 'wide', tabindex: 0, role: 'region', 'aria-label': 'Table of the numbers' }, el('table', {}, el('thead', {}, head), el('tbody', {}, body))),
+      wide('Table of the numbers', table(columns, rows, (cell, column, row) => this.cell(cell, column, row, asked))),
       more > 0 ? el('p', { class: 'quiet' }, `and ${more} more rows in the CSV`) : null, lines.length ? el('div', { class: 'lines' }, lines) : null);
   }
 
