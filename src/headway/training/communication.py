@@ -10,14 +10,13 @@ from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.collectives.cost import collective_term_s
 from headway.laws.collectives.expert_parallel import activation_bytes_per_token
 from headway.laws.step.layer_terms import head_share
+from headway.laws.training.activations import matmul_activation_bytes
 from headway.laws.training.communication import (
     cp_exchanges,
     exchanging_stage,
     expert_exchanges,
-    fill_s,
     gathered_element,
     gathers_per_step,
-    key_value_message,
     reductions_per_step,
     tp_exchanges,
 )
@@ -78,7 +77,7 @@ def _context(work: TrainingWork, part: Stage, layout: TrainingLayout, fabric: Fa
     for kind in work.layers:
         block = kind.work
         share = head_share(block.kv_heads, layout.tp)
-        message = key_value_message(block.mixer_kv_params or block.mixer_whole_params, work.hidden, WIDE) * share
+        message = matmul_activation_bytes(block.mixer_kv_params or block.mixer_whole_params, work.hidden, WIDE) * share
         often = block.count * part.share * cp_exchanges(again)
         term = gather_term(fabric, group(fabric, layout.cp, layout.tp), message, costs, often)
         seconds.append(collective_term_s(term, tokens * layout.cp))
@@ -110,7 +109,7 @@ def _hops(layout: TrainingLayout, fabric: Fabric, costs: LinkCosts, tokens: Any,
     if most(layout.pp) == 1:
         return NO_TIME
     placed = Layout(tp=layout.tp, cp=layout.cp, dp=layout.dp, pp=layout.pp)
-    return fill_s(collective_term_s(hop_term(fabric, placed, vector / layout.tp, costs), tokens), BOTH_WAYS)
+    return collective_term_s(hop_term(fabric, placed, vector / layout.tp, costs), tokens) * BOTH_WAYS
 
 
 def _parameters(part: Stage, layout: TrainingLayout, recipe: Recipe, fabric: Fabric, costs: LinkCosts, tokens: Any, count: Any) -> Any:

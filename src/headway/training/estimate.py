@@ -23,8 +23,8 @@ from headway.laws.training.communication import (
     sublayer_width,
     tokens_to_hide,
 )
-from headway.laws.training.state import expert_ways, memory_fits, memory_low
-from headway.laws.training.step import micro_batches, micro_tokens, tokens_per_s_chip
+from headway.laws.training.state import expert_ways, memory_fits
+from headway.laws.training.step import micro_batches
 from headway.models.model import UNITY
 from headway.performance.assumptions import Assumptions
 from headway.performance.collectives import ChipGroup, group
@@ -85,7 +85,7 @@ def step_work_of(case: TrainingCase, layout: TrainingLayout) -> StepWork:
 
 def _placed(case: TrainingCase, layout: TrainingLayout) -> tuple[Stage, Any, Any]:
     """The fullest stage, the tokens of a micro-batch on a chip, and the number of micro-batches per step."""
-    tokens = micro_tokens(layout.micro_batch, case.work.sequence, layout.cp)
+    tokens = layout.micro_batch * case.work.sequence / layout.cp
     return stage(case.work, layout), tokens, micro_batches(case.batch, case.work.sequence, layout.dp, layout.micro_batch)
 
 
@@ -97,12 +97,12 @@ def estimate(case: TrainingCase, layout: TrainingLayout) -> TrainingEstimate:
     footprint = memory(work, part, layout, recipe, case.optimizer, tokens, count, room)
     demand = step_work(work, part, layout, recipe, case.optimizer, case.machine, tokens, count)
     took = step_time(layout, recipe.schedule, demand, efficiency)
-    speed, spread = tokens_per_s_chip(case.batch, took.step, case.system.chips), efficiency.spread
+    speed, spread = case.batch / (took.step * case.system.chips), efficiency.spread
     if recipe.mfu is not None:
         took = at_mfu(took, utilisation(work, recipe, case.machine, speed).mfu, recipe.mfu)
-        speed, spread = tokens_per_s_chip(case.batch, took.step, case.system.chips), UNITY
+        speed, spread = case.batch / (took.step * case.system.chips), UNITY
     return TrainingEstimate(
-        micro_batches=count, memory=footprint, memory_low=memory_low(footprint.total, footprint.weights, efficiency.spread_memory),
+        micro_batches=count, memory=footprint, memory_low=interval_low(footprint.total, footprint.weights, efficiency.spread_memory),
         memory_high=footprint.total * efficiency.spread_memory, fits=memory_fits(footprint.total, case.system.chip.need("hbm")),
         time=took, step_low=interval_low(took.step, took.floor, spread), step_high=took.step * spread,
         tokens_per_s_chip=speed, use=utilisation(work, recipe, case.machine, speed),
@@ -140,7 +140,7 @@ def overlap(case: TrainingCase, layout: TrainingLayout) -> Overlap:
         narrow = NARROW if int(dispatched(recipe.dtype)) == 1 else PER_TOKEN
         wide = None if link is None else expert_width_to_hide(narrow, PER_TOKEN, case.machine.peak, link)
     return Overlap(
-        micro_tokens=micro_tokens(layout.micro_batch, work.sequence, layout.cp), tokens_to_hide=hide, tp_paid=tp_limit,
+        micro_tokens=layout.micro_batch * work.sequence / layout.cp, tokens_to_hide=hide, tp_paid=tp_limit,
         expert_width_to_hide=wide,
     )  # fmt: skip
 

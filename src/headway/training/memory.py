@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from headway.core.quantity import known
 from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.training.activations import (
@@ -18,7 +20,7 @@ from headway.laws.training.activations import (
     layer_activation_bytes,
 )
 from headway.laws.training.reversible import reversible_bytes_chip, stream_bytes
-from headway.laws.training.state import end_params, fuller, gathered_bytes, part_of_fuller, sharded_from, states_bytes
+from headway.laws.training.state import end_params, gathered_bytes, part_of_fuller, sharded_from, states_bytes
 from headway.models.model import NONE, UNITY
 from headway.training.pipeline import Stage, copies, in_flight
 from headway.training.recipe import REVERSIBLE, Optimizer, Recipe, TrainingLayout
@@ -72,7 +74,7 @@ def memory(
     """Memory of the fullest chip, which is in the first or the last pipeline stage."""
     first = _stage(work, part, layout, recipe, optimizer, tokens, in_flight(recipe.schedule, layout, count), last=False)
     last = _stage(work, part, layout, recipe, optimizer, tokens, UNITY, last=True)
-    fullest_bytes = fuller(sum(first), sum(last))
+    fullest_bytes = np.maximum(sum(first), sum(last))
     parts = tuple(part_of_fuller(first_part, last_part, sum(first), sum(last)) for first_part, last_part in zip(first, last, strict=True))
     allocated = allocated_bytes(fullest_bytes, room.fragmentation, room.fixed)
     names = ("weights", "gradients", "optimizer", "gathered", "activations", "head")

@@ -15,7 +15,7 @@ from headway.laws.training.activations import (
     one_forward_one_backward_in_flight,
     zero_bubble_h2_in_flight,
 )
-from headway.laws.training.state import expert_data_ways, expert_ways, stage_layers
+from headway.laws.training.state import expert_ways, stage_layers
 from headway.laws.training.step import dualpipe_bubble, interleaved_bubble, one_forward_one_backward_bubble, zero_bubble_h1, zero_bubble_h2
 from headway.models.model import UNITY
 from headway.training.recipe import TrainingLayout
@@ -52,7 +52,7 @@ def stage(work: TrainingWork, layout: TrainingLayout) -> Stage:
         largest=dense[-1] + routed[-1],
         embedding=work.embedding / layout.tp, head=work.head / layout.tp,
         data_degree=layout.dp * layout.cp,
-        expert_data_degree=expert_data_ways(layout.tp * layout.cp * layout.dp, split),
+        expert_data_degree=layout.tp * layout.cp * layout.dp / split,
     )  # fmt: skip
 
 

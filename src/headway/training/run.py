@@ -14,7 +14,6 @@ from headway.hardware.system import System
 from headway.laws.training.run import (
     best_interval_s,
     goodput_share,
-    run_flop,
     run_usd,
     wall_s,
 )
@@ -60,7 +59,7 @@ def outlook(estimate: TrainingEstimate, system: System, batch: Any, tokens: Any,
     power = None if system.chip.tdp is None else system.chip.tdp * system.chips
     return Outlook(
         goodput=goodput, run=run, run_low=low, run_high=high, usd=usd[1], usd_low=usd[0], usd_high=usd[2],
-        energy=None if power is None else power * run, flop=run_flop(estimate.use.flop_per_token, tokens),
+        energy=None if power is None else power * run, flop=estimate.use.flop_per_token * tokens,
     )  # fmt: skip
 
 

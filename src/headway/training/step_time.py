@@ -14,22 +14,16 @@ from headway.laws.training.communication import exchanging_stage, reduction_cove
 from headway.laws.training.run import training_passes
 from headway.laws.training.state import sharded_from
 from headway.laws.training.step import (
-    activation_traffic_s,
     exposed_s,
     forward_s,
     input_grad_s,
-    matmuls_s,
     micro_pairs,
-    optimiser_step_s,
     pace_s,
-    pipeline_s,
     routing_wait_s,
     score_passes,
     spared_layers,
-    stage_pass_s,
     traffic_passes,
     update_bytes,
-    update_s,
     weight_traffic_bytes,
 )
 from headway.models.model import NONE, UNITY
@@ -133,15 +127,15 @@ def _step_time(layout: TrainingLayout, schedule: str, work: StepWork, efficiency
     tp, cp = exposed_s(matmuls, work.exchanges.tp, efficiency.hidden_tp), exposed_s(scores, work.exchanges.cp, efficiency.hidden_cp)
     beside = matmuls + scores + traffic if schedule == "dualpipe" else matmuls  # work of another micro-batch
     ep = exposed_s(beside, work.exchanges.ep, efficiency.hidden_ep)
-    stage = stage_pass_s(matmuls, scores, traffic + launch, tp + cp + ep)
+    stage = matmuls + scores + (traffic + launch) + (tp + cp + ep)
     first, weight_grad = forward_s(forward, score, once), forward * work.trainable
     share = idle(schedule, layout, work.count, first, input_grad_s(stage, first, weight_grad), weight_grad)
     pace = pace_s(stage, head, work.layers_per_stage, work.spared)
-    pipeline = pipeline_s(pace, stage, work.count, share) + work.exchanges.hops
+    pipeline = work.count * (pace + share * stage) + work.exchanges.hops
     cover = reduction_cover_s(exchanging_stage(layout.zero, layout.pp), work.count, stage)
     parameters = exposed_s(cover, work.exchanges.parameters, efficiency.hidden_dp)
     update = work.update / efficiency.eff_memory
-    step = optimiser_step_s(pipeline, parameters, update)
+    step = pipeline + parameters + update
 
     def all_of(seconds: Any) -> Any:
         return seconds * work.count
@@ -176,13 +170,13 @@ def step_work(
     weights, expert_weights = (params * part.share * traffic_bytes / (passes * machine.hbm_bw)
                                for params in (part.dense, part.experts))  # fmt: skip
     return StepWork(
-        matmuls=matmuls_s(dense, tokens, TWO_FLOP, machine.peak), experts=matmuls_s(routed, tokens, TWO_FLOP, machine.peak),
+        matmuls=dense * tokens * TWO_FLOP / machine.peak, experts=routed * tokens * TWO_FLOP / machine.peak,
         scores=_scores(work, part, layout, machine.wide_peak, tokens),
         recurrences=_recurrences(work, part, layout, machine.wide_peak, tokens),
         weights=weights, expert_weights=expert_weights, routed_layers=_routed_layers(work) * part.share,
         captured=UNITY if recipe.captured is None else recipe.captured,
-        traffic=activation_traffic_s(layer_bytes, tokens, part.layers_per_stage, machine.hbm_bw),
-        head=matmuls_s(work.logits / layout.tp, tokens, TWO_FLOP, machine.wide_peak),
+        traffic=layer_bytes * tokens * part.layers_per_stage / machine.hbm_bw,
+        head=work.logits / layout.tp * tokens * TWO_FLOP / machine.wide_peak,
         update=_update(part, layout, recipe, optimizer, machine.hbm_bw),
         exchanges=exchanges(work, part, layout, recipe, machine.fabric, machine.costs, tokens, count),
         layers_per_stage=part.layers_per_stage, spared=spared_layers(part.layers, layout.pp, part.layers_per_stage), count=count,
@@ -241,7 +235,7 @@ def _recurrences(work: TrainingWork, part: Stage, layout: TrainingLayout, peak: 
     for kind in work.layers:
         b = kind.work
         share = part.share * b.count * head_share(b.heads, layout.tp)
-        seconds.append(matmuls_s(UNITY, tokens, b.recurrence_flop_per_token, peak) * share)
+        seconds.append(tokens * b.recurrence_flop_per_token / peak * share)
     return sum(seconds)
 
 
@@ -255,4 +249,4 @@ def _update(part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Opti
     bytes_per_param = update_bytes(optimizer.weight, optimizer.gradient, optimizer.states)
     dense = (part.dense * part.share + part.head) / sharded_from(layout.zero, STAGE_1, part.data_degree)
     experts = part.experts * part.share / sharded_from(layout.zero, STAGE_1, part.expert_data_degree)
-    return update_s((dense + experts) * recipe.trainable, bytes_per_param, bandwidth)
+    return (dense + experts) * recipe.trainable * bytes_per_param / bandwidth

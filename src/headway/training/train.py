@@ -19,7 +19,6 @@ from headway.hardware.chip_price import PriceQuote
 from headway.hardware.system import System
 from headway.hardware.system import system as find_system
 from headway.laws.step.layer_terms import idle_chips, replica_chips
-from headway.laws.training.step import tokens_per_s_chip
 from headway.models.config import model as find_model
 from headway.training.achieved import TrainingReach, chip_efficiency
 from headway.training.columns import PARTS, TIMES
@@ -75,7 +74,7 @@ def row(candidate: LayoutEstimate, model: str, result: TrainingEstimate, run: Ou
 
 def speeds(case: Any, result: TrainingEstimate) -> tuple[Any, Any]:
     """Low and high end of the speed (token/s per chip), from the high and low end of the step time."""
-    return tuple(tokens_per_s_chip(case.batch, step, case.system.chips) for step in (result.step_high, result.step_low))  # type: ignore[return-value]
+    return tuple(case.batch / (step * case.system.chips) for step in (result.step_high, result.step_low))  # type: ignore[return-value]
 
 
 def why(case: Any, result: TrainingEstimate) -> str:

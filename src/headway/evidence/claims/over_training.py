@@ -7,7 +7,7 @@ from typing import Any
 from headway.evidence.claims.claim import Parts, recomputes
 from headway.laws.scaling import lifetime as laws
 from headway.laws.scaling import power_laws
-from headway.laws.training.run import hardware_flop_per_token, matmul_flop_per_token, model_flop_per_token, run_flop, training_passes
+from headway.laws.training.run import hardware_flop_per_token, matmul_flop_per_token, model_flop_per_token, training_passes
 from headway.training.scaling import compute
 from headway.training.scaling.fits import ScalingFit, fit
 
@@ -45,7 +45,7 @@ def training_cost(inputs: Any) -> Parts:
     """6 N D over the FLOPs of a forward pass and a backward pass of twice its work."""
     per_token = _per_token(inputs.active, inputs.trainable, inputs.none)
     return {
-        "6 N D over forward and backward": power_laws.training_flop(inputs.active, inputs.tokens) / run_flop(per_token, inputs.tokens),
+        "6 N D over forward and backward": power_laws.training_flop(inputs.active, inputs.tokens) / (per_token * inputs.tokens),
         "forward over the whole": matmul_flop_per_token(inputs.active) / per_token,
     }
 

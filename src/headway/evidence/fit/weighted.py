@@ -11,14 +11,19 @@ NORMAL_QUANTILE = 1.6448536269514722  # of 95 %, the upper end of a two-sided 90
 SHARE = 0.9  # share of rows that the interval should hold
 
 
+def cluster_sizes(names: Any) -> Any:
+    """Rows of each row's cluster."""
+    _, place, count = np.unique(names, return_inverse=True, return_counts=True)
+    return count[place]
+
+
 def cluster_weights(names: Any) -> Any:
     """Weight of each row such that all clusters count equally.
 
     >>> cluster_weights(["llama on h100", "llama on h100", "qwen on b200"]).tolist()
     [0.5, 0.5, 1.0]
     """
-    _, place, count = np.unique(names, return_inverse=True, return_counts=True)
-    return 1 / count[place]
+    return 1 / cluster_sizes(names)
 
 
 def quantile(values: Any, weight: Any, share: float = SHARE) -> float:

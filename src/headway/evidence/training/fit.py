@@ -16,10 +16,9 @@ import numpy as np
 
 from headway.evidence.fit.priors import Place, PriorNumber, free_places, overlaid, values_at
 from headway.evidence.fit.robust import covariance_by_source, least_squares, softened
-from headway.evidence.fit.weighted import cluster_weights
+from headway.evidence.fit.weighted import cluster_sizes
 from headway.evidence.serving.machines import columns
 from headway.evidence.training.setup import TrainingSetup, measured_speed
-from headway.laws.training.step import tokens_per_s_chip
 from headway.performance.efficiency import Efficiencies
 from headway.training.achieved import TrainingReach, from_table
 from headway.training.estimate import step_work_of
@@ -171,7 +170,7 @@ def speeds(problem: TrainingProblem, efficiencies: Efficiencies) -> Any:
     for group in problem.groups:
         achieved = _achieved_by_row(problem, group, efficiencies)
         step = step_time(group.layout, group.schedule, group.work, achieved).step
-        out[group.place] = tokens_per_s_chip(group.batch, step, group.chips)
+        out[group.place] = group.batch / (step * group.chips)
     return out
 
 
@@ -197,7 +196,7 @@ def fit(problem: TrainingProblem, all_numbers: Sequence[PriorNumber], row_mask: 
     """Numbers fitted to the rows of `row_mask` (default: all rows)."""
     rows = problem.fitted if row_mask is None else problem.fitted & row_mask
     sources = problem.sources[rows]
-    weight = np.sqrt(ROWS_PER_SOURCE * cluster_weights(sources))
+    weight = np.sqrt(ROWS_PER_SOURCE / cluster_sizes(sources))
     free = free_places(all_numbers)
 
     def values(z: Any) -> dict[Place, float]:

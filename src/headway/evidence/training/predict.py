@@ -13,7 +13,6 @@ from headway.evidence.training.shape import is_unread
 from headway.laws.serving.request import interval_low
 from headway.laws.training.activations import allocated_bytes
 from headway.laws.training.interval import joint_factor
-from headway.laws.training.step import tokens_per_s_chip
 from headway.models.model import NONE
 from headway.performance.efficiency import Efficiencies
 from headway.training.achieved import TrainingReach, training_efficiencies
@@ -59,7 +58,7 @@ def predicted(row: TrainingRow, row_setup: TrainingSetup | str, catalog: Catalog
     run_estimate = estimate(row_setup.case, row_setup.layout)
     achieved = row_setup.case.efficiency
     step = _step(run_estimate, row_setup, catalog)
-    speed = _reversed(step, lambda seconds: tokens_per_s_chip(row_setup.case.batch, seconds, row_setup.case.system.chips))
+    speed = _reversed(step, lambda seconds: row_setup.case.batch / (seconds * row_setup.case.system.chips))
     flop = flop_per_token(row_setup)
     return TrainingPrediction(
         row=row, setup=row_setup, speed=speed, step=step, flops=_mapped(speed, lambda rate: flop * rate),

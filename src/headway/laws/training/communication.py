@@ -86,16 +86,6 @@ def gathered_element(stage: Number, parameter: Byte, gradient: Byte) -> Byte:
     return np.where(stage >= 1, parameter, gradient)
 
 
-@formula(source="definition")
-def key_value_message(params: Number, hidden: Number, element: Byte) -> BytePerToken:
-    """Bytes per token of a layer's keys and values, from the parameters of their projections (Llama-3.1-70B, all heads).
-
-    >>> key_value_message(16777216, 8192, 2) * 1
-    4096.0
-    """
-    return params / hidden * element / ONE_TOKEN
-
-
 @formula(source="ZeRO-3 gathers behind every micro-batch; the others reduce behind the last one's backward pass alone")
 def reduction_cover_s(stage: Number, count: Number, micro_batch: Second) -> Second:
     """Compute time that can hide the collectives over parameters.
@@ -104,16 +94,6 @@ def reduction_cover_s(stage: Number, count: Number, micro_batch: Second) -> Seco
     (8.0, 2.0)
     """
     return np.where(stage >= 2, count * micro_batch, micro_batch)
-
-
-@formula(source="the first micro-batch passes every stage before the last one starts, and its gradients come back")
-def fill_s(hops: Second, directions: Number) -> Second:
-    """Time of hops between pipeline stages on the critical path of a step.
-
-    >>> fill_s(0.001, 2)
-    0.002
-    """
-    return hops * directions
 
 
 BOOK = "How to Scale Your Model, chapter Training"

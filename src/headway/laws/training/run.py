@@ -96,16 +96,6 @@ def run_utilisation(flop: Flop, chip_time: Second, peak: FlopPerSecond) -> Numbe
     return flop / (chip_time * peak)
 
 
-@formula(source="definition: the run's model FLOPs")
-def run_flop(per_token: FlopPerToken, tokens: Token) -> Flop:
-    """FLOP of a whole run (Llama-3.1-405B, 15.6 T tokens: 3.8e25 published).
-
-    >>> f"{run_flop(6 * 405.9e9, 15.6e12):.2e}"
-    '3.80e+25'
-    """
-    return per_token * tokens
-
-
 YOUNG = "Young 1974, CACM 17(9); Daly 2006, FGCS 22(3): half an interval is lost with each failure"
 
 

@@ -24,16 +24,6 @@ def sharded_from(stage: Number, first: Number, data_ranks: Number) -> Number:
     return np.where(stage >= first, data_ranks, 1)
 
 
-@formula(source=MEGATRON + ": n / (etp e p)")
-def expert_data_ways(stage_chips: Number, expert_degree: Number) -> Number:
-    """Data-parallel degree of experts: chips of a stage that hold equal experts.
-
-    >>> expert_data_ways(128, 64)  # DeepSeek-V3 on 2,048 H800: 16 stages, 64 expert-parallel ways
-    2.0
-    """
-    return stage_chips / expert_degree
-
-
 @formula(source="definition")
 def states_bytes(params: Number, bytes_per_param: Byte) -> Byte:
     """Bytes of model state of a number of parameters on a chip.
@@ -87,16 +77,6 @@ def end_params(first: Number, last: Number, pp: Number, is_last: Number) -> Numb
 
 
 @formula(source="definition")
-def fuller(first: Byte, last: Byte) -> Byte:
-    """Memory of the fuller of the first and the last stage.
-
-    >>> float(fuller(60e9, 50e9))
-    60000000000.0
-    """
-    return np.maximum(first, last)
-
-
-@formula(source="definition")
 def part_of_fuller(first: Byte, last: Byte, of_first: Byte, of_last: Byte) -> Byte:
     """One part of the memory of the fuller stage, first or last.
 
@@ -114,13 +94,3 @@ def memory_fits(memory: Byte, capacity: Byte) -> Truth:
     True
     """
     return memory <= capacity
-
-
-@formula(source="definition: a 90 % interval, symmetric in the logarithm, never below what is certain")
-def memory_low(expected: Byte, certain: Byte, spread: Number) -> Byte:
-    """Lower end of the interval of a chip's memory, at least the part known for certain.
-
-    >>> round(float(memory_low(60e9, 20e9, 1.2)) / 1e9, 3)
-    50.0
-    """
-    return np.maximum(expected / spread, certain)

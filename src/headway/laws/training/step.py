@@ -11,7 +11,7 @@ import numpy as np
 
 from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
-from headway.core.units import Byte, BytePerSecond, BytePerToken, FlopPerSecond, FlopPerToken, Number, Second, Token, TokenPerSecond, Watt
+from headway.core.units import Byte, FlopPerSecond, Number, Second, Token, Watt
 
 ZERO_BUBBLE = "Qi et al. 2023, Zero Bubble Pipeline Parallelism (arXiv:2401.10241) section 2"
 DUALPIPE = "deepseek-ai/DualPipe README, table of schedules"
@@ -122,16 +122,6 @@ def pace_s(stage: Second, head: Second, stage_layers: Number, spared: Number) ->
     return np.maximum(stage, stage * (1 - spared / stage_layers) + head)
 
 
-@formula(source="definition; `idle` is a schedule's share of the ideal time of all micro-batches of a stage without the head")
-def pipeline_s(pace: Second, stage: Second, count: Number, idle: Number) -> Second:
-    """Time of all micro-batches through the pipeline: the pace of the slowest stage, and the bubble.
-
-    >>> pipeline_s(1.0, 1.0, 64, 7 / 64)  # 1F1B over 8 stages
-    71.0
-    """
-    return count * (pace + idle * stage)
-
-
 @formula(source="Qi et al. 2023 (arXiv:2401.10241) section 2: a backward pass is input gradients and weight gradients")
 def input_grad_s(both: Second, forward: Second, weight_grad: Second) -> Second:
     """Input-gradient time: the part of the backward pass that the previous stage waits for.
@@ -146,16 +136,6 @@ FLASH = "Dao 2023, FlashAttention-2 (arXiv:2307.08691) section 3.1: five matmuls
 KORTHIKANTI = "Korthikanti et al. 2022 (arXiv:2205.05198)"
 
 
-@formula(source="definition: tokens of a micro-batch that one rank of context parallelism holds")
-def micro_tokens(micro_batch: Number, sequence: Token, cp: Number) -> Token:
-    """Tokens of one micro-batch per chip, before tensor parallelism splits their matmuls.
-
-    >>> micro_tokens(2, 8192, 2)
-    8192.0
-    """
-    return micro_batch * sequence / cp
-
-
 @formula(source="causal attention, work balanced over cp (zigzag)")
 def micro_pairs(tokens: Token, sequence: Token, window: Token) -> Token:
     """(query, key) pairs of one micro-batch per chip: each token attends to half its sequence, or to a window.
@@ -165,16 +145,6 @@ def micro_pairs(tokens: Token, sequence: Token, window: Token) -> Token:
     """
     attention_span = np.minimum(window, sequence)
     return tokens / ONE_TOKEN * (attention_span - attention_span * attention_span / (2 * sequence))
-
-
-@formula(source="definition")
-def matmuls_s(params: Number, tokens: Token, flop: FlopPerToken, peak: FlopPerSecond) -> Second:
-    """Matmul time of one micro-batch's forward pass at peak FLOP/s (Llama-3.1-70B, 8 chips of 989 TFLOP/s, 8 k tokens).
-
-    >>> round(matmuls_s(70e9 / 8, 8192, 2.0, 989.5e12) * 1e3, 1)
-    144.9
-    """
-    return params * tokens * flop / peak
 
 
 @formula(source=FLASH + "; unfused attention: Vaswani et al. 2017, two for each forward one")
@@ -187,16 +157,6 @@ def score_passes(fused: Number, recomputed: Number) -> Number:
     return np.where(fused, 3.5, 3.0) + recomputed
 
 
-@formula(source="definition: each activation kept is written once, read again, and its gradient likewise; fitted as one factor")
-def activation_traffic_s(activation_bytes: BytePerToken, tokens: Token, layers: Number, bandwidth: BytePerSecond) -> Second:
-    """HBM time of one pass over stored activations: norms, activation functions, residuals, rotary embeddings.
-
-    >>> round(activation_traffic_s(34 * 4096, 8192, 32, 2.039e12) * 1e3, 1)  # a GPT of 7 B on A100
-    17.9
-    """
-    return activation_bytes * tokens * layers / bandwidth
-
-
 @formula(source="definition: what communication adds to the work that it runs beside")
 def exposed_s(work: Second, network: Second, hidden: Number) -> Second:
     """Communication time that compute does not hide.
@@ -205,46 +165,6 @@ def exposed_s(work: Second, network: Second, hidden: Number) -> Second:
     (0.25, 2.0)
     """
     return np.maximum(network - hidden * np.minimum(work, network), 0 * network)
-
-
-@formula(source="1F1B: every stage runs every micro-batch; the slowest sets the pace")
-def stage_pass_s(matmuls: Second, scores: Second, traffic: Second, network: Second) -> Second:
-    """Time of one pass of a stage over one micro-batch.
-
-    >>> stage_pass_s(0.2, 0.02, 0.05, 0.03)
-    0.30000000000000004
-    """
-    return matmuls + scores + traffic + network
-
-
-@formula(source="definition: every state is read and written once, the gradient read, the weight written")
-def update_s(params: Number, bytes_per_param: Byte, bandwidth: BytePerSecond) -> Second:
-    """Time of the optimiser update over a chip's shard of the states, at peak HBM bandwidth.
-
-    >>> round(update_s(8e9 / 64, 30, 3.35e12) * 1e3, 2)  # 8 B parameters over 64 chips
-    1.12
-    """
-    return params * bytes_per_param / bandwidth
-
-
-@formula(source="definition")
-def optimiser_step_s(pipeline: Second, reduction: Second, update: Second) -> Second:
-    """Time of a whole step: the pipeline, the exposed gradient reduction, the update.
-
-    >>> optimiser_step_s(10.0, 0.5, 0.1)
-    10.6
-    """
-    return pipeline + reduction + update
-
-
-@formula(source="definition")
-def tokens_per_s_chip(batch: Token, step: Second, chips: Number) -> TokenPerSecond:
-    """Training tokens per second per chip of the machine, idle chips included.
-
-    >>> tokens_per_s_chip(16 * 2**20, 10.0, 4096)
-    409.6
-    """
-    return batch / (step * chips)
 
 
 @formula(source="definition: writing and reading activations is a third of it forward, two backward, as matmuls are")
