@@ -134,9 +134,9 @@ def check_charts(page: Any, on_board: bool) -> None:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_text__stands_out_from_its_paper(browser: Any, address: str, theme: Any) -> None:
     window = Visit(browser, address, viewport={"width": 1280, "height": 900}, color_scheme=theme)
-    pale = {}
+    pale, page = {}, window.page
     for path in (*VIEWS, *BOARD):
-        page = opened(window, path)
+        opened(window, path)
         page.eval_on_selector_all("details", "(all) => all.forEach((one) => { one.open = true; })")
         pale[path] = page.evaluate(PALE_TEXTS, [LEAST, LEAST_LARGE])
     number = page.locator(".number").first

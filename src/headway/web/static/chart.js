@@ -4,7 +4,9 @@ import { el, replace } from './dom.js';
 const OPTIONS = { mode: 'vega-lite', ast: true, actions: false, defaultStyle: false, tooltip: () => {}, renderer: 'svg' };
 export const redraws = { count: 0 };
 
-export const widthOf = (node) => Math.round(Math.min(1200, Math.max(320, node.clientWidth || 760)));
+// Width to draw at: in the measure of the page's letters, so that those of a picture grow with them on large screens.
+const letters = () => parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
+export const widthOf = (node) => Math.round(Math.min(1200, Math.max(320, (node.clientWidth || 760) / letters())));
 
 // One figure: title, drawing, sentence. `show` draws anew where the structure differs, else it swaps rows.
 export class Chart {
