@@ -85,7 +85,14 @@ def _drawing(args: Any, name: str, target: Any, answers: list[Any], view: Any) -
     right = {} if target.number is None else {target.right: target.number}
     right_name = heading(target.right) if target.number is None else f"wanted: {format_value(target.number, unit(left_key))}"
     lines += [{name: point, left_key: (row | right)[target.right], "line": right_name} for row, point in rows]
-    title = f"{grid.doc(left_key)} against {name}: where the lines cross is the answer"
+    words = grid.doc(left_key)
+    crossing = next((row["solution"] for row in answers if row.get("is") == "crossing" and row.get("solution") is not None), None)
+    if crossing is None:
+        title = f"{words} against {name}: the lines do not cross"
+    elif target.number is None:
+        title = f"{words} equals {grid.doc(target.right)[:1].lower()}{grid.doc(target.right)[1:]} at {heading(name)} {format_value(crossing, unit(name))}"
+    else:
+        title = f"{words} is {format_value(target.number, unit(left_key))} at {heading(name)} {format_value(crossing, unit(name))}"
     about = f"{rows[0][0]['model']} on {rows[0][0]['system']}"
     caption = "The answer is the input at which both lines meet; solve computes it, the picture only shows it."
     return grid.picture(lines, name, (left_key,), ("line",), view, title=title, about=about, caption=caption)

@@ -18,7 +18,7 @@ def picture(rows: Sequence[Mapping[str, Any]], view: View) -> Picture:
     if not largest:
         raise BadValue("--plot", "no rows", "rows to draw")
     largest.sort(key=lambda row: row["median_error"])
-    labels = [f"{row['chip']}, {row['engine']}, {row['model_class']}" for row in largest]
+    labels = [f"{row['chip']}, {row['engine']}, {row['model_class'].replace('moe', 'MoE')}" for row in largest]
     texts = [f"{row['median_error']:.0%}, {row['measure']} ({row['rows']:,})" for row in largest]
     panel = dots.panel(view, "errors", largest, "median_error", labels, texts, unit="share", title="median error of a prediction")
     low, high = (f"{largest[place]['median_error']:.0%}" for place in (0, -1))
