@@ -90,7 +90,8 @@ def _drawing(args: Any, name: str, target: Any, answers: list[Any], view: Any) -
     if crossing is None:
         title = f"{words} against {name}: the lines do not cross"
     elif target.number is None:
-        title = f"{words} equals {grid.doc(target.right)[:1].lower()}{grid.doc(target.right)[1:]} at {heading(name)} {format_value(crossing, unit(name))}"
+        right_words = grid.doc(target.right)
+        title = f"{words} equals {right_words[:1].lower()}{right_words[1:]} at {heading(name)} {format_value(crossing, unit(name))}"
     else:
         title = f"{words} is {format_value(target.number, unit(left_key))} at {heading(name)} {format_value(crossing, unit(name))}"
     about = f"{rows[0][0]['model']} on {rows[0][0]['system']}"
