@@ -15,7 +15,7 @@ from headway.core.schema import defaults
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
-from headway.serving.serve import query
+from headway.serving.serve_request import checked_load, query
 from headway.sim.fleet import Fleet, fleet
 from headway.sim.policy import Policy
 from headway.sim.prefix_tiers import parse_tiers
@@ -42,7 +42,7 @@ def drawn() -> Traffic:
 def prepared(traffic: Traffic, tiers: str = "", kv_tokens: float | None = None, replicas: int = 1, **assumed: Any) -> Fleet:
     """Replicas for a trace."""
     layout, taken = Layout(replicas=replicas), defaults(Assumptions, assumed)
-    asked = query(MODEL, f"{replicas}x{SYSTEM}", layout, 1, None, 1000, 200, Precision(), taken)
+    asked = query(MODEL, f"{replicas}x{SYSTEM}", layout, checked_load(prompt=1000, output=200), Precision(), taken)
     policy = Policy(kv_tokens=kv_tokens) if kv_tokens else Policy()
     return fleet(asked, asked.layouts[0], policy, traffic, tiers=parse_tiers(tiers) if tiers else ())
 

@@ -17,7 +17,7 @@ from headway.core.schema import defaults
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
-from headway.serving.serve import query
+from headway.serving.serve_request import checked_load, query
 from headway.sim.compiled import available
 from headway.sim.fleet import fleet
 from headway.sim.policy import Policy
@@ -43,7 +43,7 @@ def traffic_of(path, count=MOST, rate=RATE):
 
 def replica(traffic, **taken):
     """One card with its scheduler."""
-    asked = query(MODEL, MACHINE, Layout(), 1, None, 1000, 200, Precision(), defaults(Assumptions, taken))
+    asked = query(MODEL, MACHINE, Layout(), checked_load(prompt=1000, output=200), Precision(), defaults(Assumptions, taken))
     return fleet(asked, asked.layouts[0], Policy(policy="chunked"), traffic)
 
 

@@ -15,11 +15,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from headway.cli.sim_traffic import _rate_loads
-from headway.core.schema import defaults
-from headway.models.precision import Precision
-from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
-from headway.serving.serve import query
+from headway.serving.serve_request import checked_load, query
 from headway.sim.fleet import fleet
 from headway.sim.policy import Policy
 from headway.sim.run import LoadedTrial, Trial
@@ -65,7 +62,7 @@ def grew(run, load) -> bool:
 def judged(asked: SimpleNamespace, requests: int, rate: float | None):
     """Row and run of a traffic at a rate, or at its share of the capacity; and the rate."""
     load, layout = loaded(asked, requests, rate or 1.0), Layout(replicas=asked.replicas)
-    request = query(MODEL, f"{asked.replicas}x{SYSTEM}", layout, 1, None, 1000, 200, Precision(), defaults(Assumptions, {}))
+    request = query(MODEL, f"{asked.replicas}x{SYSTEM}", layout, checked_load(prompt=1000, output=200))
     refit = partial(fleet, request, request.layouts[0], Policy(**asked.policy))
     trial = Trial(
         fleet=refit(load.traffic), limits={}, warmup=0.1, lasting=True, how="compiled", routing="round-robin", fast=0.0, seed=0, refit=refit

@@ -25,10 +25,9 @@ from headway.core.errors import BadFile, BadValue
 from headway.core.schema import defaults
 from headway.evidence.readers.files import json_records, text_of
 from headway.evidence.rows.names import hardware, model_name
-from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
-from headway.serving.serve import query
+from headway.serving.serve_request import checked_load, query
 from headway.sim import state as of
 from headway.sim.fleet import Fleet, fleet
 from headway.sim.policy import Policy
@@ -220,10 +219,9 @@ def fleet_of(run: MeasuredRun, catalog: Catalog | None = None) -> Fleet:
     chips = settings.tp * settings.dp
     layout = Layout(tp=settings.tp, dp=settings.dp, ep=chips if settings.ep else 1)
     assumption_values = {"engine": "vllm"} | ({"hbm_utilization": settings.hbm_utilization} if settings.hbm_utilization else {})
-    request = query(
-        model_name(settings.model), f"{chips}x{machine.chip}" if chips > 1 else machine.chip, layout, 1, None, float(run.prompt.mean()),
-        float(run.output.mean()), Precision(), defaults(Assumptions, assumption_values),
-    )  # fmt: skip
+    system = f"{chips}x{machine.chip}" if chips > 1 else machine.chip
+    load = checked_load(prompt=run.prompt.mean(), output=run.output.mean())
+    request = query(model_name(settings.model), system, layout, load, assumptions=defaults(Assumptions, assumption_values))
     tiers = parse_tiers(UNLIMITED_CACHE) if settings.prefix_caching and len(run.blocks) else ()
     return fleet(request, request.layouts[0], policy_of(settings), traffic_of(run), tiers=tiers)
 

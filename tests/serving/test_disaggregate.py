@@ -22,7 +22,8 @@ from headway.performance.compile import compile_layout
 from headway.performance.layout import Layout
 from headway.performance.workload import Load
 from headway.serving.plan.plan import plan
-from headway.serving.serve import query, serve
+from headway.serving.serve import serve
+from headway.serving.serve_request import checked_load, query
 
 pytestmark = pytest.mark.slow
 
@@ -87,7 +88,7 @@ def decoding(model: str, machine: Any, layout: Layout, load: Load, asked: dict[s
 
 def prompt_step_s(model: str, machine: Any, layout: Layout, load: Load, asked: dict[str, Any]) -> float:
     """A step with a whole prompt and nothing else: TTFT of it alone under a scheduler without chunks, less the engine's work on it."""
-    deployed = query(model, machine, layout, 1, None, load.prompt, load.output, asked["precision"], asked["assumptions"])
+    deployed = query(model, machine, layout, checked_load(prompt=load.prompt, output=load.output), asked["precision"], asked["assumptions"])
     step = compile_layout(deployed.work, deployed.system, deployed.layouts[0], deployed.assumptions, deployed.formats).step
     return float(step_s(step, 0.0, 0.0, load.prompt, load.prompt**2 / 2))
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.models.precision import Precision
 from headway.performance.layout import Layout
 from headway.performance.workload import Load
 from headway.serving.plan.candidates import compile_candidates
 from headway.serving.plan.plain import PLAIN_WITHIN, oddness
 from headway.serving.plan.plan import plan
-from headway.serving.serve import query
+from headway.serving.serve_request import checked_load, query
 
 
 def broken_rules(name: str, machine: str, *layouts: Layout) -> list[int]:
     """How many rules of plain layouts each of these breaks."""
     columns = {key: np.array([[getattr(layout, key)] for layout in layouts]) for key in ("tp", "ep", "dp", "pp", "cp", "replicas")}
-    asked = query(name, machine, Layout(), 1, None, 1000, 100, Precision(), None)
+    asked = query(name, machine, Layout(), checked_load(prompt=1000, output=100))
     return oddness(compile_candidates(asked, Layout(**columns), len(layouts)))[:, 0].tolist()
 
 

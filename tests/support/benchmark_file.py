@@ -12,10 +12,9 @@ import numpy as np
 from headway.core.schema import defaults
 from headway.hardware.edit import edit
 from headway.hardware.system import system
-from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
-from headway.serving.serve import query
+from headway.serving.serve_request import checked_load, query
 from headway.sim.fleet import fleet
 from headway.sim.policy import Policy
 from headway.sim.results import gaps, measured
@@ -56,10 +55,8 @@ def simulated(case: FaultyRun) -> tuple[SimulatedRun, Traffic]:
     outputs = np.maximum(rng.normal(case.output, 0.05 * case.output, count).astype(int), 2)
     arrivals = np.cumsum(rng.exponential(1 / case.rate, count)) if case.rate else np.linspace(0, 2.0, count)
     traffic = Traffic.of(arrivals, prompts, outputs)
-    asked = query(
-        case.model, machine, Layout(tp=case.tp), 1, None, case.prompt, case.output, Precision(),
-        defaults(Assumptions, {"engine": "vllm"} | dict(case.assumed)),
-    )  # fmt: skip
+    load, assumptions = checked_load(prompt=case.prompt, output=case.output), defaults(Assumptions, {"engine": "vllm"} | dict(case.assumed))
+    asked = query(case.model, machine, Layout(tp=case.tp), load, assumptions=assumptions)
     policy = Policy(max_seqs=case.max_seqs, kv_tokens=case.kv_tokens)
     played = fleet(asked, asked.layouts[0], policy, traffic, closed=bool(case.users))
     assert played.pace is not None

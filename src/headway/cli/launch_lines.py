@@ -99,7 +99,7 @@ def _sequences(best: Any, layout: Layout, role: str) -> int | None:
     """Sequences that one replica must admit: its users, or at a rate as many as fit; None for a prefill pool."""
     from headway.performance.compile import compile_layout
     from headway.performance.estimate import server_of
-    from headway.serving.serve import case_of
+    from headway.serving.serve_request import case_of
 
     if role == "prefill":
         return None

@@ -106,7 +106,7 @@ def context_picture(query: Any, row: Mapping[str, Any], view: Any) -> Any:
 def _plans(args: Any, hits: Sequence[Any]) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     """Plans (cheapest layout within the limits) for each model, machine, load, limit and assumption, and notes."""
     from headway.serving.plan.plan import plan
-    from headway.serving.serve import prefix_hits
+    from headway.serving.serve_request import prefix_hits
 
     load, notes = schema.read(args, Load, combination.COUNTS)
     limits, more = schema.read(args, SLO)

@@ -278,7 +278,7 @@ def _band(args: Any, requests: int) -> float:
 
 def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any, Any, list[str], Any]]:
     """Compiled fleet of each requested layout, with its policy, notes, and the same for other traffic."""
-    from headway.serving.serve import query
+    from headway.serving.serve_request import checked_load, query
     from headway.sim.fleet import fleet
     from headway.sim.policy import Policy
     from headway.sim.prefix_tiers import parse_tiers
@@ -290,10 +290,8 @@ def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any,
     policy_values, _ = _single_values(args, Policy)
     layouts, drop_notes = _layouts(args, model)
     traffic, policy = loadings[0].traffic, Policy(**policy_values)
-    request = query(
-        model, system, layouts, prompt=float(traffic.prompt.mean()), output=float(traffic.output.mean()), batch=1, context=None,
-        precision=Precision(**formats), assumptions=schema.defaults(Assumptions, assumptions),
-    )  # fmt: skip
+    load = checked_load(prompt=float(traffic.prompt.mean()), output=float(traffic.output.mean()))
+    request = query(model, system, layouts, load, Precision(**formats), schema.defaults(Assumptions, assumptions))
     tiers = parse_tiers(args.prefix_cache, args.ttl, arguments.catalog(args)) if args.prefix_cache else ()
     legal_layouts, half_notes = _halved(request, loadings)
     for layout in legal_layouts:

@@ -23,7 +23,8 @@ from headway.performance.compile import StepModel, compile_layout, work_of
 from headway.performance.estimate import Deployment, step_at, step_parts
 from headway.performance.formats import resolve
 from headway.performance.layout import Layout, stacked
-from headway.serving.serve import case_of, query, serve
+from headway.serving.serve import serve
+from headway.serving.serve_request import case_of, checked_load, query
 
 POINTS = 240
 MOST_BATCH = 1e7
@@ -64,7 +65,7 @@ class PeakStep:
 def peak_step(model: Any, system: Any, layout: Layout, context: Any, precision: Precision, assumptions: Assumptions) -> PeakStep:
     """The step of one layout and context at peak rates."""
     peak = defaults(Assumptions, perfect(assumptions), "the floor: peak rates, no fixed costs")
-    resolved = query(model, system, layout, None, context, None, None, precision, peak)
+    resolved = query(model, system, layout, checked_load(context=context), precision, peak)
     case = case_of(resolved, stacked(list(resolved.layouts), 3), resolved.load)
     return PeakStep(case, compile_layout(case.work, case.system, case.layout, case.assumptions, case.formats))
 

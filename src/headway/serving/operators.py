@@ -11,7 +11,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.compile import compile_layout
 from headway.performance.layout import Layout
 from headway.serving.curves import row_precision
-from headway.serving.serve import query
+from headway.serving.serve_request import checked_load, query
 
 NONE = 0.0
 
@@ -38,7 +38,7 @@ def roofline_of_row(model: Any, system: Any, row: Mapping[str, Any], assumptions
     """The operators of one row of a serve table."""
     layout = Layout(**{name: row[name] for name in ("tp", "ep", "dp", "pp", "cp", "replicas")})
     precision = row_precision(model, system, row)
-    request = query(model, system, layout, float(row["batch"]), float(row["context"]), None, None, precision, assumptions)
+    request = query(model, system, layout, checked_load(batch=float(row["batch"]), context=float(row["context"])), precision, assumptions)
     formats = request.formats
     step = compile_layout(request.work, request.system, request.layouts[0], request.assumptions, formats).step
     work = parts.place(step, float(row["batch"]), float(row["batch"]) * float(row["context"]), NONE, NONE)

@@ -12,7 +12,7 @@ from headway.models.precision import Precision
 from headway.performance.achieved import spread
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
-from headway.serving.serve import ServeRequest, query
+from headway.serving.serve_request import ServeRequest, checked_load, query
 from headway.sim.fleet import Fleet, fleet
 from headway.sim.policy import Policy
 from headway.sim.traffic.requests import Traffic
@@ -47,5 +47,5 @@ def candidate(
     assumptions: Assumptions | None = None, policy: Policy = ENGINE_DEFAULTS, tiers: Any = (),
 ) -> Candidate:  # fmt: skip
     """A candidate from names or records; `prompt` and `output` are mean tokens of a request."""
-    request = query(model, system, layout, 1, None, prompt, output, precision, assumptions)
+    request = query(model, system, layout, checked_load(prompt=prompt, output=output), precision, assumptions)
     return Candidate(query=request, layout=request.layouts[0], policy=policy, tiers=tiers)

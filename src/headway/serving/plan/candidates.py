@@ -19,7 +19,7 @@ from headway.performance.formats import Formats
 from headway.performance.layout import Layout
 from headway.performance.request import NO_WORK, SINGLE, Requests, prefilled
 from headway.performance.server import Server
-from headway.serving.serve import ServeRequest, case_of
+from headway.serving.serve_request import ServeRequest, case_of
 
 UNTOUCHED = 31 << 17  # doubles; C's allocator keeps freed arrays up to the largest ever freed, and gives the others' pages back each time
 

@@ -24,7 +24,8 @@ from headway.serving.plan.problem import Goal
 from headway.serving.plan.search import BestLoads
 from headway.serving.plan.sizing import ReplicaCounts, sized
 from headway.serving.pools import POOL_DEGREES, estimate_pools, hand_over_link
-from headway.serving.serve import ServeRequest, case_of, explained_value, filled, recorded
+from headway.serving.serve import explained_value, filled, recorded
+from headway.serving.serve_request import ServeRequest, case_of
 
 SAID_BY = {"input": "elasticity", "elasticity": "elasticity", "gain": "current", "cause": "current"}
 POOLED = (*(f"prefill_{name}" for name in POOL_DEGREES), "prefill_chips", "decode_chips", "transfer_s")

@@ -13,7 +13,7 @@ from headway.performance.layout import NAMES, Layout
 from headway.serving.launch.launch import ENGINES, flags
 from headway.serving.launch.needs import ask
 from headway.serving.plan.space import SearchSpace
-from headway.serving.serve import ServeRequest
+from headway.serving.serve_request import ServeRequest
 
 
 def expressible(layouts: SearchSpace, query: ServeRequest, engine: str, host: Any = None) -> SearchSpace:

@@ -16,7 +16,7 @@ from headway.serving.plan.choice import Choice, pick
 from headway.serving.plan.problem import NAMES, Goal, limits
 from headway.serving.plan.search import exact
 from headway.serving.plan.sizing import sized
-from headway.serving.serve import case_of
+from headway.serving.serve_request import case_of
 
 
 def nearest(candidates: Sequence[Candidates], goal: Goal) -> tuple[Choice, str, bool]:

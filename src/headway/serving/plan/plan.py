@@ -36,7 +36,7 @@ from headway.serving.plan.search import BestLoads, best_loads
 from headway.serving.plan.sensitivity import PlanProblem, cause, elasticities, gain, objective_of, parse, placed
 from headway.serving.plan.sizing import ReplicaCounts, objective_value
 from headway.serving.plan.space import SearchSpace, halved, space
-from headway.serving.serve import ServeRequest, query
+from headway.serving.serve_request import ServeRequest, checked_load, query
 
 SMALL_NODE = 8  # chips of a node beyond which replicas over two are not searched unless one is too small
 FP8_NOTE = "KV cache formats searched: bf16 and fp8 (the chip multiplies in fp8; quality is not modelled, kv=bf16 leaves it out)"
@@ -192,7 +192,8 @@ def _problems(
     for name in ("prompt", "output"):
         if hasattr(getattr(load, name), "__len__"):
             raise BadValue(name, getattr(load, name), "one number: a plan is for one kind of request")
-    first = query(model, system, Layout(), None, load.context, load.prompt, load.output, Precision(), assumptions)
+    served = checked_load(context=load.context, prompt=load.prompt, output=load.output)
+    first = query(model, system, Layout(), served, assumptions=assumptions)
     if load.context is not None:
         raise BadValue("load", "a context", "a prompt and an output")
     fp8 = first.system.chip.peak_fp8 is not None

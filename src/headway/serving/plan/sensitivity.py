@@ -29,7 +29,7 @@ from headway.serving.plan.problem import Goal
 from headway.serving.plan.search import BestLoads, best_loads, on_curve
 from headway.serving.plan.sizing import ONE_REPLICA, ReplicaCounts, objective_value, sized
 from headway.serving.plan.space import SearchSpace, domain_of
-from headway.serving.serve import ServeRequest, case_of
+from headway.serving.serve_request import ServeRequest, case_of
 
 STEP = default(1.01, "step of an elasticity", "", "1 % more of the input")
 # Varied inputs, each with its words.

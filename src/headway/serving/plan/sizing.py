@@ -14,7 +14,7 @@ from headway.laws.serving.replicas import (
 from headway.laws.serving.request import user_tok_per_s
 from headway.serving.plan.candidates import Candidates
 from headway.serving.plan.problem import Goal
-from headway.serving.serve import ServeRequest
+from headway.serving.serve_request import ServeRequest
 
 ONE_REPLICA = known(1, "one replica", "", "constant", "the fewest there can be")
 

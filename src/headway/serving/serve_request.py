@@ -1,0 +1,154 @@
+"""The resolved request of `serve`, `plan` and `sim`: names looked up, numbers checked, formats and price resolved, and its deployment."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headway.core.errors import BadValue, IllegalCombination
+from headway.core.quantity import Sourced, user_input
+from headway.core.schema import defaults, fields
+from headway.hardware.chip import price_quote
+from headway.hardware.chip_price import PriceQuote
+from headway.hardware.system import System
+from headway.hardware.system import system as find_system
+from headway.models.config import model as find_model
+from headway.models.model import Model, MoE
+from headway.models.precision import Precision
+from headway.performance.achieved import basis, with_links
+from headway.performance.assumptions import Assumptions, at_mfu
+from headway.performance.compile import ModelWork, work_of
+from headway.performance.estimate import Deployment
+from headway.performance.formats import Formats, check_compute, resolve
+from headway.performance.layout import NAMES, Layout, check, shape
+from headway.performance.workload import Load, read_expert_load
+
+AS_STORED = Precision()
+SPECULATIVE = "speculation: a step that verifies drafts is taken to last as long as one without, or as its accepted tokens' arithmetic"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ServeRequest:
+    """A resolved request: model, machine, layouts, load and formats looked up and checked."""
+
+    model: Model
+    work: ModelWork
+    system: System
+    layouts: tuple[Layout, ...]
+    load: Load
+    assumptions: Assumptions
+    formats: Formats
+    price: PriceQuote | None
+    notes: tuple[str, ...]
+
+
+def query(
+    model: Model | str,
+    system: System | str,
+    layouts: Layout | Sequence[Layout],
+    load: Load,
+    precision: Precision = AS_STORED,
+    assumptions: Assumptions | None = None,
+) -> ServeRequest:
+    """The resolved request: names looked up, numbers checked, formats and price resolved."""
+    known_model = find_model(model) if isinstance(model, str) else model
+    machine = find_system(system) if isinstance(system, str) else system
+    case_assumptions = at_mfu(with_links(assumptions or defaults(Assumptions), machine.chip))
+    work = work_of(known_model, _expert_load(case_assumptions, known_model))
+    layout_list = (layouts,) if isinstance(layouts, Layout) else tuple(layouts)
+    legal = tuple(check(known_layout(layout), shape(work.blocks)) for layout in layout_list)
+    check_compute(machine.chip, precision)
+    formats = resolve(work.blocks, work.embedding_dtype, machine.chip, precision)
+    price = price_quote(machine.chip, case_assumptions.price_metric)
+    return ServeRequest(
+        model=known_model, work=work, system=machine, layouts=legal, load=load, assumptions=case_assumptions, formats=formats, price=price,
+        notes=_notes(known_model, machine, price, case_assumptions, formats),
+    )  # fmt: skip
+
+
+def _expert_load(assumptions: Assumptions, model: Model) -> tuple[Any, ...]:
+    """Measured load of each routed expert of the model; empty without a measurement."""
+    if not assumptions.expert_load:
+        return ()
+    load = read_expert_load(assumptions.expert_load)
+    experts = {int(block.ffn.experts) for block in model.blocks if isinstance(block.ffn, MoE)}
+    if experts != {len(load)}:
+        wants = ", ".join(map(str, sorted(experts))) or "0"
+        raise BadValue("expert_load", f"{len(load)} numbers", f"one for each of the model's {wants} experts")
+    return load
+
+
+def known_layout(layout: Layout) -> Layout:
+    """The layout with an origin for each number."""
+    degrees = {name: getattr(layout, name) for name in NAMES}
+    marks = fields(Layout)
+    for name, value in degrees.items():
+        wants = marks[name][0].illegal(value)
+        if wants:
+            raise BadValue(name, value, wants)
+    return Layout(**{name: value if isinstance(value, Sourced) else user_input(int(value), name) for name, value in degrees.items()})
+
+
+def checked_load(batch: Any = None, context: Any = None, prompt: Any = None, output: Any = None, rate: Any = None) -> Load:
+    """A checked load: a context, or a prompt and an output; every number finite and above zero."""
+    if rate is not None and context is not None:
+        raise BadValue("rate", rate, "a rate of requests that have a prompt and an output, not --context")
+    if rate is not None and batch is not None:
+        raise IllegalCombination("--batch", batch, "either --batch (users who wait for their answers) or --rate (arrivals), not both")
+    if context is None and (prompt is None or output is None):
+        raise BadValue("load", "neither", "--context, or both --prompt and --output")
+    if context is not None and (prompt is not None or output is not None):
+        raise BadValue("load", "both", "either --context, or --prompt and --output, not both")
+    marks = fields(Load)
+    users = 1 if batch is None else batch
+    numbers = {"batch": users, "context": context, "prompt": prompt, "output": output, "rate": rate}
+    return Load(**{name: _numbers(value, name, marks[name][0]) for name, value in numbers.items()})
+
+
+def _numbers(value: Any, name: str, q: Any) -> Any:
+    if value is None or isinstance(value, Sourced):
+        return value
+    values = np.asarray(value, dtype=float)
+    if values.ndim > 1 or values.size == 0 or not np.isfinite(values).all() or (values <= 0).any() or (values > q.high).any():
+        raise BadValue(name, value, f"finite numbers above 0 and at most {q.high:g}, a scalar or one list")
+    return user_input(values.item(), name, q.unit) if values.size == 1 else values
+
+
+def _notes(model: Model, system: System, price: PriceQuote | None, assumptions: Assumptions, formats: Formats) -> tuple[str, ...]:
+    notes = [*basis(system.chip, assumptions), *formats.notes, *model.notes, *([SPECULATIVE] if assumptions.accept_length > 1 else [])]
+    if assumptions.hit_rate:
+        notes.append(prefix_hits(system))
+    if price is None:
+        has = sorted({cost.metric for cost in system.chip.costs if cost.value.unit == "USD/s"})
+        metrics_note = f"; it has {', '.join(has)} (--price-metric)" if has else ""
+        none = f"{system.chip.name} has no {assumptions.price_metric} price in the catalogue"
+        notes.append(f"{none}: costs are null{metrics_note}, or give --chip-price $2/h")
+    else:
+        notes.append(f"chip price {price_origin(price)}")
+    return tuple(notes)
+
+
+def price_origin(price: PriceQuote) -> str:
+    """Price of a chip with its metric, source and date, and the flags that change it."""
+    amount, value = f"${price.value * 3600:.3g}/h", price.value
+    if price.metric == "input":
+        return f"{amount} ({price.note})"
+    return f"{amount} ({price.metric}: {value.source}, {value.date}); --chip-price or --price-metric changes it"
+
+
+def prefix_hits(system: System) -> str:
+    """The note on where cached prefixes are, and on which link the cost of a cached token rests."""
+    link = "HBM's own bandwidth (no host link is known)" if system.chip.host_link_bw is None else "host link"
+    hits = "prefix hits are in HBM, as in vLLM and SGLang: nothing is loaded"
+    return f"{hits}; usd_per_mtok_cached is for a prefix kept outside it, over the {link}"
+
+
+def case_of(query: ServeRequest, layout: Layout, load: Load) -> Deployment:
+    """The deployment of a resolved request at one layout and load, scalar or array."""
+    return Deployment(
+        work=query.work, system=query.system, layout=layout, load=load,
+        assumptions=query.assumptions, formats=query.formats, price=query.price,
+    )  # fmt: skip
