@@ -140,3 +140,12 @@ def test_pages__numbers_shown_large_are_columns_of_the_answer() -> None:
         columns = json.loads(hw.command(shlex.join([view["verb"], *view["words"], *flags])).to_json())["columns"]
         lacking[view["name"]] = [key for key in view["figures"] if key not in columns]
     assert {name: keys for name, keys in lacking.items() if keys} == {}
+
+
+def test_claims__number_that_unfolds_is_the_one_shown() -> None:
+    shown = {claim_id: board.answer("claim", {"id": claim_id}) for claim_id in ("TS-04", "MOE-02", "RB-10")}
+    for claim_id in ("TS-04", "MOE-02"):
+        explained = hw.command(f"lecture {claim_id}").explain("recomputed", 0).to_json()["value"]
+        figures = {part["name"]: part["recomputed"] for part in hw.command(f"lecture {claim_id}")[0]["parts"]}
+        assert shown[claim_id]["explains"] and explained == next(iter(figures.values())), claim_id
+    assert not shown["RB-10"]["explains"]  # what is shown is 5.1k, what decides the verdict is a ratio of 1

@@ -116,9 +116,15 @@ def _claim(request: dict[str, Any]) -> dict[str, Any]:
     return _brief(row) | {
         "equation": claim.claim, "chapter": lecture.chapter_of(claim.id).label, "note": claim.note, "source": claim.source,
         "before": before, "after": after, "laws": _laws(claim), "inputs": inputs, "subjects": subjects,
-        "axis": axis if axis in moving else "",
+        "axis": axis if axis in moving else "", "explains": _explains(row),
         "command": f"headway lecture {claim.id}",
     }  # fmt: skip
+
+
+def _explains(row: ClaimRow) -> bool:
+    """Whether the figure that is shown is the one that `--explain recomputed` unfolds; else the laws stand below."""
+    part = lecture.shown_part(row)
+    return part is not None and part.recomputed == row.recomputed
 
 
 def _axis(claim: Claim, changes: dict[str, str], moving: dict[str, list[str]]) -> str:

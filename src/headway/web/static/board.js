@@ -208,7 +208,7 @@ class Stage {
     return el('section', { 'aria-label': `Claim ${claim.id}` },
       el('p', { class: 'equation' }, claim.equation),
       el('dl', {}, el('dt', {}, 'The lecture says'), el('dd', {}, claim.stated), el('dt', {}, 'Recomputed'),
-        el('dd', {}, claim.recomputed === '-' ? '-' : number(claim.recomputed, { row: 0, key: 'recomputed' }, asked, false)),
+        el('dd', {}, !claim.explains ? claim.recomputed : number(claim.recomputed, { row: 0, key: 'recomputed' }, asked, false)),
         el('dt', {}, 'Verdict'), el('dd', {}, claim.verdict, claim.cause ? ` (${claim.cause})` : '')),
       claim.note ? el('p', {}, claim.note) : null,
       claim.laws.length ? el('details', {}, el('summary', {}, 'The laws behind it'), el('pre', { tabindex: 0 }, claim.laws.join('\n'))) : null,

@@ -40,7 +40,7 @@ async function open(button, cell, question, heavy) {
   }
 }
 
-const words = (name) => String(name ?? '').replaceAll('_', ' ');
+const words = (name) => String(name ?? '').replace(/_s$/, '').replaceAll('_', ' '); // a time is named without its unit
 
 // One node: what it is called where it is used, its value, its equation and source, then what goes into it.
 function branch(node, as, depth) {
