@@ -142,6 +142,24 @@ def test_activations__first_stage_of_1f1b_is_not_smaller() -> None:
     assert float(one.activations) == pytest.approx(float(eight.activations))
 
 
+@pytest.mark.parametrize(
+    ("layers", "hidden", "heads", "pp", "micro_batch", "schedule", "behind", "published"),
+    [  # micro-batches that the second stage keeps; GiB of Qi et al. 2023 (arXiv:2401.10241), table of peak memory
+        (30, 4096, 32, 8, 3, "1f1b", 7, 39), (46, 5120, 40, 16, 1, "1f1b", 15, 32), (62, 6144, 48, 32, 1, "1f1b", 31, 43),
+        (30, 4096, 32, 8, 3, "zb-h1", 8, 42), (46, 5120, 40, 16, 1, "zb-h1", 16, 33), (62, 6144, 48, 32, 1, "zb-h1", 32, 44),
+    ],
+)  # fmt: skip
+def test_memory__second_stage_is_the_fullest_where_the_ends_have_a_layer_fewer(
+    layers: int, hidden: int, heads: int, pp: int, micro_batch: int, schedule: str, behind: int, published: float
+) -> None:
+    """Two layers too few for full stages: the first and the last stage spare one each, and the table's embedding is small beside it."""
+    full = (layers + 2) // pp
+    found = held(decoder(layers, hidden, heads), {"schedule": schedule}, tokens=1024, count=128, pp=pp, micro_batch=micro_batch)
+    by_hand = full * (18 * 12 * hidden**2 + behind * micro_batch * 1024 * hidden * (34 + 5 * heads * 1024 / hidden))
+    assert float(found.total) == pytest.approx(by_hand, rel=1e-3)
+    assert float(found.total) / GIB == pytest.approx(published, rel=0.05)
+
+
 # -- idle time ------------------------------------------------------------------------------------------------------------------
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-
-import numpy as np
 
 from headway.core.quantity import known
 from headway.laws.arithmetic import sum_over_blocks
@@ -20,9 +18,19 @@ from headway.laws.training.activations import (
     layer_activation_bytes,
 )
 from headway.laws.training.reversible import reversible_bytes_chip, stream_bytes
-from headway.laws.training.state import end_params, gathered_bytes, part_of_fuller, sharded_from, states_bytes
+from headway.laws.training.state import (
+    end_params,
+    gathered_bytes,
+    middle_layers,
+    part_of_fuller,
+    sharded_from,
+    spared_first_layers,
+    states_bytes,
+)
+from headway.laws.training.step import spared_layers
 from headway.models.model import NONE, UNITY
-from headway.training.pipeline import Stage, copies, in_flight
+from headway.performance.collectives import most
+from headway.training.pipeline import Stage, copies, in_flight, second_in_flight
 from headway.training.recipe import REVERSIBLE, Optimizer, Recipe, TrainingLayout
 from headway.training.work import WIDE, TrainingWork
 
@@ -35,6 +43,7 @@ LOGIT = {
     "fused": known(4, "bytes of a logit", "byte", "constant", "Korthikanti et al. 2022 (arXiv:2205.05198) section 4.3: 32 bits"),
     "eager": known(14, "bytes of a logit", "byte", "constant", "PyTorch cross entropy: 16 bits, 32 bits, log-softmax and its gradient"),
 }
+ENDS = 2  # stages at the ends of a pipeline
 NO_BYTES = known(0.0, "none", "byte/token", "constant", "recomputed layers only have a layer at hand")
 
 
@@ -71,38 +80,62 @@ class ActivationBytes:
 def memory(
     work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, tokens: Any, count: Any, room: Allowance
 ) -> Memory:
-    """Memory of the fullest chip, which is in the first or the last pipeline stage."""
-    first = _stage(work, part, layout, recipe, optimizer, tokens, in_flight(recipe.schedule, layout, count), last=False)
-    last = _stage(work, part, layout, recipe, optimizer, tokens, UNITY, last=True)
-    fullest_bytes = np.maximum(sum(first), sum(last))
-    parts = tuple(part_of_fuller(first_part, last_part, sum(first), sum(last)) for first_part, last_part in zip(first, last, strict=True))
+    """Memory of the fullest chip, which is in the first or the last pipeline stage, or behind the first, whose layers are fewer."""
+    token_bytes = kept_per_token(work, part, layout, recipe)
+    whole_ways = layout.tp if recipe.sequence_parallel else UNITY
+    flying = in_flight(recipe.schedule, layout, count)
+
+    def stage_bytes(layers: Any, flying: Any, last: bool) -> tuple[Any, ...]:
+        """Memory parts of a chip in a stage at an end of the model."""
+        embedding = embedding_activation_bytes(work.hidden, work.mask, flying, whole_ways)
+        head = head_activation_bytes(work.hidden, work.vocab, WIDE, LOGIT[recipe.kernels], whole_ways, layout.tp)
+        is_last = UNITY if last else NONE
+        ends = end_params(part.embedding, part.head, layout.pp, is_last)
+        ends_bytes = head_bytes_chip(embedding, head, layout.pp, is_last, tokens)
+        return (*_inner(_with_layers(part, layers), layout, recipe, optimizer, tokens, flying, ends, token_bytes), ends_bytes)
+
+    full = part.layers_per_stage
+    parts = stage_bytes(full - spared_first_layers(part.layers, layout.pp, full), flying, last=False)
+    stages = [stage_bytes(full - spared_layers(part.layers, layout.pp, full), UNITY, last=True)]
+    if most(layout.pp) > ENDS:
+        second, flying = _with_layers(part, middle_layers(full, layout.pp)), second_in_flight(recipe.schedule, layout, count)
+        stages.append((*_inner(second, layout, recipe, optimizer, tokens, flying, NONE, token_bytes), NO_BYTES * tokens))
+    for candidate in stages:
+        of_parts, of_candidate = sum(parts), sum(candidate)
+        parts = tuple(part_of_fuller(first, second, of_parts, of_candidate) for first, second in zip(parts, candidate, strict=True))
+    fullest_bytes = sum(parts)
     allocated = allocated_bytes(fullest_bytes, room.fragmentation, room.fixed)
     names = ("weights", "gradients", "optimizer", "gathered", "activations", "head")
     return Memory(**dict(zip(names, parts, strict=True)), allowance=allocated - fullest_bytes, total=allocated)
 
 
-def _stage(
-    work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, tokens: Any, flying: Any, last: bool
+def _with_layers(part: Stage, layers: Any) -> Stage:
+    """A stage with another number of layers."""
+    return replace(part, layers_per_stage=layers, share=layers / part.layers)
+
+
+def _inner(
+    part: Stage,
+    layout: TrainingLayout,
+    recipe: Recipe,
+    optimizer: Optimizer,
+    tokens: Any,
+    flying: Any,
+    ends: Any,
+    token_bytes: ActivationBytes,
 ) -> tuple[Any, ...]:
-    """Memory parts of a chip in the first or the last stage, in bytes."""
-    whole_ways = layout.tp if recipe.sequence_parallel else UNITY
-    token_bytes = kept_per_token(work, part, layout, recipe)
-    states = _states(part, layout, recipe, optimizer, UNITY if last else NONE)
+    """Memory parts of a chip in bytes without activations of embedding and head, whose parameters `ends` are on it."""
     stage_params = (part.dense + part.experts) * part.share
     gathered = gathered_bytes(part.largest, stage_params, optimizer.weight, optimizer.gradient, LAYERS_GATHERED, layout.zero, layout.pp)
     if recipe.recompute == REVERSIBLE:
         activations = reversible_bytes_chip(token_bytes.layer, token_bytes.at_hand, tokens, flying)
     else:
         activations = activation_bytes_chip(token_bytes.layer, token_bytes.at_hand, tokens, part.layers_per_stage, flying)
-    embedding = embedding_activation_bytes(work.hidden, work.mask, flying, whole_ways)
-    head = head_activation_bytes(work.hidden, work.vocab, WIDE, LOGIT[recipe.kernels], whole_ways, layout.tp)
-    ends = head_bytes_chip(embedding, head, layout.pp, UNITY if last else NONE, tokens)
-    return (*states, gathered, activations, ends)
+    return (*_states(part, layout, recipe, optimizer, ends), gathered, activations)
 
 
-def _states(part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, is_last: Any) -> tuple[Any, Any, Any]:
+def _states(part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, ends: Any) -> tuple[Any, Any, Any]:
     """Bytes of weights, gradients and optimiser states on a chip of a stage."""
-    ends = end_params(part.embedding, part.head, layout.pp, is_last)
     dense = part.dense * part.share + ends
     routed = part.experts * part.share
     trained = recipe.trainable

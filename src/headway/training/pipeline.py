@@ -13,6 +13,7 @@ from headway.laws.training.activations import (
     gpipe_in_flight,
     interleaved_in_flight,
     one_forward_one_backward_in_flight,
+    second_interleaved_in_flight,
     zero_bubble_h2_in_flight,
 )
 from headway.laws.training.state import expert_ways, stage_layers
@@ -91,6 +92,15 @@ def in_flight(schedule: str, layout: TrainingLayout, count: Any) -> Any:
     if schedule == "interleaved":
         return interleaved_in_flight(layout.pp, count, layout.vpp)
     return one_forward_one_backward_in_flight(layout.pp, count)
+
+
+def second_in_flight(schedule: str, layout: TrainingLayout, count: Any) -> Any:
+    """The same of the second stage: fewer under 1F1B; GPipe, zero bubble and DualPipe fill all stages alike."""
+    if schedule == "interleaved":
+        return second_interleaved_in_flight(layout.pp, count, layout.vpp)
+    if schedule == "1f1b":
+        return one_forward_one_backward_in_flight(layout.pp - UNITY, count)
+    return in_flight(schedule, layout, count)
 
 
 def idle(schedule: str, layout: TrainingLayout, count: Any, forward: Any, input_grad: Any, weight_grad: Any) -> Any:

@@ -48,6 +48,16 @@ def interleaved_in_flight(stages: Number, micro_batches: Number, chunks: Number)
     return np.minimum(stages * (1 + (stages - 1) / (stages * chunks)), micro_batches)
 
 
+@formula(source="Megatron-LM, schedules.py: a stage's warm-up is 2 (p - i - 1) + (v - 1) p chunks, two fewer than of the stage before it")
+def second_interleaved_in_flight(stages: Number, micro_batches: Number, chunks: Number) -> Number:
+    """Micro-batches in flight on the second stage under interleaved 1F1B.
+
+    >>> round(float(second_interleaved_in_flight(8, 64, 3)), 3)
+    9.667
+    """
+    return np.minimum(stages * (1 + (stages - 1) / (stages * chunks)) - 2 / chunks, micro_batches)
+
+
 @formula(source=ZERO_BUBBLE)
 def zero_bubble_h2_in_flight(stages: Number, micro_batches: Number) -> Number:
     """Micro-batches in flight under ZB-H2, which starts with more forwards: 2p - 1.

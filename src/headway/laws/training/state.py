@@ -56,6 +56,29 @@ def stage_layers(layers: Number, pp: Number, vpp: Number) -> Number:
     return vpp * np.ceil(layers / (pp * vpp))
 
 
+QI = "Qi et al. 2023 (arXiv:2401.10241) table 4, Llama 3 (arXiv:2407.21783) section 3.3.2: ends of the model have layers fewer"
+
+
+@formula(source=QI)
+def spared_first_layers(layers: Number, pp: Number, stage_layers: Number) -> Number:
+    """Layers that the first stage has fewer than the fullest: half of those too many, the last stage's share is the larger half.
+
+    >>> float(spared_first_layers(126, 16, 8)), float(spared_first_layers(61, 16, 4))  # Llama-3.1-405B; DeepSeek-V3: 3 too many
+    (1.0, 1.0)
+    """
+    return np.minimum(np.floor((pp * stage_layers - layers) / 2), stage_layers)
+
+
+@formula(source=QI)
+def middle_layers(stage_layers: Number, pp: Number) -> Number:
+    """Layers of the stage behind the first, which has all that a stage can have; none where no stage is between the first and the last.
+
+    >>> float(middle_layers(8, 16)), float(middle_layers(8, 2))
+    (8.0, 0.0)
+    """
+    return np.where(pp > 2, stage_layers, 0)
+
+
 @formula(source="Megatron-LM: chips of a tensor-parallel group never hold the same experts twice")
 def expert_ways(ep: Number, tp: Number) -> Number:
     """Degree to which a layer's routed experts are divided: over ep, and their matrices over the part of tp beyond ep.
