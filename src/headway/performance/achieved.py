@@ -15,7 +15,7 @@ import numpy as np
 from headway.core.quantity import default
 from headway.hardware.chip import Chip
 from headway.hardware.chip import chip as find_chip
-from headway.laws.serving.request import interval_factor, seat_limited
+from headway.laws.serving.request import interval_factor
 from headway.laws.step.coefficients import Achieved, EngineCost
 from headway.laws.step.layer_terms import aged, engine_reach, engine_s, narrow_reach
 from headway.laws.training.step import clock_share
@@ -87,16 +87,18 @@ def routing_skew(chip: Chip, assumptions: Assumptions, table: Efficiencies | Non
     return (table or efficiencies()).kernel("routing", family(chip), WIDE, "skew")
 
 
-def spread(chip: Chip, experts: bool, assumptions: Assumptions, quantity: str, seat_wait: Any = None) -> Any:
-    """Half of the 90 % interval of a quantity, as a factor: fitted, and wider where less was measured or seats are short; or the user's."""
+def spread(chip: Chip, experts: bool, assumptions: Assumptions, quantity: str, taken: Any = None, queued: Any = None) -> Any:
+    """Half of the 90 % interval of a quantity, as a factor: fitted, wider where less was measured and under load; or the user's.
+
+    `taken` is the share of the seats in use, `queued` the share of a TTFT that other users add.
+    """
     if assumptions.spread is not None or assumptions.overlap != "fitted":
         return SPREAD if assumptions.spread is None else assumptions.spread
     table = efficiencies()
     wider = [table.interval("unmeasured")] if family(chip) == OTHER_FAMILY else []
     wider += [table.interval("foreign")] if foreign(chip) else []
     wider += [table.interval("experts")] if experts else []
-    if seat_wait is not None:
-        wider.append(seat_limited(seat_wait, table.interval("limited")))
+    wider += [table.interval(name) ** share for name, share in (("limited", taken), ("queued", queued)) if share is not None]
     return interval_factor(table.interval(quantity), functools.reduce(operator.mul, wider, UNITY))
 
 

@@ -45,7 +45,9 @@ KEYS = {  # the numbers of each class: a file may state no others
     "engine": ENGINE_KEYS, "platform": (*PLATFORM_KEYS, "power_exponent"), "gemm": MATMUL_KEYS, "moe": MATMUL_KEYS,
     "decode": DECODE_KEYS, "mla_decode": DECODE_KEYS, "prefill": (*PREFILL_KEYS, "narrow"), "mla_prefill": PREFILL_KEYS,
     "elementwise": ("t0_s", "memory"), "routing": ("skew",), "collective": LINK_KEYS,
-    "interval": ("decode", "prefill", "tpot", "ttft", "ttft_split", "offline", "unmeasured", "foreign", "experts", "limited", "guessed"),
+    "interval": (
+        "decode", "prefill", "tpot", "ttft", "ttft_split", "offline", "unmeasured", "foreign", "experts", "limited", "guessed", "queued",
+    ),
 }  # fmt: skip
 KERNELS = tuple(kind for kind in KEYS if kind not in ALONE)  # classes of kernels
 FORMER_KEYS = {  # names that stated no unit, for files written when they were in use

@@ -199,20 +199,28 @@ def _request(case: Deployment, compiled: StepModel, served: ServedTimes) -> dict
     load, times_at, replicas = case.load, served.expected, case.layout.replicas
     batch = load.batch if load.rate is None else times_at.decoding
     context = middle_context(load.prompt, load.output)
-    limited = times_at.seat_wait if load.rate is None else None
-    ttft = timed(case, times_at.ttft, served.least_ttft, "ttft", limited)
-    tpot = timed(case, times_at.tpot, _least_tpot(served), "tpot", limited)
+    taken = _taken(case, served)
+    alone = request.unloaded_ttft_s(served.server, served.requests, step_s)
+    ttft = timed(case, times_at.ttft, served.least_ttft, "ttft", taken, 1 - np.minimum(alone / times_at.ttft, 1))
+    tpot = timed(case, times_at.tpot, _least_tpot(served), "tpot", taken)
     flying = load.batch if load.rate is None else times_at.in_service
     out = {"context": context, "concurrency": flying * replicas, **flat("step", step_at(case, compiled, batch, context))}
     out |= step_parts(compiled, batch, context)
     out |= {**flat("ttft", ttft), **flat("tpot", tpot), "tpot_decode_s": times_at.decode}
-    out |= {"ttft_unloaded_s": request.unloaded_ttft_s(served.server, served.requests, step_s)}
+    out |= {"ttft_unloaded_s": alone}
     out |= {"e2e_s": e2e_s(ttft.expected, tpot.expected, load.output), "decoding": times_at.decoding}
     out["tok_per_s_user"] = user_tok_per_s(tpot.expected)
     decode = timed(case, times_at.decode, served.engine_floor.decode, "decode")
     ends = zip(ENDS, (decode.expected, decode.high, decode.low), strict=True)
     out |= {f"decode_tok_per_s{end}": decode_tok_per_s(batch, time, replicas) for end, time in ends}
-    return out | _rates(case, served, limited) | _money(case, compiled, served, limited)
+    return out | _rates(case, served, taken) | _money(case, compiled, served, taken)
+
+
+def _taken(case: Deployment, served: ServedTimes) -> Any:
+    """Share of the seats that the users of a closed loop take; None for arrivals at a rate."""
+    if case.load.rate is not None:
+        return None
+    return np.minimum(case.load.batch / np.maximum(served.server.seats(served.requests.prompt, served.requests.output), 1), 1)
 
 
 def _least_tpot(served: ServedTimes) -> Any:
@@ -220,10 +228,10 @@ def _least_tpot(served: ServedTimes) -> Any:
     return np.minimum(served.engine_floor.tpot, served.ideal.tpot)
 
 
-def _rates(case: Deployment, served: ServedTimes, limited: Any) -> dict[str, Any]:
+def _rates(case: Deployment, served: ServedTimes, taken: Any) -> dict[str, Any]:
     load, replicas, chips = case.load, case.layout.replicas, case.system.chips
     out: dict[str, Any] = {}
-    for end, rate in zip(ENDS, _rate_ends(case, served, limited), strict=True):
+    for end, rate in zip(ENDS, _rate_ends(case, served, taken), strict=True):
         tokens = rate * replicas * load.output
         out |= {f"request_s{end}": between_s(rate), f"tok_per_s{end}": tokens, f"tok_per_s_chip{end}": tokens / chips}
     out["capacity_req_per_s"] = served.capacity * replicas
@@ -232,18 +240,18 @@ def _rates(case: Deployment, served: ServedTimes, limited: Any) -> dict[str, Any
     return out
 
 
-def _rate_ends(case: Deployment, served: ServedTimes, limited: Any) -> tuple[Any, Any, Any]:
+def _rate_ends(case: Deployment, served: ServedTimes, taken: Any) -> tuple[Any, Any, Any]:
     """Requests per second of one replica: expected, and the ends of the interval; an open loop completes what arrives."""
     rate = served.expected.rate
     if case.load.rate is not None:
         carried = np.minimum(rate, served.capacity)
         return carried, carried, carried
-    factor = _factor(case, "tpot", limited)
+    factor = _factor(case, "tpot", taken)
     most = np.maximum(served.engine_floor.rate, served.ideal.rate)
     return rate, rate / factor, rate_high(rate, most, factor)
 
 
-def _money(case: Deployment, compiled: StepModel, served: ServedTimes, limited: Any) -> dict[str, Any]:
+def _money(case: Deployment, compiled: StepModel, served: ServedTimes, taken: Any) -> dict[str, Any]:
     """Cost per million tokens at this load; its interval covers the interval of the times and the range of the price."""
     price, load, layout, chips = case.price, case.load, case.layout, case.system.chips
     if price is None:
@@ -251,7 +259,7 @@ def _money(case: Deployment, compiled: StepModel, served: ServedTimes, limited: 
     tokens, _ = request.prefilled(load.prompt, case.assumptions.hit_rate)
     prefix = sequence_bytes(compiled.stores, compiled.state_bytes, load.prompt)
     reload = cached_token_s(prefix * compiled.stage / layout.cp / load.prompt, _cache_link(case))
-    expected, low, high = _rate_ends(case, served, limited)
+    expected, low, high = _rate_ends(case, served, taken)
     at = served.expected
     prompt = prompt_taken_s(between_s(expected), at.prompt, at.decode, at.decoding, load.output)
     out: dict[str, Any] = {}
@@ -293,13 +301,13 @@ def _emitted(case: Deployment, compiled: StepModel, batch: Any, context: Any, st
     return Estimate(**{end: token_times(compiled.step, law, *speculation)(*at, getattr(step, end)) for end, law in laws.items()})
 
 
-def _factor(case: Deployment, quantity: str, seat_wait: Any = None) -> Any:
-    """Half of the 90 % interval as a factor; wider where requests wait for a seat."""
-    return spread(case.system.chip, bool(case.work.moes), case.assumptions, quantity, seat_wait)
+def _factor(case: Deployment, quantity: str, taken: Any = None, queued: Any = None) -> Any:
+    """Half of the 90 % interval as a factor; wider by the share of the seats taken, and of a TTFT that other users add."""
+    return spread(case.system.chip, bool(case.work.moes), case.assumptions, quantity, taken, queued)
 
 
-def timed(case: Deployment, expected: Any, floor: Any, quantity: str, seat_wait: Any = None) -> Estimate:
-    factor = _factor(case, quantity, seat_wait)
+def timed(case: Deployment, expected: Any, floor: Any, quantity: str, taken: Any = None, queued: Any = None) -> Estimate:
+    factor = _factor(case, quantity, taken, queued)
     return Estimate(expected=expected, floor=floor, low=interval_low(expected, floor, factor), high=expected * factor)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from headway.evidence.fit.crossval import joined
 from headway.evidence.fit.folds import unseen_halves
-from headway.evidence.fit.result import AS_MEASURED, HeldOutResiduals, width_factors
+from headway.evidence.fit.result import HeldOutResiduals, extents, width_factors
 from headway.evidence.fit.weighted import Misses, misses, misses_by_class
 from headway.evidence.serving.folds import FEWEST, MeasuredClasses
 
@@ -64,6 +64,6 @@ def _scores(measured: MeasuredClasses, samples: Sequence[HeldOutResiduals], inde
 def _halves(rows: HeldOutResiduals, factors: dict[str, float]) -> Any:
     """Half of each row's interval in the logarithm; a quantity that no other class measures has none."""
     half = np.log(np.array([factors.get(key, 1.0) for key in rows.key]))
-    for name, holds in rows.wider.items():
-        half = np.where(holds & (rows.key != AS_MEASURED), half * factors[name], half)
+    for name in rows.wider:
+        half = half * factors[name] ** extents(rows, name)
     return half

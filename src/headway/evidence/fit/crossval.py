@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from headway.core.schema import defaults
 from headway.evidence.fit.folds import ClassFold
 from headway.evidence.fit.priors import PriorNumber, overlaid
 from headway.evidence.fit.residuals import Residual, residuals
-from headway.evidence.fit.result import WIDER, FittedNumbers, HeldOutResiduals, widths
+from headway.evidence.fit.result import QUEUED, WIDER, FittedNumbers, HeldOutResiduals, widths
 from headway.evidence.rows.tasks import Task, Unpredictable
 from headway.evidence.serving.engine_fit import EngineFit, fit, fit_without, measured_tasks, problem
 from headway.evidence.serving.engine_numbers import table_at
@@ -163,7 +164,7 @@ def fold_samples(measured: MeasuredClasses, fold: ClassFold, table: Efficiencies
     tasks = [task for task, counts in zip(measured.tasks, scored, strict=True) if counts]
     return HeldOutResiduals(
         key=measured.keys[scored], error=fold.error[scored], source=np.array([cluster(task) for task in tasks], dtype=str),
-        wider=_circumstances(tasks, table) if tasks else {name: np.zeros(0, bool) for name in WIDER},
+        wider=_circumstances(tasks, measured.keys[scored], table),
         kind=np.array([cluster(task) for task in tasks], dtype=str),
     )  # fmt: skip
 
@@ -172,10 +173,10 @@ def _raw_residuals(tasks: Sequence[Task], fold_tables: Sequence[tuple[Fold, Effi
     """Errors of the scored folds: for quantities that too few rows measure to leave out whole classes."""
     pairs = [(residual, task) for fold, fold_table in fold_tables for residual, task in _pairs(fold, tasks, fold_table)]
     fold_tasks = [task for _, task in pairs]
+    keys = np.array([width_key(residual.kind, residual.quantity) for residual, _ in pairs], dtype=str)
     return HeldOutResiduals(
-        key=np.array([width_key(residual.kind, residual.quantity) for residual, _ in pairs], dtype=str),
-        error=np.array([residual.log_ratio for residual, _ in pairs]), source=np.array([cluster(task) for task in fold_tasks], dtype=str),
-        wider=_circumstances(fold_tasks, table) if pairs else {name: np.zeros(0, bool) for name in WIDER},
+        key=keys, error=np.array([residual.log_ratio for residual, _ in pairs]), wider=_circumstances(fold_tasks, keys, table),
+        source=np.array([cluster(task) for task in fold_tasks], dtype=str),
         kind=np.array([cluster(task) for task in fold_tasks], dtype=str),
     )  # fmt: skip
 
@@ -197,9 +198,13 @@ def _pairs(fold: Fold, tasks: Sequence[Task], table: Efficiencies) -> list[tuple
     return [(residual, task) for task, prediction in task_predictions for residual in residuals([task], [prediction], [fold.name])]
 
 
-def _circumstances(tasks: Sequence[Task], table: Efficiencies) -> dict[str, np.ndarray]:
+def _circumstances(tasks: Sequence[Task], keys: Any, table: Efficiencies) -> dict[str, Any]:
+    """How far each circumstance holds for each measurement, 0 to 1; `keys` are those of the measurements' intervals."""
+    if not tasks:
+        return {name: np.zeros(0) for name in WIDER}
     place, setups = placed(tasks)
-    return circumstances(tasks, rows(machines(setups, table), place), load_of(tasks))
+    extents = circumstances(tasks, rows(machines(setups, table), place), load_of(tasks))
+    return extents | {QUEUED: np.where(keys == "ttft", extents[QUEUED], 0.0)}
 
 
 OVERLAP = "operators"  # compute and memory traffic overlap within an operator; operators run in sequence

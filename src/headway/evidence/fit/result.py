@@ -124,7 +124,8 @@ KEYS = ("decode", "prefill", "tpot", "ttft", "ttft_split", "offline")
 ALIKE = (("decode", "prefill", "tpot", "offline"), ("ttft", "ttft_split"))  # times of steps, and waits: errors of like size
 NARROWEST, MOST_FREEDOM = 1e-3, 100.0
 AS_MEASURED = "ttft_split"  # a width that no circumstance changes: all its rows share the same ones
-WIDER = ("unmeasured", "foreign", "experts", "limited", "guessed")
+QUEUED = "queued"  # the circumstance of TTFT alone
+WIDER = ("unmeasured", "foreign", "experts", "limited", "guessed", "queued")
 MEANINGS = {
     "decode": "half of the 90 % interval of a decode step, as a factor",
     "prefill": "half of the 90 % interval of a prefill, as a factor",
@@ -135,8 +136,9 @@ MEANINGS = {
     "unmeasured": "that many times wider in the logarithm on chips whose kernels were not measured",
     "foreign": "and on platforms that engines were not first written for: neither NVIDIA's nor cards",
     "experts": "and for models with routed experts",
-    "limited": "and where the KV cache, not the users, limits the batch",
+    "limited": "and where all seats are taken, by the share of them that is: how many the KV cache has room for is uncertain",
     "guessed": "and for measured rows whose layout is not stated",
+    "queued": "and, for TTFT alone, by the share of it that other users add to a request's own",
 }
 
 
@@ -147,7 +149,7 @@ class HeldOutResiduals:
     key: Any
     error: Any
     source: Any  # of rows that err together, which count once: a model on a chip with an engine
-    wider: dict[str, Any]  # per circumstance of WIDER: which rows it applies to
+    wider: dict[str, Any]  # per circumstance of WIDER: how far it applies to each row, 0 to 1
     kind: Any = None  # of each row, of which few make an interval wider; None: there are many
 
     def where(self, keep: Any) -> HeldOutResiduals:
@@ -191,14 +193,16 @@ def width_factors(samples: HeldOutResiduals) -> dict[str, float]:
     weight, size = cluster_weights(names), np.abs(samples.error)
     growth: dict[str, float] = dict.fromkeys(WIDER, 1.0)
     base: dict[str, float] = {}
-    for _ in range(10):  # coordinate descent: one circumstance at a time
+    for _ in range(10):  # quantile regression of the logarithms by coordinate descent: one circumstance at a time
         scale = _scale(samples, growth)
         base = {key: quantile((size / scale)[samples.key == key], weight[samples.key == key]) for key in KEYS if (samples.key == key).any()}
         base_widths = np.array([base[key] for key in samples.key])
         for name in WIDER:
-            rows, other_scale = samples.wider[name], _scale(samples, {**growth, name: 1.0})
+            extent, other_scale = np.asarray(samples.wider[name], dtype=float), _scale(samples, {**growth, name: 1.0})
+            rows = extent > 0
             if rows.any():
-                growth[name] = max(1.0, quantile((size / base_widths / other_scale)[rows], weight[rows]))
+                logs = np.log(np.maximum(size / base_widths / other_scale, NARROWEST)[rows]) / extent[rows]
+                growth[name] = max(1.0, float(np.exp(quantile(logs, (weight * extent)[rows]))))
     half = base if samples.kind is None else pooled_widths(base, {key: len(np.unique(samples.kind[samples.key == key])) for key in base})
     return {key: float(np.exp(value)) for key, value in half.items()} | growth
 
@@ -236,8 +240,13 @@ def _pooled(halves: dict[str, float], kinds: dict[str, int]) -> dict[str, float]
 def _scale(samples: HeldOutResiduals, growth: dict[str, float]) -> Any:
     scale = np.ones(len(samples.error))
     for name, factor in growth.items():
-        scale = np.where(samples.wider[name] & (samples.key != AS_MEASURED), scale * factor, scale)
+        scale = scale * factor ** extents(samples, name)
     return scale
+
+
+def extents(samples: HeldOutResiduals, name: str) -> Any:
+    """How far a circumstance widens the interval of each row, 0 to 1."""
+    return np.where(samples.key == AS_MEASURED, 0.0, np.asarray(samples.wider[name], dtype=float))
 
 
 def _line(key: str, value: float, error: float, rows: int) -> FittedNumbers:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from headway.evidence.fit.result import AS_MEASURED
+from headway.evidence.fit.result import AS_MEASURED, QUEUED
 from headway.evidence.rows.row import MeasuredRow
 from headway.evidence.rows.setup import Setup
 from headway.evidence.rows.tasks import Task, Unpredictable
 from headway.evidence.serving.machines import machines, rows
-from headway.evidence.serving.quantities import MeasuredLoad, Quantities, quantities
+from headway.evidence.serving.quantities import MeasuredLoad, Quantities, quantities, served_times
 from headway.laws.serving.request import interval_factor, interval_low
 from headway.laws.step.memory import fits_hbm
+from headway.laws.step.step import step_s
 from headway.performance.efficiency import OTHER_FAMILY, Efficiencies, efficiencies, family, foreign
+from headway.performance.request import Requests, unloaded_ttft_s
 from headway.performance.server import Server
 
 QUANTITY = {  # kind -> quantity -> key of its interval width; "" is the default of the kind
@@ -39,27 +43,37 @@ GUESSED = ("tp not stated", "pp not stated", "ep and dp not stated", "layout not
 
 
 def circumstances(tasks: Sequence[Task], m: Server, load: MeasuredLoad) -> dict[str, Any]:
-    """Circumstances that widen an interval (WIDER in evidence/fit/result.py): per circumstance, whether it holds for each task."""
+    """Circumstances that widen an interval (WIDER in evidence/fit/result.py): per circumstance, how far it holds for each task, 0 to 1."""
     seats = m.seats(np.nan_to_num(load.prompt, nan=1.0), np.nan_to_num(load.output, nan=1.0))
     return {
         "unmeasured": np.array([family(task.setup.system.chip) == OTHER_FAMILY for task in tasks]),
         "foreign": np.array([foreign(task.setup.system.chip) for task in tasks]),
         "experts": np.array([any(block.experts for block in task.setup.work.blocks) for task in tasks]),
         "guessed": np.array([any(flag.startswith(GUESSED) for flag in task.flags) for task in tasks]),
-        "limited": np.nan_to_num(load.users, nan=0.0) / m.replicas > seats,
+        "limited": np.minimum(np.nan_to_num(load.users, nan=0.0) / m.replicas / np.maximum(seats, 1.0), 1.0),
+        "queued": _queued_shares(tasks, m, load),
     }
+
+
+def _queued_shares(tasks: Sequence[Task], m: Server, load: MeasuredLoad) -> Any:
+    """Share of each served row's TTFT that other users add to the request's own; 0 for other kinds."""
+    shares, at = np.zeros(len(tasks)), np.flatnonzero([task.kind == "serving" for task in tasks])
+    if len(at):
+        server, asked = rows(m, at).online(), rows(load, at)
+        requests = Requests(prompt=asked.prompt, output=asked.output, spread=asked.spread)
+        shares[at] = 1 - np.minimum(unloaded_ttft_s(server, requests, step_s) / served_times(server, asked).ttft, 1.0)
+    return shares
 
 
 def spreads(kind: str, tasks: Sequence[Task], m: Server, load: MeasuredLoad, table: Efficiencies) -> Quantities:
     """Half-width of the 90 % interval as a factor, per task and quantity."""
-    wider = np.ones(len(tasks))
-    for name, holds in circumstances(tasks, m, load).items():
-        wider = np.where(holds, wider * float(table.interval(name)), wider)
-    keys = {name: width_key(kind, name) for name in ("ttft", "tpot", "rate", "per_chip")}
     unchanged = np.ones(len(tasks))
-    return Quantities(
-        **{name: interval_factor(float(table.interval(key)), unchanged if key == AS_MEASURED else wider) for name, key in keys.items()}
-    )
+    growth = {name: float(table.interval(name)) ** np.asarray(part, float) for name, part in circumstances(tasks, m, load).items()}
+    queued = growth.pop(QUEUED)
+    wider = functools.reduce(operator.mul, growth.values(), unchanged)
+    keys = {name: width_key(kind, name) for name in ("ttft", "tpot", "rate", "per_chip")}
+    wide = {AS_MEASURED: unchanged, "ttft": wider * queued}
+    return Quantities(**{name: interval_factor(float(table.interval(key)), wide.get(key, wider)) for name, key in keys.items()})
 
 
 MEMORY = "taken as if it fitted in memory"  # beginning of a flag on memory

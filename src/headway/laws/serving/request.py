@@ -8,7 +8,6 @@ from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
 from headway.core.units import Byte, BytePerSecond, Number, PerSecond, Second, Token, TokenPerSecond
 
-NO_WAIT: Second = 0.0
 DEFINITIONS = "TTFT and TPOT as vLLM's `bench serve` defines them"
 
 
@@ -80,16 +79,6 @@ def interval_factor(factor: Number, wider: Number) -> Number:
     1.657
     """
     return factor**wider
-
-
-@formula(source="definition: where requests wait for a seat, the room for KV caches sets the times")
-def seat_limited(seat_wait: Second, wider: Number) -> Number:
-    """How much wider an interval is: `wider` where requests wait for a seat, else 1.
-
-    >>> float(seat_limited(2.0, 2.669)), float(seat_limited(0.0, 2.669))
-    (2.669, 1.0)
-    """
-    return np.where(seat_wait > NO_WAIT, wider, 1.0)
 
 
 @formula(source="90 % interval of cross-validated residuals, docs/accuracy.md: expected / spread, never below the floor")
