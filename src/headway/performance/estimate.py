@@ -64,6 +64,7 @@ from headway.performance.server import MemoryRoom, Server, ideal_scheduling, sch
 from headway.performance.workload import Load
 
 ONE_RANK = known(1, "one rank", "", "constant", "a single prompt is prefilled by one data-parallel rank")
+WHOLE = known(1, "whole", "", "constant", "a share of all of it")
 ENDS = ("", "_lo", "_hi")
 
 
@@ -201,7 +202,7 @@ def _request(case: Deployment, compiled: StepModel, served: ServedTimes) -> dict
     context = middle_context(load.prompt, load.output)
     taken = _taken(case, served)
     alone = request.unloaded_ttft_s(served.server, served.requests, step_s)
-    ttft = timed(case, times_at.ttft, served.least_ttft, "ttft", taken, 1 - np.minimum(alone / times_at.ttft, 1))
+    ttft = timed(case, times_at.ttft, served.least_ttft, "ttft", taken, WHOLE - np.minimum(alone / times_at.ttft, WHOLE))
     tpot = timed(case, times_at.tpot, _least_tpot(served), "tpot", taken)
     flying = load.batch if load.rate is None else times_at.in_service
     out = {"context": context, "concurrency": flying * replicas, **flat("step", step_at(case, compiled, batch, context))}
@@ -220,7 +221,8 @@ def _taken(case: Deployment, served: ServedTimes) -> Any:
     """Share of the seats that the users of a closed loop take; None for arrivals at a rate."""
     if case.load.rate is not None:
         return None
-    return np.minimum(case.load.batch / np.maximum(served.server.seats(served.requests.prompt, served.requests.output), 1), 1)
+    seats = served.server.seats(served.requests.prompt, served.requests.output)
+    return np.minimum(case.load.batch / np.maximum(seats, SINGLE), WHOLE)
 
 
 def _least_tpot(served: ServedTimes) -> Any:
