@@ -87,10 +87,10 @@ def routing_skew(chip: Chip, assumptions: Assumptions, table: Efficiencies | Non
     return (table or efficiencies()).kernel("routing", family(chip), WIDE, "skew")
 
 
-def spread(chip: Chip, experts: bool, assumptions: Assumptions, quantity: str, taken: Any = None, queued: Any = None) -> Any:
+def spread(chip: Chip, experts: bool, assumptions: Assumptions, quantity: str, seat_share: Any = None, queued: Any = None) -> Any:
     """Half of the 90 % interval of a quantity, as a factor: fitted, wider where less was measured and under load; or the user's.
 
-    `taken` is the share of the seats in use, `queued` the share of a TTFT that other users add.
+    `seat_share` is the share of the seats in use, `queued` the share of a TTFT that other users add.
     """
     if assumptions.spread is not None or assumptions.overlap != "fitted":
         return SPREAD if assumptions.spread is None else assumptions.spread
@@ -98,7 +98,7 @@ def spread(chip: Chip, experts: bool, assumptions: Assumptions, quantity: str, t
     wider = [table.interval("unmeasured")] if family(chip) == OTHER_FAMILY else []
     wider += [table.interval("foreign")] if foreign(chip) else []
     wider += [table.interval("experts")] if experts else []
-    wider += [table.interval(name) ** share for name, share in (("limited", taken), ("queued", queued)) if share is not None]
+    wider += [table.interval(name) ** share for name, share in (("limited", seat_share), ("queued", queued)) if share is not None]
     return interval_factor(table.interval(quantity), functools.reduce(operator.mul, wider, UNITY))
 
 

@@ -64,7 +64,7 @@ from headway.performance.server import MemoryRoom, Server, ideal_scheduling, sch
 from headway.performance.workload import Load
 
 ONE_RANK = known(1, "one rank", "", "constant", "a single prompt is prefilled by one data-parallel rank")
-WHOLE = known(1, "whole", "", "constant", "a share of all of it")
+FULL_SHARE = known(1, "whole", "", "constant", "a share of all of it")
 ENDS = ("", "_lo", "_hi")
 
 
@@ -200,10 +200,10 @@ def _request(case: Deployment, compiled: StepModel, served: ServedTimes) -> dict
     load, times_at, replicas = case.load, served.expected, case.layout.replicas
     batch = load.batch if load.rate is None else times_at.decoding
     context = middle_context(load.prompt, load.output)
-    taken = _taken(case, served)
+    seat_share = _seat_share(case, served)
     alone = request.unloaded_ttft_s(served.server, served.requests, step_s)
-    ttft = timed(case, times_at.ttft, served.least_ttft, "ttft", taken, WHOLE - np.minimum(alone / times_at.ttft, WHOLE))
-    tpot = timed(case, times_at.tpot, _least_tpot(served), "tpot", taken)
+    ttft = timed(case, times_at.ttft, served.least_ttft, "ttft", seat_share, FULL_SHARE - np.minimum(alone / times_at.ttft, FULL_SHARE))
+    tpot = timed(case, times_at.tpot, _least_tpot(served), "tpot", seat_share)
     flying = load.batch if load.rate is None else times_at.in_service
     out = {"context": context, "concurrency": flying * replicas, **flat("step", step_at(case, compiled, batch, context))}
     out |= step_parts(compiled, batch, context)
@@ -214,15 +214,15 @@ def _request(case: Deployment, compiled: StepModel, served: ServedTimes) -> dict
     decode = timed(case, times_at.decode, served.engine_floor.decode, "decode")
     ends = zip(ENDS, (decode.expected, decode.high, decode.low), strict=True)
     out |= {f"decode_tok_per_s{end}": decode_tok_per_s(batch, time, replicas) for end, time in ends}
-    return out | _rates(case, served, taken) | _money(case, compiled, served, taken)
+    return out | _rates(case, served, seat_share) | _money(case, compiled, served, seat_share)
 
 
-def _taken(case: Deployment, served: ServedTimes) -> Any:
+def _seat_share(case: Deployment, served: ServedTimes) -> Any:
     """Share of the seats that the users of a closed loop take; None for arrivals at a rate."""
     if case.load.rate is not None:
         return None
     seats = served.server.seats(served.requests.prompt, served.requests.output)
-    return np.minimum(case.load.batch / np.maximum(seats, SINGLE), WHOLE)
+    return np.minimum(case.load.batch / np.maximum(seats, SINGLE), FULL_SHARE)
 
 
 def _least_tpot(served: ServedTimes) -> Any:
@@ -230,10 +230,10 @@ def _least_tpot(served: ServedTimes) -> Any:
     return np.minimum(served.engine_floor.tpot, served.ideal.tpot)
 
 
-def _rates(case: Deployment, served: ServedTimes, taken: Any) -> dict[str, Any]:
+def _rates(case: Deployment, served: ServedTimes, seat_share: Any) -> dict[str, Any]:
     load, replicas, chips = case.load, case.layout.replicas, case.system.chips
     out: dict[str, Any] = {}
-    for end, rate in zip(ENDS, _rate_ends(case, served, taken), strict=True):
+    for end, rate in zip(ENDS, _rate_ends(case, served, seat_share), strict=True):
         tokens = rate * replicas * load.output
         out |= {f"request_s{end}": between_s(rate), f"tok_per_s{end}": tokens, f"tok_per_s_chip{end}": tokens / chips}
     out["capacity_req_per_s"] = served.capacity * replicas
@@ -242,18 +242,18 @@ def _rates(case: Deployment, served: ServedTimes, taken: Any) -> dict[str, Any]:
     return out
 
 
-def _rate_ends(case: Deployment, served: ServedTimes, taken: Any) -> tuple[Any, Any, Any]:
+def _rate_ends(case: Deployment, served: ServedTimes, seat_share: Any) -> tuple[Any, Any, Any]:
     """Requests per second of one replica: expected, and the ends of the interval; an open loop completes what arrives."""
     rate = served.expected.rate
     if case.load.rate is not None:
         carried = np.minimum(rate, served.capacity)
         return carried, carried, carried
-    factor = _factor(case, "tpot", taken)
+    factor = _factor(case, "tpot", seat_share)
     most = np.maximum(served.engine_floor.rate, served.ideal.rate)
     return rate, rate / factor, rate_high(rate, most, factor)
 
 
-def _money(case: Deployment, compiled: StepModel, served: ServedTimes, taken: Any) -> dict[str, Any]:
+def _money(case: Deployment, compiled: StepModel, served: ServedTimes, seat_share: Any) -> dict[str, Any]:
     """Cost per million tokens at this load; its interval covers the interval of the times and the range of the price."""
     price, load, layout, chips = case.price, case.load, case.layout, case.system.chips
     if price is None:
@@ -261,7 +261,7 @@ def _money(case: Deployment, compiled: StepModel, served: ServedTimes, taken: An
     tokens, _ = request.prefilled(load.prompt, case.assumptions.hit_rate)
     prefix = sequence_bytes(compiled.stores, compiled.state_bytes, load.prompt)
     reload = cached_token_s(prefix * compiled.stage / layout.cp / load.prompt, _cache_link(case))
-    expected, low, high = _rate_ends(case, served, taken)
+    expected, low, high = _rate_ends(case, served, seat_share)
     at = served.expected
     prompt = prompt_taken_s(between_s(expected), at.prompt, at.decode, at.decoding, load.output)
     out: dict[str, Any] = {}
@@ -303,13 +303,13 @@ def _emitted(case: Deployment, compiled: StepModel, batch: Any, context: Any, st
     return Estimate(**{end: token_times(compiled.step, law, *speculation)(*at, getattr(step, end)) for end, law in laws.items()})
 
 
-def _factor(case: Deployment, quantity: str, taken: Any = None, queued: Any = None) -> Any:
+def _factor(case: Deployment, quantity: str, seat_share: Any = None, queued: Any = None) -> Any:
     """Half of the 90 % interval as a factor; wider by the share of the seats taken, and of a TTFT that other users add."""
-    return spread(case.system.chip, bool(case.work.moes), case.assumptions, quantity, taken, queued)
+    return spread(case.system.chip, bool(case.work.moes), case.assumptions, quantity, seat_share, queued)
 
 
-def timed(case: Deployment, expected: Any, floor: Any, quantity: str, taken: Any = None, queued: Any = None) -> Estimate:
-    factor = _factor(case, quantity, taken, queued)
+def timed(case: Deployment, expected: Any, floor: Any, quantity: str, seat_share: Any = None, queued: Any = None) -> Estimate:
+    factor = _factor(case, quantity, seat_share, queued)
     return Estimate(expected=expected, floor=floor, low=interval_low(expected, floor, factor), high=expected * factor)
 
 

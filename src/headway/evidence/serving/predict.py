@@ -59,9 +59,9 @@ def _queued_shares(tasks: Sequence[Task], m: Server, load: MeasuredLoad) -> Any:
     """Share of each served row's TTFT that other users add to the request's own; 0 for other kinds."""
     shares, at = np.zeros(len(tasks)), np.flatnonzero([task.kind == "serving" for task in tasks])
     if len(at):
-        server, asked = rows(m, at).online(), rows(load, at)
-        requests = Requests(prompt=asked.prompt, output=asked.output, spread=asked.spread)
-        shares[at] = 1 - np.minimum(unloaded_ttft_s(server, requests, step_s) / served_times(server, asked).ttft, 1.0)
+        server, served_load = rows(m, at).online(), rows(load, at)
+        requests = Requests(prompt=served_load.prompt, output=served_load.output, spread=served_load.spread)
+        shares[at] = 1 - np.minimum(unloaded_ttft_s(server, requests, step_s) / served_times(server, served_load).ttft, 1.0)
     return shares
 
 
