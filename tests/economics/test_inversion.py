@@ -294,7 +294,7 @@ def test_price__inversion_of_a_sheet(capsys: pytest.CaptureFixture[str]) -> None
     rows = {each["quantity"]: each for each in answer["rows"]}
     assert rows["kv"]["unit"] == "byte/token" and rows["kv"]["level"] == 0.8 and rows["kv"]["driven_by"] == "context ladder"
     assert rows["utilisation"]["verdict"] == "not identified" and rows["utilisation"]["why"]
-    assert answer["explain"]["kv"]["name"] == "kv_from_slope" and answer["columns"]["value"]["doc"]
+    assert answer["explain"]["kv"]["equation"].startswith("kv_slope_bound * eff_memory / ") and answer["columns"]["value"]["doc"]
     assert main(["price", "--sheet", "claude-opus"]) == 0
     text = capsys.readouterr().out
     assert text.startswith("claude-opus") and "not identified: mfu, kv, batch" in text and "what would narrow it" in text

@@ -12,6 +12,7 @@ _GROUPS = {222: "ijl'|", 278: " fIt/.,:;![]", 333: "r-()`", 389: "*\"", 500: "ck
            722: "CDHNRUw", 778: "GOQ", 833: "mM", 889: "%", 944: "W", 1000: "→←…—"}  # fmt: skip
 _WIDTHS = {character: width for width, characters in _GROUPS.items() for character in characters}
 BOLD = 1.08  # bold letters over plain ones
+SPELLED = {"∝": "~"}  # what the fonts lack: a single one would set its whole line in another font, and wider
 
 
 def text_width(text: str, size: float = SIZE, bold: bool = False) -> float:
@@ -22,7 +23,7 @@ def text_width(text: str, size: float = SIZE, bold: bool = False) -> float:
 def wrap(text: str, width: float, size: float = SIZE, bold: bool = False) -> list[str]:
     """Text broken into lines of at most `width` px; a word that is wider stands alone."""
     lines: list[str] = []
-    for word in text.split():
+    for word in text.translate(str.maketrans(SPELLED)).split():
         if lines and text_width(f"{lines[-1]} {word}", size, bold) <= width:
             lines[-1] = f"{lines[-1]} {word}"
         else:
