@@ -224,10 +224,10 @@ def test_interval__covers_nine_tenths_of_fresh_rows(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_interval_width__ninetieth_percentile(seed: int) -> None:
     """Of many rows: what widens an interval never narrows it, so that among few rows chance takes a few per cent of the plain width."""
-    made = {line.key: line.value for line in widths(seen(24_000, seed, BASE, {"experts": 2.0}))}
+    made = {line.key: line.value for line in widths(seen(12_000, seed, BASE, {"experts": 2.0}))}
     for key, sigma in BASE.items():
-        assert math.log(made[key]) == pytest.approx(1.645 * sigma, rel=0.05)  # 5 % of a normal distribution beyond on each side
-    assert made["experts"] == pytest.approx(2.0, rel=0.05)
+        assert math.log(made[key]) == pytest.approx(1.645 * sigma, rel=0.07)  # 5 % of a normal distribution beyond on each side
+    assert made["experts"] == pytest.approx(2.0, rel=0.07)
     assert made["unmeasured"] == pytest.approx(1.0, abs=0.12)
     assert made["limited"] == pytest.approx(1.0, abs=0.12)
 
