@@ -22,7 +22,7 @@ from headway.core.schema import defaults
 from headway.economics.speed_tiers import LAID, MULTIPLES, Offer, SpeedTiers, catalogue_offers, ladder, widened
 from headway.hardware.edit import edit
 from headway.hardware.system import System, system
-from headway.laws.economics.speed_tiers import batch_ratio_identity, between_rungs, closed_fast_batch, closed_standard_batch
+from headway.laws.economics.speed_tiers import batch_ratio_identity, between_rungs
 from headway.models.config import from_data
 from headway.models.model import Model
 from headway.models.variants import override
@@ -98,7 +98,7 @@ def step(batch: float) -> float:
 
 def test_step_price__claim_fm_03_on_a_machine_without_kv() -> None:
     """6x for 2.5x: standard at 2.5 B*, fast at B*/6, which the step model itself times and prices."""
-    standard, fast = closed_standard_batch(2.5, BALANCED), closed_fast_batch(6.0, BALANCED)
+    standard, fast = 2.5 * BALANCED, BALANCED / 6.0
     assert step(standard) / step(fast) == pytest.approx(2.5, rel=0.01)
     price = (step(fast) / round(fast)) / (step(standard) / round(standard))
     assert price == pytest.approx(6.0, rel=0.02)  # batches are whole
@@ -116,7 +116,7 @@ def test_ladder__without_kv_every_speed_up_to_the_floor_costs_the_same() -> None
         price_multiple=user_input(100.0, "price"),
         speed_multiple=user_input(2.6, "speed"),
     )
-    limit = step(closed_standard_batch(2.5, BALANCED))
+    limit = step(2.5 * BALANCED)
     found = ladder(without_kv(), "h100-sxm", LONG, tpot=limit, assumptions=IDEAL, kv="bf16", offers=(FIRST_FAST_MODE, late), domains=(2, 4))
     plain = {row["kind"]: row for row in found.plain}
     assert found.standard.row["batch"] == pytest.approx(2.5 * BALANCED, rel=0.01)

@@ -230,7 +230,7 @@ SIZES = [(300.0, 106e12, 3, 4, 0.49, 1.72, 1.6), (HOUR, 1.27e15, 41, 42, 0.49, 1
 def test_cache_size__devices_and_cost_for_a_published_day(ttl, size, flash, disks, usd_flash, usd_disk, usd_ddr) -> None:
     read, written = (tokens / DAY * 70272 for tokens in (342e9, 434e9))
     assert (read / GB, written / GB) == pytest.approx((278, 353), rel=0.002)
-    bytes_held = laws.cache_size(written, ttl)
+    bytes_held = written * ttl
     assert bytes_held == pytest.approx(size, rel=0.005)
     assert [round(bytes_held / tier(name).capacity) for name in ("flash", "disk")] == [flash, disks]
     traffic = {name: (read + written) / tier(name).read_bw for name in ("flash", "disk")}

@@ -217,8 +217,8 @@ def _multiples(standard: SpeedTier, rung: SpeedTier, read: Read) -> dict[str, An
     """Speed, price and batch of a speed tier over those of the standard tier."""
     base_batch, rung_batch = (read(member, "concurrency") / read(member, "chips") for member in (standard, rung))
     theirs, mine = (
-        laws.chip_time_per_token(read(standard, "tpot_s"), base_batch),
-        laws.chip_time_per_token(read(rung, "tpot_s"), rung_batch),
+        read(standard, "tpot_s") / base_batch,
+        read(rung, "tpot_s") / rung_batch,
     )
     speed = read(standard, "tpot_s") / read(rung, "tpot_s")
     decode = mine / theirs

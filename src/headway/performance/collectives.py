@@ -14,7 +14,6 @@ from headway.core.errors import MissingFact
 from headway.core.quantity import known
 from headway.laws.collectives.cost import least, line_alpha, line_slope, line_slope_together
 from headway.laws.collectives.expert_parallel import (
-    copies_per_token,
     domains_hit,
     exchange_out,
     exchange_up,
@@ -188,14 +187,14 @@ def exchange_term(
         up = torus_exchange_up(copies, share, domains) if torus else exchange_up(copies, ranks, inside)
         return _exchange(TWO_PHASES, rounds_up, rounds_out, up, exchange_out(copies, ranks, inside))
 
-    copies = copies_per_token(hit, ranks, ep)
+    copies = hit * ranks / ep
     passed_on = torus_exchange_up(copies, share, UNITY) if torus else forwarded_up(copies, inside)
     algorithms = [
-        direct(copies_per_token(routed.active, ranks, ep), near, far),
+        direct(routed.active * ranks / ep, near, far),
         direct(copies, chunked_rounds(near), chunked_rounds(far)),  # token counts go first, so that a chip knows what it will receive
         _exchange(TWO_PHASES, chunked_rounds(spread), far, passed_on, forwarded_out(entered, domains, layout.tp)),
     ]
-    everything = [direct(copies_per_token(ep, ranks, ep), near, far)]
+    everything = [direct(ranks, near, far)]
     bandwidth = _exchange_bandwidth(fabric, peers.inside)
     lines = _algorithm_lines(algorithms, message, bandwidth, fabric.out, costs, exchange=True)
     return _term(count, lines + _algorithm_lines(everything, message, bandwidth, fabric.out, costs))

@@ -12,9 +12,9 @@ from headway.core.quantity import default, known
 from headway.hardware.system import System
 from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.collectives.expert_parallel import activation_bytes_per_token, load_imbalance, skewed_imbalance, wire_bytes_per_token
+from headway.laws.roofline.balance import compute_s_per_token
 from headway.laws.step.coefficients import COMMUNICATIONS, OVERLAPS, CollectiveTerm, ExpertTerm, SpanTerm, StepCoefficients
 from headway.laws.step.layer_terms import (
-    attention_blocks,
     dense_weights_s,
     depth_factor,
     elementwise_s,
@@ -28,7 +28,6 @@ from headway.laws.step.layer_terms import (
     head_share,
     kernels_per_step,
     matmul_activations_s,
-    matmul_s_per_token,
     mixer_params_chip,
     replica_chips,
     span_read_s,
@@ -37,7 +36,7 @@ from headway.laws.step.layer_terms import (
     stage_share,
     state_s,
 )
-from headway.laws.step.memory import end_bytes, routed_bytes, weights_bytes_chip
+from headway.laws.step.memory import end_bytes, weights_bytes_chip
 from headway.models.model import NONE, UNITY, Model
 from headway.models.totals import embedding_and_head, other_params, works
 from headway.models.work import LayerWork
@@ -206,7 +205,7 @@ class _Parts:
         for block, peaks in zip(self.work.blocks, self.formats.peaks, strict=True):
             mixer, ffn = self.dense_params(block)
             state = block.recurrence_flop_per_token / peaks[0] / self.layout.tp
-            layer_times.append(matmul_s_per_token(mixer, peaks[0]) + matmul_s_per_token(ffn, peaks[1]) + state)
+            layer_times.append(compute_s_per_token(mixer, peaks[0]) + compute_s_per_token(ffn, peaks[1]) + state)
         return sum_over_blocks(self.counts(), tuple(layer_times)) * self.depth
 
     def activations(self) -> Any:
@@ -221,7 +220,7 @@ class _Parts:
     def blocks(self) -> Any:
         """Blocks of decode attention per sequence on one chip."""
         block_counts = tuple(
-            attention_blocks(block.kv_heads, head_share(block.kv_heads, self.layout.tp), block.count, self.depth)
+            block.kv_heads * head_share(block.kv_heads, self.layout.tp) * block.count * self.depth
             for block in self.work.blocks if block.spans
         )  # fmt: skip
         return sum(block_counts) if block_counts else NONE
@@ -255,7 +254,7 @@ class _Parts:
         )  # fmt: skip
 
     def head_compute(self) -> Any:
-        return matmul_s_per_token(split_params(self.work.table_params, self.layout.tp), self.formats.head_peak)
+        return compute_s_per_token(split_params(self.work.table_params, self.layout.tp), self.formats.head_peak)
 
     def dense_weights(self) -> Any:
         head = split_params(self.work.table_params, self.layout.tp) * self.formats.head.bytes
@@ -301,14 +300,10 @@ class _Parts:
 
     def weights_bytes(self) -> Any:
         layout, work = self.layout, self.work
+        shares = tuple(expert_share_held(block.experts, *self.placement(block)) for _, block in self.routed())
         routed = tuple(
-            routed_bytes(
-                block.expert_params * block.count,
-                self.formats.weights[index][2].bytes,
-                block.experts,
-                expert_share_held(block.experts, *self.placement(block)),
-            )
-            for index, block in self.routed()
+            block.expert_params * block.count * block.experts * share * self.formats.weights[index][2].bytes
+            for share, (index, block) in zip(shares, self.routed(), strict=True)
         )
         form = self.formats.head.bytes
         vectors = work.vector_params * self.formats.vectors.bytes

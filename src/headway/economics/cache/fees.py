@@ -11,7 +11,6 @@ from headway.core.quantity import Sourced, known, user_input
 from headway.economics.cache.records import FeeRow
 from headway.economics.cache.tiers import CacheTier
 from headway.economics.sheets.sheet import Rates
-from headway.laws.economics import cache_bill as laws
 from headway.laws.memory import tiers
 from headway.laws.memory.reload import per_mtok
 
@@ -50,7 +49,7 @@ def read_fee(place: CacheTier, share: Any, chip_time: Any, kv: Any) -> FeeRow | 
     """Cache-read rate over input rate if both were at cost; None for a tier without loading."""
     if place.in_place or place.read_bw is None:
         return None
-    paid_bytes = laws.kv_bytes_read_for(share, chip_time, place.read_bw)
+    paid_bytes = share * chip_time * place.read_bw
     return FeeRow(
         fee_of="cache read", hold=None, usd_per_mtok_fee=None, kv_bytes=kv, tier=place.name, device=place.device, paid_bytes=paid_bytes,
         markup=paid_bytes / kv,

@@ -245,7 +245,7 @@ def flow_of(service: CacheService, prompt: Any, output: Any) -> TokenFlow:
 def sized(place: CacheTier, hold: Any, flow: TokenFlow, kv: Any) -> SizingRow:
     """Devices and cost of one tier for a cache with one time to live."""
     read, write_traffic = flow.hits * kv, flow.new * kv
-    size = laws.cache_size(write_traffic, hold)
+    size = write_traffic * hold
     known = {"hold": hold, "hit_tokens": flow.hits, "new_tokens": flow.new, "kv_bytes": kv, "tier": place.name, "device": place.device}
     known |= {"cache_read": read, "cache_written": write_traffic, "cache_bytes": size}
     if place.capacity is None or place.read_bw is None:

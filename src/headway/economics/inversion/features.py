@@ -12,7 +12,6 @@ from headway.core.quantity import Sourced, default, known
 from headway.economics.inversion.priors import CandidateChip
 from headway.economics.sheets.sheet import ContextTier, Mode, PriceSheet, Rates
 from headway.laws.economics import inversion as laws
-from headway.laws.economics.cache_bill import kv_bytes_read_for
 from headway.laws.economics.cost import log_even_quantile
 from headway.laws.economics.speed_tiers import batch_ratio_identity
 from headway.laws.roofline.balance import compute_s_per_token
@@ -208,7 +207,7 @@ def _of_cache(sheet: PriceSheet, on: CandidateChip, active: Any) -> Iterator[Clo
             yield ClosedBound(name=f"kv_write_{write.ttl_s:g}s", label=UPPER, value=kv_bytes, lo=kv_bytes, hi=kv_bytes, about=text)
     if rates.cache_read and on.chip.host_link_bw is not None:
         share = fact(rates.cache_read, "cache_read", "USD/token", sheet) / plain
-        kv_bytes = kv_bytes_read_for(share, compute_s_per_token(active, on.peak), on.chip.host_link_bw)
+        kv_bytes = share * compute_s_per_token(active, on.peak) * on.chip.host_link_bw
         text = f"the cache-read rate as the cost of loading over the host link of {on.chip.name}, beside computing at the full peak"
         yield ClosedBound(name="kv_cache_read", label=UPPER, value=kv_bytes, lo=kv_bytes, hi=kv_bytes, about=text)
 

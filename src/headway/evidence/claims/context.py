@@ -16,7 +16,7 @@ from headway.laws.roofline.balance import (
     compute_s_per_token,
     kv_s_per_token,
 )
-from headway.laws.roofline.batch_step import batch_kv_s, context_multiple, crossing_hold_s, kv_holding_usd
+from headway.laws.roofline.batch_step import batch_kv_s, context_multiple, crossing_hold_s
 from headway.laws.roofline.capacity import capacity_batch, capacity_context, drain_s
 
 
@@ -105,7 +105,7 @@ def _recompute(inputs: Any) -> Any:
 
 def _holding_per_mtok(inputs: Any, holding: Any) -> Any:
     """Cost of holding the KV of a million tokens for a time."""
-    return per_mtok(kv_holding_usd(inputs.kv_bytes, holding) * inputs.hold)
+    return per_mtok((inputs.kv_bytes * holding) * inputs.hold)
 
 
 @recomputes("KT-01")
@@ -220,7 +220,7 @@ def price_of_time_to_live(inputs: Any) -> Parts:
     holding = inputs.chip_price / inputs.hbm
     longer = (inputs.write_1h - inputs.write_5min) / ((inputs.long - inputs.short) * holding)
     premium = inputs.write_5min - inputs.input
-    short_fee = kv_holding_usd(inputs.kv_bytes, holding) * inputs.short
+    short_fee = (inputs.kv_bytes * holding) * inputs.short
     return {
         "KV that 55 more minutes pay for": longer,
         "5 min of the lecture's KV": per_mtok(short_fee),

@@ -6,7 +6,7 @@ from typing import Any
 
 from headway.evidence.claims.claim import Parts, recomputes
 from headway.laws.economics.cost import charged_usd
-from headway.laws.roofline.balance import hardware_ratio, multihead_width_per_chip, multiquery_width_per_chip
+from headway.laws.roofline.balance import hardware_ratio, multihead_width_per_chip
 from headway.laws.roofline.batch_step import latency_floor_s
 from headway.laws.training.run import flop_utilisation, matmul_flop_per_token, model_flop_per_token, training_passes
 
@@ -22,7 +22,7 @@ def palm_decode(inputs: Any) -> Parts:
 def multiquery_context(inputs: Any) -> Parts:
     """KV per chip of multihead attention over multiquery attention split by batch (gain in context)."""
     multihead = multihead_width_per_chip(inputs.heads, inputs.multihead_width, inputs.chips)
-    return {"longer context": multihead / multiquery_width_per_chip(inputs.multiquery_width, inputs.chips)}
+    return {"longer context": multihead / (inputs.multiquery_width / inputs.chips)}
 
 
 @recomputes("EX-04")

@@ -17,7 +17,6 @@ from headway.laws.queueing.departures import (
 from headway.laws.roofline.balance import balanced_batch, hardware_ratio, mfu_below_balance
 from headway.laws.roofline.batch_step import latency_floor_s
 from headway.laws.roofline.capacity import (
-    balanced_batch_full_memory,
     bytes_read,
     drain_s,
 )
@@ -136,7 +135,7 @@ def balance_with_full_memory(inputs: Any) -> Parts:
     """Balanced batch and MFU when each step reads all of a full memory."""
     balanced = balanced_batch(hardware_ratio(inputs.weight_byte, inputs.peak, inputs.mem_bw), inputs.total, inputs.active)
     weights = inputs.total * inputs.weight_byte
-    needed = balanced_batch_full_memory(balanced, inputs.hbm, weights)
+    needed = balanced * inputs.hbm / weights
     return {
         "balanced batch": needed,
         "MFU at 2400": mfu_below_balance(inputs.batch, needed),

@@ -8,7 +8,6 @@ from headway.evidence.claims.claim import Parts, recomputes
 from headway.laws.architecture.params import sparsity
 from headway.laws.collectives.expert_parallel import (
     activation_bytes_per_token,
-    copies_per_token,
     distinct_experts,
     distinct_places,
     exchange_bytes,
@@ -29,7 +28,7 @@ from headway.laws.scaling.experts import (
     routing_cutoff,
     saturated,
 )
-from headway.laws.serving.pipeline import racks_slowdown, scale_up_ratio, stage_weights_bytes
+from headway.laws.serving.pipeline import racks_slowdown, scale_up_ratio
 from headway.laws.step.layer_terms import idle_chips
 from headway.training.scaling.fits import routed
 
@@ -84,7 +83,7 @@ def hops_in_a_rack(inputs: Any) -> Parts:
 def router_on_every_chip(inputs: Any) -> Parts:
     """Router copy over a chip's weights, and tokens that each copy routes."""
     router = inputs.hidden * inputs.experts * inputs.moe_layers * inputs.bf16
-    weights = stage_weights_bytes(inputs.total * inputs.fp8, inputs.chips, inputs.stages)
+    weights = inputs.total * inputs.fp8 / (inputs.chips * inputs.stages)
     return {"router over a chip's weights": router / weights, "tokens per router": inputs.batch / inputs.chips}
 
 
@@ -150,7 +149,7 @@ def sends_per_token(inputs: Any) -> Parts:
     """Sends per token (one per expert), and expected chips reached: experts drawn without replacement, and independently."""
     return {
         "chips reached": distinct_places(inputs.chips, inputs.experts, inputs.active),
-        "sends, one per expert": copies_per_token(inputs.active, inputs.chips, inputs.chips),
+        "sends, one per expert": inputs.active,
         "chips reached, each draw alone": distinct_experts(inputs.chips, inputs.one, inputs.active),
         "chips reached by 32 experts": distinct_places(inputs.chips, inputs.experts, inputs.more_active),
         "chips reached by 32 experts, each draw alone": distinct_experts(inputs.chips, inputs.one, inputs.more_active),

@@ -187,7 +187,7 @@ def by_the_loss(inputs: Any) -> Parts:
         beta = fit(key).by.beta
         figures[f"equal halves, {name}"] = laws.over_training_of_bill(inputs.halves, beta)
         figures[f"equal thirds, {name}"] = laws.over_training_of_bill(inputs.thirds, beta)
-        figures[f"bill that 100 times needs, {name}"] = laws.bill_of_over_training(inputs.hundred, beta)
+        figures[f"bill that 100 times needs, {name}"] = inputs.hundred**beta
     return figures | {"optimum at equal loss over the closed form": _optimum_over_closed_form(fit("epoch"), inputs)}
 
 

@@ -19,9 +19,7 @@ from headway.laws.serving.pipeline import (
     pipelined_token_s,
     scale_up_over_hop,
     scale_up_ratio,
-    sequences_in_flight,
     stage_kv_bytes,
-    stage_weights_bytes,
 )
 from headway.laws.training.step import one_forward_one_backward_bubble, wall_time_share
 
@@ -77,10 +75,10 @@ def neutral_pipeline(inputs: Any) -> Parts:
     """Latency of pipeline stages over one rack, sequences per weight read over one rack's, and latency with hops."""
     one_rack_s = latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
     stage = drain_s(
-        stage_weights_bytes(inputs.total * inputs.weight_byte, inputs.chips, inputs.stages) * inputs.chips,
+        (inputs.total * inputs.weight_byte / (inputs.chips * inputs.stages)) * inputs.chips,
         inputs.mem_bw,
     )
-    sequences = sequences_in_flight(inputs.stages, inputs.micro_batch)
+    sequences = inputs.stages * inputs.micro_batch
     return {
         "stages over one rack": stage * inputs.stages / one_rack_s,
         "sequences per weight read over one rack's": sequences / inputs.stages / inputs.micro_batch,
@@ -116,12 +114,12 @@ def micro_batches(inputs: Any) -> Parts:
 @recomputes("PP-09")
 def held_by_a_pipeline(inputs: Any) -> Parts:
     """Sequences in flight: stages times micro-batch."""
-    return {"sequences in flight": sequences_in_flight(inputs.stages, inputs.micro_batch)}
+    return {"sequences in flight": inputs.stages * inputs.micro_batch}
 
 
 def _memory(inputs: Any, stages: Any) -> tuple[Any, Any]:
     """Weights and KV per chip."""
-    return stage_weights_bytes(inputs.weights, inputs.chips, stages), stage_kv_bytes(
+    return inputs.weights / (inputs.chips * stages), stage_kv_bytes(
         inputs.micro_batch, inputs.context, inputs.kv_bytes, inputs.chips, stages
     )
 
@@ -158,7 +156,7 @@ def hop_between_racks(inputs: Any) -> Parts:
 @recomputes("PP-13")
 def kv_dominates(inputs: Any) -> Parts:
     """KV over weights per chip at two contexts, and the context of equality."""
-    weights = stage_weights_bytes(inputs.weights, inputs.chips, inputs.p_2)
+    weights = inputs.weights / (inputs.chips * inputs.p_2)
     longer, shorter = (
         stage_kv_bytes(inputs.micro_batch, context, inputs.kv_bytes, inputs.chips, inputs.p_2)
         for context in (inputs.longer, inputs.context)
@@ -218,7 +216,7 @@ def stages_do_not_add_bandwidth(inputs: Any) -> Parts:
     """Latency floor of several racks over one rack's: racks as pipeline stages, and as one expert-parallel group."""
     weights = inputs.total * inputs.weight_byte
     one_rack_s = latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
-    stage = drain_s(stage_weights_bytes(weights, inputs.chips, inputs.racks) * inputs.chips, inputs.mem_bw)
+    stage = drain_s((weights / (inputs.chips * inputs.racks)) * inputs.chips, inputs.mem_bw)
     group = latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw * inputs.racks)
     return {
         "racks as stages": stage * inputs.racks / one_rack_s,

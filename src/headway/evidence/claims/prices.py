@@ -6,10 +6,10 @@ from typing import Any
 
 from headway.evidence.claims.claim import Parts, recomputes
 from headway.laws.architecture.kv import kv_bytes, kv_elements, kv_elements_read
-from headway.laws.economics.cache_bill import break_even_reads, kv_bytes_read_for, whole_reads
+from headway.laws.economics.cache_bill import break_even_reads, whole_reads
 from headway.laws.economics.cost import cached_token_s
 from headway.laws.economics.inversion import kv_at_knee, kv_joint
-from headway.laws.economics.speed_tiers import batch_ratio_identity, closed_fast_batch, closed_standard_batch
+from headway.laws.economics.speed_tiers import batch_ratio_identity
 from headway.laws.roofline.balance import balanced_batch, compute_s_per_token, hardware_ratio, kv_s_per_token, mfu
 from headway.laws.roofline.batch_step import (
     batch_compute_s,
@@ -150,14 +150,14 @@ def both_at_once(inputs: Any) -> Parts:
     """Batch and cost step that claims AP-04 and AP-12 imply together, and the KV that fits a given price step."""
     ratio, step = inputs.output / inputs.input, inputs.long_output / inputs.short_output
     balanced = balanced_batch(hardware_ratio(inputs.weight_byte, inputs.peak, inputs.mem_bw), inputs.total, inputs.active)
-    batch, weights = closed_fast_batch(ratio, balanced), latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
+    batch, weights = balanced / ratio, latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
     kv = kv_at_knee(compute_s_per_token(inputs.active, inputs.peak), inputs.mem_bw, inputs.crossing)
     compute = batch_compute_s(batch, inputs.active, inputs.peak)
     long = overlapped_step_s(compute, weights, batch_kv_s(batch, inputs.crossing, kv, inputs.mem_bw))
     joint = {name: kv_joint(kv_of_crossing(inputs.guess, inputs.weight_byte, inputs.ratio, at), step, ratio) for name, at in
              (("200 K", inputs.crossing), ("500 K", inputs.farther), ("1 M", inputs.farthest))}  # fmt: skip
     return {
-        "batch": closed_fast_batch(ratio, inputs.board_batch),
+        "batch": inputs.board_batch / ratio,
         "cost at 200 K over at short contexts": long / roofline_s(compute, weights),
         **{f"joint KV, step at {name}": value for name, value in joint.items()},
     }
@@ -209,8 +209,8 @@ def kv_behind_the_discount(inputs: Any) -> Parts:
     """KV bytes per token if the cached price were load time, and recompute over load time of the lecture's KV."""
     share, again = inputs.read / inputs.input, compute_s_per_token(inputs.active, inputs.peak)
     return {
-        "via PCIe": kv_bytes_read_for(share, again, inputs.pcie),
-        "via flash": kv_bytes_read_for(share, again, inputs.flash),
+        "via PCIe": share * again * inputs.pcie,
+        "via flash": share * again * inputs.flash,
         "recompute over load at 1667 B": again / cached_token_s(inputs.kv_bytes, inputs.pcie),
     }
 
@@ -269,7 +269,7 @@ def batches_behind_the_prices(inputs: Any) -> Parts:
 def closed_solution(inputs: Any) -> Parts:
     """Standard and fast batch over the balanced batch, and their speed and price ratios by the step model."""
     balanced = _balanced(inputs)
-    standard, fast = closed_standard_batch(inputs.speed_ratio, balanced), closed_fast_batch(inputs.price_ratio, balanced)
+    standard, fast = inputs.speed_ratio * balanced, balanced / inputs.price_ratio
     slow_step, fast_step = _step(inputs, standard, inputs.mem_bw), _step(inputs, fast, inputs.mem_bw)
     return {
         "standard batch over balanced": standard / balanced,
@@ -285,8 +285,8 @@ def closed_solution(inputs: Any) -> Parts:
 def floor_of_speed(inputs: Any) -> Parts:
     """Speed over the standard tier at 1/100 of the balanced batch: on this machine, and with twice the bandwidth."""
     balanced = _balanced(inputs)
-    standard = _step(inputs, closed_standard_batch(inputs.speed_ratio, balanced), inputs.mem_bw)
-    least = closed_fast_batch(inputs.price_ratio, balanced)
+    standard = _step(inputs, inputs.speed_ratio * balanced, inputs.mem_bw)
+    least = balanced / inputs.price_ratio
     return {
         "speed at 100 times the price": standard / _step(inputs, least, inputs.mem_bw),
         "speed with twice the bandwidth": standard / _step(inputs, least, inputs.mem_bw * inputs.twice),
@@ -308,8 +308,8 @@ def slow_mode_saves(inputs: Any) -> Parts:
         return floor, machine_s_per_token(step, batch)
 
     balanced = _balanced(inputs)
-    best, standard = best_and_actual(closed_standard_batch(inputs.speed_ratio, balanced), inputs.short)
-    below, busy = best_and_actual(closed_fast_batch(inputs.half, balanced), inputs.short), best_and_actual(inputs.batch, inputs.context)
+    best, standard = best_and_actual(inputs.speed_ratio * balanced, inputs.short)
+    below, busy = best_and_actual(balanced / inputs.half, inputs.short), best_and_actual(inputs.batch, inputs.context)
     return {
         "cheapest over standard, above the balanced batch": best / standard,
         "saved, at half the balanced batch": slow_tier_saving(below[1], below[0]),

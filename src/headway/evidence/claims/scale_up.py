@@ -7,7 +7,6 @@ from typing import Any
 from headway.evidence.claims.claim import Parts, recomputes
 from headway.laws.rack import cable_count, fewest_within, mesh_links, rack_height, star_links
 from headway.laws.roofline.capacity import bytes_beside_weights, domain_read_s
-from headway.laws.serving.pipeline import stage_weights_bytes
 
 
 @recomputes("FS-01")
@@ -39,7 +38,7 @@ def floor_of_a_domain(inputs: Any) -> Parts:
     """Weight read time of one domain, and its change with a second domain as a pipeline stage or as more chips."""
     weights = inputs.total * inputs.weight_byte
     domain_s = domain_read_s(weights, inputs.chips, inputs.chip_bw)
-    half = domain_read_s(stage_weights_bytes(weights, inputs.one, inputs.domains), inputs.chips, inputs.chip_bw)
+    half = domain_read_s(weights / (inputs.one * inputs.domains), inputs.chips, inputs.chip_bw)
     return {
         "two domains as stages, over one": half * inputs.domains / domain_s,
         "one domain of twice the chips, over one": domain_read_s(weights, inputs.chips * inputs.domains, inputs.chip_bw) / domain_s,
@@ -76,7 +75,7 @@ def capacity_or_latency(inputs: Any) -> Parts:
     """A large model on machines of 8 H100: stages needed to fit, its unchanged latency floor, and that of GB200 NVL72."""
     weights = inputs.total * inputs.weight_byte
     stages = fewest_within(weights, inputs.before * inputs.h100_hbm)
-    on_a_chip = stage_weights_bytes(weights, inputs.before, stages)
+    on_a_chip = weights / (inputs.before * stages)
     floor = domain_read_s(weights, inputs.before, inputs.h100_bw)
     staged = domain_read_s(on_a_chip * inputs.before, inputs.before, inputs.h100_bw) * stages
     return {

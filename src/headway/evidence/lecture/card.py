@@ -11,7 +11,7 @@ from headway.evidence.claims.claim import claims
 from headway.evidence.lecture.machine import LectureCase, capacity, floor, rate, step
 from headway.laws.architecture.params import sparsity
 from headway.laws.rack import fewest_within
-from headway.laws.roofline.balance import compute_s_per_token, kv_balanced_context, kv_weights_context
+from headway.laws.roofline.balance import compute_s_per_token, kv_balanced_context
 from headway.laws.roofline.batch_step import board_balanced_batch, kv_of_crossing, latency_floor_s
 from headway.laws.roofline.capacity import capacity_context, drain_s
 from headway.laws.step.layer_terms import experts_held
@@ -95,7 +95,7 @@ def _contexts(case: LectureCase) -> list[CardFigure]:
     flat = "its cache stops growing with context"
     grows = float(case.kv) > 0
     per_token = compute_s_per_token(case.active, case.peak)
-    by_weights = kv_weights_context(weights, case.batch, case.kv) if grows else None
+    by_weights = weights / (case.batch * case.kv) if grows else None
     by_compute = kv_balanced_context(per_token, case.kv, case.bandwidth) if grows else None
     longest = capacity_context(case.hbm, weights, case.batch, case.kv) if grows else None
     ranked = f"batch {_show(case.batch, '')}"

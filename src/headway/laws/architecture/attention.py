@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headway.core.formula import formula
-from headway.core.units import FlopPerToken, Number, Token
+from headway.core.units import FlopPerToken, Number
 
 ATTEND: FlopPerToken = 2.0  # a multiply and an add per number of each token attended to
 UPDATE: FlopPerToken = 2.0  # a multiply and an add per token processed
@@ -47,16 +47,6 @@ def index_score_flop(heads: Number, dim: Number) -> FlopPerToken:
     16512.0
     """
     return ATTEND * heads * (dim + 1)
-
-
-@formula(source="DeepSeek-V4 report: one entry for every `ratio` tokens")
-def compressed_score_flop(flop: FlopPerToken, ratio: Token, token: Token) -> FlopPerToken:
-    """FLOP per query and token of compressed attention: the score of one entry, spread over the tokens that it compresses.
-
-    >>> compressed_score_flop(131072.0, 4, 1)  # DeepSeek-V4-Flash, a layer of ratio 4
-    32768.0
-    """
-    return flop * token / ratio
 
 
 @formula(source="Yang et al. 2024 (arXiv:2412.06464), eq. 10: decay, read, correct, write, query the state")

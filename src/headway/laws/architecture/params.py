@@ -280,16 +280,6 @@ def rwkv_params(hidden: Number, inner: Number) -> Number:
     return 4 * hidden * inner + hidden * hidden
 
 
-@formula(source="Kimi-K3: a gate on the output of MLA, from the hidden state")
-def output_gate_params(hidden: Number, heads: Number, value_dim: Number) -> Number:
-    """Parameters of a gate that scales the output of every attention head.
-
-    >>> output_gate_params(7168, 96, 128)  # Kimi-K3, one MLA layer
-    88080384
-    """
-    return hidden * heads * value_dim
-
-
 @formula(source="Kimi-K3: Kimi delta attention (arXiv:2510.26692) whose output gate has full rank")
 def kimi_delta_full_gate_params(hidden: Number, heads: Number, head_dim: Number, gate_rank: Number) -> Number:
     """Parameters of Kimi delta attention with a full-rank output gate: five projections, a step size per head, one low-rank gate.

@@ -109,16 +109,6 @@ def places_hit(places: Number, experts: Number, active: Number, groups: Number, 
     return distinct_places(reachable_places(places, groups, active_groups), experts * active_groups / groups, active)
 
 
-@formula(source=DEEPEP)
-def copies_per_token(places_sent: Number, ranks: Number, ep: Number) -> Number:
-    """Copies one chip receives per token of its rank: each token of every rank goes to `places_sent` of `ep` chips.
-
-    >>> copies_per_token(8, 64, 64)
-    8.0
-    """
-    return places_sent * ranks / ep
-
-
 @formula(source="uniform routing")
 def exchange_up(copies: Number, ranks: Number, inside: Number) -> Number:
     """Copies from other ranks of the chip's own domain (64 chips of one rack, 8 experts: 7.875).

@@ -65,16 +65,6 @@ def filled_share(share: Number, active: Number, members: Number) -> Number:
     return share * np.minimum(active / members, 1)
 
 
-@formula(source=BOOK + ": about 1 us a hop on TPU links")
-def hops_s(hops: Number, hop: Second) -> Second:
-    """Latency of successive hops, whatever the bytes.
-
-    >>> hops_s(2, 1e-6)
-    2e-06
-    """
-    return hops * hop
-
-
 @formula(source=BOOK + ": max(hops x latency, bytes / bandwidth)")
 def collective_time_s(latency: Second, transfer: Second) -> Second:
     """Lower bound of a collective's time: its hops or its bytes, whichever takes longer.

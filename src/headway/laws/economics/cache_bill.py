@@ -6,10 +6,7 @@ import numpy as np
 
 from headway.core.formula import formula
 from headway.core.units import (
-    BytePerSecond,
-    BytePerToken,
     Number,
-    SecondPerToken,
     Usd,
 )
 
@@ -22,16 +19,6 @@ def saved_share(cost: Usd, without: Usd) -> Number:
     0.25
     """
     return 1 - cost / without
-
-
-@formula(source="claim AP-19: cache-read rate = retrieval, input rate = computing, both at cost and both of a busy chip")
-def kv_bytes_read_for(read_share: Number, recompute: SecondPerToken, bandwidth: BytePerSecond) -> BytePerToken:
-    """KV bytes per token at which loading takes `read_share` of the time of computing.
-
-    >>> round(kv_bytes_read_for(0.1, 44.4e-6, 64e9) / 1e3)  # a tenth of the input rate, 100B active on 4.5 PFLOP/s, PCIe 5 x16, kB
-    284
-    """
-    return read_share * recompute * bandwidth
 
 
 @formula(source="Pope 2026 lecture, claim AP-17: n >= (m_write - 1) / (1 - m_read)")

@@ -8,19 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from headway.core.formula import formula
-from headway.core.units import Number, Second, Token
+from headway.core.units import Number
 
 CLAIM = "Pope 2026 lecture, claim "
-
-
-@formula(source=CLAIM + "RB-21: a token's price is in proportion to t / B")
-def chip_time_per_token(tpot: Second, sequences: Number) -> Second:
-    """Chip time per output token while decoding: a sequence's share of the step.
-
-    >>> round(chip_time_per_token(0.020, 263.0) * 1e6, 1)
-    76.0
-    """
-    return tpot / sequences
 
 
 @formula(source=CLAIM + "FM-02: with price in proportion to t / B, B_slow / B_fast = price ratio x speed ratio, for any t(B)")
@@ -31,26 +21,6 @@ def batch_ratio_identity(price: Number, speed: Number) -> Number:
     15.0
     """
     return price * speed
-
-
-@formula(source=CLAIM + "FM-03: without KV reads, standard compute-bound and fast on the latency floor")
-def closed_standard_batch(speed: Number, balanced: Token) -> Token:
-    """Batch of a standard tier that is slower than the floor by `speed`: above balance, compute time is linear in the batch.
-
-    >>> closed_standard_batch(2.5, 2400.0)  # with the lecture's balanced batch: its "double or triple"
-    6000.0
-    """
-    return speed * balanced
-
-
-@formula(source=CLAIM + "FM-03: without KV reads, standard compute-bound and fast on the latency floor")
-def closed_fast_batch(price: Number, balanced: Token) -> Token:
-    """Batch of a fast tier on the latency floor: below balance a token costs 1 / batch, so the price multiple divides it.
-
-    >>> closed_fast_batch(6.0, 2400.0)
-    400.0
-    """
-    return balanced / price
 
 
 @formula(source="straight line between two rungs in the logarithms of both multiples")

@@ -162,16 +162,6 @@ def device_usd_per_byte(price: UsdPerByte, devices_per_full: Number) -> UsdPerBy
     return price * devices_per_full
 
 
-@formula(source="Little's law: what is written stays for its time")
-def cache_size(write_rate: BytePerSecond, ttl: Second) -> Byte:
-    """Capacity of a cache that keeps all writes for a TTL.
-
-    >>> round(cache_size(353e9, 3600.0) / 1e15, 2)  # DeepSeek's day, one hour, PB
-    1.27
-    """
-    return write_rate * ttl
-
-
 @formula(source="reads and writes take turns, each at its own bandwidth")
 def devices_by_turns(read: BytePerSecond, write_rate: BytePerSecond, read_bw: BytePerSecond, write_bw: BytePerSecond) -> Number:
     """Devices needed for bandwidth where writing is slower than reading.

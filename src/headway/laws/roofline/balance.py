@@ -159,16 +159,6 @@ def multihead_width_per_chip(heads: Number, head_width: Number, chips: Number) -
     return np.ceil(heads / chips) * head_width
 
 
-@formula(source="Pope et al. 2022 (arXiv:2211.05102): one shared head, each chip holds its share of the sequences")
-def multiquery_width_per_chip(head_width: Number, chips: Number) -> Number:
-    """Cache width per token and chip when heads share keys and values and the batch is split over chips.
-
-    >>> multiquery_width_per_chip(256, 64)  # PaLM-540B on 64 TPU v4
-    4.0
-    """
-    return head_width / chips
-
-
 @formula(source="bytes over bandwidth, without latency: a floor")
 def sent_s(message: Byte, bandwidth: BytePerSecond) -> Second:
     """Time of a message on one chip's links (lecture MOE-11: 6.45 MB over NVLink 5).
@@ -189,16 +179,6 @@ def tensor_ways_paid(width: Number, link_bw: BytePerSecond, peak_flops: FlopPerS
     [13.04, 0.93]
     """
     return MULTIPLY_ADD * width * link_bw / (element * peak_flops)
-
-
-@formula(source="KV time = weight time, solved for the context: W / (B kappa)")
-def kv_weights_context(weight_bytes: Byte, batch: Number, kv_bytes_per_token: BytePerToken) -> Token:
-    """Context at which a step reads as many bytes of KV cache as of weights.
-
-    >>> round(kv_weights_context(671e9, 5101.0, 35136.0))  # DeepSeek-V3 in fp8 at its balanced batch
-    3744
-    """
-    return weight_bytes / (batch * kv_bytes_per_token)
 
 
 @formula(source="compute time = KV time, attention's own arithmetic counted: c / (k - a)")

@@ -19,8 +19,6 @@ from headway.core.units import (
     Second,
     SecondPerToken,
     Token,
-    UsdPerByteSecond,
-    UsdPerTokenSecond,
 )
 from headway.laws.roofline.balance import compute_s_per_token
 
@@ -176,16 +174,6 @@ def kv_of_crossing(active_params: Number, weight_byte: Byte, ratio: Token, cross
     1667
     """
     return weight_byte * active_params / (ratio * crossing) * ONE_TOKEN
-
-
-@formula(source=CLAIMS + "KT-02: kappa / C x price, by the second")
-def kv_holding_usd(kv: BytePerToken, holding: UsdPerByteSecond) -> UsdPerTokenSecond:
-    """Cost per second of holding a token's KV cache.
-
-    >>> round(kv_holding_usd(1667.0, 2 / 3600 / 192e9) * 3600e6, 4)  # the lecture's KV in a B200's HBM at $2/h, USD/Mtok and hour
-    0.0174
-    """
-    return kv * holding
 
 
 ONE_FLOP: FlopPerToken = 1.0  # the board counts a multiply and its add as one FLOP

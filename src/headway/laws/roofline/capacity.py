@@ -76,13 +76,3 @@ def capacity_params(capacity: Byte, kv_bytes: Byte, weight_byte: Byte) -> Number
     10000000000000.0
     """
     return np.maximum(capacity - kv_bytes, 0 * capacity) / weight_byte
-
-
-@formula(source="compute time = drain time, solved for the batch: B* C / W")
-def balanced_batch_full_memory(balanced_tokens: Token, capacity: Byte, weight_bytes: Byte) -> Token:
-    """Tokens per step that balance compute when each step reads a full memory, weights and KV cache.
-
-    >>> round(balanced_batch_full_memory(5101.0, 13.824e12, 671e9))  # DeepSeek-V3 fp8 on GB200 NVL72
-    105091
-    """
-    return balanced_tokens * capacity / weight_bytes

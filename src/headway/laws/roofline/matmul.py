@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from headway.core.formula import formula
-from headway.core.units import Byte, BytePerSecond, Flop, FlopPerByte, FlopPerSecond, Number, Second
+from headway.core.units import Byte, BytePerSecond, Flop, FlopPerSecond, Number, Second
 
 TWO_FLOP: Flop = 2.0  # one multiply and one add
 BOOK = "Austin et al. 2025, How to Scale Your Model, chapter 1"
@@ -32,16 +32,6 @@ def array_bytes(sizes: tuple[Number, ...], shards: Number, element: Byte) -> Byt
     58720256.0
     """
     return math.prod(sizes) * element / shards
-
-
-@formula(source=BOOK)
-def arithmetic_intensity(flop: Flop, traffic: Byte) -> FlopPerByte:
-    """FLOP per byte moved between memory and compute units.
-
-    >>> round(arithmetic_intensity(60129542144.0, 479199232.0), 1)  # Llama-3.1-70B, one matrix, 128 tokens
-    125.5
-    """
-    return flop / traffic
 
 
 @formula(source=BOOK)

@@ -38,16 +38,6 @@ def over_training_of_bill(bill: Number, beta: Number) -> Number:
     return bill ** (1 / beta)
 
 
-@formula(source=BILL + ", backwards")
-def bill_of_over_training(over_training: Number, beta: Number) -> Number:
-    """Bill over pre-training that justifies an over-training factor (Epoch's fit: 100 times needs 5.4).
-
-    >>> round(bill_of_over_training(100, 0.366), 1)
-    5.4
-    """
-    return over_training**beta
-
-
 @formula(source=BILL + ": (D / D_chin)^beta = (D (1 + eta r) + K) / D")
 def best_tokens(chinchilla: Token, serving: Token, rl_share: Number, beta: Number) -> Token:
     """Tokens at which a model of this size is the cheapest of its quality; `rl_share` is eta times RL tokens per token.
@@ -214,16 +204,6 @@ def served_for(equivalent: Token, kappa: Number) -> Token:
     150.0
     """
     return THREE * equivalent / kappa
-
-
-@formula(source=BILL)
-def rl_in_training(tokens: Token, ratio: Number, eta: Number) -> Token:
-    """RL cost in pre-training tokens, at `ratio` RL tokens per pre-training token.
-
-    >>> round(rl_in_training(150e12, 0.67, 1.5) / 1e12)
-    151
-    """
-    return tokens * ratio * eta
 
 
 @formula(source=BILL)

@@ -70,26 +70,6 @@ def pipeline_idle_share(stages: Number, in_flight: Number) -> Number:
     return np.maximum(1 - in_flight / stages, 0)
 
 
-@formula(source=LECTURE + "PP-09")
-def sequences_in_flight(stages: Number, micro_batch: Number) -> Number:
-    """Sequences in flight in a full pipeline.
-
-    >>> sequences_in_flight(4, 2400)
-    9600
-    """
-    return stages * micro_batch
-
-
-@formula(source=LECTURE + "PP-10, PP-16")
-def stage_weights_bytes(weights: Byte, chips: Number, stages: Number) -> Byte:
-    """Bytes of weights per chip: stages divide them (1 TB over 64 chips a stage).
-
-    >>> [round(stage_weights_bytes(1e12, 64, stages) / 1e9, 2) for stages in (1, 2, 4, 8)]
-    [15.62, 7.81, 3.91, 1.95]
-    """
-    return weights / (chips * stages)
-
-
 @formula(source=LECTURE + "PP-10, PP-11: a stage keeps 1/stages of the layers of stages times the sequences")
 def stage_kv_bytes(micro_batch: Number, context: Token, kv_bytes_per_token: BytePerToken, chips: Number, stages: Number) -> Byte:
     """Bytes of KV cache per chip: stages do not divide it (2400 sequences of 100k tokens at 1,667 bytes).
@@ -97,7 +77,7 @@ def stage_kv_bytes(micro_batch: Number, context: Token, kv_bytes_per_token: Byte
     >>> [round(stage_kv_bytes(2400, 100e3, 1667.0, 64, stages) / 1e9, 2) for stages in (1, 8)]
     [6.25, 6.25]
     """
-    return sequences_in_flight(stages, micro_batch) * context * kv_bytes_per_token / stages / chips
+    return (stages * micro_batch) * context * kv_bytes_per_token / stages / chips
 
 
 @formula(source=LECTURE + "MOE-07")

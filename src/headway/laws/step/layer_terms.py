@@ -103,16 +103,6 @@ MULTIPLY_ADD: FlopPerToken = 2.0  # one multiply and one add, per parameter and 
 CLAIMS = "Pope 2026 lecture, claims "
 
 
-@formula(source=CLAIMS + "RB-02 with 2 FLOP per multiply-add")
-def matmul_s_per_token(params: Number, peak: FlopPerSecond) -> SecondPerToken:
-    """Time per token of a number of matrix parameters, at peak FLOP/s (70e9 on an H100 in bf16: 0.14 ms).
-
-    >>> round(matmul_s_per_token(70e9, 989.4e12) * 1e3, 4)
-    0.1415
-    """
-    return MULTIPLY_ADD * params / peak
-
-
 @formula(source="Megatron-LM (arXiv:1909.08053), section 3: columns and rows of every matrix are split over tp")
 def split_params(params: Number, tp: Number) -> Number:
     """Matrix parameters per tensor-parallel chip.
@@ -264,16 +254,6 @@ def expert_activation_s(
     entered = active * load * tensor_degree
     elements = 2 * hidden * (entered + np.minimum(entered, 1)) + active * load * params / hidden
     return ACTIVATION * elements * count * depth / bandwidth
-
-
-@formula(source="FlashDecoding: one block per sequence and KV head at least")
-def attention_blocks(heads: Number, share: Number, count: Number, depth: Number) -> Number:
-    """Blocks of decode attention per sequence on a chip (Llama-3.1-70B over 8 chips: 80).
-
-    >>> attention_blocks(8, 1 / 8, 80, 1.0)
-    80.0
-    """
-    return heads * share * count * depth
 
 
 @formula(source="definition; llama.cpp joins the parts of a split layer on the host, one chip after the other")

@@ -20,16 +20,6 @@ def end_bytes(embedding: Byte, head: Byte, vectors: Byte, pp: Number, tp: Number
     return np.where(pp == 1, embedding + head, np.maximum(embedding, head)) / tp + vectors
 
 
-@formula(source=CLAIMS + "MOE-02, MOE-03")
-def routed_bytes(params: Number, element: Byte, experts: Number, load: Number) -> Byte:
-    """Bytes of routed experts on the fullest chip, all layers (DeepSeek-V3 over 64 chips: 4 experts in each of 58 layers).
-
-    >>> routed_bytes(44_040_192 * 58, 1, 256, 4 / 256) / 1e9
-    10.217324544
-    """
-    return params * experts * load * element
-
-
 @formula(source=CLAIMS + "PP-10: c = N_t/(E*P)")
 def weights_bytes_chip(dense: Byte, routed: Byte, ends: Byte, stage_share: Number) -> Byte:
     """Bytes of weights on the fullest chip: dense and routed layers of its stage, and embedding or head.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from headway.core.quantity import known
-from headway.laws.architecture.attention import compressed_score_flop, index_score_flop, score_flop
+from headway.laws.architecture.attention import index_score_flop, score_flop
 from headway.laws.architecture.params import (
     compressed_attention_params,
     compressed_indexer_params,
@@ -79,10 +79,10 @@ class CompressedAttention(Mixer):
         spans = [_span("window", self.window, entry, flop)]
         if self.ratio is not None:
             cap = NO_LIMIT if self.top_entries is None else self.top_entries * self.ratio
-            per_token = compressed_score_flop(flop, self.ratio, ONE_TOKEN)
+            per_token = flop * ONE_TOKEN / self.ratio
             spans.append(_span("compressed", cap, self.head_dim / self.ratio, per_token))
             if self.indexer is not None:
-                scan = compressed_score_flop(index_score_flop(self.indexer.heads, self.indexer.dim), self.ratio, ONE_TOKEN)
+                scan = index_score_flop(self.indexer.heads, self.indexer.dim) * ONE_TOKEN / self.ratio
                 spans.append(_span("index", NO_LIMIT, self.indexer.dim / self.ratio, scan))
         return tuple(spans)
 

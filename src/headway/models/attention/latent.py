@@ -15,7 +15,6 @@ from headway.laws.architecture.params import (
     latent_attention_params_full_query,
     latent_up_params,
     latent_whole_params,
-    output_gate_params,
 )
 from headway.models.attention import NONE, AttentionSpan, CacheStore, SoftmaxAttention
 
@@ -49,7 +48,7 @@ class LatentAttention(SoftmaxAttention):
             projections = latent_attention_params_full_query(self.hidden, self.heads, *keys_and_values)
         else:
             projections = latent_attention_params(self.hidden, self.heads, self.query_rank, *keys_and_values)
-        gate = (output_gate_params(self.hidden, self.heads, self.value_dim),) if self.output_gate else ()
+        gate = (self.hidden * self.heads * self.value_dim,) if self.output_gate else ()
         return sum((projections, *gate, *self.index_params(self.hidden)))
 
     def whole_params(self) -> Any:

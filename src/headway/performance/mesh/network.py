@@ -13,7 +13,6 @@ from headway.laws.collectives.mesh import (
     collective_time_s,
     domains_exchange_share,
     filled_share,
-    hops_s,
     latency_bound_bytes,
     long_ring_share,
     path_hops,
@@ -173,7 +172,7 @@ def _slowest(size: Any, levels: list[tuple[Any, ...]], phases: Any, network: Mes
     transfers = [size * share / bandwidth * phases for share, _, bandwidth, _, _ in levels]
     limits = [size * limit / bandwidth * phases for _, limit, bandwidth, _, _ in levels]
     slow = max(range(len(levels)), key=lambda index: float(transfers[index]))
-    latency = sum(hops_s(hops, hop) for *_, hops, hop in levels) * phases
+    latency = sum(hops * hop for *_, hops, hop in levels) * phases
     time = collective_time_s(latency, transfers[slow])
     share, _, bandwidth, hops, hop = levels[slow]
     within = {"torus": "torus", "switch": "scale-up", "mesh": "scale-up"}[network.kind]

@@ -11,7 +11,7 @@ from typing import Any
 
 from headway.core.errors import BadValue
 from headway.laws.roofline.balance import sent_s
-from headway.laws.roofline.matmul import arithmetic_intensity, array_bytes, balanced_rows, flop_s, matmul_flop, slowest_s
+from headway.laws.roofline.matmul import array_bytes, balanced_rows, flop_s, matmul_flop, slowest_s
 from headway.models.precision import formats
 from headway.performance.mesh.network import UNITY, MeshNetwork, collective
 from headway.performance.mesh.notation import ArrayDim, ShardedArray
@@ -124,7 +124,7 @@ class Chain:
         traffic = sum(parts)
         self.steps.append(
             ProductStep(kind="product", what=f"{first_array} x {right} -> {out}", flop=flop, bytes=traffic,
-                        intensity=arithmetic_intensity(flop, traffic),
+                        intensity=flop / traffic,
                         compute_s=flop_s(flop, self.rates.peak), memory_s=sent_s(traffic, self.rates.bandwidth),
                         balanced=self._balanced(first_array, right, flop, parts))
         )  # fmt: skip
@@ -167,7 +167,7 @@ class Chain:
         alone = local[0].balanced if len(local) == 1 else None
         compute, memory = sum(step.compute_s for step in local), sum(step.memory_s for step in local)
         network = sum(links) if links else None
-        intensity = arithmetic_intensity(flop, traffic)
+        intensity = flop / traffic
         return ProductStep(kind="total", what="", flop=flop, bytes=traffic, intensity=intensity, compute_s=compute, memory_s=memory,
                            network_s=network, balanced=alone)  # fmt: skip
 

@@ -220,7 +220,7 @@ def given_size(fit: ScalingFit, at: ScalingPoint) -> dict[str, Any]:
     serving = lifetime.serving_in_training(at.served, at.kappa)
     chinchilla = chinchilla_tokens(fit, at.active)
     tokens = lifetime.best_tokens(chinchilla, serving, at.rl_share, fit.by.beta)
-    rl = lifetime.rl_in_training(tokens, at.rl, at.eta)
+    rl = tokens * at.rl * at.eta
     usual = power_laws.tokens_at_ratio(at.active, at.ratio)
     columns = {
         "active": at.active, "served": at.served, "kappa": at.kappa, "eta": at.eta, "serving_tokens": serving, "chinchilla": usual,
@@ -251,12 +251,12 @@ def _shares(tokens: Any, rl: Any, serving: Any) -> dict[str, Any]:
 
 def _rule_shares(at: ScalingPoint, serving: Any) -> dict[str, Any]:
     """Shares of the bill under the simple rule, training tokens equal to serving."""
-    return {f"rule_{key}": share for key, share in _shares(serving, lifetime.rl_in_training(serving, at.rl, at.eta), serving).items()}
+    return {f"rule_{key}": share for key, share in _shares(serving, serving * at.rl * at.eta, serving).items()}
 
 
 def _judged(fit: ScalingFit, at: ScalingPoint, tokens: Any, serving: Any, name: str) -> dict[str, Any]:
     """The columns that compare a choice of tokens with the cheapest model of equal loss, serving and RL tokens."""
-    rl = lifetime.rl_in_training(tokens, at.rl, at.eta)
+    rl = tokens * at.rl * at.eta
     loss = predicted_loss(fit, at.active, tokens).total
     bill, best = lifetime.life_flop(at.active, tokens, rl, serving), cheapest(fit, loss, rl, serving)
     return {
@@ -285,7 +285,7 @@ def given_quality(fit: ScalingFit, at: ScalingPoint) -> dict[str, Any]:
     """The columns of the cheapest model that matches a compute-optimal model's loss, and of the model with training equal to serving."""
     serving = lifetime.serving_in_training(at.served, at.kappa)
     before = chinchilla_tokens(fit, at.quality) if at.tokens is None else at.tokens
-    rl = lifetime.rl_in_training(before, at.rl, at.eta)
+    rl = before * at.rl * at.eta
     loss = predicted_loss(fit, at.quality, before).total
     bill, best = lifetime.life_flop(at.quality, before, rl, serving), cheapest(fit, loss, rl, serving)
     equal, size_loss = sized(fit, loss, serving)
