@@ -13,8 +13,8 @@ from headway.hardware.system import system
 from headway.laws.step.coefficients import OVERLAPS
 from headway.models.config import model
 from headway.models.precision import Precision
+from headway.models.work import work_of
 from headway.performance.assumptions import EFFICIENCIES, LATENCIES, Assumptions
-from headway.performance.compile import work_of
 from headway.performance.layout import Layout, illegal, shape
 from headway.serving.serve import serve
 

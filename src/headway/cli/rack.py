@@ -155,7 +155,7 @@ def _pictures(args: Any, several: bool) -> dict[str, Any]:
         return rack.wiring(_first(rows), view)
 
     def experts(rows: Any, view: Any) -> Any:
-        from headway.performance.compile import work_of
+        from headway.models.work import work_of
         from headway.report.pictures import rack
 
         row = _first(rows)

@@ -66,7 +66,7 @@ class ServeGrid:
 
     def layouts(self, case: GridCase, args: Any) -> tuple[list[Layout], list[str]]:
         """Layouts of a case, and notes: degrees that its model cannot have, and what the batch of a stage is where pp varies."""
-        from headway.performance.compile import work_of
+        from headway.models.work import work_of
 
         layouts, notes = arguments.layouts(args, shape(work_of(case.model).blocks), self.degrees)
         if len({int(layout.pp) for layout in layouts}) > 1:

@@ -344,7 +344,7 @@ def _subject(args: Any) -> tuple[Any, Any]:
 
 
 def _layouts(args: Any, model: Any) -> tuple[list[Layout], list[str]]:
-    from headway.performance.compile import work_of
+    from headway.models.work import work_of
     from headway.performance.layout import shape
 
     degrees, notes = schema.read(args, Layout)

@@ -182,7 +182,7 @@ def _problem(args: Any, case: Any, name: str) -> tuple[Callable[[Sequence[float]
 
 def _legal(model: Any, system: Any, degrees: dict[str, Any], name: str, batch: Any) -> tuple[float, ...]:
     """Legal degrees of one kind of parallelism, at most the number of chips; where a `batch` is given it is computed in halves."""
-    from headway.performance.compile import work_of
+    from headway.models.work import work_of
     from headway.performance.layout import UNHALVED, expand, halves, shape
 
     all_degrees = tuple(range(1, min(int(system.chips), MOST_WAYS) + 1))

@@ -14,7 +14,8 @@ from headway.laws.roofline.capacity import capacity_context, domain_read_s, drai
 from headway.models.config import model as find_model
 from headway.models.model import Model
 from headway.models.precision import formats
-from headway.models.totals import embedding_and_head, kv_bytes_per_token, works
+from headway.models.totals import kv_bytes_per_token
+from headway.models.work import embedding_and_head, works
 
 MODEL = "deepseek-v3"
 SEQUENCES = default(1, "sequences", "", "the longest context is that of one sequence alone")

@@ -6,9 +6,9 @@ from typing import Any
 
 from headway.core.quantity import known
 from headway.laws import arithmetic
-from headway.laws.architecture import kv, params
+from headway.laws.architecture import kv
 from headway.models.model import NONE, UNITY, Model
-from headway.models.work import CacheStore, LayerWork, block_work
+from headway.models.work import CacheStore, embedding_and_head, other_params, works
 
 KV_BYTES = known(2, "bytes per cache element", "byte", "default", "16-bit cache, as published KV figures count")
 
@@ -33,22 +33,6 @@ def index_bytes_per_token(model: Model, element_bytes: Any = KV_BYTES) -> Any:
     """Index keys that one more token adds, all layers: bytes per token, 0 without an indexer."""
     elements = tuple(block.attention.index_elements_per_token() for block in model.blocks)
     return kv.kv_bytes(_sum(model, elements), element_bytes)
-
-
-def works(model: Model) -> tuple[LayerWork, ...]:
-    """The work of each block of equal layers."""
-    return tuple(block_work(block, model) for block in model.blocks)
-
-
-def embedding_and_head(model: Model) -> tuple[Any, Any]:
-    """Parameters of the embedding table, and of the head: 0 where it is the same table."""
-    table = model.vocab * model.embedding_dim
-    return table, NONE if model.tied else model.vocab * model.embedding_dim
-
-
-def other_params(model: Model) -> Any:
-    """Final norm, learned positions and the like."""
-    return params.vector_params(tuple(vector.dims for vector in model.vectors)) if model.vectors else NONE
 
 
 def total_params(model: Model) -> Any:

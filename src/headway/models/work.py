@@ -1,4 +1,4 @@
-"""What one layer of each kind asks of a machine: parameters, cache stored and read, FLOPs of scores and state.
+"""What a model asks of a machine: each kind of layer (parameters, cache stored and read, FLOPs of scores and state), embedding and head.
 
 Everything is per layer, all heads, unsharded; a layout divides it. A mixer answers for itself (attention/), a feed-forward part here.
 """
@@ -46,6 +46,62 @@ class LayerWork:
     mixer_dtype: str
     ffn_dtype: str
     expert_dtype: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelWork:
+    """Work of a model: its layers by kind, with the sums over them."""
+
+    name: str
+    hidden: Any
+    blocks: tuple[LayerWork, ...]
+    layers: Any
+    ffns: Any  # layers with a dense FFN
+    moes: Any
+    table_params: Any  # embedding; the output head multiplies equally many
+    head_params: Any  # stored in addition to the embedding: 0 when tied
+    vector_params: Any  # final norm, learned positions and other vectors
+    embedding_dtype: str
+    expert_load: tuple[Any, ...] = ()  # tokens per routed expert, where measured
+
+
+def work_of(model: Model, expert_load: tuple[Any, ...] = ()) -> ModelWork:
+    """Work of a model, its layers counted by kind."""
+    blocks = works(model)
+    table, head = embedding_and_head(model)
+    return ModelWork(
+        name=model.name,
+        hidden=model.hidden,
+        blocks=blocks,
+        layers=_count(blocks),
+        ffns=_count(tuple(block for block in blocks if block.dense_ffn_params and not block.experts)),
+        moes=_count(tuple(block for block in blocks if block.experts)),
+        table_params=table,
+        head_params=head,
+        vector_params=other_params(model),
+        embedding_dtype=model.precision.embedding,
+        expert_load=expert_load,
+    )
+
+
+def _count(blocks: tuple[LayerWork, ...]) -> Any:
+    return sum(block.count for block in blocks) if blocks else NONE
+
+
+def works(model: Model) -> tuple[LayerWork, ...]:
+    """The work of each block of equal layers."""
+    return tuple(block_work(block, model) for block in model.blocks)
+
+
+def embedding_and_head(model: Model) -> tuple[Any, Any]:
+    """Parameters of the embedding table, and of the head: 0 where it is the same table."""
+    table = model.vocab * model.embedding_dim
+    return table, NONE if model.tied else model.vocab * model.embedding_dim
+
+
+def other_params(model: Model) -> Any:
+    """Final norm, learned positions and the like."""
+    return params.vector_params(tuple(vector.dims for vector in model.vectors)) if model.vectors else NONE
 
 
 def block_work(block: Block, model: Model) -> LayerWork:

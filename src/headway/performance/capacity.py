@@ -15,7 +15,7 @@ from headway.laws.roofline.capacity import bytes_beside_weights, domain_read_s
 from headway.models import totals
 from headway.models.model import Model
 from headway.models.precision import Precision
-from headway.performance.compile import work_of
+from headway.models.work import work_of
 from headway.performance.formats import resolve
 
 LONGEST = 2**40

@@ -37,9 +37,8 @@ from headway.laws.step.layer_terms import (
     state_s,
 )
 from headway.laws.step.memory import end_bytes, weights_bytes_chip
-from headway.models.model import NONE, UNITY, Model
-from headway.models.totals import embedding_and_head, other_params, works
-from headway.models.work import LayerWork
+from headway.models.model import NONE, UNITY
+from headway.models.work import LayerWork, ModelWork
 from headway.performance.achieved import KernelCounts, achieved_efficiency, dense_part, dynamic, routing_skew, with_links
 from headway.performance.assumptions import Assumptions
 from headway.performance.collectives import MessageTraffic, RoutedLayer, most, need_scale_out, network_terms
@@ -55,46 +54,6 @@ QUANTISED_MATMUL = known(2, "kernels", "", "constant", "a kernel that quantises 
 NO_BYTES = known(0.0, "no experts", "byte", "constant", "the architecture has no such part")
 NO_WRITE = known(0.0, "no cache", "s/token", "constant", "the architecture has no such part")
 SPAN_FIELDS = ("read", "decode_compute", "prefill_compute")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelWork:
-    """Work of a model: its layers by kind, with the sums over them."""
-
-    name: str
-    hidden: Any
-    blocks: tuple[LayerWork, ...]
-    layers: Any
-    ffns: Any  # layers with a dense FFN
-    moes: Any
-    table_params: Any  # embedding; the output head multiplies equally many
-    head_params: Any  # stored in addition to the embedding: 0 when tied
-    vector_params: Any  # final norm, learned positions and other vectors
-    embedding_dtype: str
-    expert_load: tuple[Any, ...] = ()  # tokens per routed expert, where measured
-
-
-def work_of(model: Model, expert_load: tuple[Any, ...] = ()) -> ModelWork:
-    """Work of a model, its layers counted by kind."""
-    blocks = works(model)
-    table, head = embedding_and_head(model)
-    return ModelWork(
-        name=model.name,
-        hidden=model.hidden,
-        blocks=blocks,
-        layers=_count(blocks),
-        ffns=_count(tuple(block for block in blocks if block.dense_ffn_params and not block.experts)),
-        moes=_count(tuple(block for block in blocks if block.experts)),
-        table_params=table,
-        head_params=head,
-        vector_params=other_params(model),
-        embedding_dtype=model.precision.embedding,
-        expert_load=expert_load,
-    )
-
-
-def _count(blocks: tuple[LayerWork, ...]) -> Any:
-    return sum(block.count for block in blocks) if blocks else NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,10 +52,11 @@ from headway.laws.step.memory import (
 )
 from headway.laws.step.parts import rank_sequences
 from headway.laws.step.step import compute_s, kv_s, network_s, overhead_s, step_floor_s, step_s, weights_s
+from headway.models.work import ModelWork
 from headway.performance import request
 from headway.performance.achieved import spread
 from headway.performance.assumptions import UTILIZATION, Assumptions
-from headway.performance.compile import ModelWork, StepModel, compile_layout
+from headway.performance.compile import StepModel, compile_layout
 from headway.performance.efficiency import efficiencies
 from headway.performance.formats import Formats
 from headway.performance.layout import Layout

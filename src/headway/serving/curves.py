@@ -18,8 +18,9 @@ from headway.core.schema import defaults
 from headway.hardware.chip import price_quote
 from headway.laws.economics.cost import usd_per_mtok_out
 from headway.models.precision import Precision
+from headway.models.work import work_of
 from headway.performance.assumptions import EFFICIENCIES, LATENCIES, Assumptions
-from headway.performance.compile import StepModel, compile_layout, work_of
+from headway.performance.compile import StepModel, compile_layout
 from headway.performance.estimate import Deployment, step_at, step_parts
 from headway.performance.formats import resolve
 from headway.performance.layout import Layout, stacked

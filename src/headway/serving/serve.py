@@ -14,20 +14,16 @@ from typing import Any
 import numpy as np
 
 from headway.core.errors import BadValue, IllegalCombination, UnknownName
-from headway.core.quantity import Sourced, user_input
-from headway.core.schema import fields
 from headway.core.table import Axis, Labels, Table
 from headway.core.trace import record
 from headway.hardware.system import System
 from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
-from headway.performance.compile import work_of
 from headway.performance.estimate import Deployment, estimate
-from headway.performance.layout import NAMES, UNHALVED, Layout, halves, stacked
-from headway.performance.workload import Load
+from headway.performance.layout import NAMES, UNHALVED, Layout, halves
 from headway.serving.columns import SERVE
-from headway.serving.serve_request import ServeRequest, case_of, checked_load, query
+from headway.serving.serve_request import ServeRequest, checked_load, grid_deployment, query, row_deployment
 
 ONE_CHIP, AS_STORED = Layout(), Precision()
 BOUNDS = ("compute", "weights", "kv", "network", "overhead", "capacity")
@@ -62,8 +58,7 @@ def serve(
     Arguments are scalars or sequences, in SI and tokens. Returns a Table with axes layout, batch, context (or prompt, output).
     Raises BadValue, IllegalLayout, UnknownName, MissingFact for invalid input; a point that does not fit is a row with fits False.
     """
-    load = checked_load(batch=batch, context=context, prompt=prompt, output=output, rate=rate)
-    return table_of(query(model, system, layouts, load, precision, assumptions))
+    return table_of(query(model, system, layouts, checked_load(batch, context, prompt, output, rate), precision, assumptions))
 
 
 def _axes(query: ServeRequest) -> tuple[Axis, ...]:
@@ -73,25 +68,15 @@ def _axes(query: ServeRequest) -> tuple[Axis, ...]:
     return (Axis("layout", tuple(str(layout) for layout in query.layouts)), *(Axis(name, values) for name, values in numbers))
 
 
-def _case(query: ServeRequest, axes: tuple[Axis, ...]) -> Deployment:
-    """The whole grid as one deployment, each number an array along its axis or a scalar."""
-    ndim = len(axes)
-    load = {}
-    for position, axis in enumerate(axes[1:], start=1):
-        value = getattr(query.load, axis.name)
-        load[axis.name] = value if isinstance(value, Sourced) else value.reshape((1,) * position + (-1,) + (1,) * (ndim - 1 - position))
-    return case_of(query, stacked(list(query.layouts), ndim), Load(**{"batch": 1} | load))
-
-
 def table_of(query: ServeRequest) -> Table:
     """The table of a resolved request."""
     axes = _axes(query)
     points = math.prod(len(axis.values) for axis in axes)
     if points > MOST_POINTS:
         raise BadValue("grid", f"{points} points", f"at most {MOST_POINTS}: fewer values, or longer steps")
-    case = _case(query, axes)
+    case = grid_deployment(query, axes)
     picked = filled(query, case, axes)
-    recorded_row = functools.lru_cache(maxsize=1)(lambda row: recorded(query, *_place(query, axes, row)))  # its columns share it
+    recorded_row = functools.lru_cache(maxsize=1)(lambda row: recorded(lambda: row_deployment(query, axes, row)))  # its columns share it
     table = Table(axes=axes, columns=picked, notes=query.notes, tree=lambda row, key: explain(recorded_row, row, key))
     return _halved(table, case) if query.assumptions.communication == "two-batch" else table
 
@@ -200,22 +185,12 @@ def explained_value(values: dict[str, Any], key: str) -> Any:
     return values[key]
 
 
-def recorded(query: ServeRequest, layout: Layout, load: Load) -> dict[str, Any]:
-    """Every number of one layout under one load, as trees of laws."""
+def recorded(deployed: Callable[[], Deployment]) -> dict[str, Any]:
+    """Every number of a deployment, which is made with the recorder on, as trees of laws."""
     with record():
-        work = work_of(query.model, query.work.expert_load)
-        outputs = estimate(dataclasses.replace(case_of(query, layout, load), work=work))
+        case = deployed()
+        outputs = estimate(case)
+    load = case.load
     outputs |= undefined_tpot(outputs, load.output)
-    return outputs | {name: getattr(layout, name) for name in NAMES} | {"batch": load.batch, "prompt": load.prompt, "output": load.output}
-
-
-def _place(query: ServeRequest, axes: tuple[Axis, ...], row: int) -> tuple[Layout, Load]:
-    """Layout and load of one row of a grid."""
-    at = np.unravel_index(row, tuple(len(axis.values) for axis in axes))
-    point = {axis.name: _point(query.load, axis, int(index)) for axis, index in zip(axes[1:], at[1:], strict=True)}
-    return query.layouts[int(at[0])], Load(**point)
-
-
-def _point(load: Load, axis: Axis, index: int) -> Any:
-    value = getattr(load, axis.name)
-    return value if isinstance(value, Sourced) else user_input(axis.values[index].item(), axis.name, fields(Load)[axis.name][0].unit)
+    degrees = {name: getattr(case.layout, name) for name in NAMES}
+    return outputs | degrees | {"batch": load.batch, "prompt": load.prompt, "output": load.output}

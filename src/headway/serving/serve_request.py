@@ -11,6 +11,7 @@ import numpy as np
 from headway.core.errors import BadValue, IllegalCombination
 from headway.core.quantity import Sourced, user_input
 from headway.core.schema import defaults, fields
+from headway.core.table import Axis
 from headway.hardware.chip import price_quote
 from headway.hardware.chip_price import PriceQuote
 from headway.hardware.system import System
@@ -18,12 +19,12 @@ from headway.hardware.system import system as find_system
 from headway.models.config import model as find_model
 from headway.models.model import Model, MoE
 from headway.models.precision import Precision
+from headway.models.work import ModelWork, work_of
 from headway.performance.achieved import basis, with_links
 from headway.performance.assumptions import Assumptions, at_mfu
-from headway.performance.compile import ModelWork, work_of
 from headway.performance.estimate import Deployment
 from headway.performance.formats import Formats, check_compute, resolve
-from headway.performance.layout import NAMES, Layout, check, shape
+from headway.performance.layout import NAMES, Layout, check, shape, stacked
 from headway.performance.workload import Load, read_expert_load
 
 AS_STORED = Precision()
@@ -102,13 +103,14 @@ def checked_load(batch: Any = None, context: Any = None, prompt: Any = None, out
         raise BadValue("load", "neither", "--context, or both --prompt and --output")
     if context is not None and (prompt is not None or output is not None):
         raise BadValue("load", "both", "either --context, or --prompt and --output, not both")
-    marks = fields(Load)
-    users = 1 if batch is None else batch
-    numbers = {"batch": users, "context": context, "prompt": prompt, "output": output, "rate": rate}
-    return Load(**{name: _numbers(value, name, marks[name][0]) for name, value in numbers.items()})
+    return Load(
+        batch=_numbers(1 if batch is None else batch, "batch"), context=_numbers(context, "context"),
+        prompt=_numbers(prompt, "prompt"), output=_numbers(output, "output"), rate=_numbers(rate, "rate"),
+    )  # fmt: skip
 
 
-def _numbers(value: Any, name: str, q: Any) -> Any:
+def _numbers(value: Any, name: str) -> Any:
+    q = fields(Load)[name][0]
     if value is None or isinstance(value, Sourced):
         return value
     values = np.asarray(value, dtype=float)
@@ -152,3 +154,30 @@ def case_of(query: ServeRequest, layout: Layout, load: Load) -> Deployment:
         work=query.work, system=query.system, layout=layout, load=load,
         assumptions=query.assumptions, formats=query.formats, price=query.price,
     )  # fmt: skip
+
+
+def grid_deployment(query: ServeRequest, axes: tuple[Axis, ...]) -> Deployment:
+    """The whole grid as one deployment, each number an array along its axis or a scalar."""
+    ndim = len(axes)
+    load = {}
+    for position, axis in enumerate(axes[1:], start=1):
+        value = getattr(query.load, axis.name)
+        load[axis.name] = value if isinstance(value, Sourced) else value.reshape((1,) * position + (-1,) + (1,) * (ndim - 1 - position))
+    return case_of(query, stacked(list(query.layouts), ndim), Load(**{"batch": 1} | load))
+
+
+def row_deployment(query: ServeRequest, axes: tuple[Axis, ...], row: int) -> Deployment:
+    """One row of a grid as a deployment whose every number has an origin, the work of its model counted again."""
+    place = np.unravel_index(row, tuple(len(axis.values) for axis in axes))
+    load = {axis.name: _entry(query.load, axis, int(index)) for axis, index in zip(axes[1:], place[1:], strict=True)}
+    return replayed(query, query.layouts[int(place[0])], Load(**load))
+
+
+def replayed(query: ServeRequest, layout: Layout, load: Load) -> Deployment:
+    """The deployment with the work of its model counted again, for a recorder that is on."""
+    return dataclasses.replace(case_of(query, layout, load), work=work_of(query.model, query.work.expert_load))
+
+
+def _entry(load: Load, axis: Axis, index: int) -> Any:
+    value = getattr(load, axis.name)
+    return value if isinstance(value, Sourced) else _numbers(axis.values[index].item(), axis.name)

@@ -15,7 +15,7 @@ from headway.core.errors import BadValue, IllegalLayout
 from headway.core.quantity import known, user_input
 from headway.core.schema import defaults
 from headway.models.model import Model, MoE
-from headway.models.totals import works
+from headway.models.work import works
 from headway.performance.layout import ModelShape, shape
 from headway.training.recipe import TrainingLayout
 

@@ -27,8 +27,7 @@ from headway.laws.training.run import (
 )
 from headway.laws.training.step import micro_pairs
 from headway.models.model import NONE, UNITY, Dense, Model, MoE
-from headway.models.totals import embedding_and_head, works
-from headway.models.work import LayerWork
+from headway.models.work import LayerWork, embedding_and_head, works
 from headway.training.recipe import FORWARD_AGAIN, Recipe
 
 WIDE = known(2, "bytes of an activation", "byte", "constant", "activations are kept in 16 bits")

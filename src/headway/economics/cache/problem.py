@@ -24,8 +24,8 @@ from headway.models.config import model as find_model
 from headway.models.model import Model
 from headway.models.precision import Precision, formats
 from headway.models.totals import active_params, index_bytes_per_token, kv_bytes_per_token
+from headway.models.work import work_of
 from headway.performance.assumptions import Assumptions
-from headway.performance.compile import work_of
 from headway.performance.formats import STORED, main_part, peak
 from headway.performance.workload import Load
 from headway.serving.plan.plan import Plan, plan

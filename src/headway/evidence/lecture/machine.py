@@ -16,9 +16,10 @@ from headway.laws.step.step import step_floor_s, step_s
 from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.models.totals import active_params, kv_bytes_per_token, total_params
+from headway.models.work import ModelWork, work_of
 from headway.performance.achieved import with_links
 from headway.performance.assumptions import Assumptions
-from headway.performance.compile import ModelWork, StepModel, compile_layout, work_of
+from headway.performance.compile import StepModel, compile_layout
 from headway.performance.formats import Formats, main_part, resolve
 from headway.performance.layout import UNASKED, Layout, ModelShape, illegal, shape
 

@@ -16,7 +16,8 @@ from headway.hardware.chip import chip
 from headway.hardware.system import system
 from headway.models.config import catalogue_index, spellings
 from headway.models.model import Model
-from headway.models.totals import total_params, works
+from headway.models.totals import total_params
+from headway.models.work import works
 
 ENGINES = {"TensorRT-LLM": "trtllm", "vLLM": "vllm", "SGLang": "sglang", "llama.cpp": "llamacpp", "other": "other"}
 _SPELLINGS = (

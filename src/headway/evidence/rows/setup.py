@@ -19,8 +19,9 @@ from headway.hardware.system import System, system
 from headway.models.config import model as find_model
 from headway.models.model import Model, MoE
 from headway.models.precision import Precision
+from headway.models.work import ModelWork, work_of
 from headway.performance.assumptions import Assumptions
-from headway.performance.compile import ModelWork, StepModel, compile_layout, work_of
+from headway.performance.compile import StepModel, compile_layout
 from headway.performance.formats import Formats, resolve
 from headway.performance.layout import Layout, check, shape
 from headway.serving.serve_request import known_layout

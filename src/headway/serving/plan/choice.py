@@ -14,7 +14,6 @@ from headway.core.errors import BadValue
 from headway.core.quantity import known, user_input
 from headway.core.table import Axis, Table, from_rows
 from headway.core.trace import record
-from headway.performance.compile import work_of
 from headway.performance.estimate import Deployment, estimate, throughput_of
 from headway.performance.layout import NAMES, Layout
 from headway.performance.workload import Load
@@ -25,7 +24,7 @@ from headway.serving.plan.search import BestLoads
 from headway.serving.plan.sizing import ReplicaCounts, sized
 from headway.serving.pools import POOL_DEGREES, estimate_pools, hand_over_link
 from headway.serving.serve import explained_value, filled, recorded
-from headway.serving.serve_request import ServeRequest, case_of
+from headway.serving.serve_request import ServeRequest, case_of, replayed
 
 SAID_BY = {"input": "elasticity", "elasticity": "elasticity", "gain": "current", "cause": "current"}
 POOLED = (*(f"prefill_{name}" for name in POOL_DEGREES), "prefill_chips", "decode_chips", "transfer_s")
@@ -188,7 +187,7 @@ def _recorded(line: PlanRow) -> dict[str, Any]:
     """Every number of one row, as trees of laws."""
     choice = line.pick
     if choice.prefill is None:
-        return recorded(choice.query if line.queried is None else line.queried(), choice.layout, choice.load)
+        return recorded(lambda: replayed(choice.query if line.queried is None else line.queried(), choice.layout, choice.load))
     with record():
         outputs = estimates_of(choice, choice.query)
     degrees = {name: getattr(choice.layout, name) for name in NAMES}
@@ -206,5 +205,5 @@ def throughput_estimates(choice: Choice, query: ServeRequest) -> dict[str, Any]:
 
 
 def _estimated(choice: Choice, query: ServeRequest, law: Callable[[Deployment], dict[str, Any]]) -> dict[str, Any]:
-    case = replace(case_of(query, choice.layout, choice.load), work=work_of(query.model, query.work.expert_load))
+    case = replayed(query, choice.layout, choice.load)
     return law(case) if choice.prefill is None else estimate_pools(case, choice.prefill, hand_over_link(query.system))
