@@ -107,6 +107,21 @@ def test_activations__full_recompute_keeps_inputs_and_one_layer() -> None:
     assert float(shared.activations) == pytest.approx(96 * 2 * S * H / T + whole / T, rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("recipe", "tokens", "micro_batch", "chips", "gib"),
+    [  # Llama-3.1-8B, compiled: torchtitan's benchmarks/llama3_h100_202412_torchtitan.md, llama3-8b_h200_202506_trainy-whitefiber.md
+        ({"recompute": "selective"}, 8192, 2, 8, 77.0),
+        ({"recompute": "selective"}, 8192, 2, 128, 62.0),
+        ({"recompute": "full"}, 32768, 1, 8, 83.9),
+        ({"recompute": "selective", "fused_loss": 1}, 8192, 2, 32, 47.96),
+    ],
+)
+def test_memory__of_pytorch(recipe: dict[str, Any], tokens: int, micro_batch: int, chips: int, gib: float) -> None:
+    asked = {"dropout": 0, "fused_attention": 1, "kernels": "eager", **recipe}
+    found = held(model("llama-3.1-8b"), asked, tokens=tokens, micro_batch=micro_batch, dp=chips, zero=3)
+    assert float(found.total) / GIB == pytest.approx(gib, rel=0.04)
+
+
 def test_activations__divided_by_context_parallelism() -> None:
     whole = held(decoder(**GPT3), {"fused_attention": 1}, tokens=8192)
     part = held(decoder(**GPT3), {"fused_attention": 1}, tokens=2048)

@@ -18,9 +18,9 @@ _SIMULATION = (
     "reload", "ttl", "seeds", "fast", "timeline", "sensitivity", "warmup", "loop",
 )  # fmt: skip
 _TRAINING = (
-    "sequence_parallel", "fused_attention", "dropout", "kernels", "trainable", "bytes_param_wire", "bytes_gradient_wire", "mtbf", "restart",
-    "checkpoint", "eff_expert", "eff_head", "eff_attention", "traffic", "hidden_tp", "hidden_dp", "hidden_cp", "hidden_ep", "fragmentation",
-    "spread_memory", "vpp", "zero", "micro_batch",
+    "sequence_parallel", "fused_attention", "dropout", "kernels", "fused_loss", "trainable", "bytes_param_wire", "bytes_gradient_wire",
+    "mtbf", "restart", "checkpoint", "eff_expert", "eff_head", "eff_attention", "traffic", "hidden_tp", "hidden_dp", "hidden_cp",
+    "hidden_ep", "fragmentation", "spread_memory", "vpp", "zero", "micro_batch",
 )  # fmt: skip
 _SCALING = (
     "month_days", "deployed", "serve_mfu", "serve_price", "kappa", "rl_mfu", "rl_trained", "eta", "granularity", "activation_bits",

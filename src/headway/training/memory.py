@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from headway.core.quantity import known
 from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.training.activations import (
@@ -38,13 +40,17 @@ STAGE_1, STAGE_2, STAGE_3 = (
     known(stage, f"ZeRO stage {stage}", "", "constant", "Rajbhandari et al. 2019, ZeRO (arXiv:1910.02054)") for stage in (1, 2, 3)
 )
 LAYERS_GATHERED = known(2, "layers gathered at once", "", "default", "FSDP: the layer at hand, and the next one prefetched")
+EVERY_MATMUL, EVERY_SECOND = (
+    known(share, "matmuls whose output is kept", "", "constant", "selective checkpointing of PyTorch (torchtitan): every second one")
+    for share in (1, 0.5)
+)
 TWO = known(2, "norm inputs and outputs", "", "constant", "of what tensor parallelism leaves whole, half is what norms make")
 LOGIT = {
     "fused": known(4, "bytes of a logit", "byte", "constant", "Korthikanti et al. 2022 (arXiv:2205.05198) section 4.3: 32 bits"),
     "eager": known(14, "bytes of a logit", "byte", "constant", "PyTorch cross entropy: 16 bits, 32 bits, log-softmax and its gradient"),
 }
 ENDS = 2  # stages at the ends of a pipeline
-NO_BYTES = known(0.0, "none", "byte/token", "constant", "recomputed layers only have a layer at hand")
+NO_BYTES = known(0.0, "none", "byte/token", "constant", "nothing beside what is counted already")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +94,8 @@ def memory(
     def stage_bytes(layers: Any, flying: Any, last: bool) -> tuple[Any, ...]:
         """Memory parts of a chip in a stage at an end of the model."""
         embedding = embedding_activation_bytes(work.hidden, work.mask, flying, whole_ways)
-        head = head_activation_bytes(work.hidden, work.vocab, WIDE, LOGIT[recipe.kernels], whole_ways, layout.tp)
+        head = head_activation_bytes(work.hidden, work.vocab, WIDE, _logit(recipe), whole_ways, layout.tp)
+        head = np.maximum(head - token_bytes.at_hand, NO_BYTES)  # logits are gone before the first layer is made again
         is_last = UNITY if last else NONE
         ends = end_params(part.embedding, part.head, layout.pp, is_last)
         ends_bytes = head_bytes_chip(embedding, head, layout.pp, is_last, tokens)
@@ -109,6 +116,12 @@ def memory(
     return Memory(**dict(zip(names, parts, strict=True)), allowance=allocated - fullest_bytes, total=allocated)
 
 
+def _logit(recipe: Recipe) -> Any:
+    """Bytes of a logit until the loss's backward pass."""
+    fused = recipe.kernels == "fused" if recipe.fused_loss is None else recipe.fused_loss
+    return LOGIT["fused" if fused else "eager"]
+
+
 def _with_layers(part: Stage, layers: Any) -> Stage:
     """A stage with another number of layers."""
     return replace(part, layers_per_stage=layers, share=layers / part.layers)
@@ -125,8 +138,10 @@ def _inner(
     token_bytes: ActivationBytes,
 ) -> tuple[Any, ...]:
     """Memory parts of a chip in bytes without activations of embedding and head, whose parameters `ends` are on it."""
-    stage_params = (part.dense + part.experts) * part.share
-    gathered = gathered_bytes(part.largest, stage_params, optimizer.weight, optimizer.gradient, LAYERS_GATHERED, layout.zero, layout.pp)
+    stage_params = (part.dense + part.experts) * part.share + ends
+    gathered = gathered_bytes(
+        part.largest, ends, stage_params, optimizer.weight, optimizer.gradient, LAYERS_GATHERED, layout.zero, layout.pp
+    )
     if recipe.recompute == REVERSIBLE:
         activations = reversible_bytes_chip(token_bytes.layer, token_bytes.at_hand, tokens, flying)
     else:
@@ -162,11 +177,12 @@ def kept_per_token(work: TrainingWork, part: Stage, layout: TrainingLayout, reci
         keeps_scores = NONE if selective else UNITY
         fewer = selective and bool(recipe.fused_attention)  # no scores to drop: norms, activation functions, latent up-projections
         again = UNITY if fewer else NONE
+        outputs = EVERY_SECOND if fewer and recipe.kernels == "eager" else EVERY_MATMUL
         layers = tuple(
             layer_activation_bytes(
                 kind.unsplit_bytes * kept_share(TWO, UNITY, again),
                 (kind.mixer_selective if fewer else kind.mixer)
-                + kind.ffn * kept_share(kind.ffn_vectors, UNITY, again)
+                + kind.ffn * kept_share(kind.ffn_vectors, UNITY, again) * outputs
                 + (kind.routed_selective if fewer else kind.routed),
                 kind.score_bytes, keeps_scores, layout.tp, whole_ways,
             )

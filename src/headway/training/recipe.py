@@ -71,6 +71,7 @@ class Recipe:
     fused_attention: Annotated[Any, Field(integer=True, open_low=False, high=1, help="1: scores stay on the chip (FlashAttention)")] = 1
     dropout: Annotated[Any, Field(integer=True, open_low=False, high=1, help="1: masks of dropout are kept, a byte each")] = 0
     kernels: Annotated[str, Field(choices=KERNELS, help="between matmuls: fused (Megatron, XLA), or op by op (PyTorch FSDP)")] = "fused"
+    fused_loss: Annotated[Any, Field(integer=True, open_low=False, high=1, help="1: the loss is one kernel; default by kernels")] = None
     captured: Annotated[
         Any, Field(integer=True, open_low=False, high=1, help="1: a step is one graph; 0: the host launches; default by dtype")
     ] = None

@@ -159,6 +159,7 @@ class TrainFlags(EditFlags, NumberFlags, total=False):
     fused_attention: Number
     dropout: Number
     kernels: Text
+    fused_loss: Number
     captured: Number
     matmul_rate: Number
     mfu: Number

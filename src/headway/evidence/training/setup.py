@@ -34,6 +34,7 @@ UNASKED = ("none", "selective")  # where a row states none: runs recompute modul
 FUSED, EAGER = ("megatron_te", "megatron_fsdp", "nemo", "maxtext", "jax"), ("pytorch_fsdp", "deepspeed")  # software, by its kernels
 NARROW_GRADIENTS = "2025-06"  # Megatron's published recipes since then keep and send gradients in 16 bits
 CAPTURED = "2026-06"  # since then those of routed models in MXFP8 capture a whole step as one CUDA graph
+COMPILED_LOSS = "2025-04"  # since then torchtitan compiles the loss with the model (its pull request 1033)
 OPEN = "layout not stated"  # flag of a row whose layout was chosen
 SCHEDULES = {"zb-2p": "zb-h2", "zb-1p": "zb-h1", "interleaved": "interleaved", "dualpipe": "dualpipe", "gpipe": "gpipe"}  # by note
 
@@ -177,6 +178,7 @@ def _run(
         "dropout": user_input(1 if _of_old(row) else 0, "dropout"),
         "sequence_parallel": user_input(0 if "no sp" in notes or "no sequence parallel" in notes else 1, "sequence_parallel"),
         "trainable": user_input(0 if is_lora(row) else 1, "trainable"),
+        "fused_loss": user_input(1, "fused_loss") if row.date >= COMPILED_LOSS and "compile" in notes else None,
         "captured": user_input(1 if captured(row, where, dtype) else 0, "captured"),
         "bytes_gradient_wire": user_input(2 if _narrow_gradients(row) else 4, "bytes_gradient_wire"),
     })  # fmt: skip

@@ -34,16 +34,19 @@ def states_bytes(params: Number, bytes_per_param: Byte) -> Byte:
     return params * bytes_per_param
 
 
-@formula(source=ZERO + "; FSDP keeps the layer at hand and the next one whole, and under a pipeline the whole stage with its gradients")
+@formula(
+    source=ZERO + "; FSDP keeps the layer at hand, the next one and the ends whole, under a pipeline the whole stage with its gradients"
+)
 def gathered_bytes(
-    layer: Number, stage_params: Number, weight: Byte, gradient: Byte, layers_kept: Number, stage: Number, pp: Number
+    layer: Number, ends: Number, stage_params: Number, weight: Byte, gradient: Byte, layers_kept: Number, stage: Number, pp: Number
 ) -> Byte:
     """Bytes of unsharded weights that a chip holds temporarily under ZeRO-3.
 
-    >>> float(gathered_bytes(855.7e6, 70e9, 2, 4, 2, 3, 1)) / 1e9, float(gathered_bytes(855.7e6, 70e9, 2, 4, 2, 1, 1))  # Llama-3.1-70B
-    (3.4228, 0.0)
+    >>> float(gathered_bytes(855.7e6, 2.1e9, 70e9, 2, 4, 2, 3, 1)) / 1e9  # Llama-3.1-70B: two layers, embedding and head
+    7.6228
     """
-    return np.where(stage >= 3, np.where(pp > 1, stage_params * (weight + gradient), layers_kept * layer * weight), 0 * layer * weight)
+    gathered = np.where(pp > 1, stage_params * (weight + gradient), (layers_kept * layer + ends) * weight)
+    return np.where(stage >= 3, gathered, 0 * layer * weight)
 
 
 @formula(source="definition: a stage holds whole chunks of layers, the fullest of them the most")
