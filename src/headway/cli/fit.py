@@ -63,9 +63,14 @@ def run_training(args: Any) -> output.Answer:
     if page:
         Path(page).write_text(inserted(text_of(page), refit.PAGE, refit.page(fit_result), page), encoding="utf-8")
         paths.append(Path(page))
-    number_rows = [{key: getattr(number, key) for key in KEYS} for number in fit_result.numbers]
-    words = output.Summary(sentence(refit.sentence(fit_result)), tuple(KEYS), remarks=[f"written: {', '.join(map(str, paths))}"])
-    return output.Answer(Listing(number_rows, always=tuple(KEYS)), describe=lambda _: words, columns=KEYS, most=400)
+    return _answer(fit_result, sentence(refit.sentence(fit_result)), paths)
+
+
+def _answer(fit_result: Any, first: str, paths: Sequence[Path]) -> output.Answer:
+    """Answer that lists the numbers of a fit, below its sentence and the files written."""
+    rows = [{key: getattr(number, key) for key in KEYS} for number in fit_result.numbers]
+    words = output.Summary(first, tuple(KEYS), remarks=[f"written: {', '.join(map(str, paths))}"])
+    return output.Answer(Listing(rows, always=tuple(KEYS)), describe=lambda _: words, columns=KEYS, most=400)
 
 
 NUMBERS, NEAREST = "efficiency.toml", "evidence.csv"
@@ -104,8 +109,7 @@ def run(args: Any) -> output.Answer:
     write_efficiency(paths[0], fit_result.numbers, fit_result.head)
     if fit_result.report is not None:
         paths += _pages(fit_result.report, out, args.report, args.summary)
-    rows = [{key: getattr(number, key) for key in KEYS} for number in fit_result.numbers]
-    return output.Answer(Listing(rows, always=tuple(KEYS)), describe=lambda _: _words(fit_result, paths), columns=KEYS, most=400)
+    return _answer(fit_result, _first_sentence(fit_result), paths)
 
 
 def _sources(paths: Sequence[str] | None) -> tuple[Path | None, list[Path]]:
@@ -158,8 +162,8 @@ def _pages(report: Any, folder: Path, page: str | None, summary: str | None) -> 
     return paths
 
 
-def _words(fit_result: Any, paths: Sequence[Path]) -> output.Summary:
-    """Summary: fitted numbers, errors on rows that the fit had not seen, and the files written."""
+def _first_sentence(fit_result: Any) -> str:
+    """Sentence on the fitted numbers and the errors on rows that the fit had not seen."""
     fitted = [number for number in fit_result.numbers if number.error]
     start, clauses = f"{len(fitted)} numbers fitted, {len(fit_result.numbers) - len(fitted)} stated", []
     if fit_result.report is not None:
@@ -170,4 +174,4 @@ def _words(fit_result: Any, paths: Sequence[Path]) -> output.Summary:
             for group in grouped(fit_result.report.residuals, "all")
         ]
         clauses = [f"; median error on rows that the fit has not seen: {groups[0]}", *(f", {group}" for group in groups[1:])]
-    return output.Summary(sentence(start, *clauses), tuple(KEYS), remarks=[f"written: {', '.join(map(str, paths))}"])
+    return sentence(start, *clauses)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from headway.core.errors import BadFile
 from headway.core.units import show
@@ -38,8 +39,7 @@ TARGETS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetResult:
+class TargetResult(NamedTuple):
     """One accuracy target: the limit, the measured value, and whether it is met."""
 
     what: str
@@ -188,13 +188,9 @@ def _class_parts(report: Report) -> Iterable[str]:
     """Targets of classes left out."""
     if not report.scores:
         return
-    lines = [
-        (what, limits, result, "yes" if met else "**no**")
-        for what, limits, result, met in class_pages.targets(report.scores, report.predicted / max(report.rows, 1))
-    ]
-    met_count = sum(line[3] == "yes" for line in lines)
+    checks = [TargetResult(*line) for line in class_pages.targets(report.scores, report.predicted / max(report.rows, 1))]
     yield f"### What holds on classes that the fit has not seen\n\n{class_pages.READ}"
-    yield f"{met_count} of {len(lines)} targets are reached.\n\n{table(('what', 'asked', 'result', 'reached'), lines)}"
+    yield f"{sum(check.met for check in checks)} of {len(checks)} targets are reached.\n\n{target_table(checks, 'result')}"
 
 
 def _folds(report: Report) -> str:
@@ -255,10 +251,14 @@ def _folds_sentence(residuals: Iterable[Residual]) -> str:
     return f"Every row is predicted by a fit that has not seen its group: {len(folds - {''})} groups were left out in turn.{caveat}"
 
 
+def target_table(checks: Iterable[tuple[str, str, str, bool]], name: str = "found") -> str:
+    """Table of targets; `name` heads the column of what was measured."""
+    return table(("what", "asked", name, "reached"), [(*texts, "yes" if met else "**no**") for *texts, met in checks])
+
+
 def _targets(report: Report) -> str:
-    lines = [(check.what, check.limit, check.result, "yes" if check.met else "**no**") for check in check_targets(report.residuals)]
-    miss_count = sum(line[3] != "yes" for line in lines)
-    sentence = f"{len(lines) - miss_count} of {len(lines)} are reached." if lines else "Nothing was measured."
+    checks = check_targets(report.residuals)
+    sentence = f"{sum(check.met for check in checks)} of {len(checks)} are reached." if checks else "Nothing was measured."
     other_steps = [
         residual
         for residual in report.residuals
@@ -267,7 +267,7 @@ def _targets(report: Report) -> str:
     faster_ids = beyond_floor(other_steps)
     examples = f": {', '.join(faster_ids[:MOST_NAMED])}" if faster_ids else ""
     faster = f"Other measured single steps faster than the floor: {len(faster_ids)} of {len(other_steps)}{examples}."
-    return f"### Targets\n\n{sentence}\n\n{table(('what', 'asked', 'found', 'reached'), lines)}\n\n{faster}"
+    return f"### Targets\n\n{sentence}\n\n{target_table(checks)}\n\n{faster}"
 
 
 def _fit_gain(report: Report) -> str:

@@ -16,11 +16,11 @@ from headway.training.achieved import NARROW, family_of
 from headway.training.work import is_recurrent, is_routed
 
 
-def model_family(setup: TrainingSetup) -> str:
-    """Family of a row's model: the letters that its name begins with, and a version.
+def generation(setup: TrainingSetup) -> str:
+    """Generation of a row's model: the letters that its name begins with, and a version.
 
     >>> from types import SimpleNamespace
-    >>> [model_family(SimpleNamespace(row=SimpleNamespace(model=name))) for name in ("LLAMA3_70B", "Llama3.1-8B", "GPT OSS 120B", "MPT-7b")]
+    >>> [generation(SimpleNamespace(row=SimpleNamespace(model=name))) for name in ("LLAMA3_70B", "Llama3.1-8B", "GPT OSS 120B", "MPT-7b")]
     ['llama3', 'llama3', 'gptoss', 'mpt']
     """
     match = re.match(r"([a-z]+(?: oss)?)[\s_-]*(\d(?:\.\d)?(?=[\s_-]))?", setup.row.model.lower())
@@ -40,7 +40,7 @@ def _format(setup: TrainingSetup) -> str:
 
 KINDS: dict[str, Callable[[TrainingSetup], str]] = {
     "source": lambda setup: setup.row.source,
-    "model": model_family,
+    "model": generation,
     "chip": lambda setup: family_of(setup.case.system.chip),
     "year": lambda setup: setup.row.date[:4],
     "software": lambda setup: setup.row.kernels,

@@ -15,7 +15,7 @@ from headway.evidence.fit.folds import ClassFold
 from headway.evidence.fit.priors import PriorNumber, fitted_lines
 from headway.evidence.fit.result import FittedNumbers
 from headway.evidence.fit.weighted import Misses, misses, misses_by_class
-from headway.evidence.pages import table
+from headway.evidence.pages import table, target_table
 from headway.evidence.training.crossval import (
     FLAT,
     HeldOutErrors,
@@ -155,8 +155,7 @@ def _targets(refit: TrainingRefit) -> str:
             lines.append((f"{part}, {fold.kind} unseen: coverage", f"{low:.0%} to {high:.0%}", f"{share:.0%}", low <= share <= high))
     memory = misses_of(validation.memory)
     lines.append(("median error of memory", f"<= {TARGET_MEMORY:.0%}", f"{memory.median:.1%}", memory.median <= TARGET_MEMORY))
-    cells = [(what, target, result, "yes" if met else "**no**") for what, target, result, met in lines]
-    return f"### Training: targets\n\n{table(('what', 'asked', 'found', 'reached'), cells)}"
+    return f"### Training: targets\n\n{target_table(lines)}"
 
 
 def _folds(refit: TrainingRefit) -> str:
