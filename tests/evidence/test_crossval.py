@@ -197,7 +197,8 @@ def seen(rows: int, seed: int, base: dict[str, float], grown: dict[str, float]) 
     for name, factor in grown.items():
         sigma = np.where(wider[name], sigma * factor, sigma)
     source = rng.choice(["one", "two", "three", "four"], rows, p=[0.7, 0.1, 0.1, 0.1])
-    return HeldOutResiduals(key=key, error=sigma * rng.standard_normal(rows), source=source, wider=wider)
+    error = sigma * rng.standard_normal(rows)
+    return HeldOutResiduals(key=key, error=error, source=source, wider=wider, slower=error < 0)
 
 
 def covered(fresh: HeldOutResiduals, made: dict[str, float]) -> np.ndarray:
@@ -246,7 +247,7 @@ def test_interval_width__rows_that_err_together_count_once() -> None:
     rng = np.random.default_rng(7)
     error = np.concatenate([0.3 * rng.standard_normal(900), rng.standard_normal(100)])
     source, none = np.repeat(["one", "two"], [900, 100]), {name: np.zeros(1000, dtype=bool) for name in WIDER}
-    made = widths(HeldOutResiduals(key=np.full(1000, "tpot"), error=error, source=source, wider=none))[0]
+    made = widths(HeldOutResiduals(key=np.full(1000, "tpot"), error=error, source=source, wider=none, slower=error < 0))[0]
     assert math.log(made.value) == pytest.approx(1.28, rel=0.15)
 
 

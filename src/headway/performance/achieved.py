@@ -90,7 +90,8 @@ def routing_skew(chip: Chip, assumptions: Assumptions, table: Efficiencies | Non
 def spread(chip: Chip, experts: bool, assumptions: Assumptions, quantity: str, seat_share: Any = None, queued: Any = None) -> Any:
     """Half of the 90 % interval of a quantity, as a factor: fitted, wider where less was measured and under load; or the user's.
 
-    `seat_share` is the share of the seats in use, `queued` the share of a TTFT that other users add.
+    `seat_share`, the share of the seats in use, is given for the slow end alone: fewer seats than predicted make nothing faster.
+    `queued` is the share of a TTFT that other users add.
     """
     if assumptions.spread is not None or assumptions.overlap != "fitted":
         return SPREAD if assumptions.spread is None else assumptions.spread

@@ -249,9 +249,8 @@ def _rate_ends(case: Deployment, served: ServedTimes, seat_share: Any) -> tuple[
     if case.load.rate is not None:
         carried = np.minimum(rate, served.capacity)
         return carried, carried, carried
-    factor = _factor(case, "tpot", seat_share)
     most = np.maximum(served.engine_floor.rate, served.ideal.rate)
-    return rate, rate / factor, rate_high(rate, most, factor)
+    return rate, rate / _factor(case, "tpot", seat_share), rate_high(rate, most, _factor(case, "tpot"))
 
 
 def _money(case: Deployment, compiled: StepModel, served: ServedTimes, seat_share: Any) -> dict[str, Any]:
@@ -305,13 +304,13 @@ def _emitted(case: Deployment, compiled: StepModel, batch: Any, context: Any, st
 
 
 def _factor(case: Deployment, quantity: str, seat_share: Any = None, queued: Any = None) -> Any:
-    """Half of the 90 % interval as a factor; wider by the share of the seats taken, and of a TTFT that other users add."""
+    """Half of the 90 % interval as a factor; towards slower, wider by the share of the seats taken; of a TTFT, by that of others."""
     return spread(case.system.chip, bool(case.work.moes), case.assumptions, quantity, seat_share, queued)
 
 
 def timed(case: Deployment, expected: Any, floor: Any, quantity: str, seat_share: Any = None, queued: Any = None) -> Estimate:
-    factor = _factor(case, quantity, seat_share, queued)
-    return Estimate(expected=expected, floor=floor, low=interval_low(expected, floor, factor), high=expected * factor)
+    low = interval_low(expected, floor, _factor(case, quantity, queued=queued))
+    return Estimate(expected=expected, floor=floor, low=low, high=expected * _factor(case, quantity, seat_share, queued))
 
 
 def flat(stem: str, span: Estimate) -> dict[str, Any]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from headway.evidence.fit.crossval import joined
 from headway.evidence.fit.folds import unseen_halves
-from headway.evidence.fit.result import HeldOutResiduals, extents, width_factors
+from headway.evidence.fit.result import SLOWER, HeldOutResiduals, extents, width_factors
 from headway.evidence.fit.weighted import Misses, misses, misses_by_class
 from headway.evidence.serving.folds import FEWEST, MeasuredClasses
 
@@ -45,25 +45,29 @@ def _scores(measured: MeasuredClasses, samples: Sequence[HeldOutResiduals], inde
     fold, rows = measured.folds[index], samples[index]
     labels = [fold.labels[np.isfinite(kind.error)] for kind in measured.folds]
 
-    def halves_without(name: str) -> Any:
-        rest = [part.where(names != name) for part, names in zip(samples, labels, strict=True)]
-        return _halves(rows, width_factors(joined(rest)))
-
-    half = unseen_halves(labels[index], halves_without)
+    factors = {
+        str(name): width_factors(joined([part.where(names != name) for part, names in zip(samples, labels, strict=True)]))
+        for name in np.unique(labels[index])
+    }
+    half, opposite_half = (
+        unseen_halves(labels[index], lambda name, part=part: _halves(part, factors[str(name)]))
+        for part in (rows, replace(rows, slower=~rows.slower))
+    )
     within = np.abs(rows.error) <= half
     for key, measure in MEASURE_OF_KEY.items():
         at = rows.key == key
         if at.any():
             part = (rows.error[at], rows.source[at], within[at])
             yield ClassScore(
-                kind=fold.kind, measure=measure, all_rows=misses(*part), width=float(np.exp(2 * np.median(half[at]))),
+                kind=fold.kind, measure=measure, all_rows=misses(*part), width=float(np.exp(np.median((half + opposite_half)[at]))),
                 classes=misses_by_class(labels[index][at], *part, FEWEST),
             )  # fmt: skip
 
 
 def _halves(rows: HeldOutResiduals, factors: dict[str, float]) -> Any:
-    """Half of each row's interval in the logarithm; a quantity that no other class measures has none."""
+    """Half of each row's interval in the logarithm, on the side of its error; a quantity that no other class measures has none."""
     half = np.log(np.array([factors.get(key, 1.0) for key in rows.key]))
     for name in rows.wider:
-        half = half * factors[name] ** extents(rows, name)
+        extent = extents(rows, name)
+        half = half * factors[name] ** (np.where(rows.slower, extent, 0.0) if name == SLOWER else extent)
     return half

@@ -22,7 +22,7 @@ from headway.evidence.serving.engine_fit import EngineFit, fit, fit_without, mea
 from headway.evidence.serving.engine_numbers import table_at
 from headway.evidence.serving.folds import MeasuredClasses, classes, cluster
 from headway.evidence.serving.machines import machines, rows, stack
-from headway.evidence.serving.predict import circumstances, load_of, placed, predict, width_key
+from headway.evidence.serving.predict import TIMES, circumstances, load_of, placed, predict, width_key
 from headway.evidence.serving.quantities import quantities
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import compile_layout
@@ -165,7 +165,7 @@ def fold_samples(measured: MeasuredClasses, fold: ClassFold, table: Efficiencies
     return HeldOutResiduals(
         key=measured.keys[scored], error=fold.error[scored], source=np.array([cluster(task) for task in tasks], dtype=str),
         wider=_circumstances(tasks, measured.keys[scored], table),
-        kind=np.array([cluster(task) for task in tasks], dtype=str),
+        slower=_slower(fold.error[scored], measured.quantities[scored]), kind=np.array([cluster(task) for task in tasks], dtype=str),
     )  # fmt: skip
 
 
@@ -174,8 +174,9 @@ def _raw_residuals(tasks: Sequence[Task], fold_tables: Sequence[tuple[Fold, Effi
     pairs = [(residual, task) for fold, fold_table in fold_tables for residual, task in _pairs(fold, tasks, fold_table)]
     fold_tasks = [task for _, task in pairs]
     keys = np.array([width_key(residual.kind, residual.quantity) for residual, _ in pairs], dtype=str)
+    errors, quantities = (np.array([getattr(residual, name) for residual, _ in pairs]) for name in ("log_ratio", "quantity"))
     return HeldOutResiduals(
-        key=keys, error=np.array([residual.log_ratio for residual, _ in pairs]), wider=_circumstances(fold_tasks, keys, table),
+        key=keys, error=errors, slower=_slower(errors, quantities), wider=_circumstances(fold_tasks, keys, table),
         source=np.array([cluster(task) for task in fold_tasks], dtype=str),
         kind=np.array([cluster(task) for task in fold_tasks], dtype=str),
     )  # fmt: skip
@@ -187,7 +188,7 @@ def joined(samples: Sequence[HeldOutResiduals]) -> HeldOutResiduals:
         key=np.concatenate([part.key for part in samples]), error=np.concatenate([part.error for part in samples]),
         source=np.concatenate([part.source for part in samples]),
         wider={name: np.concatenate([part.wider[name] for part in samples]) for name in WIDER},
-        kind=np.concatenate([part.kind for part in samples]),
+        slower=np.concatenate([part.slower for part in samples]), kind=np.concatenate([part.kind for part in samples]),
     )  # fmt: skip
 
 
@@ -196,6 +197,11 @@ def _pairs(fold: Fold, tasks: Sequence[Task], table: Efficiencies) -> list[tuple
     fold_tasks = [tasks[index] for index in sorted(fold.scored)]
     task_predictions = zip(fold_tasks, predict(fold_tasks, table), strict=True)
     return [(residual, task) for task, prediction in task_predictions for residual in residuals([task], [prediction], [fold.name])]
+
+
+def _slower(error: Any, quantities: Any) -> Any:
+    """Whether each measurement is slower than predicted, from ln(predicted / measured): a longer time, or a lower rate."""
+    return np.where(np.isin(quantities, TIMES), error < 0, error > 0)
 
 
 def _circumstances(tasks: Sequence[Task], keys: Any, table: Efficiencies) -> dict[str, Any]:

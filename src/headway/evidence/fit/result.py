@@ -125,6 +125,7 @@ ALIKE = (("decode", "prefill", "tpot", "offline"), ("ttft", "ttft_split"))  # ti
 NARROWEST, MOST_FREEDOM = 1e-3, 100.0
 AS_MEASURED = "ttft_split"  # a width that no circumstance changes: all its rows share the same ones
 QUEUED = "queued"  # the circumstance of TTFT alone
+SLOWER = "limited"  # the circumstance that widens the slow end alone: fewer seats than predicted make nothing faster
 WIDER = ("unmeasured", "foreign", "experts", "limited", "guessed", "queued")
 MEANINGS = {
     "decode": "half of the 90 % interval of a decode step, as a factor",
@@ -136,7 +137,7 @@ MEANINGS = {
     "unmeasured": "that many times wider in the logarithm on chips whose kernels were not measured",
     "foreign": "and on platforms that engines were not first written for: neither NVIDIA's nor cards",
     "experts": "and for models with routed experts",
-    "limited": "and where all seats are taken, by the share of them that is: how many the KV cache has room for is uncertain",
+    "limited": "and, towards slower alone, by the share of the seats that is taken: how many the KV cache has room for is uncertain",
     "guessed": "and for measured rows whose layout is not stated",
     "queued": "and, for TTFT alone, by the share of it that other users add to a request's own",
 }
@@ -150,6 +151,7 @@ class HeldOutResiduals:
     error: Any
     source: Any  # of rows that err together, which count once: a model on a chip with an engine
     wider: dict[str, Any]  # per circumstance of WIDER: how far it applies to each row, 0 to 1
+    slower: Any  # whether each row was measured slower than predicted
     kind: Any = None  # of each row, of which few make an interval wider; None: there are many
 
     def where(self, keep: Any) -> HeldOutResiduals:
@@ -160,6 +162,7 @@ class HeldOutResiduals:
             error=self.error[keep],
             source=self.source[keep],
             wider=wider,
+            slower=self.slower[keep],
             kind=None if self.kind is None else self.kind[keep],
         )
 

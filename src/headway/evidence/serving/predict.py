@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.evidence.fit.result import AS_MEASURED, QUEUED
+from headway.evidence.fit.result import AS_MEASURED, QUEUED, SLOWER
 from headway.evidence.rows.row import MeasuredRow
 from headway.evidence.rows.setup import Setup
 from headway.evidence.rows.tasks import Task, Unpredictable
@@ -65,15 +65,19 @@ def _queued_shares(tasks: Sequence[Task], m: Server, load: MeasuredLoad) -> Any:
     return shares
 
 
-def spreads(kind: str, tasks: Sequence[Task], m: Server, load: MeasuredLoad, table: Efficiencies) -> Quantities:
-    """Half-width of the 90 % interval as a factor, per task and quantity."""
+def spreads(kind: str, tasks: Sequence[Task], m: Server, load: MeasuredLoad, table: Efficiencies) -> tuple[Quantities, Quantities]:
+    """Halves of the 90 % interval as factors, per task and quantity: towards faster, and towards slower."""
     unchanged = np.ones(len(tasks))
     growth = {name: float(table.interval(name)) ** np.asarray(part, float) for name, part in circumstances(tasks, m, load).items()}
-    queued = growth.pop(QUEUED)
+    queued, limited = growth.pop(QUEUED), growth.pop(SLOWER)
     wider = functools.reduce(operator.mul, growth.values(), unchanged)
-    keys = {name: width_key(kind, name) for name in ("ttft", "tpot", "rate", "per_chip")}
-    wide = {AS_MEASURED: unchanged, "ttft": wider * queued}
-    return Quantities(**{name: interval_factor(float(table.interval(key)), wide.get(key, wider)) for name, key in keys.items()})
+    keys = {name: width_key(kind, name) for name in TIMES + RATES}
+
+    def halves(wider: Any) -> Quantities:
+        wide = {AS_MEASURED: unchanged, "ttft": wider * queued}
+        return Quantities(**{name: interval_factor(float(table.interval(key)), wide.get(key, wider)) for name, key in keys.items()})
+
+    return halves(wider), halves(wider * limited)
 
 
 MEMORY = "taken as if it fitted in memory"  # beginning of a flag on memory
@@ -215,20 +219,22 @@ def _prediction(task: Task, estimates: dict[str, PredictedQuantity | None], limi
     return Prediction(row=task.row, kind=task.kind, setup=task.setup, flags=flags, ttft=ttft, tpot=tpot, rate=rate, per_chip=chip_rate)
 
 
-def _estimates(expected: Quantities, floor: Quantities, widths: Quantities, index: int) -> dict[str, PredictedQuantity | None]:
+def _estimates(
+    expected: Quantities, floor: Quantities, widths: tuple[Quantities, Quantities], index: int
+) -> dict[str, PredictedQuantity | None]:
     estimates: dict[str, PredictedQuantity | None] = {}
     for name in TIMES + RATES:
-        value, least, width = (getattr(columns, name)[index] for columns in (expected, floor, widths))
-        estimates[name] = _estimate(value, least, width, name in TIMES)
+        value, least, faster, slower = (getattr(columns, name)[index] for columns in (expected, floor, *widths))
+        estimates[name] = _estimate(value, least, faster, slower, name in TIMES)
     return estimates
 
 
-def _estimate(expected: float, floor: float, width: float, time: bool) -> PredictedQuantity | None:
+def _estimate(expected: float, floor: float, faster: float, slower: float, time: bool) -> PredictedQuantity | None:
     """Prediction with its interval, cut at the floor: the low end of a time, the high end of a rate."""
     if not np.isfinite(expected):
         return None
     if time:
-        low, high = float(interval_low(expected, floor, width)), float(expected * width)
+        low, high = float(interval_low(expected, floor, faster)), float(expected * slower)
     else:
-        low, high = expected / width, min(expected * width, max(floor, expected))
+        low, high = expected / slower, min(expected * faster, max(floor, expected))
     return PredictedQuantity(expected=float(expected), floor=float(floor), lo=low, hi=high)
