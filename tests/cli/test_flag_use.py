@@ -67,8 +67,33 @@ def test_assumptions__without_effect_are_refused_and_with_effect_are_not(cli: Cl
     assert cli(f"{several.get(flag.split()[0], routed)} {flag}").status == 0
 
 
+@pytest.mark.parametrize("flag", ["--imbalance 3", "--state-bytes 4", "--alpha-exchange 1us", "--alpha-hop 2us"])
+def test_assumptions__without_effect_on_any_layout_are_refused_in_a_search_and_a_simulation(cli: Cli, flag: str) -> None:
+    load = "--on 2xh200 --prompt 500 --output 50"
+    for command in (f"plan llama-3.1-8b {load}", f"plan llama-3.1-8b {load} --rate 2 --no-check", f"{SIM} --rate 2"):
+        assert "changes no number" in refused(cli, f"{command} {flag}")
+    model = {"--alpha-hop": "llama-3.1-8b --on 16xtpu-v5p", "--state-bytes": "qwen3-next-80b-a3b --on 2xh200"}
+    routed = model.get(flag.split()[0], "qwen3-30b-a3b --on 2xh200")
+    assert cli(f"plan {routed} --prompt 500 --output 50 {flag}").status == 0
+
+
+def test_plan__an_assumption_of_layouts_that_lose_counts(cli: Cli) -> None:
+    """The best layout of a small model is one chip, but the search weighed others."""
+    assert cli("plan llama-3.1-8b --on 8xh200 --prompt 500 --output 50 --alpha 2us").status == 0
+
+
+@pytest.mark.parametrize("flag", ["--imbalance 2", "--sync 20us", "--eff-recurrence 0.3", "--hidden-ep 0.3", "--restart 1h"])
+def test_train__a_value_that_changes_no_layout_is_refused(cli: Cli, flag: str) -> None:
+    run = "--tokens 1T --seq 8k --global-batch 4M"
+    assert "changes no number" in refused(cli, f"train llama-3.1-8b --on 64xh100-sxm {run} {flag}")
+    model = {"--eff-recurrence": "ai21-jamba-1.5-mini"}.get(flag.split()[0], "qwen3-30b-a3b")
+    beside = "--mtbf 50000h" if "restart" in flag else ""
+    assert cli(f"train {model} --on 64xh100-sxm {run} {flag} {beside}").status == 0
+
+
 def test_default__typed_out_is_no_mistake(cli: Cli) -> None:
     assert cli(f"{DENSE} --activation-bytes 2").status == 0
+    assert cli("train llama-3.1-8b --on 64xh100-sxm --dropout 0 --captured 0").status == 0
 
 
 def test_grid__an_assumption_that_counts_somewhere_counts(cli: Cli) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import headway as hw
-from headway.core.errors import HeadwayError
+from headway.core.errors import BadValue, HeadwayError
 from headway.hardware.chip import chip
 from headway.training.achieved import from_table, training_efficiencies
 from headway.training.recipe import binary_text
@@ -22,13 +22,15 @@ def step(name: str = "qwen3-30b-a3b", machine: str = "8xb200-sxm", **more: Any) 
 def test_routed_layers__host_waits_once_a_layer_and_micro_batch() -> None:
     """48 routed layers, 64 micro-batches of one sequence or 16 of four: 48 x 64 and 48 x 16 waits of 5 ms."""
     for micro, count in ((1, 64), (4, 16)):
-        launched, captured = (step(micro_batch=micro, sync=5e-3, captured=flag) for flag in (0, 1))
+        launched, captured = step(micro_batch=micro, sync=5e-3, captured=0), step(micro_batch=micro, captured=1)
         assert launched - captured == pytest.approx(48 * count * 5e-3, rel=1e-6)
 
 
 def test_dense_layers__never_wait_for_the_host() -> None:
     dense = {"name": "llama-3.1-8b", "machine": "8xh100-sxm", "ep": 1, "micro_batch": 1}
-    assert step(**dense, captured=0, sync=5e-3) == step(**dense, captured=1)
+    assert step(**dense, captured=0) == step(**dense, captured=1)
+    with pytest.raises(BadValue, match="changes no number"):
+        step(**dense, captured=0, sync=5e-3)
 
 
 def test_small_micro_batches__weights_and_gradients_bind() -> None:

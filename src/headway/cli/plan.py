@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headway.cli import arguments, combination, launch_lines, plan_load, serve_pictures
+from headway.cli.no_effect import refuse_idle_assumptions
 from headway.cli.own_layout import own_changes
 from headway.core import schema
 from headway.core.errors import BadValue, IllegalCombination, UnknownName, drop_note
@@ -89,6 +90,7 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
         raise BadValue("plan", "too many combinations of loads, limits and assumptions", f"at most {MOST_PLANS}")
     models, systems = arguments.models(args), [system for system, _ in arguments.systems(args)]
     default_notes += arguments.beyond(models, load)
+    refuse_idle_assumptions(args, {"prompt": axes["prompt"], "output": axes["output"], "batch": batch}, degrees)
     names: dict[str, Any] = {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
     plans = []
     illegal: list[IllegalCombination] = []

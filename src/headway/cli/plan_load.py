@@ -7,6 +7,7 @@ import functools
 from typing import Any
 
 from headway.cli import arguments, combination, launch_lines
+from headway.cli.no_effect import refuse_idle_assumptions
 from headway.cli.own_layout import own_changes
 from headway.core import schema
 from headway.core.errors import BadValue
@@ -167,6 +168,7 @@ def _search_input(args: Any, goal: Any) -> tuple[_SearchInput, list[str]]:
     rate = offered.rate if offered.rate is not None or offered.users else _trace_rate(offered.trace)
     models = arguments.models(args)
     beyond = arguments.beyond(models, {"prompt": prompt, "output": answer_tokens})
+    refuse_idle_assumptions(args, {"prompt": prompt, "output": answer_tokens}, degrees)
     names = {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
     rest = {
         "ways": degrees, "assumptions": schema.defaults(Assumptions, assumption_sets[0]), "objective": args.objective,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.cli import arguments, sim_plan
+from headway.cli.no_effect import refuse_idle_assumptions
 from headway.cli.sim_traffic import CHEAP, SEEDS, add_traffic_flags, loads_by_seed, read, seed, seeds
 from headway.core import schema
 from headway.core.errors import BadValue
@@ -291,6 +292,8 @@ def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any,
     layouts, drop_notes = _layouts(args, model)
     traffic, policy = loadings[0].traffic, Policy(**policy_values)
     load = checked_load(prompt=float(traffic.prompt.mean()), output=float(traffic.output.mean()))
+    if not args.plan:
+        refuse_idle_assumptions(args, {"prompt": load.prompt, "output": load.output}, schema.read(args, Layout)[0])
     request = query(model, system, layouts, load, Precision(**formats), schema.defaults(Assumptions, assumptions))
     tiers = parse_tiers(args.prefix_cache, args.ttl, arguments.catalog(args)) if args.prefix_cache else ()
     legal_layouts, half_notes = _halved(request, loadings)

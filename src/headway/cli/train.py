@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from headway.cli import arguments
 from headway.core import schema, units
+from headway.core.errors import BadValue
 from headway.core.listing import cell, format_value
 from headway.report import output, train
 from headway.report.words import NO_ROW, interval, sentence
@@ -16,6 +18,11 @@ from headway.training.columns import TIMES
 from headway.training.recipe import BINARY_FLAGS, OBJECTIVES, Recipe, TrainingLayout, TrainingRun, binary_text
 from headway.training.run import Failures
 
+if TYPE_CHECKING:
+    from headway.training.train import TrainingQuestion
+
+TENTH = 0.1  # of a value that equals a fitted default, to see whether it counts
+MOST_TRIED = 4  # combinations of a list at which a value is tried
 DEGREES = ("tp", "cp", "pp", "vpp", "ep", "dp")
 VIEW = ("kind", "model", "system", "chips", "seq", "global_batch", *DEGREES, "micro_batch", "zero", "recompute", "schedule", "step_s",
         "step_lo_s~step_hi_s", "tokens_per_s_chip", "mfu", "memory_bytes_chip", "run_s", "run_usd", "bound", "fits")  # fmt: skip
@@ -41,7 +48,7 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """Answer with the best layouts, and days, cost and energy of the run."""
-    from headway.training.train import RECORDS, TrainingQuestion, cases, listing
+    from headway.training.train import RECORDS, TrainingQuestion, cases, listing, sample
 
     records, notes = {}, _binary(args)
     for record in (*RECORDS, TrainingLayout):
@@ -50,8 +57,25 @@ def run(args: Any) -> output.Answer:
     layout = records.pop(TrainingLayout)
     deadline = schema.scalar(args.deadline, schema.Field("s"), "--deadline") if args.deadline else None
     request = TrainingQuestion(records=records, layout=layout, objective=args.objective, deadline=deadline, price_metric=args.price_metric)
-    run_cases = cases(arguments.models(args), [system for system, _ in arguments.systems(args)], request)
+    models, systems = arguments.models(args), [system for system, _ in arguments.systems(args)]
+    run_cases = cases(models, systems, request)
+    _refuse_idle(args, request, lambda trial: [sample(case) for case in cases(models, systems, trial)[:MOST_TRIED]])
     return output.Answer(listing(run_cases, notes), describe=_describe, pictures=train.pictures(), most=100)
+
+
+def _refuse_idle(args: Any, question: TrainingQuestion, rows: Callable[[TrainingQuestion], Any]) -> None:
+    """Raise an error for a value that changes no number of any layout, nor would a tenth of it; a default typed out is no mistake."""
+    for record in (Recipe, Failures, TrainingReach):
+        values, marks = question.records[record], schema.fields(record)
+        for name, value in values.items():
+            follows = record is Recipe and marks[name][1] is None and marks[name][0].integer
+            if follows or value == marks[name][1] or name == "recompute":  # which is searched
+                continue
+            rest = {key: values[key] for key in values if key != name}
+            trials = [rest] if isinstance(value, str | tuple) else [rest, rest | {name: TENTH * value}]
+            if all(rows(question) == rows(dataclasses.replace(question, records={**question.records, record: trial})) for trial in trials):
+                flag = schema.flag(name)
+                raise BadValue(flag, getattr(args, name), f"no {flag}: it changes no number of {args.model} on {args.on} in any layout")
 
 
 def _binary(args: Any) -> tuple[str, ...]:

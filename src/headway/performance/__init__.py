@@ -4,7 +4,7 @@ Holds        layout (tp, cp, dp, ep, pp), workload (load and limits), assumption
              that follow), topology and collectives, compile (model x machine x layout to a step model), server (a compiled layout with its
              engine), request (TTFT, TPOT and capacity at a load), estimate (every quantity of a row), law (any law by name, with facts),
              mesh (sharded matrix products and collectives), capacity (what fits, split evenly), columns.
-Import       layout.Layout, workload.Load, workload.SLO, assumptions.Assumptions, formats.resolve, efficiency.efficiencies, compile.work_of,
+Import       layout.Layout, workload.Load, workload.SLO, assumptions.Assumptions, formats.resolve, efficiency.efficiencies,
              compile.compile_layout, compile.StepModel, estimate.Deployment, estimate.estimate.
 May import   hardware, models, laws, core. Its users: serving, training, sim, economics, evidence and above.
 Reads        data/efficiency.toml and data/families.toml (efficiency.py).

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+import numpy as np
+
 from headway.core import schema
 from headway.core.errors import BadValue, UnknownName
 from headway.core.listing import Listing, clean, computed
@@ -23,7 +25,7 @@ from headway.models.config import model as find_model
 from headway.training.achieved import TrainingReach, chip_efficiency
 from headway.training.columns import PARTS, TIMES
 from headway.training.estimate import TrainingCase, TrainingEstimate, estimate, machine, overlap
-from headway.training.layouts import NAMES, none_legal, pinned_one
+from headway.training.layouts import NAMES, candidates, layout_at, none_legal, pinned_one
 from headway.training.recipe import (
     ARITHMETIC,
     BINARY_FLAGS,
@@ -37,7 +39,7 @@ from headway.training.recipe import (
     optimizer,
 )
 from headway.training.run import Failures, Outlook, TrainingAnswer, TrainingRequest, outlook
-from headway.training.search import LayoutEstimate, SearchResult, bounds_of, search
+from headway.training.search import LayoutEstimate, SearchResult, bounds_of, search, with_recipe
 from headway.training.sizing import advice, sized
 from headway.training.work import training_work
 
@@ -214,6 +216,16 @@ def _row(request: TrainingRequest, candidate: LayoutEstimate, price: PriceQuote 
     return row(candidate, request.model.name, numbers, run, request.run.tokens, kind)
 
 
+def sample(request: TrainingRequest) -> list[dict[str, Any]]:
+    """Rows of layouts taken evenly from all that are legal, whether they fit or not: what an input can change at all."""
+    case = case_of(request)
+    layouts = candidates(bounds_of(request.model, case), int(request.system.scale_up_domain), request.pinned)
+    case, price = with_recipe(case, request.model, replace(case.recipe, recompute=request.modes[0])), price_quote(request.system.chip)
+    places = np.unique(np.linspace(0, len(layouts.tp) - 1, SAMPLED).astype(int)) if len(layouts.tp) else ()
+    picks = [layout_at(layouts, int(place), request.pinned) for place in places]
+    return [_row(request, LayoutEstimate(case=case, layout=layout, step=0, fits=True, bytes=0), price, "next") for layout in picks]
+
+
 def recorded(request: TrainingRequest, candidate: LayoutEstimate, price: PriceQuote | None) -> dict[str, Any]:
     """The numbers of one layout, with every formula recorded."""
     with record():
@@ -223,6 +235,7 @@ def recorded(request: TrainingRequest, candidate: LayoutEstimate, price: PriceQu
 
 RECORDS = (TrainingRun, Recipe, Failures, TrainingReach)  # lists in these records make a row each; lists in TrainingLayout limit the search
 MOST_CASES = 200
+SAMPLED = 24  # layouts at which an input is tried
 MOST_ROWS = 8
 
 
