@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from headway.core.errors import BadValue, IllegalCombination, UnknownName
+from headway.core.quantity import Sourced, user_input
+from headway.core.schema import fields
 from headway.core.table import Axis, Labels, Table
 from headway.core.trace import record
 from headway.hardware.system import System
@@ -22,8 +24,9 @@ from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.estimate import Deployment, estimate
 from headway.performance.layout import NAMES, UNHALVED, Layout, halves
+from headway.performance.workload import Load
 from headway.serving.columns import SERVE
-from headway.serving.serve_request import ServeRequest, checked_load, grid_deployment, query, row_deployment
+from headway.serving.serve_request import ServeRequest, checked_load, grid_deployment, query, replayed
 
 ONE_CHIP, AS_STORED = Layout(), Precision()
 BOUNDS = ("compute", "weights", "kv", "network", "overhead", "capacity")
@@ -76,7 +79,7 @@ def table_of(query: ServeRequest) -> Table:
         raise BadValue("grid", f"{points} points", f"at most {MOST_POINTS}: fewer values, or longer steps")
     case = grid_deployment(query, axes)
     picked = filled(query, case, axes)
-    recorded_row = functools.lru_cache(maxsize=1)(lambda row: recorded(lambda: row_deployment(query, axes, row)))  # its columns share it
+    recorded_row = functools.lru_cache(maxsize=1)(lambda row: recorded(lambda: _row_deployment(query, axes, row)))  # its columns share it
     table = Table(axes=axes, columns=picked, notes=query.notes, tree=lambda row, key: explain(recorded_row, row, key))
     return _halved(table, case) if query.assumptions.communication == "two-batch" else table
 
@@ -194,3 +197,15 @@ def recorded(deployed: Callable[[], Deployment]) -> dict[str, Any]:
     outputs |= undefined_tpot(outputs, load.output)
     degrees = {name: getattr(case.layout, name) for name in NAMES}
     return outputs | degrees | {"batch": load.batch, "prompt": load.prompt, "output": load.output}
+
+
+def _row_deployment(query: ServeRequest, axes: tuple[Axis, ...], row: int) -> Deployment:
+    """One row of a grid as a deployment whose every number has an origin, the work of its model counted again."""
+    place = np.unravel_index(row, tuple(len(axis.values) for axis in axes))
+    load = {axis.name: _entry(query.load, axis, int(index)) for axis, index in zip(axes[1:], place[1:], strict=True)}
+    return replayed(query, query.layouts[int(place[0])], Load(**load))
+
+
+def _entry(load: Load, axis: Axis, index: int) -> Any:
+    value = getattr(load, axis.name)
+    return value if isinstance(value, Sourced) else user_input(axis.values[index].item(), axis.name, fields(Load)[axis.name][0].unit)

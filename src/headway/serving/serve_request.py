@@ -166,18 +166,6 @@ def grid_deployment(query: ServeRequest, axes: tuple[Axis, ...]) -> Deployment:
     return case_of(query, stacked(list(query.layouts), ndim), Load(**{"batch": 1} | load))
 
 
-def row_deployment(query: ServeRequest, axes: tuple[Axis, ...], row: int) -> Deployment:
-    """One row of a grid as a deployment whose every number has an origin, the work of its model counted again."""
-    place = np.unravel_index(row, tuple(len(axis.values) for axis in axes))
-    load = {axis.name: _entry(query.load, axis, int(index)) for axis, index in zip(axes[1:], place[1:], strict=True)}
-    return replayed(query, query.layouts[int(place[0])], Load(**load))
-
-
 def replayed(query: ServeRequest, layout: Layout, load: Load) -> Deployment:
     """The deployment with the work of its model counted again, for a recorder that is on."""
     return dataclasses.replace(case_of(query, layout, load), work=work_of(query.model, query.work.expert_load))
-
-
-def _entry(load: Load, axis: Axis, index: int) -> Any:
-    value = getattr(load, axis.name)
-    return value if isinstance(value, Sourced) else _numbers(axis.values[index].item(), axis.name)
