@@ -77,9 +77,25 @@ def test_assumptions__without_effect_on_any_layout_are_refused_in_a_search_and_a
     assert cli(f"plan {routed} --prompt 500 --output 50 {flag}").status == 0
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "price llama-3.1-8b --on h200 --prompt 4k --output 1k", "speed llama-3.1-8b --on h200 --prompt 4k --output 1k",
+        "cache llama-3.1-8b --on h200 --reuse 0.5 --hold 1h",
+        "solve serve llama-3.1-8b --on 8xh200 --prompt 4k --output 100 --batch 8 --for tp --so-that tpot_s=5ms",
+    ],
+)  # fmt: skip
+def test_assumptions__without_effect_are_refused_wherever_layouts_are_searched(cli: Cli, command: str) -> None:
+    assert "changes no number" in refused(cli, f"{command} --imbalance 3")
+    assert cli(f"{command} --eff-memory 0.7").status == 0
+    if command.startswith(("price", "speed")):
+        assert cli(f"{command} --hit-rate 0.5").status == 0
+
+
 def test_plan__an_assumption_of_layouts_that_lose_counts(cli: Cli) -> None:
     """The best layout of a small model is one chip, but the search weighed others."""
     assert cli("plan llama-3.1-8b --on 8xh200 --prompt 500 --output 50 --alpha 2us").status == 0
+    assert cli("plan llama-3.1-8b --on h200 --prompt 500 --output 50 --rate 2 --no-check --alpha 2us").status == 0
 
 
 @pytest.mark.parametrize("flag", ["--imbalance 2", "--sync 20us", "--eff-recurrence 0.3", "--hidden-ep 0.3", "--restart 1h"])

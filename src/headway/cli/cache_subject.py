@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.cli import arguments
+from headway.cli.no_effect import refuse_idle_assumptions
 from headway.core import schema
 from headway.core.errors import BadValue
 from headway.economics.cache.records import CacheHold, PrefillCost
@@ -16,6 +17,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 
 OWN_FLAGS = ("hit_rate", "mfu")  # of the service, and of computing again, in place of the assumptions
+PROBED = {"prompt": 8192, "output": 1024}  # load at which an assumption is tried
 TIERS = "hbm,ddr,cxl,flash,disk"
 CHIP_MEMORY, ALL = "hbm", "all"
 HOLDS = (300.0, 3600.0, 86400.0)
@@ -50,6 +52,8 @@ def cases(args: Any) -> tuple[list[CacheQuestion], list[str]]:
     formats, _ = schema.read(args, Precision)
     assumptions, more = schema.read(args, Assumptions, skip=OWN_FLAGS)
     models = arguments.models(args) if args.model else [None]
+    if args.model and args.on:
+        refuse_idle_assumptions(args, PROBED, skip=OWN_FLAGS)
     axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (recompute_values | assumptions).items()}
     kv_axes = {key: value if isinstance(value, tuple) else (value,) for key, value in {"kv": formats.get("kv") or "bf16"}.items()}
     for key, number_format in formats.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 from headway.core import schema
@@ -23,9 +24,9 @@ def varied(table: Any) -> list[str]:
     return [key for key in keys if key not in follows]
 
 
-def combinations(args: Any, record: type) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    """Combinations of the user's values for the fields of a record, and notes."""
-    values, notes = schema.read(args, record)
+def combinations(args: Any, record: type, skip: Sequence[str] = ()) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """Combinations of the user's values for the fields of a record but those to `skip`, and notes."""
+    values, notes = schema.read(args, record, skip=tuple(skip))
     lists = [value if isinstance(value, tuple) else (value,) for value in values.values()]
     count = 1
     for members in lists:

@@ -58,18 +58,17 @@ def refuse_no_effect(args: Any, subjects: Sequence[Subject]) -> None:
     _refuse((*_assumptions(args, names, subjects), *_edits(args, subjects)), subjects, "at this layout and load")
 
 
-def refuse_idle_assumptions(args: Any, load: Mapping[str, Any], degrees: Mapping[str, Any]) -> None:
-    """Raise an error for an assumption that changes no number of any layout with these degrees; a list of degrees is several."""
-    if not (names := typed_assumptions(args)):
+def refuse_idle_assumptions(args: Any, load: Mapping[str, Any], degrees: Mapping[str, Any] | None = None, skip: Sequence[str] = ()) -> None:
+    """Raise an error for an assumption that changes no number of any layout with these degrees, by default the typed ones; `skip`: flags
+    of the verb that bear an assumption's name."""
+    if not (names := [name for name in typed_assumptions(args) if name not in skip]):
         return
+    degrees = schema.read(args, Layout)[0] if degrees is None else degrees
     pairs = [(model, system) for model in arguments.models(args) for system, _ in arguments.systems(args)]
-    formats, assumptions = combination.combinations(args, Precision)[0], combination.combinations(args, Assumptions)[0]
+    formats, assumptions = combination.combinations(args, Precision)[0], combination.combinations(args, Assumptions, skip)[0]
     loads = dict(load) | {"batch": load.get("batch") or BATCHES}
     subjects = [
-        Subject(
-            model=model, system=nodes, layouts=layouts, load=loads, precision=Precision(**precision),
-            assumptions=values,
-        )
+        Subject(model=model, system=nodes, layouts=layouts, load=loads, precision=Precision(**precision), assumptions=values)
         for model, system in pairs for nodes, layouts in _searched(model, system, degrees)
         for precision in formats for values in assumptions
     ]  # fmt: skip
@@ -86,10 +85,10 @@ def _searched(model: Model, system: System, degrees: Mapping[str, Any]) -> Itera
     import numpy as np
 
     from headway.models.work import work_of
-    from headway.serving.plan.problem import grown
+    from headway.serving.plan.problem import grown, usual_node
     from headway.serving.plan.space import space
 
-    nodes = system if system.fixed_count or system.shape else list(itertools.islice(grown(system), 2))[-1]
+    nodes = system if system.fixed_count or system.shape else list(itertools.islice(grown(usual_node(system)), 2))[-1]
     layouts = space(shape(work_of(model).blocks), nodes, degrees)
     rows = np.unique(np.linspace(0, layouts.count - 1, MOST_LAYOUTS).astype(int)) if layouts.count else ()
     sample = [Layout(**{name: int(getattr(layouts.layouts, name)[row, 0]) for name in NAMES}) for row in rows] or [Layout()]

@@ -90,7 +90,7 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
         raise BadValue("plan", "too many combinations of loads, limits and assumptions", f"at most {MOST_PLANS}")
     models, systems = arguments.models(args), [system for system, _ in arguments.systems(args)]
     default_notes += arguments.beyond(models, load)
-    refuse_idle_assumptions(args, {"prompt": axes["prompt"], "output": axes["output"], "batch": batch}, degrees)
+    refuse_idle_assumptions(args, {"prompt": axes["prompt"], "output": axes["output"], "batch": batch})
     names: dict[str, Any] = {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
     plans = []
     illegal: list[IllegalCombination] = []

@@ -168,7 +168,7 @@ def _search_input(args: Any, goal: Any) -> tuple[_SearchInput, list[str]]:
     rate = offered.rate if offered.rate is not None or offered.users else _trace_rate(offered.trace)
     models = arguments.models(args)
     beyond = arguments.beyond(models, {"prompt": prompt, "output": answer_tokens})
-    refuse_idle_assumptions(args, {"prompt": prompt, "output": answer_tokens}, degrees)
+    refuse_idle_assumptions(args, {"prompt": prompt, "output": answer_tokens})
     names = {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
     rest = {
         "ways": degrees, "assumptions": schema.defaults(Assumptions, assumption_sets[0]), "objective": args.objective,

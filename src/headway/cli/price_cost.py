@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from headway.cli import arguments, combination
+from headway.cli.no_effect import refuse_idle_assumptions
 from headway.core import interval, schema
 from headway.core.columns import Column
 from headway.core.errors import BadValue
@@ -118,6 +119,7 @@ def _plans(args: Any, hits: Sequence[Any]) -> tuple[list[tuple[dict[str, Any], A
     load, default_notes = arguments.requested(load)
     models, systems = arguments.models(args), arguments.systems(args)
     default_notes += arguments.beyond(models, load)
+    refuse_idle_assumptions(args, load, skip=("hit_rate",))
     axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (load | limits).items()}
     names: dict[str, Any] = {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
     cases = list(itertools.islice(itertools.product(models, systems, itertools.product(*axes.values()), assumption_sets), MOST_PLANS + 1))

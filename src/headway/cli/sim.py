@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -293,7 +293,7 @@ def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any,
     traffic, policy = loadings[0].traffic, Policy(**policy_values)
     load = checked_load(prompt=float(traffic.prompt.mean()), output=float(traffic.output.mean()))
     if not args.plan:
-        refuse_idle_assumptions(args, {"prompt": load.prompt, "output": load.output}, schema.read(args, Layout)[0])
+        refuse_idle_assumptions(args, {"prompt": load.prompt, "output": load.output}, asdict(Layout()) | schema.read(args, Layout)[0])
     request = query(model, system, layouts, load, Precision(**formats), schema.defaults(Assumptions, assumptions))
     tiers = parse_tiers(args.prefix_cache, args.ttl, arguments.catalog(args)) if args.prefix_cache else ()
     legal_layouts, half_notes = _halved(request, loadings)

@@ -12,6 +12,7 @@ from typing import Any
 
 from headway.cli import arguments, combination, solve_verb
 from headway.cli.flag_use import Arguments
+from headway.cli.no_effect import BATCHES, refuse_idle_assumptions
 from headway.core import quantity, schema
 from headway.core.columns import unit
 from headway.core.errors import BadValue, IllegalCombination, UnknownName
@@ -134,6 +135,9 @@ def _cases(args: Any, name: str) -> list[tuple[Arguments, tuple[str, ...]]]:
         values, more = schema.read(args, record, counts)
         notes += more
         lists |= {key: value if isinstance(value, tuple) else (value,) for key, value in values.items() if key != name}
+    load = {key: BATCHES if key == name else lists[key] for key in combination.COUNTS if key == name or key in lists}
+    degrees = {key: lists.get(key, value) for key, value in dataclasses.asdict(Layout()).items() if key != name}
+    refuse_idle_assumptions(args, load, degrees, skip=(name,))
     combos = list(itertools.islice(itertools.product(*lists.values()), MOST_CASES + 1))
     if len(combos) > MOST_CASES:
         raise BadValue("solve", "too many combinations of the other inputs", f"at most {MOST_CASES}")

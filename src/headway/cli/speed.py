@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from headway.cli import arguments, combination
+from headway.cli.no_effect import refuse_idle_assumptions
 from headway.core import schema
 from headway.core.errors import BadValue
 from headway.core.listing import clean, format_value
@@ -105,6 +106,7 @@ def _ladders(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     options |= {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
     models = arguments.models(args)
     default_notes += arguments.beyond(models, load)
+    refuse_idle_assumptions(args, load)
     points = itertools.product(models, arguments.systems(args), itertools.product(*axes.values()), assumption_sets)
     cases = list(itertools.islice(points, MOST_LADDERS + 1))
     if len(cases) > MOST_LADDERS:

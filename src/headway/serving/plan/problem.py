@@ -146,11 +146,13 @@ def free(system: System, goal: Goal) -> System | None:
         return None
     if "replicas" in goal.pinned:
         raise BadValue("replicas", "a number", f"no --replicas: how many {system.name} the load takes is the question")
-    if system.chips > 1:
-        return system
-    domain = system.chip.scale_up_domain
-    usual = system.chips if domain is None else domain
-    return replace(system, chips=usual, scale_up_domain=usual)
+    return usual_node(system)
+
+
+def usual_node(system: System) -> System:
+    """The machine itself, or for a bare chip one scale-up domain of its usual size."""
+    usual = system.chips if system.chip.scale_up_domain is None else system.chip.scale_up_domain
+    return system if system.chips > 1 else replace(system, chips=usual, scale_up_domain=usual)
 
 
 def grown(domain: System) -> Iterator[System]:
