@@ -42,6 +42,7 @@ class MoE:
     intermediate: Any  # of one routed expert
     matrices: Any
     biases: Any = NONE  # 1 where each expert matrix has a bias
+    clamped: Any = NONE  # 1 where the inputs of the experts' activation function are clamped
     shared_experts: Any = NONE
     shared_intermediate: Any = NONE  # of one shared expert
     shared_matrices: Any = NONE

@@ -94,7 +94,7 @@ def memory(
     def stage_bytes(layers: Any, flying: Any, last: bool) -> tuple[Any, ...]:
         """Memory parts of a chip in a stage at an end of the model."""
         embedding = embedding_activation_bytes(work.hidden, work.mask, flying, whole_ways)
-        head = head_activation_bytes(work.hidden, work.vocab, WIDE, _logit(recipe), whole_ways, layout.tp)
+        head = head_activation_bytes(work.hidden, work.vocab, WIDE, logit_bytes(recipe), whole_ways, layout.tp)
         head = np.maximum(head - token_bytes.at_hand, NO_BYTES)  # logits are gone before the first layer is made again
         is_last = UNITY if last else NONE
         ends = end_params(part.embedding, part.head, layout.pp, is_last)
@@ -116,10 +116,16 @@ def memory(
     return Memory(**dict(zip(names, parts, strict=True)), allowance=allocated - fullest_bytes, total=allocated)
 
 
-def _logit(recipe: Recipe) -> Any:
+def logit_bytes(recipe: Recipe) -> Any:
     """Bytes of a logit until the loss's backward pass."""
     fused = recipe.kernels == "fused" if recipe.fused_loss is None else recipe.fused_loss
     return LOGIT["fused" if fused else "eager"]
+
+
+def kept_outputs(recipe: Recipe) -> Any:
+    """Share of the matmuls whose outputs are kept: every second in PyTorch's selective recomputation."""
+    is_second = recipe.recompute == "selective" and recipe.fused_attention and recipe.kernels == "eager"
+    return EVERY_SECOND if is_second else EVERY_MATMUL
 
 
 def _with_layers(part: Stage, layers: Any) -> Stage:
@@ -177,7 +183,7 @@ def kept_per_token(work: TrainingWork, part: Stage, layout: TrainingLayout, reci
         keeps_scores = NONE if selective else UNITY
         fewer = selective and bool(recipe.fused_attention)  # no scores to drop: norms, activation functions, latent up-projections
         again = UNITY if fewer else NONE
-        outputs = EVERY_SECOND if fewer and recipe.kernels == "eager" else EVERY_MATMUL
+        outputs = kept_outputs(recipe) if selective else EVERY_MATMUL
         layers = tuple(
             layer_activation_bytes(
                 kind.unsplit_bytes * kept_share(TWO, UNITY, again),

@@ -30,12 +30,13 @@ from headway.models.model import NONE, UNITY
 from headway.performance.topology import Fabric, LinkCosts
 from headway.training.achieved import SHARES, TrainingReach
 from headway.training.communication import NO_TIME, Exchanges, exchanges
-from headway.training.memory import STAGE_1, kept_per_token
+from headway.training.memory import EVERY_SECOND, STAGE_1, kept_outputs, kept_per_token, logit_bytes
 from headway.training.pipeline import Stage, chosen_params, common_params, idle
 from headway.training.recipe import FORWARD_AGAIN, Optimizer, Recipe, TrainingLayout
-from headway.training.work import TrainingWork
+from headway.training.work import TrainingWork, is_captured
 
 TWO_FLOP = known(2.0, "FLOP per parameter", "flop/token", "constant", "a multiply and an add")
+WRITTEN_AND_READ = known(2.0, "passes over what is kept of a logit", "1/token", "constant", "it is written and read")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,9 @@ class StepWork:
     scores: Any
     recurrences: Any  # states of fixed size: SSM, linear attention
     traffic: Any  # one pass over the activations kept for the backward pass
+    unfused: Any  # kernels of experts that are not fused, all passes
     head: Any
+    logits: Any  # logits and their gradients through HBM
     update: Any
     exchanges: Exchanges
     weights: Any  # weights and gradients of the layers through HBM in one pass, routed experts apart
@@ -110,9 +113,8 @@ def at_mfu(time: StepTime, expected_mfu: Any, mfu: Any) -> StepTime:
 
 def step_time(layout: TrainingLayout, schedule: str, work: StepWork, efficiency: TrainingReach) -> StepTime:
     """Time of a step at achieved rates, by part; its floor reaches every peak and hides all communication."""
-    return replace(
-        _step_time(layout, schedule, work, efficiency), floor=_step_time(layout, schedule, replace(work, exchanges=SILENT), IDEAL).step
-    )
+    ideal = replace(work, exchanges=SILENT, unfused=NO_TIME, logits=NO_TIME)
+    return replace(_step_time(layout, schedule, work, efficiency), floor=_step_time(layout, schedule, ideal, IDEAL).step)
 
 
 def _step_time(layout: TrainingLayout, schedule: str, work: StepWork, efficiency: TrainingReach) -> StepTime:
@@ -121,9 +123,9 @@ def _step_time(layout: TrainingLayout, schedule: str, work: StepWork, efficiency
     score = work.scores / efficiency.eff_attention + work.recurrences / efficiency.eff_recurrence
     matmuls, scores = forward * (work.passes + work.again), score * work.score_passes
     once = work.traffic * efficiency.traffic
-    traffic = once * traffic_passes(work.recomputed_share)
+    traffic = once * traffic_passes(work.recomputed_share) + work.unfused / efficiency.eff_memory
     launch = work.layers_per_stage * efficiency.launch + routing_wait_s(work.routed_layers, efficiency.sync, work.captured)  # fmt: skip
-    head = work.head / efficiency.eff_head * work.passes
+    head = work.head / efficiency.eff_head * work.passes + work.logits / efficiency.eff_memory
     tp, cp = exposed_s(matmuls, work.exchanges.tp, efficiency.hidden_tp), exposed_s(scores, work.exchanges.cp, efficiency.hidden_cp)
     beside = matmuls + scores + traffic if schedule == "dualpipe" else matmuls  # work of another micro-batch
     ep = exposed_s(beside, work.exchanges.ep, efficiency.hidden_ep)
@@ -174,9 +176,11 @@ def step_work(
         scores=_scores(work, part, layout, machine.wide_peak, tokens),
         recurrences=_recurrences(work, part, layout, machine.wide_peak, tokens),
         weights=weights, expert_weights=expert_weights, routed_layers=_routed_layers(work) * part.share,
-        captured=UNITY if recipe.captured is None else recipe.captured,
+        captured=is_captured(recipe),
         traffic=layer_bytes * tokens * part.layers_per_stage / machine.hbm_bw,
+        unfused=_unfused(work, part, layout) * tokens / machine.hbm_bw,
         head=work.logits / layout.tp * tokens * TWO_FLOP / machine.wide_peak,
+        logits=work.vocab / layout.tp * tokens * WRITTEN_AND_READ * logit_bytes(recipe) / machine.hbm_bw,
         update=_update(part, layout, recipe, optimizer, machine.hbm_bw),
         exchanges=exchanges(work, part, layout, recipe, machine.fabric, machine.costs, tokens, count),
         layers_per_stage=part.layers_per_stage, spared=spared_layers(part.layers, layout.pp, part.layers_per_stage), count=count,
@@ -187,9 +191,11 @@ def step_work(
 
 
 def _again(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, active: Any) -> Any:
-    """Recomputed matmuls in forward passes of a layer: one (full), the latent up-projections (selective) or none."""
+    """Recomputed matmuls in forward passes of a layer: one (full), every second or the latent up-projections (selective), or none."""
     if recipe.recompute in FORWARD_AGAIN:
         return UNITY
+    if kept_outputs(recipe) is EVERY_SECOND:
+        return UNITY - EVERY_SECOND
     if recipe.recompute == "none" or not recipe.fused_attention or not any(kind.recomputed_params for kind in work.layers):
         return NONE
     counts = tuple(kind.work.count for kind in work.layers)
@@ -243,6 +249,12 @@ def _routed_layers(work: TrainingWork) -> Any:
     """Layers of the model with routed experts."""
     counts = tuple(kind.work.count for kind in work.layers)
     return sum_over_blocks(counts, tuple(UNITY if kind.work.experts > 0 else NONE for kind in work.layers))
+
+
+def _unfused(work: TrainingWork, part: Stage, layout: TrainingLayout) -> Any:
+    """Bytes per token that a stage's experts move in kernels that are not fused."""
+    counts = tuple(kind.work.count for kind in work.layers)
+    return sum_over_blocks(counts, tuple(kind.unfused for kind in work.layers)) * part.share / layout.tp
 
 
 def _update(part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, bandwidth: Any) -> Any:

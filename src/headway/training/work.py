@@ -25,7 +25,7 @@ from headway.laws.training.run import (
     model_flop_per_token,
     training_passes,
 )
-from headway.laws.training.step import micro_pairs
+from headway.laws.training.step import micro_pairs, unfused_expert_bytes
 from headway.models.model import NONE, UNITY, Dense, Model, MoE
 from headway.models.work import LayerWork, embedding_and_head, works
 from headway.training.recipe import FORWARD_AGAIN, Recipe
@@ -53,6 +53,7 @@ class TrainingLayer:
     mixer_selective: Any  # activation bytes of the mixer when latent up-projections are recomputed
     routed_selective: Any  # activation bytes of experts when their activation function is recomputed
     recomputed_params: Any  # parameters whose matmuls selective recomputation repeats
+    unfused: Any  # bytes per token that kernels of biased or clamped experts move one by one
     score_bytes: Any  # activation bytes of attention scores, of which a fused kernel keeps a log-sum-exp; 0 without attention
 
 
@@ -86,13 +87,15 @@ def training_work(model: Model, recipe: Recipe, sequence: Any) -> TrainingWork:
 def _layer(block: Any, work: LayerWork, model: Model, recipe: Recipe, sequence: Any, mask: Any) -> TrainingLayer:
     routed = work.experts > 0
     shared = routed and getattr(block.ffn, "shared_experts", 0) > 0
-    expert_bytes = selective_expert_bytes = NO_BYTES
+    expert_bytes = selective_expert_bytes = unfused = NO_BYTES
     if routed:
         routing = (work.experts_per_token, recipe.imbalance, WIDE)
         expert_bytes = expert_activation_bytes(model.hidden, work.expert_params, *routing)
         selective_expert_bytes = expert_selective_bytes(
             model.hidden, work.expert_params, block.ffn.matrices, *routing, dispatched(recipe.dtype)
         )
+        ffn, active = block.ffn, work.experts_per_token * recipe.imbalance
+        unfused = unfused_expert_bytes(active, model.hidden, ffn.intermediate, ffn.biases, ffn.clamped, is_captured(recipe))
     has_scores = any(span.what == "kv" for span in work.spans)
     return TrainingLayer(
         work=work,
@@ -105,8 +108,14 @@ def _layer(block: Any, work: LayerWork, model: Model, recipe: Recipe, sequence: 
         ffn_vectors=_vectors(block.ffn),
         routed=expert_bytes,
         routed_selective=selective_expert_bytes,
+        unfused=unfused,
         score_bytes=score_bytes(work.heads, sequence, WIDE, mask, recipe.fused_attention) if has_scores else NO_BYTES,
     )
+
+
+def is_captured(recipe: Recipe) -> Any:
+    """1 where a step runs as one graph, as it does unless the recipe says otherwise."""
+    return UNITY if recipe.captured is None else recipe.captured
 
 
 def dispatched(dtype: str) -> Any:

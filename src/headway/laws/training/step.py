@@ -11,7 +11,7 @@ import numpy as np
 
 from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
-from headway.core.units import Byte, FlopPerSecond, Number, Second, Token, Watt
+from headway.core.units import Byte, BytePerToken, FlopPerSecond, Number, Second, Token, Watt
 
 ZERO_BUBBLE = "Qi et al. 2023, Zero Bubble Pipeline Parallelism (arXiv:2401.10241) section 2"
 DUALPIPE = "deepseek-ai/DualPipe README, table of schedules"
@@ -175,6 +175,21 @@ def traffic_passes(recomputed: Number) -> Number:
     1.333
     """
     return 1 + recomputed / 3
+
+
+# forward: product in 32 bits 4, sum 10, joined 8, narrowed 6; backward: widened 6, narrowed 6, bias 12, share 12, joined 4
+BIAS_BYTES: Byte = 68.0
+CLAMP_BYTES: Byte = 36.0  # forward: both halves 8, joined 8; backward: 12, 8
+
+
+@formula(source="Megatron-LM of 2025-12, moe/experts.py and fusions/fused_bias_geglu.py: kernels that read and write whole tensors in turn")
+def unfused_expert_bytes(active: Number, hidden: Number, width: Number, biased: Number, clamped: Number, captured: Number) -> BytePerToken:
+    """HBM bytes per token of experts' output biases, weighted in 32 bits, and clamps; a captured step has fused kernels (gpt-oss-120b).
+
+    >>> unfused_expert_bytes(4, 2880, 2880, 1, 1, 0)
+    1198080.0
+    """
+    return active * (biased * BIAS_BYTES * hidden + clamped * CLAMP_BYTES * width) * (1 - captured) / ONE_TOKEN
 
 
 @formula(source="definition")

@@ -54,7 +54,7 @@ def gpt_oss(config: Config) -> Model:
     config.ignore("experts_per_token")
     bias = config.flag("attention_bias", default=True)
     style = Style(qkv_bias=bias, out_bias=bias)
-    ffn = mixtral_experts(config, s.hidden, biases=BIASES)
+    ffn = mixtral_experts(config, s.hidden, biases=BIASES, clamped=UNITY if config.raw("swiglu_limit") else NONE)
     extra = (Vector(name="attention sinks", dims=(s.heads,)), Vector(name="router bias", dims=(ffn.experts,)))
     layers = [block(attention(s, look), ffn, norms(s.hidden, style), mixer_vectors(s, style), extra) for look in looks(config, s)]
     return finish(config, layers, s.hidden, style)
