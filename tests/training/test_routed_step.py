@@ -15,8 +15,12 @@ from headway.training.recipe import binary_text
 QWEN: dict[str, Any] = {"seq": 4096, "global_batch": 512 * 4096, "tp": 1, "cp": 1, "pp": 1, "ep": 8, "dp": 8, "zero": 1}
 
 
+def row(name: str, machine: str, **more: Any) -> Any:
+    return next(iter(hw.train(name, machine, **{**QWEN, "recompute": "none", **more})))
+
+
 def step(name: str = "qwen3-30b-a3b", machine: str = "8xb200-sxm", **more: Any) -> float:
-    return float(next(iter(hw.train(name, machine, **{**QWEN, "recompute": "none", **more})))["step_s"])
+    return float(row(name, machine, **more)["step_s"])
 
 
 def test_routed_layers__host_waits_once_a_layer_and_micro_batch() -> None:
@@ -24,6 +28,37 @@ def test_routed_layers__host_waits_once_a_layer_and_micro_batch() -> None:
     for micro, count in ((1, 64), (4, 16)):
         launched, captured = step(micro_batch=micro, sync=5e-3, captured=0), step(micro_batch=micro, captured=1)
         assert launched - captured == pytest.approx(48 * count * 5e-3, rel=1e-6)
+
+
+# Kernels that Megatron-LM runs one by one where experts have biases and clamps, as (bytes read, bytes written) per element.
+BIAS = ((0, 4), (2 + 4, 4), (4, 4), (4, 2))  # share x bias in 32 bits, its sum with the output, experts joined, back to 16 bits
+BIAS_BACK = ((2, 4), (4, 2), (4, 4), (4, 0), (4, 4), (4, 0), (2, 2))  # 32 bits; 16 bits; gradients of bias and share, each summed; joined
+CLAMP, CLAMP_BACK = ((4, 4), (4, 4)), ((4 + 4, 4), (4, 4))  # of both halves of the gated FFN: clamped, joined
+
+
+def test_biased_experts__kernels_that_are_not_fused() -> None:
+    """gpt-oss-120b: 36 layers, 4 experts of 2,880 x 2,880 a token; in one graph they are fused."""
+    run = {"name": "gpt-oss-120b", "machine": "8xb300-sxm", "micro_batch": 4, "sync": 0, "eff_memory": 1, "hidden_ep": 1}
+    moved = sum(map(sum, (*BIAS, *BIAS_BACK, *CLAMP, *CLAMP_BACK)))
+    tokens = 512 * 4096 / 8
+    added = step(**run, captured=0) - step(**{key: value for key, value in run.items() if key != "sync"}, captured=1)
+    assert added == pytest.approx(tokens * 36 * 4 * 2880 * moved / float(chip("b300_sxm").need("hbm_bw")), rel=1e-6)
+    assert step(micro_batch=4, sync=0, captured=0) == pytest.approx(step(micro_batch=4, captured=1), rel=1e-9)  # Qwen3 has neither
+
+
+def test_logits__through_memory_once_written_once_read() -> None:
+    """PyTorch's loss keeps 14 bytes of a logit, a fused one 4; 128,256 logits a token."""
+    run = {"name": "llama-3.1-8b", "machine": "8xh200-sxm", "ep": 1, "micro_batch": 1, "zero": 3, "eff_memory": 1}
+    added = row(**run, fused_loss=0)["head_s"] - row(**run, fused_loss=1)["head_s"]
+    assert added == pytest.approx(512 * 4096 / 8 * 128_256 * 2 * (14 - 4) / 4.8e12, rel=1e-6)
+
+
+def test_selective_recomputation__repeats_the_matmuls_whose_outputs_it_does_not_keep() -> None:
+    """PyTorch's keeps every second matmul: a half of a forward pass on top of three. Megatron's repeats no matmul."""
+    run = {"name": "llama-3.1-8b", "machine": "8xh200-sxm", "ep": 1, "micro_batch": 1, "zero": 3}
+    for kernels, ratio in (("eager", 3.5 / 3), ("fused", 1.0)):
+        none, some = (row(**run, kernels=kernels, recompute=mode)["compute_s"] for mode in ("none", "selective"))
+        assert some / none == pytest.approx(ratio, rel=1e-9)
 
 
 def test_dense_layers__never_wait_for_the_host() -> None:

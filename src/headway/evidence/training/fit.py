@@ -53,8 +53,8 @@ PRIORS = {  # shared by all families, 16-bit formats: prior, and its standard de
     "compute": (0.65, 0.2), "attention_fused": (0.45, 0.3), "attention_eager": (0.35, 0.3), "attention_kept": (0.3, 0.5),
     "traffic_fused": (4.0, 0.5),
     "traffic_eager": (8.0, 0.5), "memory": (0.8, 0.0), "recurrence": (0.033, 0.0), "norm": (2.0, 0.0), "expert": (0.7, 0.25),
-    "power": (0.6, 0.4), "sync": (4e-3, 0.5), "launch_fused": (50e-6, 0.7), "launch_eager": (200e-6, 0.7),
-    "hidden_tp_fused": (0.4, 0.5), "hidden_tp_eager": (0.4, 0.5), "hidden_dp": (0.8, 0.2), "hidden_cp": (0.8, 0.0), "hidden_ep": (0.5, 0.3),
+    "power": (0.6, 0.4), "sync": (4e-3, 0.5), "launch_fused": (50e-6, 0.0), "launch_eager": (200e-6, 0.0),
+    "hidden_tp_fused": (0.4, 0.5), "hidden_tp_eager": (0.4, 0.5), "hidden_dp": (0.8, 0.2), "hidden_cp": (0.8, 0.0), "hidden_ep": (0.5, 0.0),
 }  # fmt: skip
 APART = {"compute": 0.15, "attention_fused": 0.15, "attention_eager": 0.15, "hidden_tp_fused": 0.3}  # prior of a family, in ln
 BELOW_FP8 = {"mxfp8": (0.95, 0.1), "nvfp4": (0.8, 0.15)}  # share of its peak over that of FP8: prior, and its spread in ln
