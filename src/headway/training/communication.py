@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.core.quantity import known
-from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.collectives.cost import collective_term_s
 from headway.laws.collectives.expert_parallel import activation_bytes_per_token
 from headway.laws.step.layer_terms import head_share
@@ -28,7 +27,7 @@ from headway.performance.layout import Layout
 from headway.performance.topology import Fabric, LinkCosts
 from headway.training.pipeline import Stage
 from headway.training.recipe import FORWARD_AGAIN, REVERSIBLE, Recipe, TrainingLayout
-from headway.training.work import WIDE, TrainingWork, dispatched
+from headway.training.work import WIDE, TrainingWork, dispatched, over_layers
 
 NO_TIME = known(0.0, "no exchange", "s", "constant", "one way of this kind of parallelism sends nothing")
 BOTH_WAYS = known(2, "directions of the pipeline", "", "constant", "activations forward, their gradients back")
@@ -65,8 +64,7 @@ def _tensor(
 ) -> Any:
     if most(layout.tp) == 1:
         return NO_TIME
-    layer_exchanges = tuple(tp_exchanges(kind.sublayers, again) for kind in work.layers)
-    often = sum_over_blocks(tuple(kind.work.count for kind in work.layers), layer_exchanges) * part.share
+    often = over_layers(work, lambda kind: tp_exchanges(kind.sublayers, again)) * part.share
     return collective_term_s(gather_term(fabric, group(fabric, layout.tp, UNITY), vector, costs, often), tokens)
 
 

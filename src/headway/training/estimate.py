@@ -11,7 +11,6 @@ from typing import Any
 from headway.core.quantity import known
 from headway.core.schema import defaults
 from headway.hardware.system import System
-from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.collectives.topology import rail_bandwidth
 from headway.laws.roofline.balance import tensor_ways_paid
 from headway.laws.serving.request import interval_low
@@ -35,7 +34,7 @@ from headway.training.memory import Allowance, Memory, memory
 from headway.training.pipeline import Stage, stage
 from headway.training.recipe import ARITHMETIC, Optimizer, Recipe, TrainingLayout
 from headway.training.step_time import TWO_FLOP, StepTime, StepWork, TrainingMachine, at_mfu, step_time, step_work
-from headway.training.work import TrainingWork, Utilisation, dispatched, multiplied_params, utilisation
+from headway.training.work import TrainingWork, Utilisation, dispatched, multiplied_params, over_layers, utilisation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,5 +159,4 @@ def _link(case: TrainingCase, chip_group: ChipGroup, up: Any) -> Any:
 
 def _width(work: TrainingWork) -> Any:
     """Width of a plain FFN with as many parameters as the mean sublayer that ends in an exchange."""
-    often = sum_over_blocks(tuple(kind.work.count for kind in work.layers), tuple(kind.sublayers for kind in work.layers))
-    return sublayer_width(multiplied_params(work), often, work.hidden)
+    return sublayer_width(multiplied_params(work), over_layers(work, lambda kind: kind.sublayers), work.hidden)

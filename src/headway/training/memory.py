@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from headway.core.quantity import known
-from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.training.activations import (
     activation_bytes_chip,
     allocated_bytes,
@@ -34,7 +33,7 @@ from headway.models.model import NONE, UNITY
 from headway.performance.collectives import most
 from headway.training.pipeline import Stage, copies, in_flight, second_in_flight
 from headway.training.recipe import REVERSIBLE, Optimizer, Recipe, TrainingLayout
-from headway.training.work import WIDE, TrainingWork
+from headway.training.work import WIDE, TrainingLayer, TrainingWork, over_layers
 
 STAGE_1, STAGE_2, STAGE_3 = (
     known(stage, f"ZeRO stage {stage}", "", "constant", "Rajbhandari et al. 2019, ZeRO (arXiv:1910.02054)") for stage in (1, 2, 3)
@@ -177,24 +176,20 @@ def _states(part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Opti
 def kept_per_token(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe) -> ActivationBytes:
     """Activation bytes per token that a chip keeps until the backward pass: per layer, and for the layer being recomputed."""
     whole_ways = layout.tp if recipe.sequence_parallel else UNITY
-    counts = tuple(kind.work.count for kind in work.layers)
 
     def layer_bytes(selective: bool) -> Any:
         keeps_scores = NONE if selective else UNITY
         fewer = selective and bool(recipe.fused_attention)  # no scores to drop: norms, activation functions, latent up-projections
         again = UNITY if fewer else NONE
         outputs = kept_outputs(recipe) if selective else EVERY_MATMUL
-        layers = tuple(
-            layer_activation_bytes(
-                kind.unsplit_bytes * kept_share(TWO, UNITY, again),
-                (kind.mixer_selective if fewer else kind.mixer)
-                + kind.ffn * kept_share(kind.ffn_vectors, UNITY, again) * outputs
-                + (kind.routed_selective if fewer else kind.routed),
-                kind.score_bytes, keeps_scores, layout.tp, whole_ways,
-            )
-            for kind in work.layers
-        )  # fmt: skip
-        return sum_over_blocks(counts, layers) / part.layers
+
+        def of_layer(kind: TrainingLayer) -> Any:
+            mixer, routed = (kind.mixer_selective, kind.routed_selective) if fewer else (kind.mixer, kind.routed)
+            split = mixer + kind.ffn * kept_share(kind.ffn_vectors, UNITY, again) * outputs + routed
+            whole = kind.unsplit_bytes * kept_share(TWO, UNITY, again)
+            return layer_activation_bytes(whole, split, kind.score_bytes, keeps_scores, layout.tp, whole_ways)
+
+        return over_layers(work, of_layer) / part.layers
 
     if recipe.recompute == REVERSIBLE:  # of all layers together: both streams behind the last
         streams = stream_bytes(checkpoint_bytes(work.hidden, WIDE, whole_ways))

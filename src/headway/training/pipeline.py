@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.core.quantity import known
-from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.step.layer_terms import head_share, mixer_params_chip, split_params
 from headway.laws.training.activations import (
     dualpipe_in_flight,
@@ -20,7 +19,7 @@ from headway.laws.training.state import expert_ways, stage_layers
 from headway.laws.training.step import dualpipe_bubble, interleaved_bubble, one_forward_one_backward_bubble, zero_bubble_h1, zero_bubble_h2
 from headway.models.model import UNITY
 from headway.training.recipe import TrainingLayout
-from headway.training.work import TrainingLayer, TrainingWork
+from headway.training.work import TrainingLayer, TrainingWork, over_layers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,16 +40,18 @@ class Stage:
 
 def stage(work: TrainingWork, layout: TrainingLayout) -> Stage:
     """Layers and parameters of a chip in the fullest stage."""
-    counts = tuple(kind.work.count for kind in work.layers)
-    layers = sum_over_blocks(counts, tuple(UNITY for _ in counts))
+    layers = over_layers(work, lambda _: UNITY)
     layers_per_stage = stage_layers(layers, layout.pp, layout.vpp)
     split = expert_ways(layout.ep, layout.tp)
-    dense = tuple(dense_params(kind, layout.tp) for kind in work.layers)
-    routed = tuple(kind.work.expert_params * kind.work.experts / split for kind in work.layers)
+
+    def routed_params(kind: TrainingLayer) -> Any:
+        return kind.work.expert_params * kind.work.experts / split
+
+    last = work.layers[-1]
     return Stage(
         layers=layers, layers_per_stage=layers_per_stage, share=layers_per_stage / layers,
-        dense=sum_over_blocks(counts, dense), experts=sum_over_blocks(counts, routed),
-        largest=dense[-1] + routed[-1],
+        dense=over_layers(work, lambda kind: dense_params(kind, layout.tp)), experts=over_layers(work, routed_params),
+        largest=dense_params(last, layout.tp) + routed_params(last),
         embedding=work.embedding / layout.tp, head=work.head / layout.tp,
         data_degree=layout.dp * layout.cp,
         expert_data_degree=layout.tp * layout.cp * layout.dp / split,
@@ -59,9 +60,7 @@ def stage(work: TrainingWork, layout: TrainingLayout) -> Stage:
 
 def dense_params(kind: TrainingLayer, tp: Any) -> Any:
     """Parameters of one layer on a tensor-parallel chip, routed experts apart."""
-    b = kind.work
-    mixer = mixer_params_chip(b.mixer_params, b.mixer_whole_params, b.mixer_kv_params, head_share(b.kv_heads, tp), tp)
-    return mixer + split_params(b.dense_ffn_params, tp) + b.other_params
+    return common_params(kind, tp) + kind.work.other_params
 
 
 def common_params(kind: TrainingLayer, tp: Any) -> Any:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from headway.core.quantity import known
-from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.step.kernels import smooth_max_s
 from headway.laws.step.layer_terms import head_share
 from headway.laws.training.activations import dropped_share
@@ -33,7 +32,7 @@ from headway.training.communication import NO_TIME, Exchanges, exchanges
 from headway.training.memory import EVERY_SECOND, STAGE_1, kept_outputs, kept_per_token, logit_bytes
 from headway.training.pipeline import Stage, chosen_params, common_params, idle
 from headway.training.recipe import FORWARD_AGAIN, Optimizer, Recipe, TrainingLayout
-from headway.training.work import TrainingWork, is_captured
+from headway.training.work import TrainingWork, is_captured, over_layers
 
 TWO_FLOP = known(2.0, "FLOP per parameter", "flop/token", "constant", "a multiply and an add")
 WRITTEN_AND_READ = known(2.0, "passes over what is kept of a logit", "1/token", "constant", "it is written and read")
@@ -175,10 +174,11 @@ def step_work(
         matmuls=dense * tokens * TWO_FLOP / machine.peak, experts=routed * tokens * TWO_FLOP / machine.peak,
         scores=_scores(work, part, layout, machine.wide_peak, tokens),
         recurrences=_recurrences(work, part, layout, machine.wide_peak, tokens),
-        weights=weights, expert_weights=expert_weights, routed_layers=_routed_layers(work) * part.share,
+        weights=weights, expert_weights=expert_weights,
+        routed_layers=over_layers(work, lambda kind: UNITY if kind.work.experts > 0 else NONE) * part.share,
         captured=is_captured(recipe),
         traffic=layer_bytes * tokens * part.layers_per_stage / machine.hbm_bw,
-        unfused=_unfused(work, part, layout) * tokens / machine.hbm_bw,
+        unfused=over_layers(work, lambda kind: kind.unfused) * part.share / layout.tp * tokens / machine.hbm_bw,
         head=work.logits / layout.tp * tokens * TWO_FLOP / machine.wide_peak,
         logits=work.vocab / layout.tp * tokens * WRITTEN_AND_READ * logit_bytes(recipe) / machine.hbm_bw,
         update=_update(part, layout, recipe, optimizer, machine.hbm_bw),
@@ -198,9 +198,7 @@ def _again(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Reci
         return UNITY - EVERY_SECOND
     if recipe.recompute == "none" or not recipe.fused_attention or not any(kind.recomputed_params for kind in work.layers):
         return NONE
-    counts = tuple(kind.work.count for kind in work.layers)
-    expanded = sum_over_blocks(counts, tuple(kind.recomputed_params for kind in work.layers)) * part.share
-    return expanded / layout.tp / active
+    return over_layers(work, lambda kind: kind.recomputed_params) * part.share / layout.tp / active
 
 
 def _recomputed_share(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, layer_bytes: Any) -> Any:
@@ -217,10 +215,8 @@ def _scores_again(recipe: Recipe) -> Any:
 
 def _active(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe) -> tuple[Any, Any]:
     """Parameters that multiply a token on a chip of the fullest stage: dense parameters, and those of its routed experts."""
-    counts = tuple(kind.work.count for kind in work.layers)
-    dense = tuple(common_params(kind, layout.tp) for kind in work.layers)
-    routed = tuple(chosen_params(kind, layout.tp, recipe.imbalance) for kind in work.layers)
-    return sum_over_blocks(counts, dense) * part.share, sum_over_blocks(counts, routed) * part.share
+    dense = over_layers(work, lambda kind: common_params(kind, layout.tp)) * part.share
+    return dense, over_layers(work, lambda kind: chosen_params(kind, layout.tp, recipe.imbalance)) * part.share
 
 
 def _scores(work: TrainingWork, part: Stage, layout: TrainingLayout, peak: Any, tokens: Any) -> Any:
@@ -243,18 +239,6 @@ def _recurrences(work: TrainingWork, part: Stage, layout: TrainingLayout, peak: 
         share = part.share * b.count * head_share(b.heads, layout.tp)
         seconds.append(tokens * b.recurrence_flop_per_token / peak * share)
     return sum(seconds)
-
-
-def _routed_layers(work: TrainingWork) -> Any:
-    """Layers of the model with routed experts."""
-    counts = tuple(kind.work.count for kind in work.layers)
-    return sum_over_blocks(counts, tuple(UNITY if kind.work.experts > 0 else NONE for kind in work.layers))
-
-
-def _unfused(work: TrainingWork, part: Stage, layout: TrainingLayout) -> Any:
-    """Bytes per token that a stage's experts move in kernels that are not fused."""
-    counts = tuple(kind.work.count for kind in work.layers)
-    return sum_over_blocks(counts, tuple(kind.unfused for kind in work.layers)) * part.share / layout.tp
 
 
 def _update(part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, bandwidth: Any) -> Any:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,14 +141,19 @@ def _vectors(ffn: Any) -> Any:
     return ffn.shared_matrices if isinstance(ffn, MoE) and ffn.shared_matrices else UNITY
 
 
+def over_layers(work: TrainingWork, of_layer: Callable[[TrainingLayer], Any]) -> Any:
+    """Sum over all layers of what one layer of each kind has."""
+    return sum_over_blocks(tuple(kind.work.count for kind in work.layers), tuple(of_layer(kind) for kind in work.layers))
+
+
 def multiplied_params(work: TrainingWork) -> Any:
     """Parameters that multiply a token in all layers, before sharding."""
-    counts, layer_params = tuple(kind.work.count for kind in work.layers), []
-    for kind in work.layers:
+
+    def params(kind: TrainingLayer) -> Any:
         b = kind.work
-        routed = b.expert_params * b.experts_per_token if b.experts else NONE
-        layer_params.append(b.mixer_params + b.dense_ffn_params + routed)
-    return sum_over_blocks(counts, tuple(layer_params))
+        return b.mixer_params + b.dense_ffn_params + (b.expert_params * b.experts_per_token if b.experts else NONE)
+
+    return over_layers(work, params)
 
 
 NO_FLOP = known(0.0, "attention not counted", "flop/token", "constant", "by definition of 6 N")
@@ -200,12 +206,11 @@ def _matmul(work: TrainingWork) -> Any:
 
 
 def _attention(work: TrainingWork, causal: bool) -> Any:
-    counts, layer_flop = tuple(kind.work.count for kind in work.layers), []
-    for kind in work.layers:
-        b = kind.work
-        parts = [b.recurrence_flop_per_token]
-        for span in b.spans:
+    def flop(kind: TrainingLayer) -> Any:
+        parts = [kind.work.recurrence_flop_per_token]
+        for span in kind.work.spans:
             pairs = micro_pairs(ONE_TOKEN, work.sequence, span.cap_tokens) if causal else min(work.sequence, span.cap_tokens)
             parts.append(attention_flop_per_token(span.prefill_score_flop, pairs, ONE_TOKEN))
-        layer_flop.append(sum(parts))
-    return sum_over_blocks(counts, tuple(layer_flop))
+        return sum(parts)
+
+    return over_layers(work, flop)
