@@ -16,6 +16,7 @@ from headway.laws.training.step import clock_share, share_of_peak
 from headway.performance.efficiency import OTHER_FAMILY, WIDE, Efficiencies, family, fitted_files, laid
 from headway.training.work import TrainingWork, is_recurrent, is_routed
 
+SHARED_SECTION = f"training.{OTHER_FAMILY}.{WIDE}"
 FILE = "training/efficiency.toml"  # within a catalogue folder
 SCORES_KEPT = "attention_kept"  # table section of attention kernels that write their scores to memory
 SHARES = ("eff_compute", "eff_expert", "eff_head", "eff_attention", "eff_recurrence")  # of peak FLOP/s
@@ -88,15 +89,15 @@ def chip_efficiency(
 
 def _spread(table: Efficiencies, chip: Chip, dtype: str, work: TrainingWork | None) -> Any:
     """Factor of half the interval of a step, wider for each thing of the case that no measured run has."""
-    shared_section, kind = f"training.{OTHER_FAMILY}.{WIDE}", family_of(chip)
+    kind = family_of(chip)
     routed, recurrent = (work is not None and is_routed(work)), (work is not None and is_recurrent(work))
-    factor = table.find("spread_routed" if routed else "spread", shared_section)
+    factor = table.find("spread_routed" if routed else "spread", SHARED_SECTION)
     for key, is_new in (
         ("new_chip", kind == OTHER_FAMILY),
         ("new_format", dtype in NARROW and f"training.{kind}.{dtype}" not in table.sections),
         ("new_structure", recurrent),
     ):
-        factor = joint_factor(factor, table.find(key, shared_section)) if is_new else factor
+        factor = joint_factor(factor, table.find(key, SHARED_SECTION)) if is_new else factor
     return factor
 
 

@@ -19,6 +19,7 @@ from headway.models.work import works
 from headway.performance.layout import ModelShape, shape
 from headway.training.recipe import TrainingLayout
 
+LONG = 16_384  # tokens of a sequence from which context parallelism is searched; below it splits what one chip holds with ease
 CHUNKED = ("1f1b", "interleaved")  # 1F1B with chunks of layers is the interleaved schedule
 
 

@@ -25,7 +25,7 @@ from headway.models.config import model as find_model
 from headway.training.achieved import TrainingReach, chip_efficiency
 from headway.training.columns import PARTS, TIMES
 from headway.training.estimate import TrainingCase, TrainingEstimate, estimate, machine, overlap
-from headway.training.layouts import NAMES, candidates, layout_at, none_legal, pinned_one
+from headway.training.layouts import LONG, NAMES, candidates, layout_at, none_legal, pinned_one
 from headway.training.recipe import (
     ARITHMETIC,
     BINARY_FLAGS,
@@ -121,9 +121,6 @@ def best(request: TrainingRequest) -> TrainingAnswer:
         price=price,
         notes=(*result.absent_values, *notes, *_long(request), *_reversible(request)),
     )
-
-
-LONG = 16_384  # tokens of a sequence from which context parallelism is searched; below it splits what one chip holds with ease
 
 
 def _search(request: TrainingRequest, case: TrainingCase) -> tuple[SearchResult, tuple[str, ...]]:

@@ -162,10 +162,13 @@ def fold_samples(measured: MeasuredClasses, fold: ClassFold, table: Efficiencies
     """Errors of one kind of fold, with what may widen each row's interval."""
     scored = np.isfinite(fold.error)
     tasks = [task for task, counts in zip(measured.tasks, scored, strict=True) if counts]
+    return _samples(tasks, measured.keys[scored], fold.error[scored], measured.quantities[scored], table)
+
+
+def _samples(tasks: Sequence[Task], keys: Any, error: Any, quantities: Any, table: Efficiencies) -> HeldOutResiduals:
     return HeldOutResiduals(
-        key=measured.keys[scored], error=fold.error[scored], source=np.array([cluster(task) for task in tasks], dtype=str),
-        wider=_circumstances(tasks, measured.keys[scored], table),
-        slower=_slower(fold.error[scored], measured.quantities[scored]), kind=np.array([cluster(task) for task in tasks], dtype=str),
+        key=keys, error=error, source=np.array([cluster(task) for task in tasks], dtype=str), few=True,
+        wider=_circumstances(tasks, keys, table), slower=_slower(error, quantities),
     )  # fmt: skip
 
 
@@ -175,21 +178,13 @@ def _raw_residuals(tasks: Sequence[Task], fold_tables: Sequence[tuple[Fold, Effi
     fold_tasks = [task for _, task in pairs]
     keys = np.array([width_key(residual.kind, residual.quantity) for residual, _ in pairs], dtype=str)
     errors, quantities = (np.array([getattr(residual, name) for residual, _ in pairs]) for name in ("log_ratio", "quantity"))
-    return HeldOutResiduals(
-        key=keys, error=errors, slower=_slower(errors, quantities), wider=_circumstances(fold_tasks, keys, table),
-        source=np.array([cluster(task) for task in fold_tasks], dtype=str),
-        kind=np.array([cluster(task) for task in fold_tasks], dtype=str),
-    )  # fmt: skip
+    return _samples(fold_tasks, keys, errors, quantities, table)
 
 
 def joined(samples: Sequence[HeldOutResiduals]) -> HeldOutResiduals:
     """Errors of several kinds of folds together."""
-    return HeldOutResiduals(
-        key=np.concatenate([part.key for part in samples]), error=np.concatenate([part.error for part in samples]),
-        source=np.concatenate([part.source for part in samples]),
-        wider={name: np.concatenate([part.wider[name] for part in samples]) for name in WIDER},
-        slower=np.concatenate([part.slower for part in samples]), kind=np.concatenate([part.kind for part in samples]),
-    )  # fmt: skip
+    columns = {name: np.concatenate([getattr(part, name) for part in samples]) for name in ("key", "error", "source", "slower")}
+    return replace(samples[0], wider={name: np.concatenate([part.wider[name] for part in samples]) for name in WIDER}, **columns)
 
 
 def _pairs(fold: Fold, tasks: Sequence[Task], table: Efficiencies) -> list[tuple[Residual, Task]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -152,19 +152,12 @@ class HeldOutResiduals:
     source: Any  # of rows that err together, which count once: a model on a chip with an engine
     wider: dict[str, Any]  # per circumstance of WIDER: how far it applies to each row, 0 to 1
     slower: Any  # whether each row was measured slower than predicted
-    kind: Any = None  # of each row, of which few make an interval wider; None: there are many
+    few: bool = False  # whether few clusters were measured, which makes an interval wider
 
     def where(self, keep: Any) -> HeldOutResiduals:
         """Rows where `keep` is true."""
         wider = {name: holds[keep] for name, holds in self.wider.items()}
-        return HeldOutResiduals(
-            key=self.key[keep],
-            error=self.error[keep],
-            source=self.source[keep],
-            wider=wider,
-            slower=self.slower[keep],
-            kind=None if self.kind is None else self.kind[keep],
-        )
+        return replace(self, key=self.key[keep], error=self.error[keep], source=self.source[keep], wider=wider, slower=self.slower[keep])
 
 
 def widths(samples: HeldOutResiduals) -> tuple[FittedNumbers, ...]:
@@ -206,7 +199,7 @@ def width_factors(samples: HeldOutResiduals) -> dict[str, float]:
             if rows.any():
                 logs = np.log(np.maximum(size / base_widths / other_scale, NARROWEST)[rows]) / extent[rows]
                 growth[name] = max(1.0, float(np.exp(quantile(logs, (weight * extent)[rows]))))
-    half = base if samples.kind is None else pooled_widths(base, {key: len(np.unique(samples.kind[samples.key == key])) for key in base})
+    half = pooled_widths(base, {key: len(np.unique(samples.source[samples.key == key])) for key in base}) if samples.few else base
     return {key: float(np.exp(value)) for key, value in half.items()} | growth
 
 

@@ -13,11 +13,11 @@ from headway.evidence.fit.priors import DATE, PriorNumber
 from headway.evidence.fit.result import FittedNumbers
 from headway.evidence.fit.weighted import cluster_weights, quantile
 from headway.evidence.training.fit import TrainingFit, TrainingProblem, errors, fit, table
-from headway.evidence.training.folds import KINDS, clusters, fold
+from headway.evidence.training.folds import KINDS, clusters, fold, labels
 from headway.evidence.training.intervals import MEANINGS, Cause, causes, widths
-from headway.evidence.training.predict import SHARED_SECTION, allocator_bytes
+from headway.evidence.training.predict import allocator_bytes
 from headway.evidence.training.setup import TrainingSetup
-from headway.training.achieved import family_of
+from headway.training.achieved import SHARED_SECTION, family_of
 from headway.training.estimate import estimate
 from headway.training.work import model_flop
 
@@ -27,12 +27,15 @@ GIB = 2.0**30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOutErrors:
-    """Errors ln(predicted / measured) of rows, with source, open layout and setup of each."""
+    """Errors ln(predicted / measured) of rows, with the setup of each."""
 
     error: Any
-    sources: Any
-    open: Any  # whether the row states no layout
     setups: tuple[TrainingSetup, ...]
+
+    @property
+    def sources(self) -> Any:
+        """Source of each row."""
+        return labels(self.setups, "source")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +57,17 @@ def cross_validate(
 ) -> TrainingCrossValidation:
     """Cross-validation with each class of each kind left out in turn; `hidden` holds the rows of `problem` without notes and task."""
     full_fit = fit(problem, all_numbers)
+
+    def held_out(error: Any) -> HeldOutErrors:
+        return HeldOutErrors(error=error, setups=problem.setups)
+
     folds = tuple(fold(problem, hidden, all_numbers, kind) for kind in KINDS)
     return TrainingCrossValidation(
         fit=full_fit, folds=folds, cause=causes(problem.setups),
-        speed=residuals_of(problem, next(one_fold.error for one_fold in folds if one_fold.kind == "source")),
-        in_sample=residuals_of(problem, errors(problem, table(full_fit.values, problem.base))),
-        flat=residuals_of(problem, np.log(FLAT / measured_mfu(problem))),
-        constant=residuals_of(problem, np.log(constant_mfu(problem) / measured_mfu(problem))),
+        speed=held_out(next(one_fold.error for one_fold in folds if one_fold.kind == "source")),
+        in_sample=held_out(errors(problem, table(full_fit.values, problem.base))),
+        flat=held_out(np.log(FLAT / measured_mfu(problem))),
+        constant=held_out(np.log(constant_mfu(problem) / measured_mfu(problem))),
         memory=memory_residuals(all_setups),
     )  # fmt: skip
 
@@ -68,13 +75,6 @@ def cross_validate(
 def sources(problem: TrainingProblem) -> list[str]:
     """Names of all sources, sorted."""
     return sorted(set(problem.sources.tolist()))
-
-
-def residuals_of(problem: TrainingProblem, error: Any) -> HeldOutErrors:
-    """Errors of a problem's rows as a record."""
-    return HeldOutErrors(
-        error=error, sources=problem.sources, open=np.array([setup.open for setup in problem.setups]), setups=problem.setups
-    )
 
 
 def measured_mfu(problem: TrainingProblem) -> Any:
@@ -104,10 +104,7 @@ def memory_residuals(setups: Sequence[TrainingSetup]) -> HeldOutErrors:
         float(allocator_bytes(estimate(setup.case, setup.layout).memory, setup.case.efficiency)) for setup in measured_setups
     ]
     measured = [setup.row.memory_gb_per_chip * GIB for setup in measured_setups if setup.row.memory_gb_per_chip]
-    return HeldOutErrors(
-        error=np.log(np.array(predicted_bytes) / np.array(measured)), sources=np.array([setup.row.source for setup in measured_setups]),
-        open=np.array([setup.open for setup in measured_setups]), setups=measured_setups,
-    )  # fmt: skip
+    return HeldOutErrors(error=np.log(np.array(predicted_bytes) / np.array(measured)), setups=measured_setups)
 
 
 def memory_width(residuals: HeldOutErrors, rows: Any = None) -> float:

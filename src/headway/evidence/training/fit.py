@@ -19,13 +19,13 @@ from headway.evidence.fit.robust import covariance_by_source, least_squares, sof
 from headway.evidence.fit.weighted import cluster_sizes
 from headway.evidence.serving.machines import columns
 from headway.evidence.training.setup import TrainingSetup, measured_speed
-from headway.performance.efficiency import Efficiencies
-from headway.training.achieved import TrainingReach, from_table
+from headway.performance.efficiency import OTHER_FAMILY, Efficiencies
+from headway.training.achieved import SHARED_SECTION, TrainingReach, from_table
 from headway.training.estimate import step_work_of
 from headway.training.recipe import TrainingLayout
 from headway.training.step_time import StepWork, step_time
 
-ALL, FAMILIES = "other", ("ampere", "hopper", "blackwell", "tpu")
+FAMILIES = ("ampere", "hopper", "blackwell", "tpu")
 MEANINGS = {
     "compute": ("", "share of the dense peak that matmuls reach, clocks under load included"),
     "attention_fused": ("", "share of the 16-bit peak that attention's scores and values reach, with Megatron's or XLA's kernels"),
@@ -73,15 +73,14 @@ def number(section: str, key: str, prior: float, spread: float = 0.0, parent: st
 
 def numbers() -> tuple[PriorNumber, ...]:
     """All training numbers, parents first."""
-    shared_section = f"training.{ALL}.bf16"
-    all_numbers = [number(shared_section, key, prior, spread) for key, (prior, spread) in PRIORS.items()]
+    all_numbers = [number(SHARED_SECTION, key, prior, spread) for key, (prior, spread) in PRIORS.items()]
     for family in FAMILIES:
-        all_numbers += [number(f"training.{family}.bf16", key, 1.0, spread, shared_section) for key, spread in APART.items()]
-    for family in (ALL, *FAMILIES[1:3]):  # families with 8-bit arithmetic
+        all_numbers += [number(f"training.{family}.bf16", key, 1.0, spread, SHARED_SECTION) for key, spread in APART.items()]
+    for family in (OTHER_FAMILY, *FAMILIES[1:3]):  # families with 8-bit arithmetic
         all_numbers.append(number(f"training.{family}.fp8", "compute", 0.8, 0.15, f"training.{family}.bf16"))
     for form, (prior, spread) in BELOW_FP8.items():
-        for family in (ALL, "blackwell"):
-            own_spread = spread if family == ALL else 0.1
+        for family in (OTHER_FAMILY, "blackwell"):
+            own_spread = spread if family == OTHER_FAMILY else 0.1
             all_numbers.append(number(f"training.{family}.{form}", "compute", prior, own_spread, f"training.{family}.fp8"))
     return tuple(all_numbers)
 

@@ -12,14 +12,13 @@ import numpy as np
 from headway.evidence.training.row import TrainingRow
 from headway.hardware.system import System
 from headway.models.model import Model, MoE
-from headway.training.layouts import MOST_TP, NAMES, bounds, candidates
+from headway.training.layouts import LONG, MOST_TP, NAMES, bounds, candidates
 from headway.training.recipe import TrainingLayout
 
 MICRO_BATCHES = (1, 2, 4, 8)  # micro-batches, in sequences, tried for a row that states none
 ACCUMULATED = 8  # default micro-batches per step and pipeline stage
 FEW = 2  # micro-batches per stage up to which the schedule is taken as interleaved (1F1B would idle a third of the time)
 SCHEDULE_NAMES = ("1f1b", "zb-", "gpipe", "dualpipe", "interleaved")  # names of schedules in notes
-LONG = 16_384  # least sequence length, in tokens, for context parallelism
 TOKENS = 8192  # default tokens per step and chip, for a row without batch and layout
 SHARDED = (("zero-3", 3), ("fsdp", 3), ("zero-2", 2), ("zero-1", 1), ("dist", 1), ("ddp", 0))
 

@@ -28,10 +28,9 @@ from headway.evidence.training.crossval import (
 from headway.evidence.training.fit import MEANINGS, TrainingFit, number, numbers, training_problem
 from headway.evidence.training.folds import clusters
 from headway.evidence.training.intervals import covered
-from headway.evidence.training.predict import SHARED_SECTION
 from headway.evidence.training.row import MEASURED, TrainingRow, read_training_rows
 from headway.evidence.training.setup import TrainingSetup, setup
-from headway.training.achieved import training_efficiencies
+from headway.training.achieved import SHARED_SECTION, training_efficiencies
 
 LEAST_SOURCES, LEAST_ROWS = 3, 50
 UNFITTED_VALUES = {"fragmentation": 0.0, "fixed": 1e9}  # measured memory is already below the computed value; no table has contexts
