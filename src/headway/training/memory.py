@@ -186,8 +186,8 @@ def kept_per_token(work: TrainingWork, part: Stage, layout: TrainingLayout, reci
         def of_layer(kind: TrainingLayer) -> Any:
             mixer, routed = (kind.mixer_selective, kind.routed_selective) if fewer else (kind.mixer, kind.routed)
             split = mixer + kind.ffn * kept_share(kind.ffn_vectors, UNITY, again) * outputs + routed
-            whole = kind.unsplit_bytes * kept_share(TWO, UNITY, again)
-            return layer_activation_bytes(whole, split, kind.score_bytes, keeps_scores, layout.tp, whole_ways)
+            unsplit_bytes = kind.unsplit_bytes * kept_share(TWO, UNITY, again)
+            return layer_activation_bytes(unsplit_bytes, split, kind.score_bytes, keeps_scores, layout.tp, whole_ways)
 
         return over_layers(work, of_layer) / part.layers
 
