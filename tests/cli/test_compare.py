@@ -54,3 +54,19 @@ def test_compare__wrong_input_is_one_line(cli: Cli, command: str, part: str) -> 
     answer = cli(command)
     assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1), answer
     assert part in answer.err
+
+
+@pytest.mark.parametrize(
+    ("command", "where", "key"),
+    [
+        ("compare h100-sxm,b200-sxm", "machine = b200-sxm", "hbm_bw_ratio"),
+        ("capacity llama-3.1-8b --on h100-sxm --batch 1,64", "batch = 64", "chips_exact"),
+        ("collective all-reduce 1MB,1GB --on 8xh100-sxm", "bytes = 1GB", "time_s"),
+        ("matmul A[B,4096]W[4096,4096] B=128,256 --on h100-sxm", "B = 256", "time_s"),
+        ("law hardware_ratio peak_flops=1PFLOP/s,2PFLOP/s mem_bw=3TB/s weight_byte=1", "peak_flops = 2e15", "result"),
+        ("lecture RB-10 --with total=1T active=32B", "figure != none", "value"),
+    ],
+)
+def test_explain__of_the_first_row_that_a_filter_leaves(cli: Cli, command: str, where: str, key: str) -> None:
+    answer = cli(*command.split(), "--where", where, "--explain", key, "-o", "json").json
+    assert answer["explain"][key]["value"] == pytest.approx(answer["rows"][0][key], rel=1e-12)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headway.core import schema
 from headway.core.errors import BadValue, IllegalLayout
 from headway.core.quantity import default
 
@@ -108,7 +109,6 @@ def add_price_flag(parser: Any) -> None:
 
 def _typed_price(args: Any) -> list[tuple[str, tuple[Any, ...]]]:
     """The edit of --chip-price; each way to say what a chip costs stands alone."""
-    from headway.core import schema
     from headway.hardware.edit import editable
 
     text = getattr(args, "typed_price", None)
@@ -117,7 +117,7 @@ def _typed_price(args: Any) -> list[tuple[str, tuple[Any, ...]]]:
     if args.price_metric or any(edit.replace("-", "_").startswith("chip.price") for edit in args.set):
         raise BadValue("--chip-price", text, "no --price-metric and no --set chip.price beside it: each says what a chip costs")
     values, _ = schema.axis(text, editable()["chip.price"], "--chip-price")
-    return [("chip.price", values if isinstance(values, tuple) else (values,))]
+    return [("chip.price", schema.several(values))]
 
 
 def _borrow(args: Any, chips: Iterable[Any]) -> None:
@@ -145,7 +145,6 @@ def chip(name: str, args: Any) -> Any:
 
 def edit_values(text: str) -> tuple[str, tuple[Any, ...]]:
     """Key and values of an edit such as `chip.hbm_bw=5TB/s,10TB/s`."""
-    from headway.core import schema
     from headway.core.errors import UnknownName
     from headway.hardware.edit import editable
 
@@ -157,7 +156,7 @@ def edit_values(text: str) -> tuple[str, tuple[Any, ...]]:
     if key not in keys:
         raise UnknownName("fact to set", key, keys, "wants chip.FACT or system.FACT, as `headway show` prints them")
     values, _ = schema.axis(value, keys[key], key)
-    return key, values if isinstance(values, tuple) else (values,)
+    return key, schema.several(values)
 
 
 def edited(system: Any, keys: list[str], values: tuple[Any, ...]) -> tuple[Any, dict[str, Any]]:
@@ -220,7 +219,7 @@ def ranked(shape: ModelShape, degrees: dict[str, Any]) -> tuple[list[Layout], tu
 
     if "ep" not in degrees or degrees.keys() & {"tp", "cp", "dp"}:
         return expand(shape, degrees)
-    ep_degrees = degrees["ep"] if isinstance(degrees["ep"], tuple) else (degrees["ep"],)
+    ep_degrees = schema.several(degrees["ep"])
     legal_layouts: list[Layout] = []
     illegal: list[IllegalLayout] = []
     notes = [f"by default dp = ep: {RANKS}"]

@@ -11,7 +11,7 @@ from headway.core.columns import Column
 from headway.core.errors import BadValue, UnknownName
 from headway.core.listing import clean
 from headway.report import output, price
-from headway.report.words import NO_ROW, sentence
+from headway.report.words import sentence
 
 VIEW = ("provider", "model", "as_of", "mode", "cache", "prompt_layout", "usd", "over_cheapest", "saved_share", "usd_input", "usd_cached",
         "usd_written", "usd_output", "usd_storage", "cached_share", "reads_per_write", "speed_ratio", "why")  # fmt: skip
@@ -237,8 +237,6 @@ def _options_behind(options: Sequence[Any], row: Mapping[str, Any], key: str, bi
 def _words(rows: Any, first_row: Mapping[str, Any], count: int, has_lengths: bool) -> output.Summary:
     """Summary: the cheapest option, the cost of the first requested option, and the cache that pays at each sheet."""
     row_list = list(rows)
-    if not row_list:
-        return output.Summary(NO_ROW)
     least = min(row_list, key=lambda row: (not row["fits"], row["usd"]))
     if not least["fits"]:
         return output.Summary(sentence("None of these sheets serves every request", f": {_name(least)}: {least['why']}"), _view(row_list))

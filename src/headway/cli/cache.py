@@ -11,13 +11,13 @@ from typing import Any
 from headway.cli import cache_sizes, cache_subject, cache_workload
 from headway.core import schema
 from headway.core.errors import BadValue
-from headway.core.listing import Listing, cell, clean, computed, format_value
+from headway.core.listing import Listing, cell, clean, computed, format_value, place_of
 from headway.economics.cache.records import CacheHold, CacheService
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.report import cache, output
-from headway.report.words import NO_ROW, sentence
+from headway.report.words import sentence
 
 VIEW = ("model", "system", "hold", "reuse", "uses", "tier", "balanced_hold_s", "device_usd_per_byte", "usd_per_mtok_held",
         "usd_per_mtok_gain", "break_even_hold_s", "hold_bound_s", "chosen_by", "contends")  # fmt: skip
@@ -93,7 +93,7 @@ def _criteria(args: Any) -> output.Answer:
     def tree(row: Mapping[str, Any], key: str) -> Any:
         from headway.core.trace import record
 
-        point = points[_place(rows, row)]
+        point = points[place_of(row, rows)]
         with record():
             traced_row = hold_row(point.variant.case.places()[point.tier], point.hold, point.variant.case.subject(traced=True))
         return computed(getattr(traced_row, key, point.variant.extra.get(key)), key)
@@ -102,10 +102,6 @@ def _criteria(args: Any) -> output.Answer:
     describe = functools.partial(_describe, all_rows=rows, cases=cases)
     pictures = cache.pictures(lambda: (cases[0].case.places(), cases[0].case.subject(), points[0].hold))
     return output.Answer(listing, describe=describe, pictures=pictures, columns=cache.own_columns(HoldRow), most=200)
-
-
-def _place(rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> int:
-    return next(number for number, candidate in enumerate(rows) if all(row.get(name) == candidate[name] for name in candidate))
 
 
 def _notes(cases: Sequence[Any]) -> list[str]:
@@ -125,8 +121,6 @@ def _notes(cases: Sequence[Any]) -> list[str]:
 def _describe(table: Any, all_rows: Sequence[Mapping[str, Any]], cases: Sequence[Any]) -> output.Summary:
     """Summary: the tier by each criterion, the tiers, the holds at which the choice changes, and what decides."""
     rows = list(table)
-    if not rows:
-        return output.Summary(NO_ROW)
     extra = list(dict.fromkeys(key for variant in cases for key in variant.extra))
     apart = [*extra, *(key for key in ("model", "system", "reuse", "uses") if len({row[key] for row in all_rows}) > 1)]
     visible_groups, all_groups = _groups(rows, apart), _groups(all_rows, apart)  # choices are among all tiers, also those filtered out

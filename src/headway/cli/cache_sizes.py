@@ -10,11 +10,11 @@ from typing import Any
 from headway.cli import cache_subject
 from headway.core import schema, units
 from headway.core.errors import BadValue
-from headway.core.listing import Listing, cell, clean, computed
+from headway.core.listing import Listing, cell, clean, computed, place_of
 from headway.core.quantity import user_input
 from headway.economics.cache.records import CacheService
 from headway.report import cache, output
-from headway.report.words import NO_ROW, sentence
+from headway.report.words import sentence
 
 SIZED = ("model", "hold", "cache_bytes", "tier", "devices_by_capacity", "devices_by_bandwidth", "devices_by_turns", "devices_by_rating",
          "bound_by", "devices_usd", "devices_usd_lo", "devices_usd_hi", "balanced_hold_s", "worn_out_s")  # fmt: skip
@@ -36,9 +36,8 @@ def _listing(rows: Sequence[_SizePoint], notes: Sequence[str]) -> Listing:
     def tree(row: Mapping[str, Any], key: str) -> Any:
         from headway.core.trace import record
 
-        matching_row = next(candidate for candidate in rows if all(row.get(name) == candidate.plain[name] for name in candidate.plain))
         with record():
-            traced_row = matching_row.make()
+            traced_row = rows[place_of(row, plain)].make()
         return computed(getattr(traced_row, key, None), key)
 
     return Listing(plain, notes=tuple(dict.fromkeys(notes)), tree=tree)
@@ -65,7 +64,7 @@ def sizes(args: Any) -> output.Answer:
         if getattr(args, key):
             raise BadValue(schema.flag(key), getattr(args, key), "sizes without it: fees are a question of their own")
     service_values, more = schema.read(args, CacheService)
-    lists = {key: value if isinstance(value, tuple) else (value,) for key, value in service_values.items()}
+    lists = schema.axes(service_values)
     args.tier = args.tier or "ddr,flash,disk"
     cases, case_notes = cache_subject.cases(args)
     rows = []
@@ -97,8 +96,6 @@ def _check_service_flags(service: Any) -> None:
 def _describe_sizes(table: Any) -> output.Summary:
     """Summary: the cheapest tier of each TTL."""
     rows = list(table)
-    if not rows:
-        return output.Summary(NO_ROW)
     holds = list(dict.fromkeys(row["hold"] for row in rows))
     parts, binding = [], []
     for hold in holds[: cache.MOST_HOLDS]:
@@ -214,8 +211,6 @@ def _positive(text: str, unit: str, flag: str) -> float:
 def _describe_fees(table: Any) -> output.Summary:
     """Summary: KV bytes that the first fee pays for in each tier, with the reminder that the markup is unknown."""
     rows = list(table)
-    if not rows:
-        return output.Summary(NO_ROW)
     first = rows[0]
     group = [row for row in rows if all(row[key] == first[key] for key in ("model", "fee_of", "hold", "usd_per_mtok_fee"))]
     capacities = [f"{cell('paid_bytes', row)} in {row['tier']}" for row in group]

@@ -54,8 +54,8 @@ def cases(args: Any) -> tuple[list[CacheQuestion], list[str]]:
     models = arguments.models(args) if args.model else [None]
     if args.model and args.on:
         refuse_idle_assumptions(args, PROBED, skip=OWN_FLAGS)
-    axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (recompute_values | assumptions).items()}
-    kv_axes = {key: value if isinstance(value, tuple) else (value,) for key, value in {"kv": formats.get("kv") or "bf16"}.items()}
+    axes = schema.axes(recompute_values | assumptions)
+    kv_axes = schema.axes({"kv": formats.get("kv") or "bf16"})
     for key, number_format in formats.items():
         if key != "kv" and isinstance(number_format, tuple):
             raise BadValue(f"--{key}", ", ".join(number_format), "one format")
@@ -122,7 +122,7 @@ def holds(args: Any) -> tuple[dict[str, tuple[Any, ...]], list[str]]:
     from headway.core.quantity import default
 
     hold_values, notes = schema.read(args, CacheHold)
-    axes = {key: value if isinstance(value, tuple) else (value,) for key, value in hold_values.items()}
+    axes = schema.axes(hold_values)
     if "hold" not in axes:
         axes["hold"] = tuple(default(seconds, "hold", "s", "default of --hold") for seconds in HOLDS)
         notes = (*notes, "by default --hold 5min,1h,24h")

@@ -13,12 +13,12 @@ from headway.cli import cache_subject
 from headway.cli.bill_traffic import BLOCK_HELP, blocked_trace
 from headway.core import schema
 from headway.core.errors import BadValue
-from headway.core.listing import Listing, cell, clean, computed
+from headway.core.listing import Listing, cell, clean, computed, place_of
 from headway.core.quantity import known
 from headway.core.schema import Field
 from headway.economics.cache.records import CacheHold
 from headway.report import cache, output
-from headway.report.words import NO_ROW, sentence
+from headway.report.words import sentence
 
 TTLS = "5min,1h,never"
 FOR_EVER = ("never", "inf", "none")
@@ -102,7 +102,7 @@ def run(args: Any) -> output.Answer:
     def tree(row: Mapping[str, Any], key: str) -> Any:
         from headway.core.trace import record
 
-        point = points[next(number for number, candidate in enumerate(rows) if all(row.get(name) == candidate[name] for name in candidate))]
+        point = points[place_of(row, rows)]
         with record():
             traced_row = point.row(traced=True)
         return computed(getattr(traced_row, key, None), key)
@@ -125,7 +125,7 @@ def _ttls(args: Any) -> tuple[list[Any], list[str]]:
     parts = [part.strip() for part in (args.ttl or TTLS).split(",")]
     timed = [part for part in parts if part.lower() not in FOR_EVER]
     seconds, notes = schema.axis(",".join(timed), Field("s", high=1e12), "--ttl") if timed else ((), ())
-    values = sorted(seconds if isinstance(seconds, tuple) else (seconds,))
+    values = sorted(schema.several(seconds))
     default_notes = [] if args.ttl else [f"by default --ttl {TTLS}"]
     return [*values, *([None] if len(timed) < len(parts) else [])], [*default_notes, *notes]
 
@@ -179,7 +179,7 @@ def _rooms(args: Any, case: Any) -> list[Any]:
     if case is None:
         raise BadValue("--capacity", args.capacity, "a model or --kv-bytes beside it, which says how many tokens it holds")
     rooms, _ = schema.axis(args.capacity, Field("byte", high=1e24), "--capacity")
-    return list(rooms) if isinstance(rooms, tuple) else [rooms]
+    return list(schema.several(rooms))
 
 
 def _trace_counts(args: Any, hits: Any, ttl: Any, room: Any, case: Any) -> Any:
@@ -235,8 +235,6 @@ def _notes(args: Any, hits: Any, ttls: Sequence[Any], points: Sequence[_Workload
 def _describe(table: Any) -> output.Summary:
     """Summary: the best row, or the hit rates; then the table."""
     rows = list(table)
-    if not rows:
-        return output.Summary(NO_ROW)
     best = next((row for row in rows if row.get("best")), None)
     view = VIEW if rows[0].get("held_bytes_mean") is not None else PLAIN
     view = [key for key in view if key not in ("model", "room") or len({row.get(key) for row in rows}) > 1]

@@ -8,7 +8,7 @@ from typing import Any
 from headway.cli import arguments
 from headway.core import schema, units
 from headway.core.errors import BadValue
-from headway.core.listing import Listing, clean, computed
+from headway.core.listing import traced_listing
 from headway.core.trace import record
 from headway.models.precision import Precision
 from headway.report import output
@@ -47,8 +47,8 @@ def run(args: Any) -> output.Answer:
     if any(isinstance(value, tuple) for value in (*texts.values(), *share.values())):
         raise BadValue("formats", "a list", "one format of weights, one of the KV cache, one share of HBM")
     utilization = schema.defaults(Assumptions, share).hbm_utilization
-    batches = _axis(load.get("batch", default(1, "batch", "", "default of --batch")))
-    contexts = _axis(load.get("context", default(8192, "context", "token", "default of --context")))
+    batches = schema.several(load.get("batch", default(1, "batch", "", "default of --batch")))
+    contexts = schema.several(load.get("context", default(8192, "context", "token", "default of --context")))
     cases = list(itertools.product(arguments.models(args), arguments.systems(args), batches, contexts))
     if len(cases) > MOST_POINTS:
         raise BadValue("grid", f"{len(cases)} points", f"at most {MOST_POINTS}")
@@ -61,20 +61,11 @@ def run(args: Any) -> output.Answer:
                     "largest_context", "room_bytes", "read_floor_s")  # fmt: skip
             about = {"model": model.name, "system": machine.name, "chips": machine.chips, "batch": batch, "context": context}
             traced.append(edits | about | {key: getattr(split, key) for key in keys})
-    rows = [clean(row) for row in traced]
-    by_id = {id(row): original for row, original in zip(rows, traced, strict=True)}
-    listing = Listing(rows, tree=lambda row, key: computed(by_id[id(row)].get(key), key))
-    return output.Answer(listing, notes=all_notes, describe=_describe)
-
-
-def _axis(value: Any) -> tuple[Any, ...]:
-    return value if isinstance(value, tuple) else (value,)
+    return output.Answer(traced_listing(traced), notes=all_notes, describe=_describe)
 
 
 def _describe(rows: Any) -> output.Summary:
     row_list = list(rows)
-    if not row_list:
-        return output.Summary("No row is left.")
     first = row_list[0]
     holds = f"{first['model']} at batch {first['batch']} and context {first['context']:,} needs {units.show(first['load_bytes'], 'byte')}"
     verdict = "fits" if first["fits"] else "does not fit"

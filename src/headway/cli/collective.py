@@ -8,7 +8,7 @@ from typing import Any
 from headway.cli import mesh_flags
 from headway.core import schema
 from headway.core.errors import BadValue, UnknownName
-from headway.core.listing import Listing, clean, computed
+from headway.core.listing import traced_listing
 from headway.core.schema import Field
 from headway.core.trace import record
 from headway.report import mesh as words
@@ -61,10 +61,7 @@ def run(args: Any) -> output.Answer:
     network = mesh_flags.network(args, system, axes)
     with record():
         traced = [_row(args, operation, network, axes, size, names, label) for label, size, names in _sizes(args, operation, axes, names)]
-    rows = [clean(row) for row in traced]
-    by_id = {id(row): original for row, original in zip(rows, traced, strict=True)}
-    listing = Listing(rows, tree=lambda row, key: computed(by_id[id(row)].get(key), key))
-    return output.Answer(listing, notes=notes, describe=lambda rows: words.collective(rows, args.share), most=1000)
+    return output.Answer(traced_listing(traced), notes=notes, describe=lambda rows: words.collective(rows, args.share), most=1000)
 
 
 def _operation(text: str) -> tuple[str, str]:
@@ -90,7 +87,7 @@ def _sizes(args: Any, operation: str, axes: tuple[Any, ...], names: tuple[str, .
         if args.values:
             raise BadValue("sizes", args.values[0], 'no sizes beside bytes; an array is "bf16[E_Y, F]"')
         sizes, _ = schema.axis(args.what, SIZE, "bytes")
-        return [("", size, names or all_names) for size in (sizes if isinstance(sizes, tuple) else (sizes,))]
+        return [("", size, names or all_names) for size in schema.several(sizes)]
     if args.number_format.lower() not in formats():
         raise UnknownName("number format", args.number_format, formats(), "--dtype takes bf16, fp8, int8, ...")
     typed: dict[str, Any] = {}

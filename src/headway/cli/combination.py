@@ -27,7 +27,7 @@ def varied(table: Any) -> list[str]:
 def combinations(args: Any, record: type, skip: Sequence[str] = ()) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     """Combinations of the user's values for the fields of a record but those to `skip`, and notes."""
     values, notes = schema.read(args, record, skip=tuple(skip))
-    lists = [value if isinstance(value, tuple) else (value,) for value in values.values()]
+    lists = [schema.several(value) for value in values.values()]
     count = 1
     for members in lists:
         count *= len(members)

@@ -6,8 +6,8 @@ from typing import Any
 
 from headway.cli import arguments
 from headway.core import schema
-from headway.core.errors import BadValue, UnknownName
-from headway.core.listing import Listing, clean, computed
+from headway.core.errors import BadValue, UnknownName, check_known
+from headway.core.listing import traced_listing
 from headway.core.schema import Field
 from headway.core.trace import record
 from headway.report import compare as words
@@ -29,8 +29,7 @@ def run(args: Any) -> output.Answer:
     """Answer with a row per machine or model."""
     from headway.hardware.compare import BASES, machine_rows, model_rows
 
-    if args.per not in BASES:
-        raise UnknownName("basis", args.per, BASES, "one of " + ", ".join(BASES))
+    check_known("basis", args.per, BASES)
     names = [name for text in args.names for name in arguments.split(text, "name")]
     if len(names) < 2:
         raise BadValue("compare", ", ".join(names), "two names or more, such as h100-sxm,b200-sxm")
@@ -42,17 +41,14 @@ def run(args: Any) -> output.Answer:
         if systems is None:
             if basis != "chip":
                 raise BadValue("--per", basis, "machines; models have no price and no power")
-            rows = model_rows(_summaries(names, args))
+            traced = model_rows(_summaries(names, args))
         else:
             arguments.refuse(args, "a verb about a model", "attention", "kv_share")
             cost = schema.scalar(args.cost, COST, "--cost") if args.cost else None
             power = schema.scalar(args.power, POWER, "--power") if args.power else None
-            rows = machine_rows(systems, basis, cost, power)
-    plain = [clean(row) for row in rows]
-    by_id = {id(row): original for row, original in zip(plain, rows, strict=True)}
-    listing = Listing(plain, tree=lambda row, key: computed(by_id[id(row)].get(key), key))
+            traced = machine_rows(systems, basis, cost, power)
     table = words.MODELS if systems is None else words.MACHINES
-    return output.Answer(listing, describe=lambda rows: words.side_by_side(rows, basis, systems is None), columns=table)
+    return output.Answer(traced_listing(traced), describe=lambda rows: words.side_by_side(rows, basis, systems is None), columns=table)
 
 
 def _systems(names: list[str], args: Any) -> list[Any] | None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from headway.cli import arguments
 from headway.core import schema
-from headway.core.errors import BadValue, UnknownName
-from headway.core.listing import Listing, clean, computed
+from headway.core.errors import BadValue, check_known
+from headway.core.listing import Listing, clean, computed, place_of
 from headway.core.quantity import default
 from headway.core.trace import record
 from headway.report import output
@@ -45,8 +45,7 @@ def run(args: Any) -> output.Answer:
     from headway.report import feistel
 
     arguments.refuse(args, "a verb about a machine or a model; feistel has neither", "set", "catalog", "attention", "kv_share")
-    if args.what not in SUBJECTS:
-        raise UnknownName("demonstration", args.what, SUBJECTS, "one of " + ", ".join(SUBJECTS))
+    check_known("demonstration", args.what, SUBJECTS)
     for name, subjects in APPLIES.items():
         if getattr(args, name) is not None and args.what not in subjects:
             raise BadValue("--" + name, getattr(args, name), f"headway feistel {' or '.join(subjects)}")
@@ -61,11 +60,11 @@ def run(args: Any) -> output.Answer:
     plain = clean([dataclasses.asdict(row) for row in rows])
 
     def tree(row: Any, key: str) -> Any:
-        place = next(number for number, entry in enumerate(plain) if entry == dict(row))
-        return computed(getattr(rows[place], key), key)
+        return computed(getattr(rows[place_of(row, plain)], key), key)
 
     return output.Answer(
-        Listing(plain, tuple(notes) + more, tree=tree), describe=feistel.WORDS[args.what], pictures=feistel.pictures(args.what), most=200
+        Listing(plain, tuple(notes) + more, tree=tree), describe=feistel.WORDS[args.what], describes_none=True,
+        pictures=feistel.pictures(args.what), most=200,
     )  # fmt: skip
 
 
@@ -97,7 +96,7 @@ def _axis(values: Any, name: str, usual: tuple[int, ...]) -> tuple[Any, ...]:
     """Values of an axis: the user's, or the usual ones."""
     if values is None:
         return tuple(default(value, name, "", "usual value of headway feistel") for value in usual)
-    return values if isinstance(values, tuple) else (values,)
+    return schema.several(values)
 
 
 def _legal(values: Any, usual: tuple[int, ...], subject: Any) -> tuple[Iterable[int], list[str]]:

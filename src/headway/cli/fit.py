@@ -70,7 +70,7 @@ def _answer(fit_result: Any, first: str, paths: Sequence[Path]) -> output.Answer
     """Answer that lists the numbers of a fit, below its sentence and the files written."""
     rows = [{key: getattr(number, key) for key in KEYS} for number in fit_result.numbers]
     words = output.Summary(first, tuple(KEYS), remarks=[f"written: {', '.join(map(str, paths))}"])
-    return output.Answer(Listing(rows, always=tuple(KEYS)), describe=lambda _: words, columns=KEYS, most=400)
+    return output.Answer(Listing(rows, always=tuple(KEYS)), describe=lambda _: words, describes_none=True, columns=KEYS, most=400)
 
 
 NUMBERS, NEAREST = "efficiency.toml", "evidence.csv"

@@ -9,7 +9,7 @@ from headway.core import law_index, units
 from headway.core.columns import Column
 from headway.core.errors import BadValue, UnknownName
 from headway.core.law_values import assignments, unit_of
-from headway.core.listing import Listing, clean, computed
+from headway.core.listing import Listing, clean, computed, place_of
 from headway.report import law as words
 from headway.report import output
 
@@ -84,14 +84,9 @@ def _results(law: Any, args: Any) -> output.Answer:
         raise undefined[0]
     notes = [*call.notes, *([f"dropped {len(undefined)} of {len(points)} points, such as {undefined[0]}"] if undefined else [])]
     rows = [_row(law, point, result) for point, result in zip(defined, results, strict=True)]
-    by_id = {id(row): result for row, result in zip(rows, results, strict=True)}
-    tree = lambda row, key: computed(by_id[id(row)] if key == "result" else _input(defined, rows, row, key), key)  # noqa: E731
-    listing = Listing(rows, tuple(notes), tree)
+    traced = [{**point, "result": result} for point, result in zip(defined, results, strict=True)]
+    listing = Listing(rows, tuple(notes), lambda row, key: computed(traced[place_of(row, rows)].get(key), key))
     return output.Answer(listing, describe=lambda rows: words.results(law, call, rows), columns=words.columns(law, call.unit))
-
-
-def _input(points: list[dict[str, Any]], rows: list[dict[str, Any]], row: Any, key: str) -> Any:
-    return next(point for point, candidate in zip(points, rows, strict=True) if candidate is row).get(key)
 
 
 def _row(law: Any, point: dict[str, Any], result: Any) -> dict[str, Any]:
@@ -129,14 +124,15 @@ def _solved(law: Any, args: Any) -> output.Answer:
     target = _target(args.wanted, call.unit(), law.name)
     sought = SolveInput(name=name, low=low, high=high, unit=unit, points=SCAN)
     solution = solve(_table(law, call, name), sought, Condition("result", args.wanted, target))
-    rows = [{key: value for key, value in row.items() if value is not None} for row in solution.table]
-    listing = Listing(rows, call.notes, tree=lambda row, key: _solved_cell(solution.table, rows, row, key))
+    table: Any = solution.table
+    rows = [{key: value for key, value in row.items() if value is not None} for row in table]
+
+    def solved_cell(row: Any, key: str) -> Any:
+        return computed(table.tree(place_of(row, rows), key) if key == "result" else row[key], key)
+
+    listing = Listing(rows, call.notes, tree=solved_cell)
     headline = words.crossing(law, name, unit, rows) if solution.crossings else solution.sentence.replace("result", law.name)
     return output.Answer(listing, words.solved(law, call, rows, headline), columns=words.columns(law, call.unit) | words.SOLVED)
-
-
-def _solved_cell(table: Any, rows: list[dict[str, Any]], row: Any, key: str) -> Any:
-    return computed(table.tree(rows.index(row), key) if key == "result" else row[key], key)
 
 
 def _range(text: str, unit: str, name: str) -> tuple[float, float]:

@@ -90,7 +90,7 @@ def _claims(text: str) -> output.Answer:
             return words.front_page(rows)
         return _counts(list(table))
 
-    return output.Answer(_listing(rows), describe=describe, pictures=lecture_pictures.pictures(rows), most=1000)
+    return output.Answer(_listing(rows), describe=describe, describes_none=True, pictures=lecture_pictures.pictures(rows), most=1000)
 
 
 def _chapter(label: str) -> output.Answer:
@@ -101,7 +101,7 @@ def _chapter(label: str) -> output.Answer:
     def describe(table: Any) -> output.Summary:
         return words.chapter_page(page, rows) if len(table) == len(rows) else _counts(list(table))
 
-    return output.Answer(_listing(rows), describe=describe, most=1000)
+    return output.Answer(_listing(rows), describe=describe, describes_none=True, most=1000)
 
 
 def _search(text: str) -> output.Answer:
@@ -109,7 +109,7 @@ def _search(text: str) -> output.Answer:
 
     result = find(text)
     rows = [row for match in result.claims for row in ledger.claim(match.claim_id)]
-    return output.Answer(_listing(rows), describe=lambda _: words.search_page(result, rows), most=1000)
+    return output.Answer(_listing(rows), describe=lambda _: words.search_page(result, rows), describes_none=True, most=1000)
 
 
 def _disputed() -> output.Answer:

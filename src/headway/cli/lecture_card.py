@@ -93,7 +93,7 @@ def _card(case: LectureCase, quantities: list[CardFigure]) -> output.Answer:
     def describe(table: Any) -> output.Summary:
         return words.card(case, [by_name[row["figure"]] for row in table])
 
-    return output.Answer(Listing(rows, tree=tree), describe=describe, notes=words.notes(case), columns=CARD)
+    return output.Answer(Listing(rows, tree=tree), describe=describe, describes_none=True, notes=words.notes(case), columns=CARD)
 
 
 def _bridge(case: LectureCase, stages: list[BridgeStage]) -> output.Answer:
@@ -114,4 +114,4 @@ def _bridge(case: LectureCase, stages: list[BridgeStage]) -> output.Answer:
     def describe(table: Any) -> output.Summary:
         return words.bridge(case, [by_key[row["quantity"], row["stage"]] for row in table])
 
-    return output.Answer(Listing(rows, tree=tree), describe=describe, notes=words.notes(case), columns=BRIDGE)
+    return output.Answer(Listing(rows, tree=tree), describe=describe, describes_none=True, notes=words.notes(case), columns=BRIDGE)

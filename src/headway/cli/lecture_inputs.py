@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.core.columns import Column
 from headway.core.errors import BadValue, UnknownName
-from headway.core.listing import Listing, computed, format_value
+from headway.core.listing import Listing, computed, format_value, place_of
 from headway.evidence.claims.claim import Claim, claims
 from headway.evidence.lecture.chapters import statement
 from headway.evidence.lecture.inputs import InputCase, cases, figures, lecture_figures
@@ -31,16 +31,16 @@ def run(text: str, changes: Sequence[str]) -> output.Answer:
         raise UnknownName("claim", text, {key.lower(): key for key in claims()}, "--with changes the inputs of one claim, such as RB-10")
     combinations = cases(claim, changes)
     before = lecture_figures(claim)
-    rows, trees = [], {}
+    rows, values = [], []
     for case in combinations:
         for name, value in figures(claim, case).items():
             rows.append(_row(claim, case, name, value, before[name]))
-            trees[id(rows[-1])] = value
+            values.append(value)
 
     def tree(row: Any, key: str) -> Any:
         if key != "value":
             raise BadValue("--explain", key, "the column value")
-        return computed(trees[id(row)], key)
+        return computed(values[place_of(row, rows)], key)
 
     axes = list(dict.fromkeys(name for case in combinations for name in case.labels))
     view = (*axes, "figure", "with_yours", "with_the_lecture's", "ratio")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from headway.cli import arguments
 from headway.core import catalog
 from headway.core.columns import Column
-from headway.core.errors import UnknownName
+from headway.core.errors import check_known
 from headway.core.listing import Listing, clean
 from headway.report import output
 
@@ -27,7 +27,6 @@ COLUMNS = {
     "sources": Column("", "keys of the sources of the measurements, as in docs/accuracy_serving.md"),
     "empirical": Column("", "why the units of the law are not checked, where it is a fit to measurements"),
 }
-KINDS = ("models", "chips", "systems", "tiers", "sheets", "laws", "sources", "evidence")
 
 
 def add_flags(parser: Any) -> None:
@@ -37,13 +36,8 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """Answer with a row per item of the list."""
-    if args.what not in KINDS:
-        raise UnknownName("kind of thing to list", args.what, KINDS, "one of " + ", ".join(KINDS))
-    makers = {
-        "models": _models, "chips": _chips, "systems": _systems, "tiers": _tiers, "sheets": _sheets, "laws": _laws, "sources": _sources,
-        "evidence": _evidence,
-    }  # fmt: skip
-    rows, view = makers[args.what](args)
+    check_known("kind of thing to list", args.what, KINDS)
+    rows, view = KINDS[args.what](args)
     columns = COLUMNS | (_tier_columns() if args.what == "tiers" else {})
 
     def describe(table: Any) -> output.Summary:
@@ -55,13 +49,13 @@ def run(args: Any) -> output.Answer:
         return output.Summary(f"{len(table):,} {args.what}.", view, first=("name",))
 
     pictures = {"evidence": _errors} if args.what == "evidence" else {}
-    return output.Answer(Listing(rows), describe=describe, columns=columns, most=100_000, pictures=pictures)
+    return output.Answer(Listing(rows), describe=describe, describes_none=True, columns=columns, most=100_000, pictures=pictures)
 
 
 def _models(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     from headway.models.describe import list_models
 
-    return [_plain(row) for row in list_models()], ()
+    return clean(list_models()), ()
 
 
 def _chips(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
@@ -129,14 +123,14 @@ def _sheets(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
 def _sources(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     from headway.hardware.describe import list_sources
 
-    return [_plain(row) for row in list_sources(arguments.catalog(args))], ()
+    return clean(list_sources(arguments.catalog(args))), ()
 
 
 def _evidence(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     """Groups of measured rows that the fit has, with the median error of their predictions."""
     from headway.evidence.fit.nearest import shipped
 
-    rows = [_plain(entry) for entry in shipped() if entry.cross_validated]
+    rows = clean([entry for entry in shipped() if entry.cross_validated])
     return rows, ("chip", "engine", "model_class", "measure", "rows", "median_error", "sources")
 
 
@@ -172,5 +166,7 @@ def load_laws() -> None:
         importlib.import_module(module.name)
 
 
-def _plain(record: Any) -> dict[str, Any]:
-    return clean(dataclasses.asdict(record) if dataclasses.is_dataclass(record) and not isinstance(record, type) else record)
+KINDS: dict[str, Callable[[Any], tuple[list[dict[str, Any]], tuple[str, ...]]]] = {
+    "models": _models, "chips": _chips, "systems": _systems, "tiers": _tiers, "sheets": _sheets, "laws": _laws, "sources": _sources,
+    "evidence": _evidence,
+}  # fmt: skip

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from headway import __version__
-from headway.core.errors import HeadwayError, UnknownName
+from headway.core.errors import HeadwayError, check_known
 
 # verb -> (module, sentence)
 VERBS = {
@@ -105,8 +105,7 @@ def parsed(argv: list[str]) -> tuple[Any, Any]:
 
 def parser_of(argv: list[str]) -> tuple[Any, Any]:
     """The module of a verb and the parser of its flags."""
-    if argv[0] not in VERBS:
-        raise UnknownName("verb", argv[0], VERBS, "one of " + ", ".join(VERBS))
+    check_known("verb", argv[0], VERBS)
     module_name, sentence = VERBS[argv[0]]
     module: Any = importlib.import_module(module_name)
     from headway.cli.verb import Parser, add_tail

@@ -6,7 +6,7 @@ from typing import Any
 
 from headway.cli import mesh_flags
 from headway.core.errors import BadValue, UnknownName
-from headway.core.listing import Listing, clean, computed
+from headway.core.listing import traced_listing
 from headway.core.schema import Field
 from headway.core.trace import record
 from headway.report import mesh as words
@@ -58,10 +58,7 @@ def run(args: Any) -> output.Answer:
     with record():
         evaluated = [_evaluated(point | typed, context) for point in points]
     traced = [row for rows in evaluated for row in (rows if len(points) == 1 else rows[:1])]
-    rows = [clean(row) for row in traced]
-    by_id = {id(row): original for row, original in zip(rows, traced, strict=True)}
-    listing = Listing(rows, tree=lambda row, key: computed(by_id[id(row)].get(key), key))
-    return output.Answer(listing, describe=lambda rows: words.product(rows, varying), columns=words.sizes(names), most=1000)
+    return output.Answer(traced_listing(traced), describe=lambda rows: words.product(rows, varying), columns=words.sizes(names), most=1000)
 
 
 def _format(text: str, flag: str) -> str:

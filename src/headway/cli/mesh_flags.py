@@ -113,7 +113,7 @@ def grid(args: Any, names: list[str]) -> tuple[list[dict[str, Any]], list[str]]:
     axes = {}
     for name, text in texts.items():
         values, _ = schema.axis(text, field, name)
-        axes[name] = values if isinstance(values, tuple) else (values,)
+        axes[name] = schema.several(values)
     if math.prod(len(axis) for axis in axes.values()) > MOST_POINTS:
         raise BadValue("sizes", "too many values", f"at most {MOST_POINTS} points")
     points = [dict(zip(axes, point, strict=True)) for point in itertools.product(*axes.values())]

@@ -8,7 +8,7 @@ from typing import Any
 
 from headway.cli import arguments
 from headway.core.columns import Column
-from headway.core.errors import BadFile, BadValue, UnknownName
+from headway.core.errors import BadFile, BadValue, check_known
 from headway.core.listing import Listing
 from headway.report import output
 
@@ -28,8 +28,7 @@ def run(args: Any) -> output.Answer:
     """Answer with the file that was written."""
     from headway.hardware.chip_file import empty_toml
 
-    if args.what not in KINDS:
-        raise UnknownName("kind of file to write", args.what, KINDS, "one of " + ", ".join(KINDS))
+    check_known("kind of file to write", args.what, KINDS)
     arguments.refuse(args, "a verb about a model or a machine; new only writes a file", "attention", "kv_share", "set")
     name = args.called.strip().lower().replace("-", "_")
     if not re.fullmatch(r"[a-z0-9][a-z0-9_.]{0,60}", name):

@@ -84,14 +84,14 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     assumption_sets, assumed_notes = combination.combinations(args, Assumptions)
     load, default_notes = arguments.requested(load)
     batch = load.pop("batch", None)
-    axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (load | limits).items()}
+    axes = schema.axes(load | limits)
     cases = list(itertools.islice(itertools.product(itertools.product(*axes.values()), assumption_sets), MOST_PLANS + 1))
     if len(cases) > MOST_PLANS:
         raise BadValue("plan", "too many combinations of loads, limits and assumptions", f"at most {MOST_PLANS}")
     models, systems = arguments.models(args), [system for system, _ in arguments.systems(args)]
     default_notes += arguments.beyond(models, load)
     refuse_idle_assumptions(args, {"prompt": axes["prompt"], "output": axes["output"], "batch": batch})
-    names: dict[str, Any] = {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
+    names: dict[str, Any] = schema.axes(formats)
     plans = []
     illegal: list[IllegalCombination] = []
     for values, assumptions in cases:

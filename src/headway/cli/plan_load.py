@@ -169,7 +169,7 @@ def _search_input(args: Any, goal: Any) -> tuple[_SearchInput, list[str]]:
     models = arguments.models(args)
     beyond = arguments.beyond(models, {"prompt": prompt, "output": answer_tokens})
     refuse_idle_assumptions(args, {"prompt": prompt, "output": answer_tokens})
-    names = {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
+    names = schema.axes(formats)
     rest = {
         "ways": degrees, "assumptions": schema.defaults(Assumptions, assumption_sets[0]), "objective": args.objective,
         "current": args.current, "plainest": args.plainest != "off", "users": offered.users or None, "spare": _spare(args), **names,

@@ -133,7 +133,9 @@ class RowTable:
         line_rows += [(row.line, self.blank(row.id) | {"why": at_line(row.line, row.why)}) for row in bad]
         plain = [row for _, row in sorted(line_rows, key=lambda pair: pair[0])]
         status = NONE_PREDICTED if plain and all(row["why"] for row in plain) else 0
-        return output.Answer(Listing(plain, always=tuple(self.blank(""))), describe=self.words, columns=self.columns, status=status)
+        return output.Answer(
+            Listing(plain, always=tuple(self.blank(""))), describe=self.words, describes_none=True, columns=self.columns, status=status
+        )
 
     def words(self, rows: Any) -> output.Summary:
         """Summary: rows predicted, reasons for the others, and the most frequent assumptions."""

@@ -11,7 +11,7 @@ from headway.core.columns import Column
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, format_value
 from headway.report import output
-from headway.report.words import NO_ROW, sentence
+from headway.report.words import sentence
 
 COLUMNS = {
     "quantity": Column("", "what follows from the published figures"),
@@ -63,8 +63,6 @@ def _rows(day: Any) -> Any:
 def _describe(table: Any, day: Any) -> output.Summary:
     """Summary: the account in one sentence, then the figures."""
     rows = {row["quantity"]: row for row in table}
-    if not rows:
-        return output.Summary(NO_ROW)
     people = [{**row, "value": _cell(row, "value"), "stated": _cell(row, "stated"), "over_stated": _over(row)} for row in rows.values()]
     if not {"cost", "revenue", "gross_margin", "nodes"} <= rows.keys():
         return output.Summary(sentence(f"{day.title}, {day.window}"), VIEW, people=Listing(people))

@@ -12,7 +12,7 @@ from headway.cli.no_effect import refuse_idle_assumptions
 from headway.core import interval, schema
 from headway.core.columns import Column
 from headway.core.errors import BadValue
-from headway.core.listing import Listing, clean
+from headway.core.listing import Listing, clean, place_of
 from headway.core.schema import Field
 from headway.economics.price.terms import CommercialTerms
 from headway.models.precision import Precision
@@ -78,7 +78,7 @@ def run(args: Any) -> output.Answer:
         notes += [note for note in more if note not in notes]
 
     def tree(target: Mapping[str, Any], key: str) -> Any:
-        row_plan, _, ask = cells[next(at for at, entry in enumerate(rows) if all(target.get(name) == entry[name] for name in entry))]
+        row_plan, _, ask = cells[place_of(target, rows)]
         return explained(row_plan, ask, key)
 
     listing = Listing(rows, notes=tuple(notes), tree=tree)
@@ -120,8 +120,8 @@ def _plans(args: Any, hits: Sequence[Any]) -> tuple[list[tuple[dict[str, Any], A
     models, systems = arguments.models(args), arguments.systems(args)
     default_notes += arguments.beyond(models, load)
     refuse_idle_assumptions(args, load, skip=("hit_rate",))
-    axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (load | limits).items()}
-    names: dict[str, Any] = {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
+    axes = schema.axes(load | limits)
+    names: dict[str, Any] = schema.axes(formats)
     cases = list(itertools.islice(itertools.product(models, systems, itertools.product(*axes.values()), assumption_sets), MOST_PLANS + 1))
     if len(cases) > MOST_PLANS:
         raise BadValue("price", "too many combinations of models, machines, loads, limits and assumptions", f"at most {MOST_PLANS}")
@@ -176,7 +176,7 @@ def _hits(args: Any) -> tuple[list[Any], Sequence[str]]:
         return [None], ()
     stepped = ".." not in text or interval.STEPPED.search(text.partition("..")[2])
     values, drop_notes = schema.axis(text if stepped else text + HIT_STEP, q, "--hit")
-    return list(values) if isinstance(values, tuple) else [values], drop_notes
+    return list(schema.several(values)), drop_notes
 
 
 def _rates(args: Any) -> tuple[Any, list[str]]:

@@ -11,7 +11,7 @@ from headway.core.columns import Column
 from headway.core.errors import UnknownName
 from headway.core.listing import Listing, clean, computed
 from headway.report import output, price
-from headway.report.words import NO_ROW, sentence
+from headway.report.words import sentence
 
 ALL_SHEETS = "all"
 
@@ -73,8 +73,6 @@ def _sheets(whose: str, catalog: Any) -> tuple[Any, ...]:
 def _words(rows: Any) -> output.Summary:
     """Summary: number and dates of the sheets, and the largest price changes."""
     row_list = list(rows)
-    if not row_list:
-        return output.Summary(NO_ROW)
     row_list.sort(key=lambda row: row["as_of"].replace("undated", ""))
     dates = [row["as_of"] for row in row_list if row["as_of"] != "undated"]
     span = f"{dates[0]} to {dates[-1]}" if len(set(dates)) > 1 else (dates or ["undated"])[0]

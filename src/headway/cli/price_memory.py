@@ -13,7 +13,7 @@ from headway.core.errors import BadValue, MissingFact
 from headway.core.listing import Listing, computed, format_value
 from headway.core.schema import Field
 from headway.report import output
-from headway.report.words import NO_ROW, sentence
+from headway.report.words import sentence
 
 TEXTS = ("memory", "device", "date", "source")
 UNITS = {"size": "byte", "usd_per_byte_lo": "USD/byte", "usd_per_byte_hi": "USD/byte", "usd_lo": "USD", "usd_hi": "USD"}
@@ -109,8 +109,6 @@ def _notes(machines: list[Any]) -> list[str]:
 def _describe(table: Any) -> output.Summary:
     """Summary: the shares in one sentence, then each memory."""
     rows = list(table)
-    if not rows:
-        return output.Summary(NO_ROW)
     first = rows[0]
     chips, machine = (_share(first, f"share_of_{what}") for what in ("chips", "machine"))
     costs = f"{first['memory']} costs ${first['usd_lo']:,.0f} .. ${first['usd_hi']:,.0f}"

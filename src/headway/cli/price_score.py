@@ -64,7 +64,9 @@ def run(args: Any) -> output.Answer:
         f"{len(examples)} models of {families} families, medians over hosts; each told from other families alone; intervals of {LEVEL:.0%}",
         f"learned from all of them: {numbers}",
     ]
-    return output.Answer(Listing(rows), describe=lambda table: _describe(list(table)), columns=COLUMNS, notes=notes, most=200)
+    return output.Answer(
+        Listing(rows), describe=lambda table: _describe(list(table)), describes_none=True, columns=COLUMNS, notes=notes, most=200
+    )
 
 
 def _method(score: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from headway.core.columns import Column
 from headway.core.errors import BadValue, UnknownName
 from headway.core.listing import Listing, format_value
 from headway.report import output
-from headway.report.words import NO_ROW, number_of, sentence
+from headway.report.words import number_of, sentence
 
 COLUMNS = {
     "provider": Column("", "who sells"),
@@ -108,8 +108,6 @@ def _lines(answer: Any) -> Any:
 
 def _describe(rows: Sequence[Mapping[str, Any]], answers: Sequence[Any]) -> output.Summary:
     """Summary: a sentence per sheet, the table, contradictions, and data that would narrow the intervals."""
-    if not rows:
-        return output.Summary(NO_ROW)
     names = list(dict.fromkeys((row["provider"], row["model"], row["as_of"]) for row in rows))
     if len(names) > 1:
         people = Listing([_brief(rows, name) for name in names[:MOST]])

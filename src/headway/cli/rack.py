@@ -9,14 +9,14 @@ from typing import Annotated, Any
 from headway.cli import arguments
 from headway.core import schema
 from headway.core.errors import BadValue
-from headway.core.listing import Listing, cell, clean, format_value
+from headway.core.listing import Listing, cell, clean, format_value, place_of
 from headway.core.quantity import default
 from headway.core.schema import Field
 from headway.hardware.rack_facts import RackFacts, rack_facts
 from headway.hardware.system import MOST_CHIPS
 from headway.performance.workload import MOST
 from headway.report import output
-from headway.report.words import NO_ROW, sentence
+from headway.report.words import sentence
 
 MODEL = "deepseek-v3"
 MOST_ROWS = 1000
@@ -65,7 +65,7 @@ def _of_system(args: Any) -> output.Answer:
     plain_rows = [(clean(dataclasses.asdict(case.rack())) | extra) for case, extra in cases]
 
     def tree(row: Any, key: str) -> Any:
-        return _explained(cases[plain_rows.index({name: row[name] for name in plain_rows[0]})][0].explained, key)
+        return _explained(cases[place_of(row, plain_rows)][0].explained, key)
 
     rows = Listing(plain_rows, notes=(*notes, *more, *_notes([case for case, _ in cases])), tree=tree)
     return output.Answer(rows, describe=_describe, pictures=_pictures(args, len(plain_rows) > 1), columns=_own_columns(), most=100)
@@ -106,7 +106,7 @@ class _RackCase:
 
 def _cases(args: Any, domain_values: dict[str, Any], fact_values: dict[str, Any]) -> list[tuple[_RackCase, dict[str, Any]]]:
     """Points for each combination of the inputs, each with its assumed facts and edits."""
-    axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (domain_values | fact_values).items()}
+    axes = schema.axes(domain_values | fact_values)
     points = [dict(zip(axes, values, strict=True)) for values in itertools.islice(itertools.product(*axes.values()), MOST_ROWS + 1)]
     systems, models = arguments.systems(args), arguments.split(args.model, "--model")
     if len(points) * len(systems) * len(models) > MOST_ROWS:
@@ -191,8 +191,6 @@ def _year_drawing(rows: Any, view: Any) -> Any:
 
 def _describe(rows: Any) -> output.Summary:
     domains = list(rows)
-    if not domains:
-        return output.Summary(NO_ROW)
     first, *clauses = (f"{clause}" for clause in _point(domains[0]))
     last = "" if len(domains) == 1 else f"; {', '.join(_point(domains[-1])[:1])}"
     headline = sentence(f"{domains[0]['system']}: {first}", *(f", {clause}" for clause in clauses), last)

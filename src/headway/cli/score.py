@@ -66,7 +66,7 @@ def answer(read: predict.MeasuredFile, binds: bool) -> output.Answer:
     describe = functools.partial(_cause_words, runs=runs) if runs else _run_words
     pictures = {"parts": _parts} if binds else {"parity": lambda _, view: _parity(residuals(read.tasks, read.predictions), view)}
     about = columns | {"id": Column("", "the row's id")}
-    return output.Answer(Listing(plain, always=("id", *columns)), describe=describe, pictures=pictures, columns=about)
+    return output.Answer(Listing(plain, always=("id", *columns)), describe=describe, describes_none=True, pictures=pictures, columns=about)
 
 
 def _runs(read: predict.MeasuredFile) -> list[tuple[Any, Any, Any]]:
@@ -254,7 +254,7 @@ def run(args: Any) -> output.Answer:
     listing = Listing([*map(_group, result.groups), *worst(result.residuals, MOST_WORST)], always=VIEW)
     notes = _left_out(result, read.bad)
     return output.Answer(
-        listing, notes=notes, describe=lambda table: _words(table, result),
+        listing, notes=notes, describe=lambda table: _words(table, result), describes_none=True,
         pictures={"parity": lambda _, view: _parity(result.residuals, view)}, columns=KEYS | RUN_KEYS, most=400,
     )  # fmt: skip
 

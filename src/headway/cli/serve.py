@@ -16,7 +16,7 @@ from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import Load
-from headway.report import money, output, serving, words
+from headway.report import money, output, serving
 
 
 def add_flags(parser: Any) -> None:
@@ -71,8 +71,6 @@ def tables(grid: ServeGrid, args: Any) -> tuple[Any, list[str]]:
 
 def describe(table: Any, grid: ServeGrid, metric: str) -> output.Summary:
     """Summary: the sentence, the columns of the table, what binds the point that the sentence names and what would help it."""
-    if not len(table):
-        return output.Summary(words.NO_ROW)
     first = table.row(0)
     varying = varied(table)
     unpriced = money.unpriced(table.rows() if table.varies("system") else [first], metric)

@@ -124,4 +124,4 @@ def _batch_per_stage(args: Any) -> tuple[tuple[Any, ...] | None, tuple[str, ...]
     if args.batch is not None:
         raise BadValue("--batch-per-stage", args.batch_per_stage, NO_PER_STAGE)
     values, notes = schema.axis(args.batch_per_stage, schema.fields(Load)["batch"][0], "--batch-per-stage")
-    return values if isinstance(values, tuple) else (values,), notes
+    return schema.several(values), notes

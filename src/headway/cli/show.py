@@ -8,7 +8,7 @@ from typing import Any
 from headway.cli import arguments
 from headway.cli.lecture_card import add_flags as add_card_flags
 from headway.core.columns import Column
-from headway.core.errors import BadValue, UnknownName
+from headway.core.errors import BadValue, check_known
 from headway.core.listing import Listing, cell, clean, computed, format_value
 from headway.report import output
 from headway.report.words import sentence
@@ -30,8 +30,7 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """Answer with one row: the facts of the subject, and values derived from them."""
-    if args.what not in KINDS:
-        raise UnknownName("kind of thing to show", args.what, KINDS, "one of " + ", ".join(KINDS))
+    check_known("kind of thing to show", args.what, KINDS)
     if args.on or args.bridge:
         if args.what != "model":
             raise BadValue("--on", args.on or "--bridge", f"show model; it is the machine of a model's card, not of a {args.what}")

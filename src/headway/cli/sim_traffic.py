@@ -146,7 +146,7 @@ def _axis(text: str | None, q: schema.Field, field: str) -> tuple[tuple[Any, ...
     if text is None:
         return (), []
     values, notes = schema.axis(text, q, field)
-    return values if isinstance(values, tuple) else (values,), list(notes)
+    return schema.several(values), list(notes)
 
 
 def _whole_number(text: str | None, field: str, least: int = 1) -> int:

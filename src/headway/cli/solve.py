@@ -22,7 +22,7 @@ from headway.performance.assumptions import LATENCIES, Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import Load
 from headway.report import output, serving
-from headway.report.words import NO_ROW, sentence
+from headway.report.words import sentence
 
 MOST_CASES = 200
 MOST_WAYS = 4096  # most values tried for an input of the layout
@@ -101,8 +101,6 @@ def _drawing(args: Any, name: str, target: Any, answers: list[Any], view: Any) -
 
 
 def _describe(rows: Any, headline: str, keys: list[str]) -> output.Summary:
-    if not len(rows):
-        return output.Summary(NO_ROW)
     first = rows.row(0)
     varying = [key for key in serving.WHAT if rows.varies(key)]
     view = serving.REQUEST_VIEW if serving.is_request(first) else serving.STEP_VIEW
@@ -134,7 +132,7 @@ def _cases(args: Any, name: str) -> list[tuple[Arguments, tuple[str, ...]]]:
     for record, counts in ((Load, combination.COUNTS), (Layout, ()), (Precision, ()), (Assumptions, ())):
         values, more = schema.read(args, record, counts)
         notes += more
-        lists |= {key: value if isinstance(value, tuple) else (value,) for key, value in values.items() if key != name}
+        lists |= {key: schema.several(value) for key, value in values.items() if key != name}
     load = {key: BATCHES if key == name else lists[key] for key in combination.COUNTS if key == name or key in lists}
     degrees = {key: lists.get(key, value) for key, value in dataclasses.asdict(Layout()).items() if key != name}
     refuse_idle_assumptions(args, load, degrees, skip=(name,))

@@ -11,14 +11,14 @@ from headway.cli import arguments, combination
 from headway.cli.no_effect import refuse_idle_assumptions
 from headway.core import schema
 from headway.core.errors import BadValue
-from headway.core.listing import clean, format_value
+from headway.core.listing import clean, format_value, place_of
 from headway.core.schema import Field
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import SLO, Load
 from headway.report import output, serving
-from headway.report.words import NO_ROW, sentence, timed
+from headway.report.words import sentence, timed
 
 MOST_LADDERS = 50
 MOST_DOMAINS = 20
@@ -72,7 +72,7 @@ def run(args: Any) -> output.Answer:
     starts = list(itertools.accumulate((len(ladder.plain) for _, ladder in ladders), initial=0))
 
     def tree(row: Mapping[str, Any], key: str) -> Any:
-        number = next(index for index, candidate in enumerate(rows) if all(row.get(name) == candidate[name] for name in candidate))
+        number = place_of(row, rows)
         place = next(index for index, end in enumerate(starts[1:]) if number < end)
         ladder = ladders[place][1]
         return ladder.tree(ladder.plain[number - starts[place]], key)
@@ -99,11 +99,11 @@ def _ladders(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     assumption_sets, assumption_notes = combination.combinations(args, Assumptions)
     load, default_notes = arguments.requested(load)
     domains = speed_values.pop("domains", None)
-    options = {} if domains is None else {"domains": domains if isinstance(domains, tuple) else (domains,)}
+    options = {} if domains is None else {"domains": schema.several(domains)}
     if len(options.get("domains", ())) > MOST_DOMAINS:
         raise BadValue("--domains", f"{len(options['domains'])} values", f"at most {MOST_DOMAINS}")
-    axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (load | limits | speed_values).items()}
-    options |= {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
+    axes = schema.axes(load | limits | speed_values)
+    options |= schema.axes(formats)
     models = arguments.models(args)
     default_notes += arguments.beyond(models, load)
     refuse_idle_assumptions(args, load)
@@ -147,8 +147,6 @@ def _describe(table: Any, ladders: Sequence[tuple[Any, Any]]) -> output.Summary:
     from headway.core.listing import Listing
 
     rows = list(table)
-    if not rows:
-        return output.Summary(NO_ROW)
     ladder_rows = [row for row in rows if row["kind"] != "offer"]
     first = ladders[0][1]
     headline = _sentence(first)

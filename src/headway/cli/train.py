@@ -11,7 +11,7 @@ from headway.core import schema, units
 from headway.core.errors import BadValue
 from headway.core.listing import cell, format_value
 from headway.report import output, train
-from headway.report.words import NO_ROW, interval, sentence
+from headway.report.words import interval, sentence
 from headway.training.achieved import TrainingReach
 from headway.training.columns import PARTS as MEMORY
 from headway.training.columns import TIMES
@@ -94,8 +94,6 @@ def _binary(args: Any) -> tuple[str, ...]:
 
 def _describe(rows: Any) -> output.Summary:
     row_list = list(rows)
-    if not row_list:
-        return output.Summary(NO_ROW)
     best = row_list[0]
     remarks = [line for line in (_memory(best), _hides(best), _next(row_list)) if line]
     return output.Summary(_headline(best), VIEW, binds=_binds(best), remarks=remarks, first=NARROW)

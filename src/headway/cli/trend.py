@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from headway.cli import arguments
-from headway.core.errors import UnknownName
+from headway.core.errors import check_known
 from headway.core.listing import Listing, cell, clean, computed
 from headway.report import output
-from headway.report.words import NO_ROW, number_of, sentence
+from headway.report.words import number_of, sentence
 
 VIEW = ("year", "chip", "hardware_ratio_bf16", "hardware_ratio_fp8", "hardware_ratio_fp4", "drain_s", "hbm_per_flop", "scale_up_domain",
         "latency_floor_s", "longest_context")  # fmt: skip
@@ -27,46 +28,40 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """Answer with a row per chip or model, by date."""
-    if args.what not in SUBJECTS:
-        raise UnknownName("trend", args.what, SUBJECTS, "one of " + ", ".join(SUBJECTS))
+    check_known("trend", args.what, SUBJECTS)
     return _models(args) if args.what == "models" else _chips(args)
 
 
 def _models(args: Any) -> output.Answer:
-    from headway.core.trace import record
     from headway.hardware.model_trend import trend_models
     from headway.report import trend
 
-    def tree(row: Any, key: str) -> Any:
-        with record():
-            model_row = next(entry for entry in trend_models(arguments.catalog(args)) if entry.model == row["model"])
-        return computed(getattr(model_row, key), key)
-
-    rows = clean(list(trend_models(arguments.catalog(args))))
-    return output.Answer(
-        Listing(rows, tree=tree), describe=lambda listing: trend.words(list(listing), MODEL_VIEW),
-        pictures={"years": trend.drawing}, most=1000,
-    )  # fmt: skip
+    listing = _listing(trend_models, args, "model")
+    return output.Answer(listing, describe=lambda rows: trend.words(list(rows), MODEL_VIEW), pictures={"years": trend.drawing}, most=1000)
 
 
 def _chips(args: Any) -> output.Answer:
-    from headway.core.trace import record
     from headway.hardware.trend import trend_chips
 
-    def tree(row: Any, key: str) -> Any:
-        with record():
-            chip_row = next(entry for entry in trend_chips(arguments.catalog(args)) if entry.chip == row["chip"])
-        return computed(getattr(chip_row, key), key)
+    return output.Answer(_listing(trend_chips, args, "chip"), describe=_describe, pictures={"years": _drawing}, most=1000)
 
-    rows = clean(list(trend_chips(arguments.catalog(args))))
-    return output.Answer(Listing(rows, tree=tree), describe=_describe, pictures={"years": _drawing}, most=1000)
+
+def _listing(rows_of: Callable[[Any], list[Any]], args: Any, subject: str) -> Listing:
+    """The rows of a trend, computed again where one is explained."""
+
+    def tree(row: Any, key: str) -> Any:
+        from headway.core.trace import record
+
+        with record():
+            traced_row = next(entry for entry in rows_of(arguments.catalog(args)) if getattr(entry, subject) == row[subject])
+        return computed(getattr(traced_row, key), key)
+
+    return Listing(clean(rows_of(arguments.catalog(args))), tree=tree)
 
 
 def _describe(table: Any) -> output.Summary:
     """Summary: the span of years, and what the newest chips changed since the oldest."""
     rows = list(table)
-    if not rows:
-        return output.Summary(NO_ROW)
     dated = sorted((row for row in rows if row["year"] is not None and row["hardware_ratio_bf16"] is not None), key=lambda row: row["year"])
     span = ""
     if dated:

@@ -5,7 +5,7 @@ An infeasible layout is no error (it is a row with `fits` false and a reason); e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
@@ -41,6 +41,12 @@ class UnknownName(HeadwayError, LookupError):
         near = nearest(str(name), known)
         offer = f"; did you mean {' or '.join(near)}?" if near else ""
         super().__init__(f"no {what} named {clip(name)!r}{offer}{'; ' + hint if hint else ''}")
+
+
+def check_known(what: str, name: str, known: Collection[str]) -> None:
+    """Raise UnknownName, which lists the known names, unless `name` is one of them."""
+    if name not in known:
+        raise UnknownName(what, name, known, "one of " + ", ".join(known))
 
 
 class BadValue(HeadwayError, ValueError):

@@ -69,6 +69,17 @@ class Listing:
         return self.tree(self.plain[row], key)
 
 
+def place_of(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> int:
+    """Place of a row among `rows`, from which a filter made it anew."""
+    return next(place for place, candidate in enumerate(rows) if all(row.get(key) == candidate[key] for key in candidate))
+
+
+def traced_listing(traced: Sequence[Mapping[str, Any]], notes: tuple[str, ...] = ()) -> Listing:
+    """Rows whose numbers were recorded: each cell explains itself."""
+    rows = [clean(row) for row in traced]
+    return Listing(rows, notes, tree=lambda row, key: computed(traced[place_of(row, rows)].get(key), key))
+
+
 # -- cells ----------------------------------------------------------------------------------------------------------------------
 
 

@@ -209,6 +209,16 @@ def _stepped(values: Iterator[float], high: float, rounded: bool) -> Iterator[fl
         yield high
 
 
+def several(value: Any) -> tuple[Any, ...]:
+    """The members of an axis, or the one value."""
+    return value if isinstance(value, tuple) else (value,)
+
+
+def axes(values: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
+    """Values by name, each as an axis."""
+    return {name: several(value) for name, value in values.items()}
+
+
 def add_flags(parser: Any, record: type, skip: tuple[str, ...] = (), group: str = "", searched: tuple[str, ...] = ()) -> None:
     """Give an argparse parser one flag for each field of a record; values stay text until `read` makes them numbers.
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from headway.core import catalog as facts
 from headway.core import units
 from headway.core.catalog import Catalog, default_catalog
-from headway.core.errors import BadFile, MissingFact, UnknownName
+from headway.core.errors import BadFile, MissingFact, UnknownName, check_known
 from headway.core.schema import Field
 from headway.hardware.chip_price import DEFAULT_METRIC, Cost, PriceQuote, costs, price_by_metric, user_price
 
@@ -54,8 +54,7 @@ class Chip:
 
     def peak(self, dtype: str) -> Any:
         """Dense peak FLOP/s in a number format, None when the chip has none or none is published."""
-        if dtype not in PEAK_OF:
-            raise UnknownName("number format with a peak", dtype, PEAK_OF, "one of " + ", ".join(PEAK_OF))
+        check_known("number format with a peak", dtype, PEAK_OF)
         return getattr(self, PEAK_OF[dtype])
 
 

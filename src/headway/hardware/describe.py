@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.core import catalog as facts
@@ -58,17 +58,11 @@ def about_system(system: System) -> tuple[FactEntry, ...]:
     shape = "x".join(str(side) for side in system.shape) or None
     texts = (*_texts(system, ("name", "topology", "notes")), FactEntry(key="shape", value=shape, doc=WORDS["shape"]))
     system_facts = (*texts, *_facts(system), _entry("domains", system.domains, "scale-up domains"))
-    return system_facts + tuple(_renamed(entry) for entry in about_chip(system.chip))
+    return system_facts + tuple(replace(entry, key=f"chip.{entry.key}") for entry in about_chip(system.chip))
 
 
 def _texts(record: Chip | System, keys: tuple[str, ...]) -> tuple[FactEntry, ...]:
     return tuple(FactEntry(key=key, value=getattr(record, key), doc=WORDS[key]) for key in keys)
-
-
-def _renamed(entry: FactEntry) -> FactEntry:
-    return FactEntry(
-        key=f"chip.{entry.key}", value=entry.value, unit=entry.unit, doc=entry.doc, source=entry.source, date=entry.date, kind=entry.kind
-    )
 
 
 def _facts(record: Chip | System, skip: tuple[str, ...] = ()) -> tuple[FactEntry, ...]:

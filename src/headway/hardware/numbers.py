@@ -13,7 +13,7 @@ from typing import Any
 from headway.core import catalog as facts
 from headway.core import schema
 from headway.core.catalog import Catalog, fold
-from headway.core.errors import BadValue, UnknownName
+from headway.core.errors import BadValue, UnknownName, check_known
 from headway.core.quantity import default
 from headway.hardware.chip import TOPOLOGIES, Chip
 from headway.hardware.chip import read as read_chip
@@ -45,8 +45,7 @@ def chip_by_numbers(text: str, where: Catalog, count: int) -> Chip:
     if where.find("chips", name):
         raise BadValue("name", texts["name"], "a name that no chip of the catalogue has; like=NAME takes facts from one")
     topology = texts.get("topology", base.topology if base else "switch")
-    if topology not in TOPOLOGIES:
-        raise UnknownName("topology", topology, TOPOLOGIES, "one of " + ", ".join(TOPOLOGIES))
+    check_known("topology", topology, TOPOLOGIES)
     chip = replace(base, name=name, costs=(), **numbers) if base else Chip(name=name, **numbers)
     chip = replace(chip, topology=topology, hypothetical=True, like=base.like or base.name if base else "", notes="by numbers")
     missing = [key for key in NEEDED if getattr(chip, key) is None]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.core import units
-from headway.core.errors import BadValue, HeadwayError, UnknownName
+from headway.core.errors import BadValue, HeadwayError, UnknownName, check_known
 from headway.models.model import Model
 from headway.models.precision import WEIGHTS
 from headway.models.readers.read import MAX_LAYERS
@@ -92,6 +92,5 @@ def shortened(data: dict[str, Any], layers: int, name: str) -> dict[str, Any]:
 
 def with_embedding(model: Model, name: str) -> Model:
     """The model with its embedding and head stored in another format."""
-    if name not in WEIGHTS:
-        raise UnknownName("format of embedding and head (--embedding)", name, WEIGHTS, "one of " + ", ".join(WEIGHTS))
+    check_known("format of embedding and head (--embedding)", name, WEIGHTS)
     return replace(model, precision=replace(model.precision, embedding=name))

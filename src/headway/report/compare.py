@@ -40,8 +40,6 @@ BASIS = {"chip": "per chip", "machine": "per machine", "usd": "at equal cost", "
 def side_by_side(rows: Any, basis: str, models: bool) -> Summary:
     """A line per fact, a column per subject; ratios to the first in parentheses."""
     row_list = list(rows)
-    if not row_list:
-        return Summary("No row is left.")
     name, table = ("model", MODELS) if models else ("machine", MACHINES)
     keys = [key for key in table if key != name and not key.endswith("_ratio") and any(row.get(key) is not None for row in row_list)]
     people = Listing(

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headway.core.errors import BadValue, UnknownName
-from headway.report.output import Answer
+from headway.report.output import Answer, Summary
+from headway.report.words import NO_ROW
 
 if TYPE_CHECKING:
     from headway.report.pictures.frame import Picture, View
@@ -38,7 +39,7 @@ def choose_rows(answer: Answer, where: str | None = None, sort: str | None = Non
 def describe(answer: Answer, borrowed: str = "") -> None:
     """Make the text around the table, for the rows that are left; an answer without a sentence counts its rows."""
     if answer.describe:
-        answer.words = answer.describe(answer.rows)
+        answer.words = answer.describe(answer.rows) if len(answer.rows) or answer.describes_none else Summary(NO_ROW)
     if not answer.words.headline:
         from headway.report.words import number_of
 

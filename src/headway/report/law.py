@@ -132,8 +132,6 @@ def columns(law: Law, unit: Callable[..., str]) -> dict[str, Column]:
 def results(law: Law, call: Any, rows: Any) -> Summary:
     """Sentence, table and equation of a law's results."""
     row_list = list(rows)
-    if not row_list:
-        return Summary("No row is left.")
     unit = call.unit()
     first = f"{law.name} is {text(row_list[0]['result'], unit)}"
     varying = [name for name, axis in call.axes.items() if len(axis) > 1]

@@ -70,8 +70,6 @@ def _notes(first: dict[str, Any], single: bool = False) -> list[str]:
 def collective(rows: Any, share: str) -> Summary:
     """Sentence and table of a collective."""
     row_list = list(rows)
-    if not row_list:
-        return Summary("No row is left.")
     first = row_list[0]
     among = f" among {first['members']} chips" if first["members"] else ""
     headline = f"{first['operation']} of {units.show(first['bytes'], 'byte', 4)}{among} takes {units.show(first['time_s'], 's', 4)},"

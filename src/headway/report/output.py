@@ -60,6 +60,7 @@ class Answer:
     default_picture: Callable[[Any], str] | None = None  # name of the default where it depends on the rows left after filters
     columns: Mapping[str, columns.Column] = dataclasses.field(default_factory=dict)  # columns outside the contract
     describe: Callable[[Any], Summary] | None = None
+    describes_none: bool = False  # whether `describe` has words of its own where no row is left
     most: int = MOST
     document: str = ""  # the answer as a file of its own format, written in place of rows
     status: int = 0  # exit status of the command; nonzero for an incomplete answer

@@ -28,8 +28,6 @@ LEAST_GAIN = 0.0001  # share from which an input is named
 def describe(rows: Any, plan: Any, changes: Sequence[output.Help] = ()) -> output.Summary:
     """Summary: the sentence, the table of layouts, what binds and what would help most; `changes` are those of the user's own layout."""
     plain = rows.rows()
-    if not plain:
-        return output.Summary(NO_ROW)
     first = next((row for row in plain if row["kind"] == "best"), plain[0])
     points = [row | {"layout": layout(row)} for row in plain if row["kind"] != "elasticity"]
     view = [key for key in ROWS if key in ("kind", "layout", "batch") or len({row[key] for row in points}) > 1]

@@ -10,7 +10,7 @@ from typing import Any
 from headway.core.listing import Listing, format_value
 from headway.report import money, output, serving
 from headway.report import plan as words
-from headway.report.words import NO_ROW, number_of, sentence
+from headway.report.words import number_of, sentence
 
 MULTIPLES = re.compile(r"^(\d+x)+")  # 2x16xh100-sxm: two of 16 chips each
 FIRST = ("kind", "system", "nodes", "layout", "utilisation", "p95_ttft_s", "p95_tpot_s", "confidence", "usd_per_month")
@@ -44,8 +44,6 @@ def with_facts(table: Any, best: Mapping[str, Any]) -> Any:
 def describe(rows: Any, checked: Any, sized: Any = None, changes: Sequence[output.Help] = ()) -> output.Summary:
     """Summary: nodes, cost and the nearest limit; layouts; what was simulated; `changes` are those of the user's own layout."""
     plain = rows.rows()
-    if not plain:
-        return output.Summary(NO_ROW)
     first = next((row for row in plain if row["kind"] == "best"), plain[0])
     points = [row | {"layout": words.layout(row)} for row in plain if row["kind"] != "elasticity"]
     simulated = [key for key in first if key.startswith(("p50_", "p90_", "p95_", "p99_", "mean_"))]

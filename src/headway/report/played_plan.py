@@ -16,8 +16,6 @@ MOST_NAMED = 3  # limits in the first sentence
 def describe(rows: Any, statuses: Sequence[Any]) -> output.Summary:
     """Summary of a played plan: the verdict, a row for each latency, the load and what the engine meets."""
     row_list = list(rows)
-    if not row_list:
-        return output.Summary("No row is left.")
     row = row_list[0]
     if row.get("fits") is False:
         return output.Summary(f"The plan does not run: {row['why']}.")

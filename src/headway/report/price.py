@@ -8,7 +8,7 @@ from typing import Any
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, cell, format_value
 from headway.report import output, serving
-from headway.report.words import NO_ROW, sentence
+from headway.report.words import sentence
 
 BY_KIND = {"in": "fresh input", "cached": "cached input", "out": "output"}
 ENDS = ("chip_price", "utilisation", "margin")
@@ -32,8 +32,6 @@ def describe(table: Any) -> output.Summary:
     from headway.economics.price.price import LAID
 
     rows = list(table)
-    if not rows:
-        return output.Summary(NO_ROW)
     priced = [row for row in rows if row.get("price_out") is not None]
     if not priced:
         return output.Summary(sentence(f"{_subject(rows[0])}: no price", f", {rows[0]['why']}"), [*LAID, "why"])

@@ -9,7 +9,7 @@ from headway.core import columns
 from headway.core.errors import BadValue
 from headway.core.listing import cell, format_value
 from headway.report.output import Help, Summary
-from headway.report.words import NO_ROW, sentence
+from headway.report.words import sentence
 
 Row = Mapping[str, Any]
 Words = tuple[list[str], list[str], list[Help]]  # clauses of the sentence, notes, changes that would help
@@ -30,8 +30,6 @@ VIEWS = {"split": SPLIT, "given": GIVEN_VIEW, "life": LIFE, "quality": QUALITY, 
 
 def words(request: Any, rows: Sequence[Row]) -> Summary:
     """Summary: a sentence on the first point with its range over the laws, then all rows."""
-    if not rows:
-        return Summary(NO_ROW)
     first = rows[0]
     peers = [row for row in rows if row["kind"] in ("law", "beside") and all(row.get(key) == first.get(key) for key in request.varied)]
     say = {"split": _split, "given": _given_size, "life": _life, "quality": _quality, "experts": _experts}[request.mode]

@@ -8,7 +8,7 @@ from typing import Any
 from headway.core.errors import BadValue
 from headway.core.listing import format_value
 from headway.report import output, serving
-from headway.report.words import NO_ROW, sentence
+from headway.report.words import sentence
 
 VIEW = (
     "kind", "rate", "users", "replicas", "tp", "stable", "utilisation", "mean_ttft_s", "p99_ttft_s", "mean_tpot_s", "p99_tpot_s",
@@ -28,8 +28,6 @@ PERCENT_LIMIT = 10  # load over capacity above which it is printed as a factor, 
 def describe(rows: Any) -> output.Summary:
     """Summary: the sentence, the columns of the table, and the lines below it."""
     row_list = list(rows)
-    if not row_list:
-        return output.Summary(NO_ROW)
     runs = [row for row in row_list if row.get("kind") not in DETAIL_KINDS]
     kinds = VIEW if len({row.get("kind") for row in row_list}) > 1 else VIEW[1:]
     rejected = rejected_requests(row_list[0])

@@ -7,13 +7,11 @@ from typing import Any
 
 from headway.core import units
 from headway.report.output import Summary
-from headway.report.words import NO_ROW, sentence
+from headway.report.words import sentence
 
 
 def words(rows: Sequence[Mapping[str, Any]], view: tuple[str, ...]) -> Summary:
     """Sentence on the largest models of the first and last year, then each figure year by year."""
-    if not rows:
-        return Summary(NO_ROW, view)
     by_year: dict[int, list[Mapping[str, Any]]] = {}
     for row in rows:
         by_year.setdefault(int(row["year"]), []).append(row)

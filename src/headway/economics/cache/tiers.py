@@ -7,7 +7,7 @@ from typing import Any
 
 from headway.core import catalog as facts
 from headway.core.catalog import Catalog
-from headway.core.errors import BadValue, MissingFact, UnknownName
+from headway.core.errors import BadValue, MissingFact, check_known
 from headway.core.quantity import known
 from headway.core.schema import scalar
 from headway.hardware.chip import Chip
@@ -151,8 +151,7 @@ def edit_of(text: str) -> tuple[str, dict[str, Any]]:
     if not equals or not dot or not name.strip():
         raise BadValue("--set", text, "tier.NAME.FACT=VALUE, such as tier.flash.price=$0.2/GB")
     fields = facts.declared(MemoryTier)
-    if fact not in fields:
-        raise UnknownName("tier fact", fact, fields, "one of " + ", ".join(fields))
+    check_known("tier fact", fact, fields)
     number = scalar(value, fields[fact], f"--set {key.strip()}")
     ends = ("price", "price_low", "price_high") if fact == "price" else (fact,)
     return name.strip(), dict.fromkeys(ends, number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from headway.core.errors import UnknownName
+from headway.core.errors import check_known
 
 MEANINGS = ("weights", "kv", "compute", "network", "whole")  # in the order of the page's variables --c1 .. --c5
 
@@ -57,8 +57,7 @@ THEMES = {
 
 def theme(name: str) -> Theme:
     """A theme by name: light, dark, or css for a page that defines the colours."""
-    if name not in THEMES:
-        raise UnknownName("theme", name, THEMES, "one of " + ", ".join(THEMES))
+    check_known("theme", name, THEMES)
     return THEMES[name]
 
 
