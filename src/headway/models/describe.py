@@ -57,14 +57,9 @@ def list_models() -> tuple[ModelEntry, ...]:
     """Every model of the catalogue, by name; instant, since the counts are in the index."""
     from headway.models.config import catalogue_index
 
+    counts = ("total_params", "active_params")
     return tuple(
-        ModelEntry(
-            name=row["name"],
-            family=row["family"],
-            total_params=int(row["total_params"]),
-            active_params=int(row["active_params"]),
-            hf_id=row["hf_id"],
-        )
+        ModelEntry(name=row["name"], family=row["family"], hf_id=row["hf_id"], **{key: int(row[key]) for key in counts})
         for row in catalogue_index()
     )
 

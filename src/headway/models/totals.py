@@ -37,14 +37,17 @@ def index_bytes_per_token(model: Model, element_bytes: Any = KV_BYTES) -> Any:
 
 def total_params(model: Model) -> Any:
     """All parameters, a tied table once."""
-    sizes = tuple(w.mixer_params + w.dense_ffn_params + w.experts * w.expert_params + w.other_params for w in works(model))
-    embedding, head = embedding_and_head(model)
-    return embedding + head + _sum(model, sizes) + other_params(model)
+    return _params(model, "experts")
 
 
 def active_params(model: Model) -> Any:
     """The parameters that one token uses, the input embedding included."""
-    sizes = tuple(w.mixer_params + w.dense_ffn_params + w.experts_per_token * w.expert_params + w.other_params for w in works(model))
+    return _params(model, "experts_per_token")
+
+
+def _params(model: Model, experts: str) -> Any:
+    """Parameters with as many experts as this field of the work says."""
+    sizes = tuple(w.mixer_params + w.dense_ffn_params + getattr(w, experts) * w.expert_params + w.other_params for w in works(model))
     embedding, head = embedding_and_head(model)
     return embedding + head + _sum(model, sizes) + other_params(model)
 

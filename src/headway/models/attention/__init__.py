@@ -134,6 +134,9 @@ class Mixer(ABC):
     latent: ClassVar[bool] = False  # runs on the kernels of latent attention (MLA)
     softmax: ClassVar[bool] = False  # `--attention` and `--kv-share` apply to it
     kv_share_refusal: ClassVar[str] = ""  # why `--kv-share` is an error for a model with such layers: "keeps ..."
+    heads_field: ClassVar[str] = ""  # field of the heads, or channels, that tensor parallelism divides
+    cache_heads_field: ClassVar[str] = ""  # field of the parts into which it can split the cache
+    engine_splits_heads: ClassVar[bool] = False  # serving engines want tensor parallelism to divide those heads
     context_parallel: ClassVar[bool] = False  # serving engines can split its cache by context (`--cp`)
 
     # What a layer holds and does
@@ -152,11 +155,11 @@ class Mixer(ABC):
 
     def query_heads(self) -> Any:
         """Heads, or channels, that tensor parallelism divides."""
-        return UNITY
+        return getattr(self, self.heads_field) if self.heads_field else UNITY
 
     def cache_heads(self) -> Any:
         """Parts into which tensor parallelism can split the cache; a chip beyond them holds a copy."""
-        return UNITY
+        return getattr(self, self.cache_heads_field) if self.cache_heads_field else UNITY
 
     def head_elements(self) -> Any:
         """Width of a head, which decides how well attention kernels fill the chip."""
@@ -210,7 +213,7 @@ class Mixer(ABC):
 
     def engine_heads(self) -> Any:
         """Query heads that tensor parallelism of a serving engine has to divide; 0: engines have no such rule for this kind."""
-        return 0
+        return self.query_heads() if self.engine_splits_heads else 0
 
     def grouped_heads(self) -> tuple[int, int] | None:
         """(query heads, KV heads) of MHA, GQA and MQA, by which engines bound context parallelism; None for other kinds."""

@@ -22,6 +22,8 @@ class CompressedAttention(Mixer):
     """DeepSeek-V4: one shared key = value entry per `ratio` tokens, beside a short window of uncompressed ones."""
 
     SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("heads", "head_dim", "query_rank", "window")
+    heads_field: ClassVar[str] = "heads"
+    engine_splits_heads: ClassVar[bool] = True
     softmax: ClassVar[bool] = True
     kv_share_refusal: ClassVar[str] = "keeps compressed entries"
 
@@ -48,10 +50,6 @@ class CompressedAttention(Mixer):
     def whole_params(self) -> Any:
         """Projections to the query's rank and to the shared entry, compressors and the indexer."""
         return sum((self.hidden * (self.query_rank + self.head_dim), *self._compressor_params()))
-
-    def query_heads(self) -> Any:
-        """Query heads."""
-        return self.heads
 
     def stores(self) -> tuple[CacheStore, ...]:
         """The window, compressed entries, and compressed index keys."""
@@ -93,10 +91,6 @@ class CompressedAttention(Mixer):
     def with_pattern(self, pattern: AttentionPattern) -> Mixer:
         """An entry for every token in place of window and compressed entries."""
         return replace(self, look=pattern)
-
-    def engine_heads(self) -> Any:
-        """Query heads."""
-        return self.heads
 
     def _compressor_params(self) -> tuple[Any, ...]:
         """Parameters of the compressor of entries, and of the indexer with the compressor of its keys, where there are such."""

@@ -15,6 +15,8 @@ class GatedDelta(ConvolvedRecurrence):
     """Gated DeltaNet (Qwen3-Next): a key x value state per value head and a short convolution of `kernel` taps."""
 
     SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("value_dim", "key_heads", "value_heads", "key_dim", "kernel")
+    heads_field: ClassVar[str] = "value_heads"
+    cache_heads_field: ClassVar[str] = "key_heads"
 
     hidden: Any
     key_heads: Any
@@ -37,14 +39,6 @@ class GatedDelta(ConvolvedRecurrence):
         from headway.laws.architecture.kv import convolution_channels
 
         return convolution_channels(self.value_heads, self.value_dim, self.key_heads, self.key_dim)
-
-    def query_heads(self) -> Any:
-        """Value heads."""
-        return self.value_heads
-
-    def cache_heads(self) -> Any:
-        """Key heads."""
-        return self.key_heads
 
     def recurrent_elements(self) -> Any:
         """A key x value matrix per value head."""

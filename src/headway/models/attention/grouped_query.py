@@ -15,6 +15,9 @@ class Attention(SoftmaxAttention):
     """Softmax attention with a key and a value per KV head: MHA, GQA and MQA. Fields kv_share, look, indexer: see SoftmaxAttention."""
 
     SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("heads", "kv_heads", "head_dim", "value_dim", "kv_share")
+    heads_field: ClassVar[str] = "heads"
+    cache_heads_field: ClassVar[str] = "kv_heads"
+    engine_splits_heads: ClassVar[bool] = True
 
     hidden: Any
     heads: Any
@@ -41,14 +44,6 @@ class Attention(SoftmaxAttention):
         """Projections of keys and values."""
         return kv_projection_params(self.hidden, self.kv_heads, self.head_dim, self.value_dim, self.stacks, self.kv_share)
 
-    def query_heads(self) -> Any:
-        """Query heads."""
-        return self.heads
-
-    def cache_heads(self) -> Any:
-        """KV heads."""
-        return self.kv_heads
-
     def head_elements(self) -> Any:
         """Width of a key."""
         return self.head_dim
@@ -68,10 +63,6 @@ class Attention(SoftmaxAttention):
         flop = score_flop(self.heads, self.head_dim, self.value_dim)
         read = kv_elements_read(self.kv_heads, self.head_dim, self.value_dim)
         return (*self.look.spans(read, flop, flop), *self.index_spans())
-
-    def engine_heads(self) -> Any:
-        """Query heads."""
-        return self.heads
 
     def grouped_heads(self) -> tuple[int, int]:
         """(query heads, KV heads)."""

@@ -28,6 +28,8 @@ class LatentAttention(SoftmaxAttention):
     """MLA: one latent and one rotary key per token for all heads. Fields kv_share, look, indexer: see SoftmaxAttention."""
 
     SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("heads", "query_rank", "kv_rank", "nope_dim", "rope_dim", "value_dim", "kv_share")
+    heads_field: ClassVar[str] = "heads"
+    engine_splits_heads: ClassVar[bool] = True
     matmuls: ClassVar[Any] = LATENT_MATMULS
     latent: ClassVar[bool] = True
 
@@ -58,10 +60,6 @@ class LatentAttention(SoftmaxAttention):
         )
         return sum((down, *self.index_params(self.hidden)))
 
-    def query_heads(self) -> Any:
-        """Query heads."""
-        return self.heads
-
     def stores(self) -> tuple[CacheStore, ...]:
         """A latent and a rotary key per token, and index keys."""
         from headway.laws.architecture.kv import latent_elements
@@ -77,10 +75,6 @@ class LatentAttention(SoftmaxAttention):
         sparse = self.indexer or self.reads_picks
         prefill = absorbed if sparse else latent_score_flop_expanded(self.heads, self.nope_dim, self.rope_dim, self.value_dim)
         return (*self.look.spans(latent_elements_read(self.kv_rank, self.rope_dim), absorbed, prefill), *self.index_spans())
-
-    def engine_heads(self) -> Any:
-        """Query heads."""
-        return self.heads
 
     def activation_bytes(self, hidden: Any, element_bytes: Any) -> Any:
         """Queries, keys, values and outputs of every head, and the latents they come from."""

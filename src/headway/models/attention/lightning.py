@@ -15,6 +15,9 @@ class Lightning(Mixer):
     """Lightning (linear) attention of MiniMax-01: a head_dim x head_dim state per head."""
 
     SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("heads", "head_dim")
+    heads_field: ClassVar[str] = "heads"
+    cache_heads_field: ClassVar[str] = "heads"
+    engine_splits_heads: ClassVar[bool] = True
 
     hidden: Any
     heads: Any
@@ -23,14 +26,6 @@ class Lightning(Mixer):
     def params(self) -> Any:
         """Projections of queries, keys, values, output gates and outputs."""
         return lightning_params(self.hidden, self.heads, self.head_dim)
-
-    def query_heads(self) -> Any:
-        """Heads."""
-        return self.heads
-
-    def cache_heads(self) -> Any:
-        """Heads."""
-        return self.heads
 
     def state_elements(self) -> Any:
         """A key x value matrix per head."""
@@ -41,7 +36,3 @@ class Lightning(Mixer):
     def recurrence_flop_per_token(self) -> Any:
         """Decay, write and query of that matrix."""
         return lightning_flop(self.heads, self.head_dim)
-
-    def engine_heads(self) -> Any:
-        """Heads."""
-        return self.heads

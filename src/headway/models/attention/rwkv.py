@@ -15,6 +15,8 @@ class Rwkv(Mixer):
     """Time mixing of RWKV-4, and the receptance gate of its channel mixing."""
 
     SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("inner",)
+    heads_field: ClassVar[str] = "inner"
+    cache_heads_field: ClassVar[str] = "inner"
 
     hidden: Any
     inner: Any
@@ -22,14 +24,6 @@ class Rwkv(Mixer):
     def params(self) -> Any:
         """Receptance, key, value and output, and the receptance of channel mixing."""
         return rwkv_params(self.hidden, self.inner)
-
-    def query_heads(self) -> Any:
-        """Channels."""
-        return self.inner
-
-    def cache_heads(self) -> Any:
-        """Channels."""
-        return self.inner
 
     def state_elements(self) -> Any:
         """Two sums and a maximum per channel, and the last input of both mixings."""

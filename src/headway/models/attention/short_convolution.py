@@ -14,6 +14,8 @@ class ShortConvolution(ConvolvedRecurrence):
     """A gated short convolution of `kernel` taps over the hidden state (LFM2)."""
 
     SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("kernel",)
+    heads_field: ClassVar[str] = "hidden"
+    cache_heads_field: ClassVar[str] = "hidden"
 
     hidden: Any
 
@@ -23,12 +25,4 @@ class ShortConvolution(ConvolvedRecurrence):
 
     def channels(self) -> Any:
         """The hidden state."""
-        return self.hidden
-
-    def query_heads(self) -> Any:
-        """Channels."""
-        return self.hidden
-
-    def cache_heads(self) -> Any:
-        """Channels."""
         return self.hidden

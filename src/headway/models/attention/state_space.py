@@ -15,6 +15,8 @@ class Mamba(ConvolvedRecurrence):
     """Mamba-1 selective state space: `state` numbers per inner channel and a short convolution of `kernel` taps."""
 
     SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("state", "inner", "kernel")
+    heads_field: ClassVar[str] = "inner"
+    cache_heads_field: ClassVar[str] = "inner"
 
     hidden: Any
     inner: Any
@@ -26,14 +28,6 @@ class Mamba(ConvolvedRecurrence):
         return mamba_params(self.hidden, self.inner, self.state, self.dt_rank)
 
     def channels(self) -> Any:
-        """Inner channels."""
-        return self.inner
-
-    def query_heads(self) -> Any:
-        """Inner channels."""
-        return self.inner
-
-    def cache_heads(self) -> Any:
         """Inner channels."""
         return self.inner
 
@@ -53,6 +47,9 @@ class Mamba2(ConvolvedRecurrence):
     """Mamba-2: a head_dim x state matrix per head and a short convolution of `kernel` taps."""
 
     SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("heads", "head_dim", "state", "groups", "kernel")
+    heads_field: ClassVar[str] = "heads"
+    cache_heads_field: ClassVar[str] = "heads"
+    engine_splits_heads: ClassVar[bool] = True
 
     hidden: Any
     heads: Any
@@ -70,14 +67,6 @@ class Mamba2(ConvolvedRecurrence):
 
         return convolution_channels(self.heads, self.head_dim, self.groups, self.state)
 
-    def query_heads(self) -> Any:
-        """Heads."""
-        return self.heads
-
-    def cache_heads(self) -> Any:
-        """Heads."""
-        return self.heads
-
     def recurrent_elements(self) -> Any:
         """A head_dim x state matrix per head."""
         from headway.laws.architecture.kv import gated_delta_state
@@ -87,7 +76,3 @@ class Mamba2(ConvolvedRecurrence):
     def recurrent_flop(self) -> Any:
         """Decay, write and read of that matrix."""
         return mamba2_flop(self.heads, self.head_dim, self.state)
-
-    def engine_heads(self) -> Any:
-        """Heads."""
-        return self.heads

@@ -13,6 +13,7 @@ from headway.models.readers.standard import (
     DecoderShape,
     Style,
     attention,
+    biased,
     block,
     dense,
     finish,
@@ -76,8 +77,8 @@ def qwen_looks(config: Config, s: DecoderShape) -> list[AttentionPattern]:
 
 def qwen3(config: Config) -> Model:
     """Qwen3: a norm on each query and key head."""
-    s, bias = shape(config, head_dim_default=128), config.flag("attention_bias")
-    return plain(config, s, Style(qk_norm="head", qkv_bias=bias, out_bias=bias), qwen_looks(config, s))
+    s = shape(config, head_dim_default=128)
+    return plain(config, s, biased(config, qk_norm="head"), qwen_looks(config, s))
 
 
 def phi3(config: Config) -> Model:
@@ -124,30 +125,38 @@ def alternating(config: Config, s: DecoderShape, period: int) -> list[AttentionP
     return [AttentionPattern() if (layer + 1) % every_nth == 0 else window(config) for layer in range(s.layers)]
 
 
+def full_every(config: Config, layers: int, period: int, *window_keys: str) -> list[AttentionPattern]:
+    """Attention pattern of each layer: as listed in layer_types, else full in every `period`-th layer and sliding in the others."""
+    kinds = config.layer_list("layer_types", layers) or [
+        "full_attention" if (layer + 1) % period == 0 else "sliding_attention" for layer in range(layers)
+    ]
+    choices = {"full_attention": AttentionPattern(), "sliding_attention": window(config, *window_keys)}
+    return translate_layers(kinds, choices, config, "layer_types")
+
+
 def cohere(config: Config) -> Model:
     """Command-R: one LayerNorm without bias for attention and FFN in parallel, a tied head."""
-    bias, qk = config.flag("attention_bias"), config.flag("use_qk_norm")
-    return plain(config, shape(config), Style(norms=1, qkv_bias=bias, out_bias=bias, qk_norm="full" if qk else "", tied=True))
+    qk_norm = "full" if config.flag("use_qk_norm") else ""
+    return plain(config, shape(config), biased(config, norms=1, qk_norm=qk_norm, tied=True))
 
 
 def cohere2(config: Config) -> Model:
     """Command-R7B and Command-A: Command-R with three sliding-window layers per full layer."""
     config.assume("Cohere2Config", sliding_window=4096)
-    s, bias = shape(config), config.flag("attention_bias")
-    return plain(config, s, Style(norms=1, qkv_bias=bias, out_bias=bias, tied=True), alternating(config, s, 4))
+    s = shape(config)
+    return plain(config, s, biased(config, norms=1, tied=True), alternating(config, s, 4))
 
 
 def olmo(config: Config) -> Model:
     """OLMo: norms without parameters."""
-    bias = config.flag("attention_bias")
-    return plain(config, shape(config), Style(norm_parts=0, qkv_bias=bias, out_bias=bias))
+    return plain(config, shape(config), biased(config, norm_parts=0))
 
 
 def olmo2(config: Config) -> Model:
     """OLMo-2 and 3: norms after each part, and over all query and key heads; OLMo-3 has sliding windows in 3 of 4 layers."""
-    s, bias = shape(config), config.flag("attention_bias")
+    s = shape(config)
     patterns = alternating(config, s, 4) if config.data.get("sliding_window") is not None else None
-    return plain(config, s, Style(qk_norm="full", qkv_bias=bias, out_bias=bias), patterns)
+    return plain(config, s, biased(config, qk_norm="full"), patterns)
 
 
 def starcoder2(config: Config) -> Model:
@@ -169,8 +178,7 @@ def glm4(config: Config) -> Model:
 
 def nemotron(config: Config) -> Model:
     """Nemotron-4: LayerNorm, a plain squared-ReLU FFN."""
-    bias = config.flag("attention_bias")
-    return plain(config, shape(config), Style(matrices=PLAIN, norm_parts=2, qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias")))
+    return plain(config, shape(config), biased(config, matrices=PLAIN, norm_parts=2, mlp_bias=config.flag("mlp_bias")))
 
 
 def stablelm(config: Config) -> Model:
@@ -195,22 +203,19 @@ def exaone4(config: Config) -> Model:
 
 def arcee(config: Config) -> Model:
     """Arcee: Llama with a plain squared-ReLU FFN."""
-    bias = config.flag("attention_bias")
-    return plain(config, shape(config), Style(matrices=PLAIN, qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias")))
+    return plain(config, shape(config), biased(config, matrices=PLAIN, mlp_bias=config.flag("mlp_bias")))
 
 
 def hunyuan_dense(config: Config) -> Model:
     """Hunyuan dense: Llama with query and key norms."""
-    bias, qk = config.flag("attention_bias"), config.flag("use_qk_norm", default=True)
-    return plain(config, shape(config), Style(qkv_bias=bias, out_bias=bias, qk_norm="head" if qk else ""))
+    return plain(config, shape(config), biased(config, qk_norm="head" if config.flag("use_qk_norm", default=True) else ""))
 
 
 def palm(config: Config) -> Model:
     """PaLM: one KV head, one norm for attention and FFN in parallel, a tied head."""
-    bias = config.flag("attention_bias")
     if not config.flag("parallel_attn", default=True):
         raise config.refuse("parallel_attn")
-    return plain(config, shape(config), Style(norms=1, qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias"), tied=True))
+    return plain(config, shape(config), biased(config, norms=1, mlp_bias=config.flag("mlp_bias"), tied=True))
 
 
 TWO = COPIES[2]
@@ -226,9 +231,7 @@ def gemma3n(config: Config) -> Model:
     s, style = shape(config), Style(norms=4, qk_norm="head", tied=True)
     shared = int(config.count("num_kv_shared_layers", low=0, high=s.layers))
     config.ignore("layer_types")
-    default_types = ["full_attention" if (layer + 1) % 5 == 0 else "sliding_attention" for layer in range(s.layers)]
-    types = config.layer_list("layer_types", s.layers) or default_types
-    looks = translate_layers(types, {"full_attention": AttentionPattern(), "sliding_attention": window(config)}, config, "layer_types")
+    looks = full_every(config, s.layers, 5)
     vectors = (norms(s.hidden, style), mixer_vectors(s, style), _streams(config, s.hidden))
     layers = [
         block(attention(s, look, caches=layer < s.layers - shared), ffn, *vectors)

@@ -63,8 +63,7 @@ def gptj(config: Config) -> Model:
 
 def gpt_neox(config: Config) -> Model:
     """GPT-NeoX and Pythia: rotary positions, an untied head."""
-    bias = config.flag("attention_bias", default=True)
-    s = shape(config)
+    s, bias = shape(config), config.flag("attention_bias", default=True)
     return _old(config, s, OLD.but(tied=False, qkv_bias=bias, out_bias=bias), config.count("intermediate_size"))
 
 

@@ -15,6 +15,7 @@ from headway.models.readers.standard import (
     DecoderShape,
     Style,
     attention,
+    biased,
     block,
     chunk,
     constant,
@@ -23,6 +24,7 @@ from headway.models.readers.standard import (
     mixer_vectors,
     moe,
     norms,
+    routed_layers,
     shape,
     uniform,
 )
@@ -75,12 +77,7 @@ def qwen3_moe(config: Config) -> Model:
 def _qwen_moe(config: Config, style: Style, shared: bool) -> Model:
     s = shape(config, head_dim_default=128 if style.qk_norm else None)
     routed = qwen_experts(config, s.hidden, shared)
-    vectors = (norms(s.hidden, style), mixer_vectors(s, style))
-    layers = [
-        block(attention(s, look), routed if sparse else dense(config, s.hidden, style), *vectors)
-        for look, sparse in zip(qwen_looks(config, s), qwen_sparse(config, s.layers), strict=True)
-    ]
-    config.ignore("intermediate_size")
+    layers = routed_layers(config, s, style, qwen_looks(config, s), routed, qwen_sparse(config, s.layers))
     return finish(config, layers, s.hidden, style)
 
 
@@ -130,37 +127,27 @@ def bailing(config: Config) -> Model:
 
 def _deepseek_experts(config: Config, s: DecoderShape, style: Style, experts: Any, router_bias: bool) -> Model:
     routed, router = deepseek_experts(config, s.hidden, experts, router_bias)
-    vectors = (norms(s.hidden, style), mixer_vectors(s, style))
-    layers = [
-        block(attention(s, look), routed, *vectors, router)
-        if sparse
-        else block(attention(s, look), dense(config, s.hidden, style), *vectors)
-        for look, sparse in zip(looks(config, s), deepseek_sparse(config, s.layers), strict=True)
-    ]
-    config.ignore("intermediate_size")
+    layers = routed_layers(config, s, style, looks(config, s), routed, deepseek_sparse(config, s.layers), router)
     left_out(config)
     return finish(config, layers, s.hidden, style)
 
 
 def olmoe(config: Config) -> Model:
     """OLMoE: 64 small experts, norms over all query and key heads."""
-    bias = config.flag("attention_bias")
-    s, style = shape(config), Style(qk_norm="full", qkv_bias=bias, out_bias=bias)
+    s, style = shape(config), biased(config, qk_norm="full")
     return finish(config, uniform(s, style, mixtral_experts(config, s.hidden)), s.hidden, style)
 
 
 def phimoe(config: Config) -> Model:
     """Phi-3.5-MoE: Mixtral with LayerNorm and biases on attention and head."""
-    bias = config.flag("attention_bias")
-    s, style = shape(config), Style(qkv_bias=bias, out_bias=bias, norm_parts=2, head_bias=config.flag("lm_head_bias"))
+    s, style = shape(config), biased(config, norm_parts=2, head_bias=config.flag("lm_head_bias"))
     ffn = mixtral_experts(config, s.hidden)
     return finish(config, uniform(s, style, ffn, looks(config, s, True)), s.hidden, style)
 
 
 def granite_moe(config: Config) -> Model:
     """Granite-3 MoE: small experts; the shared variant adds a shared FFN."""
-    bias = config.flag("attention_bias")
-    s, style = shape(config), Style(qkv_bias=bias, out_bias=bias)
+    s, style = shape(config), biased(config)
     width = config.count("shared_intermediate_size", default=0, low=0)
     more = {"shared": ONE_SHARED, "shared_intermediate": width} if width else {}
     ffn = mixtral_experts(config, s.hidden, **more)
@@ -204,10 +191,9 @@ def glam(config: Config) -> Model:
 
 def llama4(config: Config) -> Model:
     """Llama-4: one routed and one shared expert per token; 3 of 4 layers attend within chunks."""
-    bias = config.flag("attention_bias")
-    s, style = shape(config), Style(qkv_bias=bias, out_bias=bias)
+    s, style = shape(config), biased(config)
     config.raw("use_qk_norm")  # query and key norms have no parameters
-    width, dense_width = config.count("intermediate_size"), config.count("intermediate_size_mlp")
+    width = config.count("intermediate_size")
     routed = moe(
         s.hidden,
         experts=config.count("num_local_experts"),
@@ -216,18 +202,10 @@ def llama4(config: Config) -> Model:
         shared=ONE_SHARED,
         shared_intermediate=width,
     )
-    plain = dense(config, s.hidden, style, intermediate=dense_width)
-    vectors = (norms(s.hidden, style), mixer_vectors(s, style))
-    layers = [
-        block(attention(s, look), routed if sparse else plain, *vectors)
-        for look, sparse in zip(_llama4_looks(config, s), _llama4_sparse(config, s.layers), strict=True)
-    ]
-    return finish(config, layers, s.hidden, style)
-
-
-def _llama4_sparse(config: Config, layers: int) -> list[bool]:
     step, moe_layers = int(config.count("interleave_moe_layer_step", default=1)), config.places("moe_layers")
-    return [layer in moe_layers if moe_layers else (layer + 1) % step == 0 for layer in range(layers)]
+    sparse = [layer in moe_layers if moe_layers else (layer + 1) % step == 0 for layer in range(s.layers)]
+    layers = routed_layers(config, s, style, _llama4_looks(config, s), routed, sparse, width="intermediate_size_mlp")
+    return finish(config, layers, s.hidden, style)
 
 
 def _llama4_looks(config: Config, s: DecoderShape) -> list[AttentionPattern]:
@@ -247,8 +225,7 @@ def _llama4_looks(config: Config, s: DecoderShape) -> list[AttentionPattern]:
 
 def hunyuan(config: Config) -> Model:
     """Hunyuan-Large and A13B: routed and shared experts; in Large, neighbouring layers share a KV cache (CLA)."""
-    bias, qk = config.flag("attention_bias"), config.flag("use_qk_norm")
-    s, style = shape(config), Style(qkv_bias=bias, out_bias=bias, qk_norm="head" if qk else "", tied=True)
+    s, style = shape(config), biased(config, qk_norm="head" if config.flag("use_qk_norm") else "", tied=True)
     share = config.count("cla_share_factor", default=2) if config.flag("use_cla") else UNITY
     config.ignore("attention_head_dim", "cla_share_factor", "use_mixed_mlp_moe", "mlp_bias", "moe_layer_num_skipped")
     width = same_in_all(config, "moe_intermediate_size", s.layers, default=config.count("intermediate_size"))
@@ -286,13 +263,8 @@ def ernie_moe(config: Config) -> Model:
     )
     first, last = int(config.count("moe_layer_start_index", low=0)), config.raw("moe_layer_end_index", default=-1)
     end = s.layers - 1 if last == -1 else whole_number(last, "config.json moe_layer_end_index", 0, s.layers)
-    step, plain = int(config.count("moe_layer_interval", default=1)), dense(config, s.hidden, style)
-    vectors, router = (norms(s.hidden, style), mixer_vectors(s, style)), (Vector(name="router correction bias", dims=(experts,)),)
-    layers = [
-        block(attention(s), routed, *vectors, router)
-        if first <= layer <= end and (layer + 1) % step == 0
-        else block(attention(s), plain, *vectors)
-        for layer in range(s.layers)
-    ]
+    step, router = int(config.count("moe_layer_interval", default=1)), (Vector(name="router correction bias", dims=(experts,)),)
+    sparse = [first <= layer <= end and (layer + 1) % step == 0 for layer in range(s.layers)]
+    layers = routed_layers(config, s, style, [AttentionPattern()] * s.layers, routed, sparse, router)
     left_out(config)
     return finish(config, layers, s.hidden, style)

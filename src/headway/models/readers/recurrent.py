@@ -13,6 +13,7 @@ from headway.models.readers.standard import (
     DOUBLE,
     Style,
     attention,
+    biased,
     block,
     dense,
     finish,
@@ -125,10 +126,7 @@ def _periodic(config: Config, stem: str, layers: int) -> list[bool]:
 
 def bamba(config: Config) -> Model:
     """Bamba: Mamba-2 layers, attention in listed layers, a gated FFN in each layer."""
-    s, style = (
-        shape(config),
-        Style(qkv_bias=config.flag("attention_bias"), out_bias=config.flag("attention_bias"), mlp_bias=config.flag("mlp_bias")),
-    )
+    s, style = shape(config), biased(config, mlp_bias=config.flag("mlp_bias"))
     mixer, mamba_vectors = mamba2_mixer(config, s.hidden, *_BAMBA)
     ffn = dense(config, s.hidden, style)
     places = config.places("attn_layer_indices")
@@ -155,8 +153,7 @@ _BAMBA = (
 
 def granite_hybrid(config: Config) -> Model:
     """Granite-4 hybrids: Mamba-2 and attention layers, a shared FFN in each layer, with or without routed experts."""
-    s, bias = shape(config), config.flag("attention_bias")
-    style = Style(qkv_bias=bias, out_bias=bias, tied=True)
+    s, style = shape(config), biased(config, tied=True)
     kinds = (
         config.layer_list("layer_types" if config.data.get("layer_types") is not None else "layers_block_type", s.layers)
         or ["attention"] * s.layers
@@ -185,8 +182,7 @@ def granite_hybrid(config: Config) -> Model:
 
 def falcon_h1(config: Config) -> Model:
     """Falcon-H1: attention and Mamba-2 side by side in each layer, then a gated FFN."""
-    s, bias = shape(config), config.flag("attention_bias")
-    style = Style(qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias"))
+    s, style = shape(config), biased(config, mlp_bias=config.flag("mlp_bias"))
     config.ignore("mamba_d_ssm", "mamba_norm_before_gate", "mamba_use_mlp", "attn_layer_indices")
     if config.data.get("mamba_d_head") == "auto":
         head_dim = int(config.count("mamba_d_ssm")) // int(config.count("mamba_n_heads"))

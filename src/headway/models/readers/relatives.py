@@ -6,7 +6,7 @@ from typing import Any
 
 from headway.models.attention import AttentionPattern
 from headway.models.model import Model, Vector
-from headway.models.readers.dense import alternating, plain
+from headway.models.readers.dense import alternating, full_every, plain
 from headway.models.readers.gpt import OLD, four_times
 from headway.models.readers.read import Config, translate_layers
 from headway.models.readers.standard import (
@@ -17,6 +17,7 @@ from headway.models.readers.standard import (
     DecoderShape,
     Style,
     attention,
+    biased,
     block,
     dense,
     divided,
@@ -101,8 +102,7 @@ def bitnet(config: Config) -> Model:
 
 def apertus(config: Config) -> Model:
     """Apertus: a plain FFN with a learned activation, norms on each query and key head."""
-    bias = config.flag("attention_bias")
-    s, style = shape(config), Style(matrices=PLAIN, qk_norm="head", qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias"))
+    s, style = shape(config), biased(config, matrices=PLAIN, qk_norm="head", mlp_bias=config.flag("mlp_bias"))
     learned = () if config.text("hidden_act", default="xielu") != "xielu" else (Vector(name="learned activation", dims=(DOUBLE,)),)
     layer = block(attention(s), dense(config, s.hidden, style), norms(s.hidden, style), mixer_vectors(s, style), learned)
     config.ignore("post_norm", "qk_norm")
@@ -111,8 +111,7 @@ def apertus(config: Config) -> Model:
 
 def layered(config: Config) -> Model:
     """Orion: Llama with LayerNorm."""
-    bias = config.flag("attention_bias")
-    return plain(config, shape(config), Style(norm_parts=2, qkv_bias=bias, out_bias=bias))
+    return plain(config, shape(config), biased(config, norm_parts=2))
 
 
 def internlm(config: Config) -> Model:
@@ -158,16 +157,14 @@ def jais(config: Config) -> Model:
 
 def jais2(config: Config) -> Model:
     """Jais 2: LayerNorm, a plain squared-ReLU FFN, biases everywhere, an untied head."""
-    bias = config.flag("attention_bias", default=True)
     mlp_bias = config.flag("mlp_bias", default=True)
-    return plain(config, shape(config), Style(matrices=PLAIN, norm_parts=2, qkv_bias=bias, out_bias=bias, mlp_bias=mlp_bias))
+    return plain(config, shape(config), biased(config, default=True, matrices=PLAIN, norm_parts=2, mlp_bias=mlp_bias))
 
 
 def solar(config: Config) -> Model:
     """Solar Pro: Llama with a sliding window, and layers that add the output of earlier ones by fixed weights."""
     config.ignore("bskcn_1", "bskcn_2", "bskcn_3", "bskcn_4", "bskcn_tv")
-    bias = config.flag("attention_bias")
-    return plain(config, shape(config), Style(qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias")))
+    return plain(config, shape(config), biased(config, mlp_bias=config.flag("mlp_bias")))
 
 
 def telechat(config: Config) -> Model:
@@ -185,11 +182,7 @@ def telechat(config: Config) -> Model:
 def plamo3(config: Config) -> Model:
     """PLaMo 3: norms before and after each part and on each query and key head, windows in 7 of 8 layers."""
     s, style = shape(config), Style(norms=4, qk_norm="head")
-    window_ = window(config, "window_size", "sliding_window")
     period = int(config.count("sliding_window_pattern", default=8))
-    kinds = config.layer_list("layer_types", s.layers) or [
-        "full_attention" if (layer + 1) % period == 0 else "sliding_attention" for layer in range(s.layers)
-    ]
+    patterns = full_every(config, s.layers, period, "window_size", "sliding_window")
     config.ignore("interleaved_sliding_window", "sliding_window")
-    patterns = translate_layers(kinds, {"full_attention": AttentionPattern(), "sliding_attention": window_}, config, "layer_types")
     return plain(config, s, style, patterns)

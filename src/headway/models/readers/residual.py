@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from headway.models.attention import AttentionPattern
 from headway.models.model import Model, Vector
-from headway.models.readers.dense import looks
+from headway.models.readers.dense import full_every, looks
 from headway.models.readers.mixture import ONE_SHARED, mixtral_experts
-from headway.models.readers.read import Config, translate_layers
+from headway.models.readers.read import Config
 from headway.models.readers.standard import (
     DOUBLE,
     Style,
     attention,
+    biased,
     block,
     dense,
     finish,
@@ -18,7 +18,6 @@ from headway.models.readers.standard import (
     moe,
     norms,
     shape,
-    window,
 )
 
 EXTEND = "extend src/headway/models/readers/residual.py"
@@ -42,8 +41,7 @@ def arctic(config: Config) -> Model:
 
 def afmoe(config: Config) -> Model:
     """Arcee's Trinity: a gate on the output of attention, norms around each part, windows in 3 of 4 layers, sigmoid routing with a bias."""
-    s, bias = shape(config), config.flag("attention_bias")
-    style = Style(norms=4, qk_norm="head", qkv_bias=bias, out_bias=bias)
+    s, style = shape(config), biased(config, norms=4, qk_norm="head")
     width = config.count("moe_intermediate_size")
     routed = moe(
         s.hidden, experts=config.count("num_experts"), per_token=config.count("num_experts_per_tok"), intermediate=width,
@@ -55,15 +53,6 @@ def afmoe(config: Config) -> Model:
     config.ignore("num_expert_groups", "route_norm")
     layers = [
         block(attention(s, look, query_copies=DOUBLE), plain if layer < first else routed, *vectors, () if layer < first else router)
-        for layer, look in enumerate(_every_fourth(config, s.layers))
+        for layer, look in enumerate(full_every(config, s.layers, int(config.count("global_attn_every_n_layers", default=4))))
     ]
     return finish(config, layers, s.hidden, style)
-
-
-def _every_fourth(config: Config, layers: int) -> list[AttentionPattern]:
-    """Attention pattern of each layer: as listed, else full in every `global_attn_every_n_layers`-th."""
-    period = int(config.count("global_attn_every_n_layers", default=4))
-    kinds = config.layer_list("layer_types", layers) or [
-        "full_attention" if (layer + 1) % period == 0 else "sliding_attention" for layer in range(layers)
-    ]
-    return translate_layers(kinds, {"full_attention": AttentionPattern(), "sliding_attention": window(config)}, config, "layer_types")

@@ -56,6 +56,12 @@ class Style:
         return replace(self, **changes)
 
 
+def biased(config: Config, default: bool = False, **details: Any) -> Style:
+    """Style whose attention has biases where the config's `attention_bias` says so."""
+    bias = config.flag("attention_bias", default=default)
+    return Style(qkv_bias=bias, out_bias=bias, **details)
+
+
 def layer_count(config: Config, *keys: str) -> int:
     """Number of layers, as a plain int."""
     return int(config.count(*(keys or ("num_hidden_layers", "n_layer", "num_layers", "n_layers")), high=MAX_LAYERS))
@@ -163,6 +169,28 @@ def uniform(s: DecoderShape, style: Style, ffn: FeedForward, looks: list[Attenti
     """Equal layers, which may differ in attention pattern."""
     vectors = (*norms(s.hidden, style), *mixer_vectors(s, style))
     return [block(attention(s, look), ffn, vectors) for look in looks or [AttentionPattern()] * s.layers]
+
+
+def routed_layers(
+    config: Config,
+    s: DecoderShape,
+    style: Style,
+    looks: list[AttentionPattern],
+    routed: MoE,
+    sparse: list[bool],
+    router: tuple[Vector, ...] = (),
+    width: str = "intermediate_size",
+) -> list[Block]:
+    """Layers with experts and the router's vectors where `sparse`, with a dense FFN of the width under `width` elsewhere."""
+    vectors = (norms(s.hidden, style), mixer_vectors(s, style))
+    layers = [
+        block(attention(s, look), routed, *vectors, router)
+        if is_sparse
+        else block(attention(s, look), dense(config, s.hidden, style, width), *vectors)
+        for look, is_sparse in zip(looks, sparse, strict=True)
+    ]
+    config.ignore(width)
+    return layers
 
 
 def finish(
