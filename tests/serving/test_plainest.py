@@ -31,7 +31,7 @@ def test_oddness__rules_by_hand() -> None:
 def test_plan__pipeline_gives_way_to_plain_replicas_nearly_as_cheap() -> None:
     load = Load(prompt=500, output=1000)
     plain, cheapest = (
-        plan("llama-3.1-70b", "8xh200", load, elasticities=False, frontier=False, plainest=plainest) for plainest in (True, False)
+        plan("qwen3-32b", "8xh100-sxm", load, elasticities=False, frontier=False, plainest=plainest) for plainest in (True, False)
     )
     assert (plain.best.layout.pp, plain.best.layout.tp) == (1, 2)
     assert cheapest.best.layout.pp > 1

@@ -15,7 +15,7 @@ from headway.evidence.rows.row import MeasuredRow
 from headway.evidence.rows.setup import Setup
 from headway.evidence.rows.tasks import Task, Unpredictable
 from headway.evidence.serving.machines import machines, rows
-from headway.evidence.serving.quantities import MeasuredLoad, Quantities, quantities, served_times
+from headway.evidence.serving.quantities import MeasuredLoad, Quantities, quantities, served_times, with_room
 from headway.laws.serving.request import interval_factor, interval_low
 from headway.laws.step.memory import fits_hbm
 from headway.laws.step.step import step_s
@@ -44,6 +44,7 @@ GUESSED = ("tp not stated", "pp not stated", "ep and dp not stated", "layout not
 
 def circumstances(tasks: Sequence[Task], m: Server, load: MeasuredLoad) -> dict[str, Any]:
     """Circumstances that widen an interval (WIDER in evidence/fit/result.py): per circumstance, how far it holds for each task, 0 to 1."""
+    m = with_room(m, load)
     seats = m.seats(np.nan_to_num(load.prompt, nan=1.0), np.nan_to_num(load.output, nan=1.0))
     return {
         "unmeasured": np.array([family(task.setup.system.chip) == OTHER_FAMILY for task in tasks]),

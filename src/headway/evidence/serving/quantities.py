@@ -47,8 +47,17 @@ class Quantities:
     per_chip: Any
 
 
+def with_room(m: Server, load: MeasuredLoad) -> Server:
+    """The servers, with memory for an engine's most users where not one request would fit: the run is a fact, so it is taken as if it did."""
+    room, rules, cache = m.room, m.scheduling, m.cache_bytes(load.prompt + load.output)
+    short = room.weights + cache > room.hbm * rules.usable_hbm_factor
+    needed = (room.weights + cache * rules.max_sequences) / rules.usable_hbm_factor
+    return replace(m, room=replace(room, hbm=np.where(short, needed, room.hbm)))
+
+
 def quantities(kind: str, m: Server, load: MeasuredLoad, floor: bool, pool: Server | None = None) -> Quantities:
     """Quantities of the rows of one kind, at expected efficiencies or at the floor; `pool`: prefill workers of disaggregated rows."""
+    m = with_room(m, load)
     if kind == "disagg":
         return _split(m, pool or m, load, floor)
     if not floor:
