@@ -25,7 +25,7 @@ def picture(rows: Sequence[Mapping[str, Any]], view: View) -> Picture:
     over = first["measured"] / first["floor"]
     largest = max(first["parts"], key=first["parts"].get)
     share = first["parts"][largest] / first["measured"]
-    title = f"The run takes {over:.1f} times its floor; {largest} is the largest part, {share:.0%}"
+    title = f"The run takes {over:.1f} times its floor; the largest part is {largest}, {share:.0%}"
     subtitle = f"{first['model']} on {first['chip']} by {first['engine']}"
     caption = "The floor is the least that the datasheet allows; the rule is the 90 % interval; the bars below are the measured time."
     return compose(view, [[_panel(row, number, view)] for number, row in enumerate(runs)], title=title, subtitle=subtitle, caption=caption)

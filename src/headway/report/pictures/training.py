@@ -49,7 +49,7 @@ def picture(rows: Rows, names: Sequence[str], view: View) -> Picture:
     first = bars.panel(view, "step", steps, x)
     second = bars.panel(view, "memory", sizes, y)
     best = pairs[0][0]
-    title = f"A step takes {format_value(best['step_s'], 's')} at MFU {best['mfu']:.0%}, of which {_largest(best)} is the largest part"
+    title = f"A step takes {format_value(best['step_s'], 's')} at MFU {best['mfu']:.0%}, the largest part {_largest(best)}"
     subtitle = f"{best['model']} on {best['system']}; expected values"
     subtitle += f"; the first {len(pairs)} of {len(rows)} layouts" if len(rows) > len(pairs) else ""
     caption = "Above, where a step's time goes: what is not matmuls is what a better layout can save; below, what the fullest chip holds."
