@@ -98,10 +98,13 @@ def test_plan__an_assumption_of_layouts_that_lose_counts(cli: Cli) -> None:
     assert cli("plan llama-3.1-8b --on h200 --prompt 500 --output 50 --rate 2 --no-check --alpha 2us").status == 0
 
 
-@pytest.mark.parametrize("flag", ["--imbalance 2", "--sync 20us", "--eff-recurrence 0.3", "--hidden-ep 0.3", "--restart 1h"])
+@pytest.mark.parametrize(
+    "flag", ["--imbalance 2", "--imbalance 2,3", "--sync 20us", "--eff-recurrence 0.3", "--hidden-ep 0.3", "--restart 1h"]
+)
 def test_train__a_value_that_changes_no_layout_is_refused(cli: Cli, flag: str) -> None:
     run = "--tokens 1T --seq 8k --global-batch 4M"
     assert "changes no number" in refused(cli, f"train llama-3.1-8b --on 64xh100-sxm {run} {flag}")
+    assert "does not divide" in refused(cli, f"train llama-3.1-8b --on 64xh100-sxm {run} {flag} --tp 3")
     model = {"--eff-recurrence": "ai21-jamba-1.5-mini"}.get(flag.split()[0], "qwen3-30b-a3b")
     beside = "--mtbf 50000h" if "restart" in flag else ""
     assert cli(f"train {model} --on 64xh100-sxm {run} {flag} {beside}").status == 0

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from headway.training.train import TrainingQuestion
 
 TENTH = 0.1  # of a value that equals a fitted default, to see whether it counts
-MOST_TRIED = 4  # combinations of a list at which a value is tried
+MOST_TRIED = 20  # combinations of a list at which a value is tried
 DEGREES = ("tp", "cp", "pp", "vpp", "ep", "dp")
 VIEW = ("kind", "model", "system", "chips", "seq", "global_batch", *DEGREES, "micro_batch", "zero", "recompute", "schedule", "step_s",
         "step_lo_s~step_hi_s", "tokens_per_s_chip", "mfu", "memory_bytes_chip", "run_s", "run_usd", "bound", "fits")  # fmt: skip
@@ -71,9 +71,10 @@ def _refuse_idle(args: Any, question: TrainingQuestion, rows: Callable[[Training
             follows = record is Recipe and marks[name][1] is None and marks[name][0].integer
             if follows or value == marks[name][1] or name == "recompute":  # which is searched
                 continue
-            rest = {key: values[key] for key in values if key != name}
+            rest, own_rows = {key: values[key] for key in values if key != name}, rows(question)
             trials = [rest] if isinstance(value, str | tuple) else [rest, rest | {name: TENTH * value}]
-            if all(rows(question) == rows(dataclasses.replace(question, records={**question.records, record: trial})) for trial in trials):
+            plain_rows = [rows(dataclasses.replace(question, records={**question.records, record: trial})) for trial in trials]
+            if all(own_rows) and all(case in plain for case in own_rows for plain in plain_rows):
                 flag = schema.flag(name)
                 raise BadValue(flag, getattr(args, name), f"no {flag}: it changes no number of {args.model} on {args.on} in any layout")
 
