@@ -38,7 +38,7 @@ def increasing_root(function: Callable[[Any], Any], low: Any, high: Any, at_low:
     places = low + (high - low) * np.reshape(FIRST, (-1,) + (1,) * low.ndim)
     active = np.ones(low.shape, dtype=bool)
     for _ in range(MOST_ROUNDS):
-        bracket = _bracket(places, _values(function, places), low, high, below, above)
+        bracket = _bracket(places, _values(function, places, active), low, high, below, above)
         low, high, below, above = (np.where(active, new, old) for new, old in zip(bracket, (low, high, below, above), strict=True))
         active &= (high - low > narrow) & (above > 0)
         if not active.any():
@@ -51,10 +51,17 @@ def increasing_root(function: Callable[[Any], Any], low: Any, high: Any, at_low:
     return np.where(above > 0, (low + high) / 2, high)
 
 
-def _values(function: Callable[[Any], Any], places: Any) -> Any:
+def _values(function: Callable[[Any], Any], places: Any, active: Any) -> Any:
+    """Values at the places of a round; one after the other, those behind all active elements' sign changes are not computed."""
     if places.size <= MOST_AT_ONCE:
         return np.broadcast_to(function(places), places.shape)
-    return np.stack([np.broadcast_to(function(place), place.shape) for place in places])
+    values, before = np.full(places.shape, np.inf), active
+    for place, value in zip(places, values, strict=True):
+        value[...] = function(place)
+        before = before & ~(value > 0)
+        if not before.any():
+            break
+    return values
 
 
 def _bracket(places: Any, values: Any, low: Any, high: Any, below: Any, above: Any) -> tuple[Any, Any, Any, Any]:
