@@ -188,7 +188,8 @@ def test_model_name__other_sizes_are_not_guessed(name: str) -> None:
 def test_engine_family__spellings() -> None:
     said = {"TensorRT-LLM": "TensorRT-LLM", "TRT-LLM": "TensorRT-LLM", "tensorrt_llm": "TensorRT-LLM", "vllm 0.6": "vLLM",
             "SGLang": "SGLang",
-            "ollama": "llama.cpp", "llama.cpp": "llama.cpp", "MLC-LLM": "other", "ExLlamaV2": "other", "CUDA 12.4": "other", "MLX": "other",
+            "ollama": "llama.cpp", "llama.cpp": "llama.cpp", "MLC-LLM": "native", "ExLlamaV2": "native", "CUDA 12.4": "other",
+            "MLX": "other",
             "": "other", "dynamo-trt": "TensorRT-LLM", "Dynamo (vLLM)": "vLLM"}  # fmt: skip
     assert {name: family(name) for name in said} == said
 

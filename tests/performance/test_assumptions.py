@@ -29,7 +29,7 @@ def row(layout: Layout = WIDE, batch: int = 8192, context: int = 4000, **assumed
 
 
 IDEAL = dict.fromkeys(("eff_compute", "eff_memory", "eff_network", "eff_in_switch", "eff_exchange", "eff_out"), 1.0) | dict.fromkeys(
-    ("t0", "alpha", "alpha_out", "alpha_exchange", "alpha_exchange_out"), 0.0
+    ("t0", "alpha", "alpha_host", "alpha_out", "alpha_exchange", "alpha_exchange_out"), 0.0
 )
 
 

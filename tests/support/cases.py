@@ -36,7 +36,8 @@ IDEAL: dict[str, Any] = dict.fromkeys(EFFICIENCIES, 1) | dict.fromkeys(LATENCIES
 # One flat number for all kernels and one for all links, so that a step can be worked out by hand.
 FLAT: dict[str, Any] = {
     "overlap": "operators", "eff_compute": 0.7, "eff_memory": 0.8, "eff_network": 0.8, "eff_in_switch": 0.5, "t0": 3e-6, "spread": 1.6,
-    "eff_exchange": 0.8, "eff_out": 0.8, "alpha": 3e-6, "alpha_out": 10e-6, "alpha_exchange": 11e-6, "alpha_exchange_out": 24e-6,
+    "eff_exchange": 0.8, "eff_out": 0.8, "alpha": 3e-6, "alpha_host": 40e-6, "alpha_out": 10e-6, "alpha_exchange": 11e-6,
+    "alpha_exchange_out": 24e-6,
 }  # fmt: skip
 STEP_MODELS = tuple(OVERLAPS)
 ONE_CHIP = Layout()

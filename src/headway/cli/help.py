@@ -10,8 +10,8 @@ from typing import Any
 # Flags, by the name of their value, that --help leaves to --help-all.
 _STEP = (
     "overlap", "communication", "eff_compute", "eff_memory", "eff_network", "t0", "fixed", "eff_in_switch", "eff_exchange", "eff_out",
-    "alpha", "alpha_hop", "alpha_out", "alpha_exchange", "alpha_exchange_out", "imbalance", "expert_load", "spread", "hbm_utilization",
-    "activation_bytes", "dispatch_bytes", "state_bytes", "draft_cost", "redundant", "compute", "attention", "kv_share",
+    "alpha", "alpha_hop", "alpha_host", "alpha_out", "alpha_exchange", "alpha_exchange_out", "imbalance", "expert_load", "spread",
+    "hbm_utilization", "activation_bytes", "dispatch_bytes", "state_bytes", "draft_cost", "redundant", "compute", "attention", "kv_share",
 )  # fmt: skip
 _SIMULATION = (
     "trace_block", "kv_tokens", "block", "reserve", "departures", "request_overhead", "preemption", "swap_space", "patience", "step_factor",

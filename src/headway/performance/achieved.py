@@ -210,6 +210,8 @@ def with_engine(bare: Achieved, engine: EngineCost, layers: Any, tp: Any, pp: An
         fixed=bare.fixed * engine.launch_factor + overhead_s,
         prompted=bare.prompted * engine.launch_factor,
         host_launch=engine.prompt_launch_s,
+        host_routed=engine.prompt_routed_s,
+        captured=engine.captured_tokens,
         sequence=engine.sequence_overhead_s,
     )
 
@@ -234,7 +236,7 @@ def _flat(kernels: KernelCounts, formats: Formats, assumptions: Assumptions) -> 
         decode_compute=attention, decode_memory=memory, block=NO_TIME, prefill_compute=attention, prefill_pad=NO_PAD,
         elementwise=UNITY,
         fixed=kernels.launches * t0 * UNITY * assumptions.fixed, expert_fixed=NO_TIME, sequence=NO_TIME,
-        prompted=NO_TIME, host_launch=NO_TIME,
+        prompted=NO_TIME, host_launch=NO_TIME, host_routed=NO_TIME, captured=NO_PAD,
     )  # fmt: skip
 
 

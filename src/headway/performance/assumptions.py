@@ -19,7 +19,7 @@ IMBALANCE = (
 )
 UTILIZATION = known(0.9, "hbm_utilization", "", "default", "vLLM's gpu_memory_utilization")  # at which usable_hbm_factor was fitted
 EFFICIENCIES = ("eff_compute", "eff_memory", "eff_network", "eff_in_switch", "eff_exchange", "eff_out")  # at 1 in the floor
-LATENCIES = ("t0", "alpha", "alpha_hop", "alpha_out", "alpha_exchange", "alpha_exchange_out")  # at 0 in the floor
+LATENCIES = ("t0", "alpha", "alpha_hop", "alpha_host", "alpha_out", "alpha_exchange", "alpha_exchange_out")  # at 0 in the floor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +42,7 @@ class Assumptions:
     eff_out: Annotated[Any, Field(high=1, help="share of scale-out bandwidth that collectives reach (default fitted)")] = None
     alpha: Annotated[Any, Field("s", open_low=False, help="latency of a round over scale-up (default fitted)")] = None
     alpha_hop: Annotated[Any, Field("s", open_low=False, help="latency of a hop on a torus (TPU: about 1 us)")] = 1e-6
+    alpha_host: Annotated[Any, Field("s", open_low=False, help="latency of a round over a host's PCIe (default fitted)")] = None
     alpha_out: Annotated[Any, Field("s", open_low=False, help="latency of a round over scale-out (default fitted)")] = None
     alpha_exchange: Annotated[Any, Field("s", open_low=False, help="latency of an exchange of experts over scale-up (default fitted)")] = (
         None

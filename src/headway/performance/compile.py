@@ -126,6 +126,7 @@ def _coefficients(
         overlap=default(OVERLAPS[assumptions.overlap], "overlap", "", f"overlap model {assumptions.overlap!r}"),
         communication=default(COMMUNICATIONS[assumptions.communication], "communication", "", assumptions.communication),
         launches=parts.launches(dynamic(parts.kernels(), formats)),
+        routed_layers=work.moes * depth,
         achieved=achieved_efficiency(parts.kernels(), system.chip, formats, layout, assumptions, table, backend),
     )
 
@@ -193,10 +194,10 @@ class _Parts:
         return self.sublayers() + sum_over_blocks(self.counts(), tuple(block.inner_kernels for block in self.work.blocks))
 
     def launches(self, quantised: bool) -> Any:
-        """Kernels of a step as an engine launches them: a matmul of a dynamically quantised input is two, routed experts are several."""
+        """Kernels of a step as an engine launches them: a matmul of a dynamically quantised input is two; routed experts are apart."""
         kernels = self.kernels()
         return engine_launches(
-            kernels.matmuls, kernels.attentions, kernels.elementwise, kernels.moes, QUANTISED_MATMUL if quantised else UNITY, self.depth
+            kernels.matmuls, kernels.attentions, kernels.elementwise, QUANTISED_MATMUL if quantised else UNITY, self.depth
         )
 
     def kernels(self) -> KernelCounts:

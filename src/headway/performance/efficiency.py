@@ -32,6 +32,7 @@ ABOVE_ZERO = (
 ENGINE_KEYS = (
     "launch_factor", "step_overhead_s", "layer_overhead_s", "split_overhead_s", "sequence_overhead_s", "streaming_overhead_s",
     "compute_factor", "memory_factor", "weight_only_factor", "attention_factor", "expert_factor", "request_overhead_s", "prompt_launch_s",
+    "prompt_routed_s", "captured_tokens",
     "synchronised_share", "concurrent_prompts", "step_budget_tokens", "chunked_prefill", "reserved_output_share", "max_sequences",
     "pipeline_overlap_share", "usable_hbm_factor", "yearly_growth",
     "mma_share", "start_share", "first_round_share",
@@ -40,13 +41,15 @@ PLATFORM_KEYS = ("compute_factor", "memory_factor")
 MATMUL_KEYS = ("t0_s", "compute", "memory", "activation", "norm")
 DECODE_KEYS = ("t0_s", "compute", "memory", "block_bytes")
 PREFILL_KEYS = ("t0_s", "compute", "pad_tokens")
-LINK_KEYS = ("alpha", "alpha_out", "alpha_exchange", "alpha_exchange_out", "eff_network", "eff_in_switch", "eff_exchange", "eff_out")
+LINK_KEYS = (
+    "alpha", "alpha_host", "alpha_out", "alpha_exchange", "alpha_exchange_out", "eff_network", "eff_in_switch", "eff_exchange", "eff_out",
+)  # fmt: skip
 KEYS = {  # the numbers of each class: a file may state no others
     "engine": ENGINE_KEYS, "platform": (*PLATFORM_KEYS, "power_exponent"), "gemm": MATMUL_KEYS, "moe": MATMUL_KEYS,
     "decode": DECODE_KEYS, "mla_decode": DECODE_KEYS, "prefill": (*PREFILL_KEYS, "narrow"), "mla_prefill": PREFILL_KEYS,
     "elementwise": ("t0_s", "memory"), "routing": ("skew",), "collective": LINK_KEYS,
     "interval": (
-        "decode", "prefill", "tpot", "ttft", "ttft_split", "offline", "unmeasured", "foreign", "experts", "limited", "guessed", "queued",
+        "decode", "prefill", "tpot", "ttft", "offline", "unmeasured", "foreign", "experts", "limited", "guessed", "queued",
     ),
 }  # fmt: skip
 KERNELS = tuple(kind for kind in KEYS if kind not in ALONE)  # classes of kernels

@@ -56,7 +56,7 @@ def link_costs(system: System, assumptions: Assumptions) -> LinkCosts:
     a = with_links(assumptions, system.chip)
     torus, host = NEAREST[system.topology][0] == "torus", system.topology == "pcie"
     return LinkCosts(
-        up=a.alpha_hop if torus else a.alpha_out if host else a.alpha,
+        up=a.alpha_hop if torus else a.alpha_host if host else a.alpha,
         out=a.alpha_out,
         exchange_up=a.alpha_hop if torus else a.alpha_exchange,
         exchange_out=a.alpha_exchange_out,

@@ -63,6 +63,7 @@ class AssumptionFlags(TypedDict, total=False):
     eff_out: Number
     alpha: Number
     alpha_hop: Number
+    alpha_host: Number
     alpha_out: Number
     alpha_exchange: Number
     alpha_exchange_out: Number

@@ -205,7 +205,7 @@ def _circumstances(tasks: Sequence[Task], keys: Any, table: Efficiencies) -> dic
         return {name: np.zeros(0) for name in WIDER}
     place, setups = placed(tasks)
     extents = circumstances(tasks, rows(machines(setups, table), place), load_of(tasks))
-    return extents | {QUEUED: np.where(keys == "ttft", extents[QUEUED], 0.0)}
+    return extents | {QUEUED: np.where(np.char.startswith(keys, "ttft"), extents[QUEUED], 0.0)}
 
 
 OVERLAP = "operators"  # compute and memory traffic overlap within an operator; operators run in sequence

@@ -120,10 +120,10 @@ def _fitted_number(item: Mapping[str, Any], section: str, key: str, path: Path) 
 
 
 DRAWS = 100  # bootstrap draws of the sources
-KEYS = ("decode", "prefill", "tpot", "ttft", "ttft_split", "offline")
-ALIKE = (("decode", "prefill", "tpot", "offline"), ("ttft", "ttft_split"))  # times of steps, and waits: errors of like size
+KEYS = ("decode", "prefill", "tpot", "ttft", "offline")
+ALIKE = (("decode", "prefill", "tpot", "offline"), ("ttft",))  # times of steps, and waits: errors of like size
 NARROWEST, MOST_FREEDOM = 1e-3, 100.0
-AS_MEASURED = "ttft_split"  # a width that no circumstance changes: all its rows share the same ones
+WIDTH_OF = {"ttft_split": "ttft"}  # too few clusters of split pools were measured for a width of their own
 QUEUED = "queued"  # the circumstance of TTFT alone
 SLOWER = "limited"  # the circumstance that widens the slow end alone: fewer seats than predicted make nothing faster
 WIDER = ("unmeasured", "foreign", "experts", "limited", "guessed", "queued")
@@ -132,14 +132,13 @@ MEANINGS = {
     "prefill": "half of the 90 % interval of a prefill, as a factor",
     "tpot": "half of the 90 % interval of TPOT under load, as a factor",
     "ttft": "half of the 90 % interval of TTFT under load, as a factor",
-    "ttft_split": "half of the 90 % interval of TTFT where prompts have workers of their own, as a factor",
     "offline": "half of the 90 % interval of saturated throughput, as a factor",
     "unmeasured": "that many times wider in the logarithm on chips whose kernels were not measured",
     "foreign": "and on platforms that engines were not first written for: neither NVIDIA's nor cards",
     "experts": "and for models with routed experts",
     "limited": "and, towards slower alone, by the share of the seats that is taken: how many the KV cache has room for is uncertain",
     "guessed": "and for measured rows whose layout is not stated",
-    "queued": "and, for TTFT alone, by the share of it that other users add to a request's own",
+    "queued": "and, for TTFT alone, by the share of it that other users add to a request's own; in full for users of split pools",
 }
 
 
@@ -186,6 +185,7 @@ def _resampled_rows(mask: Any, random: Any) -> Any:
 def width_factors(samples: HeldOutResiduals) -> dict[str, float]:
     """Width per quantity and growth per circumstance, rows that err together counted once in each quantity."""
     names = np.char.add(np.char.add(samples.key.astype(str), "|"), samples.source.astype(str))
+    samples = replace(samples, key=np.array([WIDTH_OF.get(str(key), str(key)) for key in samples.key]))
     weight, size = cluster_weights(names), np.abs(samples.error)
     growth: dict[str, float] = dict.fromkeys(WIDER, 1.0)
     base: dict[str, float] = {}
@@ -236,13 +236,8 @@ def _pooled(halves: dict[str, float], kinds: dict[str, int]) -> dict[str, float]
 def _scale(samples: HeldOutResiduals, growth: dict[str, float]) -> Any:
     scale = np.ones(len(samples.error))
     for name, factor in growth.items():
-        scale = scale * factor ** extents(samples, name)
+        scale = scale * factor ** np.asarray(samples.wider[name], dtype=float)
     return scale
-
-
-def extents(samples: HeldOutResiduals, name: str) -> Any:
-    """How far a circumstance widens the interval of each row, 0 to 1."""
-    return np.where(samples.key == AS_MEASURED, 0.0, np.asarray(samples.wider[name], dtype=float))
 
 
 def _line(key: str, value: float, error: float, rows: int) -> FittedNumbers:

@@ -20,6 +20,7 @@ from headway.performance.topology import Fabric, LinkCosts
 
 DOMAIN = 8  # chips in the scale-up domain of every measured machine
 SUMS = ("hopper", "blackwell")  # families whose switches reduce (in-switch all-reduce)
+PAIRED, SHORT = "pairwise_nvlink_4per_node", 128 << 10  # chips whose pairs reach each other over PCIe; bytes
 EAGER = ("eager", "eager_1us_resolution")
 DISPATCHED, COMBINED = 1 + 4 / 128, 2.0  # bytes per element: FP8 with a scale for each tile of 128, and BF16
 FEW_TOKENS = 512  # largest tokens per chip for which an engine uses the low-latency kernels
@@ -121,6 +122,20 @@ def predicted(places: tuple[LinkRows, ...], costs: LinkCosts, rows: int) -> Any:
     for place in places:
         seconds[place.rows] = place_s(place, costs)
     return seconds
+
+
+def host_round(folder: Path) -> FittedNumbers:
+    """Time of a short all-reduce of four chips that are joined in pairs and otherwise by their host's PCIe, launch included."""
+    rows = table(folder, "collectives")
+    rows = rows.where((rows.op == "all_reduce") & (rows.topology == PAIRED) & (rows.bytes <= SHORT))
+    logs = np.array([np.log(np.median(rows.latency_s[rows.chip == chip])) for chip in np.unique(rows.chip)])
+    chips = ", ".join(sorted({str(chip).partition("_")[0] for chip in rows.chip}))
+    where = f"{chips}; all-reduces of up to {SHORT >> 10} KB of 4 chips, in pairs"
+    return FittedNumbers(
+        section="collective.other.bf16", key="alpha_host", value=float(np.exp(logs.mean())), unit="s", rows=len(rows.chip), range=where,
+        error=float(np.exp(logs.mean()) * logs.std()), source="collectives.parquet: Microsoft Vidur 7d47513 (MIT)",
+        meaning="round of a reduction over a host's PCIe, its launch included: short messages wait for the host, not for its links",
+    )  # fmt: skip
 
 
 NEVER = 1.0  # s per round: so slow that the lines without measurements are never the fastest

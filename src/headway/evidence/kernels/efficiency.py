@@ -12,7 +12,7 @@ import numpy as np
 from headway.evidence.fit.result import ErrorRow, FittedNumbers, KernelFit
 from headway.evidence.fit.robust import least_squares
 from headway.evidence.kernels.classes import CLASSES, KernelClass, KernelEstimate, fit, log_misses
-from headway.evidence.kernels.collectives import ASSUMED_ALPHA_OUT, collectives
+from headway.evidence.kernels.collectives import ASSUMED_ALPHA_OUT, collectives, host_round
 from headway.evidence.kernels.routing import routing_skew
 from headway.evidence.kernels.rows import KernelRows, family, thinned
 
@@ -63,7 +63,7 @@ def fit_kernels(folder: Path) -> KernelFit:
         family_fits = fit_families(kind, WIDE_DTYPE, rows, fixed_values, ())
         numbers += [number for family_fit in family_fits for number in _numbers(kind, WIDE_DTYPE, family_fit, fixed_values)]
         errors += error_rows(kind, WIDE_DTYPE, rows, family_fits, fixed_values, ())
-    return KernelFit(parameters=(*numbers, routing_skew(folder), ASSUMED_ALPHA_OUT), errors=tuple(errors))
+    return KernelFit(parameters=(*numbers, routing_skew(folder), host_round(folder), ASSUMED_ALPHA_OUT), errors=tuple(errors))
 
 
 def _fixed_values(kind: KernelClass, dtype: str, numbers: list[FittedNumbers]) -> FixedValues:

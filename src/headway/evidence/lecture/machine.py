@@ -27,7 +27,8 @@ CONTEXT = 8192
 NO_TOKENS = known(0.0, "no prompt", "token", "constant", "a decode step prefills nothing")
 # Every kernel at the datasheet peak, and nothing between kernels.
 PEAK_RATES = {"overlap": "full", "eff_compute": 1.0, "eff_memory": 1.0, "eff_network": 1.0, "eff_in_switch": 1.0, "eff_exchange": 1.0,
-              "eff_out": 1.0, "t0": 0.0, "alpha": 0.0, "alpha_out": 0.0, "alpha_exchange": 0.0, "alpha_exchange_out": 0.0}  # fmt: skip
+              "eff_out": 1.0, "t0": 0.0, "alpha": 0.0, "alpha_host": 0.0, "alpha_out": 0.0,
+              "alpha_exchange": 0.0, "alpha_exchange_out": 0.0}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

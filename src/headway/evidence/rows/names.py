@@ -19,12 +19,13 @@ from headway.models.model import Model
 from headway.models.totals import total_params
 from headway.models.work import works
 
-ENGINES = {"TensorRT-LLM": "trtllm", "vLLM": "vllm", "SGLang": "sglang", "llama.cpp": "llamacpp", "other": "other"}
+ENGINES = {"TensorRT-LLM": "trtllm", "vLLM": "vllm", "SGLang": "sglang", "llama.cpp": "llamacpp", "native": "native", "other": "other"}
 _SPELLINGS = (
     ("TensorRT-LLM", r"tensorrt|trt|\bnim\b|triton"),
     ("SGLang", r"sglang|sgl\b"),
     ("llama.cpp", r"llama\.?-?_?cpp|ollama|lm-?studio|llama-?bench|gguf|koboldcpp|llamafile|ggml"),
     ("vLLM", r"vllm|atom\b|dynamo.*vllm"),
+    ("native", r"\bmlc|exllama"),  # compiled ahead, for one user: no interpreter launches their kernels
 )
 
 
@@ -32,8 +33,8 @@ _SPELLINGS = (
 def family(engine: str) -> str:
     """Family of an engine's name.
 
-    >>> family("TRT-LLM v1.0"), family("ollama"), family("vllm-rocm 0.6"), family("MLX")
-    ('TensorRT-LLM', 'llama.cpp', 'vLLM', 'other')
+    >>> family("TRT-LLM v1.0"), family("ollama"), family("vllm-rocm 0.6"), family("MLC-LLM"), family("MLX")
+    ('TensorRT-LLM', 'llama.cpp', 'vLLM', 'native', 'other')
     """
     text = engine.lower()
     inner = re.search(r"dynamo[\s\-_(+/]*(trt\w*|tensorrt\S*|vllm|sglang)", text)

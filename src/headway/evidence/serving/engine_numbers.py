@@ -13,6 +13,8 @@ MS, US = 1e-3, 1e-6
 MEANINGS = {
     "launch_factor": ("", "factor on kernels' fixed costs: below 1 where it fuses what was measured apart, or launches ahead"),
     "prompt_launch_s": ("s", "the host's time for each kernel of a step with prompts, which no captured graph replays"),
+    "prompt_routed_s": ("s", "and for each layer of routed experts in such a step: their choice, sorting, grouped kernels"),
+    "captured_tokens": ("token", "tokens of a step with prompts up to which captured graphs replay its kernels"),
     "step_overhead_s": ("s", "the engine's own work in each step, exposed"),
     "layer_overhead_s": ("s", "and in each layer: launches that no graph hides, kernels that are not fused"),
     "split_overhead_s": ("s", "and in each layer for each chip that it is split over, where the host joins the parts"),
@@ -26,7 +28,7 @@ MEANINGS = {
     "request_overhead_s": ("s", "work on a request before and after the model's: HTTP, tokenising, scheduling"),
     "synchronised_share": (
         "",
-        "share of requests whose prompts come all at once: those of a run's start, or all where prompts go before decodes",
+        "share of requests of one length whose prompts come all at once: where prompts go before decodes, all end together",
     ),
     "concurrent_prompts": ("", "other prompts that come with one even so"),
     "step_budget_tokens": ("token", "prompt tokens that a step of one rank takes at most"),
@@ -43,7 +45,8 @@ MEANINGS = {
 }
 
 
-OVERHEADS = ("step_overhead_s", "layer_overhead_s", "split_overhead_s", "sequence_overhead_s", "streaming_overhead_s", "prompt_launch_s")
+OVERHEADS = ("step_overhead_s", "layer_overhead_s", "split_overhead_s", "sequence_overhead_s", "streaming_overhead_s", "prompt_launch_s",
+             "prompt_routed_s")  # fmt: skip
 FACTORS = ("launch_factor", "compute_factor", "memory_factor", "attention_factor", "expert_factor")
 SHARES = ("first_round_share", "start_share", "synchronised_share", "pipeline_overlap_share", "chunked_prefill", "reserved_output_share")
 
@@ -67,8 +70,9 @@ def numbers() -> tuple[PriorNumber, ...]:
         number("engine.other", "sequence_overhead_s", 5 * US, 1.0), number("engine.other", "streaming_overhead_s", 5 * US, 1.0),
         number("engine.other", "compute_factor", 0.9), number("engine.other", "memory_factor", 0.95, 0.15),
         number("engine.other", "attention_factor", 1.0), number("engine.other", "expert_factor", 0.9, 0.2),
-        number("engine.other", "request_overhead_s", 15 * MS), number("engine.other", "synchronised_share", 0.1),
+        number("engine.other", "request_overhead_s", 15 * MS), number("engine.other", "synchronised_share", 0.0),
         number("engine.other", "prompt_launch_s", 20 * US, 0.7), number("engine.other", "concurrent_prompts", 2.0, 0.8),
+        number("engine.other", "prompt_routed_s", 0.3 * MS, 0.7), number("engine.other", "captured_tokens", 0.0),
         number("engine.other", "start_share", 0.1, 0.7),
         number("engine.other", "first_round_share", 0.1, 0.2),
         number("engine.other", "step_budget_tokens", 8192.0), number("engine.other", "chunked_prefill", 1.0),
@@ -77,6 +81,7 @@ def numbers() -> tuple[PriorNumber, ...]:
     ]  # fmt: skip
     local = [
         number("engine.llamacpp", "launch_factor", 1.0), number("engine.llamacpp", "prompt_launch_s", 0.0),
+        number("engine.llamacpp", "prompt_routed_s", 0.0),
         number("engine.llamacpp", "step_overhead_s", 0.3 * MS),
         number("engine.llamacpp", "layer_overhead_s", 30 * US, 0.7), number("engine.llamacpp", "step_budget_tokens", 512.0),
         number("engine.llamacpp", "compute_factor", 0.6, 0.5), number("engine.llamacpp", "attention_factor", 0.5, 0.7),
@@ -84,6 +89,7 @@ def numbers() -> tuple[PriorNumber, ...]:
         number("engine.llamacpp", "pipeline_overlap_share", 0.6, 0.5), number("engine.llamacpp", "split_overhead_s", 100 * US, 0.7),
         number("engine.other", "mma_share", 1.0), number("engine.llamacpp", "mma_share", 0.62, 0.2),
         number("engine.llamacpp", "weight_only_factor", 1.0, 0.15), number("engine.llamacpp.card", "memory_factor", 0.95, 0.2),
+        number("engine.native", "launch_factor", 1.0), number("engine.native", "yearly_growth", 0.0),
         number("engine.llamacpp.datacenter", "memory_factor", 0.9, 0.2),
     ]  # fmt: skip
     return (*none, *fallback, *_servers(), *local, *_platforms())
@@ -94,13 +100,12 @@ def _servers() -> list[PriorNumber]:
     return [
         number("engine.vllm", "step_overhead_s", 0.5 * MS, 0.7), number("engine.vllm", "compute_factor", 0.9, 0.15),
         number("engine.vllm", "memory_factor", 0.95, 0.15), number("engine.vllm", "request_overhead_s", 15 * MS, 0.4),
-        number("engine.vllm", "synchronised_share", 0.1, 0.5), number("engine.vllm", "concurrent_prompts", 2.0, 0.8),
-        number("engine.vllm", "prompt_launch_s", 20 * US, 0.7),  # it captures parts of steps with few prompt tokens
+        number("engine.vllm", "concurrent_prompts", 2.0, 0.8),
+        number("engine.vllm", "captured_tokens", 512.0),  # the largest of its default capture sizes
         number("engine.sglang", "step_overhead_s", 1.5 * MS, 0.7), number("engine.sglang", "request_overhead_s", 15 * MS, 0.4),
         number("engine.sglang", "synchronised_share", 0.6, 0.5), number("engine.sglang", "chunked_prefill", 0.0),
         number("engine.trtllm", "step_overhead_s", 1.0 * MS, 0.7), number("engine.trtllm", "compute_factor", 0.9, 0.15),
         number("engine.trtllm", "memory_factor", 0.95, 0.15), number("engine.trtllm", "request_overhead_s", 15 * MS, 0.4),
-        number("engine.trtllm", "synchronised_share", 0.1, 0.5),
         number("engine.trtllm", "concurrent_prompts", 2.0, 0.8), number("engine.trtllm", "reserved_output_share", 1.0),
     ]  # fmt: skip
 

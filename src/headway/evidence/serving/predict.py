@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.evidence.fit.result import AS_MEASURED, QUEUED, SLOWER
+from headway.evidence.fit.result import QUEUED, SLOWER, WIDTH_OF
 from headway.evidence.rows.row import MeasuredRow
 from headway.evidence.rows.setup import Setup
 from headway.evidence.rows.tasks import Task, Unpredictable
@@ -57,8 +57,9 @@ def circumstances(tasks: Sequence[Task], m: Server, load: MeasuredLoad) -> dict[
 
 
 def _queued_shares(tasks: Sequence[Task], m: Server, load: MeasuredLoad) -> Any:
-    """Share of each served row's TTFT that other users add to the request's own; 0 for other kinds."""
-    shares, at = np.zeros(len(tasks)), np.flatnonzero([task.kind == "serving" for task in tasks])
+    """Share of each served row's TTFT that other users add to the request's own; all of it where prompts have workers of their own."""
+    shares = np.array([float(task.kind == "disagg") for task in tasks])
+    at = np.flatnonzero([task.kind == "serving" for task in tasks])
     if len(at):
         server, served_load = rows(m, at).online(), rows(load, at)
         requests = Requests(prompt=served_load.prompt, output=served_load.output, spread=served_load.spread)
@@ -72,10 +73,10 @@ def spreads(kind: str, tasks: Sequence[Task], m: Server, load: MeasuredLoad, tab
     growth = {name: float(table.interval(name)) ** np.asarray(part, float) for name, part in circumstances(tasks, m, load).items()}
     queued, limited = growth.pop(QUEUED), growth.pop(SLOWER)
     wider = functools.reduce(operator.mul, growth.values(), unchanged)
-    keys = {name: width_key(kind, name) for name in TIMES + RATES}
+    keys = {name: WIDTH_OF.get(key, key) for name in TIMES + RATES for key in (width_key(kind, name),)}
 
     def halves(wider: Any) -> Quantities:
-        wide = {AS_MEASURED: unchanged, "ttft": wider * queued}
+        wide = {"ttft": wider * queued}
         return Quantities(**{name: interval_factor(float(table.interval(key)), wide.get(key, wider)) for name, key in keys.items()})
 
     return halves(wider), halves(wider * limited)

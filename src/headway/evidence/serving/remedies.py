@@ -229,7 +229,7 @@ def sim_command(task: Task, flags: Flags) -> str:
     pairs = {"on": f"{int(setup.system.chips)}x{_chip_name(setup)}", "tp": f"{int(layout.tp)}"}
     pairs |= {name: str(int(value)) for name, value in (("ep", layout.ep), ("dp", layout.dp), ("pp", layout.pp)) if value > 1}
     pairs |= {"replicas": str(setup.replicas)} if setup.replicas > 1 else {}
-    pairs |= {"engine": ENGINES[setup.engine]} if setup.engine != "other" else {}
+    pairs |= {"engine": ENGINES[setup.engine]} if setup.engine not in ("native", "other") else {}
     pairs |= {"rate": f"{rate:g}"} if rate else {"users": f"{task.concurrency:.0f}"}
     pairs |= {"prompt": f"{task.prompt:.0f}", "output": f"{task.output:.0f}"}
     labels = zip(("weights", "kv"), setup.formats.labels, strict=False)

@@ -82,6 +82,8 @@ class Achieved:
     sequence: Second  # per sequence of a rank: sampling, the engine's bookkeeping
     prompted: Second  # per step with prompt tokens: launch time of prefill attention
     host_launch: Second = 0.0  # the host's time for each kernel of a step with prompts, which no captured graph replays
+    host_routed: Second = 0.0  # and for each layer of routed experts: their choice, sorting, grouped kernels
+    captured: Token = 0.0  # tokens of a step with prompts up to which captured graphs replay its kernels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,8 @@ class EngineCost:
     """Overhead that an engine adds to a step, and its kernel efficiency relative to the best measured kernels."""
 
     prompt_launch_s: Second  # the host's time for each kernel of a step with prompts, which no captured graph replays
+    prompt_routed_s: Second  # and for each layer of routed experts
+    captured_tokens: Token  # tokens of a step with prompts up to which captured graphs replay its kernels
     launch_factor: Number  # factor on kernels' launch time: below 1 where the engine fuses kernels or launches ahead
     step_overhead_s: Second  # engine work per step, exposed
     layer_overhead_s: Second  # per layer: launches that no graph hides, kernels that are not fused
@@ -126,7 +130,8 @@ class StepCoefficients:
     overlap: Number
     communication: Number  # overlap of collectives: EXPOSED or TWO_BATCH
     achieved: Achieved
-    launches: Number = 0  # kernels of a step, as an engine launches them
+    launches: Number = 0  # kernels of a step as an engine launches them, routed experts apart
+    routed_layers: Number = 0  # layers of routed experts on one chip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

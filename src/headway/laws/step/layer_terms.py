@@ -186,7 +186,6 @@ def state_s(elements: Number, element: Byte, tp: Number, depth: Number, bandwidt
 KERNELS_PER_MIXER: Number = 4  # norm, projections, attention, output projection
 KERNELS_PER_FFN: Number = 3  # norm, up (with gate), down
 KERNELS_PER_MOE: Number = 5  # norm, router, permute, grouped up, grouped down
-KERNELS_OF_EXPERTS: Number = 8  # one by one: choice of experts, sort, permute, quantise, two grouped products, activation, sum
 
 
 @formula(source="count of launches in a fused implementation; unfitted")
@@ -200,13 +199,13 @@ def kernels_per_step(mixers: Number, ffns: Number, moes: Number, depth: Number) 
 
 
 @formula(source="count of launches in vLLM, SGLang and TensorRT-LLM where kernels are launched one by one")
-def engine_launches(matmuls: Number, attentions: Number, small: Number, moes: Number, each_matmul: Number, depth: Number) -> Number:
-    """Kernels that an engine launches in a step: Llama-3.1-70B, 4 matmuls, attention and 4 small ones a layer.
+def engine_launches(matmuls: Number, attentions: Number, small: Number, each_matmul: Number, depth: Number) -> Number:
+    """Kernels that an engine launches in a step, routed experts apart: Llama-3.1-70B, 4 matmuls, attention and 4 small ones a layer.
 
-    >>> engine_launches(321, 80, 320, 0, 1, 1.0)
+    >>> engine_launches(321, 80, 320, 1, 1.0)
     721.0
     """
-    return (matmuls * each_matmul + attentions + small + moes * KERNELS_OF_EXPERTS) * depth
+    return (matmuls * each_matmul + attentions + small) * depth
 
 
 ACTIVATION: BytePerToken = 2.0  # a 16-bit activation element

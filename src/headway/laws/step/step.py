@@ -113,7 +113,10 @@ def host_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
     >>> round(float(host_s(LLAMA_70B_TP8, place(LLAMA_70B_TP8, 8, 0.0, 1000.0, 5e5))), 4)
     0.0352
     """
-    return coefficients.launches * coefficients.achieved.host_launch * np.minimum(rank_work.prompt_tokens / ONE_TOKEN, 1)
+    achieved = coefficients.achieved
+    host = coefficients.launches * achieved.host_launch + coefficients.routed_layers * achieved.host_routed
+    beyond = np.maximum(rank_work.tokens - achieved.captured, 0)
+    return host * np.minimum(np.minimum(rank_work.prompt_tokens, beyond) / ONE_TOKEN, 1)
 
 
 @formula(source=MEETS + ": the host launches ahead of the chip, which waits where kernels are short")
