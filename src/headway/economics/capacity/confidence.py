@@ -23,6 +23,7 @@ from headway.laws.serving.confidence import factor_of_probability, factor_probab
 DEFAULT = 0.8
 CLOSE = 0.01  # width of the bracket around the confidence at which the search ends
 MOST_PLAYS = 12
+ROUNDING = 1e-12  # of a probability turned into a factor and back
 SUREST = 0.995  # confidence beyond which nothing is looked for
 LEAST_MOVE = 0.02  # least distance of a tried point from a plain end, as a share of the interval's logarithm
 EDGE = 0.15  # least distance of a tried point from the ends of its bracket, as a share of the bracket
@@ -43,7 +44,7 @@ class Confidence:
 
     def reaches(self, confidence: float) -> bool:
         """Whether the probability is at least `confidence`."""
-        return self.probability >= confidence
+        return self.probability >= confidence - ROUNDING
 
 
 @dataclass(slots=True)
