@@ -10,7 +10,7 @@ import numpy as np
 
 from headway.evidence.fit.crossval import joined
 from headway.evidence.fit.folds import unseen_halves
-from headway.evidence.fit.result import SLOWER, WIDTH_OF, HeldOutResiduals, width_factors
+from headway.evidence.fit.result import SLOWER, HeldOutResiduals, width_factors, width_names
 from headway.evidence.fit.weighted import Misses, misses, misses_by_class
 from headway.evidence.serving.folds import FEWEST, MeasuredClasses
 
@@ -66,7 +66,7 @@ def _scores(measured: MeasuredClasses, samples: Sequence[HeldOutResiduals], inde
 
 def _halves(rows: HeldOutResiduals, factors: dict[str, float]) -> Any:
     """Half of each row's interval in the logarithm, on the side of its error; a quantity that no other class measures has none."""
-    half = np.log(np.array([factors.get(WIDTH_OF.get(str(key), str(key)), 1.0) for key in rows.key]))
+    half = np.log(np.array([factors.get(name, 1.0) for name in width_names(rows.key)]))
     for name, holds in rows.wider.items():
         extent = np.asarray(holds, dtype=float)
         half = half * factors[name] ** (np.where(rows.slower, extent, 0.0) if name == SLOWER else extent)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -182,10 +182,15 @@ def _resampled_rows(mask: Any, random: Any) -> Any:
     return random.choice(rows, len(rows))
 
 
+def width_names(keys: Iterable[str]) -> Any:
+    """Names of the widths that hold quantities with these keys."""
+    return np.array([WIDTH_OF.get(str(key), str(key)) for key in keys], dtype=str)
+
+
 def width_factors(samples: HeldOutResiduals) -> dict[str, float]:
     """Width per quantity and growth per circumstance, rows that err together counted once in each quantity."""
     names = np.char.add(np.char.add(samples.key.astype(str), "|"), samples.source.astype(str))
-    samples = replace(samples, key=np.array([WIDTH_OF.get(str(key), str(key)) for key in samples.key]))
+    samples = replace(samples, key=width_names(samples.key))
     weight, size = cluster_weights(names), np.abs(samples.error)
     growth: dict[str, float] = dict.fromkeys(WIDER, 1.0)
     base: dict[str, float] = {}

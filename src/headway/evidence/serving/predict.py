@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.evidence.fit.result import QUEUED, SLOWER, WIDTH_OF
+from headway.evidence.fit.result import QUEUED, SLOWER, width_names
 from headway.evidence.rows.row import MeasuredRow
 from headway.evidence.rows.setup import Setup
 from headway.evidence.rows.tasks import Task, Unpredictable
@@ -73,11 +73,12 @@ def spreads(kind: str, tasks: Sequence[Task], m: Server, load: MeasuredLoad, tab
     growth = {name: float(table.interval(name)) ** np.asarray(part, float) for name, part in circumstances(tasks, m, load).items()}
     queued, limited = growth.pop(QUEUED), growth.pop(SLOWER)
     wider = functools.reduce(operator.mul, growth.values(), unchanged)
-    keys = {name: WIDTH_OF.get(key, key) for name in TIMES + RATES for key in (width_key(kind, name),)}
+    names = TIMES + RATES
+    widths = dict(zip(names, width_names(width_key(kind, name) for name in names), strict=True))
 
     def halves(wider: Any) -> Quantities:
         wide = {"ttft": wider * queued}
-        return Quantities(**{name: interval_factor(float(table.interval(key)), wide.get(key, wider)) for name, key in keys.items()})
+        return Quantities(**{name: interval_factor(float(table.interval(key)), wide.get(key, wider)) for name, key in widths.items()})
 
     return halves(wider), halves(wider * limited)
 

@@ -48,7 +48,7 @@ class Quantities:
 
 
 def with_room(m: Server, load: MeasuredLoad) -> Server:
-    """The servers, with memory for an engine's most users where not one request would fit: the run is a fact, so it did."""
+    """The servers, with memory for an engine's most users where by the count not one request fits, though the run took place."""
     room, rules, cache = m.room, m.scheduling, m.cache_bytes(load.prompt + load.output)
     short = room.weights + cache > room.hbm * rules.usable_hbm_factor
     needed = (room.weights + cache * rules.max_sequences) / rules.usable_hbm_factor
