@@ -144,6 +144,10 @@ def test_read_rows__header_alone_is_empty(tmp_path: Path) -> None:
         ("Google Cloud TPU v5e", "tpu_v5e", None), ("L40S", "l40s", None), ("Intel Gaudi3", "gaudi3", None), ("dgx_h100", "h100_sxm", None),
         ("TPU v6e-8", "tpu_v6e", 8), ("tpu-v5p-16", "tpu_v5p", 8), ("v5litepod-4", "tpu_v5e", 4),
         ("B300-SXM-288GB", "b300_sxm", None), ("NVIDIA H200 141GB HBM3e", "h200_sxm", None),
+        ("A30-PCIe-24GB", "a30", None), ("8xA800-80GB", "a800_sxm_80", 8), ("NVIDIA A800 80GB PCIe", "a800_pcie_80", None),
+        ("RTX-A5000-24GB", "rtx_a5000", None), ("GeForce RTX 3080 (12GB)", "rtx3080_12", None), ("RTX-3080", "rtx3080_10", None),
+        ("Tesla P100-SXM2-16GB", "p100_sxm2_16", None), ("AMD Instinct MI50 32GB", "mi50_32", None),
+        ("AMD Radeon PRO W7900", "radeon_pro_w7900", None), ("Intel(R) Arc(TM) A770 Graphics", "arc_a770_16", None),
     ],
 )  # fmt: skip
 def test_hardware_name__spellings_of_public_tables(name: str, chip: str, count: int | None) -> None:
@@ -153,7 +157,21 @@ def test_hardware_name__spellings_of_public_tables(name: str, chip: str, count: 
 
 @pytest.mark.parametrize(
     "name",
-    ["H100-SXM-40GB", "A100-SXM-24GB", "RTX 4050", "H101", "MI300-96GB", "M3 Max (30-core GPU)", "8x", "x8", "0xH100", "GPU", "", "-"],
+    [
+        "H100-SXM-40GB",
+        "A100-SXM-24GB",
+        "RTX 4050",
+        "H101",
+        "MI300-96GB",
+        "M3 Max (30-core GPU)",
+        "MI50-16GB",
+        "8x",
+        "x8",
+        "0xH100",
+        "GPU",
+        "",
+        "-",
+    ],
 )
 def test_hardware_name__other_sizes_are_not_guessed(name: str) -> None:
     with pytest.raises(UnknownName):
@@ -201,6 +219,7 @@ def test_engine_family__spellings() -> None:
     ("weights", "stored_in", "compute", "bits"),
     [
         ("bf16", "", "", 16), ("fp16", "", "", 16), ("fp8", "fp8", "", 8), ("FP8_E4M3", "fp8", "", 8), ("w8a8", "int8", "", 8),
+        ("smoothquant_int8", "int8", "", 8),
         ("nvfp4", "nvfp4", "", 4.5), ("mxfp4", "mxfp4", "", 4.25), ("gptq_int4", "int4_g128", "", 4.156),
         ("awq_int4", "int4_g128", "", 4.156),
         ("w4a16", "int4_g128", "", 4.156), ("w4a8_awq", "int4_g128", "fp8", 4.156), ("gptq_int8", "int8", "bf16", 8),
@@ -208,6 +227,9 @@ def test_engine_family__spellings() -> None:
         ("int4_g (q4f16)", "int4_g32", "", 4.5), ("gguf_q4_k_m", "q4_k_m", "", 4.8), ("Q4_0", "q4_0", "", 4.5),
         ("gguf_q8_0", "q8_0", "", 8.5),
         ("q6_k", "q6_k", "", 6.5625), ("q5_k_m", "q5_k_m", "", 5.65), ("gguf_q3_k_m", "q3_k_m", "", 3.85), ("q2_k", "q2_k", "", 2.94),
+        ("gguf_iq2_xxs", "iq2_xxs", "", 2.0625), ("IQ3_XXS", "iq3_xxs", "", 3.0625), ("gguf_iq3_s", "iq3_s", "", 3.4375),
+        ("gguf_iq1_s", "iq1_s", "", 1.5625), ("iq1_m", "iq1_m", "", 1.75), ("UD-Q4_K_XL", "q4_k_m", "", 4.8),
+        ("gguf_ud-iq2_xs", "iq2_xs", "", 2.3125),
     ],
 )  # fmt: skip
 def test_weights_format__spellings_and_bits(weights: str, stored_in: str, compute: str, bits: float) -> None:
@@ -230,6 +252,7 @@ def test_weights_format__gguf_file_sizes_of_the_readme(tmp_path: Path) -> None:
         "q8_0": (7.95, 8.5),
         "q4_k_s": (4.36, 4.5),
         "q2_k": (2.95, 2.625),
+        "iq3_xxs": (3.04, 3.4375),
     }
     for weights, (gib, embedding) in sizes.items():
         setup = done(tmp_path, weight_precision=weights, engine="llama.cpp").setup
@@ -248,6 +271,9 @@ def test_precision__unstated_formats_follow_a_rule_and_are_flagged() -> None:
     assert precision("q4_0", "", "m", "llama.cpp", "NVIDIA", "bf16").precision.kv == "fp16"
     assert precision("fp4", "", "m", "vLLM", "AMD", "bf16").precision.weights == "mxfp4"
     assert precision("mxfp4", "", "gpt-oss", "vLLM", "AMD", "mxfp4").precision.weights == ""  # as stored: attention stays bf16
+    assert "ud-iq1-s taken as iq1_s" in precision("UD-IQ1_S", "", "m", "llama.cpp", "NVIDIA", "bf16").flags
+    named = precision("", "", "unsloth/DeepSeek-R1-UD-IQ2_XXS", "llama.cpp", "NVIDIA", "bf16")
+    assert (named.precision.weights, named.head) == ("iq2_xxs", "q5_0")
     for weights, kv in (("int3_magic", ""), ("bf16", "fp2")):
         with pytest.raises(UnknownName):
             precision(weights, kv, "m", "vLLM", "NVIDIA", "bf16")

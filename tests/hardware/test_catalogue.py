@@ -46,6 +46,11 @@ PUBLISHED = [
     ("ironwood", "peak_fp8", 4614e12),
     ("gaudi 3", "hbm", 128e9),
     ("RTX 4090", "hbm_bw", 1.008e12),
+    ("A30", "peak_bf16", 165e12),  # 330 TFLOPS with sparsity
+    ("A800", "scale_up_bw", 200e9),  # NVLink 400 GB/s both ways
+    ("RTX A5000", "peak_bf16", 111.1e12),  # 222.2 TFLOPS with sparsity
+    ("RTX PRO 5000", "peak_fp4", 1032e12),  # 2,064 AI TOPS with sparsity
+    ("MI210", "peak_bf16", 181e12),
 ]
 
 
@@ -57,7 +62,7 @@ def test_chip__fact_equals_the_published_value(name: str, field: str, value: flo
 
 
 def test_catalogue__counts_of_chips_systems_and_costs() -> None:
-    assert len(CHIP_IDS) == 108
+    assert len(CHIP_IDS) == 132
     assert len(list_systems()) == 25
     assert sum(len(cost.costs(name)) for name in COSTED) == 101  # and the life of a building
 

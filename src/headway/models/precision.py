@@ -11,7 +11,8 @@ from headway.core.quantity import known
 from headway.core.schema import Field
 
 WEIGHTS = ("bf16", "fp16", "fp8", "int8", "int4", "fp4", "mxfp4", "nvfp4", "int4_g128", "int4_g32",
-           "q2_k", "q3_k_m", "q4_0", "q4_1", "q4_k_s", "q4_k_m", "q5_0", "q5_k_m", "q6_k", "q8_0", "iq4_xs")  # fmt: skip
+           "q2_k", "q3_k_m", "q4_0", "q4_1", "q4_k_s", "q4_k_m", "q5_0", "q5_k_m", "q6_k", "q8_0",
+           "iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s", "iq4_xs")  # fmt: skip
 CACHE = ("bf16", "fp16", "fp8", "int8", "int4", "fp4")
 COMPUTE = ("bf16", "fp16", "fp16acc", "fp8", "int8", "fp4")
 
