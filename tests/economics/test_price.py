@@ -242,8 +242,13 @@ def test_price_case__day_of_deepseek_to_the_dollar() -> None:
 
 
 def test_cost__interval_covers_the_day_of_deepseek() -> None:
-    """DeepSeek-V3 on the day's 227 nodes, prefill apart from decode as there, by the engine that exchanges tokens as they do (DeepEP)."""
-    load, engine = Load(prompt=4600, output=800), Assumptions(engine="sglang")
+    """DeepSeek-V3 on the day's 227 nodes, prefill apart from decode as there, by the engine that exchanges tokens as they do (DeepEP).
+
+    Its requests have the day's ratio of prompt to output tokens, 608 to 168 billion, and its mean context of 4,989 tokens.
+    """
+    prompts = 608 / 168
+    output = round(4989 / (prompts + 0.5))
+    load, engine = Load(prompt=round(prompts * output), output=output), Assumptions(engine="sglang")
     one = plan("deepseek-v3", "1816xh800-sxm", load, tpot=0.05, disaggregate=True, elasticities=False, assumptions=engine)
     found = priced(one.best, terms(chip_price=2.0), user_input(0.5625, "hit_rate"), R1)
     day = account(case("deepseek-day6"))

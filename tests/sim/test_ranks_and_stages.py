@@ -25,6 +25,7 @@ CASES = (
     ("llama-3.1-8b", "8xh100-sxm", Layout(dp=8), 8000, 300, 160),
     ("llama-3.1-70b", "8xh100-sxm", Layout(tp=2, pp=4), 4000, 200, 64),
     ("qwen3-30b-a3b", "4xh100", Layout(pp=4), 4000, 300, 512),
+    ("llama-3.1-8b", "8xh100-sxm", Layout(pp=8), 5000, 500, 512),  # prompts of all eight micro-batches come together
 )
 FP8 = Precision(kv="fp8")
 TURNS = 4  # requests of each user
@@ -45,8 +46,8 @@ def test_closed_loop__between_users_in_lockstep_and_users_in_no_order(
 ) -> None:
     """Answers of one length keep users who begin together in lockstep, drawn ones do not; `serve` assumes a share of both.
 
-    So its time of a request, and with it the rate, lies between the two, and within a factor of 1.6 of each. Told how much lengths
-    scatter, the fixed point is within 15 % of users who draw them so.
+    So its time of a request, and with it the rate, lies between the two, within a factor of 1.45 of lockstep; and told how much lengths
+    scatter it is within 15 % of users who draw them so.
     """
     row = serve(name, machine, layout, batch=users, prompt=prompt, output=output, precision=FP8).row(0)
     deployment = candidate(name, machine, layout, prompt=prompt, output=output, precision=FP8)
@@ -59,5 +60,5 @@ def test_closed_loop__between_users_in_lockstep_and_users_in_no_order(
     lockstep, drawn = (time.value for time in played if time is not None)
     assert row["fits"]
     assert lockstep < row["e2e_s"] < 1.05 * drawn
-    assert drawn / 1.6 < row["e2e_s"] < 1.6 * lockstep
+    assert row["e2e_s"] < 1.45 * lockstep
     assert scattered_e2e_s(deployment, prompt, output, users, 0.3) == pytest.approx(drawn, rel=0.15)

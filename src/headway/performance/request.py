@@ -65,7 +65,7 @@ def loop_of(server: Server, requests: Requests, users: Any) -> Loop:
     s, c = server.scheduling, server.step
     tokens, pairs = prefilled(requests.prompt, requests.hit_rate)
     lanes = c.dp * c.pp
-    along = kept_in_step(s.concurrent_prompts, requests.spread, requests.output) / c.pp  # dealt over the micro-batches of a pipeline
+    along = kept_in_step(s.concurrent_prompts, requests.spread, requests.output)
     return Loop(
         users=users, seats=server.seats(requests.prompt, requests.output), prompt=requests.prompt, prefill=tokens, pairs=pairs,
         output=requests.output, spread=requests.spread, step_budget_tokens=s.step_budget_tokens * lanes,

@@ -44,6 +44,7 @@ from headway.performance.estimate import (
 from headway.performance.layout import Layout
 from headway.performance.request import NO_WORK, prefilled
 
+TIMES = ("expected", "low", "high")  # of an Estimate
 NO_PREFILL = known(0.0, "no prefill", "s", "constant", "the decode pool prefills nothing")
 AT_PEAK = known(1.0, "efficiency at the floor", "", "constant", "links at their datasheet bandwidth")
 POOL_DEGREES = ("tp", "ep", "dp", "pp", "cp", "replicas")
@@ -69,11 +70,12 @@ def estimate_pools(case: Deployment, layout: Layout, link: Any) -> dict[str, Any
     moves, fastest = ([side_s(*side, link, share) for side in sides] for share in (case.assumptions.eff_network, AT_PEAK))
     prefill, decode = _busy_prefill(*sides[0]), _decode(*sides[1])
     row = _decode_row(case, sides[1][1], decode)
-    row |= _rates(case, layout, prefill, decode, moves)
+    busy = [_busy_s(case, layout, prefill, decode, moves, time) for time in TIMES]
+    row |= _rates(case, layout, busy)
     row |= _times(sides[0], case, row, decode, replicas.transfer_s(*moves), replicas.transfer_s(*fastest))
     row |= _chips(case, layout, memory_of(*sides[0], first.load.batch), memory_of(*sides[1], case.load.batch))
     row |= {f"prefill_{name}": getattr(layout, name) for name in POOL_DEGREES}
-    return row | _money(case, row)
+    return row | _money(case, row, busy)
 
 
 def _busy_prefill(first: Deployment, compiled: Any) -> Estimate:
@@ -118,16 +120,18 @@ def _times(
     return out | {"e2e_s": e2e_s(out["ttft_s"], decode.expected, case.load.output)}
 
 
-def _rates(case: Deployment, layout: Layout, prefill: Estimate, decode: Estimate, moves: list[Any]) -> dict[str, Any]:
+def _busy_s(case: Deployment, layout: Layout, prefill: Estimate, decode: Estimate, moves: list[Any], time: str) -> tuple[Any, Any]:
+    """Time that a request takes of a replica of each pool, at one end of both pools' times."""
+    prompt = getattr(prefill, time) / (layout.dp * layout.pp)
+    answer = request_s(case.load.batch, case.load.output, getattr(decode, time), NO_PREFILL, case.layout.dp * case.layout.pp)
+    return replicas.pool_request_s(prompt, moves[0], layout.dp), replicas.pool_request_s(answer, moves[1], case.layout.dp)
+
+
+def _rates(case: Deployment, layout: Layout, busy: list[tuple[Any, Any]]) -> dict[str, Any]:
     """Rates of both pools together; the low end of a rate comes from the high end of the times."""
     load, row = case.load, {}
-    for end, time in (("", "expected"), ("_lo", "high"), ("_hi", "low")):
-        prompt = getattr(prefill, time) / (layout.dp * layout.pp)
-        answer = request_s(load.batch, load.output, getattr(decode, time), NO_PREFILL, case.layout.dp * case.layout.pp)
-        prefill_request = replicas.pool_request_s(prompt, moves[0], layout.dp)
-        capacity = replicas.pools_capacity(
-            layout.replicas, prefill_request, case.layout.replicas, replicas.pool_request_s(answer, moves[1], case.layout.dp)
-        )
+    for end, (prefill_request, decode_request) in zip(("", "_hi", "_lo"), busy, strict=True):
+        capacity = replicas.pools_capacity(layout.replicas, prefill_request, case.layout.replicas, decode_request)
         rate = capacity * load.output
         row |= {f"capacity{end}": capacity, f"tok_per_s{end}": rate, f"tok_per_s_chip{end}": rate / case.system.chips}
         if load.rate is not None and not end:
@@ -148,14 +152,17 @@ def _chips(case: Deployment, layout: Layout, prefill: dict[str, Any], decode: di
     return row | {"chips_idle": idle_chips(case.system.chips, chips_used)}
 
 
-def _money(case: Deployment, row: dict[str, Any]) -> dict[str, Any]:
+def _money(case: Deployment, row: dict[str, Any], busy: list[tuple[Any, Any]]) -> dict[str, Any]:
+    """Costs of each pool's tokens. Their ends are of that pool's own time: who serves gives each pool chips by its measured speed."""
     price, chips = case.price, case.system.chips
     out: dict[str, Any] = {f"usd_per_mtok_cached{end}": None for end in ("", "_lo", "_hi")}
     if price is None:
         return out
     tokens, _ = prefilled(case.load.prompt, case.assumptions.hit_rate)
-    for key, chips_key, token_count in (("in", "prefill_chips", tokens), ("out", "decode_chips", case.load.output)):
+    pools = (("in", "prefill_chips", tokens), ("out", "decode_chips", case.load.output))
+    for pool, (key, chips_key, token_count) in enumerate(pools):
         share = row[chips_key] / row["chips_used"]
-        for end, usd, rate in (("", price.value, "capacity"), ("_lo", price.low, "capacity_hi"), ("_hi", price.high, "capacity_lo")):
-            out[f"usd_per_mtok_{key}{end}"] = replicas.usd_per_mtok_pool(usd, chips, share, row[rate], token_count)
+        for end, usd, at in zip(("", "_lo", "_hi"), (price.value, price.low, price.high), busy, strict=True):
+            rate = row["capacity"] * (busy[0][pool] / at[pool]) if end else row["capacity"]
+            out[f"usd_per_mtok_{key}{end}"] = replicas.usd_per_mtok_pool(usd, chips, share, rate, token_count)
     return out | machine_usd(case, out["usd_per_mtok_out"], None)

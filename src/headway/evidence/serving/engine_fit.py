@@ -31,6 +31,7 @@ ROUNDS = 12
 ENOUGH = 1e-5  # gain of a round, as a share of the loss, at which a fit ends
 FARTHEST = 1.5  # most that a number moves in one round, in standard deviations of its prior
 SETTLED = 20
+PARTS = (1.0, 0.5, 0.25)  # of a step of a fold
 TINY = 1e-4
 MEASURED = {"ttft": "ttft_s", "tpot": "tpot_s", "per_chip": "tok_per_s_chip"}
 FITTED_QUANTITIES = {  # kind of row -> (quantity, key of its scatter)
@@ -237,14 +238,19 @@ def fit(fit_problem: EngineProblem, engine_numbers: Sequence[PriorNumber], start
 def fit_without(
     fit_problem: EngineProblem, engine_numbers: Sequence[PriorNumber], full: EngineFit, keep: Any, fresh: bool = True
 ) -> EngineFit:
-    """Fit to the measurements `keep` alone (a mask), from the fit to all with its slopes, then (`fresh`) with slopes of its own place."""
+    """Fit to the measurements `keep` alone (a mask), from the fit to all with its slopes, then (`fresh`) with slopes of its own place.
+
+    Undamped steps can circle a kink of the laws for ever, so of each the part is taken that lowers the loss most.
+    """
     if not keep.any():
         return EngineFit(free=full.free, z=np.zeros(len(full.free)), error=np.ones(len(full.free)))
     at, z, raw, slopes = _Point(fit_problem, tuple(engine_numbers), full.free), full.z, full.raw, full.slopes
+    share = shares(fit_problem)[keep]
     for again in (False, False, True)[: 2 + fresh]:
         slopes = at.slopes(z, raw) if again else slopes
-        z = _settled(raw[keep], slopes[keep], z, shares(fit_problem)[keep])
-        raw = at.residuals(z)
+        move = _settled(raw[keep], slopes[keep], z, share) - z
+        trials = [(z, raw), *((place, at.residuals(place)) for place in (z + part * move for part in PARTS))]
+        z, raw = min(trials, key=lambda trial: _loss(trial[1][keep], trial[0], share))
     return EngineFit(free=full.free, z=z, error=full.error, raw=raw, slopes=slopes)
 
 
