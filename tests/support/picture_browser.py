@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import importlib.util
 import shutil
+import subprocess
 from typing import Any
 
 import pytest
 
+SAME_WIDTHS = ("Helvetica", "Helvetica Neue", "Arial", "Arimo", "Liberation Sans", "Nimbus Sans", "TeX Gyre Heros", "FreeSans")
 MEASURE = """
 () => {
   const svg = document.querySelector('svg');
@@ -45,7 +47,17 @@ def reason() -> str:
         return "playwright is not installed: pip install headway[dev]"
     if importlib.util.find_spec("vl_convert") is None:
         return "vl_convert is not installed: pip install headway[plot]"
-    return "" if executable() else "no chromium on the path: apt install chromium, or playwright install chromium"
+    if not executable():
+        return "no chromium on the path: apt install chromium, or playwright install chromium"
+    return "" if as_wide_as_helvetica() else "no font as wide as Helvetica: apt install fonts-liberation"
+
+
+def as_wide_as_helvetica() -> bool:
+    """Whether the browser sets Helvetica, or a font of its widths; machines without fontconfig bring their own."""
+    if not shutil.which("fc-match"):
+        return True
+    family = subprocess.run(["fc-match", "-f", "%{family}", "Helvetica"], capture_output=True, text=True, check=False).stdout
+    return family.split(",")[0] in SAME_WIDTHS
 
 
 def executable() -> str | None:
