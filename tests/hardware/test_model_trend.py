@@ -59,19 +59,24 @@ def test_trend_models__every_number_has_an_origin() -> None:
     assert {key: anonymous(getattr(row, key)) for key in keys} == {key: [] for key in keys}
 
 
+def test_trend_models__weights_are_the_published_checkpoint_of_kimi_k2_5() -> None:
+    """594 GB: INT4 with a 16-bit scale per 32 for routed experts, BF16 for the rest (Hugging Face file list, from memory, unverified)."""
+    assert float(ROWS["kimi-k2.5"].weights_bytes) == pytest.approx(594e9, rel=0.01)
+
+
 def test_trend_models__words_say_what_is_unverified(cli: Cli) -> None:
     text = cli("trend", "models", "--where", "year >= 2025").text
-    assert "unverified" in text and "Largest model: 2025 1.03T (kimi-k2)." in text
+    assert "unverified" in text and "Largest model: 2025 1.03T (kimi-k2), 2026 1.03T (kimi-k2.5)." in text
     assert cli("trend", "boats").status == 2
 
 
 def test_trend_models__five_notes_hold_size_and_the_plateau_of_context(cli: Cli) -> None:
-    """By hand from the configurations: medians of 2024 and 2025 are both 131,072; 8 H100 hold 640 GB, 72 GB200 13.4 TB."""
+    """By hand from the configurations: medians of 2024 and 2025 are both 131,072, of 2026 262,144; 8 H100 hold 640 GB, 72 GB200 13.4 TB."""
     notes = [line.removeprefix("note: ") for line in cli("trend", "models").text.splitlines() if line.startswith("note: ")]
     assert len(notes) == 5
     context = next(line for line in notes if line.startswith("Median context: "))
-    assert context.endswith("2023 4,096, 2024 131,072, 2025 131,072.")
+    assert context.endswith("2023 4,096, 2024 131,072, 2025 131,072, 2026 262,144.")
     domain = next(line for line in notes if line.startswith("Memory of the largest scale-up domain on sale: "))
-    assert "2023 640 GB (h100_sxm)" in domain and domain.endswith("2025 13.4 TB (gb200).")
+    assert "2023 640 GB (h100_sxm)" in domain and "2025 13.4 TB (gb200)" in domain
     size = next(line for line in notes if line.startswith("Largest model: "))
     assert "2022 540B (palm-540b), 2023 180B (falcon-180b)" in size

@@ -211,7 +211,9 @@ def test_precision__quantised_checkpoint_keeps_its_counts() -> None:
     ("scheme", "stored"),
     [
         ({"quant_method": "awq", "bits": 4}, "int4"),
-        ({"quant_method": "gptq", "bits": 8}, "int8"),
+        ({"quant_method": "awq", "bits": 4, "group_size": 128}, "int4_g128"),
+        ({"quant_method": "gptq", "bits": 4, "group_size": -1}, "int4"),
+        ({"quant_method": "gptq", "bits": 8, "group_size": 128}, "int8"),
         ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "int8"),
         ({"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}, "fp4"),
         ({"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": {"num_bits": 8, "type": "float"}}}}, "fp8"),
@@ -281,8 +283,10 @@ def changed(kind: Model, *edit: object) -> bool:
 
 def test_override__changes_every_kind_of_the_catalogue_or_is_refused() -> None:
     kinds = kinds_of_the_catalogue()
-    assert {name for name, kind in kinds.items() if changed(kind, "window:1k")} == {"Attention", "LatentAttention", "CompressedAttention"}
-    assert {name for name, kind in kinds.items() if changed(kind, None, 2)} == {"Attention", "LatentAttention"}
+    assert {name for name, kind in kinds.items() if changed(kind, "window:1k")} == {
+        "Attention", "LatentAttention", "CompressedAttention", "NarrowKvAttention", "ParallelMixer",
+    }  # fmt: skip
+    assert {name for name, kind in kinds.items() if changed(kind, None, 2)} == {"Attention", "LatentAttention", "ParallelMixer"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Any
 from headway.core.quantity import known
 from headway.models.attention import NONE, UNITY, Mixer
 
-DTYPES = ("fp32", "bf16", "fp16", "fp8", "int8", "int4", "fp4", "mxfp4", "nvfp4")
+DTYPES = ("fp32", "bf16", "fp16", "fp8", "int8", "int4", "int4_g128", "int4_g32", "fp4", "mxfp4", "nvfp4")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

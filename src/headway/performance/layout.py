@@ -54,7 +54,7 @@ def shape(blocks: Iterable[Any]) -> ModelShape:
     blocks = tuple(blocks)
     routed = [block.experts for block in blocks if block.experts]
     return ModelShape(
-        heads=tuple(block.heads for block in blocks if block.heads),
+        heads=tuple(block.heads for block in blocks if block.mixer_matmuls),
         experts=min(routed) if routed else 0,
         layers=sum(block.count for block in blocks),
     )

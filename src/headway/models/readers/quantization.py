@@ -10,6 +10,7 @@ from headway.models.model import StoredPrecision
 from headway.models.readers.read import Config
 
 TORCH = {"float32": "fp32", "float": "fp32", "bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float8_e4m3fn": "fp8"}
+GROUPED = {32: "int4_g32", 128: "int4_g128"}  # weights that share a 16-bit scale: its bytes count
 EXTEND = "extend src/headway/models/readers/quantization.py"
 # Part that a module name in an exclusion list belongs to: the first pattern found in the name decides.
 PARTS = (
@@ -85,7 +86,9 @@ def _by_bits(bits: Any, kind: str, scheme: Any) -> str:
         raise UnsupportedModel(
             "quantization_config bits", bits if bits is not None else scheme, f"known are int 4 and 8, float 4 and 8; {EXTEND}"
         )
-    return names[kind, bits]
+    name = names[kind, bits]
+    group = scheme.get("group_size", scheme.get("q_group_size")) if isinstance(scheme, dict) else None
+    return GROUPED.get(group, name) if name == "int4" and isinstance(group, int) else name
 
 
 def _compressed(scheme: dict[str, Any]) -> str:
