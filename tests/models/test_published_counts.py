@@ -236,6 +236,14 @@ def test_precision__ignored_parts_keep_their_type() -> None:
         precision(Config({"quantization_config": {"quant_method": "hqq"}}, "x", "x"))
 
 
+def test_precision__state_of_a_recurrence_as_the_config_names_it() -> None:
+    assert precision(Config({"torch_dtype": "bfloat16", "mamba_ssm_dtype": "float32"}, "x", "x")).state == "fp32"
+    assert precision(Config({"torch_dtype": "bfloat16", "mamba_ssm_cache_dtype": "float32"}, "x", "x")).state == "fp32"
+    assert (model("qwen3-next-80b-a3b").precision.state, model("qwen3.5-27b").precision.state) == ("bf16", "fp32")
+    with pytest.raises(UnsupportedModel, match="mamba_ssm_dtype"):
+        precision(Config({"torch_dtype": "bfloat16", "mamba_ssm_dtype": "half a byte"}, "x", "x"))
+
+
 def test_with_attention__kv_read_and_stored_by_kind() -> None:
     dense, context = model("llama-3.1-70b"), 65536
     full = float(whole.kv_read_bytes(dense, context))

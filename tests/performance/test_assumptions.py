@@ -177,3 +177,17 @@ def test_redundant_experts__take_memory_and_need_a_moe() -> None:
     assert copied["weights_bytes_chip"] > plain["weights_bytes_chip"]
     with pytest.raises(IllegalLayout, match="redundant experts"):
         serve("llama-3.1-70b", "8xh100-sxm", Layout(tp=8, redundant=8), batch=1, context=1000)
+
+
+# -- recurrent state --------------------------------------------------------------------------------------------------------------
+
+
+def test_serve__recurrent_state_has_the_bytes_that_the_config_names() -> None:
+    """Qwen3.5-27B by hand: 48 layers of 48 x 128 x 128 elements and a convolution of 3 x 10,240, in float32; a user may say otherwise."""
+    elements = 48 * (48 * 128 * 128 + 3 * 10240)
+    named, two, four = (
+        serve("qwen3.5-27b", "h200-sxm", batch=16, context=4000, assumptions=Assumptions(state_bytes=size)).row(0) for size in (None, 2, 4)
+    )
+    assert named["kv_bytes_chip"] - two["kv_bytes_chip"] == pytest.approx(16 * elements * 2)
+    assert (named["kv_bytes_chip"], named["step_s"]) == (four["kv_bytes_chip"], four["step_s"])
+    assert named["step_s"] > two["step_s"]

@@ -72,12 +72,13 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPrecision:
-    """The data type of each part of the checkpoint, one of DTYPES."""
+    """The data type of each part of the checkpoint, and of a recurrent state, one of DTYPES."""
 
     mixer: str
     ffn: str
     expert: str
     embedding: str
+    state: str = "bf16"  # of a recurrence; engines keep that of the cache unless the config names another
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -91,10 +91,9 @@ def kv_stored_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -
     return _sum(model, elements) * element_bytes
 
 
-def state_bytes_per_sequence(model: Model, element_bytes: Any = KV_BYTES) -> Any:
-    """State of fixed size per sequence: recurrence and convolution, and the uncompressed window of DeepSeek-V4."""
-    per_layer = tuple(w.state_elements + _window_state(w.stores) for w in works(model))
-    return _sum(model, per_layer) * element_bytes
+def state_bytes_per_sequence(model: Model, element_bytes: Any = KV_BYTES, window_bytes: Any = KV_BYTES) -> Any:
+    """State of fixed size per sequence: recurrence and convolution, and the uncompressed window of DeepSeek-V4, which is cache."""
+    return _sum(model, tuple(w.state_elements * element_bytes + _window_state(w.stores) * window_bytes for w in works(model)))
 
 
 def _window_state(stores: tuple[CacheStore, ...]) -> Any:

@@ -44,6 +44,7 @@ class LayerWork:
     latent: bool
     head: Any
     mixer_dtype: str
+    state_dtype: str
     ffn_dtype: str
     expert_dtype: str
 
@@ -119,7 +120,8 @@ def block_work(block: Block, model: Model) -> LayerWork:
         state_elements=mixer.state_elements(), recurrence_flop_per_token=mixer.recurrence_flop_per_token(),
         mixer_matmuls=mixer.matmuls, ffn_matmuls=ffn_matmuls(block.ffn), inner_kernels=inner_kernels(block),
         latent=mixer.latent, head=mixer.head_elements(),
-        mixer_dtype=model.precision.mixer, ffn_dtype=model.precision.ffn, expert_dtype=model.precision.expert,
+        mixer_dtype=model.precision.mixer, state_dtype=model.precision.state,
+        ffn_dtype=model.precision.ffn, expert_dtype=model.precision.expert,
     )  # fmt: skip
 
 

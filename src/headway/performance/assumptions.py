@@ -58,7 +58,7 @@ class Assumptions:
     hbm_utilization: Annotated[Any, Field(high=1, help="share of HBM for weights and KV cache, as in vLLM's gpu_memory_utilization")] = 0.9
     activation_bytes: Annotated[Any, Field("byte", help="bytes per element of an activation on the wire")] = 2
     dispatch_bytes: Annotated[Any, Field("byte", help="bytes per element sent to an expert; left out, as the experts are stored")] = None
-    state_bytes: Annotated[Any, Field("byte", help="bytes per element of recurrent state")] = 2
+    state_bytes: Annotated[Any, Field("byte", help="bytes per element of recurrent state; left out, as the config names it, else 2")] = None
     hit_rate: Annotated[
         Any, Field(open_low=False, high=0.95, help="share of prompt tokens that hit a prefix cache in HBM: not prefilled")
     ] = 0

@@ -72,7 +72,8 @@ def _weights(model: Model, formats: Any) -> Any:
 
 def _sequence(model: Model, context: Any, formats: Any) -> Any:
     """KV cache and recurrent state of one sequence."""
-    return totals.kv_stored_bytes(model, context, formats.kv.bytes) + totals.state_bytes_per_sequence(model, formats.kv.bytes)
+    kv, state = formats.kv.bytes, formats.state.bytes
+    return totals.kv_stored_bytes(model, context, kv) + totals.state_bytes_per_sequence(model, state, kv)
 
 
 def _rounded_down(value: Any, what: str) -> Any:

@@ -91,7 +91,7 @@ def compile_layout(
         step=_coefficients(parts, states, system, assumptions, chips, table, backend),
         weights_bytes=parts.weights_bytes(),
         stores=parts.stores(),
-        state_bytes=states * assumptions.state_bytes / layout.tp,
+        state_bytes=states * _state_element(assumptions, formats) / layout.tp,
         stage=stage_share(work.layers, layout.pp),
         chips=chips,
         formats=formats,
@@ -110,7 +110,7 @@ def _coefficients(
         dense_weights=parts.dense_weights(),
         experts=parts.experts(skew),
         spans=parts.spans(),
-        state=state_s(states, assumptions.state_bytes, layout.tp, depth, parts.bandwidth),
+        state=state_s(states, _state_element(assumptions, formats), layout.tp, depth, parts.bandwidth),
         kv_write=parts.kv_write(),
         collectives=_collectives(parts, system, with_links(assumptions, system.chip, table), chips),
         activations=parts.activations(),
@@ -129,6 +129,11 @@ def _coefficients(
         routed_layers=work.moes * depth,
         achieved=achieved_efficiency(parts.kernels(), system.chip, formats, layout, assumptions, table, backend),
     )
+
+
+def _state_element(assumptions: Assumptions, formats: Formats) -> Any:
+    """Bytes of an element of recurrent state: as the user says, else as the config names it."""
+    return formats.state.bytes if assumptions.state_bytes is None else assumptions.state_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

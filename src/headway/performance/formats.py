@@ -22,6 +22,7 @@ class Formats:
     runs: tuple[tuple[str, ...], ...]  # format in which each part is multiplied
     peaks: tuple[tuple[Any, ...], ...]  # the chip's peak for each part, in the format of `runs`
     kv: Format
+    state: Format  # of a recurrence
     attention_peak: Any  # in the cache's format
     wide_peak: Any  # in 16 bits
     head: Format
@@ -86,6 +87,7 @@ def resolve(blocks: tuple[LayerWork, ...], embedding: str, chip: Chip, precision
         runs=tuple(tuple(name for name, _ in row) for row in runs),
         peaks=tuple(tuple(value for _, value in row) for row in runs),
         kv=kv,
+        state=table[blocks[0].state_dtype],
         attention_peak=attention_peak,
         wide_peak=peak(chip, "bf16")[1],
         head=table[embedding],

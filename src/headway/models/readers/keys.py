@@ -50,7 +50,7 @@ HARMLESS: dict[str, str] = {
         r".*_kernels?|.*_impl(ementation)?|.*_backend|cache_implementation|chunk_size|.*_chunk_size|chunk_size_.*|use_flash_attn|flash_.*|attn_implementation.*|"
         r"use_cache_.*|fused_.*|fuse_.*|fp32_residual_connection|use_mamba_kernels|mode|disable_.*quantizer|memory_efficient.*|softmax_in_fp32|"
         r"bf16|fp16|fp32|onnx_safe|chunkwise_kernel|sequence_kernel|step_kernel|autocast_.*|return_last_states|use_sdpa|use_triton.*|"
-        r"mamba_ssm_cache_dtype|mamba_ssm_dtype|mamba_cache_dtype|kv_cache_.*|inference_.*|.*_dtype|is_inference.*|mamba_step_rank_.*|tpa.*size|pre_weight.*|ttt_.*"
+        r"kv_cache_.*|inference_.*|.*_dtype|is_inference.*|mamba_step_rank_.*|tpa.*size|pre_weight.*|ttt_.*"
     ),
     "the vocabulary's special tokens": (
         r".*_token_ids?|.*_token_index|.*_token|.*_tokens|(bos|eos|pad|sep|cls|mask|image|video|audio|vision|boi|eoi|boa|eoa)_.*(id|ids|index|start|end)|"

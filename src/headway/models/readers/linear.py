@@ -54,7 +54,7 @@ def qwen3_next(config: Config) -> Model:
         block(mixer, routed if routed and is_sparse else dense(config, s.hidden, style), norms(s.hidden, style), vectors)
         for (mixer, vectors), is_sparse in zip(mixers, sparse, strict=True)
     ]
-    config.ignore("intermediate_size", "sliding_window", "mamba_ssm_dtype")
+    config.ignore("intermediate_size", "sliding_window")
     left_out(config)
     return finish(config, layers, s.hidden, style)
 

@@ -27,17 +27,18 @@ def precision(config: Config, only_routers: bool = False) -> StoredPrecision:
 
     `only_routers`: no layer has a dense FFN or a shared expert, so the FFN part is the routers, which stay unquantised.
     """
-    plain = _plain(config)
+    plain, state = _plain(config), _state(config)
     scheme = config.raw("quantization_config", "compression_config")
     if scheme is None:
-        return StoredPrecision(mixer=plain, ffn=plain, expert=_expert(config, plain), embedding=plain)
+        return StoredPrecision(mixer=plain, ffn=plain, expert=_expert(config, plain), embedding=plain, state=state)
     if not isinstance(scheme, dict):
         raise UnsupportedModel("quantization_config", scheme, f"wants an object; {EXTEND}")
     stored = _scheme_dtype(scheme)
     spared = _spared(scheme, config) | ({"ffn"} if only_routers else set())
     mixer = plain if "mixer" in spared else stored
     ffn = plain if "ffn" in spared else stored
-    return StoredPrecision(mixer=mixer, ffn=ffn, expert=_expert(config, plain if "expert" in spared else stored), embedding=plain)
+    expert = _expert(config, plain if "expert" in spared else stored)
+    return StoredPrecision(mixer=mixer, ffn=ffn, expert=expert, embedding=plain, state=state)
 
 
 def _plain(config: Config) -> str:
@@ -45,9 +46,21 @@ def _plain(config: Config) -> str:
     if text is None:
         config.notes.append("config.json names no torch_dtype: bf16 assumed for what is not quantised")
         return "bf16"
+    return _torch("torch_dtype", text)
+
+
+def _state(config: Config) -> str:
+    """Format of a recurrent state; engines keep it as wide as the cache where the config names none."""
+    for key in ("mamba_ssm_dtype", "mamba_ssm_cache_dtype"):
+        if config.raw(key) is not None:
+            return _torch(key, config.raw(key))
+    return "bf16"
+
+
+def _torch(key: str, text: object) -> str:
     name = str(text).removeprefix("torch.")
     if name not in TORCH:
-        raise UnsupportedModel("torch_dtype", text, f"known are {', '.join(TORCH)}; {EXTEND}")
+        raise UnsupportedModel(key, text, f"known are {', '.join(TORCH)}; {EXTEND}")
     return TORCH[name]
 
 
