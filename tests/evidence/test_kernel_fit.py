@@ -64,6 +64,17 @@ def test_kernel_fit__recovers_parameters(truth: tuple[float, ...]) -> None:
     assert np.median(np.abs(log_misses(kind.predict, rows, found.values))) < 0.08
 
 
+def test_kernel_fit__recovers_a_scan() -> None:
+    kind, truth, rng = kind_of("scan"), (2e-5, 2.5e-6, 60.0), np.random.default_rng(7)
+    chunks, heads = np.geomspace(1, 256, 40).repeat(30), np.tile(np.geomspace(2, 512, 30), 40)
+    work = (chunks, chunks * heads)
+    seconds = kind.predict(np.array(truth), work) * np.exp(0.05 * rng.standard_normal(len(chunks)))
+    rows = KernelRows(chip=np.full(len(chunks), "h100_sxm"), shape=np.arange(len(chunks)), seconds=seconds, work=work)
+    found = fit(kind.predict, rows, kind.keys, (None,) * 3)
+    for value, error, wanted in zip(found.values, found.errors, truth, strict=True):
+        assert abs(value - wanted) < 3 * error < 0.1 * value
+
+
 def test_kernel_fit__robust_to_outliers() -> None:
     truth, kind = (4e-6, 0.82, 0.85, 0.7, 2.5), kind_of("gemm")
     rows = matmuls("h100_sxm", truth, 2)
@@ -180,7 +191,7 @@ def test_fitted_numbers__range_meaning_and_source(number: FittedNumbers) -> None
 
 def test_fitted_numbers__about_a_hundred_for_kernels_and_as_many_for_backends() -> None:
     of_backends = [number for number in FITTED if number.section.count(".") == 3]
-    assert {number.section.split(".")[0] for number in of_backends} == {"moe"}
+    assert {number.section.split(".")[0] for number in of_backends} == {"moe", "scan"}
     assert len([number for number in of_backends if number.error > 0]) <= 130
     assert len([number for number in FITTED if number.error > 0 and number not in of_backends]) <= 105
     assert len(FITTED) == len({(number.section, number.key) for number in FITTED})

@@ -269,7 +269,9 @@ def test_precision__unstated_formats_follow_a_rule_and_are_flagged() -> None:
     assert precision("fp8", "", "m", "vLLM", "NVIDIA", "bf16", "inferencex").precision.kv == "fp8"
     assert precision("bf16", "", "m", "vLLM", "NVIDIA", "bf16", "inferencex").precision.kv == "bf16"
     assert precision("q4_0", "", "m", "llama.cpp", "NVIDIA", "bf16").precision.kv == "fp16"
-    assert precision("fp4", "", "m", "vLLM", "AMD", "bf16").precision.weights == "mxfp4"
+    fp4 = {(vendor, stored): precision("fp4", "", "m", "vLLM", vendor, stored).precision.weights
+           for vendor, stored in (("amd", "bf16"), ("nvidia", "fp8"), ("nvidia", "mxfp4"))}  # fmt: skip
+    assert fp4 == {("amd", "bf16"): "mxfp4", ("nvidia", "fp8"): "nvfp4", ("nvidia", "mxfp4"): ""}
     assert precision("mxfp4", "", "gpt-oss", "vLLM", "AMD", "mxfp4").precision.weights == ""  # as stored: attention stays bf16
     assert "ud-iq1-s taken as iq1_s" in precision("UD-IQ1_S", "", "m", "llama.cpp", "NVIDIA", "bf16").flags
     named = precision("", "", "unsloth/DeepSeek-R1-UD-IQ2_XXS", "llama.cpp", "NVIDIA", "bf16")

@@ -19,7 +19,7 @@ from headway.models.config import from_data
 from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
-from headway.performance.layout import Layout, illegal, shape
+from headway.performance.layout import NAMES, Layout, illegal, shape
 from headway.performance.workload import Load
 from headway.serving.columns import SERVE
 from headway.serving.plan import choice, space
@@ -145,6 +145,13 @@ def test_plan__no_layout_and_no_users_beat_it(part: int, monkeypatch: pytest.Mon
             assert answer.answer["value"] == pytest.approx(mine, rel=1e-9)
             assert best["ttft_s"] <= limits.get("ttft", np.inf) and best["tpot_s"] <= limits.get("tpot", np.inf)
     assert feasible > 2  # the problems are not all hopeless
+
+
+def test_frontier__at_a_rate_each_layout_once() -> None:
+    """At a rate the users of a replica follow, so points of one layout that could take more or fewer users are one row."""
+    answer = plan("llama-3.1-70b", "8xh200-sxm", Load(prompt=4000, output=300, rate=2.0), tpot=0.05, elasticities=False)
+    front = [tuple(row[name] for name in (*NAMES, "chips", "kv")) for row in answer.rows() if row["kind"] == "frontier"]
+    assert len(front) == len(set(front)) > 2
 
 
 def test_frontier__dominated_by_no_candidate() -> None:

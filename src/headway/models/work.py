@@ -42,6 +42,7 @@ class LayerWork:
     ffn_matmuls: Any  # without those of the routed experts
     inner_kernels: Any  # small ones beside the norms: rotation with the write to the cache, norms inside the mixer, the activation
     latent: bool
+    scanned: bool  # prompts pass the state in chunks, each after the one before
     head: Any
     mixer_dtype: str
     state_dtype: str
@@ -119,7 +120,7 @@ def block_work(block: Block, model: Model) -> LayerWork:
         heads=mixer.query_heads(), kv_heads=mixer.cache_heads(), spans=mixer.spans(), stores=mixer.stores(),
         state_elements=mixer.state_elements(), recurrence_flop_per_token=mixer.recurrence_flop_per_token(),
         mixer_matmuls=mixer.matmuls, ffn_matmuls=ffn_matmuls(block.ffn), inner_kernels=inner_kernels(block),
-        latent=mixer.latent, head=mixer.head_elements(),
+        latent=mixer.latent, scanned=mixer.scanned, head=mixer.head_elements(),
         mixer_dtype=model.precision.mixer, state_dtype=model.precision.state,
         ffn_dtype=model.precision.ffn, expert_dtype=model.precision.expert,
     )  # fmt: skip

@@ -64,6 +64,7 @@ class KernelCounts:
     moes: Any
     elementwise: Any
     layers: Any
+    scans: Any  # of the attentions, those that pass a state over a prompt in chunks
     launches: Any  # all kernels, for the flat step models
     depth: Any
     latent: bool
@@ -266,6 +267,7 @@ class _FittedKernels:
             elementwise=self.number("elementwise", WIDE, "memory"),
             fixed=self.launched(matmul, decode), expert_fixed=self.routing(expert) if routed else NO_TIME, sequence=NO_TIME,
             prompted=self.attending(prefill),
+            **({"scan_chunk": self.scan("chunk_s"), "scan_heads": self.scan("heads")} if self.kernels.scans else {}),
         )  # fmt: skip
 
     def matmul(self, form: str, key: str) -> Any:
@@ -283,9 +285,17 @@ class _FittedKernels:
         return "fp8" if self.formats.kv.bytes < 2 else WIDE
 
     def attending(self, prefill: Any) -> Any:
-        """Launch time of prefill attention, in all layers."""
-        t0 = prefill("t0_s") if self.assumptions.t0 is None else self.assumptions.t0
-        return self.kernels.attentions * t0 * self.kernels.depth
+        """Launch time of prefill attention, in all layers, and of scans where layers have them instead."""
+        user, k = self.assumptions.t0, self.kernels
+        t0 = prefill("t0_s") if user is None else user
+        if not k.scans:
+            return k.attentions * t0 * k.depth
+        scan_t0 = self.scan("t0_s") if user is None else user
+        return ((k.attentions - k.scans) * t0 + k.scans * scan_t0) * k.depth
+
+    def scan(self, key: str) -> Any:
+        """A fitted number of scans of prompts, by the engine's own kernels where they were measured."""
+        return self.number("scan", f"{WIDE}.{self.backend}" if self.backend in BACKENDS else WIDE, key)
 
     def routing(self, expert: Any) -> Any:
         """Fixed time of the routed experts in all layers: no launches, so that no engine's cost of a launch scales it."""

@@ -13,7 +13,7 @@ from headway.hardware.system import System
 from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.collectives.expert_parallel import activation_bytes_per_token, load_imbalance, skewed_imbalance, wire_bytes_per_token
 from headway.laws.roofline.balance import compute_s_per_token
-from headway.laws.step.coefficients import COMMUNICATIONS, OVERLAPS, CollectiveTerm, ExpertTerm, SpanTerm, StepCoefficients
+from headway.laws.step.coefficients import COMMUNICATIONS, OVERLAPS, CollectiveTerm, ExpertTerm, ScanTerm, SpanTerm, StepCoefficients
 from headway.laws.step.layer_terms import (
     dense_weights_s,
     depth_factor,
@@ -127,6 +127,7 @@ def _coefficients(
         communication=default(COMMUNICATIONS[assumptions.communication], "communication", "", assumptions.communication),
         launches=parts.launches(dynamic(parts.kernels(), formats)),
         routed_layers=work.moes * depth,
+        scans=parts.scans(),
         achieved=achieved_efficiency(parts.kernels(), system.chip, formats, layout, assumptions, table, backend),
     )
 
@@ -213,6 +214,7 @@ class _Parts:
         return KernelCounts(
             matmuls=matmuls + UNITY, attentions=work.layers, moes=work.moes, elementwise=self.small_kernels(), layers=work.layers,
             launches=kernels_per_step(work.layers, work.ffns, work.moes, self.depth), depth=self.depth,
+            scans=sum(block.count for block in blocks if block.scanned),
             latent=any(block.latent for block in blocks), dense=dense, routed=routed,
             head=next((block.head for block in blocks if block.spans), UNITY),
             fused=_converted(blocks[dense[0]], dense[1], self.formats.weights[dense[0]][dense[1]].name),
@@ -301,6 +303,13 @@ class _Parts:
             SpanTerm(cap=cap, root=root, **dict(zip(SPAN_FIELDS, map(sum, zip(*groups[key], strict=True)), strict=True)))
             for key, (cap, root) in limits.items()
         )
+
+    def scans(self) -> tuple[ScanTerm, ...]:
+        """Layers whose state passes over a prompt in chunks, by kind, with the heads on one chip."""
+        return tuple(
+            ScanTerm(layers=block.count * self.depth, heads=block.heads * head_share(block.heads, self.layout.tp))
+            for block in self.work.blocks if block.scanned
+        )  # fmt: skip
 
     def kv_write(self) -> Any:
         writes = tuple(

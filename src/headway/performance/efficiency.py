@@ -28,6 +28,7 @@ UNITS = ("", "s", "byte", "token")
 ABOVE_ZERO = (
     "compute", "memory", "activation", "norm", "eff_network", "eff_in_switch", "eff_exchange", "eff_out", "compute_factor", "memory_factor",
     "attention_factor", "expert_factor", "weight_only_factor", "step_budget_tokens", "max_sequences", "usable_hbm_factor",
+    "chunk_s", "heads",
 )  # fmt: skip
 ENGINE_KEYS = (
     "launch_factor", "step_overhead_s", "layer_overhead_s", "split_overhead_s", "sequence_overhead_s", "streaming_overhead_s",
@@ -47,7 +48,7 @@ LINK_KEYS = (
 KEYS = {  # the numbers of each class: a file may state no others
     "engine": ENGINE_KEYS, "platform": (*PLATFORM_KEYS, "power_exponent"), "gemm": MATMUL_KEYS, "moe": MATMUL_KEYS,
     "decode": DECODE_KEYS, "mla_decode": DECODE_KEYS, "prefill": (*PREFILL_KEYS, "narrow"), "mla_prefill": PREFILL_KEYS,
-    "elementwise": ("t0_s", "memory"), "routing": ("skew",), "collective": LINK_KEYS,
+    "scan": ("t0_s", "chunk_s", "heads"), "elementwise": ("t0_s", "memory"), "routing": ("skew",), "collective": LINK_KEYS,
     "interval": (
         "decode", "prefill", "tpot", "ttft", "offline", "unmeasured", "foreign", "experts", "limited", "guessed", "queued",
     ),

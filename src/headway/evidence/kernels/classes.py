@@ -12,7 +12,7 @@ import numpy as np
 from headway.evidence.fit.robust import least_squares
 from headway.evidence.kernels import rows
 from headway.evidence.kernels.rows import KernelRows
-from headway.laws.step.kernels import decode_attention_s, matmul_s, prefill_attention_s
+from headway.laws.step.kernels import SCAN_CHUNK, decode_attention_s, matmul_s, prefill_attention_s, scan_s
 
 SHORT = 10e-6  # s; kernels well below it weigh little in the fit
 SCALE = 0.1  # |ln(predicted/measured)| beyond which the soft-L1 loss reduces the weight of a row
@@ -140,6 +140,11 @@ def _mla_prefill(p: Any, work: Any) -> Any:
     return p[0] + prefill_attention_s(work[0], work[1] * p[2], p[1])
 
 
+def _scan(p: Any, work: Any) -> Any:
+    chunks, head_chunks = work
+    return p[0] + scan_s(chunks * SCAN_CHUNK, head_chunks * SCAN_CHUNK, 1, p[1], p[2])
+
+
 def _elementwise(p: Any, work: Any) -> Any:
     return p[0] + work[0] / p[1]
 
@@ -153,6 +158,9 @@ PAD = KernelKey(name="pad_tokens", unit="token", start=400.0, low=1.0, high=1e4,
             meaning="tokens attended to in vain by each query of a prompt")  # fmt: skip
 NARROW = KernelKey(name="narrow", unit="", start=0.3, low=0.01, high=2.0,
              meaning="heads of d < 128 take (128/d)^narrow times the time per FLOP")  # fmt: skip
+CHUNK = KernelKey(name="chunk_s", unit="s", start=3e-6, low=1e-7, high=1e-4,
+            meaning="one chunk of 64 tokens, which waits for the one before")  # fmt: skip
+HEADS = KernelKey(name="heads", unit="", start=64.0, low=1.0, high=1e3, meaning="heads of all sequences that are scanned at once")
 ATTENTION_MEANING = "share of the bf16 peak, whatever the KV's format"
 
 
@@ -165,15 +173,11 @@ def _decode_keys(meaning: str) -> tuple[KernelKey, ...]:
     return (_t0(1e-5, "attention of new tokens, a layer"), _share("compute", 0.1, ATTENTION_MEANING), _share("memory", 0.8, meaning), BLOCK)
 
 
+BACKENDS = ("trtllm", "vllm", "sglang")
 EXPERT_FORMS = ("bf16", "fp8", "nvfp4", "weight_only", "mxfp4", "mxfp4_a8")
 EXPERT_DTYPES = (
     EXPERT_FORMS
-    + tuple(
-        f"{form}.{backend}"
-        for form in EXPERT_FORMS
-        for backend in ("trtllm", "vllm", "sglang")
-        if (form, backend) != ("weight_only", "trtllm")
-    )
+    + tuple(f"{form}.{backend}" for form in EXPERT_FORMS for backend in BACKENDS if (form, backend) != ("weight_only", "trtllm"))
     + ("fp8.deepep",)
 )  # every backend's own; no int4 experts of TensorRT-LLM were measured
 CLASSES = (
@@ -207,6 +211,11 @@ CLASSES = (
         name="mla_prefill", read=rows.mla_prefill, predict=_mla_prefill,
         keys=(_t0(1e-5, "attention of prompts, a layer"), _share("compute", 0.6, ATTENTION_MEANING), PAD), shared=(), dtypes=("bf16",),
         table="mla_prefill", differs=0.25, range="DeepSeek's heads of 192 and 128, prompts from 64, 16384 and more tokens times heads",
+    ),
+    KernelClass(
+        name="scan", read=rows.scan, predict=_scan, keys=(_t0(2e-5, "the scan of prompts, a layer"), CHUNK, HEADS),
+        shared=("t0_s", "chunk_s", "heads"), dtypes=("bf16", *(f"bf16.{backend}" for backend in BACKENDS)), table="linear_attention",
+        differs=0.1, like="prefill", borrowed=("t0_s",), range="gated delta rule, heads of 128, 2..64 of them, sequences from 64",
     ),
     KernelClass(
         name="elementwise", read=rows.elementwise, predict=_elementwise,

@@ -10,6 +10,7 @@ import numpy as np
 
 from headway.core.errors import BadFile, MissingExtra
 from headway.hardware.chip import Chip, chip
+from headway.laws.step.kernels import SCAN_CHUNK
 
 FAMILY = (("a100", "ampere"), ("a800", "ampere"), ("h100", "hopper"), ("h200", "hopper"), ("h800", "hopper"), ("h20", "hopper"),
           ("b200", "blackwell"), ("b300", "blackwell"))  # fmt: skip
@@ -260,6 +261,24 @@ def mla_prefill(folder: Path, dtype: str) -> KernelRows:
     flop = 2.0 * rows.batch * rows.n_heads * (HEAD + ROPE + HEAD) / per_chip(rows.chip, "peak_bf16")
     work = (flop * rows.isl * (rows.isl + 1.0) / 2, flop * rows.isl)
     return KernelRows(chip=rows.chip, shape=shape_codes(rows.chip, rows.n_heads, rows.batch), seconds=rows.latency_s, work=work)
+
+
+def scan(folder: Path, dtype: str) -> KernelRows:
+    """Scans of whole prompts by the gated delta rule; work: chunks of a sequence, and chunks of all heads of all sequences.
+
+    `dtype` is bf16, and after a point the backend whose kernels count: else those of the fastest backend of each case.
+    """
+    backend = dtype.partition(".")[2]
+    rows = table(folder, "linear_attention")
+    sound = (
+        (np.char.find(rows.kernel, "chunk_gated_delta_rule") == 0)
+        & ((rows.flag & DOUBTFUL) == 0)
+        & ((rows.backend == backend) | (not backend))
+    )
+    rows = fastest(rows.where(sound & (rows.seq_len >= SCAN_CHUNK)), ("chip", "num_k_heads", "num_v_heads", "seq_len", "batch"))
+    chunks = rows.seq_len / SCAN_CHUNK
+    codes = shape_codes(rows.chip, rows.num_k_heads, rows.num_v_heads)
+    return KernelRows(chip=rows.chip, shape=codes, seconds=rows.latency_s, work=(chunks, chunks * rows.batch * rows.num_v_heads))
 
 
 def elementwise(folder: Path, dtype: str) -> KernelRows:

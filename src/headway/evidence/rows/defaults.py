@@ -131,7 +131,7 @@ def precision(weights: str, kv: str, model: str, engine: str, vendor: str, store
         matches = IN_A_NAME.findall(model.rpartition("/")[2])
         text = _plain(matches[-1]) if matches else ""
         flags.append(f"weights not stated: {text + ' as the name says' if text else 'as the checkpoint stores them'}")
-    name, compute, note = _weights(text, vendor) if text else ("", "", "")
+    name, compute, note = _weights(text, vendor, stored) if text else ("", "", "")
     flags += [note] if note else []
     checkpoint = name or stored
     if name == stored or {name, stored} == {"fp16", "bf16"}:  # the checkpoint as published, with its parts in other formats
@@ -146,15 +146,16 @@ def _plain(text: str) -> str:
     return re.sub(r"[\s_]+", "-", text.strip().lower())
 
 
-def _weights(text: str, vendor: str) -> tuple[str, str, str]:
-    """Format of the weights, arithmetic if it differs from the format's, and a note."""
+def _weights(text: str, vendor: str, stored: str) -> tuple[str, str, str]:
+    """Format of the weights, arithmetic if it differs from the format's, and a note; "fp4" is that of the checkpoint, else the vendor's."""
     for pattern, name, compute, note in SPELLINGS:
         if re.fullmatch(pattern, text):
             if name == "gguf":
                 return _gguf(text)
             if name == "fp4":
-                name = "nvfp4" if vendor == "NVIDIA" else "mxfp4"
-                return name, compute, f"fp4 on {vendor or 'this chip'} taken as {name}"
+                own = stored in ("mxfp4", "nvfp4", "fp4")
+                name = stored if own else "nvfp4" if vendor.lower() == "nvidia" else "mxfp4"
+                return name, compute, f"fp4 taken as {name}, as {'its checkpoint' if own else f'chips of {vendor}'} has it"
             return name, compute, note
     raise UnknownName("format of weights", text, (), "such as bf16, fp8, nvfp4, mxfp4, int8, awq_int4, gguf_q4_k_m")
 

@@ -104,7 +104,7 @@ def _find(key: SetupKey, catalog: Catalog) -> InferredSetup | str:
     placement = place(
         row_layout,
         lambda tp, pp: _weights(name, row_formats, catalog, spec.chip, Layout(tp=tp, pp=pp)) <= usable,
-        lambda tp: all(block.heads % tp == 0 for block in work.blocks if block.heads),
+        lambda tp: all(heads % tp == 0 for heads in shape(work.blocks).heads),
         _domain(device, spec, HOST),
     )
     if isinstance(placement, str):

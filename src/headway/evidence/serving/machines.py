@@ -15,7 +15,7 @@ import numpy as np
 from headway.core.schema import defaults
 from headway.evidence.rows.names import ENGINES
 from headway.evidence.rows.setup import Setup
-from headway.laws.step.coefficients import CollectiveLine, CollectiveTerm, EngineCost, ExpertTerm, SpanTerm, StepCoefficients
+from headway.laws.step.coefficients import CollectiveLine, CollectiveTerm, EngineCost, ExpertTerm, ScanTerm, SpanTerm, StepCoefficients
 from headway.performance.achieved import dense_part, engine_cost, form_of, with_engine
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import StepModel, compile_layout
@@ -24,19 +24,22 @@ from headway.performance.server import MemoryRoom, Scheduling, Server, schedulin
 
 NO_EXPERTS = ExpertTerm(compute=0.0, weights=0.0, activations=0.0, experts=1, active=0)
 NO_SPAN = SpanTerm(cap=math.inf, root=math.inf, read=0.0, decode_compute=0.0, prefill_compute=0.0)
+NO_SCAN = ScanTerm(layers=0, heads=0)
 NO_COLLECTIVE = CollectiveTerm(count=0, lines=(CollectiveLine(alpha=0.0, slope=0.0),), floor=0.0)
 SHARED_FIELDS = ("overlap", "communication")  # fields with one value for all setups
 
 
 def stack(compiled: Sequence[StepCoefficients]) -> StepCoefficients:
     """Step coefficients of many layouts, each number an array over layouts."""
-    experts, spans, collectives = (max(len(getattr(step, name)) for step in compiled) for name in ("experts", "spans", "collectives"))
+    kinds = ("experts", "spans", "scans", "collectives")
+    experts, spans, scans, collectives = (max(len(getattr(step, name)) for step in compiled) for name in kinds)
     lines = max((len(term.lines) for c in compiled for term in c.collectives), default=1)
     filled = [
         replace(
             c,
             experts=fill(c.experts, NO_EXPERTS, experts),
             spans=fill(c.spans, NO_SPAN, spans),
+            scans=fill(c.scans, NO_SCAN, scans),
             collectives=tuple(
                 replace(term, lines=fill(term.lines, term.lines[-1], lines)) for term in fill(c.collectives, NO_COLLECTIVE, collectives)
             ),

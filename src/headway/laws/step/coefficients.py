@@ -60,6 +60,14 @@ class SpanTerm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScanTerm:
+    """Layers whose state passes over a prompt in chunks, each after the one before (gated delta rule)."""
+
+    layers: Number
+    heads: Number  # of a layer on one chip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Achieved:
     """Achieved shares of datasheet peaks by kernel class, and fixed costs of a step."""
 
@@ -84,6 +92,8 @@ class Achieved:
     host_launch: Second = 0.0  # the host's time for each kernel of a step with prompts, which no captured graph replays
     host_routed: Second = 0.0  # and for each layer of routed experts: their choice, sorting, grouped kernels
     captured: Token = 0.0  # tokens of a step with prompts up to which captured graphs replay its kernels
+    scan_chunk: Second = 0.0  # scans of prompts: one chunk of as many heads as run at once
+    scan_heads: Number = 1  # heads of all sequences that run at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +142,7 @@ class StepCoefficients:
     achieved: Achieved
     launches: Number = 0  # kernels of a step as an engine launches them, routed experts apart
     routed_layers: Number = 0  # layers of routed experts on one chip
+    scans: tuple[ScanTerm, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from headway.core.formula import formula
-from headway.core.units import Number, Second
+from headway.core.units import Number, Second, Token
 from headway.laws.step.coefficients import LLAMA_70B_TP8, RankWork, StepCoefficients  # noqa: F401 (the doctests' example)
 from headway.laws.step.parts import (
     decode_score_s,
@@ -24,7 +24,9 @@ from headway.laws.step.parts import (
 )
 
 LECTURE = "Pope 2026 lecture, claims "
+NO_SCAN: Second = 0.0
 NO_TIME: Second = 1e-300  # avoids 0 / 0 where a step has no work
+SCAN_CHUNK: Token = 64  # tokens of a chunk in flash-linear-attention and FlashInfer
 MEETS = "p-norm of the two limits, as kernels without perfect overlap follow; the hard roofline (Williams 2009) at norm = inf"
 
 
@@ -73,6 +75,19 @@ def prefill_attention_s(pair_compute: Second, pad_compute: Second, eff_compute: 
     227.6
     """
     return (pair_compute + pad_compute) / eff_compute
+
+
+@formula(source="gated delta rule in chunks: Yang et al. 2024 (arXiv:2412.06464) section 3.3; one thread block per sequence and head")
+def scan_s(longest: Token, tokens: Token, heads: Number, chunk: Second, heads_at_once: Number) -> Second:
+    """Time of the scan of a step's prompts in one layer: a chunk waits for the one before, and heads that find no place wait their turn.
+
+    So tensor parallelism, which takes heads away, does not make the scan of a single prompt faster.
+
+    >>> scans = [scan_s(8192.0, 8192.0, heads, 2.8e-6, 102.0) for heads in (8, 64, 128)]  # Qwen3.5-397B on 8, 1 and half an H100
+    >>> [round(seconds * 1e6) for seconds in scans]
+    [358, 358, 450]
+    """
+    return chunk / SCAN_CHUNK * np.maximum(longest, tokens * (heads / heads_at_once))
 
 
 @formula(source=LECTURE + "RB-02, RB-03: projections, dense and shared FFN, output head")
@@ -146,6 +161,23 @@ def prefill_kernels_s(coefficients: StepCoefficients, rank_work: RankWork) -> Se
     )
 
 
+@formula(source="gated delta rule in chunks: Yang et al. 2024 (arXiv:2412.06464) section 3.3")
+def scan_kernels_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
+    """Time of the scans of a step's prompts in all layers; the longest is what the mean number of tokens attended to tells.
+
+    >>> float(scan_kernels_s(LLAMA_70B_TP8, place(LLAMA_70B_TP8, 0, 0.0, 2048.0, 2048.0**2 / 2)))  # no layer scans
+    0.0
+    """
+    achieved, longest = coefficients.achieved, rank_work.end - rank_work.start
+    return sum(
+        (
+            term.layers * scan_s(longest, rank_work.prompt_tokens, term.heads, achieved.scan_chunk, achieved.scan_heads)
+            for term in coefficients.scans
+        ),
+        start=NO_SCAN,
+    )
+
+
 @formula(source="bytes over the HBM bandwidth that such kernels reach")
 def elementwise_kernels_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
     """Time of norms, residuals and other elementwise kernels.
@@ -168,4 +200,6 @@ def kernels_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
     if coefficients.experts:
         matmuls = matmuls + expert_matmuls_s(coefficients, rank_work)
     attention = decode_kernels_s(coefficients, rank_work) + prefill_kernels_s(coefficients, rank_work)
+    if coefficients.scans:
+        attention = attention + scan_kernels_s(coefficients, rank_work)
     return attention + (matmuls + elementwise_kernels_s(coefficients, rank_work))

@@ -132,6 +132,7 @@ class Mixer(ABC):
     SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ()  # fields that `headway show model` prints, in its order
     matmuls: ClassVar[Any] = TWO_MATMULS  # dense matrix multiplications of a layer, one kernel each
     latent: ClassVar[bool] = False  # runs on the kernels of latent attention (MLA)
+    scanned: ClassVar[bool] = False  # prompts pass its state in chunks, each after the one before
     softmax: ClassVar[bool] = False  # `--attention` and `--kv-share` apply to it
     kv_share_refusal: ClassVar[str] = ""  # why `--kv-share` is an error for a model with such layers: "keeps ..."
     heads_field: ClassVar[str] = ""  # field of the heads, or channels, that tensor parallelism divides

@@ -17,6 +17,7 @@ class GatedDelta(ConvolvedRecurrence):
     SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("value_dim", "key_heads", "value_heads", "key_dim", "kernel")
     heads_field: ClassVar[str] = "value_heads"
     cache_heads_field: ClassVar[str] = "key_heads"
+    scanned: ClassVar[bool] = True
 
     hidden: Any
     key_heads: Any

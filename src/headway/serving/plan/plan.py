@@ -271,8 +271,7 @@ def _nearest_miss(group: _Group) -> tuple[PlanRow, str]:
 
 def _answered(groups: list[_Group], user_pick: Choice | None, sections: tuple[bool, bool], more: list[str]) -> Plan:
     helping, with_frontier = sections
-    lead = groups[0]
-    goal = lead.goal
+    lead, goal = groups[0], groups[0].goal
     best, fails = [], []
     for group in groups:
         line, what = (PlanRow(kind="best", pick=group.best), "") if group.best else _nearest_miss(group)
@@ -283,13 +282,7 @@ def _answered(groups: list[_Group], user_pick: Choice | None, sections: tuple[bo
     if goal.disaggregate:
         lines += [PlanRow(kind="frontier", pick=choice) for choice in _pool_frontier(lead)]
     elif len(points.speed):
-        front = frontier(points) if goal.rate is None else frontier(points, FEW_POINTS, RATE_REACH)
-        places = zip(front.search, front.row, front.batch, front.rate, strict=True)
-        picks = [
-            point_choice(members[int(index)].fitting, int(row), int(users), float(rate), goals[int(index)])
-            for index, row, users, rate in places
-        ]
-        lines += [PlanRow(kind="frontier", pick=choice) for choice in picks]
+        lines += [PlanRow(kind="frontier", pick=choice) for choice in _layout_frontier(points, members, goals, goal)]
     if helping and lead.best and not goal.disaggregate:
         lines += elasticities(*lead.searched(), lead.best, goal)
     if user_pick is not None:
@@ -319,6 +312,18 @@ def _frontier(groups: list[_Group]) -> tuple[Any, list[BestLoads], list[Goal]]:
     members = [best for group in same for best in group.searches]
     goals = [replace(group.goal, objective="cost") for group in same for _ in group.searches]
     return candidates(members, goals), members, goals
+
+
+def _layout_frontier(points: Any, members: list[BestLoads], goals: list[Goal], goal: Goal) -> list[Choice]:
+    """The layouts of the Pareto frontier, fastest first; at a rate each with so many replicas once, whatever users it could take."""
+    choices: dict[tuple[int, ...], Choice] = {}
+    front = frontier(points) if goal.rate is None else frontier(points, FEW_POINTS, RATE_REACH)
+    for *place, rate in zip(front.search, front.row, front.batch, front.rate, strict=True):
+        index, row, users = map(int, place)
+        choice = point_choice(members[index].fitting, row, users, float(rate), goals[index])
+        size = users if goal.rate is None else int(choice.layout.replicas)
+        choices.setdefault((index, row, size, int(choice.query.system.chips)), choice)
+    return list(choices.values())
 
 
 def _pool_frontier(lead: _Group) -> list[Choice]:
