@@ -237,7 +237,7 @@ def _flat(kernels: KernelCounts, formats: Formats, assumptions: Assumptions) -> 
         decode_compute=attention, decode_memory=memory, block=NO_TIME, prefill_compute=attention, prefill_pad=NO_PAD,
         elementwise=UNITY,
         fixed=kernels.launches * t0 * UNITY * assumptions.fixed, expert_fixed=NO_TIME, sequence=NO_TIME,
-        prompted=NO_TIME, host_launch=NO_TIME, host_routed=NO_TIME, captured=NO_PAD,
+        prompted=NO_TIME, host_launch=NO_TIME, host_routed=NO_TIME, captured=NO_PAD, scan_chunk=NO_TIME, scan_heads=UNITY,
     )  # fmt: skip
 
 
@@ -267,7 +267,8 @@ class _FittedKernels:
             elementwise=self.number("elementwise", WIDE, "memory"),
             fixed=self.launched(matmul, decode), expert_fixed=self.routing(expert) if routed else NO_TIME, sequence=NO_TIME,
             prompted=self.attending(prefill),
-            **({"scan_chunk": self.scan("chunk_s"), "scan_heads": self.scan("heads")} if self.kernels.scans else {}),
+            scan_chunk=self.scan("chunk_s") if self.kernels.scans else NO_TIME,
+            scan_heads=self.scan("heads") if self.kernels.scans else UNITY,
         )  # fmt: skip
 
     def matmul(self, form: str, key: str) -> Any:

@@ -153,9 +153,9 @@ def _weights(text: str, vendor: str, stored: str) -> tuple[str, str, str]:
             if name == "gguf":
                 return _gguf(text)
             if name == "fp4":
-                own = stored in ("mxfp4", "nvfp4", "fp4")
-                name = stored if own else "nvfp4" if vendor.lower() == "nvidia" else "mxfp4"
-                return name, compute, f"fp4 taken as {name}, as {'its checkpoint' if own else f'chips of {vendor}'} has it"
+                stays = stored in ("mxfp4", "nvfp4", "fp4")
+                name = stored if stays else "nvfp4" if vendor.lower() == "nvidia" else "mxfp4"
+                return name, compute, f"fp4 taken as {name}, as {'its checkpoint' if stays else f'chips of {vendor}'} has it"
             return name, compute, note
     raise UnknownName("format of weights", text, (), "such as bf16, fp8, nvfp4, mxfp4, int8, awq_int4, gguf_q4_k_m")
 
