@@ -14,7 +14,7 @@ BIN := .venv/bin
 	touch $@
 
 demo: .venv/core
-	$(BIN)/headway plan deepseek-v3 --on gb200-nvl72 --prompt 8k --output 1k --ttft 2s --tpot 50ms --price-metric rental_3yr
+	$(BIN)/headway plan qwen3-32b --on h100-sxm,h200-sxm,b200-sxm --rate 12/s --prompt 4k --output 600 --ttft-p95 1.5s --tpot-p95 40ms --launch vllm
 
 # Tests run on all cores, at most eight; one after another, to debug: .venv/bin/python -m pytest FILE
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal

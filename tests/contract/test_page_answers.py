@@ -14,4 +14,4 @@ def test_page_answers__are_what_the_command_prints(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert BLOCK.search(text), "a page without an answer need not be listed"
     assert renewed(page) == text, "run `make answers`"
-    assert all(len(line) <= 120 for block in BLOCK.finditer(text) for line in block[3].splitlines())
+    assert all(len(line) <= 120 for block in BLOCK.finditer(text) for line in block["answer"].splitlines())

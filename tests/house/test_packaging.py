@@ -9,13 +9,14 @@ import sys
 import tomllib
 from typing import Any
 
-from support.paths import ROOT
+from support.paths import ROOT, SOURCE
 from support.source import files, imported, module_name, tree_of
 
 OPTIONAL = {"vl_convert": "plot", "pyarrow": "table", "huggingface_hub": "hub", "numba": "fast", "scipy": "fit", "genai_prices": "prices",
             "pandas": "frames", "polars": "frames",
             "starlette": "web", "uvicorn": "web", "mcp": "mcp"}  # fmt: skip
 LATE = {"headway.sim.machine_code", "headway.web.app"}  # made of numba, imported where something is compiled; of starlette, where it serves
+MOST_LINES, MOST_WORDS, TOP = 150, 1300, 40  # of README.md; lines until the first answer has ended
 TOOLS = {"pytest", "pytest_xdist", "hypothesis", "pint", "ruff", "pyright"}
 
 
@@ -50,6 +51,23 @@ def test_extras__are_whole() -> None:
     assert union
     assert set(union[1].split(",")) == set(OPTIONAL.values())
     assert required(extras["dev"]) >= TOOLS
+
+
+def test_licence__is_one_in_every_place() -> None:
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert "Apache License" in text and "Version 2.0, January 2004" in text and "END OF TERMS AND CONDITIONS" in text
+    assert project()["license"] == "Apache-2.0" and project()["license-files"] == ["LICENSE"]
+    assert not [name for name in project()["classifiers"] if name.startswith("License ::")], "a licence expression excludes them (PEP 639)"
+    assert "(LICENSE)" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "facts only" in (SOURCE / "data" / "README.md").read_text(encoding="utf-8")
+
+
+def test_readme__is_read_in_five_minutes() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= MOST_LINES and sum(len(line.split()) for line in lines) <= MOST_WORDS
+    top = "\n".join(lines[:TOP])
+    for word in ("make demo", "/month", "p95 TPOT", "confidence", "Launch:"):
+        assert word in top, f"the first {TOP} lines have no {word!r}: set-up and the sizing answer whole come first"
 
 
 def test_errors__name_an_extra_that_exists() -> None:

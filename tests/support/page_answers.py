@@ -1,4 +1,5 @@
-"""Whole answers on pages: `<!-- answer: COMMAND -->` stands above a block that shows what the command prints.
+"""Answers on pages: `<!-- answer: COMMAND -->` stands above a block that shows all that the command prints, `<!-- answer, cut: COMMAND -->` above one
+that shows its sentence, three rows, what binds and what helps.
 
 `python tests/support/page_answers.py` prints them anew after a change of numbers; a test compares.
 """
@@ -16,7 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", ROOT / "docs" / "serve.md")
 COLUMNS = 120
-BLOCK = re.compile(r"(<!-- answer: (.+?) -->\n+```\n(?:\$ [^\n]*\n)?)(.*?)(```)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- answer(?P<cut>, cut)?: (?P<command>.+?) -->\n+```\n(?:\$ [^\n]*\n)?)(?P<answer>.*?)(```)", re.DOTALL)
+CUT_ROWS = 3  # of the table, and of what helps
 
 
 def answer(command: str) -> str:
@@ -39,14 +41,30 @@ def _folded(line: str) -> list[str]:
     """A line that is too long as several, those after the first below the first word of its text."""
     if len(line) <= COLUMNS:
         return [line]
-    head = re.match(r"(note: |\w+: +|)", line)
+    head = re.match(r"(note: |\w+: +| +\d\. |)", line)
     indent = " " * (head.end() if head else 0)
     return textwrap.wrap(line, COLUMNS, subsequent_indent=indent, drop_whitespace=True)
 
 
+def cut(text: str) -> str:
+    """The sentence, the first rows, what binds and the first of what helps of a printed answer; the last line says what is left out."""
+    lines = text.splitlines()
+    rule = next(at for at, line in enumerate(lines) if set(line) == {"─"})
+    end = next(at for at, line in enumerate(lines) if at > rule and line.startswith(("...", "Binds:", "Helps:")))
+    after = next((at for at, line in enumerate(lines) if at >= end and re.match(rf"note: | +{CUT_ROWS + 1}\. ", line)), len(lines))
+    advice = [line for line in lines[end:after] if not line.startswith("...")]
+    left_out = f"... {max(end - rule - 1 - CUT_ROWS, 0)} more rows, and notes"
+    return "\n".join([*lines[: min(end, rule + 1 + CUT_ROWS)], *advice, left_out]) + "\n"
+
+
 def renewed(page: Path) -> str:
     """The text of a page with every answer printed now."""
-    return BLOCK.sub(lambda block: block[1] + answer(block[2]) + block[4], page.read_text(encoding="utf-8"))
+
+    def block(match: re.Match[str]) -> str:
+        printed = answer(match["command"])
+        return match[1] + (cut(printed) if match["cut"] else printed) + match[5]
+
+    return BLOCK.sub(block, page.read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":
