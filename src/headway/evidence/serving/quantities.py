@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from headway.evidence.serving.machines import rows
 from headway.laws.queueing.handed_loop import HandedLoop, best_split, handed_loop
 from headway.laws.queueing.loop import NO_WORK, SINGLE, LoopTimes
 from headway.laws.queueing.replica_loop import Law, step_times
@@ -119,15 +120,22 @@ def served_times(m: Server, load: MeasuredLoad, law: Law = step_s) -> LoopTimes:
     """Times of arrivals at a rate that the server carries, else of a closed loop of the users."""
     users = np.where(np.isnan(load.users), m.seats(load.prompt, load.output) * m.replicas, load.users)  # a rate beyond the capacity
     closed = _served(m, load, np.maximum(users / m.replicas, 1), law)
-    if np.all(np.isnan(load.rate)):
+    at = np.flatnonzero(~np.isnan(load.rate))  # of these rows alone: the capacity is a root inside a root
+    if not len(at):
         return closed
-    requests = _requests(load)
+    opened, carried = _arrivals(rows(m, at), rows(load, at), law)
+    times = {field.name: np.array(np.broadcast_to(getattr(closed, field.name), np.shape(load.prompt)), float) for field in fields(LoopTimes)}
+    for name, values in times.items():
+        values[at] = np.where(carried, getattr(opened, name), values[at])
+    return LoopTimes(**times)
+
+
+def _arrivals(m: Server, load: MeasuredLoad, law: Law) -> tuple[LoopTimes, Any]:
+    """Times of arrivals at a rate, and whether the server carries it; where not, the times mean nothing."""
+    requests, rate = _requests(load), load.rate / m.replicas
     capacity = request.capacity(m, requests, law)
-    carried = np.nan_to_num(load.rate, nan=np.inf) / m.replicas < capacity
-    opened = request.open_loop(m, requests, np.where(carried, load.rate / m.replicas, capacity / 2), law)
-    return LoopTimes(
-        **{field.name: np.where(carried, getattr(opened, field.name), getattr(closed, field.name)) for field in fields(LoopTimes)}
-    )
+    carried = rate < capacity
+    return request.open_loop(m, requests, np.where(carried, rate, capacity / 2), law), carried
 
 
 def _serving(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
