@@ -4,52 +4,48 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from headway.core.errors import BadFile, clip
 
 MOST_JOINED = 100  # lines of one quoted cell
+UNCLOSED = "opens a quote and does not close it"
 BLANK = ", \t\r\n"
 
 
-@dataclass(frozen=True, slots=True)
-class CsvLine:
-    """Cells of a row and the line at which it begins, or the reason why it has none."""
-
-    number: int
-    cells: list[str]
-    why: str = ""
+CsvLine = tuple[int, list[str], str]  # the line at which a row begins; its cells; why it has none, else ""
 
 
 def csv_lines(text: str) -> Iterator[CsvLine]:
     """Rows of a text but blank ones; a cell in quotes may go on over line ends, if the quotes are closed.
 
-    >>> [(row.number, row.cells, row.why[:17]) for row in csv_lines('a,b\\n1,"x\\ny"\\n2,"z\\n3,4')]
+    >>> [(number, cells, why[:17]) for number, cells, why in csv_lines('a,b\\n1,"x\\ny"\\n2,"z\\n3,4')]
     [(1, ['a', 'b'], ''), (2, ['1', 'x\\ny'], ''), (4, [], 'opens a quote and'), (5, ['3', '4'], '')]
     """
     lines = text.splitlines(keepends=True)
     at = 0
     while at < len(lines):
-        cells, end, why = _row(lines, at)
+        if '"' in lines[at]:
+            cells, end, why = _quoted(lines, at)
+        else:
+            cells, end, why = lines[at].rstrip("\r\n").split(","), at + 1, ""
         if why or lines[at].strip(BLANK):
-            yield CsvLine(at + 1, cells, why)
+            yield at + 1, cells, why
         at = end
 
 
-def _row(lines: Sequence[str], at: int) -> tuple[list[str], int, str]:
-    """Cells of the row that begins at a line, the index after its last line, and why it has none."""
-    if '"' in lines[at]:
-        for end in range(at + 1, min(len(lines), at + MOST_JOINED) + 1):
-            try:
-                return next(csv.reader(lines[at:end], strict=True)), end, ""
-            except csv.Error as error:
-                if "unexpected end" in str(error):
-                    continue
-                if end == at + 1:
-                    break  # quotes within a cell: read as they stand
-                return [], at + 1, "opens a quote and does not close it"
-        else:
-            return [], at + 1, "opens a quote and does not close it"
+def _quoted(lines: Sequence[str], at: int) -> tuple[list[str], int, str]:
+    """Cells of the row with quotes that begins at a line, the index after its last line, and why it has none."""
+    for end in range(at + 1, min(len(lines), at + MOST_JOINED) + 1):
+        try:
+            return next(csv.reader(lines[at:end], strict=True)), end, ""
+        except csv.Error as error:
+            if "unexpected end" in str(error):
+                continue
+            if end == at + 1:
+                break  # quotes within a cell: read as they stand
+            return [], at + 1, UNCLOSED
+    else:
+        return [], at + 1, UNCLOSED
     try:
         return next(csv.reader(lines[at : at + 1]), []), at + 1, ""
     except csv.Error as error:
@@ -58,10 +54,10 @@ def _row(lines: Sequence[str], at: int) -> tuple[list[str], int, str]:
 
 def csv_header(rows: Iterator[CsvLine], path: object) -> list[str]:
     """Names of the columns, from the first row; BadFile where it cannot be read."""
-    first = next(rows, CsvLine(1, []))
-    if first.why:
-        raise BadFile(path, f"line {first.number}: {first.why}")
-    return [name.strip() for name in first.cells]
+    number, cells, why = next(rows, (1, [], ""))
+    if why:
+        raise BadFile(path, f"line {number}: {why}")
+    return [name.strip() for name in cells]
 
 
 def refuse_twins(names: Sequence[str], path: object) -> None:

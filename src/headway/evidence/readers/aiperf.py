@@ -93,10 +93,9 @@ def _csv(path: Path) -> Iterator[RecordLine]:
     """CSV summary (two tables) as the record that its JSON would give; it does not state the load."""
     metrics: dict[str, Any] = {}
     columns: list[str] = []
-    for line in csv_lines(files.text_of(path)):
-        cells = line.cells
-        if line.why:
-            raise BadFile(path, f"line {line.number}: {line.why}")
+    for number, cells, why in csv_lines(files.text_of(path)):
+        if why:
+            raise BadFile(path, f"line {number}: {why}")
         if cells and cells[0] == "Metric":
             columns = cells[1:]
         elif len(cells) > 1 and columns:

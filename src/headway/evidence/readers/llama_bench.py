@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from headway.core.csv_text import csv_header, csv_lines, refuse_twins
+from headway.core.csv_text import csv_header, csv_lines, refuse_twins, width_error
 from headway.core.errors import BadFile, UnknownName
 from headway.core.measured import LAYERS, LENGTH, RUN_TIME, USER_TOKEN_RATE
 from headway.evidence.readers import files
@@ -79,10 +79,9 @@ def _csv(lines: list[str], header: int, path: str | Path) -> Iterator[RecordLine
     rows = csv_lines("\n".join(lines[header:]))
     columns = csv_header(rows, path)
     refuse_twins(columns, path)
-    for row in rows:
-        why = row.why or (f"{len(row.cells)} cells under {len(columns)} column names" if len(row.cells) != len(columns) else "")
-        record = None if why else dict(zip(columns, row.cells, strict=True))
-        yield RecordLine(line=header + row.number, record=record, why=why)
+    for number, cells, why in rows:
+        wrong = why or width_error(cells, len(columns))
+        yield RecordLine(line=header + number, record=None if wrong else dict(zip(columns, cells, strict=False)), why=wrong)
 
 
 def _sql(lines: list[str]) -> Iterator[RecordLine]:

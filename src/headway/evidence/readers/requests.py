@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from headway.core import measured
-from headway.core.csv_text import csv_header, csv_lines, refuse_twins
+from headway.core.csv_text import csv_header, csv_lines, refuse_twins, width_error
 from headway.core.errors import BadFile, clip, printable
 from headway.core.measured import INSTANT, LENGTH, REQUEST_TIME, SECONDS, BadCell, cell, described, strays
 from headway.core.schema import Field
@@ -94,9 +94,9 @@ def _records(path: str | Path) -> Iterator[RecordLine]:
     rows = csv_lines(text)
     header = [name.lower() for name in csv_header(rows, path)]
     refuse_twins([name for name in header if name], path)
-    for row in rows:
-        why = row.why or (f"{len(row.cells)} cells under {len(header)} column names" if len(row.cells) != len(header) else "")
-        yield RecordLine(line=row.number, record=None if why else dict(zip(header, row.cells, strict=True)), why=why)
+    for number, cells, why in rows:
+        wrong = why or width_error(cells, len(header))
+        yield RecordLine(line=number, record=None if wrong else dict(zip(header, cells, strict=False)), why=wrong)
 
 
 def _flat_record(line: int, record: Record) -> RecordLine:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.core import user_file
-from headway.core.csv_text import CsvLine, csv_header, csv_lines, refuse_twins, width_error
+from headway.core.csv_text import csv_header, csv_lines, refuse_twins, width_error
 from headway.core.errors import BadFile, clip, printable
 from headway.core.measured import BadCell, cell
 from headway.core.schema import Field
@@ -67,11 +67,13 @@ def read_csv(path: str | Path, record: Callable[..., Any], columns: RowFormat) -
         if column.header in header and column.field not in columns.skipped
     ]
     rows, bad, at = [], [], header.index(columns.needed[0])
-    for line in lines:
+    for number, cells, why in lines:
         try:
-            rows.append(record(line=line.number, **_values(line, len(header), needed, texts, numbers)))
+            if why:
+                raise BadCell(why)
+            rows.append(record(line=number, **_values(cells, len(header), needed, texts, numbers)))
         except BadCell as error:
-            bad.append(BadRow(line=line.number, id=printable(line.cells[at]) if at < len(line.cells) else "", why=str(error)))
+            bad.append(BadRow(line=number, id=printable(cells[at]) if at < len(cells) else "", why=str(error)))
     return rows, bad
 
 
@@ -86,17 +88,17 @@ def _check(path: str | Path, header: Sequence[str], columns: RowFormat) -> None:
 
 
 def _values(
-    line: CsvLine,
+    row_cells: list[str],
     width: int,
     needed: Iterable[tuple[int, str, Collection[str]]],
     texts: Iterable[tuple[int, str]],
     numbers: Iterable[tuple[int, NumberColumn]],
 ) -> dict[str, Any]:
     """Fields of a row; BadCell names the cell that is wrong."""
-    if line.why:
-        raise BadCell(line.why)
-    cells = line.cells if len(line.cells) >= width else line.cells + [""] * (width - len(line.cells))
-    values: dict[str, Any] = {field: cells[at].strip() for at, field in texts}
+    cells = row_cells + [""] * (width - len(row_cells))
+    values: dict[str, Any] = {}
+    for at, field in texts:
+        values[field] = cells[at].strip()
     if not "".join(values.values()).isprintable():
         values = {field: printable(text) for field, text in values.items()}
     for at, name, choices in needed:
@@ -105,8 +107,7 @@ def _values(
             raise BadCell(f"{name}: missing")
         if choices and text not in choices:
             raise BadCell(f"{name}: got {clip(text)!r}; wants one of {', '.join(choices)}")
-    why = width_error(line.cells, width)
-    if why:
+    if len(row_cells) != width and (why := width_error(row_cells, width)):
         raise BadCell(why)
     for at, column in numbers:
         text = cells[at].strip()
