@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from headway.core.user_file import BENCHMARK
 from headway.core.errors import BadFile, BadValue, HeadwayError
-from headway.evidence.readers import aiperf, files, guidellm, inferencex, llama_bench, vllm_bench
+from headway.core.user_file import BENCHMARK
+from headway.evidence.readers import aiperf, guidellm, inferencex, llama_bench, vllm_bench
 from headway.evidence.readers.files import RunFields, RunMachine, machine, place
 from headway.evidence.rows.row import BadRow, MeasuredRow
 from support.paths import DATA

@@ -96,7 +96,8 @@ def test_read_rows__malformed_row_is_listed_with_its_line(tmp_path: Path, change
 
 
 def test_read_rows__line_numbers_past_quoted_breaks_and_blanks(tmp_path: Path) -> None:
-    text = 'id,model,hardware,mode,notes\na,m,h,prefill,"two\nlines"\n\nb,m,h,prefill\nc,m,h,prefill,x,y\nd,m,h,prefill,\ne,m,h,prefill,"x\nf,m,h,prefill,x\n'
+    lines = 'b,m,h,prefill\nc,m,h,prefill,x,y\nd,m,h,prefill,\ne,m,h,prefill,"x\nf,m,h,prefill,x\n'
+    text = 'id,model,hardware,mode,notes\na,m,h,prefill,"two\nlines"\n\n' + lines
     rows, bad = read_rows(written(tmp_path, text=text))
     assert [(row.id, row.line) for row in rows] == [("a", 2), ("d", 7), ("f", 9)]
     assert [(each.id, each.line) for each in bad] == [("b", 5), ("c", 6), ("", 8)]

@@ -48,14 +48,14 @@ PAGE = FileKind("a page of text", 16 * MIB)
 DECK = FileKind("a record of past answers", 4 * MIB)
 
 _SHELL_PIPE = re.compile(r"/dev/stdin|/dev/fd/\d+|/proc/(?:self|\d+)/fd/\d+")
-_OTHERS = ((stat.S_ISDIR, "is a folder"), (stat.S_ISFIFO, "is a named pipe"), (stat.S_ISSOCK, "is a socket"))
+_OTHERS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"))
 
 
 @contextlib.contextmanager
 def opened(path: str | Path, kind: FileKind) -> Iterator[BinaryIO]:
     """A file open for reading, or BadFile; errors while it is read become BadFile too."""
     try:
-        _check(path, os.stat(path), kind)  # before it is opened: opening a device may do something
+        _check(path, Path(path).stat(), kind)  # before it is opened: opening a device may do something
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         with os.fdopen(handle, "rb", buffering=MIB) as file:
             status = os.fstat(handle)
@@ -76,8 +76,8 @@ def _check(path: str | Path, status: os.stat_result, kind: FileKind) -> None:
         if status.st_size > kind.most_bytes:
             raise _too_large(path, kind, f"is {_size(status.st_size)}, ")
     elif not (stat.S_ISFIFO(mode) and _SHELL_PIPE.fullmatch(str(path))):
-        what = next((words for is_it, words in _OTHERS if is_it(mode)), "is a device")
-        raise BadFile(path, f"cannot be read ({what}); wants {kind.what}")
+        what = next((words for is_it, words in _OTHERS if is_it(mode)), "a device")
+        raise BadFile(path, f"cannot be read (is {what}, not a file); wants {kind.what}")
 
 
 def _too_large(path: str | Path, kind: FileKind, begin: str = "goes on ") -> BadFile:
@@ -107,6 +107,8 @@ def text_of(path: str | Path, kind: FileKind) -> str:
     coding = next((name for mark, name in _BOMS if data.startswith(mark)), "utf-8")
     try:
         text = data.decode(coding)
+        if coding == "utf-16" and not text[:1].isascii():  # no text that any kind of file begins with
+            data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise BadFile(path, f"is not text in UTF-8 (line {line}: byte 0x{data[error.start]:02x}), so not {kind.what}") from None
@@ -120,7 +122,7 @@ def text_of(path: str | Path, kind: FileKind) -> str:
 
 def json_of(text: str, path: object, kind: FileKind, constants: bool = True) -> Any:
     """The JSON document in a text; without `constants`, NaN and Infinity, which are no JSON, are refused too."""
-    refuse = {} if constants else {"parse_constant": _refuse_constant}
+    refuse: dict[str, Any] = {} if constants else {"parse_constant": _refuse_constant}
     try:
         return json.loads(text, object_pairs_hook=members, **refuse)
     except RecursionError:
@@ -160,7 +162,7 @@ UNPACKED_MOST, UNPACKED_RATIO = 128 * MIB, 100  # bytes that any packed file may
 
 
 @contextlib.contextmanager
-def opened_lines(path: str | Path, kind: FileKind) -> Iterator[io.BufferedReader]:
+def opened_lines(path: str | Path, kind: FileKind) -> Iterator[Any]:
     """A file of lines of any length of file, packed by gzip or not; BadFile once it, or one line, goes on too long."""
     with opened(path, kind) as file:
         packed = file.peek(2)[:2] == GZIP  # type: ignore[attr-defined]  # peek, since a pipe cannot be read twice
@@ -189,7 +191,8 @@ class _Bounded(io.RawIOBase):
         self.line_bytes = self.line_bytes + len(data) if last < 0 else len(data) - last
         self.line += data.count(b"\n")
         if self.read_bytes > self.most:
-            raise _too_large(self.path, FileKind(self.kind.what, self.most), "unpacks to " if self.most < self.kind.most_bytes else "goes on ")
+            begin = "unpacks to " if self.most < self.kind.most_bytes else "goes on "
+            raise _too_large(self.path, FileKind(self.kind.what, self.most), begin)
         if self.line_bytes > MOST_LINE:
             raise BadFile(self.path, f"line {self.line} is longer than {_size(MOST_LINE)}, so it is not {self.kind.what}")
         return len(data)

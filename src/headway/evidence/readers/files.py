@@ -56,7 +56,7 @@ def rows_of(
 
 
 def number(record: Record, key: str, q: Field, scale: float = 1.0) -> float | None:
-    """Quantity of a key in SI, also if written as text; None if the key is absent, null or empty. Tools write 0 for what they did not measure."""
+    """Quantity of a key in SI, also if written as text; 0 where it was not measured, as tools write it; None if absent, null or empty."""
     value = record.get(key)
     if value is None or value == "":
         return None
@@ -67,7 +67,9 @@ def number(record: Record, key: str, q: Field, scale: float = 1.0) -> float | No
 
 
 def _is_zero(value: Any) -> bool:
-    return not isinstance(value, bool) and (value == 0 or (isinstance(value, str) and re.fullmatch(r"0+(\.0*)?", value.strip()) is not None))
+    if isinstance(value, str):
+        return re.fullmatch(r"0+(\.0*)?", value.strip()) is not None
+    return value == 0 and not isinstance(value, bool)
 
 
 def positive(record: Record, q: Field, *keys: str, scale: float = 1.0) -> float | None:

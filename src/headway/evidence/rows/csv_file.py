@@ -97,8 +97,8 @@ def _values(
     """Fields of a row; BadCell names the cell that is wrong."""
     cells = row_cells + [""] * (width - len(row_cells))
     values: dict[str, Any] = {}
-    for at, field in texts:
-        values[field] = cells[at].strip()
+    for at, name in texts:
+        values[name] = cells[at].strip()
     if not "".join(values.values()).isprintable():
         values = {field: printable(text) for field, text in values.items()}
     for at, name, choices in needed:

@@ -61,12 +61,13 @@ NEEDED = ("id", "model", "hardware", "mode")
 TEXTS = {"id": "id", "model": "model", "hardware": "hardware", "mode": "mode", "engine": "engine", "engine_version": "engine_version",
          "weight_precision": "weights", "kv_precision": "kv", "source_key": "source", "reliability": "reliability",
          "roofline": "roofline", "source_date": "date", "date": "month", "config": "config"}  # fmt: skip
+POOLS = tuple(f"{pool}_{what}" for pool in ("prefill", "decode") for what in ("workers", "tp", "ep", "dp"))
 NUMBERS = (
-    *(NumberColumn(header=name, field=field, q=DEGREE) for name, field in {"n_chips": "chips", "tp": "tp", "ep": "ep", "pp": "pp",
-                                                                         "dp": "dp"}.items()),
-    *(NumberColumn(header=f"{pool}_{what}", field=f"{pool}_{what}", q=DEGREE)
-      for pool in ("prefill", "decode") for what in ("workers", "tp", "ep", "dp")),
-    *(NumberColumn(header=name, field=field, q=LENGTH) for name, field in {"isl": "prompt", "osl": "output", "context_len": "context"}.items()),
+    NumberColumn(header="n_chips", field="chips", q=DEGREE),
+    *(NumberColumn(header=name, field=name, q=DEGREE) for name in ("tp", "ep", "pp", "dp", *POOLS)),
+    NumberColumn(header="isl", field="prompt", q=LENGTH),
+    NumberColumn(header="osl", field="output", q=LENGTH),
+    NumberColumn(header="context_len", field="context", q=LENGTH),
     NumberColumn(header="batch_or_concurrency", field="concurrency", q=USERS),
     NumberColumn(header="output_tok_s_total", field="output_tok_per_s", q=TOKEN_RATE),
     NumberColumn(header="input_tok_s_total", field="input_tok_per_s", q=TOKEN_RATE),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import functools
-import gzip
 import io
 import json
 import zlib
@@ -13,6 +12,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from headway.core import user_file
 from headway.core.errors import BadFile, BadValue, clip
 from headway.sim.traffic.csv import FARTHEST, read_table
 from headway.sim.traffic.requests import LONGEST, Ints, Tally, Trace, Traffic, in_order
@@ -97,7 +97,6 @@ def _reordered(ids: Ints, start: Ints, order: Ints) -> tuple[Ints, Ints]:
 
 MOST_MALFORMED = 0.05  # share of malformed lines above which a trace is refused
 LOOKED_AT = 4096  # bytes read to detect the format
-GZIP = b"\x1f\x8b"
 
 
 def read_trace(path: str | Path, most_malformed: float = MOST_MALFORMED, block: int = BLOCK) -> Trace:
@@ -110,18 +109,13 @@ def read_trace(path: str | Path, most_malformed: float = MOST_MALFORMED, block: 
     if not 0 <= most_malformed <= 1:
         raise BadValue("most malformed", most_malformed, "a share from 0 to 1")
     try:
-        with Path(path).open("rb") as raw:
-            # Peek rather than read, so that a pipe, which cannot be read twice, works too.
-            packed = raw.peek(2)[:2] == GZIP
-            with io.BufferedReader(gzip.GzipFile(fileobj=raw)) if packed else raw as binary:  # type: ignore[arg-type]
-                begin = binary.peek(LOOKED_AT)[:LOOKED_AT].removeprefix(codecs.BOM_UTF8).lstrip()[:1]
-                if not begin:
-                    raise BadFile(path, "is empty")
-                read = functools.partial(read_mooncake, block=block) if begin == b"{" else read_table
-                # Undecodable bytes make a malformed line, not the end of the file.
-                with io.TextIOWrapper(binary, encoding="utf-8-sig", errors="replace", newline="") as file:
-                    return read(file, path, most_malformed)
+        with user_file.opened_lines(path, user_file.TRACE) as binary:
+            begin = binary.peek(LOOKED_AT)[:LOOKED_AT].removeprefix(codecs.BOM_UTF8).lstrip()[:1]
+            if not begin:
+                raise BadFile(path, "is empty")
+            read = functools.partial(read_mooncake, block=block) if begin == b"{" else read_table
+            # Undecodable bytes make a malformed line, not the end of the file.
+            with io.TextIOWrapper(binary, encoding="utf-8-sig", errors="replace", newline="") as file:
+                return read(file, path, most_malformed)
     except (EOFError, zlib.error) as error:
         raise BadFile(path, f"is not whole gzip ({error})") from None
-    except OSError as error:
-        raise BadFile(path, f"cannot be read ({error.strerror or error})") from None
