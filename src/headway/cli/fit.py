@@ -68,7 +68,8 @@ def _answer(fit_result: Any, first: str, paths: Sequence[Path]) -> output.Answer
     """Answer that lists the numbers of a fit, below its sentence and the files written."""
     rows = [{key: getattr(number, key) for key in KEYS} for number in fit_result.numbers]
     words = output.Summary(first, tuple(KEYS), remarks=[f"written: {', '.join(map(str, paths))}"])
-    return output.Answer(Listing(rows, always=tuple(KEYS)), describe=lambda _: words, describes_none=True, columns=KEYS, most=400)
+    table, notes = Listing(rows, always=tuple(KEYS)), fit_result.notes
+    return output.Answer(table, describe=lambda _: words, describes_none=True, columns=KEYS, most=400, notes=notes)
 
 
 NUMBERS, NEAREST = "efficiency.toml", "evidence.csv"

@@ -242,11 +242,14 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """Answer with a row per group of errors, or per measurement."""
+    from headway.evidence.rows.csv_file import need_rows
     from headway.evidence.serving.score import score
 
     predict.no_edits(args)
     tool = _tool(args)
     rows, bad = _rows(args, tool)
+    path = getattr(args, tool) if tool else args.rows
+    need_rows(path, rows, bad)
     read = predict.predicted(rows, bad, args)
     if tool or args.each:
         return answer(read, binds=bool(tool))

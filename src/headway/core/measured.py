@@ -77,12 +77,21 @@ def cell(value: Any, q: Field, name: str, scale: float = 1.0) -> float:
         likely = next((word for unit, word in UNIT_NAMES.items() if _likely(amount * unit, q, unit) and unit != scale), "")
         if likely:
             raise BadCell(f"{name}: got {clip(value)!r}, which is {units.show(size, 's')}: {likely}?")
-    raise BadCell(f"{name}: got {clip(value)!r}; wants {described(q)}")
+    raise BadCell(f"{name}: got {clip(value)!r}; wants {described(q) if math.isfinite(size) else 'a finite number'}")
 
 
 def _likely(size: float, q: Field, unit: float) -> bool:
     """Whether a number in this unit would be a usual size of the quantity."""
     return not q.illegal(size) and size < q.bare_most and (unit >= 1e-3 or q.low > 0)
+
+
+def reason(value: Any, q: Field, name: str, scale: float = 1.0) -> str:
+    """Why a cell is no such quantity; "" if it is one."""
+    try:
+        cell(value, q, name, scale)
+    except BadCell as error:
+        return str(error)
+    return ""
 
 
 def described(q: Field) -> str:

@@ -17,6 +17,8 @@ from headway.core.errors import BadFile, clip, printable
 from headway.core.measured import BadCell, cell
 from headway.core.schema import Field
 
+MOST_NOTED = 10  # lines left out that have a note of their own
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadRow:
@@ -25,6 +27,20 @@ class BadRow:
     line: int
     id: str
     why: str
+
+
+def need_rows(path: str | Path, rows: Sequence[Any], bad: Sequence[BadRow]) -> None:
+    """Raise BadFile, with the first reason, for a file of which no line is a row."""
+    if bad and not rows:
+        more = f" (and {len(bad) - 1:,} more lines)" if len(bad) > 1 else ""
+        raise BadFile(path, f"has no good line; line {bad[0].line}: {bad[0].why}{more}")
+
+
+def left_out(path: str | Path, bad: Sequence[BadRow]) -> list[str]:
+    """A note on each of the first lines that are no rows, and one on the others."""
+    name = printable(Path(path).name)
+    notes = [f"{name} line {row.line}: {row.why}; left out" for row in bad[:MOST_NOTED]]
+    return [*notes, f"{name}: {len(bad) - MOST_NOTED:,} more lines left out"] if len(bad) > MOST_NOTED else notes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

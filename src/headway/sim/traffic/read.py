@@ -14,11 +14,13 @@ import numpy as np
 
 from headway.core import user_file
 from headway.core.errors import BadFile, BadValue, clip
-from headway.sim.traffic.csv import FARTHEST, read_table
+from headway.core.measured import INSTANT, reason
+from headway.sim.traffic.csv import read_table
 from headway.sim.traffic.requests import LONGEST, Ints, Tally, Trace, Traffic, in_order
 
 BLOCK = 512  # tokens per block in Mooncake's own traces
 MILLISECOND = 1e-3
+NO_TIME = "timestamp: got {!r}; wants milliseconds, as a number"
 
 
 class _BadLine(Exception):
@@ -64,14 +66,14 @@ def read_mooncake(file: TextIO, path: object, most_malformed: float, block: int 
 
 def _request(line: str, block: int) -> tuple[float, int, int, list[int]]:
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        raise _BadLine(f"is not JSON: {clip(line, 40)!r}") from None
+        row = json.loads(line, object_pairs_hook=user_file.members)
+    except (ValueError, RecursionError) as error:
+        raise _BadLine(str(error) if "twice" in str(error) else f"is not JSON: {clip(line, 40)!r}") from None
     if not isinstance(row, dict):
         raise _BadLine(f"is no JSON object: {clip(line, 40)!r}")
     time: Any = row.get("timestamp")
-    if type(time) not in (int, float) or not abs(time) <= FARTHEST:
-        raise _BadLine(f"timestamp: got {clip(time)!r}; wants milliseconds, as a number")
+    if type(time) not in (int, float) or not INSTANT.low <= time * MILLISECOND <= INSTANT.high:
+        raise _BadLine(reason(time, INSTANT, "timestamp", MILLISECOND) if type(time) in (int, float) else NO_TIME.format(clip(time)))
     prompt, output = _tokens(row, "input_length"), _tokens(row, "output_length")
     ids: Any = row.get("hash_ids", [])
     if type(ids) is not list or not all(type(block_id) is int and -(2**63) <= block_id < 2**63 for block_id in ids):

@@ -163,6 +163,7 @@ def _check_times(arrival: Floats) -> None:
         raise BadValue("traffic: arrival", f"{arrival[0]:g} s", "seconds from the start, none below 0")
 
 
+FEW_MALFORMED = 3  # malformed lines that are left out of a short file, whatever their share below a half
 MALFORMED_LIMIT = 20  # malformed lines kept with their reasons; all are counted
 MALFORMED_MESSAGE_LIMIT = 3  # malformed lines in one message
 
@@ -215,8 +216,9 @@ class Tally:
             self.malformed.append(Malformed(line=line, why=why))
 
     def check(self, path: object, most: float) -> None:
-        """Refuse a file with more than a share `most` of malformed lines, or without requests."""
-        if self.malformed_count > most * self.lines:
+        """Refuse a file with more than a share `most` of malformed lines (a few are no share), or without requests."""
+        few = most and self.malformed_count <= FEW_MALFORMED and self.malformed_count < self.lines / 2
+        if self.malformed_count > most * self.lines and not few:
             what = described(self.malformed_count, self.lines, tuple(self.malformed))
             raise BadFile(path, f"{what}; more than {most:.3g} of the lines, so not read")
         if self.lines == self.failed + self.malformed_count:
