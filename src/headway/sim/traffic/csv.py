@@ -75,14 +75,16 @@ class Names:
 
 
 def _floats(cells: Sequence[str], name: str, wants: str) -> tuple[Floats, Why]:
+    separated = "_" in "".join(cells)  # 1_000 is a number to Python alone
     try:
-        return np.fromiter(map(float, cells), np.float64, len(cells)), {}
+        if not separated:
+            return np.fromiter(map(float, cells), np.float64, len(cells)), {}
     except ValueError:
         pass
     values, bad = np.zeros(len(cells)), {}
     for row, cell in enumerate(cells):
         try:
-            values[row] = float(cell)
+            values[row] = float("x" if "_" in cell else cell)
         except ValueError:
             bad[row] = _wants(name, cell, wants)
     return values, bad

@@ -20,7 +20,6 @@ from headway.sim.traffic.requests import LONGEST, Ints, Tally, Trace, Traffic, i
 
 BLOCK = 512  # tokens per block in Mooncake's own traces
 MILLISECOND = 1e-3
-NO_TIME = "timestamp: got {!r}; wants milliseconds, as a number"
 
 
 class _BadLine(Exception):
@@ -72,8 +71,10 @@ def _request(line: str, block: int) -> tuple[float, int, int, list[int]]:
     if not isinstance(row, dict):
         raise _BadLine(f"is no JSON object: {clip(line, 40)!r}")
     time: Any = row.get("timestamp")
-    if type(time) not in (int, float) or not INSTANT.low <= time * MILLISECOND <= INSTANT.high:
-        raise _BadLine(reason(time, INSTANT, "timestamp", MILLISECOND) if type(time) in (int, float) else NO_TIME.format(clip(time)))
+    if type(time) not in (int, float):
+        raise _BadLine(f"timestamp: got {clip(time)!r}; wants milliseconds, as a number")
+    if not INSTANT.low <= time <= INSTANT.high / MILLISECOND:
+        raise _BadLine(reason(time, INSTANT, "timestamp", MILLISECOND))
     prompt, output = _tokens(row, "input_length"), _tokens(row, "output_length")
     ids: Any = row.get("hash_ids", [])
     if type(ids) is not list or not all(type(block_id) is int and -(2**63) <= block_id < 2**63 for block_id in ids):
