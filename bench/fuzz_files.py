@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from support.file_fuzz import Judge, draw, kinds  # noqa: E402 -- after the path to it
+from support.file_fuzz import Judge, draw, kinds
 
 
 def main() -> int:

@@ -23,12 +23,50 @@ from support.paths import TESTS
 DATA = TESTS / "data"
 LIMIT_S = 60  # of one command: far above any, so that what hangs is told
 # No number of any quantity, in a text and in JSON.
-SPOILED = ("nan", "NaN", "inf", "-inf", "Infinity", "-Infinity", "-100", "-1e-9", "1e300", "-1e300", "1e15", "x", "12 apples", "true",
-           "[1]", "1_000", "0x10", "--", "\x00", "é", "1e400", "1" * 400)  # fmt: skip
-SPOILED_JSON = (float("nan"), float("inf"), -float("inf"), -100, -1e-9, 1e300, 10**400, 1e16, "x", "12 apples", True, [1], {"a": 1}, "nan",
-                "-1", [[[]]])  # fmt: skip
+SPOILED = (
+    "nan",
+    "NaN",
+    "inf",
+    "-inf",
+    "Infinity",
+    "-Infinity",
+    "-100",
+    "-1e-9",
+    "1e300",
+    "-1e300",
+    "1e15",
+    "x",
+    "12 apples",
+    "true",
+    "[1]",
+    "1_000",
+    "0x10",
+    "--",
+    "¼",
+    "é",
+    "1e400",
+    "1" * 400,
+)
+SPOILED_JSON = (
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    -100,
+    -1e-9,
+    1e300,
+    10**400,
+    1e16,
+    "x",
+    "12 apples",
+    True,
+    [1],
+    {"a": 1},
+    "nan",
+    "-1",
+    [[[]]],
+)
 # What may be a number, or stand for none: an answer or a line, and no more is asked.
-DOUBTFUL = ("", "0", "0.0", "1", "1e-9", "1e6", "999999999", '"', '"a', "1,2", "1.5")
+DOUBTFUL = ("", "\x00", "0", "0.0", "1", "1e-9", "1e6", "999999999", '"', '"a', "1,2", "1.5")
 DOUBTFUL_JSON = ("", 0, 1, 1e-9, 1e6, None, 1.5, 999999999, "7")
 
 
@@ -82,14 +120,21 @@ MEASURED_HEAD = (
 )
 MEASURED = tuple(
     f"r{at},llama-3.1-8b,h100-sxm,1,vllm,{'fp8' if at % 2 else 'bf16'},1,serving_concurrency,{500 * (at + 1)},{100 + at},{2 ** (at % 5)},"
-    f"{40 + 9 * at},{8 + at},{90 * 2 ** (at % 5)},one" for at in range(8)
-)  # fmt: skip
+    f"{40 + 9 * at},{8 + at},{90 * 2 ** (at % 5)},one"
+    for at in range(8)
+)
 MEASURED_READ = ("n_chips", "tp", "isl", "osl", "batch_or_concurrency")
 
 
 def _guidellm() -> tuple[str, ...]:
-    means = {"prompt_token_count": 1000.0, "output_token_count": 101.0, "time_to_first_token_ms": 120.0, "inter_token_latency_ms": 10.0,
-             "request_latency": 1.12, "requests_per_second": 50.0}  # fmt: skip
+    means = {
+        "prompt_token_count": 1000.0,
+        "output_token_count": 101.0,
+        "time_to_first_token_ms": 120.0,
+        "inter_token_latency_ms": 10.0,
+        "request_latency": 1.12,
+        "requests_per_second": 50.0,
+    }
     metrics = {key: {"successful": {"mean": value}} for key, value in means.items()}
     loads = ({"type_": "concurrent", "streams": 56}, {"type_": "constant", "rate": 50.0}, {"type_": "concurrent", "streams": 8})
     return tuple(json.dumps({"config": {"strategy": load}, "metrics": metrics}) for load in loads)
@@ -109,15 +154,34 @@ def _traces() -> Iterator[tuple[str, str, str, tuple[str, ...], tuple[str, ...]]
     count = 60
     shape = [(at, 300 + 37 * at % 900, 20 + 7 * at % 50) for at in range(count)]
     yield ("plain", "t.csv", "arrival_s,prompt,output\n", tuple(f"{at},{p},{o}" for at, p, o in shape), ("arrival_s", "prompt", "output"))
-    yield ("vidur", "t.csv", "arrived_at,num_prefill_tokens,num_decode_tokens\n", tuple(f"{at},{p},{o}" for at, p, o in shape),
-           ("arrived_at", "num_prefill_tokens", "num_decode_tokens"))  # fmt: skip
-    yield ("azure", "t.csv", "TIMESTAMP,ContextTokens,GeneratedTokens\n",
-           tuple(f"2023-11-16 18:15:{at:02d}.68,{p},{o}" for at, p, o in shape), ("TIMESTAMP", "ContextTokens", "GeneratedTokens"))  # fmt: skip
-    yield ("burstgpt", "t.csv", "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n",
-           tuple(f"{at},m,{p},{o},9,c" for at, p, o in shape), ("Timestamp", "Request tokens", "Response tokens"))  # fmt: skip
-    yield ("mooncake", "t.jsonl", "",
-           tuple(json.dumps({"timestamp": 1000 * at, "input_length": p, "output_length": o, "hash_ids": [at]}) for at, p, o in shape),
-           ("timestamp", "input_length", "output_length", "hash_ids"))  # fmt: skip
+    yield (
+        "vidur",
+        "t.csv",
+        "arrived_at,num_prefill_tokens,num_decode_tokens\n",
+        tuple(f"{at},{p},{o}" for at, p, o in shape),
+        ("arrived_at", "num_prefill_tokens", "num_decode_tokens"),
+    )
+    yield (
+        "azure",
+        "t.csv",
+        "TIMESTAMP,ContextTokens,GeneratedTokens\n",
+        tuple(f"2023-11-16 18:15:{at:02d}.68,{p},{o}" for at, p, o in shape),
+        ("TIMESTAMP", "ContextTokens", "GeneratedTokens"),
+    )
+    yield (
+        "burstgpt",
+        "t.csv",
+        "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n",
+        tuple(f"{at},m,{p},{o},9,c" for at, p, o in shape),
+        ("Timestamp", "Request tokens", "Response tokens"),
+    )
+    yield (
+        "mooncake",
+        "t.jsonl",
+        "",
+        tuple(json.dumps({"timestamp": 1000 * at, "input_length": p, "output_length": o, "hash_ids": [at]}) for at, p, o in shape),
+        ("timestamp", "input_length", "output_length", "hash_ids"),
+    )
 
 
 def kinds() -> list[FileKind]:
@@ -135,37 +199,141 @@ def kinds() -> list[FileKind]:
     llama_head, llama = _table(DATA / "readers/llama_bench.csv")
     vllm = _json_lines(DATA / "readers/vllm_appended.jsonl")
     prices = ("input_usd_per_mtok", "output_usd_per_mtok")
-    vllm_read = ("completed", "total_input_tokens", "total_output_tokens", "mean_ttft_ms", "mean_tpot_ms", "output_throughput",
-                 "request_throughput", "max_concurrency", "median_itl_ms", "failed")  # fmt: skip
+    vllm_read = (
+        "completed",
+        "total_input_tokens",
+        "total_output_tokens",
+        "mean_ttft_ms",
+        "mean_tpot_ms",
+        "output_throughput",
+        "request_throughput",
+        "max_concurrency",
+        "median_itl_ms",
+        "failed",
+    )
     result = [
         requests,
         FileKind(name="requests jsonl", file="r.jsonl", head="", lines=records, read=tuple(columns), argv=requests.argv),
-        FileKind(name="score", file="m.csv", head=MEASURED_HEAD, lines=MEASURED,
-                 read=(*MEASURED_READ, "ttft_ms", "tpot_ms", "output_tok_s_total"), argv=("score", "{file}")),
-        FileKind(name="score each", file="m.csv", head=MEASURED_HEAD, lines=MEASURED,
-                 read=(*MEASURED_READ, "ttft_ms", "tpot_ms", "output_tok_s_total"), argv=("score", "{file}", "--each"), rows_alone=True),
-        FileKind(name="predict", file="m.csv", head=MEASURED_HEAD, lines=MEASURED, read=MEASURED_READ, argv=("predict", "{file}"), rows_alone=True),
-        FileKind(name="predict training", file="t.csv", head=training_head, lines=training,
-                 read=("n_params_total", "layers", "seq_len", "n_chips", "tp", "pp", "global_batch", "micro_batch"),
-                 argv=("predict", "{file}", "--training"), rows_alone=True),
+        FileKind(
+            name="score",
+            file="m.csv",
+            head=MEASURED_HEAD,
+            lines=MEASURED,
+            read=(*MEASURED_READ, "ttft_ms", "tpot_ms", "output_tok_s_total"),
+            argv=("score", "{file}"),
+        ),
+        FileKind(
+            name="score each",
+            file="m.csv",
+            head=MEASURED_HEAD,
+            lines=MEASURED,
+            read=(*MEASURED_READ, "ttft_ms", "tpot_ms", "output_tok_s_total"),
+            argv=("score", "{file}", "--each"),
+            rows_alone=True,
+        ),
+        FileKind(
+            name="predict",
+            file="m.csv",
+            head=MEASURED_HEAD,
+            lines=MEASURED,
+            read=MEASURED_READ,
+            argv=("predict", "{file}"),
+            rows_alone=True,
+        ),
+        FileKind(
+            name="predict training",
+            file="t.csv",
+            head=training_head,
+            lines=training,
+            read=("n_params_total", "layers", "seq_len", "n_chips", "tp", "pp", "global_batch", "micro_batch"),
+            argv=("predict", "{file}", "--training"),
+            rows_alone=True,
+        ),
         FileKind(name="vllm", file="v.jsonl", head="", lines=vllm, read=vllm_read, argv=("score", "--vllm", "{file}", *RUN)),
-        FileKind(name="guidellm", file="g.json", head='{"args": {"model": "llama-3.1-8b"}, "benchmarks": [', lines=_guidellm(), tail="]}", joint=",",
-                 read=tuple(f"metrics.{key}.successful.mean" for key in ("prompt_token_count", "output_token_count", "time_to_first_token_ms",
-                            "inter_token_latency_ms", "request_latency", "requests_per_second")), argv=("score", "--guidellm", "{file}", *RUN[:2])),
-        FileKind(name="aiperf", file="a.json", head="", lines=_aiperf(),
-                 read=tuple(f"{key}.avg" for key in ("request_throughput", "request_latency", "time_to_first_token", "inter_token_latency",
-                            "output_token_throughput", "output_sequence_length", "input_sequence_length")), argv=("score", "--aiperf", "{file}", *RUN[:2])),
-        FileKind(name="inferencex", file="i.json", head="[", lines=_json_lines(DATA / "readers/inferencex.json"), tail="]", joint=",\n",
-                 read=("conc", "isl", "osl", "mean_tpot", "mean_ttft", "tp"), argv=("score", "--inferencex", "{file}")),
-        FileKind(name="llama-bench csv", file="l.csv", head=llama_head, lines=llama, read=("n_prompt", "n_gen", "avg_ns"),
-                 argv=("score", "--llama-bench", "{file}")),
-        FileKind(name="llama-bench jsonl", file="l.jsonl", head="", lines=_json_lines(DATA / "readers/llama_bench.jsonl"),
-                 read=("n_prompt", "n_gen", "avg_ns"), argv=("score", "--llama-bench", "{file}")),
-        FileKind(name="prices", file="p.csv", head=sold_head, lines=sold, read=prices, argv=("price", "--score", "{file}", "--truth", "{beside}"),
-                 beside={"s.csv": sizes_head + "\n".join(sizes)}),
-        FileKind(name="sizes", file="s.csv", head=sizes_head, lines=sizes, read=("active_params_b", "total_params_b"),
-                 argv=("price", "--score", "{beside}", "--truth", "{file}"), beside={"p.csv": sold_head + "\n".join(sold)}),
-    ]  # fmt: skip
+        FileKind(
+            name="guidellm",
+            file="g.json",
+            head='{"args": {"model": "llama-3.1-8b"}, "benchmarks": [',
+            lines=_guidellm(),
+            tail="]}",
+            joint=",",
+            read=tuple(
+                f"metrics.{key}.successful.mean"
+                for key in (
+                    "prompt_token_count",
+                    "output_token_count",
+                    "time_to_first_token_ms",
+                    "inter_token_latency_ms",
+                    "request_latency",
+                    "requests_per_second",
+                )
+            ),
+            argv=("score", "--guidellm", "{file}", *RUN[:2]),
+        ),
+        FileKind(
+            name="aiperf",
+            file="a.json",
+            head="",
+            lines=_aiperf(),
+            read=tuple(
+                f"{key}.avg"
+                for key in (
+                    "request_throughput",
+                    "request_latency",
+                    "time_to_first_token",
+                    "inter_token_latency",
+                    "output_token_throughput",
+                    "output_sequence_length",
+                    "input_sequence_length",
+                )
+            ),
+            argv=("score", "--aiperf", "{file}", *RUN[:2]),
+        ),
+        FileKind(
+            name="inferencex",
+            file="i.json",
+            head="[",
+            lines=_json_lines(DATA / "readers/inferencex.json"),
+            tail="]",
+            joint=",\n",
+            read=("conc", "isl", "osl", "mean_tpot", "mean_ttft", "tp"),
+            argv=("score", "--inferencex", "{file}"),
+        ),
+        FileKind(
+            name="llama-bench csv",
+            file="l.csv",
+            head=llama_head,
+            lines=llama,
+            read=("n_prompt", "n_gen", "avg_ns"),
+            argv=("score", "--llama-bench", "{file}"),
+        ),
+        FileKind(
+            name="llama-bench jsonl",
+            file="l.jsonl",
+            head="",
+            lines=_json_lines(DATA / "readers/llama_bench.jsonl"),
+            read=("n_prompt", "n_gen", "avg_ns"),
+            argv=("score", "--llama-bench", "{file}"),
+        ),
+        FileKind(
+            name="prices",
+            file="p.csv",
+            head=sold_head,
+            lines=sold,
+            read=prices,
+            argv=("price", "--score", "{file}", "--truth", "{beside}"),
+            beside={"s.csv": sizes_head + "\n".join(sizes)},
+        ),
+        FileKind(
+            name="sizes",
+            file="s.csv",
+            head=sizes_head,
+            lines=sizes,
+            read=("active_params_b", "total_params_b"),
+            argv=("price", "--score", "{beside}", "--truth", "{file}"),
+            beside={"p.csv": sold_head + "\n".join(sold)},
+        ),
+    ]
     for name, file, head, lines, read in _traces():
         for verb, argv in {
             "bill": ("bill", "--requests", "{file}", "--sheet", "claude-opus-4.6"),
@@ -255,8 +423,10 @@ def essence(kind: FileKind, answer: Answer) -> Any:
     """What an answer says, without notes, places of lines, and lines that have no answer."""
     document = json.loads(answer.out)
     rows = [
-        {key: value for key, value in row.items() if key not in OF_PLACE} for row in document["rows"] if not str(row.get("why") or "").startswith("line")
-    ]  # fmt: skip
+        {key: value for key, value in row.items() if key not in OF_PLACE}
+        for row in document["rows"]
+        if not str(row.get("why") or "").startswith("line")
+    ]
     said = [] if kind.rows_alone else [document.get(key) for key in ("answer", "binds", "helps")]
     stem = re.escape(Path(kind.file).stem)
     return re.sub(rf"\b{stem}-\d+", "ID", json.dumps([rows, said]))

@@ -230,6 +230,8 @@ def si(value: Any, unit: Any, q: schema.Field, name: str, path: Path) -> float:
     if factor is None:
         raise BadFile(path, f"{name}: got unit {unit!r}; wants a unit of {q.unit or 'a count'}, as in {units.EXAMPLE[q.unit]}")
     wants = q.illegal(value * factor)
+    if not unit and 0 < value < q.bare_least:
+        wants = schema.with_unit(value, q)
     if wants:
         raise BadFile(path, f"{name}: got {value!r} {unit}; wants {wants}")
     return int(value * factor) if q.integer else value * factor

@@ -37,7 +37,8 @@ class Field:
     bare: str = ""  # unit of a number typed without one, such as USD/h
     choices: tuple[str, ...] = ()  # legal texts of a text field
     bare_most: float = math.inf  # a number typed without a unit must be below it, as a time limit of 40 s per token is a slip
-    usual: tuple[str, ...] = ()  # units that a number below `low` likely wants, largest first
+    bare_least: float = 0.0  # a number typed without a unit must be at least it, as a memory of 96 bytes is a slip
+    usual: tuple[str, ...] = ()  # units that such a number likely wants, largest first
     per: str = ""  # what the quantity is per, for people: "per token"
 
     def illegal(self, value: float) -> str:
@@ -100,19 +101,8 @@ def scalar(text: str, q: Field, field: str) -> Any:
     value = _number(text, q, field)
     wants = q.illegal(value)
     if wants:
-        raise BadValue(field, text, _with_unit(value, q) or wants)
+        raise BadValue(field, text, wants)
     return _user_input(value, q, field)
-
-
-UNIT_MOST = {"TB/s": 100.0, "PFLOPS": 25.0}  # from which a smaller unit is meant: 900 GB/s, 989 TFLOPS
-
-
-def _with_unit(value: float, q: Field) -> str:
-    """What to write instead of a number below any that the field can hold: its unit was forgotten; "" if it was not that."""
-    if not (0 < value < q.low and q.usual):
-        return ""
-    name = next((name for name in q.usual if value < UNIT_MOST.get(name, math.inf)), q.usual[-1])
-    return f"a unit: {value:g} {q.unit}? write {value:g}{name}"
 
 
 def axis(text: str, q: Field, field: str) -> tuple[Any, tuple[str, ...]]:
@@ -146,7 +136,7 @@ def _legal(numbers: list[float], q: Field, field: str, text: str) -> tuple[Any, 
     legal_values = tuple(_user_input(value, q, field) for value in numbers if not q.illegal(value))
     wants = next((q.illegal(value) for value in illegal_values), "")
     if not legal_values:
-        raise BadValue(field, text, _with_unit(illegal_values[0], q) or f"at least one {wants.removeprefix('a ')}")
+        raise BadValue(field, text, f"at least one {wants.removeprefix('a ')}")
     if not illegal_values:
         return legal_values, ()
     sample = ", ".join(f"{value:g}" for value in illegal_values[:5]) + (", ..." if len(illegal_values) > 5 else "")
@@ -170,7 +160,22 @@ def _number(text: str, q: Field, field: str) -> float:
     if is_bare and q.bare_most <= value < math.inf:
         of = f" {q.per}" if q.per else ""
         raise BadValue(field, text, f"a unit: {value:g} {q.unit}{of}? write {text.strip()}ms, or {text.strip()}s")
+    if is_bare and 0 < value < q.bare_least:
+        raise BadValue(field, text, with_unit(value, q))
     return value
+
+
+UNIT_MOST = {"TB/s": 100.0, "PFLOPS": 25.0}  # from which a smaller unit is meant: 900 GB/s, 989 TFLOPS
+
+
+def with_unit(value: float, q: Field) -> str:
+    """What to write instead of a number whose unit was forgotten.
+
+    >>> with_unit(96, Field("byte", usual=("GB",)))
+    'a unit: 96 byte? write 96GB'
+    """
+    name = next((name for name in q.usual if value < UNIT_MOST.get(name, math.inf)), q.usual[-1])
+    return f"a unit: {value:g} {q.unit}? write {value:g}{name}"
 
 
 def _members(text: str, q: Field, field: str) -> Iterator[float]:
