@@ -74,15 +74,15 @@ def cell(value: Any, q: Field, name: str, scale: float = 1.0) -> float:
     if not wants and not is_slip:
         return size
     if q.unit == "s" and math.isfinite(size) and size > 0:
-        likely = next((word for unit, word in UNIT_NAMES.items() if _likely(amount * unit, q, unit) and unit != scale), "")
+        likely = next((word for unit, word in UNIT_NAMES.items() if _is_usual(amount * unit, q) and unit != scale), "")
         if likely:
             raise BadCell(f"{name}: got {clip(value)!r}, which is {units.show(size, 's')}: {likely}?")
     raise BadCell(f"{name}: got {clip(value)!r}; wants {described(q) if math.isfinite(size) else 'a finite number'}")
 
 
-def _likely(size: float, q: Field, unit: float) -> bool:
-    """Whether a number in this unit would be a usual size of the quantity."""
-    return not q.illegal(size) and size < q.bare_most and (unit >= 1e-3 or q.low > 0)
+def _is_usual(size: float, q: Field) -> bool:
+    """Whether a quantity has a usual size."""
+    return not q.illegal(size) and size < q.bare_most
 
 
 def reason(value: Any, q: Field, name: str, scale: float = 1.0) -> str:

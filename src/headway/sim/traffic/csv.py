@@ -16,7 +16,7 @@ import numpy as np
 from headway.core.csv_text import width_error
 from headway.core.errors import BadFile, clip
 from headway.core.measured import INSTANT, reason
-from headway.sim.traffic.requests import LONGEST, NO_CONVERSATION, Floats, Tally, Trace, Traffic, in_order
+from headway.sim.traffic.requests import LONGEST, NO_CONVERSATION, Floats, Tally, Trace, Traffic, in_order, without_strays
 
 STAMP = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d{1,9})?)\s*(Z|[+-]\d\d:?\d\d)?", re.ASCII)
 Why = dict[int, str]  # row -> reason why it is malformed
@@ -167,7 +167,7 @@ def recognised(header: list[str]) -> TraceFormat | None:
 
 
 AT_ONCE = 8192  # lines read at once; more would outgrow the CPU caches
-Rows = tuple[Any, Any, Any, Any]  # arrival in ticks, prompt, output, conversation
+Rows = tuple[Any, Any, Any, Any, Any]  # arrival in ticks, prompt, output, conversation, line
 
 
 def read_table(file: TextIO, path: object, most_malformed: float) -> Trace:
@@ -186,10 +186,15 @@ def read_table(file: TextIO, path: object, most_malformed: float) -> Trace:
     except csv.Error as error:
         raise BadFile(path, f"line {lines.line_num}: is not CSV ({error})") from None
     tally.check(path, most_malformed)
-    arrival, prompt, output, conversation = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
-    order, late = in_order(arrival)
+    rows = tuple(np.concatenate(parts) for parts in zip(*chunks, strict=True))
+    order, late = in_order(rows[0])
     if order is not None:
-        arrival, prompt, output, conversation = (values[order] for values in (arrival, prompt, output, conversation))
+        rows = tuple(values[order] for values in rows)
+    near = without_strays((rows[0] - rows[0][0]) * layout.tick_s, rows[4], layout.arrival, tally)
+    if near is not None:
+        rows = tuple(values[near] for values in rows)
+        late = in_order(rows[0][np.argsort(rows[4])])[1]
+    arrival, prompt, output, conversation, _ = rows
     traffic = Traffic.of((arrival - arrival[0]) * layout.tick_s, prompt, output, conversation=conversation)
     return Trace(
         format=layout.name,
@@ -248,7 +253,8 @@ def _chunk(
         failed = keep & (values[2] == 0)
         tally.failed += int(failed.sum())
         keep &= ~failed
-    return values[0][keep], values[1][keep], values[2][keep], values[3][keep]
+    lines = np.fromiter(at_line, np.int64, len(rows))
+    return values[0][keep], values[1][keep], values[2][keep], values[3][keep], lines[keep]
 
 
 def _of_width(first: int, chunk: list[list[str]], width: int) -> tuple[list[list[str]], Sequence[int], list[tuple[int, str]]]:

@@ -7,6 +7,7 @@ import functools
 import io
 import json
 import zlib
+from array import array
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -16,7 +17,7 @@ from headway.core import user_file
 from headway.core.errors import BadFile, BadValue, clip
 from headway.core.measured import INSTANT, reason
 from headway.sim.traffic.csv import read_table
-from headway.sim.traffic.requests import LONGEST, Ints, Tally, Trace, Traffic, in_order
+from headway.sim.traffic.requests import LONGEST, Ints, Tally, Trace, Traffic, in_order, without_strays
 
 BLOCK = 512  # tokens per block in Mooncake's own traces
 MILLISECOND = 1e-3
@@ -29,7 +30,7 @@ class _BadLine(Exception):
 def read_mooncake(file: TextIO, path: object, most_malformed: float, block: int = BLOCK) -> Trace:
     """A trace from lines of {"timestamp": ms, "input_length": ..., "output_length": ..., "hash_ids": [an id per `block` tokens]}."""
     tally = Tally()
-    times, prompts, outputs, starts, blocks = [], [], [], [0], []
+    times, prompts, outputs, starts, blocks, at_line = [], [], [], [0], [], array("q")
     for number, line in enumerate(file, 1):
         if not line.strip():
             continue
@@ -39,6 +40,7 @@ def read_mooncake(file: TextIO, path: object, most_malformed: float, block: int 
         except _BadLine as error:
             tally.bad(number, str(error))
             continue
+        at_line.append(number)
         times.append(time)
         prompts.append(prompt)
         outputs.append(output)
@@ -46,11 +48,16 @@ def read_mooncake(file: TextIO, path: object, most_malformed: float, block: int 
         starts.append(len(blocks))
     tally.check(path, most_malformed)
     arrival, lengths = np.array(times, np.float64), (np.array(prompts, np.int64), np.array(outputs, np.int64))
-    ids, start = np.array(blocks, np.int64), np.array(starts, np.int64)
+    ids, start, lines = np.array(blocks, np.int64), np.array(starts, np.int64), np.array(at_line, np.int64)
     order, late = in_order(arrival)
     if order is not None:
-        arrival, lengths = arrival[order], tuple(column[order] for column in lengths)
+        arrival, lines, lengths = arrival[order], lines[order], tuple(column[order] for column in lengths)
         ids, start = _reordered(ids, start, order)
+    near = without_strays((arrival - arrival[0]) * MILLISECOND, lines, "timestamp", tally)
+    if near is not None:
+        arrival, lengths = arrival[near], tuple(column[near] for column in lengths)
+        late = in_order(arrival[np.argsort(lines[near])])[1]
+        ids, start = _reordered(ids, start, np.flatnonzero(near))
     traffic = Traffic.of((arrival - arrival[0]) * MILLISECOND, *lengths, blocks=ids, block_start=start, block_tokens=block)
     return Trace(
         format="mooncake",

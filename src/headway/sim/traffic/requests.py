@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.core.errors import BadFile, BadValue
+from headway.core.measured import strays
 
 NO_CONVERSATION = -1
 IDS = {"blocks": "block_start", "answers": "answer_start"}  # field of ids -> field of their offsets by request
@@ -237,3 +238,22 @@ def in_order(arrival: Any) -> tuple[Any, int]:
         return None, 0
     late = int((arrival < np.maximum.accumulate(arrival)).sum())
     return np.argsort(arrival, kind="stable"), late
+
+
+ENDS = 60  # arrivals at each end of a trace among which strays are looked for
+
+
+def without_strays(since_first_s: Floats, lines: Ints, name: str, tally: Tally) -> Any:
+    """Mask of the requests, in order of arrival, but those far from all others, whose lines count as malformed; None if none is."""
+    count = len(since_first_s)
+    at_ends = np.arange(count) if count <= 2 * ENDS else np.r_[:ENDS, count - ENDS : count]
+    far = at_ends[sorted(strays(since_first_s[at_ends].tolist()))] if count else at_ends
+    if not len(far):
+        return None
+    keep = np.ones(count, bool)
+    keep[far] = False
+    why = f"{name}: far from all other requests, {{:.4g}} s from the nearest: another unit or clock?"
+    for row in far.tolist():
+        tally.bad(int(lines[row]), why.format(np.abs(since_first_s[keep] - since_first_s[row]).min()))
+    tally.malformed.sort(key=lambda entry: entry.line)
+    return keep
