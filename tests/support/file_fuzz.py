@@ -180,7 +180,7 @@ def _traces() -> Iterator[tuple[str, str, str, tuple[str, ...], tuple[str, ...]]
         "t.jsonl",
         "",
         tuple(json.dumps({"timestamp": 1000 * at, "input_length": p, "output_length": o, "hash_ids": [at]}) for at, p, o in shape),
-        ("timestamp", "input_length", "output_length", "hash_ids"),
+        ("timestamp", "input_length", "output_length"),
     )
 
 
@@ -296,7 +296,7 @@ def kinds() -> list[FileKind]:
             lines=_json_lines(DATA / "readers/inferencex.json"),
             tail="]",
             joint=",\n",
-            read=("conc", "isl", "osl", "mean_tpot", "mean_ttft", "tp"),
+            read=("conc", "isl", "osl", "mean_tpot", "mean_ttft"),
             argv=("score", "--inferencex", "{file}"),
         ),
         FileKind(

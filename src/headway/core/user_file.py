@@ -48,7 +48,7 @@ PAGE = FileKind("a page of text", 16 * MIB)
 DECK = FileKind("a record of past answers", 4 * MIB)
 
 _SHELL_PIPE = re.compile(r"/dev/stdin|/dev/fd/\d+|/proc/(?:self|\d+)/fd/\d+")
-_OTHERS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"))
+_NO_FILES = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"))
 
 
 @contextlib.contextmanager
@@ -76,7 +76,7 @@ def _check(path: str | Path, status: os.stat_result, kind: FileKind) -> None:
         if status.st_size > kind.most_bytes:
             raise _too_large(path, kind, f"is {_size(status.st_size)}, ")
     elif not (stat.S_ISFIFO(mode) and _SHELL_PIPE.fullmatch(str(path))):
-        what = next((words for is_it, words in _OTHERS if is_it(mode)), "a device")
+        what = next((words for is_it, words in _NO_FILES if is_it(mode)), "a device")
         raise BadFile(path, f"cannot be read (is {what}, not a file); wants {kind.what}")
 
 

@@ -12,7 +12,7 @@ from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import BadFile, MissingFact, UnknownName, check_known
 from headway.core.schema import Field
 from headway.hardware.chip_price import DEFAULT_METRIC, Cost, PriceQuote, costs, price_by_metric, user_price
-from headway.hardware.fact_range import bandwidth, link, memory, peak_rate
+from headway.hardware.fact_range import bandwidth, link, memory_size, peak_rate
 
 TOPOLOGIES = ("switch", "mesh", "torus2d", "torus3d", "ring", "dragonfly", "hierarchical", "hybrid", "bridge", "direct", "pcie", "none")
 # fp16 here accumulates in 32 bits, at the BF16 rate; fp16acc accumulates in 16 bits, which some chips do faster.
@@ -37,9 +37,9 @@ class Chip:
     peak_fp8: Annotated[Any, peak_rate("dense FP8 peak")] = None
     peak_fp4: Annotated[Any, peak_rate("dense FP4 peak")] = None
     peak_int8: Annotated[Any, peak_rate("dense INT8 peak")] = None
-    hbm: Annotated[Any, memory("memory capacity, the datasheet's number in GB = 1e9")] = None
+    hbm: Annotated[Any, memory_size("memory capacity, the datasheet's number in GB = 1e9")] = None
     hbm_bw: Annotated[Any, bandwidth("memory bandwidth")] = None
-    sram: Annotated[Any, memory("on-chip memory: last-level cache or scratchpad", "MB", 1e3)] = None
+    sram: Annotated[Any, memory_size("on-chip memory: last-level cache or scratchpad", "MB", 1e3)] = None
     tdp: Annotated[Any, Field("W", "thermal design power")] = None
     scale_up_bw: Annotated[Any, link("scale-up links of one chip together, one direction")] = None
     scale_up_domain: Annotated[Any, Field(help="chips that scale-up links usually join", integer=True, low=1, open_low=False)] = None

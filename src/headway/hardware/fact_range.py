@@ -7,7 +7,7 @@ from headway.core.schema import Field
 PETABYTE = 1e15
 
 
-def memory(text: str, usual: str = "GB", bare_least: float = 1e6) -> Field:
+def memory_size(text: str, usual: str = "GB", bare_least: float = 1e6) -> Field:
     """Field of a memory's size."""
     return Field("byte", text, bare_least=bare_least, high=1e3 * PETABYTE, usual=(usual,))
 

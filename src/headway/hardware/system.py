@@ -19,7 +19,7 @@ from headway.core.quantity import known
 from headway.core.schema import Field
 from headway.hardware.chip import TOPOLOGIES, Chip, needed
 from headway.hardware.chip import read as read_chip
-from headway.hardware.fact_range import link, memory
+from headway.hardware.fact_range import link, memory_size
 from headway.hardware.numbers import chip_by_numbers, split_machine
 
 MOST_CHIPS = 10_000_000
@@ -57,7 +57,7 @@ class System:
     weight: Annotated[Any, Field("kg", "weight of the whole system")] = None
     cables: Annotated[Any, Field(help="copper cables of the scale-up network", integer=True, open_low=False)] = None
     switches: Annotated[Any, Field(help="switch chips of the scale-up network", integer=True, open_low=False)] = None
-    hbm_total: Annotated[Any, memory("memory of the whole system, as its vendor prints it")] = None
+    hbm_total: Annotated[Any, memory_size("memory of the whole system, as its vendor prints it")] = None
     bisection: Annotated[Any, link("bisection bandwidth of one scale-up domain, one direction")] = None
     hosts: Annotated[Any, Field(help="host CPUs", integer=True, open_low=False)] = None
 

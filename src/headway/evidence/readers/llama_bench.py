@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from headway.core.csv_text import csv_header, csv_lines, refuse_twins, width_error
-from headway.core.errors import BadFile, UnknownName
+from headway.core.errors import BadFile, UnknownName, clip
 from headway.core.measured import LAYERS, LENGTH, RUN_TIME, USER_TOKEN_RATE
 from headway.evidence.readers import files
 from headway.evidence.readers.files import Record, RecordLine, RunFields, RunMachine, Unusable, json_records, model, one_model, place
@@ -196,8 +196,9 @@ def _rate(test: Record, tokens: float) -> float:
     """Tokens per second: from the mean time, else the mean rate."""
     seconds = files.positive(test, RUN_TIME, "avg_ns", scale=1e-9)
     rate = files.needed(test, USER_TOKEN_RATE, "avg_ts") if seconds is None else tokens / seconds
-    if not rate <= USER_TOKEN_RATE.high:
-        raise Unusable(f"avg_ns: got {test['avg_ns']}, which is {rate:.3g} tokens/s; wants at most {USER_TOKEN_RATE.high:g}")
+    if not USER_TOKEN_RATE.low <= rate <= USER_TOKEN_RATE.high:
+        wants = f"{USER_TOKEN_RATE.low:g} to {USER_TOKEN_RATE.high:g}"
+        raise Unusable(f"avg_ns: got {clip(test['avg_ns'])}, which is {rate:.3g} tokens/s; wants {wants}")
     return rate
 
 

@@ -41,7 +41,7 @@ LEAST = 10  # requests, below which means say little
 AT_ONCE = 1e-3  # of a request's time, in which a user of a closed loop asks again
 FIRST_WAVE = 0.1  # of a request's time, in which all requests of a single wave are sent
 FULL, REFILLED = 0.9, 0.8  # of the users in service, after so many of the starts, for a closed loop
-MANY = 16  # tokens of an answer from which its TPOT is one of steps, not of one late chunk
+TIMED_FROM = 16  # tokens of an answer from which its TPOT is one of steps, not of one late chunk
 MOST_BAD = 0.5  # share of lines without a request, from which the file is another kind
 
 
@@ -147,7 +147,7 @@ def _request(record: Record, timed: Sequence[Sequence[str]]) -> ServedRequest:
     seconds = _checked(seconds, REQUEST_TIME, "end - start" if end is not None else "e2e")
     if ttft and ttft > seconds:
         raise Unusable(f"ttft: got {ttft:g} s; wants at most the {seconds:g} s of the whole request{_likely_ms(ttft, seconds)}")
-    if ttft and output >= MANY:
+    if ttft and output >= TIMED_FROM:
         _checked((seconds - ttft) / (output - 1), measured.TPOT, f"e2e - ttft over {output - 1:g} tokens")
     return ServedRequest(start=start, ttft=ttft, seconds=seconds, prompt=prompt, output=output)
 

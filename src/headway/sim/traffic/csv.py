@@ -196,15 +196,7 @@ def read_table(file: TextIO, path: object, most_malformed: float) -> Trace:
         late = in_order(rows[0][np.argsort(rows[4])])[1]
     arrival, prompt, output, conversation, _ = rows
     traffic = Traffic.of((arrival - arrival[0]) * layout.tick_s, prompt, output, conversation=conversation)
-    return Trace(
-        format=layout.name,
-        traffic=traffic,
-        lines=tally.lines,
-        malformed_count=tally.malformed_count,
-        malformed=tuple(tally.malformed),
-        failed=tally.failed,
-        sorted=late,
-    )
+    return tally.trace(layout.name, traffic, late)
 
 
 def _closed(line: str) -> str:

@@ -48,7 +48,7 @@ def read_mooncake(file: TextIO, path: object, most_malformed: float, block: int 
         starts.append(len(blocks))
     tally.check(path, most_malformed)
     arrival, lengths = np.array(times, np.float64), (np.array(prompts, np.int64), np.array(outputs, np.int64))
-    ids, start, lines = np.array(blocks, np.int64), np.array(starts, np.int64), np.array(at_line, np.int64)
+    ids, start, lines = (np.array(numbers, np.int64) for numbers in (blocks, starts, at_line))
     order, late = in_order(arrival)
     if order is not None:
         arrival, lines, lengths = arrival[order], lines[order], tuple(column[order] for column in lengths)
@@ -59,15 +59,7 @@ def read_mooncake(file: TextIO, path: object, most_malformed: float, block: int 
         late = in_order(arrival[np.argsort(lines[near])])[1]
         ids, start = _reordered(ids, start, np.flatnonzero(near))
     traffic = Traffic.of((arrival - arrival[0]) * MILLISECOND, *lengths, blocks=ids, block_start=start, block_tokens=block)
-    return Trace(
-        format="mooncake",
-        traffic=traffic,
-        lines=tally.lines,
-        malformed_count=tally.malformed_count,
-        malformed=tuple(tally.malformed),
-        failed=0,
-        sorted=late,
-    )
+    return tally.trace("mooncake", traffic, late)
 
 
 def _request(line: str, block: int) -> tuple[float, int, int, list[int]]:

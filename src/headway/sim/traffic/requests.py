@@ -216,6 +216,13 @@ class Tally:
         if len(self.malformed) < MALFORMED_LIMIT:
             self.malformed.append(Malformed(line=line, why=why))
 
+    def trace(self, name: str, traffic: Traffic, late: int) -> Trace:
+        """The trace of this traffic in the format `name`, `late` requests of which were put in order."""
+        return Trace(
+            format=name, traffic=traffic, lines=self.lines, malformed_count=self.malformed_count, malformed=tuple(self.malformed),
+            failed=self.failed, sorted=late,
+        )  # fmt: skip
+
     def check(self, path: object, most: float) -> None:
         """Refuse a file with more than a share `most` of malformed lines (a few are no share), or without requests."""
         few = most and self.malformed_count <= FEW_MALFORMED and self.malformed_count < self.lines / 2
