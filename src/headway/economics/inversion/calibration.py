@@ -145,7 +145,7 @@ def read_examples(prices: str | Path, truth: str | Path, left_out: list[str] | N
         first = f"; {notes[0]}" if notes else ""
         wants = f"wants models of at least {LEAST_FAMILIES} families"
         raise BadFile(prices, f"has standard prices for {len(examples)} models of {clip(truth)}; {wants}{first}")
-    if any(len({getattr(example, key) for example in examples}) < LEAST_FAMILIES for key in ("input", "output", "active")):
+    if any(len({getattr(example, key) for example in examples}) < LEAST_FAMILIES for key in ("input", "output", "active", "total")):
         raise BadFile(prices, f"has fewer than {LEAST_FAMILIES} different prices or sizes, from which nothing can be learned")
     return examples
 

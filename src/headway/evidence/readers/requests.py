@@ -161,7 +161,7 @@ def _checked(value: float, q: Field, name: str) -> float:
 
 
 def _likely_ms(ttft: float, seconds: float) -> str:
-    return ": milliseconds?" if ttft > 100 * seconds else ""
+    return ": milliseconds?" if ttft > 3 * seconds > 3e-3 * ttft else ""
 
 
 def _seconds(record: Record, names: Sequence[str], timed: Sequence[Sequence[str]]) -> float | None:
