@@ -81,7 +81,7 @@ def own_catalog(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Pat
     [
         ((), "--from"),
         (("--from", "{tmp}/none.csv"), "none.csv: is neither a folder of kernels nor a file of measured runs"),
-        (("--from", "{tmp}/empty"), "gemm.parquet: no such file"),
+        (("--from", "{tmp}/empty"), "gemm.parquet: cannot be read"),
         (("--from", "{tmp}/empty", "--from", "{tmp}"), "one folder of kernels"),
         (("--from", "{tmp}/few.csv"), "few.csv: has fewer than 50 rows that can be predicted and scored"),
         (("--from", "{tmp}/other.csv"), "other.csv: has no column id, model, hardware, mode"),

@@ -133,7 +133,7 @@ def test_predict__where_reads_times_with_their_unit(tmp_path: Path, cli: Cli) ->
 def test_predict__empty_table_and_malformed_file(tmp_path: Path, cli: Cli) -> None:
     assert cli("predict", file(tmp_path, HEAD + "\n")) == (0, "No row to predict.\n", "")
     assert cli("predict", file(tmp_path, HEAD + "\n"), "-o", "csv")[1] == ",".join(CONTRACT) + "\n"
-    for text, wants in (("", "has no column id, model, hardware, mode"), ("a,b\n1,2\n", "has no column id")):
+    for text, wants in (("", "is empty"), ("\n\n", "is empty"), ("a,b\n1,2\n", "has no column id")):
         status, _, err = cli("predict", file(tmp_path, text))
         assert status == 2 and wants in err and err.count("\n") == 1
     assert cli("predict", str(tmp_path / "none.csv"))[0] == 2

@@ -97,7 +97,7 @@ def test_plan__hit_rate_shortens_prefill(cli: Cli, tmp_path: Path) -> None:
         ("sim --plan {plan} --prompt 2k", "the plan holds it"),
         ("sim --plan {plan} --engine sglang", "the plan holds it"),
         ("sim --plan {plan} --rate 1,2", "one --rate"),
-        ("sim --plan absent.json", "cannot be read as a plan"),
+        ("sim --plan absent.json", "absent.json: cannot be read"),
         ("sim", "or --plan FILE.json"),
         ("sim llama-3.1-8b --rate 1 --prompt 10 --output 10", "or --plan FILE.json"),
         ("sim llama-3.1-8b --on h100 --rate 1 --prompt 10 --output 10 --hit-rate 0.5 --prefix-cache hbm:1GB", "either a hit rate"),

@@ -161,7 +161,7 @@ def test_price_sheet__wrong_toml_is_one_line(tmp_path: Path, what: str) -> None:
     [
         ('{"currency": "USD", "as_of": "2026", "input": NaN, "output": 1}', "holds NaN"),
         ('{"currency": "USD", "as_of": "2026", "inp', "cut short"),
-        ('{"input": 1, "input": 2}', "stands twice"),
+        ('{"input": 1, "input": 2}', "is there twice"),
         ("[1]", "wants a list of tables"),
         ("7", "is no JSON object"),
     ],

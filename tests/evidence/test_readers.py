@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from headway.core.errors import BadFile, BadValue, HeadwayError
-from headway.evidence.readers import aiperf, files, guidellm, inferencex, llama_bench, vllm_bench
+from headway.core.user_file import BENCHMARK
+from headway.evidence.readers import aiperf, guidellm, inferencex, llama_bench, vllm_bench
 from headway.evidence.readers.files import RunFields, RunMachine, machine, place
 from headway.evidence.rows.row import BadRow, MeasuredRow
 from support.paths import DATA
@@ -420,7 +421,7 @@ def test_readers__missing_file(read: Read, tmp_path: Path) -> None:
 def test_readers__huge_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "huge.json"
     with path.open("wb") as file:
-        file.truncate(files.MOST_BYTES + 1)  # sparse: takes no room
+        file.truncate(BENCHMARK.most_bytes + 1)  # sparse: takes no room
     with pytest.raises(BadFile, match="above 256 MiB"):
         vllm_bench.read(path, GIVEN)
 

@@ -14,6 +14,7 @@ from headway.evidence.readers import requests, vllm_bench
 from headway.evidence.readers.files import RunFields
 from headway.sim.results import measured
 from support.benchmark_file import FaultyRun, simulated, write
+from support.paths import TESTS
 
 H100 = RunFields(hardware="h100-sxm", chips=8, tp=8, model="llama-3.1-70b")
 CLOSED, OPEN = FaultyRun(cause="", users=32), FaultyRun(cause="", rate=6.0)
@@ -116,3 +117,50 @@ def test_requests__bad_files(text: str, says: str, tmp_path: Path) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(BadFile, match=says):
         requests.read(path, H100)
+
+
+LOG = (TESTS / "data/readers/requests.csv").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        ({"start_s": "nan"}, "start_s: got 'nan'; wants a finite number"), ({"start_s": "-Infinity"}, "start_s"),
+        ({"start_s": "-5"}, "start_s"),
+        ({"start_s": "1.7e15"}, "microseconds?"), ({"start_s": "5230.0"}, "another unit or clock?"), ({"ttft_ms": "-100"}, "ttft_ms"),
+        ({"ttft_ms": "0"}, "ttft_ms: got '0'"), ({"ttft_ms": "78900"}, "ttft: got 78.9 s; wants at most"),
+        ({"ttft_ms": "0.0789"}, "seconds?"), ({"ttft_ms": "412000"}, "ttft"), ({"e2e_s": "0"}, "e2e_s: got '0'"),
+        ({"e2e_s": "2308.1"}, "milliseconds?"), ({"prompt_tokens": "1e12"}, "prompt_tokens"), ({"prompt_tokens": "0"}, "prompt_tokens"),
+        ({"output_tokens": "True"}, "output_tokens"), ({"output_tokens": '"[1]"'}, "output_tokens"),
+        ({"output_tokens": "1,2"}, "6 cells under 5"),
+        ({"output_tokens": '"9'}, "opens a quote"),
+    ],
+)  # fmt: skip
+def test_requests__a_bad_line_is_told_and_the_row_is_that_of_the_file_without_it(cells: dict[str, str], says: str, tmp_path: Path) -> None:
+    columns, line = LOG[0].split(","), 40
+    values = dict(zip(columns, LOG[line].split(","), strict=True)) | cells
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join([*LOG[:line], ",".join(values.values()), *LOG[line + 1 :]]), encoding="utf-8")
+    rows, bad = requests.read(path, H100)
+    assert [row.line for row in bad] == [line + 1] and says in bad[0].why, bad
+    path.write_text("\n".join([*LOG[:line], *LOG[line + 1 :]]), encoding="utf-8")
+    assert requests.read(path, H100) == (rows, [])
+
+
+def test_requests__twin_columns_and_a_log_all_in_another_unit_are_one_error(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join([LOG[0] + ",ttft_ms", *(f"{line},1" for line in LOG[1:])]), encoding="utf-8")
+    with pytest.raises(BadFile, match="more than one column ttft_ms"):
+        requests.read(path, H100)
+    path.write_text("\n".join([LOG[0].replace("ttft_ms", "ttft_s"), *LOG[1:]]), encoding="utf-8")
+    with pytest.raises(BadFile, match="milliseconds"):
+        requests.read(path, H100)
+
+
+def test_requests__a_log_that_never_states_ttft_has_none(tmp_path: Path) -> None:
+    """A client that does not stream writes 0 on each line: not measured, and no fault of the line."""
+    path = tmp_path / "log.csv"
+    cells = [row.split(",") for row in LOG[1:]]
+    path.write_text("\n".join([LOG[0], *(",".join([start, "0", *rest]) for start, _, *rest in cells)]), encoding="utf-8")
+    rows, bad = requests.read(path, H100)
+    assert rows[0].ttft_s is None and bad == []

@@ -249,9 +249,9 @@ MALFORMED = [
     ('topology = "star"\n', "star.*switch"),
     ("vendor = 3\n", "vendor"),
     ('name = "other"\n', "other"),
-    ("\x00", "TOML"),
+    ("\x00", "NUL"),
     ("a = " + "[" * 5000, "TOML"),
-    ("#" * 1_100_000, "larger"),
+    ("#" * 1_100_000, "above"),
 ]
 
 

@@ -86,7 +86,7 @@ def test_config__hundred_megabytes_are_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     with path.open("wb") as out:
         out.truncate(100_000_000)
-    with pytest.raises(BadFile, match="100 MB is too large"):
+    with pytest.raises(BadFile, match="above 8 MiB"):
         model(path)
 
 

@@ -248,6 +248,21 @@ def test_read_trace__unknown_file_is_a_one_line_error(tmp_path: Path, data: byte
     assert "\n" not in str(error.value) and len(str(error.value)) < 600
 
 
+@pytest.mark.parametrize("name", [name for name in ROWS if name != "azure"])
+def test_read_trace__arrival_in_another_unit_is_told_and_left_out(tmp_path: Path, name: str) -> None:
+    """One of 50 arrivals, 23 s, is in milliseconds: the trace is that without its line."""
+    header, row = ROWS[name]
+    lines = [row.format(second, 100 + second, 5) for second in range(50)]
+    lines[7], lines[8] = lines[8], lines[7]
+    without = read_trace(written(tmp_path, header + "".join(lines[:23] + lines[24:])))
+    lines[23] = row.format(23_000, 123, 5)
+    trace = read_trace(written(tmp_path, header + "".join(lines)))
+    assert [entry.line for entry in trace.malformed] == [24 + bool(header)] and "another unit" in trace.malformed[0].why
+    assert trace.sorted == without.sorted == 1
+    assert trace.traffic.arrival.tolist() == without.traffic.arrival.tolist()
+    assert trace.traffic.prompt.tolist() == without.traffic.prompt.tolist()
+
+
 def test_read_trace__missing_file_is_an_error(tmp_path: Path) -> None:
     for path in (tmp_path / "none.csv", tmp_path):
         with pytest.raises(BadFile, match="cannot be read"):

@@ -178,7 +178,7 @@ def _rooms(args: Any, case: Any) -> list[Any]:
         return [None]
     if case is None:
         raise BadValue("--capacity", args.capacity, "a model or --kv-bytes beside it, which says how many tokens it holds")
-    rooms, _ = schema.axis(args.capacity, Field("byte", high=1e24), "--capacity")
+    rooms, _ = schema.axis(args.capacity, Field("byte", high=1e24, bare_least=1e3, usual=("GB",)), "--capacity")
     return list(schema.several(rooms))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.cli.verb import bar
+from headway.core import user_file
 from headway.core.columns import Column
 from headway.core.errors import BadFile, BadValue, MissingExtra
 from headway.core.listing import Listing
@@ -36,10 +37,7 @@ def folder(name: str) -> Path:
 
 def text_of(path: str) -> str:
     """Text of a page."""
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise BadFile(path, "cannot be read as UTF-8 text") from None
+    return user_file.text_of(path, user_file.PAGE)
 
 
 TRAINING_NUMBERS = Path("training") / "efficiency.toml"  # within the output folder
@@ -70,7 +68,8 @@ def _answer(fit_result: Any, first: str, paths: Sequence[Path]) -> output.Answer
     """Answer that lists the numbers of a fit, below its sentence and the files written."""
     rows = [{key: getattr(number, key) for key in KEYS} for number in fit_result.numbers]
     words = output.Summary(first, tuple(KEYS), remarks=[f"written: {', '.join(map(str, paths))}"])
-    return output.Answer(Listing(rows, always=tuple(KEYS)), describe=lambda _: words, describes_none=True, columns=KEYS, most=400)
+    table, notes = Listing(rows, always=tuple(KEYS)), fit_result.notes
+    return output.Answer(table, describe=lambda _: words, describes_none=True, columns=KEYS, most=400, notes=notes)
 
 
 NUMBERS, NEAREST = "efficiency.toml", "evidence.csv"
@@ -117,7 +116,7 @@ def _sources(paths: Sequence[str] | None) -> tuple[Path | None, list[Path]]:
     if not paths:
         raise BadValue("--from", "nothing", "a folder of measured kernels or a CSV of measured runs; or --training ROWS.csv")
     folders = [Path(path) for path in paths if Path(path).is_dir()]
-    files = [Path(path) for path in paths if Path(path).is_file()]
+    files = [Path(path) for path in paths if not Path(path).is_dir()]
     missing = [path for path in paths if not Path(path).exists()]
     if missing:
         raise BadFile(missing[0], "is neither a folder of kernels nor a file of measured runs")

@@ -21,6 +21,7 @@ from headway.report.lecture_claim import law_lines
 
 MOST_CARDS = 50
 MOST_TRIES = 3  # at a number that cannot be read
+MOST_ANSWER = 10_000  # characters of a line that is typed
 QUIT = ("q", "quit", "exit")
 COLUMNS = {
     "card": Column("", "name of the card in the record of past answers"),
@@ -124,7 +125,7 @@ def _read() -> str | None:
     """A line of the input without its end; None at the end of the input."""
     sys.stdout.write("> ")
     sys.stdout.flush()
-    line = sys.stdin.readline()
+    line = sys.stdin.readline(MOST_ANSWER)
     if not line:
         _print("")
         return None

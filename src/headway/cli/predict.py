@@ -199,14 +199,18 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """Answer with a row per line of the file, in file order; measured values are ignored, valid or not."""
+    from headway.evidence.rows.csv_file import need_rows
+
     no_edits(args)
     if args.training:
         from headway.evidence.training.predict import predict
         from headway.evidence.training.row import read_training_rows
 
         runs, bad = read_training_rows(args.rows, measured=False)
+        need_rows(args.rows, runs, bad)
         return training_table().answer(predict(runs, arguments.catalog(args)), bad)
     from headway.evidence.rows.row import read_rows
 
     rows, bad = read_rows(args.rows, measured=False)
+    need_rows(args.rows, rows, bad)
     return serving_table().answer(predicted(rows, bad, args).predictions, bad)

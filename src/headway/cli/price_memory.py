@@ -11,7 +11,7 @@ from headway.core import schema
 from headway.core.columns import Column
 from headway.core.errors import BadValue, MissingFact
 from headway.core.listing import Listing, computed, format_value
-from headway.core.schema import Field
+from headway.hardware.fact_range import memory_size
 from headway.report import output
 from headway.report.words import sentence
 
@@ -39,8 +39,8 @@ CLAIM = "the lecture's host says that about half of capital spending goes to mem
 class MemoryShareRequest:
     """Memory of the machine that the catalogue does not state."""
 
-    dram: Annotated[Any, Field("byte", "host memory of the whole machine, where the catalogue does not know it, such as 2TB")] = None
-    flash: Annotated[Any, Field("byte", "flash of the whole machine, such as 30TB")] = None
+    dram: Annotated[Any, memory_size("host memory of the whole machine, where the catalogue does not know it, such as 2TB")] = None
+    flash: Annotated[Any, memory_size("flash of the whole machine, such as 30TB")] = None
 
 
 def add_flags(parser: Any) -> None:

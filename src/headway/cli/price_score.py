@@ -50,7 +50,8 @@ def run(args: Any) -> output.Answer:
 
     if not args.truth:
         raise BadValue("--score", "no --truth", "a CSV of sizes: --truth ARCH.csv")
-    examples = read_examples(args.score, args.truth)
+    bad_notes: list[str] = []
+    examples = read_examples(args.score, args.truth, bad_notes)
     estimates, kv = left_out(examples), ladders()
     scored = scores(estimates)
     if args.report:
@@ -63,6 +64,7 @@ def run(args: Any) -> output.Answer:
     notes = [
         f"{len(examples)} models of {families} families, medians over hosts; each told from other families alone; intervals of {LEVEL:.0%}",
         f"learned from all of them: {numbers}",
+        *bad_notes,
     ]
     return output.Answer(
         Listing(rows), describe=lambda table: _describe(list(table)), describes_none=True, columns=COLUMNS, notes=notes, most=200

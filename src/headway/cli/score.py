@@ -42,7 +42,7 @@ RUN_NARROW = ("id", "measure", "measured", "expected", "90 %", "floor", "ratio",
 MOST_TOLD = 20
 
 
-def answer(read: predict.MeasuredFile, binds: bool) -> output.Answer:
+def answer(read: predict.MeasuredFile, binds: bool, notes: Sequence[str] = ()) -> output.Answer:
     """Answer with a row per measurement; rows without a prediction state the reason."""
     from headway.evidence.fit.residuals import residuals
     from headway.evidence.serving.score import parts
@@ -60,13 +60,15 @@ def answer(read: predict.MeasuredFile, binds: bool) -> output.Answer:
             rows.append((task.row.line, _row(residual) | (bound if residual.measure != "TTFT" else {}) | why))
         if not task_residuals:
             rows.append((task.row.line, {"id": task.row.id, "why": predict.at_line(task.row.line, _why(task, prediction))}))
-    rows += [(bad_row.line, {"id": bad_row.id, "why": predict.at_line(bad_row.line, bad_row.why)}) for bad_row in read.bad]
+    if not binds:  # a table answers each of its lines
+        rows += [(bad_row.line, {"id": bad_row.id, "why": predict.at_line(bad_row.line, bad_row.why)}) for bad_row in read.bad]
     plain = [row for _, row in sorted(rows, key=lambda pair: pair[0])]
     columns = RUN_KEYS | (CAUSE_KEYS if runs else {})
     describe = functools.partial(_cause_words, runs=runs) if runs else _run_words
     pictures = {"parts": _parts} if binds else {"parity": lambda _, view: _parity(residuals(read.tasks, read.predictions), view)}
     about = columns | {"id": Column("", "the row's id")}
-    return output.Answer(Listing(plain, always=("id", *columns)), describe=describe, describes_none=True, pictures=pictures, columns=about)
+    table = Listing(plain, always=("id", *columns))
+    return output.Answer(table, describe=describe, describes_none=True, pictures=pictures, columns=about, notes=list(notes))
 
 
 def _runs(read: predict.MeasuredFile) -> list[tuple[Any, Any, Any]]:
@@ -242,14 +244,17 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """Answer with a row per group of errors, or per measurement."""
+    from headway.evidence.rows.csv_file import left_out, need_rows
     from headway.evidence.serving.score import score
 
     predict.no_edits(args)
     tool = _tool(args)
     rows, bad = _rows(args, tool)
+    path = getattr(args, tool) if tool else args.rows
+    need_rows(path, rows, bad)
     read = predict.predicted(rows, bad, args)
     if tool or args.each:
-        return answer(read, binds=bool(tool))
+        return answer(read, binds=bool(tool), notes=left_out(path, bad) if tool else ())
     result = score(read.tasks, read.predictions)
     listing = Listing([*map(_group, result.groups), *worst(result.residuals, MOST_WORST)], always=VIEW)
     notes = _left_out(result, read.bad)

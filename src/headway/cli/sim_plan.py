@@ -5,14 +5,12 @@ The file's command gives model, load, limits, engine, assumptions and edits; its
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from headway.cli.flag_use import Arguments
-from headway.core import schema
+from headway.core import schema, user_file
 from headway.core.errors import BadFile, BadValue, HeadwayError, IllegalCombination
 from headway.core.listing import Listing
 from headway.models.precision import Precision
@@ -21,7 +19,6 @@ from headway.performance.layout import NAMES, Layout
 from headway.performance.workload import SLO
 from headway.report import output, played_plan, sim
 
-MOST_BYTES = 100_000_000
 WANTS = "what `headway plan ... -o json` wrote"
 EDITS = ("set", "catalog", "attention", "kv_share")
 LOADS = ("rate", "users", "trace")  # flags of plan that state a load
@@ -45,12 +42,12 @@ class SavedPlan:
 
 def read_plan(path: str, plan: Any = None) -> SavedPlan:
     """The plan in a file, or the result of a Python call beside it; BadFile if it holds anything else."""
+    text = user_file.text_of(path, user_file.PLAN) if plan is None else plan.to_json()
+    answer = user_file.json_of(text, path, user_file.PLAN)
     try:
-        is_large = plan is None and Path(path).stat().st_size > MOST_BYTES
-        answer = {} if is_large else json.loads(Path(path).read_text(encoding="utf-8") if plan is None else plan.to_json())
         command, rows = [str(word) for word in answer["command"]], answer["rows"]
         verb, best = command[1], [row for row in rows if row["kind"] == "best"]
-    except (OSError, ValueError, RecursionError, KeyError, IndexError, TypeError) as error:
+    except (KeyError, IndexError, TypeError) as error:
         raise BadFile(path, f"cannot be read as a plan ({type(error).__name__}); wants {WANTS}") from None
     if verb != "plan":
         raise BadFile(path, f"is an answer of `{verb}`; wants {WANTS}")

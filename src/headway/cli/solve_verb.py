@@ -169,7 +169,7 @@ def _evaluator(args: Any, module: Any, sought: Any, field: Field, action: Any) -
 def _with(args: Any, name: str, value: float, field: Field, action: Any) -> Arguments:
     """Arguments of the verb with one value of the input."""
     text = str(int(value)) if field.integer else repr(value)
-    text += "USD/s" if field.unit == "USD/s" else field.unit if field.bare else ""
+    text += "USD/s" if field.unit == "USD/s" else field.unit if field.bare or field.bare_least else ""
     changed = dict(vars(args)) | {"explain": None, "plot": None}
     if "." in name:
         changed["set"] = [*args.set, f"{name}={text}"]

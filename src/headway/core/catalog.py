@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headway.core import schema, units
+from headway.core import schema, units, user_file
 from headway.core.errors import BadFile, HeadwayError, UnknownName, nearest
 from headway.core.quantity import KINDS, known
 
@@ -102,10 +102,7 @@ def _folder_files(folder: Path, suffix: str, changed_ns: int) -> dict[str, Path]
 
 @functools.cache
 def _read_aliases(path: Path) -> dict[str, str]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        raise BadFile(path, "cannot be read as UTF-8 text") from None
+    lines = user_file.text_of(path, user_file.CATALOGUE).splitlines()
     by_alias: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith("#"):
@@ -155,9 +152,6 @@ def default_catalog() -> Catalog:
     return open_catalog()
 
 
-MOST_BYTES = 1_000_000  # limit of one catalogue file: far above any real file, small enough to read at once
-
-
 @functools.cache
 def declared(record: type) -> dict[str, schema.Field]:
     """Numeric fields of a record of facts, each with its unit, sentence and legal range."""
@@ -166,25 +160,17 @@ def declared(record: type) -> dict[str, schema.Field]:
 
 def read(path: Path) -> dict[str, Any]:
     """A catalogue file as tables, which nobody may change, or BadFile naming the line; parsed again only where the file was changed."""
-    import tomllib
-
     try:
         status = path.stat()
-        if status.st_size > MOST_BYTES:
-            raise BadFile(path, f"is larger than a catalogue file may be ({MOST_BYTES} bytes)")
-        return _parsed(path, status.st_mtime_ns, status.st_size)
-    except (OSError, UnicodeDecodeError):
-        raise BadFile(path, "cannot be read as UTF-8 text") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise BadFile(path, f"is not valid TOML: {error}") from None
+    except OSError as error:
+        raise BadFile(path, f"cannot be read ({error.strerror or error})") from None
+    return _parsed(path, status.st_mtime_ns, status.st_size)
 
 
 @functools.lru_cache(maxsize=512)
 def _parsed(path: Path, changed_ns: int, size: int) -> dict[str, Any]:
     """The tables of a file in one state of it."""
-    import tomllib
-
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    return user_file.toml_of(user_file.text_of(path, user_file.CATALOGUE), path)
 
 
 def text(document: dict[str, Any], key: str, path: Path) -> str:
@@ -244,6 +230,8 @@ def si(value: Any, unit: Any, q: schema.Field, name: str, path: Path) -> float:
     if factor is None:
         raise BadFile(path, f"{name}: got unit {unit!r}; wants a unit of {q.unit or 'a count'}, as in {units.EXAMPLE[q.unit]}")
     wants = q.illegal(value * factor)
+    if not unit and 0 < value < q.bare_least:
+        wants = schema.with_unit(value, q)
     if wants:
         raise BadFile(path, f"{name}: got {value!r} {unit}; wants {wants}")
     return int(value * factor) if q.integer else value * factor

@@ -37,6 +37,8 @@ class Field:
     bare: str = ""  # unit of a number typed without one, such as USD/h
     choices: tuple[str, ...] = ()  # legal texts of a text field
     bare_most: float = math.inf  # a number typed without a unit must be below it, as a time limit of 40 s per token is a slip
+    bare_least: float = 0.0  # a number typed without a unit must be at least it, as a memory of 96 bytes is a slip
+    usual: tuple[str, ...] = ()  # units that such a number likely wants, largest first
     per: str = ""  # what the quantity is per, for people: "per token"
 
     def illegal(self, value: float) -> str:
@@ -158,7 +160,22 @@ def _number(text: str, q: Field, field: str) -> float:
     if is_bare and q.bare_most <= value < math.inf:
         of = f" {q.per}" if q.per else ""
         raise BadValue(field, text, f"a unit: {value:g} {q.unit}{of}? write {text.strip()}ms, or {text.strip()}s")
+    if is_bare and 0 < value < q.bare_least:
+        raise BadValue(field, text, with_unit(value, q))
     return value
+
+
+UNIT_MOST = {"TB/s": 100.0, "PFLOPS": 25.0}  # from which a smaller unit is meant: 900 GB/s, 989 TFLOPS
+
+
+def with_unit(value: float, q: Field) -> str:
+    """What to write instead of a number whose unit was forgotten.
+
+    >>> with_unit(96, Field("byte", usual=("GB",)))
+    'a unit: 96 byte? write 96GB'
+    """
+    name = next((name for name in q.usual if value < UNIT_MOST.get(name, math.inf)), q.usual[-1])
+    return f"a unit: {value:g} {q.unit}? write {value:g}{name}"
 
 
 def _members(text: str, q: Field, field: str) -> Iterator[float]:

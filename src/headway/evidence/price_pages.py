@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from headway.core.errors import BadFile
+from headway.core import user_file
 from headway.core.units import show
 from headway.economics.inversion.calibration import OURS, LadderVerdict, PriceScore, SizeVerdict
 from headway.evidence.pages import inserted
@@ -15,10 +15,7 @@ PART = "prices"  # name of the markers around the tables
 
 def write(path: str, estimates: Sequence[SizeVerdict], scored: Sequence[PriceScore], kv: Sequence[LadderVerdict]) -> None:
     """Write the tables between the markers of the page at `path`."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise BadFile(path, "cannot be read as UTF-8 text") from None
+    text = user_file.text_of(path, user_file.PAGE)
     Path(path).write_text(inserted(text, PART, price_page(estimates, scored, kv), path), encoding="utf-8")
 
 

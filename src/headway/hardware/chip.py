@@ -12,6 +12,7 @@ from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import BadFile, MissingFact, UnknownName, check_known
 from headway.core.schema import Field
 from headway.hardware.chip_price import DEFAULT_METRIC, Cost, PriceQuote, costs, price_by_metric, user_price
+from headway.hardware.fact_range import bandwidth, link, memory_size, peak_rate
 
 TOPOLOGIES = ("switch", "mesh", "torus2d", "torus3d", "ring", "dragonfly", "hierarchical", "hybrid", "bridge", "direct", "pcie", "none")
 # fp16 here accumulates in 32 bits, at the BF16 rate; fp16acc accumulates in 16 bits, which some chips do faster.
@@ -31,20 +32,20 @@ class Chip:
     like: str = ""  # chip whose fitted costs (kernels, links, engine) stand in for its own
     hypothetical: bool = False  # described by the user, by numbers or in a file
     year: Annotated[Any, Field(help="year of announcement", integer=True, low=1990, high=2100)] = None
-    peak_bf16: Annotated[Any, Field("flop/s", "dense BF16 (or FP16) peak")] = None
-    peak_fp16: Annotated[Any, Field("flop/s", "dense FP16 peak with 16-bit accumulation, where it is not the BF16 peak")] = None
-    peak_fp8: Annotated[Any, Field("flop/s", "dense FP8 peak")] = None
-    peak_fp4: Annotated[Any, Field("flop/s", "dense FP4 peak")] = None
-    peak_int8: Annotated[Any, Field("flop/s", "dense INT8 peak")] = None
-    hbm: Annotated[Any, Field("byte", "memory capacity, the datasheet's number in GB = 1e9")] = None
-    hbm_bw: Annotated[Any, Field("byte/s", "memory bandwidth")] = None
-    sram: Annotated[Any, Field("byte", "on-chip memory: last-level cache or scratchpad")] = None
+    peak_bf16: Annotated[Any, peak_rate("dense BF16 (or FP16) peak")] = None
+    peak_fp16: Annotated[Any, peak_rate("dense FP16 peak with 16-bit accumulation, where it is not the BF16 peak")] = None
+    peak_fp8: Annotated[Any, peak_rate("dense FP8 peak")] = None
+    peak_fp4: Annotated[Any, peak_rate("dense FP4 peak")] = None
+    peak_int8: Annotated[Any, peak_rate("dense INT8 peak")] = None
+    hbm: Annotated[Any, memory_size("memory capacity, the datasheet's number in GB = 1e9")] = None
+    hbm_bw: Annotated[Any, bandwidth("memory bandwidth")] = None
+    sram: Annotated[Any, memory_size("on-chip memory: last-level cache or scratchpad", "MB", 1e3)] = None
     tdp: Annotated[Any, Field("W", "thermal design power")] = None
-    scale_up_bw: Annotated[Any, Field("byte/s", "scale-up links of one chip together, one direction")] = None
+    scale_up_bw: Annotated[Any, link("scale-up links of one chip together, one direction")] = None
     scale_up_domain: Annotated[Any, Field(help="chips that scale-up links usually join", integer=True, low=1, open_low=False)] = None
-    scale_out_bw: Annotated[Any, Field("byte/s", "network beyond the scale-up domain per chip, one direction")] = None
-    host_dram_bw: Annotated[Any, Field("byte/s", "one chip's share of its host's memory bandwidth")] = None
-    host_link_bw: Annotated[Any, Field("byte/s", "link to the host (PCIe or chip-to-chip), one direction")] = None
+    scale_out_bw: Annotated[Any, link("network beyond the scale-up domain per chip, one direction")] = None
+    host_dram_bw: Annotated[Any, bandwidth("one chip's share of its host's memory bandwidth")] = None
+    host_link_bw: Annotated[Any, link("link to the host (PCIe or chip-to-chip), one direction")] = None
     price: Annotated[Any, Field("USD/s", "price of one chip, when the user gives one", bare="USD/h")] = None
     costs: tuple[Cost, ...] = field(default=(), repr=False)
 

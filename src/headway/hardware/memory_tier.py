@@ -11,6 +11,7 @@ from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import BadFile, MissingFact, UnknownName
 from headway.core.schema import Field
 from headway.core.units import EXAMPLE
+from headway.hardware.fact_range import bandwidth, memory_size
 from headway.laws.memory import tiers as laws
 
 MEMORIES = ("hbm", "ddr", "cxl", "remote", "flash", "disk", "store")  # fastest first
@@ -27,10 +28,10 @@ class MemoryTier:
     device: str = ""
     notes: str = ""
     year: Annotated[Any, Field(help="year of the device", integer=True, low=1990, high=2100)] = None
-    capacity: Annotated[Any, Field("byte", "what the device holds")] = None
-    read_bw: Annotated[Any, Field("byte/s", "sequential reading")] = None
-    write_bw: Annotated[Any, Field("byte/s", "sequential writing")] = None
-    rated_bw: Annotated[Any, Field("byte/s", "what its maker allows on average over years, reads and writes together")] = None
+    capacity: Annotated[Any, memory_size("what the device holds")] = None
+    read_bw: Annotated[Any, bandwidth("sequential reading")] = None
+    write_bw: Annotated[Any, bandwidth("sequential writing")] = None
+    rated_bw: Annotated[Any, bandwidth("what its maker allows on average over years, reads and writes together")] = None
     latency_low: Annotated[Any, Field("s", "time to the first byte, low end")] = None
     latency_high: Annotated[Any, Field("s", "time to the first byte, high end")] = None
     price: Annotated[Any, Field("USD/byte", "one stated price of what holds a byte")] = None

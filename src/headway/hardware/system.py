@@ -19,6 +19,7 @@ from headway.core.quantity import known
 from headway.core.schema import Field
 from headway.hardware.chip import TOPOLOGIES, Chip, needed
 from headway.hardware.chip import read as read_chip
+from headway.hardware.fact_range import link, memory_size
 from headway.hardware.numbers import chip_by_numbers, split_machine
 
 MOST_CHIPS = 10_000_000
@@ -50,14 +51,14 @@ class System:
     notes: str = ""
     chips: Annotated[Any, Field(help="chips in the system", integer=True, low=1, high=MOST_CHIPS, open_low=False)]
     scale_up_domain: Annotated[Any, Field(help="chips that share scale-up links", integer=True, low=1, high=MOST_CHIPS, open_low=False)]
-    scale_up_bw: Annotated[Any, Field("byte/s", "scale-up links of one chip together, one direction")] = None
-    scale_out_bw: Annotated[Any, Field("byte/s", "network beyond the scale-up domain per chip, one direction")] = None
+    scale_up_bw: Annotated[Any, link("scale-up links of one chip together, one direction")] = None
+    scale_out_bw: Annotated[Any, link("network beyond the scale-up domain per chip, one direction")] = None
     power: Annotated[Any, Field("W", "power of the whole system")] = None
     weight: Annotated[Any, Field("kg", "weight of the whole system")] = None
     cables: Annotated[Any, Field(help="copper cables of the scale-up network", integer=True, open_low=False)] = None
     switches: Annotated[Any, Field(help="switch chips of the scale-up network", integer=True, open_low=False)] = None
-    hbm_total: Annotated[Any, Field("byte", "memory of the whole system, as its vendor prints it")] = None
-    bisection: Annotated[Any, Field("byte/s", "bisection bandwidth of one scale-up domain, one direction")] = None
+    hbm_total: Annotated[Any, memory_size("memory of the whole system, as its vendor prints it")] = None
+    bisection: Annotated[Any, link("bisection bandwidth of one scale-up domain, one direction")] = None
     hosts: Annotated[Any, Field(help="host CPUs", integer=True, open_low=False)] = None
 
     @property

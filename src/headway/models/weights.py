@@ -12,12 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from headway.core import user_file
 from headway.core.errors import BadFile
 from headway.models.model import Model
 
 INDEX = "model.safetensors.index.json"
 MAX_HEADER_BYTES = 100 * 2**20  # the limit of the format itself
-MAX_INDEX_BYTES = 64 * 2**20
 BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1}  # types that hold one parameter in one element
 APART = re.compile(  # tensors that are no part of the text decoder, or no parameters
     r"(^|\.)(visual|vision_.*|image_.*|audio_.*|multi_modal_projector|mm_projector|embed_vision|embed_audio|mtp|mtp_.*|eh_proj|enorm|hnorm|shared_head)(\.|$)|"
@@ -55,14 +55,13 @@ def with_hub_weights(model: Model, repository: str) -> Model:
 
 def header(path: Path) -> dict[str, dict[str, Any]]:
     """Tensors of a safetensors file by name, each with its dtype and shape; BadFile where the header is not one."""
+    with user_file.opened(path, user_file.WEIGHTS) as file:
+        length = int.from_bytes(file.read(8), "little")
+        if not 2 <= length <= MAX_HEADER_BYTES:
+            raise BadFile(path, "is not a safetensors file: its header has no legal length")
+        data = file.read(length)
     try:
-        with path.open("rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            if not 2 <= length <= MAX_HEADER_BYTES:
-                raise BadFile(path, "is not a safetensors file: its header has no legal length")
-            document = json.loads(file.read(length))
-    except OSError as error:
-        raise BadFile(path, f"cannot be read ({error.strerror or error})") from None
+        document = json.loads(data)
     except (ValueError, RecursionError):
         raise BadFile(path, "is not a safetensors file: its header is not JSON") from None
     entries = {name: entry for name, entry in document.items() if name != "__metadata__"} if isinstance(document, dict) else None
@@ -110,14 +109,9 @@ def _compared(model: Model, entries: dict[str, dict[str, Any]]) -> str:
 
 def _indexed(model: Model, path: Path) -> str:
     """How the size in an index compares with the config's count in the stored formats; "" where there is no index."""
-    try:
-        if not path.is_file() or path.stat().st_size > MAX_INDEX_BYTES:
-            return ""
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError:
+    if not path.is_file():
         return ""
-    except (ValueError, RecursionError):
-        raise BadFile(path, "is not the index of a checkpoint: it is not JSON") from None
+    document = user_file.json_of(user_file.text_of(path, user_file.INDEX), path, user_file.INDEX)
     size = (
         document.get("metadata", {}).get("total_size")
         if isinstance(document, dict) and isinstance(document.get("metadata"), dict)

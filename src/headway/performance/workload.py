@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from headway.core.errors import BadFile
+from headway.core import user_file
+from headway.core.errors import BadFile, clip
 from headway.core.quantity import known
 from headway.core.schema import Field
 
@@ -42,23 +41,27 @@ class SLO:
     tpot_decode: Annotated[Any, Field("s", bare_most=1, per="per token", help="limit of mean time of decode steps alone per token")] = None
 
 
-MOST_BYTES = 1_000_000
-
-
 def read_expert_load(path: str) -> tuple[Any, ...]:
     """Tokens per expert: a JSON list of numbers, or one number a line; BadFile for anything else."""
-    try:
-        if Path(path).stat().st_size > MOST_BYTES:
-            raise BadFile(path, f"is larger than {MOST_BYTES} bytes; wants a list of numbers, one per expert")
-        text = Path(path).read_text(encoding="utf-8").strip()
-        values = json.loads(text) if text.startswith("[") else [float(line) for line in text.splitlines()]
-    except (OSError, ValueError, RecursionError) as error:
-        raise BadFile(path, f"wants tokens per expert, a JSON list or one number a line ({type(error).__name__})") from None
-    if not isinstance(values, list) or not all(map(_is_count, values)) or sum(values) <= 0:
-        raise BadFile(path, "wants tokens per expert: finite numbers, none negative, not all zero")
+    text = user_file.text_of(path, user_file.EXPERT_LOAD).strip()
+    is_json = text.startswith("[")
+    values: list[Any] = user_file.json_of(text, path, user_file.EXPERT_LOAD) if is_json else [*map(_load_line, text.splitlines())]
+    wrong = next((number for number, value in enumerate(values, 1) if not _is_count(value)), 0)
+    if wrong:
+        raise BadFile(path, f"expert {wrong}: got {clip(values[wrong - 1])!r}; wants a number of tokens, 0 to {MOST:g}")
+    if sum(values) <= 0:
+        raise BadFile(path, "wants tokens per expert, not all zero")
     source = f"expert load in {Path(path).name}"
     return tuple(known(float(value), f"tokens of expert {index}", "", "input", source) for index, value in enumerate(values))
 
 
+def _load_line(line: str) -> float | str:
+    """The number of a line, or the line if it is none."""
+    try:
+        return float(line)
+    except ValueError:
+        return line
+
+
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST

@@ -73,7 +73,10 @@ def headline(task: Any, prediction: Any, cause: Any) -> str:
         return sentence(start, "; it is outside its 90 % interval, and no single fault explains it")
     if cause.name == "small batch":
         return sentence(start, f"; the batch is small: {_batch(cause):.3g} requests share each step", "; twice as many would cost little")
-    share = next(part.measured for part in cause.tpot if part.name == cause.name) / row.tpot_s
+    part = next((part for part in cause.tpot if part.name == cause.name), None)
+    if part is None:  # TPOT was not measured
+        return sentence(start)
+    share = part.measured / row.tpot_s
     take = "take" if cause.name == "weights" else "takes"
     return sentence(start, f"; {cause.name} {take} {share:.0%} of it")
 

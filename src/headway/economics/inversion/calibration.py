@@ -8,24 +8,29 @@ The baselines: one interval and one point for every model, and a straight line o
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import statistics
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from headway.core import user_file
 from headway.core.catalog import Catalog
-from headway.core.errors import BadFile
+from headway.core.csv_text import csv_header, csv_lines, refuse_twins, width_error
+from headway.core.errors import BadFile, clip
+from headway.core.measured import PARAMS_B, USD_PER_MTOK, BadCell, cell
+from headway.core.schema import Field
 from headway.economics.inversion.features import Features
 from headway.economics.inversion.posterior import spans
 from headway.economics.inversion.priors import AssumedIntervals, Priors, priors, reference
 from headway.economics.inversion.samples import SD_TO_P90, draw, reference_log_cost, stated_only
 
 SPARSE = 1.5  # total over active parameters from which a model is sparse
+LEAST_SPARSE = 2  # sparse models, without which their sparsity stays as assumed
 FITTED_PRIORS = (
     "markup_input", "markup_output", "markup_input_spread", "markup_output_spread", "markup_correlation", "active_middle", "active_spread",
     "dense_share", "sparsity_middle", "sparsity_spread",
@@ -56,7 +61,9 @@ def calibrated(priors: Priors, examples: Sequence[Example], catalog: Catalog | N
     spread = (shares[:, None] * (markup - middle)).T @ (markup - middle) * unbiased
     sd = np.sqrt(spread.diagonal())
     sparse = total > SPARSE * active
-    sparse_middle, sparse_spread = _moments(np.log(total / active)[sparse], shares[sparse], unbiased)
+    sparse_middle, sparse_spread = np.log(priors.sparsity_middle), priors.sparsity_spread
+    if sparse.sum() >= LEAST_SPARSE:
+        sparse_middle, sparse_spread = _moments(np.log(total / active)[sparse], shares[sparse], unbiased)
     active_middle, active_spread = _moments(np.log(active), shares, unbiased)
     fitted = dict(zip(FITTED_PRIORS, map(float, (
         np.exp(middle[0]), np.exp(middle[1]), sd[0], sd[1], spread[0, 1] / (sd[0] * sd[1]), np.exp(active_middle), active_spread,
@@ -82,8 +89,9 @@ DRAWS = 16384
 SIZES = ("active", "total")
 STANDARD = "standard"
 OURS, STATED_MARKUP, CONSTANT, LINE = "cost laws", "cost laws, markup as stated", "constant", "regression"
-PRICES = ("model", "input_usd_per_mtok", "output_usd_per_mtok")
-TRUTH = ("model", "active_params_b", "total_params_b")
+PRICES = {"model": None, "input_usd_per_mtok": USD_PER_MTOK, "output_usd_per_mtok": USD_PER_MTOK}
+TRUTH = {"model": None, "active_params_b": PARAMS_B, "total_params_b": PARAMS_B}
+LEAST_FAMILIES = 3  # from two of which the third is estimated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,51 +132,53 @@ class PriceScore:
 # -- the rows -------------------------------------------------------------------------------------------------------------------
 
 
-def read_examples(prices: str | Path, truth: str | Path) -> list[Example]:
-    """Examples of models with published sizes, priced at the median of their hosts' standard tiers."""
-    sizes = {row["model"]: row for row in _rows(truth, TRUTH) if row["active_params_b"] and row["total_params_b"]}
-    by: dict[str, list[dict[str, str]]] = {}
-    for row in _rows(prices, PRICES):
-        standard = row.get("service_tier", STANDARD) == STANDARD
-        if standard and row["model"] in sizes and row["input_usd_per_mtok"] and row["output_usd_per_mtok"]:
+def read_examples(prices: str | Path, truth: str | Path, left_out: list[str] | None = None) -> list[Example]:
+    """Examples of models with published sizes, priced at the median of their hosts' standard tiers; `left_out` takes a note a bad line."""
+    notes = [] if left_out is None else left_out
+    sizes = {row["model"]: row for row in _rows(truth, TRUTH, notes)}
+    by: dict[str, list[dict[str, Any]]] = {}
+    for row in _rows(prices, PRICES, notes):
+        if row.get("service_tier", STANDARD) == STANDARD and row["model"] in sizes:
             by.setdefault(row["model"], []).append(row)
-    examples = [_example(rows, sizes[model], prices) for model, rows in by.items()]
-    if len({example.family for example in examples}) < 3:
-        raise BadFile(prices, f"has standard prices for {len(examples)} models of {truth}; wants models of at least three families")
+    examples = [_example(rows, sizes[model]) for model, rows in by.items()]
+    if len({example.family for example in examples}) < LEAST_FAMILIES:
+        first = f"; {notes[0]}" if notes else ""
+        wants = f"wants models of at least {LEAST_FAMILIES} families"
+        raise BadFile(prices, f"has standard prices for {len(examples)} models of {clip(truth)}; {wants}{first}")
+    if any(len({getattr(example, key) for example in examples}) < LEAST_FAMILIES for key in ("input", "output", "active", "total")):
+        raise BadFile(prices, f"has fewer than {LEAST_FAMILIES} different prices or sizes, from which nothing can be learned")
     return examples
 
 
-def _rows(path: str | Path, keys: Sequence[str]) -> list[dict[str, str]]:
-    try:
-        with Path(path).open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error):
-        raise BadFile(path, "cannot be read as a CSV file") from None
-    missing = [key for key in keys if not rows or key not in rows[0]]
+def _rows(path: str | Path, columns: Mapping[str, Field | None], notes: list[str]) -> Iterator[dict[str, Any]]:
+    """Rows of a table with the columns needed, their numbers checked; a line that lacks a cell is passed over, a wrong one noted."""
+    lines = csv_lines(user_file.text_of(path, user_file.PRICES))
+    header = csv_header(lines, path)
+    missing = [key for key in columns if key not in header]
     if missing:
         raise BadFile(path, f"lacks {', '.join(missing)}")
-    return [{key: (value or "").strip() if isinstance(value, str) else "" for key, value in row.items() if key} for row in rows]
+    refuse_twins([name for name in header if name], path)
+    for number, cells, why in lines:
+        try:
+            wrong = why or width_error(cells, len(header))
+            if wrong:
+                raise BadCell(wrong)
+            row: dict[str, Any] = {key: text.strip() for key, text in zip(header, cells, strict=False)}
+            if all(row[key] for key in columns):
+                row |= {key: cell(row[key], q, key) for key, q in columns.items() if q is not None}
+                if columns is TRUTH and row["active_params_b"] > row["total_params_b"]:
+                    raise BadCell(f"active_params_b: got {row['active_params_b']:g}; wants at most the total, {row['total_params_b']:g}")
+                yield row
+        except BadCell as error:
+            notes.append(f"{Path(path).name} line {number}: {error}; left out")
 
 
-def _example(rows: list[dict[str, str]], size: dict[str, str], path: str | Path) -> Example:
-    def middle(key: str) -> float:
-        return statistics.median(_number(row[key], key, path) for row in rows) / MTOK
-
-    active, total = (_number(size[key], key, path) * 1e9 for key in ("active_params_b", "total_params_b"))
+def _example(rows: list[dict[str, Any]], size: dict[str, Any]) -> Example:
+    price = {key: statistics.median(row[key] for row in rows) / MTOK for key in ("input_usd_per_mtok", "output_usd_per_mtok")}
     return Example(
-        model=size["model"], family=rows[0].get("family") or size.get("family") or size["model"], active=active, total=total,
-        input=middle("input_usd_per_mtok"), output=middle("output_usd_per_mtok"),
+        model=size["model"], family=rows[0].get("family") or size.get("family") or size["model"], active=size["active_params_b"] * 1e9,
+        total=size["total_params_b"] * 1e9, input=price["input_usd_per_mtok"], output=price["output_usd_per_mtok"],
     )  # fmt: skip
-
-
-def _number(text: str, key: str, path: str | Path) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e9:
-        raise BadFile(path, f"{key}: got {text!r}; wants a number above 0")
-    return value
 
 
 # -- cross-validation by family -------------------------------------------------------------------------------------------------

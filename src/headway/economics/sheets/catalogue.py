@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import datetime
 import functools
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from headway.core import catalog as facts
+from headway.core import user_file
 from headway.core.catalog import Catalog, default_catalog, fold
 from headway.core.errors import BadFile, HeadwayError, UnknownName, clip
 from headway.economics.sheets.entry import SheetMatches
 from headway.economics.sheets.sheet import PriceSheet
 
-MOST_BYTES = 100_000_000
 SUFFIXES = (".toml", ".json", ".csv")
 
 
@@ -32,12 +31,12 @@ def read_sheets(path: str | Path) -> SheetMatches:
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise BadFile(path, f"is no price sheet by its name; wants {', '.join(SUFFIXES)}")
-    text = _text(path)
+    text = user_file.text_of(path, user_file.SHEETS)
     if suffix == ".csv":
         return SheetMatches(sheets=table.read_table(path, text))
     if suffix == ".json":
-        return of_json(path, _json(path, text))
-    return SheetMatches(sheets=schema.sheets_of(_toml(path, text), path))
+        return of_json(path, user_file.json_of(text, path, user_file.SHEETS, constants=False))
+    return SheetMatches(sheets=schema.sheets_of(user_file.toml_of(text, path), path))
 
 
 def of_json(path: Path, document: Any) -> SheetMatches:
@@ -54,48 +53,6 @@ def of_json(path: Path, document: Any) -> SheetMatches:
     if any("litellm_provider" in entry or "input_cost_per_token" in entry for entry in inner):
         return litellm.sheets_of(document, path)
     return SheetMatches(sheets=schema.sheets_of(document, path))
-
-
-def _text(path: Path) -> str:
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise BadFile(path, f"is larger than a price file may be ({MOST_BYTES:,} bytes)")
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise BadFile(path, f"cannot be read ({error.strerror or error})") from None
-    except UnicodeDecodeError:
-        raise BadFile(path, "cannot be read as UTF-8 text") from None
-    if not text.strip():
-        raise BadFile(path, "is empty")
-    return text
-
-
-def _toml(path: Path, text: str) -> Mapping[str, Any]:
-    import tomllib
-
-    try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise BadFile(path, f"is not valid TOML, or cut short: {error}") from None
-
-
-def _json(path: Path, text: str) -> Any:
-    def refuse(word: str) -> Any:
-        raise BadFile(path, f"holds {word}, which is no number of JSON")
-
-    def refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        members = dict(pairs)
-        if len(members) < len(pairs):
-            names = [key for key, _ in pairs]
-            raise BadFile(path, f"{next(key for key in names if names.count(key) > 1)}: stands twice in one object")
-        return members
-
-    try:
-        return json.loads(text, parse_constant=refuse, object_pairs_hook=refuse_duplicates)
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, BadFile):
-            raise
-        raise BadFile(path, f"is not valid JSON, or cut short: {error}") from None
 
 
 GENAI = "genai-prices"

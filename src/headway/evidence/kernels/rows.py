@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from headway.core import user_file
 from headway.core.errors import BadFile, MissingExtra
 from headway.hardware.chip import Chip, chip
 from headway.laws.step.kernels import SCAN_CHUNK
@@ -56,15 +57,14 @@ class KernelTable:
 def table(folder: Path, name: str) -> KernelTable:
     """Table `name` of the folder (parquet), with text columns as numpy strings."""
     try:
-        from pyarrow import ArrowException, parquet
+        from pyarrow import ArrowException, BufferReader, parquet
     except ImportError as error:
         raise MissingExtra("parquet files", "table") from error
     path = folder / f"{name}.parquet"
-    if not path.is_file():
-        raise BadFile(path, "no such file")
+    data = user_file.data_of(path, user_file.KERNELS)
     try:
-        read = parquet.read_table(path)
-    except (ArrowException, OSError):
+        read = parquet.read_table(BufferReader(data))
+    except (ArrowException, OSError, ValueError):
         raise BadFile(path, "cannot be read as a parquet table") from None
     return KernelTable({column: _plain(read.column(column).combine_chunks()) for column in read.column_names}, path)
 

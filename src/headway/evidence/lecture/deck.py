@@ -8,6 +8,8 @@ import json
 import os
 from pathlib import Path
 
+from headway.core import user_file
+
 INTERVALS = (0, 1, 3, 7, 21, 60)  # days until a card of each box comes back
 VERSION = 1
 
@@ -73,13 +75,14 @@ def deck_path() -> Path:
 
 def load(path: Path) -> Deck:
     """Deck of a file; a broken file is set aside under another name, and the deck begins anew."""
-    if not path.is_file():
+    if not path.exists():
         return Deck(path, {})
+    text = user_file.data_of(path, user_file.DECK)
     try:
-        page = json.loads(path.read_text(encoding="utf-8"))
+        page = json.loads(text)
         cards = {str(key): _record(entry) for key, entry in page["cards"].items()}
         return Deck(path, cards)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError, OverflowError):
         aside = path.with_suffix(".broken")
         path.replace(aside)
         return Deck(path, {}, f"the record of past answers could not be read: it is now {aside.name}, and a new one begins")

@@ -8,14 +8,16 @@ The files state no engine, machine, layout or number formats; GPU telemetry, if 
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headway.core.errors import BadFile
+from headway.core.csv_text import csv_lines
+from headway.core.errors import BadFile, clip
+from headway.core.measured import LENGTH, REQUEST_RATE, REQUEST_TIME, REQUESTS, TOKEN_RATE, TPOT, TTFT, TURNS, USERS
+from headway.core.schema import Field
 from headway.evidence.readers import files
 from headway.evidence.readers.files import Record, RecordLine, RunFields, RunMachine, Unusable, model, one_model, place
 from headway.evidence.rows.csv_file import BadRow
@@ -30,6 +32,11 @@ _NOT_RUNS = ("aggregate", "collated", "timeslice", "server_metrics")
 _USERS = re.compile(r"concurrency[-_]?(\d+)", re.I)
 _UNIT = re.compile(r"\s*\(([^()]*)\)\s*$")
 OPEN = ("poisson", "gamma", "constant")
+METRICS = {
+    "input_sequence_length": LENGTH, "output_sequence_length": LENGTH, "request_throughput": REQUEST_RATE, "request_latency": REQUEST_TIME,
+    "output_token_throughput": TOKEN_RATE, "time_to_first_token": TTFT, "inter_token_latency": TPOT, "request_count": REQUESTS,
+    "error_request_count": REQUESTS,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,17 +93,16 @@ def _csv(path: Path) -> Iterator[RecordLine]:
     """CSV summary (two tables) as the record that its JSON would give; it does not state the load."""
     metrics: dict[str, Any] = {}
     columns: list[str] = []
-    try:
-        for cells in csv.reader(files.text_of(path).splitlines()):
-            if cells and cells[0] == "Metric":
-                columns = cells[1:]
-            elif len(cells) > 1 and columns:
-                unit = _UNIT.search(cells[0])
-                key = _UNIT.sub("", cells[0]).strip().lower().replace(" ", "_")
-                values = dict(zip(columns, (cell.replace(",", "") for cell in cells[1:]), strict=False))
-                metrics[key] = {"unit": unit[1] if unit else "", "avg": values.get("avg", values.get("Value", ""))}
-    except csv.Error as error:
-        raise BadFile(path, f"is not CSV ({error})") from None
+    for number, cells, why in csv_lines(files.text_of(path)):
+        if why:
+            raise BadFile(path, f"line {number}: {why}")
+        if cells and cells[0] == "Metric":
+            columns = cells[1:]
+        elif len(cells) > 1 and columns:
+            unit = _UNIT.search(cells[0])
+            key = _UNIT.sub("", cells[0]).strip().lower().replace(" ", "_")
+            values = dict(zip(columns, (cell.replace(",", "") for cell in cells[1:]), strict=False))
+            metrics[key] = {"unit": unit[1] if unit else "", "avg": values.get("avg", values.get("Value", ""))}
     if not metrics:
         raise BadFile(path, "is no summary of AIPerf: no line begins with Metric")
     yield RecordLine(line=1, record=metrics)
@@ -136,7 +142,7 @@ def _refuse(run: Record) -> None:
     if _metric(run, "request_count") == 0:
         raise Unusable("request_count: 0, no request succeeded")
     turns = files.inner(run, "input_config", "input", "conversation", "turn")
-    if (files.number(turns, "mean") or 1) > 1:
+    if (files.number(turns, "mean", TURNS) or 1) > 1:
         raise Unusable("conversations of several turns: prompts share a prefix, whose reuse is not told")
 
 
@@ -147,19 +153,19 @@ def _reliability(run: Record, load: _SentRequest) -> str:
 
 def _metric(run: Record, name: str) -> float | None:
     """Mean of a metric in SI, else its median; None if it was not measured."""
-    block = files.inner(run, name)
+    block, q = run.get(name), METRICS[name]
+    if block is None:
+        return None
+    if not isinstance(block, Mapping):
+        raise Unusable(f"{name}: got {clip(block)!r}; wants a metric with its avg and its unit")
+    unit, is_time = files.text(block, "unit").lower(), q.unit == "s"
+    if is_time and unit not in UNITS and any(block.get(key) for key in ("avg", "p50")):
+        raise Unusable(f"{name}.unit: got {unit!r}; wants a unit of time")
     try:
-        value = files.positive(block, "avg", "p50")
+        value = files.positive(block, q, "avg", "p50", scale=UNITS.get(unit, 1.0) if is_time else 1.0)
+        return 0.0 if value is None and name == "request_count" and files.number(block, "avg", q) == 0 else value
     except Unusable as error:
         raise Unusable(f"{name}.{error}") from None
-    if value is None:
-        return 0.0 if files.number(block, "avg") == 0 and name == "request_count" else None
-    unit = files.text(block, "unit").lower()
-    if name.endswith(("latency", "first_token")):
-        if unit not in UNITS:
-            raise Unusable(f"{name}.unit: got {unit!r}; wants a unit of time")
-        return value * UNITS[unit]
-    return value
 
 
 def _load(run: Record, path: Path) -> _SentRequest:
@@ -170,8 +176,8 @@ def _load(run: Record, path: Path) -> _SentRequest:
     load = files.inner(config, "loadgen") or files.inner(config, "perf_analyzer", "stimulus") or config
     if files.flag(files.inner(config, "input"), "fixed_schedule") or load.get("user_centric_rate"):
         raise Unusable("a replay by a schedule, or by users with pauses: no steady load to compare with")
-    rate = _first(load, "request_rate")
-    return _SentRequest(rate=rate) if rate else _SentRequest(users=_first(load, "concurrency") or _named_users(path))
+    rate = _first(load, "request_rate", REQUEST_RATE)
+    return _SentRequest(rate=rate) if rate else _SentRequest(users=_first(load, "concurrency", USERS) or _named_users(path))
 
 
 def _phase(phases: Any, path: Path) -> _SentRequest:
@@ -185,18 +191,18 @@ def _phase(phases: Any, path: Path) -> _SentRequest:
         raise Unusable("several phases were pooled: each phase's own export, in phases/, can be read")
     phase, kind = measured[0], files.text(measured[0], "type") or "concurrency"
     if kind == "concurrency":
-        return _SentRequest(users=_first(phase, "concurrency") or 1.0)
-    if kind not in OPEN or files.positive(phase, "rate") is None:
+        return _SentRequest(users=_first(phase, "concurrency", USERS) or 1.0)
+    if kind not in OPEN or files.positive(phase, REQUEST_RATE, "rate") is None:
         raise Unusable(f"a phase of type {kind}: no steady load to compare with")
-    return _SentRequest(rate=files.positive(phase, "rate"))
+    return _SentRequest(rate=files.positive(phase, REQUEST_RATE, "rate"))
 
 
-def _first(load: Record, key: str) -> float | None:
+def _first(load: Record, key: str, q: Field) -> float | None:
     """A number, or the only number of a list."""
     value = load.get(key)
     if isinstance(value, list):
-        return files.positive({key: value[0]}, key) if len(value) == 1 else None
-    return files.positive(load, key)
+        return files.positive({key: value[0]}, q, key) if len(value) == 1 else None
+    return files.positive(load, q, key)
 
 
 def _named_users(path: Path) -> float | None:

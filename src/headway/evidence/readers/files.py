@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import codecs
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from headway.core import user_file
 from headway.core.errors import BadFile, BadValue, HeadwayError, clip, printable
+from headway.core.measured import DEGREE, BadCell, cell
+from headway.core.schema import Field
 from headway.evidence.rows.csv_file import BadRow
 from headway.evidence.rows.row import MeasuredRow
 
 Record = Mapping[str, Any]
-MOST = 1e15
 MOST_WHY = 300  # characters
 
 
@@ -55,30 +55,31 @@ def rows_of(
     return rows, bad
 
 
-def number(record: Record, key: str) -> float | None:
-    """Finite number >= 0 of a key, also if written as text; None if the key is absent, null or empty."""
+def number(record: Record, key: str, q: Field, scale: float = 1.0) -> float | None:
+    """Quantity of a key in SI, also if written as text; 0 where it was not measured, as tools write it; None if absent, null or empty."""
     value = record.get(key)
     if value is None or value == "":
         return None
     try:
-        if isinstance(value, bool) or not isinstance(value, int | float | str):
-            raise ValueError
-        amount = float(value)
-    except (ValueError, OverflowError):
-        raise Unusable(f"{key}: got {clip(value)!r}; wants a number") from None
-    if not math.isfinite(amount) or not 0 <= amount <= MOST:
-        raise Unusable(f"{key}: got {clip(value)!r}; wants a number from 0 to {MOST:g}")
-    return amount
+        return 0.0 if _is_zero(value) else cell(value, q, key, scale)
+    except BadCell as error:
+        raise Unusable(str(error)) from None
 
 
-def positive(record: Record, *keys: str) -> float | None:
-    """First positive number among the keys; None if there is none (tools write 0 for what they did not measure)."""
-    return next((value for key in keys if (value := number(record, key))), None)
+def _is_zero(value: Any) -> bool:
+    if isinstance(value, str):
+        return re.fullmatch(r"0+(\.0*)?", value.strip()) is not None
+    return value == 0 and not isinstance(value, bool)
 
 
-def needed(record: Record, *keys: str) -> float:
-    """First positive number among the keys; raises Unusable if there is none."""
-    value = positive(record, *keys)
+def positive(record: Record, q: Field, *keys: str, scale: float = 1.0) -> float | None:
+    """First quantity above 0 among the keys; None if there is none."""
+    return next((value for key in keys if (value := number(record, key, q, scale))), None)
+
+
+def needed(record: Record, q: Field, *keys: str, scale: float = 1.0) -> float:
+    """First quantity above 0 among the keys; raises Unusable if there is none."""
+    value = positive(record, q, *keys, scale=scale)
     if value is None:
         raise Unusable(f"{' or '.join(keys)}: missing or 0")
     return value
@@ -86,13 +87,8 @@ def needed(record: Record, *keys: str) -> float:
 
 def count(record: Record, *keys: str) -> int | None:
     """First whole number >= 1 among the keys, or None."""
-    for key in keys:
-        value = number(record, key)
-        if value:
-            if value != int(value):
-                raise Unusable(f"{key}: got {clip(record[key])!r}; wants a whole number")
-            return int(value)
-    return None
+    value = positive(record, DEGREE, *keys)
+    return None if value is None else int(value)
 
 
 def text(record: Record, key: str) -> str:
@@ -114,35 +110,14 @@ def inner(record: Record, *keys: str) -> Record:
     return record
 
 
-MOST_BYTES = 256 * 2**20
-_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))  # PowerShell's > writes UTF-16
 _NEXT = re.compile(r"\n[ \t]*(?=\{)")
 _SPACE = re.compile(r"[\s,]*")
 _FIRST = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE)
 
 
 def text_of(path: str | Path) -> str:
-    """Text of a file; BadFile if it is missing, empty, too large or not text."""
-    try:
-        size = Path(path).stat().st_size
-        if size > MOST_BYTES:
-            most = MOST_BYTES >> 20
-            raise BadFile(path, f"is {size / 2**20:.0f} MiB, above {most} MiB: wants a summary, without the tokens of each request")
-        data = Path(path).read_bytes()
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        if isinstance(error, BadFile):
-            raise
-        raise BadFile(path, f"cannot be read ({getattr(error, 'strerror', None) or error})") from None
-    coding = next((name for mark, name in _BOMS if data.startswith(mark)), "utf-8")
-    try:
-        text = data.decode(coding)
-    except UnicodeDecodeError:
-        raise BadFile(path, "is not text, so no benchmark's result") from None
-    if "\x00" in text:
-        raise BadFile(path, "is not text, so no benchmark's result")
-    if not text.strip():
-        raise BadFile(path, "is empty")
-    return text
+    """Text of a benchmark's result."""
+    return user_file.text_of(path, user_file.BENCHMARK)
 
 
 def json_records(text: str, path: str | Path) -> Iterator[RecordLine]:
@@ -151,7 +126,7 @@ def json_records(text: str, path: str | Path) -> Iterator[RecordLine]:
     if start is None:
         raise BadFile(path, "is not JSON: no line starts with { or [")
     at = start.end() + (text[start.end()] == "[")
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(object_pairs_hook=user_file.members)
     line, line_offset = 1, 0
     while True:
         at = _SPACE.match(text, at).end()  # type: ignore[union-attr]
@@ -177,7 +152,7 @@ def _why(error: Exception) -> str:
     """Phrase for a JSON error."""
     if isinstance(error, json.JSONDecodeError):
         return f"is not JSON, or was cut off (line {error.lineno}, column {error.colno}: {error.msg})"
-    return "is not JSON that can be read (too deep, or a number too long)"
+    return "is not JSON that can be read (too deep, or a number too long)" if "twice" not in str(error) else clip(error)
 
 
 _COUNT_AND_NAME = re.compile(r"\s*(\d{1,7})\s*[xX*×]\s*(\S.*)")

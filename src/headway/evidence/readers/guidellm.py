@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from headway.core.errors import BadFile
+from headway.core.measured import LENGTH, REQUEST_RATE, REQUEST_TIME, REQUESTS, TOKEN_RATE, TPOT, TTFT, USERS
+from headway.core.schema import Field
 from headway.evidence.readers import files
 from headway.evidence.readers.files import Record, RecordLine, RunFields, RunMachine, Unusable, model, place
 from headway.evidence.rows.csv_file import BadRow
@@ -43,38 +45,41 @@ def _benchmarks(path: str | Path) -> Iterator[RecordLine]:
 
 def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRow:
     prompt, output, ttft, tpot, latency, through = (
-        _mean(run, metric)
-        for metric in (
-            "prompt_token_count", "output_token_count", "time_to_first_token_ms", "inter_token_latency_ms", "request_latency",
-            "requests_per_second",
+        _mean(run, metric, q, scale)
+        for metric, q, scale in (
+            ("prompt_token_count", LENGTH, 1.0), ("output_token_count", LENGTH, 1.0), ("time_to_first_token_ms", TTFT, 1e-3),
+            ("inter_token_latency_ms", TPOT, 1e-3), ("request_latency", REQUEST_TIME, 1.0), ("requests_per_second", REQUEST_RATE, 1.0),
         )
     )  # fmt: skip
     if not prompt or not output:
         raise Unusable("prompt_token_count and output_token_count: missing, so no text of known length was generated")
     strategy = _strategy(run)
     kind = files.text(strategy, "type_")
-    rate = files.needed(strategy, "rate") if kind in RATED else None
-    users = 1.0 if kind == "synchronous" else files.positive(strategy, "streams") if kind == "concurrent" else None
-    inside = max(through * latency, 1.0) if through and latency else _mean(run, "request_concurrency")
+    rate = files.needed(strategy, REQUEST_RATE, "rate") if kind in RATED else None
+    users = 1.0 if kind == "synchronous" else files.positive(strategy, USERS, "streams") if kind == "concurrent" else None
+    inside = max(through * latency, 1.0) if through and latency else _mean(run, "request_concurrency", USERS)
     if not (users or inside):
         raise Unusable(f"strategy {kind or 'not stated'}: neither its users nor requests_per_second and request_latency")
     at = place(user_input, RunMachine(hardware=""), WHAT)
-    tokens = _mean(run, "output_tokens_per_second") or (through * output if through else None)
+    tokens = _mean(run, "output_tokens_per_second", TOKEN_RATE) or (through * output if through else None)
     return MeasuredRow(
         line=line, id=name, model=model(user_input, _model(run), WHAT), mode="serving_concurrency", hardware=at.hardware, chips=at.chips,
         tp=at.tp, ep=at.ep, pp=at.pp, dp=at.dp, engine=user_input.engine or "vLLM", engine_version=user_input.engine_version,
         weights=user_input.weights, kv=user_input.kv, prompt=prompt, output=output, concurrency=users or inside,
-        ttft_s=ttft / 1000 if ttft else None, tpot_s=tpot / 1000 if tpot and output > 1 else None, output_tok_per_s=tokens,
+        ttft_s=ttft, tpot_s=tpot if output > 1 else None, output_tok_per_s=tokens,
         input_tok_per_s=through * prompt if through else None, tok_per_s_chip=tokens / at.chips if tokens and at.chips else None,
         source=SOURCE if users else f"{SOURCE}, {'open loop' if rate else 'all at once'} (users by Little's law)",
         reliability="A" if users else "B", roofline="tpot_partial" if users else "no", request_rate=rate,
-        requests=files.positive(files.inner(run, "metrics", "request_totals"), "successful"),
+        requests=files.positive(files.inner(run, "metrics", "request_totals"), REQUESTS, "successful"),
     )  # fmt: skip
 
 
-def _mean(run: Record, metric: str) -> float | None:
-    """Mean of a metric over the successful requests, in the unit of its name."""
-    return files.positive(files.inner(run, "metrics", metric, "successful"), "mean")
+def _mean(run: Record, metric: str, q: Field, scale: float = 1.0) -> float | None:
+    """Mean of a metric over the successful requests, in SI."""
+    try:
+        return files.positive(files.inner(run, "metrics", metric, "successful"), q, "mean", scale=scale)
+    except Unusable as error:
+        raise Unusable(f"{metric}.{error}") from None
 
 
 def _strategy(run: Record) -> Record:

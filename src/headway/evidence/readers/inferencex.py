@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from headway.core.measured import CHIP_TOKEN_RATE, LENGTH, REQUESTS, TPOT, TTFT, USER_TOKEN_RATE, USERS
 from headway.evidence.readers import files
 from headway.evidence.readers.files import Record, RunFields, RunMachine, Unusable, model, one_model
 from headway.evidence.rows.csv_file import BadRow
@@ -36,8 +37,8 @@ def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRo
         hardware=at.hardware, chips=at.chips, tp=at.tp, ep=at.ep, pp=at.pp, dp=at.dp,
         engine=user_input.engine or _engine(files.text(run, "framework")), engine_version=user_input.engine_version or _image(run),
         weights=user_input.weights or _weights(run, at.hardware, served), kv=user_input.kv,
-        prompt=files.needed(run, "isl"), output=files.needed(run, "osl"),
-        concurrency=files.needed(run, "conc"), ttft_s=files.positive(run, "mean_ttft", "median_ttft"),
+        prompt=files.needed(run, LENGTH, "isl"), output=files.needed(run, LENGTH, "osl"),
+        concurrency=files.needed(run, USERS, "conc"), ttft_s=files.positive(run, TTFT, "mean_ttft", "median_ttft"),
         tpot_s=_tpot(run), output_tok_per_s=rate, tok_per_s_chip=rate / at.chips if rate and at.chips else None,
         source="inferencex", reliability="A", roofline="tpot_partial",
     )  # fmt: skip
@@ -50,7 +51,7 @@ def _refuse(run: Record) -> None:
         raise Unusable(f"speculative decoding ({spec}): a row holds steps of one token a user")
     if files.text(run, "scenario_type").startswith("agentic"):
         raise Unusable("a replay of agents' traces: prompts share prefixes and have no one length")
-    if files.inner(run, "benchmark_outcome").get("status") == "failed" or files.number(run, "num_requests_successful") == 0:
+    if files.inner(run, "benchmark_outcome").get("status") == "failed" or files.number(run, "num_requests_successful", REQUESTS) == 0:
         raise Unusable("the run failed")
     if not any(key in run for key in ("conc", "isl", "hw")):
         raise Unusable("hw, conc and isl: missing, so no result of InferenceX")
@@ -102,15 +103,15 @@ def _way(run: Record, prefix: str, hardware: str, chips: int | None) -> RunMachi
 
 def _output_rate(run: Record, at: RunMachine) -> float | None:
     """Output tokens per second over all chips; the file divides by the chips of the decode pool if there is one."""
-    chip_rate = files.positive(run, "output_tput_per_gpu")
+    chip_rate = files.positive(run, CHIP_TOKEN_RATE, "output_tput_per_gpu")
     chips = files.count(run, "num_decode_gpu") if _disaggregated(run) else at.chips
     return chip_rate * chips if chip_rate and chips else None
 
 
 def _tpot(run: Record) -> float:
     """TPOT in seconds, else the inverse of interactivity."""
-    seconds = files.positive(run, "mean_tpot", "median_tpot")
-    return seconds or 1 / files.needed(run, "median_intvty", "mean_intvty")
+    seconds = files.positive(run, TPOT, "mean_tpot", "median_tpot")
+    return seconds or 1 / files.needed(run, USER_TOKEN_RATE, "median_intvty", "mean_intvty")
 
 
 def _engine(framework: str) -> str:

@@ -7,12 +7,13 @@ the file's name: give --on and --model. Values follow the rules of files.py in e
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from headway.core.errors import BadFile, UnknownName
+from headway.core.csv_text import csv_header, csv_lines, refuse_twins, width_error
+from headway.core.errors import BadFile, UnknownName, clip
+from headway.core.measured import LAYERS, LENGTH, RUN_TIME, USER_TOKEN_RATE
 from headway.evidence.readers import files
 from headway.evidence.readers.files import Record, RecordLine, RunFields, RunMachine, Unusable, json_records, model, one_model, place
 from headway.evidence.rows import names
@@ -75,18 +76,12 @@ def _tabled(row: dict[str, str], shared: dict[str, str], number: int) -> RecordL
 
 
 def _csv(lines: list[str], header: int, path: str | Path) -> Iterator[RecordLine]:
-    try:
-        columns = next(csv.reader([lines[header]]))
-        for number, line in enumerate(lines[header + 1 :], header + 2):
-            if not line.strip():
-                continue
-            cells = next(csv.reader([line]))
-            if len(cells) == len(columns):
-                yield RecordLine(line=number, record=dict(zip(columns, cells, strict=True)))
-            else:
-                yield RecordLine(line=number, record=None, why=f"{len(cells)} cells under {len(columns)} column names")
-    except csv.Error as error:
-        raise BadFile(path, f"is not CSV ({error})") from None
+    rows = csv_lines("\n".join(lines[header:]))
+    columns = csv_header(rows, path)
+    refuse_twins(columns, path)
+    for number, cells, why in rows:
+        wrong = why or width_error(cells, len(columns))
+        yield RecordLine(line=header + number, record=None if wrong else dict(zip(columns, cells, strict=False)), why=wrong)
 
 
 def _sql(lines: list[str]) -> Iterator[RecordLine]:
@@ -119,8 +114,8 @@ def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], li
 
 
 def _row(test: Record, line: int, name: str, user_input: RunFields) -> MeasuredRow:
-    prompt, generated = files.number(test, "n_prompt") or 0.0, files.number(test, "n_gen") or 0.0
-    depth = files.number(test, "n_depth") or 0.0
+    prompt, generated = files.number(test, "n_prompt", LENGTH) or 0.0, files.number(test, "n_gen", LENGTH) or 0.0
+    depth = files.number(test, "n_depth", LENGTH) or 0.0
     _refuse(test, prompt, generated, depth)
     at = place(user_input, _run_place(test, user_input), WHAT)
     rate = _rate(test, prompt + generated)
@@ -173,7 +168,7 @@ def _refuse(test: Record, prompt: float, generated: float, depth: float) -> None
     for key, what in (("embeddings", "an embedding run"), ("no_kv_offload", "the KV cache was in the host's memory")):
         if files.flag(test, key):
             raise Unusable(f"{key}: {what}")
-    if files.number(test, "n_cpu_moe"):
+    if files.number(test, "n_cpu_moe", LAYERS):
         raise Unusable("n_cpu_moe: experts were in the host's memory")
     if files.text(test, "tensor_buft_overrides") not in ("", "none"):
         raise Unusable("tensor_buft_overrides: tensors were placed by hand")
@@ -186,7 +181,7 @@ def _refuse_offload(test: Record, model_name: str) -> None:
     on_gpu = test.get("n_gpu_layers")
     if not _on_gpu(test) or on_gpu in (None, "") or str(on_gpu).startswith("-"):  # -1: all layers, or all that fit
         return
-    offloaded = files.number(test, "n_gpu_layers") or 0.0
+    offloaded = files.number(test, "n_gpu_layers", LAYERS) or 0.0
     if offloaded < 99 and offloaded < _layers(model_name):
         raise Unusable(f"n_gpu_layers: {offloaded:g} of {_layers(model_name)} layers were on the GPU, the others on the host")
 
@@ -199,8 +194,12 @@ def _layers(model_name: str) -> int:
 
 def _rate(test: Record, tokens: float) -> float:
     """Tokens per second: from the mean time, else the mean rate."""
-    nanoseconds = files.positive(test, "avg_ns")
-    return tokens / (nanoseconds * 1e-9) if nanoseconds else files.needed(test, "avg_ts")
+    seconds = files.positive(test, RUN_TIME, "avg_ns", scale=1e-9)
+    rate = files.needed(test, USER_TOKEN_RATE, "avg_ts") if seconds is None else tokens / seconds
+    if not USER_TOKEN_RATE.low <= rate <= USER_TOKEN_RATE.high:
+        wants = f"{USER_TOKEN_RATE.low:g} to {USER_TOKEN_RATE.high:g}"
+        raise Unusable(f"avg_ns: got {clip(test['avg_ns'])}, which is {rate:.3g} tokens/s; wants {wants}")
+    return rate
 
 
 def _backends(test: Record) -> str:

@@ -7,7 +7,6 @@ The load is read from the starts: a closed loop sends a request as soon as anoth
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from headway.core.errors import BadFile, clip
+from headway.core import measured
+from headway.core.csv_text import csv_header, csv_lines, refuse_twins, width_error
+from headway.core.errors import BadFile, clip, printable
+from headway.core.measured import INSTANT, LENGTH, REQUEST_TIME, SECONDS, BadCell, cell, described, strays
+from headway.core.schema import Field
 from headway.evidence.readers import files
 from headway.evidence.readers.files import Record, RecordLine, RunFields, RunMachine, Unusable, model, place
 from headway.evidence.rows.csv_file import BadRow
@@ -32,12 +35,13 @@ TPOT = ("tpot", "time_per_output_token", "inter_token_latency")
 PROMPT = ("prompt_tokens", "input_tokens", "prompt", "input_len", "input_sequence_length", "num_prompt_tokens", "isl")
 OUTPUT = ("output_tokens", "completion_tokens", "output", "output_len", "output_sequence_length", "num_output_tokens", "osl")
 FAILED = ("error", "failed", "was_cancelled")
-UNITS = {"": 1.0, "_s": 1.0, "_ms": 1e-3, "_us": 1e-6, "_ns": 1e-9}
+TIMES = ((TTFT, measured.TTFT), (E2E, REQUEST_TIME), (TPOT, measured.TPOT))
 NAMED_UNITS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6, "ns": 1e-9, "nanoseconds": 1e-9}
 LEAST = 10  # requests, below which means say little
 AT_ONCE = 1e-3  # of a request's time, in which a user of a closed loop asks again
 FIRST_WAVE = 0.1  # of a request's time, in which all requests of a single wave are sent
 FULL, REFILLED = 0.9, 0.8  # of the users in service, after so many of the starts, for a closed loop
+TIMED_FROM = 16  # tokens of an answer from which its TPOT is one of steps, not of one late chunk
 MOST_BAD = 0.5  # share of lines without a request, from which the file is another kind
 
 
@@ -54,23 +58,30 @@ class ServedRequest:
 
 def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], list[BadRow]]:
     """The measured row of a file's requests, and its lines without one with the reason; BadFile or BadValue if unreadable."""
-    served, bad, failed = [], [], 0
-    for entry in _records(path):
-        name = f"{Path(path).stem}-{entry.line}"
-        if entry.record is None:
-            bad.append(BadRow(line=entry.line, id=name, why=entry.why))
-        elif _failed(entry.record):
-            failed += 1
-        else:
-            try:
-                served.append(_request(entry.record))
-            except Unusable as error:
-                bad.append(BadRow(line=entry.line, id=name, why=clip(error, files.MOST_WHY)))
+    entries = list(_records(path))
+    bad = [_bad(path, entry.line, entry.why) for entry in entries if entry.record is None]
+    complete = [(entry.line, entry.record) for entry in entries if entry.record is not None and not _failed(entry.record)]
+    failed = len(entries) - len(bad) - len(complete)
+    timed = [names for names in (TTFT, E2E, TPOT) if any(_is_timed(record, names) for _, record in complete)]
+    served: list[tuple[int, ServedRequest]] = []
+    for line, record in complete:
+        try:
+            served.append((line, _request(record, timed)))
+        except Unusable as error:
+            bad.append(_bad(path, line, str(error)))
+    served, far = _together(served)
+    bad += [_bad(path, line, why) for line, why in far]
+    bad.sort(key=lambda row: row.line)
     if not served or len(bad) > MOST_BAD * (len(served) + len(bad)):
         raise BadFile(path, f"line {bad[0].line}: {bad[0].why}" if bad else "holds no request that succeeded")
     if len(served) < LEAST:
         raise BadFile(path, f"holds {len(served)} requests; wants at least {LEAST}, so that means say something")
-    return [_row(path, sorted(served, key=lambda request: request.start), failed, user_input)], bad
+    in_order = sorted((request for _, request in served), key=lambda request: request.start)
+    return [_row(path, in_order, failed, user_input)], bad
+
+
+def _bad(path: str | Path, line: int, why: str) -> BadRow:
+    return BadRow(line=line, id=printable(f"{Path(path).stem}-{line}"), why=clip(why, files.MOST_WHY))
 
 
 def _records(path: str | Path) -> Iterator[RecordLine]:
@@ -78,16 +89,21 @@ def _records(path: str | Path) -> Iterator[RecordLine]:
     text = files.text_of(path)
     if text.lstrip()[:1] in "{[":
         for entry in files.json_records(text, path):
-            yield entry if entry.record is None else RecordLine(line=entry.line, record=dict(_flat(entry.record)))
+            yield entry if entry.record is None else _flat_record(entry.line, entry.record)
         return
-    lines = text.splitlines()
+    rows = csv_lines(text)
+    header = [name.lower() for name in csv_header(rows, path)]
+    refuse_twins([name for name in header if name], path)
+    for number, cells, why in rows:
+        wrong = why or width_error(cells, len(header))
+        yield RecordLine(line=number, record=None if wrong else dict(zip(header, cells, strict=False)), why=wrong)
+
+
+def _flat_record(line: int, record: Record) -> RecordLine:
     try:
-        header = [name.strip().lower() for name in next(csv.reader(lines))]
-        for number, cells in enumerate(csv.reader(lines), 1):
-            if number > 1 and cells:
-                yield RecordLine(line=number, record=dict(zip(header, cells, strict=False)))
-    except csv.Error as error:
-        raise BadFile(path, f"is not CSV ({error})") from None
+        return RecordLine(line=line, record=dict(_flat(record)))
+    except Unusable as error:
+        return RecordLine(line=line, record=None, why=str(error))
 
 
 def _flat(record: Record) -> Iterator[tuple[str, Any]]:
@@ -97,8 +113,11 @@ def _flat(record: Record) -> Iterator[tuple[str, Any]]:
             yield key.lower(), value
         elif "value" in value and isinstance(value.get("unit"), str):
             scale = NAMED_UNITS.get(value["unit"].lower())
-            amount = files.number(value, "value")
-            yield key.lower(), amount if scale is None or amount is None else amount * scale
+            quantity = next((q for names, q in TIMES if key.lower() in names), None)
+            if scale is None or quantity is None:
+                yield key.lower(), value["value"]
+            else:
+                yield key.lower(), files.number({key: value["value"]}, key, quantity, scale)
         else:
             yield from _flat(value)
 
@@ -107,47 +126,85 @@ def _failed(record: Record) -> bool:
     return any(record.get(key) not in (None, "", 0, "0", False, "false", "False", "None", "null") for key in FAILED)
 
 
-def _request(record: Record) -> ServedRequest:
+def _is_timed(record: Record, names: Sequence[str]) -> bool:
+    """Whether a record states a time above 0 under one of the names."""
+    try:
+        return _seconds(record, names, []) is not None
+    except Unusable:
+        return False
+
+
+def _request(record: Record, timed: Sequence[Sequence[str]]) -> ServedRequest:
     start, end = _instant(record, START), _instant(record, END)
     if start is None:
         raise Unusable(f"start: missing; wants a column {', '.join(START[:4])}, with _s or _ms at its end")
-    prompt, output = files.needed(record, *PROMPT), files.needed(record, *OUTPUT)
-    ttft, tpot, seconds = _seconds(record, TTFT), _seconds(record, TPOT), _seconds(record, E2E)
+    prompt, output = files.needed(record, LENGTH, *PROMPT), files.needed(record, LENGTH, *OUTPUT)
+    ttft, tpot, seconds = (_seconds(record, names, timed) for names in (TTFT, TPOT, E2E))
     if seconds is None:
         seconds = end - start if end is not None else ttft + tpot * (output - 1) if ttft and tpot else None
-    if seconds is None or seconds <= 0:
+    if seconds is None:
         raise Unusable(f"e2e: missing; wants a column {', '.join((*E2E[:3], END[0]))}, or ttft and tpot")
+    seconds = _checked(seconds, REQUEST_TIME, "end - start" if end is not None else "e2e")
     if ttft and ttft > seconds:
-        raise Unusable(f"ttft: got {ttft:g} s; wants at most the {seconds:g} s of the whole request")
+        raise Unusable(f"ttft: got {ttft:g} s; wants at most the {seconds:g} s of the whole request{_likely_ms(ttft, seconds)}")
+    if ttft and output >= TIMED_FROM:
+        _checked((seconds - ttft) / (output - 1), measured.TPOT, f"e2e - ttft over {output - 1:g} tokens")
     return ServedRequest(start=start, ttft=ttft, seconds=seconds, prompt=prompt, output=output)
 
 
-def _seconds(record: Record, names: Sequence[str]) -> float | None:
-    """The first time of the names that is stated, in seconds."""
+def _checked(value: float, q: Field, name: str) -> float:
+    """A quantity that follows from several cells, within its range."""
+    try:
+        return cell(value, q, name)
+    except BadCell as error:
+        raise Unusable(str(error)) from None
+
+
+def _likely_ms(ttft: float, seconds: float) -> str:
+    return ": milliseconds?" if ttft > 3 * seconds > 3e-3 * ttft else ""
+
+
+def _seconds(record: Record, names: Sequence[str], timed: Sequence[Sequence[str]]) -> float | None:
+    """The first time of the names that is stated, in seconds; `timed` are the names of which 0 is no time, since other lines state one."""
+    q = next(q for among, q in TIMES if names == among)
     for name in names:
-        for end, scale in UNITS.items():
-            value = files.positive(record, name + end)
-            if value is not None:
-                return value * scale
+        for end, scale in SECONDS.items():
+            value = files.number(record, name + end, q, scale)
+            if value == 0 and names in timed:
+                raise Unusable(f"{name}{end}: got {clip(record[name + end])!r}; wants {described(q)}")
+            if value:
+                return value
     return None
 
 
 def _instant(record: Record, names: Sequence[str]) -> float | None:
     """A point in time, in seconds of the file's clock: a number, or a date and time."""
     for name in names:
-        for end, scale in UNITS.items():
+        for end, scale in SECONDS.items():
             value = record.get(name + end)
             if isinstance(value, str) and ("T" in value or ":" in value):
                 try:
-                    return datetime.fromisoformat(value.strip().replace("Z", "+00:00")).timestamp()
-                except ValueError:
+                    return _checked(datetime.fromisoformat(value.strip().replace("Z", "+00:00")).timestamp(), INSTANT, name + end)
+                except (ValueError, OverflowError):
                     raise Unusable(f"{name}{end}: got {clip(value)!r}; wants seconds, or a date and time") from None
             if value not in (None, ""):
                 try:
-                    return float(value) * scale  # ns since 1970 are more than `files.number` takes
-                except (TypeError, ValueError, OverflowError):
-                    raise Unusable(f"{name}{end}: got {clip(value)!r}; wants seconds, or a date and time") from None
+                    return cell(value, INSTANT, name + end, scale)
+                except BadCell as error:
+                    raise Unusable(f"{error}, or a date and time" if str(error).count("wants") else str(error)) from None
     return None
+
+
+def _together(served: list[tuple[int, ServedRequest]]) -> tuple[list[tuple[int, ServedRequest]], list[tuple[int, str]]]:
+    """The requests of one run, and the lines of those sent so far from all others that their clock was another, with the reason."""
+    mean_s = sum(request.seconds for _, request in served) / max(len(served), 1)
+    far = strays([request.start for _, request in served], mean_s)
+    first, last = (end(request.start for at, (_, request) in enumerate(served) if at not in far) for end in (min, max)) if far else (0, 0)
+    why = "start: got {:.6g} s, far from the {:.6g} .. {:.6g} s of the other requests: another unit or clock?"
+    return (
+        [pair for at, pair in enumerate(served) if at not in far],
+        [(line, why.format(request.start, first, last)) for at, (line, request) in enumerate(served) if at in far],
+    )
 
 
 def users_of(starts: Any, ends: Any) -> float | None:

@@ -11,6 +11,9 @@ import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from headway.core.errors import clip
+from headway.core.measured import LENGTH, RATIO, REQUEST_RATE, REQUEST_TIME, REQUESTS, RUN_TIME, TOKEN_RATE, TOKENS, TPOT, TTFT, USERS
+from headway.core.schema import Field
 from headway.evidence.readers import files
 from headway.evidence.readers.files import Record, RunFields, RunMachine, Unusable, model, one_model, place
 from headway.evidence.rows.csv_file import BadRow
@@ -49,12 +52,12 @@ def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRo
     if "avg_latency" in run and "latencies" in run:
         raise Unusable("a result of `vllm bench latency` says neither the batch nor the lengths: use `vllm bench serve --save-result`")
     _refuse(run)
-    completed = files.needed(run, "completed")
-    prompt, output = files.needed(run, "total_input_tokens") / completed, files.needed(run, "total_output_tokens") / completed
-    ttft, tpot = _milliseconds(run, "ttft"), _milliseconds(run, "tpot")
+    completed = files.needed(run, REQUESTS, "completed")
+    prompt, output = _length(run, "total_input_tokens", completed), _length(run, "total_output_tokens", completed)
+    ttft, tpot = _milliseconds(run, "ttft", TTFT), _milliseconds(run, "tpot", TPOT)
     load = _load(run, completed, _end_to_end(run, ttft, tpot, output))
     timed = load.mode == "serving_concurrency"
-    rate = files.positive(run, "output_throughput") or completed * output / files.needed(run, "duration")
+    rate = files.positive(run, TOKEN_RATE, "output_throughput") or completed * output / files.needed(run, RUN_TIME, "duration")
     row = _base(run, line, name, user_input)
     return replace(
         row, mode=load.mode, prompt=prompt, output=output, concurrency=load.concurrency,
@@ -67,41 +70,47 @@ def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRo
 
 def _refuse(run: Record) -> None:
     """Raise Unusable for runs whose measurement does not fit a row."""
-    if any(key.startswith("spec_decode") and run[key] for key in run) or (files.number(run, "accept_length") or 1) > 1:
+    if any(key.startswith("spec_decode") and run[key] for key in run) or (files.number(run, "accept_length", RATIO) or 1) > 1:
         raise Unusable("speculative decoding: a row holds steps of one token a user")
     if "completed" not in run:
         raise Unusable("completed: missing, so no result of `vllm bench serve --save-result`")
     if files.text(run, "ramp_up_strategy"):
         raise Unusable("the request rate was ramped up: no steady load to compare with")
-    if files.number(run, "completed") == 0:
+    if files.number(run, "completed", REQUESTS) == 0:
         raise Unusable("completed: 0, no request succeeded")
     if "total_input_tokens" in run and "total_output_tokens" not in run:
         raise Unusable("total_output_tokens: missing, so no text was generated (an embedding or pooling run)")
 
 
-def _milliseconds(run: Record, name: str) -> float | None:
+def _length(run: Record, key: str, requests: float) -> float:
+    """Mean tokens of a request, from those of all."""
+    mean = files.needed(run, TOKENS, key) / requests
+    if mean > LENGTH.high:
+        raise Unusable(f"{key}: got {clip(run[key])}, which is {mean:.3g} tokens a request; wants at most {LENGTH.high:g}")
+    return mean
+
+
+def _milliseconds(run: Record, name: str, q: Field) -> float | None:
     """Mean of a metric in seconds (the mean obeys Little's law), else its median; None if the server did not stream."""
-    value = files.positive(run, f"mean_{name}_ms", f"median_{name}_ms")
-    return value / 1000 if value else None
+    return files.positive(run, q, f"mean_{name}_ms", f"median_{name}_ms", scale=1e-3)
 
 
 def _median_s(run: Record, name: str) -> float | None:
     """Median of a metric in seconds, or None."""
-    value = files.positive(run, f"median_{name}_ms")
-    return value / 1000 if value else None
+    return files.positive(run, TPOT, f"median_{name}_ms", scale=1e-3)
 
 
 def _end_to_end(run: Record, ttft: float | None, tpot: float | None, output: float) -> float | None:
     """End-to-end time of a request in seconds: as measured, else TTFT + TPOT * (output - 1)."""
-    measured = _milliseconds(run, "e2el") or _milliseconds(run, "e2e_latency")
+    measured = _milliseconds(run, "e2el", REQUEST_TIME) or _milliseconds(run, "e2e_latency", REQUEST_TIME)
     return measured or (ttft + tpot * (output - 1) if ttft and tpot else None)
 
 
 def _load(run: Record, completed: float, seconds: float | None) -> _Load:
     """Load of a run: a closed loop of users, a rate (users by Little's law), or all requests at once."""
-    failed = files.number(run, "failed") or 0.0
-    users, rate = files.positive(run, "max_concurrency"), _rate(run)
-    through = files.positive(run, "request_throughput") or completed / files.needed(run, "duration")
+    failed = files.number(run, "failed", REQUESTS) or 0.0
+    users, rate = files.positive(run, USERS, "max_concurrency"), _rate(run)
+    through = files.positive(run, REQUEST_RATE, "request_throughput") or completed / files.needed(run, RUN_TIME, "duration")
     inside = max(through * seconds, 1.0) if seconds else None  # Little's law; at least the request itself
     if rate is not None:
         if inside is None:
@@ -118,18 +127,18 @@ def _rate(run: Record) -> float | None:
     """Offered requests per second; None if unlimited."""
     value = run.get("request_rate")
     unlimited = value == math.inf or (isinstance(value, str) and value.strip().lower() in ("inf", "infinity"))
-    return None if unlimited else files.positive(run, "request_rate")
+    return None if unlimited else files.positive(run, REQUEST_RATE, "request_rate")
 
 
 def _throughput(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRow:
     """Row of `vllm bench throughput --output-json`, which states only the sum of tokens: the given lengths must agree with it."""
     if not (user_input.prompt and user_input.output):
         raise Unusable("a result of `vllm bench throughput` does not tell prompt from output: --prompt and --output say how long they were")
-    requests, tokens = files.needed(run, "num_requests"), files.needed(run, "total_num_tokens")
+    requests, tokens = files.needed(run, REQUESTS, "num_requests"), files.needed(run, TOKENS, "total_num_tokens")
     if abs(requests * (user_input.prompt + user_input.output) / tokens - 1) > 0.02:
         request_tokens = user_input.prompt + user_input.output
         raise Unusable(f"total_num_tokens: {tokens / requests:.6g} a request, not the {request_tokens:.6g} of --prompt and --output")
-    rate = requests * user_input.output / files.needed(run, "elapsed_time")
+    rate = requests * user_input.output / files.needed(run, RUN_TIME, "elapsed_time")
     row = _base(run, line, name, user_input)
     return replace(
         row,

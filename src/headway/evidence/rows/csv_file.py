@@ -5,14 +5,19 @@ A table may have columns of its own, but none that is nearly, or means, one that
 
 from __future__ import annotations
 
-import csv
 import difflib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from headway.core import user_file
+from headway.core.csv_text import csv_header, csv_lines, refuse_twins, width_error
 from headway.core.errors import BadFile, clip, printable
+from headway.core.measured import BadCell, cell
+from headway.core.schema import Field
+
+MOST_NOTED = 10  # lines left out that have a note of their own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,13 +29,28 @@ class BadRow:
     why: str
 
 
+def need_rows(path: str | Path, rows: Sequence[Any], bad: Sequence[BadRow]) -> None:
+    """Raise BadFile, with the first reason, for a file of which no line is a row."""
+    if bad and not rows:
+        more = f" (and {len(bad) - 1:,} more lines)" if len(bad) > 1 else ""
+        raise BadFile(path, f"has no good line; line {bad[0].line}: {bad[0].why}{more}")
+
+
+def left_out(path: str | Path, bad: Sequence[BadRow]) -> list[str]:
+    """A note on each of the first lines that are no rows, and one on the others."""
+    name = printable(Path(path).name)
+    notes = [f"{name} line {row.line}: {row.why}; left out" for row in bad[:MOST_NOTED]]
+    return [*notes, f"{name}: {len(bad) - MOST_NOTED:,} more lines left out"] if len(bad) > MOST_NOTED else notes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberColumn:
-    """A column of numbers: its header, the field of the row, and the parser of a cell."""
+    """A column of numbers: its header, the field of the row, what a cell may hold, and the SI units of one of its own."""
 
     header: str
     field: str
-    read: Callable[[str], int | float]
+    q: Field
+    scale: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,40 +70,10 @@ class RowFormat:
         return (*self.texts, *(column.header for column in self.numbers))
 
 
-class _Malformed(Exception):
-    """Error in one row."""
-
-
-def limited(low: float, high: float, wants: str, integer: bool = False) -> Callable[[str], int | float]:
-    """Parser of a number from `low` to `high`."""
-
-    def read(text: str) -> int | float:
-        try:
-            value = float(text)
-        except ValueError:
-            raise ValueError(wants) from None
-        if "_" in text or not low <= value <= high or (integer and value != int(value)):
-            raise ValueError(wants)
-        return int(value) if integer else value
-
-    return read
-
-
 def read_csv(path: str | Path, record: Callable[..., Any], columns: RowFormat) -> tuple[list[Any], list[BadRow]]:
     """Rows of a CSV file as records, and its malformed lines; BadFile if the file cannot be read."""
-    try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            return _read(csv.reader(file), path, record, columns)
-    except OSError as error:
-        raise BadFile(path, f"cannot be read ({error.strerror or error})") from None
-    except UnicodeDecodeError:
-        raise BadFile(path, f"is not UTF-8 text, so not a CSV of {columns.what}") from None
-    except csv.Error as error:
-        raise BadFile(path, f"is not a CSV file ({error})") from None
-
-
-def _read(lines: Iterator[list[str]], path: str | Path, record: Any, columns: RowFormat) -> tuple[list[Any], list[BadRow]]:
-    header = [name.strip() for name in next(lines, [])]
+    lines = csv_lines(user_file.text_of(path, user_file.TABLE))
+    header = csv_header(lines, path)
     _check(path, header, columns)
     needed = [(header.index(name), name, columns.choices.get(name, ())) for name in columns.needed[1:]]
     texts = [(header.index(name), field) for name, field in columns.texts.items() if name in header]
@@ -92,15 +82,14 @@ def _read(lines: Iterator[list[str]], path: str | Path, record: Any, columns: Ro
         for column in columns.numbers
         if column.header in header and column.field not in columns.skipped
     ]
-    rows, bad, line = [], [], _line(lines)
-    for cells in lines:
-        if any(cells):
-            try:
-                rows.append(record(line=line, **_values(cells, len(header), needed, texts, numbers)))
-            except _Malformed as error:
-                at = header.index(columns.needed[0])
-                bad.append(BadRow(line=line, id=cells[at] if at < len(cells) else "", why=str(error)))
-        line = _line(lines)
+    rows, bad, at = [], [], header.index(columns.needed[0])
+    for number, cells, why in lines:
+        try:
+            if why:
+                raise BadCell(why)
+            rows.append(record(line=number, **_values(cells, len(header), needed, texts, numbers)))
+        except BadCell as error:
+            bad.append(BadRow(line=number, id=printable(cells[at]) if at < len(cells) else "", why=str(error)))
     return rows, bad
 
 
@@ -110,44 +99,37 @@ def _check(path: str | Path, header: Sequence[str], columns: RowFormat) -> None:
     if missing:
         needed = ", ".join(columns.needed)
         raise BadFile(path, f"has no column {', '.join(missing)}: the first line of {columns.what} names at least {needed}")
-    duplicates = [name for name in columns.headers if header.count(name) > 1]
-    if duplicates:
-        raise BadFile(path, f"has more than one column {', '.join(duplicates)}")
+    refuse_twins([name for name in header if name in columns.headers], path)
     refuse_slips(path, header, columns.headers)
 
 
-def _line(lines: Iterator[list[str]]) -> int:
-    """Line on which the next row starts."""
-    return lines.line_num + 1  # type: ignore[attr-defined]
-
-
 def _values(
-    cells: list[str],
+    row_cells: list[str],
     width: int,
     needed: Iterable[tuple[int, str, Collection[str]]],
     texts: Iterable[tuple[int, str]],
     numbers: Iterable[tuple[int, NumberColumn]],
 ) -> dict[str, Any]:
-    """Fields of a row; _Malformed names the cell that is wrong."""
-    if len(cells) > width and any(cells[width:]):
-        raise _Malformed(f"{len(cells)} cells under {width} column names")
-    cells += [""] * (width - len(cells))
-    values: dict[str, Any] = {field: cells[at].strip() for at, field in texts}
+    """Fields of a row; BadCell names the cell that is wrong."""
+    cells = row_cells + [""] * (width - len(row_cells))
+    values: dict[str, Any] = {}
+    for at, name in texts:
+        values[name] = cells[at].strip()
     if not "".join(values.values()).isprintable():
         values = {field: printable(text) for field, text in values.items()}
     for at, name, choices in needed:
         text = cells[at].strip()
         if not text:
-            raise _Malformed(f"{name}: missing")
+            raise BadCell(f"{name}: missing")
         if choices and text not in choices:
-            raise _Malformed(f"{name}: got {clip(text)!r}; wants one of {', '.join(choices)}")
+            raise BadCell(f"{name}: got {clip(text)!r}; wants one of {', '.join(choices)}")
+    if len(row_cells) != width and (why := width_error(row_cells, width)):
+        raise BadCell(why)
     for at, column in numbers:
         text = cells[at].strip()
         if text:
-            try:
-                values[column.field] = column.read(text)
-            except ValueError as error:
-                raise _Malformed(f"{column.header}: got {clip(text)!r}; wants {error}") from None
+            value = cell(text, column.q, column.header, column.scale)
+            values[column.field] = int(value) if column.q.integer else value
     return values
 
 

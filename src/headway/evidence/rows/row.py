@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from headway.evidence.rows.csv_file import BadRow, NumberColumn, RowFormat, limited, read_csv
+from headway.core.measured import CHIP_TOKEN_RATE, DEGREE, LENGTH, REQUEST_RATE, TOKEN_RATE, TPOT, TTFT, USERS
+from headway.evidence.rows.csv_file import BadRow, NumberColumn, RowFormat, read_csv
 
 MODES = ("decode_step", "prefill", "serving_concurrency", "offline_throughput", "disagg")
 
@@ -61,15 +61,22 @@ NEEDED = ("id", "model", "hardware", "mode")
 TEXTS = {"id": "id", "model": "model", "hardware": "hardware", "mode": "mode", "engine": "engine", "engine_version": "engine_version",
          "weight_precision": "weights", "kv_precision": "kv", "source_key": "source", "reliability": "reliability",
          "roofline": "roofline", "source_date": "date", "date": "month", "config": "config"}  # fmt: skip
-LAYOUT_COLUMNS = {"n_chips": "chips", "tp": "tp", "ep": "ep", "pp": "pp", "dp": "dp"} | {
-    f"{pool}_{what}": f"{pool}_{what}" for pool in ("prefill", "decode") for what in ("workers", "tp", "ep", "dp")
-}
-LENGTHS = {"isl": "prompt", "osl": "output", "context_len": "context"}
-ABOVE_ZERO = {"batch_or_concurrency": "concurrency", "output_tok_s_total": "output_tok_per_s", "input_tok_s_total": "input_tok_per_s",
-              "tok_s_per_chip": "tok_per_s_chip", "rate_req_s": "request_rate"}  # fmt: skip
-MILLISECONDS = {"ttft_ms": "ttft_s", "tpot_ms": "tpot_s"}
+POOLS = tuple(f"{pool}_{what}" for pool in ("prefill", "decode") for what in ("workers", "tp", "ep", "dp"))
+NUMBERS = (
+    NumberColumn(header="n_chips", field="chips", q=DEGREE),
+    *(NumberColumn(header=name, field=name, q=DEGREE) for name in ("tp", "ep", "pp", "dp", *POOLS)),
+    NumberColumn(header="isl", field="prompt", q=LENGTH),
+    NumberColumn(header="osl", field="output", q=LENGTH),
+    NumberColumn(header="context_len", field="context", q=LENGTH),
+    NumberColumn(header="batch_or_concurrency", field="concurrency", q=USERS),
+    NumberColumn(header="output_tok_s_total", field="output_tok_per_s", q=TOKEN_RATE),
+    NumberColumn(header="input_tok_s_total", field="input_tok_per_s", q=TOKEN_RATE),
+    NumberColumn(header="tok_s_per_chip", field="tok_per_s_chip", q=CHIP_TOKEN_RATE),
+    NumberColumn(header="rate_req_s", field="request_rate", q=REQUEST_RATE),
+    NumberColumn(header="ttft_ms", field="ttft_s", q=TTFT, scale=1e-3),
+    NumberColumn(header="tpot_ms", field="tpot_s", q=TPOT, scale=1e-3),
+)  # fmt: skip
 MEASURED = ("ttft_s", "tpot_s", "output_tok_per_s", "input_tok_per_s", "tok_per_s_chip")
-MOST_CHIPS, MOST = 10_000_000, 1e12
 
 
 def read_rows(path: str | Path, measured: bool = True) -> tuple[list[MeasuredRow], list[BadRow]]:
@@ -79,10 +86,5 @@ def read_rows(path: str | Path, measured: bool = True) -> tuple[list[MeasuredRow
 
 def _columns(measured: bool) -> RowFormat:
     """Columns of measured rows; without measured values those columns are known and not read."""
-    degree = limited(1, MOST_CHIPS, f"a whole number from 1 to {MOST_CHIPS}", integer=True)
-    length = limited(0, MOST, f"a number of tokens, 0 to {MOST:g}")
-    positive = limited(math.ulp(0.0), MOST, f"a number above 0 and at most {MOST:g}")
-    kinds = ((LAYOUT_COLUMNS, degree), (LENGTHS, length), (ABOVE_ZERO, positive), (MILLISECONDS, lambda text: positive(text) / 1000))
-    numbers = tuple(NumberColumn(header=name, field=field, read=read) for columns, read in kinds for name, field in columns.items())
     skipped = () if measured else MEASURED
-    return RowFormat(what="measured rows", needed=NEEDED, texts=TEXTS, numbers=numbers, choices={"mode": MODES}, skipped=skipped)
+    return RowFormat(what="measured rows", needed=NEEDED, texts=TEXTS, numbers=NUMBERS, choices={"mode": MODES}, skipped=skipped)

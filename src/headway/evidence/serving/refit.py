@@ -14,6 +14,7 @@ from headway.evidence.fit.residuals import UNSCORED
 from headway.evidence.fit.result import FittedNumbers, KernelFit
 from headway.evidence.kernels.efficiency import HEAD, fit_kernels
 from headway.evidence.pages import Report
+from headway.evidence.rows.csv_file import left_out, need_rows
 from headway.evidence.rows.row import read_rows
 from headway.evidence.rows.tasks import Task, Unpredictable, tasks
 from headway.evidence.serving.engine_fit import as_fitted
@@ -30,6 +31,7 @@ class Refit:
 
     numbers: tuple[FittedNumbers, ...]
     report: Report | None  # None without measured rows
+    notes: tuple[str, ...] = ()  # lines that were left out
 
     @property
     def head(self) -> str:
@@ -40,21 +42,26 @@ class Refit:
 def refit(kernels: Path | None, measured: Sequence[Path], command: str, date: str) -> Refit:
     """Fit of kernels and engines to the data given; numbers without data stay as shipped."""
     kernel_fit = fit_kernels(kernels) if kernels is not None else KernelFit(parameters=(), errors=())
-    base = with_kernels(efficiencies(), kernel_fit.parameters)
+    base, notes = with_kernels(efficiencies(), kernel_fit.parameters), list[str]()
     if not measured:
         return Refit(numbers=kernel_fit.parameters, report=None)
-    scored_tasks, unstated = _scored_tasks(measured)
+    scored_tasks, unstated = _scored_tasks(measured, notes)
     engine_numbers, known_tasks = numbers(), [task for task in scored_tasks if isinstance(task, Task)]
     validation = cross_validate(known_tasks, base, engine_numbers)
     what = f"{len(validation.residuals)} measurements of {len(known_tasks)} published rows"
     lines = (*kernel_fit.parameters, *as_fitted(validation.engines, engine_numbers, len(known_tasks), what), *validation.intervals)
     report = _report(validation, known_tasks, len(scored_tasks), unstated, kernel_fit, command, date)
-    return Refit(numbers=lines, report=report)
+    return Refit(numbers=lines, report=report, notes=tuple(notes))
 
 
-def _scored_tasks(paths: Sequence[Path]) -> tuple[list[Task | Unpredictable], int]:
+def _scored_tasks(paths: Sequence[Path], notes: list[str]) -> tuple[list[Task | Unpredictable], int]:
     """Tasks of scored rows with a stated input length, and the count of scored rows without one."""
-    all_rows = [row for path in paths for row in read_rows(str(path))[0]]
+    all_rows = []
+    for path in paths:
+        rows, bad = read_rows(str(path))
+        need_rows(path, rows, bad)
+        notes += left_out(path, bad)
+        all_rows += rows
     rows = [replace(row, line=number) for number, row in enumerate(all_rows, 1)]  # unique line numbers: files may share lines and ids
     scored = [task for task in tasks(rows) if task.row.reliability != UNSCORED]
     tasks_with_length = [task for task in scored if isinstance(task, Task) or task.why != NO_LENGTH]

@@ -16,6 +16,7 @@ from headway.evidence.fit.priors import PriorNumber, fitted_lines
 from headway.evidence.fit.result import FittedNumbers
 from headway.evidence.fit.weighted import Misses, misses, misses_by_class
 from headway.evidence.pages import table, target_table
+from headway.evidence.rows.csv_file import left_out, need_rows
 from headway.evidence.training.crossval import (
     FLAT,
     HeldOutErrors,
@@ -47,6 +48,7 @@ class TrainingRefit:
     validation: TrainingCrossValidation
     setups: tuple[TrainingSetup, ...]
     unpredicted: tuple[str, ...]  # reason per row without a prediction
+    notes: tuple[str, ...]  # lines that were left out
     rows: int
     command: str
     date: str
@@ -55,9 +57,10 @@ class TrainingRefit:
 def refit(path: Path, command: str, date: str) -> TrainingRefit:
     """Fit to a table of measured runs, with each source predicted from the others."""
     rows, bad = read_training_rows(path)
+    need_rows(path, rows, bad)
     outcomes = [(row, blind(row)) for row in rows]
     setups = tuple(replace(outcome, row=row) for row, outcome in outcomes if isinstance(outcome, TrainingSetup))
-    unpredicted = (*(reason for _, reason in outcomes if isinstance(reason, str)), *(bad_row.why for bad_row in bad))
+    unpredicted = tuple(reason for _, reason in outcomes if isinstance(reason, str))
     base, all_numbers = training_efficiencies(), numbers()
     speed_problem = training_problem(setups, base)
     if len(speed_problem.setups) < LEAST_ROWS or len(sources(speed_problem)) < LEAST_SOURCES:
@@ -65,8 +68,9 @@ def refit(path: Path, command: str, date: str) -> TrainingRefit:
     validation = cross_validate(speed_problem, training_problem(without_notes(rows), base), all_numbers, setups)
     lines = (*as_fitted(validation.fit, all_numbers, len(speed_problem.setups)), *shipped_widths(validation))
     return TrainingRefit(
-        numbers=lines, validation=validation, setups=setups, unpredicted=unpredicted, rows=len(rows) + len(bad), command=command, date=date
-    )
+        numbers=lines, validation=validation, setups=setups, unpredicted=unpredicted, notes=tuple(left_out(path, bad)), rows=len(rows),
+        command=command, date=date,
+    )  # fmt: skip
 
 
 def blind(row: TrainingRow) -> TrainingSetup | str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from headway.evidence.rows.csv_file import BadRow, NumberColumn, RowFormat, limited, read_csv
+from headway.core.measured import CHIP_TOKEN_RATE, DEGREE, LAYERS, MEMORY_GB, MFU, PARAMS, SEQUENCE, SEQUENCES, SHAPE, STEP_TIME, TFLOPS
+from headway.evidence.rows.csv_file import BadRow, NumberColumn, RowFormat, read_csv
 
 NEEDED = ("id", "model", "hardware")
 RENAMED = {"n_params_total": "params", "n_params_active": "active", "n_chips": "chips", "zero_or_fsdp": "sharding"}
@@ -15,10 +15,12 @@ TEXTS = (
     "moe_dispatch",
 )  # fmt: skip
 MEASURED = ("tflops_per_chip", "mfu_pct", "tokens_per_s_per_chip", "step_time_s", "memory_gb_per_chip")
-INTEGERS = ("layers", "hidden", "heads", "seq_len", "n_chips", "tp", "cp", "pp", "vpp", "ep", "dp", "micro_batch", "global_batch")
-AMOUNTS = ("n_params_total", "n_params_active", *MEASURED)
-FROM_ZERO = ("offload_layers",)
-MOST = 1e18
+RANGES = {
+    "layers": SHAPE, "hidden": SHAPE, "heads": SHAPE, "seq_len": SEQUENCE, "n_chips": DEGREE, "tp": DEGREE, "cp": DEGREE, "pp": DEGREE,
+    "vpp": DEGREE, "ep": DEGREE, "dp": DEGREE, "micro_batch": SEQUENCES, "global_batch": SEQUENCES, "n_params_total": PARAMS,
+    "n_params_active": PARAMS, "tflops_per_chip": TFLOPS, "mfu_pct": MFU, "tokens_per_s_per_chip": CHIP_TOKEN_RATE,
+    "step_time_s": STEP_TIME, "memory_gb_per_chip": MEMORY_GB, "offload_layers": LAYERS,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +66,7 @@ class TrainingRow:
 
 def read_training_rows(path: str | Path, measured: bool = True) -> tuple[list[TrainingRow], list[BadRow]]:
     """Rows of a CSV file (`measured`: with measured values), and its malformed lines; BadFile if the file cannot be read."""
-    count = limited(1, MOST, "a whole number above 0", integer=True)
-    positive, from_zero = limited(math.ulp(0.0), MOST, "a number above 0"), limited(0, MOST, "a number of at least 0")
-    kinds = ((INTEGERS, count), (AMOUNTS, positive), (FROM_ZERO, from_zero))
-    numbers = tuple(NumberColumn(header=name, field=RENAMED.get(name, name), read=read) for names, read in kinds for name in names)
+    numbers = tuple(NumberColumn(header=name, field=RENAMED.get(name, name), q=q) for name, q in RANGES.items())
     texts = {name: RENAMED.get(name, name) for name in TEXTS}
     skipped = () if measured else MEASURED
     return read_csv(path, TrainingRow, RowFormat(what="training runs", needed=NEEDED, texts=texts, numbers=numbers, skipped=skipped))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from headway.core.errors import BadFile, BadValue, UnsupportedModel, clip
+from headway.core import user_file
+from headway.core.errors import BadFile, BadValue, UnsupportedModel
 from headway.core.quantity import known
 from headway.models.readers import keys
 
-MAX_FILE_BYTES = 8 * 2**20  # real files are below 1 MiB
 MAX_COUNT = 10**9  # far above any dimension of a real model
 MAX_LAYERS = 100_000
 _MISSING = object()
@@ -19,40 +18,15 @@ _MISSING = object()
 
 def load(path: Path) -> dict[str, Any]:
     """JSON object in the file `path`; raises BadFile if it is too large, malformed, too deep or not an object."""
-    try:
-        size = path.stat().st_size
-        if not path.is_file():  # reading a device or a pipe may never end
-            raise BadFile(path, "is not a file; wants a Hugging Face config.json")
-        if size > MAX_FILE_BYTES:
-            raise BadFile(path, f"{size / 1e6:.0f} MB is too large for a config.json (at most {MAX_FILE_BYTES / 1e6:.0f} MB)")
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise BadFile(path, f"cannot be read ({error.strerror or error})") from None
-    except UnicodeDecodeError:
-        raise BadFile(path, "is not UTF-8 text, so not a config.json") from None
-    return parse(text, path)
+    return parse(user_file.text_of(path, user_file.CONFIG), path)
 
 
 def parse(text: str, path: object) -> dict[str, Any]:
     """JSON object in `text`."""
-    try:
-        data = json.loads(text, object_pairs_hook=_once)
-    except RecursionError:
-        raise BadFile(path, "is nested too deeply for a config.json") from None
-    except ValueError as error:
-        why = "is empty" if not text.strip() else f"is not valid JSON ({clip(error)})"
-        raise BadFile(path, f"{why}; wants a Hugging Face config.json") from None
+    data = user_file.json_of(text, path, user_file.CONFIG)
     if not isinstance(data, dict):
         raise BadFile(path, f"holds a {type(data).__name__}; wants a JSON object with the keys of a config.json")
     return data
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object whose keys differ; of a key that is there twice, nobody knows which value holds."""
-    keys = [key for key, _ in pairs]
-    if len(set(keys)) < len(keys):
-        raise ValueError(f"key {next(key for key in keys if keys.count(key) > 1)!r} is there twice")
-    return dict(pairs)
 
 
 class Config:

@@ -13,11 +13,12 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from headway.core.csv_text import width_error
 from headway.core.errors import BadFile, clip
-from headway.sim.traffic.requests import LONGEST, NO_CONVERSATION, Floats, Tally, Trace, Traffic, in_order
+from headway.core.measured import INSTANT, reason
+from headway.sim.traffic.requests import LONGEST, NO_CONVERSATION, Floats, Tally, Trace, Traffic, in_order, without_strays
 
 STAMP = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d{1,9})?)\s*(Z|[+-]\d\d:?\d\d)?", re.ASCII)
-FARTHEST = 1e12  # seconds; a later arrival is an error
 Why = dict[int, str]  # row -> reason why it is malformed
 Column = Callable[[Sequence[str], str], tuple[Any, Why]]
 
@@ -25,8 +26,8 @@ Column = Callable[[Sequence[str], str], tuple[Any, Why]]
 def seconds(cells: Sequence[str], name: str) -> tuple[Floats, Why]:
     """Arrivals in seconds from numeric cells, and malformed rows."""
     values, bad = _floats(cells, name, "seconds, as a number")
-    for row in np.flatnonzero(~(np.abs(values) <= FARTHEST)).tolist():
-        bad.setdefault(row, _wants(name, cells[row], "seconds, as a finite number"))
+    for row in np.flatnonzero(~((values >= INSTANT.low) & (values <= INSTANT.high))).tolist():
+        bad.setdefault(row, reason(cells[row], INSTANT, name))
     return values, bad
 
 
@@ -74,14 +75,16 @@ class Names:
 
 
 def _floats(cells: Sequence[str], name: str, wants: str) -> tuple[Floats, Why]:
+    separated = "_" in "".join(cells)  # 1_000 is a number to Python alone
     try:
-        return np.fromiter(map(float, cells), np.float64, len(cells)), {}
+        if not separated:
+            return np.fromiter(map(float, cells), np.float64, len(cells)), {}
     except ValueError:
         pass
     values, bad = np.zeros(len(cells)), {}
     for row, cell in enumerate(cells):
         try:
-            values[row] = float(cell)
+            values[row] = float("x" if "_" in cell else cell)
         except ValueError:
             bad[row] = _wants(name, cell, wants)
     return values, bad
@@ -164,7 +167,7 @@ def recognised(header: list[str]) -> TraceFormat | None:
 
 
 AT_ONCE = 8192  # lines read at once; more would outgrow the CPU caches
-Rows = tuple[Any, Any, Any, Any]  # arrival in ticks, prompt, output, conversation
+Rows = tuple[Any, Any, Any, Any, Any]  # arrival in ticks, prompt, output, conversation, line
 
 
 def read_table(file: TextIO, path: object, most_malformed: float) -> Trace:
@@ -179,24 +182,21 @@ def read_table(file: TextIO, path: object, most_malformed: float) -> Trace:
         if twice is not None:
             raise BadFile(path, f"has two columns {twice!r}; wants one, since nobody knows which holds")
         tally, columns = Tally(), _columns(layout, header)
-        chunks = [_chunk(first, chunk, layout, columns, tally) for first, chunk in _numbered(lines)]
+        chunks = [_chunk(first, chunk, len(header), layout, columns, tally) for first, chunk in _numbered(lines)]
     except csv.Error as error:
         raise BadFile(path, f"line {lines.line_num}: is not CSV ({error})") from None
     tally.check(path, most_malformed)
-    arrival, prompt, output, conversation = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
-    order, late = in_order(arrival)
+    rows = tuple(np.concatenate(parts) for parts in zip(*chunks, strict=True))
+    order, late = in_order(rows[0])
     if order is not None:
-        arrival, prompt, output, conversation = (values[order] for values in (arrival, prompt, output, conversation))
+        rows = tuple(values[order] for values in rows)
+    near = without_strays((rows[0] - rows[0][0]) * layout.tick_s, rows[4], layout.arrival, tally)
+    if near is not None:
+        rows = tuple(values[near] for values in rows)
+        late = in_order(rows[0][np.argsort(rows[4])])[1]
+    arrival, prompt, output, conversation, _ = rows
     traffic = Traffic.of((arrival - arrival[0]) * layout.tick_s, prompt, output, conversation=conversation)
-    return Trace(
-        format=layout.name,
-        traffic=traffic,
-        lines=tally.lines,
-        malformed_count=tally.malformed_count,
-        malformed=tuple(tally.malformed),
-        failed=tally.failed,
-        sorted=late,
-    )
+    return tally.trace(layout.name, traffic, late)
 
 
 def _closed(line: str) -> str:
@@ -222,10 +222,11 @@ def _numbered(lines: Any) -> Iterator[tuple[int, list[list[str]]]]:
         first = lines.line_num + 1
 
 
-def _chunk(first: int, chunk: list[list[str]], layout: TraceFormat, columns: Sequence[tuple[int, str, Column]], tally: Tally) -> Rows:
+def _chunk(
+    first: int, chunk: list[list[str]], width: int, layout: TraceFormat, columns: Sequence[tuple[int, str, Column]], tally: Tally
+) -> Rows:
     """The well-formed rows of a chunk; malformed lines are tallied."""
-    width = 1 + max(at for at, _, _ in columns)
-    rows, at_line, wrong = _wide_enough(first, chunk, width)
+    rows, at_line, wrong = _of_width(first, chunk, width)
     values, bad = [], {}
     for at, name, read in columns:
         column, reasons = read([row[at] for row in rows], name)
@@ -244,16 +245,17 @@ def _chunk(first: int, chunk: list[list[str]], layout: TraceFormat, columns: Seq
         failed = keep & (values[2] == 0)
         tally.failed += int(failed.sum())
         keep &= ~failed
-    return values[0][keep], values[1][keep], values[2][keep], values[3][keep]
+    lines = np.fromiter(at_line, np.int64, len(rows))
+    return values[0][keep], values[1][keep], values[2][keep], values[3][keep], lines[keep]
 
 
-def _wide_enough(first: int, chunk: list[list[str]], width: int) -> tuple[list[list[str]], Sequence[int], list[tuple[int, str]]]:
-    """Rows with every column, their line numbers, and the lines that lack columns; blank lines are skipped."""
-    if all(len(row) >= width for row in chunk):
+def _of_width(first: int, chunk: list[list[str]], width: int) -> tuple[list[list[str]], Sequence[int], list[tuple[int, str]]]:
+    """Rows with a cell for each column, their line numbers, and the lines with fewer or more; blank lines are skipped."""
+    if all(len(row) == width for row in chunk):
         return chunk, range(first, first + len(chunk)), []
-    numbered = list(enumerate(chunk, first))
-    good = [(line, row) for line, row in numbered if len(row) >= width]
-    wrong = [(line, f"{len(row)} cells; wants at least {width}") for line, row in numbered if 0 < len(row) < width]
+    numbered = [(line, row, width_error(row, width)) for line, row in enumerate(chunk, first) if row]
+    good = [(line, row) for line, row, why in numbered if not why]
+    wrong = [(line, why) for line, _, why in numbered if why]
     return [row for _, row in good], [line for line, _ in good], wrong
 
 

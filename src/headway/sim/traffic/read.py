@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import codecs
 import functools
-import gzip
 import io
 import json
 import zlib
+from array import array
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 
+from headway.core import user_file
 from headway.core.errors import BadFile, BadValue, clip
-from headway.sim.traffic.csv import FARTHEST, read_table
-from headway.sim.traffic.requests import LONGEST, Ints, Tally, Trace, Traffic, in_order
+from headway.core.measured import INSTANT, reason
+from headway.sim.traffic.csv import read_table
+from headway.sim.traffic.requests import LONGEST, Ints, Tally, Trace, Traffic, in_order, without_strays
 
 BLOCK = 512  # tokens per block in Mooncake's own traces
 MILLISECOND = 1e-3
@@ -28,7 +30,7 @@ class _BadLine(Exception):
 def read_mooncake(file: TextIO, path: object, most_malformed: float, block: int = BLOCK) -> Trace:
     """A trace from lines of {"timestamp": ms, "input_length": ..., "output_length": ..., "hash_ids": [an id per `block` tokens]}."""
     tally = Tally()
-    times, prompts, outputs, starts, blocks = [], [], [], [0], []
+    times, prompts, outputs, starts, blocks, at_line = [], [], [], [0], [], array("q")
     for number, line in enumerate(file, 1):
         if not line.strip():
             continue
@@ -38,6 +40,7 @@ def read_mooncake(file: TextIO, path: object, most_malformed: float, block: int 
         except _BadLine as error:
             tally.bad(number, str(error))
             continue
+        at_line.append(number)
         times.append(time)
         prompts.append(prompt)
         outputs.append(output)
@@ -45,33 +48,32 @@ def read_mooncake(file: TextIO, path: object, most_malformed: float, block: int 
         starts.append(len(blocks))
     tally.check(path, most_malformed)
     arrival, lengths = np.array(times, np.float64), (np.array(prompts, np.int64), np.array(outputs, np.int64))
-    ids, start = np.array(blocks, np.int64), np.array(starts, np.int64)
+    ids, start, lines = (np.array(numbers, np.int64) for numbers in (blocks, starts, at_line))
     order, late = in_order(arrival)
     if order is not None:
-        arrival, lengths = arrival[order], tuple(column[order] for column in lengths)
+        arrival, lines, lengths = arrival[order], lines[order], tuple(column[order] for column in lengths)
         ids, start = _reordered(ids, start, order)
+    near = without_strays((arrival - arrival[0]) * MILLISECOND, lines, "timestamp", tally)
+    if near is not None:
+        arrival, lengths = arrival[near], tuple(column[near] for column in lengths)
+        late = in_order(arrival[np.argsort(lines[near])])[1]
+        ids, start = _reordered(ids, start, np.flatnonzero(near))
     traffic = Traffic.of((arrival - arrival[0]) * MILLISECOND, *lengths, blocks=ids, block_start=start, block_tokens=block)
-    return Trace(
-        format="mooncake",
-        traffic=traffic,
-        lines=tally.lines,
-        malformed_count=tally.malformed_count,
-        malformed=tuple(tally.malformed),
-        failed=0,
-        sorted=late,
-    )
+    return tally.trace("mooncake", traffic, late)
 
 
 def _request(line: str, block: int) -> tuple[float, int, int, list[int]]:
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        raise _BadLine(f"is not JSON: {clip(line, 40)!r}") from None
+        row = json.loads(line, object_pairs_hook=user_file.members)
+    except (ValueError, RecursionError) as error:
+        raise _BadLine(str(error) if "twice" in str(error) else f"is not JSON: {clip(line, 40)!r}") from None
     if not isinstance(row, dict):
         raise _BadLine(f"is no JSON object: {clip(line, 40)!r}")
     time: Any = row.get("timestamp")
-    if type(time) not in (int, float) or not abs(time) <= FARTHEST:
+    if type(time) not in (int, float):
         raise _BadLine(f"timestamp: got {clip(time)!r}; wants milliseconds, as a number")
+    if not INSTANT.low <= time <= INSTANT.high / MILLISECOND:
+        raise _BadLine(reason(time, INSTANT, "timestamp", MILLISECOND))
     prompt, output = _tokens(row, "input_length"), _tokens(row, "output_length")
     ids: Any = row.get("hash_ids", [])
     if type(ids) is not list or not all(type(block_id) is int and -(2**63) <= block_id < 2**63 for block_id in ids):
@@ -97,7 +99,6 @@ def _reordered(ids: Ints, start: Ints, order: Ints) -> tuple[Ints, Ints]:
 
 MOST_MALFORMED = 0.05  # share of malformed lines above which a trace is refused
 LOOKED_AT = 4096  # bytes read to detect the format
-GZIP = b"\x1f\x8b"
 
 
 def read_trace(path: str | Path, most_malformed: float = MOST_MALFORMED, block: int = BLOCK) -> Trace:
@@ -110,18 +111,13 @@ def read_trace(path: str | Path, most_malformed: float = MOST_MALFORMED, block: 
     if not 0 <= most_malformed <= 1:
         raise BadValue("most malformed", most_malformed, "a share from 0 to 1")
     try:
-        with Path(path).open("rb") as raw:
-            # Peek rather than read, so that a pipe, which cannot be read twice, works too.
-            packed = raw.peek(2)[:2] == GZIP
-            with io.BufferedReader(gzip.GzipFile(fileobj=raw)) if packed else raw as binary:  # type: ignore[arg-type]
-                begin = binary.peek(LOOKED_AT)[:LOOKED_AT].removeprefix(codecs.BOM_UTF8).lstrip()[:1]
-                if not begin:
-                    raise BadFile(path, "is empty")
-                read = functools.partial(read_mooncake, block=block) if begin == b"{" else read_table
-                # Undecodable bytes make a malformed line, not the end of the file.
-                with io.TextIOWrapper(binary, encoding="utf-8-sig", errors="replace", newline="") as file:
-                    return read(file, path, most_malformed)
+        with user_file.opened_lines(path, user_file.TRACE) as binary:
+            begin = binary.peek(LOOKED_AT)[:LOOKED_AT].removeprefix(codecs.BOM_UTF8).lstrip()[:1]
+            if not begin:
+                raise BadFile(path, "is empty")
+            read = functools.partial(read_mooncake, block=block) if begin == b"{" else read_table
+            # Undecodable bytes make a malformed line, not the end of the file.
+            with io.TextIOWrapper(binary, encoding="utf-8-sig", errors="replace", newline="") as file:
+                return read(file, path, most_malformed)
     except (EOFError, zlib.error) as error:
         raise BadFile(path, f"is not whole gzip ({error})") from None
-    except OSError as error:
-        raise BadFile(path, f"cannot be read ({error.strerror or error})") from None

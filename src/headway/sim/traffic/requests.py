@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.core.errors import BadFile, BadValue
+from headway.core.measured import strays
 
 NO_CONVERSATION = -1
 IDS = {"blocks": "block_start", "answers": "answer_start"}  # field of ids -> field of their offsets by request
@@ -163,6 +164,7 @@ def _check_times(arrival: Floats) -> None:
         raise BadValue("traffic: arrival", f"{arrival[0]:g} s", "seconds from the start, none below 0")
 
 
+FEW_MALFORMED = 3  # malformed lines that are left out of a short file, whatever their share below a half
 MALFORMED_LIMIT = 20  # malformed lines kept with their reasons; all are counted
 MALFORMED_MESSAGE_LIMIT = 3  # malformed lines in one message
 
@@ -214,9 +216,17 @@ class Tally:
         if len(self.malformed) < MALFORMED_LIMIT:
             self.malformed.append(Malformed(line=line, why=why))
 
+    def trace(self, name: str, traffic: Traffic, late: int) -> Trace:
+        """The trace of this traffic in the format `name`, `late` requests of which were put in order."""
+        return Trace(
+            format=name, traffic=traffic, lines=self.lines, malformed_count=self.malformed_count, malformed=tuple(self.malformed),
+            failed=self.failed, sorted=late,
+        )  # fmt: skip
+
     def check(self, path: object, most: float) -> None:
-        """Refuse a file with more than a share `most` of malformed lines, or without requests."""
-        if self.malformed_count > most * self.lines:
+        """Refuse a file with more than a share `most` of malformed lines (a few are no share), or without requests."""
+        few = most and self.malformed_count <= FEW_MALFORMED and self.malformed_count < self.lines / 2
+        if self.malformed_count > most * self.lines and not few:
             what = described(self.malformed_count, self.lines, tuple(self.malformed))
             raise BadFile(path, f"{what}; more than {most:.3g} of the lines, so not read")
         if self.lines == self.failed + self.malformed_count:
@@ -235,3 +245,22 @@ def in_order(arrival: Any) -> tuple[Any, int]:
         return None, 0
     late = int((arrival < np.maximum.accumulate(arrival)).sum())
     return np.argsort(arrival, kind="stable"), late
+
+
+ENDS = 60  # arrivals at each end of a trace among which strays are looked for
+
+
+def without_strays(since_first_s: Floats, lines: Ints, name: str, tally: Tally) -> Any:
+    """Mask of the requests, in order of arrival, but those far from all others, whose lines count as malformed; None if none is."""
+    count = len(since_first_s)
+    at_ends = np.arange(count) if count <= 2 * ENDS else np.r_[:ENDS, count - ENDS : count]
+    far = at_ends[sorted(strays(since_first_s[at_ends].tolist()))] if count else at_ends
+    if not len(far):
+        return None
+    keep = np.ones(count, bool)
+    keep[far] = False
+    why = f"{name}: far from all other requests, {{:.4g}} s from the nearest: another unit or clock?"
+    for row in far.tolist():
+        tally.bad(int(lines[row]), why.format(np.abs(since_first_s[keep] - since_first_s[row]).min()))
+    tally.malformed.sort(key=lambda entry: entry.line)
+    return keep
