@@ -75,15 +75,10 @@ def answer(read: predict.MeasuredFile, binds: bool, cases: Mapping[int, Any], ca
 def _as_run(read: predict.MeasuredFile, cases: Mapping[int, Any]) -> predict.MeasuredFile:
     """The file with predictions of its runs as they were: unsteady ones played, floors at the sequences in service."""
     from headway.evidence.rows.tasks import Task
-    from headway.evidence.serving.bounds import bounded
-    from headway.evidence.serving.replay import as_played
+    from headway.evidence.serving.causes import as_run
 
-    predictions = []
-    for task, prediction in zip(read.tasks, read.predictions, strict=True):
-        case = cases.get(id(task))
-        played = case.run if case is not None else None
-        run_prediction = prediction if played is None else as_played(prediction, played)
-        predictions.append(bounded(task, run_prediction, played is not None) if isinstance(task, Task) else prediction)
+    pairs = zip(read.tasks, read.predictions, strict=True)
+    predictions = [as_run(task, prediction, cases.get(id(task))) if isinstance(task, Task) else prediction for task, prediction in pairs]
     return dataclasses.replace(read, predictions=predictions)
 
 

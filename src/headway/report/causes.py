@@ -112,7 +112,7 @@ def _unexplained(start: str, row: Any, prediction: Any, cause: Any) -> str:
     if _faster(row, prediction):
         return sentence(start, "; the server is faster than expected, so it may not be set up as stated")
     if cause.implausible:
-        return sentence(start, "; no plausible cause is known", f": {fault_words(cause.implausible[0])} would explain it")
+        return sentence(start, "; no cause is plausible", f": it would take {fault_words(cause.implausible[0])}")
     return sentence(start, "; it is outside its 90 % interval, and no single fault explains it")
 
 

@@ -188,7 +188,8 @@ def _row(path: str | Path, served: Sequence[ServedRequest], failed: int, user_in
     return MeasuredRow(
         line=1, id=Path(path).stem, model=model(user_input, "", WHAT), mode="serving_concurrency", hardware=at.hardware, chips=at.chips,
         tp=at.tp, ep=at.ep, pp=at.pp, dp=at.dp, engine=user_input.engine or "vLLM", engine_version=user_input.engine_version,
-        weights=user_input.weights, kv=user_input.kv, prompt=prompt, output=output, concurrency=users or float(np.sum(seconds)) / span,
+        weights=user_input.weights, kv=user_input.kv, prompt=prompt, output=output,
+        concurrency=users or max(float(np.sum(seconds)) / span, 1.0),
         ttft_s=float(np.mean(first)) if first else None, tpot_s=float(np.mean(after)) if after else None, output_tok_per_s=tokens,
         input_tok_per_s=tokens * prompt / output, tok_per_s_chip=tokens / at.chips if at.chips else None,
         source=SOURCE if users else f"{SOURCE}, open loop (users by Little's law)", reliability="B" if failed or not users else "A",

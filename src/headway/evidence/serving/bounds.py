@@ -55,12 +55,21 @@ def bounded(task: Task, prediction: Prediction, is_unsteady: bool) -> Prediction
     if prediction.ttft is not None and row.ttft_s and row.ttft_s < prediction.ttft.floor:
         step = request.decode_s(server, Requests(prompt=task.prompt, output=1.0), SINGLE, step_floor_s)
         change["ttft"] = _lowered(prediction.ttft, min(_scalar(step), prediction.ttft.floor))
-    least = change["tpot"].floor if "tpot" in change else None
+    return replace(prediction, **change, **_limits(task, replace(prediction, **change), decoding, "tpot" in change))
+
+
+def _limits(task: Task, prediction: Prediction, decoding: float | None, lowered: bool) -> dict[str, PredictedQuantity]:
+    """Most tokens per second of a run with so many sequences decoding: where the floor of their TPOT is lower, or arrivals are the limit."""
+    measured, tpot = task.row.output_tok_per_s, prediction.tpot
+    limits: dict[str, PredictedQuantity] = {}
+    if tpot is None or not decoding or not measured or not task.output or task.output <= 1:
+        return limits
     for name, chips in (("rate", 1.0), ("per_chip", float(task.setup.system.chips))):
         limit = getattr(prediction, name)
-        if limit is not None and least and decoding:
-            change[name] = replace(limit, floor=max(limit.floor, decoding / least / chips))
-    return replace(prediction, **change)
+        if limit is not None and (lowered or measured / chips > limit.floor):
+            most = decoding / tpot.floor * task.output / (task.output - 1) / chips  # first tokens come of prompts
+            limits[name] = replace(limit, floor=max(limit.floor, most))
+    return limits
 
 
 def decoding_of(task: Task) -> float | None:

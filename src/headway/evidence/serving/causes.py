@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from headway.evidence.rows.tasks import Task
-from headway.evidence.serving.bounds import beaten, unsteady
+from headway.evidence.serving.bounds import beaten, bounded, unsteady
 from headway.evidence.serving.faults import (
     BATCH_LIMIT,
     EXPLAINED,
@@ -26,7 +26,7 @@ from headway.evidence.serving.faults import (
 )
 from headway.evidence.serving.predict import Prediction
 from headway.evidence.serving.quantities import MeasuredLoad, served_times
-from headway.evidence.serving.replay import PlayedRun, played
+from headway.evidence.serving.replay import PlayedRun, as_played, played
 from headway.laws.collectives.cost import collectives_floor_s
 from headway.laws.queueing.loop import SINGLE
 from headway.laws.serving.causes import exposed_compute_s, prompts_before_s, share_s, unexplained_s
@@ -95,6 +95,12 @@ def expected(task: Task) -> Expected | None:
     served, load = nominal(task)
     capacity = capacity_of(served) if task.row.request_rate is not None else None
     return Expected(served=served, load=load, capacity=capacity, run=played(task) if unsteady(task, capacity) else None)
+
+
+def as_run(task: Task, prediction: Prediction, case: Expected | None) -> Prediction:
+    """The prediction of a run as it was: an unsteady one as it is played, with floors that hold for its sequences in service."""
+    run = case.run if case is not None else None
+    return bounded(task, prediction if run is None else as_played(prediction, run), run is not None)
 
 
 def causes(task: Task, prediction: Prediction, case: Expected | None = None) -> Causes | None:
