@@ -74,9 +74,9 @@ def scored(case: FaultyRun, folder: Path, log: bool = False) -> tuple[Task, Pred
     row = (requests if log else vllm_bench).read(path, fields)[0][0]
     task = tasks([row])[0]
     assert isinstance(task, Task)
-    case = expected(task)
-    prediction = as_run(task, predict([task])[0], case)
-    cause = causes(task, prediction, case)
+    due = expected(task)
+    prediction = as_run(task, predict([task])[0], due)
+    cause = causes(task, prediction, due)
     assert cause is not None
     return task, prediction, cause
 
@@ -154,7 +154,7 @@ LOADS: tuple[dict[str, Any], ...] = (
 
 @pytest.mark.parametrize("log", (False, True), ids=("benchmark", "log"))
 def test_floors__hold_on_perfect_hardware(log: bool, tmp_path: Path) -> None:
-    """Runs simulated at datasheet rates, with neither an engine nor latencies: nothing real is faster, so no floor may exceed their times."""
+    """Runs simulated at datasheet rates, with neither an engine nor latencies: nothing real is faster, so no floor exceeds their times."""
     nearest = []
     for load in LOADS:
         task, prediction, _ = scored(FaultyRun(cause="", assumed=tuple(PERFECT.items()), **load), tmp_path, log)
@@ -179,7 +179,7 @@ def test_remedies__of_a_fault_are_tried_with_it_and_its_repair_without(tmp_path:
     def ask(line: str) -> dict[str, Any]:
         commands.append(line)
         limited = "--max-seqs" in line
-        ttft = (task.row.ttft_s if limited else 0.3) * (0.5 if "--users 32" in line else 1.0)
+        ttft = ((task.row.ttft_s or 0.0) if limited else 0.3) * (0.5 if "--users 32" in line else 1.0)
         return {"stable": True, "mean_ttft_s": ttft, "mean_tpot_s": 0.01, "output_tok_per_s": 1000.0}
 
     options = remedies(task, prediction, cause, ask)

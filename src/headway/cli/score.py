@@ -87,8 +87,8 @@ def _cases(read: predict.MeasuredFile) -> dict[int, Any]:
     from headway.evidence.rows.tasks import Task
     from headway.evidence.serving.causes import expected
 
-    pairs = [(task, prediction) for task, prediction in zip(read.tasks, read.predictions, strict=True) if isinstance(task, Task)]
-    cases = {id(task): expected(task) for task, prediction in pairs if not prediction.why}
+    pairs = zip(read.tasks, read.predictions, strict=True)
+    cases = {id(task): expected(task) for task, prediction in pairs if isinstance(task, Task) and not prediction.why}
     return {key: case for key, case in cases.items() if case is not None}
 
 
@@ -98,10 +98,9 @@ def _simulated(command: str) -> Mapping[str, Any] | None:
     from headway.core.errors import HeadwayError
 
     try:
-        rows = call.command(f"{command} --sensitivity 0").rows()
+        return next(iter(call.command(f"{command} --sensitivity 0").rows()), None)
     except HeadwayError:
         return None
-    return rows[0] if len(rows) else None
 
 
 def _runs(read: predict.MeasuredFile, cases: Mapping[int, Any]) -> list[tuple[Any, Any, Any]]:
@@ -266,9 +265,8 @@ def add_flags(parser: Any) -> None:
     setup = parser.add_argument_group("what a benchmark's output does not say")
     setup.add_argument("--on", default="", metavar="MACHINE", help="the chips that ran it: 8xh100-sxm, 2xrtx4090, gb200-nvl72")
     for name in TEXTS:
-        setup.add_argument(
-            "--" + name.replace("_", "-"), default="", metavar="NAME", help=f"{name.replace('_', ' ')}, where it is not said"
-        )
+        about = f"{name.replace('_', ' ')}, where it is not said"
+        setup.add_argument("--" + name.replace("_", "-"), default="", metavar="NAME", help=about)
     for name in (*DEGREES, *LENGTHS):
         setup.add_argument(f"--{name}", metavar="N", help=f"{name}, where it is not said")
 
@@ -299,11 +297,8 @@ def _tool(args: Any) -> str:
     tools = [name for name in TOOLS if getattr(args, name)]
     if len(tools) + bool(args.rows) != 1:
         input_text = ", ".join(["a table"] * bool(args.rows) + ["--" + name.replace("_", "-") for name in tools]) or "nothing"
-        raise BadValue(
-            "score",
-            input_text,
-            "one of MEASURED.csv, --vllm FILE, --aiperf DIR, --guidellm FILE, --llama-bench FILE, --inferencex FILE, --requests FILE",
-        )
+        wants = "one of MEASURED.csv, --vllm FILE, --aiperf DIR, --guidellm FILE, --llama-bench FILE, --inferencex FILE, --requests FILE"
+        raise BadValue("score", input_text, wants)
     return tools[0] if tools else ""
 
 
@@ -388,7 +383,7 @@ def _headline(result: Any) -> str:
 
 def _errors(result: Any) -> list[str]:
     """Note on the median error of each measure, with the number of its rows."""
-    groups = [group for group in result.groups if group.by == "all"]
+    groups = (group for group in result.groups if group.by == "all")
     errors = ", ".join(f"{group.measure} by {percent(group.stats.median_error)} ({group.stats.n:,})" for group in groups)
     return [f"median error: {errors}"] if errors else []
 

@@ -59,7 +59,7 @@ def bounded(task: Task, prediction: Prediction, is_unsteady: bool) -> Prediction
 
 
 def _limits(task: Task, prediction: Prediction, decoding: float | None, lowered: bool) -> dict[str, PredictedQuantity]:
-    """Most tokens per second of a run with so many sequences decoding: where the floor of their TPOT is lower, or arrivals are the limit."""
+    """Most tokens per second of a run with so many decoding, where the floor of their TPOT is lower, or arrivals were the limit."""
     measured, tpot = task.row.output_tok_per_s, prediction.tpot
     limits: dict[str, PredictedQuantity] = {}
     if tpot is None or not decoding or not measured or not task.output or task.output <= 1:

@@ -96,20 +96,20 @@ def remedies(task: Task, prediction: Prediction, cause: Causes, ask: Ask, more: 
     repairs, known = [], []
     if cause.fault is not None:
         option = Option(change=REPAIRS[cause.fault.name], flags=(), chips=float(task.setup.system.chips))
-        whole = Baseline(flags=(), row=base.row, explained=True)
-        repairs = [remedy for remedy in (_evaluated(option, quantity, task, prediction, whole, answered),) if remedy is not None]
+        nominal = Baseline(flags=(), row=base.row, explained=True)
+        repairs = [remedy for remedy in (_evaluated(option, quantity, task, prediction, nominal, answered),) if remedy is not None]
     capacity = _capacity(cause, base)
     for option in _options(task, cause, capacity):
         if (task.row.request_rate or 0.0) > option.most * capacity:
             continue
         remedy = _evaluated(option, "rate" if option.more else quantity, task, prediction, base, answered)
         if remedy is not None:
-            known.append((_worth(remedy, option, task), remedy))
+            known.append((_yield_per_chip(remedy, option, task), remedy))
     ranked = [remedy for _, remedy in sorted(known, key=lambda pair: -pair[0])]
     return [*repairs, *ranked][:MOST]
 
 
-def _worth(remedy: Remedy, option: Option, task: Task) -> float:
+def _yield_per_chip(remedy: Remedy, option: Option, task: Task) -> float:
     """Speed times tokens per second and chip, over those before."""
     chips = option.chips / float(task.setup.system.chips)
     return (1.0 if remedy.quantity == "rate" else 1 + remedy.gain) * (remedy.rate or 1.0) / chips
@@ -131,7 +131,7 @@ def _evaluated(option: Option, quantity: str, task: Task, prediction: Prediction
         return None
     before = measured if explained or start is None else start
     ends = (value * interval.lo / interval.expected, value * interval.hi / interval.expected)
-    rates = [_answer(each, "rate") for each in (row, base.row)]
+    rates = [_answer(answer, "rate") for answer in (row, base.row)]
     return Remedy(
         change=option.change, quantity=quantity, before=before, explained=explained, command=command,
         after=PredictedQuantity(expected=value, floor=min(interval.floor, value), lo=ends[0], hi=ends[1]),

@@ -57,11 +57,11 @@ def played(task: Task, sequences: int | None = None) -> PlayedRun | None:
     setup = task.setup
     users = int(task.concurrency or 0) if task.row.request_rate is None else 0
     traffic = _traffic(task, users)
-    assumed = defaults(Assumptions, {"engine": ENGINES[setup.engine]})
+    assumptions = defaults(Assumptions, {"engine": ENGINES[setup.engine]})
     load = checked_load(prompt=float(traffic.prompt.mean()), output=float(traffic.output.mean()))
     try:
-        asked = query(setup.model, setup.system, replace(setup.layout, replicas=setup.replicas), load, setup.precision, assumed)
-        server = fleet(asked, asked.layouts[0], Policy(max_seqs=sequences), traffic, closed=bool(users))
+        request = query(setup.model, setup.system, replace(setup.layout, replicas=setup.replicas), load, setup.precision, assumptions)
+        server = fleet(request, request.layouts[0], Policy(max_seqs=sequences), traffic, closed=bool(users))
     except HeadwayError:
         return None
     if server.pace is None:
@@ -83,12 +83,12 @@ def _traffic(task: Task, users: int) -> Any:
         first = slice(0, MOST_REQUESTS)
         return Traffic.of(np.array(log.arrival[first]), np.array(log.prompt[first]), np.array(log.output[first]))
     count = int(min(task.row.requests or 1, MOST_REQUESTS))
-    sent = np.zeros(count) if users or not task.row.request_rate else np.arange(count) / task.row.request_rate
-    return Traffic.of(sent, max(round(task.prompt or 1), 1), max(round(task.output or 1), 1))
+    arrivals = np.zeros(count) if users or not task.row.request_rate else np.arange(count) / task.row.request_rate
+    return Traffic.of(arrivals, max(round(task.prompt or 1), 1), max(round(task.output or 1), 1))
 
 
 def _means(run: Any, times: Any) -> PlayedRun:
-    done = run.completed
+    completed = run.completed
     first, last = float(np.nanmin(run.arrival)), float(np.nanmax(run.finish))
     span = max(last - first, 1e-9)
 
@@ -96,10 +96,10 @@ def _means(run: Any, times: Any) -> PlayedRun:
         values = times.values(key, known=True)
         return float(values.mean()) if len(values) else 0.0
 
+    decoding, in_service = (float(np.sum((run.finish - begin)[completed])) / span for begin in (run.first, run.scheduled))
+    tokens = float(run.traffic.output[completed].sum()) / span
     return PlayedRun(
-        ttft=mean("ttft_s"), tpot=mean("tpot_s"), seat_wait=mean("queue_s"),
-        decoding=float(np.sum((run.finish - run.first)[done])) / span, in_service=float(np.sum((run.finish - run.scheduled)[done])) / span,
-        tok_per_s=float(run.traffic.output[done].sum()) / span,
+        ttft=mean("ttft_s"), tpot=mean("tpot_s"), seat_wait=mean("queue_s"), decoding=decoding, in_service=in_service, tok_per_s=tokens
     )  # fmt: skip
 
 
@@ -108,13 +108,13 @@ def as_played(prediction: Prediction, run: PlayedRun) -> Prediction:
     chips = float(prediction.setup.system.chips) if prediction.setup else 1.0
     values = {"ttft": run.ttft, "tpot": run.tpot, "rate": run.tok_per_s, "per_chip": run.tok_per_s / chips}
     changes: dict[str, Any] = {
-        name: _moved(estimate, value, name in ("ttft", "tpot"))
+        name: _around(estimate, value, name in ("ttft", "tpot"))
         for name, value in values.items() if (estimate := getattr(prediction, name)) is not None and value
     }  # fmt: skip
     return replace(prediction, **changes)
 
 
-def _moved(estimate: PredictedQuantity, value: float, time: bool) -> PredictedQuantity:
+def _around(estimate: PredictedQuantity, value: float, time: bool) -> PredictedQuantity:
     slower = estimate.hi / estimate.expected if time else estimate.expected / estimate.lo
     low, high = value / slower, value * slower
     floor = min(estimate.floor, value) if time else max(estimate.floor, value)
