@@ -159,7 +159,7 @@ def more(bad: Sequence[Any], shown_count: int) -> list[str]:
 def sentence(row: Mapping[str, Any]) -> str:
     """Sentence on a row with a large error."""
     number, far = [format_value(row[key], row["unit"]) for key in ("measured", "expected")], row["ratio"]
-    apart = f"{times(far)} times the measurement" if far > 1 else f"1/{times(1 / far)} of the measurement"
+    apart = f"{times(far, 3)} times the measurement" if far > 1 else f"1/{times(1 / far, 3)} of the measurement"
     source = f" of {row['source']}" if row["source"] else ""
     what = f"{row['model']} on {row['chip']}, {row['engine']}"
     return f"  {row['group']}{source} (line {row['line']}; {what}): {row['measure']} measured {number[0]}, expected {number[1]}: {apart}"

@@ -52,13 +52,13 @@ def percent(share: float) -> str:
     return f"{100 * share:,.0f} %"
 
 
-def times(value: float) -> str:
-    """A factor with two digits, as people write it.
+def times(value: float, digits: int = 2) -> str:
+    """A factor with so many digits, as people write it.
 
-    >>> times(2.14), times(886.4), times(12_345.0)
-    ('2.1', '890', '12,000')
+    >>> times(2.14), times(886.4), times(12_345.0), times(1.036, 3)
+    ('2.1', '890', '12,000', '1.04')
     """
-    return f"{float(f'{value:.2g}'):,.12g}"
+    return f"{float(f'{value:.{digits}g}'):,.12g}"
 
 
 def _part(part: Any, total: float) -> dict[str, Any]:
