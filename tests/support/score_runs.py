@@ -81,11 +81,12 @@ def _help_problems(helps: Mapping[str, Any]) -> Iterator[str]:
     unit = "token/s" if name == "tokens/s" else "s"
     old, new = (units.parse(text, unit, name) for text in (before, after))
     row = command(*tried.split(), "-o", "json").rows[0]
-    value = row[COLUMNS[name]]
+    value, stem = row[COLUMNS[name]], COLUMNS[name].removesuffix("_s")
     if not row["stable"] or value is None:
         yield f"overloaded: {tried}"
         return
-    if abs(new / value - 1) > DIGITS:  # the answer itself, which is more than to lie within its interval
+    low, high = row.get(f"{stem}_lo_s") or 0.0, row.get(f"{stem}_hi_s") or float("inf")
+    if abs(new / value - 1) > DIGITS or (unit == "s" and not low * (1 - DIGITS) <= new <= high * (1 + DIGITS)):
         yield f"{name} {after} promised, {value:.4g} answered by {tried}"
     if (new >= old) if unit == "s" else (new <= old):
         yield f"no better: {helps['effect']}"

@@ -93,12 +93,12 @@ def _cases(read: predict.MeasuredFile) -> dict[int, Any]:
 
 
 def _simulated(command: str) -> Mapping[str, Any] | None:
-    """The row that a command answers, without the latencies at other paces; None where it has no answer."""
+    """The row that a command answers; None where it has no answer."""
     from headway.cli.functions import call
     from headway.core.errors import HeadwayError
 
     try:
-        return next(iter(call.command(f"{command} --sensitivity 0").rows()), None)
+        return next(iter(call.command(command).rows()), None)
     except HeadwayError:
         return None
 

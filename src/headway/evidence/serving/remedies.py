@@ -123,7 +123,7 @@ def _evaluated(option: Option, quantity: str, task: Task, prediction: Prediction
         return None
     command, row = ask((*base.flags, *option.flags))
     value, start = _answer(row, quantity), _answer(base.row, quantity)
-    if value is None:
+    if value is None or not _steady(row, quantity):
         return None
     explained = base.explained or start is None
     gains = [value / before - 1 if quantity == "rate" else before / value - 1 for before in (measured, start) if before]
@@ -143,6 +143,14 @@ def _answer(row: Row, quantity: str) -> float | None:
     """A quantity of a row of `headway sim`; None of an overloaded run, and where it has none."""
     value = row.get(COLUMNS[quantity]) if row is not None and row.get("stable") else None
     return float(value) if value and np.isfinite(value) else None
+
+
+def _steady(row: Row, quantity: str) -> bool:
+    """Whether a command's answer lies between those that it gives with every step shorter and longer; else it is chance, not a promise."""
+    if row is None or quantity == "rate":
+        return row is not None
+    low, value, high = (row.get(key) for key in (f"mean_{quantity}_lo_s", f"mean_{quantity}_s", f"mean_{quantity}_hi_s"))
+    return (low is None or low <= value) and (high is None or value <= high)
 
 
 def _baseline(task: Task, cause: Causes, quantity: str, measured: float, ask: AskFlags) -> Baseline:
