@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check golden answers pictures lint types bench fuzz clean
+.PHONY: demo test check golden answers pictures score-runs lint types bench fuzz clean
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -37,6 +37,10 @@ answers: .venv/dev
 # Draws the files of docs/pictures/ again, each by the command that docs/pictures.md prints above it.
 pictures: .venv/dev
 	$(BIN)/python bench/draw_pictures.py > /dev/null
+
+# Diagnoses 40 simulated runs by `score`, and recorded ones where RECORDED names their folder; prints the seed first.
+score-runs: .venv/dev
+	$(BIN)/python bench/score_runs.py 40 $(or $(SEED),$(shell date +%N)) $(RECORDED)
 
 lint: .venv/dev
 	$(BIN)/ruff check .

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from headway.evidence.readers import vllm_bench
+from headway.evidence.readers import requests, vllm_bench
 from headway.evidence.readers.files import RunFields
 from headway.evidence.rows.tasks import Task, tasks
-from headway.evidence.serving.causes import REST, Causes, causes
+from headway.evidence.serving.causes import REST, Causes, as_run, causes, expected
 from headway.evidence.serving.predict import Prediction, predict
-from headway.evidence.serving.remedies import remedies, sim_command
-from support.benchmark_file import FaultyRun, write
+from headway.evidence.serving.remedies import remedies
+from headway.report.causes import headline, notes
+from support.benchmark_file import FaultyRun, write, write_log
 from support.command import Cli
+from support.score_runs import drawn, problems, score_command
 
-PROMPTS, LEAST_NAMED = "other requests' prefill", 18  # of 20
+PROMPTS, MOST_WRONG = "other requests' prefill", 1  # of 15
 
 
 def slow(bandwidth: str, **facts: Any) -> FaultyRun:
@@ -30,8 +33,6 @@ KNOWN = (
     FaultyRun(cause=PROMPTS, users=32, prompt=8000, output=150), FaultyRun(cause=PROMPTS, users=64, prompt=4000, output=150),
     FaultyRun(cause=PROMPTS, rate=3.0, prompt=4000, output=150), FaultyRun(cause=PROMPTS, users=48, prompt=6000, spread=1.0),
     FaultyRun(cause=PROMPTS, **SMALL, users=32, prompt=4000, output=150),
-    slow("32 GB/s", users=32, prompt=4000), slow("32 GB/s", users=64), slow("32 GB/s", users=16, prompt=2000, output=300),
-    slow("32 GB/s", rate=1.0, prompt=2000), slow("12 GB/s", model="llama-3.1-8b", tp=4, users=16, prompt=4000),
     FaultyRun(cause="batch limit", users=64, max_seqs=8), FaultyRun(cause="batch limit", users=128, max_seqs=16, prompt=500),
     FaultyRun(cause="batch limit", users=64, kv_tokens=16_000), FaultyRun(cause="small batch", users=2),
     FaultyRun(cause="small batch", users=4, prompt=500, output=400),
@@ -46,9 +47,6 @@ OTHER_MODELS = (  # drawn up after the rules that name a cause; arrivals at a ra
     FaultyRun(cause=PROMPTS, **SMALL, rate=4.0, prompt=3000, output=100),
     FaultyRun(cause=PROMPTS, model="qwen2.5-32b", tp=4, users=40, prompt=5000, output=250, spread=0.8),
     FaultyRun(cause=PROMPTS, chip="h200-sxm", tp=4, users=24, prompt=8000, output=300),
-    slow("25 GB/s", tp=4, users=32, prompt=3000, output=250), slow("20 GB/s", model="qwen2.5-32b", tp=4, users=24, prompt=4000),
-    slow("30 GB/s", chip="h200-sxm", users=48, prompt=2000, output=400), slow("15 GB/s", model="llama-3.1-8b", tp=2, users=32, prompt=2000),
-    slow("20 GB/s", model="qwen3-30b-a3b", tp=4, users=32, prompt=3000),
     FaultyRun(cause="batch limit", model="qwen2.5-32b", tp=4, users=96, max_seqs=12, prompt=1500),
     FaultyRun(cause="batch limit", **SMALL, users=64, max_seqs=4, prompt=800, output=150),
     FaultyRun(cause="batch limit", model="gpt-oss-120b", tp=4, users=128, kv_tokens=30_000, prompt=1200, output=300, requests=600),
@@ -60,15 +58,25 @@ OTHER_MODELS = (  # drawn up after the rules that name a cause; arrivals at a ra
     FaultyRun(cause="queue", model="gpt-oss-120b", tp=4, rate=60.0, prompt=1500, output=400, requests=3000),
     FaultyRun(cause="queue", tp=4, rate=7.0, prompt=2500, output=250, requests=1000),
 )  # fmt: skip
+FAR_TOO_SLOW = (  # links at 1/14 of their bandwidth and less
+    slow("32 GB/s", users=32, prompt=4000), slow("32 GB/s", users=64), slow("32 GB/s", users=16, prompt=2000, output=300),
+    slow("12 GB/s", model="llama-3.1-8b", tp=4, users=16, prompt=4000), slow("25 GB/s", tp=4, users=32, prompt=3000, output=250),
+    slow("20 GB/s", model="qwen2.5-32b", tp=4, users=24, prompt=4000), slow("30 GB/s", chip="h200-sxm", users=48, prompt=2000, output=400),
+    slow("15 GB/s", model="llama-3.1-8b", tp=2, users=32, prompt=2000), slow("20 GB/s", model="qwen3-30b-a3b", tp=4, users=32, prompt=3000),
+)  # fmt: skip
+SLOW_LINKS = slow("155 GB/s", model="qwen2.5-32b", users=64, prompt=8000, output=50)  # 2.9 times: as much as is plausible
 
 
-def scored(case: FaultyRun, folder: Path) -> tuple[Task, Prediction, Causes]:
+def scored(case: FaultyRun, folder: Path, log: bool = False) -> tuple[Task, Prediction, Causes]:
     """The cause of a simulated run, of which only the deployment as it should be is told."""
-    row = vllm_bench.read(write(case, folder / "bench.json"), RunFields(hardware=case.chip, chips=case.tp, tp=case.tp))[0][0]
+    fields = RunFields(hardware=case.chip, chips=case.tp, tp=case.tp, model=case.model)
+    path = write_log(case, folder / "requests.csv") if log else write(case, folder / "bench.json")
+    row = (requests if log else vllm_bench).read(path, fields)[0][0]
     task = tasks([row])[0]
     assert isinstance(task, Task)
-    prediction = predict([task])[0]
-    cause = causes(task, prediction)
+    due = expected(task)
+    prediction = as_run(task, predict([task])[0], due)
+    cause = causes(task, prediction, due)
     assert cause is not None
     return task, prediction, cause
 
@@ -77,19 +85,25 @@ def scored(case: FaultyRun, folder: Path) -> tuple[Task, Prediction, Causes]:
 def test_causes__true_one_of_simulated_faults(cases: tuple[FaultyRun, ...], tmp_path: Path) -> None:
     runs = [(case, *scored(case, tmp_path)) for case in cases]
     wrong = [(case, cause.name) for case, _, _, cause in runs if cause.name != case.cause]
-    assert len(runs) - len(wrong) >= LEAST_NAMED, wrong
+    assert len(wrong) <= MOST_WRONG, wrong
     for _, task, _, cause in runs:
         assert sum(part.measured for part in cause.tpot) == pytest.approx(task.row.tpot_s, rel=1e-9)
         assert sum(part.measured for part in cause.ttft) == pytest.approx(task.row.ttft_s, rel=1e-9)
-        assert all(part.measured >= 0 for part in (*cause.tpot, *cause.ttft) if part.name != REST)
+        assert all(part.measured >= 0 for part in (*cause.tpot, *cause.ttft))
 
 
-def test_remedies__three_to_five_with_intervals(tmp_path: Path) -> None:
-    for case in (KNOWN[3], KNOWN[7], OTHER_MODELS[12], KNOWN[14], KNOWN[15], KNOWN[18]):
+def test_causes__a_fault_that_no_server_has_is_implausible(tmp_path: Path) -> None:
+    """Links 14 times slower are never the cause that is named: another of up to three times is, or none, and then links are listed."""
+    for case in FAR_TOO_SLOW:
         task, prediction, cause = scored(case, tmp_path)
-        options = remedies(task, prediction, cause)
-        assert 3 <= len(options) <= 5
-        assert all(option.after.lo < option.after.expected < option.after.hi for option in options)
+        text = headline(task, prediction, cause)
+        assert not cause.usual and cause.name != "network"
+        if cause.fault is not None:
+            assert cause.fault.size <= 3 and cause.name in text
+        else:
+            assert cause.name == REST and "no cause is plausible" in text
+            assert all(fault.size > 3 for fault in cause.implausible) and "network" in {fault.name for fault in cause.implausible}
+            assert any("links" in note and "implausible" in note for note in notes(cause, "TPOT"))
 
 
 def test_causes__nothing_unexplained_is_large_where_nothing_is_wrong(tmp_path: Path) -> None:
@@ -100,27 +114,88 @@ def test_causes__nothing_unexplained_is_large_where_nothing_is_wrong(tmp_path: P
 
 
 def test_causes__size_of_the_fault(tmp_path: Path) -> None:
-    cause = scored(KNOWN[6], tmp_path)[2]
-    assert cause.fault is not None and cause.fault.size == pytest.approx(450 / 32, rel=0.1)  # H100: 450 GB/s a direction
-    limited = scored(KNOWN[10], tmp_path)[2]
+    cause = scored(SLOW_LINKS, tmp_path)[2]
+    assert cause.name == "network" and cause.fault is not None and cause.fault.size == pytest.approx(450 / 155, rel=0.1)
+    limited = scored(FaultyRun(cause="batch limit", users=64, max_seqs=8), tmp_path)[2]
     assert limited.fault is not None
     assert float(limited.fault.served.times.in_service[0]) == pytest.approx(8, rel=0.2)  # --max-seqs 8
 
 
-def test_causes__saturated_run_waits_for_its_backlog(tmp_path: Path) -> None:
-    task, _, cause = scored(KNOWN[16], tmp_path)
-    wait = next(part.measured for part in cause.ttft if part.name == "wait for a seat")
-    # 600 requests at 6 per second, served at the capacity: the mean one waits for half of the difference
-    assert wait == pytest.approx(300 * (1 / cause.capacity - 1 / 6))
-    assert cause.saturated and task.row.ttft_s and wait == pytest.approx(task.row.ttft_s, rel=0.2)
+def test_causes__a_run_that_ended_waits_as_its_requests_did(tmp_path: Path) -> None:
+    """Bursts and arrivals beyond the capacity: the wait is that of so many requests, not of a queue without end."""
+    for case in (
+        FaultyRun(cause="", rate=6.0, prompt=8000, requests=600), FaultyRun(cause="", **SMALL, users=300, requests=300, prompt=500),
+        FaultyRun(cause="", **SMALL, users=300, requests=300, prompt=500, max_seqs=64, output=300),
+    ):  # fmt: skip
+        for log in (False, True):
+            task, _, cause = scored(case, tmp_path, log)
+            wait = next(part for part in cause.ttft if part.name == "wait for a seat")
+            rest = next(part for part in cause.ttft if part.name == REST)
+            assert task.row.ttft_s and 0 < wait.measured <= task.row.ttft_s and rest.measured < 0.25 * task.row.ttft_s
+            if case.max_seqs is None:
+                assert cause.usual and wait.expected == pytest.approx(task.row.ttft_s, rel=0.25)
+            else:
+                assert cause.name == "batch limit"
 
 
-def test_remedy__simulated_as_predicted(tmp_path: Path) -> None:
+PERFECT: Any = {
+    "engine": "none", "overlap": "full", "imbalance": 1.0, "t0": 0.0, "alpha": 0.0, "alpha_exchange": 0.0,
+    **dict.fromkeys(("eff_compute", "eff_memory", "eff_network", "eff_in_switch", "eff_exchange"), 1.0),
+}  # fmt: skip
+EXPERTS = {"model": "qwen3-30b-a3b", "tp": 2}
+LOADS: tuple[dict[str, Any], ...] = (
+    SMALL | {"users": 64, "prompt": 500}, SMALL | {"users": 300, "requests": 300, "output_spread": 0.8},
+    SMALL | {"rate": 200.0, "output": 300, "requests": 300, "max_seqs": 16}, {"users": 32, "prompt": 8000, "output": 50},
+    SMALL | {"rate": 3.0, "spread": 1.0, "output_spread": 1.2, "requests": 150, "output": 300}, {"rate": 12.0, "prompt": 2000},
+    EXPERTS | {"users": 300, "requests": 300, "output_spread": 0.8, "spread": 0.8}, EXPERTS | {"users": 64, "max_seqs": 4},
+    EXPERTS | {"rate": 5.0, "output": 100}, EXPERTS | {"rate": 100.0, "requests": 150, "output": 400, "output_spread": 1.0},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("log", (False, True), ids=("benchmark", "log"))
+def test_floors__hold_on_perfect_hardware(log: bool, tmp_path: Path) -> None:
+    """Runs simulated at datasheet rates, with neither an engine nor latencies: nothing real is faster, so no floor exceeds their times."""
+    nearest = []
+    for load in LOADS:
+        task, prediction, _ = scored(FaultyRun(cause="", assumed=tuple(PERFECT.items()), **load), tmp_path, log)
+        row, (tpot, ttft, rate) = task.row, (prediction.tpot, prediction.ttft, prediction.rate)
+        assert tpot and ttft and rate and row.tpot_s and row.ttft_s and row.output_tok_per_s
+        assert max(tpot.floor / row.tpot_s, ttft.floor / row.ttft_s, row.output_tok_per_s / rate.floor) <= 1.02, load
+        nearest.append(tpot.floor / row.tpot_s)
+    assert max(nearest) > 0.9  # and they are no formality
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_score__helps_parts_and_floors_of_any_run(number: int, tmp_path: Path) -> None:
+    """A few of the runs that `make score-runs` draws: each help is what its command answers, parts sum, floors hold."""
+    case = drawn(random.Random(f"score {number}"))
+    assert list(problems(score_command(case, tmp_path, log=number % 2 == 1))) == []
+
+
+def test_remedies__of_a_fault_are_tried_with_it_and_its_repair_without(tmp_path: Path) -> None:
+    task, prediction, cause = scored(FaultyRun(cause="batch limit", users=64, max_seqs=8), tmp_path)
+    commands = []
+
+    def ask(line: str) -> dict[str, Any]:
+        commands.append(line)
+        limited = "--max-seqs" in line
+        ttft = ((task.row.ttft_s or 0.0) if limited else 0.3) * (0.5 if "--users 32" in line else 1.0)
+        return {"stable": True, "mean_ttft_s": ttft, "mean_tpot_s": 0.01, "output_tok_per_s": 1000.0}
+
+    options = remedies(task, prediction, cause, ask)
+    assert options[0].after.expected == 0.3 and "--max-seqs" not in options[0].command and "--max-num-seqs" in options[0].change
+    assert [option.command for option in options[1:]] == [line for line in commands if "--users 32" in line]  # nothing else is better
+    assert "--max-seqs 9" in options[1].command or "--max-seqs 8" in options[1].command
+
+
+def test_remedies__none_that_is_overloaded_or_no_better(tmp_path: Path) -> None:
     task, prediction, cause = scored(KNOWN[0], tmp_path)
-    option = next(option for option in remedies(task, prediction, cause) if option.flags == (("users", "16"),))
-    changed = scored(FaultyRun(cause="", users=16, prompt=8000, output=150), tmp_path)[0]
-    assert changed.row.tpot_s and option.after.lo < changed.row.tpot_s < option.after.hi
-    assert sim_command(task, option.flags).startswith("headway sim llama-3.1-70b --on 8xh100-sxm --tp 8 --engine vllm --users 16 ")
+    measured = task.row.tpot_s
+    for row in (
+        None, {"stable": False, "mean_tpot_s": 0.001, "mean_ttft_s": 0.1}, {"stable": True, "mean_tpot_s": measured, "mean_ttft_s": 0.1},
+        {"stable": True, "mean_tpot_s": None, "mean_ttft_s": None},
+    ):  # fmt: skip
+        assert remedies(task, prediction, cause, lambda _, row=row: row) == []
 
 
 def test_score__operator_story(cli: Cli, tmp_path: Path) -> None:
@@ -128,18 +203,16 @@ def test_score__operator_story(cli: Cli, tmp_path: Path) -> None:
     command = ("score", "--vllm", str(path), "--on", "8xh100-sxm", "--tp", "8")
     status, out, _ = cli(*command)
     assert status == 0
-    assert out.startswith("TPOT is 87.1 ms, 2.5 times the floor at this load; other requests' prefill takes 84% of it.\n")
-    assert "the server runs as it should" in out and "\n         3. " in out
+    assert out.startswith("TPOT is 87.1 ms, 2.5 times the floor at this load; other requests' prefill takes 82 % of it.\n")
+    assert "the server runs as it should" in out and "\n         2. " in out
     answer = json.loads(cli(*command, "-o", "json")[1])
     row = answer["rows"][0]
     assert row["cause"] == PROMPTS and sum(row["parts"].values()) == pytest.approx(row["measured"])
-    assert 3 <= len(answer["helps"]) <= 5
-    tried = answer["helps"][0]["effect"].partition("try: headway ")[2].split()
-    status, out, _ = cli(*tried, "--requests", "300")
-    assert status == 0 and "TPOT" in out
+    assert 2 <= len(answer["helps"]) <= 5 and all(helps["gain"] > 0 for helps in answer["helps"])
+    assert list(problems(command)) == []
 
 
 def test_score__saturated_is_told(cli: Cli, tmp_path: Path) -> None:
-    path = write(KNOWN[15], tmp_path / "bench.json")
+    path = write(KNOWN[10], tmp_path / "bench.json")
     out = cli("score", "--vllm", str(path), "--on", "8xh100-sxm", "--tp", "8").text
     assert out.startswith("The server is saturated: 12 requests/s arrive, it carries 9.92; TTFT is 18.8 s.\n")

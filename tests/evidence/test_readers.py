@@ -102,7 +102,8 @@ def test_vllm_bench__appended_runs_survive_a_cut_line_and_nan() -> None:
     assert (closed.tp, closed.chips, closed.engine_version) == (2, 2, "0.11.0")  # said by --metadata
     assert opened.concurrency == pytest.approx(4.0 * 1.0)  # 4 requests a second, each 1 s inside
     assert opened.source.endswith("open loop (users by Little's law)") and opened.reliability == "B"
-    assert (at_once.mode, at_once.concurrency, at_once.ttft_s, at_once.tpot_s) == ("offline_throughput", None, None, None)
+    assert (at_once.mode, at_once.ttft_s, at_once.tpot_s) == ("serving_concurrency", 4.0, 0.02)  # a burst of all its prompts
+    assert at_once.concurrency == at_once.requests and at_once.source.endswith("all at once")
     assert at_once.output_tok_per_s == pytest.approx(2525)
     assert "is not JSON" in bad[0].why and bad[1].why.startswith("mean_tpot_ms: got 'nan'")
 

@@ -127,7 +127,7 @@ def test_score__groups_of_the_printed_answer(tmp_path: Path, cli: Cli) -> None:
     status, out, _ = cli("score", path)
     assert status == 0
     first = out.split("\n")[0]
-    assert first.startswith("4 rows scored; intervals hold 60% of 5 measurements; median error served TPOT ")
+    assert first.startswith("4 rows scored; intervals hold 60 % of 5 measurements; median error served TPOT ")
     out = cli("score", path, "--verbose").text
     assert "note: median error: served TPOT by " in out and "(2), TTFT by" in out
     assert "note: far off: fast of one (line 2; llama-3.1-70b on h100_sxm, vLLM): " in out
@@ -175,7 +175,7 @@ def test_score__vllm_result_of_a_user(cli: Cli) -> None:
     status, out, _ = cli("score", "--vllm", str(READERS / "vllm_serve.json"), "--on", "8xh100-sxm", "--tp", "8")
     assert status == 0
     # 10 ms over a floor of 1.64 ms; 44 % of what is expected is the prefill of others
-    assert out.startswith("TPOT is 10 ms, 6.2 times the floor at this load; other requests' prefill takes 44% of it.\n")
+    assert out.startswith("TPOT is 10 ms, 6.2 times the floor at this load; other requests' prefill takes 44 % of it.\n")
     assert "vllm_serve-1: served TPOT 10 ms measured, 8.27 ms expected (90 % " in out
     assert "the floor is" in out and "of its speed" in out and "Binds:   " in out
     rows = json.loads(cli("score", "--llama-bench", str(READERS / "llama_bench.json"), "-o", "json")[1])["rows"]

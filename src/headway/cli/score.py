@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +13,7 @@ from headway.core.columns import Column
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, format_value
 from headway.report import output, words
+from headway.report.causes import percent, times
 
 RUN_KEYS = {
     "line": Column("", "line of the file"),
@@ -42,14 +45,16 @@ RUN_NARROW = ("id", "measure", "measured", "expected", "90 %", "floor", "ratio",
 MOST_TOLD = 20
 
 
-def answer(read: predict.MeasuredFile, binds: bool, notes: Sequence[str] = ()) -> output.Answer:
-    """Answer with a row per measurement; rows without a prediction state the reason."""
+def answer(
+    read: predict.MeasuredFile, binds: bool, cases: Mapping[int, Any], catalogs: str, notes: Sequence[str] = ()
+) -> output.Answer:
+    """Answer with a row per measurement; rows without a prediction state the reason. `catalogs`: the flags of the user's folders."""
     from headway.evidence.fit.residuals import residuals
     from headway.evidence.serving.score import parts
     from headway.report.causes import share_columns
 
     rows: list[tuple[int, dict[str, Any]]] = []
-    runs = _runs(read) if binds else []
+    runs = _runs(read, cases)
     known = {id(run[0]): run[2] for run in runs}
     for task, prediction in zip(read.tasks, read.predictions, strict=True):
         task_residuals = residuals([task], [prediction])
@@ -64,26 +69,56 @@ def answer(read: predict.MeasuredFile, binds: bool, notes: Sequence[str] = ()) -
         rows += [(bad_row.line, {"id": bad_row.id, "why": predict.at_line(bad_row.line, bad_row.why)}) for bad_row in read.bad]
     plain = [row for _, row in sorted(rows, key=lambda pair: pair[0])]
     columns = RUN_KEYS | (CAUSE_KEYS if runs else {})
-    describe = functools.partial(_cause_words, runs=runs) if runs else _run_words
+    describe = functools.partial(_cause_words, runs=runs, catalogs=catalogs) if runs else _run_words
     pictures = {"parts": _parts} if binds else {"parity": lambda _, view: _parity(residuals(read.tasks, read.predictions), view)}
     about = columns | {"id": Column("", "the row's id")}
     table = Listing(plain, always=("id", *columns))
     return output.Answer(table, describe=describe, describes_none=True, pictures=pictures, columns=about, notes=list(notes))
 
 
-def _runs(read: predict.MeasuredFile) -> list[tuple[Any, Any, Any]]:
-    """Served runs of a file: task, prediction and cause, the most users first."""
+def _as_run(read: predict.MeasuredFile, cases: Mapping[int, Any]) -> predict.MeasuredFile:
+    """The file with predictions of its runs as they were: unsteady ones played, floors at the sequences in service."""
     from headway.evidence.rows.tasks import Task
+    from headway.evidence.serving.causes import as_run
+
+    pairs = zip(read.tasks, read.predictions, strict=True)
+    predictions = [as_run(task, prediction, cases.get(id(task))) if isinstance(task, Task) else prediction for task, prediction in pairs]
+    return dataclasses.replace(read, predictions=predictions)
+
+
+def _cases(read: predict.MeasuredFile) -> dict[int, Any]:
+    """What each served run of a benchmark's output should take, by the identity of its task."""
+    from headway.evidence.rows.tasks import Task
+    from headway.evidence.serving.causes import expected
+
+    pairs = zip(read.tasks, read.predictions, strict=True)
+    cases = {id(task): expected(task) for task, prediction in pairs if isinstance(task, Task) and not prediction.why}
+    return {key: case for key, case in cases.items() if case is not None}
+
+
+def _simulated(command: str) -> Mapping[str, Any] | None:
+    """The row that a command answers; None where it has no answer."""
+    from headway.cli.functions import call
+    from headway.core.errors import HeadwayError
+
+    try:
+        return next(iter(call.command(command).rows()), None)
+    except HeadwayError:
+        return None
+
+
+def _runs(read: predict.MeasuredFile, cases: Mapping[int, Any]) -> list[tuple[Any, Any, Any]]:
+    """Served runs of a file: task, prediction and cause, the most users first."""
     from headway.evidence.serving.causes import causes
 
-    pairs = [pair for pair in zip(read.tasks, read.predictions, strict=True) if isinstance(pair[0], Task) and not pair[1].why]
-    runs = [(task, prediction, cause) for task, prediction in pairs if (cause := causes(task, prediction)) is not None]
+    pairs = [pair for pair in zip(read.tasks, read.predictions, strict=True) if id(pair[0]) in cases]
+    runs = [(task, prediction, causes(task, prediction, cases[id(task)])) for task, prediction in pairs]
     return sorted(runs, key=lambda run: -(run[0].concurrency or 0.0))
 
 
-def _cause_words(rows: Any, runs: Sequence[tuple[Any, Any, Any]]) -> output.Summary:
+def _cause_words(rows: Any, runs: Sequence[tuple[Any, Any, Any]], catalogs: str) -> output.Summary:
     """Summary of the run with the most users: its cause, the parts of its time, what would help; the others as notes."""
-    from headway.evidence.serving.remedies import remedies, sim_command
+    from headway.evidence.serving.remedies import remedies
     from headway.report.causes import headline, summary
 
     row_list = [row for row in rows if row["measured"] is not None]
@@ -93,8 +128,7 @@ def _cause_words(rows: Any, runs: Sequence[tuple[Any, Any, Any]]) -> output.Summ
     task, prediction, cause = run
     further = [f"{case[0].row.id}: {headline(*case)}" for case in runs if case is not run]
     remarks = [*further, *(_comparison_sentence(row) for row in row_list)]
-    changes = remedies(task, prediction, cause)
-    return summary(task, prediction, cause, changes, functools.partial(sim_command, task), remarks[:MOST_TOLD])
+    return summary(task, prediction, cause, remedies(task, prediction, cause, _simulated, catalogs), remarks[:MOST_TOLD])
 
 
 def _why(task: Any, prediction: Any) -> str:
@@ -129,10 +163,10 @@ def more(bad: Sequence[Any], shown_count: int) -> list[str]:
 def sentence(row: Mapping[str, Any]) -> str:
     """Sentence on a row with a large error."""
     number, far = [format_value(row[key], row["unit"]) for key in ("measured", "expected")], row["ratio"]
-    times = f"{far:.3g} times the measurement" if far > 1 else f"1/{1 / far:.3g} of the measurement"
+    apart = f"{times(far, 3)} times the measurement" if far > 1 else f"1/{times(1 / far, 3)} of the measurement"
     source = f" of {row['source']}" if row["source"] else ""
     what = f"{row['model']} on {row['chip']}, {row['engine']}"
-    return f"  {row['group']}{source} (line {row['line']}; {what}): {row['measure']} measured {number[0]}, expected {number[1]}: {times}"
+    return f"  {row['group']}{source} (line {row['line']}; {what}): {row['measure']} measured {number[0]}, expected {number[1]}: {apart}"
 
 
 def _run_words(rows: Any) -> output.Summary:
@@ -162,7 +196,7 @@ def _run_headline(rows: Sequence[Mapping[str, Any]]) -> str:
     name = f"{row['id']}: " if row["id"] else ""
     start = f"{name}{row['measure']} is {actual}, expected {expected} (90 %: {low} .. {high})"
     several = f"; {inside} of {len(rows)} measurements within their intervals" if len(rows) > 1 else ""
-    return words.sentence(start, f", {row['of_limit']:.0%} of the limit's speed", several)
+    return words.sentence(start, f", {percent(row['of_limit'])} of the limit's speed", several)
 
 
 def _bound(row: Mapping[str, Any]) -> str:
@@ -178,7 +212,7 @@ def _comparison_sentence(row: Mapping[str, Any]) -> str:
     limit = "the floor" if row["unit"] == "ms" else "the limit"
     name = f"{row['id']}: " if row["id"] else ""
     expectation = f"{expected} expected (90 % {low} .. {high}: {where})"
-    return f"{name}{row['measure']} {actual} measured, {expectation}; {limit} is {floor}: {row['of_limit']:.0%} of its speed"
+    return f"{name}{row['measure']} {actual} measured, {expectation}; {limit} is {floor}: {percent(row['of_limit'])} of its speed"
 
 
 def _people(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,7 +221,7 @@ def _people(row: Mapping[str, Any]) -> dict[str, Any]:
     if row["measured"] is None:
         return cells
     texts = {key: format_value(row[key], row["unit"]) for key in ("measured", "expected", "lo", "hi", "floor")}
-    judged = {"ratio": f"{row['ratio']:.2f}", "of_limit": f"{row['of_limit']:.0%}", "90 %": f"{texts['lo']} .. {texts['hi']}"}
+    judged = {"ratio": f"{row['ratio']:,.2f}", "of_limit": percent(row["of_limit"]), "90 %": f"{texts['lo']} .. {texts['hi']}"}
     return cells | {key: texts[key] for key in ("measured", "expected", "floor")} | judged
 
 
@@ -235,9 +269,8 @@ def add_flags(parser: Any) -> None:
     setup = parser.add_argument_group("what a benchmark's output does not say")
     setup.add_argument("--on", default="", metavar="MACHINE", help="the chips that ran it: 8xh100-sxm, 2xrtx4090, gb200-nvl72")
     for name in TEXTS:
-        setup.add_argument(
-            "--" + name.replace("_", "-"), default="", metavar="NAME", help=f"{name.replace('_', ' ')}, where it is not said"
-        )
+        about = f"{name.replace('_', ' ')}, where it is not said"
+        setup.add_argument("--" + name.replace("_", "-"), default="", metavar="NAME", help=about)
     for name in (*DEGREES, *LENGTHS):
         setup.add_argument(f"--{name}", metavar="N", help=f"{name}, where it is not said")
 
@@ -253,8 +286,11 @@ def run(args: Any) -> output.Answer:
     path = getattr(args, tool) if tool else args.rows
     need_rows(path, rows, bad)
     read = predict.predicted(rows, bad, args)
+    cases = _cases(read) if tool else {}
+    read = _as_run(read, cases)
     if tool or args.each:
-        return answer(read, binds=bool(tool), notes=left_out(path, bad) if tool else ())
+        folders = "".join(f" --catalog {shlex.quote(folder)}" for folder in args.catalog)
+        return answer(read, bool(tool), cases, folders, left_out(path, bad) if tool else ())
     result = score(read.tasks, read.predictions)
     listing = Listing([*map(_group, result.groups), *worst(result.residuals, MOST_WORST)], always=VIEW)
     notes = _left_out(result, read.bad)
@@ -269,11 +305,8 @@ def _tool(args: Any) -> str:
     tools = [name for name in TOOLS if getattr(args, name)]
     if len(tools) + bool(args.rows) != 1:
         input_text = ", ".join(["a table"] * bool(args.rows) + ["--" + name.replace("_", "-") for name in tools]) or "nothing"
-        raise BadValue(
-            "score",
-            input_text,
-            "one of MEASURED.csv, --vllm FILE, --aiperf DIR, --guidellm FILE, --llama-bench FILE, --inferencex FILE, --requests FILE",
-        )
+        wants = "one of MEASURED.csv, --vllm FILE, --aiperf DIR, --guidellm FILE, --llama-bench FILE, --inferencex FILE, --requests FILE"
+        raise BadValue("score", input_text, wants)
     return tools[0] if tools else ""
 
 
@@ -343,11 +376,7 @@ def _words(table: Any, result: Any) -> output.Summary:
 
 
 def _cell(key: str, value: Any) -> Any:
-    return _percent(value) if key in ("median_error", "coverage", "below_floor") else value
-
-
-def _percent(share: float) -> str:
-    return f"{share:.1%}" if share < 100 else f"{100 * share:.3g}%"  # a wrong unit gives an error of many digits
+    return percent(value) if key in ("median_error", "coverage", "below_floor") else value
 
 
 def _headline(result: Any) -> str:
@@ -355,15 +384,15 @@ def _headline(result: Any) -> str:
         return "No row could be scored."
     groups = [group for group in result.groups if group.by == "all"]
     covered = sum(group.stats.coverage * group.stats.n for group in groups) / len(result.residuals)
-    intervals = f"; intervals hold {covered:.0%} of {len(result.residuals):,} measurements"
-    errors = [f"{group.measure} {_percent(group.stats.median_error)}" for group in groups]
+    intervals = f"; intervals hold {percent(covered)} of {len(result.residuals):,} measurements"
+    errors = [f"{group.measure} {percent(group.stats.median_error)}" for group in groups]
     return words.sentence(f"{result.rows:,} rows scored{intervals}; median error {errors[0]}", *(f", {error}" for error in errors[1:]))
 
 
 def _errors(result: Any) -> list[str]:
     """Note on the median error of each measure, with the number of its rows."""
-    groups = [group for group in result.groups if group.by == "all"]
-    errors = ", ".join(f"{group.measure} by {_percent(group.stats.median_error)} ({group.stats.n:,})" for group in groups)
+    groups = (group for group in result.groups if group.by == "all")
+    errors = ", ".join(f"{group.measure} by {percent(group.stats.median_error)} ({group.stats.n:,})" for group in groups)
     return [f"median error: {errors}"] if errors else []
 
 

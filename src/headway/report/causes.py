@@ -12,11 +12,15 @@ from headway.report.words import interval, sentence
 VIEW = ("part", "measured", "share", "expected", "floor")
 WAITS = ("queue", "batch limit")  # causes that TTFT shows
 SLOW = {
-    "network": "links {size:.2g} times slower", "network latency": "collectives {size:.2g} times later",
-    "engine": "engine overhead {size:.2g} times as long", "memory": "HBM {size:.2g} times slower",
-    "compute": "kernels {size:.2g} times slower",
-    "batch limit": "at most {seats:.0f} of {users:.0f} requests in service",
+    "network": "links {size} times slower", "network latency": "collectives {size} times later",
+    "engine": "engine overhead {size} times as long", "memory": "HBM {size} times slower",
+    "compute": "kernels {size} times slower",
+    "batch limit": "at most {seats:.0f} requests are in service at once",
 }  # fmt: skip
+
+
+MOST_SIZE = 3  # times slower, beyond which a fault is called implausible: evidence/serving/faults.py
+BEYOND = 1.02  # times the measurement from which a floor is above it by more than clocks err
 
 
 def seconds(value: float | None) -> str:
@@ -24,16 +28,37 @@ def seconds(value: float | None) -> str:
     return format_value(value, "s")
 
 
-def summary(task: Any, prediction: Any, cause: Any, changes: Sequence[Any], command: Any, remarks: Sequence[str]) -> output.Summary:
-    """Summary of a run: sentence, parts of the time that shows the cause, what binds, ranked changes; `command` gives one's line."""
+def summary(task: Any, prediction: Any, cause: Any, changes: Sequence[Any], remarks: Sequence[str]) -> output.Summary:
+    """Summary of a run: sentence, parts of the time that shows the cause, what binds, ranked changes."""
     wait = (cause.name in WAITS and cause.ttft) or not cause.tpot
     parts, name = (cause.ttft, "TTFT") if wait else (cause.tpot, "TPOT")
     total = task.row.ttft_s if wait else task.row.tpot_s
     people = Listing([*(_part(part, total) for part in parts), _total(name, total, prediction)])
     return output.Summary(
         headline(task, prediction, cause), VIEW, people=people, binds=binds(task, prediction, cause, name),
-        helps=[_help(change, command) for change in changes], remarks=[*notes(cause, name), *remarks], first=("part", "measured", "share"),
+        helps=[_help(change) for change in changes], remarks=[*notes(cause, name), *_factor_notes(changes), *remarks],
+        first=("part", "measured", "share"),
     )  # fmt: skip
+
+
+def percent(share: float) -> str:
+    """A share as people write it; a small one with a digit more.
+
+    >>> percent(0.504), percent(0.0043), percent(0.00002), percent(0.0), percent(12.0)
+    ('50 %', '0.4 %', '<0.1 %', '0 %', '1,200 %')
+    """
+    if 0 < share < 0.01:
+        return f"{100 * share:.1f} %" if share >= 0.0005 else "<0.1 %"
+    return f"{100 * share:,.0f} %"
+
+
+def times(value: float, digits: int = 2) -> str:
+    """A factor with so many digits, as people write it.
+
+    >>> times(2.14), times(886.4), times(12_345.0), times(1.036, 3)
+    ('2.1', '890', '12,000', '1.04')
+    """
+    return f"{float(f'{value:.{digits}g}'):,.12g}"
 
 
 def _part(part: Any, total: float) -> dict[str, Any]:
@@ -42,7 +67,7 @@ def _part(part: Any, total: float) -> dict[str, Any]:
     return {
         "part": part.name,
         "measured": seconds(part.measured),
-        "share": f"{part.measured / total:.0%}",
+        "share": percent(part.measured / total),
         "expected": expected,
         "floor": floor,
     }
@@ -51,26 +76,28 @@ def _part(part: Any, total: float) -> dict[str, Any]:
 def _total(name: str, total: float, prediction: Any) -> dict[str, Any]:
     estimate = prediction.ttft if name == "TTFT" else prediction.tpot
     ends = {} if estimate is None else {"expected": seconds(estimate.expected), "floor": seconds(estimate.floor)}
-    return {"part": name, "measured": seconds(total), "share": "100%"} | ends
+    return {"part": name, "measured": seconds(total), "share": "100 %"} | ends
 
 
 def headline(task: Any, prediction: Any, cause: Any) -> str:
     """The measurement, its floor at this load, and the cause, in one sentence."""
     row = task.row
     if cause.name == "queue":
-        rate = f"{row.request_rate:.3g} requests/s arrive, it carries {cause.capacity:.3g}" if row.request_rate else ""
-        waiting = f"{row.concurrency:.0f} users wait for their turn, it carries {cause.capacity:.3g} requests/s"
-        return sentence(f"The server is saturated: {rate or waiting}", f"; TTFT is {seconds(row.ttft_s)}" if row.ttft_s else "")
+        carried = f"it carries {cause.capacity:.3g}"
+        if row.request_rate:
+            start = f"{row.request_rate:.3g} requests/s arrive, {carried}"
+            start = f"The server is saturated: {start}" if row.request_rate > cause.capacity else f"Requests wait in bursts: {start}"
+        else:
+            start = f"The server is saturated: {row.concurrency:,.0f} users wait for their turn, {carried} requests/s"
+        return sentence(start, f"; TTFT is {seconds(row.ttft_s)}" if row.ttft_s else "")
     if cause.name == "batch limit":
-        start = f"A batch limit holds the server back: {fault_words(cause)}"
+        start = f"A batch limit holds the server back: {fault_words(cause.fault)}"
         return sentence(start, f"; TTFT is {seconds(row.ttft_s)}", f", expected {seconds(prediction.ttft.expected)}")
     start = _against_floor(row, prediction)
     if cause.fault is not None:
-        return sentence(start, f"; the cause is the {cause.name}: {fault_words(cause)} would explain it")
+        return sentence(start, f"; the cause is the {cause.name}: {fault_words(cause.fault)} would explain it")
     if cause.name == "not explained":
-        if _faster(row, prediction):
-            return sentence(start, "; the server is faster than expected, so it may not be set up as stated")
-        return sentence(start, "; it is outside its 90 % interval, and no single fault explains it")
+        return _unexplained(start, row, prediction, cause)
     if cause.name == "small batch":
         return sentence(start, f"; the batch is small: {_batch(cause):.3g} requests share each step", "; twice as many would cost little")
     part = next((part for part in cause.tpot if part.name == cause.name), None)
@@ -78,19 +105,31 @@ def headline(task: Any, prediction: Any, cause: Any) -> str:
         return sentence(start)
     share = part.measured / row.tpot_s
     take = "take" if cause.name == "weights" else "takes"
-    return sentence(start, f"; {cause.name} {take} {share:.0%} of it")
+    return sentence(start, f"; {cause.name} {take} {percent(share)} of it")
+
+
+def _unexplained(start: str, row: Any, prediction: Any, cause: Any) -> str:
+    if prediction.tpot is not None and row.tpot_s and row.tpot_s * BEYOND < prediction.tpot.floor:
+        floor = seconds(prediction.tpot.floor)
+        return sentence(f"TPOT is {seconds(row.tpot_s)}, less than the {floor} that these chips allow", "; it was not set up as stated")
+    if _faster(row, prediction):
+        return sentence(start, "; the server is faster than expected, so it may not be set up as stated")
+    if cause.implausible:
+        return sentence(start, "; no cause is plausible", f": it would take {fault_words(cause.implausible[0])}")
+    return sentence(start, "; it is outside its 90 % interval, and no single fault explains it")
 
 
 def _against_floor(row: Any, prediction: Any) -> str:
     if not row.tpot_s or prediction.tpot is None:
         return f"TTFT is {seconds(row.ttft_s)}"
-    return f"TPOT is {seconds(row.tpot_s)}, {row.tpot_s / prediction.tpot.floor:.2g} times the floor at this load"
+    return f"TPOT is {seconds(row.tpot_s)}, {times(row.tpot_s / prediction.tpot.floor)} times the floor at this load"
 
 
-def fault_words(cause: Any) -> str:
-    """The fault with its size."""
-    served = cause.fault.served
-    return SLOW[cause.fault.name].format(size=cause.fault.size, seats=_first(served.times.in_service), users=_first(served.users))
+def fault_words(fault: Any) -> str:
+    """A fault with its size."""
+    server = fault.served.server
+    seats = max(round(_first(server.scheduling.max_sequences * server.step.dp * server.replicas)), 1)
+    return SLOW[fault.name].format(size=times(fault.size), seats=seats)
 
 
 def _faster(row: Any, prediction: Any) -> bool:
@@ -116,7 +155,8 @@ def binds(task: Any, prediction: Any, cause: Any, name: str) -> str:
         return cause.name
     expected = f"expected {name} {seconds(estimate.expected)} (90 %: {interval(estimate.lo, estimate.hi, 's')})"
     if cause.saturated:
-        return f"{cause.name}; {expected} at the requests in service; a longer run waits longer"
+        longer = "; a longer run waits longer" if task.row.request_rate and task.row.request_rate > cause.capacity else ""
+        return f"{cause.name}; {expected}{longer}"
     if cause.name == "not explained" and _faster(task.row, prediction):
         return f"{cause.name}; {expected}: the server is faster than expected"
     verdict = "the server runs as it should" if cause.usual else "the server does not run as it should"
@@ -126,6 +166,8 @@ def binds(task: Any, prediction: Any, cause: Any, name: str) -> str:
 def notes(cause: Any, name: str) -> list[str]:
     """Notes on faults that explain the run as well, and on the columns."""
     lines = []
+    for fault in cause.implausible[:3]:
+        lines.append(f"{fault_words(fault)} would explain it, which is implausible: no more than {MOST_SIZE:g} times is taken as a cause")
     if cause.rivals:
         rivals = ", ".join(fault.name for fault in cause.rivals[:3])
         lines.append(f"this run alone does not rule out: {rivals}; runs at other loads tell them apart (--append-result)")
@@ -134,11 +176,19 @@ def notes(cause: Any, name: str) -> list[str]:
     return lines
 
 
-def _help(change: Any, command: Any) -> output.Help:
-    after, name = change.after, change.quantity.upper()
-    effect = f"{name} {seconds(change.before)} -> {seconds(after.expected)} (90 %: {interval(after.lo, after.hi, 's')})"
-    more = f", {change.rate:.2f}x tokens/s"
-    return output.Help(change=change.change, effect=f"{effect}{more}; try: {command(change.flags)}", gain=change.gain)
+def _factor_notes(changes: Sequence[Any]) -> list[str]:
+    if not any("--step-factor" in change.command for change in changes):
+        return []
+    return ["--step-factor in a command scales every step, so that without the change it answers what was measured"]
+
+
+def _help(change: Any) -> output.Help:
+    after, is_rate = change.after, change.quantity == "rate"
+    unit, name = ("token/s", "tokens/s") if is_rate else ("s", change.quantity.upper())
+    start = f"{format_value(change.before, unit)}{'' if change.explained else ' as it should run'}"
+    effect = f"{name} {start} -> {format_value(after.expected, unit)} (90 %: {interval(after.lo, after.hi, unit)})"
+    more = f", {change.rate:.2f}x tokens/s" if change.rate is not None and not is_rate else ""
+    return output.Help(change=change.change, effect=f"{effect}{more}; try: {change.command}", gain=change.gain)
 
 
 def share_columns(cause: Any, measure: str) -> dict[str, Any]:

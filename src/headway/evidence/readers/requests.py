@@ -23,7 +23,7 @@ from headway.core.schema import Field
 from headway.evidence.readers import files
 from headway.evidence.readers.files import Record, RecordLine, RunFields, RunMachine, Unusable, model, place
 from headway.evidence.rows.csv_file import BadRow
-from headway.evidence.rows.row import MeasuredRow
+from headway.evidence.rows.row import MeasuredRow, RequestLog
 
 WHAT = "a file of requests"
 SOURCE = "requests"
@@ -42,6 +42,7 @@ AT_ONCE = 1e-3  # of a request's time, in which a user of a closed loop asks aga
 FIRST_WAVE = 0.1  # of a request's time, in which all requests of a single wave are sent
 FULL, REFILLED = 0.9, 0.8  # of the users in service, after so many of the starts, for a closed loop
 TIMED_FROM = 16  # tokens of an answer from which its TPOT is one of steps, not of one late chunk
+ROUNDS = 3  # requests of each user from which a closed loop shows, however its users came
 MOST_BAD = 0.5  # share of lines without a request, from which the file is another kind
 
 
@@ -210,7 +211,8 @@ def _together(served: list[tuple[int, ServedRequest]]) -> tuple[list[tuple[int, 
 def users_of(starts: Any, ends: Any) -> float | None:
     """Users of a closed loop, in which nearly all are in service after each start; None for arrivals that wait for nobody.
 
-    `starts` and `ends` are arrays in seconds, in the order of the starts.
+    `starts` and `ends` are arrays in seconds, in the order of the starts. Users come at once, or ask often: a queue that grew until
+    the last arrival, and then drained, is no closed loop of as many users.
 
     >>> users_of(np.array([0.0, 0.0, 1.0, 1.1, 2.0, 2.1]), np.array([1.0, 1.1, 2.0, 2.1, 3.0, 3.1]))
     2.0
@@ -220,8 +222,11 @@ def users_of(starts: Any, ends: Any) -> float | None:
     inside = np.searchsorted(starts, soon, side="right") - np.searchsorted(np.sort(ends), soon, side="right")
     users = int(np.max(inside))
     later = inside[users:]
+    together = bool(starts[min(users, len(starts)) - 1] - starts[0] <= FIRST_WAVE * seconds)
     if not len(later):
-        return float(users) if starts[-1] - starts[0] <= FIRST_WAVE * seconds else None
+        return float(users) if together else None
+    if not together and len(starts) < ROUNDS * users:
+        return None
     busy = float(np.sum(ends - starts)) / float(np.max(ends) - starts[0])
     return float(users) if np.mean(later >= FULL * users) >= REFILLED and busy >= users / 2 else None
 
@@ -235,13 +240,32 @@ def _row(path: str | Path, served: Sequence[ServedRequest], failed: int, user_in
     rate = None if users else (len(served) - 1) / float(starts[-1] - starts[0])
     first = [request.ttft for request in served if request.ttft]
     after = [(request.seconds - request.ttft) / (request.output - 1) for request in served if request.ttft and request.output > 1]
+    decoding, context = _decoding(served)
     at, tokens = place(user_input, RunMachine(hardware=""), WHAT), float(sum(request.output for request in served)) / span
     return MeasuredRow(
         line=1, id=Path(path).stem, model=model(user_input, "", WHAT), mode="serving_concurrency", hardware=at.hardware, chips=at.chips,
         tp=at.tp, ep=at.ep, pp=at.pp, dp=at.dp, engine=user_input.engine or "vLLM", engine_version=user_input.engine_version,
-        weights=user_input.weights, kv=user_input.kv, prompt=prompt, output=output, concurrency=users or float(np.sum(seconds)) / span,
+        weights=user_input.weights, kv=user_input.kv, prompt=prompt, output=output,
+        concurrency=users or max(float(np.sum(seconds)) / span, 1.0),
         ttft_s=float(np.mean(first)) if first else None, tpot_s=float(np.mean(after)) if after else None, output_tok_per_s=tokens,
         input_tok_per_s=tokens * prompt / output, tok_per_s_chip=tokens / at.chips if at.chips else None,
         source=SOURCE if users else f"{SOURCE}, open loop (users by Little's law)", reliability="B" if failed or not users else "A",
         roofline="tpot_partial" if users else "no", request_rate=rate, requests=float(len(served)),
+        decoding=decoding / span if decoding else None, context=context, log=_log(served),
     )  # fmt: skip
+
+
+def _decoding(served: Sequence[ServedRequest]) -> tuple[float, float | None]:
+    """Seconds that all requests together decoded, and their mean context over that time; the context is None without a first token."""
+    times = [request.seconds - request.ttft if request.ttft else 0.0 for request in served]
+    total = sum(times)
+    middle = sum(time * (request.prompt + request.output / 2) for time, request in zip(times, served, strict=True))
+    return total, middle / total if total else None
+
+
+def _log(served: Sequence[ServedRequest]) -> RequestLog:
+    return RequestLog(
+        arrival=tuple(request.start - served[0].start for request in served),
+        prompt=tuple(max(round(request.prompt), 1) for request in served),
+        output=tuple(max(round(request.output), 1) for request in served),
+    )

@@ -37,6 +37,7 @@ class _Load:
     source: str = SOURCE
     reliability: str = "A"
     roofline: str = "tpot_partial"
+    decoding: float | None = None  # sequences that decoded at once, mean over the run
 
 
 def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], list[BadRow]]:
@@ -55,7 +56,7 @@ def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRo
     completed = files.needed(run, REQUESTS, "completed")
     prompt, output = _length(run, "total_input_tokens", completed), _length(run, "total_output_tokens", completed)
     ttft, tpot = _milliseconds(run, "ttft", TTFT), _milliseconds(run, "tpot", TPOT)
-    load = _load(run, completed, _end_to_end(run, ttft, tpot, output))
+    load = _load(run, completed, ttft, _end_to_end(run, ttft, tpot, output))
     timed = load.mode == "serving_concurrency"
     rate = files.positive(run, TOKEN_RATE, "output_throughput") or completed * output / files.needed(run, RUN_TIME, "duration")
     row = _base(run, line, name, user_input)
@@ -64,7 +65,7 @@ def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRo
         ttft_s=ttft if timed else None, tpot_s=tpot if timed and output > 1 else None, output_tok_per_s=rate,
         input_tok_per_s=rate * prompt / output, tok_per_s_chip=rate / row.chips if row.chips else None,
         source=load.source, reliability=load.reliability, roofline=load.roofline,
-        request_rate=_rate(run), requests=completed, itl_s=_median_s(run, "itl") if timed and output > 1 else None,
+        request_rate=_rate(run), requests=completed, decoding=load.decoding, itl_s=_median_s(run, "itl") if timed and output > 1 else None,
     )  # fmt: skip
 
 
@@ -106,21 +107,25 @@ def _end_to_end(run: Record, ttft: float | None, tpot: float | None, output: flo
     return measured or (ttft + tpot * (output - 1) if ttft and tpot else None)
 
 
-def _load(run: Record, completed: float, seconds: float | None) -> _Load:
+def _load(run: Record, completed: float, ttft: float | None, seconds: float | None) -> _Load:
     """Load of a run: a closed loop of users, a rate (users by Little's law), or all requests at once."""
     failed = files.number(run, "failed", REQUESTS) or 0.0
     users, rate = files.positive(run, USERS, "max_concurrency"), _rate(run)
     through = files.positive(run, REQUEST_RATE, "request_throughput") or completed / files.needed(run, RUN_TIME, "duration")
     inside = max(through * seconds, 1.0) if seconds else None  # Little's law; at least the request itself
+    decoding = through * (seconds - ttft) if seconds and ttft and seconds > ttft else None
     if rate is not None:
         if inside is None:
             raise Unusable(f"request rate {rate:g}/s: without TTFT and TPOT, or E2EL, Little's law does not give the users at a time")
-        return _Load(concurrency=inside, source=f"{SOURCE}, open loop (users by Little's law)", reliability="B", roofline="no")
+        return _Load(concurrency=inside, source=f"{SOURCE}, open loop (users by Little's law)", reliability="B", roofline="no",
+                     decoding=decoding)  # fmt: skip
+    if users is None and decoding:
+        return _Load(concurrency=completed + failed, source=f"{SOURCE}, all at once", reliability="B", roofline="no", decoding=decoding)
     if users is None:
         return _Load(mode="offline_throughput", source=f"{SOURCE}, all at once", reliability="B", roofline="upper_bound_only")
     users = min(users, completed + failed)
     steady = not failed and (inside is None or inside >= FULL * users)
-    return _Load(concurrency=users, reliability="A" if steady else "B")
+    return _Load(concurrency=users, reliability="A" if steady else "B", decoding=decoding)
 
 
 def _rate(run: Record) -> float | None:

@@ -12,6 +12,15 @@ MODES = ("decode_step", "prefill", "serving_concurrency", "offline_throughput", 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLog:
+    """When each request of a run was sent, in seconds from the first, and its lengths in tokens; in the order of sending."""
+
+    arrival: tuple[float, ...]
+    prompt: tuple[int, ...]
+    output: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRow:
     """One measured row; None or "" for what it does not state. Times in seconds, rates in tokens per second."""
 
@@ -55,6 +64,8 @@ class MeasuredRow:
     decode_ep: int | None = None
     decode_dp: int | None = None
     itl_s: float | None = None  # median time between tokens: a step without prompts, while most steps have none
+    decoding: float | None = None  # sequences that decoded at once, over all chips: mean over the run, as its times say
+    log: RequestLog | None = None  # requests of the run, where the file has them
 
 
 NEEDED = ("id", "model", "hardware", "mode")

@@ -8,12 +8,28 @@ from typing import Any
 import numpy as np
 
 from headway.evidence.rows.tasks import Task
-from headway.evidence.serving.faults import EXPLAINED, OUTSIDE, Fault, Served, faults, measurement, misfits, nominal, served_at
+from headway.evidence.serving.bounds import beaten, bounded, unsteady
+from headway.evidence.serving.faults import (
+    BATCH_LIMIT,
+    EXPLAINED,
+    OUTSIDE,
+    Fault,
+    Measurement,
+    Served,
+    distance_of,
+    faults,
+    limited,
+    measurement,
+    misfits,
+    nominal,
+    served_at,
+)
 from headway.evidence.serving.predict import Prediction
 from headway.evidence.serving.quantities import MeasuredLoad, served_times
+from headway.evidence.serving.replay import PlayedRun, as_played, played
 from headway.laws.collectives.cost import collectives_floor_s
 from headway.laws.queueing.loop import SINGLE
-from headway.laws.serving.causes import backlog_wait_s, exposed_compute_s, prompts_before_s, unexplained_s
+from headway.laws.serving.causes import exposed_compute_s, prompts_before_s, share_s, unexplained_s
 from headway.laws.serving.request import middle_context
 from headway.laws.step import step
 from headway.laws.step.parts import place
@@ -26,6 +42,7 @@ QUEUE = "queue"
 FREE_GROWTH = 1.6  # times the rate at twice the users from which a batch is small
 NO_RATE = np.array([np.nan])  # a closed loop
 MOST_WAIT = 0.5  # share of TTFT from which a wait is the cause
+LIMITS = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0)  # times fewer sequences that are tried on an unsteady run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,39 +64,88 @@ class Causes:
     ttft: tuple[TimePart, ...]
     fault: Fault | None  # of the server, if it is not as it should be
     rivals: tuple[Fault, ...]  # faults that explain the measurement about as well
+    implausible: tuple[Fault, ...]  # faults that would explain it, of a size that servers do not have
     nominal: Served
     load: MeasuredLoad
     capacity: float | None  # requests per second of all replicas, without the fault, where they arrive at a rate or queue
-    saturated: bool  # more requests are offered than the deployment carries
+    saturated: bool  # more requests are offered than the deployment carries, or users wait for seats
     usual: bool  # every measured time is within its 90 % interval
 
 
-def causes(task: Task, prediction: Prediction) -> Causes | None:
-    """Cause of a served run; None for other kinds of measurement, and for runs without TPOT and TTFT."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """The deployment as stated at the load of a run: its law, and the times of the run, as the simulator plays it where it is unsteady."""
+
+    served: Served
+    load: MeasuredLoad
+    capacity: float | None  # where requests arrive at a rate
+    run: PlayedRun | None  # of an unsteady run
+
+    @property
+    def at_run(self) -> Served:
+        """The server with the times of the run."""
+        served, run = self.served, self.run
+        return served if run is None else replace(served, times=run.times(served.times, served.server.replicas))
+
+
+def expected(task: Task) -> Expected | None:
+    """What a served run should take; None for other kinds of measurement, and for runs without TPOT and TTFT."""
     if task.kind not in KINDS or not (task.row.tpot_s or task.row.ttft_s):
         return None
     served, load = nominal(task)
+    capacity = capacity_of(served) if task.row.request_rate is not None else None
+    return Expected(served=served, load=load, capacity=capacity, run=played(task) if unsteady(task, capacity) else None)
+
+
+def as_run(task: Task, prediction: Prediction, case: Expected | None) -> Prediction:
+    """The prediction of a run as it was: an unsteady one as it is played, with floors that hold for its sequences in service."""
+    run = case.run if case is not None else None
+    return bounded(task, prediction if run is None else as_played(prediction, run), run is not None)
+
+
+def causes(task: Task, prediction: Prediction, case: Expected | None = None) -> Causes | None:
+    """Cause of a served run; None for other kinds of measurement, and for runs without TPOT and TTFT."""
+    case = case or expected(task)
+    if case is None:
+        return None
+    served, load, capacity, arrivals = case.at_run, case.load, case.capacity, task.row.request_rate
     measured = measurement(task, prediction, served)
     distances = misfits(measured, served.times)
     usual = all(float(np.max(distances[name])) <= OUTSIDE for name in ("ttft", "tpot") if name in distances)
-    arrivals = task.row.request_rate
-    capacity = capacity_of(served) if arrivals is not None else None
     saturated = capacity is not None and arrivals is not None and arrivals > capacity
-    trials = [] if usual or saturated else faults(measured, served, load)
-    distance = float(sum(np.max(value) for value in distances.values()))
-    rivals = [fault for fault in trials if fault.misfit <= EXPLAINED * distance]
+    trials = [] if usual else _trials(task, measured, case)
+    enough = EXPLAINED * float(sum(np.max(value) for value in distances.values()))
+    explaining = [fault for fault in trials if fault.misfit <= enough]
+    rivals = [fault for fault in explaining if fault.plausible]
     fault = rivals[0] if rivals else None
     fitted = fault.served if fault else served
-    tpot = _parts(task.row.tpot_s, token_parts(fitted), token_parts(served), floors(served, load))
-    backlog = _backlog(task, capacity) if saturated and capacity else {}
-    ttft = _parts(task.row.ttft_s, first_token_parts(fitted) | backlog, first_token_parts(served) | backlog, {})
-    name = _name(task, served, load, tpot, ttft, fault, usual, saturated)
+    least = {name: value for name, value in floors(served, load).items() if case.run is None or name != PREFILLS}
+    tpot = _parts(task.row.tpot_s, token_parts(fitted), token_parts(served), least)
+    ttft = _parts(task.row.ttft_s, first_token_parts(fitted), first_token_parts(served), {})
+    name = REST if beaten(task, prediction) else _name(task, served, load, tpot, ttft, fault, usual, saturated)
     if name == QUEUE and capacity is None:
         capacity = capacity_of(served)
     return Causes(
-        name=name, tpot=tpot, ttft=ttft, fault=fault, rivals=tuple(rivals[1:]), nominal=served, load=load, capacity=capacity,
-        saturated=saturated or name == QUEUE, usual=usual,
+        name=name, tpot=tpot, ttft=ttft, fault=fault, rivals=tuple(rivals[1:]),
+        implausible=() if rivals else tuple(fault for fault in explaining if not fault.plausible), nominal=served, load=load,
+        capacity=capacity, saturated=saturated or name == QUEUE, usual=usual,
     )  # fmt: skip
+
+
+def _trials(task: Task, measured: Measurement, case: Expected) -> list[Fault]:
+    """Faults at their best sizes; of an unsteady run the batch limit alone, by playing it, since the others' laws are of a steady load."""
+    if case.run is None:
+        return faults(measured, case.served, case.load)
+    server = case.served.server
+    peak = min(float(task.row.requests or 1) / _scalar(server.replicas), _scalar(server.seats(task.prompt, task.output)))
+    tries = []
+    for size in LIMITS:
+        sequences = max(int(peak / size / _scalar(server.step.dp)), 1)
+        run = played(task, sequences)
+        if run is not None:
+            served = replace(case.served, server=limited(server, sequences), times=run.times(case.served.times, server.replicas))
+            tries.append(Fault(name=BATCH_LIMIT, size=size, served=served, misfit=distance_of(measured, served.times)))
+    return sorted(tries, key=lambda fault: fault.misfit)[:1]
 
 
 def _name(
@@ -88,6 +154,8 @@ def _name(
 ) -> str:  # fmt: skip
     """The cause: a queue, the fault that explains the times, what no fault explains, a small batch, or the largest part of TPOT."""
     waits = [part.expected or 0.0 for part in ttft if part.name == WAIT]
+    if fault is not None and fault.name == BATCH_LIMIT:
+        return BATCH_LIMIT
     if saturated or (waits and task.row.ttft_s and waits[0] > MOST_WAIT * task.row.ttft_s):
         return QUEUE
     if fault is not None:
@@ -105,11 +173,6 @@ def capacity_of(served: Served) -> float:
     return _scalar(request.capacity(served.server, served.requests) * served.server.replicas)
 
 
-def _backlog(task: Task, capacity: float) -> dict[str, float]:
-    """The wait of requests that arrive faster than the deployment carries."""
-    return {WAIT: float(backlog_wait_s(task.row.requests, task.row.request_rate, capacity))} if task.row.requests else {}
-
-
 def growth(served: Served, load: MeasuredLoad) -> float:
     """Times as many requests per second with twice the users."""
     base, double = (served_at(served.server, replace(load, users=factor * load.users, rate=NO_RATE)) for factor in (1, 2))
@@ -122,8 +185,10 @@ def _parts(
     """Parts of a measured time, the largest first, and last what they do not explain."""
     if not measured:
         return ()
-    parts = [TimePart(name=name, measured=fitted[name], expected=expected[name], floor=least.get(name)) for name in fitted]
-    rest = TimePart(name=REST, measured=float(unexplained_s(measured, sum(fitted.values()))), expected=None, floor=None)
+    total = sum(fitted.values())
+    shares = {name: float(share_s(value, total, measured)) for name, value in fitted.items()}
+    parts = [TimePart(name=name, measured=share, expected=expected[name], floor=least.get(name)) for name, share in shares.items()]
+    rest = TimePart(name=REST, measured=float(unexplained_s(measured, total)), expected=None, floor=None)
     return (*sorted(parts, key=lambda part: -part.measured), rest)
 
 
@@ -136,7 +201,7 @@ def token_parts(served: Served) -> dict[str, float]:
     network, overhead = step.network_s(coefficients, batch), step.overhead_s(coefficients, batch)
     parts = {
         "weights": weights, "KV cache": kv, "compute": exposed_compute_s(times.decode, weights, kv, network, overhead),
-        "network": network, ENGINE: overhead, PREFILLS: times.tpot - times.decode,
+        "network": network, ENGINE: overhead, PREFILLS: np.maximum(times.tpot - times.decode, 0 * times.tpot),
     }  # fmt: skip
     return {name: _scalar(value) for name, value in parts.items()}
 
@@ -164,7 +229,7 @@ def floors(served: Served, load: MeasuredLoad) -> dict[str, float]:
     parts = {
         "weights": weights, "KV cache": (step.kv_s(coefficients, batch, tokens) - fixed) * achieved.decode_memory,
         "network": collectives_floor_s(coefficients.collectives, at.tokens),
-        ENGINE: 0.0, PREFILLS: floor_times.tpot - floor_times.decode,
+        ENGINE: 0.0, PREFILLS: np.maximum(floor_times.tpot - floor_times.decode, 0 * floor_times.tpot),
     }  # fmt: skip
     return {name: _scalar(value) for name, value in parts.items()}
 

@@ -24,6 +24,8 @@ ALIKE = 0.02  # misfit by which two faults are told apart
 OUTSIDE = 1.0  # misfit at the end of the 90 % interval
 EXPLAINED = 0.25  # share of the misfit that a fault may leave
 LEAST_SIZE = 1.2  # times slower from which it is a fault
+MOST_SIZE = 3.0  # times slower beyond which no server is, so that another cause is likelier
+BATCH_LIMIT = "batch limit"  # a setting, which may be as small as one likes
 Change = Callable[[Server, Any, MeasuredLoad], Server]
 
 
@@ -56,6 +58,11 @@ class Fault:
     size: float
     served: Served
     misfit: float
+
+    @property
+    def plausible(self) -> bool:
+        """Whether servers have faults of this size."""
+        return self.name == BATCH_LIMIT or self.size <= MOST_SIZE
 
 
 def served_at(server: Server, load: MeasuredLoad) -> Served:
@@ -91,20 +98,30 @@ def misfits(measured: Measurement, times: LoopTimes) -> Mapping[str, Any]:
     return {name: misfit(value, expected, factor) for name, (value, expected, factor) in pairs.items() if value}
 
 
+def distance_of(measured: Measurement, times: LoopTimes) -> float:
+    """The misfits of all measured times, summed."""
+    return float(np.max(np.sum([*misfits(measured, times).values()], axis=0)))
+
+
 def faults(measured: Measurement, served: Served, load: MeasuredLoad) -> list[Fault]:
-    """Every fault at the size that explains the measurement best, the best first; faults alike in the order of FAULTS, likeliest first."""
-    trials = [_best(name, slow, measured, served.server, load) for name, slow in FAULTS.items()]
+    """Every fault at the size that explains the measurement best, the best first; faults alike in the order of FAULTS, likeliest first.
+
+    A fault whose best size no server has is tried within MOST_SIZE too.
+    """
+    trials = [_best(name, slow, measured, served.server, load, SIZES) for name, slow in FAULTS.items()]
+    within = SIZES[SIZES <= MOST_SIZE]
+    trials += [_best(trial.name, FAULTS[trial.name], measured, served.server, load, within) for trial in trials if not trial.plausible]
     trials = [fault for fault in trials if fault.size >= LEAST_SIZE]
     least = min((fault.misfit for fault in trials), default=0.0)
     return sorted(trials, key=lambda fault: 0.0 if fault.misfit <= least + ALIKE else fault.misfit)
 
 
-def _best(name: str, slow: Change, measured: Measurement, server: Server, load: MeasuredLoad) -> Fault:
-    index = np.zeros(len(SIZES), dtype=int)
-    trial = served_at(slow(rows(server, index), SIZES, rows(load, index)), rows(load, index))
+def _best(name: str, slow: Change, measured: Measurement, server: Server, load: MeasuredLoad, sizes: Any) -> Fault:
+    index = np.zeros(len(sizes), dtype=int)
+    trial = served_at(slow(rows(server, index), sizes, rows(load, index)), rows(load, index))
     distance = np.sum([*misfits(measured, trial.times).values()], axis=0)
     at = int(np.argmin(distance))
-    size = SIZES[at : at + 1]
+    size = sizes[at : at + 1]
     return Fault(name=name, size=float(size[0]), served=served_at(slow(server, size, load), load), misfit=float(distance[at]))
 
 
@@ -142,6 +159,11 @@ def fewer_sequences(server: Server, size: Any, load: MeasuredLoad) -> Server:
     return replace(server, scheduling=replace(server.scheduling, max_sequences=sequences / size))
 
 
+def limited(server: Server, sequences: float) -> Server:
+    """At most so many sequences of a rank in service."""
+    return replace(server, scheduling=replace(server.scheduling, max_sequences=0 * server.scheduling.max_sequences + sequences))
+
+
 def slow_engine(server: Server, size: Any, load: MeasuredLoad) -> Server:
     """Work of the engine per step and sequence times `size`."""
     return _achieved(server, size, ("fixed", "sequence", "prompted"))
@@ -158,6 +180,6 @@ def slow_compute(server: Server, size: Any, load: MeasuredLoad) -> Server:
 
 
 FAULTS: dict[str, Change] = {  # the likeliest first
-    "batch limit": fewer_sequences, "network": slow_network, "network latency": late_network, "engine": slow_engine,
+    BATCH_LIMIT: fewer_sequences, "network": slow_network, "network latency": late_network, "engine": slow_engine,
     "memory": slow_memory, "compute": slow_compute,
 }  # fmt: skip

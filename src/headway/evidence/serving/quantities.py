@@ -124,7 +124,8 @@ def served_times(m: Server, load: MeasuredLoad, law: Law = step_s) -> LoopTimes:
     if not len(at):
         return closed
     opened, carried = _arrivals(rows(m, at), rows(load, at), law)
-    times = {field.name: np.array(np.broadcast_to(getattr(closed, field.name), np.shape(load.prompt)), float) for field in fields(LoopTimes)}
+    shape = np.shape(load.prompt)
+    times = {field.name: np.array(np.broadcast_to(getattr(closed, field.name), shape), float) for field in fields(LoopTimes)}
     for name, values in times.items():
         values[at] = np.where(carried, getattr(opened, name), values[at])
     return LoopTimes(**times)

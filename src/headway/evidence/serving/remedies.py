@@ -1,220 +1,261 @@
-"""Changes that would help a measured server, each evaluated by the laws that predict rows and set against the measurement."""
+"""Changes that would help a measured server: each is the answer of a command that `headway sim` takes, which is printed beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import functools
+import math
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from headway.core.catalog import Catalog, default_catalog
-from headway.evidence.rows.setup import Setup, SetupKey, find
+from headway.evidence.rows.setup import Setup
 from headway.evidence.rows.tasks import Task
-from headway.evidence.serving.causes import SMALL, Causes
-from headway.evidence.serving.faults import FAULTS, Served, served_at
-from headway.evidence.serving.machines import ENGINES, machines
+from headway.evidence.serving.bounds import beaten
+from headway.evidence.serving.causes import QUEUE, SMALL, Causes
+from headway.evidence.serving.faults import BATCH_LIMIT, MOST_SIZE
+from headway.evidence.serving.machines import ENGINES
 from headway.evidence.serving.predict import PredictedQuantity, Prediction
-from headway.evidence.serving.quantities import MeasuredLoad, Quantities, quantities
-from headway.laws.serving.causes import backlog_wait_s
-from headway.laws.step.step import step_s
-from headway.performance import request
-from headway.performance.request import Requests
-from headway.performance.server import Server
 
-LEAST, MOST = 3, 5
+MOST = 5
 LEAST_GAIN = 0.02  # share from which a change is worth a line
+NEAR = 0.05  # relative distance from a measurement within which a command answers it
+TRIES = 2  # factors on the steps that are tried, so that the command without a change answers the measurement
+CARRIED = 0.8  # of its capacity, at which a deployment answers soon
 CHUNK = 2048.0  # tokens of a smaller step
 LARGEST_TP = 8  # chips of a usual host
-WAITS = ("queue", "batch limit")  # causes that TTFT shows
+ROUNDS, LEAST_REQUESTS, MOST_REQUESTS = 5, 300, 2000  # of a run whose number of requests is not known, or is large
+WAITS = (QUEUE, BATCH_LIMIT)  # causes that TTFT shows
 REPAIRS = {
-    "batch limit": "more sequences at once (--max-num-seqs, --gpu-memory-utilization)",
+    BATCH_LIMIT: "more sequences at once (--max-num-seqs, --gpu-memory-utilization)",
     "network": "links at their full bandwidth (nvidia-smi topo -m, NCCL_DEBUG=INFO)",
     "network latency": "collectives at their usual latency (custom all-reduce on)",
     "engine": "the engine's usual overhead (CUDA graphs on, no --enforce-eager)",
     "memory": "HBM at its usual bandwidth", "compute": "clocks at their usual rate (nvidia-smi -q -d PERFORMANCE)",
 }  # fmt: skip
+COLUMNS = {"ttft": "mean_ttft_s", "tpot": "mean_tpot_s", "rate": "output_tok_per_s"}  # quantity -> column of `headway sim`
 Flags = tuple[tuple[str, str], ...]  # of `headway sim`, each with its value
+Row = Mapping[str, Any] | None  # of a command's answer; None where it has none
+Ask = Callable[[str], Row]
+AskFlags = Callable[[Flags], tuple[str, Row]]  # flags of a change -> its command, and the row that it answers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """A change: what it is, the server and users that it leads to, and the flags of `headway sim` that try it."""
+    """A change: what it is, the flags of `headway sim` that try it, and the chips that it needs."""
 
     change: str
-    server: Server
-    load: MeasuredLoad
     flags: Flags
     chips: float
-    pools: bool = False  # prefill and decode on chips of their own
-    load_factor: float = 1.0  # times the measured load
+    more: bool = False  # more users or arrivals: it pays in tokens per second, not in time
+    most: float = 3.0  # times the requests per second that it may carry at best, so that beyond them nothing is simulated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
-    """A change with the time expected after it (of TTFT for a wait, else of TPOT), its 90 % interval and its gain."""
+    """A change with what its command answers, and the 90 % interval around it."""
 
     change: str
-    quantity: str  # ttft or tpot
-    before: float
+    quantity: str  # ttft, tpot, or rate in tokens per second
+    before: float  # as measured, or as the deployment should run, where the measurement is not explained
+    explained: bool  # whether `before` is the measurement
     after: PredictedQuantity
-    rate: float  # requests per second after it over those before
+    rate: float | None  # tokens per second after it over those before
+    command: str
+    gain: float  # how much less time, or how many more tokens per second, as a share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """The command without a change, the flags that make it answer the measurement, and its answer."""
+
     flags: Flags
-    gain: float  # speed times requests per second and chip, over those before, less 1
+    row: Row
+    explained: bool  # whether it answers the measurement
 
 
-def remedies(task: Task, prediction: Prediction, cause: Causes, catalog: Catalog | None = None) -> list[Remedy]:
-    """The most useful changes, the greatest gain first; the repair of a fault before all.
+def remedies(task: Task, prediction: Prediction, cause: Causes, ask: Ask, more: str = "") -> list[Remedy]:
+    """The changes that pay, the best first; the repair of a fault before all. None is listed that is not better, or overloaded.
 
-    Where fewer than LEAST pay, those that shorten the time follow, whatever they cost.
+    `more` is what every command needs besides: the user's folders.
     """
     quantity = "ttft" if cause.name in WAITS and task.row.ttft_s else "tpot"
-    before = cause.fault.served if cause.fault else cause.nominal
-    known = []
-    for option in _options(task, cause, before, catalog or default_catalog()):
-        remedy = _evaluated(option, quantity, task, prediction, before, cause)
-        if remedy is not None:
-            known.append(remedy)
-    repairs = known[:1] if cause.fault is not None else []
-    ranked = sorted(known[len(repairs) :], key=lambda remedy: -remedy.gain)
-    better = [remedy for remedy in ranked if remedy.gain >= LEAST_GAIN]
-    faster = [remedy for remedy in ranked if remedy.gain < LEAST_GAIN and remedy.after.expected < remedy.before]  # at a higher cost
-    return [*repairs, *better, *faster[: max(LEAST - len(repairs) - len(better), 0)]][:MOST]
-
-
-def _evaluated(option: Option, quantity: str, task: Task, prediction: Prediction, before: Served, cause: Causes) -> Remedy | None:
-    """A change beside the measurement; of a small batch, tokens for the money count alone."""
-    interval, chips = getattr(prediction, quantity), float(task.setup.system.chips)
     measured = task.row.ttft_s if quantity == "ttft" else task.row.tpot_s
-    if interval is None or not measured:
+    estimate = getattr(prediction, quantity)
+    if estimate is None or not measured or beaten(task, prediction):  # then the deployment is another than the commands'
+        return []
+    @functools.cache
+    def answered(flags: Flags) -> tuple[str, Row]:
+        command = sim_command(task, flags) + more
+        return command, ask(command)
+
+    base = _baseline(task, cause, quantity, measured, answered)
+    repairs, known = [], []
+    if cause.fault is not None:
+        option = Option(change=REPAIRS[cause.fault.name], flags=(), chips=float(task.setup.system.chips))
+        nominal = Baseline(flags=(), row=base.row, explained=True)
+        repairs = [remedy for remedy in (_evaluated(option, quantity, task, prediction, nominal, answered),) if remedy is not None]
+    capacity = _capacity(cause, base)
+    for option in _options(task, cause, capacity):
+        if (task.row.request_rate or 0.0) > option.most * capacity:
+            continue
+        remedy = _evaluated(option, "rate" if option.more else quantity, task, prediction, base, answered)
+        if remedy is not None:
+            known.append((_yield_per_chip(remedy, option, task), remedy))
+    ranked = [remedy for _, remedy in sorted(known, key=lambda pair: -pair[0])]
+    return [*repairs, *ranked][:MOST]
+
+
+def _yield_per_chip(remedy: Remedy, option: Option, task: Task) -> float:
+    """Speed times tokens per second and chip, over those before."""
+    chips = option.chips / float(task.setup.system.chips)
+    return (1.0 if remedy.quantity == "rate" else 1 + remedy.gain) * (remedy.rate or 1.0) / chips
+
+
+def _evaluated(option: Option, quantity: str, task: Task, prediction: Prediction, base: Baseline, ask: AskFlags) -> Remedy | None:
+    """A change as its command answers it; None where that is not better than the run, and than the command without the change."""
+    measured = {"ttft": task.row.ttft_s, "tpot": task.row.tpot_s, "rate": task.row.output_tok_per_s}[quantity]
+    interval = getattr(prediction, quantity)
+    if not measured or interval is None:
         return None
-    after = _quantities(option)
-    times = (_scalar(getattr(before.times, quantity)), _scalar(getattr(after, quantity)))
-    if cause.saturated and quantity == "ttft" and task.row.request_rate and task.row.requests and not option.pools:
-        start = _arrived_ttft(before.server, task, cause.load, 1.0, cause.capacity)
-        same = cause.capacity if option.server is before.server else None
-        times = (start, _arrived_ttft(option.server, task, option.load, option.load_factor, same))
-    rates = (_scalar(before.times.rate * before.server.replicas * option.load.output), _scalar(after.rate))
-    value = float(measured * times[1] / times[0])
+    command, row = ask((*base.flags, *option.flags))
+    value, start = _answer(row, quantity), _answer(base.row, quantity)
+    if value is None or not _steady(row, quantity):
+        return None
+    explained = base.explained or start is None
+    gains = [value / before - 1 if quantity == "rate" else before / value - 1 for before in (measured, start) if before]
+    if min(gains) < LEAST_GAIN:
+        return None
+    before = measured if explained or start is None else start
     ends = (value * interval.lo / interval.expected, value * interval.hi / interval.expected)
-    rate = rates[1] / rates[0]
-    speed = 1.0 if cause.name == SMALL else times[0] / times[1]
-    gain = speed * rate * chips / option.chips - 1
-    if not np.isfinite(gain):
-        return None
+    rates = [_answer(answer, "rate") for answer in (row, base.row)]
     return Remedy(
-        change=option.change, quantity=quantity, before=measured, rate=rate, flags=option.flags, gain=gain,
+        change=option.change, quantity=quantity, before=before, explained=explained, command=command,
         after=PredictedQuantity(expected=value, floor=min(interval.floor, value), lo=ends[0], hi=ends[1]),
+        rate=rates[0] / rates[1] if rates[0] and rates[1] else None, gain=gains[0] if explained else gains[-1],
     )  # fmt: skip
 
 
-def _arrived_ttft(server: Server, task: Task, load: MeasuredLoad, factor: float, capacity: float | None) -> float:
-    """TTFT of arrivals at the offered rate: with the backlog of the run where they are more than the server carries."""
-    rate, requests = factor * (task.row.request_rate or 0.0), Requests(prompt=load.prompt, output=load.output, spread=load.spread)
-    if capacity is None:
-        capacity = _scalar(request.capacity(server, requests) * server.replicas)
-    if rate < capacity:
-        return _scalar(request.open_loop(server, requests, rate / server.replicas).ttft)
-    return _scalar(request.unloaded_ttft_s(server, requests, step_s) + backlog_wait_s(task.row.requests, rate, capacity))
+def _answer(row: Row, quantity: str) -> float | None:
+    """A quantity of a row of `headway sim`; None of an overloaded run, and where it has none."""
+    value = row.get(COLUMNS[quantity]) if row is not None and row.get("stable") else None
+    return float(value) if value and np.isfinite(value) else None
 
 
-def _quantities(option: Option) -> Quantities:
-    """TTFT, TPOT and tokens per second after a change."""
-    if option.pools:
-        return quantities("disagg", option.server, option.load, floor=False)
-    served = served_at(option.server, option.load)
-    times, replicas = served.times, served.server.replicas
-    rate = times.rate * replicas * option.load.output
-    return Quantities(ttft=times.ttft, tpot=times.tpot, rate=rate, per_chip=rate / option.server.chips)
+def _steady(row: Row, quantity: str) -> bool:
+    """Whether a command's answer lies between those that it gives with every step shorter and longer; else it is chance, not a promise."""
+    if row is None or quantity == "rate":
+        return row is not None
+    low, value, high = (row.get(key) for key in (f"mean_{quantity}_lo_s", f"mean_{quantity}_s", f"mean_{quantity}_hi_s"))
+    return (low is None or low <= value) and (high is None or value <= high)
 
 
-def _options(task: Task, cause: Causes, before: Served, catalog: Catalog) -> Iterator[Option]:
-    """Candidates; the repair of the fault first."""
-    setup, load, chips = task.setup, cause.load, float(task.setup.system.chips)
-    if cause.fault is not None:
-        yield Option(change=REPAIRS[cause.fault.name], server=cause.nominal.server, load=load, flags=(), chips=chips)
-    rules = before.server.scheduling
-    if float(np.max(rules.step_budget_tokens)) > CHUNK:
-        smaller = replace(before.server, scheduling=replace(rules, step_budget_tokens=0 * rules.step_budget_tokens + CHUNK))
+def _baseline(task: Task, cause: Causes, quantity: str, measured: float, ask: AskFlags) -> Baseline:
+    """The deployment as it runs: with its fault, where flags say it, and its steps as long as the measured TPOT says."""
+
+    def tried(flags: Flags) -> Baseline:
+        row = ask(flags)[1]
+        value = _answer(row, quantity)
+        return Baseline(flags=flags, row=row, explained=value is not None and abs(value / measured - 1) <= NEAR)
+
+    base = tried(_fault_flags(task, cause))
+    tpot, factor = _answer(base.row, "tpot"), 1.0
+    if base.explained or not tpot or not task.row.tpot_s:
+        return base
+    for _ in range(TRIES):
+        factor *= task.row.tpot_s / tpot
+        if not 1 / MOST_SIZE <= factor <= MOST_SIZE:
+            return base
+        scaled = tried((*base.flags, ("step-factor", f"{factor:.4g}")))
+        tpot = _answer(scaled.row, "tpot")
+        if scaled.explained:
+            return scaled
+        if not tpot:
+            return base
+    return base
+
+
+def _fault_flags(task: Task, cause: Causes) -> Flags:
+    """The fault as flags of `headway sim`; none for those that no flag says."""
+    fault, chip = cause.fault, task.setup.system.chip
+    if fault is None:
+        return ()
+    if fault.name == BATCH_LIMIT:
+        return (("max-seqs", f"{max(round(_scalar(fault.served.server.scheduling.max_sequences)), 1)}"),)
+    fact = {"network": "scale_up_bw", "memory": "hbm_bw"}.get(fault.name)
+    value = getattr(chip, fact) if fact else None
+    return (("set", f"chip.{fact}={float(value) / fault.size / 1e9:.4g}GB/s"),) if value is not None else ()
+
+
+def _capacity(cause: Causes, base: Baseline) -> float:
+    """Requests per second that the deployment carries, as the command without a change says; without bound in a closed loop."""
+    simulated = base.row.get("capacity_req_per_s") if base.row is not None else None
+    return float(simulated or cause.capacity or np.inf)
+
+
+def _options(task: Task, cause: Causes, capacity: float) -> Iterator[Option]:
+    """Candidates: a smaller step, formats, layouts, prefill apart, fewer or more requests at a time."""
+    setup, chips = task.setup, float(task.setup.system.chips)
+    if float(np.max(cause.nominal.server.scheduling.step_budget_tokens)) > CHUNK:
         change = f"steps of {CHUNK:.0f} tokens (--max-num-batched-tokens {CHUNK:.0f})"
-        yield Option(change=change, server=smaller, load=load, flags=(("token-budget", f"{CHUNK:.0f}"),), chips=chips)
-    for change, key, flags in _setups(setup):
-        resolution = find(_key(task, setup, **key), catalog)
-        if not isinstance(resolution, str):
-            server = _with_fault(machines([resolution.setup]).online(), cause)
-            if _fits(server):
-                yield Option(change=change, server=server, load=load, flags=flags, chips=float(resolution.setup.system.chips))
+        yield Option(change=change, flags=(("token-budget", f"{CHUNK:.0f}"),), chips=chips)
+    yield from _setups(setup)
     if cause.fault is None and setup.replicas == 1 and setup.layout.dp == 1:
-        yield _separate_pools(setup, load)
-    yield from _other_users(task, before, load, chips)
+        flags = (("on", f"{2 * int(chips)}x{_chip_name(setup)}"), ("policy", "disaggregated"), ("prefill-replicas", "1"))
+        yield Option(change=f"prefill on a pool of its own ({2 * int(chips)} chips in all)", flags=flags, chips=2 * chips)
+    yield from _carried(task, capacity)
+    if cause.name == SMALL:
+        for change, factor in (("four times the load", 4.0), ("twice the load", 2.0)):
+            yield Option(change=change, flags=(_load(task, factor),), chips=chips, more=True)
 
 
-def _separate_pools(setup: Setup, load: MeasuredLoad) -> Option:
-    """Prefill on as many chips again."""
-    server, chips = machines([setup]), 2 * int(setup.system.chips)
-    flags = (("on", f"{chips}x{_chip_name(setup)}"), ("policy", "disaggregated"), ("prefill-replicas", "1"))
-    change = f"prefill on a pool of its own ({chips} chips in all)"
-    return Option(change=change, server=replace(server, chips=2 * server.chips), load=load, flags=flags, chips=float(chips), pools=True)
+def _carried(task: Task, capacity: float) -> Iterator[Option]:
+    """Copies that carry what arrives, and a load that the deployment carries; of a load that it does carry, half."""
+    setup, chips, rate = task.setup, float(task.setup.system.chips), task.row.request_rate
+    limit = "a limit of client or gateway"
+    if rate is None or rate < CARRIED * capacity:
+        yield Option(change=f"half of the load ({limit})", flags=(_load(task, 0.5),), chips=chips)
+        return
+    share = CARRIED * capacity / rate
+    change = f"{rate * share:.3g} requests/s, {100 * CARRIED:.0f} % of what it carries ({limit})"
+    yield Option(change=change, flags=(_load(task, share),), chips=chips, most=np.inf)
+    copies = math.ceil(1 / share)
+    if copies > 2 and setup.layout.dp == 1 and setup.layout.pp == 1:
+        needed, replicas = copies * int(chips), copies * setup.replicas
+        flags = (("on", f"{needed}x{_chip_name(setup)}"), ("replicas", str(replicas)))
+        yield Option(change=f"{replicas} copies ({needed} chips)", flags=flags, chips=needed, most=np.inf)
 
 
-def _other_users(task: Task, before: Served, load: MeasuredLoad, chips: float) -> Iterator[Option]:
-    """More and fewer requests at a time."""
-    for change, factor in (("four times the load", 4.0), ("twice the load", 2.0), ("half of the load (a limit of client or gateway)", 0.5)):
-        rate = task.row.request_rate
-        if float(np.max(load.users)) * factor >= 1:
-            users = replace(load, users=load.users * factor, rate=load.rate * factor)
-            flag = ("rate", f"{rate * factor:g}") if rate else ("users", f"{_scalar(users.users):.0f}")
-            yield Option(change=change, server=before.server, load=users, flags=(flag,), chips=chips, load_factor=factor)
+def _load(task: Task, factor: float) -> tuple[str, str]:
+    rate = task.row.request_rate
+    return ("rate", f"{rate * factor:.4g}") if rate else ("users", f"{max(round((task.concurrency or 1) * factor), 1)}")
 
 
 def _chip_name(setup: Setup) -> str:
     return setup.system.chip.name.replace("_", "-")
 
 
-def _setups(setup: Setup) -> Iterator[tuple[str, dict[str, Any], Flags]]:
-    """Changes of formats and layouts: what, the fields of a row, the flags of `headway sim`."""
+def _setups(setup: Setup) -> Iterator[Option]:
+    """Changes of formats and layouts."""
     layout, chips, replicas = setup.layout, int(setup.system.chips), setup.replicas
     tp, name = int(layout.tp), _chip_name(setup)
     for place, (what, key, flag) in enumerate((("weights", "weights", "--quantization"), ("KV cache", "kv", "--kv-cache-dtype"))):
         if setup.formats.labels[place] == "bf16":
-            yield f"fp8 {what} ({flag} fp8)", {key: "fp8"}, ((key, "fp8"),)
+            yield Option(change=f"fp8 {what} ({flag} fp8)", flags=((key, "fp8"),), chips=chips)
     if layout.dp > 1 or layout.pp > 1:
         return
+    twice = f"{2 * chips}x{name}"
     if tp > 1:
         half, copies = str(tp // 2), str(2 * replicas)
-        yield f"{copies} copies of tp={half} on these chips", {"tp": tp // 2, "dp": 2 * replicas}, (("tp", half), ("replicas", copies))
-        fewer = {"chips": chips // 2, "tp": tp // 2, "dp": replicas}
-        yield f"tp={half} on {chips // 2} chips", fewer, (("on", f"{chips // 2}x{name}"), ("tp", half))
-    more = {"chips": 2 * chips, "tp": tp, "dp": 2 * replicas}
-    flags = (("on", f"{2 * chips}x{name}"), ("replicas", str(2 * replicas)))
-    yield f"as many copies again ({2 * chips} chips)", more, flags
+        yield Option(change=f"{copies} copies of tp={half} on these chips", flags=(("tp", half), ("replicas", copies)), chips=chips)
+        yield Option(change=f"tp={half} on {chips // 2} chips", flags=(("on", f"{chips // 2}x{name}"), ("tp", half)), chips=chips // 2)
+    flags = (("on", twice), ("replicas", str(2 * replicas)))
+    yield Option(change=f"as many copies again ({2 * chips} chips)", flags=flags, chips=2 * chips, most=2.5)
     if 2 * tp <= LARGEST_TP:
-        wider = {"chips": 2 * chips, "tp": 2 * tp, "dp": replicas}
-        yield f"tp={2 * tp} on {2 * chips} chips", wider, (("on", f"{2 * chips}x{name}"), ("tp", str(2 * tp)))
-
-
-def _key(task: Task, setup: Setup, **changes: Any) -> SetupKey:
-    row, layout = task.row, setup.layout
-    plain = SetupKey(
-        model=row.model, hardware=row.hardware, chips=int(setup.system.chips), tp=int(layout.tp), ep=int(layout.ep), pp=int(layout.pp),
-        dp=int(layout.dp) if layout.dp > 1 else setup.replicas, engine=row.engine, engine_version=row.engine_version, date=row.date,
-        weights=row.weights, kv=row.kv, load="given", split=False, benchmark="",
-    )  # fmt: skip
-    return replace(plain, **changes)
-
-
-def _with_fault(server: Server, cause: Causes) -> Server:
-    """The server with the fault of the measured one."""
-    if cause.fault is None:
-        return server
-    if cause.fault.name == "batch limit":  # a number of sequences, whatever the users
-        limit = cause.fault.served.server.scheduling.max_sequences
-        return replace(server, scheduling=replace(server.scheduling, max_sequences=limit))
-    return FAULTS[cause.fault.name](server, np.array([cause.fault.size]), cause.load)
-
-
-def _fits(server: Server) -> bool:
-    return bool(np.all(server.room.weights < server.room.hbm))
+        yield Option(change=f"tp={2 * tp} on {2 * chips} chips", flags=(("on", twice), ("tp", str(2 * tp))), chips=2 * chips)
 
 
 def _scalar(value: Any) -> float:
@@ -230,12 +271,26 @@ def sim_command(task: Task, flags: Flags) -> str:
     pairs |= {name: str(int(value)) for name, value in (("ep", layout.ep), ("dp", layout.dp), ("pp", layout.pp)) if value > 1}
     pairs |= {"replicas": str(setup.replicas)} if setup.replicas > 1 else {}
     pairs |= {"engine": ENGINES[setup.engine]} if setup.engine not in ("native", "other") else {}
-    pairs |= {"rate": f"{rate:g}"} if rate else {"users": f"{task.concurrency:.0f}"}
-    pairs |= {"prompt": f"{task.prompt:.0f}", "output": f"{task.output:.0f}"}
+    pairs |= {"rate": f"{rate:.4g}"} if rate else {"users": f"{max(round(task.concurrency or 1), 1)}"}
+    pairs |= {"prompt": f"{max(round(task.prompt or 1), 1)}", "output": f"{max(round(task.output or 1), 1)}"}
     labels = zip(("weights", "kv"), setup.formats.labels, strict=False)
     pairs |= {name: label for name, label in labels if getattr(setup.precision, name) and label != "bf16"}
     pairs |= dict(flags)
     if pairs.get("policy") and through:
         pairs.pop("users", None)
         pairs |= {"rate": f"{rate or through:.3g}"}
-    return f"headway sim {setup.model.name} " + " ".join(f"--{name} {value}" for name, value in pairs.items())
+    pairs |= {"requests": f"{_requests(task, int(pairs.get('users', 0)))}"}
+    return f"headway sim {_model_name(task)} " + " ".join(f"--{name} {value}" for name, value in pairs.items())
+
+
+def _model_name(task: Task) -> str:
+    """The model as a command names it: a file by its path."""
+    name = task.row.config or task.row.model
+    return shlex.quote(name) if Path(name).exists() else task.setup.model.name
+
+
+def _requests(task: Task, users: int) -> int:
+    """Requests to simulate: those of the run, as far as they are few; of a closed loop some of each user."""
+    count = int(task.row.requests or max(ROUNDS * users, LEAST_REQUESTS))
+    most = max(MOST_REQUESTS, ROUNDS * users)
+    return max(min(count, most), users, 1)

@@ -7,6 +7,7 @@ from typing import Any
 
 from headway.core.errors import BadValue
 from headway.core.listing import format_value
+from headway.report.causes import percent, times
 from headway.report.pictures import bars
 from headway.report.pictures.frame import Panel, Picture, View, compose
 from headway.report.pictures.scale import axis
@@ -25,7 +26,7 @@ def picture(rows: Sequence[Mapping[str, Any]], view: View) -> Picture:
     over = first["measured"] / first["floor"]
     largest = max(first["parts"], key=first["parts"].get)
     share = first["parts"][largest] / first["measured"]
-    title = f"The run takes {over:.1f} times its floor; the largest part is {largest}, {share:.0%}"
+    title = f"The run takes {times(over)} times its floor; the largest part is {largest}, {percent(share)}"
     subtitle = f"{first['model']} on {first['chip']} by {first['engine']}"
     caption = "The floor is the least that the datasheet allows; the rule is the 90 % interval; the bars below are the measured time."
     return compose(view, [[_panel(row, number, view)] for number, row in enumerate(runs)], title=title, subtitle=subtitle, caption=caption)
@@ -44,7 +45,7 @@ def _panel(row: Mapping[str, Any], number: int, view: View) -> Panel:
         bar("floor", row["floor"], "whole"),
     ]
     for name, value in row["parts"].items():
-        note = f"{format_value(value / MILLI, 's')}, {value / row['measured']:.0%}"
+        note = f"{format_value(value / MILLI, 's')}, {percent(value / row['measured'])}"
         lines.append(bar(name, value, MEANINGS.get(name, "network"), note))
     most = max(row["measured"], row["hi"]) / MILLI
     x = axis("Time", [0.0, most], "s", zero=True, log=False, most=5, room=0.2)
