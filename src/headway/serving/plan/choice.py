@@ -40,6 +40,7 @@ class Choice:
     load: Load
     value: float = float("nan")  # value of the objective
     prefill: Layout | None = None  # layout of the prefill pool if `layout` is the decode pool
+    order: tuple[float, ...] = ()  # of equal values the lower is better: time for a user, then chips in use
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,15 +123,18 @@ def _levels(column: Any) -> Any:
 
 
 def _choice(best: BestLoads, row: int, goal: Goal) -> Choice:
-    return pick(best.candidates, row, float(best.batch[row, 0]), goal, best.size, float(best.value[row, 0]))
+    choice = pick(best.candidates, row, float(best.batch[row, 0]), goal, best.size, float(best.value[row, 0]))
+    chips, time = (np.broadcast_to(part, best.batch.shape) for part in (best.size.chips_used, best.point.tpot))
+    return replace(choice, order=(float(time[row, 0]), float(chips[row, 0])))
 
 
 def _keys(index: int, best: BestLoads, goal: Goal) -> list[Any]:
     """Keys by which layouts are compared, in order; smaller is better."""
     layout, size = best.candidates.layout, best.size
-    fast = goal.objective in ("cost", "throughput") and goal.rate is None
-    speed = best.point.tpot if fast else 1 / best.point.rate / size.replicas
-    keys = [-best.value if goal.more else best.value, size.chips_used, speed]
+    first, second = best.point.tpot, size.chips_used  # ties go to the faster
+    if not goal.is_loaded and goal.objective in ("latency", "chips"):
+        first, second = size.chips_used, 1 / best.point.rate / size.replicas
+    keys = [-best.value if goal.more else best.value, first, second]
     keys += [best.candidates.compiled.chips, *(getattr(layout, name) for name in ("tp", "pp", "dp", "ep", "cp")), best.batch, index]
     count = best.candidates.count
     return [*(np.broadcast_to(np.asarray(key, dtype=float), (count, 1))[:, 0] for key in keys), np.arange(count)]

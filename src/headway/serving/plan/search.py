@@ -126,6 +126,7 @@ def bisect_ranks(holds: Any, high: Any) -> Any:
 class BestLoads:
     """The best load of the best layouts that keep every limit, as arrays over these layouts."""
 
+    source: Candidates  # all layouts of the search
     candidates: Candidates
     batch: Any  # users per replica; at a rate, requests in service
     point: LoadPoint
@@ -151,7 +152,7 @@ def best_loads(w: Candidates, goal: Goal) -> BestLoads:
     timely = np.flatnonzero(decoding[:, 0] > 0)
     met, decoding = fitting.rows(timely), decoding[timely]
     counts = {"in_memory": len(keep), "in_time": len(timely)}
-    rest = {"fitting": fitting, "most": most, "room": None}
+    rest = {"source": w, "fitting": fitting, "most": most, "room": None}
     if goal.rate is not None:
         return _at_rate(met, decoding, timely, goal, counts | rest)
     screened = fewest_users(met, goal) if goal.objective == "latency" else curve(met, decoding, goal)
@@ -335,7 +336,11 @@ def _with_users(w: Candidates, most: Any, rows: Any, goal: Goal, known_parts: di
     good = np.flatnonzero(((most >= 1) & (need <= size.replicas))[:, 0])
     w, size = w.rows(good), _size_rows(size, good)
     users = np.maximum(goal.users / size.replicas, 1.0)
-    return _best(w, users, exact(w, users, goal), rows[good], goal, known_parts, met, size)
+    best = _best(w, users, exact(w, users, goal), rows[good], goal, known_parts, met, size)
+    if not goal.free or goal.objective != "cost":
+        return best
+    price = 1.0 if w.query.price is None else w.query.price.value  # the users are as many on any machine: what is paid is compared
+    return replace(best, value=np.broadcast_to(np.asarray(price * size.chips / goal.users, dtype=float), best.value.shape))
 
 
 def _decoding_at(w: Candidates, rate: Any, most: Any, goal: Goal, close: float = SCREENED) -> Any:
@@ -361,7 +366,8 @@ def _pinned(w: Candidates, goal: Goal, batches: Any) -> BestLoads:
     met = np.flatnonzero(good.any(axis=1))
     column = np.argmin(ranked, axis=1)[met].reshape(-1, 1) if len(keep) else np.empty((0, 1), dtype=np.int64)
     batch = batches[0][column]
-    counts = {"in_memory": len(keep), "in_time": int(timely.any(axis=1).sum()), "fitting": fitting, "most": None, "room": room[keep]}
+    counts = {"in_memory": len(keep), "in_time": int(timely.any(axis=1).sum())}
+    counts |= {"source": w, "fitting": fitting, "most": None, "room": room[keep]}
     finalists = fitting.rows(met)
     return _best(finalists, batch, exact(finalists, batch.astype(float), closed), met, goal, counts, len(met))
 
