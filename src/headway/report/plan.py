@@ -13,11 +13,11 @@ from headway.serving.plan import problem
 
 Row = Mapping[str, Any]
 ROWS = ("kind", "model", "system", "layout", "weights", "kv", "batch")
-FIGURES = ("ttft_s", *serving.TPOT, "tok_per_s_user", "tok_per_s_chip", "usd_per_mtok_in", "usd_per_mtok_out")
-FIRST = ("kind", "system", "layout", "batch", "tpot_s", "ttft_s", "usd_per_mtok_out", "tok_per_s_chip")  # what a narrow table keeps
+FIGURES = ("ttft_s", *serving.TPOT, "tok_per_s_user", "tok_per_s_chip", "usd_per_mtok_in", "usd_per_mtok_out", "usd_per_1k_requests")
+FIRST = ("kind", "system", "layout", "batch", "tpot_s", "ttft_s", "usd_per_1k_requests", "tok_per_s_chip")  # what a narrow table keeps
 POOLS = ("prefill_replicas", "prefill_tp", "prefill_ep", "prefill_dp", "prefill_pp", "prefill_cp")
 GOALS = {"cost": "costs least", "throughput": "does most per chip", "latency": "is fastest", "chips": "takes fewest chips"}
-GOAL_NAMES = {"cost": "cost per token", "throughput": "throughput per chip", "latency": "speed of one user", "chips": "number of chips"}
+GOAL_NAMES = {"cost": "cost per request", "throughput": "throughput per chip", "latency": "speed of one user", "chips": "number of chips"}
 INPUTS = {
     "chip.peak": "FLOP/s of the chip", "chip.hbm_bw": "HBM bandwidth", "chip.hbm": "HBM capacity", "fixed": "fixed time per kernel",
     "system.scale_up_bw": "scale-up bandwidth", "system.scale_out_bw": "scale-out bandwidth", "alpha": "latency of a collective",
@@ -46,7 +46,7 @@ def answer(row: Row, plan: Any) -> str:
         return sentence(refusal(row, plan), f": {plan.infeasible}")
     start = carried(row) if row["rate"] is not None else f"{subject(row)} {GOALS[plan.objective]}"
     lacking = money.unpriced(bests(plan), plan.best.query.assumptions.price_metric)
-    return sentence(f"{start} with {layout(row)} at batch {value(row, 'batch')}: {tpot(row)}", ttft(row), price(row), last=lacking)
+    return sentence(f"{start} with {layout(row)} at batch {value(row, 'batch')}: {tpot(row)}", price(row), ttft(row), last=lacking)
 
 
 def bests(plan: Any) -> list[Row]:
@@ -100,8 +100,8 @@ def ttft(row: Row) -> str:
 
 
 def price(row: Row) -> str:
-    """Clause on the cost of output."""
-    return f", {serving.cost(row)}" if serving.cost(row) else ""
+    """Clause on the cost of requests, which the plan makes least."""
+    return "" if row.get("usd_per_1k_requests") is None else f", {value(row, 'usd_per_1k_requests')} per 1,000 requests"
 
 
 # -- below the table ------------------------------------------------------------------------------------------------------------

@@ -92,6 +92,7 @@ _PLAN = {
     "prefill_chips": Column("", "chips that the prefill pool uses"),
     "decode_chips": Column("", "chips that the decode pool uses"),
     "transfer_s": Column("s", "handing a prompt's KV cache from the prefill to the decode pool; part of TTFT"),
+    "usd_per_1k_requests": Column("USD", "cost of a thousand requests, prompt and answer, at the load: what a plan makes least"),
     "input": Column("", "the input that an elasticity row varies"),
     "elasticity": Column("", "per cent by which the best objective improves per cent more of the input, planned again; positive helps"),
     "nodes": Column("", "whole nodes that the plan takes"),

@@ -122,7 +122,9 @@ def best_at_load(questions: Sequence[tuple[Search, LoadGoal]]) -> list[CheckedPl
         raise illegal[0]
     answers = first_of_each(sorted(answers, key=CheckedPlan.rank))
     more = drop_note(illegal, len(questions), "combinations of models, machines, formats and degrees")
-    whole = joined([answer.plan for answer in answers], more)
+    goal = answers[0].goal
+    most = _first_bounds(goal.limits).values | ({} if goal.tpot_decode is None else {"tpot_decode": goal.tpot_decode})
+    whole = joined([answer.plan for answer in answers], most, more)
     return [replace(answers[0], plan=whole, tried=sum(answer.tried for answer in answers)), *answers[1:]]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from headway.core.errors import BadValue
 from headway.core.quantity import known, user_input
 from headway.core.table import Axis, Table, from_rows
 from headway.core.trace import record
+from headway.laws.economics.cost import usd_per_1k_requests
 from headway.performance.estimate import Deployment, estimate, throughput_of
 from headway.performance.layout import NAMES, Layout
 from headway.performance.workload import Load
@@ -151,9 +152,15 @@ def table(lines: Sequence[PlanRow], notes: Sequence[str]) -> Table:
     rows: list[dict[str, Any]] = [{}] * len(lines)
     for indices in groups.values():
         for index, row in zip(indices, _rows([lines[index].pick for index in indices]), strict=True):
-            rows[index] = blank | row | {"kind": lines[index].kind} | lines[index].extra
+            rows[index] = blank | row | {"usd_per_1k_requests": requests_usd(row), "kind": lines[index].kind} | lines[index].extra
     recorded_row = functools.lru_cache(maxsize=1)(lambda row: _recorded(lines[row]))  # its columns share it
     return from_rows(rows, notes, lambda row, key: explained(lines[row], key, lambda: recorded_row(row)))
+
+
+def requests_usd(row: Mapping[str, Any]) -> Any:
+    """Cost of a thousand requests, prompt and answer: at the rate, else at what the replicas finish; None without a price."""
+    hour, rate = row.get("usd_per_hour"), row["capacity_req_per_s"] if row.get("rate") is None else row["rate"]
+    return None if hour is None or not rate else usd_per_1k_requests(hour, rate)
 
 
 def _rows(picks: Sequence[Choice]) -> list[dict[str, Any]]:
@@ -179,6 +186,9 @@ def explained(line: PlanRow, key: str, recorded_row: Callable[[], dict[str, Any]
         return line.trees[key]()
     if key in SAID_BY:
         raise BadValue("explain", key, f'a row of kind {SAID_BY[key]}, as with --where "kind = {SAID_BY[key]}"')
+    if key == "usd_per_1k_requests":
+        with record():
+            return requests_usd(recorded_row())
     if line.pick.prefill is None:
         return explained_value(recorded_row(), key)
     values = recorded_row()

@@ -20,6 +20,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.formats import check_compute, resolve
 from headway.performance.workload import SLO, Load
 from headway.serving.plan import problem as plan_problem
+from headway.serving.plan import shown
 from headway.serving.plan.choice import Choice, PlanRow, estimates_of, point_choice, table
 from headway.serving.plan.disaggregate import PoolPair, picked
 from headway.serving.plan.frontier import FEW_POINTS, RATE_REACH, candidates, frontier
@@ -85,8 +86,8 @@ def plan(
     """The best layout, batch and formats of each model on each machine, the best of all first.
 
     `load` has one prompt, one output and optionally the rate to carry: on a bare chip by the number of chips that it needs, else by the
-    machine's chips. `slo`, or `ttft`, `tpot`, `e2e` and `tpot_decode` ("2s", or seconds), are the limits on means. choice.TIES states how
-    ties are broken. `disaggregate`: pools for prefill and decode. `ways` pins tp, ep, dp, pp, cp, replicas (a value or a list each),
+    machine's chips. `slo`, or `ttft`, `tpot`, `e2e` and `tpot_decode` ("2s", or seconds), are the limits on means. Of equals the faster is
+    taken, then fewer chips. `disaggregate`: pools for prefill and decode. `ways` pins tp, ep, dp, pp, cp, replicas (a value or a list each),
     `batch` the batches; omitted formats default as in `Precision`, KV to bf16 and fp8 if the chip has fp8. `current`, "tp=8 batch=64",
     adds a row for the user's layout. `users` are over all replicas; `plainest`: of layouts within 3 % of the best objective, the
     plainest; `step_factor` makes steps longer than expected. `elasticities` and `frontier` leave these rows out if False.
@@ -105,7 +106,7 @@ def plan(
     plan_problem.check_single_token(goal, load)
     groups, drop_notes = searched(plan_problem.pairs(models, systems), load, names, ways or {}, assumptions, goal)
     user_pick = _user_pick(groups[0], parse(current) if isinstance(current, str) else current)
-    return _answered(sorted(groups, key=Group.rank), user_pick, (elasticities, frontier), drop_notes)
+    return _answered(sorted(groups, key=Group.rank), user_pick, (elasticities, frontier), drop_notes, limits(goal.slo))
 
 
 def _user_pick(group: Group, mine: Mapping[str, Any] | None) -> Choice | None:
@@ -123,11 +124,28 @@ def _user_pick(group: Group, mine: Mapping[str, Any] | None) -> Choice | None:
 # -- results --------------------------------------------------------------------------------------------------------------------
 
 
-def joined(plans: Sequence[Plan], more: Sequence[str] = ()) -> Plan:
-    """One answer of several plans, the best of them first: a best row of each model and machine, and the frontier of all; `more` notes."""
+def joined(plans: Sequence[Plan], most: Mapping[str, float], more: Sequence[str] = ()) -> Plan:
+    """One answer of several plans, the best of them first: a best row of each model and machine, and the frontier of all.
+
+    `most`: limits of the user on means, s; `more`: notes.
+    """
     groups = [group for part in plans for group in part.groups]
     user_pick = next((part.current for part in plans if part.current is not None), None)
-    return _answered(groups, user_pick, (True, True), list(more))
+    return _answered(groups, user_pick, (True, True), list(more), most)
+
+
+def _shown(lines: list[PlanRow], notes: Sequence[str], most: Mapping[str, float], goal: Goal) -> Table:
+    """The table of the rows, without frontier rows that would be cheaper than the best for no reason that they show."""
+    whole = table(lines, notes)
+    rows = whole.rows()
+    if not rows[0]["fits"]:
+        return whole
+    told = shown.reasons(rows, most, goal.objective)
+    left_out = [place for place, why in told.items() if why is None]
+    for place, why in told.items():
+        lines[place] = replace(lines[place], extra=lines[place].extra | {"why": why})
+    kept_lines = [line for place, line in enumerate(lines) if place not in left_out]
+    return table(kept_lines, (*notes, *shown.dropped(rows, left_out, goal.is_loaded))) if told else whole
 
 
 def _subjects(groups: Sequence[Group]) -> list[Group]:
@@ -138,7 +156,9 @@ def _subjects(groups: Sequence[Group]) -> list[Group]:
     return list(firsts.values())
 
 
-def _answered(groups: Sequence[Group], user_pick: Choice | None, sections: tuple[bool, bool], more: list[str]) -> Plan:
+def _answered(
+    groups: Sequence[Group], user_pick: Choice | None, sections: tuple[bool, bool], more: list[str], most: Mapping[str, float]
+) -> Plan:  # fmt: skip
     helping, with_frontier = sections
     lead, goal = groups[0], groups[0].goal
     lines = [group.row for group in _subjects(groups)]
@@ -153,7 +173,7 @@ def _answered(groups: Sequence[Group], user_pick: Choice | None, sections: tuple
         lines.append(_own_line(lead, user_pick))
         more.append(_own_note(lines[-1], goal))
     notes = _notes(groups, len(points.speed)) + tuple(more)
-    plan_table = table(lines, notes)
+    plan_table = _shown(lines, notes, most, goal)
     answer: dict[str, Any] = {"row": plan_table.row(0), "objective": goal.objective, "slo": goal.slo}
     answer |= {"value": lead.best.value} if lead.best else {}
     return Plan(
