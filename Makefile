@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check golden answers pictures lint types bench clean
+.PHONY: demo test check golden answers pictures lint types bench winners clean
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -37,6 +37,10 @@ answers: .venv/dev
 # Draws the files of docs/pictures/ again, each by the command that docs/pictures.md prints above it.
 pictures: .venv/dev
 	$(BIN)/python bench/draw_pictures.py > /dev/null
+
+# The winner of drawn lists of machines, models and formats beside the cheapest of its members asked alone; minutes.
+winners: .venv/dev
+	$(BIN)/python bench/list_winners.py
 
 lint: .venv/dev
 	$(BIN)/ruff check .

@@ -85,13 +85,15 @@ def _checked(inputs: _SearchInput, goal: Any, systems: Sequence[Any], unchecked:
     if unchecked:
         return [CheckedPlan(plan=plan(inputs.models, systems, inputs.load, _means(goal), **inputs.rest, **inputs.lists), goal=goal)]
 
-    def question(model: Any, system: Any, lists: dict[str, Any]) -> tuple[Any, Any]:
+    def question(place: int, model: Any, system: Any, lists: dict[str, Any]) -> tuple[int, Any, Any]:
         def search(slo: SLO, factor: float) -> Any:
             return plan(model, system, inputs.load, slo, step_factor=factor, elasticities=False, frontier=False, **inputs.rest, **lists)
 
-        return search, dataclasses.replace(goal, width=width_of([(model, system)], inputs.rest["assumptions"]))
+        return place, search, dataclasses.replace(goal, width=width_of([(model, system)], inputs.rest["assumptions"]))
 
-    each = list(itertools.islice(itertools.product(inputs.models, systems, inputs.members()), MOST_QUESTIONS + 1))
+    subjects = enumerate(itertools.product(inputs.models, systems))
+    pairs = itertools.product(subjects, inputs.members())
+    each = [(place, model, system, lists) for (place, (model, system)), lists in itertools.islice(pairs, MOST_QUESTIONS + 1)]
     if len(each) > MOST_QUESTIONS:
         wants = f"at most {MOST_QUESTIONS} at a load: each is simulated"
         raise BadValue("plan", "too many models, machines, formats and degrees", wants)

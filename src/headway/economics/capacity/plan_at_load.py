@@ -24,6 +24,7 @@ from headway.economics.capacity.offered import OfferedTraffic
 from headway.models.model import MoE
 from headway.performance.achieved import spread
 from headway.performance.workload import SLO
+from headway.serving.plan.group import first_of_each
 from headway.serving.plan.plan import Plan, joined
 
 ROUNDS = 7  # searches until a layout keeps every limit
@@ -56,6 +57,7 @@ class CheckedPlan:
     goal: LoadGoal
     checked: CheckedCandidate | None = None
     tried: int = 0  # layouts simulated
+    place: int = 0  # of its model and machine among those of the question
 
     @property
     def holds(self) -> bool:
@@ -109,31 +111,27 @@ def _chips(plan: Plan) -> int:
     return int(plan.best.query.system.chips)
 
 
-def best_at_load(questions: Sequence[tuple[Search, LoadGoal]]) -> list[CheckedPlan]:
-    """The answer to each question alone, the best first, which has the frontier of all; IllegalCombination where none can be asked."""
+def best_at_load(questions: Sequence[tuple[int, Search, LoadGoal]]) -> list[CheckedPlan]:
+    """The best answer of each model and machine, whose place stands first, the best of all first: it has the frontier of all.
+
+    Each question is answered alone; the first error is raised where none can be.
+    """
     answers: list[CheckedPlan] = []
     illegal: list[IllegalCombination | IllegalLayout] = []
-    for search, goal in questions:
+    for place, search, goal in questions:
         try:
-            answers.append(plan_at_load(search, goal))
+            answers.append(replace(plan_at_load(search, goal), place=place))
         except (IllegalCombination, IllegalLayout) as error:
             illegal.append(error)
     if not answers:
         raise illegal[0]
-    answers = first_of_each(sorted(answers, key=CheckedPlan.rank))
+    answers.sort(key=CheckedPlan.rank)
     more = drop_note(illegal, len(questions), "combinations of models, machines, formats and degrees")
     goal = answers[0].goal
     most = _first_bounds(goal.limits).values | ({} if goal.tpot_decode is None else {"tpot_decode": goal.tpot_decode})
-    whole = joined([answer.plan for answer in answers], most, more)
-    return [replace(answers[0], plan=whole, tried=sum(answer.tried for answer in answers)), *answers[1:]]
-
-
-def first_of_each(answers: Sequence[CheckedPlan]) -> list[CheckedPlan]:
-    """The first answer of each model and machine."""
-    firsts: dict[tuple[str, str], CheckedPlan] = {}
-    for answer in answers:
-        firsts.setdefault(answer.plan.groups[0].subject, answer)
-    return list(firsts.values())
+    whole = joined([(answer.place, answer.plan) for answer in answers], most, more)
+    first, *others = first_of_each(answers)
+    return [replace(first, plan=whole, tried=sum(answer.tried for answer in answers)), *others]
 
 
 def plan_at_load(search: Search, goal: LoadGoal, progress: Callable[[int, int], None] | None = None) -> CheckedPlan:

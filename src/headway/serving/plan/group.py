@@ -53,15 +53,11 @@ class Group:
     aggregated: Choice | None = None  # the best single-pool choice when two pools are requested
     pairs: tuple[PoolPair, ...] = ()
     sized: int = 0  # number of replica pairs sized
+    place: int = 0  # of its model and machine among those of the question
     near: Choice | None = None  # without a best choice the nearest miss
     why: str = ""  # and why it misses
     fails: str = ""  # kind of failure: memory, time, rate or pools
     miss: tuple[float, ...] = ()  # by how much, to compare misses of one kind
-
-    @property
-    def subject(self) -> tuple[str, str]:
-        """Model and machine, as one node or as stated."""
-        return self.query.model.name, self.query.system.name
 
     @property
     def row(self) -> PlanRow:
@@ -93,21 +89,29 @@ class Group:
         return False, unpriced, rounded(value), *self.best.order, query.model.name, query.system.name, str(query.formats.labels)
 
 
+def first_of_each(groups: Sequence[Any]) -> list[Any]:
+    """The first of each model and machine."""
+    firsts: dict[int, Any] = {}
+    for group in groups:
+        firsts.setdefault(group.place, group)
+    return list(firsts.values())
+
+
 def searched(
     subjects: Sequence[tuple[Model, System]], load: Load, names: Mapping[str, tuple[str, ...]], degrees: Mapping[str, Any],
     assumptions: Any, goal: Goal,
 ) -> tuple[list[Group], list[str]]:  # fmt: skip
     """The search of each model on each machine in each of the listed formats, and a note on those that cannot run as stated."""
     lists = [[(name, (value,)) for value in values] or [(name, ())] for name, values in names.items()]
-    each = list(itertools.product(subjects, map(dict, itertools.product(*lists))))
+    each = list(itertools.product(enumerate(subjects), map(dict, itertools.product(*lists))))
     results: list[Group] = []
     illegal: list[IllegalCombination] = []
-    for (model, machine), formats in each:
+    for (place, (model, machine)), formats in each:
         domain = plan_problem.free(machine, goal)
         sizes = plan_problem.grown(domain) if domain else (machine,)
         tried = (_problems(model, size, load, formats, degrees, assumptions, goal) for size in sizes)
         try:
-            results.append(_first_that_holds(tried, replace(goal, free=domain is not None)))
+            results.append(replace(_first_that_holds(tried, replace(goal, free=domain is not None)), place=place))
         except IllegalCombination as error:
             illegal.append(error)
     if not results:
@@ -165,8 +169,7 @@ def _searched(problems: list[PlanProblem], goal: Goal) -> Group:
     whole = [compile_candidates(problem.query, problem.space.layouts, problem.space.count) for problem in inside]
     parts = [_apart(w, goal) for w in whole]
     searches = [[best_loads(w, goal) for w in part] for part in parts]
-    picks = [pick for alone in zip(*searches, strict=True) for pick in _picks(alone, goal)]
-    best = min(picks, key=lambda pick: (rounded(-pick.value if goal.more else pick.value), *pick.order)) if picks else None
+    best = best_pick(searches, goal)
     group = Group(
         problems=tuple(problems), searched_problems=tuple(problem for problem, part in zip(inside, parts, strict=True) for _ in part),
         searches=tuple(itertools.chain.from_iterable(searches)), candidates=tuple(whole), best=best, goal=goal,
@@ -174,6 +177,12 @@ def _searched(problems: list[PlanProblem], goal: Goal) -> Group:
     if goal.disaggregate:
         group = _pooled(group)
     return group if group.best else _missed(group)
+
+
+def best_pick(searches: Sequence[Sequence[BestLoads]], goal: Goal) -> Choice | None:
+    """The best of the choices of each member: searches by problem, and within a problem by member."""
+    picks = [pick for alone in zip(*searches, strict=True) for pick in _picks(alone, goal)]
+    return min(picks, key=lambda pick: (rounded(-pick.value if goal.more else pick.value), *pick.order)) if picks else None
 
 
 def _apart(w: Candidates, goal: Goal) -> list[Candidates]:

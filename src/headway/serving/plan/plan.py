@@ -24,7 +24,7 @@ from headway.serving.plan import shown
 from headway.serving.plan.choice import Choice, PlanRow, estimates_of, point_choice, table
 from headway.serving.plan.disaggregate import PoolPair, picked
 from headway.serving.plan.frontier import FEW_POINTS, RATE_REACH, candidates, frontier
-from headway.serving.plan.group import Group, searched
+from headway.serving.plan.group import Group, first_of_each, searched
 from headway.serving.plan.problem import NAMES as LIMIT_NAMES
 from headway.serving.plan.problem import Goal, limits, objective_named
 from headway.serving.plan.search import BestLoads
@@ -87,11 +87,12 @@ def plan(
 
     `load` has one prompt, one output and optionally the rate to carry: on a bare chip by the number of chips that it needs, else by the
     machine's chips. `slo`, or `ttft`, `tpot`, `e2e` and `tpot_decode` ("2s", or seconds), are the limits on means. Of equals the faster is
-    taken, then fewer chips. `disaggregate`: pools for prefill and decode. `ways` pins tp, ep, dp, pp, cp, replicas (a value or a list each),
-    `batch` the batches; omitted formats default as in `Precision`, KV to bf16 and fp8 if the chip has fp8. `current`, "tp=8 batch=64",
-    adds a row for the user's layout. `users` are over all replicas; `plainest`: of layouts within 3 % of the best objective, the
-    plainest; `step_factor` makes steps longer than expected. `elasticities` and `frontier` leave these rows out if False.
-    Layouts that the engine of `launch`, else of the assumptions, cannot express are left out, unless pinned; `spare` nodes may be lost.
+    taken, then fewer chips; of a list the best of its members. `disaggregate`: pools for prefill and decode. `ways` pins tp, ep, dp, pp,
+    cp, replicas (a value or a list each), `batch` the batches; omitted formats default as in `Precision`, KV to bf16 and fp8 if the chip
+    has fp8. `current`, "tp=8 batch=64", adds a row for the user's layout. `users` are over all replicas; `plainest`: of layouts within 3 %
+    of the best objective, the plainest; `step_factor` makes steps longer than expected. `elasticities` and `frontier` leave these rows out
+    if False. Layouts that the engine of `launch`, else of the assumptions, cannot express are left out, unless pinned; `spare` nodes may be
+    lost.
     A candidate that misses a limit is a row with fits False and a reason; invalid input raises a HeadwayError.
     """
     pinned = frozenset(name for name, value in (ways or {}).items() if value is not None)
@@ -124,13 +125,13 @@ def _user_pick(group: Group, mine: Mapping[str, Any] | None) -> Choice | None:
 # -- results --------------------------------------------------------------------------------------------------------------------
 
 
-def joined(plans: Sequence[Plan], most: Mapping[str, float], more: Sequence[str] = ()) -> Plan:
-    """One answer of several plans, the best of them first: a best row of each model and machine, and the frontier of all.
+def joined(plans: Sequence[tuple[int, Plan]], most: Mapping[str, float], more: Sequence[str] = ()) -> Plan:
+    """One answer of several plans, each beside the place of its model and machine, the best first.
 
     `most`: limits of the user on means, s; `more`: notes.
     """
-    groups = [group for part in plans for group in part.groups]
-    user_pick = next((part.current for part in plans if part.current is not None), None)
+    groups = [replace(group, place=place) for place, part in plans for group in part.groups]
+    user_pick = next((part.current for _, part in sorted(plans, key=lambda part: part[0]) if part.current is not None), None)
     return _answered(groups, user_pick, (True, True), list(more), most)
 
 
@@ -148,20 +149,12 @@ def _shown(lines: list[PlanRow], notes: Sequence[str], most: Mapping[str, float]
     return table(kept_lines, (*notes, *shown.dropped(rows, left_out, goal.is_loaded))) if told else whole
 
 
-def _subjects(groups: Sequence[Group]) -> list[Group]:
-    """The first group of each model and machine."""
-    firsts: dict[tuple[str, str], Group] = {}
-    for group in groups:
-        firsts.setdefault(group.subject, group)
-    return list(firsts.values())
-
-
 def _answered(
     groups: Sequence[Group], user_pick: Choice | None, sections: tuple[bool, bool], more: list[str], most: Mapping[str, float]
 ) -> Plan:  # fmt: skip
     helping, with_frontier = sections
     lead, goal = groups[0], groups[0].goal
-    lines = [group.row for group in _subjects(groups)]
+    lines = [group.row for group in first_of_each(groups)]
     points, members, goals = _frontier(groups if with_frontier else [])
     if goal.disaggregate:
         lines += [PlanRow(kind="frontier", pick=choice) for choice in _pool_frontier(lead)]
