@@ -66,7 +66,7 @@ def describe(rows: Any, checked: Any, sized: Any = None, changes: Sequence[outpu
     remarks = [*_limits(checked), *_spare(first), *money.load_costs(first), *words.current(plain), serving.DEFINED]
     return output.Summary(
         answer(first, checked, sized), view, people=Listing(points), binds=serving.binds(first),
-        helps=[*changes] or words.helps(plain, checked.plan.objective), remarks=remarks, first=FIRST,
+        helps=changes, remarks=remarks, first=FIRST,
     )  # fmt: skip
 
 

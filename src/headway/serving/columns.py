@@ -76,7 +76,7 @@ _COST = (
 )
 _FIT = {
     "fits": Column("bool", "whether weights, KV cache and activations fit in HBM and the layout can run"),
-    "why": Column("", "why it does not fit, or empty"),
+    "why": Column("", "why it does not fit, breaks a limit or stands behind a slower one, or empty"),
     "weights_bytes_chip": Column("byte", "weights on the fullest chip"),
     "kv_bytes_chip": Column("byte", "KV cache on the fullest chip"),
     "hbm_bytes_chip": Column("byte", "HBM of one chip that may be used"),

@@ -25,6 +25,7 @@ from headway.serving.plan.choice import Choice, PlanRow, estimates_of, point_cho
 from headway.serving.plan.disaggregate import PoolPair, picked
 from headway.serving.plan.frontier import FEW_POINTS, RATE_REACH, candidates, frontier
 from headway.serving.plan.group import Group, first_of_each, searched
+from headway.serving.plan.levers import Lever, levers
 from headway.serving.plan.problem import NAMES as LIMIT_NAMES
 from headway.serving.plan.problem import Goal, limits, objective_named
 from headway.serving.plan.search import BestLoads
@@ -51,6 +52,7 @@ class Plan:
     objective: str
     slo: SLO
     current: Choice | None = None  # the user's own layout
+    levers: tuple[Lever, ...] = ()  # what would help the best choice, the most first
     groups: tuple[Group, ...] = field(default=(), repr=False)  # what was searched, the best first
 
     @property
@@ -160,8 +162,8 @@ def _answered(
         lines += [PlanRow(kind="frontier", pick=choice) for choice in _pool_frontier(lead)]
     elif len(points.speed):
         lines += [PlanRow(kind="frontier", pick=choice) for choice in _layout_frontier(points, members, goals, goal)]
-    if helping and lead.best and not goal.disaggregate:
-        lines += elasticities(lead.searched_problems, lead.searches, lead.best, goal)
+    slopes = elasticities(lead.searched_problems, lead.searches, lead.best, goal) if helping and lead.best and not goal.disaggregate else []
+    lines += slopes
     if user_pick is not None:
         lines.append(_own_line(lead, user_pick))
         more.append(_own_note(lines[-1], goal))
@@ -171,7 +173,7 @@ def _answered(
     answer |= {"value": lead.best.value} if lead.best else {}
     return Plan(
         table=plan_table, best=lead.row.pick, answer=answer, infeasible=lead.why, fails=lead.fails, objective=goal.objective,
-        slo=goal.slo, current=user_pick, groups=tuple(groups),
+        slo=goal.slo, current=user_pick, groups=tuple(groups), levers=tuple(levers(lead, slopes)),
     )  # fmt: skip
 
 

@@ -127,6 +127,7 @@ class BestLoads:
     """The best load of the best layouts that keep every limit, as arrays over these layouts."""
 
     source: Candidates  # all layouts of the search
+    tried: Candidates  # those computed exactly: the best on the curve, and of those nearly as good the plainest
     candidates: Candidates
     batch: Any  # users per replica; at a rate, requests in service
     point: LoadPoint
@@ -159,6 +160,7 @@ def best_loads(w: Candidates, goal: Goal) -> BestLoads:
     best = _finalists(met, screened, sized(met, 1 / screened.rate, goal), goal)
     users = np.maximum(np.floor(np.broadcast_to(screened.served, (met.count, 1))[best]), 1)
     finalists = met.rows(best)
+    rest |= {"tried": finalists}
     users, point = _most_users(finalists, users, batch_of(finalists, most[timely][best]), goal)
     if goal.users is not None:
         return _with_users(finalists, users, timely[best], goal, counts | rest, len(timely))
@@ -290,7 +292,7 @@ def _at_rate(w: Candidates, decoding: Any, rows: Any, goal: Goal, known_parts: d
     finalists, most_rate = w.rows(best), np.broadcast_to(most.rate, (len(decoding), 1))[carried][best]
     point, size = _resized(finalists, most_rate, _size_rows(size, best), goal)
     good = np.flatnonzero(within(finalists, point, goal)[:, 0])
-    met = finalists.rows(good)
+    met, known_parts = finalists.rows(good), known_parts | {"tried": finalists}
     return _best(
         met, point.served[good], _point_rows(point, good), rows[best][good], goal, known_parts, len(carried), _size_rows(size, good)
     )
@@ -367,8 +369,8 @@ def _pinned(w: Candidates, goal: Goal, batches: Any) -> BestLoads:
     column = np.argmin(ranked, axis=1)[met].reshape(-1, 1) if len(keep) else np.empty((0, 1), dtype=np.int64)
     batch = batches[0][column]
     counts = {"in_memory": len(keep), "in_time": int(timely.any(axis=1).sum())}
-    counts |= {"source": w, "fitting": fitting, "most": None, "room": room[keep]}
     finalists = fitting.rows(met)
+    counts |= {"source": w, "tried": finalists, "fitting": fitting, "most": None, "room": room[keep]}
     return _best(finalists, batch, exact(finalists, batch.astype(float), closed), met, goal, counts, len(met))
 
 
