@@ -138,3 +138,31 @@ def test_plan__helps_are_what_their_commands_plan(cli: Cli, command: str) -> Non
         assert f"-> {format_value(after[key], unit)} " in change["effect"], (change, after[key])
         assert sign * (before[key] - after[key]) > 0
         assert change["gain"] == pytest.approx((before[key] / after[key]) ** sign - 1, rel=1e-6)
+
+
+@pytest.mark.parametrize("terms", ["", "--utilisation 0.3..0.7", "--margin 0.2..0.4 --utilisation 0.5"])
+def test_price__helps_are_what_their_commands_price(cli: Cli, terms: str) -> None:
+    words = shlex.split(f"price llama-3.1-8b --on h100-sxm --prompt 2k --output 300 --tpot 40ms {terms}")
+    answer = cli.json(*words)
+    before = answer["rows"][0]
+    assert answer["helps"]
+    for change in answer["helps"]:
+        flags = re.search(r"\((--.*)\)$", change["change"])
+        assert flags, change
+        after = cli.json(*with_flags(words, shlex.split(flags[1])))["rows"][0]
+        if "90 %" in change["effect"]:
+            low, high = (format_value(after[f"price_out_{end}"], "USD/Mtok") for end in ("lo", "hi"))
+            assert f"-> {low} .. {high} " in change["effect"]
+            assert after["price_out_hi"] / after["price_out_lo"] < before["price_out_hi"] / before["price_out_lo"]
+        else:
+            assert f"-> {format_value(after['cost_out'], 'USD/Mtok')} " in change["effect"]
+            assert change["gain"] == pytest.approx(1 - after["cost_out"] / before["cost_out"], rel=1e-6) and change["gain"] > 0
+
+
+def test_train__a_faster_row_behind_the_best_says_why(cli: Cli) -> None:
+    subjects = "llama-3.1-70b --on 1024xh100-sxm", "llama-3.1-8b --on 64xh100-sxm", "qwen3-30b-a3b --on 128xh200-sxm"
+    for command in subjects:
+        rows = cli.json(f"train {command} --tokens 1T")["rows"]
+        faster = [row for row in rows if row["fits"] and row["step_s"] < rows[0]["step_s"]]
+        assert all("faster, less plain: " in row["why"] for row in faster)
+        assert all(not row["why"] for row in rows if row["fits"] and row not in faster)
