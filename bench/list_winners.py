@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from support.lists import disagreement, drawn  # noqa: E402 -- tests/ is no package of the library
+from support.lists import disagreement, drawn
 
 
 def main(count, seed):
