@@ -36,7 +36,8 @@ LIMITED = {"ttft_s": "--ttft", "tpot_s": "--tpot"}
 TABLES = [
     "qwen3-32b --on 8xh100-sxm --prompt 4k --output 500 --tpot 0.03 --disaggregate", "qwen3-32b --on 8xh100-sxm --prompt 100 --output 4000",
     "llama-3.1-8b --on 8xh100-sxm,8xl40s --prompt 1k --output 200 --ttft 0.5 --tpot 0.02",
-    "llama-3.1-8b --on h100-sxm --rate 5/s --prompt 2k --output 300 --tpot 0.03 --no-check", "qwen3-30b-a3b --on 8xh200-sxm --prompt 2k --output 300 --tpot 0.02 --weights bf16,fp8",
+    "llama-3.1-8b --on h100-sxm --rate 5/s --prompt 2k --output 300 --tpot 0.03 --no-check",
+    "qwen3-30b-a3b --on 8xh200-sxm --prompt 2k --output 300 --tpot 0.02 --weights bf16,fp8",
 ]  # fmt: skip
 
 
