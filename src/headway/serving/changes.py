@@ -10,6 +10,7 @@ from typing import Any
 from headway.core.errors import HeadwayError
 from headway.models.precision import Precision
 from headway.performance.layout import NAMES, Layout
+from headway.serving.columns import runs, time_key, tokens_key
 from headway.serving.serve import serve
 
 MOST_CHANGES = 3
@@ -46,11 +47,6 @@ def changes(
     return sorted(known, key=lambda change: -change.gain)[:most]
 
 
-def runs(row: Mapping[str, Any]) -> bool:
-    """Whether a point fits in memory and carries its load."""
-    return bool(row["fits"]) and (row.get("utilisation") or 0.0) < 1.0
-
-
 def _candidates(row: Mapping[str, Any], batch_flag: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Changes of formats, batch and tensor parallelism, as flags and as values of the row."""
     for key in ("weights", "kv"):
@@ -85,16 +81,6 @@ def _evaluated(model: Any, system: Any, row: Mapping[str, Any], precision: Preci
         return serve(model, system, layout, **load, precision=precision, assumptions=assumptions).row(0)
     except HeadwayError:
         return None
-
-
-def time_key(row: Mapping[str, Any]) -> str:
-    """The time that a point is judged by: TPOT, or the step where there is none."""
-    return "tpot_s" if row.get("tpot_s") is not None else "step_s"
-
-
-def tokens_key(row: Mapping[str, Any]) -> str:
-    """The rate that a point without a price is judged by, a column of its table."""
-    return "tok_per_s_chip" if row.get("prompt") is not None else "decode_tok_per_s"
 
 
 def _value(row: Mapping[str, Any]) -> float:

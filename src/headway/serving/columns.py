@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from headway.core.columns import Column, interval_columns
 
 _SUBJECT = {
@@ -111,3 +114,18 @@ _SOLVE = {
 }
 COLUMNS: dict[str, Column] = SERVE | _PLAN | _SOLVE
 IDENTITY = (*_SUBJECT, "is", "solution", "input")  # columns that identify a row
+
+
+def runs(row: Mapping[str, Any]) -> bool:
+    """Whether a point fits in memory and carries its load."""
+    return bool(row["fits"]) and (row.get("utilisation") or 0.0) < 1.0
+
+
+def time_key(row: Mapping[str, Any]) -> str:
+    """The time that a point is judged by: TPOT, or the step where there is none."""
+    return "tpot_s" if row.get("tpot_s") is not None else "step_s"
+
+
+def tokens_key(row: Mapping[str, Any]) -> str:
+    """The rate that a point without a price is judged by, a column of its table."""
+    return "tok_per_s_chip" if row.get("prompt") is not None else "decode_tok_per_s"

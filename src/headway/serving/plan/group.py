@@ -41,7 +41,7 @@ MISSES = ("rate", "pools", "time", "memory")  # kinds of failure, the nearest to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class PlanGroup:
     """One member on one size of its machine: its search problems and results."""
 
     problems: tuple[PlanProblem, ...]
@@ -100,11 +100,11 @@ def first_of_each(groups: Sequence[Any]) -> list[Any]:
 def searched(
     subjects: Sequence[tuple[Model, System]], load: Load, names: Mapping[str, tuple[str, ...]], degrees: Mapping[str, Any],
     assumptions: Any, goal: Goal,
-) -> tuple[list[Group], list[str]]:  # fmt: skip
+) -> tuple[list[PlanGroup], list[str]]:  # fmt: skip
     """The search of each model on each machine in each of the listed formats, and a note on those that cannot run as stated."""
     lists = [[(name, (value,)) for value in values] or [(name, ())] for name, values in names.items()]
     each = list(itertools.product(enumerate(subjects), map(dict, itertools.product(*lists))))
-    results: list[Group] = []
+    results: list[PlanGroup] = []
     illegal: list[IllegalCombination] = []
     for (place, (model, machine)), formats in each:
         domain = plan_problem.free(machine, goal)
@@ -119,7 +119,7 @@ def searched(
     return results, drop_note(illegal, len(each), "pairs of model and machine" if len(each) == len(subjects) else "machines and formats")
 
 
-def _first_that_holds(tried: Iterable[list[PlanProblem]], goal: Goal) -> Group:
+def _first_that_holds(tried: Iterable[list[PlanProblem]], goal: Goal) -> PlanGroup:
     """The search on the first machine whose memory holds the model, else on the last machine.
 
     Where nodes are free and small, replicas over twice as many are searched too: fewer and larger ones may carry a load on fewer nodes.
@@ -130,9 +130,9 @@ def _first_that_holds(tried: Iterable[list[PlanProblem]], goal: Goal) -> Group:
         if any(best.in_memory for best in group.searches):
             break
     if group is None or not goal.free or goal.rate is None or int(group.query.system.scale_up_domain or 0) > SMALL_NODE:
-        return cast(Group, group)
+        return cast(PlanGroup, group)
     wider = next(machines, None)
-    return group if wider is None else min((group, _searched(wider, goal)), key=Group.rank)
+    return group if wider is None else min((group, _searched(wider, goal)), key=PlanGroup.rank)
 
 
 def _problems(
@@ -162,7 +162,7 @@ def _problems(
     return problems
 
 
-def _searched(problems: list[PlanProblem], goal: Goal) -> Group:
+def _searched(problems: list[PlanProblem], goal: Goal) -> PlanGroup:
     """The search of every problem; of listed degrees and batches each alone."""
     inside = [problem for problem in problems if problem.space.count]
     expect(sum(problem.space.count for problem in inside))
@@ -170,7 +170,7 @@ def _searched(problems: list[PlanProblem], goal: Goal) -> Group:
     parts = [_apart(w, goal) for w in whole]
     searches = [[best_loads(w, goal) for w in part] for part in parts]
     best = best_pick(searches, goal)
-    group = Group(
+    group = PlanGroup(
         problems=tuple(problems), searched_problems=tuple(problem for problem, part in zip(inside, parts, strict=True) for _ in part),
         searches=tuple(itertools.chain.from_iterable(searches)), candidates=tuple(whole), best=best, goal=goal,
     )  # fmt: skip
@@ -205,7 +205,7 @@ def _picks(searches: Sequence[BestLoads], goal: Goal) -> list[Choice]:
     return [pick for pick in picks if pick is not None]
 
 
-def _pooled(group: Group) -> Group:
+def _pooled(group: PlanGroup) -> PlanGroup:
     """The group with the best pair of pools as its best choice."""
     goal = group.goal
     pool_pairs, count = pairs(group.candidates, goal)
@@ -215,7 +215,7 @@ def _pooled(group: Group) -> Group:
     return replace(group, best=best, aggregated=group.best, pairs=tuple(front), sized=count)
 
 
-def _missed(group: Group) -> Group:
+def _missed(group: PlanGroup) -> PlanGroup:
     """The group with the row that is nearest to the limits where none keeps them all, and the kind of failure."""
     miss: tuple[float, ...] = ()
     if not group.candidates:

@@ -14,7 +14,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.serving.plan.candidates import compile_candidates
 from headway.serving.plan.choice import Choice, PlanRow
-from headway.serving.plan.group import Group, best_pick
+from headway.serving.plan.group import PlanGroup, best_pick
 from headway.serving.plan.search import best_loads
 from headway.serving.serve_request import ServeRequest, query
 
@@ -34,7 +34,7 @@ class Lever:
     gain: float
 
 
-def levers(group: Group, rows: Sequence[PlanRow]) -> list[Lever]:
+def levers(group: PlanGroup, rows: Sequence[PlanRow]) -> list[Lever]:
     """The levers of a plan's best choice, the greatest gain first; `rows` are its elasticities, the largest first."""
     best, goal = group.best, group.goal
     if best is None or goal.is_loaded:
@@ -73,7 +73,7 @@ def _changed(request: ServeRequest, name: str, percent: int) -> tuple[str, Any, 
     return " ".join(texts), system, assumptions
 
 
-def _planned(group: Group, system: Any, assumptions: Any) -> Choice | None:
+def _planned(group: PlanGroup, system: Any, assumptions: Any) -> Choice | None:
     """The best choice on a changed machine or under changed assumptions, of the layouts that were best or plainest."""
     searches, count = [], len(group.searches) // max(len(group.candidates), 1)
     pairs = list(zip(group.searched_problems, group.searches, strict=True))

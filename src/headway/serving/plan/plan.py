@@ -24,7 +24,7 @@ from headway.serving.plan import shown
 from headway.serving.plan.choice import Choice, PlanRow, estimates_of, point_choice, table
 from headway.serving.plan.disaggregate import PoolPair, picked
 from headway.serving.plan.frontier import FEW_POINTS, RATE_REACH, candidates, frontier
-from headway.serving.plan.group import Group, first_of_each, searched
+from headway.serving.plan.group import PlanGroup, first_of_each, searched
 from headway.serving.plan.levers import Lever, levers
 from headway.serving.plan.problem import NAMES as LIMIT_NAMES
 from headway.serving.plan.problem import Goal, limits, objective_named
@@ -53,7 +53,7 @@ class Plan:
     slo: SLO
     current: Choice | None = None  # the user's own layout
     levers: tuple[Lever, ...] = ()  # what would help the best choice, the most first
-    groups: tuple[Group, ...] = field(default=(), repr=False)  # what was searched, the best first
+    groups: tuple[PlanGroup, ...] = field(default=(), repr=False)  # what was searched, the best first
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -94,8 +94,7 @@ def plan(
     has fp8. `current`, "tp=8 batch=64", adds a row for the user's layout. `users` are over all replicas; `plainest`: of layouts within 3 %
     of the best objective, the plainest; `step_factor` makes steps longer than expected. `elasticities` and `frontier` leave these rows out
     if False. Layouts that the engine of `launch`, else of the assumptions, cannot express are left out, unless pinned; `spare` nodes may be
-    lost.
-    A candidate that misses a limit is a row with fits False and a reason; invalid input raises a HeadwayError.
+    lost. A candidate that misses a limit is a row with fits False and a reason; invalid input raises a HeadwayError.
     """
     pinned = frozenset(name for name, value in (ways or {}).items() if value is not None)
     goal = Goal(
@@ -109,10 +108,10 @@ def plan(
     plan_problem.check_single_token(goal, load)
     groups, drop_notes = searched(plan_problem.pairs(models, systems), load, names, ways or {}, assumptions, goal)
     user_pick = _user_pick(groups[0], parse(current) if isinstance(current, str) else current)
-    return _answered(sorted(groups, key=Group.rank), user_pick, (elasticities, frontier), drop_notes, limits(goal.slo))
+    return _answered(sorted(groups, key=PlanGroup.rank), user_pick, (elasticities, frontier), drop_notes, limits(goal.slo))
 
 
-def _user_pick(group: Group, mine: Mapping[str, Any] | None) -> Choice | None:
+def _user_pick(group: PlanGroup, mine: Mapping[str, Any] | None) -> Choice | None:
     """The user's own layout of the first model on the first machine, in the user's formats."""
     if not mine:
         return None
@@ -152,7 +151,7 @@ def _shown(lines: list[PlanRow], notes: Sequence[str], most: Mapping[str, float]
 
 
 def _answered(
-    groups: Sequence[Group], user_pick: Choice | None, sections: tuple[bool, bool], more: list[str], most: Mapping[str, float]
+    groups: Sequence[PlanGroup], user_pick: Choice | None, sections: tuple[bool, bool], more: list[str], most: Mapping[str, float]
 ) -> Plan:  # fmt: skip
     helping, with_frontier = sections
     lead, goal = groups[0], groups[0].goal
@@ -177,7 +176,7 @@ def _answered(
     )  # fmt: skip
 
 
-def _frontier(groups: Sequence[Group]) -> tuple[Any, list[BestLoads], list[Goal]]:
+def _frontier(groups: Sequence[PlanGroup]) -> tuple[Any, list[BestLoads], list[Goal]]:
     """Candidates of the first group's model on every machine with a comparable cost, and their searches and goals."""
     if not groups:
         return candidates([], []), [], []
@@ -204,7 +203,7 @@ def _layout_frontier(points: Any, members: list[BestLoads], goals: list[Goal], g
     return list(choices.values())
 
 
-def _pool_frontier(lead: Group) -> list[Choice]:
+def _pool_frontier(lead: PlanGroup) -> list[Choice]:
     """The Pareto-optimal pairs of pools in speed and cost, fastest first."""
     front: list[PoolPair] = []
     for pair in sorted(lead.pairs, key=lambda pair: (float(pair.decode.time[pair.index[1]]), pair.key)):
@@ -213,7 +212,7 @@ def _pool_frontier(lead: Group) -> list[Choice]:
     return [picked(pair, replace(lead.goal, objective="cost")) for pair in front]
 
 
-def _own_line(lead: Group, user_pick: Choice) -> PlanRow:
+def _own_line(lead: PlanGroup, user_pick: Choice) -> PlanRow:
     best, goal = lead.best, lead.goal
     if best is None or (goal.objective == "cost" and (user_pick.query.price is None) != (lead.query.price is None)):
         return PlanRow(kind="current", pick=user_pick)
@@ -232,7 +231,7 @@ def _own_note(line: PlanRow, goal: Goal) -> str:
     return f"the best is {line.extra['gain']:.3g} times {times} than the current layout; most of it from {line.extra['cause']}"
 
 
-def _notes(groups: Sequence[Group], count: int) -> tuple[str, ...]:
+def _notes(groups: Sequence[PlanGroup], count: int) -> tuple[str, ...]:
     """Notes on the search: counts of candidates searched and dropped, and assumptions."""
     goal = groups[0].goal
     layouts = sum(problem.space.count for group in groups for problem in group.problems)
@@ -260,7 +259,7 @@ def _notes(groups: Sequence[Group], count: int) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _pool_note(group: Group) -> list[str]:
+def _pool_note(group: PlanGroup) -> list[str]:
     """A note that compares two pools with one pool."""
     if not (group.best and group.aggregated):
         return [] if not group.best else [f"{group.query.system.name}: one pool keeps no such limits, two do"]
@@ -272,7 +271,7 @@ def _pool_note(group: Group) -> list[str]:
     return [f"{words[0]} {words[1]:.3g} times {BETTER[goal.objective]} {words[2]} ({least})"]
 
 
-def _query_notes(query: ServeRequest, groups: Sequence[Group]) -> list[str]:
+def _query_notes(query: ServeRequest, groups: Sequence[PlanGroup]) -> list[str]:
     """The notes of one request; a note that not all machines share names its model and machine."""
     name = f"{query.model.name} on {query.system.name}: "
     return [note if all(note in group.query.notes for group in groups) else name + note for note in query.notes]
