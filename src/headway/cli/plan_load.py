@@ -63,12 +63,12 @@ def answer(args: Any, pictures: Any) -> output.Answer:
     inputs, more = _search_input(args, goal)
     notes += more
     systems = [system for system, _ in arguments.systems(args)]
-    checked, *others = _checked(inputs, goal, systems, args.no_check)
+    checked, *runners_up = _checked(inputs, goal, systems, args.no_check)
     sized = None
     if not checked.holds and any(system.fixed_count for system in systems):
         sized = _checked(inputs, goal, [dataclasses.replace(system, fixed_count=False) for system in systems])[0]
     spare = inputs.rest["spare"]
-    table = plan_load.with_facts(checked.plan.table, [plan_load.facts(part, spare) for part in (checked, *others)])
+    table = plan_load.with_facts(checked.plan.table, [plan_load.facts(part, spare) for part in (checked, *runners_up)])
     script = launch_lines.launched(args, checked.plan)
     return output.Answer(
         table, notes=[*notes, *script.notes], launch=script.lines, document=script.document, checked=plan_load.verdict(checked),
@@ -93,11 +93,11 @@ def _checked(inputs: _SearchInput, goal: Any, systems: Sequence[Any], unchecked:
 
     subjects = enumerate(itertools.product(inputs.models, systems))
     pairs = itertools.product(subjects, inputs.members())
-    each = [(place, model, system, lists) for (place, (model, system)), lists in itertools.islice(pairs, MOST_QUESTIONS + 1)]
-    if len(each) > MOST_QUESTIONS:
+    questions = [(place, model, system, lists) for (place, (model, system)), lists in itertools.islice(pairs, MOST_QUESTIONS + 1)]
+    if len(questions) > MOST_QUESTIONS:
         wants = f"at most {MOST_QUESTIONS} at a load: each is simulated"
         raise BadValue("plan", "too many models, machines, formats and degrees", wants)
-    return best_at_load([question(*values) for values in each])
+    return best_at_load([question(*values) for values in questions])
 
 
 def _means(goal: Any) -> SLO:
@@ -162,10 +162,10 @@ class _SearchInput:
     def members(self) -> Iterator[dict[str, Any]]:
         """Each combination of listed formats and degrees."""
         formats = {name: values for name, values in self.lists.items() if name != "ways"}
-        ways = {name: schema.several(value) for name, value in self.lists["ways"].items()}
-        for values in itertools.product(*formats.values(), *ways.values()):
-            named = dict(zip((*formats, *ways), values, strict=True))
-            yield {name: named[name] for name in formats} | {"ways": {name: named[name] for name in ways}}
+        degrees = {name: schema.several(value) for name, value in self.lists["ways"].items()}
+        for values in itertools.product(*formats.values(), *degrees.values()):
+            member = dict(zip((*formats, *degrees), values, strict=True))
+            yield {name: member[name] for name in formats} | {"ways": {name: member[name] for name in degrees}}
 
 
 def _search_input(args: Any, goal: Any) -> tuple[_SearchInput, list[str]]:

@@ -129,9 +129,9 @@ def best_at_load(questions: Sequence[tuple[int, Search, LoadGoal]]) -> list[Chec
     more = drop_note(illegal, len(questions), "combinations of models, machines, formats and degrees")
     goal = answers[0].goal
     most = _first_bounds(goal.limits).values | ({} if goal.tpot_decode is None else {"tpot_decode": goal.tpot_decode})
-    whole = joined([(answer.place, answer.plan) for answer in answers], most, more)
-    first, *others = first_of_each(answers)
-    return [replace(first, plan=whole, tried=sum(answer.tried for answer in answers)), *others]
+    plan = joined([(answer.place, answer.plan) for answer in answers], most, more)
+    first, *runners_up = first_of_each(answers)
+    return [replace(first, plan=plan, tried=sum(answer.tried for answer in answers)), *runners_up]
 
 
 def plan_at_load(search: Search, goal: LoadGoal, progress: Callable[[int, int], None] | None = None) -> CheckedPlan:

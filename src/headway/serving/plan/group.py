@@ -103,10 +103,10 @@ def searched(
 ) -> tuple[list[PlanGroup], list[str]]:  # fmt: skip
     """The search of each model on each machine in each of the listed formats, and a note on those that cannot run as stated."""
     lists = [[(name, (value,)) for value in values] or [(name, ())] for name, values in names.items()]
-    each = list(itertools.product(enumerate(subjects), map(dict, itertools.product(*lists))))
+    members = list(itertools.product(enumerate(subjects), map(dict, itertools.product(*lists))))
     results: list[PlanGroup] = []
     illegal: list[IllegalCombination] = []
-    for (place, (model, machine)), formats in each:
+    for (place, (model, machine)), formats in members:
         domain = plan_problem.free(machine, goal)
         sizes = plan_problem.grown(domain) if domain else (machine,)
         tried = (_problems(model, size, load, formats, degrees, assumptions, goal) for size in sizes)
@@ -116,7 +116,8 @@ def searched(
             illegal.append(error)
     if not results:
         raise illegal[0]
-    return results, drop_note(illegal, len(each), "pairs of model and machine" if len(each) == len(subjects) else "machines and formats")
+    subject = "pairs of model and machine" if len(members) == len(subjects) else "models, machines and formats"
+    return results, drop_note(illegal, len(members), subject)
 
 
 def _first_that_holds(tried: Iterable[list[PlanProblem]], goal: Goal) -> PlanGroup:
@@ -166,17 +167,17 @@ def _searched(problems: list[PlanProblem], goal: Goal) -> PlanGroup:
     """The search of every problem; of listed degrees and batches each alone."""
     inside = [problem for problem in problems if problem.space.count]
     expect(sum(problem.space.count for problem in inside))
-    whole = [compile_candidates(problem.query, problem.space.layouts, problem.space.count) for problem in inside]
-    parts = [_apart(w, goal) for w in whole]
+    candidate_sets = [compile_candidates(problem.query, problem.space.layouts, problem.space.count) for problem in inside]
+    parts = [_apart(w, goal) for w in candidate_sets]
     searches = [[best_loads(w, goal) for w in part] for part in parts]
     best = best_pick(searches, goal)
     group = PlanGroup(
         problems=tuple(problems), searched_problems=tuple(problem for problem, part in zip(inside, parts, strict=True) for _ in part),
-        searches=tuple(itertools.chain.from_iterable(searches)), candidates=tuple(whole), best=best, goal=goal,
+        searches=tuple(itertools.chain.from_iterable(searches)), candidates=tuple(candidate_sets), best=best, goal=goal,
     )  # fmt: skip
     if goal.disaggregate:
         group = _pooled(group)
-    return group if group.best else _missed(group)
+    return group if group.best else _with_nearest(group)
 
 
 def best_pick(searches: Sequence[Sequence[BestLoads]], goal: Goal) -> Choice | None:
@@ -187,7 +188,7 @@ def best_pick(searches: Sequence[Sequence[BestLoads]], goal: Goal) -> Choice | N
 
 def _apart(w: Candidates, goal: Goal) -> list[Candidates]:
     """The candidates of each combination of the degrees that the user listed."""
-    columns = [np.broadcast_to(getattr(w.layout, name), (w.count, 1))[:, 0] for name in NAMES if name in goal.listed]
+    columns = [np.broadcast_to(getattr(w.layout, name), (w.count, 1))[:, 0] for name in NAMES if name in goal.lists]
     if not columns:
         return [w]
     rows, place = np.unique(np.stack(columns), axis=1, return_inverse=True)
@@ -215,7 +216,7 @@ def _pooled(group: PlanGroup) -> PlanGroup:
     return replace(group, best=best, aggregated=group.best, pairs=tuple(front), sized=count)
 
 
-def _missed(group: PlanGroup) -> PlanGroup:
+def _with_nearest(group: PlanGroup) -> PlanGroup:
     """The group with the row that is nearest to the limits where none keeps them all, and the kind of failure."""
     miss: tuple[float, ...] = ()
     if not group.candidates:

@@ -19,8 +19,8 @@ from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.formats import check_compute, resolve
 from headway.performance.workload import SLO, Load
+from headway.serving.plan import frontier_rows
 from headway.serving.plan import problem as plan_problem
-from headway.serving.plan import shown
 from headway.serving.plan.choice import Choice, PlanRow, estimates_of, point_choice, table
 from headway.serving.plan.disaggregate import PoolPair, picked
 from headway.serving.plan.frontier import FEW_POINTS, RATE_REACH, candidates, frontier
@@ -99,7 +99,7 @@ def plan(
     pinned = frozenset(name for name, value in (ways or {}).items() if value is not None)
     goal = Goal(
         objective=objective_named(objective), rate=plan_problem.rate(load.rate), batches=plan_problem.batches(batch), pinned=pinned,
-        listed=frozenset(name for name in pinned if len(plan_problem.listed((ways or {})[name])) > 1),
+        lists=frozenset(name for name in pinned if len(plan_problem.pinned_values((ways or {})[name])) > 1),
         slo=plan_problem.slo_of(slo or SLO(), {"ttft": ttft, "tpot": tpot, "e2e": e2e, "tpot_decode": tpot_decode}),
         disaggregate=plan_problem.disaggregated(disaggregate, pinned), users=plan_problem.users(users), plainest=plainest,
         step_factor=step_factor, engine=launch or (assumptions or Assumptions()).engine, host=chips_per_host, spare=spare,
@@ -136,18 +136,18 @@ def joined(plans: Sequence[tuple[int, Plan]], most: Mapping[str, float], more: S
     return _answered(groups, user_pick, (True, True), list(more), most)
 
 
-def _shown(lines: list[PlanRow], notes: Sequence[str], most: Mapping[str, float], goal: Goal) -> Table:
+def _table(lines: list[PlanRow], notes: Sequence[str], most: Mapping[str, float], goal: Goal) -> Table:
     """The table of the rows, without frontier rows that would be cheaper than the best for no reason that they show."""
-    whole = table(lines, notes)
-    rows = whole.rows()
+    all_rows = table(lines, notes)
+    rows = all_rows.rows()
     if not rows[0]["fits"]:
-        return whole
-    told = shown.reasons(rows, most, goal.objective)
-    left_out = [place for place, why in told.items() if why is None]
-    for place, why in told.items():
+        return all_rows
+    reasons = frontier_rows.reasons(rows, most, goal.objective)
+    left_out = [place for place, why in reasons.items() if why is None]
+    for place, why in reasons.items():
         lines[place] = replace(lines[place], extra=lines[place].extra | {"why": why})
     kept_lines = [line for place, line in enumerate(lines) if place not in left_out]
-    return table(kept_lines, (*notes, *shown.dropped(rows, left_out, goal.is_loaded))) if told else whole
+    return table(kept_lines, (*notes, *frontier_rows.left_out_note(rows, left_out, goal.is_loaded))) if reasons else all_rows
 
 
 def _answered(
@@ -167,7 +167,7 @@ def _answered(
         lines.append(_own_line(lead, user_pick))
         more.append(_own_note(lines[-1], goal))
     notes = _notes(groups, len(points.speed)) + tuple(more)
-    plan_table = _shown(lines, notes, most, goal)
+    plan_table = _table(lines, notes, most, goal)
     answer: dict[str, Any] = {"row": plan_table.row(0), "objective": goal.objective, "slo": goal.slo}
     answer |= {"value": lead.best.value} if lead.best else {}
     return Plan(

@@ -38,7 +38,7 @@ class Goal:
     free: bool = False  # the number of chips follows from the load
     batches: tuple[int, ...] = ()  # the only batches allowed; empty for all
     pinned: frozenset[str] = frozenset()
-    listed: frozenset[str] = frozenset()  # pinned inputs with several values, which are each compared alone
+    lists: frozenset[str] = frozenset()  # pinned inputs with several values, which are each compared alone
     plainest: bool = True  # of layouts within PLAIN_WITHIN of the best objective, the plainest
     step_factor: float = 1.0  # every step so many times as long as expected, to leave room for the model's error
     engine: str = ""  # that must be able to express the layout
@@ -105,7 +105,7 @@ def rounded(value: Any) -> float:
     return float(f"{float(value):.10e}")
 
 
-def listed(value: Any) -> list[Any]:
+def pinned_values(value: Any) -> list[Any]:
     """The values of a pinned degree."""
     return list(value) if isinstance(value, list | tuple | range) else [value]
 

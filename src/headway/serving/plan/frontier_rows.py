@@ -17,17 +17,17 @@ def reasons(rows: Sequence[Row], limits: Mapping[str, float], objective: str) ->
 
     Such a row is less plain than the best, or its limits hold in the mean and not with the confidence. `limits` are s, by name.
     """
-    told: dict[int, str | None] = {}
-    costs = [paid(row) for row in rows]
+    reason_by_place: dict[int, str | None] = {}
+    costs = [row_cost(row) for row in rows]
     for place, row in enumerate(rows):
         if row["kind"] != "frontier":
             continue
         why, cost, least = broken(row, limits), costs[place], costs[0]
         if why:
-            told[place] = why
+            reason_by_place[place] = why
         elif objective in ("cost", "throughput") and cost is not None and least is not None and cost < least * (1 - CLOSE):
-            told[place] = None
-    return told
+            reason_by_place[place] = None
+    return reason_by_place
 
 
 def broken(row: Row, limits: Mapping[str, float]) -> str:
@@ -39,7 +39,7 @@ def broken(row: Row, limits: Mapping[str, float]) -> str:
     return ""
 
 
-def paid(row: Row) -> float | None:
+def row_cost(row: Row) -> float | None:
     """What is compared: the machine's cost at a given rate, else the cost of a request; chips for dollars without a price."""
     machine = row.get("usd_per_hour") or float(row["chips"])
     if row.get("rate") is not None:
@@ -48,10 +48,10 @@ def paid(row: Row) -> float | None:
     return float(machine / capacity) if capacity else None
 
 
-def dropped(rows: Sequence[Row], places: Sequence[int], loaded: bool) -> list[str]:
+def left_out_note(rows: Sequence[Row], places: Sequence[int], loaded: bool) -> list[str]:
     """A note on the cheaper rows that are left out."""
-    best = paid(rows[0])
-    shares = [1 - cost / best for place in places if best and (cost := paid(rows[place])) is not None]
+    best = row_cost(rows[0])
+    shares = [1 - cost / best for place in places if best and (cost := row_cost(rows[place])) is not None]
     if not shares:
         return []
     count = f"left out {len(shares)} frontier row{'s' if len(shares) > 1 else ''} up to {max(shares):.1%} cheaper"
