@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check golden answers pictures score-runs lint types bench fuzz clean
+.PHONY: demo test check golden answers pictures score-runs winners lint types bench fuzz clean
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -41,6 +41,9 @@ pictures: .venv/dev
 # Diagnoses 40 simulated runs by `score`, and recorded ones where RECORDED names their folder; prints the seed first.
 score-runs: .venv/dev
 	$(BIN)/python bench/score_runs.py 40 $(or $(SEED),$(shell date +%N)) $(RECORDED)
+# The winner of drawn lists of machines, models and formats beside the cheapest of its members asked alone; minutes.
+winners: .venv/dev
+	$(BIN)/python bench/list_winners.py
 
 lint: .venv/dev
 	$(BIN)/ruff check .

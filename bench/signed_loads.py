@@ -45,7 +45,7 @@ def plan_of(model, machine, engine, rate, words, hit, limits):
     load = Load(prompt=round(float(sample.prompt.mean())), output=round(float(sample.output.mean())), rate=float(rate))
     assumptions = defaults(Assumptions, {"engine": engine, "hit_rate": hit})
 
-    def search(slo, factor, brief):
+    def search(slo, factor):
         return plan(model, machine, load, slo, assumptions=assumptions, step_factor=factor, elasticities=False, frontier=False)
 
     width = width_of([(find_model(model), system(machine))], assumptions)

@@ -1,5 +1,5 @@
-"""Answers on pages: `<!-- answer: COMMAND -->` stands above a block that shows all that the command prints, `<!-- answer, cut: COMMAND -->` above one
-that shows its sentence, three rows, what binds and what helps.
+"""Answers on pages: `<!-- answer: COMMAND -->` stands above a block that shows all that the command prints,
+`<!-- answer, cut: COMMAND -->` above one that shows its sentence, three rows, what binds and what helps.
 
 `python tests/support/page_answers.py` prints them anew after a change of numbers; a test compares.
 """

@@ -6,6 +6,7 @@ import shlex
 from typing import Any
 
 from headway.core import schema
+from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.report import output, serving
 from headway.report.words import interval
@@ -19,17 +20,20 @@ def own_changes(args: Any, plan: Any) -> list[output.Help]:
     if plan.current is None:
         return []
     from headway.serving.changes import changes
+    from headway.serving.plan.sensitivity import parse
 
     query = plan.current.query
     row = next(row for row in plan.table.rows() if row["kind"] == "current")
-    known = changes(query.model, query.system, row, query.assumptions, row["compute"] if args.compute else "", MOST_CHANGES)
+    typed = parse(args.current)
+    precision = Precision(**{name: typed.get(name, "") for name in schema.fields(Precision)})
+    known = changes(query.model, query.system, row, query.assumptions, precision, MOST_CHANGES)
     bare = query.system.name == query.system.chip.name.replace("_", "-")
     machine = f"{int(query.system.chips)}x{query.system.name}" if bare else query.system.name
     subject = f"headway serve {args.model.partition(',')[0]} --on {machine}"
     settings = _settings(args)
     return [
         output.Help(
-            change=change.flag, effect=f"{_effect(row, change.row)}; try: {subject} {_flags(change.row)}{settings}", gain=change.gain
+            change=change.flag, effect=f"{_effect(row, change.row)}; try: {subject} {_flags(change)}{settings}", gain=change.gain
         )
         for change in known
     ]
@@ -49,8 +53,10 @@ def _settings(args: Any) -> str:
     return "".join(f" {flag} {shlex.quote(str(value))}" for flag, value in flags if value is not None)
 
 
-def _flags(row: Any) -> str:
-    """Layout, formats and load of a point as flags of `serve`."""
+def _flags(change: Any) -> str:
+    """Layout, formats and load of a changed point as flags of `serve`."""
+    row = change.row
     flags = [f"--{name} {int(row[name])}" for name in LAYOUT_FLAGS if (row.get(name) or 1) != 1]
+    flags += [f"--{name} {value}" for name in schema.fields(Precision) if (value := getattr(change.precision, name))]
     load = ("rate" if row.get("rate") is not None else "batch", "prompt", "output")
-    return " ".join([*flags, f"--kv {row['kv']}", f"--weights {row['weights']}", *(f"--{name} {row[name]:g}" for name in load)])
+    return " ".join([*flags, *(f"--{name} {row[name]:g}" for name in load)])

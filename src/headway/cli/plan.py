@@ -35,7 +35,7 @@ def add_flags(parser: Any) -> None:
     arguments.add_price_flag(parser)
     plan_load.add_flags(parser)
     question = parser.add_argument_group("question")
-    objective_help = "what to make best (default cost); of equals fewer chips, then the faster"
+    objective_help = "what to make best (default cost); of equals the faster, then fewer chips"
     question.add_argument("--objective", default="cost", metavar="|".join(OBJECTIVES), help=objective_help)
     question.add_argument("--disaggregate", action="store_true", help="prefill and decode on separate pools of the machine")
     launch_lines.add_flags(question)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from headway.cli import arguments, combination, launch_lines
@@ -20,6 +21,7 @@ from headway.report import output, plan_load
 
 ONLY_AT_LOAD = ("confidence", "no_check", "spare")
 MOST_SPARE = 100
+MOST_QUESTIONS = 200  # combinations of models, machines, formats and degrees, each simulated
 
 
 def add_flags(parser: Any) -> None:
@@ -57,39 +59,45 @@ def _refuse_without_load(args: Any) -> None:
 
 def answer(args: Any, pictures: Any) -> output.Answer:
     """The smallest whole nodes that carry the load within every limit; `pictures` draws a plan."""
-    from headway.economics.capacity.plan_at_load import facts_of, plan_at_load, width_of
-    from headway.serving.plan.plan import plan
-
     goal, notes = _goal(args)
     inputs, more = _search_input(args, goal)
     notes += more
     systems = [system for system, _ in arguments.systems(args)]
-    pairs = [(model, system) for model in inputs.models for system in systems]
-    goal = dataclasses.replace(goal, width=width_of(pairs, inputs.rest["assumptions"]))
-
-    def search(slo: SLO, factor: float, brief: bool, machines: Any = systems) -> Any:
-        return plan(
-            inputs.models, machines, inputs.load, slo, step_factor=factor, elasticities=not brief, frontier=not brief, **inputs.rest
-        )
-
-    if args.no_check:
-        from headway.economics.capacity.plan_at_load import CheckedPlan
-
-        checked = CheckedPlan(plan=search(_means(goal), 1.0, False), goal=goal)
-    else:
-        checked = plan_at_load(search, goal)
+    checked, *runners_up = _checked(inputs, goal, systems, args.no_check)
     sized = None
     if not checked.holds and any(system.fixed_count for system in systems):
-        free = [dataclasses.replace(system, fixed_count=False) for system in systems]
-        sized = plan_at_load(functools.partial(search, machines=free), goal)
-    facts = plan_load.facts(checked, inputs.rest["spare"]) | dict(facts_of(checked))
-    table = plan_load.with_facts(checked.plan.table, facts)
+        sized = _checked(inputs, goal, [dataclasses.replace(system, fixed_count=False) for system in systems])[0]
+    spare = inputs.rest["spare"]
+    table = plan_load.with_facts(checked.plan.table, [plan_load.facts(part, spare) for part in (checked, *runners_up)])
     script = launch_lines.launched(args, checked.plan)
     return output.Answer(
         table, notes=[*notes, *script.notes], launch=script.lines, document=script.document, checked=plan_load.verdict(checked),
         describe=lambda rows: plan_load.describe(rows, checked, sized, own_changes(args, checked.plan)),
         pictures=pictures(checked.plan),
     )  # fmt: skip
+
+
+def _checked(inputs: _SearchInput, goal: Any, systems: Sequence[Any], unchecked: bool = False) -> list[Any]:
+    """The answer of each model on each machine, the best first, each value of a list asked alone."""
+    from headway.economics.capacity.plan_at_load import CheckedPlan, best_at_load, width_of
+    from headway.serving.plan.plan import plan
+
+    if unchecked:
+        return [CheckedPlan(plan=plan(inputs.models, systems, inputs.load, _means(goal), **inputs.rest, **inputs.lists), goal=goal)]
+
+    def question(place: int, model: Any, system: Any, lists: dict[str, Any]) -> tuple[int, Any, Any]:
+        def search(slo: SLO, factor: float) -> Any:
+            return plan(model, system, inputs.load, slo, step_factor=factor, elasticities=False, frontier=False, **inputs.rest, **lists)
+
+        return place, search, dataclasses.replace(goal, width=width_of([(model, system)], inputs.rest["assumptions"]))
+
+    subjects = enumerate(itertools.product(inputs.models, systems))
+    pairs = itertools.product(subjects, inputs.members())
+    questions = [(place, model, system, lists) for (place, (model, system)), lists in itertools.islice(pairs, MOST_QUESTIONS + 1)]
+    if len(questions) > MOST_QUESTIONS:
+        wants = f"at most {MOST_QUESTIONS} at a load: each is simulated"
+        raise BadValue("plan", "too many models, machines, formats and degrees", wants)
+    return best_at_load([question(*values) for values in questions])
 
 
 def _means(goal: Any) -> SLO:
@@ -148,7 +156,16 @@ class _SearchInput:
 
     models: Any
     load: Load
+    lists: dict[str, Any]  # formats, and pinned degrees as `ways`, as typed
     rest: dict[str, Any]
+
+    def members(self) -> Iterator[dict[str, Any]]:
+        """Each combination of listed formats and degrees."""
+        formats = {name: values for name, values in self.lists.items() if name != "ways"}
+        degrees = {name: schema.several(value) for name, value in self.lists["ways"].items()}
+        for values in itertools.product(*formats.values(), *degrees.values()):
+            member = dict(zip((*formats, *degrees), values, strict=True))
+            yield {name: member[name] for name in formats} | {"ways": {name: member[name] for name in degrees}}
 
 
 def _search_input(args: Any, goal: Any) -> tuple[_SearchInput, list[str]]:
@@ -169,13 +186,13 @@ def _search_input(args: Any, goal: Any) -> tuple[_SearchInput, list[str]]:
     models = arguments.models(args)
     beyond = arguments.beyond(models, {"prompt": prompt, "output": answer_tokens})
     refuse_idle_assumptions(args, {"prompt": prompt, "output": answer_tokens})
-    names = schema.axes(formats)
+    names: dict[str, Any] = schema.axes(formats)
     rest = {
-        "ways": degrees, "assumptions": schema.defaults(Assumptions, assumption_sets[0]), "objective": args.objective,
-        "current": args.current, "plainest": args.plainest != "off", "users": offered.users or None, "spare": _spare(args), **names,
+        "assumptions": schema.defaults(Assumptions, assumption_sets[0]), "objective": args.objective,
+        "current": args.current, "plainest": args.plainest != "off", "users": offered.users or None, "spare": _spare(args),
     } | launch_lines.search_input(args)  # fmt: skip
     load = Load(prompt=prompt, output=answer_tokens, rate=rate)
-    return _SearchInput(models=models, load=load, rest=rest), [*notes, *assumption_notes, *beyond]
+    return _SearchInput(models=models, load=load, lists=names | {"ways": degrees}, rest=rest), [*notes, *assumption_notes, *beyond]
 
 
 def _spare(args: Any) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -81,6 +82,13 @@ def run(args: Any) -> output.Answer:
         row_plan, _, ask = cells[place_of(target, rows)]
         return explained(row_plan, ask, key)
 
+    def changed(target: Mapping[str, Any], name: str, text: str) -> Mapping[str, Any] | None:
+        if name == "chip_price" and (args.own or args.price_metric):
+            return None
+        row_plan, _, ask = cells[place_of(target, rows)]
+        value = interval.read(text, schema.fields(CommercialTerms)[name][0], schema.flag(name))[0]
+        return row(row_plan, dataclasses.replace(ask, terms=dataclasses.replace(ask.terms, **{name: value})))[0]
+
     listing = Listing(rows, notes=tuple(notes), tree=tree)
 
     def context(table: Any, view: Any) -> Any:
@@ -91,7 +99,7 @@ def run(args: Any) -> output.Answer:
         return context_picture(row_plan.best.query, first, view)
 
     drawings = {"grid": price.grid, "context": context} if price.varies(rows) else {"context": context, "grid": price.grid}
-    return output.Answer(listing, describe=price.describe, pictures=drawings, columns=OWN_COLUMNS)
+    return output.Answer(listing, describe=lambda table: price.describe(table, changed), pictures=drawings, columns=OWN_COLUMNS)
 
 
 def context_picture(query: Any, row: Mapping[str, Any], view: Any) -> Any:

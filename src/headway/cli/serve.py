@@ -87,8 +87,8 @@ def _helps(row: Mapping[str, Any], grid: ServeGrid) -> list[output.Help]:
     """Changes of a point, each evaluated again, the most useful first."""
     from headway.serving.changes import changes
 
-    case, compute = grid.case_of(row), row["compute"] if "compute" in grid.formats[0] else ""
+    case, batch_flag = grid.case_of(row), "" if grid.batch_per_stage is not None else "batch"
     return [
         output.Help(change=change.flag, effect=serving.changed(row, change.row), gain=change.gain)
-        for change in changes(case.model, case.system, row, case.complete_assumptions(), compute)
+        for change in changes(case.model, case.system, row, case.complete_assumptions(), case.precision, batch_flag=batch_flag)
     ]

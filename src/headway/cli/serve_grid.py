@@ -51,8 +51,9 @@ class ServeGrid:
         ]  # fmt: skip
 
     def case_of(self, row: Mapping[str, Any]) -> GridCase:
-        """The combination that a row comes from; of several that differ in formats alone, the first."""
-        return next(case for case in self.cases() if case.holds(row))
+        """The combination that a row comes from."""
+        cases = [case for case in self.cases() if case.holds(row)]
+        return cases[0] if len(cases) == 1 else next(case for case in cases if case.has_formats(row))
 
     def loads(self, layouts: list[Layout]) -> Iterator[tuple[list[Layout], dict[str, Any]]]:
         """Layouts with their load: one group, or a group per pp whose batch is pp times that of a stage."""
@@ -88,6 +89,15 @@ class GridCase:
         """Whether a row has its model, machine, edits and assumptions."""
         names = self.model.name == row["model"] and self.system.name == row["system"]
         return names and all(row[key] == value for key, value in self.labels.items())
+
+    def has_formats(self, row: Mapping[str, Any]) -> bool:
+        """Whether the formats of a row are its own."""
+        from headway.models.work import work_of
+        from headway.performance.formats import resolve
+
+        work = work_of(self.model)
+        labels = resolve(work.blocks, work.embedding_dtype, self.system.chip, self.precision).labels
+        return labels == (row["weights"], row["kv"], row["compute"])
 
     def complete_assumptions(self) -> Assumptions:
         """Its assumptions, with the default of each that was not typed."""

@@ -25,9 +25,9 @@ TENTH = 0.1  # of a value that equals a fitted default, to see whether it counts
 MOST_TRIED = 20  # combinations of a list at which a value is tried
 DEGREES = ("tp", "cp", "pp", "vpp", "ep", "dp")
 VIEW = ("kind", "model", "system", "chips", "seq", "global_batch", *DEGREES, "micro_batch", "zero", "recompute", "schedule", "step_s",
-        "step_lo_s~step_hi_s", "tokens_per_s_chip", "mfu", "memory_bytes_chip", "run_s", "run_usd", "bound", "fits")  # fmt: skip
+        "step_lo_s~step_hi_s", "tokens_per_s_chip", "mfu", "memory_bytes_chip", "run_s", "run_usd", "bound", "fits", "why")  # fmt: skip
 DAY, GWH = 86400.0, 3.6e12
-NARROW = ("kind", "tp", "cp", "pp", "vpp", "ep", "dp", "recompute", "step_s", "mfu", "run_s", "run_usd", "memory_bytes_chip")
+NARROW = ("kind", "tp", "cp", "pp", "vpp", "ep", "dp", "recompute", "step_s", "mfu", "run_s", "run_usd", "memory_bytes_chip", "why")
 
 
 def add_flags(parser: Any) -> None:
@@ -162,5 +162,6 @@ def _next(rows: Sequence[Mapping[str, Any]]) -> str:
     if best["goodput"] < 1:
         parts.append(f"goodput {best['goodput']:.1%}")
     if len(rows) > 1 and rows[1]["kind"] == "next" and rows[1]["fits"]:
-        parts.append(f"the next layout is {rows[1]['step_s'] / best['step_s'] - 1:.1%} slower")
+        after, speed = rows[1], rows[1]["step_s"] / best["step_s"] - 1
+        parts.append(f"the next layout is {after['why'] or f'{speed:.1%} slower'}")
     return "; ".join(parts)

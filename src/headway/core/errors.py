@@ -60,7 +60,7 @@ class IllegalCombination(BadValue):
     """Values legal each alone that cannot go together; a list drops such combinations with a note, a single one is an error."""
 
 
-def drop_note(errors: Sequence[IllegalCombination], count: int, subject: str) -> list[str]:
+def drop_note(errors: Sequence[HeadwayError], count: int, subject: str) -> list[str]:
     """A note on the combinations that were dropped from `count`; none if none were."""
     return [f"dropped {len(errors)} of {count} {subject}, such as {errors[0]}"] if errors else []
 

@@ -125,6 +125,7 @@ SPOKEN = {
     "tok per s": "tok/s",
     "req per s": "req/s",
     "$ per mtok": "$/Mtok",
+    "$ per 1k requests": "$/1k requests",
     "$ per hour": "$/hour",
     "$ per month": "$/month",
     "tokens per s": "tokens/s",

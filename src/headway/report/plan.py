@@ -13,16 +13,16 @@ from headway.serving.plan import problem
 
 Row = Mapping[str, Any]
 ROWS = ("kind", "model", "system", "layout", "weights", "kv", "batch")
-FIGURES = ("ttft_s", *serving.TPOT, "tok_per_s_user", "tok_per_s_chip", "usd_per_mtok_in", "usd_per_mtok_out")
-FIRST = ("kind", "system", "layout", "batch", "tpot_s", "ttft_s", "usd_per_mtok_out", "tok_per_s_chip")  # what a narrow table keeps
+FIGURES = ("ttft_s", *serving.TPOT, "tok_per_s_user", "tok_per_s_chip", "usd_per_mtok_in", "usd_per_mtok_out", "usd_per_1k_requests")
+FIRST = ("kind", "system", "layout", "batch", "tpot_s", "ttft_s", "usd_per_1k_requests", "tok_per_s_chip")  # what a narrow table keeps
 POOLS = ("prefill_replicas", "prefill_tp", "prefill_ep", "prefill_dp", "prefill_pp", "prefill_cp")
+THOUSAND = 1000
 GOALS = {"cost": "costs least", "throughput": "does most per chip", "latency": "is fastest", "chips": "takes fewest chips"}
-GOAL_NAMES = {"cost": "cost per token", "throughput": "throughput per chip", "latency": "speed of one user", "chips": "number of chips"}
+GOAL_NAMES = {"cost": "cost per request", "throughput": "throughput per chip", "latency": "speed of one user", "chips": "number of chips"}
 INPUTS = {
     "chip.peak": "FLOP/s of the chip", "chip.hbm_bw": "HBM bandwidth", "chip.hbm": "HBM capacity", "fixed": "fixed time per kernel",
     "system.scale_up_bw": "scale-up bandwidth", "system.scale_out_bw": "scale-out bandwidth", "alpha": "latency of a collective",
 }  # fmt: skip
-LEAST_GAIN = 0.0001  # share from which an input is named
 
 
 def describe(rows: Any, plan: Any, changes: Sequence[output.Help] = ()) -> output.Summary:
@@ -33,7 +33,7 @@ def describe(rows: Any, plan: Any, changes: Sequence[output.Help] = ()) -> outpu
     view = [key for key in ROWS if key in ("kind", "layout", "batch") or len({row[key] for row in points}) > 1]
     return output.Summary(
         answer(first, plan), [*view, *FIGURES, "bound", "why"], people=Listing(points), binds=serving.binds(first),
-        helps=[*changes] or helps(plain, plan.objective), remarks=[*remarks(first, plan), *current(plain), serving.DEFINED], first=FIRST,
+        helps=[*changes] or helps(plan), remarks=[*remarks(first, plan), *current(plain), serving.DEFINED], first=FIRST,
     )  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def answer(row: Row, plan: Any) -> str:
         return sentence(refusal(row, plan), f": {plan.infeasible}")
     start = carried(row) if row["rate"] is not None else f"{subject(row)} {GOALS[plan.objective]}"
     lacking = money.unpriced(bests(plan), plan.best.query.assumptions.price_metric)
-    return sentence(f"{start} with {layout(row)} at batch {value(row, 'batch')}: {tpot(row)}", ttft(row), price(row), last=lacking)
+    return sentence(f"{start} with {layout(row)} at batch {value(row, 'batch')}: {tpot(row)}", price(row), ttft(row), last=lacking)
 
 
 def bests(plan: Any) -> list[Row]:
@@ -100,24 +100,31 @@ def ttft(row: Row) -> str:
 
 
 def price(row: Row) -> str:
-    """Clause on the cost of output."""
-    return f", {serving.cost(row)}" if serving.cost(row) else ""
+    """Clause on the cost of requests, which the plan makes least."""
+    return "" if row.get("usd_per_1k_requests") is None else f", {value(row, 'usd_per_1k_requests')} per 1,000 requests"
 
 
 # -- below the table ------------------------------------------------------------------------------------------------------------
 
 
-def helps(rows: Sequence[Row], objective: str) -> list[output.Help]:
-    """Effect of 1 % of each input on the objective, planned again; an input that does harm helps when it is less."""
+def helps(plan: Any) -> list[output.Help]:
+    """1 % of an input by its flag, planned again: what the objective is then."""
     changes = []
-    for row in rows:
-        if row["kind"] != "elasticity" or abs(row["elasticity"]) < 100 * LEAST_GAIN:
-            continue
-        name = f"{INPUTS.get(row['input'], row['input'])} ({row['input']})"
-        change = f"1 % {'more' if row['elasticity'] > 0 else 'less'} {name}"
-        effect = f"{GOAL_NAMES[objective]} {abs(row['elasticity']):.2f} % better"
-        changes.append(output.Help(change=change, effect=effect, gain=abs(row["elasticity"]) / 100))
+    for lever in plan.levers:
+        change = f"1 % {'more' if lever.percent > 0 else 'less'} {INPUTS[lever.input]} ({lever.flags})"
+        (before, of), (after, _) = (_judged(pick, plan.objective) for pick in (plan.best, lever.pick))
+        changes.append(output.Help(change=change, effect=f"{before} -> {after} {of}, {lever.gain:.1%} better", gain=lever.gain))
     return output.ranked(changes)
+
+
+def _judged(pick: Any, objective: str) -> tuple[str, str]:
+    """The objective of a choice as a column of its row states it, and what it is of."""
+    if objective == "latency":
+        return format_value(pick.value, "token/s"), "for a user"
+    if objective == "cost" and pick.query.price is not None:
+        return format_value(THOUSAND * pick.value, "USD"), "per 1,000 requests"
+    per_chip = pick.value if objective == "throughput" else float(pick.load.output) / pick.value
+    return format_value(per_chip, "token/s"), "per chip"
 
 
 def remarks(row: Row, plan: Any) -> list[str]:

@@ -18,26 +18,41 @@ COLUMNS = ("kind", "system", "nodes", "layout", "kv", "utilisation", "concurrenc
 
 
 def facts(checked: Any, spare: int = 0) -> dict[str, Any]:
-    """Nodes of the best row, those of them that are spare, and the most sequences of one rank that its engine admits."""
+    """Nodes of a best row, those that are spare, the most sequences of a rank that its engine admits, and what was simulated of it."""
+    from headway.economics.capacity.plan_at_load import facts_of
     from headway.performance.efficiency import efficiencies, platform
 
-    if checked.plan.fails:
-        return {}
-    query = checked.plan.best.query
-    system = query.system
-    node = int(system.scale_up_domain or system.chips)
-    engine = "other" if query.assumptions.engine == "none" else query.assumptions.engine
-    out: dict[str, Any] = {"nodes": -(-int(system.chips) // node), "node_chips": node, "spare_nodes": spare}
-    out["max_seqs"] = int(efficiencies().engine(engine, platform(system.chip), "max_sequences"))
-    return out
+    out: dict[str, Any] = {}
+    if not checked.plan.fails:
+        query = checked.plan.best.query
+        system = query.system
+        node = int(system.scale_up_domain or system.chips)
+        engine = "other" if query.assumptions.engine == "none" else query.assumptions.engine
+        out |= {"nodes": -(-int(system.chips) // node), "node_chips": node, "spare_nodes": spare}
+        out["max_seqs"] = int(efficiencies().engine(engine, platform(system.chip), "max_sequences"))
+    out |= facts_of(checked)
+    return out if checked.holds or checked.plan.fails else out | {"why": unsure(checked)}
 
 
-def with_facts(table: Any, best: Mapping[str, Any]) -> Any:
-    """The table of a plan with more columns, which hold for its best row alone."""
+def unsure(checked: Any) -> str:
+    """Why a layout that was simulated does not hold."""
+    result = checked.checked
+    if not result.stable:
+        return "overloaded"
+    broken = next((status for status in result.statuses if not status.is_met), None)
+    if broken is not None and broken.simulated is not None:
+        value, most = (format_value(number, "s") for number in (broken.simulated.value, broken.limit.most_s))
+        return f"{broken.limit.words} {value}, limit {most}"
+    return f"fewer than {checked.goal.confidence:.0%} confidence"
+
+
+def with_facts(table: Any, facts_of_rows: Sequence[Mapping[str, Any]]) -> Any:
+    """The table of a plan with more columns, which hold for its first rows alone."""
     from headway.core.table import from_rows
 
-    blank = dict.fromkeys(best)
-    rows = [{**row, **(best if number == 0 else blank)} for number, row in enumerate(table.rows())]
+    blank = dict.fromkeys(key for facts_of_row in facts_of_rows for key in facts_of_row if key not in table.keys())  # noqa: SIM118
+    more = [*facts_of_rows, *({} for _ in range(len(table)))]
+    rows = [{**row, **blank, **more[number]} for number, row in enumerate(table.rows())]
     return dataclasses.replace(from_rows(rows, table.notes), tree=table.tree)
 
 
@@ -51,7 +66,7 @@ def describe(rows: Any, checked: Any, sized: Any = None, changes: Sequence[outpu
     remarks = [*_limits(checked), *_spare(first), *money.load_costs(first), *words.current(plain), serving.DEFINED]
     return output.Summary(
         answer(first, checked, sized), view, people=Listing(points), binds=serving.binds(first),
-        helps=[*changes] or words.helps(plain, checked.plan.objective), remarks=remarks, first=FIRST,
+        helps=changes, remarks=remarks, first=FIRST,
     )  # fmt: skip
 
 

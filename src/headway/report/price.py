@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import log
 from typing import Any
 
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, cell, format_value
+from headway.core.units import show
 from headway.report import output, serving
 from headway.report.words import sentence
 
@@ -19,6 +21,9 @@ DRIVERS = {
     "margin": "the margin",
 }
 FLAGS = {"chip_price": "--chip-price", "utilisation": "--utilisation", "margin": "--margin"}
+UNITS = {"chip_price": "USD/s", "utilisation": "", "margin": ""}
+DIGITS = 6  # of a value as it is printed and priced with
+LEAST_GAIN = 0.01  # share of the interval from which a change is told
 GRID_VIEW = ("price_in", "price_in_lo~price_in_hi", "price_cached", "price_out", "price_out_lo~price_out_hi", "cost_in", "cost_out",
         "prefill_share", "sheet_margin", "sheet_margin_lo~sheet_margin_hi", "tpot_s", "driver", "why")  # fmt: skip
 HOW = (
@@ -27,8 +32,14 @@ HOW = (
 )
 
 
-def describe(table: Any) -> output.Summary:
-    """Summary: the sentence, a table by kind of token or by row, and the main cause of the interval's width."""
+Changed = Callable[[Mapping[str, Any], str, str], Mapping[str, Any] | None]  # (row, name of a term, its text) -> the row that it leads to
+
+
+def describe(table: Any, changed: Changed = lambda *_: None) -> output.Summary:
+    """Summary: the sentence, a table by kind of token or by row, and the main cause of the interval's width.
+
+    `changed` prices a row again with another value of a commercial term, None where that flag cannot be added.
+    """
     from headway.economics.price.price import LAID
 
     rows = list(table)
@@ -37,7 +48,8 @@ def describe(table: Any) -> output.Summary:
         return output.Summary(sentence(f"{_subject(rows[0])}: no price", f", {rows[0]['why']}"), [*LAID, "why"])
     if len(rows) == 1:
         row = rows[0]
-        return output.Summary(_sold(row), people=_by_kind(row), binds=_binds(row), helps=_helps(row), remarks=[*_remarks(row), HOW])
+        remarks = [*_remarks(row), HOW]
+        return output.Summary(_sold(row), people=_by_kind(row), binds=_binds(row), helps=_helps(row, changed), remarks=remarks)
     view = [*_varying(rows), *(key for key in GRID_VIEW if any(row.get(key.partition("~")[0]) is not None for row in rows))]
     summary = _margins(priced) or _span(priced)
     return output.Summary(
@@ -148,17 +160,28 @@ def _widths(row: Mapping[str, Any]) -> list[tuple[str, float]]:
     return sorted(((name, share) for name, share in shares if share), key=lambda item: -item[1])
 
 
-def _helps(row: Mapping[str, Any]) -> list[output.Help]:
-    """Fewer idle hours, by their share of the cost; known inputs, by their share of the interval."""
+def _helps(row: Mapping[str, Any], changed: Changed) -> list[output.Help]:
+    """Fewer idle hours, by what they save; one value for an uncertain input, by how much narrower the interval is. Each priced again."""
     helps = []
-    if row["utilisation"] < 1:
-        idle = 1 - row["utilisation"]
-        helps.append(output.Help(change="no idle hours (--utilisation 1)", effect=f"cost per token {idle:.0%} lower", gain=idle))
-    for name, share in _widths(row):
-        if name in FLAGS:
-            effect = f"takes {share:.0%} of the interval of the price"
-            helps.append(output.Help(change=f"one value for {DRIVERS[name]} ({FLAGS[name]})", effect=effect, gain=share))
+    after = changed(row, "utilisation", "1") if row["utilisation"] < 1 else None
+    if after is not None:
+        effect = f"output {cell('cost_out', row)} -> {cell('cost_out', after)} per Mtok"
+        helps.append(output.Help(change="no idle hours (--utilisation 1)", effect=effect, gain=1 - after["cost_out"] / row["cost_out"]))
+    for name, _ in _widths(row):
+        text = show(row[name], UNITS[name], DIGITS).replace(" ", "") if name in FLAGS else ""
+        after = changed(row, name, text) if text else None
+        if after is None:
+            continue
+        gain = 1 - _width(after) / _width(row)
+        if gain >= LEAST_GAIN:
+            effect = f"price of output, 90 %: {_interval(row, 'price_out')} -> {_interval(after, 'price_out')} per Mtok"
+            helps.append(output.Help(change=f"one value for {DRIVERS[name]} ({FLAGS[name]} {text})", effect=effect, gain=gain))
     return output.ranked(helps)
+
+
+def _width(row: Mapping[str, Any]) -> float:
+    """Width of the interval of the price of output, as a logarithm."""
+    return log(row["price_out_hi"] / row["price_out_lo"])
 
 
 def _remarks(row: Mapping[str, Any]) -> list[str]:

@@ -102,6 +102,7 @@ def _given_size(first: Row, peers: Sequence[Row]) -> Words:
     return [text, over, f"; right for {_of(first, 'served_exact')} tokens served"], remarks, []
 
 
+LEAST_REGRET = 0.0005  # share that the simple rule costs more, from which another size is told
 BILL = (("pre-training", "train"), ("RL", "rl"), ("serving", "serve"))
 
 
@@ -120,7 +121,7 @@ def _life(first: Row, peers: Sequence[Row]) -> Words:
     ]
     size = f"{_of(first, 'rule_cheapest_active')} parameters on {_of(first, 'rule_cheapest_tokens')} tokens"
     helps = [Help(change=f"{size} instead of the simple rule", effect=f"the same quality {first['rule_regret']:.1%} cheaper",
-                  gain=first["rule_regret"])]  # fmt: skip
+                  gain=first["rule_regret"])] if first["rule_regret"] >= LEAST_REGRET else []  # fmt: skip
     if first.get("chosen_regret") is not None:
         remarks.append(f"{_of(first, 'chosen_tokens')} tokens, {first['chosen_over_training']:,.3g}x, cost {first['chosen_regret']:.1%} "
                        f"more than the cheapest model of their quality{_in_brackets(_range(peers, 'chosen_regret'))}")  # fmt: skip

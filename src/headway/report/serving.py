@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.report.words import number_of, sentence, timed, value
+from headway.serving.columns import runs, time_key, tokens_key
 
 MOST_TOLD = 3
+TOKENS = {"tok_per_s_chip": " per chip", "decode_tok_per_s": ""}  # of a rate, what it is of
 NAMES = {"served TPOT": "TPOT", "throughput": "throughput", "decode": "decode step", "prefill": "prefill"}
 HOW = {"disagg": ", disaggregated", "serving_unloaded": ", unloaded", "static": ", static batch", "decode_e2e": ", end to end"}
 
@@ -120,20 +122,28 @@ def grid(table: Any, varying: list[str], unpriced: str = "") -> tuple[str, Mappi
     keys = [key for key in ("model", "system") if key not in varying]
     start = f"{' on '.join(str(first[key]) for key in keys)}: " if keys else ""
     time = "step_s" if not is_request(first) or all(value is None for value in table.values("tpot_s")) else "tpot_s"
-    fastest = table.best(time)
-    if not len(fastest):
-        return sentence(f"{start}none of {number_of(len(table), 'point')} fits", f"; the first: {first['why']}"), first
-    cheapest = table.best("usd_per_mtok_out")
-    key, name = ("usd_per_mtok_out", "cheapest") if len(cheapest) else ("decode_tok_per_s", "most tokens come from")
-    best_row = (cheapest if len(cheapest) else table.best(key, True)).row(0)
+    loads = [share or 0.0 for share in table.values("utilisation")]
+    running = table.take([place for place, (fits, load) in enumerate(zip(table.values("fits"), loads, strict=True)) if fits and load < 1])
+    if not len(running):
+        return sentence(f"{start}none of {number_of(len(table), 'point')} {_why_none(table)}"), first
+    cheapest, tokens = running.best("usd_per_mtok_out"), tokens_key(first)
+    key, name = ("usd_per_mtok_out", "cheapest") if len(cheapest) else (tokens, f"most tokens{TOKENS[tokens]} come from")
+    best_row = (cheapest if len(cheapest) else running.best(key, True)).row(0)
     fit = int(table["fits"].sum())
     fitting = f"all {number_of(len(table), 'point')} fit" if fit == len(table) else f"{fit:,} of {number_of(len(table), 'point')} fit"
-    over = sum((share or 0.0) >= 1 for share in table.values("utilisation"))
+    over = sum(share >= 1 for share in loads)
     fitting += f", {over:,} of them overloaded" if over else ""
-    fast_row, unit = fastest.row(0), "per Mtok out" if len(cheapest) else ""
+    fast_row, unit = running.best(time).row(0), "per Mtok out" if len(cheapest) else ""
     fast = f"fastest is {setting(fast_row, varying)} ({'TPOT' if time == 'tpot_s' else 'step'} {value(fast_row, time)})"
     best = f"{name} {setting(best_row, varying)} ({f'{value(best_row, key)} {unit}'.strip()})"
     return sentence(f"{start}{fitting}; {fast}", f", {best}", last=unpriced), best_row
+
+
+def _why_none(table: Any) -> str:
+    """Why no point of a grid runs."""
+    if not table["fits"].any():
+        return f"fits; the first: {table.row(0)['why']}"
+    return "carries its rate: all that fit are overloaded"
 
 
 def setting(row: Mapping[str, Any], varying: list[str]) -> str:
@@ -143,11 +153,10 @@ def setting(row: Mapping[str, Any], varying: list[str]) -> str:
 
 
 def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """Effect of a change on the time and the cost of a point."""
-    time = "tpot_s" if before.get("tpot_s") is not None else "step_s"
-    texts = [f"{'TPOT' if time == 'tpot_s' else 'step'} {value(before, time)} -> {value(after, time)}"]
-    if before.get("usd_per_mtok_out") is not None:
-        texts.append(f"{value(before, 'usd_per_mtok_out')} -> {value(after, 'usd_per_mtok_out')} per Mtok out")
-    elif before.get("decode_tok_per_s") is not None:
-        texts.append(f"{value(before, 'decode_tok_per_s')} -> {value(after, 'decode_tok_per_s')}")
-    return ", ".join(texts)
+    """Effect of a change on the time and the cost of a point; of a point that cannot run, what it is then."""
+    time = time_key(after if before.get("tpot_s") is None else before)
+    name, key = "TPOT" if time == "tpot_s" else "step", tokens_key(after)
+    judged = ("usd_per_mtok_out", " per Mtok out") if after.get("usd_per_mtok_out") is not None else (key, TOKENS[key])
+    columns = [(f"{name} ", time, ""), ("", *judged)]
+    arrows = [f"{first}{value(before, key)} -> {value(after, key)}{last}" for first, key, last in columns]
+    return ", ".join(arrows if runs(before) else [f"{first}{value(after, key)}{last}" for first, key, last in columns])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from headway.core.columns import Column, interval_columns
 
 _SUBJECT = {
@@ -76,7 +79,7 @@ _COST = (
 )
 _FIT = {
     "fits": Column("bool", "whether weights, KV cache and activations fit in HBM and the layout can run"),
-    "why": Column("", "why it does not fit, or empty"),
+    "why": Column("", "why it does not fit, breaks a limit or stands behind a slower one, or empty"),
     "weights_bytes_chip": Column("byte", "weights on the fullest chip"),
     "kv_bytes_chip": Column("byte", "KV cache on the fullest chip"),
     "hbm_bytes_chip": Column("byte", "HBM of one chip that may be used"),
@@ -92,6 +95,7 @@ _PLAN = {
     "prefill_chips": Column("", "chips that the prefill pool uses"),
     "decode_chips": Column("", "chips that the decode pool uses"),
     "transfer_s": Column("s", "handing a prompt's KV cache from the prefill to the decode pool; part of TTFT"),
+    "usd_per_1k_requests": Column("USD", "cost of a thousand requests, prompt and answer, at the load: what a plan makes least"),
     "input": Column("", "the input that an elasticity row varies"),
     "elasticity": Column("", "per cent by which the best objective improves per cent more of the input, planned again; positive helps"),
     "nodes": Column("", "whole nodes that the plan takes"),
@@ -110,3 +114,18 @@ _SOLVE = {
 }
 COLUMNS: dict[str, Column] = SERVE | _PLAN | _SOLVE
 IDENTITY = (*_SUBJECT, "is", "solution", "input")  # columns that identify a row
+
+
+def runs(row: Mapping[str, Any]) -> bool:
+    """Whether a point fits in memory and carries its load."""
+    return bool(row["fits"]) and (row.get("utilisation") or 0.0) < 1.0
+
+
+def time_key(row: Mapping[str, Any]) -> str:
+    """The time that a point is judged by: TPOT, or the step where there is none."""
+    return "tpot_s" if row.get("tpot_s") is not None else "step_s"
+
+
+def tokens_key(row: Mapping[str, Any]) -> str:
+    """The rate that a point without a price is judged by, a column of its table."""
+    return "tok_per_s_chip" if row.get("prompt") is not None else "decode_tok_per_s"

@@ -105,6 +105,18 @@ def _oddities(layout: TrainingLayout) -> tuple[int, ...]:
     return int(degrees[1] > 1), sum(degree & (degree - 1) != 0 for degree in degrees), int(layout.zero)
 
 
+ODDITIES = ("context parallelism", "degrees that are no powers of two", "a higher ZeRO stage")
+
+
+def less_plain(result: LayoutEstimate, best: LayoutEstimate) -> str:
+    """Why a layout stands behind the best although it is faster; "" if it is not faster."""
+    if not result.fits or not best.fits or result.step >= best.step:
+        return ""
+    counts = zip(ODDITIES, _oddities(result.layout), _oddities(best.layout), strict=True)
+    odd = next((name for name, more, less in counts if more > less), "")
+    return f"{best.step / result.step - 1:.1%} faster, less plain: {odd}"
+
+
 def _sort_key(result: LayoutEstimate) -> tuple[bool, float, float]:
     return not result.fits, result.step if result.fits else result.bytes, result.step
 

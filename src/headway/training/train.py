@@ -39,7 +39,7 @@ from headway.training.recipe import (
     optimizer,
 )
 from headway.training.run import Failures, Outlook, TrainingAnswer, TrainingRequest, outlook
-from headway.training.search import LayoutEstimate, SearchResult, bounds_of, search, with_recipe
+from headway.training.search import LayoutEstimate, SearchResult, bounds_of, less_plain, search, with_recipe
 from headway.training.sizing import advice, sized
 from headway.training.work import training_work
 
@@ -204,7 +204,9 @@ def _batch(run: TrainingRun) -> Any:
 def rows(request: TrainingRequest, trained: TrainingAnswer, most: int = 8) -> list[dict[str, Any]]:
     """At most `most` rows of the answer, best first."""
     kinds = ("best", *("next",) * most)
-    return [_row(request, candidate, trained.price, kind) for candidate, kind in zip(trained.layouts[:most], kinds, strict=False)]
+    first = trained.layouts[0]
+    row_list = [_row(request, candidate, trained.price, kind) for candidate, kind in zip(trained.layouts[:most], kinds, strict=False)]
+    return [line | {"why": line["why"] or less_plain(of, first)} for line, of in zip(row_list, trained.layouts, strict=False)]
 
 
 def _row(request: TrainingRequest, candidate: LayoutEstimate, price: PriceQuote | None, kind: str) -> dict[str, Any]:

@@ -4,15 +4,18 @@ The search (serving/plan) knows means. It is asked with the model's error in han
 wants), the best layout is played with the very traffic, and the limits on means are drawn in by what the simulator shows until the best
 layout keeps every limit; then another look or two is taken at fewer nodes: between the last that failed and the first that held, or
 beyond the latter where none failed.
+
+Of several machines, models or listed formats each is asked alone, so that the best of a list is the best of its members.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any
 
+from headway.core.errors import IllegalCombination, IllegalLayout, drop_note
 from headway.economics.capacity.candidate import Candidate
 from headway.economics.capacity.check import CheckedCandidate, check
 from headway.economics.capacity.confidence import DEFAULT
@@ -21,7 +24,8 @@ from headway.economics.capacity.offered import OfferedTraffic
 from headway.models.model import MoE
 from headway.performance.achieved import spread
 from headway.performance.workload import SLO
-from headway.serving.plan.plan import Plan
+from headway.serving.plan.group import first_of_each
+from headway.serving.plan.plan import Plan, joined
 
 ROUNDS = 7  # searches until a layout keeps every limit
 LOOKS = 2  # and between the last that failed and the first that held
@@ -31,7 +35,7 @@ OVERLOADED = 0.8
 HEADROOM = 1.05  # factor on the steps of a search whose layout was overloaded, where there is no bound to draw in
 END_OF_INTERVAL = NormalDist().inv_cdf(0.95)  # of a 90 % interval, in standard deviations
 SEARCHED = ("ttft", "tpot", "e2e")  # latencies whose mean the search knows
-Search = Callable[..., Plan]  # (SLO, step_factor, brief: no frontier and no elasticities) -> Plan
+Search = Callable[[SLO, float], Plan]  # (limits on means, step_factor) -> a plan without frontier and elasticities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +57,17 @@ class CheckedPlan:
     goal: LoadGoal
     checked: CheckedCandidate | None = None
     tried: int = 0  # layouts simulated
+    place: int = 0  # of its model and machine among those of the question
 
     @property
     def holds(self) -> bool:
         """Whether the best layout keeps every limit with the confidence."""
         return not self.plan.fails and (self.checked is None or self.checked.holds(self.goal.confidence))
+
+    def rank(self) -> tuple[Any, ...]:
+        """Sort key: those that hold by the objective, then the surest of those that carry the load, then the nearest miss."""
+        sure = self.checked.confidence if self.checked is not None and not self.holds else None
+        return not self.holds, bool(self.plan.fails), -sure.probability if sure else 0.0, *self.plan.groups[0].rank()
 
 
 @dataclass(slots=True)
@@ -101,13 +111,36 @@ def _chips(plan: Plan) -> int:
     return int(plan.best.query.system.chips)
 
 
+def best_at_load(questions: Sequence[tuple[int, Search, LoadGoal]]) -> list[CheckedPlan]:
+    """The best answer of each model and machine, whose place stands first, the best of all first: it has the frontier of all.
+
+    Each question is answered alone; the first error is raised where none can be.
+    """
+    answers: list[CheckedPlan] = []
+    illegal: list[IllegalCombination | IllegalLayout] = []
+    for place, search, goal in questions:
+        try:
+            answers.append(replace(plan_at_load(search, goal), place=place))
+        except (IllegalCombination, IllegalLayout) as error:
+            illegal.append(error)
+    if not answers:
+        raise illegal[0]
+    answers.sort(key=CheckedPlan.rank)
+    more = drop_note(illegal, len(questions), "combinations of models, machines, formats and degrees")
+    goal = answers[0].goal
+    most = _first_bounds(goal.limits).values | ({} if goal.tpot_decode is None else {"tpot_decode": goal.tpot_decode})
+    plan = joined([(answer.place, answer.plan) for answer in answers], most, more)
+    first, *runners_up = first_of_each(answers)
+    return [replace(first, plan=plan, tried=sum(answer.tried for answer in answers)), *runners_up]
+
+
 def plan_at_load(search: Search, goal: LoadGoal, progress: Callable[[int, int], None] | None = None) -> CheckedPlan:
-    """The best plan whose layout keeps every limit of the goal in the simulator; the nearest where none does."""
+    """The best plan of one question whose layout keeps every limit of the goal in the simulator; the nearest where none does."""
     bounds, failed, best = _first_bounds(goal.limits), None, None
     factor = step_factor(goal)
     plays: dict[Any, CheckedCandidate] = {}
     for number in range(ROUNDS):
-        plan = search(bounds.slo(goal), factor, brief=True)
+        plan = search(bounds.slo(goal), factor)
         if plan.fails:
             break
         checked = _checked(plan, goal, plays)
@@ -125,7 +158,7 @@ def plan_at_load(search: Search, goal: LoadGoal, progress: Callable[[int, int], 
         return _nearest(search, goal, failed, len(plays))
     best = _smaller(search, goal, best, failed, plays)
     sure = check(_candidate(best.plan), goal.offered, goal.limits, needed=goal.confidence)
-    return CheckedPlan(plan=search(best.bounds.slo(goal), best.factor, brief=False), goal=goal, checked=sure, tried=len(plays))
+    return CheckedPlan(plan=best.plan, goal=goal, checked=sure, tried=len(plays))
 
 
 def step_factor(goal: LoadGoal) -> float:
@@ -193,7 +226,7 @@ def _smaller(search: Search, goal: LoadGoal, best: _Look, failed: _Look | None, 
         bounds = _let_out(widest) if failed is None else failed.bounds.between(widest.bounds)
         if bounds is None:
             return best
-        plan = search(bounds.slo(goal), best.factor, brief=True)
+        plan = search(bounds.slo(goal), best.factor)
         if plan.fails or (failed is None and _chips(plan) >= best.chips):
             return best
         look = _Look(plan=plan, checked=_checked(plan, goal, plays), bounds=bounds, factor=best.factor)
@@ -217,14 +250,13 @@ def _let_out(best: _Look) -> _Bounds | None:
 
 def _nearest(search: Search, goal: LoadGoal, failed: _Look | None, tried: int) -> CheckedPlan:
     """The answer where no layout keeps every limit: the last that was simulated, else the nearest miss of the search."""
-    plan = search(_first_bounds(goal.limits).slo(goal), 1.0, brief=False)
+    plan = search(_first_bounds(goal.limits).slo(goal), 1.0)
     if plan.fails:
         return CheckedPlan(plan=plan, goal=goal, tried=tried)
     if failed is None:  # only the model's error keeps it from the limits: the simulator says how surely it holds
         sure = check(_candidate(plan), goal.offered, goal.limits, needed=goal.confidence)
         return CheckedPlan(plan=plan, goal=goal, checked=sure, tried=tried + 1)
-    plan = search(failed.bounds.slo(goal), failed.factor, brief=False)
-    return CheckedPlan(plan=plan, goal=goal, checked=failed.checked, tried=tried)
+    return CheckedPlan(plan=failed.plan, goal=goal, checked=failed.checked, tried=tried)
 
 
 def facts_of(plan: CheckedPlan) -> Mapping[str, Any]:

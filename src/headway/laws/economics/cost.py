@@ -10,6 +10,7 @@ from headway.core.units import (
     BytePerSecond,
     BytePerToken,
     Number,
+    PerSecond,
     Same,
     Second,
     SecondPerToken,
@@ -65,6 +66,7 @@ def usd_per_mtok_cached(price: UsdPerSecond, chips: Number, load: SecondPerToken
 
 
 HOUR: Second = 3600.0
+THOUSAND: Number = 1000.0
 MONTH_HOURS: Number = 730.0  # 8,760 hours of a year over 12
 
 
@@ -76,6 +78,16 @@ def hour_usd(price: UsdPerSecond, chips: Number) -> Usd:
     20.0
     """
     return price * chips * HOUR
+
+
+@formula(source="definition: a machine's hour, shared by the requests that it finishes in it")
+def usd_per_1k_requests(hour: Usd, rate: PerSecond) -> Usd:
+    """Cost of a thousand requests, prompt and answer.
+
+    >>> usd_per_1k_requests(36.0, 2.0)
+    5.0
+    """
+    return hour / (rate * HOUR) * THOUSAND
 
 
 @formula(source="definition: a month of 730 hours, 8,760 / 12")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from headway.core.errors import BadValue
 from headway.core.quantity import known, user_input
 from headway.core.table import Axis, Table, from_rows
 from headway.core.trace import record
+from headway.laws.economics.cost import usd_per_1k_requests
 from headway.performance.estimate import Deployment, estimate, throughput_of
 from headway.performance.layout import NAMES, Layout
 from headway.performance.workload import Load
@@ -40,6 +41,7 @@ class Choice:
     load: Load
     value: float = float("nan")  # value of the objective
     prefill: Layout | None = None  # layout of the prefill pool if `layout` is the decode pool
+    order: tuple[float, ...] = ()  # of equal values the lower is better: time for a user, then chips in use
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,15 +124,18 @@ def _levels(column: Any) -> Any:
 
 
 def _choice(best: BestLoads, row: int, goal: Goal) -> Choice:
-    return pick(best.candidates, row, float(best.batch[row, 0]), goal, best.size, float(best.value[row, 0]))
+    choice = pick(best.candidates, row, float(best.batch[row, 0]), goal, best.size, float(best.value[row, 0]))
+    chips, time = (np.broadcast_to(part, best.batch.shape) for part in (best.size.chips_used, best.point.tpot))
+    return replace(choice, order=(float(time[row, 0]), float(chips[row, 0])))
 
 
 def _keys(index: int, best: BestLoads, goal: Goal) -> list[Any]:
     """Keys by which layouts are compared, in order; smaller is better."""
     layout, size = best.candidates.layout, best.size
-    fast = goal.objective in ("cost", "throughput") and goal.rate is None
-    speed = best.point.tpot if fast else 1 / best.point.rate / size.replicas
-    keys = [-best.value if goal.more else best.value, size.chips_used, speed]
+    first, second = best.point.tpot, size.chips_used  # ties go to the faster
+    if not goal.is_loaded and goal.objective in ("latency", "chips"):
+        first, second = size.chips_used, 1 / best.point.rate / size.replicas
+    keys = [-best.value if goal.more else best.value, first, second]
     keys += [best.candidates.compiled.chips, *(getattr(layout, name) for name in ("tp", "pp", "dp", "ep", "cp")), best.batch, index]
     count = best.candidates.count
     return [*(np.broadcast_to(np.asarray(key, dtype=float), (count, 1))[:, 0] for key in keys), np.arange(count)]
@@ -147,9 +152,15 @@ def table(lines: Sequence[PlanRow], notes: Sequence[str]) -> Table:
     rows: list[dict[str, Any]] = [{}] * len(lines)
     for indices in groups.values():
         for index, row in zip(indices, _rows([lines[index].pick for index in indices]), strict=True):
-            rows[index] = blank | row | {"kind": lines[index].kind} | lines[index].extra
+            rows[index] = blank | row | {"usd_per_1k_requests": requests_usd(row), "kind": lines[index].kind} | lines[index].extra
     recorded_row = functools.lru_cache(maxsize=1)(lambda row: _recorded(lines[row]))  # its columns share it
     return from_rows(rows, notes, lambda row, key: explained(lines[row], key, lambda: recorded_row(row)))
+
+
+def requests_usd(row: Mapping[str, Any]) -> Any:
+    """Cost of a thousand requests, prompt and answer: at the rate, else at what the replicas finish; None without a price."""
+    hour, rate = row.get("usd_per_hour"), row["capacity_req_per_s"] if row.get("rate") is None else row["rate"]
+    return None if hour is None or not rate else usd_per_1k_requests(hour, rate)
 
 
 def _rows(picks: Sequence[Choice]) -> list[dict[str, Any]]:
@@ -175,6 +186,9 @@ def explained(line: PlanRow, key: str, recorded_row: Callable[[], dict[str, Any]
         return line.trees[key]()
     if key in SAID_BY:
         raise BadValue("explain", key, f'a row of kind {SAID_BY[key]}, as with --where "kind = {SAID_BY[key]}"')
+    if key == "usd_per_1k_requests":
+        with record():
+            return requests_usd(recorded_row())
     if line.pick.prefill is None:
         return explained_value(recorded_row(), key)
     values = recorded_row()

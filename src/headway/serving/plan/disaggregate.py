@@ -22,7 +22,7 @@ from headway.performance.estimate import ONE_RANK
 from headway.performance.layout import Layout, halves
 from headway.serving.plan.candidates import Candidates, fits
 from headway.serving.plan.choice import Choice, pick
-from headway.serving.plan.problem import Goal
+from headway.serving.plan.problem import Goal, rounded
 from headway.serving.plan.search import batch_of, bisect_ranks, decode_tpot, least_sequences, most_fitting
 from headway.serving.plan.sizing import ONE_REPLICA, ReplicaCounts, objective_value
 from headway.serving.plan.space import domain_of
@@ -190,8 +190,9 @@ def _best(first: Pool, second: Pool, goal: Goal) -> PoolPair | None:
     ranked = np.where(able, -value if goal.more else value, np.inf)
     equal = np.flatnonzero(ranked <= ranked.min() + TIE * abs(ranked.min()))
     chips_used = np.broadcast_to(size.chips_used, p.shape)
-    at = int(equal[np.lexsort((equal, ttft[equal], chips_used[equal]))[0]])
-    key = (float(ranked[at]), float(chips_used[at]), float(ttft[at]))
+    tpot = second.time[b]
+    at = int(equal[np.lexsort((equal, ttft[equal], chips_used[equal], tpot[equal]))[0]])
+    key = (rounded(ranked[at]), float(tpot[at]), float(chips_used[at]), float(ttft[at]))
     chips = int(np.broadcast_to(size.chips, p.shape)[at])
     index, replicas = (int(a[at]), int(b[at])), (int(p[at]), int(q[at]))
     return PoolPair(prefill=first, decode=second, index=index, replicas=replicas, chips=chips, key=key, value=float(value[at]))
@@ -262,7 +263,10 @@ def picked(pair: PoolPair, goal: Goal) -> Choice:
         chips = known(pair.chips, f"{name}.chips", "", "derived", "as many as carry the load", "now")
         query = replace(query, system=replace(query.system, name=name, chips=chips))
     load = replace(answers.load, rate=goal.rate)
-    return replace(answers, query=query, load=load, layout=_with_replicas(answers.layout, q), prefill=_with_replicas(prompts.layout, p))
+    return replace(
+        answers, order=pair.key[1:3], query=query, load=load, layout=_with_replicas(answers.layout, q),
+        prefill=_with_replicas(prompts.layout, p),
+    )  # fmt: skip
 
 
 def _with_replicas(layout: Layout, replicas: int) -> Layout:

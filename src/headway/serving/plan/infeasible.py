@@ -19,12 +19,12 @@ from headway.serving.plan.sizing import sized
 from headway.serving.serve_request import case_of
 
 
-def nearest(candidates: Sequence[Candidates], goal: Goal) -> tuple[Choice, str, bool]:
-    """The nearest miss, its reason (memory before times), and whether memory is the reason."""
+def nearest(candidates: Sequence[Candidates], goal: Goal) -> tuple[Choice, str, tuple[int, float]]:
+    """The nearest miss, its reason (memory before times), and by how much it misses: of memory if the first number is above 0."""
     rows = [(w, *_row(w, goal)) for w in candidates]
     w, row, batch, miss = min(rows, key=lambda entry: entry[3])
     size = sized(w, np.ones((w.count, 1)), replace(goal, rate=None))
-    return pick(w, row, batch, replace(goal, rate=None), size), _reason(w, row, batch, goal), miss[0] > 0
+    return pick(w, row, batch, replace(goal, rate=None), size), _reason(w, row, batch, goal), miss
 
 
 def beyond(most: Choice, goal: Goal) -> str:

@@ -5,14 +5,11 @@ Exhaustive: every legal layout whose replica stays within one scale-up domain, e
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from headway.core.errors import BadValue, IllegalCombination, drop_note
-from headway.core.progress import expect
-from headway.core.quantity import default, user_input
+from headway.core.quantity import default
 from headway.core.table import Table
 from headway.core.trace import record
 from headway.core.units import show
@@ -20,23 +17,20 @@ from headway.hardware.system import System
 from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
-from headway.performance.formats import able_computes, check_compute, resolve
-from headway.performance.layout import Layout, shape
+from headway.performance.formats import check_compute, resolve
 from headway.performance.workload import SLO, Load
+from headway.serving.plan import frontier_rows
 from headway.serving.plan import problem as plan_problem
-from headway.serving.plan.candidates import Candidates, compile_candidates
-from headway.serving.plan.choice import Choice, PlanRow, choose, estimates_of, point_choice, table
-from headway.serving.plan.disaggregate import PoolPair, pairs, picked
-from headway.serving.plan.expressible import expressible
+from headway.serving.plan.choice import Choice, PlanRow, estimates_of, point_choice, table
+from headway.serving.plan.disaggregate import PoolPair, picked
 from headway.serving.plan.frontier import FEW_POINTS, RATE_REACH, candidates, frontier
-from headway.serving.plan.infeasible import beyond, nearest
+from headway.serving.plan.group import PlanGroup, first_of_each, searched
+from headway.serving.plan.levers import Lever, levers
 from headway.serving.plan.problem import NAMES as LIMIT_NAMES
 from headway.serving.plan.problem import Goal, limits, objective_named
-from headway.serving.plan.search import BestLoads, best_loads
-from headway.serving.plan.sensitivity import PlanProblem, cause, elasticities, gain, objective_of, parse, placed
-from headway.serving.plan.sizing import ReplicaCounts, objective_value
-from headway.serving.plan.space import SearchSpace, halved, space
-from headway.serving.serve_request import ServeRequest, checked_load, query
+from headway.serving.plan.search import BestLoads
+from headway.serving.plan.sensitivity import cause, elasticities, gain, objective_of, parse, placed
+from headway.serving.serve_request import ServeRequest
 
 SMALL_NODE = 8  # chips of a node beyond which replicas over two are not searched unless one is too small
 FP8_NOTE = "KV cache formats searched: bf16 and fp8 (the chip multiplies in fp8; quality is not modelled, kv=bf16 leaves it out)"
@@ -58,6 +52,8 @@ class Plan:
     objective: str
     slo: SLO
     current: Choice | None = None  # the user's own layout
+    levers: tuple[Lever, ...] = ()  # what would help the best choice, the most first
+    groups: tuple[PlanGroup, ...] = field(default=(), repr=False)  # what was searched, the best first
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -71,42 +67,6 @@ class Plan:
     def explain(self, key: str, row: int = 0) -> Any:
         """The tree of laws behind one number of a row, by default the best row."""
         return self.table.explain(key, row)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Group:
-    """One model on one machine: its search problems and results."""
-
-    problems: tuple[PlanProblem, ...]
-    searches: tuple[BestLoads, ...]
-    candidates: tuple[Candidates, ...]
-    best: Choice | None
-    goal: Goal
-    aggregated: Choice | None = None  # the best single-pool choice when two pools are requested
-    pairs: tuple[PoolPair, ...] = ()
-    sized: int = 0  # number of replica pairs sized
-
-    @property
-    def query(self) -> ServeRequest:
-        return self.problems[0].query
-
-    @property
-    def space(self) -> SearchSpace:
-        return self.problems[0].space
-
-    def searched(self) -> tuple[list[PlanProblem], list[BestLoads]]:
-        """The problems that have layouts, and the search of each."""
-        return [problem for problem in self.problems if problem.space.count], list(self.searches)
-
-    def rank(self) -> tuple[bool, bool, float]:
-        """Sort key: feasible first, then with a price, then by the objective."""
-        if self.best is None:
-            return True, False, float("inf")
-        value, query, goal = self.best.value, self.best.query, self.goal
-        if goal.rate is not None and goal.objective in ("cost", "throughput"):  # fixed and free machine sizes compare by paid chips
-            size = ReplicaCounts(replicas=self.best.layout.replicas, chips_used=query.system.chips, chips=query.system.chips)
-            value = float(objective_value(replace(goal, free=True), query, size, NO_TIME, NO_TIME))
-        return False, goal.objective == "cost" and query.price is None, -value if goal.more else value
 
 
 def plan(
@@ -128,91 +88,30 @@ def plan(
     """The best layout, batch and formats of each model on each machine, the best of all first.
 
     `load` has one prompt, one output and optionally the rate to carry: on a bare chip by the number of chips that it needs, else by the
-    machine's chips. `slo`, or `ttft`, `tpot`, `e2e` and `tpot_decode` ("2s", or seconds), are the limits on means. choice.TIES states how
-    ties are broken. `disaggregate`: pools for prefill and decode. `ways` pins tp, ep, dp, pp, cp, replicas (a value or a list each),
-    `batch` the batches; omitted formats default as in `Precision`, KV to bf16 and fp8 if the chip has fp8. `current`, "tp=8 batch=64",
-    adds a row for the user's layout. `users` are over all replicas; `plainest`: of layouts within 3 % of the best objective, the
-    plainest; `step_factor` makes steps longer than expected. `elasticities` and `frontier` leave these rows out if False.
-    Layouts that the engine of `launch`, else of the assumptions, cannot express are left out, unless pinned; `spare` nodes may be lost.
-    A candidate that misses a limit is a row with fits False and a reason; invalid input raises a HeadwayError.
+    machine's chips. `slo`, or `ttft`, `tpot`, `e2e` and `tpot_decode` ("2s", or seconds), are the limits on means. Of equals the faster is
+    taken, then fewer chips; of a list the best of its members. `disaggregate`: pools for prefill and decode. `ways` pins tp, ep, dp, pp,
+    cp, replicas (a value or a list each), `batch` the batches; omitted formats default as in `Precision`, KV to bf16 and fp8 if the chip
+    has fp8. `current`, "tp=8 batch=64", adds a row for the user's layout. `users` are over all replicas; `plainest`: of layouts within 3 %
+    of the best objective, the plainest; `step_factor` makes steps longer than expected. `elasticities` and `frontier` leave these rows out
+    if False. Layouts that the engine of `launch`, else of the assumptions, cannot express are left out, unless pinned; `spare` nodes may be
+    lost. A candidate that misses a limit is a row with fits False and a reason; invalid input raises a HeadwayError.
     """
     pinned = frozenset(name for name, value in (ways or {}).items() if value is not None)
     goal = Goal(
         objective=objective_named(objective), rate=plan_problem.rate(load.rate), batches=plan_problem.batches(batch), pinned=pinned,
+        lists=frozenset(name for name in pinned if len(plan_problem.pinned_values((ways or {})[name])) > 1),
         slo=plan_problem.slo_of(slo or SLO(), {"ttft": ttft, "tpot": tpot, "e2e": e2e, "tpot_decode": tpot_decode}),
         disaggregate=plan_problem.disaggregated(disaggregate, pinned), users=plan_problem.users(users), plainest=plainest,
         step_factor=step_factor, engine=launch or (assumptions or Assumptions()).engine, host=chips_per_host, spare=spare,
     )  # fmt: skip
     names = {name: plan_problem.formats(value, name) for name, value in (("weights", weights), ("kv", kv), ("compute", compute))}
     plan_problem.check_single_token(goal, load)
-    subjects = plan_problem.pairs(models, systems)
-    groups, drop_notes = _groups(subjects, goal, lambda model, size: _problems(model, size, load, names, ways or {}, assumptions, goal))
+    groups, drop_notes = searched(plan_problem.pairs(models, systems), load, names, ways or {}, assumptions, goal)
     user_pick = _user_pick(groups[0], parse(current) if isinstance(current, str) else current)
-    return _answered(sorted(groups, key=_Group.rank), user_pick, (elasticities, frontier), drop_notes)
+    return _answered(sorted(groups, key=PlanGroup.rank), user_pick, (elasticities, frontier), drop_notes, limits(goal.slo))
 
 
-def _groups(
-    subjects: Sequence[tuple[Model, System]], goal: Goal, problems: Callable[[Model, System], list[PlanProblem]]
-) -> tuple[list[_Group], list[str]]:
-    """The search of each model on each machine, and a note on pairs that cannot run as stated; IllegalCombination if none can."""
-    groups: list[_Group] = []
-    illegal: list[IllegalCombination] = []
-    for model, machine in subjects:
-        domain = plan_problem.free(machine, goal)
-        sizes = plan_problem.grown(domain) if domain else (machine,)
-        try:
-            groups.append(_first_that_holds((problems(model, size) for size in sizes), replace(goal, free=domain is not None)))
-        except IllegalCombination as error:
-            illegal.append(error)
-    if not groups:
-        raise illegal[0]
-    return groups, drop_note(illegal, len(subjects), "pairs of model and machine")
-
-
-def _first_that_holds(tried: Iterable[list[PlanProblem]], goal: Goal) -> _Group:
-    """The search on the first machine whose memory holds the model, else on the last machine.
-
-    Where nodes are free and small, replicas over twice as many are searched too: fewer and larger ones may carry a load on fewer nodes.
-    """
-    group, machines = None, iter(tried)
-    for problems in machines:
-        group = _searched(problems, goal)
-        if any(best.in_memory for best in group.searches):
-            break
-    if group is None or not goal.free or goal.rate is None or int(group.query.system.scale_up_domain or 0) > SMALL_NODE:
-        return cast(_Group, group)
-    wider = next(machines, None)
-    return group if wider is None else min((group, _searched(wider, goal)), key=_Group.rank)
-
-
-def _problems(
-    model: Any, system: Any, load: Load, names: dict[str, tuple[str, ...]], degrees: Mapping[str, Any], assumptions: Any, goal: Goal
-) -> list[PlanProblem]:
-    """One problem for each combination of formats."""
-    for name in ("prompt", "output"):
-        if hasattr(getattr(load, name), "__len__"):
-            raise BadValue(name, getattr(load, name), "one number: a plan is for one kind of request")
-    served = checked_load(context=load.context, prompt=load.prompt, output=load.output)
-    first = query(model, system, Layout(), served, assumptions=assumptions)
-    if load.context is not None:
-        raise BadValue("load", "a context", "a prompt and an output")
-    fp8 = first.system.chip.peak_fp8 is not None
-    caches = names["kv"] or (("bf16", "fp8") if fp8 else ("bf16",))
-    both = (FP8_NOTE,) if not names["kv"] and fp8 else ()
-    layouts = expressible(space(shape(first.work.blocks), first.system, degrees), first, goal.engine, goal.host)
-    if first.assumptions.communication == "two-batch":
-        layouts = halved(layouts, goal.batches)
-    computes, compute_notes = able_computes(first.system.chip, names["compute"] or ("",))
-    problems = []
-    for weights, kv, compute in itertools.product(names["weights"] or ("",), caches, computes):
-        precision = Precision(weights=weights, kv=kv, compute=compute)
-        formats = resolve(first.work.blocks, first.work.embedding_dtype, first.system.chip, precision)
-        notes = (*first.notes, *(note for note in formats.notes if note not in first.notes), *both, *compute_notes)
-        problems.append(PlanProblem(query=replace(first, formats=formats, notes=notes), precision=precision, space=layouts))
-    return problems
-
-
-def _user_pick(group: _Group, mine: Mapping[str, Any] | None) -> Choice | None:
+def _user_pick(group: PlanGroup, mine: Mapping[str, Any] | None) -> Choice | None:
     """The user's own layout of the first model on the first machine, in the user's formats."""
     if not mine:
         return None
@@ -227,79 +126,57 @@ def _user_pick(group: _Group, mine: Mapping[str, Any] | None) -> Choice | None:
 # -- results --------------------------------------------------------------------------------------------------------------------
 
 
-def _searched(problems: list[PlanProblem], goal: Goal) -> _Group:
-    searched = [problem for problem in problems if problem.space.count]
-    expect(sum(problem.space.count for problem in searched))
-    candidate_sets = tuple(compile_candidates(problem.query, problem.space.layouts, problem.space.count) for problem in searched)
-    searches = tuple(best_loads(w, goal) for w in candidate_sets)
-    group = _Group(problems=tuple(problems), searches=searches, candidates=candidate_sets, best=choose(searches, goal), goal=goal)
-    return _pooled(group) if goal.disaggregate else group
+def joined(plans: Sequence[tuple[int, Plan]], most: Mapping[str, float], more: Sequence[str] = ()) -> Plan:
+    """One answer of several plans, each beside the place of its model and machine, the best first.
+
+    `most`: limits of the user on means, s; `more`: notes.
+    """
+    groups = [replace(group, place=place) for place, part in plans for group in part.groups]
+    user_pick = next((part.current for _, part in sorted(plans, key=lambda part: part[0]) if part.current is not None), None)
+    return _answered(groups, user_pick, (True, True), list(more), most)
 
 
-def _pooled(group: _Group) -> _Group:
-    """The group with the best pair of pools as its best choice."""
-    goal = group.goal
-    pool_pairs, count = pairs(group.candidates, goal)
-    best = picked(min(pool_pairs, key=lambda pair: pair.key), goal) if pool_pairs else None
-    cheap = replace(goal, objective="cost")
-    front = pool_pairs if goal.objective == "cost" else pairs(group.candidates, cheap)[0]
-    return replace(group, best=best, aggregated=group.best, pairs=tuple(front), sized=count)
+def _table(lines: list[PlanRow], notes: Sequence[str], most: Mapping[str, float], goal: Goal) -> Table:
+    """The table of the rows, without frontier rows that would be cheaper than the best for no reason that they show."""
+    all_rows = table(lines, notes)
+    rows = all_rows.rows()
+    if not rows[0]["fits"]:
+        return all_rows
+    reasons = frontier_rows.reasons(rows, most, goal.objective)
+    left_out = [place for place, why in reasons.items() if why is None]
+    for place, why in reasons.items():
+        lines[place] = replace(lines[place], extra=lines[place].extra | {"why": why})
+    kept_lines = [line for place, line in enumerate(lines) if place not in left_out]
+    return table(kept_lines, (*notes, *frontier_rows.left_out_note(rows, left_out, goal.is_loaded))) if reasons else all_rows
 
 
-def _nearest_miss(group: _Group) -> tuple[PlanRow, str]:
-    """The row of a model and machine without a candidate that meets every limit, and the kind of failure."""
-    if not group.candidates:
-        why, sample = group.space.why, group.space.sample
-        query = group.query
-        query = replace(query, system=replace(query.system, scale_up_domain=ANY_DOMAIN))
-        load = Load(batch=user_input(min(group.goal.batches, default=1), "batch"), prompt=query.load.prompt, output=query.load.output)
-        known = Layout(**{name: user_input(int(getattr(sample, name)), name) for name in Layout.__dataclass_fields__})
-        near, fails = Choice(query=query, layout=known, load=load), "memory"
-    elif group.aggregated:
-        near, fails = group.aggregated, "pools"
-        why = "no prefill pool and decode pool keep every limit; without --disaggregate this row does"
-    elif any(best.in_time for best in group.searches):
-        most = replace(group.goal, rate=None, users=None, objective="throughput")
-        rate_pick = choose([best_loads(w, most) for w in group.candidates], most)
-        near, fails = cast(Choice, rate_pick), "rate"
-        why = beyond(near, group.goal)
-    else:
-        near, why, full = nearest(group.candidates, group.goal)
-        fails = "memory" if full else "time"
-    return PlanRow(kind="best", pick=near, extra={"fits": False, "why": why}), fails
-
-
-def _answered(groups: list[_Group], user_pick: Choice | None, sections: tuple[bool, bool], more: list[str]) -> Plan:
+def _answered(
+    groups: Sequence[PlanGroup], user_pick: Choice | None, sections: tuple[bool, bool], more: list[str], most: Mapping[str, float]
+) -> Plan:  # fmt: skip
     helping, with_frontier = sections
     lead, goal = groups[0], groups[0].goal
-    best, fails = [], []
-    for group in groups:
-        line, what = (PlanRow(kind="best", pick=group.best), "") if group.best else _nearest_miss(group)
-        best.append(line)
-        fails.append(what)
-    lines = list(best)
+    lines = [group.row for group in first_of_each(groups)]
     points, members, goals = _frontier(groups if with_frontier else [])
     if goal.disaggregate:
         lines += [PlanRow(kind="frontier", pick=choice) for choice in _pool_frontier(lead)]
     elif len(points.speed):
         lines += [PlanRow(kind="frontier", pick=choice) for choice in _layout_frontier(points, members, goals, goal)]
-    if helping and lead.best and not goal.disaggregate:
-        lines += elasticities(*lead.searched(), lead.best, goal)
+    slopes = elasticities(lead.searched_problems, lead.searches, lead.best, goal) if helping and lead.best and not goal.disaggregate else []
+    lines += slopes
     if user_pick is not None:
         lines.append(_own_line(lead, user_pick))
         more.append(_own_note(lines[-1], goal))
     notes = _notes(groups, len(points.speed)) + tuple(more)
-    plan_table = table(lines, notes)
+    plan_table = _table(lines, notes, most, goal)
     answer: dict[str, Any] = {"row": plan_table.row(0), "objective": goal.objective, "slo": goal.slo}
     answer |= {"value": lead.best.value} if lead.best else {}
-    why = best[0].extra.get("why", "")
     return Plan(
-        table=plan_table, best=best[0].pick, answer=answer, infeasible=why, fails=fails[0], objective=goal.objective,
-        slo=goal.slo, current=user_pick,
+        table=plan_table, best=lead.row.pick, answer=answer, infeasible=lead.why, fails=lead.fails, objective=goal.objective,
+        slo=goal.slo, current=user_pick, groups=tuple(groups), levers=tuple(levers(lead, slopes)),
     )  # fmt: skip
 
 
-def _frontier(groups: list[_Group]) -> tuple[Any, list[BestLoads], list[Goal]]:
+def _frontier(groups: Sequence[PlanGroup]) -> tuple[Any, list[BestLoads], list[Goal]]:
     """Candidates of the first group's model on every machine with a comparable cost, and their searches and goals."""
     if not groups:
         return candidates([], []), [], []
@@ -326,7 +203,7 @@ def _layout_frontier(points: Any, members: list[BestLoads], goals: list[Goal], g
     return list(choices.values())
 
 
-def _pool_frontier(lead: _Group) -> list[Choice]:
+def _pool_frontier(lead: PlanGroup) -> list[Choice]:
     """The Pareto-optimal pairs of pools in speed and cost, fastest first."""
     front: list[PoolPair] = []
     for pair in sorted(lead.pairs, key=lambda pair: (float(pair.decode.time[pair.index[1]]), pair.key)):
@@ -335,7 +212,7 @@ def _pool_frontier(lead: _Group) -> list[Choice]:
     return [picked(pair, replace(lead.goal, objective="cost")) for pair in front]
 
 
-def _own_line(lead: _Group, user_pick: Choice) -> PlanRow:
+def _own_line(lead: PlanGroup, user_pick: Choice) -> PlanRow:
     best, goal = lead.best, lead.goal
     if best is None or (goal.objective == "cost" and (user_pick.query.price is None) != (lead.query.price is None)):
         return PlanRow(kind="current", pick=user_pick)
@@ -354,7 +231,7 @@ def _own_note(line: PlanRow, goal: Goal) -> str:
     return f"the best is {line.extra['gain']:.3g} times {times} than the current layout; most of it from {line.extra['cause']}"
 
 
-def _notes(groups: list[_Group], count: int) -> tuple[str, ...]:
+def _notes(groups: Sequence[PlanGroup], count: int) -> tuple[str, ...]:
     """Notes on the search: counts of candidates searched and dropped, and assumptions."""
     goal = groups[0].goal
     layouts = sum(problem.space.count for group in groups for problem in group.problems)
@@ -382,7 +259,7 @@ def _notes(groups: list[_Group], count: int) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _pool_note(group: _Group) -> list[str]:
+def _pool_note(group: PlanGroup) -> list[str]:
     """A note that compares two pools with one pool."""
     if not (group.best and group.aggregated):
         return [] if not group.best else [f"{group.query.system.name}: one pool keeps no such limits, two do"]
@@ -394,7 +271,7 @@ def _pool_note(group: _Group) -> list[str]:
     return [f"{words[0]} {words[1]:.3g} times {BETTER[goal.objective]} {words[2]} ({least})"]
 
 
-def _query_notes(query: ServeRequest, groups: list[_Group]) -> list[str]:
+def _query_notes(query: ServeRequest, groups: Sequence[PlanGroup]) -> list[str]:
     """The notes of one request; a note that not all machines share names its model and machine."""
     name = f"{query.model.name} on {query.system.name}: "
     return [note if all(note in group.query.notes for group in groups) else name + note for note in query.notes]

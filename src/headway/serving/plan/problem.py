@@ -38,6 +38,7 @@ class Goal:
     free: bool = False  # the number of chips follows from the load
     batches: tuple[int, ...] = ()  # the only batches allowed; empty for all
     pinned: frozenset[str] = frozenset()
+    lists: frozenset[str] = frozenset()  # pinned inputs with several values, which are each compared alone
     plainest: bool = True  # of layouts within PLAIN_WITHIN of the best objective, the plainest
     step_factor: float = 1.0  # every step so many times as long as expected, to leave room for the model's error
     engine: str = ""  # that must be able to express the layout
@@ -48,6 +49,11 @@ class Goal:
     def more(self) -> bool:
         """Whether a larger objective is better."""
         return OBJECTIVES[self.objective]
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether there is a load that the machine must carry."""
+        return self.rate is not None or self.users is not None
 
     @property
     def sizing(self) -> bool:
@@ -92,6 +98,16 @@ def pairs(models: Any, systems: Any) -> list[tuple[Model, System]]:
     if not 0 < len(pairs) <= MOST_PAIRS:
         raise BadValue("plan", f"{len(pairs)} pairs of model and machine", f"1 to {MOST_PAIRS}")
     return pairs
+
+
+def rounded(value: Any) -> float:
+    """A value without the digits in which equal ones differ."""
+    return float(f"{float(value):.10e}")
+
+
+def pinned_values(value: Any) -> list[Any]:
+    """The values of a pinned degree."""
+    return list(value) if isinstance(value, list | tuple | range) else [value]
 
 
 def _several(value: Any) -> list[Any]:

@@ -126,6 +126,8 @@ def bisect_ranks(holds: Any, high: Any) -> Any:
 class BestLoads:
     """The best load of the best layouts that keep every limit, as arrays over these layouts."""
 
+    source: Candidates  # all layouts of the search
+    tried: Candidates  # those computed exactly: the best on the curve, and of those nearly as good the plainest
     candidates: Candidates
     batch: Any  # users per replica; at a rate, requests in service
     point: LoadPoint
@@ -151,13 +153,14 @@ def best_loads(w: Candidates, goal: Goal) -> BestLoads:
     timely = np.flatnonzero(decoding[:, 0] > 0)
     met, decoding = fitting.rows(timely), decoding[timely]
     counts = {"in_memory": len(keep), "in_time": len(timely)}
-    rest = {"fitting": fitting, "most": most, "room": None}
+    rest = {"source": w, "fitting": fitting, "most": most, "room": None}
     if goal.rate is not None:
         return _at_rate(met, decoding, timely, goal, counts | rest)
     screened = fewest_users(met, goal) if goal.objective == "latency" else curve(met, decoding, goal)
     best = _finalists(met, screened, sized(met, 1 / screened.rate, goal), goal)
     users = np.maximum(np.floor(np.broadcast_to(screened.served, (met.count, 1))[best]), 1)
     finalists = met.rows(best)
+    rest |= {"tried": finalists}
     users, point = _most_users(finalists, users, batch_of(finalists, most[timely][best]), goal)
     if goal.users is not None:
         return _with_users(finalists, users, timely[best], goal, counts | rest, len(timely))
@@ -289,7 +292,7 @@ def _at_rate(w: Candidates, decoding: Any, rows: Any, goal: Goal, known_parts: d
     finalists, most_rate = w.rows(best), np.broadcast_to(most.rate, (len(decoding), 1))[carried][best]
     point, size = _resized(finalists, most_rate, _size_rows(size, best), goal)
     good = np.flatnonzero(within(finalists, point, goal)[:, 0])
-    met = finalists.rows(good)
+    met, known_parts = finalists.rows(good), known_parts | {"tried": finalists}
     return _best(
         met, point.served[good], _point_rows(point, good), rows[best][good], goal, known_parts, len(carried), _size_rows(size, good)
     )
@@ -335,7 +338,11 @@ def _with_users(w: Candidates, most: Any, rows: Any, goal: Goal, known_parts: di
     good = np.flatnonzero(((most >= 1) & (need <= size.replicas))[:, 0])
     w, size = w.rows(good), _size_rows(size, good)
     users = np.maximum(goal.users / size.replicas, 1.0)
-    return _best(w, users, exact(w, users, goal), rows[good], goal, known_parts, met, size)
+    best = _best(w, users, exact(w, users, goal), rows[good], goal, known_parts, met, size)
+    if not goal.free or goal.objective != "cost":
+        return best
+    price = 1.0 if w.query.price is None else w.query.price.value  # the users are as many on any machine: what is paid is compared
+    return replace(best, value=np.broadcast_to(np.asarray(price * size.chips / goal.users, dtype=float), best.value.shape))
 
 
 def _decoding_at(w: Candidates, rate: Any, most: Any, goal: Goal, close: float = SCREENED) -> Any:
@@ -361,8 +368,9 @@ def _pinned(w: Candidates, goal: Goal, batches: Any) -> BestLoads:
     met = np.flatnonzero(good.any(axis=1))
     column = np.argmin(ranked, axis=1)[met].reshape(-1, 1) if len(keep) else np.empty((0, 1), dtype=np.int64)
     batch = batches[0][column]
-    counts = {"in_memory": len(keep), "in_time": int(timely.any(axis=1).sum()), "fitting": fitting, "most": None, "room": room[keep]}
+    counts = {"in_memory": len(keep), "in_time": int(timely.any(axis=1).sum())}
     finalists = fitting.rows(met)
+    counts |= {"source": w, "tried": finalists, "fitting": fitting, "most": None, "room": room[keep]}
     return _best(finalists, batch, exact(finalists, batch.astype(float), closed), met, goal, counts, len(met))
 
 

@@ -1,0 +1,240 @@
+"""One model on one machine in one of the listed formats: its search, its best choice, and its rank beside others.
+
+Each value of a list of the user is searched alone, so that the best of a list is the best of its members, whatever their order.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from headway.core.errors import BadValue, IllegalCombination, drop_note
+from headway.core.progress import expect
+from headway.core.quantity import default, user_input
+from headway.hardware.system import System
+from headway.models.model import Model
+from headway.models.precision import Precision
+from headway.performance.formats import able_computes, resolve
+from headway.performance.layout import NAMES, Layout, shape
+from headway.performance.workload import Load
+from headway.serving.plan import problem as plan_problem
+from headway.serving.plan.candidates import Candidates, compile_candidates
+from headway.serving.plan.choice import Choice, PlanRow, choose
+from headway.serving.plan.disaggregate import PoolPair, pairs, picked
+from headway.serving.plan.expressible import expressible
+from headway.serving.plan.infeasible import beyond, nearest
+from headway.serving.plan.problem import Goal, rounded
+from headway.serving.plan.search import BestLoads, best_loads
+from headway.serving.plan.sensitivity import PlanProblem
+from headway.serving.plan.space import SearchSpace, halved, space
+from headway.serving.serve_request import ServeRequest, checked_load, query
+
+SMALL_NODE = 8  # chips of a node beyond which replicas over two are not searched unless one is too small
+FP8_NOTE = "KV cache formats searched: bf16 and fp8 (the chip multiplies in fp8; quality is not modelled, kv=bf16 leaves it out)"
+ANY_DOMAIN = default(10**9, "scale_up_domain", "", "for the row of a layout that no domain holds")
+MOST_ALONE = 64  # combinations of listed degrees, and listed batches, that are each compared alone; of more, all together
+MISSES = ("rate", "pools", "time", "memory")  # kinds of failure, the nearest to an answer first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanGroup:
+    """One member on one size of its machine: its search problems and results."""
+
+    problems: tuple[PlanProblem, ...]
+    searched_problems: tuple[PlanProblem, ...]  # the problem of each search
+    searches: tuple[BestLoads, ...]
+    candidates: tuple[Candidates, ...]
+    best: Choice | None
+    goal: Goal
+    aggregated: Choice | None = None  # the best single-pool choice when two pools are requested
+    pairs: tuple[PoolPair, ...] = ()
+    sized: int = 0  # number of replica pairs sized
+    place: int = 0  # of its model and machine among those of the question
+    near: Choice | None = None  # without a best choice the nearest miss
+    why: str = ""  # and why it misses
+    fails: str = ""  # kind of failure: memory, time, rate or pools
+    miss: tuple[float, ...] = ()  # by how much, to compare misses of one kind
+
+    @property
+    def row(self) -> PlanRow:
+        """The best row of this model on this machine, or the nearest miss."""
+        if self.best is not None:
+            return PlanRow(kind="best", pick=self.best)
+        return PlanRow(kind="best", pick=cast(Choice, self.near), extra={"fits": False, "why": self.why})
+
+    @property
+    def query(self) -> ServeRequest:
+        """The request of the first formats."""
+        return self.problems[0].query
+
+    @property
+    def space(self) -> SearchSpace:
+        """The layouts of the first formats."""
+        return self.problems[0].space
+
+    def rank(self) -> tuple[Any, ...]:
+        """Sort key: those with an answer, then with a price, by the objective, of equals the faster; else the nearest miss."""
+        if self.best is None:
+            return True, MISSES.index(self.fails), self.miss, self.query.model.name, self.query.system.name
+        query, goal, value = self.best.query, self.goal, -self.best.value if self.goal.more else self.best.value
+        if goal.is_loaded and goal.objective == "cost":  # fixed and free machines compare by what is paid for
+            value = float(query.system.chips) * (1.0 if query.price is None else float(query.price.value))
+        elif goal.rate is not None and goal.objective == "throughput":
+            value = float(query.system.chips)
+        unpriced = goal.objective == "cost" and query.price is None
+        return False, unpriced, rounded(value), *self.best.order, query.model.name, query.system.name, str(query.formats.labels)
+
+
+def first_of_each(groups: Sequence[Any]) -> list[Any]:
+    """The first of each model and machine."""
+    firsts: dict[int, Any] = {}
+    for group in groups:
+        firsts.setdefault(group.place, group)
+    return list(firsts.values())
+
+
+def searched(
+    subjects: Sequence[tuple[Model, System]], load: Load, names: Mapping[str, tuple[str, ...]], degrees: Mapping[str, Any],
+    assumptions: Any, goal: Goal,
+) -> tuple[list[PlanGroup], list[str]]:  # fmt: skip
+    """The search of each model on each machine in each of the listed formats, and a note on those that cannot run as stated."""
+    lists = [[(name, (value,)) for value in values] or [(name, ())] for name, values in names.items()]
+    members = list(itertools.product(enumerate(subjects), map(dict, itertools.product(*lists))))
+    results: list[PlanGroup] = []
+    illegal: list[IllegalCombination] = []
+    for (place, (model, machine)), formats in members:
+        domain = plan_problem.free(machine, goal)
+        sizes = plan_problem.grown(domain) if domain else (machine,)
+        tried = (_problems(model, size, load, formats, degrees, assumptions, goal) for size in sizes)
+        try:
+            results.append(replace(_first_that_holds(tried, replace(goal, free=domain is not None)), place=place))
+        except IllegalCombination as error:
+            illegal.append(error)
+    if not results:
+        raise illegal[0]
+    subject = "pairs of model and machine" if len(members) == len(subjects) else "models, machines and formats"
+    return results, drop_note(illegal, len(members), subject)
+
+
+def _first_that_holds(tried: Iterable[list[PlanProblem]], goal: Goal) -> PlanGroup:
+    """The search on the first machine whose memory holds the model, else on the last machine.
+
+    Where nodes are free and small, replicas over twice as many are searched too: fewer and larger ones may carry a load on fewer nodes.
+    """
+    group, machines = None, iter(tried)
+    for problems in machines:
+        group = _searched(problems, goal)
+        if any(best.in_memory for best in group.searches):
+            break
+    if group is None or not goal.free or goal.rate is None or int(group.query.system.scale_up_domain or 0) > SMALL_NODE:
+        return cast(PlanGroup, group)
+    wider = next(machines, None)
+    return group if wider is None else min((group, _searched(wider, goal)), key=PlanGroup.rank)
+
+
+def _problems(
+    model: Any, system: Any, load: Load, names: Mapping[str, tuple[str, ...]], degrees: Mapping[str, Any], assumptions: Any, goal: Goal
+) -> list[PlanProblem]:
+    """One problem for each combination of formats."""
+    for name in ("prompt", "output"):
+        if hasattr(getattr(load, name), "__len__"):
+            raise BadValue(name, getattr(load, name), "one number: a plan is for one kind of request")
+    served = checked_load(context=load.context, prompt=load.prompt, output=load.output)
+    first = query(model, system, Layout(), served, assumptions=assumptions)
+    if load.context is not None:
+        raise BadValue("load", "a context", "a prompt and an output")
+    fp8 = first.system.chip.peak_fp8 is not None
+    caches = names["kv"] or (("bf16", "fp8") if fp8 else ("bf16",))
+    both = (FP8_NOTE,) if not names["kv"] and fp8 else ()
+    layouts = expressible(space(shape(first.work.blocks), first.system, degrees), first, goal.engine, goal.host)
+    if first.assumptions.communication == "two-batch":
+        layouts = halved(layouts, goal.batches)
+    computes, compute_notes = able_computes(first.system.chip, names["compute"] or ("",))
+    problems = []
+    for weights, kv, compute in itertools.product(names["weights"] or ("",), caches, computes):
+        precision = Precision(weights=weights, kv=kv, compute=compute)
+        formats = resolve(first.work.blocks, first.work.embedding_dtype, first.system.chip, precision)
+        notes = (*first.notes, *(note for note in formats.notes if note not in first.notes), *both, *compute_notes)
+        problems.append(PlanProblem(query=replace(first, formats=formats, notes=notes), precision=precision, space=layouts))
+    return problems
+
+
+def _searched(problems: list[PlanProblem], goal: Goal) -> PlanGroup:
+    """The search of every problem; of listed degrees and batches each alone."""
+    inside = [problem for problem in problems if problem.space.count]
+    expect(sum(problem.space.count for problem in inside))
+    candidate_sets = [compile_candidates(problem.query, problem.space.layouts, problem.space.count) for problem in inside]
+    parts = [_apart(w, goal) for w in candidate_sets]
+    searches = [[best_loads(w, goal) for w in part] for part in parts]
+    best = best_pick(searches, goal)
+    group = PlanGroup(
+        problems=tuple(problems), searched_problems=tuple(problem for problem, part in zip(inside, parts, strict=True) for _ in part),
+        searches=tuple(itertools.chain.from_iterable(searches)), candidates=tuple(candidate_sets), best=best, goal=goal,
+    )  # fmt: skip
+    if goal.disaggregate:
+        group = _pooled(group)
+    return group if group.best else _with_nearest(group)
+
+
+def best_pick(searches: Sequence[Sequence[BestLoads]], goal: Goal) -> Choice | None:
+    """The best of the choices of each member: searches by problem, and within a problem by member."""
+    picks = [pick for alone in zip(*searches, strict=True) for pick in _picks(alone, goal)]
+    return min(picks, key=lambda pick: (rounded(-pick.value if goal.more else pick.value), *pick.order)) if picks else None
+
+
+def _apart(w: Candidates, goal: Goal) -> list[Candidates]:
+    """The candidates of each combination of the degrees that the user listed."""
+    columns = [np.broadcast_to(getattr(w.layout, name), (w.count, 1))[:, 0] for name in NAMES if name in goal.lists]
+    if not columns:
+        return [w]
+    rows, place = np.unique(np.stack(columns), axis=1, return_inverse=True)
+    count = rows.shape[1]
+    return [w] if count > MOST_ALONE else [w.rows(np.flatnonzero(place.ravel() == at)) for at in range(count)]
+
+
+def _picks(searches: Sequence[BestLoads], goal: Goal) -> list[Choice]:
+    """The best choice of the problems of one member; of listed batches that of each."""
+    picks = [choose(searches, goal)]
+    if 1 < len(goal.batches) <= MOST_ALONE:
+        goals = [replace(goal, batches=(batch,)) for batch in goal.batches]
+        picks += [choose([best_loads(search.source, alone) for search in searches], alone) for alone in goals]
+        picks = picks[1:]
+    return [pick for pick in picks if pick is not None]
+
+
+def _pooled(group: PlanGroup) -> PlanGroup:
+    """The group with the best pair of pools as its best choice."""
+    goal = group.goal
+    pool_pairs, count = pairs(group.candidates, goal)
+    best = picked(min(pool_pairs, key=lambda pair: pair.key), goal) if pool_pairs else None
+    cheap = replace(goal, objective="cost")
+    front = pool_pairs if goal.objective == "cost" else pairs(group.candidates, cheap)[0]
+    return replace(group, best=best, aggregated=group.best, pairs=tuple(front), sized=count)
+
+
+def _with_nearest(group: PlanGroup) -> PlanGroup:
+    """The group with the row that is nearest to the limits where none keeps them all, and the kind of failure."""
+    miss: tuple[float, ...] = ()
+    if not group.candidates:
+        why, sample = group.space.why, group.space.sample
+        query = group.query
+        query = replace(query, system=replace(query.system, scale_up_domain=ANY_DOMAIN))
+        load = Load(batch=user_input(min(group.goal.batches, default=1), "batch"), prompt=query.load.prompt, output=query.load.output)
+        known = Layout(**{name: user_input(int(getattr(sample, name)), name) for name in Layout.__dataclass_fields__})
+        near, fails, miss = Choice(query=query, layout=known, load=load), "memory", (float("inf"),)
+    elif group.aggregated:
+        near, fails = group.aggregated, "pools"
+        why = "no prefill pool and decode pool keep every limit; without --disaggregate this row does"
+    elif any(best.in_time for best in group.searches):
+        most = replace(group.goal, rate=None, users=None, objective="throughput")
+        rate_pick = choose([best_loads(w, most) for w in group.candidates], most)
+        near, fails = cast(Choice, rate_pick), "rate"
+        why = beyond(near, group.goal)
+    else:
+        near, why, miss = nearest(group.candidates, group.goal)
+        fails = "memory" if miss[0] > 0 else "time"
+    return replace(group, near=near, why=why, fails=fails, miss=miss)
