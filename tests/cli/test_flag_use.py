@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
+import itertools
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +14,7 @@ import headway as hw
 from headway.cli.main import VERBS, parser_of
 from headway.core.errors import BadValue
 from support.command import Cli
+from support.each import for_each
 
 DENSE = "serve llama-3.1-8b --on h200 --context 4k --batch 4"
 SIM = "sim llama-3.1-8b --on h200 --prompt 500 --output 50 --requests 20 --loop plain"
@@ -130,6 +134,59 @@ def test_empty_values__are_errors_in_every_verb(cli: Cli, verb: str) -> None:
         for words_of in ([f"{flag}="], [flag, ""]):
             answer = cli(*words, *words_of)
             assert answer.status == 2 and f"{flag}: got ''" in answer.err, (flag, answer.err)
+
+
+def parser_for(verb: str) -> Any:
+    return parser_of([verb, "serve"] if verb == "solve" else [verb])[1]
+
+
+@for_each(sorted(VERBS))
+def test_repeated_flags__are_errors_in_every_verb(verb: str) -> None:
+    """Every flag that is no list, in every spelling and mixture of spellings; one that may be repeated, with the same key or value."""
+    parser = parser_for(verb)
+    for action in parser._actions:
+        if not action.option_strings or action.dest in ("help", "help_all") or isinstance(action, argparse._ExtendAction):
+            continue
+        keyed, is_list = str(action.metavar).startswith("KEY="), isinstance(action, argparse._AppendAction)
+        values = [None] if action.nargs == 0 else ["k=4", "k=64"] if keyed else ["4", "4" if is_list else "64"]
+        spellings = [way for spelling in action.option_strings for value in values for way in one_flag(spelling, value)]
+        for first, second in itertools.product(spellings, repeat=2):
+            with pytest.raises(BadValue, match="once") as error:
+                parser.read([*first, *second])
+            assert any(str(error.value).startswith(spelling) for spelling in action.option_strings)
+
+
+def one_flag(spelling: str, value: str | None) -> list[list[str]]:
+    """The ways to type one flag: alone, with its value beside it, joined by =, or of a short one joined without."""
+    if value is None:
+        return [[spelling]]
+    joined = [] if spelling.startswith("--") else [[f"{spelling}{value}"]]
+    return [[spelling, value], [f"{spelling}={value}"], *joined]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"{DENSE} --set chip.hbm_bw=1TB/s --set chip.hbm-bw=2TB/s", f"{DENSE} -o json --format csv", f"{DENSE} --context=8k",
+        "serve --hidden 4096 --hidden 8192 --layers 8 --on h200", "show model llama-3.1-8b --key num_hidden_layers=2 --key num_hidden_layers=4",
+        "serve llama-3.1-8b --on 64x(hbm=80GB,hbm=90GB,hbm_bw=3TB/s,peak_bf16=1P) --context 4k", "law hardware_ratio mem_bw=1TB/s mem_bw=2TB/s",
+        "bill --sheet claude-opus --tokens input=1M,input=2M,output=1k", "price --sheet claude-opus --assume active=1B,active=2B",
+        f"{SIM} --find rate --so-that p99_ttft_s=1s,p99_ttft_s=2s", f"{SIM} --rate 2 --prefix-cache ddr:1GB,ddr:2GB",
+        "matmul A[B,4096]W[4096,64] B=1 --peak 1P --from 1TB/s B=2", "solve serve llama-3.1-8b --on h200 --for batch --for context --so-that fits=1",
+    ],
+)  # fmt: skip
+def test_keys__given_twice_are_errors(cli: Cli, command: str) -> None:
+    assert re.search(r"once|twice", refused(cli, command))
+
+
+def test_keys__given_twice_in_the_user_s_own_layout_are_errors(cli: Cli) -> None:
+    answer = cli("plan", "llama-3.1-8b", "--on", "h200", "--prompt", "500", "--output", "50", "--current", "tp=8 batch=4 tp=4")
+    assert answer.status == 2 and "tp once" in answer.err
+
+
+def test_lists__may_be_repeated(cli: Cli) -> None:
+    several = cli(f"{DENSE} --set chip.hbm_bw=1TB/s --set chip.hbm=100GB --explain step_s --explain kv_s")
+    assert several.status == 0 and several.out.count("= ") > 2
 
 
 def test_python__ignored_keywords_are_refused() -> None:

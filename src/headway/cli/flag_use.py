@@ -1,8 +1,9 @@
-"""Flags that a command typed: an empty value is an error, and so is a flag that the verb never looked at, with the reason."""
+"""Flags that a command typed: an empty value, a repeated flag and a flag that the verb never looked at are errors, each with the reason."""
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -28,6 +29,9 @@ def typed_actions(parser: Any, argv: Sequence[str]) -> Iterator[tuple[Any, str, 
     for place, word in words:
         flag, equals, value = word.partition("=")
         action = parser._option_string_actions.get(flag) if word.startswith("-") else None
+        if action is None and re.match(r"-[a-z]", word):  # -ojson
+            flag, equals, value = word[:2], "=", word[2:]
+            action = parser._option_string_actions.get(flag)
         if action is None:
             continue
         if equals:
@@ -43,6 +47,26 @@ def refuse_empty(parser: Any, argv: Sequence[str]) -> None:
     for action, flag, value in typed_actions(parser, argv):
         if value is not None and not value.strip() and action.nargs != 0:
             raise BadValue(flag, value, "a value, or the flag left out")
+
+
+def refuse_repeated(parser: Any, argv: Sequence[str]) -> None:
+    """Raise an error for a flag that stands twice, and for a key or value that stands twice in a flag that may be repeated: of two
+    values one would be ignored."""
+    seen: dict[str, str | None] = {}
+    for action, flag, value in typed_actions(parser, argv):
+        name, what = action.dest, flag
+        if isinstance(action, argparse._ExtendAction):
+            continue  # several words, whose reader knows what a key is
+        if isinstance(action, argparse._AppendAction):
+            keyed = str(action.metavar).startswith("KEY=")
+            what = (value or "").partition("=")[0].strip() if keyed else value or ""
+            what = f"{flag} {what.replace('-', '_') if name == 'set' else what}"
+            name = what
+        if name in seen:
+            both = "it twice" if value is None else f"{seen[name]} and {value}"
+            hint = f"; several values have commas: {flag} 1,2" if hasattr(action, "field") and not action.field.choices else ""
+            raise BadValue(what, both, f"the flag once{hint}")
+        seen[name] = value
 
 
 def start(args: Arguments, parser: Any, argv: Sequence[str]) -> None:

@@ -233,6 +233,8 @@ def _conditions(args: Any) -> dict[str, float]:
         key, equals, value = (part.strip() for part in text.partition("="))
         if not equals or columns.unit(key) != "s" or key not in columns.declared():
             raise BadValue("--so-that", text, "a latency and the most it may be, such as p99_ttft_s=1s")
+        if key in limits:
+            raise BadValue("--so-that", args.so_that, f"{key} once")
         stem = next((name for name in ("ttft", "tpot", "e2e") if f"_{name}_" in key), "tpot" if "_itl_" in key else "e2e")
         limits[key] = float(schema.scalar(value, marks[stem][0], f"--so-that {key}"))
     return limits

@@ -57,6 +57,7 @@ class Parser(argparse.ArgumentParser):
         if any(word == "--" or word.endswith("=--") for word in argv):  # argparse would drop the word and give the flag an empty list
             raise Usage(f"do not know what to do with '--'; see {self.prog} --help")
         flag_use.refuse_empty(self, _joined(argv))
+        flag_use.refuse_repeated(self, _joined(argv))
         words = numbered(self, _joined(argv))
         known, extra = self.parse_known_args(words, flag_use.Arguments())
         if extra and self.words and not any(word.startswith("-") for word in extra):  # key=value after a flag
