@@ -57,7 +57,7 @@ def test_flags__of_other_questions_are_refused(cli: Cli, command: str) -> None:
 @pytest.mark.parametrize(
     "flag",
     ["--imbalance 3", "--dispatch-bytes 2", "--state-bytes 4", "--alpha-exchange 1us", "--alpha-out 1us", "--alpha-hop 2us",
-     "--eff-in-switch 0.5", "--set system.scale_up_bw=1TB/s"],
+     "--eff-in-switch 0.5"],
 )  # fmt: skip
 def test_assumptions__without_effect_are_refused_and_with_effect_are_not(cli: Cli, flag: str) -> None:
     assert "changes no number" in refused(cli, f"{DENSE} {flag}")

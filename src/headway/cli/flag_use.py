@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from headway.core import schema
 from headway.core.errors import BadValue
 
 # Looked at when the answer is printed.
-PRINTED = ("format", "plot", "picture", "plot_width", "plot_theme", "where", "sort", "explain", "depth", "verbose", "price_metric")
+PRINTED = ("format", "plot", "picture", "plot_width", "plot_theme", "where", "sort", "explain", "depth", "verbose")
 EDITS = ("set", "catalog", "attention", "kv_share")
 
 
@@ -87,5 +88,7 @@ def refuse_unused(args: Any, verb: str) -> None:
         return
     for action, flag, value in args._typed:
         if action.dest not in args._looked_at and action.dest not in PRINTED:
+            if value is not None and isinstance(getattr(action, "field", None), schema.Field) and action.metavar != "NAME":
+                schema.axis(value, action.field, flag)  # a wrong value is the first thing to say
             why = "has no machine or model that it could edit" if action.dest in EDITS else "does not use it for this question"
             raise BadValue(flag, "the flag" if value is None else value, f"no {flag}: `{verb}` {why}")

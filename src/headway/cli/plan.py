@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headway.cli import arguments, combination, launch_lines, plan_load, serve_pictures
-from headway.cli.no_effect import refuse_idle_assumptions
+from headway.cli.no_effect import search_notes, shown_notes
 from headway.cli.own_layout import own_changes
 from headway.core import schema
 from headway.core.errors import BadValue, IllegalCombination, UnknownName, drop_note
@@ -90,7 +90,7 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
         raise BadValue("plan", "too many combinations of loads, limits and assumptions", f"at most {MOST_PLANS}")
     models, systems = arguments.models(args), [system for system, _ in arguments.systems(args)]
     default_notes += arguments.beyond(models, load)
-    refuse_idle_assumptions(args, {"prompt": axes["prompt"], "output": axes["output"], "batch": batch})
+    default_notes += search_notes(args, {"prompt": axes["prompt"], "output": axes["output"], "batch": batch})
     names: dict[str, Any] = schema.axes(formats)
     plans = []
     illegal: list[IllegalCombination] = []
@@ -111,6 +111,7 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
         plans.append((limit | {key: value for key, value in assumptions.items() if len(assumption_sets) > 1}, case_plan))
     if not plans:
         raise illegal[0]
+    default_notes += shown_notes(args, [case_plan.best for _, case_plan in plans])
     drop_notes = (*drop_notes, *drop_note(illegal, len(cases), "combinations of loads, limits and assumptions"))
     return plans, [*notes, *default_notes, *more, *drop_notes, *assumed_notes]
 

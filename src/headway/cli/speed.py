@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from headway.cli import arguments, combination
-from headway.cli.no_effect import refuse_idle_assumptions
+from headway.cli.no_effect import search_notes
 from headway.core import schema
 from headway.core.errors import BadValue
 from headway.core.listing import clean, format_value, place_of
@@ -106,7 +106,7 @@ def _ladders(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     options |= schema.axes(formats)
     models = arguments.models(args)
     default_notes += arguments.beyond(models, load)
-    refuse_idle_assumptions(args, load)
+    default_notes += search_notes(args, load)
     points = itertools.product(models, arguments.systems(args), itertools.product(*axes.values()), assumption_sets)
     cases = list(itertools.islice(points, MOST_LADDERS + 1))
     if len(cases) > MOST_LADDERS:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from headway.cli import flag_use, help
 from headway.cli.numbered import add_model_flags, numbered
-from headway.core import units
+from headway.core import schema
 from headway.core.errors import BadValue, HeadwayError, UnknownName, nearest
 from headway.core.progress import watched
 from headway.report import complete, output
@@ -122,20 +122,25 @@ def check_tail(args: Any) -> None:
     if args.format == "mermaid" and not args.explain:
         raise BadValue("-o", "mermaid", "--explain KEY beside it: the diagram is of one number")
     tree_depth(args)
+    drawn = [(flag, value) for action, flag, value in args._typed if action.dest in ("picture", "plot_width", "plot_theme")]
+    if args.plot or drawn:
+        view(args)
     if args.plot:
         from headway.report.pictures.file import check_path
 
         check_path(args.plot)
-        view(args)
+    elif drawn:
+        raise BadValue(*drawn[0], "--plot FILE.png beside it: nothing is drawn")
 
 
 def view(args: Any) -> View:
     """Width and colours of the picture that the flags ask for."""
-    from headway.report.pictures.frame import View
+    from headway.report.pictures.frame import WIDTHS, View
 
     if args.plot_theme not in ("light", "dark"):
         raise UnknownName("theme", args.plot_theme, ("light", "dark"), "light or dark")
-    return View(width=int(units.parse(args.plot_width, "", "--plot-width")), theme=args.plot_theme)
+    width = schema.Field(integer=True, low=WIDTHS[0], open_low=False, high=WIDTHS[1])
+    return View(width=int(schema.scalar(args.plot_width, width, "--plot-width")), theme=args.plot_theme)
 
 
 def tree_depth(args: Any) -> int | None:
@@ -191,6 +196,18 @@ def _progress(out: Any) -> Any:
     progress.add_task("", total=None)
     progress.start()
     return progress
+
+
+def answered(module: Any, args: Any, verb: str) -> output.Answer:
+    """The answer of a verb to its flags, each of which it looked at; with notes on those that changed nothing, where a verb is quick."""
+    before = dict(vars(args))  # a verb may fill in its arguments
+    answer = module.run(args)
+    flag_use.refuse_unused(args, verb)
+    if any(action.option_strings for action, _, _ in args._typed):
+        from headway.cli.no_effect import quick_notes
+
+        answer.notes = [*answer.notes, *quick_notes(verb, module, before, answer)]
+    return answer
 
 
 def finish(answer: output.Answer, args: Any, command: Sequence[str]) -> None:
