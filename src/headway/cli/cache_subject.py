@@ -22,6 +22,7 @@ TIERS = "hbm,ddr,cxl,flash,disk"
 CHIP_MEMORY, ALL = "hbm", "all"
 HOLDS = (300.0, 3600.0, 86400.0)
 MOST_CASES = 200
+MOST_VALUES = 10_000  # holds, reuses, uses
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +170,7 @@ def holds(args: Any) -> tuple[dict[str, tuple[Any, ...]], list[str]]:
     """Fields of CacheHold from the command line, each a list, and notes."""
     from headway.core.quantity import default
 
-    hold_values, notes = schema.read(args, CacheHold)
+    hold_values, notes = schema.read(args, CacheHold, most=MOST_VALUES)
     axes = schema.axes(hold_values)
     if "hold" not in axes:
         axes["hold"] = tuple(default(seconds, "hold", "s", "default of --hold") for seconds in HOLDS)

@@ -77,9 +77,9 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     """Plans for each combination of loads, limits and assumptions, and notes."""
     from headway.serving.plan.plan import plan
 
-    load, notes = schema.read(args, Load, combination.COUNTS)
-    limits, more = schema.read(args, SLO)
-    degrees, drop_notes = schema.read(args, Layout)
+    load, notes = schema.read(args, Load, combination.COUNTS, most=combination.MOST_VALUES)
+    limits, more = schema.read(args, SLO, most=combination.MOST_VALUES)
+    degrees, drop_notes = schema.read(args, Layout, most=combination.MOST_VALUES)
     formats, _ = schema.read(args, Precision)
     assumption_sets, assumed_notes = combination.combinations(args, Assumptions)
     load, default_notes = arguments.requested(load)

@@ -152,7 +152,7 @@ class _SearchInput:
 
 
 def _search_input(args: Any, goal: Any) -> tuple[_SearchInput, list[str]]:
-    degrees, notes = schema.read(args, Layout)
+    degrees, notes = schema.read(args, Layout, most=combination.MOST_VALUES)
     formats, _ = schema.read(args, Precision)
     assumption_sets, assumption_notes = combination.combinations(args, Assumptions)
     if len(assumption_sets) > 1:

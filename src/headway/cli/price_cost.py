@@ -109,9 +109,9 @@ def _plans(args: Any, hits: Sequence[Any]) -> tuple[list[tuple[dict[str, Any], A
     from headway.serving.plan.plan import plan
     from headway.serving.serve_request import prefix_hits
 
-    load, notes = schema.read(args, Load, combination.COUNTS)
-    limits, more = schema.read(args, SLO)
-    degrees, drop_notes = schema.read(args, Layout)
+    load, notes = schema.read(args, Load, combination.COUNTS, most=combination.MOST_VALUES)
+    limits, more = schema.read(args, SLO, most=combination.MOST_VALUES)
+    degrees, drop_notes = schema.read(args, Layout, most=combination.MOST_VALUES)
     formats, _ = schema.read(args, Precision)
     assumption_sets, assumption_notes = combination.combinations(args, Assumptions)
     several = len(hits) > 1

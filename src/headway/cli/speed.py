@@ -91,9 +91,9 @@ def _notes(ladders: Sequence[Any]) -> list[str]:
 
 def _ladders(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     """Speed tiers for each combination of models, machines, loads, limits and assumptions, and notes."""
-    load, notes = schema.read(args, Load, combination.COUNTS)
-    limits, more = schema.read(args, SLO)
-    degrees, drop_notes = schema.read(args, Layout)
+    load, notes = schema.read(args, Load, combination.COUNTS, most=combination.MOST_VALUES)
+    limits, more = schema.read(args, SLO, most=combination.MOST_VALUES)
+    degrees, drop_notes = schema.read(args, Layout, most=combination.MOST_VALUES)
     formats, _ = schema.read(args, Precision)
     speed_values, trim_notes = schema.read(args, SpeedRequest)
     assumption_sets, assumption_notes = combination.combinations(args, Assumptions)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from headway.training.train import TrainingQuestion
 
 TENTH = 0.1  # of a value that equals a fitted default, to see whether it counts
+MOST_VALUES = 1000  # of one flag
 MOST_TRIED = 20  # combinations of a list at which a value is tried
 DEGREES = ("tp", "cp", "pp", "vpp", "ep", "dp")
 VIEW = ("kind", "model", "system", "chips", "seq", "global_batch", *DEGREES, "micro_batch", "zero", "recompute", "schedule", "step_s",
@@ -54,7 +55,7 @@ def run(args: Any) -> output.Answer:
 
     records, notes = {}, _binary(args)
     for record in (*RECORDS, TrainingLayout):
-        records[record], more = schema.read(args, record)
+        records[record], more = schema.read(args, record, most=MOST_VALUES)
         notes += more
     layout = records.pop(TrainingLayout)
     deadline = schema.scalar(args.deadline, schema.Field("s"), "--deadline") if args.deadline else None

@@ -155,6 +155,7 @@ def tree_depth(args: Any) -> int | None:
     return None if text == "all" else int(text)
 
 
+FAILED = 2  # exit status of a command without an answer
 PATIENCE_S = 1.0
 LABEL = "layouts evaluated"
 
@@ -218,8 +219,10 @@ def finish(answer: output.Answer, args: Any, command: Sequence[str]) -> None:
     keys = [key.strip().replace("-", "_") for text in args.explain or () for key in text.split(",")]
     if keys and len(answer.rows):
         answer.trees = {key: answer.rows.explain(key) for key in keys}
-    if args.format in output.SPOKEN:
+    if args.format in output.SPOKEN or answer.status == FAILED:
         complete.describe(answer, borrowed)
     if args.plot:
         complete.draw(answer, view(args), args.picture).save(args.plot)
     output.write(answer, args.format, command)
+    if answer.status == FAILED and args.format not in ("text", "md"):  # a script that reads rows is told why as well
+        sys.stderr.write(f"headway: {' '.join(answer.words.headline.split())}\n")
