@@ -119,6 +119,72 @@ def test_default__typed_out_is_no_mistake(cli: Cli) -> None:
     assert cli("train llama-3.1-8b --on 64xh100-sxm --dropout 0 --captured 0").status == 0
 
 
+@pytest.mark.parametrize(
+    ("command", "value"),
+    [
+        ("serve llama-3.1-8b --on h100-sxm --context 4k", "--set chip.hbm_bw=3.35TB/s"),
+        ("serve llama-3.1-8b --on 8xh100-sxm --tp 8 --context 4k", "--set system.scale_out_bw=10GB/s"),
+        ("serve llama-3.1-8b --on h200 --context 4k", "--attention dense"), ("serve llama-3.1-8b --on h200 --context 4k", "--kv-share 1"),
+        ("serve llama-3.1-8b --on h200 --context 4k", "--key num_hidden_layers=32"),
+        ("serve llama-3.1-8b --on h200 --context 4k", "--embedding bf16"),
+        ("plan llama-3.1-8b --on 8xh100-sxm --prompt 500 --output 50 --tp 1 --pp 1", "--set system.scale_out_bw=10GB/s"),
+        ("plan llama-3.1-8b --on h100-sxm --prompt 500 --output 50", "--alpha 37us"),
+        ("price llama-3.1-8b --on h100-sxm --prompt 500 --output 50", "--alpha 37us"),
+        (f"{SIM} --users 4", "--set system.scale_out_bw=10GB/s"),
+        ("train llama-3.1-8b --on 8xh100-sxm", "--set system.scale_out_bw=10GB/s"),
+        ("price --memory-share gb200-nvl72", "--set chip.hbm_bw=3TB/s"), ("capacity deepseek-v3 --on 8xh200 --context 8k", "--weights fp8"),
+        ("collective all-gather 1GB --mesh X8 --on 8xh100", "--out-bw 3GB/s"),
+    ],
+)  # fmt: skip
+def test_value__that_happens_to_change_nothing_is_answered_with_a_note(cli: Cli, command: str, value: str) -> None:
+    plain, answer = cli.json(command), cli.json(f"{command} {value}")
+    numbers = [{key: row[key] for key in before if key != "wall_s"} for row, before in zip(answer["rows"], plain["rows"], strict=True)]
+    assert numbers == [{key: value for key, value in row.items() if key != "wall_s"} for row in plain["rows"]]
+    assert any(note.startswith(f"no effect: {value}") for note in answer["notes"]), answer["notes"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    ["--tp 1 --pp 1 --cp 1 --dp 1 --replicas 1", "--weights bf16 --kv bf16 --compute bf16", "--overlap fitted --communication exposed",
+     "--engine other --hbm-utilization 0.9 --fixed 1 --accept-length 1 --draft-cost 0 --activation-bytes 2 --alpha-hop 1us",
+     "--price-metric rental_on_demand", "--batch 4"],
+)  # fmt: skip
+def test_default__typed_out_is_legal_and_the_same_answer(cli: Cli, values: str) -> None:
+    command = DENSE.replace(" --batch 4", "") if "--batch" in values else DENSE
+    assert cli.rows(f"{command} {values}") == cli.rows(DENSE)
+
+
+@pytest.mark.parametrize("factor", [0.5, 1, 2])
+def test_sweep__through_the_catalogue_s_own_value(cli: Cli, factor: float) -> None:
+    assert cli(f"serve llama-3.1-8b --on h100-sxm --context 4k --set chip.hbm_bw={3.35 * factor}TB/s").status == 0
+
+
+@pytest.mark.parametrize("flag", ["--as dense", "--strict", "--key num_hidden_layers=12"])
+@pytest.mark.parametrize("numbers", ["--hidden 4096 --layers 32", "--params 8B --layers 32 --kv-bytes 100kB"])
+@for_each(
+    ["serve --on h200", "plan --on h200 --prompt 500 --output 50", "sim --on h200 --prompt 500 --output 50 --rate 2 --requests 20",
+     "price --on h200",
+     "speed --on h200 --prompt 500 --output 50", "train --on 8xh200", "capacity --on h200", "show model"]
+)  # fmt: skip
+def test_config_flags__of_a_model_by_numbers_are_refused(command: str, cli: Cli, numbers: str, flag: str) -> None:
+    verb, _, rest = command.partition(" ")
+    words = f"{command} {numbers}" if rest == "model" else f"{verb} {numbers} {rest}"
+    assert flag.split()[0] in refused(cli, f"{words} {flag}")
+
+
+@pytest.mark.parametrize(("flag", "wrong"), [("--plot-width 700", "--plot-width abc"), ("--plot-theme dark", "--plot-theme pink")])
+def test_picture_flags__without_a_picture_are_refused_and_a_wrong_value_first(cli: Cli, flag: str, wrong: str) -> None:
+    assert "--plot FILE" in refused(cli, f"{DENSE} {flag}")
+    assert "--plot FILE" not in refused(cli, f"{DENSE} {wrong}")
+
+
+def test_cache__flags_of_the_estimate_are_refused_where_nothing_is_estimated(cli: Cli) -> None:
+    sizes = "cache llama-3.1-8b --on 8xh200 --rate 2 --hit-rate 0.5"
+    for flag in ("--price-metric nonsense", "--tp 2", "--mfu 0.4", "--engine vllm", "--weights fp8", "--embedding fp8", "--imbalance 2"):
+        assert flag.split()[0] in refused(cli, f"{sizes} {flag}")
+    assert "number" in refused(cli, f"{sizes} --tp abc")
+
+
 def test_grid__an_assumption_that_counts_somewhere_counts(cli: Cli) -> None:
     assert cli("serve llama-3.1-8b,qwen3-30b-a3b --on h200 --context 4k --batch 4,64 --imbalance 2").status == 0
 
@@ -168,11 +234,14 @@ def one_flag(spelling: str, value: str | None) -> list[list[str]]:
     "command",
     [
         f"{DENSE} --set chip.hbm_bw=1TB/s --set chip.hbm-bw=2TB/s", f"{DENSE} -o json --format csv", f"{DENSE} --context=8k",
-        "serve --hidden 4096 --hidden 8192 --layers 8 --on h200", "show model llama-3.1-8b --key num_hidden_layers=2 --key num_hidden_layers=4",
-        "serve llama-3.1-8b --on 64x(hbm=80GB,hbm=90GB,hbm_bw=3TB/s,peak_bf16=1P) --context 4k", "law hardware_ratio mem_bw=1TB/s mem_bw=2TB/s",
+        "serve --hidden 4096 --hidden 8192 --layers 8 --on h200",
+        "show model llama-3.1-8b --key num_hidden_layers=2 --key num_hidden_layers=4",
+        "serve llama-3.1-8b --on 64x(hbm=80GB,hbm=90GB,hbm_bw=3TB/s,peak_bf16=1P) --context 4k",
+        "law hardware_ratio mem_bw=1TB/s mem_bw=2TB/s",
         "bill --sheet claude-opus --tokens input=1M,input=2M,output=1k", "price --sheet claude-opus --assume active=1B,active=2B",
         f"{SIM} --find rate --so-that p99_ttft_s=1s,p99_ttft_s=2s", f"{SIM} --rate 2 --prefix-cache ddr:1GB,ddr:2GB",
-        "matmul A[B,4096]W[4096,64] B=1 --peak 1P --from 1TB/s B=2", "solve serve llama-3.1-8b --on h200 --for batch --for context --so-that fits=1",
+        "matmul A[B,4096]W[4096,64] B=1 --peak 1P --from 1TB/s B=2",
+        "solve serve llama-3.1-8b --on h200 --for batch --for context --so-that fits=1",
     ],
 )  # fmt: skip
 def test_keys__given_twice_are_errors(cli: Cli, command: str) -> None:

@@ -95,7 +95,8 @@ def _totals(text: str) -> Any:
             raise BadValue(f"--tokens {key}", value, f"0 to {MOST_TOKENS:g} tokens")
     if not totals.get("input"):
         raise BadValue("--tokens", text, "at least the input's tokens")
-    return requests_of_totals(*(totals.get(name, 0.0) for name in TOTALS), "totals given by the user")
+    prompt, hits, answers = (totals.get(name, 0.0) for name in TOTALS)
+    return requests_of_totals(prompt, hits, answers, "totals given by the user")
 
 
 def _trace(args: Any) -> tuple[Any, list[str]]:

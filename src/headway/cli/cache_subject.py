@@ -114,7 +114,8 @@ def cases(args: Any, lengths: bool = False, recompute: bool = True) -> tuple[lis
         extra = edits | {key: value for key, value in point.items() if len(axes[key]) > 1} | ({"kv": kv} if len(kv_axes["kv"]) > 1 else {})
         case = CacheProblem(
             model=model, system=system, kv=kv, weights=formats.get("weights") or "", compute=formats.get("compute") or "",
-            ways=schema.read(args, Layout)[0] if useful.is_estimated else {}, tiers=_tiers(args), edits=tiers, catalog=arguments.catalog(args),
+            ways=schema.read(args, Layout)[0] if useful.is_estimated else {}, tiers=_tiers(args), edits=tiers,
+            catalog=arguments.catalog(args),
             assumptions=schema.defaults(Assumptions, {key: value for key, value in point.items() if key in assumptions}),
             **{key: value for key, value in point.items() if key in recompute_values},
         )  # fmt: skip

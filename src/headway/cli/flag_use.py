@@ -55,7 +55,7 @@ def refuse_repeated(parser: Any, argv: Sequence[str]) -> None:
     values one would be ignored."""
     seen: dict[str, str | None] = {}
     for action, flag, value in typed_actions(parser, argv):
-        name, what = action.dest, flag
+        name, what, field = action.dest, flag, getattr(action, "field", None)
         if isinstance(action, argparse._ExtendAction):
             continue  # several words, whose reader knows what a key is
         if isinstance(action, argparse._AppendAction):
@@ -65,7 +65,7 @@ def refuse_repeated(parser: Any, argv: Sequence[str]) -> None:
             name = what
         if name in seen:
             both = "it twice" if value is None else f"{seen[name]} and {value}"
-            hint = f"; several values have commas: {flag} 1,2" if hasattr(action, "field") and not action.field.choices else ""
+            hint = f"; several values have commas: {flag} 1,2" if field is not None and not field.choices else ""
             raise BadValue(what, both, f"the flag once{hint}")
         seen[name] = value
 

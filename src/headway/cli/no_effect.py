@@ -88,7 +88,7 @@ def search_notes(args: Any, load: Mapping[str, Any], degrees: Mapping[str, Any] 
     return _notes((*_assumptions(args, names, subjects), *_edits(args, subjects, _nodes)), subjects, "in any layout")
 
 
-def quick_notes(verb: str, module: Any, typed: Mapping[str, Any], answer: Any) -> list[str]:
+def quick_notes(verb: str, module: Any, typed: dict[str, Any], answer: Any) -> list[str]:
     """Notes on typed flags of a quick verb, and on choices of a plan, without which the answer is the same: asked again without each."""
     needs = QUICK_WITHOUT.get(verb, ())
     if verb not in (*QUICK, *CHOICES) or any(typed[name] for name in needs):
@@ -183,7 +183,8 @@ def _assumptions(args: Any, names: Sequence[str], subjects: Sequence[Subject]) -
         changed = [subject for subject in subjects if subject.assumptions[name] != default]
         rest = [{key: value for key, value in subject.assumptions.items() if key != name} for subject in changed]
         plain = [dataclasses.replace(subject, assumptions=values) for subject, values in zip(changed, rest, strict=True)]
-        probes = [list(zip(plain, map(_with, plain, itertools.repeat(name), _values(name, q, changed, factor)), strict=True)) for factor in PROBES]
+        others = [map(_with, plain, itertools.repeat(name), _values(name, q, changed, factor)) for factor in PROBES]
+        probes = [list(zip(plain, other, strict=True)) for other in others]
         yield schema.flag(name), getattr(args, name), list(zip(changed, plain, strict=True)), probes
 
 

@@ -86,7 +86,8 @@ def answer(args: Any, pictures: Any) -> output.Answer:
     table = plan_load.with_facts(checked.plan.table, facts)
     script = launch_lines.launched(args, checked.plan)
     return output.Answer(
-        table, notes=[*notes, *shown_notes(args, [checked.plan.best]), *script.notes], launch=script.lines, document=script.document, checked=plan_load.verdict(checked),
+        table, notes=[*notes, *shown_notes(args, [checked.plan.best]), *script.notes], launch=script.lines,
+        document=script.document, checked=plan_load.verdict(checked),
         describe=lambda rows: plan_load.describe(rows, checked, sized, own_changes(args, checked.plan)),
         pictures=pictures(checked.plan),
     )  # fmt: skip

@@ -192,7 +192,7 @@ def _check(args: Any) -> None:
     for name in ONE_VALUE:
         text = vars(args)[name] or ""
         if "," in text or ".." in text:
-            raise BadValue(schema.flag(name), text, "one value: it is of the whole run; lists are for load, layout, scheduler and assumptions")
+            raise BadValue(schema.flag(name), text, "one value, of the whole run; lists are for load, layout, scheduler, assumptions")
     if args.loop not in LOOPS:
         raise BadValue("--loop", args.loop, ", ".join(LOOPS))
     if args.hit_rate and args.prefix_cache:
