@@ -81,6 +81,16 @@ def _useful_flags(args: Any, lengths: bool, recompute: bool) -> _UsefulFlags:
     )  # fmt: skip
 
 
+def _recompute_values(args: Any, useful: _UsefulFlags) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What the user said of computing again, and notes."""
+    values, notes = schema.read(args, PrefillCost, skip=useful.costs())
+    if len({"mfu", "fresh"} & values.keys()) > 1:
+        raise BadValue("--mfu", "both --mfu and --fresh", "one of them")
+    if "active" in values and "mfu" not in values:
+        raise BadValue("--active", args.active, "--mfu beside it: nothing else reckons with it")
+    return values, notes
+
+
 def cases(args: Any, lengths: bool = False, recompute: bool = True) -> tuple[list[CacheQuestion], list[str]]:
     """Cache problems for each combination of models, machines, edits, formats and numbers, and notes.
 
@@ -89,11 +99,7 @@ def cases(args: Any, lengths: bool = False, recompute: bool = True) -> tuple[lis
     from headway.economics.cache.problem import CacheProblem
 
     useful = _useful_flags(args, lengths, recompute)
-    recompute_values, notes = schema.read(args, PrefillCost, skip=useful.costs())
-    if len({"mfu", "fresh"} & recompute_values.keys()) > 1:
-        raise BadValue("--mfu", "both --mfu and --fresh", "one of them")
-    if "active" in recompute_values and "mfu" not in recompute_values:
-        raise BadValue("--active", args.active, "--mfu beside it: nothing else reckons with it")
+    recompute_values, notes = _recompute_values(args, useful)
     formats, _ = schema.read(args, Precision, skip=useful.formats(args))
     assumptions, more = schema.read(args, Assumptions, skip=useful.assumptions())
     if not useful.is_estimated:

@@ -53,7 +53,7 @@ def refuse_empty(parser: Any, argv: Sequence[str]) -> None:
 def refuse_repeated(parser: Any, argv: Sequence[str]) -> None:
     """Raise an error for a flag that stands twice, and for a key or value that stands twice in a flag that may be repeated: of two
     values one would be ignored."""
-    seen: dict[str, str | None] = {}
+    earlier: dict[str, str | None] = {}
     for action, flag, value in typed_actions(parser, argv):
         name, what, field = action.dest, flag, getattr(action, "field", None)
         if isinstance(action, argparse._ExtendAction):
@@ -63,11 +63,11 @@ def refuse_repeated(parser: Any, argv: Sequence[str]) -> None:
             what = (value or "").partition("=")[0].strip() if keyed else value or ""
             what = f"{flag} {what.replace('-', '_') if name == 'set' else what}"
             name = what
-        if name in seen:
-            both = "it twice" if value is None else f"{seen[name]} and {value}"
+        if name in earlier:
+            both = "it twice" if value is None else f"{earlier[name]} and {value}"
             hint = f"; several values have commas: {flag} 1,2" if field is not None and not field.choices else ""
             raise BadValue(what, both, f"the flag once{hint}")
-        seen[name] = value
+        earlier[name] = value
 
 
 def start(args: Arguments, parser: Any, argv: Sequence[str]) -> None:

@@ -95,17 +95,17 @@ def quick_notes(verb: str, module: Any, typed: dict[str, Any], answer: Any) -> l
         return []
     notes, rows = [], list(answer.rows)
     for action, flag, value in typed["_typed"] if len(rows) <= MOST_AGAIN else ():
-        text = value if value is not None else ""
+        label = flag if value is None else f"{flag} {value}"
         if action.dest in (*PRINTED, "strict", "catalog") or action.required or value == action.default:
             continue
         if action.dest not in CHOICES.get(verb, (action.dest,)):
             continue
         is_list = isinstance(action.default, list)
-        rest = [other for other in typed[action.dest] or () if other != value] if is_list else action.default
+        rest = [text for text in typed[action.dest] or () if text != value] if is_list else action.default
         plain = Arguments(**typed | {action.dest: rest, "borrowed": [], "remarks": []})
         with contextlib.suppress(HeadwayError):  # of what needs the flag
             if _is_same(module.run(plain), answer, rows):
-                notes.append(f"no effect: {f'{flag} {text}'.strip()} changes no number of this answer")
+                notes.append(f"no effect: {label} changes no number of this answer")
     return notes
 
 
@@ -183,8 +183,8 @@ def _assumptions(args: Any, names: Sequence[str], subjects: Sequence[Subject]) -
         changed = [subject for subject in subjects if subject.assumptions[name] != default]
         rest = [{key: value for key, value in subject.assumptions.items() if key != name} for subject in changed]
         plain = [dataclasses.replace(subject, assumptions=values) for subject, values in zip(changed, rest, strict=True)]
-        others = [map(_with, plain, itertools.repeat(name), _values(name, q, changed, factor)) for factor in PROBES]
-        probes = [list(zip(plain, other, strict=True)) for other in others]
+        trials = [map(_with, plain, itertools.repeat(name), _values(name, q, changed, factor)) for factor in PROBES]
+        probes = [list(zip(plain, trial, strict=True)) for trial in trials]
         yield schema.flag(name), getattr(args, name), list(zip(changed, plain, strict=True)), probes
 
 
@@ -204,7 +204,7 @@ def typed_edits(args: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Each edit of a machine or a model that was typed: its flag, its value, and the arguments without it."""
     for name, flag in (("set", "--set"), ("key", "--key")):
         for text in getattr(args, name, None) or ():
-            yield flag, text, {name: [other for other in getattr(args, name) if other is not text]}
+            yield flag, text, {name: [edit for edit in getattr(args, name) if edit is not text]}
     for name, flag in (("attention", "--attention"), ("kv_share", "--kv-share"), ("embedding", "--embedding")):
         if getattr(args, name, None):
             yield flag, getattr(args, name), {name: None}

@@ -89,8 +89,8 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     if len(cases) > MOST_PLANS:
         raise BadValue("plan", "too many combinations of loads, limits and assumptions", f"at most {MOST_PLANS}")
     models, systems = arguments.models(args), [system for system, _ in arguments.systems(args)]
-    default_notes += arguments.beyond(models, load)
-    default_notes += search_notes(args, {"prompt": axes["prompt"], "output": axes["output"], "batch": batch})
+    searched = {"prompt": axes["prompt"], "output": axes["output"], "batch": batch}
+    default_notes += arguments.beyond(models, load) + search_notes(args, searched)
     names: dict[str, Any] = schema.axes(formats)
     plans = []
     illegal: list[IllegalCombination] = []

@@ -321,11 +321,11 @@ def _cases(args: Any) -> tuple[list[tuple[Any, Precision, Assumptions, dict[str,
     cases = list(itertools.islice(itertools.product(*(values for values, _ in parts)), MOST_CASES + 1))
     if len(cases) > MOST_CASES:
         raise BadValue("sim", "too many combinations of schedulers, formats and assumptions", f"at most {MOST_CASES}")
-    every = [policy | formats | assumptions for policy, formats, assumptions in cases]
-    varying = [key for key in every[0] if any(values[key] != every[0][key] for values in every)]
+    inputs = [policy | formats | assumptions for policy, formats, assumptions in cases]
+    varying = [key for key in inputs[0] if any(values[key] != inputs[0][key] for values in inputs)]
     return [
         (Policy(**policy), Precision(**formats), schema.defaults(Assumptions, assumptions), {key: values[key] for key in varying})
-        for (policy, formats, assumptions), values in zip(cases, every, strict=True)
+        for (policy, formats, assumptions), values in zip(cases, inputs, strict=True)
     ], [note for _, notes in parts for note in notes]
 
 

@@ -22,7 +22,7 @@ from headway.report import output
 # They compute no number from an input.
 SKIPPED = ("solve", "list", "show", "trend", "fit", "lecture", "predict", "score", "new", "web", "mcp")
 OWN_FLAGS = ("--for", "--so-that", "--find")  # the question of a verb that has a search of its own: here it is solve's
-COUNTED = ("N", "TOKENS")  # what whole numbers are called in the help of a flag
+COUNT_NAMES = ("N", "TOKENS")  # what whole numbers are called in the help of a flag
 POINTS, POINTS_SLOW = 80, 12  # of the first scan: of a closed form, of a search or simulation
 SLOW = ("plan", "train", "sim", "price", "speed", "cache")
 CLOSE, CLOSE_SLOW = 1e-12, 1e-6
@@ -131,7 +131,7 @@ def _input(args: Any, module: Any) -> tuple[Any, Callable[[float], dict[str, Any
             raise UnknownName("input to solve for", name, editable())
         field = editable()[name]
     elif action is not None and action.option_strings:
-        field = getattr(action, "field", Field(_unit_of(action), integer=action.metavar in COUNTED))
+        field = getattr(action, "field", Field(_unit_of(action), integer=action.metavar in COUNT_NAMES))
     elif words is not None:
         field = Field()
     else:

@@ -122,15 +122,15 @@ def check_tail(args: Any) -> None:
     if args.format == "mermaid" and not args.explain:
         raise BadValue("-o", "mermaid", "--explain KEY beside it: the diagram is of one number")
     tree_depth(args)
-    drawn = [(flag, value) for action, flag, value in args._typed if action.dest in ("picture", "plot_width", "plot_theme")]
-    if args.plot or drawn:
+    picture_flags = [(flag, value) for action, flag, value in args._typed if action.dest in ("picture", "plot_width", "plot_theme")]
+    if args.plot or picture_flags:
         view(args)
     if args.plot:
         from headway.report.pictures.file import check_path
 
         check_path(args.plot)
-    elif drawn:
-        raise BadValue(*drawn[0], "--plot FILE.png beside it: nothing is drawn")
+    elif picture_flags:
+        raise BadValue(*picture_flags[0], "--plot FILE.png beside it: nothing is drawn")
 
 
 def view(args: Any) -> View:

@@ -115,8 +115,8 @@ def _can_move(claim: Claim, case: InputCase, name: str) -> bool:
     return False
 
 
-def _differ(parts: Parts, others: Parts) -> bool:
-    return any(not math.isclose(float(parts[name]), float(others[name]), rel_tol=SAME) for name in parts)
+def _differ(parts: Parts, plain: Parts) -> bool:
+    return any(not math.isclose(float(parts[name]), float(plain[name]), rel_tol=SAME) for name in parts)
 
 
 def _text(case: InputCase, *names: str) -> str:
