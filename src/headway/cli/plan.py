@@ -89,11 +89,10 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     if len(cases) > MOST_PLANS:
         raise BadValue("plan", "too many combinations of loads, limits and assumptions", f"at most {MOST_PLANS}")
     models, systems = arguments.models(args), [system for system, _ in arguments.systems(args)]
-    searched = {"prompt": axes["prompt"], "output": axes["output"], "batch": batch}
-    default_notes += arguments.beyond(models, load) + search_notes(args, searched)
+    default_notes += arguments.beyond(models, load)
+    default_notes += search_notes(args, {"prompt": axes["prompt"], "output": axes["output"], "batch": batch})
     names: dict[str, Any] = schema.axes(formats)
-    plans = []
-    illegal: list[IllegalCombination] = []
+    plans, illegal = [], list[IllegalCombination]()
     for values, assumptions in cases:
         point = dict(zip(axes, values, strict=True))
         try:
@@ -111,9 +110,9 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
         plans.append((limit | {key: value for key, value in assumptions.items() if len(assumption_sets) > 1}, case_plan))
     if not plans:
         raise illegal[0]
-    default_notes += shown_notes(args, [case_plan.best for _, case_plan in plans])
     drop_notes = (*drop_notes, *drop_note(illegal, len(cases), "combinations of loads, limits and assumptions"))
-    return plans, [*notes, *default_notes, *more, *drop_notes, *assumed_notes]
+    best = [case_plan.best for _, case_plan in plans]
+    return plans, [*notes, *default_notes, *shown_notes(args, best), *more, *drop_notes, *assumed_notes]
 
 
 def _nearest(plans: Sequence[tuple[dict[str, Any], Any]]) -> list[str]:
