@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check golden answers pictures score-runs winners lint types bench fuzz clean
+.PHONY: demo test check flags golden answers pictures score-runs winners lint types bench fuzz clean
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -50,6 +50,9 @@ lint: .venv/dev
 
 types: .venv/dev
 	$(BIN)/pyright
+
+flags: .venv/dev
+	HEADWAY_FLAGS=1 $(BIN)/python -m pytest -n 0 -q tests/contract/test_flags.py
 
 bench: .venv/dev
 	for file in bench/bench_*.py; do $(BIN)/python $$file || exit 1; done

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
+import itertools
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +14,7 @@ import headway as hw
 from headway.cli.main import VERBS, parser_of
 from headway.core.errors import BadValue
 from support.command import Cli
+from support.each import for_each
 
 DENSE = "serve llama-3.1-8b --on h200 --context 4k --batch 4"
 SIM = "sim llama-3.1-8b --on h200 --prompt 500 --output 50 --requests 20 --loop plain"
@@ -53,7 +57,7 @@ def test_flags__of_other_questions_are_refused(cli: Cli, command: str) -> None:
 @pytest.mark.parametrize(
     "flag",
     ["--imbalance 3", "--dispatch-bytes 2", "--state-bytes 4", "--alpha-exchange 1us", "--alpha-out 1us", "--alpha-hop 2us",
-     "--eff-in-switch 0.5", "--set system.scale_up_bw=1TB/s"],
+     "--eff-in-switch 0.5"],
 )  # fmt: skip
 def test_assumptions__without_effect_are_refused_and_with_effect_are_not(cli: Cli, flag: str) -> None:
     assert "changes no number" in refused(cli, f"{DENSE} {flag}")
@@ -115,6 +119,72 @@ def test_default__typed_out_is_no_mistake(cli: Cli) -> None:
     assert cli("train llama-3.1-8b --on 64xh100-sxm --dropout 0 --captured 0").status == 0
 
 
+@pytest.mark.parametrize(
+    ("command", "value"),
+    [
+        ("serve llama-3.1-8b --on h100-sxm --context 4k", "--set chip.hbm_bw=3.35TB/s"),
+        ("serve llama-3.1-8b --on 8xh100-sxm --tp 8 --context 4k", "--set system.scale_out_bw=10GB/s"),
+        ("serve llama-3.1-8b --on h200 --context 4k", "--attention dense"), ("serve llama-3.1-8b --on h200 --context 4k", "--kv-share 1"),
+        ("serve llama-3.1-8b --on h200 --context 4k", "--key num_hidden_layers=32"),
+        ("serve llama-3.1-8b --on h200 --context 4k", "--embedding bf16"),
+        ("plan llama-3.1-8b --on 8xh100-sxm --prompt 500 --output 50 --tp 1 --pp 1", "--set system.scale_out_bw=10GB/s"),
+        ("plan llama-3.1-8b --on h100-sxm --prompt 500 --output 50", "--alpha 37us"),
+        ("price llama-3.1-8b --on h100-sxm --prompt 500 --output 50", "--alpha 37us"),
+        (f"{SIM} --users 4", "--set system.scale_out_bw=10GB/s"),
+        ("train llama-3.1-8b --on 8xh100-sxm", "--set system.scale_out_bw=10GB/s"),
+        ("price --memory-share gb200-nvl72", "--set chip.hbm_bw=3TB/s"), ("capacity deepseek-v3 --on 8xh200 --context 8k", "--weights fp8"),
+        ("collective all-gather 1GB --mesh X8 --on 8xh100", "--out-bw 3GB/s"),
+    ],
+)  # fmt: skip
+def test_value__that_happens_to_change_nothing_is_answered_with_a_note(cli: Cli, command: str, value: str) -> None:
+    plain, answer = cli.json(command), cli.json(f"{command} {value}")
+    numbers = [{key: row[key] for key in before if key != "wall_s"} for row, before in zip(answer["rows"], plain["rows"], strict=True)]
+    assert numbers == [{key: value for key, value in row.items() if key != "wall_s"} for row in plain["rows"]]
+    assert any(note.startswith(f"no effect: {value}") for note in answer["notes"]), answer["notes"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    ["--tp 1 --pp 1 --cp 1 --dp 1 --replicas 1", "--weights bf16 --kv bf16 --compute bf16", "--overlap fitted --communication exposed",
+     "--engine other --hbm-utilization 0.9 --fixed 1 --accept-length 1 --draft-cost 0 --activation-bytes 2 --alpha-hop 1us",
+     "--price-metric rental_on_demand", "--batch 4"],
+)  # fmt: skip
+def test_default__typed_out_is_legal_and_the_same_answer(cli: Cli, values: str) -> None:
+    command = DENSE.replace(" --batch 4", "") if "--batch" in values else DENSE
+    assert cli.rows(f"{command} {values}") == cli.rows(DENSE)
+
+
+@pytest.mark.parametrize("factor", [0.5, 1, 2])
+def test_sweep__through_the_catalogue_s_own_value(cli: Cli, factor: float) -> None:
+    assert cli(f"serve llama-3.1-8b --on h100-sxm --context 4k --set chip.hbm_bw={3.35 * factor}TB/s").status == 0
+
+
+@pytest.mark.parametrize("flag", ["--as dense", "--strict", "--key num_hidden_layers=12"])
+@pytest.mark.parametrize("numbers", ["--hidden 4096 --layers 32", "--params 8B --layers 32 --kv-bytes 100kB"])
+@for_each(
+    ["serve --on h200", "plan --on h200 --prompt 500 --output 50", "sim --on h200 --prompt 500 --output 50 --rate 2 --requests 20",
+     "price --on h200",
+     "speed --on h200 --prompt 500 --output 50", "train --on 8xh200", "capacity --on h200", "show model"]
+)  # fmt: skip
+def test_config_flags__of_a_model_by_numbers_are_refused(command: str, cli: Cli, numbers: str, flag: str) -> None:
+    verb, _, rest = command.partition(" ")
+    words = f"{command} {numbers}" if rest == "model" else f"{verb} {numbers} {rest}"
+    assert flag.split()[0] in refused(cli, f"{words} {flag}")
+
+
+@pytest.mark.parametrize(("flag", "wrong"), [("--plot-width 700", "--plot-width abc"), ("--plot-theme dark", "--plot-theme pink")])
+def test_picture_flags__without_a_picture_are_refused_and_a_wrong_value_first(cli: Cli, flag: str, wrong: str) -> None:
+    assert "--plot FILE" in refused(cli, f"{DENSE} {flag}")
+    assert "--plot FILE" not in refused(cli, f"{DENSE} {wrong}")
+
+
+def test_cache__flags_of_the_estimate_are_refused_where_nothing_is_estimated(cli: Cli) -> None:
+    sizes = "cache llama-3.1-8b --on 8xh200 --rate 2 --hit-rate 0.5"
+    for flag in ("--price-metric nonsense", "--tp 2", "--mfu 0.4", "--engine vllm", "--weights fp8", "--embedding fp8", "--imbalance 2"):
+        assert flag.split()[0] in refused(cli, f"{sizes} {flag}")
+    assert "number" in refused(cli, f"{sizes} --tp abc")
+
+
 def test_grid__an_assumption_that_counts_somewhere_counts(cli: Cli) -> None:
     assert cli("serve llama-3.1-8b,qwen3-30b-a3b --on h200 --context 4k --batch 4,64 --imbalance 2").status == 0
 
@@ -130,6 +200,62 @@ def test_empty_values__are_errors_in_every_verb(cli: Cli, verb: str) -> None:
         for words_of in ([f"{flag}="], [flag, ""]):
             answer = cli(*words, *words_of)
             assert answer.status == 2 and f"{flag}: got ''" in answer.err, (flag, answer.err)
+
+
+def parser_for(verb: str) -> Any:
+    return parser_of([verb, "serve"] if verb == "solve" else [verb])[1]
+
+
+@for_each(sorted(VERBS))
+def test_repeated_flags__are_errors_in_every_verb(verb: str) -> None:
+    """Every flag that is no list, in every spelling and mixture of spellings; one that may be repeated, with the same key or value."""
+    parser = parser_for(verb)
+    for action in parser._actions:
+        if not action.option_strings or action.dest in ("help", "help_all") or isinstance(action, argparse._ExtendAction):
+            continue
+        keyed, is_list = str(action.metavar).startswith("KEY="), isinstance(action, argparse._AppendAction)
+        values = [None] if action.nargs == 0 else ["k=4", "k=64"] if keyed else ["4", "4" if is_list else "64"]
+        spellings = [way for spelling in action.option_strings for value in values for way in one_flag(spelling, value)]
+        for first, second in itertools.product(spellings, repeat=2):
+            with pytest.raises(BadValue, match="once") as error:
+                parser.read([*first, *second])
+            assert any(str(error.value).startswith(spelling) for spelling in action.option_strings)
+
+
+def one_flag(spelling: str, value: str | None) -> list[list[str]]:
+    """The ways to type one flag: alone, with its value beside it, joined by =, or of a short one joined without."""
+    if value is None:
+        return [[spelling]]
+    joined = [] if spelling.startswith("--") else [[f"{spelling}{value}"]]
+    return [[spelling, value], [f"{spelling}={value}"], *joined]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"{DENSE} --set chip.hbm_bw=1TB/s --set chip.hbm-bw=2TB/s", f"{DENSE} -o json --format csv", f"{DENSE} --context=8k",
+        "serve --hidden 4096 --hidden 8192 --layers 8 --on h200",
+        "show model llama-3.1-8b --key num_hidden_layers=2 --key num_hidden_layers=4",
+        "serve llama-3.1-8b --on 64x(hbm=80GB,hbm=90GB,hbm_bw=3TB/s,peak_bf16=1P) --context 4k",
+        "law hardware_ratio mem_bw=1TB/s mem_bw=2TB/s",
+        "bill --sheet claude-opus --tokens input=1M,input=2M,output=1k", "price --sheet claude-opus --assume active=1B,active=2B",
+        f"{SIM} --find rate --so-that p99_ttft_s=1s,p99_ttft_s=2s", f"{SIM} --rate 2 --prefix-cache ddr:1GB,ddr:2GB",
+        "matmul A[B,4096]W[4096,64] B=1 --peak 1P --from 1TB/s B=2",
+        "solve serve llama-3.1-8b --on h200 --for batch --for context --so-that fits=1",
+    ],
+)  # fmt: skip
+def test_keys__given_twice_are_errors(cli: Cli, command: str) -> None:
+    assert re.search(r"once|twice", refused(cli, command))
+
+
+def test_keys__given_twice_in_the_user_s_own_layout_are_errors(cli: Cli) -> None:
+    answer = cli("plan", "llama-3.1-8b", "--on", "h200", "--prompt", "500", "--output", "50", "--current", "tp=8 batch=4 tp=4")
+    assert answer.status == 2 and "tp once" in answer.err
+
+
+def test_lists__may_be_repeated(cli: Cli) -> None:
+    several = cli(f"{DENSE} --set chip.hbm_bw=1TB/s --set chip.hbm=100GB --explain step_s --explain kv_s")
+    assert several.status == 0 and several.out.count("= ") > 2
 
 
 def test_python__ignored_keywords_are_refused() -> None:

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from headway.cli.main import main
+from support.command import changed
 
 PLAN = ["plan", "llama-3.1-70b", "--on", "8xh100-sxm", "--prompt", "1k", "--output", "1k", "--tp", "4", "--pp", "2"]
 
 
 def launched(capsys: pytest.CaptureFixture[str], *argv: str) -> list[str]:
-    assert main([*PLAN, *argv, "-o", "json"]) == 0
+    assert main([*changed(PLAN, *argv), "-o", "json"]) == 0
     answer: dict[str, Any] = json.loads(capsys.readouterr().out)
     return [note.removeprefix("launch: ") for note in answer["notes"] if note.startswith("launch: ")]
 
@@ -37,6 +38,6 @@ def test_launch__nothing_when_no_layout_meets_the_limits(capsys: pytest.CaptureF
 
 @pytest.mark.parametrize("extra", [["--launch", "triton"], ["--launch", "vllm", "--prompt", "1k,2k"]])
 def test_launch__wrong_input_is_one_line(capsys: pytest.CaptureFixture[str], extra: list[str]) -> None:
-    assert main([*PLAN, *extra]) == 2
+    assert main(changed(PLAN, *extra)) == 2
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1 and err.startswith("headway: ")

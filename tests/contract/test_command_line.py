@@ -24,7 +24,7 @@ from headway.core.schema import fields
 from headway.performance.achieved import FITTED
 from headway.performance.assumptions import Assumptions
 from headway.serving.columns import SERVE
-from support.command import Cli
+from support.command import Cli, changed
 from support.paths import ROOT
 
 POINT = ["serve", "llama-3.1-70b", "--on", "8xh100-sxm", "--tp", "8", "--batch", "64"]
@@ -363,7 +363,7 @@ def test_curves__knee_where_compute_equals_weights_plus_kv() -> None:
     ],
 )  # fmt: skip
 def test_flags__wrong_value_is_one_line_with_what_would_work(cli: Cli, change: list[str], says: str) -> None:
-    assert says in refused(cli, *STEP, *change)
+    assert says in refused(cli, *changed(STEP, *change))
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,14 @@ def command(*argv: Any) -> Answer:
     return Answer.of(argv[0].split() if len(argv) == 1 else [str(word) for word in argv])
 
 
+def changed(argv: Sequence[str], *change: str) -> list[str]:
+    """A command with some of its flags replaced, each of which it may have only once; new ones come last."""
+    words = list(argv)
+    for flag in (word for word in change if word.startswith("--") and word in words):
+        del words[words.index(flag) : words.index(flag) + 2]
+    return [*words, *change]
+
+
 class Cli:
     """The fixture `cli`: `cli("serve", ...)` gives an Answer, `cli.json(...)` and `cli.rows(...)` ask for JSON."""
 

@@ -29,10 +29,11 @@ def refuse(args: Any, wants: str, *names: str) -> None:
     if "attention" in names:
         names = (*names, *(name for name in ("mechanism", "key", "strict", "embedding") if getattr(args, name, None)))
     for name in names:
-        value = getattr(args, name)
+        value = getattr(args, name, None)
         if value:
             flag = "--as" if name == "mechanism" else "--" + name.replace("_", "-")
-            raise BadValue(flag, ", ".join(value) if isinstance(value, list | tuple) else value, wants)
+            text = "the flag" if value is True else ", ".join(value) if isinstance(value, list | tuple) else value
+            raise BadValue(flag, text, wants)
 
 
 def split(text: str, what: str) -> list[str]:
@@ -70,6 +71,8 @@ def model(name: str, args: Any) -> Any:
     from headway.models.reading import reading, with_embedding
 
     user = reading(args.strict, args.mechanism or "", tuple(args.key)) if hasattr(args, "mechanism") else None
+    if python_object(name, args) is not None or name.lstrip().startswith("("):
+        refuse(args, "a model by name or file: it is about a config.json, which this model has not", "strict", "mechanism", "key")
     base_model = python_object(name, args) or config.model(name, folders, user)
     if getattr(args, "embedding", None):
         base_model = with_embedding(base_model, args.embedding)

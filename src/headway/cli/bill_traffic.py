@@ -83,17 +83,20 @@ def start_s(text: str) -> float:
 def _totals(text: str) -> Any:
     from headway.economics.bill_requests import requests_of_totals
 
-    totals = dict.fromkeys(TOTALS, 0.0)
+    totals: dict[str, float] = {}
     for part in text.split(","):
         key, equals, value = (item.strip() for item in part.partition("="))
         if not equals or key not in TOTALS:
             raise BadValue("--tokens", text, "input=608B,cached=342B,output=168B, the cached ones among the input")
+        if key in totals:
+            raise BadValue("--tokens", text, f"{key} once")
         totals[key] = units.parse(value, "token", f"--tokens {key}")
         if not 0 <= totals[key] <= MOST_TOKENS:
             raise BadValue(f"--tokens {key}", value, f"0 to {MOST_TOKENS:g} tokens")
-    if not totals["input"]:
+    if not totals.get("input"):
         raise BadValue("--tokens", text, "at least the input's tokens")
-    return requests_of_totals(totals["input"], totals["cached"], totals["output"], "totals given by the user")
+    prompt, hits, answers = (totals.get(name, 0.0) for name in TOTALS)
+    return requests_of_totals(prompt, hits, answers, "totals given by the user")
 
 
 def _trace(args: Any) -> tuple[Any, list[str]]:

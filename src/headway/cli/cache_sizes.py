@@ -66,7 +66,7 @@ def sizes(args: Any) -> output.Answer:
     service_values, more = schema.read(args, CacheService)
     lists = schema.axes(service_values)
     args.tier = args.tier or "ddr,flash,disk"
-    cases, case_notes = cache_subject.cases(args)
+    cases, case_notes = cache_subject.cases(args, lengths=args.rate is not None, recompute=False)
     rows = []
     for variant, values, hold in itertools.product(cases, list(itertools.product(*lists.values())), axes["hold"]):
         service = CacheService(**dict(zip(lists, values, strict=True)))
@@ -136,11 +136,13 @@ def fees(args: Any) -> output.Answer:
     from headway.economics.cache.fees import fee
     from headway.economics.cache.records import FeeRow
 
-    axes, notes = cache_subject.holds(args)
+    rates, typed = _rates(args), vars(args)
+    is_timed = bool(args.fee or args.storage or any(rate.storage is not None for rate in rates))  # else the sheet says how long
+    axes, notes = cache_subject.holds(args) if is_timed else ({"hold": ()}, [])
     if axes.keys() - {"hold"}:
         raise BadValue(schema.flag(min(axes.keys() - {"hold"})), "given", "fees without it: a fee is for one hold, used or not")
-    cases, more = cache_subject.cases(args)
-    rates = _rates(args)
+    has_reads = any(rate.cache_read is not None for rate in rates)
+    cases, more = cache_subject.cases(args, recompute=has_reads and (typed["mfu"] is not None or typed["fresh"] is not None))
     rows, price_notes = [], []
     for variant in cases:
         for at, place in itertools.product(range(len(_charges(args, rates, axes["hold"]))), range(len(variant.case.tiers))):
@@ -153,7 +155,6 @@ def fees(args: Any) -> output.Answer:
         price_notes += cache.priced(variant.case.places())
     if not rows:
         raise BadValue("--sheet", args.sheet, "a sheet with cache writes by time to live or a storage fee, or --fee $5/Mtok")
-    notes = notes if args.fee or args.storage or any(rate.storage is not None for rate in rates) else []
     return output.Answer(
         _listing(rows, [*notes, *more, *price_notes]), describe=_describe_fees, columns=cache.own_columns(FeeRow), most=200
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.cli import arguments
-from headway.cli.no_effect import refuse_idle_assumptions
+from headway.cli.no_effect import search_notes, shown_notes
 from headway.core import schema
 from headway.core.errors import BadValue
 from headway.economics.cache.records import CacheHold, PrefillCost
@@ -22,6 +22,7 @@ TIERS = "hbm,ddr,cxl,flash,disk"
 CHIP_MEMORY, ALL = "hbm", "all"
 HOLDS = (300.0, 3600.0, 86400.0)
 MOST_CASES = 200
+MOST_VALUES = 10_000  # holds, reuses, uses
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,20 +41,72 @@ def add_flags(parser: Any) -> None:
     schema.add_flags(parser, PrefillCost, group="computing again")
 
 
-def cases(args: Any) -> tuple[list[CacheQuestion], list[str]]:
-    """Cache problems for each combination of models, machines, edits, formats and numbers, and notes."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _UsefulFlags:
+    """Which flags count for a question: a flag that is not read is refused, whatever its value."""
+
+    lengths: bool  # --prompt and --output
+    recompute: bool  # what computing again costs counts
+    typed_cost: bool  # and is typed, so that no layout is searched
+    mfu: bool
+    quote: bool  # the price of a chip counts
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether a layout is searched for what computing again costs."""
+        return self.recompute and not self.typed_cost
+
+    def costs(self) -> tuple[str, ...]:
+        """Fields of PrefillCost that do not count."""
+        return (*(() if self.lengths else ("prompt", "output")), *(() if self.recompute else ("mfu", "fresh", "active")))
+
+    def formats(self, args: Any) -> tuple[str, ...]:
+        """Fields of Precision that do not count."""
+        kv = () if self.is_estimated or vars(args)["kv_bytes"] is None else ("kv",)
+        return (*kv, *(() if self.is_estimated else ("weights",)), *(() if self.is_estimated or self.mfu else ("compute",)))
+
+    def assumptions(self) -> tuple[str, ...]:
+        """Fields of Assumptions that do not count."""
+        rest = () if self.is_estimated else tuple(name for name in schema.fields(Assumptions) if name != "price_metric")
+        return (*OWN_FLAGS, *(name for name in rest if name not in OWN_FLAGS), *(() if self.quote else ("price_metric",)))
+
+
+def _useful_flags(args: Any, lengths: bool, recompute: bool) -> _UsefulFlags:
+    typed = vars(args)  # so that only what counts is looked at
+    typed_cost = typed["mfu"] is not None or typed["fresh"] is not None
+    in_hbm = bool(args.on) and CHIP_MEMORY in _tiers(args)
+    return _UsefulFlags(
+        lengths=lengths or (recompute and not typed_cost), recompute=recompute, typed_cost=typed_cost,
+        mfu=recompute and typed["mfu"] is not None, quote=recompute or in_hbm,
+    )  # fmt: skip
+
+
+def _recompute_values(args: Any, useful: _UsefulFlags) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What the user said of computing again, and notes."""
+    values, notes = schema.read(args, PrefillCost, skip=useful.costs())
+    if len({"mfu", "fresh"} & values.keys()) > 1:
+        raise BadValue("--mfu", "both --mfu and --fresh", "one of them")
+    if "active" in values and "mfu" not in values:
+        raise BadValue("--active", args.active, "--mfu beside it: nothing else reckons with it")
+    return values, notes
+
+
+def cases(args: Any, lengths: bool = False, recompute: bool = True) -> tuple[list[CacheQuestion], list[str]]:
+    """Cache problems for each combination of models, machines, edits, formats and numbers, and notes.
+
+    `lengths`: prompt and output count even where no layout is searched; `recompute`: what computing again costs counts.
+    """
     from headway.economics.cache.problem import CacheProblem
 
-    recompute_values, notes = schema.read(args, PrefillCost)
-    if len({"mfu", "fresh"} & recompute_values.keys()) > 1:
-        raise BadValue("--mfu", "both --mfu and --fresh", "one of them")
-    if "active" in recompute_values and "mfu" not in recompute_values:
-        raise BadValue("--active", args.active, "--mfu beside it: nothing else reckons with it")
-    formats, _ = schema.read(args, Precision)
-    assumptions, more = schema.read(args, Assumptions, skip=OWN_FLAGS)
+    useful = _useful_flags(args, lengths, recompute)
+    recompute_values, notes = _recompute_values(args, useful)
+    formats, _ = schema.read(args, Precision, skip=useful.formats(args))
+    assumptions, more = schema.read(args, Assumptions, skip=useful.assumptions())
+    if not useful.is_estimated:
+        arguments.refuse(args, "a question that searches a layout, whose weights it is about", "embedding")
     models = arguments.models(args) if args.model else [None]
-    if args.model and args.on:
-        refuse_idle_assumptions(args, PROBED, skip=OWN_FLAGS)
+    if args.model and args.on and useful.is_estimated:
+        more = (*more, *search_notes(args, PROBED, skip=OWN_FLAGS))
     axes = schema.axes(recompute_values | assumptions)
     kv_axes = schema.axes({"kv": formats.get("kv") or "bf16"})
     for key, number_format in formats.items():
@@ -67,13 +120,16 @@ def cases(args: Any) -> tuple[list[CacheQuestion], list[str]]:
         extra = edits | {key: value for key, value in point.items() if len(axes[key]) > 1} | ({"kv": kv} if len(kv_axes["kv"]) > 1 else {})
         case = CacheProblem(
             model=model, system=system, kv=kv, weights=formats.get("weights") or "", compute=formats.get("compute") or "",
-            ways=schema.read(args, Layout)[0], tiers=_tiers(args), edits=tiers, catalog=arguments.catalog(args),
+            ways=schema.read(args, Layout)[0] if useful.is_estimated else {}, tiers=_tiers(args), edits=tiers,
+            catalog=arguments.catalog(args),
             assumptions=schema.defaults(Assumptions, {key: value for key, value in point.items() if key in assumptions}),
             **{key: value for key, value in point.items() if key in recompute_values},
         )  # fmt: skip
         variants.append(CacheQuestion(case=case, extra=extra))
     if len(variants) > MOST_CASES:
         raise BadValue("cache", "too many combinations of models, machines, formats and numbers", f"at most {MOST_CASES}")
+    if useful.is_estimated and args.model and args.on:
+        more = (*more, *shown_notes(args, [variant.case.recompute.plan.best for variant in variants], skip=OWN_FLAGS))
     return variants, [*notes, *more]
 
 
@@ -121,7 +177,7 @@ def holds(args: Any) -> tuple[dict[str, tuple[Any, ...]], list[str]]:
     """Fields of CacheHold from the command line, each a list, and notes."""
     from headway.core.quantity import default
 
-    hold_values, notes = schema.read(args, CacheHold)
+    hold_values, notes = schema.read(args, CacheHold, most=MOST_VALUES)
     axes = schema.axes(hold_values)
     if "hold" not in axes:
         axes["hold"] = tuple(default(seconds, "hold", "s", "default of --hold") for seconds in HOLDS)

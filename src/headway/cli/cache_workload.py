@@ -159,7 +159,7 @@ def _with_lengths(args: Any, variant: Any, hits: Any) -> Any:
     name = Path(args.workload).name
     means = {
         key: known(value, f"mean {key}", "token", "measured", f"number_of in {name}", "undated")
-        for key, value in (("prompt", hits.prompt), ("output", hits.output)) if getattr(args, key) is None
+        for key, value in (("prompt", hits.prompt), ("output", hits.output)) if vars(args)[key] is None
     }  # fmt: skip
     return dataclasses.replace(variant, case=dataclasses.replace(variant.case, **means))
 

@@ -12,6 +12,7 @@ from headway.report import serving
 from headway.serving.columns import SERVE
 
 MOST_TABLES = 2000  # most combinations of models, machines, formats and assumptions, each a grid
+MOST_VALUES = 10_000  # most values of one flag of a search
 COUNTS = ("batch", "context", "prompt", "output")
 
 
@@ -26,7 +27,7 @@ def varied(table: Any) -> list[str]:
 
 def combinations(args: Any, record: type, skip: Sequence[str] = ()) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     """Combinations of the user's values for the fields of a record but those to `skip`, and notes."""
-    values, notes = schema.read(args, record, skip=tuple(skip))
+    values, notes = schema.read(args, record, skip=tuple(skip), most=MOST_TABLES)
     lists = [schema.several(value) for value in values.values()]
     count = 1
     for members in lists:

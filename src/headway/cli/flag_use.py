@@ -1,15 +1,17 @@
-"""Flags that a command typed: an empty value is an error, and so is a flag that the verb never looked at, with the reason."""
+"""Flags that a command typed: an empty value, a repeated flag and a flag that the verb never looked at are errors, each with the reason."""
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from headway.core import schema
 from headway.core.errors import BadValue
 
 # Looked at when the answer is printed.
-PRINTED = ("format", "plot", "picture", "plot_width", "plot_theme", "where", "sort", "explain", "depth", "verbose", "price_metric")
+PRINTED = ("format", "plot", "picture", "plot_width", "plot_theme", "where", "sort", "explain", "depth", "verbose")
 EDITS = ("set", "catalog", "attention", "kv_share")
 
 
@@ -28,6 +30,9 @@ def typed_actions(parser: Any, argv: Sequence[str]) -> Iterator[tuple[Any, str, 
     for place, word in words:
         flag, equals, value = word.partition("=")
         action = parser._option_string_actions.get(flag) if word.startswith("-") else None
+        if action is None and re.match(r"-[a-z]", word):  # -ojson
+            flag, equals, value = word[:2], "=", word[2:]
+            action = parser._option_string_actions.get(flag)
         if action is None:
             continue
         if equals:
@@ -43,6 +48,26 @@ def refuse_empty(parser: Any, argv: Sequence[str]) -> None:
     for action, flag, value in typed_actions(parser, argv):
         if value is not None and not value.strip() and action.nargs != 0:
             raise BadValue(flag, value, "a value, or the flag left out")
+
+
+def refuse_repeated(parser: Any, argv: Sequence[str]) -> None:
+    """Raise an error for a flag that stands twice, and for a key or value that stands twice in a flag that may be repeated: of two
+    values one would be ignored."""
+    earlier: dict[str, str | None] = {}
+    for action, flag, value in typed_actions(parser, argv):
+        name, what, field = action.dest, flag, getattr(action, "field", None)
+        if isinstance(action, argparse._ExtendAction):
+            continue  # several words, whose reader knows what a key is
+        if isinstance(action, argparse._AppendAction):
+            keyed = str(action.metavar).startswith("KEY=")
+            what = (value or "").partition("=")[0].strip() if keyed else value or ""
+            what = f"{flag} {what.replace('-', '_') if name == 'set' else what}"
+            name = what
+        if name in earlier:
+            both = "it twice" if value is None else f"{earlier[name]} and {value}"
+            hint = f"; several values have commas: {flag} 1,2" if field is not None and not field.choices else ""
+            raise BadValue(what, both, f"the flag once{hint}")
+        earlier[name] = value
 
 
 def start(args: Arguments, parser: Any, argv: Sequence[str]) -> None:
@@ -63,5 +88,7 @@ def refuse_unused(args: Any, verb: str) -> None:
         return
     for action, flag, value in args._typed:
         if action.dest not in args._looked_at and action.dest not in PRINTED:
+            if value is not None and isinstance(getattr(action, "field", None), schema.Field) and action.metavar != "NAME":
+                schema.axis(value, action.field, flag)  # a wrong value is the first thing to say
             why = "has no machine or model that it could edit" if action.dest in EDITS else "does not use it for this question"
             raise BadValue(flag, "the flag" if value is None else value, f"no {flag}: `{verb}` {why}")

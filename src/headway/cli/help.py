@@ -42,7 +42,7 @@ EXAMPLES = {
     "bill": "bill --sheet claude-opus --prompt 8k --shared 6k --output 500 --requests 200 --rate 2/min",
     "train": "train llama-3.1-405b --on 16384xh100-sxm --tokens 15T --seq 8k --global-batch 16M",
     "scale": "scale --active 100B --serve 50M/s --months 2",
-    "solve": "solve serve llama-3.1-70b --on 8xh100-sxm --tp 8 --context 8k --for batch --so-that tpot_s=20ms",
+    "solve": "solve serve llama-3.1-70b --on 8xh100-sxm --tp 8 --context 8k --for batch --so-that step_s=20ms",
     "score": "score --vllm bench.json --on 8xh100-sxm --tp 8",
     "rack": "rack gb200-nvl72 --chips 72,144,576",
     "show": "show model deepseek-v3",

@@ -33,6 +33,8 @@ def add_flags(parser: Any) -> None:
 
 def search_input(args: Any) -> dict[str, Any]:
     """What the search of a plan is told about the launch: the engine that must express the layout, and the chips of its hosts."""
+    if args.chips_per_host is not None and not args.launch:
+        raise BadValue("--chips-per-host", _chips_per_host(args.chips_per_host), "--launch ENGINE beside it: it is about the command line")
     host = None if args.chips_per_host is None else _chips_per_host(args.chips_per_host)
     return {"launch": args.launch or "", "chips_per_host": host}
 

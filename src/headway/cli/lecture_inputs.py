@@ -10,7 +10,7 @@ from headway.core.errors import BadValue, UnknownName
 from headway.core.listing import Listing, computed, format_value, place_of
 from headway.evidence.claims.claim import Claim, claims
 from headway.evidence.lecture.chapters import statement
-from headway.evidence.lecture.inputs import InputCase, cases, figures, lecture_figures
+from headway.evidence.lecture.inputs import InputCase, cases, figures, idle_inputs, lecture_figures
 from headway.report import output
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def run(text: str, changes: Sequence[str]) -> output.Answer:
     if claim is None:
         raise UnknownName("claim", text, {key.lower(): key for key in claims()}, "--with changes the inputs of one claim, such as RB-10")
     combinations = cases(claim, changes)
+    idle = idle_inputs(claim, combinations)
     before = lecture_figures(claim)
     rows, values = [], []
     for case in combinations:
@@ -47,7 +48,8 @@ def run(text: str, changes: Sequence[str]) -> output.Answer:
     changed = {row["figure"] for row in rows if row["value"] != row["lecture_inputs"]}
     visible_rows = [row for row in rows if row["figure"] in changed] or rows
     people = [_cells(claim, row, axes) for row in visible_rows]
-    notes = ["names of figures are those of the lecture's inputs"] if changed else ["no figure of this claim changes with that input"]
+    notes = ["names of figures are those of the lecture's inputs"] if changed else []
+    notes += [f"no effect: {name}={combinations[0].labels[name]} leaves every figure as it is" for name in idle]
     columns = COLUMNS | {name: Column(claim.inputs[name].unit if name in claim.inputs else "", "input that the user gave") for name in axes}
     summary = output.Summary(_headline(claim, visible_rows[0]), view, _after(claim), Listing(people))
     pictures = {"inputs": lambda table, view: _picture(claim, table, view)}

@@ -60,7 +60,7 @@ usage: headway VERB ...      VERB --help: everyday flags      VERB --help-all: e
 
   headway plan deepseek-v3 --on gb200-nvl72 --prompt 8k --output 1k --ttft 2s --tpot 50ms
   headway serve llama-3.1-70b --on 8xh100-sxm --tp 8 --batch 1..4096*2 --context 1k,8k,128k
-  headway solve serve llama-3.1-70b --on 8xh100-sxm --tp 8 --context 8k --for batch --so-that tpot_s=20ms
+  headway solve serve llama-3.1-70b --on 8xh100-sxm --tp 8 --context 8k --for batch --so-that step_s=20ms
 
 headway --version prints the version.
 """
@@ -86,13 +86,11 @@ def _run(argv: list[str]) -> int:
         module, args = parsed(argv)
     except SystemExit:  # argparse has printed the help
         return 0
-    from headway.cli.flag_use import refuse_unused
-    from headway.cli.verb import LABEL, bar, check_tail, finish
+    from headway.cli.verb import LABEL, answered, bar, check_tail, finish
 
     check_tail(args)
     with bar(label=getattr(module, "PROGRESS_LABEL", LABEL), patience=getattr(module, "PATIENCE_S", None)):
-        answer = module.run(args)
-    refuse_unused(args, argv[0])
+        answer = answered(module, args, argv[0])
     finish(answer, args, ["headway", *argv])
     return answer.status
 

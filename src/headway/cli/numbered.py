@@ -63,8 +63,6 @@ def numbered(parser: Any, argv: Sequence[str]) -> list[str]:
             if not queue or queue[0].startswith("--"):
                 raise HeadwayError(f"argument {name}: expected one argument")
             value = queue.pop(0)
-        if name[2:] in words:
-            raise HeadwayError(f"{name} is given twice")
         words[name[2:]] = value
     if not words:
         return rest

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headway.cli import arguments, combination, launch_lines, plan_load, serve_pictures
-from headway.cli.no_effect import refuse_idle_assumptions
+from headway.cli.no_effect import search_notes, shown_notes
 from headway.cli.own_layout import own_changes
 from headway.core import schema
 from headway.core.errors import BadValue, IllegalCombination, UnknownName, drop_note
@@ -77,9 +77,9 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     """Plans for each combination of loads, limits and assumptions, and notes."""
     from headway.serving.plan.plan import plan
 
-    load, notes = schema.read(args, Load, combination.COUNTS)
-    limits, more = schema.read(args, SLO)
-    degrees, drop_notes = schema.read(args, Layout)
+    load, notes = schema.read(args, Load, combination.COUNTS, most=combination.MOST_VALUES)
+    limits, more = schema.read(args, SLO, most=combination.MOST_VALUES)
+    degrees, drop_notes = schema.read(args, Layout, most=combination.MOST_VALUES)
     formats, _ = schema.read(args, Precision)
     assumption_sets, assumed_notes = combination.combinations(args, Assumptions)
     load, default_notes = arguments.requested(load)
@@ -90,10 +90,9 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
         raise BadValue("plan", "too many combinations of loads, limits and assumptions", f"at most {MOST_PLANS}")
     models, systems = arguments.models(args), [system for system, _ in arguments.systems(args)]
     default_notes += arguments.beyond(models, load)
-    refuse_idle_assumptions(args, {"prompt": axes["prompt"], "output": axes["output"], "batch": batch})
+    default_notes += search_notes(args, {"prompt": axes["prompt"], "output": axes["output"], "batch": batch})
     names: dict[str, Any] = schema.axes(formats)
-    plans = []
-    illegal: list[IllegalCombination] = []
+    plans, illegal = [], list[IllegalCombination]()
     for values, assumptions in cases:
         point = dict(zip(axes, values, strict=True))
         try:
@@ -112,7 +111,8 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     if not plans:
         raise illegal[0]
     drop_notes = (*drop_notes, *drop_note(illegal, len(cases), "combinations of loads, limits and assumptions"))
-    return plans, [*notes, *default_notes, *more, *drop_notes, *assumed_notes]
+    best = [case_plan.best for _, case_plan in plans]
+    return plans, [*notes, *default_notes, *shown_notes(args, best), *more, *drop_notes, *assumed_notes]
 
 
 def _nearest(plans: Sequence[tuple[dict[str, Any], Any]]) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from headway.cli import arguments, combination, launch_lines
-from headway.cli.no_effect import refuse_idle_assumptions
+from headway.cli.no_effect import search_notes, shown_notes
 from headway.cli.own_layout import own_changes
 from headway.core import schema
 from headway.core.errors import BadValue
@@ -71,7 +71,8 @@ def answer(args: Any, pictures: Any) -> output.Answer:
     table = plan_load.with_facts(checked.plan.table, [plan_load.facts(part, spare) for part in (checked, *runners_up)])
     script = launch_lines.launched(args, checked.plan)
     return output.Answer(
-        table, notes=[*notes, *script.notes], launch=script.lines, document=script.document, checked=plan_load.verdict(checked),
+        table, notes=[*notes, *shown_notes(args, [checked.plan.best]), *script.notes], launch=script.lines,
+        document=script.document, checked=plan_load.verdict(checked),
         describe=lambda rows: plan_load.describe(rows, checked, sized, own_changes(args, checked.plan)),
         pictures=pictures(checked.plan),
     )  # fmt: skip
@@ -169,7 +170,7 @@ class _SearchInput:
 
 
 def _search_input(args: Any, goal: Any) -> tuple[_SearchInput, list[str]]:
-    degrees, notes = schema.read(args, Layout)
+    degrees, notes = schema.read(args, Layout, most=combination.MOST_VALUES)
     formats, _ = schema.read(args, Precision)
     assumption_sets, assumption_notes = combination.combinations(args, Assumptions)
     if len(assumption_sets) > 1:
@@ -185,7 +186,7 @@ def _search_input(args: Any, goal: Any) -> tuple[_SearchInput, list[str]]:
     rate = offered.rate if offered.rate is not None or offered.users else _trace_rate(offered.trace)
     models = arguments.models(args)
     beyond = arguments.beyond(models, {"prompt": prompt, "output": answer_tokens})
-    refuse_idle_assumptions(args, {"prompt": prompt, "output": answer_tokens})
+    notes = (*notes, *search_notes(args, {"prompt": prompt, "output": answer_tokens}))
     names: dict[str, Any] = schema.axes(formats)
     rest = {
         "assumptions": schema.defaults(Assumptions, assumption_sets[0]), "objective": args.objective,

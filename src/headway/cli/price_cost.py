@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from headway.cli import arguments, combination
-from headway.cli.no_effect import refuse_idle_assumptions
+from headway.cli.no_effect import search_notes, shown_notes
 from headway.core import interval, schema
 from headway.core.columns import Column
 from headway.core.errors import BadValue
@@ -67,7 +67,7 @@ def run(args: Any) -> output.Answer:
     hits, hit_notes = _hits(args)
     plans, notes = _plans(args, hits)
     all_terms, (sheet, sheet_notes) = list(_terms(args)), _rates(args)
-    notes += [*hit_notes, *sheet_notes]
+    notes += [*hit_notes, *sheet_notes, *shown_notes(args, [plan.best for _, plan in plans], skip=("hit_rate",))]
     if len(plans) * len(all_terms) * len(hits) > MOST_ROWS:
         raise BadValue("price", f"{len(plans) * len(all_terms) * len(hits)} rows", f"at most {MOST_ROWS}")
     rest: dict[str, Any] = {"metric": args.price_metric or "", "is_owned": args.own, "sheet": sheet, "catalog": arguments.catalog(args)}
@@ -117,9 +117,9 @@ def _plans(args: Any, hits: Sequence[Any]) -> tuple[list[tuple[dict[str, Any], A
     from headway.serving.plan.plan import plan
     from headway.serving.serve_request import prefix_hits
 
-    load, notes = schema.read(args, Load, combination.COUNTS)
-    limits, more = schema.read(args, SLO)
-    degrees, drop_notes = schema.read(args, Layout)
+    load, notes = schema.read(args, Load, combination.COUNTS, most=combination.MOST_VALUES)
+    limits, more = schema.read(args, SLO, most=combination.MOST_VALUES)
+    degrees, drop_notes = schema.read(args, Layout, most=combination.MOST_VALUES)
     formats, _ = schema.read(args, Precision)
     assumption_sets, assumption_notes = combination.combinations(args, Assumptions)
     several = len(hits) > 1
@@ -127,7 +127,7 @@ def _plans(args: Any, hits: Sequence[Any]) -> tuple[list[tuple[dict[str, Any], A
     load, default_notes = arguments.requested(load)
     models, systems = arguments.models(args), arguments.systems(args)
     default_notes += arguments.beyond(models, load)
-    refuse_idle_assumptions(args, load, skip=("hit_rate",))
+    default_notes += search_notes(args, load, skip=("hit_rate",))
     axes = schema.axes(load | limits)
     names: dict[str, Any] = schema.axes(formats)
     cases = list(itertools.islice(itertools.product(models, systems, itertools.product(*axes.values()), assumption_sets), MOST_PLANS + 1))

@@ -59,7 +59,7 @@ def _of_system(args: Any) -> output.Answer:
     if args.system is None:
         raise BadValue("rack", "no system", "a system, such as headway rack gb200-nvl72 --chips 72,144,576, or --by-year")
     args.on = args.system
-    domain_values, notes = schema.read(args, DomainRequest)
+    domain_values, notes = schema.read(args, DomainRequest, most=MOST_ROWS)
     fact_values, more = schema.read(args, RackFacts)
     cases = _cases(args, domain_values, fact_values)
     plain_rows = [(clean(dataclasses.asdict(case.rack())) | extra) for case, extra in cases]
@@ -280,7 +280,7 @@ def _by_year(args: Any) -> output.Answer:
     beside = [*filter(None, (args.system,)), *(schema.flag(key) for key in keys if getattr(args, key) is not None), *args.set]
     if beside:
         raise BadValue("--by-year", ", ".join(beside), "only --model and --context beside it: it lists every system")
-    domain_values, notes = schema.read(args, DomainRequest)
+    domain_values, notes = schema.read(args, DomainRequest, most=MOST_ROWS)
     context = domain_values.get("context", default(8192, "context", "token", "default of Domain.context"))
     if isinstance(context, tuple):
         raise BadValue("--context", args.context, "one context beside --by-year")

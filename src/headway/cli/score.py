@@ -286,6 +286,7 @@ def run(args: Any) -> output.Answer:
     path = getattr(args, tool) if tool else args.rows
     need_rows(path, rows, bad)
     read = predict.predicted(rows, bad, args)
+    _check_names(args, read)
     cases = _cases(read) if tool else {}
     read = _as_run(read, cases)
     if tool or args.each:
@@ -298,6 +299,15 @@ def run(args: Any) -> output.Answer:
         listing, notes=notes, describe=lambda table: _words(table, result), describes_none=True,
         pictures={"parity": lambda _, view: _parity(result.residuals, view)}, columns=KEYS | RUN_KEYS, most=400,
     )  # fmt: skip
+
+
+def _check_names(args: Any, read: Any) -> None:
+    """Raise an error for a typed name for which no row could be predicted."""
+    reasons = [prediction.why for prediction in read.predictions]
+    for name in ("model", "weights", "kv"):
+        value = getattr(args, name)
+        if value and reasons and all(f"named {value!r}" in why for why in reasons):
+            raise BadValue(f"--{name}", value, f"a known name; {reasons[0].partition('; ')[2]}")
 
 
 def _tool(args: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from headway.cli import arguments, serve_grid, serve_pictures
 from headway.cli.combination import varied
-from headway.cli.no_effect import refuse_no_effect
+from headway.cli.no_effect import serve_notes
 from headway.cli.serve_grid import ServeGrid
 from headway.core import schema
 from headway.core.errors import BadValue, IllegalCombination, drop_note
@@ -64,7 +64,7 @@ def tables(grid: ServeGrid, args: Any) -> tuple[Any, list[str]]:
             raise BadValue("grid", f"more than {MOST_POINTS} points in all", f"at most {MOST_POINTS}")
     if not all_tables:
         raise illegal[0]
-    refuse_no_effect(args, subjects)
+    notes += serve_notes(args, subjects)
     notes += drop_note(illegal, len(cases), "combinations of models, machines, formats and assumptions")
     return (all_tables[0].concat(*all_tables[1:]) if len(all_tables) > 1 else all_tables[0]), notes
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -12,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from headway.cli import arguments, sim_plan
-from headway.cli.no_effect import refuse_idle_assumptions
+from headway.cli import arguments, combination, sim_plan
+from headway.cli.no_effect import search_notes
 from headway.cli.sim_traffic import CHEAP, SEEDS, add_traffic_flags, loads_by_seed, read, seed, seeds
 from headway.core import schema
 from headway.core.errors import BadValue
@@ -27,6 +28,8 @@ EVERY_BATCH = 10**9  # users where their number is open: some batch of theirs ca
 WARMUP = 0.1
 PROGRESS_LABEL = "requests answered"  # label of the progress bar
 PATIENCE_S = 2.0  # seconds before the progress bar appears
+MOST_CASES = 200  # combinations of schedulers, formats and assumptions, each simulated
+ONE_VALUE = ("requests", "seed", "seeds", "warmup", "fast", "sensitivity", "trace_block")
 STEPS = 0.1  # default relative change of step times for the sensitivity
 TRIED = 10  # rates that a search simulates, about
 BANDED = 3  # simulations per load with the sensitivity: as estimated, shorter, longer
@@ -103,9 +106,9 @@ def _simulated(
     results = SimulationProgress(rows=[], notes=notes)
     try:
         sources = loads_by_seed(args, loadings) if args.find else {}
-        for trial, more in _trials(args, loadings, warmup, lasting):
+        for trial, more, labels in _trials(args, loadings, warmup, lasting):
             results.tell(more)
-            results.add(trial, loadings, so_that, sources)
+            results.add(trial, loadings, so_that, sources, labels)
             if results.interrupted:
                 break
     except KeyboardInterrupt:
@@ -132,8 +135,9 @@ class SimulationProgress:
         """Add notes that are not listed yet."""
         self.notes += [note for note in notes if note not in self.notes]
 
-    def add(self, trial: Any, loadings: list[Any], so_that: dict[str, float], sources: dict[int, Any]) -> None:
-        """Add the rows of one fleet: under each load, or at the highest rate within the limits."""
+    def add(self, trial: Any, loadings: list[Any], so_that: dict[str, float], sources: dict[int, Any], labels: dict[str, Any]) -> None:
+        """Add the rows of one fleet, with its labels: under each load, or at the highest rate within the limits."""
+        count = len(self.rows)
         if trial.compile_s > COMPILED_S:
             self.tell([f"compiled in {trial.compile_s:.1f} s, before the runs; kept for later commands"])
         if trial.fleet.pace is None:
@@ -142,6 +146,7 @@ class SimulationProgress:
             self._search(trial, so_that, sources)
         else:
             self._under_each(trial, loadings)
+        self.rows[count:] = [labels | row | labels for row in self.rows[count:]]
 
     def _search(self, trial: Any, so_that: dict[str, float], sources: dict[int, Any]) -> None:
         (_, at_rate), *more_sources = sources.items()
@@ -184,6 +189,10 @@ def answer_of(trial: Any) -> dict[str, Any]:
 
 
 def _check(args: Any) -> None:
+    for name in ONE_VALUE:
+        text = vars(args)[name] or ""
+        if "," in text or ".." in text:
+            raise BadValue(schema.flag(name), text, "one value, of the whole run; lists are for load, layout, scheduler, assumptions")
     if args.loop not in LOOPS:
         raise BadValue("--loop", args.loop, ", ".join(LOOPS))
     if args.hit_rate and args.prefix_cache:
@@ -233,13 +242,15 @@ def _conditions(args: Any) -> dict[str, float]:
         key, equals, value = (part.strip() for part in text.partition("="))
         if not equals or columns.unit(key) != "s" or key not in columns.declared():
             raise BadValue("--so-that", text, "a latency and the most it may be, such as p99_ttft_s=1s")
+        if key in limits:
+            raise BadValue("--so-that", args.so_that, f"{key} once")
         stem = next((name for name in ("ttft", "tpot", "e2e") if f"_{name}_" in key), "tpot" if "_itl_" in key else "e2e")
         limits[key] = float(schema.scalar(value, marks[stem][0], f"--so-that {key}"))
     return limits
 
 
-def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Iterator[tuple[Any, list[str]]]:
-    """Trial of each requested layout, and its notes."""
+def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Iterator[tuple[Any, list[str], dict[str, Any]]]:
+    """Trial of each requested layout and scheduler, its notes, and the inputs that tell its rows from those of others."""
     from headway.sim.compiled_loop import choose_form, plain_s, runner
     from headway.sim.run import Trial
 
@@ -248,7 +259,7 @@ def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Ite
     runs = tries * (BANDED if band else 1)
     limits, _ = _single_values(args, SLO)
     fast = float(schema.scalar(args.fast, schema.Field(open_low=False, high=1), "--fast")) if args.fast else 0.0
-    for fleet, policy, notes, refit in _fleets(args, loadings, 2 if fast else 1):
+    for fleet, policy, notes, refit, labels in _fleets(args, loadings, 2 if fast else 1):
         how, compile_s = args.loop, 0.0
         if fleet.pace:
             takes_s = sum(plain_s(load.traffic, fleet.prefix is not None) for load in loadings) * runs + _filling_s(fleet, loadings)
@@ -259,7 +270,7 @@ def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Ite
         yield Trial(
             fleet=fleet, limits={f"{key}_s": float(value) for key, value in limits.items()}, warmup=warmup, lasting=lasting, how=how,
             routing=policy.routing, fast=fast, seed=seed(args), compile_s=compile_s, band=band, refit=refit,
-        ), notes  # fmt: skip
+        ), notes, labels  # fmt: skip
 
 
 def _filling_s(fleet: Any, loadings: list[Any]) -> float:
@@ -277,30 +288,45 @@ def _band(args: Any, requests: int) -> float:
     return float(schema.scalar(args.sensitivity, schema.Field(open_low=False, high=0.9), "--sensitivity"))
 
 
-def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any, Any, list[str], Any]]:
-    """Compiled fleet of each requested layout, with its policy, notes, and the same for other traffic."""
+def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any, Any, list[str], Any, dict[str, Any]]]:
+    """Compiled fleet of each requested layout and scheduler, with its policy, notes, the same for other traffic, and what varies."""
     from headway.serving.serve_request import checked_load, query
     from headway.sim.fleet import fleet
-    from headway.sim.policy import Policy
     from headway.sim.prefix_tiers import parse_tiers
 
-    assumptions, more = _single_values(args, Assumptions)
-    formats, _ = _single_values(args, Precision)
     model, system = _subject(args)
     drain_notes = _drained(args, system.chip)
-    policy_values, _ = _single_values(args, Policy)
+    cases, more = _cases(args)
     layouts, drop_notes = _layouts(args, model)
-    traffic, policy = loadings[0].traffic, Policy(**policy_values)
+    traffic = loadings[0].traffic
     load = checked_load(prompt=float(traffic.prompt.mean()), output=float(traffic.output.mean()))
     if not args.plan:
-        refuse_idle_assumptions(args, {"prompt": load.prompt, "output": load.output}, asdict(Layout()) | schema.read(args, Layout)[0])
-    request = query(model, system, layouts, load, Precision(**formats), schema.defaults(Assumptions, assumptions))
+        more += search_notes(args, {"prompt": load.prompt, "output": load.output}, asdict(Layout()) | schema.read(args, Layout)[0])
     tiers = parse_tiers(args.prefix_cache, args.ttl, arguments.catalog(args)) if args.prefix_cache else ()
-    legal_layouts, half_notes = _halved(request, loadings)
-    for layout in legal_layouts:
-        refit = partial(fleet, request, layout, policy, classes=classes, closed=loadings[0].users > 0, tiers=tiers)
-        sim_fleet = refit(traffic)
-        yield sim_fleet, policy, [*more, *drain_notes, *drop_notes, *half_notes, *request.notes, *sim_fleet.scheduler.notes], refit
+    for policy, formats, assumptions, labels in cases:
+        request = query(model, system, layouts, load, formats, assumptions)
+        legal_layouts, half_notes = _halved(request, loadings)
+        for layout in legal_layouts:
+            refit = partial(fleet, request, layout, policy, classes=classes, closed=loadings[0].users > 0, tiers=tiers)
+            sim_fleet = refit(traffic)
+            notes = [*more, *drain_notes, *drop_notes, *half_notes, *request.notes, *sim_fleet.scheduler.notes]
+            yield sim_fleet, policy, notes, refit, labels
+
+
+def _cases(args: Any) -> tuple[list[tuple[Any, Precision, Assumptions, dict[str, Any]]], list[str]]:
+    """Scheduler, formats and assumptions of every combination of listed values, with those that vary, and notes."""
+    from headway.sim.policy import Policy
+
+    parts = [combination.combinations(args, record) for record in (Policy, Precision, Assumptions)]
+    cases = list(itertools.islice(itertools.product(*(values for values, _ in parts)), MOST_CASES + 1))
+    if len(cases) > MOST_CASES:
+        raise BadValue("sim", "too many combinations of schedulers, formats and assumptions", f"at most {MOST_CASES}")
+    inputs = [policy | formats | assumptions for policy, formats, assumptions in cases]
+    varying = [key for key in inputs[0] if any(values[key] != inputs[0][key] for values in inputs)]
+    return [
+        (Policy(**policy), Precision(**formats), schema.defaults(Assumptions, assumptions), {key: values[key] for key in varying})
+        for (policy, formats, assumptions), values in zip(cases, inputs, strict=True)
+    ], [note for _, notes in parts for note in notes]
 
 
 def _drained(args: Any, chip: Any) -> list[str]:
@@ -335,7 +361,7 @@ def _single_values(args: Any, record: type) -> tuple[dict[str, Any], list[str]]:
     values, notes = schema.read(args, record)
     for key, value in values.items():
         if isinstance(value, tuple):
-            raise BadValue(schema.flag(key), ", ".join(map(str, value)), "one value: what may be a list here is --rate and the layout")
+            raise BadValue(schema.flag(key), ", ".join(map(str, value)), "one value: a goodput has one limit of each kind")
     return values, list(notes)
 
 

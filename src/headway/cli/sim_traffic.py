@@ -9,6 +9,7 @@ from headway.core import schema, units
 from headway.core.errors import BadValue
 
 REQUESTS = 10_000
+MOST_LOADS = 1000  # rates, or numbers of users, each simulated
 RATE = schema.Field("1/s", high=1e12)
 SEEDS = 5  # default draws of the traffic over which --find looks
 CHEAP = 20_000  # most requests of a load of which that many are looked at by default
@@ -138,6 +139,9 @@ def _lengths(args: Any) -> tuple[Any, Any, list[str]]:
 
     lengths = {key: value for key, value in (("prompt", args.prompt), ("output", args.output)) if value is not None}
     filled, notes = arguments.requested(lengths)
+    for key, text in lengths.items():
+        if ".." in text or ("," in text and ":" not in text):
+            raise BadValue(f"--{key}", text, "one length, or a distribution such as lognormal:2k,1.2; lists are of --rate or --users")
     texts = {key: value if isinstance(value, str) else str(int(value)) for key, value in filled.items()}
     return parse_lengths(texts["prompt"], "--prompt"), parse_lengths(texts["output"], "--output", answers=True), notes
 
@@ -145,7 +149,7 @@ def _lengths(args: Any) -> tuple[Any, Any, list[str]]:
 def _axis(text: str | None, q: schema.Field, field: str) -> tuple[tuple[Any, ...], list[str]]:
     if text is None:
         return (), []
-    values, notes = schema.axis(text, q, field)
+    values, notes = schema.axis(text, q, field, MOST_LOADS)
     return schema.several(values), list(notes)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from headway.cli import arguments, combination, solve_verb
 from headway.cli.flag_use import Arguments
-from headway.cli.no_effect import BATCHES, refuse_idle_assumptions
+from headway.cli.no_effect import BATCHES, search_notes
 from headway.core import quantity, schema
 from headway.core.columns import unit
 from headway.core.errors import BadValue, IllegalCombination, UnknownName
@@ -29,7 +29,7 @@ MOST_WAYS = 4096  # most values tried for an input of the layout
 FACT_FACTOR = 1000.0  # search range of a fact: its value divided and multiplied by this factor
 # Search range of an input whose flag gives none.
 RANGES = {
-    "batch": (1.0, 1e6), "context": (1.0, 1e9), "prompt": (1.0, 1e9), "output": (1.0, 1e9),
+    "batch": (1.0, 1e6), "context": (1.0, 1e9), "prompt": (1.0, 1e9), "output": (1.0, 1e9), "rate": (1e-3, 1e6),
     **dict.fromkeys(LATENCIES, (1e-9, 1.0)), "fixed": (1e-3, 100.0), "spread": (1.0, 100.0),
     "imbalance": (1.0, 100.0), "accept_length": (1.0, 100.0), "draft_cost": (1e-3, 100.0), "hit_rate": (1e-3, 0.95),
     **dict.fromkeys(("activation_bytes", "dispatch_bytes", "state_bytes"), (0.1, 100.0)),
@@ -135,7 +135,7 @@ def _cases(args: Any, name: str) -> list[tuple[Arguments, tuple[str, ...]]]:
         lists |= {key: schema.several(value) for key, value in values.items() if key != name}
     load = {key: BATCHES if key == name else lists[key] for key in combination.COUNTS if key == name or key in lists}
     degrees = {key: lists.get(key, value) for key, value in dataclasses.asdict(Layout()).items() if key != name}
-    refuse_idle_assumptions(args, load, degrees, skip=(name,))
+    notes += tuple(search_notes(args, load, degrees, skip=(name,)))
     combos = list(itertools.islice(itertools.product(*lists.values()), MOST_CASES + 1))
     if len(combos) > MOST_CASES:
         raise BadValue("solve", "too many combinations of the other inputs", f"at most {MOST_CASES}")
@@ -172,7 +172,7 @@ def _problem(args: Any, case: Any, name: str) -> tuple[Callable[[Sequence[float]
         low, high = _range(args, name)
         if in_halves and name == "batch":
             low = max(low, int(2 * degrees.get("dp", 1) * degrees.get("pp", 1)))
-        return loads, SolveInput(name=name, low=low, high=high, is_count=True, broadcasts=True)
+        return loads, SolveInput(name=name, low=low, high=high, is_count=name in combination.COUNTS, broadcasts=True)
     if name in schema.fields(Layout):
         legal = _legal(model, system, degrees, name, load.get("batch", 1) if in_halves else None)
         return layouts, SolveInput(name=name, low=legal[0], high=legal[-1], is_count=True, only=legal, broadcasts=True)

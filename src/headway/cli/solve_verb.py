@@ -19,7 +19,10 @@ from headway.core.listing import Listing, clean
 from headway.core.schema import Field
 from headway.report import output
 
-SKIPPED = ("solve", "list", "show", "trend", "fit", "lecture", "predict", "score")  # they compute no number from an input
+# They compute no number from an input.
+SKIPPED = ("solve", "list", "show", "trend", "fit", "lecture", "predict", "score", "new", "web", "mcp")
+OWN_FLAGS = ("--for", "--so-that", "--find")  # the question of a verb that has a search of its own: here it is solve's
+COUNT_NAMES = ("N", "TOKENS")  # what whole numbers are called in the help of a flag
 POINTS, POINTS_SLOW = 80, 12  # of the first scan: of a closed form, of a search or simulation
 SLOW = ("plan", "train", "sim", "price", "speed", "cache")
 CLOSE, CLOSE_SLOW = 1e-12, 1e-6
@@ -45,25 +48,34 @@ def add_flags(parser: Any, argv: Sequence[str]) -> None:
     if name not in known and argv and not argv[0].startswith("-"):
         raise UnknownName("verb to solve", name, known, "one of " + ", ".join(known))
     module: Any = importlib.import_module(known.get(name, known["serve"]))
-    module.add_flags(_Renamed(parser) if name == "law" else parser)
+    module.add_flags(_WithoutQuestion(parser, parser))
     parser.inputs = {action.dest: action for action in parser._actions}
     parser.set_defaults(inputs=parser.inputs)
 
 
-class _Renamed:
-    """A parser without the flags that solve has itself."""
+class _WithoutQuestion:
+    """A parser, or a group of its flags, without those that solve has itself."""
 
-    def __init__(self, parser: Any) -> None:
+    def __init__(self, parser: Any, target: Any) -> None:
         object.__setattr__(self, "parser", parser)
+        object.__setattr__(self, "target", target)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.parser, name)
+        return getattr(self.target, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self.parser, name, value)
+        setattr(self.target, name, value)
 
     def add_argument_group(self, title: str) -> Any:
-        return argparse.ArgumentParser() if title == "question" else self.parser.add_argument_group(title)
+        """A group of flags."""
+        return _WithoutQuestion(self.parser, self.target.add_argument_group(title))
+
+    def add_argument(self, *flags: str, **settings: Any) -> Any:
+        """A flag; one of solve's own keeps its default alone, which the verb reads."""
+        if not set(flags) & set(OWN_FLAGS):
+            return self.target.add_argument(*flags, **settings)
+        self.parser.set_defaults(**{settings.get("dest") or flags[0][2:].replace("-", "_"): settings.get("default")})
+        return argparse.Action(flags, settings.get("dest") or "")
 
 
 def run(args: Any) -> output.Answer:
@@ -119,7 +131,7 @@ def _input(args: Any, module: Any) -> tuple[Any, Callable[[float], dict[str, Any
             raise UnknownName("input to solve for", name, editable())
         field = editable()[name]
     elif action is not None and action.option_strings:
-        field = getattr(action, "field", Field(_unit_of(action)))
+        field = getattr(action, "field", Field(_unit_of(action), integer=action.metavar in COUNT_NAMES))
     elif words is not None:
         field = Field()
     else:

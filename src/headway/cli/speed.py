@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from headway.cli import arguments, combination
-from headway.cli.no_effect import refuse_idle_assumptions
+from headway.cli.no_effect import search_notes
 from headway.core import schema
 from headway.core.errors import BadValue
 from headway.core.listing import clean, format_value, place_of
@@ -91,9 +91,9 @@ def _notes(ladders: Sequence[Any]) -> list[str]:
 
 def _ladders(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     """Speed tiers for each combination of models, machines, loads, limits and assumptions, and notes."""
-    load, notes = schema.read(args, Load, combination.COUNTS)
-    limits, more = schema.read(args, SLO)
-    degrees, drop_notes = schema.read(args, Layout)
+    load, notes = schema.read(args, Load, combination.COUNTS, most=combination.MOST_VALUES)
+    limits, more = schema.read(args, SLO, most=combination.MOST_VALUES)
+    degrees, drop_notes = schema.read(args, Layout, most=combination.MOST_VALUES)
     formats, _ = schema.read(args, Precision)
     speed_values, trim_notes = schema.read(args, SpeedRequest)
     assumption_sets, assumption_notes = combination.combinations(args, Assumptions)
@@ -106,7 +106,7 @@ def _ladders(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     options |= schema.axes(formats)
     models = arguments.models(args)
     default_notes += arguments.beyond(models, load)
-    refuse_idle_assumptions(args, load)
+    default_notes += search_notes(args, load)
     points = itertools.product(models, arguments.systems(args), itertools.product(*axes.values()), assumption_sets)
     cases = list(itertools.islice(points, MOST_LADDERS + 1))
     if len(cases) > MOST_LADDERS:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headway.cli import arguments
+from headway.cli import arguments, no_effect
+from headway.cli.flag_use import Arguments
 from headway.core import schema, units
-from headway.core.errors import BadValue
+from headway.core.errors import BadValue, HeadwayError
 from headway.core.listing import cell, format_value
 from headway.report import output, train
 from headway.report.words import interval, sentence
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from headway.training.train import TrainingQuestion
 
 TENTH = 0.1  # of a value that equals a fitted default, to see whether it counts
+MOST_VALUES = 1000  # of one flag
 MOST_TRIED = 20  # combinations of a list at which a value is tried
 DEGREES = ("tp", "cp", "pp", "vpp", "ep", "dp")
 VIEW = ("kind", "model", "system", "chips", "seq", "global_batch", *DEGREES, "micro_batch", "zero", "recompute", "schedule", "step_s",
@@ -52,15 +55,45 @@ def run(args: Any) -> output.Answer:
 
     records, notes = {}, _binary(args)
     for record in (*RECORDS, TrainingLayout):
-        records[record], more = schema.read(args, record)
+        records[record], more = schema.read(args, record, most=MOST_VALUES)
         notes += more
     layout = records.pop(TrainingLayout)
     deadline = schema.scalar(args.deadline, schema.Field("s"), "--deadline") if args.deadline else None
     request = TrainingQuestion(records=records, layout=layout, objective=args.objective, deadline=deadline, price_metric=args.price_metric)
+    arguments.refuse(args, "a verb that serves: training keeps embedding and head in 16 bits", "embedding")
     models, systems = arguments.models(args), [system for system, _ in arguments.systems(args)]
     run_cases = cases(models, systems, request)
     _refuse_idle(args, request, lambda trial: [sample(case) for case in cases(models, systems, trial)[:MOST_TRIED]])
-    return output.Answer(listing(run_cases, notes), describe=_describe, pictures=train.pictures(), most=100)
+    answer_rows = listing(run_cases, notes)
+    idle = _idle_notes(args, request, next(iter(answer_rows))) if len(run_cases) == 1 else []
+    return output.Answer(answer_rows, notes=idle, describe=_describe, pictures=train.pictures(), most=100)
+
+
+def _idle_notes(args: Any, question: TrainingQuestion, best: Mapping[str, Any]) -> list[str]:
+    """Notes on typed values without which the best layout has the same numbers: they count in other layouts, or not at all."""
+    from headway.training.train import cases, sample
+
+    pinned = dataclasses.replace(question, layout={name: best[name] for name in schema.fields(TrainingLayout)})
+
+    def rows(trial: TrainingQuestion, trial_args: Any = args) -> Any:
+        systems = [system for system, _ in arguments.systems(trial_args)]
+        return [sample(case) for case in cases(arguments.models(trial_args), systems, trial)]
+
+    trials = {}
+    for record in (Recipe, Failures, TrainingReach):
+        values, marks = question.records[record], schema.fields(record)
+        for name in (name for name in values if name != "recompute" and values[name] != marks[name][1]):
+            rest = {key: value for key, value in values.items() if key != name}
+            trials[f"{schema.flag(name)} {getattr(args, name)}"] = (
+                dataclasses.replace(pinned, records={**question.records, record: rest}), args)  # fmt: skip
+    for flag, text, plain in no_effect.typed_edits(args):
+        trials[f"{flag} {text}"] = (pinned, Arguments(**vars(args) | plain | {"borrowed": [], "remarks": []}))
+    notes = []
+    for text, trial in trials.items():
+        with contextlib.suppress(HeadwayError):  # of what cannot be computed without it
+            if rows(*trial) == rows(pinned):
+                notes.append(f"no effect: {text} changes no number of the best layout")
+    return notes
 
 
 def _refuse_idle(args: Any, question: TrainingQuestion, rows: Callable[[TrainingQuestion], Any]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from headway.cli import flag_use, help
 from headway.cli.numbered import add_model_flags, numbered
-from headway.core import units
+from headway.core import schema
 from headway.core.errors import BadValue, HeadwayError, UnknownName, nearest
 from headway.core.progress import watched
 from headway.report import complete, output
@@ -57,6 +57,7 @@ class Parser(argparse.ArgumentParser):
         if any(word == "--" or word.endswith("=--") for word in argv):  # argparse would drop the word and give the flag an empty list
             raise Usage(f"do not know what to do with '--'; see {self.prog} --help")
         flag_use.refuse_empty(self, _joined(argv))
+        flag_use.refuse_repeated(self, _joined(argv))
         words = numbered(self, _joined(argv))
         known, extra = self.parse_known_args(words, flag_use.Arguments())
         if extra and self.words and not any(word.startswith("-") for word in extra):  # key=value after a flag
@@ -121,20 +122,25 @@ def check_tail(args: Any) -> None:
     if args.format == "mermaid" and not args.explain:
         raise BadValue("-o", "mermaid", "--explain KEY beside it: the diagram is of one number")
     tree_depth(args)
+    picture_flags = [(flag, value) for action, flag, value in args._typed if action.dest in ("picture", "plot_width", "plot_theme")]
+    if args.plot or picture_flags:
+        view(args)
     if args.plot:
         from headway.report.pictures.file import check_path
 
         check_path(args.plot)
-        view(args)
+    elif picture_flags:
+        raise BadValue(*picture_flags[0], "--plot FILE.png beside it: nothing is drawn")
 
 
 def view(args: Any) -> View:
     """Width and colours of the picture that the flags ask for."""
-    from headway.report.pictures.frame import View
+    from headway.report.pictures.frame import WIDTHS, View
 
     if args.plot_theme not in ("light", "dark"):
         raise UnknownName("theme", args.plot_theme, ("light", "dark"), "light or dark")
-    return View(width=int(units.parse(args.plot_width, "", "--plot-width")), theme=args.plot_theme)
+    width = schema.Field(integer=True, low=WIDTHS[0], open_low=False, high=WIDTHS[1])
+    return View(width=int(schema.scalar(args.plot_width, width, "--plot-width")), theme=args.plot_theme)
 
 
 def tree_depth(args: Any) -> int | None:
@@ -149,6 +155,7 @@ def tree_depth(args: Any) -> int | None:
     return None if text == "all" else int(text)
 
 
+FAILED = 2  # exit status of a command without an answer
 PATIENCE_S = 1.0
 LABEL = "layouts evaluated"
 
@@ -192,6 +199,18 @@ def _progress(out: Any) -> Any:
     return progress
 
 
+def answered(module: Any, args: Any, verb: str) -> output.Answer:
+    """The answer of a verb to its flags, each of which it looked at; with notes on those that changed nothing, where a verb is quick."""
+    before = dict(vars(args))  # a verb may fill in its arguments
+    answer = module.run(args)
+    flag_use.refuse_unused(args, verb)
+    if any(action.option_strings for action, _, _ in args._typed):
+        from headway.cli.no_effect import quick_notes
+
+        answer.notes = [*answer.notes, *quick_notes(verb, module, before, answer)]
+    return answer
+
+
 def finish(answer: output.Answer, args: Any, command: Sequence[str]) -> None:
     """Apply the common flags to an answer and print it."""
     borrowed = "; ".join(getattr(args, "borrowed", ()))
@@ -200,8 +219,10 @@ def finish(answer: output.Answer, args: Any, command: Sequence[str]) -> None:
     keys = [key.strip().replace("-", "_") for text in args.explain or () for key in text.split(",")]
     if keys and len(answer.rows):
         answer.trees = {key: answer.rows.explain(key) for key in keys}
-    if args.format in output.SPOKEN:
+    if args.format in output.SPOKEN or answer.status == FAILED:
         complete.describe(answer, borrowed)
     if args.plot:
         complete.draw(answer, view(args), args.picture).save(args.plot)
     output.write(answer, args.format, command)
+    if answer.status == FAILED and args.format not in ("text", "md"):  # a script that reads rows is told why as well
+        sys.stderr.write(f"headway: {' '.join(answer.words.headline.split())}\n")

@@ -97,4 +97,4 @@ class MissingExtra(HeadwayError, ImportError):
     """A feature whose optional package is not installed."""
 
     def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs an optional package, headway[{extra}]: pip install -e '.[{extra}]' where headway's source is")
+        super().__init__(f"{feature} needs an optional package, headway[{extra}]: pip install 'headway[{extra}]'")

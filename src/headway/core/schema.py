@@ -105,8 +105,8 @@ def scalar(text: str, q: Field, field: str) -> Any:
     return _user_input(value, q, field)
 
 
-def axis(text: str, q: Field, field: str) -> tuple[Any, tuple[str, ...]]:
-    """A value or a tuple of values, and a note on dropped values.
+def axis(text: str, q: Field, field: str, most: int = MOST) -> tuple[Any, tuple[str, ...]]:
+    """A value or a tuple of at most `most` values, which are counted before they are written out, and a note on dropped values.
 
     One value: `8`. A list: `1,2,4`. Ranges, ends included: `1..8`, `1..512*2` multiplies, `0..10+2` adds; lists of them.
 
@@ -124,10 +124,10 @@ def axis(text: str, q: Field, field: str) -> tuple[Any, tuple[str, ...]]:
         return tuple(dict.fromkeys(_choice(part, q, field) for part in parts)), ()
     numbers: dict[float, None] = {}
     for part in parts:
-        for value in _members(part, q, field) if ".." in part else (_number(part, q, field),):
+        for value in _members(part, q, field, most) if ".." in part else (_number(part, q, field),):
             numbers[value] = None
-            if len(numbers) > MOST:
-                raise BadValue(field, text, f"at most {MOST} values")
+            if len(numbers) > most:
+                raise BadValue(field, text, f"at most {most} values")
     return _legal(list(numbers), q, field, text)
 
 
@@ -155,6 +155,8 @@ def _choice(text: str, q: Field, field: str) -> str:
 
 
 def _number(text: str, q: Field, field: str) -> float:
+    if q.integer and "%" in text:
+        raise BadValue(field, text, f"a whole number {q.range()}, which is no share".replace(" ,", ","))
     is_bare = re.fullmatch(r"[\s\d.eE_+-]*", text)
     value = units.parse(text + q.bare if q.bare and is_bare else text, q.unit, field)
     if is_bare and q.bare_most <= value < math.inf:
@@ -178,7 +180,7 @@ def with_unit(value: float, q: Field) -> str:
     return f"a unit: {value:g} {q.unit}? write {value:g}{name}"
 
 
-def _members(text: str, q: Field, field: str) -> Iterator[float]:
+def _members(text: str, q: Field, field: str, most: int) -> Iterator[float]:
     """Members of one range, including its end."""
     start, _, rest = text.partition("..")
     match = re.fullmatch(r"(.+?)(?:([*])(.+)|(?<![eE])([+])(.+))?", rest.strip())
@@ -189,29 +191,31 @@ def _members(text: str, q: Field, field: str) -> Iterator[float]:
     if high < low:
         raise BadValue(field, text, "a range whose end is not below its start")
     if factor is not None:
-        return _geometric(low, high, units.parse(factor, "", field), q, field, text)
-    return _arithmetic(low, high, _number(step, q, field) if step else 1.0, q, field, text)
+        return _geometric(low, high, units.parse(factor, "", field), q, field, (text, most))
+    return _arithmetic(low, high, _number(step, q, field) if step else 1.0, q, field, (text, most))
 
 
-def _geometric(low: float, high: float, factor: float, q: Field, field: str, text: str) -> Iterator[float]:
+def _geometric(low: float, high: float, factor: float, q: Field, field: str, typed: tuple[str, int]) -> Iterator[float]:
     if factor <= 1 or low <= 0:
-        raise BadValue(field, text, "a multiplied range that starts above 0 with a factor above 1, such as 1..512*2")
+        raise BadValue(field, typed[0], "a multiplied range that starts above 0 with a factor above 1, such as 1..512*2")
     count = math.floor(math.log(high / low) / math.log(factor) + 1e-9)
-    return _stepped((low * factor**index for index in _bounded_range(count, field, text)), high, q.integer and low.is_integer())
+    return _stepped((low * factor**index for index in _bounded_range(count, field, typed)), high, q.integer and low.is_integer())
 
 
-def _arithmetic(low: float, high: float, step: float, q: Field, field: str, text: str) -> Iterator[float]:
+def _arithmetic(low: float, high: float, step: float, q: Field, field: str, typed: tuple[str, int]) -> Iterator[float]:
     if step <= 0:
-        raise BadValue(field, text, "a range with a step above 0, such as 0..10+2")
+        raise BadValue(field, typed[0], "a range with a step above 0, such as 0..10+2")
     count = math.floor((high - low) / step + 1e-9)
     return _stepped(
-        (float(f"{low + step * index:.15g}") for index in _bounded_range(count, field, text)), high, False
+        (float(f"{low + step * index:.15g}") for index in _bounded_range(count, field, typed)), high, False
     )  # 0.95, not 0.9500000001
 
 
-def _bounded_range(count: int, field: str, text: str) -> range:
-    if count >= MOST:
-        raise BadValue(field, text, f"at most {MOST} values")
+def _bounded_range(count: int, field: str, typed: tuple[str, int]) -> range:
+    """Places of a range of so many steps; BadValue, before anything is written out, for more than the most that were allowed."""
+    text, most = typed
+    if count >= most:
+        raise BadValue(field, text, f"at most {most} values")
     return range(count + 1)
 
 
@@ -268,8 +272,10 @@ def _help(q: Field, value: Any) -> str:
     return (q.help + default_text + example).replace("%", "%%")
 
 
-def read(namespace: Any, record: type, counts: tuple[str, ...] = (), skip: tuple[str, ...] = ()) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Fields of `record` that the user gave, as scalars or axes, and notes on dropped values.
+def read(
+    namespace: Any, record: type, counts: tuple[str, ...] = (), skip: tuple[str, ...] = (), most: int = MOST
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Fields of `record` that the user gave, as scalars or axes of at most `most` values, and notes on dropped values.
 
     `counts` fields take counts only; `skip` names flags that belong to another record.
     """
@@ -283,6 +289,6 @@ def read(namespace: Any, record: type, counts: tuple[str, ...] = (), skip: tuple
             values[name] = text
         else:
             q = dataclasses.replace(q, integer=True) if name in counts else q
-            values[name], more = axis(text, q, flag(name))
+            values[name], more = axis(text, q, flag(name), most)
             notes += more
     return values, notes

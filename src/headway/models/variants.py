@@ -9,6 +9,7 @@ from typing import Any
 from headway.core import units
 from headway.core.errors import BadValue
 from headway.core.quantity import user_input
+from headway.core.schema import Field, scalar
 from headway.models.attention import AttentionPattern, Mixer
 from headway.models.model import Block, Model
 
@@ -32,7 +33,8 @@ def with_attention(model: Model, kind: str) -> Model:
 
 def with_kv_share(model: Model, layers: Any) -> Model:
     """Groups of `layers` neighbouring layers keep one KV between them; each still reads it."""
-    count = units.parse(layers, "", "kv_share") if isinstance(layers, str) else layers
+    field = Field(integer=True, low=1, open_low=False, high=1000)
+    count = scalar(layers, field, "--kv-share") if isinstance(layers, str) else layers
     if isinstance(count, bool) or not isinstance(count, int | float) or count != count // 1 or not 1 <= count <= 1000:
         raise BadValue("kv_share", layers, "how many layers share one KV, a whole number from 1 to 1000")
     share = user_input(int(count), "kv_share")

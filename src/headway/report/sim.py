@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,14 +31,16 @@ def describe(rows: Any) -> output.Summary:
     row_list = list(rows)
     runs = [row for row in row_list if row.get("kind") not in DETAIL_KINDS]
     kinds = VIEW if len({row.get("kind") for row in row_list}) > 1 else VIEW[1:]
+    labels = tuple(itertools.takewhile(lambda key: key not in FIRST, row_list[0]))  # inputs that vary stand before the load
+    kinds, first = (*labels, *(key for key in kinds if key not in labels)), (*labels, *FIRST)
     rejected = rejected_requests(row_list[0])
     if len(runs) <= 1:
         row = row_list[0]
         remarks = [*verdict(row), *rejected, *_train(row), *_growing(row), *_draining(row), *sensitive(row), DEFINED]
-        return output.Summary(_sentence(row), kinds, binds=_binds(row), remarks=remarks, first=FIRST)
+        return output.Summary(_sentence(row), kinds, binds=_binds(row), remarks=remarks, first=first)
     at = kinds.index("p99_itl_s")
     remarks = [*rejected, *_draining(runs[-1]), DEFINED]
-    return output.Summary(_several_runs(runs), (*kinds[:at], *BAND, *kinds[at:]), remarks=remarks, first=FIRST)
+    return output.Summary(_several_runs(runs), (*kinds[:at], *BAND, *kinds[at:]), remarks=remarks, first=first)
 
 
 def checked(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:

@@ -151,8 +151,16 @@ def _flags(parser: Any, verb: str, value: Any) -> Any:
             raise UnknownName(f"flag of {verb}", str(name)[:60], by_name)
         if isinstance(item, list) and (len(item) > MOST_ITEMS or not _is_repeated(action)):
             raise BadValue(str(name), str(item)[:60], "one text")
+        item = [_typed(part) for part in item] if isinstance(item, list) else _typed(item)
         permitted.check(action, f"--{name}", item)
         yield str(name), tuple(item) if isinstance(item, list) else item
+
+
+def _typed(value: Any) -> Any:
+    """A number as a person types it: a value of a flag is a text, and whoever writes JSON may give a number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return repr(int(value)) if value == value // 1 and abs(value) < 1e15 else repr(value)
 
 
 def _is_repeated(action: Any) -> bool:

@@ -67,7 +67,7 @@ def _property(control: dict[str, Any]) -> dict[str, Any]:
     about = control["help"] or control["label"]
     if control["kind"] == "switch":
         return {"type": "boolean", "description": about}
-    text = {"type": "string", "description": about}
+    text: dict[str, Any] = {"type": ["string", "number"] if control["kind"] == "number" else "string", "description": about}
     if control["kind"] == "choice":
         text["enum"] = control["choices"]
     return {"type": "array", "items": text, "description": about} if control["several"] else text

@@ -41,8 +41,7 @@ def command(text: str) -> Result:
 
 
 def _run(argv: list[str], words: _Words, layouts: Sequence[Any]) -> Result:
-    from headway.cli.flag_use import refuse_unused
-    from headway.cli.verb import check_tail
+    from headway.cli.verb import answered, check_tail
 
     try:
         module, args = main.parsed(argv)
@@ -50,8 +49,7 @@ def _run(argv: list[str], words: _Words, layouts: Sequence[Any]) -> Result:
         raise BadValue("command", " ".join(argv), "a command that answers; this one prints help") from None
     check_tail(args)
     args.objects, args.layouts = words.objects, layouts
-    answer = module.run(args)
-    refuse_unused(args, argv[0])
+    answer = answered(module, args, argv[0])
     borrowed = "; ".join(args.borrowed)
     complete.settle(answer, args.remarks, borrowed, args.where, args.sort)
     result = Result(answer, ["headway", *words.readable(argv)], borrowed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -20,6 +21,8 @@ from headway.evidence.claims.rows import look_up, recompute
 
 SUBJECTS = {"model": ("model", "block", "kv"), "chip": ("chip", "domain"), "system": ("domain", "system")}  # word -> kinds of fact it sets
 MOST_CASES = 1000
+PROBES = (2.0, 0.5, 1.1)  # times an input's value, to see whether it counts; of one that is zero, its value
+SAME = 1e-9  # relative difference of figures that only rounding tells apart
 MOST_NAMED = 10  # inputs that an error lists
 MOST_SEATS = 10_000  # of a train: its queue is solved state by state
 # Inputs that a claim's check runs one by one: whole numbers, and the most that answer at once and exactly.
@@ -42,6 +45,10 @@ def cases(claim: Claim, changes: Sequence[str]) -> list[InputCase]:
     if not claim.inputs:
         raise BadValue("--with", " ".join(changes), f"a claim with inputs; {claim.id} has none, because no law gives it")
     axes = [list(_axis(claim, text)) for text in changes]
+    names = [name for axis in axes for name in axis[0][0]]
+    for name in names:
+        if names.count(name) > 1:
+            raise BadValue("--with", " ".join(changes), f"{name} once; several values have commas: {name}=1,2")
     count = math.prod(len(axis) for axis in axes)
     if count > MOST_CASES:
         raise BadValue("--with", f"{count} combinations", f"at most {MOST_CASES}")
@@ -70,8 +77,52 @@ def figures(claim: Claim, case: InputCase) -> Parts:
     return parts
 
 
-def _text(case: InputCase) -> str:
-    return " ".join(f"{name}={value}" for name, value in case.labels.items())
+def idle_inputs(claim: Claim, combinations: Sequence[InputCase]) -> tuple[str, ...]:
+    """Changed inputs without which every figure stays as it is; BadValue for one of which no value moves a figure."""
+    names = [name for name in combinations[0].labels if not any(_moves(claim, case, name) for case in combinations)]
+    changed = {name: [key for case in combinations for key, value in _values(claim, case, name) if value != claim.inputs[key]]
+               for name in names}  # fmt: skip
+    for name in names:
+        if changed[name] and not any(_can_move(claim, case, key) for case in combinations[:1] for key in changed[name]):
+            able = [key for key in claim.inputs if _can_move(claim, combinations[0], key)]
+            more = f" and {len(able) - MOST_NAMED} more" if len(able) > MOST_NAMED else ""
+            text = f"an input that moves a figure of {claim.id}: {', '.join(able[:MOST_NAMED])}{more}; {name} moves none"
+            raise BadValue("--with", _text(combinations[0], name), text if able else f"no --with: no input moves a figure of {claim.id}")
+    return tuple(name for name in names if changed[name])
+
+
+def _values(claim: Claim, case: InputCase, name: str) -> list[tuple[str, Any]]:
+    """Inputs that a label sets, with their values: itself, or the facts of a model, chip or system."""
+    return [(key, value) for key, value in case.values.items() if key == name or (name in SUBJECTS and key in _paths_of(claim, name))]
+
+
+def _moves(claim: Claim, case: InputCase, name: str) -> bool:
+    """Whether a figure of a case would be another one without one of its changes."""
+    names = [key for key, _ in _values(claim, case, name)]
+    rest = {key: value for key, value in case.values.items() if key not in names}
+    return _differ(figures(claim, case), figures(claim, InputCase(labels=case.labels, values=rest)))
+
+
+def _can_move(claim: Claim, case: InputCase, name: str) -> bool:
+    """Whether some value of an input moves a figure of a case."""
+    present = case.values.get(name, claim.inputs[name])
+    plain = figures(claim, case)
+    for value in [float(present) * factor for factor in PROBES] if present else PROBES:
+        changed = InputCase(labels=case.labels, values=case.values | {name: user_input(value, name, claim.inputs[name].unit)})
+        with contextlib.suppress(HeadwayError):
+            if _differ(figures(claim, changed), plain):
+                return True
+    return False
+
+
+def _differ(parts: Parts, plain: Parts) -> bool:
+    return any(not math.isclose(float(parts[name]), float(plain[name]), rel_tol=SAME) for name in parts)
+
+
+def _text(case: InputCase, *names: str) -> str:
+    """Labels of a case as typed, all or the named ones."""
+    labels = {name: case.labels[name] for name in names or case.labels}
+    return " ".join(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in labels.items())
 
 
 def _axis(claim: Claim, text: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
@@ -135,11 +186,14 @@ def _paths(claim: Claim, word: str) -> dict[str, str]:
     return {name: path for name, path in claim.today.items() if path.split()[0] in SUBJECTS[word]}
 
 
+def _paths_of(claim: Claim, word: str) -> dict[str, str]:
+    """Inputs that a word sets: a chip stands for a system where a claim has no fact of a chip."""
+    return _paths(claim, word) or (_paths(claim, "system") if word == "chip" else {})
+
+
 def _facts(claim: Claim, word: str, subject: str) -> dict[str, Any]:
     """Facts of a model, chip or system for the inputs of a claim that are of one."""
-    paths = _paths(claim, word)
-    if word == "chip" and not paths:
-        paths = _paths(claim, "system")
+    paths = _paths_of(claim, word)
     if not paths:
         fitting = ", ".join(kind for kind in SUBJECTS if _paths(claim, kind))
         raise BadValue(

@@ -205,6 +205,8 @@ def parse(text: str) -> dict[str, Any]:
             raise BadValue("--current", word, 'KEY=VALUE pairs, such as "tp=8 batch=64"')
         if key not in known_keys:
             raise UnknownName("key of --current", key, known_keys, "one of " + ", ".join(known_keys))
+        if key in values:
+            raise BadValue("--current", text, f"{key} once")
         values[key] = scalar(value, known_keys[key], key)
     if "batch" not in values:
         raise BadValue("--current", text, 'a batch, such as "tp=8 batch=64"')

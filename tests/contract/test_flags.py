@@ -1,0 +1,70 @@
+"""Every flag of every verb: a legal value changes the answer, is refused, or is said to change nothing; nonsense is one line and exit 2."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from headway.cli.main import VERBS
+from support.command import Answer, Cli
+from support.each import for_each
+from support.flag_walk import BASES, SLOW, flags_of, words_of
+
+pytestmark = pytest.mark.slow
+
+NONSENSE = ("abc", "nan", "")
+# Names that a user may give to anything: files to write, texts to look for, a key in hexadecimal digits, an engine nobody knows.
+FREE = ("--timeline", "--find", "--where", "--sort", "--explain", "--plot", "--cipher-key", "--engine", "--engine-version", "--out")
+
+
+def parts(answer: Answer) -> Any:
+    document = json.loads(answer.out)
+    return [document.get(key) for key in ("rows", "launch", "document", "checked")], document.get("notes")
+
+
+def check_effects(base: str, cli: Cli) -> None:
+    plain, plain_notes = parts(cli(*words_of(base), "-o", "json"))
+    for flag in flags_of(base):
+        if flag.is_printed:
+            continue
+        answer = cli(*flag.words(), "-o", "json")
+        if answer.status:
+            assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1), (flag, answer)
+            continue
+        changed, notes = parts(answer)
+        said = any(("no effect" in note or "not used" in note) and flag.name in note for note in notes)
+        assert changed != plain or said or notes != plain_notes, f"{' '.join(flag.words())}: changes nothing, and nothing says so"
+
+
+def check_nonsense(base: str, cli: Cli) -> None:
+    for flag in flags_of(base):
+        if not flag.value or (flag.name in FREE and base.split()[0] in ("sim", "feistel", "score", "lecture")):
+            continue
+        for text in NONSENSE:
+            answer = cli(*flag.words(text))
+            assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1), f"{' '.join(flag.words(text))}: {answer.err[:200]}"
+
+
+@for_each(BASES)
+def test_legal_values__change_the_answer_or_are_refused_or_said_to_change_nothing(base: str, cli: Cli) -> None:
+    check_effects(base, cli)
+
+
+@for_each(BASES)
+def test_nonsense__is_one_line_in_every_flag(base: str, cli: Cli) -> None:
+    check_nonsense(base, cli)
+
+
+@pytest.mark.skipif(not os.environ.get("HEADWAY_FLAGS"), reason="minutes: make flags")
+@for_each(SLOW)
+def test_flags__of_slow_verbs(base: str, cli: Cli) -> None:
+    check_effects(base, cli)
+    check_nonsense(base, cli)
+
+
+def test_bases__name_every_verb() -> None:
+    elsewhere = {"fit", "web", "mcp", "new"}  # they write files, serve or take none of an answer's flags
+    assert {base.split()[0] for base in (*BASES, *SLOW)} | elsewhere == set(VERBS)
