@@ -60,6 +60,8 @@ _FLOP = _prefixed("FLOP", "flop", "FLOPs", prefixes=DECIMAL)
 _FLOPS = _prefixed("FLOPS", "FLOP/s", "flop/s", "flops", "OPS", "FLOPs", prefixes=DECIMAL)
 _FLOPS |= {prefix + "F": DECIMAL[prefix] for prefix in "GTPE"} | {prefix: DECIMAL[prefix] for prefix in "GTPE"}
 _USD = {"USD": 1.0, "$": 1.0, "usd": 1.0}
+# Thousands of dollars, the prefix before or after their sign: k$87, $87k.
+_BIG_USD = {text: factor for prefix, factor in (DECIMAL | {"B": 1e9}).items() for text in (f"{prefix}USD", f"{prefix}$", f"${prefix}")}
 
 # For each unit of the project, all accepted spellings, with their factors to SI.
 SPELLINGS: dict[str, dict[str, float]] = {
@@ -84,8 +86,8 @@ SPELLINGS: dict[str, dict[str, float]] = {
     "kg": {"kg": 1.0, "t": 1e3, "lb": 0.45359237},
     "m^2": {"m^2": 1.0, "m2": 1.0},
     "kg/m^2": {"kg/m^2": 1.0, "kg/m2": 1.0, "lb/ft^2": 0.45359237 / 0.3048**2},
-    "USD": _USD | {prefix + name: factor for prefix, factor in DECIMAL.items() for name in ("USD", "$")},
-    "USD/s": {f"{name}/{per}": factor / seconds for name, factor in _USD.items() for per, seconds in PER.items()},
+    "USD": _USD | _BIG_USD,
+    "USD/s": {f"{name}/{per}": factor / seconds for name, factor in (_USD | _BIG_USD).items() for per, seconds in PER.items()},
     "USD/token": {
         f"{name}/{prefix}{unit}": usd / factor
         for name, usd in _USD.items()
