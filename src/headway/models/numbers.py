@@ -132,7 +132,7 @@ def _by_counts(values: dict[str, Any]) -> Model:
     name = units.show(values["params"]).lower() + (f"-a{units.show(values['active']).lower()}" if sizes.experts else "")
     attention = _attention(values, sizes)
     block = Block(count=user_input(layers, "layers"), attention=attention, ffn=_ffn(sizes, name))
-    notes.insert(0, _assumed(values, sizes, attention))
+    notes.insert(0, _assumption_note(values, sizes, attention))
     rest = int(values["params"]) - layers * _layer_params(block, sizes)
     remainder = Vector(name="remainder", dims=(known(rest, f"{name}.remainder", "", "derived", "params less those of the layers"),))
     return Model(
@@ -173,7 +173,7 @@ def _sizes(values: dict[str, Any]) -> tuple[Sizes, list[str]]:
     return Sizes(hidden=hidden, attention=attention, routed=routed, experts=experts, per_token=per_token, common=common), notes
 
 
-def _assumed(values: dict[str, Any], sizes: Sizes, attention: StatedAttention) -> str:
+def _assumption_note(values: dict[str, Any], sizes: Sizes, attention: StatedAttention) -> str:
     """Note on every dimension that nobody stated and that moves a number, and on the format."""
     shape: dict[str, Any] = {"hidden": sizes.hidden} | {key: getattr(attention, key) for key in ("heads", "kv_heads", "head_dim")}
     if sizes.experts:
@@ -204,12 +204,12 @@ def _attention(values: dict[str, Any], sizes: Sizes) -> StatedAttention:
     kv_heads = int(values.get("kv_heads", max(count for count in range(1, most + 1) if heads % count == 0)))
     if heads % kv_heads:
         raise BadValue("kv_heads", kv_heads, f"a divisor of the {heads} query heads")
-    stated = {key: user_input(value, key) for key, value in values.items() if key in ("heads", "kv_heads", "head_dim")}
+    typed_heads = {key: user_input(value, key) for key, value in values.items() if key in ("heads", "kv_heads", "head_dim")}
     return StatedAttention(
         hidden=known(sizes.hidden, "hidden", "", "derived", "assumed width"),
-        heads=stated.get("heads", default(heads, "heads", "", f"hidden / {head_dim}")),
-        kv_heads=stated.get("kv_heads", default(kv_heads, "kv_heads", "", "heads that the stated cache would hold")),
-        head_dim=stated.get("head_dim", default(head_dim, "head_dim", "", "the usual width")),
+        heads=typed_heads.get("heads", default(heads, "heads", "", f"hidden / {head_dim}")),
+        kv_heads=typed_heads.get("kv_heads", default(kv_heads, "kv_heads", "", "heads that the stated cache would hold")),
+        head_dim=typed_heads.get("head_dim", default(head_dim, "head_dim", "", "the usual width")),
         value_dim=default(head_dim, "value_dim", "", "width of a head"),
         stated_params=known(sizes.attention, "attention", "", "derived", "2 hidden^2 + hidden * KV elements"),
         stated_elements=known(elements, "KV elements", "", "derived", "kv_bytes / 2 bytes / layers"),
