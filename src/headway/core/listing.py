@@ -91,13 +91,15 @@ def cell(key: str, row: Mapping[str, Any]) -> str:
     if key == "solution":
         return input_text(row["solution"], row["for"])
     value = row.get(key)
-    return value or "-" if isinstance(value, str) else format_value(value, columns.unit(key))
+    return units.plain(value) or "-" if isinstance(value, str) else format_value(value, columns.unit(key))
 
 
 def input_text(value: float, name: str) -> str:
-    """A value of an input as it can be typed, with enough digits to type it again."""
+    """A value of an input as it can be typed, with four digits."""
     unit = columns.unit(name)
-    return f"{value:.7g}" if unit in ("", "token") else units.show(value, unit, 6)
+    if unit in ("", "token"):
+        return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else units.number(value, 4)
+    return units.show(value, unit, 4)
 
 
 def format_value(value: Any, unit: str) -> str:
