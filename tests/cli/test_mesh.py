@@ -106,6 +106,24 @@ def test_collective__send_takes_the_short_way_round_a_ring(cli: Cli) -> None:
     assert cli.rows(*words, "--network", "line")[0]["latency_s"] == pytest.approx(13e-6, rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("words", "latency", "transfer"),
+    [
+        ("16777216 --mesh X4,Y4 --on tpu-v5e --link-bw 45GB/s --to 3,3", 6e-6, 16777216 / 90e9),
+        ("540kB --mesh X4,Y4 --on tpu-v5e --link-bw 45GB/s --to 3,3", 6e-6, 6e-6),
+        ("540kB --mesh X4,Y4 --on tpu-v5e --link-bw 45GB/s --to 3,3 --share limit", 6e-6, 6e-6),
+        ("1GB --mesh X8 --network switch --link-bw 450GB/s --hop 3us --to 5", 3e-6, 1e9 / 450e9),
+        ("1B --mesh X8 --network switch --link-bw 450GB/s --hop 3us --to 5", 3e-6, 1 / 450e9),
+    ],
+)  # fmt: skip
+def test_collective__a_message_is_latency_plus_transfer(words: str, latency: float, transfer: float, cli: Cli) -> None:
+    """The last byte leaves after the transfer and then has every hop before it: 192.4 us and 12 us, not the longer of the two."""
+    (row,) = cli.rows("collective", "send", *words.split())
+    assert (row["latency_s"], row["transfer_s"]) == pytest.approx((latency, transfer), rel=1e-6)
+    assert row["time_s"] == pytest.approx(latency + transfer, rel=1e-9)
+    assert row["bandwidth"] == pytest.approx(row["bytes"] / (latency + transfer), rel=1e-9)
+
+
 def test_solve__any_verb_by_its_command(cli: Cli) -> None:
     (row,) = cli.rows("solve collective all-gather 34MB --mesh X4 --network line --link-bw 1GB/s --for link_bw --so-that time_s=1ms")
     assert row["solution"] == pytest.approx(34e6 * 3 / 4 / 1e-3, rel=1e-9)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from headway.cli.main import main
 from headway.core import columns
 from headway.core.formula import anonymous, replay
+from headway.core.quantity import user_input
 from headway.core.schema import defaults
 from headway.core.trace import Traced
+from headway.core.units import parse
 from headway.training.scaling.answer import explained, rows
+from headway.training.scaling.equal_quality import quality_curve
 from headway.training.scaling.inputs import Uncertainty
 from headway.training.scaling.scale import question
 from support.command import Cli
@@ -97,7 +101,7 @@ def test_scale__every_number_replays(kind: str) -> None:
 
 def test_scale__first_line_is_the_answer(cli: Cli) -> None:
     life, *notes = cli("scale", *KINDS["life"].split(), "--verbose").text.splitlines()
-    assert "train on 94.7T tokens, 47.3x Chinchilla by epoch; the simple rule costs 5.2% more than the cheapest" in life
+    assert "train on 94.7T tokens, 47.3x Chinchilla by epoch; the simple rule costs 5.2% more" in life
     assert "note: over Chinchilla: 23.2x (outliers) .. 127x (hoffmann) over 6 laws" in notes
     assert "note: the simple rule, training = serving, says 222T tokens, 111x Chinchilla" in notes
     split, *notes = cli("scale", "--flop", "1e25", "--verbose").text.splitlines()
@@ -205,3 +209,45 @@ def test_scale__library_equals_command_line(cli: Cli) -> None:
     for wrong in ({"flopp": 1}, {"flop": True}, {"flop": -1.0}, {"flop": 1e25, "law": "epok"}):
         with pytest.raises(hw.HeadwayError):
             hw.scale(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ("--serve 50M/s --months 2", ("76% of 50M tok/s", "kappa 3.33")),
+        ("--serve 50M/s --months 2 --utilisation 1", ("kappa 3.33",)),
+        ("--serve 50M/s --months 2 --utilisation 0.5 --kappa 1", ("50% of 50M tok/s",)),
+        ("--served 200T --serve-mfu 0.5", ("kappa 2",)),
+        ("--served 200T --deployed 0.5 --kappa 1", ("deployed with 50%",)),
+    ],
+)
+def test_life__what_moves_the_headline_is_in_the_sentence(flags: str, said: tuple[str, ...], cli: Cli) -> None:
+    """The served tokens times whatever stands in the brackets: 263T at full rate, 200T at the default share, which is not silent."""
+    answer = cli.json(f"scale --active 100B {flags}")
+    inside = answer["answer"].partition("served (")[2].partition("):")[0]
+    assert tuple(inside.split(", ")) == said and len(answer["answer"].split()) <= 30
+    noted = any(note.startswith("assumed, as in the lecture") for note in answer["notes"])
+    assert noted == ("kappa 3.33" in said)
+
+
+LIVES = ("--active 100B --serve 50M/s --months 2", "--active 30B --served 20T --rl 0.5", "--active 400B --served 3T --kappa 1")
+
+
+@pytest.mark.parametrize("flags", LIVES)
+def test_life__headline_help_and_picture_have_one_number(flags: str, cli: Cli, tmp_path: Path) -> None:
+    """The regret of the simple rule: in the sentence, as the saving of the change that would help, and where the picture marks it."""
+    answer = cli.json(f"scale {flags} --beside none")
+    row = answer["rows"][0]
+    regret = row["rule_regret"]
+    assert f"the simple rule costs {regret:.1%} more" in answer["answer"]
+    assert f"{1 - 1 / (1 + regret):.1%} cheaper" in answer["helps"][0]["effect"]
+    path = tmp_path / "scale.svg"
+    cli(f"scale {flags} --beside none --plot {path}")
+    assert f"costs {1 + regret:.2f} times" in path.read_text()
+    words = flags.replace("--", "").split()
+    units_of = {"active": "", "serve": "token/s", "served": "token"}
+    inputs = {key: user_input(parse(value, units_of.get(key, "")), key) for key, value in zip(words[::2], words[1::2], strict=True)}
+    curve = quality_curve("epoch", inputs)
+    at_rule = float(np.interp(np.log(curve.rule_tokens), np.log(curve.tokens), curve.over_cheapest))
+    assert at_rule == pytest.approx(1 + regret, rel=2e-3)
+    assert curve.best_tokens == pytest.approx(row["rule_cheapest_tokens"], rel=1e-9)

@@ -75,7 +75,8 @@ def test_find_rate__no_rate_meets_the_limits() -> None:
         "--rate 1 --trace none.csv", "", "--rate 1 --users 4", "--rate 1 --find rate", "--rate 0",
         "--users 4 --find rate --so-that p99_ttft_s=1s",
         "--rate 1 --so-that p99_ttft_s=1s", "--rate 1 --find rate --so-that nothing=1s", "--rate 1 --loop fast", "--rate 1 --requests 0.5",
-        "--rate 1 --warmup 2", "--rate 1 --max-seqs 0", "--rate 1 --token-budget 1,2", "--rate 1 --policy best",
+        "--rate 1 --warmup 2", "--rate 1 --max-seqs 0", "--rate 1 --token-budget 1,2", "--rate 1 --token-budget 1",
+        "--users 3 --token-budget 15", "--rate 1 --token-budget 64 --max-seqs 65", "--rate 1 --policy best",
     ],
 )  # fmt: skip
 def test_sim__wrong_input_is_one_line(capsys: pytest.CaptureFixture[str], command: str) -> None:

@@ -19,6 +19,7 @@ from headway.cli.main import main
 from headway.core.formula import anonymous, leaves, replay
 from headway.core.quantity import Sourced
 from headway.core.trace import record
+from headway.core.units import show
 from headway.economics.bill import AUTOMATIC, OFF, PRICED, Bill, BillCalculator, BillingOption, compare, modes_of, ttls_of, ways_of
 from headway.economics.bill_requests import ANY, FIRST, LAST, RECORDED, BlockPrefixes, ConversationPrefixes, requests_of, requests_of_totals
 from headway.economics.sheets.catalogue import sheet
@@ -27,6 +28,7 @@ from headway.economics.sheets.sheet import PriceSheet
 from headway.laws.economics.cache_bill import break_even_reads, whole_reads
 from headway.sim.hit_rates import idle_after, idle_before, leading, reuse
 from headway.sim.traffic.requests import Traffic
+from support.command import Cli
 
 MTOK = 1e-6
 
@@ -111,6 +113,34 @@ def test_min_prefix__shorter_is_not_cached() -> None:
     assert billed(traffic, way(own(min_prefix=1024), 300.0, layout=FIRST), shared=1024).cached_tokens == 1024
     short = billed(traffic, way(own(min_prefix=1025), 300.0, layout=FIRST), shared=1024)
     assert (short.cached_tokens, short.written_tokens) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["claude-opus-4.6", "claude-opus-4.8", "claude-opus-5", "claude-sonnet-4.5", "gpt-6-astra"])
+def test_min_prefix__of_the_catalogue_is_kept(name: str, cli: Cli) -> None:
+    """A shared prefix one token below the provider's shortest is never billed as cached; at the shortest it is, and a note says why."""
+    least = int(sheet(name).min_prefix or 0)
+    published = {"claude-opus-4.6": 4096, "claude-opus-4.8": 1024, "claude-opus-5": 512, "claude-sonnet-4.5": 1024, "gpt-6-astra": 1024}
+    assert least == published[name]
+    for shared, caches in ((least - 1, False), (least, True)):
+        words = f"bill --sheet {name} --requests 50 --prompt {least + 2000} --shared {shared} --output 10 --rate 2/min --cache 5min,1h"
+        answer = cli.json(words)
+        assert any(row["cached_tokens"] > 0 for row in answer["rows"]) == caches, (name, shared)
+        assert any("caches no prefix below" in note for note in answer["notes"]) == (not caches)
+
+
+def test_min_prefix__a_sheet_without_one_says_so(cli: Cli) -> None:
+    words = "bill --sheet claude-opus-5.5 --requests 50 --prompt 3k --shared {} --output 10 --rate 2/min"
+    for shared, noted in (("2k", True), ("0", False)):
+        assert any(note.startswith("assumed: a prefix of any length") for note in cli.json(words.format(shared))["notes"]) == noted
+
+
+def test_sentence__tokens_per_request(cli: Cli) -> None:
+    """Conversations grow: what was typed as 60k is 10 times as much a request, and the first sentence says so."""
+    for words in ("--prompt 3k --output 100", "--prompt 60k --turns 20,30s --output 500"):
+        answer = cli.json(f"bill --sheet gemini-3.1-pro --requests 400 --rate 2/min --seed 1 {words}")
+        row = answer["rows"][0]
+        mean = show(row["prompt_tokens"] / 400, "token")
+        assert f"{mean} tokens in" in answer["answer"] and len(answer["answer"].split()) <= 30
 
 
 def test_usd_storage__paid_for_the_hours_held() -> None:
@@ -330,7 +360,7 @@ def test_shared__note_counts_shorter_prompts() -> None:
 
 
 def test_bill__columns_of_a_trace(trace: Path) -> None:
-    found = asked(f"--sheet claude-opus-4.6 --requests {trace} --mode standard --cache 5min,none")
+    found = asked(f"--sheet claude-opus-5 --requests {trace} --mode standard --cache 5min,none")
     assert all(column["doc"] for column in found["columns"].values()) and "context" in found["columns"]["fits"]["doc"]
     cached, plain = sorted(found["rows"], key=lambda row: row["cache"])
     assert (cached["cached_tokens"], cached["written_tokens"], plain["prompt_tokens"]) == (1000, 301_500, 302_500)

@@ -32,6 +32,7 @@ from headway.serving.plan.plain import PLAIN_WITHIN
 from headway.serving.plan.plan import plan
 from headway.serving.serve import serve
 from support.cases import FLAT
+from support.command import command
 from support.facts import DATE
 
 pytestmark = pytest.mark.slow
@@ -441,3 +442,24 @@ def test_speed__plot(tmp_path: Path) -> None:
 def test_offers__file_name_equals_its_name() -> None:
     for path in sorted((PACKAGED / "offers").glob("*.toml")):
         assert tomllib.loads(path.read_text())["name"] == path.stem
+
+
+def test_slow_tiers__the_verdict_of_the_claim_is_that_of_the_verb() -> None:
+    """FM-05 says that a slow mode saves almost nothing: true only if no slower tier of `speed` costs much less than the standard one."""
+    from headway.evidence.claims import claim
+
+    rows = command("speed llama-3.1-8b --on 8xh100-sxm --prompt 8k --output 1k --tp 1 -o json").rows
+    slower = [row["price_multiple"] for row in rows if row["kind"] == "rung" and row["speed_multiple"] < 1]
+    assert (min(slower) < 0.9) == (claim("FM-05")[0].verdict == "differs")
+
+
+def test_stable_ratio__the_verdict_is_that_of_the_facts() -> None:
+    """RB-09: within a factor of 2 from generation to generation, not of 3; a ratio 2.5 times another's would differ."""
+    from headway.evidence.claims import claim
+    from headway.evidence.claims.rows import within
+
+    (row,) = claim("RB-09")
+    judged = {part.name: part for part in row.parts if part.verdict}
+    assert set(judged) == {"H100 over A100-80", "H100 over B100"}
+    assert all((part.verdict == "agrees") == (0.5 <= part.recomputed <= 2) for part in judged.values())
+    assert within(2.5, 0.5, 2.0) == "differs" and row.tolerance == "0.5..2"

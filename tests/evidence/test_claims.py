@@ -66,6 +66,7 @@ FOLLOWS = {"OK": {"agrees"}, "OK~": {"rounding"}, "AMBIG": {"differs"}, "WRONG-I
 # Where the computed verdict is not the one that reading suggests, and why both stand.
 EXPLAINED = {
     "RB-09": ("agrees", "a ratio within a factor of 2 is what was called reasonably stable; the later chips are outside the claim"),
+    "FM-05": ("differs", "right above the balanced batch without KV; at half of it, or at 8k, half is left to save, as `speed` finds"),
     "TS-03": ("agrees", "the tolerance is the stated range of 13 to 40 ms, and all ten chips are in it"),
     "MOE-12": ("rounding", "a token's 8 experts live on 7.7 chips: k sends only where one that is reached twice is counted twice"),
     "TS-06": ("rounding", "30 ms over 14.4 ms is 2.08: two reads only after the lecture's own rounding of 14.4 to 15"),

@@ -51,6 +51,51 @@ def test_numbers__every_default_is_named() -> None:
     assert "experts" in " ".join(model(BY_COUNTS).notes)
 
 
+ASSUMED = [
+    ("params=30B layers=48 kv_bytes=200kB", {"hidden": "4096", "heads": "32", "kv_heads": "4", "head_dim": "64"}),
+    ("params=30B active=3B layers=48 kv_bytes=100kB", {"hidden": "3072", "heads": "8", "kv_heads": "2", "experts": "256"}),
+    ("params=30B active=3B layers=48 kv_bytes=100kB experts=256", {"experts_per_token": "4", "kv_heads": "2"}),
+    ("hidden=4096 layers=32", {"heads": "16", "kv_heads": "4", "head_dim": "64", "intermediate": "14336", "vocab": "32000"}),
+    ("hidden=4096 layers=32 experts=16", {"experts_per_token": "4", "intermediate": "2048", "kv_heads": "1"}),
+]
+
+
+@pytest.mark.parametrize(("text", "others"), ASSUMED)
+def test_numbers__every_assumption_that_moves_a_number_is_a_note(text: str, others: dict[str, str], cli: Cli) -> None:
+    """Each dimension typed otherwise moves a step, a memory or the largest tp; the note then no longer names it, and did before."""
+    machine = "16x(like=h100-sxm scale_up_domain=16)"
+
+    def answers(extra: str) -> tuple[set[str], list[tuple[float, ...]]]:
+        rows, names = [], set()
+        for layout in ("1", "2", "4", "8"):
+            answer = cli("serve", f"({text} {extra})", "--on", machine, "--tp", layout, "--batch", "8", "--context", "8k", "-o", "json")
+            if answer.status:
+                rows.append((0.0,))  # a layout that these heads do not allow
+                continue
+            assumed = [note.removeprefix("assumed: ") for note in answer.notes if note.startswith("assumed")]
+            names = {word.partition("=")[0] for note in assumed for word in note.split(", ")}
+            rows.append(tuple(answer.rows[0][key] for key in ("step_s", "ttft_s", "kv_bytes_chip")))
+        return names, rows
+
+    names, before = answers("")
+    assert "weights in bf16 (--weights)" in names
+    for name, value in others.items():
+        after_names, after = answers(f"{name}={value}")
+        assert name in names and name not in after_names, name
+        assert after != before, f"{name} moves nothing: why is it noted?"
+
+
+def test_numbers__the_assumed_kv_heads_of_the_report(cli: Cli) -> None:
+    """48 layers of 200 kB hold 8 heads of 128: beyond tp 8 the cache of a chip no longer halves, which the note explains."""
+    words = ["serve", "--params", "30B", "--layers", "48", "--kv-bytes", "200kB", "--hidden", "8192", "--on", "16xh100-sxm", "--batch", "8",
+             "--context", "8k"]  # fmt: skip
+    rows = [cli.json(*words, "--tp", tp) for tp in ("8", "16")]
+    chip_bytes = [row["rows"][0]["kv_bytes_chip"] for row in rows]
+    assert chip_bytes[1] == pytest.approx(chip_bytes[0]) and any("kv_heads=8" in note for note in rows[1]["notes"])
+    stated = cli.json(*words, "--tp", "16", "--kv-heads", "16")
+    assert stated["rows"][0]["kv_bytes_chip"] == pytest.approx(chip_bytes[0] / 2)
+
+
 @given(params=st.integers(10**6, 10**13), share=st.floats(0.03, 1), layers=st.integers(1, 200), kv=st.floats(0, 1e6))
 def test_numbers__totals_are_met_or_one_line(params: int, share: float, layers: int, kv: float) -> None:
     active = math.ceil(params * share)
@@ -77,7 +122,8 @@ def test_numbers__every_number_replays() -> None:
     [
         "()", "(", "(params)", "(params=)", "(params=30B)", "(params=30B layers=48)", "(layers=3)", "(hidden=4096)", "(foo=3)",
         "(params=x layers=3 kv_bytes=1)",
-        "(params=30B params=30B)", "(params=30B active=40B layers=48 kv_bytes=1kB)", "(params=30B layers=48 kv_bytes=1kB heads=3)",
+        "(params=30B params=30B)", "(params=30B active=40B layers=48 kv_bytes=1kB)", "(params=30B layers=48 kv_bytes=1kB intermediate=3)",
+        "(params=30B layers=48 kv_bytes=1kB heads=32 kv_heads=5)",
         "(params=nan layers=3 kv_bytes=1)", "(params=-3B layers=3 kv_bytes=1)", "(params=30B layers=0 kv_bytes=1)",
         "(hidden=4096 layers=32 kv_bytes=3)",
         "(params=1M layers=2 kv_bytes=1GB)", "(params=1T active=1k layers=2 kv_bytes=1)", "(hidden=4096 layers=32 heads=32 kv_heads=5)",

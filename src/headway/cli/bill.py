@@ -22,6 +22,7 @@ NARROW = ("model", "mode", "cache", "usd", "over_cheapest")  # columns that a na
 MOST_HELPS = 3
 MOST_SAID = 6  # most sheets with a separate line
 MOST_FLAGS = 10
+USUAL_MINIMUM = 4096  # tokens: the longest prefix that a provider of the catalogue still does not cache
 PROGRESS_LABEL = "bills computed"
 OWN_COLUMNS = {  # columns with a meaning specific to this verb
     "fits": Column("bool", "whether every request is within the context that the sheet states"),
@@ -47,7 +48,7 @@ def run(args: Any) -> output.Answer:
     sheets, notes = _sheets(args)
     requests, more = bill_traffic.read(args)
     biller, options, option_notes = _billing_options(args, sheets, requests)
-    notes += [*more, *option_notes]
+    notes += [*more, *option_notes, *_minimum_notes(options, requests)]
     comparisons, rows = _comparisons(biller, options)
     first_row = _row(next(comparison for comparison in comparisons if comparison.bill.way is options[0]), None)
     listing = Listing(rows, tree=lambda row, key: _tree(biller, options, row, key))
@@ -131,6 +132,24 @@ def _unsold_notes(sheets: Sequence[Any], ttls: Sequence[float | None]) -> list[s
             notes.append(f"{sheet.provider}/{sheet.model} ({sheet.as_of}) states no rate for cached tokens: computed without a cache")
         elif missing and sheet.rates.cache_writes:
             notes.append(f"{sheet.provider}/{sheet.model} sells {_times(sold)}, not {_times(missing)}: left out")
+    return notes
+
+
+def _minimum_notes(options: Sequence[Any], requests: Any) -> list[str]:
+    """Notes on the shortest prefix that a provider caches: where it leaves prompts out, and where the sheet states none."""
+    if not requests.lengths:
+        return []
+    cached = {f"{way.sheet.provider}/{way.sheet.model}": way for way in options if way.ttl_s is not None}
+    shortest = {name: int(min(requests.sharing.marked(way.layout))) for name, way in cached.items()}
+    least = {name: way.sheet.min_prefix for name, way in cached.items()}
+    notes = [
+        f"{name} caches no prefix below {least[name]:,.0f} tokens, by its documentation; these begin at {shortest[name]:,}"
+        for name in cached if least[name] and 0 < shortest[name] < least[name]
+    ]  # fmt: skip
+    unstated = [name for name in cached if least[name] is None and 0 < shortest[name] < USUAL_MINIMUM]
+    if unstated:
+        names = ", ".join(unstated[:3]) + (f" and {len(unstated) - 3} more" if len(unstated) > 3 else "")
+        notes.append(f"assumed: a prefix of any length is cached by {names}; others cache from 512 to 4,096 tokens (min_prefix of a sheet)")
     return notes
 
 
@@ -239,8 +258,11 @@ def _words(rows: Any, first_row: Mapping[str, Any], count: int, has_lengths: boo
     row_list = list(rows)
     least = min(row_list, key=lambda row: (not row["fits"], row["usd"]))
     if not least["fits"]:
-        return output.Summary(sentence("None of these sheets serves every request", f": {_name(least)}: {least['why']}"), _view(row_list))
-    basis = f"for {count:,} request{'s' * (count != 1)} ({_usd(least['usd_each'])} each)" if has_lengths else "for the totals given"
+        length = f"; a request has {_lengths(least, count)}" if has_lengths else ""
+        clauses = (f": {_name(least)}: {least['why']}", length)
+        return output.Summary(sentence("None of these sheets serves every request", *clauses), _view(row_list))
+    basis = f"for {count:,} request{'s' * (count != 1)} of {_lengths(least, count)}" if has_lengths else "for the totals given"
+    basis += f" ({_usd(least['usd_each'])} each)" if has_lengths else ""
     clauses = []
     usual = [row for row in row_list if row["mode"] == "standard" and row["fits"]]
     if least["mode"] != "standard" and usual:
@@ -252,6 +274,12 @@ def _words(rows: Any, first_row: Mapping[str, Any], count: int, has_lengths: boo
     headline = sentence(f"Cheapest is {_name(least)}: {_usd(least['usd'])} {basis}", *clauses)
     remarks = [*_by_sheet(row_list), *(["models differ in quality, which no bill shows"] * several)]
     return output.Summary(headline, _view(row_list), helps=_helps(row_list, first), remarks=remarks, first=NARROW)
+
+
+def _lengths(row: Mapping[str, Any], count: int) -> str:
+    """Mean tokens of a request, which conversations and traces make larger than what was typed."""
+    prompt, output = (units.show(row[key] / count, "token") for key in ("prompt_tokens", "output_tokens"))
+    return f"{prompt} tokens in, {output} out"
 
 
 def _helps(rows: Sequence[Mapping[str, Any]], first: Mapping[str, Any] | None) -> list[output.Help]:

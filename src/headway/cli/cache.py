@@ -27,10 +27,9 @@ MODES = (
     ("MODEL --on MACHINE --sheet NAME [flags]", "what cache fees would pay for at cost"),
     ("MODEL --on MACHINE --workload FILE [flags]", "hit rates, reuse times and bill of a trace"),
 )
-LEAST_COST = "least cost"
 CRITERIA_NOTE = (
     "drain time: hold nearest to capacity / bandwidth x uses; least cost: money in devices; cost with wear: holding, devices for bandwidth "
-    "and wear; store-or-recompute: the fastest tier in which so long a hold still pays"
+    "and wear, by which the answer goes; store-or-recompute: the fastest tier in which so long a hold still pays"
 )
 
 
@@ -130,7 +129,7 @@ def _describe(table: Any, all_rows: Sequence[Mapping[str, Any]], cases: Sequence
     again = [cell("hold", group[0]) for group in groups if _recomputed(group)]
     recompute = f"; computing again is cheaper for {' and '.join(dict.fromkeys(again))}" if again else ""
     more = f", and {len(cheapest) - cache.MOST_HOLDS} more" if len(cheapest) > cache.MOST_HOLDS else ""
-    start = f"A KV cache{about} costs least {cheapest[0]}" if cheapest else f"No tier chosen for a KV cache{about}"
+    start = f"A KV cache{about} costs least, wear included, {cheapest[0]}" if cheapest else f"No tier chosen for a KV cache{about}"
     headline = sentence(start, *(f", {clause}" for clause in cheapest[1 : cache.MOST_HOLDS]), more, recompute)
     view = [*extra, *(key for key in VIEW if key in apart or key not in ("model", "system", "reuse", "uses"))]
     bands = dict.fromkeys(line for variant in cases for line in _bands(variant.case, rows[0]))
@@ -148,7 +147,10 @@ def _recomputed(group: Sequence[Mapping[str, Any]]) -> bool:
 
 def _cheapest(group: Sequence[Mapping[str, Any]], apart: Sequence[str]) -> str:
     """Clause on the tier that costs least for a hold; empty where none is chosen."""
-    row = next((row for row in group if LEAST_COST in (row["chosen_by"] or "").split(", ")), None)
+    from headway.economics.cache.placement import MONEY, WEAR
+
+    by_criterion = {name: row for row in group for name in (row["chosen_by"] or "").split(", ")}
+    row = by_criterion.get(WEAR) or by_criterion.get(MONEY)
     if row is None:
         return ""
     of = "".join(f" {key} {cell(key, row)}" for key in apart)
@@ -183,7 +185,8 @@ def _bands(case: Any, first: Mapping[str, Any]) -> list[str]:
 
     places = case.places()
     lines = []
-    for name, bands_of in (("least cost", money_bands), ("cost with wear", wear_bands)):
+    by_criterion = [("least cost", money_bands), *([] if first["waiting"] else [("cost with wear", wear_bands)])]  # bands: nothing waits
+    for name, bands_of in by_criterion:
         bands = bands_of(places, first["uses"])
         if bands:
             range_text = ", ".join(f"{band.tier} to {format_value(band.until, 's')}" for band in bands[:-1])

@@ -44,7 +44,7 @@ def run(text: str, changes: Sequence[str]) -> output.Answer:
         return computed(values[place_of(row, rows)], key)
 
     axes = list(dict.fromkeys(name for case in combinations for name in case.labels))
-    view = (*axes, "figure", "with_yours", "with_the_lecture's", "ratio")
+    view = (*axes, "figure", "with_yours", "with_the_lecture's", "over_lecture")
     changed = {row["figure"] for row in rows if row["value"] != row["lecture_inputs"]}
     visible_rows = [row for row in rows if row["figure"] in changed] or rows
     people = [_cells(claim, row, axes) for row in visible_rows]
@@ -79,7 +79,7 @@ def _row(claim: Claim, case: InputCase, name: str, value: Any, before: float) ->
 def _cells(claim: Claim, row: dict[str, Any], axes: Sequence[str]) -> dict[str, Any]:
     labels = {name: format_value(row[name], claim.inputs[name].unit if name in claim.inputs else "") for name in axes}
     value, before = (format_value(row[key], row["unit"]) for key in ("value", "lecture_inputs"))
-    return {**labels, "figure": row["figure"], "with_yours": value, "with_the_lecture's": before, "ratio": row["over_lecture"]}
+    return {**labels, "figure": row["figure"], "with_yours": value, "with_the_lecture's": before, "over_lecture": row["over_lecture"]}
 
 
 def _headline(claim: Claim, row: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ NUMBERS = {
     "kv-bytes": "KV cache that a token adds, in 2-byte elements",
     "hidden": "width of the residual stream: --hidden 4096 --layers 32 in place of MODEL is a decoder as Llama",
     "heads": "query heads (default hidden / head-dim)",
-    "kv-heads": "KV heads (default 8, or as many as query heads)",
+    "kv-heads": "KV heads (default 8, or as many as query heads; beside --params as many as the cache holds)",
     "head-dim": "width of a head (default 128)",
     "intermediate": "width of the FFN, or of an expert (default 8/3 of hidden)",
     "vocab": "rows of the embedding (default 128256)",

@@ -143,7 +143,10 @@ def _headline(best: Mapping[str, Any]) -> str:
     if best.get("run_s") is None:
         ends = interval(best["step_lo_s"], best["step_hi_s"], "s")
         return sentence(f"{where}: a step takes {cell('step_s', best)} (90 %: {ends}){mfu}", by, _why(best))
-    days = f"{best['run_s'] / DAY:,.1f} days (90 %: {_days(best)})"
+    if best["run_s"] < DAY:
+        days = f"{cell('run_s', best)} (90 %: {interval(best['run_lo_s'], best['run_hi_s'], 's')})"
+    else:
+        days = f"{best['run_s'] / DAY:,.1f} days (90 %: {_days(best)})"
     money = f" and {cell('run_usd', best)}" if best.get("run_usd") is not None else ""
     return sentence(f"{where}: {units.show(best['tokens'], 'token')} tokens take {days}{money}{mfu}", by, _why(best))
 

@@ -91,13 +91,15 @@ def cell(key: str, row: Mapping[str, Any]) -> str:
     if key == "solution":
         return input_text(row["solution"], row["for"])
     value = row.get(key)
-    return value or "-" if isinstance(value, str) else format_value(value, columns.unit(key))
+    return units.plain(value) or "-" if isinstance(value, str) else format_value(value, columns.unit(key))
 
 
 def input_text(value: float, name: str) -> str:
-    """A value of an input as it can be typed, with enough digits to type it again."""
+    """A value of an input as it can be typed, with four digits."""
     unit = columns.unit(name)
-    return f"{value:.7g}" if unit in ("", "token") else units.show(value, unit, 6)
+    if unit in ("", "token"):
+        return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else units.number(value, 4)
+    return units.show(value, unit, 4)
 
 
 def format_value(value: Any, unit: str) -> str:
@@ -150,6 +152,19 @@ def heading(key: str) -> str:
     return re.sub(r" lo\b", "", name) + " 90 %" if "~" in key else name
 
 
+def headings(keys: Sequence[str]) -> list[str]:
+    """Heads of the columns of one table: no two share a name, since the whole key tells apart those that would.
+
+    >>> headings(["batch", "step", "step_s"])
+    ['batch', 'step', 'step s']
+    """
+    names: list[str] = []
+    for key in keys:
+        name = heading(key)
+        names.append(name if name not in names else key.replace("_", " ").replace("~", " .. "))
+    return names
+
+
 def visible(rows: Sequence[Mapping[str, Any]], view: Iterable[str]) -> list[str]:
     """Columns of a view that have a value in these rows."""
     return [key for key in view if any(cell(key, row) != "-" for row in rows)]
@@ -196,7 +211,8 @@ def html_table(rows: Rows, keys: Sequence[str] = (), most: int = MOST) -> str:
 
     head = first_rows(rows, most)
     shown_keys = visible(head, keys or rows.keys())
-    lines = ["".join(f'<th title="{escape(columns.doc(key))}">{escape(heading(key))}</th>' for key in shown_keys)]
+    heads = zip(shown_keys, headings(shown_keys), strict=True)
+    lines = ["".join(f'<th title="{escape(columns.doc(key))}">{escape(name)}</th>' for key, name in heads)]
     lines += ["".join(f"<td>{escape(cell(key, row))}</td>" for key in shown_keys) for row in head]
     more = f"<p>{len(rows) - len(head)} more rows</p>" if len(rows) > len(head) else ""
     return "<table>" + "".join(f"<tr>{line}</tr>" for line in lines) + f"</table>{more}"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
 from headway.core import columns
-from headway.core.listing import MOST, Rows, cell, first_rows, heading, visible
+from headway.core.listing import MOST, Rows, cell, first_rows, headings, visible
 
 MOST_CELL = 60  # letters of a cell before it is folded
 LEAST_CELL = 18  # letters to which a column of text may be folded so that the table fits
@@ -46,7 +46,7 @@ def print_rows(console: Any, rows: Rows, view: Sequence[str] = (), most: int = M
     widths = fitting(head, keys, console.width, first)
     if head and widths:
         console.print(_rich(head, widths))
-    hidden = [heading(key) for key in keys if key not in widths]
+    hidden = headings([key for key in keys if key not in widths])
     if hidden:
         names = ", ".join(hidden[:MOST_NAMED]) + (", ..." if len(hidden) > MOST_NAMED else "")
         console.print(f"... and {len(hidden)} more column{'s' * (len(hidden) > 1)} with -o csv: {names}", soft_wrap=True)
@@ -58,11 +58,12 @@ def fitting(rows: Sequence[Mapping[str, Any]], keys: Sequence[str], width: int, 
     """Columns that fit into a width, in the order of `keys`, each with its own width in letters."""
     identity = columns.identity()
     order = sorted(keys, key=lambda key: (key not in first, first.index(key) if key in first else 0, key not in identity))
+    names = dict(zip(keys, headings(keys), strict=True))
     widths: dict[str, int] = {}
     room = width + GAP
     for key in order:
         lengths = [len(cell(key, row)) for row in rows]
-        head = len(heading(key))
+        head = len(names[key])
         natural = max(head, min(MOST_CELL, max(lengths, default=0)))
         is_text = any(isinstance(row.get(key), str) for row in rows)
         least = max(head, min(natural, LEAST_CELL)) if is_text else natural
@@ -88,11 +89,11 @@ def _rich(rows: Sequence[Mapping[str, Any]], widths: Mapping[str, int]) -> Any:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
-    for key, width in widths.items():
+    for (key, width), name in zip(widths.items(), headings(list(widths)), strict=True):
         number = any(isinstance(row.get(key.split("~")[0]), int | float) for row in rows)
         wraps = any(len(cell(key, row)) > width for row in rows)
         fixed = width if wraps else None
-        table.add_column(heading(key), justify="right" if number else "left", overflow="fold", no_wrap=not wraps, width=fixed)
+        table.add_column(name, justify="right" if number else "left", overflow="fold", no_wrap=not wraps, width=fixed)
     for row in rows:
         table.add_row(*(cell(key, row) for key in widths))
     return table

@@ -44,9 +44,11 @@ Truth = Annotated[Any, "bool"]
 
 DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
-SMALL = {"m": 1e-3, "u": 1e-6, "µ": 1e-6, "n": 1e-9}
+YEAR = 365.25 * 86400.0  # s
+SMALL = {"m": 1e-3, "u": 1e-6, "µ": 1e-6, "n": 1e-9, "p": 1e-12}
 TIME = {"s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "hours": 3600.0,
-        "d": 86400.0, "day": 86400.0, "days": 86400.0} | {prefix + "s": scale for prefix, scale in SMALL.items()}  # fmt: skip
+        "d": 86400.0, "day": 86400.0, "days": 86400.0, "year": YEAR,
+        "years": YEAR} | {prefix + "s": scale for prefix, scale in SMALL.items()}  # fmt: skip
 PER = {"s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "hr": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0}
 
 
@@ -60,6 +62,8 @@ _FLOP = _prefixed("FLOP", "flop", "FLOPs", prefixes=DECIMAL)
 _FLOPS = _prefixed("FLOPS", "FLOP/s", "flop/s", "flops", "OPS", "FLOPs", prefixes=DECIMAL)
 _FLOPS |= {prefix + "F": DECIMAL[prefix] for prefix in "GTPE"} | {prefix: DECIMAL[prefix] for prefix in "GTPE"}
 _USD = {"USD": 1.0, "$": 1.0, "usd": 1.0}
+# Dollars, and thousands of them with the prefix before or after their sign: k$87, $87k.
+_PRICE = _USD | {text: factor for prefix, factor in (DECIMAL | {"B": 1e9}).items() for text in (f"{prefix}USD", f"{prefix}$", f"${prefix}")}
 
 # For each unit of the project, all accepted spellings, with their factors to SI.
 SPELLINGS: dict[str, dict[str, float]] = {
@@ -84,25 +88,25 @@ SPELLINGS: dict[str, dict[str, float]] = {
     "kg": {"kg": 1.0, "t": 1e3, "lb": 0.45359237},
     "m^2": {"m^2": 1.0, "m2": 1.0},
     "kg/m^2": {"kg/m^2": 1.0, "kg/m2": 1.0, "lb/ft^2": 0.45359237 / 0.3048**2},
-    "USD": _USD | {prefix + name: factor for prefix, factor in DECIMAL.items() for name in ("USD", "$")},
-    "USD/s": {f"{name}/{per}": factor / seconds for name, factor in _USD.items() for per, seconds in PER.items()},
+    "USD": _PRICE,
+    "USD/s": {f"{name}/{per}": factor / seconds for name, factor in _PRICE.items() for per, seconds in PER.items()},
     "USD/token": {
         f"{name}/{prefix}{unit}": usd / factor
-        for name, usd in _USD.items()
+        for name, usd in _PRICE.items()
         for prefix, factor in DECIMAL.items()
         for unit in ("tok", "token", "tokens")
     },
     "USD/token/s": {
         f"{name}/{prefix}{unit}/{per}": usd / factor / seconds
-        for name, usd in _USD.items()
+        for name, usd in _PRICE.items()
         for prefix, factor in DECIMAL.items()
         for unit in ("tok", "token", "tokens")
         for per, seconds in PER.items()
     },
-    "USD/byte": {f"{name}/{unit}": usd / factor for name, usd in _USD.items() for unit, factor in _BYTE.items()},
+    "USD/byte": {f"{name}/{unit}": usd / factor for name, usd in _PRICE.items() for unit, factor in _BYTE.items()},
     "USD/byte/s": {
         f"{name}/{unit}/{per}": usd / factor / seconds
-        for name, usd in _USD.items()
+        for name, usd in _PRICE.items()
         for unit, factor in _BYTE.items()
         for per, seconds in {**PER, "month": 365.25 / 12 * 86400}.items()
     },
@@ -190,7 +194,37 @@ _UNIT_TEXT = {
 # Money as quoted: factor from SI, and the suffix of the quoted unit.
 _MONEY = {"USD": (1.0, ""), "USD/Mtok": (1.0, ""), "USD/s": (3600.0, "/h"), "USD/token": (1e6, "/Mtok"), "USD/token/s": (3.6e9, "/Mtok/h"),
           "USD/byte": (1e9, "/GB"), "USD/byte/s": (3.6e12, "/GB/h")}  # fmt: skip
-_MAGNITUDES = [(1e9, 1e9, "B"), (1e6, 1e6, "M"), (1e4, 1e3, "k")]  # least value, scale, suffix
+_MAGNITUDES = [(1e12, 1e12, "T"), (1e9, 1e9, "B"), (1e6, 1e6, "M"), (1e4, 1e3, "k")]  # least value, scale, suffix
+_TIMES = ((2 * YEAR, YEAR, "years"), (86400.0, 86400.0, "d"), (3600.0, 3600.0, "h"), (120.0, 60.0, "min"), (1.0, 1.0, "s"),
+          (1e-3, 1e-3, "ms"), (1e-6, 1e-6, "us"), (1e-9, 1e-9, "ns"), (1e-12, 1e-12, "ps"))  # fmt: skip
+_SHORTEST, _LONGEST = 1e-4, 1e6  # between them a number is written out, beyond them with an exponent
+_EXPONENT = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]\d{2,3})(?![\w.])")
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number as a person writes it: rounded, without an exponent unless it is tiny or huge.
+
+    >>> number(892.3, 2), number(0.00123456), number(1.7876e26), number(-4.66e-16), number(92.99396, 4)
+    ('890', '0.00123', '1.79e26', '-4.66e-16', '92.99')
+    """
+    rounded = float(f"{value:.{digits}g}")
+    if rounded == 0 or _SHORTEST <= abs(rounded) < _LONGEST:
+        return f"{rounded:.{max(0, digits - 1 - _power(rounded))}f}".rstrip("0").rstrip(".") if rounded % 1 else f"{rounded:.0f}"
+    power = _power(rounded)
+    return f"{number(rounded / 10.0**power, digits)}e{power}"
+
+
+def _power(value: float) -> int:
+    return int(f"{value:e}".partition("e")[2]) if value else 0
+
+
+def plain(text: str) -> str:
+    """A text whose numbers are written as a person writes them: whatever was formatted with an exponent is written out.
+
+    >>> plain("8.9e+02 times the floor, 1.79e+26 FLOP"), plain("1e-05 s on h100-sxm")
+    ('890 times the floor, 1.79e26 FLOP', '1e-5 s on h100-sxm')
+    """
+    return _EXPONENT.sub(lambda match: number(float(match[0]), max(3, len(match[1].replace(".", "")))), text)
 
 
 def show(value: object, unit: str = "", digits: int = 3) -> str:
@@ -198,47 +232,60 @@ def show(value: object, unit: str = "", digits: int = 3) -> str:
 
     >>> show(3.35e12, "byte/s"), show(0.0213, "s"), show(8000, "token"), show(None)
     ('3.35 TB/s', '21.3 ms', '8k', '-')
-    >>> show(671e9), show(70272, "byte/token"), show(45_000, "USD"), show(2 / 3600, "USD/s")
-    ('671B', '70.3 kB/token', '$45k', '$2/h')
+    >>> show(671e9), show(70272, "byte/token"), show(45_000, "USD"), show(2 / 3600, "USD/s"), show(-1.8, "USD/Mtok")
+    ('671B', '70.3 kB/token', '$45k', '$2/h', '-$1.80')
     """
     if value is None:
         return "-"
     if isinstance(value, str | bool):
         return str(value)
-    number = float(value)  # type: ignore[arg-type]
-    if not math.isfinite(number):
-        return "-" if math.isnan(number) else "inf"
-    if unit == "s":
-        return _show_time(number, digits)
-    if unit == "ms":
-        return _show_time(number / 1000, digits)
+    amount = float(value)  # type: ignore[arg-type]
+    if not math.isfinite(amount):
+        return "-" if math.isnan(amount) else "inf"
+    if unit in ("s", "ms"):
+        return _show_time(amount if unit == "s" else amount / 1000, digits)
     if unit in _MONEY:
-        factor, per = _MONEY[unit]
-        scale, prefix = next(((scale, name) for least, scale, name in _MAGNITUDES if abs(number * factor) >= least), (1.0, ""))
-        mantissa = number * factor / scale
-        rounded = float(f"{mantissa:.{digits}g}")
-        text = f"{rounded:,.0f}" if abs(rounded) >= 1000 else f"{mantissa:.{digits}g}"  # $1,190, not $1.19e+03
-        return f"${text}{prefix}{per}"
+        return _show_money(amount, unit, digits)
     if unit in ("kg", "m^2", "kg/m^2"):  # 10900 kg, not 1.09e+04 kg
-        return f"{float(f'{number:.{digits}g}'):.12g} {unit}"
-    if unit in _UNIT_TEXT and not (unit == "" and abs(number) < 1000):
-        return _show_prefixed(number, unit, digits)
-    return f"{number:.{digits}g}" + (f" {unit}" if unit not in ("", "bool") else "")
+        return f"{number(amount, digits)} {unit}"
+    if unit in _UNIT_TEXT and not (unit == "" and abs(amount) < 1000):
+        return _show_prefixed(amount, unit, digits)
+    return number(amount, digits) + (f" {unit}" if unit not in ("", "bool") else "")
 
 
-def _show_prefixed(number: float, unit: str, digits: int) -> str:
-    if unit == "flop" and abs(number) >= 1e21:  # 1e+25 FLOP, not 1e+07 EFLOP
-        return f"{number:.{digits}g} FLOP"
+def _reaches(value: float, least: float, digits: int) -> bool:
+    """Whether a value is at least so much once it is rounded: 999.96 k is 1 M."""
+    return abs(value) >= least * (1 - 0.5 * 10.0**-digits)
+
+
+def _show_money(value: float, unit: str, digits: int) -> str:
+    """Dollars: cents where there are cents, thousands with a comma, from 10,000 on with a prefix; the sign stands first."""
+    factor, per = _MONEY[unit]
+    amount = abs(value * factor)
+    scale, prefix = next(((scale, name) for least, scale, name in _MAGNITUDES if _reaches(amount, least, digits)), (1.0, ""))
+    mantissa = amount / scale
+    rounded = float(f"{mantissa:.{digits}g}")
+    text = f"{rounded:,.0f}" if 1000 <= rounded < 1e6 else number(mantissa, digits)
+    if not prefix and rounded < 100 and rounded % 1 and "e" not in text:
+        text = f"{mantissa:.2f}" if rounded >= 1 else text + "0" * (2 - len(text.partition(".")[2]))  # $1.80, $0.40
+        text = text.removesuffix(".00")
+    return f"{'-' if value < 0 and rounded else ''}${text}{prefix}{per}"
+
+
+def _show_prefixed(value: float, unit: str, digits: int) -> str:
+    mark = _UNIT_TEXT[unit]
+    space = " " if mark and not mark.startswith((" ", "/")) else ""
+    if abs(value) >= 1e21 or (unit == "flop" and abs(value) >= 1e20):  # 1e25 FLOP, not 1e7 EFLOP
+        return f"{number(value, digits)}{space}{mark}"
     for factor, prefix in _STEPS:
-        if abs(number) >= factor * (1 - 0.5 * 10**-digits):
+        if _reaches(value, factor, digits):
             prefix = "B" if prefix == "G" and unit in ("", "token") else prefix  # 671B parameters, not 671G
-            space = " " if _UNIT_TEXT[unit] and not _UNIT_TEXT[unit].startswith((" ", "/")) else ""
-            return f"{number / factor:.{digits}g}{space}{prefix}{_UNIT_TEXT[unit]}"
-    return f"{number:.{digits}g}{_UNIT_TEXT[unit] and ' ' + _UNIT_TEXT[unit].strip()}"
+            return f"{number(value / factor, digits)}{space}{prefix}{mark}"
+    return f"{number(value, digits)}{space}{mark}"
 
 
-def _show_time(number: float, digits: int) -> str:
-    for factor, name in ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
-        if abs(number) >= (factor if factor != 60.0 else 120.0):
-            return f"{number / factor:.{digits}g} {name}"
-    return f"{number * 1e9:.{digits}g} ns" if number else "0 s"
+def _show_time(value: float, digits: int) -> str:
+    for least, factor, name in _TIMES:
+        if abs(value) >= least if factor >= 1 else _reaches(value, least, digits):
+            return f"{number(value / factor, digits)} {name}"
+    return f"{number(value, digits)} s"

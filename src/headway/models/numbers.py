@@ -28,18 +28,19 @@ KEYS: dict[str, tuple[Field, str]] = {
     "kv_bytes": (Field("byte", low=0, open_low=False), "KV cache that a token adds in 2-byte elements, such as 100kB"),
     "hidden": (COUNT, "width of the residual stream"),
     "heads": (COUNT, "query heads (default hidden / head-dim)"),
-    "kv_heads": (COUNT, "KV heads (default 8, or as many as query heads)"),
+    "kv_heads": (COUNT, "KV heads (default 8, or as many as query heads; by counts as many as kv-bytes would hold)"),
     "head_dim": (COUNT, "width of a head (default 128)"),
     "intermediate": (COUNT, "width of the FFN, or of one expert (default 8/3 of hidden, rounded up to 256)"),
     "vocab": (COUNT, "rows of the embedding (default 128256)"),
     "experts": (COUNT, "routed experts"),
     "experts_per_token": (COUNT, "experts that a token uses (default 8)"),
 }
-BY_COUNTS = ("params", "active", "layers", "kv_bytes", "hidden", "experts", "experts_per_token")
+BY_COUNTS = ("params", "active", "layers", "kv_bytes", "hidden", "heads", "kv_heads", "head_dim", "experts", "experts_per_token")
 EXAMPLE = "(params=30B active=3B layers=48 kv_bytes=100kB) or (hidden=4096 layers=32)"
 HEAD_DIM = 128
 USER_NUMBERS = "numbers given by the user"  # source of such a model
 ROUTED_SHARE = 0.6  # of the active parameters, where the number of experts is not stated
+FORMAT = "weights in bf16 (--weights)"  # as they are stored, where nobody says
 FINEST = 128  # parts of a unit of FFN width, so that stated counts are met to a few parameters
 
 
@@ -109,8 +110,7 @@ def _by_shape(values: dict[str, Any], text: str) -> Model:
     config = Config(data, f"{hidden}x{values['layers']}", USER_NUMBERS)
     config.user_keys |= {"hidden_size", "num_hidden_layers"}
     defaults_taken = [f"{key}={value}" for key, value in dimensions.items() if key not in values]
-    if defaults_taken:
-        config.notes.append(f"assumed: {', '.join(defaults_taken)}")
+    config.notes.append(f"assumed: {', '.join([*defaults_taken, FORMAT])}")
     return read_config(config)
 
 
@@ -130,7 +130,9 @@ def _by_counts(values: dict[str, Any]) -> Model:
     sizes, notes = _sizes(values)
     layers = int(values["layers"])
     name = units.show(values["params"]).lower() + (f"-a{units.show(values['active']).lower()}" if sizes.experts else "")
-    block = Block(count=user_input(layers, "layers"), attention=_attention(values, sizes), ffn=_ffn(sizes, name))
+    attention = _attention(values, sizes)
+    block = Block(count=user_input(layers, "layers"), attention=attention, ffn=_ffn(sizes, name))
+    notes.insert(0, _assumption_note(values, sizes, attention))
     rest = int(values["params"]) - layers * _layer_params(block, sizes)
     remainder = Vector(name="remainder", dims=(known(rest, f"{name}.remainder", "", "derived", "params less those of the layers"),))
     return Model(
@@ -165,13 +167,18 @@ def _sizes(values: dict[str, Any]) -> tuple[Sizes, list[str]]:
         share = "attention of that width and cache, and the routed experts," if experts else "attention of that width and cache"
         wants = "fewer layers, a smaller kv_bytes or hidden" + (", or more experts" if experts else "")
         raise BadValue("active" if experts else "params", units.show(active), f"more than {share} take; {wants}")
-    notes = [f"assumed: hidden={hidden}"] if "hidden" not in values else []
+    notes = ["embedding and head are counted among the layers; their split is not known"]
     if experts and "experts" not in values:
-        notes.append(
-            f"assumed: {experts} experts, {per_token} for each token, {routed * per_token * layers / active:.0%} of the active parameters"
-        )
-    notes.append("embedding and head are counted among the layers; their split is not known")
+        notes.insert(0, f"assumed: the experts of a token have {routed * per_token * layers / active:.0%} of the active parameters")
     return Sizes(hidden=hidden, attention=attention, routed=routed, experts=experts, per_token=per_token, common=common), notes
+
+
+def _assumption_note(values: dict[str, Any], sizes: Sizes, attention: StatedAttention) -> str:
+    """Note on every dimension that nobody stated and that moves a number, and on the format."""
+    shape: dict[str, Any] = {"hidden": sizes.hidden} | {key: getattr(attention, key) for key in ("heads", "kv_heads", "head_dim")}
+    if sizes.experts:
+        shape |= {"experts": sizes.experts, "experts_per_token": sizes.per_token, "shared_experts": 1}
+    return f"assumed: {', '.join([*(f'{key}={int(value)}' for key, value in shape.items() if key not in values), FORMAT])}"
 
 
 def _hidden(active_per_layer: float) -> int:
@@ -189,15 +196,21 @@ def _experts(params: int, active: int, per_token: int) -> int:
 
 
 def _attention(values: dict[str, Any], sizes: Sizes) -> StatedAttention:
-    """Attention whose parameters and cache are stated, with heads of HEAD_DIM."""
+    """Attention whose parameters and cache are stated; heads as typed, or of HEAD_DIM and as many as width and cache would hold."""
     elements = values["kv_bytes"] / 2 / values["layers"]
-    heads = max(1, sizes.hidden // HEAD_DIM)
-    most = max(1, min(heads, round(elements / (2 * HEAD_DIM))))
-    kv_heads = max(count for count in range(1, most + 1) if heads % count == 0)
+    head_dim = int(values.get("head_dim", HEAD_DIM))
+    heads = int(values.get("heads", max(1, sizes.hidden // head_dim)))
+    most = max(1, min(heads, round(elements / (2 * head_dim))))
+    kv_heads = int(values.get("kv_heads", max(count for count in range(1, most + 1) if heads % count == 0)))
+    if heads % kv_heads:
+        raise BadValue("kv_heads", kv_heads, f"a divisor of the {heads} query heads")
+    typed_heads = {key: user_input(value, key) for key, value in values.items() if key in ("heads", "kv_heads", "head_dim")}
     return StatedAttention(
-        hidden=known(sizes.hidden, "hidden", "", "derived", "assumed width"), heads=default(heads, "heads", "", f"hidden / {HEAD_DIM}"),
-        kv_heads=default(kv_heads, "kv_heads", "", "heads that the stated cache would hold"),
-        head_dim=default(HEAD_DIM, "head_dim", "", "the usual width"), value_dim=default(HEAD_DIM, "value_dim", "", "the usual width"),
+        hidden=known(sizes.hidden, "hidden", "", "derived", "assumed width"),
+        heads=typed_heads.get("heads", default(heads, "heads", "", f"hidden / {head_dim}")),
+        kv_heads=typed_heads.get("kv_heads", default(kv_heads, "kv_heads", "", "heads that the stated cache would hold")),
+        head_dim=typed_heads.get("head_dim", default(head_dim, "head_dim", "", "the usual width")),
+        value_dim=default(head_dim, "value_dim", "", "width of a head"),
         stated_params=known(sizes.attention, "attention", "", "derived", "2 hidden^2 + hidden * KV elements"),
         stated_elements=known(elements, "KV elements", "", "derived", "kv_bytes / 2 bytes / layers"),
     )  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headway.core.errors import BadValue, UnknownName
+from headway.core.units import plain
 from headway.report.output import Answer, Summary
 from headway.report.words import NO_ROW
 
@@ -48,6 +49,16 @@ def describe(answer: Answer, borrowed: str = "") -> None:
         from headway.report.words import with_clause
 
         answer.words = dataclasses.replace(answer.words, headline=with_clause(answer.words.headline, borrowed))
+    answer.words, answer.notes = _plain(answer.words), [plain(note) for note in answer.notes]
+
+
+def _plain(words: Summary) -> Summary:
+    """The words with every number as a person writes it, whatever formatted it."""
+    helps = [dataclasses.replace(change, change=plain(change.change), effect=plain(change.effect)) for change in words.helps]
+    return dataclasses.replace(
+        words, headline=plain(words.headline), after=[plain(line) for line in words.after], binds=plain(words.binds), helps=helps,
+        remarks=[plain(remark) for remark in words.remarks],
+    )  # fmt: skip
 
 
 def draw(answer: Answer, view: View | None = None, name: str = "") -> Picture:
@@ -55,7 +66,7 @@ def draw(answer: Answer, view: View | None = None, name: str = "") -> Picture:
     from headway.report.pictures import frame, names
 
     if not answer.pictures:
-        raise BadValue("--plot", "this answer", f"a verb that draws: {', '.join(names.PICTURES)}")
+        raise BadValue("--plot", "an answer without a picture", f"a verb that draws: {', '.join(names.PICTURES)}")
     if name and name not in answer.pictures:
         raise UnknownName("picture", name, answer.pictures, "one of " + ", ".join(answer.pictures))
     default = answer.default_picture(answer.rows) if answer.default_picture else next(iter(answer.pictures))

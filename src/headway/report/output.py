@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from headway.core import columns, text_table
 from headway.core.errors import BadValue
-from headway.core.listing import MOST, cell, clean, first_rows, heading, visible
+from headway.core.listing import MOST, cell, clean, first_rows, headings, visible
 from headway.report.notes import by_weight
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def markdown(answer: Answer, out: TextIO) -> None:
     head = first_rows(rows, answer.most)
     keys = visible(head, answer.words.view or rows.keys())
     if head:
-        out.write("| " + " | ".join(map(heading, keys)) + " |\n|" + "---|" * len(keys) + "\n")
+        out.write("| " + " | ".join(headings(keys)) + " |\n|" + "---|" * len(keys) + "\n")
         for row in head:
             out.write("| " + " | ".join(cell(key, row).replace("|", "\\|").replace("\n", " ") for key in keys) + " |\n")
     if len(rows) > len(head):

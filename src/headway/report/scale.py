@@ -30,7 +30,7 @@ VIEWS = {"split": SPLIT, "given": GIVEN_VIEW, "life": LIFE, "quality": QUALITY, 
 
 def words(request: Any, rows: Sequence[Row]) -> Summary:
     """Summary: a sentence on the first point with its range over the laws, then all rows."""
-    first = rows[0]
+    first = {**rows[0], **_assumed_serving(rows[0], request.points[0])}
     peers = [row for row in rows if row["kind"] in ("law", "beside") and all(row.get(key) == first.get(key) for key in request.varied)]
     say = {"split": _split, "given": _given_size, "life": _life, "quality": _quality, "experts": _experts}[request.mode]
     view = [key for key in VIEWS[request.mode] if key not in request.varied]
@@ -39,6 +39,28 @@ def words(request: Any, rows: Sequence[Row]) -> Summary:
     clauses, remarks, helps = say(first, peers)
     more = f" (the first of {len(request.points)} points)" if len(request.points) > 1 else ""
     return Summary(sentence(clauses[0], *clauses[1:], more), ordered, remarks=remarks, helps=helps, first=(*lead, *request.varied))
+
+
+def _assumed_serving(row: Row, flags: Mapping[str, Any]) -> dict[str, str]:
+    """How the served tokens come from what was typed, for the sentence, and a note on the defaults in it."""
+    if row.get("served") is None:
+        return {"served_from": "", "served_note": ""}
+    from headway.training.scaling.compute import point
+
+    at = point(flags)
+    parts, defaults_taken = [], []
+    if "served" not in flags and float(at.utilisation) != 1:
+        rate = format_value(float(flags["serve"]), "token/s")
+        parts.append(f"{float(at.utilisation):.0%} of {rate}")
+        defaults_taken += [f"utilisation {float(at.utilisation):.3g}"] if "utilisation" not in flags else []
+    if float(at.deployed) != 1:
+        parts.append(f"deployed with {float(at.deployed):.0%}")
+    if float(at.kappa) != 1:
+        parts.append(f"kappa {float(at.kappa):.3g}")
+        by_user = "kappa" in flags or "serve_mfu" in flags
+        defaults_taken += [] if by_user else [f"serving at {1 / float(at.kappa):.0%} of training's MFU (--serve-mfu, --kappa)"]
+    note = f"assumed, as in the lecture: {', '.join(defaults_taken)}" if defaults_taken else ""
+    return {"served_from": f" ({', '.join(parts)})" if parts else "", "served_note": note}
 
 
 def _range(peers: Sequence[Row], key: str) -> str:
@@ -107,12 +129,14 @@ BILL = (("pre-training", "train"), ("RL", "rl"), ("serving", "serve"))
 
 
 def _life(first: Row, peers: Sequence[Row]) -> Words:
-    text = f"{_of(first, 'active')} active, {_of(first, 'served')} tokens served: train on {_of(first, 'tokens')} tokens"
+    served = f"{_of(first, 'served')} tokens served{first['served_from']}"
+    text = f"{_of(first, 'active')} active, {served}: train on {_of(first, 'tokens')} tokens"
     clauses = [text, f", {first['over_training']:,.3g}x Chinchilla by {first['law']}"]
-    clauses.append(f"; the simple rule costs {first['rule_regret']:.1%} more than the cheapest")
+    clauses.append(f"; the simple rule costs {first['rule_regret']:.1%} more")
     shares, by_rule = (", ".join(f"{name} {first[f'{whose}share_{key}']:.0%}" for name, key in BILL) for whose in ("", "rule_"))
     rule = f"{_of(first, 'rule_tokens')} tokens, {first['rule_over_training']:,.3g}x Chinchilla"
     remarks = [
+        *([first["served_note"]] if first["served_note"] else []),
         f"the simple rule, training = serving, says {rule}",
         f"the bill at the optimum: {shares} of {_of(first, 'bill_flop')} of training (kappa {first['kappa']:.3g}, eta {first['eta']:.3g})",
         f"the bill by the simple rule: {by_rule}",
@@ -120,8 +144,9 @@ def _life(first: Row, peers: Sequence[Row]) -> Words:
         *(f"the simple rule costs more by {text}" for text in [_range(peers, "rule_regret")] if text),
     ]
     size = f"{_of(first, 'rule_cheapest_active')} parameters on {_of(first, 'rule_cheapest_tokens')} tokens"
-    helps = [Help(change=f"{size} instead of the simple rule", effect=f"the same quality {first['rule_regret']:.1%} cheaper",
-                  gain=first["rule_regret"])] if first["rule_regret"] >= LEAST_REGRET else []  # fmt: skip
+    saved = 1 - 1 / (1 + first["rule_regret"])
+    helps = [Help(change=f"{size} instead of the simple rule", effect=f"the same quality {saved:.1%} cheaper", gain=saved)]
+    helps = helps if first["rule_regret"] >= LEAST_REGRET else []
     if first.get("chosen_regret") is not None:
         remarks.append(f"{_of(first, 'chosen_tokens')} tokens, {first['chosen_over_training']:,.3g}x, cost {first['chosen_regret']:.1%} "
                        f"more than the cheapest model of their quality{_in_brackets(_range(peers, 'chosen_regret'))}")  # fmt: skip
@@ -130,8 +155,9 @@ def _life(first: Row, peers: Sequence[Row]) -> Words:
 
 def _quality(first: Row, peers: Sequence[Row]) -> Words:
     text = f"The quality of {_of(first, 'quality')} costs least as {_of(first, 'active')} parameters on {_of(first, 'tokens')} tokens"
-    clauses = [text, f" by {first['law']}", f": {first['saved']:.1%} less", f", with {_of(first, 'served')} served"]
+    clauses = [text, f" by {first['law']}", f": {first['saved']:.1%} less", f", with {_of(first, 'served')} served{first['served_from']}"]
     remarks = [f"quality of {_of(first, 'quality')} on {_of(first, 'quality_tokens')} tokens"]
+    remarks += [first["served_note"]] if first["served_note"] else []
     remarks += [f"parameters: {spread}" for spread in [_range(peers, "active")] if spread]
     if first.get("rule_regret") is None:
         return clauses, [*remarks, f"training = serving: {first['why']}"], []

@@ -226,7 +226,7 @@ def _sentence(table: Table, sought: SolveInput, target: Condition, count: int) -
 
 
 def _input(value: float, sought: SolveInput) -> str:
-    return input_text(value, sought.name) if sought.unit is None else units.show(value, sought.unit, 6)
+    return input_text(value, sought.name) if sought.unit is None else units.show(value, sought.unit, 4)
 
 
 def _format_column(row: dict[str, Any], key: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from headway.core.errors import BadValue
 from headway.core.schema import Field
 from headway.hardware.chip import Chip
 from headway.performance.assumptions import Assumptions
@@ -75,6 +76,7 @@ def scheduler(
 
     mixed = number({"chunked": 1, "prefill-first": 0, "disaggregated": 0}.get(policy.policy), "chunked_prefill")
     budget, limit = int(number(policy.token_budget, "step_budget_tokens")), int(number(policy.max_seqs, "max_sequences"))
+    _possible(policy, budget)
     reserve_share = number(policy.reserve, "reserved_output_share")
     reserve = (
         reserve_share if policy.reserve is not None or reserve_share >= 1 else 0.0
@@ -93,3 +95,13 @@ def scheduler(
         notes.append(f"{overhead * 1e3:.3g} ms of the engine's own work on each request are part of TTFT")
     patience = None if policy.patience is None else float(policy.patience)
     return Scheduler(rules=rules, overhead_s=overhead, patience_s=patience, notes=tuple(notes))
+
+
+def _possible(policy: Policy, budget: int) -> None:
+    """Raise for a budget with which no engine starts: fewer tokens than a block of cache, or than the sequences that decode in a step."""
+    if policy.token_budget is None:
+        return
+    if budget < BLOCK:
+        raise BadValue("--token-budget", budget, f"at least {BLOCK} tokens a step, a block of KV cache; engines take 512 to 16384")
+    if policy.max_seqs is not None and budget < int(policy.max_seqs):
+        raise BadValue("--token-budget", budget, f"at least a token for each of the {int(policy.max_seqs)} sequences (--max-seqs)")

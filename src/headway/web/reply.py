@@ -9,7 +9,7 @@ from typing import Any
 
 from headway.core import columns
 from headway.core.errors import HeadwayError
-from headway.core.listing import cell, clean, first_rows, format_value, heading, visible
+from headway.core.listing import cell, clean, first_rows, format_value, heading, headings, visible
 from headway.report.result import Result
 from headway.web.follow import follow
 from headway.web.picture import page_picture
@@ -91,7 +91,8 @@ def table(result: Result) -> dict[str, Any]:
     known = result.columns
     return {
         "columns": [
-            {"key": key, "name": heading(key), "doc": _doc(key, known), "number": _is_column_of_numbers(key, people)} for key in keys
+            {"key": key, "name": name, "doc": _doc(key, known), "number": _is_column_of_numbers(key, people)}
+            for key, name in zip(keys, headings(keys), strict=True)
         ],
         "rows": [[_cell(key, row, place, data, trees) for key in keys] for row, place in zip(people, places, strict=True)],
         "more": len(rows) - len(people), "after": list(words.after),

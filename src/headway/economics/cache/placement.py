@@ -50,7 +50,15 @@ def hold_row(place: CacheTier, request: CacheHold, subject: CacheSubject) -> Hol
     facts |= {"capacity": place.capacity, "read_bw": place.read_bw, "price_date": place.dated, "kv_bytes": subject.kv}
     facts |= {"hold": request.hold, "reuse": request.reuse, "uses": request.uses, "waiting": request.waiting}
     facts |= dict(zip(_ends("price_per_byte"), (place.price.value, place.price.low, place.price.high), strict=True))
-    return HoldRow(**facts, **_by_devices(place, request, subject), **_by_recompute(place, request, subject))
+    by_devices = _by_devices(place, request, subject)
+    return HoldRow(**facts, **by_devices, **_by_recompute(place, request, subject))
+
+
+def _lasting(place: CacheTier, request: CacheHold) -> Any:
+    """Devices over those that the bytes fill, at the bandwidth that they are rated to sustain; FULL where only room is rented."""
+    if place.capacity is None or place.read_bw is None:
+        return FULL
+    return laws.devices_per_full(laws.balanced_hold_s(place.capacity, place.sustained_bw, request.uses), request.hold)
 
 
 def _ends(key: str) -> tuple[str, str, str]:
@@ -60,15 +68,12 @@ def _ends(key: str) -> tuple[str, str, str]:
 def _by_devices(place: CacheTier, request: CacheHold, subject: CacheSubject) -> dict[str, Any]:
     """Drain time, device cost, and cost of a hold with write wear."""
     row: dict[str, Any] = {}
-    factor = lasting = None
+    factor, lasting, load = None, _lasting(place, request), load_cost(place, request, subject)
     if place.capacity is not None and place.read_bw is not None:
         balanced = laws.balanced_hold_s(place.capacity, place.read_bw, request.uses)
         row |= {"drain_s": drain_s(place.capacity, place.read_bw), "balanced_hold_s": balanced}
         row["share_mismatch"] = laws.share_mismatch(request.hold, balanced)
-        factor = lasting = laws.devices_per_full(balanced, request.hold)
-        if place.rated_bw is not None:
-            lasting = laws.devices_per_full(laws.balanced_hold_s(place.capacity, place.sustained_bw, request.uses), request.hold)
-        row["devices_per_full"] = factor
+        row["devices_per_full"] = factor = laws.devices_per_full(balanced, request.hold)
     if place.drive_writes is not None:
         row["over_rated"] = laws.rewrites_over_rated(laws.rewrites(request.hold), place.drive_writes)
     for end, money, hold_key in zip(("value", "low", "high"), _ends("device_usd_per_byte"), _ends("usd_per_mtok_held"), strict=True):
@@ -76,9 +81,8 @@ def _by_devices(place: CacheTier, request: CacheHold, subject: CacheSubject) -> 
         if price is not None and factor is not None:
             row[money] = laws.device_usd_per_byte(price, factor)
         if worn is not None:
-            full = lasting if lasting is not None else FULL
-            a_byte = laws.hold_usd_per_byte(holding, full, request.hold, worn)
-            row[hold_key] = per_mtok(subject.kv * a_byte)
+            hold_usd = subject.kv * laws.hold_usd_per_byte(holding, lasting, request.hold, worn)
+            row[hold_key] = per_mtok(hold_usd if load is None else reload.hold_and_wait_usd(hold_usd, request.reuse, load))
     return row
 
 
@@ -93,28 +97,29 @@ def _by_recompute(place: CacheTier, request: CacheHold, subject: CacheSubject) -
     if load is None or write_wear.value is None:
         return row
     write = {end: subject.kv * getattr(write_wear, end) for end in ("value", "low", "high")}
-    room = subject.kv * laws.hold_usd_per_byte(place.holding.value, FULL, request.hold, NO_WORN)
+    room = subject.kv * laws.hold_usd_per_byte(place.holding.value, _lasting(place, request), request.hold, NO_WORN)
     row |= {"usd_per_mtok_load": per_mtok(load), "usd_per_mtok_write": per_mtok(write["value"])}
     row["usd_per_mtok_room"] = per_mtok(room)
     row["usd_per_mtok_gain"] = per_mtok(reload.storing_gain_usd(request.reuse, again["value"], load, write["value"], room))
     worst, best = ("low", "high", "high"), ("high", "low", "low")
+    busy = None if place.in_place else laws.balanced_hold_s(place.capacity, place.sustained_bw, request.uses)
     ends = {"break_even_hold_s": ("value",) * 3, "break_even_hold_lo_s": worst, "break_even_hold_hi_s": best}
     for key, (computed, worn, holding) in ends.items():
         rent = place.holding.value if place.in_place else getattr(place.holding, holding)  # HBM rent is that of the chip that recomputes
         rest = (load, write[worn], subject.kv, rent)
         longest = reload.break_even_hold_s(request.reuse, again[computed], *rest)
-        row[key] = longest if longest > 0 else None
+        # a shorter hold costs no less than one that keeps the devices busy
+        row[key] = longest if longest > 0 and (busy is None or longest >= busy) else None
     return row
 
 
 def load_cost(place: CacheTier, request: CacheHold, subject: CacheSubject) -> Any:
-    """Cost of loading a token in USD: device time to read, and chip time to wait; None if unknown."""
+    """Cost of loading a token in USD: the chip time that waits; the time of the devices is in what holding costs. None if unknown."""
     if place.in_place:
         return FREE
     if place.capacity is None or place.read_bw is None:
         return None
-    path = place.holding.value * place.capacity
-    return cached_token_s(subject.kv, place.read_bw) * (path + request.waiting * subject.price.value)
+    return cached_token_s(subject.kv, place.read_bw) * (request.waiting * subject.price.value)
 
 
 # -- the choice -------------------------------------------------------------------------------------------------------------------
@@ -139,6 +144,11 @@ def choices(rows: Sequence[HoldRow]) -> tuple[TierChoice, ...]:
     pays = [row for row in rows if row.break_even_hold_s is not None and row.break_even_hold_s >= row.hold]
     fastest = max(pays, key=lambda row: row.read_bw or 0, default=None)
     return (*answers, TierChoice(criterion=STORE, tier=fastest.tier if fastest else RECOMPUTE))
+
+
+def cheapest_tier(rows: Sequence[HoldRow]) -> str:
+    """The tier of the answer: where one hold costs least, wear included; by the money in devices where no wear is known."""
+    return _least(rows, "usd_per_mtok_held") or _least(rows, "device_usd_per_byte")
 
 
 def _least(rows: Sequence[HoldRow], key: str) -> str:

@@ -82,7 +82,9 @@ class HoldRow:
     device_usd_per_byte_lo: Annotated[Any, Field("USD/byte", f"the same {PRICES[0]}")] = None
     device_usd_per_byte_hi: Annotated[Any, Field("USD/byte", f"the same {PRICES[1]}")] = None
     over_rated: Annotated[Any, Field(help="writes over those the device is rated for, when all of it is written once in each hold")] = None
-    usd_per_mtok_held: Annotated[Any, Field("USD/Mtok", "one hold: holding, devices for bandwidth, wear of writing; cost with wear")] = None
+    usd_per_mtok_held: Annotated[
+        Any, Field("USD/Mtok", "one hold: holding, devices for bandwidth, wear of writing, chips that wait; the answer goes by it")
+    ] = None
     usd_per_mtok_held_lo: Annotated[Any, Field("USD/Mtok", f"the same {PRICES[0]}")] = None
     usd_per_mtok_held_hi: Annotated[Any, Field("USD/Mtok", f"the same {PRICES[1]}")] = None
     usd_per_mtok_recompute: Annotated[Any, Field("USD/Mtok", "R: computing the tokens again")] = None
@@ -90,10 +92,12 @@ class HoldRow:
         None
     )
     usd_per_mtok_recompute_hi: Annotated[Any, Field("USD/Mtok", "its high end, likewise")] = None
-    usd_per_mtok_load: Annotated[Any, Field("USD/Mtok", "L: loading them, the path's time and the chip's where it waits")] = None
+    usd_per_mtok_load: Annotated[Any, Field("USD/Mtok", "L: chip time that waits for loading them; the devices' time is in b T h")] = None
     usd_per_mtok_write: Annotated[Any, Field("USD/Mtok", "W: wear of writing them")] = None
-    usd_per_mtok_room: Annotated[Any, Field("USD/Mtok", "b T h: holding them so long, by capacity alone")] = None
-    usd_per_mtok_gain: Annotated[Any, Field("USD/Mtok", "what storing gains over computing again: p (R - L) - W - b T h")] = None
+    usd_per_mtok_room: Annotated[Any, Field("USD/Mtok", "b T h: holding them so long, with the devices that the bandwidth takes")] = None
+    usd_per_mtok_gain: Annotated[
+        Any, Field("USD/Mtok", "what storing gains over computing again: p R less usd_per_mtok_held, which is p (R - L) - W - b T h")
+    ] = None
     break_even_hold_s: Annotated[Any, Field("s", "longest hold for which storing pays: (p (R - L) - W) / (b h); null where none does")] = (
         None
     )
@@ -141,7 +145,7 @@ class FeeRow:
     kv_bytes: Annotated[Any, Field("byte/token", "KV cache of one token, index keys included")]
     tier: Annotated[str, Field(help="tier of memory, as it was asked for")]
     device: Annotated[str, Field(help="the device that stands for it")]
-    usd_per_mtok_room: Annotated[Any, Field("USD/Mtok", "b T h: holding them so long, by capacity alone")] = None
+    usd_per_mtok_room: Annotated[Any, Field("USD/Mtok", "b T h: holding them so long, with the devices that the bandwidth takes")] = None
     paid_bytes: Annotated[Any, Field("byte/token", "KV bytes per token that the fee would pay for at cost")] = None
     paid_bytes_lo: Annotated[Any, Field("byte/token", f"the same {PRICES[1]}")] = None
     paid_bytes_hi: Annotated[Any, Field("byte/token", f"the same {PRICES[0]}")] = None

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from headway.core.quantity import default
-from headway.economics.cache.placement import MONEY, RECOMPUTE, CacheSubject, choices, hold_row
+from headway.economics.cache.placement import RECOMPUTE, CacheSubject, cheapest_tier, hold_row
 from headway.economics.cache.records import CacheHold
 from headway.economics.cache.tiers import CacheTier
 
@@ -47,8 +47,8 @@ def _steps(first: float, last: float, count: int) -> list[float]:
 
 
 def _best(places: Sequence[CacheTier], request: CacheHold, subject: CacheSubject) -> str:
-    """The tier of least device cost, if keeping there pays at this chance of reuse."""
+    """The tier in which a hold costs least, if keeping there pays at this chance of reuse."""
     rows = [hold_row(place, request, subject) for place in places]
-    tier = next(choice.tier for choice in choices(rows) if choice.criterion == MONEY)
-    longest = next((row.break_even_hold_s for row in rows if row.tier == tier), None)
-    return tier if longest is not None and longest >= request.hold else RECOMPUTE
+    tier = cheapest_tier(rows)
+    gain = next((row.usd_per_mtok_gain for row in rows if row.tier == tier), None)
+    return tier if gain is not None and gain > 0 else RECOMPUTE

@@ -263,7 +263,7 @@ def deepseek_experts(inputs: Any) -> Parts:
     return {
         "balanced batch per expert": balanced_batch_per_expert(inputs.ratio, inputs.experts, inputs.experts_per_token),
         "sparsity of the routed experts": sparsity(inputs.experts, inputs.experts_per_token),
-        "with the board's 32 of 256": board_balanced_batch(inputs.experts, inputs.board_experts_per_token),
+        "with the board's 32 of 256": balanced_batch_per_expert(inputs.ratio, inputs.experts, inputs.board_experts_per_token),
     }
 
 
@@ -293,7 +293,7 @@ def unit_of_batch(inputs: Any) -> Parts:
 def cost_of_not_batching(inputs: Any) -> Parts:
     """Cost per token at batch 1 over cost at balance: all weights read, or only the experts of one token."""
     return {
-        "all weights, the board's sparsity": board_balanced_batch(inputs.experts, inputs.board_experts_per_token),
+        "all weights, the board's sparsity": balanced_batch(inputs.ratio, inputs.experts, inputs.board_experts_per_token),
         "all weights, the true sparsity": balanced_batch(inputs.ratio, inputs.total, inputs.active),
         "only the active experts": balanced_batch(inputs.ratio, inputs.active, inputs.active),
     }
@@ -332,7 +332,7 @@ def experts_touched(inputs: Any) -> Parts:
 @recomputes("RB-24")
 def expert_rows(inputs: Any) -> Parts:
     """Tokens per expert: the board's batch and routing, the correct pair, and the board's batch with the true routing."""
-    board = board_balanced_batch(inputs.experts, inputs.board_experts_per_token)
+    board = balanced_batch_per_expert(inputs.ratio, inputs.experts, inputs.board_experts_per_token)
     right = balanced_batch_per_expert(inputs.ratio, inputs.experts, inputs.experts_per_token)
     return {
         "at 2400, 32 of 256": board * inputs.board_experts_per_token / inputs.experts,

@@ -57,7 +57,8 @@ class CardSource:
     figure: str
     answer: str
     variants: tuple[str, ...]
-    names: dict[str, str]
+    names: dict[str, str]  # what inputs are called
+    essential: frozenset[str] = frozenset()  # inputs that the card itself names: shown even where they are a plain 1
 
     @property
     def key(self) -> str:
@@ -74,7 +75,8 @@ def sources() -> tuple[CardSource, ...]:
         for kind in (NUMBER, DIRECTION):
             cards.append(
                 CardSource(claim_id=entry["claim"], kind=kind, ask=entry["ask"], figure=entry["figure"], answer="",
-                           variants=tuple(entry["variants"]), names={**page["inputs"], **entry.get("names", {})})
+                           variants=tuple(entry["variants"]), names={**page["inputs"], **entry.get("names", {})},
+                           essential=frozenset(entry.get("names", {})))
             )  # fmt: skip
     for entry in page["sentence"]:
         cards.append(
@@ -123,13 +125,12 @@ def _number(source: CardSource, changes: tuple[str, ...]) -> QuizCard:
 def _direction(source: CardSource, changes: tuple[str, ...], draw: random.Random) -> QuizCard:
     claim, case = claims()[source.claim_id], _case(source, changes)
     before = float(figures(claim, case)[source.figure])
-    name = draw.choice([name for name in claim.inputs if _is_shown(claim, name)])
-    value = float(case.values.get(name, claim.inputs[name]))
+    name = draw.choice(movable(source, case))
+    value = float(_value(claim, case, name))
     nudged = dataclasses.replace(case, values={**case.values, name: type_of(claim, name, value * NUDGE)})
     after = float(figures(claim, nudged)[source.figure])
     answer = STAYS if abs(after - before) <= 1e-9 * abs(before) else RISES if after > before else FALLS
-    label = source.names.get(name, name.replace("_", " "))
-    question = f"{source.ask} Now {label} grows by 10 % and all else stays. What happens to that figure?"
+    question = f"{source.ask} Now {label(source, name)} grows by 10 % and all else stays. What happens to that figure?"
     return QuizCard(
         key=source.key, chapter=chapter_of(source.claim_id).label, claim_id=source.claim_id, kind=DIRECTION, question=question,
         inputs=tuple(_inputs(source, case)), answer=answer, answer_text=f"it {answer}", unit="", tolerance=0.0, figure=source.figure,
@@ -153,31 +154,51 @@ def _unit(claim: Claim, figure: str) -> str:
     return claim.units.get(figure, claim.unit)
 
 
-def _is_shown(claim: Claim, name: str) -> bool:
-    """Whether an input belongs on a card: a plain 1 or an absent limit does not."""
-    value = claim.inputs[name]
-    return not (value.unit == "" and float(value) in (0.0, 1.0)) and float(value) not in (float("inf"), 0.0)
+def _value(claim: Claim, case: InputCase, name: str) -> Any:
+    return case.values.get(name, claim.inputs[name])
 
 
-@functools.cache
-def _relevant(claim_id: str, figure: str) -> tuple[str, ...]:
-    """Inputs of a claim that change this figure."""
-    claim = claims()[claim_id]
-    before = recompute(claim) or {}
+def _is_shown(source: CardSource, case: InputCase, name: str) -> bool:
+    """Whether an input belongs on a card: an absent limit does not, nor a plain 1 that neither the card nor a variant speaks of."""
+    claim = claims()[source.claim_id]
+    value = float(_value(claim, case, name))
+    plain = claim.inputs[name].unit == "" and value == 1.0 and name not in source.essential and name not in case.values
+    return not plain and value not in (float("inf"), 0.0)
+
+
+def relevant(source: CardSource, case: InputCase) -> list[str]:
+    """Inputs that a card shows: those that change its figure."""
+    claim = claims()[source.claim_id]
+    before = recompute(claim, case.values) or {}
     changed = []
-    for name, value in claim.inputs.items():
-        after = recompute(claim, {name: value * 1.01}) or {}
-        if _is_shown(claim, name) and float(after[figure]) != float(before[figure]):
+    for name in claim.inputs:
+        after = recompute(claim, {**case.values, name: _value(claim, case, name) * 1.01}) or {}
+        if _is_shown(source, case, name) and float(after[source.figure]) != float(before[source.figure]):
             changed.append(name)
-    return tuple(changed)
+    return changed
+
+
+def movable(source: CardSource, case: InputCase) -> list[str]:
+    """Inputs of which a direction may ask: those on the card, and those of which the claim says that they change nothing.
+
+    An input of another figure of the claim is neither: the reader would take it for the input of that name on the card.
+    """
+    claim, on_card = claims()[source.claim_id], relevant(source, case)
+    return on_card + [
+        name for name in claim.invariant if name in claim.inputs and name not in on_card and _is_shown(source, case, name)
+    ]
+
+
+def label(source: CardSource, name: str) -> str:
+    """What an input is called on a card."""
+    return source.names.get(name, name.replace("_", " "))
 
 
 def _inputs(source: CardSource, case: InputCase) -> Iterator[str]:
     """Inputs as a card shows them: their words, values and units."""
     claim = claims()[source.claim_id]
-    for name in _relevant(source.claim_id, source.figure):
-        value = case.values.get(name, claim.inputs[name])
-        yield f"{source.names.get(name, name.replace('_', ' '))} {format_value(float(value), claim.inputs[name].unit)}"
+    for name in relevant(source, case):
+        yield f"{label(source, name)} {format_value(float(_value(claim, case, name)), claim.inputs[name].unit)}"
 
 
 # -- answers --------------------------------------------------------------------------------------------------------------------
@@ -232,10 +253,10 @@ def gives_away(card: QuizCard) -> bool:
     return len(words & set(re.findall(r"[a-z]{4,}", card.text().lower()))) > len(words) / 2
 
 
-def hand(label: str, rank: Callable[[str], int], count: int, seed: int) -> list[QuizCard]:
+def hand(chapter_label: str, rank: Callable[[str], int], count: int, seed: int) -> list[QuizCard]:
     """Cards of a round: by the rank of their keys, as drawn among equals, at most one of each claim."""
     draw = random.Random(seed)
-    pool = chapter_sources(label)
+    pool = chapter_sources(chapter_label)
     draw.shuffle(pool)
     pool.sort(key=lambda source: rank(source.key))
     by_claim: dict[str, CardSource] = {}

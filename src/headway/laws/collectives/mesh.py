@@ -75,6 +75,16 @@ def collective_time_s(latency: Second, transfer: Second) -> Second:
     return np.maximum(latency, transfer)
 
 
+@formula(source="Hockney 1994, Parallel Computing 20(3): alpha + bytes / bandwidth")
+def message_time_s(latency: Second, transfer: Second) -> Second:
+    """Lower bound of a message's time: the last byte leaves after the transfer, and has the hops before it as the first had.
+
+    >>> round(float(message_time_s(6e-6, 186.4e-6)) * 1e6, 1)  # 16.8 MB over 6 hops and two links of 45 GB/s
+    192.4
+    """
+    return latency + transfer
+
+
 @formula(source=BOOK + ": a buffer below bandwidth x latency is bound by latency")
 def latency_bound_bytes(hops: Number, hop: Second, share: Number, bandwidth: BytePerSecond) -> Byte:
     """Size of the array below which latency sets the time (TPU v5e, one hop of one link at 45 GB/s: 45 kB).

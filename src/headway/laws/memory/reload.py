@@ -97,6 +97,16 @@ def storing_gain_usd(reuse: Number, recompute: UsdPerToken, load: UsdPerToken, w
     return reuse * (recompute - load) - write - holding
 
 
+@formula(source=FIVE_MINUTES + ": W + H, and the chips that wait for a load")
+def hold_and_wait_usd(hold: UsdPerToken, reuse: Number, load: UsdPerToken) -> UsdPerToken:
+    """Cost of one hold of a token's KV, which is used with probability `reuse`: what storing_gain_usd takes from recomputing.
+
+    >>> round(hold_and_wait_usd(0.034e-6, 0.5, 0.01e-6) * 1e6, 3)  # USD per million tokens
+    0.039
+    """
+    return hold + reuse * load
+
+
 @formula(source=FIVE_MINUTES + ": (p (R - L) - W) / (b h)")
 def break_even_hold_s(
     reuse: Number, recompute: UsdPerToken, load: UsdPerToken, write: UsdPerToken, kv: BytePerToken, holding: UsdPerByteSecond

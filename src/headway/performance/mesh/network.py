@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 from headway.core.errors import BadValue, MissingFact
@@ -15,6 +16,7 @@ from headway.laws.collectives.mesh import (
     filled_share,
     latency_bound_bytes,
     long_ring_share,
+    message_time_s,
     path_hops,
     switch_exchange_share,
     switch_gather_share,
@@ -167,17 +169,19 @@ def _switched(network: MeshNetwork, operation: str, names: tuple[str, ...], memb
     return rows
 
 
-def _slowest(size: Any, levels: list[tuple[Any, ...]], phases: Any, network: MeshNetwork) -> CollectiveTime:
-    """The level whose links take longest sets the transfer; latencies of the levels add."""
+def _slowest(
+    size: Any, levels: list[tuple[Any, ...]], phases: Any, network: MeshNetwork, time_s: Callable[[Any, Any], Any] = collective_time_s
+) -> CollectiveTime:
+    """The level whose links take longest sets the transfer; latencies of the levels add; `time_s` makes a time of both."""
     transfers = [size * share / bandwidth * phases for share, _, bandwidth, _, _ in levels]
     limits = [size * limit / bandwidth * phases for _, limit, bandwidth, _, _ in levels]
     slow = max(range(len(levels)), key=lambda index: float(transfers[index]))
     latency = sum(hops * hop for *_, hops, hop in levels) * phases
-    time = collective_time_s(latency, transfers[slow])
+    time = time_s(latency, transfers[slow])
     share, _, bandwidth, hops, hop = levels[slow]
     within = {"torus": "torus", "switch": "scale-up", "mesh": "scale-up"}[network.kind]
     name = within if network.kind == "torus" or (slow == 0 and levels[slow][2] is not network.out_bandwidth) else "scale-out"
-    return CollectiveTime(latency_s=latency, transfer_s=transfers[slow], time_s=time, limit_s=collective_time_s(latency, max(limits)),
+    return CollectiveTime(latency_s=latency, transfer_s=transfers[slow], time_s=time, limit_s=time_s(latency, max(limits)),
                           latency_bound_bytes=latency_bound_bytes(hops, hop, share, bandwidth), bandwidth=size / time,
                           levels=name)  # fmt: skip
 
@@ -194,11 +198,11 @@ def send(network: MeshNetwork, size: Any, start: tuple[int, ...], end: tuple[int
         bandwidth, hop = (network.bandwidth, network.hop) if inside else (network.out_bandwidth, network.out_hop)
         if bandwidth is None:
             raise MissingFact(network.source or "network", "scale_out_bw", "give it with --out-bw 50GB/s")
-        return _slowest(size, [(UNITY, UNITY, bandwidth, UNITY, hop)], UNITY, network)
+        return _slowest(size, [(UNITY, UNITY, bandwidth, UNITY, hop)], UNITY, network, message_time_s)
     hops = sum(path_hops(distance, axis.size, network.wraps[axis.name]) for distance, axis in steps)
     links = known(len(steps), "links", "", "derived", "axes along which the two chips lie apart: a message is split over them")
     share = long_ring_share(links)
-    return _slowest(size, [(share, share, network.bandwidth, hops, network.hop)], UNITY, network)
+    return _slowest(size, [(share, share, network.bandwidth, hops, network.hop)], UNITY, network, message_time_s)
 
 
 def _domain(network: MeshNetwork, place: tuple[int, ...]) -> int:

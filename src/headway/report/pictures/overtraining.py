@@ -36,14 +36,14 @@ def picture(curves: Sequence[Any], row: Mapping[str, Any], view: View) -> Pictur
     plot.band(data, "tokens", "low", "high", "whole")
     plot.curve(data, "tokens", lead.law, "compute", text=lead.law, width=3.5)
     plot.point("best", lead.best_tokens, 1.0, f"cheapest: {format_value(lead.best_tokens, 'token')} tokens", "compute")
-    at_rule = float(np.interp(np.log(lead.rule_tokens), np.log(lead.tokens), lead.over_cheapest))
+    at_rule = 1 + row["rule_regret"]
     if x.holds(lead.rule_tokens) and y.holds(at_rule):
         plot.point("rule", lead.rule_tokens, at_rule, f"simple rule: {at_rule:.2f} times", "network", shape="square")
     plot.upright("chinchilla", row["chinchilla"], "20 tokens a parameter")
     size, served = format_value(row["active"], ""), format_value(row["served"], "token")
     title = f"At one quality the simple rule costs {at_rule:.2f} times the cheapest model; the valley is flat"
     caption = (
-        f"Every point has the quality of {size} parameters on {format_value(lead.best_tokens, 'token')} tokens: left, a larger model is "
+        f"Every point has the quality of {size} parameters on {format_value(lead.rule_tokens, 'token')} tokens: left, a larger model is "
         f"dearer to serve; right, a smaller one is dearer to train. The band spans {len(curves)} published laws."
     )
     heading = "Compute of training and serving over that of the cheapest model of equal quality"

@@ -28,10 +28,10 @@ class QualityCurve:
 
 
 def quality_curve(law: str, flags: Mapping[str, Any]) -> QualityCurve:
-    """The curve of one law at the quality of the model that it trains longest for what is served."""
+    """The curve of one law at the quality of the model that the simple rule makes, whose cost the sentence tells."""
     by, at = fit(law), point(flags)
     columns = given_size(by, at)
-    loss, rl = columns["loss"], columns["tokens"] * at.rl * at.eta
+    loss, rl = columns["rule_loss"], columns["rule_tokens"] * at.rl * at.eta
     best = cheapest(by, loss, rl, columns["serving_tokens"])
     centre = float(best.tokens)
     tokens = np.geomspace(centre / SPAN, centre * SPAN, POINTS)
