@@ -53,8 +53,9 @@ def cut(text: str) -> str:
     end = next(at for at, line in enumerate(lines) if at > rule and line.startswith(("...", "Binds:", "Helps:")))
     after = next((at for at, line in enumerate(lines) if at >= end and re.match(rf"note: | +{CUT_ROWS + 1}\. ", line)), len(lines))
     advice = [line for line in lines[end:after] if not line.startswith("...")]
-    left_out = f"... {max(end - rule - 1 - CUT_ROWS, 0)} more rows, and notes"
-    return "\n".join([*lines[: min(end, rule + 1 + CUT_ROWS)], *advice, left_out]) + "\n"
+    starts = [*(at for at in range(rule + 1, end) if not lines[at].startswith(" ")), end]  # a long cell takes several lines
+    left_out = f"... {max(len(starts) - 1 - CUT_ROWS, 0)} more rows, and notes"
+    return "\n".join([*lines[: starts[: CUT_ROWS + 1][-1]], *advice, left_out]) + "\n"
 
 
 def renewed(page: Path) -> str:
