@@ -350,7 +350,7 @@ def _collectives(parts: _Parts, system: System, assumptions: Assumptions, chips:
     """Collectives of a replica's chips in a step; a one-chip replica sends nothing and needs no link."""
     if most(chips) == 1:
         return ()
-    joined, work = fabric(system), parts.work
+    joined, work = fabric(system, chips), parts.work
     need_scale_out(joined, parts.layout, system.name)
     vector = activation_bytes_per_token(work.hidden, assumptions.activation_bytes)
     traffic = MessageTraffic(
