@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.core.errors import IllegalCombination, drop_note
@@ -12,6 +12,8 @@ from headway.models.precision import COMPUTE, Format, Precision, formats
 from headway.models.work import LayerWork
 
 STORED = ("mixer", "ffn", "expert")  # parts of a block whose weights may differ in format
+WIDTHS = {"fp4": 4, "fp8": 8, "int8": 8, "bf16": 16, "fp16acc": 16}  # bits of the operands of a multiplication
+BYTE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,15 +23,22 @@ class Formats:
     weights: tuple[tuple[Format, ...], ...]  # of mixer, ffn and routed experts, block by block
     runs: tuple[tuple[str, ...], ...]  # format in which each part is multiplied
     peaks: tuple[tuple[Any, ...], ...]  # the chip's peak for each part, in the format of `runs`
+    best_peaks: tuple[tuple[Any, ...], ...]  # and in the fastest format that could multiply it: of the floor
     kv: Format
     state: Format  # of a recurrence
     attention_peak: Any  # in the cache's format
+    best_attention_peak: Any
     wide_peak: Any  # in 16 bits
     head: Format
     head_peak: Any
+    best_head_peak: Any
     vectors: Format
     labels: tuple[str, str, str]  # weights, kv, compute, as in the columns
     notes: tuple[str, ...]
+
+    def fastest(self) -> Formats:
+        """The same stored formats, each multiplied in the fastest that is at least as wide: those of the roofline."""
+        return replace(self, peaks=self.best_peaks, attention_peak=self.best_attention_peak, head_peak=self.best_head_peak)
 
 
 def peak(chip: Chip, dtype: str) -> tuple[str, Any]:
@@ -43,6 +52,16 @@ def peak(chip: Chip, dtype: str) -> tuple[str, Any]:
         if peak_rate is not None:
             return fallback, peak_rate
     return "bf16", chip.need("peak_bf16")
+
+
+def best_peak(chip: Chip, stored: Format, run: Any) -> Any:
+    """Peak of the fastest format that could multiply a stored number, at least `run`: whichever at least as wide a kernel converts it to.
+
+    A floor takes it, so that no choice of kernel beats the floor, and none of a narrower format raises it.
+    """
+    bits = min(int(BYTE * stored.bytes), max(WIDTHS.values()))  # scales of blocks are no part of an operand
+    rates = (chip.peak(name) for name, width in WIDTHS.items() if width >= bits)
+    return max((run, *(rate for rate in rates if rate is not None)))
 
 
 def check_compute(chip: Chip, precision: Precision) -> None:
@@ -73,6 +92,10 @@ def resolve(blocks: tuple[LayerWork, ...], embedding: str, chip: Chip, precision
     table, notes = formats(), []
     stored = tuple(tuple(precision.weights or getattr(block, f"{part}_dtype") for part in STORED) for block in blocks)
     runs = tuple(tuple(peak(chip, precision.compute or name) for name in names) for names in stored)
+
+    def fastest(name: str, run: Any) -> Any:
+        return run if precision.compute else best_peak(chip, table[name], run)  # the arithmetic that the user states is the floor's too
+
     for dtype in sorted({precision.compute or name for names in stored for name in names}):
         name, _ = peak(chip, dtype)
         if name != table[dtype].peak:
@@ -86,12 +109,17 @@ def resolve(blocks: tuple[LayerWork, ...], embedding: str, chip: Chip, precision
         weights=tuple(tuple(table[name] for name in names) for names in stored),
         runs=tuple(tuple(name for name, _ in row) for row in runs),
         peaks=tuple(tuple(value for _, value in row) for row in runs),
+        best_peaks=tuple(
+            tuple(fastest(name, run[1]) for name, run in zip(names, row, strict=True)) for names, row in zip(stored, runs, strict=True)
+        ),
         kv=kv,
         state=table[blocks[0].state_dtype],
         attention_peak=attention_peak,
+        best_attention_peak=best_peak(chip, kv, attention_peak),
         wide_peak=peak(chip, "bf16")[1],
         head=table[embedding],
         head_peak=peak(chip, precision.compute or embedding)[1],
+        best_head_peak=fastest(embedding, peak(chip, precision.compute or embedding)[1]),
         vectors=table["bf16"],
         labels=(stored[main[0]][main[1]], kv.name, runs[main[0]][main[1]][0]),
         notes=tuple(notes),
