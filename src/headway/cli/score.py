@@ -66,7 +66,10 @@ def answer(read: predict.MeasuredFile, binds: bool) -> output.Answer:
     describe = functools.partial(_cause_words, runs=runs) if runs else _run_words
     pictures = {"parts": _parts} if binds else {"parity": lambda _, view: _parity(residuals(read.tasks, read.predictions), view)}
     about = columns | {"id": Column("", "the row's id")}
-    return output.Answer(Listing(plain, always=("id", *columns)), describe=describe, describes_none=True, pictures=pictures, columns=about)
+    return output.Answer(
+        Listing(plain, always=("id", *columns)), notes=predict.floor_notes(read.predictions), describe=describe, describes_none=True,
+        pictures=pictures, columns=about,
+    )  # fmt: skip
 
 
 def _runs(read: predict.MeasuredFile) -> list[tuple[Any, Any, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 from headway.core.errors import IllegalCombination, drop_note
 from headway.hardware.chip import Chip
 from headway.models.precision import COMPUTE, Format, Precision, formats
-from headway.models.work import LayerWork
+from headway.models.work import LayerWork, ModelWork
 
 STORED = ("mixer", "ffn", "expert")  # parts of a block whose weights may differ in format
 WIDTHS = {"fp4": 4, "fp8": 8, "int8": 8, "bf16": 16, "fp16acc": 16}  # bits of the operands of a multiplication
@@ -124,6 +124,36 @@ def resolve(blocks: tuple[LayerWork, ...], embedding: str, chip: Chip, precision
         labels=(stored[main[0]][main[1]], kv.name, runs[main[0]][main[1]][0]),
         notes=tuple(notes),
     )
+
+
+WIDER = 0.05  # of a token's weight bytes: a build that spares less beats the floor by little
+SMALL = 0.005  # of them: smaller parts, such as a router, are not named
+
+
+def floor_note(work: ModelWork, formats_of: Formats) -> str:
+    """What the floor is of, where parts of the weights are wider than others and a narrower build may beat it; "" elsewhere."""
+    parts = _token_weights(work, formats_of)
+    layers = list(dict.fromkeys(form.name for _, form, _ in parts[:-1]))
+    narrow = min((form for _, form, _ in parts[:-1]), key=lambda form: form.bytes)
+    spared = sum(params * max(float(form.bytes - narrow.bytes), 0.0) for _, form, params in parts)
+    whole_bytes = sum(params * float(form.bytes) for _, form, params in parts)
+    if spared <= WIDER * whole_bytes:
+        return ""
+    large = [f"{word} {form.name}" for word, form, params in parts if params * float(form.bytes) > SMALL * whole_bytes]
+    words = large if len(layers) > 1 else [f"layers {layers[0]}", f"head {parts[-1][1].name}"]
+    flags = [f"--weights {narrow.name}"] * (len(layers) > 1) + [f"--embedding {narrow.name}"] * (parts[-1][1].bytes > narrow.bytes)
+    stored = ", ".join(dict.fromkeys(words))
+    return f"floor: of weights as stored ({stored}); a build with all of them in {narrow.name} may beat it: {' '.join(flags)}"
+
+
+def _token_weights(work: ModelWork, formats_of: Formats) -> list[tuple[str, Format, float]]:
+    """Weights that one token multiplies, by part and format: its name, its format, its parameters; the head last."""
+    parts = []
+    for block, row in zip(work.blocks, formats_of.weights, strict=True):
+        names = ("attention" if block.spans else "mixers", "shared experts" if block.experts else "FFN", "experts")
+        params = (block.mixer_params, block.dense_ffn_params, block.expert_params * block.experts_per_token)
+        parts += [(name, form, float(count * block.count)) for name, form, count in zip(names, row, params, strict=True) if count]
+    return [*parts, ("head", formats_of.head, float(work.table_params))]
 
 
 def main_part(blocks: tuple[LayerWork, ...]) -> tuple[int, int]:
