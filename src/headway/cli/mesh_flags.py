@@ -53,8 +53,11 @@ def whole_machine(system: Any) -> str:
     """The mesh of all chips of a machine: the sides of a torus, else one axis; empty without a machine of several chips."""
     if system is None or int(system.chips) < 2:
         return ""
-    is_shaped = system.shape and math.prod(system.shape) == int(system.chips)
-    sides = [side for side in system.shape if side > 1] if is_shaped else [int(system.chips)]
+    from headway.performance.topology import NEAREST, torus_sides
+
+    sides = [int(side) for side in torus_sides(system) if side > 1] if NEAREST[system.topology][0] == "torus" else []
+    if math.prod(sides) != int(system.chips):
+        sides = [int(system.chips)]
     return ",".join(f"{name}{side}" for name, side in zip(AXIS_NAMES, sides, strict=False))
 
 
@@ -87,7 +90,7 @@ def network(args: Any, system: Any, axes: tuple[Any, ...]) -> Any:
     hop = scalar(args.hop, TIME, "--hop")
     changes |= {} if hop is None else {"hop": hop, "out_hop": hop}
     if args.domain is not None:
-        changes["domain"] = schema.scalar(args.domain, Field(integer=True, low=1, open_low=False), "--domain")
+        changes["domain"] = changes["wired"] = schema.scalar(args.domain, Field(integer=True, low=1, open_low=False), "--domain")
     if args.rings is not None:
         names = [axis.name for axis in axes]
         closed = names if args.rings == "all" else [] if args.rings == "none" else [name.strip() for name in args.rings.split(",")]

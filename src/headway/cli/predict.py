@@ -53,6 +53,20 @@ def frequent_flags(flags: Sequence[str]) -> list[str]:
     return [f"assumed in {count:,} row{'s' if count > 1 else ''}: {flag}" for flag, count in counts]
 
 
+def floor_notes(predictions: Iterable[Any]) -> list[str]:
+    """One note on what the floors are of, where rows' weights mix formats: for the most rows, and how many rest."""
+    from headway.performance.formats import floor_note
+
+    setups = [setup for prediction in predictions if (setup := getattr(prediction, "setup", None)) is not None]
+    texts = {setup: floor_note(setup.work, setup.formats) for setup in set(setups)}
+    lines = [f"{setup.model.name}: {texts[setup]}" for setup in setups if texts[setup]]
+    if not lines:
+        return []
+    most = max(sorted(set(lines)), key=lines.count)
+    rest = len(lines) - lines.count(most)
+    return [most + (f" ({rest:,} more row{'s' if rest > 1 else ''} of other weights that mix formats)" if rest else "")]
+
+
 def reason_summary(reasons: Iterable[str]) -> str:
     """Reasons without details, by frequency."""
     return reasons_with_lines((reason, 0) for reason in reasons)
@@ -129,16 +143,18 @@ class RowTable:
 
     def answer(self, predictions: Iterable[Any], bad: Iterable[Any]) -> output.Answer:
         """Answer with a row per line of the file, in file order."""
+        predictions = list(predictions)
         line_rows = [(prediction.row.line, self.row(prediction)) for prediction in predictions]
         line_rows += [(row.line, self.blank(row.id) | {"why": at_line(row.line, row.why)}) for row in bad]
         plain = [row for _, row in sorted(line_rows, key=lambda pair: pair[0])]
         status = NONE_PREDICTED if plain and all(row["why"] for row in plain) else 0
         return output.Answer(
-            Listing(plain, always=tuple(self.blank(""))), describe=self.words, describes_none=True, columns=self.columns, status=status
-        )
+            Listing(plain, always=tuple(self.blank(""))), notes=floor_notes(predictions), describe=self.words, describes_none=True,
+            columns=self.columns, status=status,
+        )  # fmt: skip
 
     def words(self, rows: Any) -> output.Summary:
-        """Summary: rows predicted, reasons for the others, and the most frequent assumptions."""
+        """Summary: rows predicted, reasons for the rest, and the most frequent assumptions."""
         row_list: Sequence[Mapping[str, Any]] = list(rows)
         if not row_list:
             return output.Summary("No row to predict.")

@@ -72,8 +72,9 @@ def answer(
     describe = functools.partial(_cause_words, runs=runs, catalogs=catalogs) if runs else _run_words
     pictures = {"parts": _parts} if binds else {"parity": lambda _, view: _parity(residuals(read.tasks, read.predictions), view)}
     about = columns | {"id": Column("", "the row's id")}
+    all_notes = [*notes, *predict.floor_notes(read.predictions)]
     table = Listing(plain, always=("id", *columns))
-    return output.Answer(table, describe=describe, describes_none=True, pictures=pictures, columns=about, notes=list(notes))
+    return output.Answer(table, describe=describe, describes_none=True, pictures=pictures, columns=about, notes=all_notes)
 
 
 def _as_run(read: predict.MeasuredFile, cases: Mapping[int, Any]) -> predict.MeasuredFile:

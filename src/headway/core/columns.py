@@ -23,7 +23,7 @@ class Column:
 def interval_columns(stem: str, unit: str, doc: str, ends: tuple[str, ...], suffix: str = "") -> dict[str, Column]:
     """Columns of an expected value, its floor and the ends of its interval."""
     words = {
-        "floor": "roofline floor: nothing real is faster",
+        "floor": "roofline floor of weights and cache as stored: nothing real is faster",
         "lo": "lower end of the 90 % interval",
         "hi": "upper end of the 90 % interval",
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headway.hardware.chip import price_quote
+from headway.hardware.links import domain_bandwidth
 from headway.hardware.system import System
 
 CHIP_FACTS = ("peak_bf16", "peak_fp8", "peak_fp4", "hbm", "hbm_bw", "sram", "scale_up_bw", "scale_out_bw")
@@ -20,7 +21,7 @@ def machine_rows(systems: list[System], basis: str, cost: Any, power: Any) -> li
     for machine in systems:
         quote = price_quote(machine.chip)
         row: dict[str, Any] = {"machine": machine.name, "chips": machine.chips, "scale_up_domain": _domain(machine)}
-        row |= {key: _amount(getattr(machine.chip, key), machine, basis) for key in CHIP_FACTS}
+        row |= {key: _amount(_fact(machine, key), machine, basis) for key in CHIP_FACTS}
         row |= {"price": None if quote is None else quote.value, "watts": _watts(machine)}
         first = rows[0] if rows else row
         row |= {f"{key}_ratio": _ratio(row, first, key, basis) for key in CHIP_FACTS}
@@ -28,6 +29,11 @@ def machine_rows(systems: list[System], basis: str, cost: Any, power: Any) -> li
         row["chips_at_power"] = power / row["watts"] if power is not None and row["watts"] is not None else None
         rows.append(row)
     return rows
+
+
+def _fact(machine: System, key: str) -> Any:
+    """A fact of a chip; of the links of a machine's part, those to its own chips."""
+    return domain_bandwidth(machine) if key == "scale_up_bw" and machine.chips > 1 else getattr(machine.chip, key)
 
 
 def _domain(machine: System) -> Any:

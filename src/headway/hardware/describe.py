@@ -7,7 +7,7 @@ from typing import Any
 
 from headway.core import catalog as facts
 from headway.core.catalog import Catalog, default_catalog, fold
-from headway.core.quantity import Sourced
+from headway.core.quantity import Sourced, known
 from headway.hardware.chip import Chip, price_quote
 from headway.hardware.chip import read as read_chip
 from headway.hardware.chip_price import DEFAULT_METRIC, Cost, costs
@@ -57,8 +57,22 @@ def about_system(system: System) -> tuple[FactEntry, ...]:
     """All facts of a system, under their --set names after `system.`, then facts of its chip after `chip.`."""
     shape = "x".join(str(side) for side in system.shape) or None
     texts = (*_texts(system, ("name", "topology", "notes")), FactEntry(key="shape", value=shape, doc=WORDS["shape"]))
-    system_facts = (*texts, *_facts(system), _entry("domains", system.domains, "scale-up domains"))
+    system_facts = (*texts, *_facts(system), _entry("domains", system.domains, "scale-up domains"), *_part(system))
     return system_facts + tuple(replace(entry, key=f"chip.{entry.key}") for entry in about_chip(system.chip))
+
+
+def _part(system: System) -> tuple[FactEntry, ...]:
+    """Links of a chip that a part of a mesh uses; nothing where it uses all of them."""
+    if (system.chip.scale_up_domain or 1) <= system.scale_up_domain or system.scale_up_bw is None:
+        return ()
+    from headway.hardware.links import domain_bandwidth, wired
+
+    bandwidth = float(domain_bandwidth(system))
+    if bandwidth == system.scale_up_bw:
+        return ()
+    why = f"{int(system.scale_up_domain) - 1} of the {int(wired(system)) - 1} links of a chip, one to each chip of its box"
+    value = known(bandwidth, f"{system.name}.domain_bw", "byte/s", "derived", why)
+    return (_entry("domain_bw", value, "links of one chip to the other chips of its domain", "byte/s"),)
 
 
 def _texts(record: Chip | System, keys: tuple[str, ...]) -> tuple[FactEntry, ...]:

@@ -9,13 +9,14 @@ from typing import Any
 
 from headway.core.errors import BadValue
 from headway.core.quantity import Sourced, default, known, user_input
+from headway.hardware.links import wired
 from headway.hardware.rack_capacity import ModelNeed, cached_needs, fits, fitting, floor_s
 from headway.hardware.rack_capacity import need as need_of
 from headway.hardware.rack_facts import RackFacts, rack_facts
 from headway.hardware.system import RANK, System
 from headway.hardware.system import system as find_system
 from headway.laws.collectives.expert_parallel import exchange_bytes, exchange_out, exchange_up, wire_bytes_per_token
-from headway.laws.collectives.topology import bisection_bandwidth, even_sides, group_domains, torus_link_bandwidth
+from headway.laws.collectives.topology import bisection_bandwidth, even_sides, group_domains, mesh_bandwidth, torus_link_bandwidth
 from headway.laws.rack import (
     cable_count,
     clos_leaves,
@@ -277,8 +278,9 @@ def bisection(system: System, chips: Any) -> Any:
         return None
     if system.topology in RANK:
         return torus_bisection(torus_link_bandwidth(up, _axes(system)), chips, _longest_side(system, chips))
-    laws = {"switch": switch_bisection, "mesh": mesh_bisection}
-    return laws[system.topology](up, chips) if system.topology in laws else None
+    if system.topology == "mesh":
+        return mesh_bisection(mesh_bandwidth(up, chips, max(chips, wired(system))), chips)
+    return switch_bisection(up, chips) if system.topology == "switch" else None
 
 
 def _longest_side(system: System, chips: Any) -> Any:
@@ -297,6 +299,8 @@ def _exchange(system: System, ask: RackRequest, cut: Any, domains: Any) -> dict[
     hidden, tokens = ask.model.hidden, ask.batch / chips
     wires = wire_bytes_per_token(hidden, DISPATCH, SCALE, TILE), wire_bytes_per_token(hidden, COMBINE, NO_SCALE, TILE)
     message_bytes = exchange_bytes(tokens, exchange_up(routed.per_token, chips, chips), *wires)
+    if system.topology == "mesh":
+        up = mesh_bandwidth(up, chips, max(chips, wired(system)))
     bandwidth = up if cut is None else bisection_bandwidth(up, cut, chips)
     row = {"alltoall_bytes": message_bytes, "alltoall_s": exchange_s(message_bytes, bandwidth, NO_BYTES, bandwidth)}
     if chips > system.scale_up_domain and out is not None and system.topology == "switch":

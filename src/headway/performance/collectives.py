@@ -259,7 +259,9 @@ def _exchange_share(fabric: Fabric, peers: ChipGroup) -> Any:
 
 
 def _group_bandwidth(fabric: Fabric, inside: Any) -> Any:
-    return mesh_bandwidth(fabric.up, inside, fabric.domain) if fabric.kind == "mesh" else fabric.up
+    if fabric.kind != "mesh":
+        return fabric.up
+    return mesh_bandwidth(fabric.up, inside, fabric.domain if fabric.wired is None else fabric.wired)
 
 
 def _exchange_bandwidth(fabric: Fabric, inside: Any) -> Any:

@@ -83,6 +83,7 @@ def compile_layout(
     `table` replaces the shipped efficiencies, `backend` the assumed engine as the one whose expert kernels run.
     """
     chips = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
+    formats = formats.fastest() if assumptions.overlap == "full" else formats
     parts = _Parts(
         work=work, formats=formats, layout=layout, depth=depth_factor(work.layers, layout.pp), bandwidth=system.chip.need("hbm_bw")
     )
@@ -105,8 +106,10 @@ def _coefficients(
     work, layout, formats, depth = parts.work, parts.layout, parts.formats, parts.depth
     skew = routing_skew(system.chip, assumptions, table) if parts.routed() else NONE
     return StepCoefficients(
-        dense_compute=parts.dense_compute(),
+        dense_compute=parts.dense_compute(formats.peaks),
+        dense_gain=parts.dense_gain(),
         head_compute=parts.head_compute(),
+        head_gain=formats.best_head_peak / formats.head_peak,
         dense_weights=parts.dense_weights(),
         experts=parts.experts(skew),
         spans=parts.spans(),
@@ -120,7 +123,7 @@ def _coefficients(
         pp=layout.pp,
         cp=layout.cp,
         layers=work.layers,
-        attention_gain=formats.attention_peak / formats.wide_peak,
+        attention_gain=formats.best_attention_peak / formats.wide_peak,
         imbalance=_imbalance(work, layout, assumptions, skew),
         prefill_ranks=layout.dp,
         overlap=default(OVERLAPS[assumptions.overlap], "overlap", "", f"overlap model {assumptions.overlap!r}"),
@@ -166,13 +169,20 @@ class _Parts:
             layer_bytes.append(mixer * form[0].bytes + ffn * form[1].bytes + vectors)
         return sum_over_blocks(self.counts(), tuple(layer_bytes))
 
-    def dense_compute(self) -> Any:
+    def dense_compute(self, block_peaks: tuple[tuple[Any, ...], ...]) -> Any:
+        """Compute time per token of all layers' dense parts at these peaks."""
         layer_times = []
-        for block, peaks in zip(self.work.blocks, self.formats.peaks, strict=True):
+        for block, peaks in zip(self.work.blocks, block_peaks, strict=True):
             mixer, ffn = self.dense_params(block)
             state = block.recurrence_flop_per_token / peaks[0] / self.layout.tp
             layer_times.append(compute_s_per_token(mixer, peaks[0]) + compute_s_per_token(ffn, peaks[1]) + state)
         return sum_over_blocks(self.counts(), tuple(layer_times)) * self.depth
+
+    def dense_gain(self) -> Any:
+        """Speed-up of the dense parts in the fastest formats that could multiply them."""
+        if self.formats.best_peaks == self.formats.peaks:
+            return UNITY
+        return self.dense_compute(self.formats.peaks) / self.dense_compute(self.formats.best_peaks)
 
     def activations(self) -> Any:
         """Time per token of the inputs and outputs of all layers' dense matmuls, on one chip."""
@@ -261,6 +271,7 @@ class _Parts:
                     experts=block.experts,
                     active=block.experts_per_token,
                     skew=skew,
+                    gain=self.formats.best_peaks[index][2] / self.formats.peaks[index][2],
                 )
             )
         return tuple(terms)
@@ -350,7 +361,7 @@ def _collectives(parts: _Parts, system: System, assumptions: Assumptions, chips:
     """Collectives of a replica's chips in a step; a one-chip replica sends nothing and needs no link."""
     if most(chips) == 1:
         return ()
-    joined, work = fabric(system), parts.work
+    joined, work = fabric(system, chips), parts.work
     need_scale_out(joined, parts.layout, system.name)
     vector = activation_bytes_per_token(work.hidden, assumptions.activation_bytes)
     traffic = MessageTraffic(

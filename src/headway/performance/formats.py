@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.core.errors import IllegalCombination, drop_note
-from headway.hardware.chip import Chip
+from headway.hardware.chip import PEAK_OF, Chip
 from headway.models.precision import COMPUTE, Format, Precision, formats
-from headway.models.work import LayerWork
+from headway.models.work import LayerWork, ModelWork
 
 STORED = ("mixer", "ffn", "expert")  # parts of a block whose weights may differ in format
+WIDTHS = {"fp4": 4, "fp8": 8, "int8": 8, "bf16": 16, "fp16acc": 16}  # bits of the operands of a multiplication
+BYTE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,15 +23,22 @@ class Formats:
     weights: tuple[tuple[Format, ...], ...]  # of mixer, ffn and routed experts, block by block
     runs: tuple[tuple[str, ...], ...]  # format in which each part is multiplied
     peaks: tuple[tuple[Any, ...], ...]  # the chip's peak for each part, in the format of `runs`
+    best_peaks: tuple[tuple[Any, ...], ...]  # and in the fastest format that could multiply it: of the floor
     kv: Format
     state: Format  # of a recurrence
     attention_peak: Any  # in the cache's format
+    best_attention_peak: Any
     wide_peak: Any  # in 16 bits
     head: Format
     head_peak: Any
+    best_head_peak: Any
     vectors: Format
     labels: tuple[str, str, str]  # weights, kv, compute, as in the columns
     notes: tuple[str, ...]
+
+    def fastest(self) -> Formats:
+        """The same stored formats, each multiplied in the fastest that is at least as wide: those of the roofline."""
+        return replace(self, peaks=self.best_peaks, attention_peak=self.best_attention_peak, head_peak=self.best_head_peak)
 
 
 def peak(chip: Chip, dtype: str) -> tuple[str, Any]:
@@ -43,6 +52,16 @@ def peak(chip: Chip, dtype: str) -> tuple[str, Any]:
         if peak_rate is not None:
             return fallback, peak_rate
     return "bf16", chip.need("peak_bf16")
+
+
+def best_peak(chip: Chip, stored: Format, run: Any) -> Any:
+    """Peak of the fastest format that could multiply a stored number, at least `run`: whichever at least as wide a kernel converts it to.
+
+    A floor takes it, so that no choice of kernel beats the floor, and none of a narrower format raises it.
+    """
+    bits = min(int(BYTE * stored.bytes), max(WIDTHS.values()))  # scales of blocks are no part of an operand
+    rates = [getattr(chip, PEAK_OF[name]) for name, width in WIDTHS.items() if width >= bits]
+    return max([run, *filter(None, rates)])
 
 
 def check_compute(chip: Chip, precision: Precision) -> None:
@@ -72,7 +91,11 @@ def resolve(blocks: tuple[LayerWork, ...], embedding: str, chip: Chip, precision
     """Formats of all parts: as in the checkpoint unless the user chose; arithmetic falls back to a format of the chip."""
     table, notes = formats(), []
     stored = tuple(tuple(precision.weights or getattr(block, f"{part}_dtype") for part in STORED) for block in blocks)
-    runs = tuple(tuple(peak(chip, precision.compute or name) for name in names) for names in stored)
+    run_of = {name: peak(chip, precision.compute or name) for name in {embedding, *(name for names in stored for name in names)}}
+    runs = tuple(tuple(run_of[name] for name in names) for names in stored)
+    best = {name: run for name, (_, run) in run_of.items()}
+    if not precision.compute:  # the arithmetic that the user states is the floor's too
+        best = {name: best_peak(chip, table[name], run) for name, run in best.items()}
     for dtype in sorted({precision.compute or name for names in stored for name in names}):
         name, _ = peak(chip, dtype)
         if name != table[dtype].peak:
@@ -86,16 +109,49 @@ def resolve(blocks: tuple[LayerWork, ...], embedding: str, chip: Chip, precision
         weights=tuple(tuple(table[name] for name in names) for names in stored),
         runs=tuple(tuple(name for name, _ in row) for row in runs),
         peaks=tuple(tuple(value for _, value in row) for row in runs),
+        best_peaks=tuple(tuple(best[name] for name in names) for names in stored),
         kv=kv,
         state=table[blocks[0].state_dtype],
         attention_peak=attention_peak,
+        best_attention_peak=best_peak(chip, kv, attention_peak),
         wide_peak=peak(chip, "bf16")[1],
         head=table[embedding],
-        head_peak=peak(chip, precision.compute or embedding)[1],
+        head_peak=run_of[embedding][1],
+        best_head_peak=best[embedding],
         vectors=table["bf16"],
         labels=(stored[main[0]][main[1]], kv.name, runs[main[0]][main[1]][0]),
         notes=tuple(notes),
     )
+
+
+WIDER = 0.05  # of a token's weight bytes: a build that spares less beats the floor by little
+SMALL = 0.005  # of them: smaller parts, such as a router, are not named
+
+
+def floor_note(work: ModelWork, formats_of: Formats) -> str:
+    """What the floor is of, where parts of the weights are wider than others and a narrower build may beat it; "" elsewhere."""
+    parts = _token_weights(work, formats_of)
+    layers = list(dict.fromkeys(form.name for _, form, _ in parts[:-1]))
+    narrow = min((form for _, form, _ in parts[:-1]), key=lambda form: form.bytes)
+    spared = sum(params * max(float(form.bytes - narrow.bytes), 0.0) for _, form, params in parts)
+    whole_bytes = sum(params * float(form.bytes) for _, form, params in parts)
+    if spared <= WIDER * whole_bytes:
+        return ""
+    large = [f"{word} {form.name}" for word, form, params in parts if params * float(form.bytes) > SMALL * whole_bytes]
+    words = large if len(layers) > 1 else [f"layers {layers[0]}", f"head {parts[-1][1].name}"]
+    flags = [f"--weights {narrow.name}"] * (len(layers) > 1) + [f"--embedding {narrow.name}"] * (parts[-1][1].bytes > narrow.bytes)
+    stored = ", ".join(dict.fromkeys(words))
+    return f"floor: of weights as stored ({stored}); a build with all of them in {narrow.name} may beat it: {' '.join(flags)}"
+
+
+def _token_weights(work: ModelWork, formats_of: Formats) -> list[tuple[str, Format, float]]:
+    """Weights that one token multiplies, by part and format: its name, its format, its parameters; the head last."""
+    parts = []
+    for block, row in zip(work.blocks, formats_of.weights, strict=True):
+        names = ("attention" if block.spans else "mixers", "shared experts" if block.experts else "FFN", "experts")
+        params = (block.mixer_params, block.dense_ffn_params, block.expert_params * block.experts_per_token)
+        parts += [(name, form, float(count * block.count)) for name, form, count in zip(names, row, params, strict=True) if count]
+    return [*parts, ("head", formats_of.head, float(work.table_params))]
 
 
 def main_part(blocks: tuple[LayerWork, ...]) -> tuple[int, int]:

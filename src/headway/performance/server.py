@@ -8,6 +8,7 @@ from typing import Any
 
 from headway.core.quantity import known
 from headway.hardware.chip import Chip
+from headway.hardware.links import pair_bandwidth
 from headway.hardware.system import System
 from headway.laws.queueing.closed_loop import replica_seats
 from headway.laws.step.coefficients import StepCoefficients
@@ -111,8 +112,8 @@ def ideal_scheduling() -> Scheduling:
 
 
 def transfer_link(system: System) -> float:
-    """Bandwidth of a KV transfer between instances, byte/s per chip: scale-out network, else scale-up links."""
-    for bandwidth in (system.scale_out_bw, system.chip.scale_out_bw, system.scale_up_bw, system.chip.scale_up_bw):
+    """Bandwidth of a KV transfer between instances, byte/s per chip: scale-out network, else the scale-up links to one chip."""
+    for bandwidth in (system.scale_out_bw, system.chip.scale_out_bw, pair_bandwidth(system)):
         if bandwidth is not None:
             return float(bandwidth)
     return math.inf

@@ -9,9 +9,20 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from headway.core.quantity import known
-from headway.hardware.system import System
-from headway.laws.collectives.topology import bisection_bandwidth, even_sides, torus_extent, torus_gap, torus_link_bandwidth, torus_wrap
+from headway.hardware.links import wired
+from headway.hardware.system import RANK, System
+from headway.laws.collectives.topology import (
+    bisection_bandwidth,
+    even_sides,
+    sides_within,
+    torus_extent,
+    torus_gap,
+    torus_link_bandwidth,
+    torus_wrap,
+)
 from headway.performance.achieved import with_links
 from headway.performance.assumptions import Assumptions
 
@@ -35,6 +46,7 @@ WRAPPING = "TPU v5e and v6e wrap an axis of 16, v4 and v5p axes that are multipl
 NO_WRAP = known(0, "no wrap", "", "constant", WRAPPING)
 WRAP = known(1, "wrap", "", "constant", WRAPPING)
 UNITY = known(1, "one", "", "constant", "definition")
+BEFORE = "product of the sides of the axes before it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +85,7 @@ class Fabric:
 
     kind: str  # switch, mesh or torus
     domain: Any
+    wired: Any = None  # chips that a mesh's links lead to, where they are more than the domain
     up: Any  # per chip; per link on a torus
     exchange: Any  # per chip in an all-to-all
     out: Any
@@ -92,45 +105,75 @@ class FabricAxis:
     wrap: Any
 
 
-def fabric(system: System) -> Fabric:
-    """Network of a system; MissingFact where a needed number is not known."""
+def fabric(system: System, replica: Any = None) -> Fabric:
+    """Network of a system, or of the part that a replica of so many chips takes; MissingFact where a needed number is not known.
+
+    A replica has the torus that as many chips alone would be, cut from the box, and the bisection binds the chips that exchange.
+    """
     kind, note = NEAREST[system.topology]
     up = system.scale_up_bw if system.scale_up_bw is not None else system.chip.need("scale_up_bw")
     out = system.scale_out_bw if system.scale_out_bw is not None else system.chip.scale_out_bw
     common: dict[str, Any] = {
-        "kind": kind, "domain": system.scale_up_domain, "out": FAR if out is None else out, "out_is_missing": out is None, "note": note,
+        "kind": kind, "domain": system.scale_up_domain, "wired": wired(system) if kind == "mesh" else None,
+        "out": FAR if out is None else out, "out_is_missing": out is None, "note": note,
     }  # fmt: skip
     if kind == "torus":
-        sides = _sides(system)
+        sides = torus_sides(system) if replica is None else _slices(system, replica)
         link = torus_link_bandwidth(up, known(len(sides), f"{system.name}.axes", "", "derived", "sides of its torus"))
         return Fabric(up=link, exchange=link, sides=sides, wraps=tuple(side_wraps(system, side) for side in sides), **common)
-    exchange = bisection_bandwidth(up, system.bisection, system.scale_up_domain) if note and system.bisection is not None else up
+    chips = system.scale_up_domain if replica is None else np.minimum(replica, system.scale_up_domain)
+    exchange = bisection_bandwidth(up, system.bisection, chips) if note and system.bisection is not None else up
     summing = system.topology == "switch" and system.chip.scale_up_kind.startswith(SUMMING_SWITCHES)
     return Fabric(up=up, exchange=exchange, in_switch=summing, **common)
 
 
-def _sides(system: System) -> tuple[Any, ...]:
-    """Sides of a torus: as published, or the most even factors of the number of chips."""
-    if system.shape:
-        return system.shape
-    rank = {"ring": 1, "torus2d": 2, "torus3d": 3}[system.topology]
-    why = f"the most even torus of {system.scale_up_domain} chips"
-    return tuple(known(side, f"{system.name}.side", "", "derived", why) for side in even_sides(int(system.scale_up_domain), rank))
+def torus_sides(system: System) -> tuple[Any, ...]:
+    """Sides of a system's torus: as published, or those of as many chips of the usual box."""
+    return system.shape or _slice(system, int(system.scale_up_domain))
+
+
+def _box(system: System) -> tuple[int, ...]:
+    """Sides of the whole torus that a system is a part of: as published, or the most even factors of its number of chips."""
+    rank = RANK.get(system.topology, 1)
+    return tuple(map(int, system.shape)) or even_sides(int(wired(system)), rank)
+
+
+def _slice(system: System, chips: int) -> tuple[Any, ...]:
+    """Sides of a part of a torus, the most even that its box has room for."""
+    box = _box(system)
+    why = f"the most even torus of {chips} chips" + ("" if chips == math.prod(box) else f" within {'x'.join(map(str, box))}")
+    return tuple(known(side, f"{system.name}.side", "", "derived", why) for side in sides_within(chips, box))
+
+
+def _slices(system: System, replica: Any) -> tuple[Any, ...]:
+    """Sides of the part of the torus that a replica takes, all of it where the replica is as large; arrays where its chips are one."""
+    machine_sides = torus_sides(system)
+    most = math.prod(map(int, machine_sides))
+
+    def sides(chips: Any) -> tuple[Any, ...]:
+        return machine_sides if chips >= most else _slice(system, int(chips))
+
+    if not np.ndim(replica):
+        return sides(replica)
+    return tuple(np.moveaxis(np.array([sides(chips) for chips in replica.ravel()], float).reshape(*replica.shape, -1), -1, 0))
 
 
 def side_wraps(system: System, side: Any) -> Any:
-    """Whether a torus axis of this side closes to a ring: by the rule of TPU slices; else any ring of more than two chips."""
+    """Whether a torus axis of this side closes to a ring: by the rule of TPU slices; else any side of the whole box beyond two chips."""
     if not system.chip.name.startswith("tpu"):
-        return WRAP if side > 2 else NO_WRAP
-    return WRAP if side % (16 if system.topology == "torus2d" else 4) == 0 else NO_WRAP
+        box = _box(system)
+        closes = np.logical_and(np.greater(side, 2), np.isin(side, (*box, math.prod(box))))
+    else:
+        closes = np.equal(np.mod(side, 16 if system.topology == "torus2d" else 4), 0)
+    return closes.astype(float) if np.ndim(side) else WRAP if closes else NO_WRAP
 
 
 def axes(joined: Fabric, members: Any, stride: Any) -> tuple[FabricAxis, ...]:
     """Extent of a group along each torus axis, chips being numbered along the first axis, then the second."""
     parts = []
     for index, side in enumerate(joined.sides):
-        inner = math.prod(int(earlier_side) for earlier_side in joined.sides[:index])
-        before = known(inner, "chips before this axis", "", "derived", "product of the sides of the axes before it")
+        inner = math.prod(joined.sides[:index], start=np.int64(1))
+        before = inner if np.ndim(inner) else known(int(inner), "chips before this axis", "", "derived", BEFORE)
         extent, gap = torus_extent(members, stride, before, side), torus_gap(stride, before, side)
         parts.append(FabricAxis(extent=extent, gap=gap, wrap=torus_wrap(extent, gap, side, joined.wraps[index])))
     return tuple(parts)

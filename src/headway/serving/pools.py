@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from headway.core.quantity import known
+from headway.hardware.links import pair_bandwidth
 from headway.hardware.system import System
 from headway.laws.queueing.closed_loop import open_seat_wait_s
 from headway.laws.queueing.loop import SINGLE
@@ -51,9 +52,13 @@ POOL_DEGREES = ("tp", "ep", "dp", "pp", "cp", "replicas")
 
 
 def hand_over_link(system: System, beyond: bool = False) -> Any:
-    """Bandwidth of the KV transfer (byte/s): scale-up if one domain holds both pools and they cannot grow `beyond` it, else scale-out."""
+    """Bandwidth of the KV transfer (byte/s): scale-up if one domain holds both pools and they cannot grow `beyond` it, else scale-out.
+
+    A chip sends its part of the cache to its counterpart in the other pool: in a mesh over the one link that leads there.
+    """
     if not beyond and (system.scale_up_domain is None or system.chips <= system.scale_up_domain):
-        return system.scale_up_bw if system.scale_up_bw is not None else system.chip.need("scale_up_bw")
+        link = pair_bandwidth(system)
+        return system.chip.need("scale_up_bw") if link is None else link
     return system.scale_out_bw if system.scale_out_bw is not None else system.chip.need("scale_out_bw")
 
 

@@ -23,7 +23,7 @@ from headway.models.work import ModelWork, work_of
 from headway.performance.achieved import basis, with_links
 from headway.performance.assumptions import Assumptions, at_mfu
 from headway.performance.estimate import Deployment
-from headway.performance.formats import Formats, check_compute, resolve
+from headway.performance.formats import Formats, check_compute, floor_note, resolve
 from headway.performance.layout import NAMES, Layout, check, shape, stacked
 from headway.performance.workload import Load, read_expert_load
 
@@ -66,7 +66,7 @@ def query(
     price = price_quote(machine.chip, case_assumptions.price_metric)
     return ServeRequest(
         model=known_model, work=work, system=machine, layouts=legal, load=load, assumptions=case_assumptions, formats=formats, price=price,
-        notes=_notes(known_model, machine, price, case_assumptions, formats),
+        notes=(*filter(None, (floor_note(work, formats),)), *_notes(known_model, machine, price, case_assumptions, formats)),
     )  # fmt: skip
 
 

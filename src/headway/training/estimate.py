@@ -10,6 +10,7 @@ from typing import Any
 
 from headway.core.quantity import known
 from headway.core.schema import defaults
+from headway.hardware.links import domain_bandwidth, group_bandwidth
 from headway.hardware.system import System
 from headway.laws.collectives.topology import rail_bandwidth
 from headway.laws.roofline.balance import tensor_ways_paid
@@ -125,7 +126,7 @@ class Overlap:
 def overlap(case: TrainingCase, layout: TrainingLayout) -> Overlap:
     """A layout's micro-batch tokens, and the sizes at which its communication would be hidden."""
     work, fabric, recipe = case.work, case.machine.fabric, case.recipe
-    part, up = stage(work, layout), case.system.scale_up_bw or case.system.chip.scale_up_bw
+    part, up = stage(work, layout), domain_bandwidth(case.system)
     hide = tp_limit = wide = None
     if int(part.data_degree) > 1 and (link := _rails(case, group(fabric, part.data_degree, layout.tp), up)) is not None:
         how = exchanging_stage(layout.zero, layout.pp)
@@ -135,7 +136,7 @@ def overlap(case: TrainingCase, layout: TrainingLayout) -> Overlap:
         tp_limit = tensor_ways_paid(_width(work), up, case.machine.peak, PER_TOKEN)
     ranks = expert_ways(layout.ep, layout.tp)
     if int(ranks) > 1 and any(kind.work.experts for kind in work.layers):
-        link = _link(case, group(fabric, ranks, UNITY), up)
+        link = _link(case, group(fabric, ranks, UNITY))
         narrow = NARROW if int(dispatched(recipe.dtype)) == 1 else PER_TOKEN
         wide = None if link is None else expert_width_to_hide(narrow, PER_TOKEN, case.machine.peak, link)
     return Overlap(
@@ -146,14 +147,14 @@ def overlap(case: TrainingCase, layout: TrainingLayout) -> Overlap:
 
 def _rails(case: TrainingCase, chip_group: ChipGroup, up: Any) -> Any:
     """Bandwidth of a chip's gathers (byte/s); chips of a domain share its scale-out links."""
-    link = _link(case, chip_group, up)
+    link = _link(case, chip_group)
     return link if link is None or float(chip_group.domains) <= 1 else rail_bandwidth(link, chip_group.inside, up)
 
 
-def _link(case: TrainingCase, chip_group: ChipGroup, up: Any) -> Any:
+def _link(case: TrainingCase, chip_group: ChipGroup) -> Any:
     """Bandwidth of a chip on the slowest links of its group (byte/s), None when unknown."""
     if float(chip_group.domains) <= 1:
-        return up
+        return group_bandwidth(case.system, chip_group.inside)
     return None if case.machine.fabric.out_is_missing else case.machine.fabric.out
 
 

@@ -342,3 +342,28 @@ def even_sides(chips: int, rank: int) -> tuple[int, ...]:
         return (chips,)
     side = max(n for n in range(1, round(chips ** (1 / rank)) + 1) if chips % n == 0)
     return (side, *even_sides(chips // side, rank - 1))
+
+
+@functools.lru_cache(maxsize=4096)
+def sides_within(chips: int, box: tuple[int, ...]) -> tuple[int, ...]:
+    """Sides of the most even part of a torus with so many chips; the box itself where none of its parts has exactly as many.
+
+    >>> sides_within(4, (16, 16)), sides_within(16, (2, 16)), sides_within(4, (12,)), sides_within(32, (4, 4, 8))
+    ((2, 2), (2, 8), (4,), (2, 4, 4))
+    """
+    sides = even_sides(chips, len(box))
+    if _inside(sides, box):
+        return sides
+    fitting = [sides for sides in _factors(chips, len(box)) if _inside(sides, box)]
+    return min(fitting, key=lambda sides: (max(sides), sides)) if fitting else box
+
+
+def _inside(sides: tuple[int, ...], box: tuple[int, ...]) -> bool:
+    return all(side <= most for side, most in zip(sorted(sides), sorted(box), strict=True))
+
+
+def _factors(chips: int, rank: int) -> list[tuple[int, ...]]:
+    """All ways to write a number of chips as `rank` sides."""
+    if rank == 1:
+        return [(chips,)]
+    return [(side, *rest) for side in range(1, chips + 1) if chips % side == 0 for rest in _factors(chips // side, rank - 1)]

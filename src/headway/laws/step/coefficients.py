@@ -46,6 +46,7 @@ class ExpertTerm:
     experts: Number
     active: Number  # experts per token
     skew: Number = 0  # of the routing: 0 where every expert is as likely as any
+    gain: Number = 1  # speed-up in the fastest format that could multiply the stored weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +135,7 @@ class StepCoefficients:
     pp: Number
     cp: Number
     layers: Number
-    attention_gain: Number  # speed-up of attention at the peak of the cache's format
+    attention_gain: Number  # speed-up of attention in the fastest format that could multiply the cache
     imbalance: Number  # routed work of the busiest chip over the mean of chips with equally many experts
     prefill_ranks: Number  # data-parallel ranks, in all micro-batches, that share a step's prompt tokens
     overlap: Number
@@ -143,6 +144,8 @@ class StepCoefficients:
     launches: Number = 0  # kernels of a step as an engine launches them, routed experts apart
     routed_layers: Number = 0  # layers of routed experts on one chip
     scans: tuple[ScanTerm, ...] = ()
+    dense_gain: Number = 1  # speed-up of dense matmuls in the fastest formats that could multiply the stored weights
+    head_gain: Number = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

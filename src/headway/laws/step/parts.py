@@ -151,6 +151,16 @@ def expert_compute_s(experts: tuple[ExpertTerm, ...], group_tokens: Token) -> Se
     return sum(term.compute * group_tokens for term in experts)
 
 
+@formula(source=LECTURE + "RB-24, RB-05: whichever format a kernel multiplies them in")
+def expert_compute_floor_s(experts: tuple[ExpertTerm, ...], group_tokens: Token) -> Second:
+    """Compute time of routed experts in the fastest format that could multiply their stored weights.
+
+    >>> expert_compute_floor_s((ExpertTerm(compute=1e-7, weights=1e-3, activations=3e-9, experts=256, active=8, gain=2),), 4096.0)
+    0.0002048
+    """
+    return sum(term.compute / term.gain * group_tokens for term in experts)
+
+
 @formula(source=LECTURE + "RB-23: E*(1-(1-k/E)^T) distinct experts are touched")
 def expert_weights_s(experts: tuple[ExpertTerm, ...], group_tokens: Token) -> Second:
     """Time to read the routed experts that at least one token uses (DeepSeek-V3: one token uses 8 of 256).

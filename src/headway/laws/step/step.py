@@ -26,6 +26,7 @@ from headway.laws.step.parts import (
     attention_compute_s,
     dense_compute_s,
     expert_activations_s,
+    expert_compute_floor_s,
     expert_compute_s,
     expert_weights_s,
     kv_traffic_s,
@@ -150,15 +151,17 @@ def step_floor_s(
 ) -> Second:
     """Floor of a step: the longest of all compute, all HBM traffic and all link traffic at peak rates.
 
+    What is stored is read as it is stored, and multiplied in the fastest format of the chip that is at least as wide.
+
     >>> round(float(step_floor_s(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0)), 6)
     0.005969
     """
     rank_work = place(coefficients, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs)
     work = overlapped_s(
         FULL,
-        dense_compute_s(coefficients.dense_compute, rank_work.tokens, coefficients.head_compute, rank_work.sampled),
+        dense_floor_s(coefficients, rank_work),
         coefficients.dense_weights,
-        expert_compute_s(coefficients.experts, rank_work.group_tokens),
+        expert_compute_floor_s(coefficients.experts, rank_work.group_tokens),
         expert_weights_s(coefficients.experts, rank_work.group_tokens),
         attention_compute_s(coefficients.spans, rank_work) / coefficients.attention_gain,
         kv_traffic_s(coefficients.spans, coefficients.state, coefficients.kv_write, rank_work),
@@ -198,16 +201,26 @@ def activations_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second
 
 @formula(source=LECTURE + "RB-02; at peak, routed work balanced")
 def compute_floor_s(coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: Token) -> Second:
-    """Arithmetic time of a decode step at peak FLOP/s.
+    """Arithmetic time of a decode step at peak FLOP/s, in the fastest formats that could multiply what is stored.
 
     >>> round(float(compute_floor_s(LLAMA_70B_TP8, 64, 64 * 1000.0)), 6)
     0.00116
     """
     rank_work = place(coefficients, decode_sequences, kv_tokens, NONE, NONE)
-    dense = dense_compute_s(coefficients.dense_compute, rank_work.tokens, coefficients.head_compute, rank_work.sampled)
     return attention_compute_s(coefficients.spans, rank_work) / coefficients.attention_gain + (
-        dense + expert_compute_s(coefficients.experts, rank_work.group_tokens)
+        dense_floor_s(coefficients, rank_work) + expert_compute_floor_s(coefficients.experts, rank_work.group_tokens)
     )
+
+
+@formula(source=LECTURE + "RB-02, RB-05: whichever format a kernel multiplies the stored weights in")
+def dense_floor_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
+    """Compute time of dense layers and head in the fastest formats that could multiply their stored weights.
+
+    >>> round(float(dense_floor_s(LLAMA_70B_TP8, place(LLAMA_70B_TP8, 64, 0.0, 0.0, 0.0))), 6)
+    0.001139
+    """
+    layers, head = coefficients.dense_compute / coefficients.dense_gain, coefficients.head_compute / coefficients.head_gain
+    return dense_compute_s(layers, rank_work.tokens, head, rank_work.sampled)
 
 
 @formula(source=LECTURE + "RB-03, RB-05, RB-23")

@@ -9,6 +9,7 @@ from typing import Any
 
 from headway.core.errors import BadValue, MissingFact
 from headway.core.quantity import default, known, user_input
+from headway.hardware.links import PAIR
 from headway.hardware.system import System
 from headway.laws.collectives.mesh import (
     collective_time_s,
@@ -53,6 +54,7 @@ class MeshNetwork:
     wraps: dict[str, Any]
     out_bandwidth: Any = None
     domain: Any = math.inf
+    wired: Any = UNITY  # chips that the links of a full mesh lead to
     hop: Any = HOP_S
     out_hop: Any = HOP_S
     source: str = ""
@@ -93,8 +95,10 @@ def of_system(machine: System, axes: tuple[MeshAxis, ...], assumptions: Any) -> 
         raise BadValue(
             "--mesh", ",".join(f"{axis.name}{axis.size}" for axis in axes), f"at most {len(joined.sides)} axes, those of its torus"
         )
-    return MeshNetwork(kind=kind, axes=axes, bandwidth=joined.up, wraps=wraps, out_bandwidth=out, hop=costs.up, out_hop=costs.out,
-                       domain=math.inf if kind == "torus" else domain, source=machine.name)  # fmt: skip
+    return MeshNetwork(
+        kind=kind, axes=axes, bandwidth=joined.up, wraps=wraps, out_bandwidth=out, hop=costs.up, out_hop=costs.out, source=machine.name,
+        domain=math.inf if kind == "torus" else domain, wired=UNITY if joined.wired is None else joined.wired,
+    )  # fmt: skip
 
 
 def by_numbers(kind: str, axes: tuple[MeshAxis, ...], bandwidth: Any) -> MeshNetwork:
@@ -102,7 +106,8 @@ def by_numbers(kind: str, axes: tuple[MeshAxis, ...], bandwidth: Any) -> MeshNet
     wraps = dict.fromkeys((axis.name for axis in axes), NO_WRAP if kind == "line" else WRAP)
     hop = default(HOP_S, "latency of a hop", "s", "about 1 us on TPU links (How to Scale Your Model, chapter 3)")
     name = "torus" if kind in ("ring", "line", "torus") else kind
-    return MeshNetwork(kind=name, axes=axes, bandwidth=bandwidth, wraps=wraps, hop=hop, out_hop=hop)
+    chips = known(math.prod(int(axis.size) for axis in axes), "chips", "", "derived", "product of the mesh's axes")
+    return MeshNetwork(kind=name, axes=axes, bandwidth=bandwidth, wraps=wraps, hop=hop, out_hop=hop, wired=chips)
 
 
 def collective(
@@ -150,7 +155,7 @@ def _switched(network: MeshNetwork, operation: str, names: tuple[str, ...], memb
     inside = members / domains
     bandwidth = network.bandwidth
     if network.kind == "mesh":
-        bandwidth = mesh_bandwidth(bandwidth, inside, network.domain if finite else inside)
+        bandwidth = mesh_bandwidth(bandwidth, inside, network.wired)
     rows: list[tuple[Any, ...]] = []
     if inside > 1:
         if in_switch:
@@ -187,7 +192,7 @@ def _slowest(
 
 
 def send(network: MeshNetwork, size: Any, start: tuple[int, ...], end: tuple[int, ...]) -> CollectiveTime:
-    """Time of a message between two chips: over every axis that leads there at once on a torus, over one chip's links of a switch."""
+    """Time of a message between two chips: over all axes that lead there on a torus, all links of a chip to a switch, one of a mesh."""
     steps = [
         (user_input(abs(far - near), "distance"), axis) for near, far, axis in zip(start, end, network.axes, strict=True) if far != near
     ]
@@ -195,7 +200,8 @@ def send(network: MeshNetwork, size: Any, start: tuple[int, ...], end: tuple[int
         raise BadValue("--to", ",".join(map(str, end)), "another chip than --from")
     if network.kind != "torus":
         inside = _domain(network, start) == _domain(network, end)
-        bandwidth, hop = (network.bandwidth, network.hop) if inside else (network.out_bandwidth, network.out_hop)
+        near = mesh_bandwidth(network.bandwidth, PAIR, network.wired) if network.kind == "mesh" else network.bandwidth
+        bandwidth, hop = (near, network.hop) if inside else (network.out_bandwidth, network.out_hop)
         if bandwidth is None:
             raise MissingFact(network.source or "network", "scale_out_bw", "give it with --out-bw 50GB/s")
         return _slowest(size, [(UNITY, UNITY, bandwidth, UNITY, hop)], UNITY, network, message_time_s)
