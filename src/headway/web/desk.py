@@ -90,11 +90,13 @@ class Desk:
     """Hands each question to a worker; refuses what has no place."""
 
     def __init__(self) -> None:
-        self.turns = Turns()
+        self.turns = Turns(has_reserve=lambda: bool(self.idle))
         self.tasks: set[asyncio.Task[Any]] = set()
         self.quick_worker: WorkerProcess | None = None
         self.idle: list[WorkerProcess] = []
         self.working: set[WorkerProcess] = set()
+        self.wanted: list[asyncio.Future[WorkerProcess]] = []
+        self.starting = 0
         self.running: set[str] = set()  # clients whose search or simulation is under way
         self.folder = ""  # where workers have theirs; none where nothing can be written
         self.is_ready, self.is_closed = asyncio.Event(), False
@@ -108,8 +110,7 @@ class Desk:
         finally:
             self.is_ready.set()
         await asyncio.sleep(SPARE_AFTER_S)
-        if not self.idle and not self.running:
-            await self._spare()
+        self._start_spare()
 
     def close(self) -> None:
         """Stop every worker."""
@@ -121,23 +122,38 @@ class Desk:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _end(self, worker: WorkerProcess) -> None:
-        """Stop a worker in the middle of a job; another is ready before one is wanted."""
+        """Stop a worker in the middle of a job."""
         worker.end()
         self.working.discard(worker)
-        if not self.idle and not self.is_closed:
+        self._start_spare()
+
+    def _start_spare(self) -> None:
+        """Start workers for those who want one, or one to rest."""
+        if not self.is_closed and self.starting < max(len(self.wanted), not self.idle):
+            self.starting += 1
             self._beside(self._spare())
 
     async def _spare(self) -> None:
-        with contextlib.suppress(EOFError, OSError, TimeoutError):
-            self._rest(await started(self.folder))
+        try:
+            worker = await started(self.folder)
+        except (EOFError, OSError, TimeoutError):
+            return
+        finally:
+            self.starting -= 1
+        self._rest(worker)
 
     def _rest(self, worker: WorkerProcess, turn: Turn | None = None) -> None:
-        """A worker without a job."""
+        """A worker without a job: for whoever wants one, else it waits."""
         self.working.discard(worker)
+        while self.wanted and (rested := self.wanted.pop(0)):
+            if not rested.done():
+                rested.set_result(worker)
+                return
         if turn and not turn.is_slow and self.quick_worker is None:
             self.quick_worker = worker
-        elif len(self.idle) < SLOTS:
+        elif len(self.idle) < SLOTS and not self.is_closed:
             self.idle.append(worker)
+            self.turns.grant()
         else:
             worker.end()
 
@@ -192,12 +208,20 @@ class Desk:
 
     async def _worker(self, turn: Turn) -> WorkerProcess:
         await self.is_ready.wait()
-        worker = None if turn.is_slow else self.quick_worker
-        if worker:
-            self.quick_worker = None  # until it has answered: whoever is cut off leaves no worker in the middle of a job
-        worker = worker or (self.idle.pop() if self.idle else await started(self.folder))
+        worker, self.quick_worker = (self.quick_worker, None) if not turn.is_slow else (None, self.quick_worker)
+        worker = worker or await self._rested(turn)
         self.working.add(worker)
+        self._start_spare()  # ready before it is wanted
         return worker
+
+    async def _rested(self, turn: Turn) -> WorkerProcess:
+        """A worker that rests, or the first that comes to rest."""
+        if self.idle:
+            return self.idle.pop()
+        rested: asyncio.Future[WorkerProcess] = asyncio.get_running_loop().create_future()
+        self.wanted.insert(len(self.wanted) if turn.is_slow else 0, rested)
+        self._start_spare()
+        return await asyncio.wait_for(rested, START_S)
 
     async def _message(self, turn: Turn, worker: WorkerProcess) -> dict[str, Any] | None:
         answer = asyncio.ensure_future(worker.answer())

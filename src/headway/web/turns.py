@@ -38,8 +38,8 @@ class Turn:
 class Turns:
     """Who waits, who is answered, and what each asker took lately."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.clock = clock
+    def __init__(self, clock: Callable[[], float] = time.monotonic, has_reserve: Callable[[], bool] = lambda: True) -> None:
+        self.clock, self.has_reserve = clock, has_reserve  # whether the end of a worker would leave another to go on
         self.waiting: list[Turn] = []
         self.quick: Turn | None = None
         self.slow: set[Turn] = set()
@@ -52,7 +52,7 @@ class Turns:
         self.count += 1
         turn = Turn(peer, question, self.count)
         self.waiting.append(turn)
-        self._grant()
+        self.grant()
         if len(self.waiting) > MOST_WAITING:
             last = max(self.waiting, key=lambda waiting: (self._is_slow(waiting), self._rank(waiting)))
             self.waiting.remove(last)
@@ -65,7 +65,7 @@ class Turns:
             self.waiting.remove(turn)
         self.slow.discard(turn)
         self.quick = None if self.quick is turn else self.quick
-        self._grant()
+        self.grant()
 
     def goes_on_slowly(self, turn: Turn) -> bool:
         """A quick question took too long: whether it may go on as a slow one; else it must end, and waits for such a place."""
@@ -77,7 +77,7 @@ class Turns:
         else:
             turn.granted = asyncio.get_running_loop().create_future()
             self.waiting.append(turn)
-        self._grant()
+        self.grant()
         return has_place
 
     def charge(self, turn: Turn, seconds: float, is_answered: bool = True) -> None:
@@ -118,16 +118,28 @@ class Turns:
         order = turn.number if turn.is_slow or of_connection else -turn.number
         return of_address, round(math.log2(self._expected_s(turn))), of_connection, order
 
-    def _grant(self) -> None:
-        for is_slow in (False, True):
-            while self.waiting and (len(self.slow) < SLOW_PLACES if is_slow else self.quick is None):
-                turn = min((turn for turn in self.waiting if self._is_slow(turn) == is_slow), key=self._rank, default=None)
-                if turn is None:
-                    break
-                self.waiting.remove(turn)
-                turn.is_slow = is_slow
-                if is_slow:
-                    self.slow.add(turn)
-                else:
-                    self.quick = turn
-                turn.granted.set_result(True)
+    def _may_begin(self, turn: Turn) -> bool:
+        """Whether a quick question may have the last worker: where slow ones fill their places, one that may be slow too might end it."""
+        is_known = turn.question in self.took or self._used(turn.peer[1])[1] > 0.0
+        return is_known or len(self.slow) < SLOW_PLACES or self.has_reserve()
+
+    def grant(self) -> None:
+        """Begin what can begin now."""
+        while self.quick is None and self._begin(False):
+            pass
+        while len(self.slow) < SLOW_PLACES and self._begin(True):
+            pass
+
+    def _begin(self, is_slow: bool) -> bool:
+        ready = [turn for turn in self.waiting if self._is_slow(turn) == is_slow and (is_slow or self._may_begin(turn))]
+        if not ready:
+            return False
+        turn = min(ready, key=self._rank)
+        self.waiting.remove(turn)
+        turn.is_slow = is_slow
+        if is_slow:
+            self.slow.add(turn)
+        else:
+            self.quick = turn
+        turn.granted.set_result(True)
+        return True
