@@ -112,7 +112,7 @@ def test_machine_code__that_was_cut_off_is_compiled_again(tmp_path: Path) -> Non
     words = [*ENTRY, *command.split()]
     surroundings = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     first = subprocess.run(words, capture_output=True, text=True, check=True, env=surroundings)
-    kept = list(tmp_path.rglob("*.nb?"))
+    kept = list(tmp_path.rglob("*.code"))
     assert kept
     for path in kept:
         path.write_bytes(path.read_bytes()[:20])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from headway.sim import compiled_loop
+from headway.sim import compiled, compiled_loop
 from headway.sim.compiled_loop import COMPILE_S, LOAD_S, choose_form, plain_s, runner
 from headway.sim.traffic.requests import Traffic
 from support.simulated import pace, play
@@ -38,7 +39,7 @@ def test_choose_form__missing_code_is_compiled_only_for_longer_runs(
 ) -> None:
     """Each of the two loops by itself: the one is no sign of the other."""
     pytest.importorskip("numba")
-    monkeypatch.setattr(compiled_loop, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(compiled, "folder", lambda: tmp_path)
     law = pace("0.02 + 1e-4 * batch")
     between = (LOAD_S + COMPILE_S) / 2
 
@@ -47,11 +48,11 @@ def test_choose_form__missing_code_is_compiled_only_for_longer_runs(
 
     assert choice(between) == "auto"
     assert choice(COMPILE_S * 1.1) == "compiled"
-    compiled_loop._file(law.source).touch()
-    for mark, needed in ((compiled_loop.LOOP, not shared), (compiled_loop.SENDING, routed or shared)):
+    (tmp_path / f"{compiled_loop._stem(law.source)}-0.code").touch()
+    for name, needed in (("run_one", not shared), ("send", routed or shared)):
         if needed:
             assert choice(between) == "auto"
-            (tmp_path / mark).touch()
+            (tmp_path / f"{name}-0.code").touch()
     assert choice(between) == "compiled"
     assert choice(LOAD_S / 2) == "auto"
 
@@ -62,3 +63,41 @@ def test_plain_s__at_most_twice_the_real_cost_of_plain_python(output: int) -> No
     traffic = Traffic.of(np.zeros(5000) if output == 1 else np.arange(5000) * 0.01, 10, output)
     count = calls(lambda: play(traffic, "0.001", seats=200, capacity=100_000))
     assert count / CALLS_PER_S > 0.5 * plain_s(traffic)
+
+
+def doubled(number: float) -> float:
+    """A function to compile."""
+    return 2.0 * number
+
+
+def test_entry__stored_code_is_loaded_and_damaged_code_is_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba")
+    from headway.core import code_store
+    from headway.sim import machine_code
+
+    compiles: list[str] = []
+    save = code_store.save
+    monkeypatch.setattr(code_store, "save", lambda path, data: compiles.append(path.name) or save(path, data))
+
+    def answer() -> float:
+        return machine_code.entry(doubled, tmp_path, "doubled")(4.0)
+
+    assert (answer(), answer(), len(compiles)) == (8.0, 8.0, 1)
+    (file,) = tmp_path.iterdir()
+    content = file.read_bytes()
+    damages = (b"", content[:20], content[: len(content) // 2], content[:-1], b"\0" * len(content), content[:-9] + bytes(9))
+    for count, damaged in enumerate(damages, 2):
+        file.write_bytes(damaged)
+        assert (answer(), answer(), len(compiles)) == (8.0, 8.0, count)
+    for count, other in enumerate((b"cos\nsystem\n(S'false'\ntR.", pickle.dumps(None), pickle.dumps((1, 2, 3))), len(damages) + 2):
+        save(file, other)  # whole, but of another make
+        assert (answer(), answer(), len(compiles)) == (8.0, 8.0, count)
+
+
+def test_entry__without_a_folder_or_with_a_full_one_is_compiled_all_the_same(tmp_path: Path) -> None:
+    pytest.importorskip("numba")
+    from headway.sim import machine_code
+
+    for folder in (None, tmp_path / "gone"):
+        assert machine_code.entry(doubled, folder, "doubled")(4.0) == 8.0
+        assert machine_code.callback(doubled, "float64(float64)", folder, "doubled").ctypes(4.0) == 8.0

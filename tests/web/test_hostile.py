@@ -251,3 +251,20 @@ def test_flags__every_one_of_every_verb_that_a_page_takes_is_no_file() -> None:
 def test_policy__is_strict() -> None:
     assert "unsafe" not in guard.POLICY and "http" not in guard.POLICY
     assert guard.POLICY.startswith("default-src 'none'")
+
+
+def test_open_to_others__the_printed_link_works_and_names_of_others_do_not() -> None:
+    """Whatever addresses this machine has; a page whose name is made to point here stays out."""
+    from headway.web.server import reached
+
+    with web_server("--host", "0.0.0.0") as address:  # whose address is that of the printed link
+        host, _, port = address.removeprefix("http://").partition(":")
+        assert host == reached("0.0.0.0") != "0.0.0.0"
+        for place in {host, "127.0.0.1"}:
+            page = httpx.get(f"http://{place}:{port}/", headers={"origin": f"http://{place}:{port}"}, timeout=60)
+            assert page.status_code == 200, place
+            for name in ("evil.example", "0.0.0.0", "8.8.8.8", f"{place}.evil.example", "[::1]x"):
+                refused = httpx.get(f"http://{place}:{port}/", headers={"host": f"{name}:{port}"}, timeout=60)
+                assert refused.status_code == 421, name
+            assert httpx.get(f"http://{place}:{port}/", headers={"origin": f"http://evil.example:{port}"}, timeout=60).status_code == 403
+            assert httpx.get(f"http://{place}:{port}/api/pages", timeout=60).status_code == 401

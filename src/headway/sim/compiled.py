@@ -1,7 +1,6 @@
 """Compiles plain functions of the numba-safe subset, together with the functions they call.
 
-Machine code is cached between runs in a folder named after a hash of the sources, since numba notices a change of the entry function but
-not of its callees.
+Machine code is kept between runs in a folder of the user's that is named after a hash of the sources; where there is none, it is made anew.
 """
 
 from __future__ import annotations
@@ -9,13 +8,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
-import os
-import tempfile
+import sys
 import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from headway.core.code_store import code_folder
 from headway.core.errors import MissingExtra
 
 PACKAGE = "headway."
@@ -35,14 +34,9 @@ def compiled(run: Callable[..., Any], instead: tuple[tuple[Any, Any], ...] = ())
     """
     if not available():
         raise MissingExtra("compiled simulation", "fast")
-    import numba
+    from headway.sim.machine_code import entry
 
-    known = numba.config.CACHE_DIR  # type: ignore[attr-defined]
-    numba.config.CACHE_DIR = known or str(folder())  # type: ignore[attr-defined]
-    try:
-        return numba.njit(cache=True)(_rebound(run, instead))
-    finally:
-        numba.config.CACHE_DIR = known  # type: ignore[attr-defined]
+    return entry(_rebound(run, instead), folder(), run.__name__)
 
 
 @functools.cache
@@ -73,15 +67,17 @@ def _is_package_function(value: Any) -> bool:
 
 
 @functools.cache
-def folder() -> Path:
-    """Folder of the machine code compiled from the current sources."""
-    digest = hashlib.sha256()
+def folder() -> Path | None:
+    """Folder of the machine code of the current sources, interpreter and numba; None where code cannot be kept safely."""
+    from importlib.metadata import version
+
+    digest = hashlib.sha256(f"{sys.implementation.cache_tag} {version('numba')} {version('llvmlite')}".encode())
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
-    try:
-        home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-        folder = home / "headway" / f"compiled-{digest.hexdigest()[:16]}"
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # no home folder, or a read-only one
-        folder = Path(tempfile.gettempdir()) / f"headway-compiled-{digest.hexdigest()[:16]}"
-    return folder
+    return code_folder(f"compiled-{digest.hexdigest()[:16]}")
+
+
+def is_stored(stem: str) -> bool:
+    """Whether code of a function is there, perhaps for another processor."""
+    place = folder()
+    return place is not None and any(place.glob(f"{stem}-*.code"))

@@ -5,20 +5,16 @@ from __future__ import annotations
 import functools
 import gc
 import hashlib
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from headway.sim import routing
-from headway.sim.compiled import available, compiled
-from headway.sim.compiled import folder as cache_folder
+from headway.sim.compiled import available, compiled, folder, is_stored
 from headway.sim.flatten import GLOBALS, Step
 from headway.sim.state import LANE, Rules, State, make_state
 from headway.sim.traffic.requests import Traffic
@@ -29,7 +25,6 @@ FULL_S = 25e-6  # s in plain Python per request of a full batch: tokens share st
 COMPILE_S = 8.0  # seconds to compile
 LOAD_S = 0.6  # seconds to load numba and cached machine code
 STEP_S = 0.35  # seconds to compile a step for a loop that is there
-LOOP, SENDING = "loop.compiled", "sending.compiled"  # marker files of finished compilations
 NO_STEP = "def step(batch, context, tokens, pairs, ranks):\n    return 1.0\n"
 NO_RULES = Rules(
     budget=1, chunk=1, seats=1, capacity=1, block=1, mixed=1, handed=0, reserve=0.0, departures=0.0, accept=1.0, closed=0, lanes=LANE
@@ -76,29 +71,11 @@ def runner(source: str, plain: Step, takes_s: float, how: str = "auto", routed: 
     if how == "plain" or (how == "auto" and not _pays(source, takes_s, routed, shared)):
         return Runner(routing.run_one, routing.send, plain, True, 0.0)
     start = time.perf_counter()
-    try:
-        with compiling():
-            loop, sending, step = _machine_code(source, routed, shared)
-    except Exception:  # of a kept file that a full disk or a killed run cut off, whatever numba makes of it; a bug is raised again
-        _forget()
-        with compiling(tempfile.mkdtemp(prefix="headway-compiled-")):
-            loop, sending, step = _machine_code(source, routed, shared)
+    with compiling():
+        step = _machine_step(source)
+        loop = routing.run_one if shared else _machine_loop()  # with a shared tier replicas never run independently
+        sending = _machine_send() if routed or shared else routing.send
     return Runner(loop, sending, step, False, time.perf_counter() - start)
-
-
-def _machine_code(source: str, routed: bool, shared: bool) -> tuple[Callable[..., int], Callable[..., int], Any]:
-    """Loop, routing and step as machine code, those that the run needs."""
-    step = _machine_step(source)
-    loop = routing.run_one if shared else _machine_loop()  # with a shared tier replicas never run independently
-    return loop, _machine_send() if routed or shared else routing.send, step
-
-
-def _forget() -> None:
-    """Drop machine code that cannot be loaded, from this process and from the project's folder."""
-    for function in (_machine_step, _machine_loop, _machine_send, compiled):
-        function.cache_clear()
-    shutil.rmtree(cache_folder(), ignore_errors=True)
-    cache_folder.cache_clear()
 
 
 def choose_form(source: str, takes_s: float, how: str, routed: bool = False, shared: bool = False) -> str:
@@ -108,15 +85,15 @@ def choose_form(source: str, takes_s: float, how: str, routed: bool = False, sha
 
 def is_ready(routed: bool = False, shared: bool = False) -> bool:
     """Whether machine code of the loop is there, so that only a step is left to compile."""
-    marks = [] if shared else [LOOP]
-    marks += [SENDING] if routed or shared else []
-    return available() and all((cache_folder() / mark).exists() for mark in marks)
+    needed = [] if shared else [routing.run_one]
+    needed += [routing.send] if routed or shared else []
+    return available() and all(is_stored(function.__name__) for function in needed)
 
 
 def _pays(source: str, takes_s: float, routed: bool, shared: bool) -> bool:
     if not is_ready(routed, shared):
         return available() and takes_s > COMPILE_S
-    return takes_s > LOAD_S + (0.0 if _file(source).exists() else STEP_S)
+    return takes_s > LOAD_S + (0.0 if is_stored(_stem(source)) else STEP_S)
 
 
 @functools.cache
@@ -142,7 +119,6 @@ def _machine_loop() -> Callable[..., int]:
     loop, state, step = compiled(routing.run_one, _stand_ins()), _sample_state(), _machine_step(NO_STEP)
     states, rules = _tables()
     loop(states.rows([state]), 0, rules.rows([NO_RULES]), step, 0.0, 0)
-    (cache_folder() / LOOP).touch()
     return loop
 
 
@@ -152,7 +128,6 @@ def _machine_send() -> Callable[..., int]:
     sending, state, none = compiled(routing.send, _stand_ins()), _sample_state(), np.zeros(1, np.int64)
     states, rules = _tables()
     sending(states.rows([state]), 1, rules.rows([NO_RULES]), _machine_step(NO_STEP), none.astype(np.int32), none, none, 0, 0, 0)
-    (cache_folder() / SENDING).touch()
     return sending
 
 
@@ -160,32 +135,28 @@ def _sample_state() -> State:
     return make_state(NO_RULES, np.ones(2, np.int32), np.zeros(4), [np.zeros(1, np.int64)], np.zeros(6), np.ones(2), False)
 
 
-def _file(source: str) -> Path:
-    return cache_folder() / f"step_{hashlib.sha256(source.encode()).hexdigest()[:16]}.py"
+def _stem(source: str) -> str:
+    return f"step_{hashlib.sha256(source.encode()).hexdigest()[:16]}"
 
 
 @functools.cache
 def _machine_step(source: str) -> Any:
     """The flat step as a C function, so that one compiled loop serves every step."""
-    import numba
+    from headway.sim.machine_code import callback
 
-    path, space = _file(source), {**GLOBALS, "__name__": __name__}
-    path.write_text(source, encoding="utf-8")
-    exec(compile(source, str(path), "exec"), space)
-    return numba.cfunc(ANSWERS, cache=True)(space["step"])  # type: ignore[operator]
+    space = {**GLOBALS, "__name__": __name__}
+    exec(compile(source, "<flattened law>", "exec"), space)
+    return callback(space["step"], ANSWERS, folder(), _stem(source))
 
 
 @contextmanager
-def compiling(instead: str = "") -> Iterator[None]:
-    """Context in which numba caches machine code in the project's folder, unless the user set another; `instead` in a folder of its own.
-
-    Light optimisation: full optimisation takes half as long again and gains nothing here.
-    """
+def compiling() -> Iterator[None]:
+    """Context of light optimisation: full optimisation takes half as long again and gains nothing here."""
     import numba
 
     config: Any = numba.config  # type: ignore[attr-defined]
-    folder, level = config.CACHE_DIR, config.OPT
-    config.CACHE_DIR, config.OPT = instead or folder or str(cache_folder()), type(level)(1)
+    level = config.OPT
+    config.OPT = type(level)(1)
     collects = gc.isenabled()
     gc.disable()  # collections would scan numba's objects again and again
     try:
@@ -193,4 +164,4 @@ def compiling(instead: str = "") -> Iterator[None]:
     finally:
         if collects:
             gc.enable()
-        config.CACHE_DIR, config.OPT = folder, level
+        config.OPT = level

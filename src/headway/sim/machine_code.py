@@ -11,19 +11,73 @@ Import only to compile, since numba loads slowly.
 
 from __future__ import annotations
 
+import hashlib
 import operator
+import pickle
+from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 from numba import types
+from numba.core.caching import NullCache
+from numba.core.ccallback import CFunc
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+from numba.core.compiler import Compiler, CompileResult
 from numba.core.datamodel import models
 from numba.core.imputils import lower_builtin, lower_getattr_generic
+from numba.core.serialize import dumps
+from numba.core.sigutils import normalize_signature
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global
 from numba.extending import intrinsic, register_model
 from numba.np.numpy_support import from_dtype
+
+from headway.core import code_store
+
+
+class StoredCode(NullCache):
+    """Machine code of one function in a folder that only its user can write, instead of numba's cache, which loads from any folder."""
+
+    def __init__(self, folder: Path, stem: str) -> None:
+        self.folder, self.stem = folder, stem
+
+    def path(self, signature: Any, codegen: Any) -> Path:
+        """The file of the code for these types on this processor."""
+        key = repr((str(signature), codegen.magic_tuple()))
+        return self.folder / f"{self.stem}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.code"
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The code; None where there is none that can be used, which is compiled again."""
+        target_context.refresh()
+        path = self.path(sig, target_context.codegen())
+        data = code_store.load(path)
+        try:
+            return data and CompileResult._rebuild(target_context, *pickle.loads(data))
+        except Exception:  # whatever code of another make raises; a bug is raised again when it is compiled
+            return code_store.forget(path)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep code that needs nothing of this process."""
+        if all(part.can_cache for part in data.lifted) and not data.library.has_dynamic_globals:
+            code_store.save(self.path(sig, data.codegen), dumps(data._reduce()))
+
+
+def entry(run: Any, folder: Path | None, stem: str) -> Any:
+    """A function for Python, compiled at its first call and stored in the folder if there is one."""
+    njit: Any = numba.njit
+    dispatcher = njit(run)
+    if folder:
+        dispatcher._cache = StoredCode(folder, stem)
+    return dispatcher
+
+
+def callback(run: Any, answers: str, folder: Path | None, stem: str) -> Any:
+    """A C function of the signature `answers`, compiled at once and stored in the folder if there is one."""
+    function: Any = CFunc(run, normalize_signature(answers), locals={}, options={})
+    if folder:
+        function._cache = StoredCode(folder, stem)
+    function.compile()
+    return function
 
 
 class PartLibrary(JITCodeLibrary):

@@ -7,13 +7,13 @@ import contextlib
 import functools
 import json
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from importlib.resources import files
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from headway.core.errors import HeadwayError
@@ -22,6 +22,7 @@ from headway.web.desk import Busy, Desk, Late
 from headway.web.guard import Guard
 from headway.web.permitted import Refused
 from headway.web.question import question
+from headway.web.turns import Peer
 
 TYPES = {"js": "text/javascript", "css": "text/css", "html": "text/html", "svg": "image/svg+xml"}
 CLIENT = re.compile(r"[\w-]{1,40}")
@@ -55,7 +56,7 @@ def app(names: tuple[str, ...], port: int, token: str = "") -> Any:
     async def file(request: Request) -> Response:
         name = request.path_params["name"]
         if name == "vega.js":
-            return FileResponse(await asyncio.to_thread(bundle.path), media_type=TYPES["js"], headers={"cache-control": "max-age=86400"})
+            return Response(await asyncio.to_thread(bundle.script), media_type=TYPES["js"], headers={"cache-control": "max-age=86400"})
         if name not in own_files:
             return _error(404, "no such file")
         kind, data = own_files[name]
@@ -99,7 +100,7 @@ async def _ask(desk: Desk, request: Request) -> Response:
         job = _job(body.read(await request.body()))
         if job["kind"] == "ask" and question(job["query"]).is_heavy:
             return _error(400, "a search or a simulation runs by /api/run")
-        message = await desk.ask(job)
+        message = await _while_connected(request, desk.ask(job, _peer(request)))
     except HeadwayError as error:
         return _error(403 if isinstance(error, Refused) else 400, str(error))
     except Busy:
@@ -109,6 +110,28 @@ async def _ask(desk: Desk, request: Request) -> Response:
     if "error" in message:
         return _error(message["status"], message["error"])
     return JSONResponse(message["answer"])
+
+
+def _peer(request: Request) -> Peer:
+    """Who asks: an address, and one of its connections."""
+    return (request.client.host if request.client else ""), request.client
+
+
+async def _while_connected(request: Request, answer: Coroutine[Any, Any, Any]) -> Any:
+    """An answer, waited for only as long as there is somebody to read it."""
+    work, left = asyncio.ensure_future(answer), asyncio.ensure_future(_end(request))
+    await asyncio.wait({work, left}, return_when=asyncio.FIRST_COMPLETED)
+    left.cancel()
+    if not work.done():
+        work.cancel()
+        raise Busy
+    return work.result()
+
+
+async def _end(request: Request) -> None:
+    """Returns when the client has left."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _run(desk: Desk, request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""The worker processes behind the server: one for questions that answer at once, a few for searches and simulations."""
+"""The worker processes behind the server: one for quick questions, a few for slow ones, searches and simulations."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ import contextlib
 import dataclasses
 import json
 import os
+import shutil
 import struct
 import sys
-from collections.abc import AsyncGenerator, Iterator
+import tempfile
+from collections.abc import AsyncGenerator, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import headway
+from headway.web.turns import QUICK_S, Peer, Turn, Turns
 
-MOST_WAITING = 12  # questions that wait for the light worker
+WAIT_S = 20.0  # for a turn
 LIGHT_S, HEAVY_S = 10.0, 120.0  # a question is stopped after these
 SLOTS = 2  # searches and simulations at a time, over all clients
 START_S = 60.0
@@ -31,7 +34,7 @@ class Late(Exception):
     """A question took longer than it may."""
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(slots=True, eq=False)
 class WorkerProcess:
     """A worker with its pipes; `question` is the last question, whose result it still holds."""
 
@@ -48,6 +51,12 @@ class WorkerProcess:
         except asyncio.IncompleteReadError:
             raise EOFError from None
 
+    async def answer(self) -> dict[str, Any]:
+        """The frame after those of progress."""
+        while "progress" in (message := await self.read()):
+            pass
+        return message
+
     async def send(self, job: Any) -> None:
         """Hand a job over."""
         data = json.dumps(job, allow_nan=False).encode()
@@ -60,13 +69,13 @@ class WorkerProcess:
             self.process.kill()
 
 
-async def started() -> WorkerProcess:
-    """A worker that is ready for a job."""
+async def started(folder: str) -> WorkerProcess:
+    """A worker that is ready for a job; it works in a folder of its own within `folder`, and loads no code from where the server was started."""
     home = str(Path(headway.__file__).parent.parent)
     path = os.pathsep.join(place for place in (home, os.environ.get("PYTHONPATH", "")) if place)
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "headway.web.worker", env=environment, limit=2**26,
+        sys.executable, "-P", "-m", "headway.web.worker", folder, env=environment, limit=2**26,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     if process.stdin is None or process.stdout is None:
@@ -81,52 +90,149 @@ class Desk:
     """Hands each question to a worker; refuses what has no place."""
 
     def __init__(self) -> None:
-        self.light = asyncio.Lock()
-        self.waiting = 0
-        self.light_worker: WorkerProcess | None = None
+        self.turns = Turns(has_reserve=lambda: bool(self.idle))
+        self.tasks: set[asyncio.Task[Any]] = set()
+        self.quick_worker: WorkerProcess | None = None
         self.idle: list[WorkerProcess] = []
+        self.working: set[WorkerProcess] = set()
+        self.wanted: list[asyncio.Future[WorkerProcess]] = []
+        self.starting = 0
         self.running: set[str] = set()  # clients whose search or simulation is under way
+        self.folder = ""  # where workers have theirs; none where nothing can be written
+        self.is_ready, self.is_closed = asyncio.Event(), False
 
     async def open(self) -> None:
         """Start a worker of each kind."""
-        async with self.light:
-            self.light_worker = await started()
+        with contextlib.suppress(OSError):
+            self.folder = tempfile.mkdtemp(prefix="headway-web-")
+        try:
+            self.quick_worker = await started(self.folder)
+        finally:
+            self.is_ready.set()
         await asyncio.sleep(SPARE_AFTER_S)
-        if not self.idle and not self.running:
-            self.idle.append(await started())
+        self._start_spare()
 
     def close(self) -> None:
         """Stop every worker."""
-        for worker in [self.light_worker, *self.idle]:
+        self.is_closed = True
+        for worker in [self.quick_worker, *self.idle, *self.working]:
             if worker:
                 worker.end()
+        if self.folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
-    async def ask(self, job: Any) -> dict[str, Any]:
-        """The answer to a question that answers at once."""
-        if self.waiting >= MOST_WAITING:
-            raise Busy
-        self.waiting += 1
+    def _end(self, worker: WorkerProcess) -> None:
+        """Stop a worker in the middle of a job."""
+        worker.end()
+        self.working.discard(worker)
+        self._start_spare()
+
+    def _start_spare(self) -> None:
+        """Start workers for those who want one, or one to rest."""
+        if not self.is_closed and self.starting < max(len(self.wanted), not self.idle):
+            self.starting += 1
+            self._beside(self._spare())
+
+    async def _spare(self) -> None:
         try:
-            async with self.light:
-                return await self._ask(job)
+            worker = await started(self.folder)
+        except (EOFError, OSError, TimeoutError):
+            return
         finally:
-            self.waiting -= 1
+            self.starting -= 1
+        self._rest(worker)
 
-    async def _ask(self, job: Any) -> dict[str, Any]:
-        worker = self.light_worker or await started()
-        self.light_worker = None  # until it has answered: whoever is cut off leaves no worker in the middle of a job
-        try:
-            await worker.send(job)
-            async with asyncio.timeout(LIGHT_S):
-                while "progress" in (message := await worker.read()):
-                    pass
-        except (TimeoutError, EOFError, OSError, asyncio.CancelledError) as error:
+    def _rest(self, worker: WorkerProcess, turn: Turn | None = None) -> None:
+        """A worker without a job: for whoever wants one, else it waits."""
+        self.working.discard(worker)
+        while self.wanted and (rested := self.wanted.pop(0)):
+            if not rested.done():
+                rested.set_result(worker)
+                return
+        if turn and not turn.is_slow and self.quick_worker is None:
+            self.quick_worker = worker
+        elif len(self.idle) < SLOTS and not self.is_closed:
+            self.idle.append(worker)
+            self.turns.grant()
+        else:
             worker.end()
-            if isinstance(error, asyncio.CancelledError):
+
+    async def ask(self, job: Any, peer: Peer = ("", "")) -> dict[str, Any]:
+        """The answer to a question that answers at once; Busy where its turn does not come, Late where it takes too long."""
+        turn = self.turns.enter(peer, json.dumps(job, sort_keys=True))
+        message = None
+        while message is None:
+            try:
+                async with asyncio.timeout(WAIT_S):
+                    is_sent_away = not await turn.granted
+            except (TimeoutError, asyncio.CancelledError) as error:
+                self.turns.leave(turn)
+                raise (Busy if isinstance(error, TimeoutError) else error) from None
+            if is_sent_away:
+                raise Busy
+            try:  # an asker who leaves stops no worker in the middle of a job: a new one would cost more than the rest of the answer
+                message = await asyncio.shield(self._beside(self._answered(turn, job)))
+            except asyncio.CancelledError:
+                turn.is_left = True
                 raise
-            raise Late from None
-        self.light_worker = worker
         return message
+
+    def _beside(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Work that goes on whoever waits for it."""
+        task = asyncio.create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # told to who waits, if anybody does
+        return task
+
+    async def _answered(self, turn: Turn, job: Any) -> dict[str, Any] | None:
+        """What a worker answers; None where the question has to wait for a place among the slow ones."""
+        worker = message = None
+        start = asyncio.get_running_loop().time()
+        try:
+            worker = await self._worker(turn)
+            start = asyncio.get_running_loop().time()
+            await worker.send(job)
+            message = await self._message(turn, worker)
+        except (TimeoutError, EOFError, OSError):
+            raise Late from None
+        finally:
+            if worker and message:
+                self._rest(worker, turn)
+            elif worker:
+                self._end(worker)
+            self.turns.charge(turn, asyncio.get_running_loop().time() - start, message is not None)
+            if turn.is_left or turn not in self.turns.waiting:
+                self.turns.leave(turn)
+        return message
+
+    async def _worker(self, turn: Turn) -> WorkerProcess:
+        await self.is_ready.wait()
+        worker, self.quick_worker = (self.quick_worker, None) if not turn.is_slow else (None, self.quick_worker)
+        worker = worker or await self._rested(turn)
+        self.working.add(worker)
+        self._start_spare()  # ready before it is wanted
+        return worker
+
+    async def _rested(self, turn: Turn) -> WorkerProcess:
+        """A worker that rests, or the first that comes to rest."""
+        if self.idle:
+            return self.idle.pop()
+        rested: asyncio.Future[WorkerProcess] = asyncio.get_running_loop().create_future()
+        self.wanted.insert(len(self.wanted) if turn.is_slow else 0, rested)
+        self._start_spare()
+        return await asyncio.wait_for(rested, START_S)
+
+    async def _message(self, turn: Turn, worker: WorkerProcess) -> dict[str, Any] | None:
+        answer = asyncio.ensure_future(worker.answer())
+        try:
+            if not turn.is_slow:
+                await asyncio.wait({answer}, timeout=QUICK_S)
+                if not answer.done() and not self.turns.goes_on_slowly(turn):
+                    return None
+            return await asyncio.wait_for(answer, LIGHT_S)
+        finally:
+            answer.cancel()
 
     @contextmanager
     def place(self, client: str) -> Iterator[None]:
@@ -141,7 +247,8 @@ class Desk:
 
     async def run(self, job: Any, key: Any) -> AsyncGenerator[dict[str, Any], None]:
         """Progress, then the answer; whoever stops listening stops the work."""
-        worker = self._idle(key) or await started()
+        worker = self._idle(key) or await started(self.folder)
+        self.working.add(worker)
         is_answered = False
         try:
             worker.question = key
@@ -157,10 +264,10 @@ class Desk:
                 "status": 503,
             }
         finally:
-            if is_answered and len(self.idle) < SLOTS:
-                self.idle.append(worker)
+            if is_answered:
+                self._rest(worker)
             else:
-                worker.end()
+                self._end(worker)
 
     def _idle(self, key: Any) -> WorkerProcess | None:
         """A waiting worker, the one that holds the result of this question if there is one."""

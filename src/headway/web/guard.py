@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import ipaddress
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
@@ -46,9 +47,8 @@ class Guard:
     """Checks every request before the app sees it, reads its body within bounds, and adds the headers to every response."""
 
     def __init__(self, app: Any, names: tuple[str, ...], port: int, token: str = "") -> None:
-        self.app, self.token = app, token
-        self.hosts = {f"{name}:{port}".lower().encode() for name in names}
-        self.origins = {b"http://" + host for host in self.hosts}
+        self.app, self.token, self.port = app, token, port
+        self.hosts = frozenset(f"{name}:{port}".lower().encode() for name in names)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -76,9 +76,10 @@ class Guard:
         for name, value in scope["headers"]:
             headers.setdefault(name.lower(), []).append(value)
         hosts, method = headers.get(b"host", []), scope["method"]
-        if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
+        known = self._hosts(scope)
+        if len(hosts) != 1 or hosts[0].lower() not in known:
             return 421
-        if any(origin not in self.origins for origin in headers.get(b"origin", ())):
+        if any(not origin.startswith(b"http://") or origin[7:] not in known for origin in headers.get(b"origin", ())):
             return 403
         link = method == "GET" and headers.get(b"sec-fetch-dest") == [b"document"]  # a shared link, opened from elsewhere, is welcome
         if headers.get(b"sec-fetch-site", [b"none"])[0] not in (b"none", b"same-origin") and not link:
@@ -89,11 +90,34 @@ class Guard:
             return 415
         return 0 if self._has_token(scope, headers) else 401
 
+    def _hosts(self, scope: Scope) -> frozenset[bytes]:
+        """Names of this server; where it is open to others also the address, by number, at which this connection arrived.
+
+        A name of an evil page can be made to point here, a number cannot.
+        """
+        place = scope.get("server")
+        return self.hosts | {f"{in_url(place[0])}:{self.port}".encode()} if self.token and place else self.hosts
+
     def _has_token(self, scope: Scope, headers: dict[bytes, list[bytes]]) -> bool:
         """Beyond this machine every request for data needs the token; the page's own files hold nothing."""
         if not self.token or not scope["path"].startswith("/api/"):
             return True
         return any(hmac.compare_digest(value, self.token.encode()) for value in headers.get(b"x-headway-token", ()))
+
+
+def in_url(address: str) -> str:
+    """An IP address as it stands in a link: an IPv4 one behind IPv6 as itself, an IPv6 one in brackets; a name as it is.
+
+    >>> in_url("::ffff:192.0.2.7"), in_url("2001:DB8::1"), in_url("example.org")
+    ('192.0.2.7', '[2001:db8::1]', 'example.org')
+    """
+    try:
+        number = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if number.version == 4:
+        return str(number)
+    return str(number.ipv4_mapped or f"[{number}]")
 
 
 async def _body(scope: Scope, receive: Receive) -> tuple[int, bytes]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 import secrets
 import socket
 import sys
 from typing import Any
 
 from headway.core.errors import BadValue, HeadwayError, MissingExtra
-from headway.web.guard import LOOPBACK
+from headway.web.guard import LOOPBACK, in_url
 
 TRIES = 20  # ports after the first, where that is taken
-MOST_CONNECTIONS = 128
+EVERY = ("", "0.0.0.0", "::")
+OUTSIDE_4, OUTSIDE_6 = "192.0.2.1", "2001:db8::1"  # of the ranges for examples
+BACKLOG = 128  # connections that the system holds until they are accepted
 
 
 def listener(host: str, port: int, tries: int = TRIES) -> socket.socket:
@@ -27,20 +31,34 @@ def listener(host: str, port: int, tries: int = TRIES) -> socket.socket:
             if number == port + tries - 1 or not port or not isinstance(error, OSError) or error.errno not in (48, 98, 10048, 13):
                 raise HeadwayError(f"cannot listen at {host}:{number}: {error.strerror or error}; --port chooses another") from None
             continue
-        sock.listen(MOST_CONNECTIONS)  # from here on a browser may come; it waits until the server answers
+        sock.listen(BACKLOG)  # from here on a browser may come; it waits until the server answers
         return sock
     raise HeadwayError(f"no free port from {port} on; --port chooses another")
 
 
 def link(host: str, port: int, state: str, token: str = "") -> str:
-    """The address of a page in a state."""
-    name = f"[{host}]" if ":" in host else host
-    return f"http://{name}:{port}{state}" + (f"#token={token}" if token else "")
+    """The address of a page in a state, as others reach it."""
+    return f"http://{in_url(reached(host))}:{port}{state}" + (f"#token={token}" if token else "")
+
+
+def reached(host: str) -> str:
+    """The address at which others reach a server that listens at `host`: where that means every address, the one that leads outwards."""
+    if host not in EVERY:
+        return host
+    family, outside = (socket.AF_INET6, OUTSIDE_6) if ":" in host else (socket.AF_INET, OUTSIDE_4)
+    for kind, address in ((family, outside), (socket.AF_INET, OUTSIDE_4)):
+        with contextlib.suppress(OSError), socket.socket(kind, socket.SOCK_DGRAM) as sock:
+            sock.connect((address, 9))  # chooses the way there; nothing is sent
+            return sock.getsockname()[0]
+    return "::1" if ":" in host else "127.0.0.1"  # without any network
 
 
 def is_local(host: str) -> bool:
     """Whether only this machine can reach the address."""
-    return host in ("127.0.0.1", "localhost", "::1")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def serve(host: str, port: int, state: str, open_browser: bool) -> None:
@@ -49,6 +67,7 @@ def serve(host: str, port: int, state: str, open_browser: bool) -> None:
         import uvicorn
 
         from headway.web.app import app
+        from headway.web.connections import HEAD_S, Connection
     except ImportError:
         raise MissingExtra("headway web", "web") from None
     if port == 80:
@@ -56,14 +75,15 @@ def serve(host: str, port: int, state: str, open_browser: bool) -> None:
     sock = listener(host, port)
     at = sock.getsockname()[1]
     token = "" if is_local(host) else secrets.token_urlsafe(16)
-    names = LOOPBACK if is_local(host) else (host, socket.gethostname(), *LOOPBACK)
+    names = (*LOOPBACK, *(() if host in EVERY else (in_url(host),)), *(() if is_local(host) else (socket.gethostname(),)))
     address = link(host, at, state, token)
     sys.stderr.write(f"headway web: {address}   (ctrl-c ends it)\n")
     if token:
-        sys.stderr.write("headway web: open to other machines; whoever has this link may ask\n")
+        where = " (at any address of this machine)" if host in EVERY else ""
+        sys.stderr.write(f"headway web: open to other machines{where}; whoever has this link may ask\n")
     sys.stderr.flush()
-    settings: dict[str, Any] = {"log_level": "error", "access_log": False, "server_header": False, "timeout_keep_alive": 5}
-    config = uvicorn.Config(app(names, at, token), limit_concurrency=MOST_CONNECTIONS, timeout_graceful_shutdown=2, **settings)
+    settings: dict[str, Any] = {"log_level": "error", "access_log": False, "server_header": False, "timeout_graceful_shutdown": 2}
+    config = uvicorn.Config(app(names, at, token), http=Connection, ws="none", timeout_keep_alive=int(HEAD_S), **settings)
     server = uvicorn.Server(config)
     if open_browser:
         import webbrowser

@@ -28,7 +28,7 @@ def document(answer: dict[str, Any]) -> str:
     pictures = answer.get("pictures", ())
     specs = {f"picture{place}": {**picture["spec"], "datasets": picture["data"]} for place, picture in enumerate(pictures)}
     data = json.dumps(specs, allow_nan=False).replace("<", "\\u003c")
-    library = bundle.path().read_text(encoding="utf-8").replace("</script", "<\\/script")
+    library = bundle.script().decode().replace("</script", "<\\/script")
     scripts = [library, SCRIPT] if specs else []
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in scripts)
     style = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()

@@ -43,8 +43,8 @@ def read_frame(pipe: BinaryIO) -> Any:
 class Worker:
     """Answers jobs, and keeps the last results so that their numbers can be explained without running again."""
 
-    def __init__(self, pipe: BinaryIO) -> None:
-        self.pipe = pipe
+    def __init__(self, pipe: BinaryIO, has_folder: bool) -> None:
+        self.pipe, self.has_folder = pipe, has_folder
         self.results: collections.OrderedDict[Any, Any] = collections.OrderedDict()
 
     def answer(self, job: dict[str, Any]) -> Any:
@@ -85,6 +85,8 @@ class Worker:
         from headway.web import size
 
         size.check(query)
+        if query.upload and not self.has_folder:
+            raise HeadwayError("a dropped file cannot be read, since no folder for it can be written: set TMPDIR")
         with watched(self._progress()), _uploaded(query):
             return command(shlex.join(query.argv()))
 
@@ -134,9 +136,9 @@ def one_line(error: BaseException) -> str:
     return f"internal error, please report it ({type(error).__name__}: {error})"
 
 
-def serve(inward: BinaryIO, outward: BinaryIO) -> None:
-    """Answer jobs until the pipe closes."""
-    worker = Worker(outward)
+def serve(inward: BinaryIO, outward: BinaryIO, has_folder: bool) -> None:
+    """Answer jobs until the pipe closes; `has_folder`: the present folder is empty and only this worker's."""
+    worker = Worker(outward, has_folder)
     write_frame(outward, {"ready": True})
     while (job := read_frame(inward)) is not None:
         try:
@@ -166,11 +168,14 @@ def main() -> None:
     _limit_memory()
     for module in ("numpy", "headway.serving.plan.plan", "headway.cli.serve", "headway.cli.lecture", "headway.web.reply"):
         __import__(module)
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
+    server_folder = sys.argv[1]
+    with tempfile.TemporaryDirectory(dir=server_folder) if server_folder else contextlib.nullcontext() as folder:
+        os.chdir(folder or os.sep)
         with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
-            serve(inward, outward)
-        os.chdir(Path(sys.executable).parent)
+            serve(inward, outward, folder is not None)
+        os.chdir(os.sep)
+    with contextlib.suppress(OSError):  # others work in it
+        Path(server_folder or os.devnull).rmdir()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,145 @@
+"""Turns of questions that answer at once: quick ones pass slow ones, and whoever has taken least is next.
+
+How long a question will take is what it took before, else what its asker's questions take. One that takes longer than QUICK_S goes on beside
+the quick ones. Those who ask are told apart by address and, behind one address, by connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+
+QUICK_S = 0.5
+SLOW_PLACES = 2  # slow questions at a time
+UNKNOWN_S = 0.25  # of a new asker's new question
+MOST_WAITING = 64
+HALF_LIFE_S = 10.0  # after which half of what somebody took is forgotten
+STEP_S = 0.5  # differences below are none
+MOST_KNOWN = 512  # askers, and questions, that are remembered
+
+Peer = tuple[Hashable, Hashable]  # address, connection
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """A question that waits, is answered, or was sent away."""
+
+    peer: Peer
+    question: Hashable
+    number: int  # in order of arrival
+    is_slow: bool = False
+    is_left: bool = False  # whoever asked is gone
+    granted: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())  # False: sent away
+
+
+class Turns:
+    """Who waits, who is answered, and what each asker took lately."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, has_reserve: Callable[[], bool] = lambda: True) -> None:
+        self.clock, self.has_reserve = clock, has_reserve  # whether the end of a worker would leave another to go on
+        self.waiting: list[Turn] = []
+        self.quick: Turn | None = None
+        self.slow: set[Turn] = set()
+        self.count = 0
+        self.took: dict[Hashable, float] = {}  # seconds of a question
+        self.usage: dict[Hashable, tuple[float, float, float]] = {}  # of an address or a connection: seconds, questions, when
+
+    def enter(self, peer: Peer, question: Hashable) -> Turn:
+        """A turn, granted at once or later; whoever would be last is sent away where too many wait."""
+        self.count += 1
+        turn = Turn(peer, question, self.count)
+        self.waiting.append(turn)
+        self.grant()
+        if len(self.waiting) > MOST_WAITING:
+            last = max(self.waiting, key=lambda waiting: (self._is_slow(waiting), self._rank(waiting)))
+            self.waiting.remove(last)
+            last.granted.set_result(False)
+        return turn
+
+    def leave(self, turn: Turn) -> None:
+        """The end of a turn, or of waiting for it."""
+        if turn in self.waiting:
+            self.waiting.remove(turn)
+        self.slow.discard(turn)
+        self.quick = None if self.quick is turn else self.quick
+        self.grant()
+
+    def goes_on_slowly(self, turn: Turn) -> bool:
+        """A quick question took too long: whether it may go on as a slow one; else it must end, and waits for such a place."""
+        self._remember(turn.question, 2 * QUICK_S)  # or more
+        turn.is_slow, self.quick = True, None
+        has_place = len(self.slow) < SLOW_PLACES
+        if has_place:
+            self.slow.add(turn)
+        else:
+            turn.granted = asyncio.get_running_loop().create_future()
+            self.waiting.append(turn)
+        self.grant()
+        return has_place
+
+    def charge(self, turn: Turn, seconds: float, is_answered: bool = True) -> None:
+        """Seconds of a worker are held against who asked, and tell what the question takes if it was answered."""
+        if is_answered:
+            self._remember(turn.question, seconds)
+        for key in turn.peer:
+            used_s, count = self._used(key)
+            self.usage[key] = used_s + seconds, count + 1.0, self.clock()
+        while len(self.usage) > MOST_KNOWN:
+            del self.usage[min(self.usage, key=self._used)]
+
+    def _remember(self, question: Hashable, seconds: float) -> None:
+        self.took.pop(question, None)
+        self.took[question] = seconds  # as the latest
+        while len(self.took) > MOST_KNOWN:
+            del self.took[next(iter(self.took))]
+
+    def _used(self, key: Hashable) -> tuple[float, float]:
+        """Seconds and questions lately."""
+        seconds, count, at = self.usage.get(key, (0.0, 0.0, 0.0))
+        share = 0.5 ** ((self.clock() - at) / HALF_LIFE_S)
+        return seconds * share, count * share
+
+    def _expected_s(self, turn: Turn) -> float:
+        seconds, count = self._used(turn.peer[1])
+        return self.took.get(turn.question) or (seconds / count if count > 0.0 else UNKNOWN_S)
+
+    def _is_slow(self, turn: Turn) -> bool:
+        return turn.is_slow or self._expected_s(turn) > QUICK_S
+
+    def _rank(self, turn: Turn) -> tuple[float, ...]:
+        """Least is next: an address that took less, a question that will take less, a connection that took less.
+
+        Of connections that took nothing the newest is next, since a crowd of them is older than whoever comes after it.
+        """
+        of_address, of_connection = (self._used(key)[0] // STEP_S for key in turn.peer)
+        order = turn.number if turn.is_slow or of_connection else -turn.number
+        return of_address, round(math.log2(self._expected_s(turn))), of_connection, order
+
+    def _may_begin(self, turn: Turn) -> bool:
+        """Whether a quick question may have the last worker: where slow ones fill their places, one that may be slow too might end it."""
+        is_known = turn.question in self.took or self._used(turn.peer[1])[1] > 0.0
+        return is_known or len(self.slow) < SLOW_PLACES or self.has_reserve()
+
+    def grant(self) -> None:
+        """Begin what can begin now."""
+        while self.quick is None and self._begin(False):
+            pass
+        while len(self.slow) < SLOW_PLACES and self._begin(True):
+            pass
+
+    def _begin(self, is_slow: bool) -> bool:
+        ready = [turn for turn in self.waiting if self._is_slow(turn) == is_slow and (is_slow or self._may_begin(turn))]
+        if not ready:
+            return False
+        turn = min(ready, key=self._rank)
+        self.waiting.remove(turn)
+        turn.is_slow = is_slow
+        if is_slow:
+            self.slow.add(turn)
+        else:
+            self.quick = turn
+        turn.granted.set_result(True)
+        return True
