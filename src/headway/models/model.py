@@ -78,6 +78,7 @@ class StoredPrecision:
     ffn: str
     expert: str
     embedding: str
+    head: str = ""  # "": as the embedding, unless weights are chosen whose files have another
     state: str = "bf16"  # of a recurrence; engines keep that of the cache unless the config names another
 
 

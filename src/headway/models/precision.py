@@ -11,8 +11,9 @@ from headway.core.quantity import known
 from headway.core.schema import Field
 
 WEIGHTS = ("bf16", "fp16", "fp8", "int8", "int4", "fp4", "mxfp4", "nvfp4", "int4_g128", "int4_g32",
-           "q2_k", "q3_k_m", "q4_0", "q4_1", "q4_k_s", "q4_k_m", "q5_0", "q5_k_m", "q6_k", "q8_0",
-           "iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s", "iq4_xs")  # fmt: skip
+           "q2_k", "q2_k_s", "q3_k_s", "q3_k_m", "q3_k_l", "q4_0", "q4_1", "q4_k_s", "q4_k_m", "q5_0", "q5_1", "q5_k_s", "q5_k_m",
+           "q6_k", "q8_0",
+           "iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq2_m", "iq3_xxs", "iq3_xs", "iq3_s", "iq3_m", "iq4_xs", "iq4_nl")  # fmt: skip
 CACHE = ("bf16", "fp16", "fp8", "int8", "int4", "fp4")
 COMPUTE = ("bf16", "fp16", "fp16acc", "fp8", "int8", "fp4")
 
@@ -22,7 +23,7 @@ class Precision:
     """Formats of weights, KV cache and arithmetic; empty means as the checkpoint is stored."""
 
     weights: Annotated[
-        str, Field(choices=("", *WEIGHTS), help="format of projections, FFN, experts; embedding and head stay as stored")
+        str, Field(choices=("", *WEIGHTS), help="format of projections, FFN, experts; embedding and head as stored, or as the GGUF file")
     ] = ""
     kv: Annotated[str, Field(choices=("", *CACHE), help="format of the KV cache (default bf16)")] = ""
     compute: Annotated[str, Field(choices=("", *COMPUTE), help="format of the matrix multiplications (default that of the weights)")] = ""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.core.quantity import known
 from headway.laws import arithmetic
 from headway.laws.architecture import kv
 from headway.models.model import NONE, UNITY, Model
-from headway.models.work import CacheStore, embedding_and_head, other_params, works
+from headway.models.work import CacheStore, ModelWork, embedding_and_head, other_params, work_of, works
+
+if TYPE_CHECKING:
+    from headway.models.stored import StoredFormats
 
 KV_BYTES = known(2, "bytes per cache element", "byte", "default", "16-bit cache, as published KV figures count")
 
@@ -61,6 +64,25 @@ def matmul_params(model: Model) -> Any:
 def layers(model: Model) -> Any:
     """How many layers there are."""
     return arithmetic.sum_over_blocks(tuple(block.count for block in model.blocks), tuple(UNITY for _ in model.blocks))
+
+
+def stored_bytes(model: Model, weights: str = "") -> Any:
+    """Bytes of all weights as the checkpoint stores them, or in the format `weights`, a tied table once."""
+    from headway.models.stored import stored_formats
+
+    work = work_of(model)
+    return weights_bytes(work, stored_formats(work, weights))
+
+
+def weights_bytes(work: ModelWork, stored: StoredFormats) -> Any:
+    """Bytes of all weights, each part in its format."""
+    parts = []
+    for block, (mixer, ffn, expert) in zip(work.blocks, stored.blocks, strict=True):
+        layer = [block.mixer_params * mixer.bytes, block.dense_ffn_params * ffn.bytes]
+        layer += [block.expert_params * expert.bytes * block.experts]
+        parts.append(sum((*layer, block.other_params * stored.vectors.bytes)) * block.count)
+    tables = work.table_params * stored.embedding.bytes, work.head_params * stored.head.bytes
+    return sum((*parts, *tables, work.vector_params * stored.vectors.bytes))
 
 
 def params_by_part(model: Model) -> dict[str, Any]:

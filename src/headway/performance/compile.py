@@ -272,9 +272,9 @@ class _Parts:
             block.expert_params * block.count * block.experts * share * self.formats.weights[index][2].bytes
             for share, (index, block) in zip(shares, self.routed(), strict=True)
         )
-        form = self.formats.head.bytes
         vectors = work.vector_params * self.formats.vectors.bytes
-        ends = end_bytes(work.table_params * form, work.head_params * form, vectors, layout.pp, layout.tp)
+        tables = work.table_params * self.formats.embedding.bytes, work.head_params * self.formats.head.bytes
+        ends = end_bytes(*tables, vectors, layout.pp, layout.tp)
         share = stage_share(work.layers, layout.pp)
         return weights_bytes_chip(self.dense_bytes(), sum(routed) if routed else NO_BYTES, ends, share)
 

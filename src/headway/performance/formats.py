@@ -9,9 +9,8 @@ from typing import Any
 from headway.core.errors import IllegalCombination, drop_note
 from headway.hardware.chip import Chip
 from headway.models.precision import COMPUTE, Format, Precision, formats
-from headway.models.work import LayerWork
-
-STORED = ("mixer", "ffn", "expert")  # parts of a block whose weights may differ in format
+from headway.models.stored import stored_formats
+from headway.models.work import LayerWork, ModelWork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +24,7 @@ class Formats:
     state: Format  # of a recurrence
     attention_peak: Any  # in the cache's format
     wide_peak: Any  # in 16 bits
+    embedding: Format  # of the table; the head's where it is the same
     head: Format
     head_peak: Any
     vectors: Format
@@ -68,10 +68,11 @@ def able_computes(chip: Chip, names: Sequence[str]) -> tuple[tuple[str, ...], li
     return tuple(able), drop_note(illegal, len(names), "compute formats")
 
 
-def resolve(blocks: tuple[LayerWork, ...], embedding: str, chip: Chip, precision: Precision) -> Formats:
+def resolve(work: ModelWork, chip: Chip, precision: Precision) -> Formats:
     """Formats of all parts: as in the checkpoint unless the user chose; arithmetic falls back to a format of the chip."""
     table, notes = formats(), []
-    stored = tuple(tuple(precision.weights or getattr(block, f"{part}_dtype") for part in STORED) for block in blocks)
+    blocks, weights = work.blocks, stored_formats(work, precision.weights)
+    stored = tuple(tuple(form.name for form in row) for row in weights.blocks)
     runs = tuple(tuple(peak(chip, precision.compute or name) for name in names) for names in stored)
     for dtype in sorted({precision.compute or name for names in stored for name in names}):
         name, _ = peak(chip, dtype)
@@ -83,16 +84,17 @@ def resolve(blocks: tuple[LayerWork, ...], embedding: str, chip: Chip, precision
         notes.append(f"{chip.name}: attention is computed in {wide}")
     main = main_part(blocks)
     return Formats(
-        weights=tuple(tuple(table[name] for name in names) for names in stored),
+        weights=weights.blocks,
         runs=tuple(tuple(name for name, _ in row) for row in runs),
         peaks=tuple(tuple(value for _, value in row) for row in runs),
         kv=kv,
         state=table[blocks[0].state_dtype],
         attention_peak=attention_peak,
         wide_peak=peak(chip, "bf16")[1],
-        head=table[embedding],
-        head_peak=peak(chip, precision.compute or embedding)[1],
-        vectors=table["bf16"],
+        embedding=weights.embedding,
+        head=weights.head,
+        head_peak=peak(chip, precision.compute or weights.head.name)[1],
+        vectors=weights.vectors,
         labels=(stored[main[0]][main[1]], kv.name, runs[main[0]][main[1]][0]),
         notes=tuple(notes),
     )

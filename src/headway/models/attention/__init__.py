@@ -5,7 +5,7 @@ Holds        one file per kind, each with its record, parameters, cache, reads, 
              Mamba-2), parallel (two mixers), stated (totals alone). Here: Mixer, the questions; SoftmaxAttention and
              ConvolvedRecurrence, answers that several kinds share; AttentionPattern, Indexer, AttentionSpan, CacheStore, parts of one.
 Import       a kind from its file, the rest from here.
-May import   laws, core. Its users: models.model, the readers that make the records, and whoever has a block's `attention`.
+May import   laws, core, models.tensors. Its users: models.model, the readers that make the records, and whoever has a block's `attention`.
 New kind     a record in a file of its own that extends one of these, and a reader that makes it; nothing else lists kinds. Mixer leaves
              `params` open, all else is "none"; SoftmaxAttention (an entry per token) `params`, `stores` and `spans`, which must apply
              `kv_share`, `look` and `indexer`; ConvolvedRecurrence (a state of fixed size) `matrix_params`, `channels`,
@@ -26,6 +26,7 @@ from typing import Any, ClassVar
 from headway.core.quantity import Sourced, known
 from headway.laws.architecture.attention import convolution_flop, index_score_flop
 from headway.laws.architecture.params import indexer_params
+from headway.models.tensors import Tensor
 
 NO_LIMIT = known(math.inf, "no limit", "token", "constant", "a query may look at every earlier token")
 UNITY = known(1, "one", "", "constant", "by definition")
@@ -153,6 +154,10 @@ class Mixer(ABC):
     def kv_params(self) -> Any:
         """Parameters that tensor parallelism splits by KV head."""
         return NONE
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Those of its matrices that files of mixed formats tell apart, by kind; the rest of `params` is of kind "other"."""
+        return ()
 
     def query_heads(self) -> Any:
         """Heads, or channels, that tensor parallelism divides."""

@@ -17,6 +17,7 @@ from headway.laws.architecture.params import (
     latent_whole_params,
 )
 from headway.models.attention import NONE, AttentionSpan, CacheStore, SoftmaxAttention
+from headway.models.tensors import Tensor
 
 LATENT_MATMULS = known(
     6, "matmuls", "", "constant", "DeepSeek-V2 (arXiv:2405.04434): query down and up, KV down, two absorbed products, output"
@@ -59,6 +60,10 @@ class LatentAttention(SoftmaxAttention):
             self.hidden, NONE if self.query_rank is None else self.query_rank, self.kv_rank, self.rope_dim, self.kv_share
         )
         return sum((down, *self.index_params(self.hidden)))
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The output projection; the projections to and from the latents are of no kind that files tell apart."""
+        return (Tensor(kind="output", width=self.heads * self.value_dim, dims=(self.hidden, self.heads, self.value_dim)),)
 
     def stores(self) -> tuple[CacheStore, ...]:
         """A latent and a rotary key per token, and index keys."""

@@ -206,7 +206,7 @@ def _problems(
     problems = []
     for weights, kv, compute in itertools.product(names["weights"] or ("",), caches, computes):
         precision = Precision(weights=weights, kv=kv, compute=compute)
-        formats = resolve(first.work.blocks, first.work.embedding_dtype, first.system.chip, precision)
+        formats = resolve(first.work, first.system.chip, precision)
         notes = (*first.notes, *(note for note in formats.notes if note not in first.notes), *both, *compute_notes)
         problems.append(PlanProblem(query=replace(first, formats=formats, notes=notes), precision=precision, space=layouts))
     return problems
@@ -219,7 +219,7 @@ def _user_pick(group: _Group, mine: Mapping[str, Any] | None) -> Choice | None:
     query = group.query
     precision = Precision(**{name: mine.get(name, "") for name in ("weights", "kv", "compute")})
     check_compute(query.system.chip, precision)
-    formats = resolve(query.work.blocks, query.work.embedding_dtype, query.system.chip, precision)
+    formats = resolve(query.work, query.system.chip, precision)
     user_pick = placed(replace(query, formats=formats), mine)
     return user_pick
 
