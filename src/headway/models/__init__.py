@@ -4,7 +4,8 @@ Holds        model (the records), attention/ (one file per attention kind), conf
              architecture), hub (config.json from Hugging Face), work (what one layer asks), totals (the whole model: KV bytes per token,
              parameters), precision (number formats), stored (the format of each part), gguf (mixtures of llama.cpp's files), tensors
              (matrices by kind), variants (what if), releases (dates, training tokens), reading (strictly, as a
-             mechanism, cut), numbers (a model by numbers), weights (headers of safetensors files), describe.
+             mechanism, cut), numbers (a model by numbers), weights (headers of safetensors files), side_files
+             (formats stated beside a config), describe.
 Import       config.model, model.Model and the feed-forward kinds beside it, attention kinds from their files, precision.Precision,
              precision.formats, totals.kv_bytes_per_token, totals.total_params, totals.active_params, work.work_of, variants.override,
              describe.about_model.

@@ -54,7 +54,7 @@ def even_split(model: Model, machine: System, precision: Precision, utilization:
         chips_exact=load / chip_bytes, chips_needed=fewest_within(load, chip_bytes),
         largest_batch=_rounded_down(beside / sequence, "largest batch, rounded down"),
         largest_context=_longest(model, formats, beside, batch), room_bytes=bytes_beside_weights(usable, load),
-        read_floor_s=domain_read_s(read, machine.chips, machine.chip.need("hbm_bw")), notes=formats.notes,
+        read_floor_s=domain_read_s(read, machine.chips, machine.chip.need("hbm_bw")), notes=(*formats.notes, *model.notes),
     )  # fmt: skip
 
 
