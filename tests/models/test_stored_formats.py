@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from headway.core.errors import UnsupportedModel
+from headway.models import totals
 from headway.models.config import from_data, model
 from headway.models.gguf import gguf_bytes, is_gguf
 from headway.models.precision import WEIGHTS, formats
@@ -168,3 +169,37 @@ def test_index__bytes_of_a_quantised_checkpoint_are_compared(tmp_path: Path) -> 
     for factor, word in ((1.001, "agree"), (1.8, "differ")):
         (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"metadata": {"total_size": int(right * factor)}}))
         assert any(f"weights {word}" in note for note in model(tmp_path).notes)
+
+
+# -- caches in fewer than 16 bits -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "layer_bytes", "index_bytes"), [
+    ("deepseek-v3.2", 512 + 16 + 2 * 64, 128 + 4),  # what vLLM and SGLang keep of a token and layer: latents, scales, rotary key; index key
+    ("deepseek-v3", 576, 0),  # kernels of dense latent attention have one scale for the tensor
+])  # fmt: skip
+def test_fp8_cache__bytes_of_a_token_and_layer(cli: Cli, name: str, layer_bytes: int, index_bytes: int) -> None:
+    found = model(name)
+    one = formats()["fp8"].bytes
+    layers = int(totals.layers(found))
+    assert float(totals.kv_bytes_per_token(found, one)) == pytest.approx(layers * layer_bytes)
+    assert float(totals.index_bytes_per_token(found, one)) == pytest.approx(layers * index_bytes)
+    (row,) = cli.rows(f"serve {name} --on 8xh200 --dp 8 --ep 8 --kv fp8 --batch 8 --context 10000")
+    assert row["kv_bytes_chip"] == pytest.approx(10_000 * layers * (layer_bytes + index_bytes))
+    (split,) = cli.rows(f"capacity {name} --on 8xh200 --kv fp8 --context 10000")
+    assert split["sequence_bytes"] == pytest.approx(10_000 * layers * (layer_bytes + index_bytes))
+
+
+def test_fp8_cache__entries_of_deepseek_v4() -> None:
+    """448 + 128 + 8 bytes for an entry of 512 numbers: 584, of which a token adds a 4th or 128th."""
+    found = model("deepseek-v4-flash")
+    plain, narrow = (float(totals.kv_bytes_per_token(found, formats()[name].bytes)) for name in ("bf16", "fp8"))
+    assert narrow / plain == pytest.approx(584 / 1024)
+
+
+def test_fp8_cache__16_bits_and_other_attention_are_as_before() -> None:
+    for name in ("deepseek-v3.2", "deepseek-v4-flash"):
+        found = model(name)
+        assert float(totals.kv_bytes_per_token(found, formats()["fp16"].bytes)) == float(totals.kv_bytes_per_token(found))
+    llama = model("llama-3.1-8b")
+    assert float(totals.kv_bytes_per_token(llama, formats()["fp8"].bytes)) == float(totals.kv_bytes_per_token(llama)) / 2

@@ -292,7 +292,7 @@ class _Parts:
             for span in block.spans:
                 elements = span.read_elements_per_token * block.count
                 terms = (
-                    span_read_s(elements, kv, self.share(block, span.what), cp, self.depth, self.bandwidth),
+                    span_read_s(elements, span.element_bytes(kv), self.share(block, span.what), cp, self.depth, self.bandwidth),
                     span_score_s(span.decode_score_flop * block.count, heads, cp, self.depth, peak_),
                     span_score_s(span.prefill_score_flop * block.count, heads, cp, self.depth, peak_),
                 )
@@ -313,8 +313,8 @@ class _Parts:
 
     def kv_write(self) -> Any:
         writes = tuple(
-            span_read_s(store.elements_per_token * block.count, self.formats.kv.bytes, self.share(block, store.what),
-                        self.layout.cp, self.depth, self.bandwidth)
+            span_read_s(store.elements_per_token * block.count, store.element_bytes(self.formats.kv.bytes),
+                        self.share(block, store.what), self.layout.cp, self.depth, self.bandwidth)
             for block in self.work.blocks for store in block.stores
         )  # fmt: skip
         return sum(writes) if writes else NO_WRITE
@@ -328,7 +328,8 @@ class _Parts:
                 key = float(store.cap_tokens)
                 limits.setdefault(key, store.cap_tokens)
                 elements = store.elements_per_token * block.count
-                groups.setdefault(key, []).append(elements * self.formats.kv.bytes * self.share(block, store.what))
+                size = elements * store.element_bytes(self.formats.kv.bytes) * self.share(block, store.what)
+                groups.setdefault(key, []).append(size)
         return tuple((sum(terms), limits[key]) for key, terms in groups.items())
 
 
