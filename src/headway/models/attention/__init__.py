@@ -46,11 +46,11 @@ class NarrowLayout:
     wide: Any
     scale_bytes: Any
 
-    def element_bytes(self, stated: Any) -> Any:
-        """Mean bytes of an element of a cache whose format has `stated` bytes."""
+    def element_bytes(self, format_bytes: Any) -> Any:
+        """Mean bytes of an element of a cache whose format has so many bytes."""
         from headway.laws.architecture.kv import narrow_element_bytes
 
-        return narrow_element_bytes(self.elements, self.wide, self.scale_bytes, stated)
+        return narrow_element_bytes(self.elements, self.wide, self.scale_bytes, format_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +65,9 @@ class AttentionSpan:
     sqrt_tokens: Any = NO_LIMIT
     narrow: NarrowLayout | None = None  # None: every element in the cache's format
 
-    def element_bytes(self, stated: Any) -> Any:
-        """Bytes of an element of the cache read, in a format of `stated` bytes."""
-        return stated if self.narrow is None else self.narrow.element_bytes(stated)
+    def element_bytes(self, format_bytes: Any) -> Any:
+        """Bytes of an element of the cache read, in a format of so many bytes."""
+        return format_bytes if self.narrow is None else self.narrow.element_bytes(format_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +79,9 @@ class CacheStore:
     cap_tokens: Any
     narrow: NarrowLayout | None = None  # None: every element in the cache's format
 
-    def element_bytes(self, stated: Any) -> Any:
-        """Bytes of an element of the cache, in a format of `stated` bytes."""
-        return stated if self.narrow is None else self.narrow.element_bytes(stated)
+    def element_bytes(self, format_bytes: Any) -> Any:
+        """Bytes of an element of the cache, in a format of so many bytes."""
+        return format_bytes if self.narrow is None else self.narrow.element_bytes(format_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
