@@ -12,7 +12,8 @@ import pytest
 
 from headway.core.errors import BadFile, BadValue, HeadwayError, UnknownName, UnsupportedModel
 from headway.models import totals
-from headway.models.config import from_data, model
+from headway.models.config import catalogue_index, from_data, model
+from headway.models.model import MoE
 from headway.models.readers.families import READERS, REFUSED
 from headway.models.readers.keys import harmless_reason
 from headway.models.reading import reading, shortened
@@ -117,7 +118,8 @@ def test_falcon_h1__both_mixers_answer_for_cache_and_state() -> None:
 
 def test_keys__unknown_is_a_note_and_an_error_only_when_strict() -> None:
     data = LLAMA | {"frobnication": 3}
-    assert "assumed: key frobnication does not change the shape" in from_data(data, "x", "x").notes
+    (note,) = (note for note in from_data(data, "x", "x").notes if note.startswith("assumed"))
+    assert note.startswith("assumed: key frobnication is not read; at most:")
     assert total(data) == total(LLAMA)
     with pytest.raises(UnsupportedModel, match=r"frobnication.*--strict"):
         from_data(data, "x", "x", reading(strict=True))
@@ -127,9 +129,84 @@ def test_keys__unknown_is_a_note_and_an_error_only_when_strict() -> None:
 @pytest.mark.parametrize(
     "key", ["engram_dim", "num_memory_layers", "n_extra_heads", "adapter_rank", "mixer_width", "use_gated_attention", "swa_head_count"]
 )
-def test_keys__name_of_a_size_stays_an_error(key: str) -> None:
+def test_keys__unread_size_is_a_note_with_its_largest_change(key: str) -> None:
+    found = from_data(LLAMA | {key: 4}, "x", "x")
+    assert [note for note in found.notes if key in note and "at most:" in note] and total(LLAMA | {key: 4}) == total(LLAMA)
     with pytest.raises(UnsupportedModel, match=key):
-        from_data(LLAMA | {key: 4}, "x", "x")
+        from_data(LLAMA | {key: 4}, "x", "x", reading(strict=True))
+
+
+@pytest.mark.parametrize(("key", "value", "share"), [("adapter_rank", 1024, 3 * 1024 * 4096 * 32 / 8030261248), ("mixer_width", 0, 0)])
+def test_keys__largest_change_is_three_matrices_a_layer(key: str, value: int, share: float) -> None:
+    """A gated network of that width in every layer: 5 % of Llama-3.1-8B for a width of 1,024; a key of value 0 changes nothing."""
+    told = [note for note in from_data(LLAMA | {key: value}, "x", "x").notes if key in note]
+    assert not told if not value else f"{share:.2g} of the parameters" in told[0]
+
+
+CASES = {
+    "interleaved rotation": ("deepseek-v3.2", {"indexer_rope_interleave": True}),
+    "bias that the family has": ("qwen2.5-7b", {"attention_bias": True}),
+    "pattern beside the list": (
+        "gemma-3-27b", {"sliding_window_pattern": 6, "layer_types": ["sliding_attention"] * 5 + ["full_attention"]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_keys__given_by_another_key_never_refuse(name: str) -> None:
+    stem, more = CASES[name]
+    file = next(row["file"] for row in catalogue_index() if row["name"] == stem)
+    config = json.loads((SOURCE / "data" / "models" / file).read_text())
+    inner = config.get("text_config", config)
+    plain = from_data(config, "x", "x")
+    if "layer_types" in more:
+        more = more | {"layer_types": (more["layer_types"] * 100)[: inner.get("num_hidden_layers", 26)]}
+    changed = config | {"text_config": inner | more} if "text_config" in config else config | more
+    found = from_data(changed, "x", "x")
+    assert float(totals.total_params(found)) == float(totals.total_params(plain))
+    assert [note for note in found.notes if "assumed: key" in note] == []
+
+
+def test_type__of_a_text_decoder_that_states_none() -> None:
+    text = {key: value for key, value in LLAMA.items() if key not in ("model_type", "_family")}
+    for outer in ("llama_vl", "llama_text", "llama"):
+        found = from_data({"model_type": outer, "text_config": text}, "x", "x")
+        assert float(totals.total_params(found)) == total(LLAMA) and any("is not stated, is llama" in note for note in found.notes)
+
+
+GENERAL = {
+    "list of layers": ({"layer_types": ["full_attention", "sliding_attention"] * 16, "sliding_window": 512}, 16),
+    "chunks": ({"attention_chunk_size": 8192, "no_rope_layer_interval": 4}, 8),
+    "chunks by list": ({"attention_chunk_size": 8192, "no_rope_layers": [1, 1, 1, 0] * 8}, 8),
+    "pattern": ({"sliding_window": 512, "sliding_window_pattern": 4}, 8),
+    "window in upper layers": ({"sliding_window": 512, "use_sliding_window": True, "max_window_layers": 20}, 20),
+    "shared caches": ({"num_kv_shared_layers": 12}, 20),
+    "linear attention": (
+        {"layer_types": ["linear_attention"] * 24 + ["full_attention"] * 8, "linear_num_key_heads": 16, "linear_num_value_heads": 32,
+         "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4}, 8,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GENERAL)
+@pytest.mark.parametrize("mechanism", ["dense", "moe"])
+def test_general_reader__layers_that_keep_a_cache(name: str, mechanism: str) -> None:
+    """The lasting cache is that of the layers with full attention and a cache of their own: 2 x 8 x 128 x 2 bytes each."""
+    keys, full = GENERAL[name]
+    experts = {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 1024} if mechanism == "moe" else {}
+    found = from_data(LLAMA | keys | experts | {"model_type": "new"}, "x", "x", reading(mechanism=mechanism))
+    assert float(totals.kv_bytes_per_token(found)) == full * 2 * 8 * 128 * 2
+    assert not any("does not change" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("keys", "routed"), [
+    ({"first_k_dense_replace": 3}, 29), ({"decoder_sparse_step": 2}, 16), ({"mlp_only_layers": [0, 1]}, 30),
+    ({"interleave_moe_layer_step": 4}, 8), ({"moe_layer_freq": [0] * 2 + [1] * 30}, 30), ({"moe_layer_freq": 2}, 16), ({}, 32),
+])  # fmt: skip
+def test_general_reader__layers_with_experts(keys: dict[str, Any], routed: int) -> None:
+    experts = {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 1024, "model_type": "new"}
+    found = from_data(LLAMA | keys | experts, "x", "x", reading(mechanism="moe"))
+    assert sum(int(block.count) for block in found.blocks if isinstance(block.ffn, MoE)) == routed
 
 
 def test_keys__harmless_have_a_reason_and_never_name_experts_or_heads() -> None:
@@ -163,7 +240,7 @@ def test_mechanism__unknown_architecture_is_read_as_asked_and_labelled() -> None
     strange = LLAMA | {"model_type": "perceiver", "engram_dim": 4}
     found = from_data(strange, "x", "x", reading(mechanism="dense"))
     assert float(totals.total_params(found)) == 8030261248
-    assert any("--as" in note for note in found.notes) and any("engram_dim" in note and "dense" in note for note in found.notes)
+    assert any("--as" in note for note in found.notes) and any("engram_dim" in note and "at most" in note for note in found.notes)
     with pytest.raises(UnsupportedModel, match="engram_dim"):
         from_data(strange, "x", "x", reading(mechanism="dense", strict=True))
 

@@ -118,7 +118,7 @@ def test_config__missing_key_is_named(key: str) -> None:
 @pytest.mark.parametrize(
     ("extra", "says"),
     [
-        ({"model_type": "perceiver"}, "families.py"),
+        ({"model_type": "perceiver"}, "--as dense, moe or mla"),
         ({"model_type": ["llama"]}, "model_type"),
         ({"num_attention_heads": 7}, "head_dim|num_key_value_heads"),
         ({"num_key_value_heads": 5}, "num_key_value_heads"),

@@ -50,8 +50,9 @@ def played(play: Callable[[int], Awaitable[None]]) -> None:
     async def run() -> None:
         sock = socket.create_server(("127.0.0.1", 0))
         config = uvicorn.Config(
-            Guard(app, ("localhost",), 1), http=connections.Connection, ws="none", lifespan="off", log_level="critical", timeout_keep_alive=9
-        )
+            Guard(app, ("localhost",), 1), http=connections.Connection, ws="none", lifespan="off", log_level="critical",
+            timeout_keep_alive=9,
+        )  # fmt: skip
         server = uvicorn.Server(config)
         task = asyncio.create_task(server.serve(sockets=[sock]))
         try:

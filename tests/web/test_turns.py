@@ -45,10 +45,9 @@ class Played:
                 self.turns.leave(turn)
                 self.waits.setdefault(turn.peer, []).append(self.clock.now - self.asked.pop(turn))
                 again(turn)
-            elif not turn.is_slow and took > QUICK_S:
-                if not self.turns.goes_on_slowly(turn):
-                    del self.begun[turn]
-                    self.turns.charge(turn, took, is_answered=False)
+            elif not turn.is_slow and took > QUICK_S and not self.turns.goes_on_slowly(turn):
+                del self.begun[turn]
+                self.turns.charge(turn, took, is_answered=False)
 
 
 def greedy(different: bool, reconnects: bool) -> dict[Any, list[float]]:

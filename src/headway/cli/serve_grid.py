@@ -96,7 +96,7 @@ class GridCase:
         from headway.performance.formats import resolve
 
         work = work_of(self.model)
-        labels = resolve(work.blocks, work.embedding_dtype, self.system.chip, self.precision).labels
+        labels = resolve(work, self.system.chip, self.precision).labels
         return labels == (row["weights"], row["kv"], row["compute"])
 
     def complete_assumptions(self) -> Assumptions:

@@ -18,6 +18,7 @@ from headway.models.model import Model
 from headway.models.readers.families import read_config
 from headway.models.readers.read import Config, load, parse
 from headway.models.reading import Reading, cut, shortened
+from headway.models.side_files import SCHEMES, with_named_format, with_side_file
 from headway.models.weights import with_hub_weights, with_weights
 
 
@@ -105,9 +106,20 @@ def _read_catalogue(file: str, user: Reading) -> Model:
 def from_file(path: Path, user: Reading | None = None) -> Model:
     """Model from a config.json, or from a folder that contains one; weights that lie beside it are compared with the counts."""
     config_path = path / "config.json" if path.is_dir() else path
-    name = printable(config_path.parent.name if config_path.name == "config.json" and config_path.parent.name else config_path.stem)
-    data = load(config_path)
-    return with_weights(from_data(data, name, str(config_path), user), config_path.parent if config_path.name == "config.json" else None)
+    in_folder = config_path.name == "config.json"
+    name = printable(config_path.parent.name if in_folder and config_path.parent.name else config_path.stem)
+    if not in_folder:
+        return with_named_format(from_data(load(config_path), name, str(config_path), user), name)
+    return _with_folder(config_path, name, str(config_path), user)
+
+
+def _with_folder(config_path: Path, name: str, source: str, user: Reading | None) -> Model:
+    """Model of a config.json with what the files beside it state."""
+    data, note = with_side_file(load(config_path), config_path.parent)
+    base_model = from_data(data, name, source, user)
+    if note:
+        base_model = replace(base_model, notes=(note, *base_model.notes))
+    return with_weights(with_named_format(base_model, name, source), config_path.parent)
 
 
 def from_data(data: dict[str, Any], name: str, source: str, user: Reading | None = None) -> Model:
@@ -131,6 +143,14 @@ def _from_hub(text: str, user: Reading) -> Model:
     if text.count("/") != 1 or text.startswith(("/", ".")) or not all(text.split("/")):
         raise UnknownName("model", text, names, "a catalogue name (headway list models), a path to a config.json, or a Hugging Face id")
     cached = hub.cached(text)
+    name = fold(text.split("/")[1])
     if cached is not None:
-        return with_weights(from_data(load(cached), fold(text.split("/")[1]), text, user), cached.parent)
-    return with_hub_weights(from_data(load(hub.download(text)), fold(text.split("/")[1]), text, user), text)
+        return _with_folder(cached, name, text, user)
+    path = hub.download(text)
+    for side in SCHEMES:
+        hub.download_beside(text, side)
+    data, note = with_side_file(load(path), path.parent)
+    base_model = from_data(data, name, text, user)
+    if note:
+        base_model = replace(base_model, notes=(note, *base_model.notes))
+    return with_hub_weights(with_named_format(base_model, text), text)

@@ -41,6 +41,16 @@ def download(text: str) -> Path:
         raise BadFile(text, f"no config.json from Hugging Face ({type(error).__name__})") from None
 
 
+def download_beside(text: str, name: str) -> None:
+    """A further file of a Hugging Face id, into the folder of its config.json; nothing where the hub has none."""
+    try:
+        from huggingface_hub import hf_hub_download  # type: ignore[import-not-found]
+
+        hf_hub_download(text, name)
+    except Exception:  # most repositories have no such file
+        return
+
+
 def gateway(environment: Mapping[str, str]) -> tuple[str, int]:
     """Host and port to which a download connects first: the proxy if there is one, else the hub."""
     proxy = next((environment[name] for name in PROXIES if environment.get(name)), "")

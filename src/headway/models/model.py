@@ -11,7 +11,10 @@ from typing import Any
 from headway.core.quantity import known
 from headway.models.attention import NONE, UNITY, Mixer
 
-DTYPES = ("fp32", "bf16", "fp16", "fp8", "int8", "int4", "int4_g128", "int4_g32", "fp4", "mxfp4", "nvfp4")
+DTYPES = (
+    "fp32", "bf16", "fp16", "fp8", "mxfp8", "int8", "int4", "int4_g128", "int4_g64", "int4_g32", "fp4", "mxfp4", "nvfp4", "nf4",
+    "nf4_double",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +81,7 @@ class StoredPrecision:
     ffn: str
     expert: str
     embedding: str
+    head: str = ""  # "": as the embedding, unless weights are chosen whose files have another
     state: str = "bf16"  # of a recurrence; engines keep that of the cache unless the config names another
 
 

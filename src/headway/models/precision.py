@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Annotated, Any
 
 from headway.core.quantity import known
 from headway.core.schema import Field
+from headway.laws.architecture.formats import grouped_bytes
 
-WEIGHTS = ("bf16", "fp16", "fp8", "int8", "int4", "fp4", "mxfp4", "nvfp4", "int4_g128", "int4_g32",
-           "q2_k", "q3_k_m", "q4_0", "q4_1", "q4_k_s", "q4_k_m", "q5_0", "q5_k_m", "q6_k", "q8_0",
-           "iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s", "iq4_xs")  # fmt: skip
+WEIGHTS = ("bf16", "fp16", "fp8", "mxfp8", "int8", "int4", "fp4", "mxfp4", "nvfp4", "nf4", "int4_g128", "int4_g64", "int4_g32",
+           "q2_k", "q2_k_s", "q3_k_s", "q3_k_m", "q3_k_l", "q4_0", "q4_1", "q4_k_s", "q4_k_m", "q5_0", "q5_1", "q5_k_s", "q5_k_m",
+           "q6_k", "q8_0",
+           "iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq2_m", "iq3_xxs", "iq3_xs", "iq3_s", "iq3_m", "iq4_xs", "iq4_nl")  # fmt: skip
+GROUPED = re.compile(r"int([2-8])(?:_g(\d{1,6})_(sym|asym))?")
+SCALE_BITS = 16
 CACHE = ("bf16", "fp16", "fp8", "int8", "int4", "fp4")
 COMPUTE = ("bf16", "fp16", "fp16acc", "fp8", "int8", "fp4")
 
@@ -22,7 +27,7 @@ class Precision:
     """Formats of weights, KV cache and arithmetic; empty means as the checkpoint is stored."""
 
     weights: Annotated[
-        str, Field(choices=("", *WEIGHTS), help="format of projections, FFN, experts; embedding and head stay as stored")
+        str, Field(choices=("", *WEIGHTS), help="format of projections, FFN, experts; embedding and head as stored, or as the GGUF file")
     ] = ""
     kv: Annotated[str, Field(choices=("", *CACHE), help="format of the KV cache (default bf16)")] = ""
     compute: Annotated[str, Field(choices=("", *COMPUTE), help="format of the matrix multiplications (default that of the weights)")] = ""
@@ -37,17 +42,34 @@ class Format:
     peak: str  # which of a chip's peaks a multiplication in this format runs at
 
 
+class FormatTable(dict[str, Format]):
+    """Every format by name; integers in groups that share a 16-bit scale, such as `int4_g64_sym`, are known by their name."""
+
+    def __missing__(self, name: str) -> Format:
+        """An integer format by its bits, its group, and whether a group has a zero point of as many bits (`_asym`)."""
+        match = GROUPED.fullmatch(name)
+        if match is None:
+            raise KeyError(name)
+        bits, group = int(match[1]), int(match[2] or 0)
+        zero, text = bits * (match[3] == "asym"), f"{bits}-bit integers"
+        if group:
+            text += f", a 16-bit scale{' and a zero point' if zero else ''} per {group}"
+        value = float(grouped_bytes(bits, SCALE_BITS if group else 0, zero, group or 1))
+        self[name] = Format(name=name, bytes=known(value, f"{name}.bytes", "byte", "constant", text), peak="bf16")
+        return self[name]
+
+
 @functools.cache
-def formats() -> dict[str, Format]:
+def formats() -> FormatTable:
     """Every format by name."""
     import tomllib
 
     table = tomllib.loads(files("headway").joinpath("data/dtypes.toml").read_text(encoding="utf-8"))
-    return {
+    return FormatTable({
         name: Format(
             name=name,
             bytes=known(row["bytes"]["value"], f"{name}.bytes", "byte", row["bytes"]["kind"], row["bytes"]["source"], row["bytes"]["date"]),
             peak=row["peak"],
         )
         for name, row in table.items()
-    }
+    })  # fmt: skip

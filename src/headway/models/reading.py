@@ -93,4 +93,4 @@ def shortened(data: dict[str, Any], layers: int, name: str) -> dict[str, Any]:
 def with_embedding(model: Model, name: str) -> Model:
     """The model with its embedding and head stored in another format."""
     check_known("format of embedding and head (--embedding)", name, WEIGHTS)
-    return replace(model, precision=replace(model.precision, embedding=name))
+    return replace(model, precision=replace(model.precision, embedding=name, head=name))

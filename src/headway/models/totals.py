@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.core.quantity import known
 from headway.laws import arithmetic
 from headway.laws.architecture import kv
 from headway.models.model import NONE, UNITY, Model
-from headway.models.work import CacheStore, embedding_and_head, other_params, works
+from headway.models.work import CacheStore, ModelWork, embedding_and_head, other_params, work_of, works
+
+if TYPE_CHECKING:
+    from headway.models.stored import StoredFormats
 
 KV_BYTES = known(2, "bytes per cache element", "byte", "default", "16-bit cache, as published KV figures count")
 
@@ -25,14 +28,23 @@ def kv_bytes_per_token(model: Model, element_bytes: Any = KV_BYTES) -> Any:
     >>> float(kv_bytes_per_token(model("deepseek-v3")))  # 61 layers * (512 latent + 64 rotary) * 2 bytes
     70272.0
     """
-    elements = tuple(block.attention.cache_elements_per_token() for block in model.blocks)
-    return kv.kv_bytes(_sum(model, elements), element_bytes)
+    return _lasting_bytes(model, element_bytes, index=False)
 
 
 def index_bytes_per_token(model: Model, element_bytes: Any = KV_BYTES) -> Any:
     """Index keys that one more token adds, all layers: bytes per token, 0 without an indexer."""
-    elements = tuple(block.attention.index_elements_per_token() for block in model.blocks)
-    return kv.kv_bytes(_sum(model, elements), element_bytes)
+    return _lasting_bytes(model, element_bytes, index=True)
+
+
+def _lasting_bytes(model: Model, element_bytes: Any, index: bool) -> Any:
+    """Bytes of index keys, or of all other caches, that one more token adds for ever."""
+    per_layer = []
+    for block in model.blocks:
+        stores = [store for store in block.attention.stores() if (store.what == "index") == index]
+        elements = [kv.marginal_elements(store.elements_per_token, store.cap_tokens) for store in stores]
+        sizes = [kv.kv_bytes(count, store.element_bytes(element_bytes)) for count, store in zip(elements, stores, strict=True)]
+        per_layer.append(sum(sizes) if sizes else NONE)
+    return _sum(model, tuple(per_layer))
 
 
 def total_params(model: Model) -> Any:
@@ -63,6 +75,25 @@ def layers(model: Model) -> Any:
     return arithmetic.sum_over_blocks(tuple(block.count for block in model.blocks), tuple(UNITY for _ in model.blocks))
 
 
+def stored_bytes(model: Model, weights: str = "") -> Any:
+    """Bytes of all weights as the checkpoint stores them, or in the format `weights`, a tied table once."""
+    from headway.models.stored import stored_formats
+
+    work = work_of(model)
+    return weights_bytes(work, stored_formats(work, weights))
+
+
+def weights_bytes(work: ModelWork, stored: StoredFormats) -> Any:
+    """Bytes of all weights, each part in its format."""
+    parts = []
+    for block, (mixer, ffn, expert) in zip(work.blocks, stored.blocks, strict=True):
+        layer = [block.mixer_params * mixer.bytes, block.dense_ffn_params * ffn.bytes]
+        layer += [block.expert_params * expert.bytes * block.experts]
+        parts.append(sum((*layer, block.other_params * stored.vectors.bytes)) * block.count)
+    tables = work.table_params * stored.embedding.bytes, work.head_params * stored.head.bytes
+    return sum((*parts, *tables, work.vector_params * stored.vectors.bytes))
+
+
 def params_by_part(model: Model) -> dict[str, Any]:
     """Where the parameters are; the parts sum to the total."""
     block_works = works(model)
@@ -79,35 +110,37 @@ def params_by_part(model: Model) -> dict[str, Any]:
 
 def kv_read_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -> Any:
     """Cache bytes that one decoded token reads at `context`, index keys included."""
-    return _over_spans(model, context) * element_bytes
+    per_layer = []
+    for w in works(model):
+        tokens = [kv.attended_tokens(context, span.cap_tokens, span.sqrt_tokens) for span in w.spans]
+        read = [
+            span.read_elements_per_token * count * span.element_bytes(element_bytes) for span, count in zip(w.spans, tokens, strict=True)
+        ]
+        per_layer.append(sum(read) if read else NONE)
+    return _sum(model, tuple(per_layer))
 
 
 def kv_stored_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -> Any:
     """Cache bytes that one sequence of `context` tokens occupies, index keys included, recurrent state not."""
-    elements = tuple(
-        sum(kv.stored_elements(store.elements_per_token, context, store.cap_tokens) for store in w.stores) if w.stores else NONE
-        for w in works(model)
-    )
-    return _sum(model, elements) * element_bytes
+    per_layer = []
+    for w in works(model):
+        elements = [kv.stored_elements(store.elements_per_token, context, store.cap_tokens) for store in w.stores]
+        sizes = [count * store.element_bytes(element_bytes) for count, store in zip(elements, w.stores, strict=True)]
+        per_layer.append(sum(sizes) if sizes else NONE)
+    return _sum(model, tuple(per_layer))
 
 
 def state_bytes_per_sequence(model: Model, element_bytes: Any = KV_BYTES, window_bytes: Any = KV_BYTES) -> Any:
     """State of fixed size per sequence: recurrence and convolution, and the uncompressed window of DeepSeek-V4, which is cache."""
-    return _sum(model, tuple(w.state_elements * element_bytes + _window_state(w.stores) * window_bytes for w in works(model)))
+    return _sum(model, tuple(w.state_elements * element_bytes + _window_state(w.stores, window_bytes) for w in works(model)))
 
 
-def _window_state(stores: tuple[CacheStore, ...]) -> Any:
-    """A window that lives beside a compressed cache is a state of fixed size; a plain sliding window is cache."""
+def _window_state(stores: tuple[CacheStore, ...], window_bytes: Any) -> Any:
+    """Bytes of a window that lives beside a compressed cache is a state of fixed size; a plain sliding window is cache."""
     window = next((store for store in stores if store.what == "window"), None)
-    return NONE if window is None else kv.stored_elements(window.elements_per_token, window.cap_tokens, window.cap_tokens)
-
-
-def _over_spans(model: Model, context: Any) -> Any:
-    per_layer = []
-    for w in works(model):
-        read = tuple(span.read_elements_per_token * kv.attended_tokens(context, span.cap_tokens, span.sqrt_tokens) for span in w.spans)
-        per_layer.append(sum(read) if read else NONE)
-    return _sum(model, tuple(per_layer))
+    if window is None:
+        return NONE
+    return kv.stored_elements(window.elements_per_token, window.cap_tokens, window.cap_tokens) * window.element_bytes(window_bytes)
 
 
 def _sum(model: Model, values: tuple[Any, ...]) -> Any:

@@ -19,6 +19,8 @@ from headway.models.model import Model
 INDEX = "model.safetensors.index.json"
 MAX_HEADER_BYTES = 100 * 2**20  # the limit of the format itself
 BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1}  # types that hold one parameter in one element
+PACKED = {"I32": 4, "U32": 4, "I64": 8, "U64": 8, "I16": 2, "U16": 2, "F4": 0.5}  # types that hold several parameters in one element
+AGREES = 0.02  # of the bytes of a quantised checkpoint, whose scales and spared modules are not all counted
 APART = re.compile(  # tensors that are no part of the text decoder, or no parameters
     r"(^|\.)(visual|vision_.*|image_.*|audio_.*|multi_modal_projector|mm_projector|embed_vision|embed_audio|mtp|mtp_.*|eh_proj|enorm|hnorm|shared_head)(\.|$)|"
     r"rotary_emb\.|inv_freq$|\.(k|v|q|input|output)_scale$|weight_scale(_inv|_2)?$|\.masked_bias$|attn\.bias$"
@@ -81,7 +83,7 @@ def _is_tensor(entry: Any) -> bool:
 
 def count_params(entries: dict[str, dict[str, Any]], layers: int, tied: bool) -> tuple[int, int, set[str]]:
     """(parameters of the text decoder, parameters apart from it, types that hold no parameter each) of the tensors of a checkpoint."""
-    text, apart, packed = 0, 0, set()
+    text, apart, packed = 0, 0, set[str]()
     for name, entry in entries.items():
         layer = LAYER.search(f".{name}")
         beyond = layer is not None and int(layer[1]) >= layers
@@ -103,7 +105,9 @@ def _compared(model: Model, entries: dict[str, dict[str, Any]]) -> str:
     text, apart, packed = count_params(entries, int(totals.layers(model)), model.tied)
     more = f"; {apart:,} further numbers are apart from the text decoder" if apart else ""
     if packed:
-        return f"weights beside the config are packed ({', '.join(sorted(packed))}): their parameters are not counted from the headers"
+        size = sum(math.prod(entry["shape"]) * PACKED.get(entry["dtype"], BYTES.get(entry["dtype"], 1)) for entry in entries.values())
+        kinds = ", ".join(sorted(packed))
+        return f"weights beside the config are packed ({kinds}), so their bytes are compared: {_byte_difference(model, size, 'headers')}"
     return _difference(model, text, "headers of the safetensors files") + more
 
 
@@ -122,7 +126,7 @@ def _indexed(model: Model, path: Path) -> str:
     stored = {getattr(model.precision, part) for part in ("mixer", "ffn", "expert", "embedding")}
     widths = {"bf16": 2, "fp16": 2, "fp32": 4}
     if len(stored) != 1 or not stored <= widths.keys():
-        return f"{INDEX} states {size:,} bytes: not compared, since the formats of the checkpoint are mixed"
+        return f"{INDEX}: {_byte_difference(model, size, 'the index')}"
     return _difference(model, int(size) // widths[stored.pop()], f"total size in {INDEX}")
 
 
@@ -133,6 +137,15 @@ def _difference(model: Model, count: int, where: str) -> str:
     if count == expected:
         return f"weights agree: {count:,} parameters by the {where}"
     return f"weights differ: {count:,} parameters by the {where}, {expected:,} by config.json ({(count - expected) / expected:+.2%})"
+
+
+def _byte_difference(model: Model, size: float, where: str) -> str:
+    """How the bytes of all weights, a vision tower's in 16 bits, compare with those that the formats of the config give."""
+    from headway.models import totals
+
+    expected = float(totals.stored_bytes(model)) + 2 * float(model.tower_params or 0)
+    word = "agree" if abs(size / expected - 1) < AGREES else "differ"
+    return f"weights {word}: {size / 1e9:.4g} GB by {where}, {expected / 1e9:.4g} GB by config.json ({size / expected - 1:+.2%})"
 
 
 def _noted(model: Model, note: str) -> Model:

@@ -5,6 +5,7 @@ Everything is per layer, all heads, unsharded; a layout divides it. A mixer answ
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,10 @@ from headway.core.quantity import known
 from headway.laws.architecture import params
 from headway.models.attention import NONE, TWO_MATMULS, UNITY, AttentionSpan, CacheStore
 from headway.models.model import Block, Dense, FeedForward, Model, MoE
+from headway.models.tensors import LayerTensors, Tensor
 
+# Families whose query, key and value llama.cpp keeps as one matrix (attn_qkv).
+FUSED_QKV = re.compile(r"phi-?[34]|^falcon(-?\d.*)?$|bloom|mpt|gpt_?neox|pythia|gpt-?2|chatglm|dbrx|gpt_bigcode|^qwen(-?1)?$")
 ROUTER = known(1, "matmuls", "", "constant", "the router")
 ROUTER_AND_SHARED = known(3, "matmuls", "", "constant", "the router, and up and down of the shared experts")
 
@@ -44,6 +48,7 @@ class LayerWork:
     latent: bool
     scanned: bool  # prompts pass the state in chunks, each after the one before
     head: Any
+    tensors: LayerTensors
     mixer_dtype: str
     state_dtype: str
     ffn_dtype: str
@@ -64,6 +69,8 @@ class ModelWork:
     head_params: Any  # stored in addition to the embedding: 0 when tied
     vector_params: Any  # final norm, learned positions and other vectors
     embedding_dtype: str
+    head_dtype: str  # "": as the embedding, or as files of the weights' format have it
+    fused_qkv: bool  # GGUF files keep query, key and value as one matrix
     expert_load: tuple[Any, ...] = ()  # tokens per routed expert, where measured
 
 
@@ -82,6 +89,8 @@ def work_of(model: Model, expert_load: tuple[Any, ...] = ()) -> ModelWork:
         head_params=head,
         vector_params=other_params(model),
         embedding_dtype=model.precision.embedding,
+        head_dtype=model.precision.head,
+        fused_qkv=bool(FUSED_QKV.search(model.family.lower())),
         expert_load=expert_load,
     )
 
@@ -121,6 +130,7 @@ def block_work(block: Block, model: Model) -> LayerWork:
         state_elements=mixer.state_elements(), recurrence_flop_per_token=mixer.recurrence_flop_per_token(),
         mixer_matmuls=mixer.matmuls, ffn_matmuls=ffn_matmuls(block.ffn), inner_kernels=inner_kernels(block),
         latent=mixer.latent, scanned=mixer.scanned, head=mixer.head_elements(),
+        tensors=LayerTensors(mixer=mixer.tensors(), **ffn_tensors(block.ffn)),
         mixer_dtype=model.precision.mixer, state_dtype=model.precision.state,
         ffn_dtype=model.precision.ffn, expert_dtype=model.precision.expert,
     )  # fmt: skip
@@ -139,6 +149,26 @@ def ffn_work(ffn: FeedForward) -> tuple[Any, Any, Any, Any]:
         expert = params.ffn_params(ffn.latent or ffn.hidden, ffn.intermediate, ffn.matrices, ffn.biases)
         return common, expert, ffn.experts, ffn.per_token
     return NONE, NONE, NONE, NONE
+
+
+def ffn_tensors(ffn: FeedForward) -> dict[str, tuple[Tensor, ...]]:
+    """Matrices of the feed-forward part that every token uses, and of one routed expert."""
+    if isinstance(ffn, Dense):
+        return {"ffn": _up_and_down(ffn.hidden, ffn.intermediate, ffn.matrices)}
+    if not isinstance(ffn, MoE):
+        return {}
+    shared = _up_and_down(ffn.hidden, ffn.shared_intermediate, ffn.shared_matrices, ffn.shared_experts) if ffn.shared_experts else ()
+    router = Tensor(kind="router", width=ffn.hidden, dims=(ffn.hidden, ffn.experts + ffn.shared_gates))
+    return {"ffn": (router, *shared), "expert": _up_and_down(ffn.latent or ffn.hidden, ffn.intermediate, ffn.matrices)}
+
+
+def _up_and_down(hidden: Any, intermediate: Any, matrices: Any, copies: Any = UNITY) -> tuple[Tensor, ...]:
+    """Projections to the inner width, with the gate where there are three matrices, and the projection back."""
+    ups = TWO_MATMULS if int(matrices) == 3 else UNITY
+    return (
+        Tensor(kind="up", width=hidden, dims=(copies, ups, hidden, intermediate)),
+        Tensor(kind="down", width=intermediate, dims=(copies, intermediate, hidden)),
+    )
 
 
 def inner_kernels(block: Block) -> Any:

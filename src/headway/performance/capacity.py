@@ -41,8 +41,8 @@ class EvenSplit:
 
 def even_split(model: Model, machine: System, precision: Precision, utilization: Any, batch: Any, context: Any) -> EvenSplit:
     """Capacity of all chips together; sequences are of equal context, their recurrent state counted."""
-    formats = resolve(work_of(model).blocks, work_of(model).embedding_dtype, machine.chip, precision)
-    weights = _weights(model, formats)
+    formats = resolve(work_of(model), machine.chip, precision)
+    weights = totals.stored_bytes(model, precision.weights)
     sequence = _sequence(model, context, formats)
     chip_bytes = machine.chip.need("hbm") * utilization
     usable = machine.chips * chip_bytes
@@ -54,20 +54,8 @@ def even_split(model: Model, machine: System, precision: Precision, utilization:
         chips_exact=load / chip_bytes, chips_needed=fewest_within(load, chip_bytes),
         largest_batch=_rounded_down(beside / sequence, "largest batch, rounded down"),
         largest_context=_longest(model, formats, beside, batch), room_bytes=bytes_beside_weights(usable, load),
-        read_floor_s=domain_read_s(read, machine.chips, machine.chip.need("hbm_bw")), notes=formats.notes,
+        read_floor_s=domain_read_s(read, machine.chips, machine.chip.need("hbm_bw")), notes=(*formats.notes, *model.notes),
     )  # fmt: skip
-
-
-def _weights(model: Model, formats: Any) -> Any:
-    """Bytes of all weights, each part in its format, a tied table once."""
-    works, parts = totals.works(model), []
-    for work, (mixer, ffn, expert) in zip(works, formats.weights, strict=True):
-        layer = [work.mixer_params * mixer.bytes, work.dense_ffn_params * ffn.bytes]
-        layer += [work.expert_params * expert.bytes * work.experts]
-        parts.append(sum((*layer, work.other_params * formats.vectors.bytes)) * work.count)
-    tables = totals.embedding_and_head(model)
-    ends = [table * formats.head.bytes for table in tables]
-    return sum((*parts, *ends, totals.other_params(model) * formats.vectors.bytes))
 
 
 def _sequence(model: Model, context: Any, formats: Any) -> Any:

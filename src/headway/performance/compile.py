@@ -283,9 +283,9 @@ class _Parts:
             block.expert_params * block.count * block.experts * share * self.formats.weights[index][2].bytes
             for share, (index, block) in zip(shares, self.routed(), strict=True)
         )
-        form = self.formats.head.bytes
         vectors = work.vector_params * self.formats.vectors.bytes
-        ends = end_bytes(work.table_params * form, work.head_params * form, vectors, layout.pp, layout.tp)
+        tables = work.table_params * self.formats.embedding.bytes, work.head_params * self.formats.head.bytes
+        ends = end_bytes(*tables, vectors, layout.pp, layout.tp)
         share = stage_share(work.layers, layout.pp)
         return weights_bytes_chip(self.dense_bytes(), sum(routed) if routed else NO_BYTES, ends, share)
 
@@ -303,7 +303,7 @@ class _Parts:
             for span in block.spans:
                 elements = span.read_elements_per_token * block.count
                 terms = (
-                    span_read_s(elements, kv, self.share(block, span.what), cp, self.depth, self.bandwidth),
+                    span_read_s(elements, span.element_bytes(kv), self.share(block, span.what), cp, self.depth, self.bandwidth),
                     span_score_s(span.decode_score_flop * block.count, heads, cp, self.depth, peak_),
                     span_score_s(span.prefill_score_flop * block.count, heads, cp, self.depth, peak_),
                 )
@@ -324,8 +324,8 @@ class _Parts:
 
     def kv_write(self) -> Any:
         writes = tuple(
-            span_read_s(store.elements_per_token * block.count, self.formats.kv.bytes, self.share(block, store.what),
-                        self.layout.cp, self.depth, self.bandwidth)
+            span_read_s(store.elements_per_token * block.count, store.element_bytes(self.formats.kv.bytes),
+                        self.share(block, store.what), self.layout.cp, self.depth, self.bandwidth)
             for block in self.work.blocks for store in block.stores
         )  # fmt: skip
         return sum(writes) if writes else NO_WRITE
@@ -339,7 +339,8 @@ class _Parts:
                 key = float(store.cap_tokens)
                 limits.setdefault(key, store.cap_tokens)
                 elements = store.elements_per_token * block.count
-                groups.setdefault(key, []).append(elements * self.formats.kv.bytes * self.share(block, store.what))
+                size = elements * store.element_bytes(self.formats.kv.bytes) * self.share(block, store.what)
+                groups.setdefault(key, []).append(size)
         return tuple((sum(terms), limits[key]) for key, terms in groups.items())
 
 

@@ -48,9 +48,9 @@ from headway.laws.step.memory import (
     fits_hbm,
     kv_bytes_chip,
     rank_sequence_limit,
+    resident_sequences,
     sequence_bytes,
 )
-from headway.laws.step.parts import rank_sequences
 from headway.laws.step.step import compute_s, kv_s, network_s, overhead_s, step_floor_s, step_s, weights_s
 from headway.models.work import ModelWork
 from headway.performance import request
@@ -351,5 +351,4 @@ def memory_of(case: Deployment, compiled: StepModel, batch: Any) -> dict[str, An
 
 def _kv_bytes(case: Deployment, compiled: StepModel, batch: Any, sequence_size: Any) -> Any:
     """KV bytes of the fullest chip under `batch` sequences of a replica."""
-    sequences = rank_sequences(batch, case.layout.dp, case.layout.pp) * case.layout.pp
-    return kv_bytes_chip(sequences, sequence_size, compiled.stage, case.layout.cp)
+    return kv_bytes_chip(resident_sequences(batch, case.layout.dp), sequence_size, compiled.stage, case.layout.cp)

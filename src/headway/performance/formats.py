@@ -9,9 +9,9 @@ from typing import Any
 from headway.core.errors import IllegalCombination, drop_note
 from headway.hardware.chip import PEAK_OF, Chip
 from headway.models.precision import COMPUTE, Format, Precision, formats
+from headway.models.stored import stored_formats
 from headway.models.work import LayerWork, ModelWork
 
-STORED = ("mixer", "ffn", "expert")  # parts of a block whose weights may differ in format
 WIDTHS = {"fp4": 4, "fp8": 8, "int8": 8, "bf16": 16, "fp16acc": 16}  # bits of the operands of a multiplication
 BYTE = 8
 
@@ -29,6 +29,7 @@ class Formats:
     attention_peak: Any  # in the cache's format
     best_attention_peak: Any
     wide_peak: Any  # in 16 bits
+    embedding: Format  # of the table; the head's where it is the same
     head: Format
     head_peak: Any
     best_head_peak: Any
@@ -87,11 +88,12 @@ def able_computes(chip: Chip, names: Sequence[str]) -> tuple[tuple[str, ...], li
     return tuple(able), drop_note(illegal, len(names), "compute formats")
 
 
-def resolve(blocks: tuple[LayerWork, ...], embedding: str, chip: Chip, precision: Precision) -> Formats:
+def resolve(work: ModelWork, chip: Chip, precision: Precision) -> Formats:
     """Formats of all parts: as in the checkpoint unless the user chose; arithmetic falls back to a format of the chip."""
     table, notes = formats(), []
-    stored = tuple(tuple(precision.weights or getattr(block, f"{part}_dtype") for part in STORED) for block in blocks)
-    run_of = {name: peak(chip, precision.compute or name) for name in {embedding, *(name for names in stored for name in names)}}
+    blocks, weights = work.blocks, stored_formats(work, precision.weights)
+    stored = tuple(tuple(form.name for form in row) for row in weights.blocks)
+    run_of = {name: peak(chip, precision.compute or name) for name in {weights.head.name, *(name for names in stored for name in names)}}
     runs = tuple(tuple(run_of[name] for name in names) for names in stored)
     best = {name: run for name, (_, run) in run_of.items()}
     if not precision.compute:  # the arithmetic that the user states is the floor's too
@@ -106,7 +108,7 @@ def resolve(blocks: tuple[LayerWork, ...], embedding: str, chip: Chip, precision
         notes.append(f"{chip.name}: attention is computed in {wide}")
     main = main_part(blocks)
     return Formats(
-        weights=tuple(tuple(table[name] for name in names) for names in stored),
+        weights=weights.blocks,
         runs=tuple(tuple(name for name, _ in row) for row in runs),
         peaks=tuple(tuple(value for _, value in row) for row in runs),
         best_peaks=tuple(tuple(best[name] for name in names) for names in stored),
@@ -115,10 +117,11 @@ def resolve(blocks: tuple[LayerWork, ...], embedding: str, chip: Chip, precision
         attention_peak=attention_peak,
         best_attention_peak=best_peak(chip, kv, attention_peak),
         wide_peak=peak(chip, "bf16")[1],
-        head=table[embedding],
-        head_peak=run_of[embedding][1],
-        best_head_peak=best[embedding],
-        vectors=table["bf16"],
+        embedding=weights.embedding,
+        head=weights.head,
+        head_peak=run_of[weights.head.name][1],
+        best_head_peak=best[weights.head.name],
+        vectors=weights.vectors,
         labels=(stored[main[0]][main[1]], kv.name, runs[main[0]][main[1]][0]),
         notes=tuple(notes),
     )

@@ -155,7 +155,7 @@ def row_precision(model: Any, system: Any, row: Mapping[str, Any]) -> Precision:
     work = work_of(model)
 
     def labels(precision: Precision) -> tuple[str, str, str]:
-        return resolve(work.blocks, work.embedding_dtype, system.chip, precision).labels
+        return resolve(work, system.chip, precision).labels
 
     weights = "" if labels(Precision())[0] == row["weights"] else row["weights"]
     compute = "" if labels(Precision(weights=weights))[2] == row["compute"] else row["compute"]

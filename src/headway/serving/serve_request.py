@@ -62,7 +62,7 @@ def query(
     layout_list = (layouts,) if isinstance(layouts, Layout) else tuple(layouts)
     legal = tuple(check(known_layout(layout), shape(work.blocks)) for layout in layout_list)
     check_compute(machine.chip, precision)
-    formats = resolve(work.blocks, work.embedding_dtype, machine.chip, precision)
+    formats = resolve(work, machine.chip, precision)
     price = price_quote(machine.chip, case_assumptions.price_metric)
     return ServeRequest(
         model=known_model, work=work, system=machine, layouts=legal, load=load, assumptions=case_assumptions, formats=formats, price=price,

@@ -70,7 +70,7 @@ class WorkerProcess:
 
 
 async def started(folder: str) -> WorkerProcess:
-    """A worker that is ready for a job; it works in a folder of its own within `folder`, and loads no code from where the server was started."""
+    """A worker that is ready for a job; it works in a folder of its own within `folder`, and loads no code from where the server stands."""
     home = str(Path(headway.__file__).parent.parent)
     path = os.pathsep.join(place for place in (home, os.environ.get("PYTHONPATH", "")) if place)
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

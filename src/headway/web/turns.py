@@ -1,7 +1,7 @@
 """Turns of questions that answer at once: quick ones pass slow ones, and whoever has taken least is next.
 
-How long a question will take is what it took before, else what its asker's questions take. One that takes longer than QUICK_S goes on beside
-the quick ones. Those who ask are told apart by address and, behind one address, by connection.
+How long a question will take is what it took before, else what its asker's questions take. One that takes longer than QUICK_S goes on
+beside the quick ones. Those who ask are told apart by address and, behind one address, by connection.
 """
 
 from __future__ import annotations

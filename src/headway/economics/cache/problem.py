@@ -23,10 +23,11 @@ from headway.laws.memory import reload
 from headway.models.config import model as find_model
 from headway.models.model import Model
 from headway.models.precision import Precision, formats
+from headway.models.stored import stored_formats
 from headway.models.totals import active_params, index_bytes_per_token, kv_bytes_per_token
 from headway.models.work import work_of
 from headway.performance.assumptions import Assumptions
-from headway.performance.formats import STORED, main_part, peak
+from headway.performance.formats import main_part, peak
 from headway.performance.workload import Load
 from headway.serving.plan.plan import Plan, plan
 
@@ -163,9 +164,9 @@ class CacheProblem:
         """The stored format of most of the weights."""
         if self.model is None:
             return "bf16"
-        blocks = work_of(self.model).blocks
-        block, part = main_part(blocks)
-        return getattr(blocks[block], f"{STORED[part]}_dtype")
+        work = work_of(self.model)
+        block, part = main_part(work.blocks)
+        return stored_formats(work).blocks[block][part].name
 
     def _plan(self) -> Plan:
         if self.model is None:

@@ -59,7 +59,7 @@ class LectureCase:
 def lecture_case(model: Model, system: System, precision: Precision, batch: int | None = None, context: Any = None) -> LectureCase:
     """Case of a model on a machine; without a batch the balanced one, in whole sequences on each rank, or what fits."""
     work = work_of(model)
-    formats = resolve(work.blocks, work.embedding_dtype, system.chip, precision)
+    formats = resolve(work, system.chip, precision)
     layout = usual_layout(shape(work.blocks), int(system.chips))
     block, part = main_part(work.blocks)
     chip, chips = system.chip, system.chips

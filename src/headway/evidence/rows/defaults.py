@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headway.core.errors import UnknownName
+from headway.models.gguf import is_gguf
 from headway.models.precision import Precision
 from headway.performance.layout import Layout
 
@@ -65,27 +66,15 @@ SPELLINGS = (
     (r"(gguf-|ggml-)?(ud-)?(i?q)(\d.*)", "gguf", "", ""),
     (r"w4a16.*|(gptq|awq|hqq|exl2|bnb|marlin|autoround|uint4|int4).*|4-?bit|nf4|u4|woq-?int4|.*(awq|gptq)", "int4_g128", "", ""),
 )  # fmt: skip
+# GGUF files under names that are not llama.cpp's own: the file whose types come nearest.
 GGUF = {
-    "q2-k": "q2_k", "q3-k": "q3_k_m", "q3-k-m": "q3_k_m", "q3-k-l": "q3_k_m", "q3-k-s": "q3_k_m", "q4-0": "q4_0", "q4-1": "q4_1",
-    "q4-k": "q4_k_m", "q4-k-m": "q4_k_m", "q4-k-s": "q4_k_s", "q4": "q4_k_m", "q5-0": "q5_0", "q5-1": "q5_0", "q5-k": "q5_k_m",
-    "q5-k-m": "q5_k_m", "q5-k-s": "q5_k_m", "q5": "q5_k_m", "q6": "q6_k", "q6-k": "q6_k", "q8": "q8_0", "q8-0": "q8_0",
-    "iq1-s": "iq1_s", "iq1-m": "iq1_m", "iq2-xxs": "iq2_xxs", "iq2-xs": "iq2_xs", "iq2-s": "iq2_s", "iq2-m": "iq2_s", "iq3-xxs": "iq3_xxs",
-    "iq3-xs": "iq3_s", "iq3-s": "iq3_s", "iq3-m": "iq3_s", "iq4-xs": "iq4_xs", "iq4-nl": "q4_0",
-    "q2-k-s": "q2_k", "q2-k-l": "q2_k", "q4-k-l": "q4_k_m", "q5-k-l": "q5_k_m", "q6-k-l": "q6_k",
+    "q3-k": "q3_k_m", "q4-k": "q4_k_m", "q4": "q4_k_m", "q5-k": "q5_k_m", "q5": "q5_k_m", "q6": "q6_k", "q8": "q8_0",
+    "q2-k-l": "q2_k", "q4-k-l": "q4_k_m", "q5-k-l": "q5_k_m", "q6-k-l": "q6_k",
     "q2-k-xl": "q2_k", "q3-k-xl": "q3_k_m", "q4-k-xl": "q4_k_m", "q5-k-xl": "q5_k_m", "q6-k-xl": "q6_k", "q8-k-xl": "q8_0",
 }  # fmt: skip
-GGUF_EXACT = (
-    "q2-k", "q3-k-m", "q4-0", "q4-1", "q4-k-m", "q4-k-s", "q5-0", "q5-k-m", "q6-k", "q8-0", "iq1-s", "iq1-m", "iq2-xxs", "iq2-xs", "iq2-s",
-    "iq3-xxs", "iq3-s", "iq4-xs",
-)  # fmt: skip
-# Format of the output head (a matrix of the embedding's shape): llama.cpp uses q6_k with k-quants and with 4- and 5-bit types,
-# q5_k, as wide as q5_0, with the i-quants below iq3_s, q8_0 with q8_0 (src/llama-quant.cpp); MLC quantises the head too.
+# Format of the output head (a matrix of the embedding's shape): MLC quantises the head too, GGUF files have theirs (models/gguf.py),
 # AWQ, GPTQ, FP8 and FP4 checkpoints leave it as it was trained.
-HEAD = (
-    {"q8_0": "q8_0", "int4_g32": "int4_g32"}
-    | dict.fromkeys(("q2_k", "q3_k_m", "q4_0", "q4_1", "q4_k_s", "q4_k_m", "q5_0", "q5_k_m", "q6_k", "iq3_s", "iq4_xs"), "q6_k")
-    | dict.fromkeys(("iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs"), "q5_0")
-)
+HEAD = {"int4_g32": "int4_g32"}
 IN_A_NAME = re.compile(
     r"(nvfp4|mxfp4|fp8|fp4|awq|gptq-?int8|gptq|int8|int4|w4a16|w8a8|w4a8|bnb-4bit|4bit|8bit|q\d[-_](?:k(?:[-_](?:s|m|l|xl))?|0|1)|"
     r"iq\d[-_](?:xxs|xs|nl|s|m))"
@@ -123,7 +112,7 @@ def precision(weights: str, kv: str, model: str, engine: str, vendor: str, store
 
     >>> found = precision("gguf_q4_k_m", "", "llama-3-8b", "llama.cpp", "NVIDIA", "bf16")
     >>> found.precision.weights, found.precision.kv, found.head
-    ('q4_k_m', 'fp16', 'q6_k')
+    ('q4_k_m', 'fp16', '')
     """
     flags: list[str] = []
     text = _plain(weights)
@@ -162,10 +151,13 @@ def _weights(text: str, vendor: str, stored: str) -> tuple[str, str, str]:
 
 def _gguf(text: str) -> tuple[str, str, str]:
     kind = re.sub(r"^((gguf|ggml)-)?(ud-)?", "", text)
-    if kind not in GGUF:
+    name = kind.replace("-", "_")
+    if is_gguf(name) and "ud-" not in text:  # Unsloth's dynamic files mix types by tensor
+        return name, "", ""
+    if not is_gguf(name) and kind not in GGUF:
         raise UnknownName("GGUF type", text, GGUF, "such as q4_k_m, q8_0, q4_0, q6_k")
-    is_exact = kind in GGUF_EXACT and "ud-" not in text  # Unsloth's dynamic files mix types by tensor
-    return GGUF[kind], "", "" if is_exact else f"{text} taken as {GGUF[kind]}"
+    nearest = GGUF.get(kind, name)
+    return nearest, "", f"{text} taken as {nearest}"
 
 
 def _cache(kv: str, weights: str, model: str, engine: str, run: Benchmark | None, flags: list[str]) -> str:

@@ -208,7 +208,7 @@ def _weights(name: str, row_formats: row_defaults.StatedFormats, catalog: Catalo
         scale_up_domain=user_input(chips, "domain"),
         scale_up_bw=user_input(1e12, "link", "byte/s"),
     )
-    resolved_formats = resolve(work.blocks, work.embedding_dtype, device, row_formats.precision)
+    resolved_formats = resolve(work, device, row_formats.precision)
     return float(compile_layout(work, machine, known_layout(layout), _default_assumptions(), resolved_formats).weights_bytes)
 
 
@@ -230,7 +230,7 @@ def _setup(
     model, work = _work(name, head, catalog)
     machine = _machine(spec, chips, catalog)[0]
     legal = check(known_layout(layout), shape(work.blocks))
-    resolved_formats = resolve(work.blocks, work.embedding_dtype, machine.chip, precision)
+    resolved_formats = resolve(work, machine.chip, precision)
     compiled = compile_layout(work, machine, legal, _bare_assumptions(), resolved_formats, backend=ENGINES[engine])
     return Setup(
         model=model, system=machine, layout=legal, precision=precision, engine=engine, older=lacks, years=years, replicas=replicas,

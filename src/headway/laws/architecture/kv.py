@@ -5,7 +5,7 @@ Stored per token     kv_elements (MHA, GQA, MQA), latent_elements (MLA), compres
 Read per token       kv_elements_read, latent_elements_read: without `/ kv_share`, since each of those layers reads it.
 Tokens read          attended_tokens (all, a window, a top-k, a square root), compressed_cap.
 Of one sequence      stored_elements, read_elements; marginal_elements is what one more token adds for ever: 0 behind a window.
-Bytes                kv_bytes, cache_bytes, bytes_per_context_token.
+Bytes                kv_bytes; narrow_element_bytes where a token's elements differ in format.
 State of fixed size  gated_delta_state, ssm_state, rwkv_state, convolution_state (over convolution_channels), state_sum.
 
 An element is one number of the cache; bytes come from its data type. A model's `kv_bytes_per_token` is in models/totals.py.
@@ -19,6 +19,7 @@ from headway.core.formula import formula
 from headway.core.units import Byte, BytePerToken, Number, PerToken, Token
 
 ENTRY: PerToken = 1.0  # one cache entry for each token: gives counts of elements their unit, 1/token
+SIXTEEN_BITS: Byte = 2.0
 NO_ROOT: Token = 1e200  # in place of infinity, where the context may be 0
 GQA = "Pope et al. 2022 (arXiv:2211.05102), section 3.3; Ainslie et al. 2023 (arXiv:2305.13245)"
 
@@ -111,6 +112,17 @@ def kv_bytes(elements_per_token: PerToken, element_bytes: Byte) -> BytePerToken:
     70272.0
     """
     return elements_per_token * element_bytes
+
+
+@formula(source="vLLM's fp8_ds_mla and FlashMLA's sparse kernels, as their READMEs lay out a token; SGLang's the same")
+def narrow_element_bytes(elements: Number, wide: Number, scales: Byte, element_bytes: Byte) -> Byte:
+    """Mean bytes of a cache element where `wide` elements of a token stay in 16 bits and scales lie beside them; in 16 bits as stated.
+
+    >>> 576 * float(narrow_element_bytes(576, 64, 16.0, 1.0))  # DeepSeek-V3.2 in fp8: 512 latents, 4 scales, a rotary key in bf16
+    656.0
+    """
+    narrow = ((elements - wide) * element_bytes + wide * SIXTEEN_BITS + scales) / elements
+    return np.where(element_bytes < SIXTEEN_BITS, narrow, element_bytes)
 
 
 @formula(source="Yang et al. 2024, Gated DeltaNet (arXiv:2412.06464)")

@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 
 from headway.core.formula import formula
-from headway.core.units import Number
+from headway.core.units import Byte, Number
+
+SCALE: Byte = 4.0  # 32 bits
 
 
 @formula(source="Vaswani et al. 2017 (arXiv:1706.03762), section 3.3; gated: Shazeer 2020 (arXiv:2002.05202)")
@@ -132,6 +134,16 @@ def latent_attention_params_full_query(
         + (hidden * (kv_rank + rope_dim) + kv_rank * heads * (nope_dim + value_dim)) / kv_share
         + heads * value_dim * hidden
     )
+
+
+@formula(source="vLLM's fp8_ds_mla and FlashMLA: a 32-bit scale for 128 latents")
+def latent_scale_bytes(kv_rank: Number) -> Byte:
+    """Bytes of the scales of a token's latents, or of an index key, in a cache of fewer than 16 bits.
+
+    >>> latent_scale_bytes(512), latent_scale_bytes(128)  # DeepSeek-V3.2
+    (16.0, 4.0)
+    """
+    return SCALE * kv_rank / 128
 
 
 @formula(source="DeepSeek-V2 (arXiv:2405.04434), section 2.1.2")

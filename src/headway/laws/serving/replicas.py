@@ -80,6 +80,16 @@ def full_batch(rank_sequences: Number, dp: Number, pp: Number) -> Number:
     return rank_sequences * dp * pp
 
 
+@formula(source="definition; the last users that fit a rank may leave some stages with one sequence less")
+def fitting_batch(rank_sequences: Number, dp: Number, pp: Number, limit: Number) -> Number:
+    """Sequences of a replica with equally many on every rank and stage, or as many as fit a rank (`limit`) where those do not.
+
+    >>> float(fitting_batch(2, 1, 4, 13.5)), float(fitting_batch(1, 2, 4, 3.5))
+    (8.0, 6.0)
+    """
+    return np.minimum(full_batch(rank_sequences, dp, pp), np.maximum(np.floor(limit), 1) * dp)
+
+
 @formula(source="definition; where the two overlap, they share the request's time as they would without")
 def prompt_taken_s(request: Second, prompt: Second, decode: Second, decoding: Number, output: Token) -> Second:
     """Replica time that a request's prompt is charged; `decode`: time of a token in steps of `decoding` sequences.

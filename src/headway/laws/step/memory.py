@@ -40,6 +40,16 @@ def sequence_bytes(stores: tuple[tuple[BytePerToken, Token], ...], state: Byte, 
     return sum((per_token * np.minimum(context, cap) for per_token, cap in stores), start=state)
 
 
+@formula(source=CLAIMS + "PP-10: a rank holds whole sequences; a stage holds its layers of every sequence of its rank")
+def resident_sequences(sequences: Number, dp: Number) -> Number:
+    """Sequences whose cache lies on the fullest data-parallel rank, however many pipeline stages share its layers.
+
+    >>> float(resident_sequences(100, 72)), float(resident_sequences(0.5, 1))
+    (2.0, 0.5)
+    """
+    return np.where(dp == 1, sequences, np.ceil(sequences / dp))
+
+
 @formula(source=CLAIMS + "PP-10, PP-11: KV per chip is b*L*kappa/E, whatever the pipeline depth at b per stage")
 def kv_bytes_chip(sequences: Number, sequence_bytes: Byte, stage_share: Number, cp: Number) -> Byte:
     """Bytes of KV cache and state on the fullest chip.

@@ -2,10 +2,10 @@
 
 Holds        one file per kind, each with its record, parameters, cache, reads, score FLOPs and state: grouped_query (MHA, GQA, MQA),
              narrow_kv, latent (MLA), compressed (DeepSeek-V4), gated_delta, short_convolution, lightning, rwkv, state_space (Mamba,
-             Mamba-2), parallel (two mixers), stated (totals alone). Here: Mixer, the questions; SoftmaxAttention and
+             Mamba-2), parallel (two mixers), stated (totals alone). Here: Mixer, the questions; NarrowLayout, SoftmaxAttention and
              ConvolvedRecurrence, answers that several kinds share; AttentionPattern, Indexer, AttentionSpan, CacheStore, parts of one.
 Import       a kind from its file, the rest from here.
-May import   laws, core. Its users: models.model, the readers that make the records, and whoever has a block's `attention`.
+May import   laws, core, models.tensors. Its users: models.model, the readers that make the records, and whoever has a block's `attention`.
 New kind     a record in a file of its own that extends one of these, and a reader that makes it; nothing else lists kinds. Mixer leaves
              `params` open, all else is "none"; SoftmaxAttention (an entry per token) `params`, `stores` and `spans`, which must apply
              `kv_share`, `look` and `indexer`; ConvolvedRecurrence (a state of fixed size) `matrix_params`, `channels`,
@@ -19,13 +19,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from headway.core.quantity import Sourced, known
 from headway.laws.architecture.attention import convolution_flop, index_score_flop
-from headway.laws.architecture.params import indexer_params
+from headway.laws.architecture.params import indexer_params, latent_scale_bytes
+from headway.models.tensors import Tensor
 
 NO_LIMIT = known(math.inf, "no limit", "token", "constant", "a query may look at every earlier token")
 UNITY = known(1, "one", "", "constant", "by definition")
@@ -39,6 +39,21 @@ WIDE_HEAD = known(128, "head", "", "constant", "as wide as a tile of the kernels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NarrowLayout:
+    """How engines lay out a token of a cache in fewer than 16 bits: some elements stay in 16 bits, and scales lie beside them."""
+
+    elements: Any
+    wide: Any
+    scale_bytes: Any
+
+    def element_bytes(self, format_bytes: Any) -> Any:
+        """Mean bytes of an element of a cache whose format has so many bytes."""
+        from headway.laws.architecture.kv import narrow_element_bytes
+
+        return narrow_element_bytes(self.elements, self.wide, self.scale_bytes, format_bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionSpan:
     """Tokens that a query attends to: attended_tokens(context, cap_tokens, sqrt_tokens) of them, and the cost of each."""
 
@@ -48,6 +63,11 @@ class AttentionSpan:
     decode_score_flop: Any  # per query and token attended to
     prefill_score_flop: Any
     sqrt_tokens: Any = NO_LIMIT
+    narrow: NarrowLayout | None = None  # None: every element in the cache's format
+
+    def element_bytes(self, format_bytes: Any) -> Any:
+        """Bytes of an element of the cache read, in a format of so many bytes."""
+        return format_bytes if self.narrow is None else self.narrow.element_bytes(format_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +77,11 @@ class CacheStore:
     what: str  # kv | index | window | compressed
     elements_per_token: Any
     cap_tokens: Any
+    narrow: NarrowLayout | None = None  # None: every element in the cache's format
+
+    def element_bytes(self, format_bytes: Any) -> Any:
+        """Bytes of an element of the cache, in a format of so many bytes."""
+        return format_bytes if self.narrow is None else self.narrow.element_bytes(format_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +93,9 @@ class AttentionPattern:
     kept_tokens: Any = NO_LIMIT
     sqrt_tokens: Any = NO_LIMIT  # a query attends to sqrt(context * sqrt_tokens) tokens
 
-    def spans(self, read_elements: Any, decode_flop: Any, prefill_flop: Any) -> tuple[AttentionSpan, ...]:
+    def spans(
+        self, read_elements: Any, decode_flop: Any, prefill_flop: Any, narrow: NarrowLayout | None = None
+    ) -> tuple[AttentionSpan, ...]:
         """The reads of attention with this pattern, given elements and score FLOPs per token attended to."""
         if self.name == "none":
             return ()
@@ -79,12 +106,15 @@ class AttentionPattern:
             decode_score_flop=decode_flop,
             prefill_score_flop=prefill_flop,
             sqrt_tokens=self.sqrt_tokens,
+            narrow=narrow,
         )
         return (span,)
 
-    def stores(self, elements_per_token: Any) -> tuple[CacheStore, ...]:
+    def stores(self, elements_per_token: Any, narrow: NarrowLayout | None = None) -> tuple[CacheStore, ...]:
         """The cache of attention with this pattern, given the elements that a token adds."""
-        return () if self.name == "none" else (CacheStore(what="kv", elements_per_token=elements_per_token, cap_tokens=self.kept_tokens),)
+        if self.name == "none":
+            return ()
+        return (CacheStore(what="kv", elements_per_token=elements_per_token, cap_tokens=self.kept_tokens, narrow=narrow),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +125,7 @@ class Indexer:
     dim: Any
     query_input: Any  # width of what its queries are projected from
     head_weights: Any = UNITY  # 1 where the hidden state also gives each index head a weight, else 0
+    scaled: bool = False  # a key in a cache of fewer than 16 bits has scales beside it
 
     def params(self, hidden: Any) -> Any:
         """Parameters of the indexer; its key is one for all heads, so tensor parallelism does not split it."""
@@ -115,11 +146,15 @@ class Indexer:
             read_elements_per_token=self.key_elements(),
             decode_score_flop=flop,
             prefill_score_flop=flop,
+            narrow=self._narrow(),
         )
 
     def store(self) -> CacheStore:
         """The index keys cached: those of every token of the context."""
-        return CacheStore(what="index", elements_per_token=self.key_elements(), cap_tokens=NO_LIMIT)
+        return CacheStore(what="index", elements_per_token=self.key_elements(), cap_tokens=NO_LIMIT, narrow=self._narrow())
+
+    def _narrow(self) -> NarrowLayout | None:
+        return NarrowLayout(elements=self.dim, wide=NONE, scale_bytes=latent_scale_bytes(self.dim)) if self.scaled else None
 
 
 # -- the questions --------------------------------------------------------------------------------------------------------------
@@ -154,6 +189,10 @@ class Mixer(ABC):
         """Parameters that tensor parallelism splits by KV head."""
         return NONE
 
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Those of its matrices that files of mixed formats tell apart, by kind; the rest of `params` is of kind "other"."""
+        return ()
+
     def query_heads(self) -> Any:
         """Heads, or channels, that tensor parallelism divides."""
         return getattr(self, self.heads_field) if self.heads_field else UNITY
@@ -181,14 +220,6 @@ class Mixer(ABC):
     def recurrence_flop_per_token(self) -> Any:
         """FLOPs that update and read the state, per token."""
         return ZERO_FLOP
-
-    def cache_elements_per_token(self) -> Any:
-        """Cache elements that one more token adds for ever: 0 where a window drops an old token for it. Index keys are apart."""
-        return _lasting_elements(store for store in self.stores() if store.what != "index")
-
-    def index_elements_per_token(self) -> Any:
-        """Elements of index keys that one more token adds for ever."""
-        return _lasting_elements(store for store in self.stores() if store.what == "index")
 
     # `headway show model`
 
@@ -235,13 +266,6 @@ class Mixer(ABC):
     def recomputed_params(self) -> Any:
         """Parameters that selective recomputation multiplies with a second time."""
         return NONE
-
-
-def _lasting_elements(stores: Iterable[CacheStore]) -> Any:
-    from headway.laws.architecture.kv import marginal_elements
-
-    elements = tuple(marginal_elements(store.elements_per_token, store.cap_tokens) for store in stores)
-    return sum(elements) if elements else NONE
 
 
 # -- answers that several kinds share -------------------------------------------------------------------------------------------

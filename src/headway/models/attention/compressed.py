@@ -12,7 +12,7 @@ from headway.laws.architecture.params import (
     compressed_indexer_params,
     compressor_params,
 )
-from headway.models.attention import NO_LIMIT, UNITY, AttentionPattern, AttentionSpan, CacheStore, Indexer, Mixer
+from headway.models.attention import NO_LIMIT, NONE, UNITY, AttentionPattern, AttentionSpan, CacheStore, Indexer, Mixer, NarrowLayout
 
 ONE_TOKEN = known(1, "one token", "token", "constant", "by definition")
 
@@ -38,6 +38,8 @@ class CompressedAttention(Mixer):
     overlap: Any = UNITY  # 2 where each entry also sees the group before it, with its own projection
     top_entries: Any | None = None  # entries the indexer picks; None: all of them are read
     indexer: Indexer | None = None
+    rope_dim: Any = NONE  # elements of an entry with rotary position, which a cache of fewer bits keeps in 16
+    scale_bytes: Any = NONE  # scales of an entry in a cache of fewer bits
     look: AttentionPattern | None = None  # `--attention`: an entry for every token, attended to with this pattern
 
     def params(self) -> Any:
@@ -55,13 +57,13 @@ class CompressedAttention(Mixer):
         """The window, compressed entries, and compressed index keys."""
         from headway.laws.architecture.kv import entry_elements
 
-        entry = entry_elements(self.head_dim)
+        entry, narrow = entry_elements(self.head_dim), self._narrow()
         if self.look is not None:
-            return self.look.stores(entry)
-        stores = [CacheStore(what="window", elements_per_token=entry, cap_tokens=self.window)]
+            return self.look.stores(entry, narrow)
+        stores = [CacheStore(what="window", elements_per_token=entry, cap_tokens=self.window, narrow=narrow)]
         if self.ratio is not None:
             compressed = self.head_dim / self.ratio
-            stores.append(CacheStore(what="compressed", elements_per_token=compressed, cap_tokens=NO_LIMIT))
+            stores.append(CacheStore(what="compressed", elements_per_token=compressed, cap_tokens=NO_LIMIT, narrow=narrow))
             if self.indexer is not None:
                 key = self.indexer.dim / self.ratio
                 stores.append(CacheStore(what="index", elements_per_token=key, cap_tokens=NO_LIMIT))
@@ -72,13 +74,14 @@ class CompressedAttention(Mixer):
         from headway.laws.architecture.kv import entry_elements
 
         entry, flop = entry_elements(self.head_dim), score_flop(self.heads, self.head_dim, self.head_dim)
+        narrow = self._narrow()
         if self.look is not None:
-            return self.look.spans(entry, flop, flop)
-        spans = [_span("window", self.window, entry, flop)]
+            return self.look.spans(entry, flop, flop, narrow)
+        spans = [_span("window", self.window, entry, flop, narrow)]
         if self.ratio is not None:
             cap = NO_LIMIT if self.top_entries is None else self.top_entries * self.ratio
             per_token = flop * ONE_TOKEN / self.ratio
-            spans.append(_span("compressed", cap, self.head_dim / self.ratio, per_token))
+            spans.append(_span("compressed", cap, self.head_dim / self.ratio, per_token, narrow))
             if self.indexer is not None:
                 scan = index_score_flop(self.indexer.heads, self.indexer.dim) * ONE_TOKEN / self.ratio
                 spans.append(_span("index", NO_LIMIT, self.indexer.dim / self.ratio, scan))
@@ -92,6 +95,11 @@ class CompressedAttention(Mixer):
         """An entry for every token in place of window and compressed entries."""
         return replace(self, look=pattern)
 
+    def _narrow(self) -> NarrowLayout | None:
+        if not self.scale_bytes:
+            return None
+        return NarrowLayout(elements=self.head_dim, wide=self.rope_dim, scale_bytes=self.scale_bytes)
+
     def _compressor_params(self) -> tuple[Any, ...]:
         """Parameters of the compressor of entries, and of the indexer with the compressor of its keys, where there are such."""
         if self.ratio is None or self.look is not None:
@@ -103,7 +111,7 @@ class CompressedAttention(Mixer):
         return entries, index, compressor_params(self.hidden, self.indexer.dim, self.overlap)
 
 
-def _span(what: str, cap: Any, elements: Any, flop: Any) -> AttentionSpan:
+def _span(what: str, cap: Any, elements: Any, flop: Any, narrow: NarrowLayout | None = None) -> AttentionSpan:
     return AttentionSpan(
-        what=what, cap_tokens=cap, read_elements_per_token=elements, decode_score_flop=flop, prefill_score_flop=flop
+        what=what, cap_tokens=cap, read_elements_per_token=elements, decode_score_flop=flop, prefill_score_flop=flop, narrow=narrow
     )  # fmt: skip

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from headway.laws.architecture.attention import score_flop
 from headway.laws.architecture.params import attention_params, kv_projection_params
 from headway.models.attention import NONE, UNITY, AttentionSpan, CacheStore, SoftmaxAttention
+from headway.models.tensors import Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,16 @@ class Attention(SoftmaxAttention):
     def kv_params(self) -> Any:
         """Projections of keys and values."""
         return kv_projection_params(self.hidden, self.kv_heads, self.head_dim, self.value_dim, self.stacks, self.kv_share)
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Query, key, value and output projections."""
+        hidden, stacks = self.hidden, self.stacks
+        return (
+            Tensor(kind="query", width=hidden, dims=(stacks, hidden, self.heads, self.query_copies, self.head_dim)),
+            Tensor(kind="key", width=hidden, dims=(stacks, hidden, self.kv_heads, self.head_dim)),
+            Tensor(kind="values", width=hidden, dims=(stacks, hidden, self.kv_heads, self.value_dim)),
+            Tensor(kind="output", width=self.heads * self.value_dim, dims=(stacks, hidden, self.heads, self.value_dim)),
+        )
 
     def head_elements(self) -> Any:
         """Width of a key."""

@@ -13,10 +13,12 @@ from headway.laws.architecture.attention import latent_score_flop_absorbed, late
 from headway.laws.architecture.params import (
     latent_attention_params,
     latent_attention_params_full_query,
+    latent_scale_bytes,
     latent_up_params,
     latent_whole_params,
 )
-from headway.models.attention import NONE, AttentionSpan, CacheStore, SoftmaxAttention
+from headway.models.attention import NONE, AttentionSpan, CacheStore, NarrowLayout, SoftmaxAttention
+from headway.models.tensors import Tensor
 
 LATENT_MATMULS = known(
     6, "matmuls", "", "constant", "DeepSeek-V2 (arXiv:2405.04434): query down and up, KV down, two absorbed products, output"
@@ -60,11 +62,15 @@ class LatentAttention(SoftmaxAttention):
         )
         return sum((down, *self.index_params(self.hidden)))
 
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The output projection; the projections to and from the latents are of no kind that files tell apart."""
+        return (Tensor(kind="output", width=self.heads * self.value_dim, dims=(self.hidden, self.heads, self.value_dim)),)
+
     def stores(self) -> tuple[CacheStore, ...]:
         """A latent and a rotary key per token, and index keys."""
         from headway.laws.architecture.kv import latent_elements
 
-        return (*self.look.stores(latent_elements(self.kv_rank, self.rope_dim, self.kv_share)), *self.index_stores())
+        return (*self.look.stores(latent_elements(self.kv_rank, self.rope_dim, self.kv_share), self._narrow()), *self.index_stores())
 
     def spans(self) -> tuple[AttentionSpan, ...]:
         """The latent and the rotary key of each token attended to, even where layers share them, and index keys."""
@@ -74,7 +80,14 @@ class LatentAttention(SoftmaxAttention):
         # Tokens picked query by query leave no shared keys to expand, so a sparse prefill is absorbed too.
         sparse = self.indexer or self.reads_picks
         prefill = absorbed if sparse else latent_score_flop_expanded(self.heads, self.nope_dim, self.rope_dim, self.value_dim)
-        return (*self.look.spans(latent_elements_read(self.kv_rank, self.rope_dim), absorbed, prefill), *self.index_spans())
+        read = latent_elements_read(self.kv_rank, self.rope_dim)
+        return (*self.look.spans(read, absorbed, prefill, self._narrow()), *self.index_spans())
+
+    def _narrow(self) -> NarrowLayout | None:
+        """Kernels of sparse attention keep scales beside the latents, and the rotary key in 16 bits; others have one scale for a tensor."""
+        if not (self.indexer or self.reads_picks):
+            return None
+        return NarrowLayout(elements=self.kv_rank + self.rope_dim, wide=self.rope_dim, scale_bytes=latent_scale_bytes(self.kv_rank))
 
     def activation_bytes(self, hidden: Any, element_bytes: Any) -> Any:
         """Queries, keys, values and outputs of every head, and the latents they come from."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from headway.laws.architecture.params import kv_projection_params, narrow_kv_attention_params
 from headway.models.attention import NONE
 from headway.models.attention.grouped_query import Attention
+from headway.models.tensors import Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,11 @@ class NarrowKvAttention(Attention):
     def params(self) -> Any:
         """Projections of queries, outputs, and of key and value together."""
         return narrow_kv_attention_params(self.hidden, self.heads, self.kv_heads, self.head_dim, self.value_dim, self.kv_projections)
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The projections that the layer has: no value, and no key where it reads an earlier layer's."""
+        kinds = ("query", "key", "output") if self.kv_projections else ("query", "output")
+        return tuple(tensor for tensor in Attention.tensors(self) if tensor.kind in kinds)
 
     def kv_params(self) -> Any:
         """The projection of key and value, where the layer has it."""

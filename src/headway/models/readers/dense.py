@@ -61,7 +61,7 @@ def mistral(config: Config) -> Model:
 def qwen2(config: Config) -> Model:
     """Qwen2 and 2.5: a bias on query, key and value."""
     s = shape(config)
-    return plain(config, s, Style(qkv_bias=True), qwen_looks(config, s))
+    return plain(config, s, Style(qkv_bias=config.flag("attention_bias", "qkv_bias", default=True)), qwen_looks(config, s))
 
 
 def qwen_looks(config: Config, s: DecoderShape) -> list[AttentionPattern]:
@@ -90,7 +90,7 @@ def phi3(config: Config) -> Model:
 def phi(config: Config) -> Model:
     """Phi-1 and Phi-2: one LayerNorm before attention and FFN in parallel, biases everywhere including the head."""
     if config.flag("qk_layernorm"):
-        raise config.refuse("qk_layernorm", "extend src/headway/models/readers/dense.py")
+        raise config.refuse("qk_layernorm", "--as dense, moe or mla reads the usual keys")
     style = Style(matrices=PLAIN, qkv_bias=True, out_bias=True, mlp_bias=True, norms=1, norm_parts=2, head_bias=True)
     return plain(config, shape(config), style)
 

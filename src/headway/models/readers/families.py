@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -108,11 +109,9 @@ def read_config(config: Config, user: Reading | None = None) -> Model:
     if reader is None:
         near = nearest(kind, READERS) if isinstance(kind, str) else []
         offer = f"the nearest of {len(READERS)} known are {', '.join(near)}" if near else f"known are {len(READERS)} others"
-        raise UnsupportedModel(
-            "model_type", kind, f"{offer}; read it as one with --as dense, moe or mla, or extend src/headway/models/readers/families.py"
-        )
+        raise UnsupportedModel("model_type", kind, f"{offer}; read it as one with --as dense, moe or mla")
     model = reader(config)
-    config.check_unread(f"src/headway/models/readers/{reader.__module__.rpartition('.')[2]}.py")
+    config.check_unread(model)
     if len(config.notes) > len(model.notes):
         model = replace(model, notes=tuple(config.notes))
     return with_tower(model, config)
@@ -131,7 +130,7 @@ def _as_mechanism(config: Config, kind: object) -> Model:
     if not isinstance(kind, str):
         config.data = config.data | {"model_type": config.mechanism}
     model = MECHANISMS[config.mechanism](config)
-    config.check_unread("src/headway/models/readers/mechanism.py")
+    config.check_unread(model)
     return with_tower(replace(model, notes=tuple(config.notes)), config)
 
 
@@ -141,4 +140,16 @@ def unwrapped(config: Config, key: str) -> Config:
     inner = {name: config.data[name] for name in outer_keys if name in config.data} | config.data[key]
     decoder = Config(inner, config.name, config.source, config.strict, config.mechanism)
     decoder.notes = [*config.notes, "the vision or audio part is left out"]
+    if inner.get("model_type") is None:
+        _infer_type(decoder, config.data.get("model_type"))
     return decoder
+
+
+def _infer_type(decoder: Config, outer: object) -> None:
+    """The type of a text decoder that states none: that of the whole, with `_text`, or without the word for its further parts."""
+    name = outer if isinstance(outer, str) else ""
+    names = (f"{name}_text", name, re.sub(r"_?(vl|vlm|omni|mm|vision|text)$", "", name))
+    kind = next((kind for kind in names if kind in READERS), None)
+    if kind is not None:
+        decoder.data = decoder.data | {"model_type": kind}
+        decoder.notes.append(f"assumed: the text decoder of {name}, whose type is not stated, is {kind}")

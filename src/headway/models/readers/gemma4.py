@@ -39,7 +39,7 @@ def gemma4(config: Config) -> Model:
         config.assume("Gemma4TextConfig", hidden_size_per_layer_input=256)
     s, style = shape(config), Style(norms=4, tied=True)
     if config.flag("attention_bias"):
-        raise config.refuse("attention_bias", "extend src/headway/models/readers/gemma4.py")
+        raise config.refuse("attention_bias", "--as dense, moe or mla reads the usual keys")
     first_shared = s.layers - int(config.count("num_kv_shared_layers", default=0, low=0, high=s.layers))
     looks = alternating(config, s, 6)
     looks[-1] = AttentionPattern()  # the last layer sees the whole context, whatever the list says

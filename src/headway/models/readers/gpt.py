@@ -105,7 +105,7 @@ def mpt(config: Config) -> Model:
             kv_heads = config.fixed(1, "kv_heads", "attn_type multiquery_attention in config.json")
         if kind == "grouped_query_attention":
             kv_heads = inner.count("kv_n_heads")
-        inner.check_unread("src/headway/models/readers/gpt.py")
+        inner.check_unread()
     alibi, bias = inner is not None and inner.flag("alibi"), not config.flag("no_bias", default=True)
     head_dim = divided(config, hidden, heads, "head_dim", "d_model / n_heads")
     s = DecoderShape(

@@ -1,22 +1,25 @@
 """Keys of a config.json that no reader asks for: those known to change nothing, those that change the shape, and all others.
 
-A key of the first kind is passed over, once for all architectures, with its reason. One of the second kind that a reader does not read is
-an error: the model is built in a way that nobody here knows. Any other is a note, `assumed: key X does not change the shape`, or an error
-with `--strict`.
+A key of the first kind is passed over, once for all architectures, with its reason. One that makes an architecture another one (experts,
+latents, recurrences) and that a reader does not read is an error. Any other is a note with the largest change that it could make, or an
+error with `--strict`.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.core.errors import UnsupportedModel
+
+if TYPE_CHECKING:
+    from headway.models.model import Model
 
 # Reason -> keys that change neither parameters nor bytes nor FLOPs.
 HARMLESS: dict[str, str] = {
     "positions are computed, not stored": (
         r"rope_.*|.*_rope_.*theta|rotary_.*|.*_theta|partial_rotary_factor|position_embedding_type|original_max_position_embeddings|"
-        r"initial_context_length|alibi.*|n_ctx|no_rope_layers?|no_rope_layer_interval|nope_.*interval|hybrid_rope.*|rope_interleave|"
+        r"initial_context_length|alibi.*|n_ctx|no_rope_layers?|no_rope_layer_interval|nope_.*interval|hybrid_rope.*|rope_interleave|.*_rope_interleave|"
         r"mrope_.*|use_mrope|.*_rope_(proportion|percentage)|yarn_.*|scale_attn_by_.*|use_rope|max_window_layers|use_dynamic_ntk|use_logn_attn|"
         r"seq_length|kv_channels|mla_use_nope|partial_rotary_factors|max_seq_len|model_max_length|longrope_.*|attn_rope_fp32"
     ),
@@ -31,7 +34,8 @@ HARMLESS: dict[str, str] = {
         r".*_act|hidden_act|hidden_activation|activation_function|activation_type|activation|.*_activation|.*_activation_func|layer_norm_eps.*|"
         r"layernorm_eps.*|rms_norm_eps.*|norm_eps.*|.*_eps|.*_epsilon|rms_norm|norm_type|normalization.*|norm_topk.*|feed_forward_proj|"
         r"block_use_swiglu|use_gemma_norm|postnorm|layernorm_.*_alpha|hidden_act_.*|attention_softmax_in_fp32|.*_in_fp32|.*_fp32|mlp_hidden_act|"
-        r"layer_norm_type|embed_layernorm_eps|rms_norm_type|zero_centered_.*|apply_residual_connection_post_layernorm|gating_types?|swiglu"
+        r"layer_norm_type|embed_layernorm_eps|rms_norm_type|zero_centered_.*|.*_norm_min|time_step_rank|"
+        r"apply_residual_connection_post_layernorm|gating_types?|swiglu"
     ),
     "how experts are picked, not how many": (
         r"scoring_func|.*score_func.*|topk_method|routed_scaling_factor|n_group|topk_group|.*_capacity.*|moe_router_(?!topk|num).*|moe_dispatch.*|"
@@ -80,18 +84,24 @@ HARMLESS: dict[str, str] = {
         r"sparse_attention_warmup|use_pos_enc.*|use_post_norm|use_pre_norm|use_mlp_norm.*|sandwich_norm|moe_permute.*|use_unified_.*"
     ),
 }
-# Keys that change the arithmetic of an architecture; one that is set and that a reader does not read is an error.
-SHAPE = re.compile(
-    r"(.*_)?(experts?|expert)(_.*)?|moe_.*|.*_moe|.*lora_rank|.*head_dim|head_dim|.*sliding_window.*|layer_types|attn_type_list|block_types?|"
-    r"layers_block_type|hybrid_.*|index_.*|indexer_.*|sparse_.*config|attention_chunk_size|linear_(?!rope).*|mamba_.*|ssm_.*|full_attention_.*|attn_layer_.*|"
-    r"compress_ratios?|num_kv_shared_layers|use_cla|cla_.*|kv_share.*|first_k_dense.*|interleave_moe.*|"
-    r"attention_(qkv_|out_)?bias|qkv_bias|mlp_bias|block_configs|hidden_size_per_layer_input|vocab_size_per_layer_input|"
-    r"altup_.*|laurel_.*|num_(q|k|v|kv|query|key|value)_.*heads|.*_intermediate_size|intermediate_size_.*|use_qk_norm|qk_norm|add_cross_attention|"
-    r"attention_output_gate|attn_output_gate|o_groups|hc_mult|n_group_kv|ffn_config|attn_config|cross_attention.*|short_conv.*|conv_.*|"
-    r".*_(dim|dims|rank|width|widths|channels|heads|hidden_size|ffn_size|pattern|layers|blocks|streams|stride|factor|period|interval|depth)|"
-    r"(num|n)_(?!tokens|ctx).*|d_.*|.*_dim_.*|.*_rank_.*|.*_per_layer.*|ngram_.*|engram_.*|memory_.*|tie_.*layers.*|share_.*|.*_sharing.*|"
-    r"swa_.*|add_.*bias|use_.*bias|use_.*(attn|attention|conv|gate|sink|mla|lora).*|.*_gate|parallel_.*|.*_compress.*|.*_layer_list|.*_config"
+# Keys that make an architecture another one: experts, latents, indexers, recurrences, shared caches, block tables. An error where unread.
+DEFINING = re.compile(
+    r"(num|n|moe_num)_(.*_)?experts|num_experts_per_tok(en)?|kv_lora_rank|q_lora_rank|qk_(rope|nope)_head_dim|index_(topk|n_heads|head_dim)|"
+    r"num_kv_shared_layers|use_cla|kv_share.*|linear_(num_.*|key_.*|value_.*|attn_config)|mamba_(d_.*|n_.*|num_.*|expand)|ssm_(?!cfg|dtype).*|"
+    r"attn_type_list|compress_ratios?|block_configs|hidden_size_per_layer_input|altup_num_inputs|laurel_rank|sparse_attention_config|"
+    r"add_cross_attention|layer_types|attention_chunk_size|num_memory_.*blocks"
 )
+# Keys that say how kinds of layers alternate, or how far they look back.
+INTERLEAVES = re.compile(
+    r"_?sliding_window_pattern|full_attention_interval|full_attn_.*|linear_attn_.*factor|mlp_alpha_factor|attn_layer_(period|offset)|"
+    r"global_attn_every_n_layers|no_rope_layers?|max_window_layers|use_sliding_window|"
+    r"interleav.*|layer_types_.*|attn_type_list|hybrid_layer_pattern"
+)
+LOOK_BACK = re.compile(
+    r".*window.*|.*layer_types|.*chunk_size|.*_pattern|.*attn_every.*|.*_interval|.*_period|"
+    r".*_freq|.*stride.*|.*topk.*|.*kv_share.*|use_.*attn.*"
+)
+ANOTHER_WAY = "--as dense, moe or mla reads it by the usual keys"
 _HARMLESS = {reason: re.compile(patterns) for reason, patterns in HARMLESS.items()}
 NOTHING = (None, False, 0, "", [], {})
 
@@ -105,29 +115,69 @@ def harmless_reason(key: str) -> str:
     return next((reason for reason, pattern in _HARMLESS.items() if pattern.fullmatch(key)), "")
 
 
-def check_unread(data: dict[str, Any], keys_read: set[str], reader: str, strict: bool, mechanism: str = "") -> list[str]:
-    """Notes on keys that no reader read and that are assumed to change nothing; raises UnsupportedModel for one that changes the shape.
+def check_unread(
+    data: dict[str, Any], keys_read: set[str], strict: bool, model: Model | None = None, mechanism: str = ""
+) -> list[str]:
+    """Notes on keys that no reader read, each with the largest change that it could make; raises UnsupportedModel for some.
 
-    With a `mechanism` named by the user the shape is theirs to answer for: such a key is a note too, unless `strict`.
+    Those are the keys that make an architecture another one (experts, latents, recurrences), unless the user named the mechanism, and
+    with `strict` every unread key. A key that another one already gives is passed over.
     """
     unknown = []
     for key, value in data.items():
-        if key in keys_read or value in NOTHING or harmless_reason(key):
+        if key in keys_read or value in NOTHING or harmless_reason(key) or _is_given(key, data, keys_read):
             continue
-        if SHAPE.fullmatch(key) and (strict or not mechanism):
-            raise UnsupportedModel(key, value, f"for this architecture it changes the arithmetic in an unknown way; extend {reader}")
         if strict:
-            raise UnsupportedModel(
-                key, value, f"no reader knows this key; without --strict it is assumed to change no shape; extend {reader}"
-            )
-        unknown.append(key)
-    read_as = f", read as {mechanism}" if mechanism else ""
-    return [f"assumed: key {_short(key)} does not change the shape{read_as}" for key in unknown[:5]] + _more(unknown[5:])
+            raise UnsupportedModel(key, value, "no reader knows this key; without --strict it is a note")
+        if DEFINING.fullmatch(key) and not mechanism:
+            raise UnsupportedModel(key, value, f"it makes this another architecture; {ANOTHER_WAY}, --key {_short(key)}=null leaves it out")
+        unknown.append(f"assumed: key {_short(key)} is not read; {largest_change(key, value, model)}")
+    return unknown[:5] + _more(unknown[5:])
+
+
+def _is_given(key: str, data: dict[str, Any], keys_read: set[str]) -> bool:
+    """Whether a list of the layers that was read says already what a key of their alternation says."""
+    return bool(INTERLEAVES.fullmatch(key)) and "layer_types" in keys_read and isinstance(data.get("layer_types"), list)
+
+
+def largest_change(key: str, value: Any, model: Model | None) -> str:
+    """What an unread key could change at most, in parameters and KV cache, in words."""
+    if model is None:
+        return "what it changes is not known"
+    from headway.laws.architecture.unread import largest_cache_share, largest_params_share
+    from headway.models.totals import layers, total_params
+
+    if LOOK_BACK.fullmatch(key):
+        return "at most: no parameters, up to all of the KV cache less"
+    numbers = [item for item in _numbers(value) if item >= 0]
+    width = max(numbers, default=1.0)
+    if isinstance(value, bool) or not numbers:
+        width = 1.0 if re.search("bias|norm|scale", key) else float(model.hidden)
+    params = largest_params_share(width, float(model.hidden), float(layers(model)), float(total_params(model)))
+    if isinstance(value, bool) or re.search("bias|norm|expert|intermediate|ffn|mlp", key):
+        return f"at most: {params:.2g} of the parameters more, no KV cache"
+    cache = largest_cache_share(width, max(_cache_elements(model), 1.0))
+    return f"at most: {params:.2g} of the parameters and {cache:.2g} of the KV cache more"
+
+
+def _cache_elements(model: Model) -> float:
+    """Elements that a token adds to the fullest cache of a layer."""
+    return max((float(store.elements_per_token) for block in model.blocks for store in block.attention.stores()), default=0.0)
+
+
+def _numbers(value: Any) -> list[float]:
+    """Numbers in a value, however deep."""
+    if isinstance(value, bool):
+        return []
+    if isinstance(value, int | float):
+        return [float(value)] if abs(value) < 1e12 else []
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [number for item in items for number in _numbers(item)]
 
 
 def _short(key: str) -> str:
     return " ".join(key.split())[:60]
 
 
-def _more(keys: list[str]) -> list[str]:
-    return [f"assumed: {len(keys)} further unknown keys do not change the shape either (--strict names the first)"] if keys else []
+def _more(notes: list[str]) -> list[str]:
+    return [f"assumed: {len(notes)} further unknown keys are not read either (--strict names the first)"] if notes else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from headway.core.quantity import known
 from headway.models.attention import AttentionPattern, Indexer
 from headway.models.attention.compressed import CompressedAttention
 from headway.models.attention.latent import LatentAttention
@@ -122,7 +123,8 @@ def latent_attention(config: Config, hidden: Any, sparse: bool, index: str = "fu
     for key in ("index_n_heads", "index_head_dim") if sparse else ():
         config.count(key)
     if sparse and index == "full":
-        indexer = Indexer(heads=config.count("index_n_heads"), dim=config.count("index_head_dim"), query_input=query_rank or hidden)
+        dim = config.count("index_head_dim")
+        indexer = Indexer(heads=config.count("index_n_heads"), dim=dim, query_input=query_rank or hidden, scaled=True)
         vectors.append(Vector(name="index key norm, weight and bias", dims=(COPIES[2], indexer.dim)))
     mixer = LatentAttention(
         hidden=hidden,
@@ -146,6 +148,7 @@ def top_k(config: Config) -> AttentionPattern:
 
 
 OVERLAPPED = 4  # compression ratio whose entries cover two groups of tokens, with an indexer that selects entries
+ENTRY_SCALES = known(8, "scales of an entry", "byte", "constant", "fp8 cache of DeepSeek-V4 in vLLM and SGLang: 448 + 128 + 8 bytes")
 RATIOS = {0: None, 4: 4, 128: 128}
 TWO, THREE = COPIES[2], constant(3, "scales of a hyper-connection")
 
@@ -170,7 +173,6 @@ def deepseek_v4(config: Config) -> Model:
 
 def _mixer(config: Config, hidden: Any, ratio: int | None) -> tuple[CompressedAttention, tuple[Vector, ...]]:
     head_dim, heads, query_rank = config.count("head_dim"), config.count("num_attention_heads"), config.count("q_lora_rank")
-    config.ignore("qk_rope_head_dim")
     vectors = [
         Vector(name="query norm", dims=(query_rank,)),
         Vector(name="entry norm", dims=(head_dim,)),
@@ -197,6 +199,8 @@ def _mixer(config: Config, hidden: Any, ratio: int | None) -> tuple[CompressedAt
         window=config.count("sliding_window", unit="token"),
         ratio=tokens,
         overlap=overlap,
+        rope_dim=config.count("qk_rope_head_dim", default=NONE, low=0),
+        scale_bytes=ENTRY_SCALES,
         top_entries=top,
         indexer=indexer,
     )

@@ -63,7 +63,7 @@ def minimax_lightning(config: Config) -> Model:
     """MiniMax-01 and M1: lightning attention with softmax attention every eighth layer, experts in all."""
     s, style = shape(config), Style()
     if config.count("shared_intermediate_size", default=0, low=0):
-        raise config.refuse("shared_intermediate_size", "a shared expert of MiniMax-01; extend src/headway/models/readers/linear.py")
+        raise config.refuse("shared_intermediate_size", "a shared expert of MiniMax-01; --as dense, moe or mla reads the usual keys")
     ffn = mixtral_experts(config, s.hidden)
     linear = block(
         Lightning(hidden=s.hidden, heads=s.heads, head_dim=s.head_dim),
@@ -95,7 +95,7 @@ def kimi_linear(config: Config) -> Model:
         True: latent_attention(config, hidden, sparse=False),
         False: _kimi_delta(inner, hidden),
     }
-    inner.check_unread("src/headway/models/readers/linear.py")
+    inner.check_unread()
     config.ignore("num_key_value_heads", "num_expert_group", "mla_use_nope", "attn_res_block_size")
     residual = _residual_attention(config, hidden)
     routed, router = deepseek_experts(config, hidden, config.count("num_experts"), router_bias=True)
@@ -140,7 +140,7 @@ def lfm2(config: Config) -> Model:
     """LFM2: short convolutions, with grouped-query attention in listed layers; experts after leading dense layers in LFM2-MoE."""
     s, style = shape(config), Style(qk_norm="head", tied=True)
     if config.flag("conv_bias"):
-        raise config.refuse("conv_bias", "extend src/headway/models/readers/linear.py")
+        raise config.refuse("conv_bias", "--as dense, moe or mla reads the usual keys")
     conv = ShortConvolution(hidden=s.hidden, kernel=config.count("conv_L_cache"))
     kinds = config.layer_list("layer_types", s.layers) or _lfm2_places(config, s)
     choices = {"full_attention": (attention(s), mixer_vectors(s, style)), "conv": (conv, ())}

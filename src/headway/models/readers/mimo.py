@@ -18,7 +18,7 @@ def mimo_v2(config: Config) -> Model:
     hidden, layers, style = config.count("hidden_size"), layer_count(config), Style()
     for key in ("attention_bias", "mlp_bias", "attention_projection_layout", "use_qk_norm"):
         if config.raw(key) not in (None, False, "fused_qkv", "split"):
-            raise config.refuse(key, "extend src/headway/models/readers/mimo.py")
+            raise config.refuse(key, "--as dense, moe or mla reads the usual keys")
     config.ignore("sliding_window_size", "attention_chunk_size", "hybrid_block_size", "num_key_value_heads")
     pattern = config.layer_list("hybrid_layer_pattern", layers)
     if pattern is None:

@@ -64,7 +64,7 @@ def gpt_oss(config: Config) -> Model:
 
 def qwen2_moe(config: Config) -> Model:
     """Qwen1.5/2-MoE: routed experts and one gated shared expert."""
-    return _qwen_moe(config, Style(qkv_bias=True), shared=True)
+    return _qwen_moe(config, Style(qkv_bias=config.flag("qkv_bias", "attention_bias", default=True)), shared=True)
 
 
 def qwen3_moe(config: Config) -> Model:
@@ -109,7 +109,8 @@ def deepseek_like(config: Config) -> Model:
     kind = config.data.get("model_type")
     qk = config.flag("use_qk_norm", default=kind == "dots1")
     style = Style(qkv_bias=bias, out_bias=bias and kind in ("dots1", "deepseek"), qk_norm="head" if qk else "")
-    return _deepseek_experts(config, shape(config), style, config.count("n_routed_experts"), router_bias=kind != "deepseek")
+    s = shape(config, head_dim_default=128 if kind != "deepseek" else None)
+    return _deepseek_experts(config, s, style, config.count("n_routed_experts"), router_bias=kind != "deepseek")
 
 
 def bailing(config: Config) -> Model:
@@ -120,7 +121,7 @@ def bailing(config: Config) -> Model:
     shared_width = config.count("moe_shared_expert_intermediate_size", default=config.count("moe_intermediate_size"))
     if shared_width != config.count("moe_intermediate_size"):
         raise config.refuse(
-            "moe_shared_expert_intermediate_size", "wants moe_intermediate_size; extend src/headway/models/readers/mixture.py"
+            "moe_shared_expert_intermediate_size", "wants moe_intermediate_size; --as dense, moe or mla reads the usual keys"
         )
     return _deepseek_experts(config, shape(config), style, config.count("num_experts"), router_bias)
 
@@ -166,7 +167,7 @@ def dbrx(config: Config) -> Model:
         per_token=routing.count("moe_top_k"),
         intermediate=routing.count("ffn_hidden_size"),
     )
-    inner.check_unread("src/headway/models/readers/mixture.py")
+    inner.check_unread()
     return finish(config, uniform(s, style, ffn), s.hidden, style)
 
 
@@ -243,7 +244,7 @@ def same_in_all(config: Config, key: str, layers: int, default: Any = None) -> A
         return config.count(key, default=default) if default is not None else config.count(key)
     counts = config.layer_list(key, layers) or []
     if len(set(map(str, counts))) != 1:
-        raise config.refuse(key, "wants the same number in all layers; extend src/headway/models/readers/mixture.py")
+        raise config.refuse(key, "wants the same number in all layers; --as dense, moe or mla reads the usual keys")
     return config.derived(whole_number(counts[0], f"config.json {key}", 1, MAX_COUNT), key, f"{key}, equal in all layers,")
 
 

@@ -26,7 +26,7 @@ from headway.models.readers.standard import (
     shape,
 )
 
-EXTEND = "extend src/headway/models/readers/nemotron.py"
+EXTEND = "--as dense, moe or mla reads the usual keys"
 # Names of a layer's part, in lists and in the letters of a pattern.
 PARTS = {
     "M": "mamba", "*": "attention", "-": "mlp", "E": "moe", "mamba": "mamba", "linear_attention": "mamba", "attention": "attention",
@@ -38,6 +38,8 @@ def nemotron_h(config: Config) -> Model:
     """Nemotron-H and Nemotron-3: one part per layer, by a pattern or a list: Mamba-2, attention, plain FFN or experts."""
     parts = _parts(config)
     config.data = config.data | {"num_hidden_layers": len(parts)}
+    if config.raw("attention_head_dim") is not None and config.data.get("head_dim") is None:
+        config.data = config.data | {"head_dim": config.data["attention_head_dim"]}
     bias = config.flag("attention_bias")
     s, style = shape(config), Style(matrices=PLAIN, norms=1, mlp_bias=config.flag("mlp_bias"), qkv_bias=bias, out_bias=bias)
     blocks = config.raw("block_configs")
@@ -160,7 +162,7 @@ def _searched(config: Config, entry: Any, index: int, sizes: tuple[Any, int, Any
     mixing.ignore("no_op", "n_heads_in_group")
     feeding.ignore("no_op", "ffn_mult", "intermediate_size")
     for part in (mixing, feeding):
-        part.check_unread("src/headway/models/readers/nemotron.py")
+        part.check_unread()
     return block(mixer, ffn, norms(hidden, style, parts_present))
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.core import user_file
 from headway.core.errors import BadFile, BadValue, UnsupportedModel
 from headway.core.quantity import known
 from headway.models.readers import keys
+
+if TYPE_CHECKING:
+    from headway.models.model import Model
 
 MAX_COUNT = 10**9  # far above any dimension of a real model
 MAX_LAYERS = 100_000
@@ -138,11 +141,11 @@ class Config:
     def refuse(self, key: str, hint: str = "") -> UnsupportedModel:
         """Error for a value of `key` that this reader does not support."""
         self.keys_read.add(key)
-        return UnsupportedModel(key, self.data.get(key), hint or "extend the readers in src/headway/models/readers")
+        return UnsupportedModel(key, self.data.get(key), hint or "--as dense, moe or mla reads the usual keys")
 
-    def check_unread(self, reader: str) -> None:
-        """Note keys that the reader did not read; raises UnsupportedModel for one that changes the arithmetic, or any with `strict`."""
-        self.notes += keys.check_unread(self.data, self.keys_read, reader, self.strict, self.mechanism)
+    def check_unread(self, model: Model | None = None) -> None:
+        """Note keys that the reader did not read; raises UnsupportedModel for one that makes another architecture, or any with `strict`."""
+        self.notes += keys.check_unread(self.data, self.keys_read, self.strict, model, self.mechanism)
 
 
 def whole_number(value: Any, field: str, low: int, high: int) -> int:
@@ -157,5 +160,6 @@ def translate_layers(pattern: Sequence[Any], choices: dict[Any, Any], config: Co
     """Per-layer list with each entry translated by `choices`; raises UnsupportedModel for an unknown entry."""
     for item in pattern:
         if isinstance(item, list | dict) or item not in choices:
-            raise UnsupportedModel(key, item, f"known values are {', '.join(map(str, choices))}; extend src/headway/models/readers")
+            known_values = ", ".join(map(str, choices))
+            raise UnsupportedModel(key, item, f"known values are {known_values}; --as dense, moe or mla reads the usual keys")
     return [choices[item] for item in pattern]

@@ -172,9 +172,10 @@ def granite_hybrid(config: Config) -> Model:
         config.ignore("num_experts_per_tok", "intermediate_size")
         ffn = dense(config, s.hidden, style, intermediate=shared)
     choices = {"attention": block(attention(s), ffn, norms(s.hidden, style), mixer_vectors(s, style))}
-    if "mamba" in kinds:
+    if "mamba" in kinds or "linear_attention" in kinds:
         mixer, mamba_vectors = mamba2_mixer(config, s.hidden, *_BAMBA)
-        choices["mamba"] = block(mixer, ffn, norms(s.hidden, style), mamba_vectors)
+        choices["mamba"] = choices["linear_attention"] = block(mixer, ffn, norms(s.hidden, style), mamba_vectors)
+        choices["full_attention"] = choices["attention"]
     for key in _BAMBA:
         config.ignore(key)
     return finish(config, translate_layers(kinds, choices, config, "layer_types"), s.hidden, style)
@@ -188,7 +189,7 @@ def falcon_h1(config: Config) -> Model:
         head_dim = int(config.count("mamba_d_ssm")) // int(config.count("mamba_n_heads"))
         config.data = config.data | {"mamba_d_head": head_dim}
     if config.flag("projectors_bias"):
-        raise config.refuse("projectors_bias", "extend src/headway/models/readers/recurrent.py")
+        raise config.refuse("projectors_bias", "--as dense, moe or mla reads the usual keys")
     mixer, mamba_vectors = mamba2_mixer(config, s.hidden, *_BAMBA, gated_norm=config.flag("mamba_rms_norm"))
     both = ParallelMixer(attention=attention(s), recurrence=mixer)
     layer = block(both, dense(config, s.hidden, style), norms(s.hidden, style), mixer_vectors(s, style), mamba_vectors)

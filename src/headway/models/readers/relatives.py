@@ -30,7 +30,7 @@ from headway.models.readers.standard import (
     window,
 )
 
-EXTEND = "extend src/headway/models/readers/relatives.py"
+EXTEND = "--as dense, moe or mla reads the usual keys"
 
 
 def qwen(config: Config) -> Model:

@@ -20,7 +20,7 @@ from headway.models.readers.standard import (
     shape,
 )
 
-EXTEND = "extend src/headway/models/readers/residual.py"
+EXTEND = "--as dense, moe or mla reads the usual keys"
 
 
 def arctic(config: Config) -> Model:

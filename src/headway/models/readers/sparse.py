@@ -30,9 +30,9 @@ def minimax_m2(config: Config) -> Model:
     s = shape(config)
     style = Style(qk_norm=_qk_norm(config))
     if config.count("shared_intermediate_size", default=0, low=0):
-        raise config.refuse("shared_intermediate_size", "a shared expert; extend src/headway/models/readers/sparse.py")
+        raise config.refuse("shared_intermediate_size", "a shared expert; --as dense, moe or mla reads the usual keys")
     if any(kind != 1 for kind in config.layer_list("attn_type_list", s.layers) or []):
-        raise config.refuse("attn_type_list", "only full attention (1) is known here; extend src/headway/models/readers/sparse.py")
+        raise config.refuse("attn_type_list", "only full attention (1) is known here; --as dense, moe or mla reads the usual keys")
     ffn = mixtral_experts(config, s.hidden)
     left_out(config)
     config.ignore("mtp_transformer_layers", "use_mtp")

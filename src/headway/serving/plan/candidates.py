@@ -9,8 +9,7 @@ import numpy as np
 
 from headway.core.progress import tick
 from headway.laws.queueing.loop import Loop
-from headway.laws.step.memory import fits_chips, fits_hbm, kv_bytes_chip, rank_sequence_limit, sequence_bytes
-from headway.laws.step.parts import rank_sequences
+from headway.laws.step.memory import fits_chips, fits_hbm, kv_bytes_chip, rank_sequence_limit, resident_sequences, sequence_bytes
 from headway.laws.step.step import step_s
 from headway.performance import request as request_laws
 from headway.performance.compile import StepModel, compile_layout
@@ -96,7 +95,6 @@ def compile_candidates(query: ServeRequest, layout: Layout, count: int) -> Candi
 def fits(w: Candidates, batch: Any) -> Any:
     """Whether weights and the KV cache of `batch` sequences fit in HBM, and the machine has the chips."""
     layout = w.layout
-    sequences = rank_sequences(batch, layout.dp, layout.pp) * layout.pp
-    kv = kv_bytes_chip(sequences, w.sequence, w.compiled.stage, layout.cp)
+    kv = kv_bytes_chip(resident_sequences(batch, layout.dp), w.sequence, w.compiled.stage, layout.cp)
     chips = fits_chips(w.compiled.chips * layout.replicas, w.query.system.chips)
     return fits_hbm(w.compiled.weights_bytes, kv, w.usable) & chips

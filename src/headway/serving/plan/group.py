@@ -157,7 +157,7 @@ def _problems(
     problems = []
     for weights, kv, compute in itertools.product(names["weights"] or ("",), caches, computes):
         precision = Precision(weights=weights, kv=kv, compute=compute)
-        formats = resolve(first.work.blocks, first.work.embedding_dtype, first.system.chip, precision)
+        formats = resolve(first.work, first.system.chip, precision)
         notes = (*first.notes, *(note for note in formats.notes if note not in first.notes), *both, *compute_notes)
         problems.append(PlanProblem(query=replace(first, formats=formats, notes=notes), precision=precision, space=layouts))
     return problems

@@ -118,7 +118,7 @@ def _user_pick(group: PlanGroup, mine: Mapping[str, Any] | None) -> Choice | Non
     query = group.query
     precision = Precision(**{name: mine.get(name, "") for name in ("weights", "kv", "compute")})
     check_compute(query.system.chip, precision)
-    formats = resolve(query.work.blocks, query.work.embedding_dtype, query.system.chip, precision)
+    formats = resolve(query.work, query.system.chip, precision)
     user_pick = placed(replace(query, formats=formats), mine)
     return user_pick
 

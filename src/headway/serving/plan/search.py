@@ -18,7 +18,7 @@ from headway.laws.queueing.replica_loop import Law, step_times, token_times
 from headway.laws.queueing.request_times import request_times
 from headway.laws.queueing.root import increasing_root, screened_root
 from headway.laws.queueing.users import prompt_chunks
-from headway.laws.serving.replicas import full_batch, replicas_needed
+from headway.laws.serving.replicas import fitting_batch, replicas_needed
 from headway.laws.serving.request import e2e_s
 from headway.laws.step.step import step_s
 from headway.performance import request as request_laws
@@ -107,8 +107,8 @@ def least_sequences(w: Candidates) -> int:
 
 
 def batch_of(w: Candidates, ranks: Any) -> Any:
-    """Batch of a replica with `ranks` sequences on every rank and stage."""
-    return full_batch(ranks, w.layout.dp, w.layout.pp)
+    """Batch of a replica with `ranks` sequences on every rank and stage, as far as the caches of so many fit."""
+    return fitting_batch(ranks, w.layout.dp, w.layout.pp, w.limit)
 
 
 def bisect_ranks(holds: Any, high: Any) -> Any:

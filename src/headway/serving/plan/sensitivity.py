@@ -152,7 +152,7 @@ def edited(query: ServeRequest, precision: Precision, name: str) -> ServeRequest
         system = replace(system, **{key: _link(system, key) * STEP})
     else:
         assumptions = replace(assumptions, **{name: getattr(assumptions, name) * STEP})
-    formats = resolve(query.work.blocks, query.work.embedding_dtype, system.chip, precision)
+    formats = resolve(query.work, system.chip, precision)
     return replace(query, system=system, assumptions=assumptions, formats=formats)
 
 
