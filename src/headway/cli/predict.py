@@ -54,12 +54,13 @@ def frequent_flags(flags: Sequence[str]) -> list[str]:
 
 
 def floor_notes(predictions: Iterable[Any]) -> list[str]:
-    """One note on what the floors are of, where rows' weights mix formats: for the most rows, and how many rest."""
+    """One note on what the floors are of, where served rows' weights mix formats: for the most rows, and how many rest."""
+    from headway.evidence.rows.setup import Setup
     from headway.performance.formats import floor_note
 
-    setups = [setup for prediction in predictions if (setup := getattr(prediction, "setup", None)) is not None]
-    texts = {setup: floor_note(setup.work, setup.formats) for setup in set(setups)}
-    lines = [f"{setup.model.name}: {texts[setup]}" for setup in setups if texts[setup]]
+    setups = [setup for prediction in predictions if isinstance(setup := getattr(prediction, "setup", None), Setup)]
+    texts = {id(setup): floor_note(setup.work, setup.formats) for setup in {id(setup): setup for setup in setups}.values()}
+    lines = [f"{setup.model.name}: {texts[id(setup)]}" for setup in setups if texts[id(setup)]]
     if not lines:
         return []
     most = max(sorted(set(lines)), key=lines.count)
