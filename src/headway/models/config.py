@@ -150,7 +150,7 @@ def from_data(data: dict[str, Any], name: str, source: str, user: Reading | None
         raise
     except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError, RecursionError) as error:
         raise UnsupportedModel(
-            "structure", type(error).__name__, f"a value has an unexpected type ({error}); see src/headway/models/readers"
+            "structure", type(error).__name__, f"a value has an unexpected type ({error})"
         ) from error
 
 
