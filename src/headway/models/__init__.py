@@ -10,6 +10,6 @@ Import       config.model, model.Model and the feed-forward kinds beside it, att
              precision.formats, totals.kv_bytes_per_token, totals.total_params, totals.active_params, work.work_of, variants.override,
              describe.about_model.
 May import   laws, core. Its users: hardware (what fits in a rack), performance and every package above.
-Reads        data/models/*.json, data/model_index.csv and data/aliases/models.txt (config.py), data/dtypes.toml
+Reads        data/models/*.json, data/model_index.csv, data/checkpoints.csv and data/aliases/models.txt (config.py), data/dtypes.toml
              (precision.py), data/gguf.toml (gguf.py), data/model_releases.csv (releases.py).
 """

@@ -65,9 +65,26 @@ def model(name: str | os.PathLike[str] | Model, folders: Iterable[str | os.PathL
                 return from_file(path, how)
     file = spellings().get(fold(text)) or _variant(fold(text))
     if file is not None:
-        return _from_catalogue(file, how)
+        return _as_asked(_from_catalogue(file, how), text)
     path = _existing(text)
     return _from_hub(text, how) if path is None else from_file(path, how)
+
+
+@functools.cache
+def checkpoints() -> dict[str, dict[str, str]]:
+    """Checkpoints that share the shape of a catalogue model under a name of their own: hf_id, and whether they have a vision tower."""
+    text = resources.files("headway").joinpath("data/checkpoints.csv").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(text.splitlines()))
+    return {fold(row[key]): row for row in rows for key in ("name", "hf_id")}
+
+
+def _as_asked(model: Model, text: str) -> Model:
+    """The model with a note where the name typed is that of another checkpoint of its shape, or of one with a tower that is left out."""
+    row = checkpoints().get(fold(text))
+    if row is None:
+        return model
+    tower = "; its vision tower is neither counted nor timed" if row["vision"] else ""
+    return replace(model, notes=(*model.notes, f"assumed: {row['hf_id']} has the shapes of {model.name}{tower}"))
 
 
 def _variant(text: str) -> str | None:
@@ -133,7 +150,7 @@ def from_data(data: dict[str, Any], name: str, source: str, user: Reading | None
         raise
     except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError, RecursionError) as error:
         raise UnsupportedModel(
-            "structure", type(error).__name__, f"a value has an unexpected type ({error}); see src/headway/models/readers"
+            "structure", type(error).__name__, f"a value has an unexpected type ({error})"
         ) from error
 
 

@@ -84,7 +84,7 @@ HARMLESS: dict[str, str] = {
         r"sparse_attention_warmup|use_pos_enc.*|use_post_norm|use_pre_norm|use_mlp_norm.*|sandwich_norm|moe_permute.*|use_unified_.*"
     ),
 }
-# Keys that make an architecture another one: experts, latents, indexers, recurrences, shared caches, block tables. An error where unread.
+# Keys that make an architecture another one: experts, latents, indexers, recurrences, shared caches, tables of blocks: an error.
 DEFINING = re.compile(
     r"(num|n|moe_num)_(.*_)?experts|num_experts_per_tok(en)?|kv_lora_rank|q_lora_rank|qk_(rope|nope)_head_dim|index_(topk|n_heads|head_dim)|"
     r"num_kv_shared_layers|use_cla|kv_share.*|linear_(num_.*|key_.*|value_.*|attn_config)|mamba_(d_.*|n_.*|num_.*|expand)|ssm_(?!cfg|dtype).*|"

@@ -159,6 +159,8 @@ def deepseek_v4(config: Config) -> Model:
     config.ignore("num_key_value_heads")
     routed, bias = deepseek_experts(config, hidden, config.count("n_routed_experts"), router_bias=True)
     ratios = translate_layers(config.layer_list("compress_ratios", layers) or [], RATIOS, config, "compress_ratios")
+    if not ratios:
+        raise config.refuse("compress_ratios", "DeepSeek-V4 lists there the compression ratio of each layer")
     hashed = int(config.count("num_hash_layers", default=0, low=0))
     mixers = {ratio: _mixer(config, hidden, ratio) for ratio in set(ratios)}
     joins = _hyper_connections(config, hidden)
