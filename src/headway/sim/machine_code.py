@@ -56,10 +56,10 @@ class StoredCode(NullCache):
         except Exception:  # whatever code of another make raises; a bug is raised again when it is compiled
             return code_store.forget(path)
 
-    def save_overload(self, sig: Any, data: Any) -> None:
+    def save_overload(self, sig: Any, cres: Any) -> None:
         """Keep code that needs nothing of this process."""
-        if all(part.can_cache for part in data.lifted) and not data.library.has_dynamic_globals:
-            code_store.save(self.path(sig, data.codegen), dumps(data._reduce()))
+        if all(part.can_cache for part in cres.lifted) and not cres.library.has_dynamic_globals:
+            code_store.save(self.path(sig, cres.codegen), dumps(cres._reduce()))
 
 
 def entry(run: Any, folder: Path | None, stem: str) -> Any:
