@@ -226,7 +226,7 @@ def test_rack__lists_ranges_where_and_set(cli: Cli) -> None:
 
 def test_rack__illegal_list_member_is_dropped_with_a_note(cli: Cli) -> None:
     found = cli.json("rack", "gb200-nvl72", "--chips", "0,72")
-    assert [row["chips"] for row in found["rows"]] == [72] and "dropped 1 of 2" in found["notes"][0]
+    assert [row["chips"] for row in found["rows"]] == [72] and any("dropped 1 of 2" in note for note in found["notes"])
 
 
 @pytest.mark.parametrize(

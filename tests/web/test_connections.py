@@ -162,7 +162,7 @@ SLOW = {"verb": "serve", "words": ["deepseek-v3"], "parts": ["answer", "table", 
 
 def test_half_open_and_greedy_connections_at_once__keep_nobody_out() -> None:
     """140 that send half a head and 14 that repeat a slow question: others are answered, each while at most a few greedy ones are."""
-    over, answers, longest = threading.Event(), Counter[int](), 0.0
+    over, answers = threading.Event(), Counter[int]()
 
     def repeat(address: str, reconnects: bool) -> None:
         while not over.is_set():
@@ -183,13 +183,11 @@ def test_half_open_and_greedy_connections_at_once__keep_nobody_out() -> None:
             thread.start()
         try:
             for _ in range(6):
-                before, start = answers.total(), time.monotonic()
+                before = answers.total()
                 assert httpx.get(f"{address}/", timeout=20).status_code == 200
                 assert ask().status_code == 200
-                longest = max(longest, time.monotonic() - start)
                 assert answers.total() - before <= 4
         finally:
             over.set()
-    print(f"others waited {longest:.2f} s at most, while {dict(answers)} greedy ones were answered")
     for thread in greedy:
         thread.join(60)

@@ -255,11 +255,11 @@ def test_policy__is_strict() -> None:
 
 def test_open_to_others__the_printed_link_works_and_names_of_others_do_not() -> None:
     """Whatever addresses this machine has; a page whose name is made to point here stays out."""
-    from headway.web.server import reached
+    from headway.web.server import linked_host
 
     with web_server("--host", "0.0.0.0") as address:  # whose address is that of the printed link
         host, _, port = address.removeprefix("http://").partition(":")
-        assert host == reached("0.0.0.0") != "0.0.0.0"
+        assert host == linked_host("0.0.0.0") != "0.0.0.0"
         for place in {host, "127.0.0.1"}:
             page = httpx.get(f"http://{place}:{port}/", headers={"origin": f"http://{place}:{port}"}, timeout=60)
             assert page.status_code == 200, place

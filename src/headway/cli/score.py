@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headway.cli import predict
+from headway.cli import predict, score_runs
 from headway.core.columns import Column
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, format_value
@@ -54,7 +53,7 @@ def answer(
     from headway.report.causes import share_columns
 
     rows: list[tuple[int, dict[str, Any]]] = []
-    runs = _runs(read, cases)
+    runs = score_runs.runs(read, cases)
     known = {id(run[0]): run[2] for run in runs}
     for task, prediction in zip(read.tasks, read.predictions, strict=True):
         task_residuals = residuals([task], [prediction])
@@ -77,46 +76,6 @@ def answer(
     return output.Answer(table, describe=describe, describes_none=True, pictures=pictures, columns=about, notes=all_notes)
 
 
-def _as_run(read: predict.MeasuredFile, cases: Mapping[int, Any]) -> predict.MeasuredFile:
-    """The file with predictions of its runs as they were: unsteady ones played, floors at the sequences in service."""
-    from headway.evidence.rows.tasks import Task
-    from headway.evidence.serving.causes import as_run
-
-    pairs = zip(read.tasks, read.predictions, strict=True)
-    predictions = [as_run(task, prediction, cases.get(id(task))) if isinstance(task, Task) else prediction for task, prediction in pairs]
-    return dataclasses.replace(read, predictions=predictions)
-
-
-def _cases(read: predict.MeasuredFile) -> dict[int, Any]:
-    """What each served run of a benchmark's output should take, by the identity of its task."""
-    from headway.evidence.rows.tasks import Task
-    from headway.evidence.serving.causes import expected
-
-    pairs = zip(read.tasks, read.predictions, strict=True)
-    cases = {id(task): expected(task) for task, prediction in pairs if isinstance(task, Task) and not prediction.why}
-    return {key: case for key, case in cases.items() if case is not None}
-
-
-def _simulated(command: str) -> Mapping[str, Any] | None:
-    """The row that a command answers; None where it has no answer."""
-    from headway.cli.functions import call
-    from headway.core.errors import HeadwayError
-
-    try:
-        return next(iter(call.command(command).rows()), None)
-    except HeadwayError:
-        return None
-
-
-def _runs(read: predict.MeasuredFile, cases: Mapping[int, Any]) -> list[tuple[Any, Any, Any]]:
-    """Served runs of a file: task, prediction and cause, the most users first."""
-    from headway.evidence.serving.causes import causes
-
-    pairs = [pair for pair in zip(read.tasks, read.predictions, strict=True) if id(pair[0]) in cases]
-    runs = [(task, prediction, causes(task, prediction, cases[id(task)])) for task, prediction in pairs]
-    return sorted(runs, key=lambda run: -(run[0].concurrency or 0.0))
-
-
 def _cause_words(rows: Any, runs: Sequence[tuple[Any, Any, Any]], catalogs: str) -> output.Summary:
     """Summary of the run with the most users: its cause, the parts of its time, what would help; the others as notes."""
     from headway.evidence.serving.remedies import remedies
@@ -129,7 +88,7 @@ def _cause_words(rows: Any, runs: Sequence[tuple[Any, Any, Any]], catalogs: str)
     task, prediction, cause = run
     further = [f"{case[0].row.id}: {headline(*case)}" for case in runs if case is not run]
     remarks = [*further, *(_comparison_sentence(row) for row in row_list)]
-    return summary(task, prediction, cause, remedies(task, prediction, cause, _simulated, catalogs), remarks[:MOST_TOLD])
+    return summary(task, prediction, cause, remedies(task, prediction, cause, score_runs.simulated, catalogs), remarks[:MOST_TOLD])
 
 
 def _why(task: Any, prediction: Any) -> str:
@@ -288,8 +247,8 @@ def run(args: Any) -> output.Answer:
     need_rows(path, rows, bad)
     read = predict.predicted(rows, bad, args)
     _check_names(args, read)
-    cases = _cases(read) if tool else {}
-    read = _as_run(read, cases)
+    cases = score_runs.cases(read) if tool else {}
+    read = score_runs.as_run(read, cases)
     if tool or args.each:
         folders = "".join(f" --catalog {shlex.quote(folder)}" for folder in args.catalog)
         return answer(read, bool(tool), cases, folders, left_out(path, bad) if tool else ())

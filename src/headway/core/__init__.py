@@ -1,12 +1,13 @@
 """The ground floor: units, numbers that know their source, formulas that explain themselves, the catalogue, tables and errors.
 
 Holds        units (text to SI and back), quantity (a number with its source), trace (numbers that record calls and operations), formula
-             (laws, and replay of what was recorded), expression (recorded arithmetic as text), equation (what a law's source says about a
-             call), explain (the tree behind a number), mermaid (that tree as a diagram), files (written whole), user_file (files that
-             users name, read through one guard), csv_text (rows of CSV), measured (ranges of measured cells), schema (fields of a record
-             as flags), catalog (facts from files), table and listing (rows), text_table (one table that fits the terminal), filter
-             (--where), columns (the JSON keys, which each package declares in its own columns.py), interval, progress, errors, constants
-             (one token), compound_units (bytes per token and the like), law_index and law_values (a law by name, its arguments as text).
+             (laws, and replay of what was recorded), expression (recorded arithmetic as text), equation (what a law's source says about
+             a call), explain (the tree behind a number), mermaid (that tree as a diagram), files (written whole), user_file (files that
+             users name, read through one guard), code_store (compiled code kept where nobody else can write), csv_text (rows of CSV),
+             measured (ranges of measured cells), schema (fields of a record as flags), catalog (facts from files), table and listing
+             (rows), text_table (one table that fits the terminal), filter (--where), columns (the JSON keys, which each package declares
+             in its own columns.py), interval, progress, errors, constants (one token), compound_units (bytes per token and the like),
+             law_index and law_values (a law by name, its arguments as text).
 Import       units.parse, units.show, quantity.known, quantity.user_input, formula.formula, trace.record, explain.explain, schema.Field,
              catalog.Catalog, table.Table, listing.Listing, columns.Column, errors.HeadwayError and the errors beside it.
 May import   nothing else of the project. Its users: every package.

@@ -119,9 +119,9 @@ def _peer(request: Request) -> Peer:
 
 async def _while_connected(request: Request, answer: Coroutine[Any, Any, Any]) -> Any:
     """An answer, waited for only as long as there is somebody to read it."""
-    work, left = asyncio.ensure_future(answer), asyncio.ensure_future(_end(request))
-    await asyncio.wait({work, left}, return_when=asyncio.FIRST_COMPLETED)
-    left.cancel()
+    work, hang_up = asyncio.ensure_future(answer), asyncio.ensure_future(_end(request))
+    await asyncio.wait({work, hang_up}, return_when=asyncio.FIRST_COMPLETED)
+    hang_up.cancel()
     if not work.done():
         work.cancel()
         raise Busy

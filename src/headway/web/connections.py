@@ -68,9 +68,9 @@ class Connection(H11Protocol):
     def _make_room(self) -> None:
         """End the connection that has owed its request longest, of the address that has most of them; this one if none owes any."""
         connections: set[Any] = self.connections
-        others = [other for other in connections if other is not self and other.owes]
-        of_address = Counter(_address(other) for other in connections)
-        longest = max(others, key=lambda other: (of_address[_address(other)], -other.since), default=self)
+        debtors = [peer for peer in connections if peer is not self and peer.owes]
+        of_address = Counter(_address(peer) for peer in connections)
+        longest = max(debtors, key=lambda peer: (of_address[_address(peer)], -peer.since), default=self)
         connections.discard(longest)  # counted no more, though the loop tells it later
         longest.transport.abort()
 

@@ -95,7 +95,7 @@ class Desk:
         self.quick_worker: WorkerProcess | None = None
         self.idle: list[WorkerProcess] = []
         self.working: set[WorkerProcess] = set()
-        self.wanted: list[asyncio.Future[WorkerProcess]] = []
+        self.waiting: list[asyncio.Future[WorkerProcess]] = []
         self.starting = 0
         self.running: set[str] = set()  # clients whose search or simulation is under way
         self.folder = ""  # where workers have theirs; none where nothing can be written
@@ -129,7 +129,7 @@ class Desk:
 
     def _start_spare(self) -> None:
         """Start workers for those who want one, or one to rest."""
-        if not self.is_closed and self.starting < max(len(self.wanted), not self.idle):
+        if not self.is_closed and self.starting < max(len(self.waiting), not self.idle):
             self.starting += 1
             self._beside(self._spare())
 
@@ -145,7 +145,7 @@ class Desk:
     def _rest(self, worker: WorkerProcess, turn: Turn | None = None) -> None:
         """A worker without a job: for whoever wants one, else it waits."""
         self.working.discard(worker)
-        while self.wanted and (rested := self.wanted.pop(0)):
+        while self.waiting and (rested := self.waiting.pop(0)):
             if not rested.done():
                 rested.set_result(worker)
                 return
@@ -219,7 +219,7 @@ class Desk:
         if self.idle:
             return self.idle.pop()
         rested: asyncio.Future[WorkerProcess] = asyncio.get_running_loop().create_future()
-        self.wanted.insert(len(self.wanted) if turn.is_slow else 0, rested)
+        self.waiting.insert(len(self.waiting) if turn.is_slow else 0, rested)
         self._start_spare()
         return await asyncio.wait_for(rested, START_S)
 

@@ -13,7 +13,7 @@ from headway.core.errors import BadValue, HeadwayError, MissingExtra
 from headway.web.guard import LOOPBACK, in_url
 
 TRIES = 20  # ports after the first, where that is taken
-EVERY = ("", "0.0.0.0", "::")
+ANY_ADDRESS = ("", "0.0.0.0", "::")
 OUTSIDE_4, OUTSIDE_6 = "192.0.2.1", "2001:db8::1"  # of the ranges for examples
 BACKLOG = 128  # connections that the system holds until they are accepted
 
@@ -38,12 +38,12 @@ def listener(host: str, port: int, tries: int = TRIES) -> socket.socket:
 
 def link(host: str, port: int, state: str, token: str = "") -> str:
     """The address of a page in a state, as others reach it."""
-    return f"http://{in_url(reached(host))}:{port}{state}" + (f"#token={token}" if token else "")
+    return f"http://{in_url(linked_host(host))}:{port}{state}" + (f"#token={token}" if token else "")
 
 
-def reached(host: str) -> str:
+def linked_host(host: str) -> str:
     """The address at which others reach a server that listens at `host`: where that means every address, the one that leads outwards."""
-    if host not in EVERY:
+    if host not in ANY_ADDRESS:
         return host
     family, outside = (socket.AF_INET6, OUTSIDE_6) if ":" in host else (socket.AF_INET, OUTSIDE_4)
     for kind, address in ((family, outside), (socket.AF_INET, OUTSIDE_4)):
@@ -75,11 +75,11 @@ def serve(host: str, port: int, state: str, open_browser: bool) -> None:
     sock = listener(host, port)
     at = sock.getsockname()[1]
     token = "" if is_local(host) else secrets.token_urlsafe(16)
-    names = (*LOOPBACK, *(() if host in EVERY else (in_url(host),)), *(() if is_local(host) else (socket.gethostname(),)))
+    names = (*LOOPBACK, *(() if host in ANY_ADDRESS else (in_url(host),)), *(() if is_local(host) else (socket.gethostname(),)))
     address = link(host, at, state, token)
     sys.stderr.write(f"headway web: {address}   (ctrl-c ends it)\n")
     if token:
-        where = " (at any address of this machine)" if host in EVERY else ""
+        where = " (at any address of this machine)" if host in ANY_ADDRESS else ""
         sys.stderr.write(f"headway web: open to other machines{where}; whoever has this link may ask\n")
     sys.stderr.flush()
     settings: dict[str, Any] = {"log_level": "error", "access_log": False, "server_header": False, "timeout_graceful_shutdown": 2}

@@ -85,10 +85,10 @@ class Turns:
         if is_answered:
             self._remember(turn.question, seconds)
         for key in turn.peer:
-            used_s, count = self._used(key)
+            used_s, count = self._usage(key)
             self.usage[key] = used_s + seconds, count + 1.0, self.clock()
         while len(self.usage) > MOST_KNOWN:
-            del self.usage[min(self.usage, key=self._used)]
+            del self.usage[min(self.usage, key=self._usage)]
 
     def _remember(self, question: Hashable, seconds: float) -> None:
         self.took.pop(question, None)
@@ -96,14 +96,14 @@ class Turns:
         while len(self.took) > MOST_KNOWN:
             del self.took[next(iter(self.took))]
 
-    def _used(self, key: Hashable) -> tuple[float, float]:
+    def _usage(self, key: Hashable) -> tuple[float, float]:
         """Seconds and questions lately."""
         seconds, count, at = self.usage.get(key, (0.0, 0.0, 0.0))
         share = 0.5 ** ((self.clock() - at) / HALF_LIFE_S)
         return seconds * share, count * share
 
     def _expected_s(self, turn: Turn) -> float:
-        seconds, count = self._used(turn.peer[1])
+        seconds, count = self._usage(turn.peer[1])
         return self.took.get(turn.question) or (seconds / count if count > 0.0 else UNKNOWN_S)
 
     def _is_slow(self, turn: Turn) -> bool:
@@ -114,13 +114,13 @@ class Turns:
 
         Of connections that took nothing the newest is next, since a crowd of them is older than whoever comes after it.
         """
-        of_address, of_connection = (self._used(key)[0] // STEP_S for key in turn.peer)
+        of_address, of_connection = (self._usage(key)[0] // STEP_S for key in turn.peer)
         order = turn.number if turn.is_slow or of_connection else -turn.number
         return of_address, round(math.log2(self._expected_s(turn))), of_connection, order
 
     def _may_begin(self, turn: Turn) -> bool:
         """Whether a quick question may have the last worker: where slow ones fill their places, one that may be slow too might end it."""
-        is_known = turn.question in self.took or self._used(turn.peer[1])[1] > 0.0
+        is_known = turn.question in self.took or self._usage(turn.peer[1])[1] > 0.0
         return is_known or len(self.slow) < SLOW_PLACES or self.has_reserve()
 
     def grant(self) -> None:
