@@ -16,6 +16,7 @@ from headway.web.picture import page_picture
 from headway.web.question import Question
 
 MOST_ROWS = 200  # of the table of a page; CSV and JSON hold them all
+MOST_SENT_ROWS = 20_000  # of one that is sent as a file: as many as a browser shows at once
 
 
 def reply(question: Question, result: Result) -> dict[str, Any]:
@@ -27,7 +28,7 @@ def reply(question: Question, result: Result) -> dict[str, Any]:
     if "figures" in question.parts:
         answer["figures"] = figures(result, question.is_moving)
     if "table" in question.parts:
-        answer["table"] = table(result)
+        answer["table"] = table(result, MOST_SENT_ROWS if "html" in question.parts else MOST_ROWS)
     if "pictures" in question.parts:
         answer["pictures"], answer["undrawn"] = pictures(question, result)
     if "notes" in question.parts:
@@ -78,13 +79,13 @@ def _is_number(value: Any) -> bool:
 # -- the table ------------------------------------------------------------------------------------------------------------------
 
 
-def table(result: Result) -> dict[str, Any]:
-    """The table that the command prints; a cell that is a number of the data says which, so that it can be explained."""
+def table(result: Result, most: int = MOST_ROWS) -> dict[str, Any]:
+    """The table that the command prints, its first rows; a cell that is a number of the data says which, so that it can be explained."""
     words = result._described.words
     rows = words.people or result._answer.rows
-    people = first_rows(rows, MOST_ROWS)
+    people = first_rows(rows, most)
     keys = visible(people, words.view or rows.keys())
-    data = first_rows(result._answer.rows, MOST_ROWS * 2)
+    data = first_rows(result._answer.rows, most * 2)
     places = _places(people, data) if words.people else list(range(len(people)))
     columns_known = set(result.keys())
     trees = {column for column in dict.fromkeys(key.split("~")[0] for key in keys) if column in columns_known and explains(result, column)}

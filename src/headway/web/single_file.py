@@ -13,9 +13,13 @@ from headway.web import bundle
 STYLE = """
 :root { color-scheme: light dark; } body { font: 17px/1.55 Charter, Georgia, serif;
   max-width: 62rem; margin: 3rem auto; padding: 0 1.2rem; }
-h1 { font-size: 1.5rem; line-height: 1.3; } code, pre { font: .82rem/1.5 ui-monospace, Menlo, Consolas, monospace; }
+h1 { font-size: 1.5rem; line-height: 1.3; } h2 { font-size: 1.1rem; margin: 1.6rem 0 .4rem; }
+pre { white-space: pre-wrap; } code, pre { font: .82rem/1.5 ui-monospace, Menlo, Consolas, monospace; }
 table { border-collapse: collapse; font: .82rem/1.5 system-ui, sans-serif; } td, th { padding: .2rem .7rem; text-align: right; }
-tr { border-bottom: 1px solid #8884; } .wide { overflow-x: auto; } figure { margin: 2rem 0; background: #fff; padding: .6rem; color: #222; }
+tr { border-bottom: 1px solid #8884; } .wide { overflow-x: auto; }
+figure { margin: 2rem 0; background: #fff; padding: .6rem 1rem; color: #222; }
+figure h2 { margin-top: .2rem; } .quiet { color: #666; margin: .1rem 0 .6rem; } figcaption { margin-top: .5rem; }
+@media print { .wide { overflow: visible; } }
 """
 SCRIPT = """
 for (const [id, spec] of Object.entries(JSON.parse(document.getElementById('pictures').textContent)))
@@ -33,31 +37,48 @@ def document(answer: dict[str, Any]) -> str:
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in scripts)
     style = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{style}'; img-src data:; script-src {hashes or chr(39) + 'none' + chr(39)}"
-    figures = "".join(f'<figure><div id="{name}"></div></figure>' for name in specs)
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f"<title>{escape(answer['answer'])}</title><style>{STYLE}</style><h1>{escape(answer['answer'])}</h1>"
-        f"<pre>{escape(answer['command'])}</pre>{figures}{_table(answer.get('table'))}{_lines(answer)}"
+        f'<meta name="viewport" content="width=device-width"><title>{escape(answer["answer"])}</title><style>{STYLE}</style>'
+        f"<h1>{escape(answer['answer'])}</h1>{''.join(map(_figure, specs, pictures))}{_advice(answer)}{_table(answer.get('table'))}"
+        f"{_notes(answer)}<h2>The command</h2><pre>{escape(answer['command'])}</pre>"
         f'<script type="application/json" id="pictures">{data}</script>'
         + "".join(f"<script>{text}</script>" for text in scripts)
         + "</html>"
     )
 
 
+def _figure(name: str, picture: dict[str, Any]) -> str:
+    """A picture with its title, its subtitle, its sentence, and its words for those who do not see it."""
+    subtitle = f'<p class="quiet">{escape(picture["subtitle"])}</p>' if picture["subtitle"] else ""
+    drawing = f'<div id="{name}" role="img" aria-label="{escape(picture["alt"])}"></div>'
+    return f"<figure><h2>{escape(picture['title'])}</h2>{subtitle}{drawing}<figcaption>{escape(picture['caption'])}</figcaption></figure>"
+
+
 def _table(table: Any) -> str:
-    if not table or not table["rows"]:
+    """The table, and the lines that the command prints below it."""
+    if not table:
         return ""
     head = "".join(f'<th title="{escape(column["doc"])}">{escape(column["name"])}</th>' for column in table["columns"])
     rows = "".join("<tr>" + "".join(f"<td>{escape(cell['text'])}</td>" for cell in row) + "</tr>" for row in table["rows"])
-    return f'<div class="wide"><table><tr>{head}</tr>{rows}</table></div>'
+    whole = f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>' if table["rows"] else ""
+    more = f"<p>and {table['more']:,} more rows in the CSV</p>" if table["more"] > 0 else ""
+    after = "".join(f"<pre>{escape(line)}</pre>" for line in table["after"] if line.strip())
+    return f"<h2>The numbers</h2>{whole}{more}{after}" if whole or after else ""
 
 
-def _lines(answer: dict[str, Any]) -> str:
-    lines = [
-        *([answer["binds"]] if answer.get("binds") else []),
-        *(f"{change['change']}: {change['effect']}" for change in answer.get("helps", ())),
-    ]
+def _advice(answer: dict[str, Any]) -> str:
+    """What binds, what would help, and the launch lines, under the page's headings."""
+    binds = f"<h2>What binds</h2><p>{escape(answer['binds'])}</p>" if answer.get("binds") else ""
+    helps = "".join(f"<li>{escape(change['change'])}: {escape(change['effect'])}</li>" for change in answer.get("helps", ()))
     launch = "".join(f"<pre>{escape(line)}</pre>" for line in answer.get("launch", ()))
     return (
-        "".join(f"<p>{escape(line)}</p>" for line in lines) + launch + "".join(f"<p>{escape(note)}</p>" for note in answer.get("notes", ()))
+        binds
+        + (f"<h2>What would help, the most first</h2><ol>{helps}</ol>" if helps else "")
+        + (f"<h2>Launch</h2>{launch}" if launch else "")
     )
+
+
+def _notes(answer: dict[str, Any]) -> str:
+    lines = [line for line in (answer.get("checked"), *answer.get("notes", ())) if line]
+    return f"<h2>What was assumed</h2><ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>" if lines else ""

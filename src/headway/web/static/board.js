@@ -3,6 +3,7 @@ import { ask, board } from './ask.js';
 import { Chart, Pump, widthOf } from './chart.js';
 import { commandLine, el, replace, unique } from './dom.js';
 import { drawing } from './drawings.js';
+import { Parts, keyOf } from './fresh.js';
 import { folded, table, wide } from './table.js';
 import { number } from './tree.js';
 
@@ -58,7 +59,9 @@ class Stage {
     this.claims = section.claims;
     this.pushed = pushed;
     this.chart = new Chart();
-    this.pump = new Pump((question) => this.move(question), (error) => this.say(error));
+    this.parts = new Parts(() => this.inputs());
+    this.asked = 0; // questions at rest so far: only the last is answered
+    this.pump = new Pump((question) => this.move(question), (error) => this.say(error, this.parts.key));
     this.controls = el('form', { class: 'sliders', 'aria-label': `Inputs of ${section.title}` });
     this.controls.addEventListener('submit', (event) => event.preventDefault());
     this.status = el('p', { class: 'says', role: 'status' });
@@ -116,13 +119,16 @@ class Stage {
     const along = moving.find((input) => input.name === this.axis) ?? moving[0];
     this.base = null;
     replace(this.detail, this.claimDetail(claim));
+    this.parts.show(keyOf(this.lectures()), this.detail);
     if (!along) {
+      this.asked += 1;
       replace(this.controls);
       replace(this.numbers);
       this.chart.clear();
       this.chart.node.hidden = true;
       this.status.textContent = '';
       replace(this.command, commandLine(claim.command));
+      this.parts.show(this.parts.key, this.command, this.status);
       return;
     }
     this.chart.node.hidden = false;
@@ -154,7 +160,9 @@ class Stage {
       shown.textContent = stop.text;
       range.setAttribute('aria-valuetext', stop.text);
       moved(stop.word);
-      this.pump.push({ ...this.question(), parts: ['pictures'], picture: this.chart.picture?.name ?? '', axes: this.chart.axes });
+      this.parts.look();
+      const question = { ...this.question(), parts: ['pictures'], picture: this.chart.picture?.name ?? '', axes: this.chart.axes };
+      this.pump.push({ of: this.parts.key, question });
     });
     range.addEventListener('change', () => { this.remember(); this.settle(); });
     return el('div', { class: 'field slide' }, el('label', { for: id, title: source }, title), shown, range);
@@ -168,6 +176,11 @@ class Stage {
 
   changes() { return [...this.subjects, ...Object.entries(this.words).map(([name, word]) => `${name}=${word}`)]; }
 
+  // What decides the answer; the axis is none of the lecture's inputs.
+  inputs() { return this.base ? this.base.flags : { claim: this.claim?.id, with: this.changes() }; }
+
+  lectures() { return { claim: this.claim.id, with: this.subjects }; }
+
   // The claim itself, with the inputs that were moved.
   sentence() {
     const changes = this.changes();
@@ -180,26 +193,42 @@ class Stage {
     this.pushed(`/blackboard?${query}`);
   }
 
-  async move(question) {
+  async move({ of, question }) {
+    const before = this.asked;
     const answer = await ask(question);
+    if (before !== this.asked) return; // released meanwhile
+    await this.draw(of, answer);
+  }
+
+  async draw(of, answer) {
     for (const picture of answer.pictures.slice(0, 1)) await this.chart.show(picture);
-    this.lastMoved = question;
+    this.parts.show(of, this.chart.node);
   }
 
   async settle() {
+    this.asked += 1;
+    const mine = this.asked;
+    const of = this.parts.key;
+    this.parts.look();
     try {
       const question = this.question();
+      const sentence = this.base ? null : this.sentence();
       const answer = await ask({ ...question, parts: ['answer', 'pictures', 'table'] });
+      const said = sentence ? await ask({ ...sentence, parts: ['answer'] }) : answer;
+      if (mine !== this.asked) return;
       replace(this.numbers, answer.undrawn ? null : folded(answer.table));
-      const said = this.base ? answer : await ask({ ...this.sentence(), parts: ['answer'] });
       this.status.textContent = said.answer;
       replace(this.command, commandLine(said.command), this.base ? null : commandLine(answer.command, 'and its curve'));
-      for (const picture of answer.pictures.slice(0, 1)) await this.chart.show(picture);
+      this.parts.show(of, this.numbers, this.status, this.command);
+      await this.draw(of, answer);
       if (answer.undrawn) this.chart.clear();
-    } catch (error) { this.say(error); }
+    } catch (error) { if (mine === this.asked) this.say(error, of); }
   }
 
-  say(error) { this.status.textContent = error.message; }
+  say(error, of) {
+    this.status.textContent = error.message;
+    this.parts.show(of, this.status);
+  }
 
   redraw() { if (this.opened && (this.base || this.span)) this.settle(); }
 
@@ -226,18 +255,30 @@ class Card {
     const form = el('form', { class: 'row', 'aria-label': 'Your model and machine' }, el('div', { class: 'field' }, el('label', { for: this.model.id }, 'Your model'), this.model),
       el('div', { class: 'field' }, el('label', { for: this.machine.id }, 'Your machine'), this.machine), el('button', { type: 'submit' }, 'Show its card'));
     form.addEventListener('submit', (event) => { event.preventDefault(); this.show(); });
+    this.parts = new Parts(() => [this.model.value.trim(), this.machine.value.trim()]);
+    form.addEventListener('input', () => this.parts.look());
+    this.asked = 0;
     this.node = el('section', { class: 'card' }, el('h2', {}, 'The card of your own model'), el('p', {}, 'The lecture’s quantities, for a model and a machine of yours.'), form, this.body);
   }
 
   async show() {
     const question = { verb: 'lecture', words: [], flags: { model: this.model.value.trim(), on: this.machine.value.trim() }, parts: ['answer', 'table'] };
+    const of = this.parts.key;
+    this.asked += 1;
+    const mine = this.asked;
+    this.parts.look();
     try {
       const answer = await ask(question);
+      if (mine !== this.asked) return;
       const { columns, rows } = answer.table;
       replace(this.body, el('p', { class: 'says', role: 'status' }, answer.answer), wide('Card', table(columns, rows,
         (cell) => (cell.key ? number(cell.text, { row: cell.row, key: cell.key }, () => question, false) : cell.text))),
       commandLine(answer.command));
-    } catch (error) { replace(this.body, el('p', { class: 'fault', role: 'status' }, error.message)); }
+    } catch (error) {
+      if (mine !== this.asked) return;
+      replace(this.body, el('p', { class: 'fault', role: 'status' }, error.message));
+    }
+    this.parts.show(of, this.body);
   }
 }
 
@@ -264,11 +305,15 @@ class Cards {
     const id = unique('guess');
     const guess = el('input', { id, type: 'text', autocomplete: 'off' });
     const mark = el('div', { role: 'status' });
+    const parts = new Parts(() => guess.value);
+    guess.addEventListener('input', () => parts.look());
     const form = el('form', { class: 'row', 'aria-label': 'Flashcard' }, el('div', { class: 'field' }, el('label', { for: id }, card.question), guess), el('button', { type: 'submit' }, 'Answer'));
     form.addEventListener('submit', async (event) => {
       event.preventDefault();
+      const of = parts.key;
       try {
         const grade = await board('grade', { chapter: this.chapter, seed: this.seed, card: this.at, text: guess.value });
+        parts.show(of, mark);
         if (grade.unread) { replace(mark, el('p', { class: 'fault' }, grade.unread)); return; }
         const verdict = grade.right === null ? 'The answer' : grade.right ? 'Right' : 'Not quite';
         const next = el('button', { type: 'button', onclick: () => { this.at += 1; this.ask(); } }, 'Next card');

@@ -1,6 +1,7 @@
 // Three drawings that move. Their numbers come from the server; here they only become positions on the paper.
 import { ask } from './ask.js';
 import { el, replace, unique } from './dom.js';
+import { Parts } from './fresh.js';
 
 const NS = 'http://www.w3.org/2000/svg';
 const svg = (tag, attributes = {}, ...children) => {
@@ -24,18 +25,23 @@ export async function drawing(parent, name) {
   const title = el('h3', { class: 'figure-title' });
   const controls = el('form', { class: 'sliders', 'aria-label': 'Inputs of the drawing' });
   controls.addEventListener('submit', (event) => event.preventDefault());
-  replace(parent, el('figure', { class: 'picture' }, title, paper, el('figcaption', {}, facts)), controls, play);
+  const figure = el('figure', { class: 'picture' }, title, paper, el('figcaption', {}, facts));
+  const parts = new Parts(() => asked);
+  replace(parent, figure, controls, play);
   let painted = null;
   let last = null;
   let seconds = 0;
 
   async function load() {
+    const of = parts.key;
     const numbers = await ask({ kind: 'drawing', ...asked });
+    if (of !== parts.key) return numbers; // moved meanwhile
     title.textContent = numbers.title;
     facts.textContent = numbers.facts.map((fact) => `${fact.name}: ${fact.text}`).join(' · ');
     paper.setAttribute('aria-label', `${numbers.title}. ${facts.textContent}`);
     painted = PAINTERS[name](paper, numbers);
     painted(playing ? seconds : painted.end ?? 6);
+    parts.show(of, figure);
     return numbers;
   }
 
@@ -45,7 +51,7 @@ export async function drawing(parent, name) {
     const shown = el('output', { for: id }, String(control.value));
     const range = el('input', { type: 'range', id, min: control.low, max: control.high, step: control.step });
     range.value = String(control.value);
-    range.addEventListener('input', () => { shown.textContent = range.value; asked[control.name] = range.valueAsNumber; clearTimeout(clock); clock = setTimeout(load, 60); });
+    range.addEventListener('input', () => { shown.textContent = range.value; asked[control.name] = range.valueAsNumber; parts.look(); clearTimeout(clock); clock = setTimeout(load, 60); });
     return el('div', { class: 'field slide' }, el('label', { for: id }, control.label), shown, range);
   }));
 

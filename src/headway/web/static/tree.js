@@ -1,11 +1,13 @@
 // How a number comes about: the tree of laws, inputs and sources, unfolded beside the page.
 import { ask, run, Fault } from './ask.js';
 import { commandLine, el, replace } from './dom.js';
+import { belongs } from './fresh.js';
 
 const panel = () => document.getElementById('tree');
 let opener = null;
 
 export function close() {
+  belongs(panel())?.parts.drop(panel());
   panel().hidden = true;
   document.body.classList.remove('beside');
   opener?.focus();
@@ -23,11 +25,14 @@ export function number(text, cell, question, heavy, attributes = {}) {
 
 async function open(button, cell, question, heavy) {
   opener = button;
+  belongs(panel())?.parts.drop(panel());
+  const of = belongs(button);
   const shut = el('button', { type: 'button', class: 'shut', 'aria-label': 'Close' }, '×');
   shut.addEventListener('click', close);
   const content = el('div', {}, el('p', { class: 'waiting' }, 'One moment.'));
   replace(panel(), shut, content);
   panel().hidden = false;
+  of?.parts.show(of.key, panel());
   document.body.classList.add('beside');
   shut.focus();
   try {

@@ -3,6 +3,7 @@ import { ask, cancel, run, Fault } from './ask.js';
 import { Chart, Pump, png, widthOf } from './chart.js';
 import { Form } from './controls.js';
 import { commandLine, copied, el, replace, saved } from './dom.js';
+import { Parts } from './fresh.js';
 import { table, wide } from './table.js';
 import { number } from './tree.js';
 
@@ -17,8 +18,11 @@ export class View {
     this.charts = new Map();
     this.trees = new Map(); // which numbers unfold, as the last answer at rest told
     this.answer = el('section', { class: 'answer', 'aria-label': 'The answer' });
-    this.pump = new Pump((question) => this.move(question), (error) => this.say(error));
+    this.parts = new Parts(() => this.inputs());
+    this.asked = 0; // questions at rest so far: only the last is answered
+    this.pump = new Pump((question) => this.move(question), (error) => this.say(error, this.parts.key));
     this.node = el('div', { class: 'view' }, this.aside(), this.answer);
+    this.node.addEventListener('input', () => this.parts.look());
     this.skeleton();
   }
 
@@ -43,6 +47,7 @@ export class View {
       const name = chosen.name.replace(/[^\w.-]/g, '_').replace(/^[^A-Za-z0-9]+/, '').replace(/\.(?=.*\.)/g, '_');
       if (name.endsWith('.csv') && tool.value === 'vllm') tool.value = 'table';
       this.uploaded = { name, text: await chosen.text() };
+      this.uploads = (this.uploads ?? 0) + 1;
       this.settled();
     };
     file.addEventListener('change', () => read(file.files[0]));
@@ -66,6 +71,11 @@ export class View {
     replace(this.answer, el('h2', { class: 'unseen' }, 'The answer'), this.headline, this.progress, this.figures, this.pictures, this.rest, this.command);
   }
 
+  // What decides the answer: the form, a dropped file, and a fact that is being edited in the table.
+  inputs() {
+    return { ...this.form.get(), file: this.uploads, tool: this.uploaded && this.tool.value, edit: this.edited };
+  }
+
   question() {
     const { words, flags } = this.form.get();
     const first = this.view.verb === 'show' ? words.join(' ').split(' ') : words;
@@ -86,43 +96,61 @@ export class View {
 
   // While a slider moves: a live view asks itself, a plan asks its own layout; the rest waits for the release.
   moved(name, word) {
-    if (this.view.live) this.pump.push({ ...this.question(), ...MOVING });
+    const of = this.parts.key;
+    this.parts.look();
+    if (this.view.live) this.pump.push({ of, question: { ...this.question(), ...MOVING } });
     else if (this.follow) {
       this.follow = { ...this.follow, flags: { ...this.follow.flags, [name]: word } };
-      this.pump.push({ ...this.follow, width: widthOf(this.pictures), parts: ['pictures'], picture: 'batch' });
+      this.pump.push({ of, question: { ...this.follow, width: widthOf(this.pictures), parts: ['pictures'], picture: 'batch' } });
     }
   }
 
-  async move(question) {
+  async move({ of, question }) {
+    const before = this.asked;
     const chart = this.charts.get(question.picture || this.first);
     const answer = await ask({ ...question, picture: question.picture ?? this.first ?? '', axes: chart?.axes ?? {} });
-    if (this.view.live) this.showFigures(answer, () => this.question());
-    for (const picture of answer.pictures) await this.charts.get(picture.name)?.show(picture);
-    this.lastMoved = question;
+    if (before !== this.asked) return; // released meanwhile
+    if (this.view.live) { this.showFigures(answer, () => question); this.parts.show(of, this.figures); }
+    for (const picture of answer.pictures) await this.draw(of, picture);
+  }
+
+  async draw(of, picture) {
+    const chart = this.charts.get(picture.name);
+    if (!chart) return;
+    await chart.show(picture);
+    this.parts.show(of, chart.node);
   }
 
   async answerNow() {
     const question = this.question();
+    const of = this.parts.key;
+    this.parts.look();
     if (this.view.upload && !this.uploaded) {
       this.headline.textContent = 'Drop a result of your benchmark, such as the JSON of vllm bench serve --save-result: it is read here, compared with the prediction, and kept nowhere.';
       return;
     }
+    this.asked += 1;
+    const mine = this.asked;
+    const isLast = () => mine === this.asked;
     this.answer.setAttribute('aria-busy', 'true');
     this.waiting();
     try {
-      const answer = await (this.view.heavy ? run(question, (done, of) => this.showProgress(done, of)) : ask(question));
-      this.answer.classList.remove('faulty');
-      await this.showAnswer(answer, question);
-    } catch (error) { this.say(error); } finally {
-      this.progress.hidden = true;
-      this.answer.setAttribute('aria-busy', 'false');
+      const answer = await (this.view.heavy ? run(question, (done, total) => { if (isLast()) this.showProgress(done, total); }) : ask(question));
+      if (isLast()) await this.showAnswer(answer, question, of, isLast);
+    } catch (error) { if (isLast()) this.say(error, of); } finally {
+      if (isLast()) {
+        this.progress.hidden = true;
+        this.answer.setAttribute('aria-busy', 'false');
+      }
     }
   }
 
-  say(error) {
+  // What went wrong with these inputs; what stands below belongs to those before.
+  say(error, of) {
     if (error.name === 'AbortError') return;
     this.answer.classList.add('faulty');
     this.headline.textContent = error instanceof Fault ? error.message : String(error);
+    this.parts.show(of, this.headline);
   }
 
   waiting() {
@@ -140,14 +168,16 @@ export class View {
     this.count.textContent = `${done.toLocaleString('en')} of ${of.toLocaleString('en')}`;
   }
 
-  async showAnswer(answer, question) {
+  async showAnswer(answer, question, of, isLast) {
+    this.answer.classList.remove('faulty');
     this.follow = answer.follow;
     this.headline.textContent = answer.answer;
     const asked = () => question;
     this.showFigures(answer, asked);
     replace(this.command, commandLine(answer.command));
     replace(this.rest, this.binds(answer), this.helps(answer), this.launch(answer), this.table(answer, asked), this.notes(answer), this.exports(question, Boolean(answer.pictures?.length)));
-    if (answer.pictures) await this.showPictures(answer);
+    this.parts.show(of, this.headline, this.figures, this.command, this.rest);
+    if (answer.pictures) await this.showPictures(answer, of, isLast);
   }
 
   showFigures(answer, asked) {
@@ -158,15 +188,15 @@ export class View {
       el('span', { title: figure.doc }, /[a-z]/i.test(figure.name) ? figure.name : figure.doc))));
   }
 
-  async showPictures(answer) {
+  async showPictures(answer, of, isLast) {
     const names = answer.pictures.map((picture) => picture.name);
     if (names.length !== this.charts.size || names.some((name) => !this.charts.has(name))) {
-      for (const chart of this.charts.values()) chart.clear();
+      for (const chart of this.charts.values()) { chart.clear(); this.parts.drop(chart.node); }
       this.charts = new Map(names.map((name) => [name, new Chart()]));
       this.first = names[0];
       replace(this.pictures, [...this.charts.values()].map((chart) => chart.node));
     }
-    for (const picture of answer.pictures) await this.charts.get(picture.name).show(picture);
+    for (const picture of answer.pictures) if (isLast()) await this.draw(of, picture);
   }
 
   binds(answer) {
@@ -203,6 +233,7 @@ export class View {
     if (this.view.edits && column.key === 'value' && /^[\d$-]/.test(cell.text)) {
       const fact = row[0].text;
       const input = el('input', { type: 'text', value: cell.text === '-' ? '' : cell.text, 'aria-label': `${fact.replaceAll('_', ' ')} of the chip`, spellcheck: 'false' });
+      input.addEventListener('input', () => { this.edited = [fact, input.value]; });
       input.addEventListener('change', () => this.edit(fact, input.value));
       return input;
     }
@@ -215,6 +246,7 @@ export class View {
     const others = [state.flags.set ?? []].flat().filter((text) => !text.startsWith(`chip.${fact}=`));
     const edits = value.trim() ? [...others, `chip.${fact}=${value.replaceAll(' ', '')}`] : others;
     this.form.set({ words: state.words, flags: { ...state.flags, set: edits } });
+    this.edited = undefined;
     this.settled();
   }
 
@@ -241,6 +273,6 @@ export class View {
     if (!drawn) delete every.PNG;
     if (this.view.verb === 'show') every['The chip’s file'] = async () => saved('my_chip.toml', (await asked(['file'])).file, 'text/plain');
     return el('div', { class: 'exports', role: 'group', 'aria-label': 'Take it away' }, el('span', { class: 'quiet' }, 'Take it away'),
-      Object.entries(every).map(([title, work]) => el('button', { type: 'button', onclick: () => work().catch((error) => this.say(error)) }, title)));
+      Object.entries(every).map(([title, work]) => el('button', { type: 'button', onclick: () => work().catch((error) => this.say(error, this.parts.key)) }, title)));
   }
 }
