@@ -53,7 +53,7 @@ def add_flags(parser: Any) -> None:
     parser.add_argument("--disaggregate", action="store_true", help="prefill and decode on separate pools of the machine")
     schema.add_flags(parser, SLO, group="limits (each may be left out)")
     schema.add_flags(parser, Layout, group="layout: the cheapest unless pinned to a value or a list")
-    schema.add_flags(parser, Precision, group="number formats: a list is searched")
+    schema.add_flags(parser, Precision, group="number formats: a list is searched (KV: bf16 and fp8)", searched=("kv",))
     schema.add_flags(parser, Assumptions, skip=("hit_rate",), group="assumptions (named defaults)")
 
 

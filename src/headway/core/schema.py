@@ -243,14 +243,15 @@ def axes(values: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
 def add_flags(parser: Any, record: type, skip: tuple[str, ...] = (), group: str = "", searched: tuple[str, ...] = ()) -> None:
     """Give an argparse parser one flag for each field of a record; values stay text until `read` makes them numbers.
 
-    The help names no default of `searched` fields, which a search sets unless the user does.
+    The help of `searched` fields names no default, but that a search sets them unless the user does.
     """
     target = parser.add_argument_group(group) if group else parser
     for name, (q, value) in fields(record).items():
         if name not in skip:
             default = None if name in searched else value
+            about = _help(q, default, name in searched)
             action = target.add_argument(
-                *SPELLINGS.get(name, (flag(name),)), dest=name, default=None, metavar=_metavar(q, value), help=_help(q, default)
+                *SPELLINGS.get(name, (flag(name),)), dest=name, default=None, metavar=_metavar(q, value), help=about
             )
             action.field = q  # its unit and legal values, for a search over them
 
@@ -264,12 +265,16 @@ def _metavar(q: Field, value: Any) -> str:
 SHOWN_UNITS = ("s", "1/s", "byte", "byte/s")  # units of which help gives an example
 
 
-def _help(q: Field, value: Any) -> str:
+STATED_DEFAULT = re.compile(r"\(default [^()]*\)")
+
+
+def _help(q: Field, value: Any, is_searched: bool = False) -> str:
     plain = isinstance(value, str | bool)
     has_default = value != "" and isinstance(value, str | int | float)  # the help text explains other defaults
     default_text = f" (default {value if plain else units.show(value, q.unit, 6)})" if has_default else ""
     example = f" (such as {units.EXAMPLE[q.unit]})" if not has_default and not q.bare and q.unit in SHOWN_UNITS else ""
-    return (q.help + default_text + example).replace("%", "%%")
+    about = STATED_DEFAULT.sub("(default: searched)", q.help) if is_searched else q.help
+    return (about + default_text + example).replace("%", "%%")
 
 
 def read(

@@ -63,7 +63,7 @@ def model(name: str | os.PathLike[str] | Model, folders: Iterable[str | os.PathL
         for path in sorted(Path(folder).glob("*.json")):
             if fold(path.stem) == fold(text):
                 return from_file(path, how)
-    file = spellings().get(fold(text)) or _variant(fold(text))
+    file = shipped_file(text)
     if file is not None:
         return _as_asked(_from_catalogue(file, how), text)
     path = _existing(text)
@@ -85,6 +85,11 @@ def _as_asked(model: Model, text: str) -> Model:
         return model
     tower = "; its vision tower is neither counted nor timed" if row["vision"] else ""
     return replace(model, notes=(*model.notes, f"assumed: {row['hf_id']} has the shapes of {model.name}{tower}"))
+
+
+def shipped_file(text: str) -> str | None:
+    """File of the catalogue model that a name, an alias or a Hugging Face id means; None where it means no model that ships."""
+    return spellings().get(fold(text)) or _variant(fold(text))
 
 
 def _variant(text: str) -> str | None:

@@ -126,7 +126,7 @@ def control(action: Any) -> dict[str, Any]:
     field, kind = getattr(action, "field", None), permitted.kind_of(action)
     flag = next((option for option in action.option_strings if option.startswith("--")), "")
     about = (action.help or "").replace("%%", "%")
-    default = re.search(r"\(default ([^()]*)\)", about)
+    default = re.search(r"\(default:? ([^()]*)\)", about)
     return {
         "name": flag[2:] if flag else action.dest, "flag": flag, "label": label(flag[2:] if flag else action.dest), "help": about,
         "kind": _kind(action, kind), "choices": [choice for choice in kind if choice] if isinstance(kind, tuple) else [],

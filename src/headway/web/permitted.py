@@ -149,9 +149,10 @@ def models() -> frozenset[str]:
 def is_model(text: str) -> bool:
     """Whether a text names a model of the catalogue, or is one by numbers: never a file, never a download."""
     from headway.core.catalog import fold
+    from headway.models.config import shipped_file
 
     bare = re.sub(r":\d+layers?$", "", text.strip())
-    return (text.startswith("(") and text.endswith(")")) or fold(bare) in models()
+    return (text.startswith("(") and text.endswith(")")) or fold(bare) in models() or shipped_file(bare) is not None
 
 
 def is_machine(text: str) -> bool:
