@@ -138,12 +138,13 @@ def test_floor_note__names_the_formats_of_a_mixed_checkpoint() -> None:
     flags = "--weights mxfp4 --embedding mxfp4"
     assert text == f"floor: of weights as stored ({parts}); a build with all of them in mxfp4 may beat it: {flags}"
     assert "attention bf16, FFN fp8" in note("llama-3.1-405b-fp8")
-    assert note("llama-3.1-8b", weights="q4_k_m").endswith(": --embedding q4_k_m")  # its head is a sixth of what a token reads
+    assert note("llama-3.1-8b", weights="int4_g128").endswith(": --embedding int4_g128")  # its head is a sixth of what a token reads
 
 
 def test_floor_note__none_where_all_is_stored_alike_or_the_rest_is_small() -> None:
-    for name, precision in (("llama-3.1-8b", {}), ("llama-3.1-70b", {"weights": "fp8"}), ("deepseek-v3", {}), ("qwen3-30b-a3b", {})):
-        assert note(name, **precision) == ""
+    alike = {"llama-3.1-8b": "", "llama-3.1-70b": "fp8", "deepseek-v3": "", "qwen3-8b": "q4_k_m"}  # a GGUF mixture is one build
+    for name, weights in alike.items():
+        assert note(name, weights=weights) == ""
 
 
 def test_floor_note__measured_build_lies_between_both_floors() -> None:

@@ -109,7 +109,7 @@ def _coefficients(
         dense_compute=parts.dense_compute(formats.peaks),
         dense_gain=parts.dense_gain(),
         head_compute=parts.head_compute(),
-        head_gain=formats.best_head_peak / formats.head_peak,
+        head_gain=_gain(formats.best_head_peak, formats.head_peak),
         dense_weights=parts.dense_weights(),
         experts=parts.experts(skew),
         spans=parts.spans(),
@@ -271,7 +271,7 @@ class _Parts:
                     experts=block.experts,
                     active=block.experts_per_token,
                     skew=skew,
-                    gain=self.formats.best_peaks[index][2] / self.formats.peaks[index][2],
+                    gain=_gain(self.formats.best_peaks[index][2], self.formats.peaks[index][2]),
                 )
             )
         return tuple(terms)
@@ -342,6 +342,11 @@ class _Parts:
                 size = elements * store.element_bytes(self.formats.kv.bytes) * self.share(block, store.what)
                 groups.setdefault(key, []).append(size)
         return tuple((sum(terms), limits[key]) for key, terms in groups.items())
+
+
+def _gain(best: Any, run: Any) -> Any:
+    """Speed-up of arithmetic at the best peak over that of the format in which a part runs."""
+    return UNITY if best == run else best / run
 
 
 def _imbalance(work: ModelWork, layout: Layout, assumptions: Assumptions, skew: Any) -> Any:

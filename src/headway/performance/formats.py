@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -92,13 +93,13 @@ def resolve(work: ModelWork, chip: Chip, precision: Precision) -> Formats:
     """Formats of all parts: as in the checkpoint unless the user chose; arithmetic falls back to a format of the chip."""
     table, notes = formats(), []
     blocks, weights = work.blocks, stored_formats(work, precision.weights)
-    stored = tuple(tuple(form.name for form in row) for row in weights.blocks)
-    run_of = {name: peak(chip, precision.compute or name) for name in {weights.head.name, *(name for names in stored for name in names)}}
-    runs = tuple(tuple(run_of[name] for name in names) for names in stored)
+    stored = tuple(tuple(map(operator.attrgetter("name"), row)) for row in weights.blocks)
+    run_of = {name: peak(chip, precision.compute or name) for name in {weights.head.name}.union(*stored)}
+    runs = tuple(tuple(map(run_of.__getitem__, names)) for names in stored)
     best = {name: run for name, (_, run) in run_of.items()}
     if not precision.compute:  # the arithmetic that the user states is the floor's too
         best = {name: best_peak(chip, table[name], run) for name, run in best.items()}
-    for dtype in sorted({precision.compute or name for names in stored for name in names}):
+    for dtype in [precision.compute] if precision.compute else sorted(set().union(*stored)):
         name, _ = peak(chip, dtype)
         if name != table[dtype].peak:
             notes.append(f"{chip.name} has no {table[dtype].peak} peak in the catalogue: {dtype} weights are multiplied in {name}")
@@ -109,9 +110,9 @@ def resolve(work: ModelWork, chip: Chip, precision: Precision) -> Formats:
     main = main_part(blocks)
     return Formats(
         weights=weights.blocks,
-        runs=tuple(tuple(name for name, _ in row) for row in runs),
-        peaks=tuple(tuple(value for _, value in row) for row in runs),
-        best_peaks=tuple(tuple(best[name] for name in names) for names in stored),
+        runs=tuple(tuple(map(operator.itemgetter(0), row)) for row in runs),
+        peaks=tuple(tuple(map(operator.itemgetter(1), row)) for row in runs),
+        best_peaks=tuple(tuple(map(best.__getitem__, names)) for names in stored),
         kv=kv,
         state=table[blocks[0].state_dtype],
         attention_peak=attention_peak,
@@ -134,15 +135,19 @@ SMALL = 0.005  # of them: smaller parts, such as a router, are not named
 def floor_note(work: ModelWork, formats_of: Formats) -> str:
     """What the floor is of, where parts of the weights are wider than others and a narrower build may beat it; "" elsewhere."""
     parts = _token_weights(work, formats_of)
-    layers = list(dict.fromkeys(form.name for _, form, _ in parts[:-1]))
-    narrow = min((form for _, form, _ in parts[:-1]), key=lambda form: form.bytes)
-    spared = sum(params * max(float(form.bytes - narrow.bytes), 0.0) for _, form, params in parts)
-    whole_bytes = sum(params * float(form.bytes) for _, form, params in parts)
-    if spared <= WIDER * whole_bytes:
+    by_name = {form.name: form for _, form, _ in parts[:-1]}
+    layers, narrow = list(by_name), min(by_name.values(), key=operator.attrgetter("bytes"))
+    whole_bytes, least_bytes, least = 0.0, 0.0, float(narrow.bytes)
+    for _, form, params in parts:
+        element = float(form.bytes)
+        whole_bytes += params * element
+        least_bytes += params * (element if form.name == narrow.name else min(element, least))  # a GGUF mixture is one build
+    if whole_bytes - least_bytes <= WIDER * whole_bytes:
         return ""
+    head = parts[-1][1]
     large = [f"{word} {form.name}" for word, form, params in parts if params * float(form.bytes) > SMALL * whole_bytes]
-    words = large if len(layers) > 1 else [f"layers {layers[0]}", f"head {parts[-1][1].name}"]
-    flags = [f"--weights {narrow.name}"] * (len(layers) > 1) + [f"--embedding {narrow.name}"] * (parts[-1][1].bytes > narrow.bytes)
+    words = large if len(layers) > 1 else [f"layers {layers[0]}", f"head {head.name}"]
+    flags = [f"--weights {narrow.name}"] * (len(layers) > 1) + [f"--embedding {narrow.name}"] * (head.name != narrow.name)
     stored = ", ".join(dict.fromkeys(words))
     return f"floor: of weights as stored ({stored}); a build with all of them in {narrow.name} may beat it: {' '.join(flags)}"
 
