@@ -61,10 +61,10 @@ def _table(table: Any) -> str:
         return ""
     head = "".join(f'<th title="{escape(column["doc"])}">{escape(column["name"])}</th>' for column in table["columns"])
     rows = "".join("<tr>" + "".join(f"<td>{escape(cell['text'])}</td>" for cell in row) + "</tr>" for row in table["rows"])
-    whole = f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>' if table["rows"] else ""
+    body = f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>' if table["rows"] else ""
     more = f"<p>and {table['more']:,} more rows in the CSV</p>" if table["more"] > 0 else ""
     after = "".join(f"<pre>{escape(line)}</pre>" for line in table["after"] if line.strip())
-    return f"<h2>The numbers</h2>{whole}{more}{after}" if whole or after else ""
+    return f"<h2>The numbers</h2>{body}{more}{after}" if body or after else ""
 
 
 def _advice(answer: dict[str, Any]) -> str:
