@@ -35,7 +35,7 @@ def browser() -> Iterator[PictureBrowser]:
 
 def answered(name: str) -> tuple[Any, str]:
     """The answer of a documented command, and the picture it asks for."""
-    module, args = parsed(GALLERY[name])
+    module, args = parsed([*GALLERY[name], "--plot", "picture.png"])
     check_tail(args)
     return module.run(args), args.picture
 
