@@ -164,7 +164,7 @@ def test_numbers__wherever_a_model_is_asked_for(cli: Cli, command: tuple[str, ..
     [
         (("serve", "llama-3.1-8b", "--layers", "3", "--on", "h100"), "leave out 'llama-3.1-8b'"),
         (("serve", "--params", "--on", "h100"), "--params"),
-        (("serve", *FLAGS, "--layers", "3", "--on", "h100"), "twice"), (("serve", "--params", "a b", "--on", "h100"), "one number"),
+        (("serve", *FLAGS, "--layers", "3", "--on", "h100"), "once"), (("serve", "--params", "a b", "--on", "h100"), "one number"),
         (("serve", "llama-3.1-8b", "--on", "h100", "--embedding", "fp3"), "--embedding"),
         (("serve", "llama-3.1-8b", "--on", "h100", "--as", "rnn"), "dense, moe"),
         (("serve", "llama-3.1-8b", "--on", "h100", "--key", "x"), "--key"), (("list", "models", "--params", "3"), "--params"),
