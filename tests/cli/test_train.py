@@ -51,7 +51,7 @@ def test_train__parts_add_up_and_interval_in_order(name: str, machine: str, give
         assert 0 < row["mfu"] <= row["mfu_full"] <= row["hfu"] < 1
         assert row["tp"] * row["cp"] * row["pp"] * row["dp"] + row["chips_idle"] == row["chips"]
         assert row["micro_batches"] * row["dp"] * row["micro_batch"] * row["seq"] == row["global_batch"]
-        assert row["fits"] == (row["why"] == "")
+        assert row["fits"] == (row["why"] == "" or "faster" in row["why"])  # or why a faster one is not the best
         if row["tokens"]:
             steps = row["tokens"] / row["global_batch"]
             assert row["run_s"] == pytest.approx(steps * row["step_s"] / row["goodput"])

@@ -24,7 +24,7 @@ from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import SLO, Load
-from support.command import Answer
+from support.command import Answer, changed
 from support.work import bounded
 
 pytestmark = pytest.mark.slow
@@ -359,12 +359,12 @@ BASE = ["serve", "llama-3.1-70b", "--on", "8xh100-sxm", "--batch", "1", "--conte
         ([*BASE, "--tp", "3"], "divide"),
         ([*BASE, "--ep", "2"], "experts"),
         ([*BASE, "--pp", "81"], "80 layers"),
-        ([*BASE, "--batch", "-4"], "--batch"),
-        ([*BASE, "--batch", "nan"], "finite"),
-        ([*BASE, "--batch", "inf"], "finite"),
-        ([*BASE, "--batch", "0"], "--batch"),
-        ([*BASE, "--batch", "2.5"], "whole"),
-        ([*BASE, "--context", "3GB"], "token"),
+        (changed(BASE, "--batch", "-4"), "--batch"),
+        (changed(BASE, "--batch", "nan"), "finite"),
+        (changed(BASE, "--batch", "inf"), "finite"),
+        (changed(BASE, "--batch", "0"), "--batch"),
+        (changed(BASE, "--batch", "2.5"), "whole"),
+        (changed(BASE, "--context", "3GB"), "token"),
         ([*BASE, "--weights", "fp3"], "fp8"),
         ([*BASE, "--overlap", "some"], "operators"),
         ([*BASE, "--eff-compute", "1.5"], "at most 1"),

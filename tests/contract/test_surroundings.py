@@ -103,7 +103,7 @@ def test_predict__nothing_predicted_is_a_failure(cli: Cli, tmp_path: Path) -> No
     rows = tmp_path / "rows.csv"
     rows.write_text("id,model,hardware,mode,isl,osl\na,nobodys-model,h100,serve,10,10\n", encoding="utf-8")
     answer = cli("predict", rows)
-    assert answer.status == 2 and "serving_concurrency" in cli("predict", rows, "-o", "csv").out
+    assert answer.status == 2 and "serving_concurrency" in answer.err and answer.err == cli("predict", rows, "-o", "csv").err
 
 
 def test_machine_code__that_was_cut_off_is_compiled_again(tmp_path: Path) -> None:

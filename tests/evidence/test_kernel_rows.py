@@ -116,5 +116,5 @@ def test_chip_family__by_name_with_catalogue_facts() -> None:
 
 
 def test_fit_kernels__folder_without_tables_is_one_error(tmp_path: Path) -> None:
-    with pytest.raises(BadFile, match="no such file"):
+    with pytest.raises(BadFile, match="No such file"):
         fit_kernels(tmp_path)

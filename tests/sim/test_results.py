@@ -10,7 +10,7 @@ import pytest
 from headway.cli.main import main
 from headway.sim import results
 from headway.sim.traffic.requests import Traffic
-from support.command import Cli
+from support.command import Cli, changed
 from support.simulated import play
 
 ASKED = "sim llama-3.1-70b --on 8xh100-sxm --tp 8 --prompt 2k --output 100 --requests 400 --loop plain"
@@ -109,7 +109,7 @@ def test_plot__users_on_one_axis(capsys: pytest.CaptureFixture[str], tmp_path: P
     ],
 )  # fmt: skip
 def test_sim_text__names_the_outcome(cli: Cli, more: str, says: list[str]) -> None:
-    text = cli(f"{ASKED} {more}").text
+    text = cli(*changed(ASKED.split(), *more.split())).text
     assert [words for words in says if words not in text] == []
 
 

@@ -53,7 +53,7 @@ def test_tools__a_mistake_is_an_answer_that_names_what_would_work() -> None:
         ("headway_serve", SERVE | {"model": "/etc/passwd"}),
         ("headway_serve", SERVE | {"model": "llama-3.1-7b"}),
         ("headway_serve", SERVE | {"batch": ["1"]}),
-        ("headway_serve", SERVE | {"batch": 7}),
+        ("headway_serve", SERVE | {"batch": -7}),
         ("headway_serve", SERVE | {"batch": "1..1000000"}),
         ("headway_serve", SERVE | {"catalog": ["/etc"]}),
         ("headway_serve", SERVE | {"expert_load": "/etc/passwd"}),

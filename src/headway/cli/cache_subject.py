@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -106,7 +107,7 @@ def cases(args: Any, lengths: bool = False, recompute: bool = True) -> tuple[lis
         arguments.refuse(args, "a question that searches a layout, whose weights it is about", "embedding")
     models = arguments.models(args) if args.model else [None]
     if args.model and args.on and useful.is_estimated:
-        more = (*more, *search_notes(args, PROBED, skip=OWN_FLAGS))
+        more = (*more, *search_notes(_of_machine(args), PROBED, skip=OWN_FLAGS))
     axes = schema.axes(recompute_values | assumptions)
     kv_axes = schema.axes({"kv": formats.get("kv") or "bf16"})
     for key, number_format in formats.items():
@@ -129,16 +130,16 @@ def cases(args: Any, lengths: bool = False, recompute: bool = True) -> tuple[lis
     if len(variants) > MOST_CASES:
         raise BadValue("cache", "too many combinations of models, machines, formats and numbers", f"at most {MOST_CASES}")
     if useful.is_estimated and args.model and args.on:
-        more = (*more, *shown_notes(args, [variant.case.recompute.plan.best for variant in variants], skip=OWN_FLAGS))
+        more = (*more, *shown_notes(_of_machine(args), [variant.case.recompute.plan.best for variant in variants], skip=OWN_FLAGS))
     return variants, [*notes, *more]
 
 
 def _machines(args: Any) -> Iterator[tuple[Any, dict[str, Any], dict[str, dict[str, Any]]]]:
     """Machines for each combination of --set values, with their edits and those of tiers."""
-    from headway.economics.cache.tiers import EDITED, edit_of
+    from headway.economics.cache.tiers import edit_of
 
-    of_tiers = [text for text in args.set if text.strip().startswith(EDITED)]
-    machine_edits = [text for text in args.set if text not in of_tiers]
+    machine_edits = _of_machine(args).set
+    of_tiers = [text for text in args.set if text not in machine_edits]
     edits: dict[str, dict[str, Any]] = {}
     for text in of_tiers:
         name, facts = edit_of(text)
@@ -150,16 +151,17 @@ def _machines(args: Any) -> Iterator[tuple[Any, dict[str, Any], dict[str, dict[s
             raise BadValue("--set", machine_edits[0], "--on MACHINE beside it")
         yield None, {}, edits
         return
-    plain = _EditedArguments(args, machine_edits)
-    for system, varied in arguments.systems(plain):
+    for system, varied in arguments.systems(_of_machine(args)):
         yield system, varied if any("," in text for text in machine_edits) else {}, edits
 
 
-class _EditedArguments:
-    """Arguments with replaced --set texts."""
+def _of_machine(args: Any) -> Any:
+    """The arguments without the edits of tiers."""
+    from headway.economics.cache.tiers import EDITED
 
-    def __init__(self, args: Any, texts: list[str]) -> None:
-        self.on, self.catalog, self.set, self.objects = args.on, args.catalog, texts, getattr(args, "objects", {})
+    plain = copy.copy(args)
+    plain.set = [text for text in args.set if not text.strip().startswith(EDITED)]
+    return plain
 
 
 def _tiers(args: Any) -> tuple[str, ...]:

@@ -92,7 +92,7 @@ def along_inputs(_: ServeGrid | None, table: Any, view: View) -> Picture:
     if not x:
         raise BadValue("--plot", "only names vary" if varying else "one point", "a list or a range for a number, such as --batch 1..256*2")
     ys = ("tpot_s", "ttft_s", "usd_per_mtok_out", "tok_per_s_chip") if serving.is_request(first) else ("step_s", "decode_tok_per_s")
-    series = [key for key in varying if key != x]
+    series = [key for key in varying if key not in (x, "why")]  # a sentence is no name of a curve
     rows = table.take(range(min(len(table), drawing.MOST_POINTS))).sort(x).rows()
     name = " on ".join(str(first[key]) for key in ("model", "system") if key not in varying) or "Models and machines beside each other"
     return drawing.picture(rows, x, ys, series, view, title=drawing.finding(rows, x, ys[0], name), about=name)

@@ -61,6 +61,8 @@ def unsteady_floor_s(decoding: Number, batches: Number, steps: Second) -> Second
     >>> batches = np.array([1.0, 2.0, 4.0, 8.0])
     >>> [round(float(unsteady_floor_s(batch, batches, 0.005 + 0.001 * batches)), 9) for batch in (0.5, 4.0)]
     [0.006, 0.009]
+    >>> round(float(unsteady_floor_s(4.0, 8.0, 0.013)), 12)
+    0.013
     """
     at, through = np.append(0.0, batches), np.append(0.0, batches / steps)
     inside = np.minimum(decoding, at[-1])

@@ -180,9 +180,10 @@ def _searched(problems: list[PlanProblem], goal: Goal) -> PlanGroup:
     return group if group.best else _with_nearest(group)
 
 
-def best_pick(searches: Sequence[Sequence[BestLoads]], goal: Goal) -> Choice | None:
-    """The best of the choices of each member: searches by problem, and within a problem by member."""
-    picks = [pick for alone in zip(*searches, strict=True) for pick in _picks(alone, goal)]
+def best_pick(searches: Sequence[Sequence[BestLoads | None]], goal: Goal) -> Choice | None:
+    """The best of the choices of each member: searches by problem, and within a problem by member, None where it has no layout."""
+    members = ([search for search in alone if search is not None] for alone in zip(*searches, strict=True))
+    picks = [pick for alone in members if alone for pick in _picks(alone, goal)]
     return min(picks, key=lambda pick: (rounded(-pick.value if goal.more else pick.value), *pick.order)) if picks else None
 
 

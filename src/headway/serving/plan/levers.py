@@ -81,6 +81,5 @@ def _planned(group: PlanGroup, system: Any, assumptions: Any) -> Choice | None:
         problem = pairs[start][0]
         first = query(problem.query.model, system, Layout(), problem.query.load, problem.precision, assumptions)
         tried = [search.tried for _, search in pairs[start : start + count]]
-        sets = [compile_candidates(first, w.layout, w.count) for w in tried]
-        searches.append([best_loads(w, group.goal) for w in sets])
+        searches.append([best_loads(compile_candidates(first, w.layout, w.count), group.goal) if w.count else None for w in tried])
     return best_pick(searches, group.goal)
