@@ -67,7 +67,7 @@ def test_plan__limits_hold_under_fresh_requests(cli: Cli, tmp_path: Path) -> Non
     assert row["tpot_s"] > 1.3 * row["tpot_decode_s"]
     fresh = cli(f"sim --plan {path} --seed 11 --requests 1500 --sensitivity 0 --loop plain -o json").rows[0]
     assert fresh["limits_met"] is True
-    assert 0.01 < fresh["mean_tpot_s"] <= 0.04 and fresh["p95_ttft_s"] <= 2.0
+    assert row["tpot_decode_s"] < fresh["mean_tpot_s"] <= 0.04 and fresh["p95_ttft_s"] <= 2.0
 
 
 def test_plan__without_a_load_its_full_batches_are_played(cli: Cli, tmp_path: Path) -> None:

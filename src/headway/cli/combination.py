@@ -16,9 +16,12 @@ MOST_VALUES = 10_000  # most values of one flag of a search
 COUNTS = ("batch", "context", "prompt", "output")
 
 
+OF_PLANS = ("usd_per_1k_requests",)  # results beside those of serve
+
+
 def varied(table: Any) -> list[str]:
     """Inputs with more than one value in a table."""
-    extra = [key for key in table.keys() if key not in SERVE]  # noqa: SIM118 -- a table is not a mapping
+    extra = [key for key in table.keys() if key not in (*SERVE, *OF_PLANS)]  # noqa: SIM118 -- a table is not a mapping
     keys = [key for key in (*serving.WHAT, *extra) if table.varies(key)]
     follows = {"context"} if {"prompt", "output"} & set(keys) else set()  # the context follows from prompt and output,
     follows |= {"batch"} if table.row(0).get("rate") is not None else set()  # and the batch from the rate

@@ -66,7 +66,7 @@ def answer(args: Any, pictures: Any) -> output.Answer:
     checked, *runners_up = _checked(inputs, goal, systems, args.no_check)
     sized = None
     if not checked.holds and any(system.fixed_count for system in systems):
-        sized = _checked(inputs, goal, [dataclasses.replace(system, fixed_count=False) for system in systems])[0]
+        sized = _checked(inputs, goal, [_any_number(system) for system in systems])[0]
     spare = inputs.rest["spare"]
     table = plan_load.with_facts(checked.plan.table, [plan_load.facts(part, spare) for part in (checked, *runners_up)])
     script = launch_lines.launched(args, checked.plan)
@@ -76,6 +76,13 @@ def answer(args: Any, pictures: Any) -> output.Answer:
         describe=lambda rows: plan_load.describe(rows, checked, sized, own_changes(args, checked.plan)),
         pictures=pictures(checked.plan),
     )  # fmt: skip
+
+
+def _any_number(machine: Any) -> Any:
+    """The machine without a number: of chips of one usual domain the bare chip, as one would type it."""
+    if machine.chips == machine.chip.scale_up_domain and machine.fixed_count:
+        return dataclasses.replace(machine, name=machine.chip.name.replace("_", "-"), chips=1, scale_up_domain=1, fixed_count=False)
+    return dataclasses.replace(machine, fixed_count=False)
 
 
 def _checked(inputs: _SearchInput, goal: Any, systems: Sequence[Any], unchecked: bool = False) -> list[Any]:
