@@ -12,6 +12,7 @@ import pytest
 
 from headway.core.errors import HeadwayError
 from headway.core.formula import anonymous, replay
+from headway.core.quantity import user_input
 from headway.hardware.edit import edit
 from headway.hardware.system import system
 from headway.laws.serving.replicas import decode_replicas_held, pool_request_s, replicas_held
@@ -206,7 +207,7 @@ def test_pool_request_s__ranks_send_at_once() -> None:
 
 def test_transfer_s__zero_over_an_infinite_link() -> None:
     machine = edit(system("8xh200-sxm"), "chip.price", 1e-3)
-    slow, fast = (edit(machine, "system.scale_up_bw", bandwidth) for bandwidth in (4e11, 1e18))
+    slow, fast = (dataclasses.replace(machine, scale_up_bw=user_input(bandwidth, "scale_up_bw", "byte/s")) for bandwidth in (4e11, 1e25))
     rows = [plan("llama-3.1-70b", one, CHAT, tpot="50ms", disaggregate=True).table.row(0) for one in (slow, fast)]
     assert rows[1]["transfer_s"] < 1e-12 < rows[0]["transfer_s"]
     alone = serve("llama-3.1-70b", fast, Layout(tp=rows[1]["prefill_tp"], pp=rows[1]["prefill_pp"]), batch=1, prompt=4000, output=1000,
