@@ -19,7 +19,7 @@ FILES = {
 }  # fmt: skip
 OTHER = {"predict --training rows.csv": "predict --training inputs/training_new.csv"}  # the same name for another kind of table
 ELSEWHERE = ("adding.md", "own_chip.md", "own_model.md", "own_trace.md", "python.md")  # pages whose commands tests of their own follow
-NEEDS_MORE = ("fit",)  # verbs whose documented input no fresh checkout has
+NEEDS_MORE = ("fit", "web")  # verbs whose documented input no fresh checkout has, or that run until they are ended
 PLAIN = ("-o", "--plot", "--explain", "--picture")  # flags that leave the words of an answer alone, with a value each
 
 
