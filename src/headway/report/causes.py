@@ -188,7 +188,7 @@ def _help(change: Any) -> output.Help:
     start = f"{format_value(change.before, unit)}{'' if change.explained else ' as it should run'}"
     effect = f"{name} {start} -> {format_value(after.expected, unit)} (90 %: {interval(after.lo, after.hi, unit)})"
     more = f", {change.rate:.2f}x tokens/s" if change.rate is not None and not is_rate else ""
-    return output.Help(change=change.change, effect=f"{effect}{more}; try: {change.command}", gain=change.gain)
+    return output.Help(change=change.change, effect=f"{effect}{more}; try: {change.command}", gain=change.rank_gain)
 
 
 def share_columns(cause: Any, measure: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import functools
 import math
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,7 @@ class Remedy:
     rate: float | None  # tokens per second after it over those before
     command: str
     gain: float  # how much less time, or how many more tokens per second, as a share
+    rank_gain: float = 0.0  # what remedies are ranked by: speed times tokens per second and chip, as a share above those before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +105,10 @@ def remedies(task: Task, prediction: Prediction, cause: Causes, ask: Ask, more: 
             continue
         remedy = _evaluated(option, "rate" if option.more else quantity, task, prediction, base, answered)
         if remedy is not None:
-            known.append((_yield_per_chip(remedy, option, task), remedy))
-    ranked = [remedy for _, remedy in sorted(known, key=lambda pair: -pair[0])]
+            known.append(replace(remedy, rank_gain=max(_yield_per_chip(remedy, option, task) - 1, 0.0)))
+    ranked = sorted(known, key=lambda remedy: -remedy.rank_gain)
+    most = max((remedy.rank_gain for remedy in ranked), default=0.0)
+    repairs = [replace(repair, rank_gain=max(repair.gain, most)) for repair in repairs]
     return [*repairs, *ranked][:MOST]
 
 
