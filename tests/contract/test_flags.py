@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import Any
 
 import pytest
@@ -48,6 +49,32 @@ def check_nonsense(base: str, cli: Cli) -> None:
             assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1), f"{' '.join(flag.words(text))}: {answer.err[:200]}"
 
 
+def check_defaults(base: str, cli: Cli) -> None:
+    plain = parts(cli(*words_of(base), "-o", "json"))[0]
+    for flag in flags_of(base):
+        if not flag.default or flag.is_printed:
+            continue
+        answer = cli(*flag.words(flag.default), "-o", "json")
+        if answer.status:  # it belongs to another question, or to another flag
+            assert re.search(r"says nothing beside|wants (?!a )", answer.err), (flag, answer.err)
+        else:
+            assert without_times(parts(answer)[0]) == without_times(plain), (
+                f"{' '.join(flag.words(flag.default))} is not what holds without it"
+            )
+
+
+def without_times(value: Any) -> Any:
+    """Parts of an answer without the time that a replay took; numbers as floats."""
+    if isinstance(value, dict):
+        return {key: without_times(part) for key, part in value.items() if key not in ("wall_s", "compile_s")}
+    return [without_times(part) for part in value] if isinstance(value, list) else value
+
+
+@for_each(BASES)
+def test_defaults_that_help_states__typed_out_change_nothing(base: str, cli: Cli) -> None:
+    check_defaults(base, cli)
+
+
 @for_each(BASES)
 def test_legal_values__change_the_answer_or_are_refused_or_said_to_change_nothing(base: str, cli: Cli) -> None:
     check_effects(base, cli)
@@ -63,6 +90,7 @@ def test_nonsense__is_one_line_in_every_flag(base: str, cli: Cli) -> None:
 def test_flags__of_slow_verbs(base: str, cli: Cli) -> None:
     check_effects(base, cli)
     check_nonsense(base, cli)
+    check_defaults(base, cli)
 
 
 def test_bases__name_every_verb() -> None:

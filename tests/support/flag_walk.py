@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -74,6 +75,7 @@ VALUES = {
     "case": "deepseek-day6", "memory_share": "gb200-nvl72", "context": "3k", "batch": "7", "trace_block": "16", "deadline": "60d",
     "weights": "fp8", "kv": "fp8", "compute": "fp8", "engine": "sglang", "dropout": "1", "communication": "two-batch", "overlap": "serial",
 }  # fmt: skip
+WORDS = ("fitted", "none", "60s")  # that stand for a default, or for a part of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ class WalkedFlag:
     name: str
     value: str
     is_printed: bool
+    default: str = ""  # that its help states, and that can be typed
 
     def words(self, value: str | None = None) -> list[str]:
         """The command with the flag, at its value or another one."""
@@ -105,7 +108,9 @@ def flags_of(base: str) -> Iterator[WalkedFlag]:
     for action in parser._actions:
         name = next((option for option in action.option_strings if option.startswith("--")), "")
         if name and name not in numbers and not typed & set(action.option_strings) and action.dest not in ("help", "help_all"):
-            yield WalkedFlag(tuple(words), name, "" if action.nargs == 0 else _value(action), action.dest in OTHER)
+            told = re.search(r"\(default ([^()\s,;]+)\)", action.help or "")
+            default = told[1] if told and action.nargs != 0 and told[1] not in WORDS else ""
+            yield WalkedFlag(tuple(words), name, "" if action.nargs == 0 else _value(action), action.dest in OTHER, default)
 
 
 def _value(action: Any) -> str:

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", ROOT / "docs" / "serve.md")
 COLUMNS = 120
 BLOCK = re.compile(r"(<!-- answer(?P<cut>, cut)?: (?P<command>.+?) -->\n+```\n(?:\$ [^\n]*\n)?)(?P<answer>.*?)(```)", re.DOTALL)
-CUT_ROWS = 3  # of the table, and of what helps
+CUT_ROWS, CUT_HELPS = 3, 2  # of the table, of what helps
 
 
 def answer(command: str) -> str:
@@ -51,7 +51,7 @@ def cut(text: str) -> str:
     lines = text.splitlines()
     rule = next(at for at, line in enumerate(lines) if set(line) == {"─"})
     end = next(at for at, line in enumerate(lines) if at > rule and line.startswith(("...", "Binds:", "Helps:")))
-    after = next((at for at, line in enumerate(lines) if at >= end and re.match(rf"note: | +{CUT_ROWS + 1}\. ", line)), len(lines))
+    after = next((at for at, line in enumerate(lines) if at >= end and re.match(rf"note: | +{CUT_HELPS + 1}\. ", line)), len(lines))
     advice = [line for line in lines[end:after] if not line.startswith("...")]
     starts = [*(at for at in range(rule + 1, end) if not lines[at].startswith(" ")), end]  # a long cell takes several lines
     left_out = f"... {max(len(starts) - 1 - CUT_ROWS, 0)} more rows, and notes"

@@ -44,7 +44,7 @@ def add_flags(parser: Any) -> None:
     fees.add_argument("--fee", metavar="USD/token", help="a fee for one hold beyond the input rate: $5/Mtok")
     fees.add_argument("--storage", metavar="USD/token/s", help="a fee by the hour: $4.50/Mtok/h")
     cache_workload.add_flags(parser)
-    schema.add_flags(parser, Layout, group="layout of the estimate: searched unless pinned")
+    schema.add_flags(parser, Layout, group="layout of the estimate: searched unless pinned", searched=tuple(schema.fields(Layout)))
     schema.add_flags(parser, Precision, group="number formats (KV cache: bf16 unless told)")
     schema.add_flags(parser, Assumptions, skip=cache_subject.OWN_FLAGS, group="assumptions (named defaults)")
 

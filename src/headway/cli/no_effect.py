@@ -66,7 +66,7 @@ class Subject:
 def serve_notes(args: Any, subjects: Sequence[Subject]) -> list[str]:
     """Notes on typed values that change no number of any subject; BadValue for an assumption of which no value would."""
     names = typed_assumptions(args)
-    if "hit_rate" in names and not any("prompt" in subject.load for subject in subjects):
+    if "hit_rate" in names and args.hit_rate != "0" and not any("prompt" in subject.load for subject in subjects):
         raise BadValue("--hit-rate", args.hit_rate, "--prompt and --output beside it: a step at a context prefills nothing")
     return _notes((*_assumptions(args, names, subjects), *_edits(args, subjects)), subjects, "at this layout and load")
 

@@ -49,12 +49,14 @@ def add_flags(parser: Any) -> None:
     sold = parser.add_argument_group("margin against a price list")
     sold.add_argument("--at-sheet", metavar="NAME", help="price sheet by name or file, such as deepseek-v3 or my_prices.toml:model")
     schema.add_flags(sold, PriceList)
-    schema.add_flags(parser, Load, skip=("context", "rate"), group="load: every number may be a list or a range")
+    schema.add_flags(parser, Load, skip=("context", "rate"), group="load: every number may be a list or a range", searched=("batch",))
     parser.add_argument("--disaggregate", action="store_true", help="prefill and decode on separate pools of the machine")
     schema.add_flags(parser, SLO, group="limits (each may be left out)")
-    schema.add_flags(parser, Layout, group="layout: the cheapest unless pinned to a value or a list")
+    schema.add_flags(parser, Layout, group="layout: the cheapest unless pinned to a value or a list", searched=tuple(schema.fields(Layout)))
     schema.add_flags(parser, Precision, group="number formats: a list is searched (KV: bf16 and fp8)", searched=("kv",))
-    schema.add_flags(parser, Assumptions, skip=("hit_rate",), group="assumptions (named defaults)")
+    schema.add_flags(parser, Assumptions, skip=("hit_rate", "price_metric"), group="assumptions (named defaults)")
+    metrics = "which price of a chip: rental_on_demand, rental_3yr, tco_owning_hyperscaler, ... (default: the range of all that it has)"
+    parser.add_argument("--price-metric", metavar="NAME", help=metrics)
 
 
 # -- the rows -------------------------------------------------------------------------------------------------------------------

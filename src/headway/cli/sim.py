@@ -189,6 +189,8 @@ def answer_of(trial: Any) -> dict[str, Any]:
 
 
 def _check(args: Any) -> None:
+    from headway.sim.policy import Policy
+
     for name in ONE_VALUE:
         text = vars(args)[name] or ""
         if "," in text or ".." in text:
@@ -210,9 +212,10 @@ def _check(args: Any) -> None:
         raise BadValue(flag, args.timeline or args.plot, "loads that are given, such as --rate 10, not --find")
     if args.ttl and not args.prefix_cache:
         raise BadValue("--ttl", args.ttl, "--prefix-cache beside it")
-    if args.reload and not args.prefix_cache:
+    policy = {name: value for name, (_, value) in schema.fields(Policy).items()}
+    if args.reload not in (None, policy["reload"]) and not args.prefix_cache:
         raise BadValue("--reload", args.reload, "--prefix-cache with tiers beside it, such as --prefix-cache hbm,host")
-    if args.routing and not args.plan and args.replicas in (None, "1") and not args.prefill_replicas:
+    if args.routing not in (None, policy["routing"]) and not args.plan and args.replicas in (None, "1") and not args.prefill_replicas:
         raise BadValue("--routing", args.routing, "--replicas above 1 beside it: one replica gets every request")
     if args.swap_space and args.preemption != "swap":
         raise BadValue("--swap-space", args.swap_space, "--preemption swap beside it")

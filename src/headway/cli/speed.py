@@ -56,7 +56,7 @@ def add_flags(parser: Any) -> None:
     schema.add_flags(parser, Load, skip=_but(Load, "prompt", "output"), group="load")
     schema.add_flags(parser, SLO, skip=_but(SLO, "ttft", "tpot"), group="limits (--tpot: of the standard rung, default 20 ms)")
     schema.add_flags(parser, SpeedRequest, group="ladder")
-    schema.add_flags(parser, Layout, group="layout: searched unless pinned to a value or a list")
+    schema.add_flags(parser, Layout, group="layout: searched unless pinned to a value or a list", searched=tuple(schema.fields(Layout)))
     schema.add_flags(parser, Precision, group="number formats: a list is searched (KV: bf16 and fp8)", searched=("kv",))
     schema.add_flags(parser, Assumptions, group="assumptions (named defaults)")
 

@@ -29,6 +29,7 @@ MOST_TRIED = 20  # combinations of a list at which a value is tried
 DEGREES = ("tp", "cp", "pp", "vpp", "ep", "dp")
 VIEW = ("kind", "model", "system", "chips", "seq", "global_batch", *DEGREES, "micro_batch", "zero", "recompute", "schedule", "step_s",
         "step_lo_s~step_hi_s", "tokens_per_s_chip", "mfu", "memory_bytes_chip", "run_s", "run_usd", "bound", "fits", "why")  # fmt: skip
+SEARCHED = ("recompute", "schedule")  # of a recipe
 DAY, GWH = 86400.0, 3.6e12
 NARROW = ("kind", "tp", "cp", "pp", "vpp", "ep", "dp", "recompute", "step_s", "mfu", "run_s", "run_usd", "memory_bytes_chip", "why")
 
@@ -40,7 +41,7 @@ def add_flags(parser: Any) -> None:
     schema.add_flags(parser, TrainingRun, group="run")
     layout_fields = tuple(schema.fields(TrainingLayout))
     schema.add_flags(parser, TrainingLayout, group="layout: searched unless pinned to a value or a list", searched=layout_fields)
-    schema.add_flags(parser, Recipe, group="recipe (recompute is searched unless given)", searched=("recompute",))
+    schema.add_flags(parser, Recipe, group="recipe (recompute and interleaving are searched unless given)", searched=SEARCHED)
     schema.add_flags(parser, Failures, group="failures")
     schema.add_flags(parser, TrainingReach, group="what training reaches, instead of the fitted numbers")
     question = parser.add_argument_group("question")

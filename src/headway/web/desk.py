@@ -215,8 +215,8 @@ class Desk:
         return worker
 
     async def _rested(self, turn: Turn) -> WorkerProcess:
-        """A worker that rests, or the first that comes to rest."""
-        if self.idle:
+        """A worker that rests, or the first that comes to rest; a slow question leaves one for quick ones, whose answer cannot wait."""
+        if len(self.idle) > (turn.is_slow and self.quick_worker is None):
             return self.idle.pop()
         rested: asyncio.Future[WorkerProcess] = asyncio.get_running_loop().create_future()
         self.waiting.insert(len(self.waiting) if turn.is_slow else 0, rested)

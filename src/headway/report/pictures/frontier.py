@@ -14,7 +14,7 @@ from headway.report.pictures.scale import axis
 Rows = Sequence[Mapping[str, Any]]
 SPEED = "Speed that one user sees (output tokens per second)"
 QUANTITIES = (("tok_per_s_chip", "Throughput (output tokens per second and chip)", "token/s"),
-              ("usd_per_mtok_out", "Cost of a million output tokens", "USD/Mtok"))  # fmt: skip
+              ("usd_per_1k_requests", "Cost of a thousand requests", "USD"))  # fmt: skip
 MARKS = {"best": ("the plan", "compute", "circle"), "current": ("your layout", "network", "square")}
 
 
