@@ -108,8 +108,8 @@ def flags_of(base: str) -> Iterator[WalkedFlag]:
     for action in parser._actions:
         name = next((option for option in action.option_strings if option.startswith("--")), "")
         if name and name not in numbers and not typed & set(action.option_strings) and action.dest not in ("help", "help_all"):
-            told = re.search(r"\(default ([^()\s,;]+)\)", action.help or "")
-            default = told[1] if told and action.nargs != 0 and told[1] not in WORDS else ""
+            stated = re.search(r"\(default ([^()\s,;]+)\)", action.help or "")
+            default = stated[1] if stated and action.nargs != 0 and stated[1] not in WORDS else ""
             yield WalkedFlag(tuple(words), name, "" if action.nargs == 0 else _value(action), action.dest in OTHER, default)
 
 

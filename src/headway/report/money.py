@@ -45,5 +45,5 @@ def load_costs(row: Row) -> list[str]:
     """A note on the cost of output at this load and at full load; none where the load is the full one."""
     if row.get("usd_per_mtok_out") is None or row.get("utilisation") is None:
         return []
-    each = f"{value(row, 'usd_per_mtok_out')} per Mtok of output and {value(row, 'usd_per_mtok_in')} per Mtok of input at this load"
-    return [f"{each}; output at full load: {value(row, 'usd_per_mtok_out_full')}"]
+    loaded_text = f"{value(row, 'usd_per_mtok_out')} per Mtok of output and {value(row, 'usd_per_mtok_in')} per Mtok of input at this load"
+    return [f"{loaded_text}; output at full load: {value(row, 'usd_per_mtok_out_full')}"]

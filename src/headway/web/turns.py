@@ -109,9 +109,9 @@ class Turns:
             del self.usage[min(self.usage, key=self._usage)]
 
     def _remember(self, turn: Turn, seconds: float) -> None:
-        for asked in (shape_of(turn.question), turn.question):
-            self.took.pop(asked, None)
-            self.took[asked] = seconds  # as the latest
+        for key in (shape_of(turn.question), turn.question):
+            self.took.pop(key, None)
+            self.took[key] = seconds  # as the latest
         while len(self.took) > MOST_KNOWN:
             del self.took[next(iter(self.took))]
 
@@ -123,8 +123,8 @@ class Turns:
 
     def _expected_s(self, turn: Turn) -> float:
         seconds, count = self._usage(turn.peer)
-        told = self.took.get(turn.question) or self.took.get(shape_of(turn.question))
-        return told or (seconds / count if count > 0.0 else UNKNOWN_S)
+        known_s = self.took.get(turn.question) or self.took.get(shape_of(turn.question))
+        return known_s or (seconds / count if count > 0.0 else UNKNOWN_S)
 
     def _is_slow(self, turn: Turn) -> bool:
         return turn.is_slow or self._expected_s(turn) > QUICK_S
@@ -135,7 +135,7 @@ class Turns:
         Of equals the newest and the oldest are next in turn: a crowd is older than whoever comes after it, and may be renewed for ever.
         """
         of_address, *of_asker = (self._usage(key)[0] // STEP_S for key in turn.accounts)
-        if turn.is_stranger and sum(other.is_stranger for other in self.waiting) > CROWD:
+        if turn.is_stranger and sum(waiting.is_stranger for waiting in self.waiting) > CROWD:
             of_asker.append(self._usage((turn.peer[0], "strangers"))[0] // STEP_S)
         order = turn.number if turn.is_slow or self.begun % 2 else -turn.number
         return of_address, max(of_asker), of_asker[0], round(math.log2(self._expected_s(turn))), order
