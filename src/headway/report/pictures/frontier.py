@@ -49,8 +49,7 @@ def _plot(rows: Rows, key: str, heading: str, unit: str, tpot: float | None, vie
     y = axis("", values, unit, zero=not is_log, log=is_log, fixed_ends=view.ends(f"y{suffix}"), room=0.08)
     plot = Plot(view, f"frontier{number}", x, y, columns=panels, height=300)
     plot.region("slow", 0, limit or 0.0, "slower than the limit")
-    front = sorted((row for row in rows if row["kind"] != "current"), key=lambda row: row["tok_per_s_user"])
-    front = _undominated(front, key)
+    front = _undominated(sorted(rows, key=lambda row: row["tok_per_s_user"]), key)  # a layout of the user's may lie between those searched
     data = plot.rows("front", [{"x": row["tok_per_s_user"], "y": row[key]} for row in front])
     plot.curve(data, "x", "y", "whole", width=2, steps="step-before")
     plot.cloud(data, "x", "y", "whole", size=28)
@@ -59,7 +58,7 @@ def _plot(rows: Rows, key: str, heading: str, unit: str, tpot: float | None, vie
             text = f"{name}: batch {row['batch']:,.0f}, {format_value(row[key], unit)}"
             plot.point(kind, row["tok_per_s_user"], row[key], text, meaning, shape=shape, size=120)
     for row in (front[0], front[-1]):
-        if row["kind"] != "best" and len(front) > 2:
+        if row["kind"] == "frontier" and len(front) > 2:
             plot.note(f"batch {row['batch']:,.0f}", "muted", around=plot.place(row["tok_per_s_user"], row[key]))
     return plot
 
