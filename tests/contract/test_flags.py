@@ -52,11 +52,11 @@ def check_nonsense(base: str, cli: Cli) -> None:
 def check_defaults(base: str, cli: Cli) -> None:
     plain = parts(cli(*words_of(base), "-o", "json"))[0]
     for flag in flags_of(base):
-        if not flag.default or flag.is_printed:
-            continue
+        if not flag.default or flag.is_printed or ("--workload" in base and flag.name in ("--prompt", "--output")):
+            continue  # a trace has lengths of its own
         answer = cli(*flag.words(flag.default), "-o", "json")
         if answer.status:  # it belongs to another question, or to another flag
-            assert re.search(r"says nothing beside|wants (?!a )", answer.err), (flag, answer.err)
+            assert re.search(r"says nothing beside|; wants ", answer.err), (flag, answer.err)
         else:
             assert without_times(parts(answer)[0]) == without_times(plain), (
                 f"{' '.join(flag.words(flag.default))} is not what holds without it"

@@ -93,7 +93,9 @@ def run(args: Any) -> output.Answer:
     hits = curve(traffic)
     if not hits.span > 0:
         raise BadValue("--workload", args.workload, "a trace whose requests do not all arrive at once")
-    points = _points(args, hits, ttls)
+    has_case = args.model or args.kv_bytes or args.on
+    cases, case_notes = cache_subject.cases(args) if has_case else ((), ())
+    points = _points(args, hits, ttls, [_with_lengths(args, entry, hits) for entry in cases] or [None])
     rows = [clean(_identity(point) | dataclasses.asdict(point.row())) for point in points]
     if not any(row["tier"] for row in rows):
         rows = [{key: value for key, value in row.items() if key not in ("tier", "device", "best")} for row in rows]
@@ -107,7 +109,7 @@ def run(args: Any) -> output.Answer:
             traced_row = point.row(traced=True)
         return computed(getattr(traced_row, key, None), key)
 
-    notes = (*notes, *traffic_notes, *_notes(args, hits, ttls, points))
+    notes = (*notes, *traffic_notes, *_notes(args, hits, ttls, points), *case_notes)
     listing = Listing(rows, notes=tuple(dict.fromkeys(notes)), tree=tree)
     pictures = cache.trace_pictures(hits, points[0].case)
     return output.Answer(listing, describe=_describe, pictures=pictures, columns=cache.own_columns(TraceRow), most=200)
@@ -118,6 +120,8 @@ def _check(args: Any) -> None:
         if getattr(args, key) is not None:
             wants = "--ttl for how long it is kept" if key == "hold" else "a trace without it, which says so itself"
             raise BadValue(schema.flag(key), getattr(args, key), wants)
+    if args.spread:
+        raise BadValue("--spread", args.spread, "no --workload beside it: what a trace costs has no interval")
 
 
 def _ttls(args: Any) -> tuple[list[Any], list[str]]:
@@ -133,13 +137,14 @@ def _ttls(args: Any) -> tuple[list[Any], list[str]]:
 def _traffic(args: Any) -> tuple[Any, list[str]]:
     trace = blocked_trace(args.workload, args.trace_block)
     count = schema.scalar(args.requests, Field(integer=True, low=1, open_low=False), "--requests") if args.requests else None
-    return trace.traffic if count is None else trace.traffic.head(count), trace.notes()
+    if count is None:
+        return trace.traffic, trace.notes()
+    idle = [f"no effect: --requests {args.requests} is all of the trace"] if count >= len(trace.traffic) else []
+    return trace.traffic.head(count), [*trace.notes(), *idle]
 
 
-def _points(args: Any, hits: Any, ttls: Sequence[Any]) -> list[_WorkloadPoint]:
+def _points(args: Any, hits: Any, ttls: Sequence[Any], cases: Sequence[Any]) -> list[_WorkloadPoint]:
     """Points for each TTL, capacity, tier and cache problem."""
-    has_model = args.model or args.kv_bytes
-    cases = [_with_lengths(args, entry, hits) for entry in cache_subject.cases(args)[0]] if has_model or args.on else [None]
     rates = _rates(args)
     points = []
     for variant in cases:

@@ -26,7 +26,7 @@ from headway.performance.layout import NAMES, Layout, shape
 MOST_POINTS = 10_000  # of a grid, beyond which nothing is evaluated twice
 # Flags of other verbs that are tried so: which of its layouts a plan takes, and what a benchmark's file may say itself.
 CHOICES = {"plan": ("plainest", "confidence"), "score": ("prompt", "output", "ep", "engine_version")}
-QUICK = ("bill", "cache", "capacity", "collective", "compare", "lecture", "matmul", "price", "rack", "show", "trend")
+QUICK = ("bill", "cache", "capacity", "collective", "compare", "lecture", "matmul", "price", "rack", "show", "solve", "trend")
 # Arguments with which these verbs are not quick: they search a layout, read a trace or ask.
 QUICK_WITHOUT = {"bill": ("requests",), "cache": ("reuse", "uses", "workload"), "lecture": ("what",), "price": ("model", "sheet", "score"),
                  "score": ("rows",)}  # fmt: skip
@@ -91,7 +91,8 @@ def search_notes(args: Any, load: Mapping[str, Any], degrees: Mapping[str, Any] 
 def quick_notes(verb: str, module: Any, typed: dict[str, Any], answer: Any) -> list[str]:
     """Notes on typed flags of a quick verb, and on choices of a plan, without which the answer is the same: asked again without each."""
     needs = QUICK_WITHOUT.get(verb, ())
-    if verb not in (*QUICK, *CHOICES) or any(typed[name] for name in needs):
+    is_long = verb == "solve" and typed["verb"] != "serve"  # which is asked many times
+    if verb not in (*QUICK, *CHOICES) or is_long or any(typed[name] for name in needs):
         return []
     notes, rows = [], list(answer.rows)
     for action, flag, value in typed["_typed"] if len(rows) <= MOST_AGAIN else ():
@@ -119,6 +120,7 @@ def shown_notes(args: Any, choices: Iterable[Any], skip: Sequence[str] = ()) -> 
     names, subjects = [name for name in typed_assumptions(args) if name not in skip], []
     for choice in choices if names else ():
         load = {key: value for key, value in dataclasses.asdict(choice.load).items() if value is not None}
+        load.pop("batch" if "rate" in load else "", None)  # which follows from the rate
         values = {name: getattr(choice.query.assumptions, name) for name in names}
         subjects.append(Subject(model=choice.query.model, system=choice.query.system, layouts=[choice.layout], load=load,
                                 precision=Precision(), assumptions=values))  # fmt: skip
