@@ -146,8 +146,8 @@ def test_objects__stand_where_names_do() -> None:
 
 
 def test_objects__several_machines_and_layouts_are_rows() -> None:
-    two = hw.serve("llama-3.1-8b", [hw.system("8xh100-sxm"), "8xh200-sxm"], [hw.Layout(tp=2), hw.Layout(tp=4, dp=2)], batch=8, context=1000)
-    assert [(row["system"], row["tp"], row["dp"]) for row in two] == [
+    two = hw.serve("llama-3.1-8b", [hw.system("8xh100-sxm"), "8xh200-sxm"], [hw.Layout(tp=2), hw.Layout(tp=4, pp=2)], batch=8, context=1000)
+    assert [(row["system"], row["tp"], row["pp"]) for row in two] == [
         ("8xh100-sxm", 2, 1), ("8xh100-sxm", 4, 2), ("8xh200-sxm", 2, 1), ("8xh200-sxm", 4, 2),
     ]  # fmt: skip
 

@@ -299,7 +299,7 @@ FP8_MOE = {"model": "deepseek-ai/DeepSeek-R1", "weight_precision": "fp8", "hardw
         (FP8_MOE | {"tp": "8", "dp": "8", "ep": "8"}, (1, 8, 1, 8, 1), "tp counted the data parallel ranks"),
         (FP8_MOE | {"tp": "8", "dp": "1", "ep": "8"}, (8, 8, 1, 1, 1), ""),
         (FP8_MOE | {"tp": "8"}, (8, 1, 1, 1, 1), "ep not stated"),
-        (MOE | {"n_chips": "8", "tp": "2", "dp": "4", "ep": "1"}, (2, 1, 1, 1, 4), ""),
+        (MOE | {"n_chips": "8", "tp": "2", "dp": "4", "ep": "1"}, (2, 1, 1, 4, 1), ""),
         ({"n_chips": "2", "tp": "2", "ep": "2"}, (2, 1, 1, 1, 1), "ep 2 left out"),
         (FP8_MOE | {"n_chips": "40", "tp": "8", "ep": "8", "mode": "disagg"}, (8, 8, 1, 1, 1), "one decode worker's"),
     ],

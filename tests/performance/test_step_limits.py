@@ -278,14 +278,14 @@ def test_network_s__scale_out_links_pace_tp_beyond_the_domain() -> None:
 @pytest.mark.parametrize("point", REQUESTS, ids=name)
 def test_rates__consistent_with_tpot_and_batch(point: Point) -> None:
     row = point.row()
-    batch, replicas, chips = row["batch"], point.layout.replicas, row["chips"]
-    assert row["concurrency"] == batch * replicas
+    batch, replicas, chips = row["batch"], row["replicas"], row["chips"]
+    assert row["concurrency"] == same(batch * replicas)
     assert row["tok_per_s_user"] == same(1 / row["tpot_s"])
     assert row["decode_tok_per_s"] == same(batch * replicas / row["tpot_decode_s"])
     assert row["tok_per_s"] == same(batch * replicas / row["e2e_s"] * row["output"], 1e-9)  # Little's law
     assert row["tok_per_s_chip"] == same(row["tok_per_s"] / chips)
     assert row["tok_per_s"] < row["decode_tok_per_s"]
-    used = point.layout.tp * point.layout.cp * point.layout.dp * point.layout.pp * replicas
+    used = row["tp"] * row["cp"] * row["dp"] * row["pp"] * replicas
     assert row["chips_idle"] == chips - used
 
 

@@ -205,8 +205,13 @@ def test_launch_vllm__expert_parallel_is_all_or_none() -> None:
 def test_launch_trtllm__attention_has_one_kind_of_parallelism() -> None:
     assert launch("trtllm", DEEPSEEK, Layout(tp=4, dp=8, ep=16)).nearest == Layout(dp=32, ep=16)
     assert launch("trtllm", LLAMA, Layout(tp=8, cp=2)).nearest == Layout(tp=16)
-    dense = launch("trtllm", LLAMA, Layout(tp=4, dp=2))
-    assert dense.nearest == Layout(tp=4, replicas=2) and dense.unsupported.endswith("tp=4, 2 replicas")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_launch__ranks_of_a_dense_model_are_replicas(engine: str) -> None:
+    ranks, copies = (launch(engine, LLAMA, layout, load=Load(prompt=1000, output=100, batch=batch))
+                     for layout, batch in ((Layout(tp=4, dp=2), 64), (Layout(tp=4, replicas=2), 32)))  # fmt: skip
+    assert ranks == copies and ranks.lines
 
 
 def test_launch__context_parallel_needs_more_chips_than_kv_heads() -> None:

@@ -77,7 +77,7 @@ def every_layout(model: Model, machine: System) -> list[Layout]:
         held = sum(size // taken for size in domains) if taken <= domain else 0 if taken % domain else chips // domain // (taken // domain)
         for ep, replicas in itertools.product(range(1, tp * dp + 1), range(1, held + 1)):
             layout = Layout(tp=tp, ep=ep, dp=dp, pp=pp, replicas=replicas)
-            if not illegal(layout, what):
+            if not illegal(layout, what) and (what.experts or dp == 1):  # without experts dp is a number of copies
                 found.append(layout)
     return found
 

@@ -61,13 +61,3 @@ def test_plan__pinned_layout_stays_best_and_is_noted() -> None:
     assert left_out(answer) == [
         "vLLM cannot express the layout asked for: expert parallelism is off (ep=1) or over all tp*cp*dp = 4 chips, not 2"
     ]
-
-
-def test_plan__hosts_of_the_user_decide_what_is_expressible() -> None:
-    """SGLang's data-parallel copies of a dense model share one host: dp=4 is left out on hosts of 2."""
-    ways = ONE_STAGE | {"tp": 1, "dp": (1, 4)}
-    whole, split = (planned("sglang", name="llama-3.1-8b", ways=ways, chips_per_host=count) for count in (8, 2))
-    assert left_out(whole) == []
-    (note,) = left_out(split)
-    assert note.startswith("left out 1 of 2 layouts that SGLang cannot express, such as dp=4")
-    assert split.best.layout.dp == 1

@@ -22,7 +22,7 @@ CASES = (
     HEADLINE,
     ("deepseek-v3", "8xh200", Layout(dp=8, ep=8), 8000, 300, 256),
     ("qwen3-30b-a3b", "4xh200", Layout(dp=4, ep=4), 4000, 300, 128),
-    ("llama-3.1-8b", "8xh100-sxm", Layout(dp=8), 8000, 300, 160),
+    ("mixtral-8x7b", "8xh100-sxm", Layout(tp=2, dp=4), 4000, 300, 128),
     ("llama-3.1-70b", "8xh100-sxm", Layout(tp=2, pp=4), 4000, 200, 64),
     ("qwen3-30b-a3b", "4xh100", Layout(pp=4), 4000, 300, 512),
     ("llama-3.1-8b", "8xh100-sxm", Layout(pp=8), 5000, 500, 512),  # prompts of all eight micro-batches come together

@@ -97,7 +97,7 @@ def layouts(name: str, machine: str, rng: random.Random) -> Layout:
             ways["replicas"] = chips // used
         layout = Layout(**ways)
         if used <= chips and not illegal(layout, limits):
-            return layout
+            return layout if limits.experts else replace(layout, dp=1, replicas=layout.replicas * layout.dp)  # copies
 
 
 def drawn(seed: int, requests: bool | None = None) -> Point:

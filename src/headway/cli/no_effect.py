@@ -140,8 +140,8 @@ def _searched(model: Model, system: System, degrees: Mapping[str, Any]) -> Itera
     from headway.models.work import work_of
     from headway.serving.plan.space import space
 
-    nodes = _nodes(system)
-    layouts = space(shape(work_of(model).blocks), nodes, degrees)
+    nodes, model_shape = _nodes(system), shape(work_of(model).blocks)
+    layouts = space(model_shape, nodes, {name: value for name, value in degrees.items() if name != "dp" or model_shape.experts})
     rows = np.unique(np.linspace(0, layouts.count - 1, MOST_LAYOUTS).astype(int)) if layouts.count else ()
     sample = [Layout(**{name: int(getattr(layouts.layouts, name)[row, 0]) for name in NAMES}) for row in rows] or [Layout()]
     parts = -(-len(sample) // LAYOUTS_AT_ONCE)  # the first that differs ends the comparison

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any
 
 from headway.core.errors import BadValue, IllegalLayout
@@ -24,7 +24,7 @@ class Layout:
 
     tp: Annotated[Any, _degree("degree of tensor parallelism")] = 1
     ep: Annotated[Any, _degree("degree of expert parallelism (divides tp*cp*dp)")] = 1
-    dp: Annotated[Any, _degree("degree of attention data parallelism within a replica")] = 1
+    dp: Annotated[Any, _degree("degree of attention data parallelism within a replica; without routed experts as many copies")] = 1
     pp: Annotated[Any, _degree("pipeline stages")] = 1
     cp: Annotated[Any, _degree("degree of context parallelism")] = 1
     replicas: Annotated[Any, _degree("independent replicas")] = 1
@@ -81,6 +81,23 @@ def illegal(layout: Layout, shape: ModelShape) -> str:
 
 def _divisors(number: int) -> str:
     return ", ".join(str(n) for n in range(1, min(number, 1024) + 1) if number % n == 0)
+
+
+def copies(layout: Layout, batch: Any, blocks: Iterable[Any]) -> tuple[Layout, Any]:
+    """Layout and users of one copy: data-parallel ranks that no routed experts join are copies, as engines run them, which share users."""
+    import numpy as np
+
+    if any(block.experts for block in blocks) or np.all(np.asarray(layout.dp, dtype=float) == 1):
+        return layout, batch
+    return replace(layout, dp=1, replicas=layout.replicas * layout.dp), batch / layout.dp
+
+
+def copies_note(layouts: Iterable[Layout], blocks: Iterable[Any]) -> str:
+    """The note on data-parallel ranks that are copies, or ""."""
+    ranks = max(int(layout.dp) for layout in layouts)
+    if ranks == 1 or any(block.experts for block in blocks):
+        return ""
+    return f"dp {ranks} of a model without routed experts is {ranks} copies, as engines run it: replicas, which share the batch"
 
 
 UNHALVED = "several chips in a replica and at least 2 sequences on each rank: one sequence cannot be halved, one chip exchanges nothing"

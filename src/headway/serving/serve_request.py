@@ -24,7 +24,7 @@ from headway.performance.achieved import basis, with_links
 from headway.performance.assumptions import Assumptions, at_mfu
 from headway.performance.estimate import Deployment
 from headway.performance.formats import Formats, check_compute, floor_note, resolve
-from headway.performance.layout import NAMES, Layout, check, shape, stacked
+from headway.performance.layout import NAMES, Layout, check, copies, copies_note, shape, stacked
 from headway.performance.workload import Load, read_expert_load
 
 AS_STORED = Precision()
@@ -64,9 +64,10 @@ def query(
     check_compute(machine.chip, precision)
     formats = resolve(work, machine.chip, precision)
     price = price_quote(machine.chip, case_assumptions.price_metric)
+    notes = [*filter(None, (floor_note(work, formats), copies_note(legal, work.blocks)))]
     return ServeRequest(
         model=known_model, work=work, system=machine, layouts=legal, load=load, assumptions=case_assumptions, formats=formats, price=price,
-        notes=(*filter(None, (floor_note(work, formats),)), *_notes(known_model, machine, price, case_assumptions, formats)),
+        notes=(*notes, *_notes(known_model, machine, price, case_assumptions, formats)),
     )  # fmt: skip
 
 
@@ -150,6 +151,8 @@ def prefix_hits(system: System) -> str:
 
 def case_of(query: ServeRequest, layout: Layout, load: Load) -> Deployment:
     """The deployment of a resolved request at one layout and load, scalar or array."""
+    layout, batch = copies(layout, load.batch, query.work.blocks)
+    load = load if batch is load.batch else dataclasses.replace(load, batch=batch)
     return Deployment(
         work=query.work, system=query.system, layout=layout, load=load,
         assumptions=query.assumptions, formats=query.formats, price=query.price,

@@ -16,7 +16,7 @@ from headway.laws.serving.request import prefix_load_s
 from headway.laws.step.memory import kv_bytes_chip, rank_sequence_limit, sequence_bytes
 from headway.performance.compile import StepModel, compile_layout
 from headway.performance.estimate import ONE_RANK
-from headway.performance.layout import NAMES, Layout
+from headway.performance.layout import NAMES, Layout, copies
 from headway.serving.pools import hand_over_link
 from headway.serving.serve_request import ServeRequest
 from headway.sim.policy import Policy, Scheduler, scheduler
@@ -106,6 +106,7 @@ def fleet(
     query: ServeRequest, layout: Layout, policy: Policy, traffic: Traffic, *, classes: int = 1, closed: bool = False, tiers: Any = ()
 ) -> Fleet:
     """The fleet of a layout, compiled for the traffic's longest request and mean context."""
+    layout, _ = copies(layout, 1, query.work.blocks)
     compiled = compile_layout(query.work, query.system, layout, query.assumptions, query.formats)
     room = _kv_tokens(query, layout, compiled, traffic)
     kv_tokens = float(policy.kv_tokens) if policy.kv_tokens is not None else room

@@ -227,7 +227,7 @@ def place(row: StatedLayout, holds: Callable[[int, int], bool], divides: Callabl
     if not row.moe and ep > 1:
         flags.append(f"ep {ep} left out: the model has no experts")
         ep = 1
-    inside = _inside(row, dp, ep, holds(tp, pp), flags)
+    inside = dp > 1 and (row.moe or row.attention_dp)  # ranks meet in the experts; without these they are copies, as in `serve`
     if inside and tp * dp * pp > chips >= tp * pp and tp % dp == 0:
         tp //= dp
         flags.append(f"tp counted the data parallel ranks too: tp {tp} within each of {dp}")
@@ -247,16 +247,6 @@ def place(row: StatedLayout, holds: Callable[[int, int], bool], divides: Callabl
     elif replicas * replica_chips != chips:
         flags.append(f"{chips - replicas * replica_chips} of {chips} chips idle")
     return PlacedLayout(layout=Layout(tp=tp, ep=ep, dp=dp if inside else 1, pp=pp), replicas=replicas, chips=chips, flags=tuple(flags))
-
-
-def _inside(row: StatedLayout, dp: int, ep: int, holds_copy: bool, flags: list[str]) -> bool:
-    """Whether dp is attention data parallelism inside an instance, not a number of copies."""
-    if dp > 1 and (ep > 1 or row.attention_dp):
-        return True
-    if row.moe and dp > 1 and not holds_copy:
-        flags.append(f"dp {dp} taken as attention data parallelism: the chips of one copy do not hold the weights")
-        return True
-    return False
 
 
 def _lacks(replica_chips: int, chips: int) -> str:

@@ -87,8 +87,6 @@ def _spread(request: LaunchRequest, chips: int) -> Iterator[LaunchRequest]:
                 yield replace(request, tp=tp, cp=cp, dp=chips // tp // cp, ep=ep)
                 if request.redundant:
                     yield replace(request, tp=tp, cp=cp, dp=chips // tp // cp, ep=ep, redundant=0)
-    if chips == request.stage_chips and not request.needs.shape.experts:  # replicas equal data parallelism of a dense model
-        yield replace(request, dp=1, replicas=request.replicas * request.dp)
 
 
 def _distance(request: LaunchRequest, variant: LaunchRequest) -> float:

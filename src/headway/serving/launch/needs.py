@@ -92,6 +92,9 @@ def ask(
     needs = _needs(model)
     if sequences is None and load is not None and load.rate is None:
         sequences = math.ceil(load.batch)
+    if layout.dp > 1 and not needs.shape.experts:  # copies, each of which takes its share of the sequences
+        sequences = None if sequences is None else math.ceil(sequences / layout.dp)
+        layout = replace(layout, dp=1, replicas=layout.replicas * layout.dp)
     same = set(needs.stored) == {precision.weights}
     weights = "" if same else precision.weights
     follows = precision.compute in ("", precision.weights) or (not weights and set(needs.stored) == {precision.compute})

@@ -18,8 +18,6 @@ ONLINE = {"fp8": "fp8", "fp4": "nvfp4_online", "nvfp4": "nvfp4_online"}
 
 def layout_why(request: LaunchRequest) -> str:
     """Why SGLang cannot express a layout, or ""."""
-    if _copies(request) and request.hosts > 1:
-        return f"the {request.dp} data-parallel copies of a dense model must share one host"
     return heads_why(request, request.tp * request.cp) or expert_why(request) or context_why(request)
 
 
@@ -39,7 +37,7 @@ def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
         "python3 -m sglang.launch_server",
         f"--model-path {request.model}",
         *_parallelism(request),
-        *limits(request, NAMES, request.per_rank if _copies(request) else request.batch),
+        *limits(request, NAMES, request.batch),
         *formats(request, ONLINE, CACHE),
         *_transfer(request),
     ]
@@ -48,17 +46,12 @@ def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return (" ".join(words),), _notes(request)
 
 
-def _copies(request: LaunchRequest) -> bool:
-    """Whether data-parallel ranks are whole copies, as for a dense model."""
-    return request.dp > 1 and not request.needs.shape.experts
-
-
 def _parallelism(request: LaunchRequest) -> list[str]:
-    words = [f"--tp-size {request.tp * request.cp if _copies(request) else request.stage_chips}"]
+    words = [f"--tp-size {request.stage_chips}"]
     if request.pp > 1:
         words.append(f"--pp-size {request.pp}")
     if request.dp > 1:
-        words.append(f"--{'dp-size' if _copies(request) else 'attn-dp-size'} {request.dp}")
+        words.append(f"--attn-dp-size {request.dp}")
     if request.cp > 1:
         words.append(f"--dcp-size {request.cp}")
     if request.ep > 1:
@@ -84,7 +77,7 @@ def _notes(request: LaunchRequest) -> tuple[str, ...]:
     notes = []
     if request.hosts > 1:
         notes.append(f"{request.hosts} hosts: run it on each as NODE=0..{request.hosts - 1}; $HEAD is the address of host 0")
-    if not _copies(request) and request.stage_chips > request.tp:
+    if request.stage_chips > request.tp:
         notes.append(f"--tp-size is tp*cp*dp = {request.stage_chips}: attention data and context parallelism divide it")
     if request.cp > 1:
         notes.append(f"SGLang also splits the projections over the {request.cp} context-parallel chips")

@@ -17,8 +17,6 @@ def layout_why(request: LaunchRequest) -> str:
     """Why TensorRT-LLM cannot express a layout, or ""."""
     if request.cp > 1:  # Helix: https://nvidia.github.io/TensorRT-LLM/1.3.0rc26/features/helix.html
         return f"context parallelism (cp={request.cp}) is for generation servers of a disaggregated deployment only"
-    if request.dp > 1 and not request.needs.shape.experts:
-        return f"one server of a dense model holds one copy; dp={request.dp} is {request.dp} replicas"
     if request.dp > 1 and request.tp > 1:
         return (
             f"attention is tensor parallel or data parallel over all {request.stage_chips} chips, "

@@ -124,6 +124,8 @@ def _legal(pinned: dict[str, tuple[int, ...]], shape: ModelShape) -> tuple[dict[
 
 def _alone(name: str, value: int, shape: ModelShape) -> str:
     """Why one degree is illegal with any other degrees, or ""."""
+    if name == "dp" and value > 1 and not shape.experts:
+        return f"dp {value} of a model without routed experts is {value} copies, which replicas count: a search sets them"
     beside = {"dp": value} if name == "ep" else {}  # ep divides tp*cp*dp for some dp
     return illegal(Layout(**{name: value} | beside), shape)
 
