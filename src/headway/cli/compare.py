@@ -27,7 +27,8 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """Answer with a row per machine or model."""
-    from headway.hardware.compare import BASES, machine_rows, model_rows
+    from headway.core.catalog import default_catalog
+    from headway.hardware.compare import BASES, machine_rows, model_rows, watts_of
 
     check_known("basis", args.per, BASES)
     names = [name for text in args.names for name in arguments.split(text, "name")]
@@ -37,6 +38,7 @@ def run(args: Any) -> output.Answer:
     if (args.cost and args.power) or (args.per != "chip" and basis != args.per):
         raise BadValue("--per", args.per, "one basis: --per, --cost or --power")
     systems = _systems(names, args)
+    notes: list[str] = []
     with record():
         if systems is None:
             if basis != "chip":
@@ -46,9 +48,11 @@ def run(args: Any) -> output.Answer:
             arguments.refuse(args, "a verb about a model", "attention", "kv_share")
             cost = schema.scalar(args.cost, COST, "--cost") if args.cost else None
             power = schema.scalar(args.power, POWER, "--power") if args.power else None
-            traced = machine_rows(systems, basis, cost, power)
+            watts, power_basis = watts_of(systems, arguments.catalog(args) or default_catalog())
+            notes = [f"power of a chip: {power_basis}, of every machine here"]
+            traced = machine_rows(systems, basis, cost, power, watts)
     table = words.MODELS if systems is None else words.MACHINES
-    return output.Answer(traced_listing(traced), describe=lambda rows: words.side_by_side(rows, basis, systems is None), columns=table)
+    return output.Answer(traced_listing(traced), notes=notes, describe=lambda rows: words.side_by_side(rows, basis, systems is None), columns=table)
 
 
 def _systems(names: list[str], args: Any) -> list[Any] | None:

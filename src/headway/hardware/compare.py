@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from headway.core.catalog import Catalog
 from headway.hardware.chip import price_quote
 from headway.hardware.links import domain_bandwidth
-from headway.hardware.system import System
+from headway.hardware.system import System, system
 
 CHIP_FACTS = ("peak_bf16", "peak_fp8", "peak_fp4", "hbm", "hbm_bw", "sram", "scale_up_bw", "scale_out_bw")
 MODEL_FACTS = ("total_params", "active_params", "sparsity", "layers", "hidden", "kv_bytes_per_token", "kv_read_bytes_per_token",
@@ -15,14 +17,14 @@ BASES = ("chip", "machine", "usd", "watt")
 EQUAL_BY = {"usd": "price", "watt": "watts"}  # basis -> the column that is made equal
 
 
-def machine_rows(systems: list[System], basis: str, cost: Any, power: Any) -> list[dict[str, Any]]:
+def machine_rows(systems: list[System], basis: str, cost: Any, power: Any, watts: Sequence[Any]) -> list[dict[str, Any]]:
     """A row per machine: facts of a chip (of the whole machine where the basis is that), ratios to the first, chips that a budget takes."""
     rows: list[dict[str, Any]] = []
-    for machine in systems:
+    for machine, chip_watts in zip(systems, watts, strict=True):
         quote = price_quote(machine.chip)
         row: dict[str, Any] = {"machine": machine.name, "chips": machine.chips, "scale_up_domain": _domain(machine)}
         row |= {key: _amount(_fact(machine, key), machine, basis) for key in CHIP_FACTS}
-        row |= {"price": None if quote is None else quote.value, "watts": _watts(machine)}
+        row |= {"price": None if quote is None else quote.value, "watts": chip_watts}
         first = rows[0] if rows else row
         row |= {f"{key}_ratio": _ratio(row, first, key, basis) for key in CHIP_FACTS}
         row["chips_at_cost"] = cost / row["price"] if cost is not None and row["price"] is not None else None
@@ -45,9 +47,24 @@ def _amount(fact: Any, machine: System, basis: str) -> Any:
     return fact * machine.chips if basis == "machine" and fact is not None else fact
 
 
-def _watts(machine: System) -> Any:
-    """Power of a chip: its share of the machine's where that is published, else its TDP."""
-    return machine.chip.tdp if machine.power is None else machine.power / machine.chips
+WALL, CHIP_ALONE = "the machine's power at the wall, over its chips", "the chip's TDP"
+
+
+def watts_of(systems: Sequence[System], catalog: Catalog) -> tuple[list[Any], str]:
+    """Power of a chip of each machine, all on one basis, and the basis: at the wall where that is known of all, else TDP."""
+    wall = [_wall_watts(machine, catalog) for machine in systems]
+    return (wall, WALL) if all(watts is not None for watts in wall) else ([machine.chip.tdp for machine in systems], CHIP_ALONE)
+
+
+def _wall_watts(machine: System, catalog: Catalog) -> Any:
+    """A chip's share of its machine's power, or of that of a catalogue machine of the same chip; None where neither is published."""
+    if machine.power is not None:
+        return machine.power / machine.chips
+    for name in catalog.files("systems"):
+        usual = system(name, catalog)
+        if usual.power is not None and (usual.chip.name, usual.chip.tdp) == (machine.chip.name, machine.chip.tdp):
+            return usual.power / usual.chips
+    return None
 
 
 def _ratio(row: dict[str, Any], first: dict[str, Any], key: str, basis: str) -> Any:
