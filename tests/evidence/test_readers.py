@@ -117,6 +117,17 @@ def test_vllm_bench__open_loop_latency_from_its_parts(tmp_path: Path) -> None:
     assert "Little's law does not give the users" in refused(vllm_bench.read(write(tmp_path / "b.json", lacking), H100))
 
 
+def test_vllm_bench__keys_without_a_unit_are_seconds(tmp_path: Path) -> None:
+    """As other tools write the same file: the three times are those of the keys in milliseconds; what cannot be seconds is named."""
+    times = {key: value for key, value in serve().items() if key.endswith("_ms")}
+    bare = {key: value for key, value in serve().items() if key not in times}
+    in_seconds = bare | {key.removesuffix("_ms"): value / 1e3 for key, value in times.items()}
+    plain, unnamed = (only(vllm_bench.read(write(tmp_path / "a.json", run), H100)) for run in (serve(), in_seconds))
+    assert (unnamed.ttft_s, unnamed.tpot_s, unnamed.itl_s) == pytest.approx((plain.ttft_s, plain.tpot_s, plain.itl_s))
+    wrong = bare | {key.removesuffix("_ms"): value for key, value in times.items()}
+    assert "milliseconds" in refused(vllm_bench.read(write(tmp_path / "b.json", wrong), H100))
+
+
 def test_vllm_bench__empty_seats_lower_the_reliability(tmp_path: Path) -> None:
     few = serve(max_concurrency=1000)  # 640 requests in all
     row = only(vllm_bench.read(write(tmp_path / "a.json", few), H100))

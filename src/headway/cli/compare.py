@@ -52,7 +52,9 @@ def run(args: Any) -> output.Answer:
             notes = [f"power of a chip: {power_basis}, of every machine here"]
             traced = machine_rows(systems, basis, cost, power, watts)
     table = words.MODELS if systems is None else words.MACHINES
-    return output.Answer(traced_listing(traced), notes=notes, describe=lambda rows: words.side_by_side(rows, basis, systems is None), columns=table)
+    return output.Answer(
+        traced_listing(traced), notes=notes, describe=lambda rows: words.side_by_side(rows, basis, systems is None), columns=table
+    )
 
 
 def _systems(names: list[str], args: Any) -> list[Any] | None:

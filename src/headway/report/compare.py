@@ -28,7 +28,7 @@ MACHINES = {
     "scale_up_domain": Column("", "chips that share scale-up links"),
     **_marked(Chip, CHIP_FACTS),
     "price": Column("USD/s", "price of one chip"),
-    "watts": Column("W", "power of one chip: its share of the machine's at the wall where that is known of all, else its TDP; a note says which"),
+    "watts": Column("W", "power of one chip: a share of its machine's at the wall if that is known of all, else its TDP"),
     **_ratios(CHIP_FACTS),
     "chips_at_cost": Column("", "chips that the budget rents"),
     "chips_at_power": Column("", "chips that the budget feeds"),

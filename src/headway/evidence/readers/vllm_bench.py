@@ -55,7 +55,7 @@ def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRo
     _refuse(run)
     completed = files.needed(run, REQUESTS, "completed")
     prompt, output = _length(run, "total_input_tokens", completed), _length(run, "total_output_tokens", completed)
-    ttft, tpot = _milliseconds(run, "ttft", TTFT), _milliseconds(run, "tpot", TPOT)
+    ttft, tpot = _time_s(run, "ttft", TTFT), _time_s(run, "tpot", TPOT)
     load = _load(run, completed, ttft, _end_to_end(run, ttft, tpot, output))
     timed = load.mode == "serving_concurrency"
     rate = files.positive(run, TOKEN_RATE, "output_throughput") or completed * output / files.needed(run, RUN_TIME, "duration")
@@ -91,19 +91,33 @@ def _length(run: Record, key: str, requests: float) -> float:
     return mean
 
 
-def _milliseconds(run: Record, name: str, q: Field) -> float | None:
+def _time_s(run: Record, name: str, q: Field) -> float | None:
     """Mean of a metric in seconds (the mean obeys Little's law), else its median; None if the server did not stream."""
-    return files.positive(run, q, f"mean_{name}_ms", f"median_{name}_ms", scale=1e-3)
+    return _stated_s(run, q, f"mean_{name}", f"median_{name}")
 
 
 def _median_s(run: Record, name: str) -> float | None:
     """Median of a metric in seconds, or None."""
-    return files.positive(run, TPOT, f"median_{name}_ms", scale=1e-3)
+    return _stated_s(run, TPOT, f"median_{name}")
+
+
+def _stated_s(run: Record, q: Field, *keys: str) -> float | None:
+    """The first of these times that the run states: milliseconds where the key ends so, else seconds, within the run's own time."""
+    milliseconds = files.positive(run, q, *(f"{key}_ms" for key in keys), scale=1e-3)
+    if milliseconds:
+        return milliseconds
+    for key in keys:
+        seconds, lasted = files.positive(run, q, key), files.positive(run, RUN_TIME, "duration")
+        if seconds and lasted and seconds > lasted:
+            raise Unusable(f"{key}: got {seconds:g} s in a run of {lasted:g} s; likely milliseconds, which {key}_ms says")
+        if seconds:
+            return seconds
+    return None
 
 
 def _end_to_end(run: Record, ttft: float | None, tpot: float | None, output: float) -> float | None:
     """End-to-end time of a request in seconds: as measured, else TTFT + TPOT * (output - 1)."""
-    measured = _milliseconds(run, "e2el", REQUEST_TIME) or _milliseconds(run, "e2e_latency", REQUEST_TIME)
+    measured = _time_s(run, "e2el", REQUEST_TIME) or _time_s(run, "e2e_latency", REQUEST_TIME)
     return measured or (ttft + tpot * (output - 1) if ttft and tpot else None)
 
 

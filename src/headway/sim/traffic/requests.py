@@ -188,10 +188,11 @@ class Trace:
     malformed: tuple[Malformed, ...]  # the first MALFORMED_LIMIT malformed lines
     failed: int  # requests that the recorded service did not answer, not replayed
     sorted: int  # requests recorded after a later arrival, put in order
+    units: tuple[str, ...] = ()  # how numbers without a unit were taken
 
     def notes(self) -> list[str]:
         """Notes on the trace that readers of results need, one line each."""
-        sentences = []
+        sentences = [*self.units]
         if self.malformed_count:
             sentences.append(f"{described(self.malformed_count, self.lines, self.malformed)}; left out")
         if self.failed:
