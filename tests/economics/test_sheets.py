@@ -375,6 +375,29 @@ def test_genai_prices__rates_tiers_and_dates() -> None:
     assert "1 models without prices of tokens" in found.notes[0]
 
 
+PUBLISHED = [
+    {"id": "alpha", "models": [
+        {"id": "large", "context_window": 400000,
+         "prices": {"input_mtok": {"base": 2, "tiers": [{"start": 200000, "price": 4}]}, "output_mtok": 12}},
+    ]},
+    {"id": "beta", "models": [{"id": "chat", "prices": [
+        {"constraint": {"start_date": "2025-09-05"}, "prices": {"input_mtok": 0.28, "cache_read_mtok": 0.028, "output_mtok": 0.42}},
+        {"constraint": {"start_time": "16:30:00Z", "end_time": "00:30:00Z"}, "prices": {"input_mtok": 0.14, "output_mtok": 0.21}},
+    ]}]},
+]  # fmt: skip
+
+
+def test_genai_prices__the_published_file_is_read_without_the_package(tmp_path: Path) -> None:
+    path = tmp_path / "data.json"
+    path.write_text(json.dumps(PUBLISHED), encoding="utf-8")
+    large, chat = (find(name, read_sheets(path).sheets) for name in ("large", "chat"))
+    assert (float(large.rates.input), float(large.rates.output)) == pytest.approx((2e-6, 12e-6))
+    assert float(chat.rates.cache_read) == pytest.approx(0.028e-6) and "2025-09-05" in str(chat.as_of)
+    path.write_text(json.dumps([{"id": "alpha", "models": [{"id": "x", "prices": {"input_mtok": "two"}}]}]), encoding="utf-8")
+    with pytest.raises(BadFile, match=r"genai-prices|two"):
+        read_sheets(path)
+
+
 def test_genai_prices__optional_dependency(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "genai_prices.data", None)
     with pytest.raises(HeadwayError, match=r"headway\[prices\]"):

@@ -443,3 +443,11 @@ def test_readers__utf_16_and_byte_order_mark(tmp_path: Path) -> None:
     for coding in ("utf-16", "utf-8-sig"):
         (tmp_path / "a.json").write_text(text, encoding=coding)
         assert len(llama_bench.read(tmp_path / "a.json", RunFields())[0]) == 5
+
+
+def test_llama_bench__a_latent_cache_has_the_format_of_its_keys(tmp_path: Path) -> None:
+    given = RunFields(hardware="8xh100-sxm", model="deepseek-v3")
+    two = bench(type_k="q4_0", type_v="f16")
+    latent = write(tmp_path / "a.jsonl", two | {"model_type": "deepseek2 671B Q4_0"})
+    assert only(llama_bench.read(latent, given)).kv == "q4_0"
+    assert "one format for both" in refused(llama_bench.read(write(tmp_path / "b.jsonl", two), RunFields(hardware="h100-sxm", model="")))

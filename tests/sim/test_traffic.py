@@ -448,7 +448,9 @@ def test_generate__bad_values_name_their_flag(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tokens", [16, 64, 128, 256])
 @pytest.mark.parametrize(("extra", "unit"), [({"chat_id": 3, "turn": 1}, 1.0), ({}, 1e-3)])
-def test_read_trace__blocks_and_seconds_are_known_by_counts_and_keys(tmp_path: Path, tokens: int, extra: dict[str, int], unit: float) -> None:
+def test_read_trace__blocks_and_seconds_are_known_by_counts_and_keys(
+    tmp_path: Path, tokens: int, extra: dict[str, int], unit: float
+) -> None:
     prompts = [2000 + 37 * number for number in range(30)]
     lines = [
         {"timestamp": 7 * number, "input_length": prompt, "output_length": 5, "hash_ids": list(range(-(-prompt // tokens))), **extra}
@@ -467,7 +469,8 @@ def test_read_trace__fractions_of_a_millisecond_are_seconds(tmp_path: Path) -> N
 
 
 def test_read_trace__a_bad_line_among_blocks_keeps_the_ids_of_the_rest(tmp_path: Path) -> None:
-    lines = [{"timestamp": n, "input_length": 600, "output_length": 5, "hash_ids": [n, n + 100] if n != 9 else [1, 2, 3]} for n in range(30)]
+    ids = [[n, n + 100] if n != 9 else [1, 2, 3] for n in range(30)]
+    lines = [{"timestamp": n, "input_length": 600, "output_length": 5, "hash_ids": of_line} for n, of_line in enumerate(ids)]
     trace = read_trace(written(tmp_path, "".join(json.dumps(line) + "\n" for line in lines)))
     assert trace.malformed_count == 1 and trace.malformed[0].line == 10
-    assert [int(block) for block in trace.traffic.blocks] == [block for n in range(30) if n != 9 for block in (n, n + 100)]
+    assert [int(block) for block in trace.traffic.blocks] == [block for of_line in ids if len(of_line) == 2 for block in of_line]

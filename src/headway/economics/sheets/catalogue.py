@@ -41,8 +41,10 @@ def read_sheets(path: str | Path) -> SheetMatches:
 
 def of_json(path: Path, document: Any) -> SheetMatches:
     """Sheets of a JSON document in any known format."""
-    from headway.economics.sheets import litellm, models_dev, schema
+    from headway.economics.sheets import genai, litellm, models_dev, schema
 
+    if isinstance(document, list) and any(isinstance(entry, Mapping) and isinstance(entry.get("models"), list) for entry in document):
+        return genai.of_json(document, path)
     if isinstance(document, list):
         document = {"sheets": document}
     if not isinstance(document, Mapping):

@@ -6,9 +6,10 @@ import datetime
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from headway.core.errors import MissingExtra
+from headway.core.errors import BadFile, MissingExtra, clip
 from headway.economics.sheets.common import read_all, tiers_of
 from headway.economics.sheets.entry import SheetMatches
 
@@ -27,6 +28,34 @@ def read_genai() -> SheetMatches:
     from importlib.metadata import version
 
     return sheets_of(providers, f"genai-prices {version('genai-prices')}")
+
+
+class _Entry(SimpleNamespace):
+    """An object of the published list, with the names that the package gives it."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("context_window", "price_variants"):  # which need not be stated
+            return None
+        raise AttributeError(name)
+
+
+DATES = {"start_date": datetime.date.fromisoformat, "start_time": datetime.time.fromisoformat, "end_time": datetime.time.fromisoformat}
+
+
+def of_json(providers: list[Any], path: Path) -> SheetMatches:
+    """A sheet for each provider, model and date of the list that the package publishes as a file; BadFile where it is another list."""
+    try:
+        return sheets_of([_entry(provider) for provider in providers], path.name)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise BadFile(path, f"is no list of providers as genai-prices publishes it ({clip(error)})") from None
+
+
+def _entry(value: Any, key: str = "") -> Any:
+    if isinstance(value, Mapping):
+        return value if key == "when" else _Entry(**{name: _entry(part, name) for name, part in value.items()})
+    if isinstance(value, list):
+        return [_entry(part) for part in value]
+    return DATES[key](value) if key in DATES else value
 
 
 def sheets_of(providers: Iterable[Any], source: str) -> SheetMatches:

@@ -103,6 +103,7 @@ _DESCRIBED = re.compile(r"(.+?)\s+(?:mostly |all )?((?:I?Q\d|TQ\d|MXFP4|NVFP4|BF
 _SIZES = {"small": "s", "medium": "m", "large": "l"}
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 _QUANTISED = re.compile(r"[-_.](?:UD-)?(?:I?Q\d|TQ\d|MXFP4|NVFP4|BF16|F16|F32)\w*$", re.IGNORECASE)
+LATENT = ("deepseek2",)  # architectures whose cache is one latent vector
 _NO_GPU = ("CPU", "BLAS", "ZenDNN")
 
 
@@ -163,7 +164,8 @@ def _refuse(test: Record, prompt: float, generated: float, depth: float) -> None
     if prompt and depth:
         raise Unusable(f"pp{prompt:g} @ d{depth:g}: a prompt behind a filled cache, and a row's prompt begins with an empty one")
     keys, values = files.text(test, "type_k") or "f16", files.text(test, "type_v") or "f16"
-    if keys != values:
+    is_latent = files.text(test, "model_type").startswith(LATENT)  # whose cache is the keys alone
+    if keys != values and not is_latent:
         raise Unusable(f"keys in {keys} and values in {values}: a row has one format for both")
     for key, what in (("embeddings", "an embedding run"), ("no_kv_offload", "the KV cache was in the host's memory")):
         if files.flag(test, key):
