@@ -14,7 +14,7 @@ import pytest
 
 import headway as hw
 from headway.core import schema
-from headway.core.errors import HeadwayError
+from headway.core.errors import BadValue, HeadwayError, UnknownName
 from headway.report.pictures import palette
 from headway.web import board, pages, permitted
 from headway.web.question import parser_of, question
@@ -49,6 +49,17 @@ def test_wheel__holds_the_page(tmp_path: Path) -> None:
     names = set(zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist())
     assert {f"headway/web/static/{path.name}" for path in STATIC.iterdir()} <= names
     assert {"headway/data/web/pages.toml", "headway/data/web/board.toml"} <= names
+
+
+@pytest.mark.parametrize(("words", "flags"), [
+    (["lecture", "quiz"], []), (["lecture"], [("bridge", "1")]), (["lecture"], [("model", "llama-3.1-8b"), ("on", "8xh200")]),
+    (["solve", "serve"], []), (["law", "hardware_ratio"], []), (["matmul"], []), (["capacity"], []), (["feistel"], []),
+])  # fmt: skip
+def test_link__what_no_page_shows_is_said(words: list[str], flags: list[tuple[str, str]]) -> None:
+    from headway.web.link import state
+
+    with pytest.raises((BadValue, UnknownName)):
+        state(words, flags)
 
 
 def test_link__keeps_the_changed_inputs_of_a_claim() -> None:

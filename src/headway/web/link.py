@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
-from headway.core.errors import UnknownName
+from headway.core.errors import BadValue, UnknownName
 from headway.web import pages
 
 CLAIM = re.compile(r"[A-Za-z]{2,3}-\d{1,3}")
@@ -18,6 +18,8 @@ def state(words: Sequence[str], flags: Sequence[tuple[str, str]]) -> str:
     if not words:
         return f"/{pages.names()[0]}"
     first, *rest = words
+    if first == "lecture":
+        _refuse_unseen(rest, flags)
     if first == "lecture" and rest and CLAIM.fullmatch(rest[0]):
         return _claim(rest[0].upper(), [text for name, text in flags if name == "with"])
     if first == "lecture" and (not rest or CHAPTER.fullmatch(rest[0])):
@@ -27,6 +29,18 @@ def state(words: Sequence[str], flags: Sequence[tuple[str, str]]) -> str:
     page, view = _place(first, dict(flags))
     query = [("view", view), *(("w", word) for word in rest), *flags]
     return f"/{page}?{urlencode(query)}"
+
+
+ON_THE_BOARD = ("with",)  # of the flags of `lecture`; model and machine of the card are chosen there
+
+
+def _refuse_unseen(words: Sequence[str], flags: Sequence[tuple[str, str]]) -> None:
+    """BadValue for what the lecture answers on the command line alone, and the page would leave out."""
+    if words[:1] == ["quiz"]:
+        raise BadValue("web lecture", "quiz", "headway web lecture, whose blackboard deals cards; `headway lecture quiz` asks at a terminal")
+    unseen = [name for name, _ in flags if name not in ON_THE_BOARD]
+    if unseen:
+        raise BadValue(f"--{unseen[0]}", "a flag of headway web lecture", f"headway lecture --{unseen[0]}: no page shows it")
 
 
 def _claim(claim_id: str, changes: list[str]) -> str:
