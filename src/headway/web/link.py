@@ -37,7 +37,7 @@ ON_THE_BOARD = ("with",)  # of the flags of `lecture`; model and machine of the 
 def _refuse_unseen(words: Sequence[str], flags: Sequence[tuple[str, str]]) -> None:
     """BadValue for what the lecture answers on the command line alone, and the page would leave out."""
     if words[:1] == ["quiz"]:
-        raise BadValue("web lecture", "quiz", "headway web lecture, whose blackboard deals cards; `headway lecture quiz` asks at a terminal")
+        raise BadValue("web lecture", "quiz", "headway web lecture, which deals cards; `headway lecture quiz` asks at a terminal")
     unseen = [name for name, _ in flags if name not in ON_THE_BOARD]
     if unseen:
         raise BadValue(f"--{unseen[0]}", "a flag of headway web lecture", f"headway lecture --{unseen[0]}: no page shows it")
