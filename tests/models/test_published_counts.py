@@ -131,10 +131,11 @@ def test_list_models__index_equals_computed_params() -> None:
 
 def test_model__common_spellings() -> None:
     for text, name in {
-        "llama-3.1-70b": "llama-3.1-70b", "LLaMA_3.1_70B": "llama-3.1-70b", "meta-llama/Llama-3.1-70B-Instruct": "llama-3.1-70b",
+        "llama-3.1-70b": "llama-3.1-70b", "LLaMA_3.1_70B": "llama-3.1-70b", "meta-llama/Llama-3.1-70B": "llama-3.1-70b",
         "deepseek-v3": "deepseek-v3", "deepseek-ai/DeepSeek-V3": "deepseek-v3", "gpt-oss-120b": "gpt-oss-120b",
         "mixtral-8x7b": "mixtral-8x7b-v0.1",
-        "llama-4-scout": "llama-4-scout-17b-16e", "Qwen/Qwen3-235B-A22B-Instruct-2507": "qwen3-235b-a22b", "qwen3 8b": "qwen3-8b",
+        "llama-4-scout": "llama-4-scout-17b-16e", "qwen3 8b": "qwen3-8b",
+        "meta-llama/Llama-3.1-70B-Instruct": "meta-llama/Llama-3.1-70B-Instruct", "Qwen3 235B A22B Instruct 2507": "qwen3-235b-a22b-instruct-2507",
     }.items():  # fmt: skip
         assert model(text).name == name, text
 

@@ -14,12 +14,15 @@ from typing import Any
 from headway.core.catalog import default_catalog, fold
 from headway.core.errors import BadValue, HeadwayError, UnknownName, UnsupportedModel, printable
 from headway.models import hub
+from headway.models.checkpoints import as_asked, catalogue_checkpoints, checkpoint, published_by
 from headway.models.model import Model
 from headway.models.readers.families import read_config
 from headway.models.readers.read import Config, load, parse
 from headway.models.reading import Reading, cut, shortened
 from headway.models.side_files import SCHEMES, with_named_format, with_side_file
 from headway.models.weights import with_hub_weights, with_weights
+
+Keys = tuple[tuple[str, Any], ...]  # keys of a config.json with their values
 
 
 @functools.cache
@@ -35,6 +38,8 @@ def spellings() -> dict[str, str]:
     files = {row["name"]: row["file"] for row in catalogue_index()}
     file_by_spelling = {fold(name): file for name, file in files.items()}
     file_by_spelling |= {fold(row["hf_id"]): row["file"] for row in catalogue_index()}
+    for checkpoint_row in catalogue_checkpoints():
+        file_by_spelling |= {fold(text): files[checkpoint_row.model] for text in (checkpoint_row.name, checkpoint_row.hf_id) if text}
     return file_by_spelling | {alias: files[name] for alias, name in default_catalog().aliases("models").items() if name in files}
 
 
@@ -65,26 +70,10 @@ def model(name: str | os.PathLike[str] | Model, folders: Iterable[str | os.PathL
                 return from_file(path, how)
     file = shipped_file(text)
     if file is not None:
-        return _as_asked(_from_catalogue(file, how), text)
+        row = checkpoint(text)
+        return as_asked(_from_catalogue(file, how, () if row is None else row.keys), text)
     path = _existing(text)
     return _from_hub(text, how) if path is None else from_file(path, how)
-
-
-@functools.cache
-def checkpoints() -> dict[str, dict[str, str]]:
-    """Checkpoints that share the shape of a catalogue model under a name of their own: hf_id, and whether they have a vision tower."""
-    text = resources.files("headway").joinpath("data/checkpoints.csv").read_text(encoding="utf-8")
-    rows = list(csv.DictReader(text.splitlines()))
-    return {fold(row[key]): row for row in rows for key in ("name", "hf_id")}
-
-
-def _as_asked(model: Model, text: str) -> Model:
-    """The model with a note where the name typed is that of another checkpoint of its shape, or of one with a tower that is left out."""
-    row = checkpoints().get(fold(text))
-    if row is None:
-        return model
-    tower = "; its vision tower is neither counted nor timed" if row["vision"] else ""
-    return replace(model, notes=(*model.notes, f"assumed: {row['hf_id']} has the shapes of {model.name}{tower}"))
 
 
 def shipped_file(text: str) -> str | None:
@@ -96,8 +85,9 @@ def _variant(text: str) -> str | None:
     """Catalogue file for a Hugging Face id that is a variant (such as instruct) by the model's publisher; else None."""
     owner, slash, name = text.partition("/")
     file = spellings().get(name) if slash else None
-    published = (row["hf_id"] for row in catalogue_index() if row["file"] == file)
-    return file if any(fold(hf_id).startswith(owner + "/") for hf_id in published) else None
+    published = {fold(row["hf_id"].partition("/")[0]) for row in catalogue_index() if row["file"] == file}
+    tune = checkpoint(name) if slash else None
+    return file if owner in published | ({published_by(tune)} if tune is not None else set()) else None
 
 
 def _existing(text: str) -> Path | None:
@@ -110,19 +100,19 @@ def _existing(text: str) -> Path | None:
         return None
 
 
-def _from_catalogue(file: str, user: Reading) -> Model:
-    return _catalogue_model(file) if not user.changes() else _read_catalogue(file, user)
+def _from_catalogue(file: str, user: Reading, keys: Keys = ()) -> Model:
+    return _catalogue_model(file, keys) if not user.changes() else _read_catalogue(file, user, keys)
 
 
 @functools.cache
-def _catalogue_model(file: str) -> Model:
-    return _read_catalogue(file, Reading())
+def _catalogue_model(file: str, keys: Keys = ()) -> Model:
+    return _read_catalogue(file, Reading(), keys)
 
 
-def _read_catalogue(file: str, user: Reading) -> Model:
+def _read_catalogue(file: str, user: Reading, keys: Keys) -> Model:
     text = resources.files("headway").joinpath("data/models", file).read_text(encoding="utf-8")
     row = next(row for row in catalogue_index() if row["file"] == file)
-    return from_data(parse(text, file), row["name"], row["hf_id"], user)
+    return from_data(parse(text, file) | dict(keys), row["name"], row["hf_id"], user)
 
 
 def from_file(path: Path, user: Reading | None = None) -> Model:

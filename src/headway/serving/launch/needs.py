@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
-from headway.core.catalog import fold
 from headway.core.errors import BadValue
-from headway.models.config import checkpoints
+from headway.models.checkpoints import checkpoint as checkpoint_of
 from headway.models.model import Dense, Model, MoE
 from headway.models.numbers import USER_NUMBERS
 from headway.models.precision import Precision
@@ -154,9 +153,9 @@ def served(request: LaunchRequest, checkpoint: str) -> LaunchRequest:
         return request
     if name.count("/") == 1 and all(name.split("/")) and name[0] not in "/.~" and not Path(name).exists():
         return replace(request, model=shlex.quote(name))
-    row = checkpoints().get(fold(name))
+    row = checkpoint_of(name)
     if row is not None and not Path(name).exists():
-        return replace(request, model=shlex.quote(row["hf_id"]), resolved=name)
+        return replace(request, model=shlex.quote(row.hf_id) if row.hf_id else "$MODEL", resolved=name)
     return replace(request, resolved=name) if request.model != "$MODEL" and not Path(name).exists() else request
 
 

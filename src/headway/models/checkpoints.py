@@ -1,0 +1,89 @@
+"""Checkpoints that have the shapes of a catalogue model under a name of their own: tunes, later versions, models with a vision tower."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import json
+from dataclasses import dataclass, replace
+from importlib import resources
+from typing import Any
+
+from headway.core.catalog import fold
+from headway.models.model import Model
+from headway.models.side_files import with_named_format
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A checkpoint, the catalogue model whose config.json it has, and the keys of that file in which it differs."""
+
+    name: str
+    model: str  # its catalogue name; that of the checkpoint itself where only its tower is to be noted
+    hf_id: str  # "" where no Hugging Face id of this name is known
+    has_tower: bool  # a vision tower, which the text decoder of the catalogue leaves out
+    keys: tuple[tuple[str, Any], ...]  # keys of config.json with their values, in place of the model's
+    source: str  # where shapes and id are from; unverified where they are from memory
+
+    def note(self, model: str) -> str:
+        """What is assumed of it: whose shapes are computed, with which keys, and whether a tower is left out."""
+        tower = "its vision tower is neither counted nor timed" if self.has_tower else ""
+        if fold(self.name) == fold(self.model):
+            return f"assumed: {model} as its text decoder: {tower}"
+        keys = "".join(f", with {key} {json.dumps(value)}" for key, value in self.keys)
+        return f"assumed: {self.hf_id or self.name} has the shapes of {model}{keys}" + (f"; {tower}" if tower else "")
+
+
+@functools.cache
+def catalogue_checkpoints() -> tuple[Checkpoint, ...]:
+    """Every checkpoint of the catalogue that is not itself a model of it, and models of it whose tower is left out."""
+    text = resources.files("headway").joinpath("data/checkpoints.csv").read_text(encoding="utf-8")
+    return tuple(_checkpoint(row) for row in csv.DictReader(text.splitlines()))
+
+
+def _checkpoint(row: dict[str, str]) -> Checkpoint:
+    pairs = (pair.partition("=") for pair in row["keys"].split())
+    return Checkpoint(
+        name=row["name"], model=row["model"], hf_id=row["hf_id"], has_tower=bool(row["vision"]), source=row["source"],
+        keys=tuple((key, json.loads(value)) for key, _, value in pairs),
+    )  # fmt: skip
+
+
+@functools.cache
+def _by_spelling() -> dict[str, Checkpoint]:
+    by_id = {fold(row.hf_id): row for row in reversed(catalogue_checkpoints()) if row.hf_id}
+    return by_id | {fold(row.name): row for row in catalogue_checkpoints()}
+
+
+def checkpoint(text: str) -> Checkpoint | None:
+    """The checkpoint that a name or a Hugging Face id means, None where it means a catalogue model or nothing.
+
+    An id that is not listed is a checkpoint of its own with the shapes of the one whose name it has after the slash.
+
+    >>> checkpoint("Llama-3.3-70B").hf_id, checkpoint("Qwen/Qwen2.5-Coder-32B").hf_id, checkpoint("qwen3-8b")
+    ('meta-llama/Llama-3.3-70B-Instruct', 'Qwen/Qwen2.5-Coder-32B', None)
+    """
+    row = _by_spelling().get(fold(text))
+    if row is not None or text.count("/") != 1:
+        return row
+    bare = _by_spelling().get(fold(text.partition("/")[2]))
+    return None if bare is None else replace(bare, hf_id=text.strip())
+
+
+def published_by(row: Checkpoint) -> str:
+    """Folded publisher of a checkpoint, the part of its id before the slash; "" where its id is not known."""
+    return fold(row.hf_id.partition("/")[0])
+
+
+def as_asked(model: Model, text: str) -> Model:
+    """The model under the name that was typed, where that is another checkpoint's or one with a tower, with a note that says so."""
+    catalogue_name = model.name.partition(":")[0]
+    row = checkpoint(text) or checkpoint(catalogue_name)
+    if row is None:
+        return model
+    note = row.note(catalogue_name)
+    if fold(row.name) == fold(row.model):
+        return replace(model, notes=(*model.notes, note))
+    typed = row.hf_id if "/" in text else row.name
+    stored = with_named_format(model, typed, row.hf_id)
+    return replace(stored, name=typed + model.name[len(catalogue_name):], notes=(*stored.notes, note))
