@@ -41,7 +41,7 @@ class _Requests:
     ids: Ints
     start: Ints
 
-    def taken(self, rows: Ints) -> _Requests:
+    def subset(self, rows: Ints) -> _Requests:
         """Some of them, in this order."""
         ids, start = _reordered(self.ids, self.start, rows)
         return _Requests(self.lines[rows], self.time[rows], self.prompt[rows], self.output[rows], ids, start)
@@ -63,12 +63,12 @@ def read_mooncake(file: TextIO, path: object, most_malformed: float, block: int 
         for row in np.flatnonzero(~fits):
             tally.bad(int(requests.lines[row]), TOO_MANY.format(counts[row], block, requests.prompt[row]))
         tally.check(path, most_malformed)
-        requests = requests.taken(np.flatnonzero(fits))
+        requests = requests.subset(np.flatnonzero(fits))
     order, late = in_order(requests.time)
-    requests = requests if order is None else requests.taken(order)
+    requests = requests if order is None else requests.subset(order)
     near = without_strays((requests.time - requests.time[0]) * unit, requests.lines, "timestamp", tally)
     if near is not None:
-        requests = requests.taken(np.flatnonzero(near))
+        requests = requests.subset(np.flatnonzero(near))
         late = in_order(requests.time[np.argsort(requests.lines)])[1]
     read_as = [f"timestamps taken as seconds ({SECONDS_KEY} or fractions of a millisecond)"] if unit == 1.0 else []
     read_as += [f"hash_ids of {block} tokens each, by their counts (--trace-block)"] if len(requests.ids) and block != BLOCK else []
