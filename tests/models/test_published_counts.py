@@ -135,7 +135,8 @@ def test_model__common_spellings() -> None:
         "deepseek-v3": "deepseek-v3", "deepseek-ai/DeepSeek-V3": "deepseek-v3", "gpt-oss-120b": "gpt-oss-120b",
         "mixtral-8x7b": "mixtral-8x7b-v0.1",
         "llama-4-scout": "llama-4-scout-17b-16e", "qwen3 8b": "qwen3-8b",
-        "meta-llama/Llama-3.1-70B-Instruct": "meta-llama/Llama-3.1-70B-Instruct", "Qwen3 235B A22B Instruct 2507": "qwen3-235b-a22b-instruct-2507",
+        "meta-llama/Llama-3.1-70B-Instruct": "meta-llama/Llama-3.1-70B-Instruct",
+        "Qwen3 235B A22B Instruct 2507": "qwen3-235b-a22b-instruct-2507",
     }.items():  # fmt: skip
         assert model(text).name == name, text
 
