@@ -59,6 +59,9 @@ class Chip:
         return getattr(self, PEAK_OF[dtype])
 
 
+LINKS, LINK_EXAMPLE = ("scale_up_bw", "scale_out_bw", "host_link_bw"), "50GB/s"
+
+
 def needed(record: Any, key: str, subject: str, kind: str) -> Any:
     """A fact of a record, or MissingFact with the flag that supplies it."""
     fields = facts.declared(type(record))
@@ -66,7 +69,8 @@ def needed(record: Any, key: str, subject: str, kind: str) -> Any:
         raise UnknownName(f"{kind} fact", key, fields)
     value = getattr(record, key)
     if value is None:
-        raise MissingFact(subject, key, f"give it with --set {kind}.{key}={units.EXAMPLE[fields[key].unit].split(' or ')[0]}")
+        example = LINK_EXAMPLE if key in LINKS else units.EXAMPLE[fields[key].unit].split(" or ")[0]
+        raise MissingFact(subject, key, f"give it with --set {kind}.{key}={example}")
     return value
 
 

@@ -22,6 +22,7 @@ from headway.hardware.chip import read as read_chip
 from headway.hardware.fact_range import link, memory_size
 from headway.hardware.numbers import chip_by_numbers, split_machine
 
+CARDS_OF_HOST = 8  # in one box, as rack servers are sold
 MOST_CHIPS = 10_000_000
 RANK = {"torus2d": 2, "torus3d": 3}
 # Facts of the machine as a whole: R machines have R times as much, and an edit of the chips invalidates them.
@@ -145,12 +146,14 @@ def _typed(value: int, name: str, source: str) -> Any:
 
 
 def _filled(count: int, chip: Chip) -> System:
-    """A system of N chips that fill scale-up domains of the chip's usual size."""
+    """A system of N chips that fill scale-up domains of the chip's usual size; cards without links are joined by the PCIe of one host."""
     name = fold(chip.name) if count == 1 else f"{count}x{fold(chip.name)}"
     chips = _typed(count, f"{name}.chips", f"given by the user: {name}")
     usual = chips if count == 1 else chip.scale_up_domain
     if usual is None:
         raise MissingFact(chip.name, "scale_up_domain", "a catalogue file of yours (--catalog DIR) can say how many chips it joins")
+    if usual == 1 and chip.topology == "pcie":
+        usual = known(CARDS_OF_HOST, f"{name}.scale_up_domain", "", "derived", "cards that one host joins by PCIe", "undated")
     return System(
         name=name,
         chip=chip,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from headway.core import units
 from headway.core.errors import BadValue, IllegalCombination
 from headway.core.quantity import Sourced, user_input
 from headway.core.schema import defaults, fields
@@ -124,6 +125,8 @@ def _notes(model: Model, system: System, price: PriceQuote | None, assumptions: 
     notes = [*basis(system.chip, assumptions), *formats.notes, *model.notes, *([SPECULATIVE] if assumptions.accept_length > 1 else [])]
     if assumptions.hit_rate:
         notes.append(prefix_hits(system))
+    if system.chips > 1 and system.chip.topology == "pcie" and system.chip.scale_up_domain == 1:
+        notes.append(f"cards of one host are joined by its PCIe, {units.show(system.scale_up_bw, 'byte/s')} each way, alone on it")
     if price is None:
         has = sorted({cost.metric for cost in system.chip.costs if cost.value.unit == "USD/s"})
         metrics_note = f"; it has {', '.join(has)} (--price-metric)" if has else ""
