@@ -25,6 +25,7 @@ COMMANDS = {
     "score vllm": ("score --vllm {file} --on h100 --model llama-3.1-8b", ".json"),
     "score aiperf": ("score --aiperf {file} --on h100 --model llama-3.1-8b", ".json"),
     "score guidellm": ("score --guidellm {file} --on h100 --model llama-3.1-8b", ".json"),
+    "score trtllm-bench": ("score --trtllm-bench {file} --on h100", ".json"),
     "score llama-bench": ("score --llama-bench {file}", ".json"),
     "score inferencex": ("score --inferencex {file}", ".json"),
     "score requests": ("score --requests {file} --on h100 --model llama-3.1-8b", ".csv"),

@@ -12,7 +12,7 @@ import pytest
 
 from headway.core.errors import BadFile, BadValue, HeadwayError
 from headway.core.user_file import BENCHMARK
-from headway.evidence.readers import aiperf, guidellm, inferencex, llama_bench, vllm_bench
+from headway.evidence.readers import aiperf, guidellm, inferencex, llama_bench, trtllm_bench, vllm_bench
 from headway.evidence.readers.files import RunFields, RunMachine, machine, place
 from headway.evidence.rows.row import BadRow, MeasuredRow
 from support.paths import DATA
@@ -451,3 +451,32 @@ def test_llama_bench__a_latent_cache_has_the_format_of_its_keys(tmp_path: Path) 
     latent = write(tmp_path / "a.jsonl", two | {"model_type": "deepseek2 671B Q4_0"})
     assert only(llama_bench.read(latent, given)).kv == "q4_0"
     assert "one format for both" in refused(llama_bench.read(write(tmp_path / "b.jsonl", two), RunFields(hardware="h100-sxm", model="")))
+
+
+# -- trtllm-bench ---------------------------------------------------------------------------------------------------------------------
+
+
+def trtllm(**more: dict[str, Any]) -> dict[str, Any]:
+    """The stored report, with some values of its parts changed."""
+    report = json.loads((READERS / "trtllm_bench.json").read_text(encoding="utf-8"))
+    return {**report, **{part: report.get(part, {}) | values for part, values in more.items()}}
+
+
+def test_trtllm_bench__a_report_is_a_row(tmp_path: Path) -> None:
+    given = RunFields(hardware="h100-sxm", chips=8, model="")
+    row = only(trtllm_bench.read(write(tmp_path / "a.json", trtllm()), given))
+    assert (row.model, row.tp, row.chips, row.weights, row.kv) == ("meta-llama/Llama-3.1-70B-Instruct", 8, 8, "fp8", "fp8")
+    assert (row.concurrency, row.prompt, row.output) == (245.1, 1000.0, 1000.0)
+    assert (row.ttft_s, row.tpot_s, row.output_tok_per_s, row.tok_per_s_chip) == pytest.approx((0.9, 0.032, 7100.0, 887.5))
+    plain = trtllm(engine={"quantization": None, "kv_cache_dtype": "auto"}, streaming_metrics={"avg_ttft_ms": None, "avg_tpot_ms": None})
+    row = only(trtllm_bench.read(write(tmp_path / "b.json", plain), given))
+    assert (row.weights, row.kv, row.ttft_s, row.tpot_s) == ("bf16", "bf16", None, None)
+
+
+@pytest.mark.parametrize(("change", "says"), [
+    ({"decoding_stats": {"mode": "eagle"}}, "speculative"), ({"engine": {"quantization": "nothing-known"}}, "quantization"),
+    ({"request_info": {"avg_output_length": float("nan")}}, "avg_output_length"), ({"world_info": {"tp_size": 4}}, "chips"),
+])  # fmt: skip
+def test_trtllm_bench__what_is_no_row_says_why(tmp_path: Path, change: dict[str, Any], says: str) -> None:
+    given = RunFields(hardware="h100-sxm", chips=8, model="")
+    assert says in refused(trtllm_bench.read(write(tmp_path / "a.json", trtllm(**change)), given))

@@ -290,6 +290,16 @@ def kinds() -> list[FileKind]:
             argv=("score", "--aiperf", "{file}", *RUN[:2]),
         ),
         FileKind(
+            name="trtllm-bench",
+            file="t.json",
+            head="[",
+            lines=_json_lines(DATA / "readers/trtllm_bench.json"),
+            tail="]",
+            joint=",\n",
+            read=("avg_num_concurrent_requests", "avg_input_length", "avg_output_length", "avg_tpot_ms", "avg_ttft_ms"),
+            argv=("score", "--trtllm-bench", "{file}", "--on", "8xh100-sxm"),
+        ),
+        FileKind(
             name="inferencex",
             file="i.json",
             head="[",

@@ -189,12 +189,13 @@ TOOLS = {
     "vllm": "vllm_bench",
     "aiperf": "aiperf",
     "guidellm": "guidellm",
+    "trtllm_bench": "trtllm_bench",
     "llama_bench": "llama_bench",
     "inferencex": "inferencex",
     "requests": "requests",
 }  # flag -> reader
 HELP = {"vllm": "the JSON that `vllm bench serve --save-result` (or SGLang's bench_serving) wrote", "aiperf": "AIPerf's artifact folder",
-        "guidellm": "GuideLLM's benchmarks.json",
+        "guidellm": "GuideLLM's benchmarks.json", "trtllm_bench": "the report that trtllm-bench --report_json wrote",
         "llama_bench": "llama-bench's output: json, jsonl, csv, md or sql", "inferencex": "InferenceX's agg_*.json",
         "requests": "CSV or JSON lines, one request each: start, ttft, e2e (or end, or tpot), prompt_tokens, output_tokens"}  # fmt: skip
 TEXTS = ("model", "engine", "engine_version", "weights", "kv")
@@ -275,7 +276,7 @@ def _tool(args: Any) -> str:
     tools = [name for name in TOOLS if getattr(args, name)]
     if len(tools) + bool(args.rows) != 1:
         input_text = ", ".join(["a table"] * bool(args.rows) + ["--" + name.replace("_", "-") for name in tools]) or "nothing"
-        wants = "one of MEASURED.csv, --vllm FILE, --aiperf DIR, --guidellm FILE, --llama-bench FILE, --inferencex FILE, --requests FILE"
+        wants = "one of MEASURED.csv, " + ", ".join(f"--{name.replace('_', '-')} {'DIR' if name == 'aiperf' else 'FILE'}" for name in TOOLS)
         raise BadValue("score", input_text, wants)
     return tools[0] if tools else ""
 

@@ -15,7 +15,7 @@ PARTS = ("answer", "figures", "table", "pictures", "notes", "json", "csv", "html
 WIDTHS = (320, 1200)  # px of a picture
 MOST_WORDS, MOST_FLAGS, MOST_ITEMS = 16, 60, 32
 THEMES = ("css", "light", "dark")
-TOOLS = ("table", "vllm", "guidellm", "llama-bench", "inferencex")  # of a dropped file; "table" is a CSV of runs
+TOOLS = ("table", "vllm", "guidellm", "trtllm-bench", "llama-bench", "inferencex")  # of a dropped file; "table" is a CSV of runs
 FILE_NAME = re.compile(r"[A-Za-z0-9][\w-]{0,60}[.](?:json|jsonl|csv|md|sql)")
 MOST_UPLOAD = 4_000_000  # letters
 

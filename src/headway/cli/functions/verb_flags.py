@@ -113,6 +113,7 @@ class ScoreFlags(EditFlags, total=False):
     vllm: File
     aiperf: File
     guidellm: File
+    trtllm_bench: File
     llama_bench: File
     inferencex: File
     requests: File

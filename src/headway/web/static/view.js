@@ -39,7 +39,7 @@ export class View {
 
   // A dropped benchmark file: read here, sent with the question, written nowhere but beside the worker while it answers.
   upload() {
-    const tools = { vllm: 'vLLM or SGLang bench_serving', guidellm: 'GuideLLM', 'llama-bench': 'llama-bench', inferencex: 'InferenceX', table: 'a CSV of runs' };
+    const tools = { vllm: 'vLLM or SGLang bench_serving', guidellm: 'GuideLLM', 'trtllm-bench': 'trtllm-bench', 'llama-bench': 'llama-bench', inferencex: 'InferenceX', table: 'a CSV of runs' };
     const tool = el('select', { id: 'tool' }, Object.entries(tools).map(([value, text]) => el('option', { value }, text)));
     const file = el('input', { type: 'file', id: 'file', accept: '.json,.jsonl,.csv,.md,.sql' });
     const read = async (chosen) => {
