@@ -293,10 +293,13 @@ def kinds() -> list[FileKind]:
             name="trtllm-bench",
             file="t.json",
             head="[",
-            lines=_json_lines(DATA / "readers/trtllm_bench.json"),
+            lines=3 * _json_lines(DATA / "readers/trtllm_bench.json"),
             tail="]",
             joint=",\n",
-            read=("avg_num_concurrent_requests", "avg_input_length", "avg_output_length", "avg_tpot_ms", "avg_ttft_ms"),
+            read=(
+                *(f"request_info.avg_{name}" for name in ("num_concurrent_requests", "input_length", "output_length")),
+                *(f"streaming_metrics.avg_{name}_ms" for name in ("tpot", "ttft")),
+            ),
             argv=("score", "--trtllm-bench", "{file}", "--on", "8xh100-sxm"),
         ),
         FileKind(
