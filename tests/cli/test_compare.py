@@ -25,7 +25,7 @@ def test_compare__equal_power_counts_the_share_of_the_rack(cli: Cli) -> None:
     first, second = cli.rows("compare h100-sxm gb200-nvl72 --power 120kW")
     assert (first["watts"], second["watts"]) == (10.2e3 / 8, pytest.approx(120e3 / 72, rel=1e-12))
     assert second["chips_at_power"] == pytest.approx(72, rel=1e-12)
-    assert second["hbm_bw_ratio"] == pytest.approx(8 / 3.35 * 700 / (120e3 / 72), rel=1e-12)
+    assert second["hbm_bw_ratio"] == pytest.approx(8 / 3.35 * (10.2e3 / 8) / (120e3 / 72), rel=1e-12)
 
 
 def test_compare__machine_basis_counts_all_chips(cli: Cli) -> None:
