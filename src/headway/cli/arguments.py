@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from headway.core import schema
 from headway.core.errors import BadValue, IllegalLayout
 from headway.core.quantity import default
+from headway.hardware.chip_price import MARKET
 
 if TYPE_CHECKING:
     from headway.performance.layout import Layout, ModelShape
@@ -93,14 +94,16 @@ def _remark(args: Any, *notes: str) -> None:
 
 def systems(args: Any) -> list[tuple[Any, dict[str, Any]]]:
     """Machines named on the command line, for each combination of --set values, with the edits that vary."""
-    from headway.hardware.system import system
+    from headway.hardware.system import market_kinds, system, with_market
 
-    machines = [python_object(name, args) or system(name, catalog(args)) for name in split(args.on, "--on")]
+    machines = with_market([python_object(name, args) or system(name, catalog(args)) for name in split(args.on, "--on")])
     edits = [*(edit_values(text) for text in args.set), *_typed_price(args)]
     combinations = list(itertools.product(*(values for _, values in edits)))
     if len(machines) * len(combinations) > 1000:
         raise BadValue("--set", f"{len(combinations)} combinations", "at most 1000")
     _borrow(args, [machine.chip for machine in machines])
+    if getattr(args, "price_metric", "typed") in (None, MARKET) and not getattr(args, "typed_price", None):
+        _remark(args, *filter(None, [market_kinds(machines)]))
     return [edited(machine, [key for key, _ in edits], values) for machine in machines for values in combinations]
 
 

@@ -29,6 +29,7 @@ def run(args: Any) -> output.Answer:
     """Answer with a row per machine or model."""
     from headway.core.catalog import default_catalog
     from headway.hardware.compare import BASES, machine_rows, model_rows, watts_of
+    from headway.hardware.system import market_kinds
 
     check_known("basis", args.per, BASES)
     names = [name for text in args.names for name in arguments.split(text, "name")]
@@ -49,7 +50,7 @@ def run(args: Any) -> output.Answer:
             cost = schema.scalar(args.cost, COST, "--cost") if args.cost else None
             power = schema.scalar(args.power, POWER, "--power") if args.power else None
             watts, power_basis = watts_of(systems, arguments.catalog(args) or default_catalog())
-            notes = [f"power of a chip: {power_basis}, of every machine here"]
+            notes = [*filter(None, [market_kinds(systems)]), f"power of a chip: {power_basis}, of every machine here"]
             traced = machine_rows(systems, basis, cost, power, watts)
     table = words.MODELS if systems is None else words.MACHINES
     return output.Answer(

@@ -16,6 +16,7 @@ from headway.core.errors import BadValue
 from headway.core.listing import Listing, clean, place_of
 from headway.core.schema import Field
 from headway.economics.price.terms import CommercialTerms
+from headway.hardware.chip_price import WHICH, price_name
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
@@ -55,7 +56,7 @@ def add_flags(parser: Any) -> None:
     schema.add_flags(parser, Layout, group="layout: the cheapest unless pinned to a value or a list", searched=tuple(schema.fields(Layout)))
     schema.add_flags(parser, Precision, group="number formats: a list is searched (KV: bf16 and fp8)", searched=("kv",))
     schema.add_flags(parser, Assumptions, skip=("hit_rate", "price_metric"), group="assumptions (named defaults)")
-    metrics = "which price of a chip: rental_on_demand, rental_3yr, tco_owning_hyperscaler, ... (default: the range of all that it has)"
+    metrics = f"which price of a chip: {WHICH} (default: the range of all that it has)"
     parser.add_argument("--price-metric", metavar="NAME", help=metrics)
 
 
@@ -159,7 +160,7 @@ def _plan_notes(plan: Any) -> list[str]:
     price_notes = (
         "chip price $",
         "without a price the objective",
-        f"{query.system.chip.name} has no {query.assumptions.price_metric} price",
+        f"{query.system.chip.name} has no {price_name(query.assumptions.price_metric)}",
     )
     return [note for note in plan.notes if not note.startswith(price_notes)]
 

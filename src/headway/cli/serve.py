@@ -11,7 +11,7 @@ from headway.cli.no_effect import serve_notes
 from headway.cli.serve_grid import ServeGrid
 from headway.core import schema
 from headway.core.errors import BadValue, IllegalCombination, drop_note
-from headway.hardware.chip_price import DEFAULT_METRIC
+from headway.hardware.chip_price import MARKET
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
@@ -36,7 +36,7 @@ def run(args: Any) -> output.Answer:
     """Answer with a row per point of the grid."""
     grid, notes = serve_grid.read(args)
     table, more = tables(grid, args)
-    metric = getattr(args, "price_metric", None) or DEFAULT_METRIC
+    metric = getattr(args, "price_metric", None) or MARKET
     return output.Answer(
         table, notes=[*notes, *more], describe=lambda rows: describe(rows, grid, metric),
         pictures=serve_pictures.pictures(grid, table), default_picture=serve_pictures.default,

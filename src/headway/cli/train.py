@@ -12,6 +12,7 @@ from headway.cli.flag_use import Arguments
 from headway.core import schema, units
 from headway.core.errors import BadValue, HeadwayError
 from headway.core.listing import cell, format_value
+from headway.hardware.chip_price import MARKET, WHICH
 from headway.report import output, train
 from headway.report.words import interval, sentence
 from headway.training.achieved import TrainingReach
@@ -29,7 +30,6 @@ MOST_TRIED = 20  # combinations of a list at which a value is tried
 DEGREES = ("tp", "cp", "pp", "vpp", "ep", "dp")
 VIEW = ("kind", "model", "system", "chips", "seq", "global_batch", *DEGREES, "micro_batch", "zero", "recompute", "schedule", "step_s",
         "step_lo_s~step_hi_s", "tokens_per_s_chip", "mfu", "memory_bytes_chip", "run_s", "run_usd", "bound", "fits", "why")  # fmt: skip
-PRICE_METRIC = "rental_3yr"
 SEARCHED = ("recompute", "schedule")  # of a recipe
 DAY, GWH = 86400.0, 3.6e12
 NARROW = ("kind", "tp", "cp", "pp", "vpp", "ep", "dp", "recompute", "step_s", "mfu", "run_s", "run_usd", "memory_bytes_chip", "why")
@@ -48,7 +48,7 @@ def add_flags(parser: Any) -> None:
     question = parser.add_argument_group("question")
     question.add_argument("--objective", default="step", metavar="|".join(OBJECTIVES), help="shortest step, fewest chips or lowest cost")
     question.add_argument("--deadline", metavar="TIME", help="the fewest chips that end the run within this time, such as 60d")
-    question.add_argument("--price-metric", default=PRICE_METRIC, metavar="NAME", help=f"which price of a chip (default {PRICE_METRIC})")
+    question.add_argument("--price-metric", default=MARKET, metavar="NAME", help=f"which price of a chip: {WHICH}")
 
 
 def run(args: Any) -> output.Answer:
@@ -88,8 +88,8 @@ def _idle_notes(args: Any, question: TrainingQuestion, best: Mapping[str, Any]) 
             rest = {key: value for key, value in values.items() if key != name}
             trials[f"{schema.flag(name)} {getattr(args, name)}"] = (
                 dataclasses.replace(pinned, records={**question.records, record: rest}), args)  # fmt: skip
-    if args.price_metric != PRICE_METRIC:
-        trials[f"--price-metric {args.price_metric}"] = (dataclasses.replace(pinned, price_metric=PRICE_METRIC), args)
+    if args.price_metric != MARKET:
+        trials[f"--price-metric {args.price_metric}"] = (dataclasses.replace(pinned, price_metric=MARKET), args)
     for flag, text, plain in no_effect.typed_edits(args):
         trials[f"{flag} {text}"] = (pinned, Arguments(**vars(args) | plain | {"borrowed": [], "remarks": []}))
     notes = []

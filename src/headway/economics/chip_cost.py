@@ -11,7 +11,7 @@ from headway.core.errors import BadValue, MissingFact
 from headway.core.interval import Interval, point
 from headway.core.schema import Field
 from headway.hardware import chip_price
-from headway.hardware.chip import Chip
+from headway.hardware.chip import Chip, meant_metric
 from headway.hardware.memory_tier import MemoryTier, tier
 from headway.hardware.system import System
 
@@ -53,6 +53,7 @@ def over_all(chip: Chip) -> ChipPrice:
 
 def by_metric(chip: Chip, metric: str) -> ChipPrice:
     """The range of one metric's quotes."""
+    metric = meant_metric(chip, metric)
     quote = chip_price.price_by_metric(chip.costs, metric)
     if quote is None:
         has = ", ".join(sorted({row.metric for row in chip.costs if row.metric in chip_price.METRICS})) or "none"

@@ -11,7 +11,7 @@ from headway.core import units
 from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import BadFile, MissingFact, UnknownName, check_known
 from headway.core.schema import Field
-from headway.hardware.chip_price import DEFAULT_METRIC, Cost, PriceQuote, costs, price_by_metric, user_price
+from headway.hardware.chip_price import MARKET, METRICS, Cost, PriceQuote, costs, market_metric, price_by_metric, user_price
 from headway.hardware.fact_range import bandwidth, link, memory_size, peak_rate
 
 TOPOLOGIES = ("switch", "mesh", "torus2d", "torus3d", "ring", "dragonfly", "hierarchical", "hybrid", "bridge", "direct", "pcie", "none")
@@ -48,6 +48,7 @@ class Chip:
     host_link_bw: Annotated[Any, link("link to the host (PCIe or chip-to-chip), one direction")] = None
     price: Annotated[Any, Field("USD/s", "price of one chip, when the user gives one", bare="USD/h")] = None
     costs: tuple[Cost, ...] = field(default=(), repr=False)
+    market: str = field(default="", repr=False)  # metric that the market price means where several machines are asked about; "": its own
 
     def need(self, key: str) -> Any:
         """The fact, or MissingFact with the flag that supplies it."""
@@ -74,9 +75,20 @@ def needed(record: Any, key: str, subject: str, kind: str) -> Any:
     return value
 
 
-def price_quote(chip: Chip, metric: str = DEFAULT_METRIC) -> PriceQuote | None:
-    """Price of one chip per second: the user's if given, else the catalogue's by this metric, else None."""
-    return user_price(chip.price) if chip.price is not None else price_by_metric(chip.costs, metric)
+def price_quote(chip: Chip, metric: str = MARKET) -> PriceQuote | None:
+    """Price of one chip per second: the user's if given, else the catalogue's by this metric, else None.
+
+    >>> f"{price_quote(chip('b200-sxm')).value * 3600:.3g}", price_quote(chip("gb300")).metric
+    ('5.98', 'rental_3yr')
+    """
+    if chip.price is not None:
+        return user_price(chip.price)
+    return price_by_metric(chip.costs, meant_metric(chip, metric))
+
+
+def meant_metric(chip: Chip, metric: str) -> str:
+    """The metric that a name of a price means for a chip: itself, but for the market price."""
+    return metric if metric != MARKET else chip.market or market_metric([chip.costs]) or METRICS[0]
 
 
 def chip(name: str, catalog: Catalog | None = None) -> Chip:

@@ -1,12 +1,18 @@
 """Prices of a chip by metric: owning it, renting it for three years, renting it by the hour. Metrics are never mixed.
 
 A cost file is a list, `rows = [{ metric = "rental_3yr", value = 1.3, unit = "USD/h", source = ..., date = ..., kind = ... }]`, per chip;
-`low` and `high` give a stated range.
+`low` and `high` give a stated range, `offers` how many providers' offers the value is the middle of.
+
+A question that names no metric asks for the `market` price: on demand, else the nearest metric by which every machine of the question
+has a quote, so that one answer has one basis.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +21,14 @@ from headway.core.catalog import Catalog, default_catalog, fold
 from headway.core.errors import BadFile, BadValue, UnknownName
 from headway.core.quantity import known
 
-DEFAULT_METRIC = "rental_on_demand"
-# Prices of one chip per time, from which a cost per token follows.
-METRICS = ("rental_3yr", "rental_1yr", "rental_on_demand", "rental_flex_start", "rental_cloud_list", "tco_owning_hyperscaler",
-           "tco_owning_neocloud", "rental_annual_commit_china", "rental_assumed_by_deepseek", "rental_paper_assumption",
+MARKET = "market"
+# Prices of one chip per time, from which a cost per token follows; what a buyer without a contract pays comes first.
+METRICS = ("rental_on_demand", "rental_cloud_list", "rental_flex_start", "rental_1yr", "rental_3yr", "rental_annual_commit_china",
+           "rental_assumed_by_deepseek", "rental_paper_assumption", "tco_owning_neocloud", "tco_owning_hyperscaler",
            "strategic_rate_anthropic_est")  # fmt: skip
+WHICH = f"{MARKET} (on demand, else the nearest that all machines asked about have), {', '.join(METRICS[:5])}, {METRICS[8]}, ..."
+HALF_YEAR = 183  # days before the newest quote of which quotes count
+LAST_DAY = 28  # of a month whose day is not stated
 YEAR_S = 365.25 * 86400
 UNITS = {"USD/h": ("USD/s", 1 / 3600), "kW": ("W", 1e3), "W": ("W", 1.0), "USD": ("USD", 1.0), "USD/kWh": ("USD/J", 1 / 3.6e6),
          "USD/W": ("USD/W", 1.0), "year": ("s", YEAR_S), "%/year": ("1/s", 0.01 / YEAR_S), "%": ("", 0.01), "": ("", 1.0)}  # fmt: skip
@@ -34,11 +43,12 @@ class Cost:
     low: Any
     high: Any
     note: str
+    offers: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceQuote:
-    """Price of one chip per second by one metric: the newest figure, and the range of all figures."""
+    """Price of one chip per second by one metric: the middle of the newest quotes, and their range."""
 
     value: Any  # USD/s
     low: Any
@@ -81,21 +91,77 @@ def _cost(row: dict[str, Any], subject: str, sources: dict[str, Any], path: Path
             raise BadFile(path, f"{name}: got {key} {value!r}; wants a number above 0")
         return known(value * factor, name if key == "value" else f"{name}_{key}", si, *origin)
 
-    return Cost(metric=metric, value=figure("value"), low=figure("low"), high=figure("high"), note=facts.text(row, "note", path))
+    offers = row.get("offers", 1)
+    if isinstance(offers, bool) or not isinstance(offers, int) or offers < 1:
+        raise BadFile(path, f"{name}: got offers {offers!r}; wants a whole number above 0")
+    ends = {"value": figure("value"), "low": figure("low"), "high": figure("high")}
+    return Cost(metric=metric, note=facts.text(row, "note", path), offers=offers, **ends)
 
 
-def price_by_metric(rows: tuple[Cost, ...], metric: str = DEFAULT_METRIC) -> PriceQuote | None:
-    """Price by one metric, or None when no source has one: the newest value, and the range over all rows and their stated ranges."""
+def market_metric(costs_of_chips: Iterable[tuple[Cost, ...]]) -> str:
+    """The first metric by which each of these chips has a quote, chips without any left out; "" where they share none.
+
+    >>> from headway.hardware.chip import chip
+    >>> market_metric([chip("h100-sxm").costs, chip("mi355x").costs]), market_metric([chip("h100-sxm").costs])
+    ('rental_3yr', 'rental_on_demand')
+    """
+    by_chip = [{row.metric for row in rows} for rows in costs_of_chips]
+    quoted = [metrics for metrics in by_chip if metrics & set(METRICS)]
+    return next((metric for metric in METRICS if quoted and all(metric in metrics for metrics in quoted)), "")
+
+
+def price_by_metric(rows: tuple[Cost, ...], metric: str) -> PriceQuote | None:
+    """Price by one metric, or None when no source has one: the middle of the offers of the last half year, and their range."""
     if metric not in METRICS:
-        raise UnknownName("price metric", metric, METRICS, f"one of {', '.join(METRICS)}")
+        raise UnknownName("price metric", metric, (MARKET, *METRICS), f"one of {MARKET}, {', '.join(METRICS)}")
     quotes = [row for row in rows if row.metric == metric]
     if not quotes:
         return None
-    newest = max(quotes, key=lambda row: row.value.date)  # ISO dates sort as text; the first row wins among equal dates
-    low = min((bound for row in quotes for bound in (row.value, row.low)), default=None)
-    high = max((bound for row in quotes for bound in (row.value, row.high)), default=None)
-    note = f"newest of {len(quotes)} quotes" if len(quotes) > 1 else ""
-    return PriceQuote(value=newest.value, low=low, high=high, metric=metric, note="; ".join(filter(None, (newest.note, note))))
+    newest = max(_day(row.value.date) for row in quotes)
+    quotes = sorted((row for row in quotes if (newest - _day(row.value.date)).days <= HALF_YEAR), key=lambda row: row.value)
+    low, high = min((row.low for row in quotes), default=None), max((row.high for row in quotes), default=None)
+    if len(quotes) == 1:
+        return PriceQuote(value=quotes[0].value, low=low, high=high, metric=metric, note=quotes[0].note)
+    note = f"the middle of {sum(row.offers for row in quotes)} offers by {len(quotes)} quotes"
+    return PriceQuote(value=_middle(quotes), low=low, high=high, metric=metric, note=note)
+
+
+def _middle(quotes: list[Cost]) -> Any:
+    """Median of quotes in order of value, each counted once for each of its offers."""
+    offers = [row for row in quotes for _ in range(row.offers)]
+    below, above = offers[(len(offers) - 1) // 2].value, offers[len(offers) // 2].value
+    if below is above:
+        return below
+    sources = "; ".join(dict.fromkeys(value.source for value in (below, above)))
+    return known((below + above) / 2, below.name, below.unit, "derived", sources, max(below.date, above.date))
+
+
+def _day(text: str) -> date:
+    """The last day that a date such as 2026, 2026-07, 2025-10..2025-12 or 2026-09-28 may mean; the oldest for one without a date."""
+    days = re.findall(r"\d{4}(?:-\d{2}(?!\d)){0,2}", text)
+    if not days:
+        return date.min
+    year, *rest = (int(part) for part in days[-1].split("-"))
+    month, day = (*rest, *(12, LAST_DAY)[len(rest) :])
+    return date(year, month, day)
+
+
+def price_name(metric: str) -> str:
+    """A kind of price as a message names it.
+
+    >>> price_name("rental_3yr"), price_name("market")
+    ('rental_3yr price', 'price')
+    """
+    return "price" if metric == MARKET else f"{metric} price"
+
+
+def price_origin(price: PriceQuote) -> str:
+    """Price of a chip with its range, metric, source and date, and the flags that change it."""
+    amount, value = f"${price.value * 3600:.3g}/h", price.value
+    if price.metric == "input":
+        return f"{amount} ({price.note})"
+    amount += f", of ${price.low * 3600:.3g} .. ${price.high * 3600:.3g}" if price.low < price.high else ""
+    return f"{amount} ({value.name.replace('.', ' ')}: {value.source}, {value.date}); --chip-price or --price-metric changes it"
 
 
 def user_price(value: Any) -> PriceQuote:

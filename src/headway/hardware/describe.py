@@ -10,7 +10,7 @@ from headway.core.catalog import Catalog, default_catalog, fold
 from headway.core.quantity import Sourced, known
 from headway.hardware.chip import Chip, price_quote
 from headway.hardware.chip import read as read_chip
-from headway.hardware.chip_price import DEFAULT_METRIC, Cost, costs
+from headway.hardware.chip_price import Cost, costs
 from headway.hardware.system import System
 from headway.hardware.system import read as read_system
 
@@ -94,7 +94,7 @@ def _price(chip: Chip) -> tuple[FactEntry, ...]:
     """Price of one chip by the default metric, with its range."""
     price = price_quote(chip)
     if price is None:
-        return (FactEntry(key="price", value=None, unit="USD/s", doc=f"no public price by {DEFAULT_METRIC}"),)
+        return (FactEntry(key="price", value=None, unit="USD/s", doc="no public price of one chip by time"),)
     doc = "; ".join(filter(None, (f"price of one chip by {price.metric}", price.note)))
     ends = (("price_low", price.low, "lowest figure"), ("price_high", price.high, "highest figure"))
     return (_entry("price", price.value, doc), *(_entry(key, end, words) for key, end, words in ends if end != price.value))

@@ -17,8 +17,9 @@ from headway.core.catalog import Catalog, default_catalog, fold
 from headway.core.errors import BadFile, BadValue, MissingFact, UnknownName, clip
 from headway.core.quantity import known
 from headway.core.schema import Field
-from headway.hardware.chip import TOPOLOGIES, Chip, needed
+from headway.hardware.chip import TOPOLOGIES, Chip, needed, price_quote
 from headway.hardware.chip import read as read_chip
+from headway.hardware.chip_price import market_metric
 from headway.hardware.fact_range import link, memory_size
 from headway.hardware.numbers import chip_by_numbers, split_machine
 
@@ -109,6 +110,33 @@ def system(name: str, catalog: Catalog | None = None) -> System:
         member = system(rest, where) if _TIMES.fullmatch(rest) else _single_system(rest, name, where)
         return replace(_joined(count, member), fixed_count=True)  # 18x8xh800: 18 servers of 8
     return _single_system(name, name, where)
+
+
+def with_market(machines: list[System]) -> list[System]:
+    """Machines of one question: the market price of each chip is by the first metric that all of them have a quote by.
+
+    >>> [machine.chip.market for machine in with_market([system("h100-sxm"), system("8xmi355x")])]
+    ['rental_3yr', 'rental_3yr']
+    """
+    common = market_metric(machine.chip.costs for machine in machines if machine.chip.price is None)
+    if not common or len(machines) == 1:
+        return machines
+    return [replace(machine, chip=replace(machine.chip, market=common)) if machine.chip.costs else machine for machine in machines]
+
+
+def market_kinds(machines: list[System]) -> str:
+    """Which kind of price the market price of each machine is, where they are of different kinds; "" where they are of one.
+
+    >>> market_kinds([system("8xl4"), system("8xmi355x")])
+    'prices of different kinds: rental_on_demand of 8xl4; rental_3yr of 8xmi355x'
+    """
+    names: dict[str, list[str]] = {}
+    for machine in machines:
+        quote = price_quote(machine.chip)
+        if quote is not None:
+            names.setdefault(quote.metric, []).append(machine.name)
+    kinds = "; ".join(f"{metric} of {', '.join(dict.fromkeys(members))}" for metric, members in names.items())
+    return f"prices of different kinds: {kinds}" if len(names) > 1 else ""
 
 
 def _catalogue_system(name: str, where: Catalog) -> System | None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from headway.core.errors import BadValue
 from headway.core.quantity import known
 from headway.core.schema import Field
-from headway.hardware.chip_price import DEFAULT_METRIC
+from headway.hardware.chip_price import MARKET, WHICH
 from headway.laws.step.coefficients import COMMUNICATIONS, OVERLAPS
 from headway.performance.efficiency import ENGINES
 
@@ -64,9 +64,7 @@ class Assumptions:
     ] = 0
     accept_length: Annotated[Any, Field(low=1, open_low=False, high=100, help="mean tokens of a step with speculation or MTP")] = 1
     draft_cost: Annotated[Any, Field(open_low=False, high=100, help="cost of the drafts of a step, as a share of the step")] = 0
-    price_metric: Annotated[str, Field(help="which price of a chip: rental_on_demand, rental_3yr, tco_owning_hyperscaler, ...")] = (
-        DEFAULT_METRIC
-    )
+    price_metric: Annotated[str, Field(help=f"which price of a chip: {WHICH}")] = MARKET
 
 
 NOTHING_FIXED = known(0.0, "fixed", "", "constant", "an MFU counts all time against the model's FLOPs")

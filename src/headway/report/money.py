@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from headway.hardware.chip_price import MARKET
 from headway.report.words import number_of, value
 
 METRICS = {
@@ -31,7 +32,7 @@ def unpriced(rows: Iterable[Row], metric: str) -> str:
     if not names:
         return ""
     subject = " and ".join(names) if len(names) <= MOST_NAMES else f"{number_of(len(names), 'machine')} of these"
-    return f"; {subject} {'has' if len(names) == 1 else 'have'} no {metric_name(metric)} price"
+    return f"; {subject} {'has' if len(names) == 1 else 'have'} no {f'{metric_name(metric)} ' if metric != MARKET else ''}price"
 
 
 def machine_costs(rows: Sequence[Row]) -> list[str]:

@@ -14,7 +14,7 @@ from headway.core.quantity import Sourced, user_input
 from headway.core.schema import defaults, fields
 from headway.core.table import Axis
 from headway.hardware.chip import price_quote
-from headway.hardware.chip_price import PriceQuote
+from headway.hardware.chip_price import PriceQuote, price_name, price_origin
 from headway.hardware.system import System
 from headway.hardware.system import system as find_system
 from headway.models.config import model as find_model
@@ -130,19 +130,11 @@ def _notes(model: Model, system: System, price: PriceQuote | None, assumptions: 
     if price is None:
         has = sorted({cost.metric for cost in system.chip.costs if cost.value.unit == "USD/s"})
         metrics_note = f"; it has {', '.join(has)} (--price-metric)" if has else ""
-        none = f"{system.chip.name} has no {assumptions.price_metric} price in the catalogue"
+        none = f"{system.chip.name} has no {price_name(assumptions.price_metric)} in the catalogue"
         notes.append(f"{none}: costs are null{metrics_note}, or give --chip-price $2/h")
     else:
         notes.append(f"chip price {price_origin(price)}")
     return tuple(notes)
-
-
-def price_origin(price: PriceQuote) -> str:
-    """Price of a chip with its metric, source and date, and the flags that change it."""
-    amount, value = f"${price.value * 3600:.3g}/h", price.value
-    if price.metric == "input":
-        return f"{amount} ({price.note})"
-    return f"{amount} ({price.metric}: {value.source}, {value.date}); --chip-price or --price-metric changes it"
 
 
 def prefix_hits(system: System) -> str:

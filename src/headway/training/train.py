@@ -17,7 +17,7 @@ from headway.core.quantity import Sourced, known, user_input
 from headway.core.trace import record
 from headway.core.units import show
 from headway.hardware.chip import price_quote
-from headway.hardware.chip_price import PriceQuote
+from headway.hardware.chip_price import MARKET, PriceQuote, price_origin
 from headway.hardware.system import System
 from headway.hardware.system import system as find_system
 from headway.laws.step.layer_terms import idle_chips, replica_chips
@@ -106,7 +106,7 @@ def answer(request: TrainingRequest) -> TrainingAnswer:
 def best(request: TrainingRequest) -> TrainingAnswer:
     """The layouts of shortest step time on the whole machine."""
     case = case_of(request)
-    price = price_quote(request.system.chip, request.price_metric)
+    price = _price(request)
     of, domain = bounds_of(request.model, case), int(request.system.scale_up_domain)
     single = {name: values[0] for name, values in request.pinned.items() if len(values) == 1}
     if all(name in single for name in PLACED) or len(single) == len(NAMES):
@@ -219,10 +219,14 @@ def sample(request: TrainingRequest) -> list[dict[str, Any]]:
     """Rows of layouts taken evenly from all that are legal, whether they fit or not: what an input can change at all."""
     case = case_of(request)
     layouts = candidates(bounds_of(request.model, case), int(request.system.scale_up_domain), request.pinned)
-    case, price = with_recipe(case, request.model, replace(case.recipe, recompute=request.modes[0])), price_quote(request.system.chip)
+    case, price = with_recipe(case, request.model, replace(case.recipe, recompute=request.modes[0])), _price(request)
     places = np.unique(np.linspace(0, len(layouts.tp) - 1, SAMPLED).astype(int)) if len(layouts.tp) else ()
     picks = [layout_at(layouts, int(place), request.pinned) for place in places]
     return [_row(request, LayoutEstimate(case=case, layout=layout, step=0, fits=True, bytes=0), price, "next") for layout in picks]
+
+
+def _price(request: TrainingRequest) -> PriceQuote | None:
+    return price_quote(request.system.chip, request.price_metric)
 
 
 def recorded(request: TrainingRequest, candidate: LayoutEstimate, price: PriceQuote | None) -> dict[str, Any]:
@@ -246,11 +250,11 @@ class TrainingQuestion:
     layout: Mapping[str, Any] = field(default_factory=dict)
     objective: str = "step"
     deadline: Any = None
-    price_metric: str = "rental_3yr"
+    price_metric: str = MARKET
 
 
 def train(
-    model: Any, system: Any, *, objective: str = "step", deadline: Any = None, price_metric: str = "rental_3yr", **flags: Any
+    model: Any, system: Any, *, objective: str = "step", deadline: Any = None, price_metric: str = MARKET, **flags: Any
 ) -> Listing:
     """The best layouts, best first, with memory, step time, days, cost and energy.
 
@@ -336,6 +340,7 @@ def listing(requests: Sequence[TrainingRequest], notes: tuple[str, ...] = ()) ->
         plain += [clean(row | {"why": row["why"] or trained.infeasible_reason}) for row in answer_rows]
         origins += [(request, candidate, trained.price) for candidate in trained.layouts[: len(answer_rows)]]
         notes += trained.notes if len(answers) == 1 else ()
+        notes += (f"chip price {price_origin(trained.price)}",) if request.run.tokens is not None and trained.price is not None else ()
     layout_count, fitting = sum(t.layout_count for _, t in answers), sum(t.fitting for _, t in answers)
     notes = (*dict.fromkeys(notes), f"{layout_count:,} legal layouts evaluated, {fitting:,} fit")
 

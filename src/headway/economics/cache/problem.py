@@ -16,7 +16,7 @@ from headway.economics.cache.placement import CacheSubject, hold_row, with_choic
 from headway.economics.cache.records import CacheHold, HoldRow, PrefillCost
 from headway.economics.cache.tiers import CHIP_MEMORY, CacheTier, NumberRange, device_named, own_memory, place_of
 from headway.hardware.chip import Chip, price_quote
-from headway.hardware.chip_price import PriceQuote
+from headway.hardware.chip_price import PriceQuote, price_name
 from headway.hardware.system import System
 from headway.hardware.system import system as find_system
 from headway.laws.memory import reload
@@ -135,7 +135,7 @@ class CacheProblem:
         metric = self.assumptions.price_metric
         quote = price_quote(self.on().chip, metric)
         if quote is None:
-            raise MissingFact(self.on().chip.name, f"price ({metric})", "give --set chip.price=$2/h or another --price-metric")
+            raise MissingFact(self.on().chip.name, price_name(metric), "give --set chip.price=$2/h or another --price-metric")
         return quote
 
     def places(self) -> list[CacheTier]:
