@@ -33,7 +33,7 @@ def test_a_middle_of_16_offers_outweighs_one_offer_and_an_old_quote_does_not_cou
     assert quote.note == "the middle of 18 offers by 3 quotes"  # the index of 2025 is older than half a year
 
 
-@pytest.mark.parametrize("name", ["gb200", "gb300", "l4", "l40s", "rtx3090", "rtx4090", "mi355x", "rubin-vr200", "h20-sxm"])
+@pytest.mark.parametrize("name", ["gb200", "gb300", "l4", "l40s", "rtx3090", "rtx4090", "mi355x", "h20-sxm", "h800-sxm"])
 def test_the_quote_that_exists_is_taken_and_named(name: str) -> None:
     quote = price_quote(chip(name))
     assert quote is not None

@@ -52,7 +52,7 @@ def test_architectures__published_count_or_the_key_that_matters(name: str) -> No
     if "total_params" in row:
         assert counted == row["total_params"]
     if "with_tower" in row:
-        assert counted + int(found.tower_params) == row["with_tower"]
+        assert counted + int(found.tower.params) == row["with_tower"]
     if "text_share_at_least" in row:
         assert row["text_share_at_least"] * row["rounded_params"] < counted < row["rounded_params"]
     elif "rounded_params" in row:

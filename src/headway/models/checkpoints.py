@@ -13,6 +13,8 @@ from headway.core.catalog import fold
 from headway.models.model import Model
 from headway.models.side_files import with_named_format
 
+UNKNOWN = "unknown"  # a tower whose shapes no source that was read states
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
@@ -21,15 +23,15 @@ class Checkpoint:
     name: str
     model: str  # its catalogue name; that of the checkpoint itself where only its tower is to be noted
     hf_id: str  # "" where no Hugging Face id of this name is known
-    has_tower: bool  # a vision tower, which the text decoder of the catalogue leaves out
+    tower: str  # its vision tower, by its name in data/towers.toml; UNKNOWN, or "" where it has none
     keys: tuple[tuple[str, Any], ...]  # keys of config.json with their values, in place of the model's
     source: str  # where shapes and id are from; unverified where they are from memory
 
     def note(self, model: str) -> str:
         """What is assumed of it: whose shapes are computed, with which keys, and whether a tower is left out."""
-        tower = "its vision tower is neither counted nor timed" if self.has_tower else ""
+        tower = "its vision tower is neither counted nor timed" if self.tower == UNKNOWN else ""
         if fold(self.name) == fold(self.model):
-            return f"assumed: {model} as its text decoder: {tower}"
+            return f"assumed: {model} as its text decoder: {tower}" if tower else ""
         keys = "".join(f", with {key} {json.dumps(value)}" for key, value in self.keys)
         return f"assumed: {self.hf_id or self.name} has the shapes of {model}{keys}" + (f"; {tower}" if tower else "")
 
@@ -44,7 +46,7 @@ def catalogue_checkpoints() -> tuple[Checkpoint, ...]:
 def _checkpoint(row: dict[str, str]) -> Checkpoint:
     pairs = (pair.partition("=") for pair in row["keys"].split())
     return Checkpoint(
-        name=row["name"], model=row["model"], hf_id=row["hf_id"], has_tower=bool(row["vision"]), source=row["source"],
+        name=row["name"], model=row["model"], hf_id=row["hf_id"], tower=row["vision"], source=row["source"],
         keys=tuple((key, json.loads(value)) for key, _, value in pairs),
     )  # fmt: skip
 
@@ -81,9 +83,19 @@ def as_asked(model: Model, text: str) -> Model:
     row = checkpoint(text) or checkpoint(catalogue_name)
     if row is None:
         return model
-    note = row.note(catalogue_name)
+    if row.tower not in ("", UNKNOWN) and model.tower is None:
+        model = _towered(model, row.tower)
+    notes = [*filter(None, [row.note(catalogue_name)])]
     if fold(row.name) == fold(row.model):
-        return replace(model, notes=(*model.notes, note))
+        return replace(model, notes=(*model.notes, *notes))
     typed = row.hf_id if "/" in text else row.name
     stored = with_named_format(model, typed, row.hf_id)
-    return replace(stored, name=typed + model.name[len(catalogue_name):], notes=(*stored.notes, note))
+    return replace(stored, name=typed + model.name[len(catalogue_name):], notes=(*stored.notes, *notes))
+
+
+def _towered(model: Model, name: str) -> Model:
+    """The model with a tower of the catalogue."""
+    from headway.models.readers.towers import catalogue_tower, words
+
+    tower = catalogue_tower(name, int(model.hidden))
+    return replace(model, tower=tower, notes=(*model.notes, words(tower)))

@@ -19,7 +19,7 @@ class ModelSummary:
     family: Annotated[str, Field(help="family of the architecture")]
     total_params: Annotated[Any, Field(help="all parameters of the text decoder, a tied embedding once")]
     active_params: Annotated[Any, Field(help="parameters that one token uses, the input embedding included")]
-    tower_params: Annotated[Any, Field(help="parameters of a vision tower and its projector, counted apart and not timed")]
+    tower_params: Annotated[Any, Field(help="parameters of a vision tower and its projector, counted apart")]
     matmul_params: Annotated[Any, Field(help="parameters that one token is multiplied with: head included, embedding look-up not")]
     sparsity: Annotated[Any, Field(help="total over active parameters")]
     layers: Annotated[Any, Field(help="layers")]
@@ -76,7 +76,7 @@ def about_model(model: Model, context: Any = 8192) -> ModelSummary:
         family=model.family,
         total_params=_plain_count(total),
         active_params=_plain_count(active),
-        tower_params=model.tower_params,
+        tower_params=None if model.tower is None else model.tower.params,
         matmul_params=_plain_count(totals.matmul_params(model)),
         sparsity=_plain_count(params.sparsity(total, active)),
         layers=_plain_count(totals.layers(model)),

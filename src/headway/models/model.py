@@ -10,6 +10,7 @@ from typing import Any
 
 from headway.core.quantity import known
 from headway.models.attention import NONE, UNITY, Mixer
+from headway.models.tower import Tower
 
 DTYPES = (
     "fp32", "bf16", "fp16", "fp8", "mxfp8", "int8", "int4", "int4_g128", "int4_g64", "int4_g32", "fp4", "mxfp4", "nvfp4", "nf4",
@@ -87,7 +88,7 @@ class StoredPrecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A decoder: embedding, blocks, head. Multi-token prediction and vision parts are left out, and `notes` says so."""
+    """A decoder: embedding, blocks, head. Multi-token prediction is left out, and `notes` says so."""
 
     name: str
     family: str
@@ -99,7 +100,7 @@ class Model:
     precision: StoredPrecision
     max_context: Any | None = None
     vectors: tuple[Vector, ...] = ()  # final norm, learned positions, ...
-    tower_params: Any | None = None  # parameters of a vision tower and its projector, where its kind is known: counted, never timed
+    tower: Tower | None = None  # vision tower and its projector, where its kind is known: in no count of the decoder
     notes: tuple[str, ...] = ()
     source: str = ""
 

@@ -133,7 +133,7 @@ def _indexed(model: Model, path: Path) -> str:
 def _difference(model: Model, count: int, where: str) -> str:
     from headway.models import totals
 
-    expected = int(totals.total_params(model)) + int(model.tower_params or 0) * (INDEX in where)
+    expected = int(totals.total_params(model)) + (int(model.tower.params) if model.tower is not None and INDEX in where else 0)
     if count == expected:
         return f"weights agree: {count:,} parameters by the {where}"
     return f"weights differ: {count:,} parameters by the {where}, {expected:,} by config.json ({(count - expected) / expected:+.2%})"
@@ -143,7 +143,7 @@ def _byte_difference(model: Model, size: float, where: str) -> str:
     """How the bytes of all weights, a vision tower's in 16 bits, compare with those that the formats of the config give."""
     from headway.models import totals
 
-    expected = float(totals.stored_bytes(model)) + 2 * float(model.tower_params or 0)
+    expected = float(totals.stored_bytes(model)) + (float(model.tower.bytes) if model.tower is not None else 0.0)
     word = "agree" if abs(size / expected - 1) < AGREES else "differ"
     return f"weights {word}: {size / 1e9:.4g} GB by {where}, {expected / 1e9:.4g} GB by config.json ({size / expected - 1:+.2%})"
 

@@ -14,6 +14,7 @@ from headway.laws.architecture import params
 from headway.models.attention import NONE, TWO_MATMULS, UNITY, AttentionSpan, CacheStore
 from headway.models.model import Block, Dense, FeedForward, Model, MoE
 from headway.models.tensors import LayerTensors, Tensor
+from headway.models.tower import Tower
 
 # Families whose query, key and value llama.cpp keeps as one matrix (attn_qkv).
 FUSED_QKV = re.compile(r"phi-?[34]|^falcon(-?\d.*)?$|bloom|mpt|gpt_?neox|pythia|gpt-?2|chatglm|dbrx|gpt_bigcode|^qwen(-?1)?$")
@@ -72,6 +73,7 @@ class ModelWork:
     head_dtype: str  # "": as the embedding, or as files of the weights' format have it
     fused_qkv: bool  # GGUF files keep query, key and value as one matrix
     expert_load: tuple[Any, ...] = ()  # tokens per routed expert, where measured
+    tower: Tower | None = None
 
 
 def work_of(model: Model, expert_load: tuple[Any, ...] = ()) -> ModelWork:
@@ -92,6 +94,7 @@ def work_of(model: Model, expert_load: tuple[Any, ...] = ()) -> ModelWork:
         head_dtype=model.precision.head,
         fused_qkv=bool(FUSED_QKV.search(model.family.lower())),
         expert_load=expert_load,
+        tower=model.tower,
     )
 
 

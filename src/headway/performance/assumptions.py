@@ -64,6 +64,10 @@ class Assumptions:
     ] = 0
     accept_length: Annotated[Any, Field(low=1, open_low=False, high=100, help="mean tokens of a step with speculation or MTP")] = 1
     draft_cost: Annotated[Any, Field(open_low=False, high=100, help="cost of the drafts of a step, as a share of the step")] = 0
+    images: Annotated[Any, Field(open_low=False, high=1e6, help="images of a request, whose tokens are part of its prompt")] = 0
+    image_tokens: Annotated[
+        Any, Field("token", integer=True, low=1, open_low=False, high=1e9, help="tokens of an image; left out, the model's own number")
+    ] = None
     price_metric: Annotated[str, Field(help=f"which price of a chip: {WHICH}")] = MARKET
 
 

@@ -42,7 +42,8 @@ class EvenSplit:
 def even_split(model: Model, machine: System, precision: Precision, utilization: Any, batch: Any, context: Any) -> EvenSplit:
     """Capacity of all chips together; sequences are of equal context, their recurrent state counted."""
     formats = resolve(work_of(model), machine.chip, precision)
-    weights = totals.stored_bytes(model, precision.weights)
+    decoder = totals.stored_bytes(model, precision.weights)
+    weights = decoder if model.tower is None else decoder + model.tower.bytes
     sequence = _sequence(model, context, formats)
     chip_bytes = machine.chip.need("hbm") * utilization
     usable = machine.chips * chip_bytes

@@ -5,7 +5,7 @@ Only laws do arithmetic here: this file chooses the law for each block.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.core.quantity import default, known
@@ -44,6 +44,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.collectives import MessageTraffic, RoutedLayer, most, need_scale_out, network_terms
 from headway.performance.efficiency import Efficiencies
 from headway.performance.formats import Formats
+from headway.performance.images import image_terms
 from headway.performance.layout import Layout
 from headway.performance.topology import fabric, link_costs
 
@@ -77,9 +78,11 @@ def compile_layout(
     formats: Formats,
     table: Efficiencies | None = None,
     backend: str = "",
+    prompt: Any = None,
 ) -> StepModel:
     """Step model of a layout, whose numbers may be arrays.
 
+    `prompt` is the length of the prompts that bring images, where the assumptions name images.
     `table` replaces the shipped efficiencies, `backend` the assumed engine as the one whose expert kernels run.
     """
     chips = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
@@ -88,8 +91,9 @@ def compile_layout(
         work=work, formats=formats, layout=layout, depth=depth_factor(work.layers, layout.pp), bandwidth=system.chip.need("hbm_bw")
     )
     states = sum_over_blocks(parts.counts(), tuple(block.state_elements for block in work.blocks))
+    images = image_terms(work, system.chip, layout, assumptions, prompt)
     return StepModel(
-        step=_coefficients(parts, states, system, assumptions, chips, table, backend),
+        step=replace(_coefficients(parts, states, system, assumptions, chips, table, backend), images=images),
         weights_bytes=parts.weights_bytes(),
         stores=parts.stores(),
         state_bytes=states * _state_element(assumptions, formats) / layout.tp,
@@ -284,7 +288,8 @@ class _Parts:
             for share, (index, block) in zip(shares, self.routed(), strict=True)
         )
         vectors = work.vector_params * self.formats.vectors.bytes
-        tables = work.table_params * self.formats.embedding.bytes, work.head_params * self.formats.head.bytes
+        embedding = work.table_params * self.formats.embedding.bytes
+        tables = embedding if work.tower is None else embedding + work.tower.bytes, work.head_params * self.formats.head.bytes
         ends = end_bytes(*tables, vectors, layout.pp, layout.tp)
         share = stage_share(work.layers, layout.pp)
         return weights_bytes_chip(self.dense_bytes(), sum(routed) if routed else NO_BYTES, ends, share)

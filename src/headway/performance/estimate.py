@@ -94,11 +94,17 @@ class Deployment:
 
 def estimate(case: Deployment) -> dict[str, Any]:
     """Contract key -> value, each at its own rank; None where a quantity does not apply."""
-    compiled = compile_layout(case.work, case.system, case.layout, case.assumptions, case.formats)
+    compiled = compiled_case(case)
     if case.load.prompt is None:
         return chips_of(case, compiled) | _decode_step(case, compiled) | memory_of(case, compiled, case.load.batch)
     served = served_times(case, compiled)
     return chips_of(case, compiled) | _request(case, compiled, served) | memory_of(case, compiled, _sequences(case, served))
+
+
+def compiled_case(case: Deployment) -> StepModel:
+    """The step model of a deployment; a context without a request is prefilled as one prompt."""
+    prompt = case.load.context if case.load.prompt is None else case.load.prompt
+    return compile_layout(case.work, case.system, case.layout, case.assumptions, case.formats, prompt=prompt)
 
 
 def server_of(case: Deployment, compiled: StepModel) -> Server:
@@ -137,7 +143,7 @@ class ServedTimes:
 
 def throughput_of(case: Deployment) -> dict[str, Any]:
     """Chips used, TPOT and time between requests of a deployment at its load: what an objective needs of `estimate`, without its floors."""
-    compiled = compile_layout(case.work, case.system, case.layout, case.assumptions, case.formats)
+    compiled = compiled_case(case)
     server, requests = server_of(case, compiled), requests_of(case)
     expected = _runs(case, requests)(server)
     rate = expected.rate if case.load.rate is None else np.minimum(expected.rate, request.capacity(server, requests))

@@ -26,13 +26,13 @@ from headway.laws.step.layer_terms import idle_chips, replica_chips
 from headway.laws.step.memory import fits, fits_chips, kv_bytes_chip, sequence_bytes
 from headway.laws.step.step import step_floor_s, step_s
 from headway.performance import request
-from headway.performance.compile import compile_layout
 from headway.performance.estimate import (
     ENDS,
     ONE_RANK,
     Deployment,
     Estimate,
     chips_of,
+    compiled_case,
     flat,
     machine_usd,
     memory_of,
@@ -71,7 +71,7 @@ def side_s(case: Deployment, compiled: Any, link: Any, efficiency: Any) -> Any:
 def estimate_pools(case: Deployment, layout: Layout, link: Any) -> dict[str, Any]:
     """Contract key -> value for a decode pool (the case) with a prefill pool of layout `layout`."""
     first = replace(case, layout=layout, load=replace(case.load, batch=full_batch(ONE_RANK, layout.dp, layout.pp), rate=None))
-    sides = [(side, compile_layout(side.work, side.system, side.layout, side.assumptions, side.formats)) for side in (first, case)]
+    sides = [(side, compiled_case(side)) for side in (first, case)]
     moves, fastest = ([side_s(*side, link, share) for side in sides] for share in (case.assumptions.eff_network, AT_PEAK))
     prefill, decode = _busy_prefill(*sides[0]), _decode(*sides[1])
     row = _decode_row(case, sides[1][1], decode)

@@ -25,6 +25,7 @@ from headway.performance.achieved import basis, with_links
 from headway.performance.assumptions import Assumptions, at_mfu
 from headway.performance.estimate import Deployment
 from headway.performance.formats import Formats, check_compute, floor_note, resolve
+from headway.performance.images import image_notes
 from headway.performance.layout import NAMES, Layout, check, copies, copies_note, shape, stacked
 from headway.performance.workload import Load, read_expert_load
 
@@ -65,7 +66,7 @@ def query(
     check_compute(machine.chip, precision)
     formats = resolve(work, machine.chip, precision)
     price = price_quote(machine.chip, case_assumptions.price_metric)
-    notes = [*filter(None, (floor_note(work, formats), copies_note(legal, work.blocks)))]
+    notes = [*filter(None, (floor_note(work, formats), copies_note(legal, work.blocks))), *image_notes(work, case_assumptions)]
     return ServeRequest(
         model=known_model, work=work, system=machine, layouts=legal, load=load, assumptions=case_assumptions, formats=formats, price=price,
         notes=(*notes, *_notes(known_model, machine, price, case_assumptions, formats)),

@@ -107,7 +107,7 @@ def fleet(
 ) -> Fleet:
     """The fleet of a layout, compiled for the traffic's longest request and mean context."""
     layout, _ = copies(layout, 1, query.work.blocks)
-    compiled = compile_layout(query.work, query.system, layout, query.assumptions, query.formats)
+    compiled = compile_layout(query.work, query.system, layout, query.assumptions, query.formats, prompt=float(traffic.prompt.mean()))
     room = _kv_tokens(query, layout, compiled, traffic)
     kv_tokens = float(policy.kv_tokens) if policy.kv_tokens is not None else room
     rules = scheduler(policy, query.assumptions, query.system.chip, int(layout.dp), kv_tokens, classes, closed, int(layout.pp))

@@ -69,6 +69,13 @@ class ScanTerm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ImageTerm:
+    """The images of prompts, in proportion to their tokens."""
+
+    compute: SecondPerToken  # of a vision tower, per token of the prompt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Achieved:
     """Achieved shares of datasheet peaks by kernel class, and fixed costs of a step."""
 
@@ -144,6 +151,7 @@ class StepCoefficients:
     launches: Number = 0  # kernels of a step as an engine launches them, routed experts apart
     routed_layers: Number = 0  # layers of routed experts on one chip
     scans: tuple[ScanTerm, ...] = ()
+    images: tuple[ImageTerm, ...] = ()
     dense_gain: Number = 1  # speed-up of dense matmuls in the fastest formats that could multiply the stored weights
     head_gain: Number = 1
 

@@ -11,6 +11,7 @@ import numpy as np
 from headway.core.formula import formula
 from headway.core.units import Number, Second, Token
 from headway.laws.step.coefficients import LLAMA_70B_TP8, RankWork, StepCoefficients  # noqa: F401 (the doctests' example)
+from headway.laws.step.images import images_s
 from headway.laws.step.parts import (
     decode_score_s,
     dense_compute_s,
@@ -202,4 +203,6 @@ def kernels_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
     attention = decode_kernels_s(coefficients, rank_work) + prefill_kernels_s(coefficients, rank_work)
     if coefficients.scans:
         attention = attention + scan_kernels_s(coefficients, rank_work)
+    if coefficients.images:
+        matmuls = matmuls + images_s(coefficients.images, rank_work.prompt_tokens) / coefficients.achieved.compute
     return attention + (matmuls + elementwise_kernels_s(coefficients, rank_work))

@@ -20,6 +20,7 @@ from headway.laws.step.coefficients import (
     RankWork,
     StepCoefficients,
 )
+from headway.laws.step.images import images_s
 from headway.laws.step.kernels import MEETS, kernels_s, smooth_max_s
 from headway.laws.step.parts import (
     NONE,
@@ -59,6 +60,17 @@ def overlapped_s(
     return attention + kv + (dense + dense_weights + expert + expert_weights)
 
 
+@formula(source=LECTURE + "RB-02; a vision tower computes beside the layers of the decoder")
+def tokens_compute_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
+    """Compute time at peak of what every token passes, and of the tower on the images of prompts.
+
+    >>> float(tokens_compute_s(LLAMA_70B_TP8, place(LLAMA_70B_TP8, 0, 0.0, 1000.0, 5e5)))
+    0.0173005
+    """
+    dense = dense_compute_s(coefficients.dense_compute, rank_work.tokens, coefficients.head_compute, rank_work.sampled)
+    return dense + images_s(coefficients.images, rank_work.prompt_tokens) if coefficients.images else dense
+
+
 @formula(source=LECTURE + "RB-02, RB-03, with experts touched and attention")
 def work_s(
     coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token, prefill_pairs: Token
@@ -73,7 +85,7 @@ def work_s(
         return kernels_s(coefficients, rank_work)
     return overlapped_s(
         coefficients.overlap,
-        dense_compute_s(coefficients.dense_compute, rank_work.tokens, coefficients.head_compute, rank_work.sampled) / achieved.compute,
+        tokens_compute_s(coefficients, rank_work) / achieved.compute,
         coefficients.dense_weights / achieved.memory,
         expert_compute_s(coefficients.experts, rank_work.group_tokens) * coefficients.imbalance / achieved.expert_compute,
         expert_weights_s(coefficients.experts, rank_work.group_tokens) / achieved.expert_memory,
@@ -220,7 +232,8 @@ def dense_floor_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second
     0.001139
     """
     layers, head = coefficients.dense_compute / coefficients.dense_gain, coefficients.head_compute / coefficients.head_gain
-    return dense_compute_s(layers, rank_work.tokens, head, rank_work.sampled)
+    dense = dense_compute_s(layers, rank_work.tokens, head, rank_work.sampled)
+    return dense + images_s(coefficients.images, rank_work.prompt_tokens) if coefficients.images else dense
 
 
 @formula(source=LECTURE + "RB-03, RB-05, RB-23")

@@ -35,8 +35,8 @@ def gemma4(config: Config) -> Model:
         num_key_value_heads=4, head_dim=256, global_head_dim=512, sliding_window=512, max_position_embeddings=131072,
         vocab_size_per_layer_input=262144,
     )  # fmt: skip
-    if config.data.get("hidden_size_per_layer_input") is None:
-        config.assume("Gemma4TextConfig", hidden_size_per_layer_input=256)
+    is_width_stated = config.data.get("hidden_size_per_layer_input") is not None
+    config.assume("Gemma4TextConfig", hidden_size_per_layer_input=256)
     s, style = shape(config), Style(norms=4, tied=True)
     if config.flag("attention_bias"):
         raise config.refuse("attention_bias", "--as dense, moe or mla reads the usual keys")
@@ -44,6 +44,9 @@ def gemma4(config: Config) -> Model:
     looks = alternating(config, s, 6)
     looks[-1] = AttentionPattern()  # the last layer sees the whole context, whatever the list says
     width = config.count("hidden_size_per_layer_input", low=0)
+    if not is_width_stated:
+        table = int(config.count("vocab_size_per_layer_input")) * s.layers * int(width)
+        config.notes.append(f"assumed: hidden_size_per_layer_input {int(width)}, the default: its tables have {table:,} parameters")
     parts = norms(s.hidden, style), _experts_beside(config, s, style), _layer_input(s.hidden, width)
     layers = []
     for layer, look in enumerate(looks):

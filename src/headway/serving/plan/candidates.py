@@ -69,7 +69,7 @@ def compile_candidates(query: ServeRequest, layout: Layout, count: int) -> Candi
     """The compiled candidates of `count` layouts."""
     tick(count)
     np.empty(UNTOUCHED)
-    compiled = compile_layout(query.work, query.system, layout, query.assumptions, query.formats)
+    compiled = compile_layout(query.work, query.system, layout, query.assumptions, query.formats, prompt=query.load.prompt)
     case = case_of(query, layout, query.load)
     server, requests = server_of(case, compiled), requests_of(case)
     tokens, pairs = prefilled(query.load.prompt, query.assumptions.hit_rate)
