@@ -60,7 +60,7 @@ def test_price__on_demand_unless_told(cli: Cli) -> None:
     answer = cli.json(f"{NODE} --batch 16")
     assert money(answer["rows"][0]) == pytest.approx((28.4, 20_732.0), rel=1e-9)
     (note,) = [note for note in answer["notes"] if note.startswith("chip price ")]
-    assert "$3.55/h (rental_on_demand: " in note and "2026-10-24" in note and "--chip-price" in note
+    assert "$3.55/h, of $2.11 .. $6.16 (h100_sxm rental_on_demand: " in note and "2026-10-24" in note and "--chip-price" in note
     (row,) = cli.rows(f"{NODE} --batch 16 --price-metric rental_3yr")
     assert money(row) == pytest.approx((10.4, 7_592.0), rel=1e-9)
 
@@ -83,15 +83,17 @@ def test_chip_price__wrong_input_is_one_line(cli: Cli, price: str) -> None:
 
 
 def test_unpriced_machine__named_in_the_first_sentence(cli: Cli) -> None:
-    """GB200 has prices of other metrics alone."""
-    alone = cli.json(f"{SERVE} --on gb200 --batch 16")
-    assert "gb200 has no on-demand price" in alone["answer"] and alone["rows"][0]["usd_per_hour"] is None
-    pair = cli.json(f"{SERVE} --on h100-sxm,gb200 --batch 16")
-    assert "gb200 has no on-demand price" in pair["answer"]
-    known = cli.json(f"{SERVE} --on h100-sxm,gb200 --batch 16 --price-metric rental_3yr")
-    assert "price" not in known["answer"]
-    plans = cli.json("plan llama-3.1-8b --on gb200,h100-sxm --tp 1 --pp 1 --prompt 2k --output 300")
-    assert "gb200 has no on-demand price" in plans["answer"] and plans["rows"][0]["system"] == "h100-sxm"
+    """GB300 has prices of other metrics alone, which count only where no metric is named."""
+    alone = cli.json(f"{SERVE} --on gb300 --batch 16 --price-metric rental_on_demand")
+    assert "gb300 has no on-demand price" in alone["answer"] and alone["rows"][0]["usd_per_hour"] is None
+    pair = cli.json(f"{SERVE} --on h100-sxm,gb300 --batch 16 --price-metric rental_on_demand")
+    assert "gb300 has no on-demand price" in pair["answer"]
+    known = cli.json(f"{SERVE} --on h100-sxm,gb300 --batch 16")
+    assert "price" not in known["answer"] and [row["usd_per_hour"] for row in known["rows"]] == pytest.approx([1.3, 3.96])
+    nothing = cli.json(f"{SERVE} --on apple-m2 --batch 16")
+    assert "apple-m2 has no price" in nothing["answer"]
+    plans = cli.json("plan llama-3.1-8b --on gb300,h100-sxm --tp 1 --pp 1 --prompt 2k --output 300 --price-metric rental_on_demand")
+    assert "gb300 has no on-demand price" in plans["answer"] and plans["rows"][0]["system"] == "h100-sxm"
     assert len(plans["answer"].split()) <= 30
 
 

@@ -64,7 +64,7 @@ def test_chip__fact_equals_the_published_value(name: str, field: str, value: flo
 def test_catalogue__counts_of_chips_systems_and_costs() -> None:
     assert len(CHIP_IDS) == 132
     assert len(list_systems()) == 25
-    assert sum(len(cost.costs(name)) for name in COSTED) == 101  # and the life of a building
+    assert sum(len(cost.costs(name)) for name in COSTED) == 114  # and the life of a building
 
 
 @for_each(LINES, name=lambda path: path.stem)
@@ -167,7 +167,7 @@ def test_chip_price__per_second_and_by_metric() -> None:
     assert rental.value * 3600 == pytest.approx(1.30)
     assert rental.value.unit == "USD/s"
     assert price_quote(chip("a100"), "rental_3yr") is None  # a price by the hour, none for three years
-    assert price_quote(chip("gb200")) is None  # and the other way round
+    assert price_quote(chip("gb300"), "rental_on_demand") is None  # and the other way round
     hourly = price_quote(chip("h100"))
     assert hourly is not None and hourly.metric == "rental_on_demand"
     assert hourly.value.date == "2026-10-24"

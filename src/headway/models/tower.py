@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.core.quantity import known
-from headway.laws.step.images import tower_bytes, tower_params
 
 PIXELS = 1024  # side of the image whose tokens are assumed where a tower takes any size
 BYTES = known(2, "bytes of a tower's weight", "byte", "constant", "towers are kept in 16 bits, whatever the decoder's format")
@@ -30,9 +29,13 @@ class Tower:
     @property
     def params(self) -> Any:
         """All parameters of the tower and its projector."""
+        from headway.laws.step.images import tower_params
+
         return tower_params(self.encoder_params, self.projector_params, self.table_params)
 
     @property
     def bytes(self) -> Any:
         """Bytes of its weights."""
+        from headway.laws.step.images import tower_bytes
+
         return tower_bytes(self.params, BYTES)
