@@ -249,7 +249,7 @@ def test_solve__crossing_for_facts_and_assumptions(cli: Cli, sought: str, wanted
 @pytest.mark.parametrize("sought", sorted(key for key, (q, default) in fields(Assumptions).items() if not isinstance(default, str)))
 def test_solve__answers_for_every_numeric_assumption(cli: Cli, sought: str) -> None:
     """Those that are fitted unless given have no value to start from."""
-    vision = "serve qwen3-vl-8b --on h100 --batch 4 --prompt 4k --output 200".split()
+    vision = ["serve", "qwen3-vl-8b", "--on", "h100", "--batch", "4", "--prompt", "4k", "--output", "200"]
     request = vision if sought == "images" else REQUEST
     found = cli.rows("solve", *request, "--for", sought, "--so-that", "tpot_s=15ms")
     assert found and all(row["is"] in ("crossing", "closest") for row in found)
