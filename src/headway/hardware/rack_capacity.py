@@ -14,7 +14,7 @@ from headway.laws.step.memory import fits_hbm
 from headway.models.config import catalogue_index
 from headway.models.config import model as find_model
 from headway.models.model import Model
-from headway.models.totals import kv_stored_bytes, state_bytes_per_sequence, total_params
+from headway.models.totals import sequence_bytes, total_params
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class ModelFit:
 
 def need(model: Model, context: Any) -> ModelNeed:
     """Bytes of weights, and of the KV cache and state of one sequence of `context` tokens."""
-    sequence = kv_stored_bytes(model, context) + state_bytes_per_sequence(model)
+    sequence = sequence_bytes(model, context)
     return ModelNeed(model=model.name, params=total_params(model), weights=checkpoint_bytes(model), sequence=sequence)
 
 

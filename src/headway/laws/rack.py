@@ -78,10 +78,11 @@ def rack_height(rack_units: Number) -> Metre:
 def hops_through_switches(chips: Number, ports_per_switch: Number) -> Number:
     """Links between two chips of a domain: two for each level of switches (GB200 NVL72: 2; 576 chips on the same switches: 4).
 
-    >>> float(hops_through_switches(72, 72)), float(hops_through_switches(576, 72))
-    (2.0, 4.0)
+    >>> [float(hops_through_switches(chips, 72)) for chips in (1, 2, 72, 576)]
+    [0.0, 2.0, 2.0, 4.0]
     """
-    return 2 * np.ceil(np.log(chips / 2) / np.log(ports_per_switch / 2))
+    levels = np.maximum(np.ceil(np.log(chips / 2) / np.log(ports_per_switch / 2)), 1)
+    return np.where(chips > 1, 2 * levels, 0)
 
 
 CLOS = "Clos 1953, Bell System Technical Journal 32(2); as a folded fat tree: half the ports of a leaf go up, none is oversubscribed"

@@ -130,6 +130,12 @@ def kv_stored_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -
     return _sum(model, tuple(per_layer))
 
 
+def sequence_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES, state_bytes: Any = KV_BYTES) -> Any:
+    """Everything that one sequence of `context` tokens occupies: cache with index keys and windows, and recurrent state."""
+    states = _sum(model, tuple(w.state_elements * state_bytes for w in works(model)))
+    return kv_stored_bytes(model, context, element_bytes) + states
+
+
 def state_bytes_per_sequence(model: Model, element_bytes: Any = KV_BYTES, window_bytes: Any = KV_BYTES) -> Any:
     """State of fixed size per sequence: recurrence and convolution, and the uncompressed window of DeepSeek-V4, which is cache."""
     return _sum(model, tuple(w.state_elements * element_bytes + _window_state(w.stores, window_bytes) for w in works(model)))

@@ -62,7 +62,7 @@ def even_split(model: Model, machine: System, precision: Precision, utilization:
 def _sequence(model: Model, context: Any, formats: Any) -> Any:
     """KV cache and recurrent state of one sequence."""
     kv, state = formats.kv.bytes, formats.state.bytes
-    return totals.kv_stored_bytes(model, context, kv) + totals.state_bytes_per_sequence(model, state, kv)
+    return totals.sequence_bytes(model, context, kv, state)
 
 
 def _rounded_down(value: Any, what: str) -> Any:

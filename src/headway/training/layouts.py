@@ -136,8 +136,8 @@ def _rows(of: Bounds, domain: int, pinned: Mapping[str, Sequence[int]]) -> Itera
 
 
 def _zero(data_degree: int, pp: int) -> Sequence[int]:
-    """ZeRO stages worth trying; stage 3 in a pipeline keeps gathered weights, so it needs more memory than stage 1."""
-    return ZERO if data_degree > 1 and pp == 1 else [stage for stage in ZERO if stage < 3 and (data_degree > 1 or stage == 1)]
+    """ZeRO stages worth trying; in a pipeline, which keeps whole gradients and what it gathered, stages above 1 spare nothing."""
+    return ZERO if data_degree > 1 and pp == 1 else [stage for stage in ZERO if stage < 2 and (data_degree > 1 or stage == 1)]
 
 
 def _model_degrees(of: Bounds, domain: int, pinned: Mapping[str, Sequence[int]]) -> Iterator[tuple[int, int, int]]:

@@ -18,10 +18,12 @@ from headway.laws.training.activations import (
     kept_share,
     layer_activation_bytes,
 )
+from headway.laws.training.communication import exchanging_stage
 from headway.laws.training.reversible import reversible_bytes_chip, stream_bytes
 from headway.laws.training.state import (
     end_params,
     gathered_bytes,
+    last_table_params,
     middle_layers,
     part_of_fuller,
     sharded_from,
@@ -96,7 +98,8 @@ def memory(
         head = head_activation_bytes(work.hidden, work.vocab, WIDE, logit_bytes(recipe), whole_ways, layout.tp)
         head = np.maximum(head - token_bytes.at_hand, NO_BYTES)  # logits are gone before the first layer is made again
         is_last = UNITY if last else NONE
-        ends = end_params(part.embedding, part.head, layout.pp, is_last)
+        table = last_table_params(part.embedding, part.head, layout.pp)
+        ends = end_params(part.embedding, table, layout.pp, is_last)
         ends_bytes = head_bytes_chip(embedding, head, layout.pp, is_last, tokens)
         return (*_inner(_with_layers(part, layers), layout, recipe, optimizer, tokens, flying, ends, token_bytes), ends_bytes)
 
@@ -160,14 +163,15 @@ def _states(part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Opti
     routed = part.experts * part.share
     trained = recipe.trainable
     state_bytes = []
-    for param_bytes, stage, share in (
-        (optimizer.weight * copies(recipe.schedule), STAGE_3, UNITY),
-        (optimizer.gradient, STAGE_2, trained),
-        (optimizer.states, STAGE_1, trained),
+    whole = exchanging_stage(layout.zero, layout.pp)  # gradients are exchanged once a step in a pipeline, and whole until then
+    for param_bytes, zero, stage, share in (
+        (optimizer.weight * copies(recipe.schedule), layout.zero, STAGE_3, UNITY),
+        (optimizer.gradient, whole, STAGE_2, trained),
+        (optimizer.states, layout.zero, STAGE_1, trained),
     ):
         shards = (
-            states_bytes(dense / sharded_from(layout.zero, stage, part.data_degree), param_bytes),
-            states_bytes(routed / sharded_from(layout.zero, stage, part.expert_data_degree), param_bytes),
+            states_bytes(dense / sharded_from(zero, stage, part.data_degree), param_bytes),
+            states_bytes(routed / sharded_from(zero, stage, part.expert_data_degree), param_bytes),
         )
         state_bytes.append(sum(shards) * share)
     return state_bytes[0], state_bytes[1], state_bytes[2]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
-from headway.core.units import Byte, Flop, FlopPerSecond, Number, Second, SecondPerToken, Token
+from headway.core.units import Byte, Flop, FlopPerSecond, FlopPerToken, Number, Second, SecondPerToken, Token
 from headway.laws.step.coefficients import ImageTerm
 
-MATMUL_FLOP: Number = 2  # multiply and add
+MATMUL_FLOP: FlopPerToken = 2  # multiply and add
 NO_IMAGE: Second = 0.0
-SCORE_FLOP: Number = 4  # scores and values, of one element of the hidden size
+SCORE_FLOP: FlopPerToken = 4  # scores and values, of one element of the hidden size
 
 
 @formula(source="definition")
@@ -35,7 +36,7 @@ def tower_bytes(params: Number, element: Byte) -> Byte:
 
 @formula(source="forward pass of a vision transformer (Dosovitskiy et al. 2020, arXiv:2010.11929): matmuls, and attention without a mask")
 def image_flop(
-    encoder: Number, projector: Number, hidden: Number, full_layers: Number, window_layers: Number, window: Number, patches: Number,
+    encoder: Number, projector: Number, hidden: Number, full_layers: Number, window_layers: Number, window: Token, patches: Token,
     tokens: Token,
 ) -> Flop:  # fmt: skip
     """FLOPs of one image of so many patches, which become so many tokens; both directions of attention count.
@@ -43,7 +44,7 @@ def image_flop(
     >>> round(float(image_flop(413237232, 160496896, 1152, 27, 0, 1, 4096, 1024)) / 1e12, 2)  # Qwen3-VL-8B, 1,024 by 1,024 pixels
     5.8
     """
-    scores = full_layers * patches + window_layers * np.minimum(window, patches)
+    scores = (full_layers * patches + window_layers * np.minimum(window, patches)) / ONE_TOKEN
     return MATMUL_FLOP * (encoder * patches + projector * tokens) + SCORE_FLOP * hidden * patches * scores
 
 

@@ -92,6 +92,16 @@ def expert_ways(ep: Number, tp: Number) -> Number:
     return np.maximum(ep, tp)
 
 
+@formula(source=MEGATRON + ": where a pipeline parts a tied table, its last stage keeps a copy")
+def last_table_params(embedding: Number, head: Number, pp: Number) -> Number:
+    """Parameters of the output table on the last stage: a tied one (head 0) is the embedding itself only without a pipeline.
+
+    >>> float(last_table_params(263e6, 0, 2)), float(last_table_params(263e6, 0, 1))  # Llama-3.2-1B
+    (263000000.0, 0.0)
+    """
+    return np.where((pp > 1) & (head == 0), embedding, head)
+
+
 @formula(source=MEGATRON + ": the embedding on the first stage, the head on the last, both on the only one")
 def end_params(first: Number, last: Number, pp: Number, is_last: Number) -> Number:
     """Parameters of embedding or head on a stage, of both on a single stage.

@@ -161,7 +161,7 @@ def _switched(network: MeshNetwork, operation: str, names: tuple[str, ...], memb
         if in_switch:
             share = limit = in_switch_up(inside)
         elif operation == "all-to-all":
-            share = switch_exchange_share(inside) * (UNITY / domains)
+            share = switch_exchange_share(inside) * (UNITY / domains) * (UNITY / domains)  # of its own part, and of that part's share
             limit = UNITY / members
         else:
             share, limit = (levels_up(inside) if domains > 1 else switch_gather_share(members)), UNITY
