@@ -357,7 +357,7 @@ def _gain(best: Any, run: Any) -> Any:
 def _imbalance(work: ModelWork, layout: Layout, assumptions: Assumptions, skew: Any) -> Any:
     """Routed work of the busiest chip over the mean: of a measured load, as the user says, or of a skewed router."""
     if work.expert_load:
-        return load_imbalance(work.expert_load, layout.ep)
+        return load_imbalance(work.expert_load, layout.ep, layout.redundant)
     if assumptions.imbalance is not None:
         return assumptions.imbalance
     return skewed_imbalance(layout.ep, skew) if work.moes else UNITY

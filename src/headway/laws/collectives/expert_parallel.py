@@ -6,6 +6,7 @@ sends them back. `groups` and `active_groups` are the router's limit: a token's 
 
 from __future__ import annotations
 
+import heapq
 import math
 
 import numpy as np
@@ -48,20 +49,43 @@ def skewed_imbalance(ep: Number, skew: Number) -> Number:
     return (2 * ep) ** skew
 
 
-@formula(source="definition: experts placed in order, ceil(E/ep) to a chip")
-def load_imbalance(tokens: tuple[Number, ...], ep: Number) -> Number:
-    """Tokens on the busiest chip over the mean of all chips.
+@formula(source="definition; copies and places as DeepSeek's balancer (deepseek-ai/EPLB) chooses them, without copies in order")
+def load_imbalance(tokens: tuple[Number, ...], ep: Number, redundant: Number) -> Number:
+    """Work of the busiest chip over that of as many experts of mean load; each copy goes to the expert with most tokens per copy.
 
-    >>> float(load_imbalance((1, 1, 1, 5), 4)), float(load_imbalance((1, 1, 1, 5), 2)), float(load_imbalance((2, 2, 2, 2), 4))
-    (2.5, 1.5, 1.0)
+    >>> [round(float(load_imbalance((1, 1, 1, 5), *ways)), 4) for ways in ((4, 0), (2, 0), (2, 2), (2, 4))]
+    [2.5, 1.5, 1.0833, 1.0]
     """
 
-    def of(degree: float) -> float:
-        experts_per_chip = math.ceil(len(tokens) / int(degree))
-        chips = [tokens[start : start + experts_per_chip] for start in range(0, len(tokens), experts_per_chip)]
-        return max(sum(chip) / len(chip) for chip in chips) * len(tokens) / sum(tokens)
+    def of(degree: float, copies: float) -> float:
+        per_chip = math.ceil((len(tokens) + int(copies)) / int(degree))
+        loads = placed_loads(tokens, per_chip, int(degree), int(copies))
+        return max(loads) / sum(tokens) * (len(tokens) + int(copies)) / per_chip
 
-    return np.vectorize(of, otypes=[float])(ep)[()]
+    return np.vectorize(of, otypes=[float])(ep, redundant)[()]
+
+
+def placed_loads(tokens: tuple[Number, ...], per_chip: int, chips: int, copies: int) -> list[float]:
+    """Tokens on each chip; with copies the heaviest are placed first, each on the emptiest chip that has room."""
+    if not copies:
+        return [float(sum(tokens[start : start + per_chip])) for start in range(0, len(tokens), per_chip)]
+    copied = [1] * len(tokens)
+    heaviest = [(-float(load), expert) for expert, load in enumerate(tokens)]
+    heapq.heapify(heaviest)
+    for _ in range(copies):
+        _, expert = heaviest[0]
+        copied[expert] += 1
+        heapq.heapreplace(heaviest, (-float(tokens[expert]) / copied[expert], expert))
+    parts = sorted((float(tokens[expert]) / count for expert, count in enumerate(copied) for _ in range(count)), reverse=True)
+    open_chips = [(0.0, chip) for chip in range(chips)]
+    loads, held = [0.0] * chips, [0] * chips
+    for part in parts:
+        _, chip = heapq.heappop(open_chips)
+        loads[chip] += part
+        held[chip] += 1
+        if held[chip] < per_chip:
+            heapq.heappush(open_chips, (loads[chip], chip))
+    return loads
 
 
 PER_TOKEN: PerToken = 1.0
