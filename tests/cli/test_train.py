@@ -100,7 +100,7 @@ def test_train__lists_are_axes_and_layout_lists_are_limits() -> None:
 def test_train__text_csv_and_md() -> None:
     asked = ("llama-3.1-8b", "--on", "8xh100-sxm", "--tokens", "1T", "--seq", "8192")
     status, text, _ = run(*asked)
-    assert status == 0 and text.startswith("llama-3.1-8b on 8xh100-sxm: ") and "1T tokens take" in text
+    assert status == 0 and text.startswith("llama-3.1-8b on 8xh100-sxm: ") and "1T tokens in steps of 4.19M take" in text
     assert "Binds:   compute; a step is compute " in text and "memory of the fullest chip" in text
     assert "," in run(*asked, "-o", "csv")[1].splitlines()[0] and run(*asked, "-o", "md")[1].count("|") > 20
     status, text, _ = run(*asked, "--where", "tp > 1", "--sort", "memory_bytes_chip", "-o", "json")

@@ -102,8 +102,8 @@ def systems(args: Any) -> list[tuple[Any, dict[str, Any]]]:
     if len(machines) * len(combinations) > 1000:
         raise BadValue("--set", f"{len(combinations)} combinations", "at most 1000")
     _borrow(args, [machine.chip for machine in machines])
-    given = vars(args)  # so that looking does not count as using
-    if given.get("price_metric", "none of this verb") in (None, MARKET) and not given.get("typed_price"):
+    flags = vars(args)  # so that looking does not count as using
+    if flags.get("price_metric", "none of this verb") in (None, MARKET) and not flags.get("typed_price"):
         _remark(args, *filter(None, [market_kinds(machines)]))
     return [edited(machine, [key for key, _ in edits], values) for machine in machines for values in combinations]
 

@@ -133,7 +133,7 @@ def _binary(args: Any) -> tuple[str, ...]:
 def _describe(rows: Any) -> output.Summary:
     row_list = list(rows)
     best = row_list[0]
-    remarks = [line for line in (_memory(best), _hides(best), _next(row_list)) if line]
+    remarks = [line for line in (_memory(best), _hides(best), _next(row_list), _undisturbed(best)) if line]
     return output.Summary(_headline(best), VIEW, binds=_binds(best), remarks=remarks, first=NARROW)
 
 
@@ -152,7 +152,15 @@ def _headline(best: Mapping[str, Any]) -> str:
     else:
         days = f"{best['run_s'] / DAY:,.1f} days (90 %: {_days(best)})"
     money = f" and {cell('run_usd', best)}" if best.get("run_usd") is not None else ""
-    return sentence(f"{where}: {units.show(best['tokens'], 'token')} tokens take {days}{money}{mfu}", by, _why(best))
+    tokens, step = (units.show(best[key], "token") for key in ("tokens", "global_batch"))
+    return sentence(f"{where}: {tokens} tokens in steps of {step} take {days}{money}{mfu}", by, _why(best))
+
+
+def _undisturbed(best: Mapping[str, Any]) -> str:
+    """What a long run without failures leaves out."""
+    if best.get("run_s") is None or best["run_s"] < DAY or best.get("goodput") not in (None, 1):
+        return ""
+    return "software of today, no failure, no downtime: --mtbf 51000h counts failures as often as those of Llama 3's run"
 
 
 def _why(best: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from headway.models.work import ModelWork
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 
-NAMED = "a model whose vision tower is known, such as qwen2.5-vl-7b; without --images the tokens of images are part of --prompt"
+KNOWN_TOWER = "a model whose vision tower is known, such as qwen2.5-vl-7b; without --images the tokens of images are part of --prompt"
 
 
 def image_terms(work: ModelWork, chip: Chip, layout: Layout, assumptions: Assumptions, prompt: Any) -> tuple[ImageTerm, ...]:
@@ -43,15 +43,15 @@ def image_notes(work: ModelWork, assumptions: Assumptions) -> list[str]:
     if not assumptions.images:
         return []
     tokens = int(image_tokens(work, assumptions))
-    assumed = " (--image-tokens says another number)" if assumptions.image_tokens is None else ""
-    text = f"{float(assumptions.images):g} images of {tokens:,} tokens{assumed}"
+    default_note = " (--image-tokens says another number)" if assumptions.image_tokens is None else ""
+    text = f"{float(assumptions.images):g} images of {tokens:,} tokens{default_note}"
     return [f"{text} are part of the prompt; the vision tower runs on each chunk of it in proportion"]
 
 
 def _tower(work: ModelWork, assumptions: Assumptions) -> Tower:
     images = f"{float(assumptions.images):g}"
     if work.tower is None:
-        raise BadValue("--images", images, NAMED)
+        raise BadValue("--images", images, KNOWN_TOWER)
     if not work.tower.image_tokens:
         raise BadValue("--images", images, f"a model that reads images as tokens of its prompt, which {work.name} does not")
     return work.tower

@@ -101,14 +101,14 @@ def solve(at: At, sought: SolveInput, wanted: Condition | str) -> Solution:
     >>> [row["is"] for row in found.table]
     ['below', 'crossing', 'above']
 
-    A gap that changes sign by a jump (a layout takes one more chip) is a crossing too.
+    A gap that changes sign by a jump (a layout takes one more chip) is a crossing too; a flat stretch without a gap is one, at its edge.
     """
     wanted = condition(wanted) if isinstance(wanted, str) else wanted
     points = np.array(scan(sought))
     gaps = wanted.gap(at(points.tolist()))
     if np.isnan(gaps).all():
         raise BadValue("--so-that", wanted, "outputs that apply to this load (tpot_s, tok_per_s and usd_* need --prompt and --output)")
-    exact = [(float(points[i]), float(points[i])) for i in np.flatnonzero(gaps == 0)]
+    exact = _exact(at, sought, wanted, points, gaps)
     brackets = [(float(points[i]), float(points[i + 1])) for i in np.flatnonzero(gaps[:-1] * gaps[1:] < 0)]
     if not exact and not brackets:
         return _none(at, sought, wanted, points, gaps)
@@ -117,6 +117,18 @@ def solve(at: At, sought: SolveInput, wanted: Condition | str) -> Solution:
     marked = _marked(sorted(exact + narrowed), sought)
     table = _rows(at, sought, marked)
     return Solution(table, len(exact + brackets), _sentence(table, sought, wanted, len(exact + brackets)))
+
+
+def _exact(at: At, sought: SolveInput, wanted: Condition, points: Any, gaps: Any) -> list[tuple[float, float]]:
+    """Scanned values without a gap; of a flat stretch of them its first edge alone."""
+    zero, values = gaps == 0, []
+    for start in np.flatnonzero(zero & ~np.concatenate([[False], zero[:-1]])):
+        value = float(points[start])
+        is_flat = start > 0 and zero[start : start + 2].sum() == 2 and np.isfinite(gaps[start - 1])
+        if is_flat and not sought.only:
+            value = _narrowed(at, sought, wanted, (float(points[start - 1]), value))[1]
+        values.append((value, value))
+    return values
 
 
 def scan(sought: SolveInput) -> list[float]:

@@ -163,10 +163,10 @@ def _states(part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Opti
     routed = part.experts * part.share
     trained = recipe.trainable
     state_bytes = []
-    whole = exchanging_stage(layout.zero, layout.pp)  # gradients are exchanged once a step in a pipeline, and whole until then
+    exchange_stage = exchanging_stage(layout.zero, layout.pp)  # gradients are exchanged once a step in a pipeline, and whole until then
     for param_bytes, zero, stage, share in (
         (optimizer.weight * copies(recipe.schedule), layout.zero, STAGE_3, UNITY),
-        (optimizer.gradient, whole, STAGE_2, trained),
+        (optimizer.gradient, exchange_stage, STAGE_2, trained),
         (optimizer.states, layout.zero, STAGE_1, trained),
     ):
         shards = (

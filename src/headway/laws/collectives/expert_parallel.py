@@ -78,12 +78,12 @@ def placed_loads(tokens: tuple[Number, ...], per_chip: int, chips: int, copies: 
         heapq.heapreplace(heaviest, (-float(tokens[expert]) / copied[expert], expert))
     parts = sorted((float(tokens[expert]) / count for expert, count in enumerate(copied) for _ in range(count)), reverse=True)
     open_chips = [(0.0, chip) for chip in range(chips)]
-    loads, held = [0.0] * chips, [0] * chips
+    loads, counts = [0.0] * chips, [0] * chips
     for part in parts:
         _, chip = heapq.heappop(open_chips)
         loads[chip] += part
-        held[chip] += 1
-        if held[chip] < per_chip:
+        counts[chip] += 1
+        if counts[chip] < per_chip:
             heapq.heappush(open_chips, (loads[chip], chip))
     return loads
 

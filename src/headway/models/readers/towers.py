@@ -96,7 +96,7 @@ def _square(v: Config, merge: int) -> int:
     return round(PIXELS / (int(v.count("patch_size")) * merge)) ** 2
 
 
-def _listed(v: Config, key: str, default: int) -> int:
+def _list_length(v: Config, key: str, default: int) -> int:
     """Length of a list under a key."""
     value = v.raw(key)
     if value is not None and not isinstance(value, list):
@@ -160,7 +160,7 @@ def _mllama(v: Config, outer: Config, text: int) -> TowerShape:
         patch_size=14, max_num_tiles=4, vision_output_dim=7680,
     )  # fmt: skip
     hidden, width, side, patches = _sizes(v)
-    tiles, ratios = int(v.count("max_num_tiles")), _listed(v, "supported_aspect_ratios", 8) + 1
+    tiles, ratios = int(v.count("max_num_tiles")), _list_length(v, "supported_aspect_ratios", 8) + 1
     per_layer = 4 * hidden * hidden + 2 * hidden * width + hidden + width + 4 * hidden
     local, global_layers = int(v.count("num_hidden_layers")), int(v.count("num_global_layers"))
     positions = (patches + 1) * hidden
@@ -234,7 +234,7 @@ def _qwen2_5_vl(v: Config, outer: Config, text: int) -> TowerShape:
     )  # fmt: skip
     hidden, width, merge = int(v.count("hidden_size")), int(v.count("intermediate_size")), int(v.count("spatial_merge_size"))
     layer = 4 * hidden * hidden + 4 * hidden + 3 * hidden * width + 2 * width + hidden + 2 * hidden
-    full = min(_listed(v, "fullatt_block_indexes", 4), _depth(v))
+    full = min(_list_length(v, "fullatt_block_indexes", 4), _depth(v))
     return TowerShape(
         encoder=_frames(v, hidden) + _depth(v) * layer + hidden, projector=_merger(hidden * merge**2, text), tables=0, hidden=hidden,
         full_layers=full, window_layers=_depth(v) - full, window=(int(v.count("window_size")) // int(v.count("patch_size"))) ** 2,
@@ -249,7 +249,7 @@ def _qwen3_vl(v: Config, outer: Config, text: int) -> TowerShape:
         spatial_merge_size=2, num_position_embeddings=2304,
     )  # fmt: skip
     hidden, width, merge = int(v.count("hidden_size")), int(v.count("intermediate_size")), int(v.count("spatial_merge_size"))
-    merged, deep = hidden * merge**2, _listed(v, "deepstack_visual_indexes", 0 if "3_5" in str(v.data.get("model_type")) else 3)
+    merged, deep = hidden * merge**2, _list_length(v, "deepstack_visual_indexes", 0 if "3_5" in str(v.data.get("model_type")) else 3)
     return TowerShape(
         encoder=_frames(v, hidden) + hidden + _layers(v, hidden, width, biases=True, norms=4),
         projector=2 * hidden + _merger(merged, text) + deep * (2 * merged + _merger(merged, text)),
