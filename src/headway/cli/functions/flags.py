@@ -76,6 +76,8 @@ class AssumptionFlags(TypedDict, total=False):
     state_bytes: Number
     accept_length: Number
     draft_cost: Number
+    images: Number
+    image_tokens: Number
     price_metric: Text
 
 

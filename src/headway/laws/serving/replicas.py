@@ -98,7 +98,8 @@ def prompt_taken_s(request: Second, prompt: Second, decode: Second, decoding: Nu
     (0.076, 0.15)
     """
     answer = decode * (output / ONE_TOKEN) / np.maximum(decoding, 1)
-    return prompt * np.minimum(request / (prompt + answer), 1)
+    least = np.maximum(prompt, prompt * 0)  # a prompt of a token or two may take a step no longer than a decode step is
+    return least * np.minimum(request / (least + answer), 1)
 
 
 @formula(source="definition: a request's share of a replica, less what its prompt takes")
