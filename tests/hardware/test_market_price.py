@@ -61,3 +61,22 @@ def test_serving_and_training_state_the_same_price(cli: Cli, verb: str) -> None:
 def test_a_metric_that_is_typed_stays_what_was_typed(cli: Cli) -> None:
     document = cli.json("serve llama-3.1-8b --on l4 --batch 8 --context 4k --price-metric rental_3yr")
     assert any(note.startswith("l4 has no rental_3yr price") for note in document["notes"])
+
+
+def test_a_price_of_the_user_is_of_one_kind(cli: Cli) -> None:
+    machines = "serve llama-3.1-8b --on l4,gb300 --batch 4 --context 4k"
+    assert any(note.startswith("prices of different kinds") for note in cli.json(machines)["notes"])
+    for price in ("--chip-price $2/h", "--set chip.price=$2/h", "--price-metric rental_3yr"):
+        assert not any(note.startswith("prices of different kinds") for note in cli.json(f"{machines} {price}")["notes"])
+
+
+@pytest.mark.parametrize("machine", ["8xh100-sxm", "8xl20"])
+def test_training_says_what_its_cost_rests_on_with_flags_that_it_has(cli: Cli, machine: str) -> None:
+    (note,) = [note for note in cli.json(f"train llama-3.1-8b --on {machine} --tokens 1B --tp 8")["notes"] if "price" in note]
+    flags = {word for word in note.replace("=", " ").split() if word.startswith("--")}
+    assert flags and flags <= set(cli("train --help").text.replace("[", " ").split())
+
+
+def test_spot_offers_are_no_list_prices() -> None:
+    quote = price_quote(chip("h100-sxm"), "rental_cloud_list")
+    assert usd_per_hour(quote) == pytest.approx(5.191)

@@ -6,8 +6,9 @@ import pytest
 
 from headway.core.formula import anonymous
 from headway.core.trace import record
-from headway.hardware.trend import TrendRow, checkpoint_bytes, trend_chips
+from headway.hardware.trend import TrendRow, trend_chips
 from headway.models.config import model
+from headway.models.totals import loaded_bytes
 
 ROWS = {row.chip: row for row in trend_chips()}
 # Total bytes that the published checkpoints take (safetensors index, main model), to 2 %.
@@ -46,8 +47,8 @@ def test_trend__chips_by_year_and_blank_facts_stay_none() -> None:
 
 
 @pytest.mark.parametrize("name", CHECKPOINTS)
-def test_checkpoint_bytes__published_sizes(name: str) -> None:
-    assert float(checkpoint_bytes(model(name))) == pytest.approx(CHECKPOINTS[name], rel=0.02)
+def test_loaded_bytes__published_sizes(name: str) -> None:
+    assert float(loaded_bytes(model(name))) == pytest.approx(CHECKPOINTS[name], rel=0.02)
 
 
 def test_fits__smaller_model_on_more_chips() -> None:

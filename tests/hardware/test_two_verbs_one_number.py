@@ -32,6 +32,16 @@ def test_memory_of_a_sequence__is_one_number_in_serve_capacity_and_rack(name: st
         assert float(need(found, context).sequence) == pytest.approx(float(row["kv_bytes_chip"]), rel=1e-12)
 
 
+@pytest.mark.parametrize("name", ["qwen3-vl-8b", "gemma-3-27b", "llama-4-scout-17b-16e", "gpt2", "opt-125m", "llama-3.1-8b"])
+def test_weights__are_one_number_in_serve_capacity_and_rack(name: str) -> None:
+    """Towers, learned positions and tied tables included."""
+    machine, found = system(MACHINE), model(name)
+    (row,) = serve(found, machine, Layout(tp=1), batch=1, context=1000).rows()
+    split = even_split(found, machine, Precision(), 0.9, 1, 1000)
+    assert float(split.weights_bytes) == pytest.approx(float(row["weights_bytes_chip"]), rel=1e-9)
+    assert float(need(found, 1000).weights) == pytest.approx(float(row["weights_bytes_chip"]), rel=1e-9)
+
+
 def test_all_to_all__time_is_that_of_the_bytes_counted_link_by_link(cli: Cli) -> None:
     """Each of m chips holds 1/m of an array and keeps 1/m of that; what goes to a chip of its own domain takes the inner link."""
     rng = random.Random(SEED)

@@ -28,6 +28,20 @@ def test_flat_stretch__first_edge_of_a_drawn_ramp(draw: int) -> None:
     assert crossings == [pytest.approx(edge, rel=1e-6)]
 
 
+@pytest.mark.parametrize("draw", range(20))
+def test_flat_stretch__first_edge_of_a_count_that_is_scanned_sparsely(draw: int) -> None:
+    rng = random.Random(SEED + draw)
+    edge, values = rng.randint(2, 3000), tuple(float(number) for number in range(1, 4097))
+
+    def at(numbers: object) -> Table:
+        x = np.asarray(numbers, float)
+        return Table((Axis("chips", x),), {"step_s": np.maximum(edge - x, 0.0)})
+
+    found = solve(at, SolveInput(name="chips", low=1, high=4096, is_count=True, only=values, unit="", points=12), "step_s=0")
+    assert min(row["solution"] for row in found.table.rows() if row["step_s"] == 0) == edge
+    assert {row["solution"] for row in found.table.rows()} <= {edge - 1, edge}
+
+
 def test_room_of_a_machine__ends_where_it_is_full(cli: Cli) -> None:
     (full,) = [row for row in cli.rows("solve capacity llama-3.1-70b --on 8xh100-sxm --for context --so-that room_bytes=0")
                if row["is"] == "crossing"]  # fmt: skip

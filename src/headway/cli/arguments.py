@@ -102,10 +102,10 @@ def systems(args: Any) -> list[tuple[Any, dict[str, Any]]]:
     if len(machines) * len(combinations) > 1000:
         raise BadValue("--set", f"{len(combinations)} combinations", "at most 1000")
     _borrow(args, [machine.chip for machine in machines])
-    flags = vars(args)  # so that looking does not count as using
-    if flags.get("price_metric", "none of this verb") in (None, MARKET) and not flags.get("typed_price"):
-        _remark(args, *filter(None, [market_kinds(machines)]))
-    return [edited(machine, [key for key, _ in edits], values) for machine in machines for values in combinations]
+    all_edited = [edited(machine, [key for key, _ in edits], values) for machine in machines for values in combinations]
+    if vars(args).get("price_metric", "none of this verb") in (None, MARKET):  # by vars(), since looking is not using
+        _remark(args, *filter(None, [market_kinds([machine for machine, _ in all_edited])]))
+    return all_edited
 
 
 def add_price_flag(parser: Any) -> None:

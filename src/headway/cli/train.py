@@ -160,7 +160,7 @@ def _undisturbed(best: Mapping[str, Any]) -> str:
     """What a long run without failures leaves out."""
     if best.get("run_s") is None or best["run_s"] < DAY or best.get("goodput") not in (None, 1):
         return ""
-    return "software of today, no failure, no downtime: --mtbf 51000h counts failures as often as those of Llama 3's run"
+    return "with today's software, without failures and downtime; --mtbf 51000h counts failures at the rate of Llama 3's run"
 
 
 def _why(best: Mapping[str, Any]) -> str:

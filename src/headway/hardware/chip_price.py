@@ -23,10 +23,10 @@ from headway.core.quantity import known
 
 MARKET = "market"
 # Prices of one chip per time, from which a cost per token follows; what a buyer without a contract pays comes first.
-METRICS = ("rental_on_demand", "rental_cloud_list", "rental_flex_start", "rental_1yr", "rental_3yr", "rental_annual_commit_china",
-           "rental_assumed_by_deepseek", "rental_paper_assumption", "tco_owning_neocloud", "tco_owning_hyperscaler",
-           "strategic_rate_anthropic_est")  # fmt: skip
-WHICH = f"{MARKET} (on demand, else the nearest that all machines asked about have), {', '.join(METRICS[:5])}, {METRICS[8]}, ..."
+METRICS = ("rental_on_demand", "rental_cloud_list", "rental_flex_start", "rental_1yr", "rental_3yr", "rental_spot",
+           "rental_annual_commit_china", "rental_assumed_by_deepseek", "rental_paper_assumption", "tco_owning_neocloud",
+           "tco_owning_hyperscaler", "strategic_rate_anthropic_est")  # fmt: skip
+WHICH = f"{MARKET} (on demand, else the nearest that all machines asked about have), rental_on_demand, rental_3yr, ..."
 HALF_YEAR = 183  # days before the newest quote of which quotes count
 LAST_DAY = 28  # of a month whose day is not stated
 YEAR_S = 365.25 * 86400
@@ -156,12 +156,12 @@ def price_name(metric: str) -> str:
 
 
 def price_origin(price: PriceQuote) -> str:
-    """Price of a chip with its range, metric, source and date, and the flags that change it."""
+    """Price of a chip with its range, metric, source and date."""
     amount, value = f"${price.value * 3600:.3g}/h", price.value
     if price.metric == "input":
         return f"{amount} ({price.note})"
     amount += f", of ${price.low * 3600:.3g} .. ${price.high * 3600:.3g}" if price.low < price.high else ""
-    return f"{amount} ({value.name.replace('.', ' ')}: {value.source}, {value.date}); --chip-price or --price-metric changes it"
+    return f"{amount} ({value.name.replace('.', ' ')}: {value.source}, {value.date})"
 
 
 def user_price(value: Any) -> PriceQuote:

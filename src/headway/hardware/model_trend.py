@@ -8,13 +8,12 @@ from typing import Any
 from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import UnsupportedModel
 from headway.hardware.chip import Chip, chip
-from headway.hardware.trend import checkpoint_bytes
 from headway.laws.architecture.params import sparsity
 from headway.laws.scaling.power_laws import tokens_per_param
 from headway.models.config import catalogue_index
 from headway.models.config import model as find_model
 from headway.models.releases import Release, releases
-from headway.models.totals import active_params, kv_bytes_per_token, total_params
+from headway.models.totals import active_params, kv_bytes_per_token, loaded_bytes, total_params
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +90,6 @@ def _row(release: Release, family: str, domains: list[Chip]) -> ModelTrendRow:
 
 def _weights(model: Any) -> Any:
     try:
-        return checkpoint_bytes(model)
+        return loaded_bytes(model)
     except UnsupportedModel:
         return None

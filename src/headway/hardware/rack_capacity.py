@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.hardware.system import System
-from headway.hardware.trend import checkpoint_bytes
 from headway.laws.roofline.capacity import domain_read_s
 from headway.laws.step.memory import fits_hbm
 from headway.models.config import catalogue_index
 from headway.models.config import model as find_model
 from headway.models.model import Model
-from headway.models.totals import sequence_bytes, total_params
+from headway.models.totals import loaded_bytes, sequence_bytes, total_params
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +39,7 @@ class ModelFit:
 def need(model: Model, context: Any) -> ModelNeed:
     """Bytes of weights, and of the KV cache and state of one sequence of `context` tokens."""
     sequence = sequence_bytes(model, context)
-    return ModelNeed(model=model.name, params=total_params(model), weights=checkpoint_bytes(model), sequence=sequence)
+    return ModelNeed(model=model.name, params=total_params(model), weights=loaded_bytes(model), sequence=sequence)
 
 
 def catalogue_needs(context: Any) -> tuple[ModelNeed, ...]:

@@ -8,14 +8,12 @@ from typing import Any
 from headway.core.catalog import Catalog, default_catalog
 from headway.core.quantity import default
 from headway.hardware.chip import Chip, chip
-from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.roofline.balance import hardware_ratio
 from headway.laws.roofline.capacity import capacity_context, domain_read_s, drain_s
 from headway.models.config import model as find_model
 from headway.models.model import Model
 from headway.models.precision import formats
-from headway.models.totals import kv_bytes_per_token
-from headway.models.work import embedding_and_head, works
+from headway.models.totals import kv_bytes_per_token, loaded_bytes
 
 MODEL = "deepseek-v3"
 SEQUENCES = default(1, "sequences", "", "the longest context is that of one sequence alone")
@@ -47,25 +45,10 @@ def trend_chips(catalog: Catalog | None = None, model: str | Model = MODEL) -> l
     """All chips with a known year, oldest first."""
     where = catalog or default_catalog()
     resolved_model = find_model(model)
-    weights, kv = checkpoint_bytes(resolved_model), kv_bytes_per_token(resolved_model)
+    weights, kv = loaded_bytes(resolved_model), kv_bytes_per_token(resolved_model)
     chips = [chip(name, where) for name in where.files("chips")]
     dated = sorted((device for device in chips if device.year is not None), key=lambda device: (device.year, device.vendor, device.name))
     return [_row(device, resolved_model.name, weights, kv) for device in dated]
-
-
-def checkpoint_bytes(model: Model) -> Any:
-    """Bytes of the whole model as stored in its checkpoint."""
-    width = {name: form.bytes for name, form in formats().items()}
-    blocks = works(model)
-    layers = tuple(
-        block.mixer_params * width[block.mixer_dtype]
-        + block.dense_ffn_params * width[block.ffn_dtype]
-        + block.experts * (block.expert_params * width[block.expert_dtype])
-        + block.other_params * width["bf16"]
-        for block in blocks
-    )
-    ends = tuple(table * width[model.precision.embedding] for table in embedding_and_head(model))
-    return sum((sum_over_blocks(tuple(block.count for block in blocks), layers), *ends))
 
 
 def _row(device: Chip, model: str, weights: Any, kv: Any) -> TrendRow:

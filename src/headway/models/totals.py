@@ -83,6 +83,12 @@ def stored_bytes(model: Model, weights: str = "") -> Any:
     return weights_bytes(work, stored_formats(work, weights))
 
 
+def loaded_bytes(model: Model, weights: str = "") -> Any:
+    """Bytes of everything that an engine loads: all weights, and a vision tower where its kind is known."""
+    decoder = stored_bytes(model, weights)
+    return decoder if model.tower is None else decoder + model.tower.bytes
+
+
 def weights_bytes(work: ModelWork, stored: StoredFormats) -> Any:
     """Bytes of all weights, each part in its format."""
     parts = []

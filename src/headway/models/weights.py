@@ -143,7 +143,7 @@ def _byte_difference(model: Model, size: float, where: str) -> str:
     """How the bytes of all weights, a vision tower's in 16 bits, compare with those that the formats of the config give."""
     from headway.models import totals
 
-    expected = float(totals.stored_bytes(model)) + (float(model.tower.bytes) if model.tower is not None else 0.0)
+    expected = float(totals.loaded_bytes(model))
     word = "agree" if abs(size / expected - 1) < AGREES else "differ"
     return f"weights {word}: {size / 1e9:.4g} GB by {where}, {expected / 1e9:.4g} GB by config.json ({size / expected - 1:+.2%})"
 

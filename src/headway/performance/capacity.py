@@ -42,8 +42,7 @@ class EvenSplit:
 def even_split(model: Model, machine: System, precision: Precision, utilization: Any, batch: Any, context: Any) -> EvenSplit:
     """Capacity of all chips together; sequences are of equal context, their recurrent state counted."""
     formats = resolve(work_of(model), machine.chip, precision)
-    decoder = totals.stored_bytes(model, precision.weights)
-    weights = decoder if model.tower is None else decoder + model.tower.bytes
+    weights = totals.loaded_bytes(model, precision.weights)
     sequence = _sequence(model, context, formats)
     chip_bytes = machine.chip.need("hbm") * utilization
     usable = machine.chips * chip_bytes

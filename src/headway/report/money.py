@@ -10,7 +10,8 @@ from headway.report.words import number_of, value
 
 METRICS = {
     "rental_on_demand": "on-demand", "rental_1yr": "1-year rental", "rental_3yr": "3-year rental", "rental_cloud_list": "cloud list",
-    "rental_flex_start": "flex-start rental", "tco_owning_hyperscaler": "hyperscaler's own", "tco_owning_neocloud": "neocloud's own",
+    "rental_flex_start": "flex-start rental", "rental_spot": "spot",
+    "tco_owning_hyperscaler": "hyperscaler's own", "tco_owning_neocloud": "neocloud's own",
 }  # fmt: skip
 MOST_NAMES = 2  # machines that a clause names
 

@@ -134,7 +134,8 @@ def _notes(model: Model, system: System, price: PriceQuote | None, assumptions: 
         none = f"{system.chip.name} has no {price_name(assumptions.price_metric)} in the catalogue"
         notes.append(f"{none}: costs are null{metrics_note}, or give --chip-price $2/h")
     else:
-        notes.append(f"chip price {price_origin(price)}")
+        change = "" if price.metric == "input" else "; --chip-price or --price-metric changes it"
+        notes.append(f"chip price {price_origin(price)}{change}")
     return tuple(notes)
 
 

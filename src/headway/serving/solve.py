@@ -124,11 +124,20 @@ def _exact(at: At, sought: SolveInput, wanted: Condition, points: Any, gaps: Any
     zero, values = gaps == 0, []
     for start in np.flatnonzero(zero & ~np.concatenate([[False], zero[:-1]])):
         value = float(points[start])
-        is_flat = start > 0 and zero[start : start + 2].sum() == 2 and np.isfinite(gaps[start - 1])
-        if is_flat and not sought.only:
-            value = _narrowed(at, sought, wanted, (float(points[start - 1]), value))[1]
+        if start > 0 and np.isfinite(gaps[start - 1]):
+            edge = _first_exact if sought.only else _narrowed
+            value = edge(at, sought, wanted, (float(points[start - 1]), value))[1]
         values.append((value, value))
     return values
+
+
+def _first_exact(at: At, sought: SolveInput, wanted: Condition, bracket: tuple[float, float]) -> tuple[float, float]:
+    """The last value of a discrete input with a gap, and the first without, by halving."""
+    low, high = (sought.only.index(end) for end in bracket)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if wanted.gap(at([sought.only[middle]]))[0] == 0 else (middle, high)
+    return sought.only[low], sought.only[high]
 
 
 def scan(sought: SolveInput) -> list[float]:

@@ -17,7 +17,7 @@ from headway.core.quantity import Sourced, known, user_input
 from headway.core.trace import record
 from headway.core.units import show
 from headway.hardware.chip import price_quote
-from headway.hardware.chip_price import MARKET, PriceQuote, price_origin
+from headway.hardware.chip_price import MARKET, PriceQuote, price_name, price_origin
 from headway.hardware.system import System
 from headway.hardware.system import system as find_system
 from headway.laws.step.layer_terms import idle_chips, replica_chips
@@ -229,6 +229,15 @@ def _price(request: TrainingRequest) -> PriceQuote | None:
     return price_quote(request.system.chip, request.price_metric)
 
 
+def _price_notes(request: TrainingRequest, price: PriceQuote | None) -> tuple[str, ...]:
+    """What a run's cost rests on; none where no run is asked about."""
+    if request.run.tokens is None:
+        return ()
+    if price is None:
+        return (f"{request.system.chip.name} has no {price_name(request.price_metric)} in the catalogue: --set chip.price=$2/h gives one",)
+    return (f"chip price {price_origin(price)}" + ("" if price.metric == "input" else "; --price-metric or --set chip.price changes it"),)
+
+
 def recorded(request: TrainingRequest, candidate: LayoutEstimate, price: PriceQuote | None) -> dict[str, Any]:
     """The numbers of one layout, with every formula recorded."""
     with record():
@@ -340,7 +349,7 @@ def listing(requests: Sequence[TrainingRequest], notes: tuple[str, ...] = ()) ->
         plain += [clean(row | {"why": row["why"] or trained.infeasible_reason}) for row in answer_rows]
         origins += [(request, candidate, trained.price) for candidate in trained.layouts[: len(answer_rows)]]
         notes += trained.notes if len(answers) == 1 else ()
-        notes += (f"chip price {price_origin(trained.price)}",) if request.run.tokens is not None and trained.price is not None else ()
+        notes += _price_notes(request, trained.price)
     layout_count, fitting = sum(t.layout_count for _, t in answers), sum(t.fitting for _, t in answers)
     notes = (*dict.fromkeys(notes), f"{layout_count:,} legal layouts evaluated, {fitting:,} fit")
 

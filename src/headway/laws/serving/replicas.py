@@ -16,6 +16,8 @@ from headway.core.units import (
     UsdPerSecond,
 )
 
+NO_TIME: Second = 0.0
+
 
 @formula(source="operational law: busy servers = rate * service time")
 def replicas_needed(rate: PerSecond, request: Second) -> Number:
@@ -98,7 +100,7 @@ def prompt_taken_s(request: Second, prompt: Second, decode: Second, decoding: Nu
     (0.076, 0.15)
     """
     answer = decode * (output / ONE_TOKEN) / np.maximum(decoding, 1)
-    least = np.maximum(prompt, prompt * 0)  # a prompt of a token or two may take a step no longer than a decode step is
+    least = np.maximum(prompt, NO_TIME)  # a prompt of a token or two may take a step no longer than a decode step is
     return least * np.minimum(request / (least + answer), 1)
 
 

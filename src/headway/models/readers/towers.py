@@ -12,7 +12,7 @@ from typing import Any
 
 from headway.core import catalog
 from headway.core.catalog import PACKAGED
-from headway.core.errors import HeadwayError
+from headway.core.errors import BadFile, HeadwayError
 from headway.core.quantity import known
 from headway.models.model import Model
 from headway.models.readers.read import Config
@@ -87,7 +87,7 @@ def catalogue_tower(name: str, hidden: int) -> Tower:
     outer = Config({"model_type": entry["of"]}, name, str(entry["source"]))
     tower = _tower(entry["vision_config"], outer, hidden, str(entry["source"]))
     if tower is None:
-        raise catalog.BadFile(PATH, f"{name}: its kind has no reader, or a key is missing")
+        raise BadFile(PATH, f"{name}: its kind has no reader, or a key is missing")
     return tower
 
 
