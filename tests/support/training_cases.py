@@ -38,4 +38,6 @@ def held(model: Model, recipe: dict[str, Any], tokens: int = 2048, count: int = 
     asked, layout = defaults(Recipe, {**GPT, **recipe}), defaults(TrainingLayout, {"zero": 0, **ways})
     work = training_work(model, asked, number(tokens, "seq"))
     mine = number(tokens * int(layout.micro_batch), "tokens")
-    return memory(work, stage(work, layout), layout, asked, optimizer(states), mine, number(count, "micro_batches"), NOTHING)
+    return memory(
+        work, stage(work, layout, asked.schedule), layout, asked, optimizer(states), mine, number(count, "micro_batches"), NOTHING
+    )

@@ -9,7 +9,8 @@ import pytest
 from headway.core.schema import defaults
 from headway.laws.training.step import wall_time_share
 from headway.models.config import model
-from headway.training.pipeline import copies, idle, in_flight, stage
+from headway.training.chip_contents import in_flight
+from headway.training.pipeline import copies, idle, stage
 from headway.training.recipe import Recipe, TrainingLayout, optimizer
 from headway.training.work import hardware_flop, model_flop, training_work
 from support.training_cases import GIB, decoder, held, number
@@ -47,7 +48,7 @@ def test_training_states__bytes_per_parameter_by_zero_stage(states_of: str, zero
 def test_expert_data_degree__deepseek_v3_by_megatron() -> None:
     """n / (etp e p): of DeepSeek-V3 on 16 stages of 128 chips and 64 expert-parallel ways, 2 (Megatron-LM)."""
     layout = defaults(TrainingLayout, {"pp": 16, "ep": 64, "dp": 128})
-    part = stage(training_work(model("deepseek-v3"), defaults(Recipe), number(4096, "seq")), layout)
+    part = stage(training_work(model("deepseek-v3"), defaults(Recipe), number(4096, "seq")), layout, "1f1b")
     assert (float(part.data_degree), float(part.expert_data_degree), float(part.layers_per_stage)) == (128, 2, 4)
 
 
@@ -145,9 +146,15 @@ def test_activations__swiglu_by_hand() -> None:
 )  # fmt: skip
 def test_micro_batches_in_flight__by_schedule(schedule: str, vpp: int, expected: float) -> None:
     layout = defaults(TrainingLayout, {"pp": 8, "vpp": vpp})
-    assert float(in_flight(schedule, layout, 64)) == pytest.approx(expected)
-    assert float(in_flight(schedule, layout, 4)) <= 4  # never more than there are
-    assert int(copies(schedule)) == (2 if schedule == "dualpipe" else 1)
+    assert _on_first_chip(schedule, layout, 64) == pytest.approx(expected)
+    assert _on_first_chip(schedule, layout, 4) <= 4  # never more than there are
+    assert int(copies(schedule, 8)) == (2 if schedule == "dualpipe" else 1)
+
+
+def _on_first_chip(schedule: str, layout: TrainingLayout, count: int) -> float:
+    """Micro-batches in flight on the first chip, which has the last stage of the other direction under DualPipe."""
+    stages = (0, 7) if schedule == "dualpipe" else (0,)
+    return sum(float(in_flight(schedule, layout, count, stage)) for stage in stages)
 
 
 def test_activations__first_stage_of_1f1b_is_not_smaller() -> None:
@@ -219,8 +226,18 @@ def test_model_flop__korthikanti_and_narayanan(layers: int, hidden: int, heads: 
     published = 72 * layers * hidden**2 * (1 + S / (6 * hidden) + vocab / (12 * hidden * layers))
     assert float(model_flop(work, recipe, causal=False)) == pytest.approx(published, rel=1e-12)
     again = 96 * layers * hidden**2 * (1 + S / (6 * hidden) + vocab / (16 * layers * hidden))
-    head = 2 * vocab * hidden  # Narayanan et al. do not compute the head again
-    assert float(hardware_flop(work, recipe)) == pytest.approx(again + head, rel=1e-12)
+    assert float(hardware_flop(work, recipe)) == pytest.approx(again, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("layers", "hidden", "heads", "mfu", "hfu"),
+    [(48, 6144, 64, 41.5, 43.7), (96, 12288, 96, 51.4, 52.8), (105, 20480, 128, 56.0, 57.0), (128, 25600, 160, 56.3, 57.0)],
+)
+def test_hfu__published_with_selective_recomputation(layers: int, hidden: int, heads: int, mfu: float, hfu: float) -> None:
+    """Korthikanti et al. 2022 (arXiv:2205.05198), table 5: both of their utilisations, in per cent."""
+    recipe = defaults(Recipe, {"recompute": "selective", "fused_attention": 0})
+    work = training_work(decoder(layers, hidden, heads, 51200), recipe, number(S, "seq"))
+    assert float(hardware_flop(work, recipe) / model_flop(work, recipe, causal=False)) * mfu == pytest.approx(hfu, abs=0.1)
 
 
 def test_model_flop__causal_attention_counts_half() -> None:

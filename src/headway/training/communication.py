@@ -7,14 +7,15 @@ from typing import Any
 
 from headway.core.quantity import known
 from headway.laws.collectives.cost import collective_term_s
-from headway.laws.collectives.expert_parallel import activation_bytes_per_token
+from headway.laws.collectives.expert_parallel import activation_bytes_per_token, mean_message
 from headway.laws.step.layer_terms import head_share
-from headway.laws.training.activations import matmul_activation_bytes
 from headway.laws.training.communication import (
+    cache_bytes,
     cp_exchanges,
     exchanging_stage,
     expert_exchanges,
     gathered_element,
+    gathered_share,
     gathers_per_step,
     reductions_per_step,
     tp_exchanges,
@@ -25,6 +26,7 @@ from headway.models.model import UNITY
 from headway.performance.collectives import RoutedLayer, exchange_term, gather_term, group, hop_term, most
 from headway.performance.layout import Layout
 from headway.performance.topology import Fabric, LinkCosts
+from headway.training.chip_contents import ChipContents, most_params
 from headway.training.pipeline import Stage
 from headway.training.recipe import FORWARD_AGAIN, REVERSIBLE, Recipe, TrainingLayout
 from headway.training.work import WIDE, TrainingWork, dispatched, over_layers
@@ -45,7 +47,15 @@ class Exchanges:
 
 
 def exchanges(
-    work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, fabric: Fabric, costs: LinkCosts, tokens: Any, count: Any
+    work: TrainingWork,
+    part: Stage,
+    chips: tuple[ChipContents, ...],
+    layout: TrainingLayout,
+    recipe: Recipe,
+    fabric: Fabric,
+    costs: LinkCosts,
+    tokens: Any,
+    count: Any,
 ) -> Exchanges:
     """Time of every collective of a step, by kind."""
     again = UNITY if recipe.recompute in FORWARD_AGAIN else known(0, "recomputed", "", "constant", "the layers are not computed again")
@@ -55,7 +65,7 @@ def exchanges(
         cp=_context(work, part, layout, fabric, costs, tokens, again),
         ep=_experts(work, part, layout, recipe, fabric, costs, tokens, again),
         hops=_hops(layout, fabric, costs, tokens, stream_bytes(vector) if recipe.recompute == REVERSIBLE else vector),
-        parameters=_parameters(part, layout, recipe, fabric, costs, tokens, count),
+        parameters=_parameters(part, chips, layout, recipe, fabric, costs, tokens, count),
     )
 
 
@@ -75,7 +85,7 @@ def _context(work: TrainingWork, part: Stage, layout: TrainingLayout, fabric: Fa
     for kind in work.layers:
         block = kind.work
         share = head_share(block.kv_heads, layout.tp)
-        message = matmul_activation_bytes(block.mixer_kv_params or block.mixer_whole_params, work.hidden, WIDE) * share
+        message = cache_bytes(tuple(store.elements_per_token for store in block.stores), WIDE) * share
         often = block.count * part.share * cp_exchanges(again)
         term = gather_term(fabric, group(fabric, layout.cp, layout.tp), message, costs, often)
         seconds.append(collective_term_s(term, tokens * layout.cp))
@@ -98,7 +108,7 @@ def _experts(
         routed = RoutedLayer(layers=b.count, experts=b.experts, active=b.experts_per_token, dispatch=dispatch, groups=b.expert_groups,
                         groups_chosen=b.groups_chosen)  # fmt: skip
         often = b.count * part.share * expert_exchanges(again)
-        term = exchange_term(fabric, among, routed, vector / layout.tp, costs, often)
+        term = exchange_term(fabric, among, routed, mean_message(dispatch, vector) / layout.tp, costs, often)
         seconds.append(collective_term_s(term, tokens))
     return sum(seconds)
 
@@ -110,18 +120,28 @@ def _hops(layout: TrainingLayout, fabric: Fabric, costs: LinkCosts, tokens: Any,
     return collective_term_s(hop_term(fabric, placed, vector / layout.tp, costs), tokens) * BOTH_WAYS
 
 
-def _parameters(part: Stage, layout: TrainingLayout, recipe: Recipe, fabric: Fabric, costs: LinkCosts, tokens: Any, count: Any) -> Any:
+def _parameters(
+    part: Stage,
+    chips: tuple[ChipContents, ...],
+    layout: TrainingLayout,
+    recipe: Recipe,
+    fabric: Fabric,
+    costs: LinkCosts,
+    tokens: Any,
+    count: Any,
+) -> Any:
     """Time of gathering weights and reducing gradients, over the chips that replicate them: dense parameters, then experts."""
     if most(part.data_degree) == 1 and most(part.expert_data_degree) == 1:
         return NO_TIME
     stage = exchanging_stage(layout.zero, layout.pp)
     element = gathered_element(stage, recipe.bytes_param_wire, recipe.bytes_gradient_wire)
-    gathers = gathers_per_step(stage, count)
+    gathers = gathers_per_step(stage, count) * gathered_share(layout.zero, recipe.trainable)
     reductions = reductions_per_step(stage, count) * recipe.trainable
     split, seconds = expert_ways(layout.ep, layout.tp), []
+    dense, experts = most_params(part, chips)
     for params, data_group in (
-        (part.dense * part.share + part.embedding + part.head, group(fabric, part.data_degree, layout.tp)),
-        (part.experts * part.share, group(fabric, part.expert_data_degree, split)),
+        (dense, group(fabric, part.data_degree, layout.tp)),
+        (experts, group(fabric, part.expert_data_degree, split)),
     ):
         if most(params) == 0:
             continue

@@ -86,7 +86,11 @@ def step_work_of(case: TrainingCase, layout: TrainingLayout) -> StepWork:
 def _placed(case: TrainingCase, layout: TrainingLayout) -> tuple[Stage, Any, Any]:
     """The fullest stage, the tokens of a micro-batch on a chip, and the number of micro-batches per step."""
     tokens = layout.micro_batch * case.work.sequence / layout.cp
-    return stage(case.work, layout), tokens, micro_batches(case.batch, case.work.sequence, layout.dp, layout.micro_batch)
+    return (
+        stage(case.work, layout, case.recipe.schedule),
+        tokens,
+        micro_batches(case.batch, case.work.sequence, layout.dp, layout.micro_batch),
+    )
 
 
 def estimate(case: TrainingCase, layout: TrainingLayout) -> TrainingEstimate:
@@ -126,7 +130,7 @@ class Overlap:
 def overlap(case: TrainingCase, layout: TrainingLayout) -> Overlap:
     """A layout's micro-batch tokens, and the sizes at which its communication would be hidden."""
     work, fabric, recipe = case.work, case.machine.fabric, case.recipe
-    part, up = stage(work, layout), domain_bandwidth(case.system)
+    part, up = stage(work, layout, recipe.schedule), domain_bandwidth(case.system)
     hide = tp_limit = wide = None
     if int(part.data_degree) > 1 and (link := _rails(case, group(fabric, part.data_degree, layout.tp), up)) is not None:
         how = exchanging_stage(layout.zero, layout.pp)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,43 +14,32 @@ from headway.laws.training.activations import (
     checkpoint_bytes,
     embedding_activation_bytes,
     head_activation_bytes,
-    head_bytes_chip,
     kept_share,
     layer_activation_bytes,
 )
 from headway.laws.training.communication import exchanging_stage
 from headway.laws.training.reversible import reversible_bytes_chip, stream_bytes
 from headway.laws.training.state import (
-    end_params,
     gathered_bytes,
-    last_table_params,
-    middle_layers,
     part_of_fuller,
     sharded_from,
-    spared_first_layers,
     states_bytes,
 )
-from headway.laws.training.step import spared_layers
 from headway.models.model import NONE, UNITY
-from headway.performance.collectives import most
-from headway.training.pipeline import Stage, copies, in_flight, second_in_flight
+from headway.training.chip_contents import ChipContents, chip_contents, dense_params, ends, expert_params
+from headway.training.pipeline import Stage
 from headway.training.recipe import REVERSIBLE, Optimizer, Recipe, TrainingLayout
-from headway.training.work import WIDE, TrainingLayer, TrainingWork, over_layers
+from headway.training.work import EVERY_MATMUL, WIDE, TrainingLayer, TrainingWork, kept_outputs, over_layers
 
 STAGE_1, STAGE_2, STAGE_3 = (
     known(stage, f"ZeRO stage {stage}", "", "constant", "Rajbhandari et al. 2019, ZeRO (arXiv:1910.02054)") for stage in (1, 2, 3)
 )
 LAYERS_GATHERED = known(2, "layers gathered at once", "", "default", "FSDP: the layer at hand, and the next one prefetched")
-EVERY_MATMUL, EVERY_SECOND = (
-    known(share, "matmuls whose output is kept", "", "constant", "selective checkpointing of PyTorch (torchtitan): every second one")
-    for share in (1, 0.5)
-)
 TWO = known(2, "norm inputs and outputs", "", "constant", "of what tensor parallelism leaves whole, half is what norms make")
 LOGIT = {
     "fused": known(4, "bytes of a logit", "byte", "constant", "Korthikanti et al. 2022 (arXiv:2205.05198) section 4.3: 32 bits"),
     "eager": known(14, "bytes of a logit", "byte", "constant", "PyTorch cross entropy: 16 bits, 32 bits, log-softmax and its gradient"),
 }
-ENDS = 2  # stages at the ends of a pipeline
 NO_BYTES = known(0.0, "none", "byte/token", "constant", "nothing beside what is counted already")
 
 
@@ -87,29 +76,14 @@ class ActivationBytes:
 def memory(
     work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, tokens: Any, count: Any, room: Allowance
 ) -> Memory:
-    """Memory of the fullest chip, which is in the first or the last pipeline stage, or behind the first, whose layers are fewer."""
+    """Memory of the fullest chip of a pipeline: at one of its ends, or behind the first, where layers may be more."""
     token_bytes = kept_per_token(work, part, layout, recipe)
-    whole_ways = layout.tp if recipe.sequence_parallel else UNITY
-    flying = in_flight(recipe.schedule, layout, count)
-
-    def stage_bytes(layers: Any, flying: Any, last: bool) -> tuple[Any, ...]:
-        """Memory parts of a chip in a stage at an end of the model."""
-        embedding = embedding_activation_bytes(work.hidden, work.mask, flying, whole_ways)
-        head = head_activation_bytes(work.hidden, work.vocab, WIDE, logit_bytes(recipe), whole_ways, layout.tp)
-        head = np.maximum(head - token_bytes.at_hand, NO_BYTES)  # logits are gone before the first layer is made again
-        is_last = UNITY if last else NONE
-        table = last_table_params(part.embedding, part.head, layout.pp)
-        ends = end_params(part.embedding, table, layout.pp, is_last)
-        ends_bytes = head_bytes_chip(embedding, head, layout.pp, is_last, tokens)
-        return (*_inner(_with_layers(part, layers), layout, recipe, optimizer, tokens, flying, ends, token_bytes), ends_bytes)
-
-    full = part.layers_per_stage
-    parts = stage_bytes(full - spared_first_layers(part.layers, layout.pp, full), flying, last=False)
-    stages = [stage_bytes(full - spared_layers(part.layers, layout.pp, full), UNITY, last=True)]
-    if most(layout.pp) > ENDS:
-        second, flying = _with_layers(part, middle_layers(full, layout.pp)), second_in_flight(recipe.schedule, layout, count)
-        stages.append((*_inner(second, layout, recipe, optimizer, tokens, flying, NONE, token_bytes), NO_BYTES * tokens))
-    for candidate in stages:
+    parts, *rivals = (
+        (*_states(part, chip, layout, recipe, optimizer), _gathered(part, chip, layout, optimizer),
+         *_activations(work, chip, layout, recipe, tokens, token_bytes))
+        for chip in chip_contents(recipe.schedule, part, layout, count)
+    )  # fmt: skip
+    for candidate in rivals:
         of_parts, of_candidate = sum(parts), sum(candidate)
         parts = tuple(part_of_fuller(first, second, of_parts, of_candidate) for first, second in zip(parts, candidate, strict=True))
     fullest_bytes = sum(parts)
@@ -124,48 +98,36 @@ def logit_bytes(recipe: Recipe) -> Any:
     return LOGIT["fused" if fused else "eager"]
 
 
-def kept_outputs(recipe: Recipe) -> Any:
-    """Share of the matmuls whose outputs are kept: every second in PyTorch's selective recomputation."""
-    is_second = recipe.recompute == "selective" and recipe.fused_attention and recipe.kernels == "eager"
-    return EVERY_SECOND if is_second else EVERY_MATMUL
-
-
-def _with_layers(part: Stage, layers: Any) -> Stage:
-    """A stage with another number of layers."""
-    return replace(part, layers_per_stage=layers, share=layers / part.layers)
-
-
-def _inner(
-    part: Stage,
-    layout: TrainingLayout,
-    recipe: Recipe,
-    optimizer: Optimizer,
-    tokens: Any,
-    flying: Any,
-    ends: Any,
-    token_bytes: ActivationBytes,
-) -> tuple[Any, ...]:
-    """Memory parts of a chip in bytes without activations of embedding and head, whose parameters `ends` are on it."""
-    stage_params = (part.dense + part.experts) * part.share + ends
-    gathered = gathered_bytes(
-        part.largest, ends, stage_params, optimizer.weight, optimizer.gradient, LAYERS_GATHERED, layout.zero, layout.pp
-    )
+def _activations(
+    work: TrainingWork, chip: ChipContents, layout: TrainingLayout, recipe: Recipe, tokens: Any, token_bytes: ActivationBytes
+) -> tuple[Any, Any]:
+    """Activation bytes of a chip: of its layers, and of embedding and head."""
+    whole_ways = layout.tp if recipe.sequence_parallel else UNITY
+    embedding = embedding_activation_bytes(work.hidden, work.mask, chip.in_flight, whole_ways)
+    head = head_activation_bytes(work.hidden, work.vocab, WIDE, logit_bytes(recipe), whole_ways, layout.tp) * chip.logits
+    head = np.maximum(head - token_bytes.at_hand, NO_BYTES)  # logits are gone before the first layer is made again
     if recipe.recompute == REVERSIBLE:
-        activations = reversible_bytes_chip(token_bytes.layer, token_bytes.at_hand, tokens, flying)
+        layers = reversible_bytes_chip(token_bytes.layer, token_bytes.at_hand, tokens, chip.in_flight)
     else:
-        activations = activation_bytes_chip(token_bytes.layer, token_bytes.at_hand, tokens, part.layers_per_stage, flying)
-    return (*_states(part, layout, recipe, optimizer, ends), gathered, activations)
+        layers = activation_bytes_chip(token_bytes.layer, token_bytes.at_hand, tokens, chip.kept_layers)
+    return layers, (embedding * chip.has_first + head * chip.has_last) * tokens
 
 
-def _states(part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, ends: Any) -> tuple[Any, Any, Any]:
-    """Bytes of weights, gradients and optimiser states on a chip of a stage."""
-    dense = part.dense * part.share + ends
-    routed = part.experts * part.share
-    trained = recipe.trainable
+def _gathered(part: Stage, chip: ChipContents, layout: TrainingLayout, optimizer: Optimizer) -> Any:
+    """Bytes of weights that a chip gathers for a while under ZeRO-3."""
+    params = dense_params(part, chip) + expert_params(part, chip)
+    return gathered_bytes(
+        part.largest, ends(part, chip), params, optimizer.weight, optimizer.gradient, LAYERS_GATHERED, layout.zero, layout.pp
+    )
+
+
+def _states(part: Stage, chip: ChipContents, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer) -> tuple[Any, Any, Any]:
+    """Bytes of weights, gradients and optimiser states on a chip."""
+    dense, routed, trained = dense_params(part, chip), expert_params(part, chip), recipe.trainable
     state_bytes = []
     exchange_stage = exchanging_stage(layout.zero, layout.pp)  # gradients are exchanged once a step in a pipeline, and whole until then
     for param_bytes, zero, stage, share in (
-        (optimizer.weight * copies(recipe.schedule), layout.zero, STAGE_3, UNITY),
+        (optimizer.weight, layout.zero, STAGE_3, UNITY),
         (optimizer.gradient, exchange_stage, STAGE_2, trained),
         (optimizer.states, layout.zero, STAGE_1, trained),
     ):

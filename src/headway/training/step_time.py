@@ -20,7 +20,6 @@ from headway.laws.training.step import (
     pace_s,
     routing_wait_s,
     score_passes,
-    spared_layers,
     traffic_passes,
     update_bytes,
     weight_traffic_bytes,
@@ -28,11 +27,12 @@ from headway.laws.training.step import (
 from headway.models.model import NONE, UNITY
 from headway.performance.topology import Fabric, LinkCosts
 from headway.training.achieved import SHARES, TrainingReach
+from headway.training.chip_contents import chip_contents, head_place, most_params
 from headway.training.communication import NO_TIME, Exchanges, exchanges
-from headway.training.memory import EVERY_SECOND, STAGE_1, kept_outputs, kept_per_token, logit_bytes
+from headway.training.memory import STAGE_1, kept_per_token, logit_bytes
 from headway.training.pipeline import Stage, chosen_params, common_params, idle
 from headway.training.recipe import FORWARD_AGAIN, Optimizer, Recipe, TrainingLayout
-from headway.training.work import TrainingWork, is_captured, over_layers
+from headway.training.work import TrainingWork, is_captured, over_layers, recomputed_matmuls, scores_again
 
 TWO_FLOP = known(2.0, "FLOP per parameter", "flop/token", "constant", "a multiply and an add")
 WRITTEN_AND_READ = known(2.0, "passes over what is kept of a logit", "1/token", "constant", "it is written and read")
@@ -87,7 +87,8 @@ class StepWork:
     routed_layers: Any  # layers with routed experts in the fullest stage
     captured: Any  # 1 where a step is one graph
     layers_per_stage: Any  # layers of the fullest stage
-    spared: Any  # layers that the last stage has fewer than the fullest
+    spared: Any  # layers that the chip with the head has fewer than the fullest, per micro-batch
+    head_share: Any  # share of the micro-batches whose head the chip computes
     count: Any  # micro-batches
     passes: Any  # cost of forward and backward matmuls, in forward passes
     again: Any  # cost of recomputed matmuls, in forward passes
@@ -131,7 +132,7 @@ def _step_time(layout: TrainingLayout, schedule: str, work: StepWork, efficiency
     stage = matmuls + scores + (traffic + launch) + (tp + cp + ep)
     first, weight_grad = forward_s(forward, score, once), forward * work.trainable
     share = idle(schedule, layout, work.count, first, input_grad_s(stage, first, weight_grad), weight_grad)
-    pace = pace_s(stage, head, work.layers_per_stage, work.spared)
+    pace = pace_s(stage, head * work.head_share, work.layers_per_stage, work.spared)
     pipeline = work.count * (pace + share * stage) + work.exchanges.hops
     cover = reduction_cover_s(exchanging_stage(layout.zero, layout.pp), work.count, stage)
     parameters = exposed_s(cover, work.exchanges.parameters, efficiency.hidden_dp)
@@ -168,6 +169,8 @@ def step_work(
     layer_bytes = kept_per_token(work, part, layout, replace(recipe, recompute="none")).layer
     dense, routed = _active(work, part, layout, recipe)
     passes, traffic_bytes = training_passes(recipe.trainable), weight_traffic_bytes(optimizer.weight, optimizer.gradient, recipe.trainable)
+    chips = chip_contents(recipe.schedule, part, layout, count)
+    spared, head_share = head_place(recipe.schedule, part, layout)
     weights, expert_weights = (params * part.share * traffic_bytes / (passes * machine.hbm_bw)
                                for params in (part.dense, part.experts))  # fmt: skip
     return StepWork(
@@ -181,23 +184,20 @@ def step_work(
         unfused=over_layers(work, lambda kind: kind.unfused) * part.share / layout.tp * tokens / machine.hbm_bw,
         head=work.logits / layout.tp * tokens * TWO_FLOP / machine.wide_peak,
         logits=work.vocab / layout.tp * tokens * WRITTEN_AND_READ * logit_bytes(recipe) / machine.hbm_bw,
-        update=_update(part, layout, recipe, optimizer, machine.hbm_bw),
-        exchanges=exchanges(work, part, layout, recipe, machine.fabric, machine.costs, tokens, count),
-        layers_per_stage=part.layers_per_stage, spared=spared_layers(part.layers, layout.pp, part.layers_per_stage), count=count,
+        update=_update(part, most_params(part, chips), layout, recipe, optimizer, machine.hbm_bw),
+        exchanges=exchanges(work, part, chips, layout, recipe, machine.fabric, machine.costs, tokens, count),
+        layers_per_stage=part.layers_per_stage, spared=spared, head_share=head_share, count=count,
         passes=passes, again=_again(work, part, layout, recipe, dense + routed),
-        score_passes=score_passes(recipe.fused_attention, _scores_again(recipe)), trainable=recipe.trainable,
+        score_passes=score_passes(recipe.fused_attention, scores_again(recipe)), trainable=recipe.trainable,
         recomputed_share=_recomputed_share(work, part, layout, recipe, layer_bytes),
     )  # fmt: skip
 
 
 def _again(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, active: Any) -> Any:
     """Recomputed matmuls in forward passes of a layer: one (full), every second or the latent up-projections (selective), or none."""
-    if recipe.recompute in FORWARD_AGAIN:
-        return UNITY
-    if kept_outputs(recipe) is EVERY_SECOND:
-        return UNITY - EVERY_SECOND
-    if recipe.recompute == "none" or not recipe.fused_attention or not any(kind.recomputed_params for kind in work.layers):
-        return NONE
+    share = recomputed_matmuls(recipe)
+    if share is not None:
+        return share
     return over_layers(work, lambda kind: kind.recomputed_params) * part.share / layout.tp / active
 
 
@@ -206,11 +206,6 @@ def _recomputed_share(work: TrainingWork, part: Stage, layout: TrainingLayout, r
     if recipe.recompute == "selective":
         return dropped_share(kept_per_token(work, part, layout, recipe).layer, layer_bytes)
     return UNITY if recipe.recompute in FORWARD_AGAIN else NONE
-
-
-def _scores_again(recipe: Recipe) -> Any:
-    """Recomputed forward passes of attention, besides those that fused attention makes in its backward pass."""
-    return UNITY if recipe.recompute in FORWARD_AGAIN or (recipe.recompute == "selective" and not recipe.fused_attention) else NONE
 
 
 def _active(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe) -> tuple[Any, Any]:
@@ -241,8 +236,9 @@ def _recurrences(work: TrainingWork, part: Stage, layout: TrainingLayout, peak: 
     return sum(seconds)
 
 
-def _update(part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, bandwidth: Any) -> Any:
+def _update(part: Stage, most: tuple[Any, Any], layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, bandwidth: Any) -> Any:
+    """Seconds at peak bandwidth of the update on the chip with `most` parameters: dense with the ends of the model, and routed experts."""
     bytes_per_param = update_bytes(optimizer.weight, optimizer.gradient, optimizer.states)
-    dense = (part.dense * part.share + part.head) / sharded_from(layout.zero, STAGE_1, part.data_degree)
-    experts = part.experts * part.share / sharded_from(layout.zero, STAGE_1, part.expert_data_degree)
+    dense = most[0] / sharded_from(layout.zero, STAGE_1, part.data_degree)
+    experts = most[1] / sharded_from(layout.zero, STAGE_1, part.expert_data_degree)
     return (dense + experts) * recipe.trainable * bytes_per_param / bandwidth

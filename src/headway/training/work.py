@@ -35,6 +35,13 @@ WIDE = known(2, "bytes of an activation", "byte", "constant", "activations are k
 NARROW = known(1, "bytes of a dispatched activation", "byte", "constant", "DeepSeek-V3 (arXiv:2412.19437) section 3.3.3: dispatch in fp8")
 MASK = known(1, "bytes of a dropout mask", "byte", "constant", "Korthikanti et al. 2022 (arXiv:2205.05198) section 4.1")
 NO_MASK = known(0, "no dropout", "byte", "constant", "the recipe has none")
+EVERY_MATMUL, EVERY_SECOND = (
+    known(share, "matmuls whose output is kept", "", "constant", "selective checkpointing of PyTorch (torchtitan): every second one")
+    for share in (1, 0.5)
+)
+PUBLISHED_PASSES = known(
+    3, "recomputed passes of attention", "", "constant", "Korthikanti et al. 2022, appendix A: HFU counts 72 B L s h^2 (1 + s/3h + v/12hL)"
+)
 NO_BYTES = known(0.0, "none", "byte/token", "constant", "the layer has no such part")
 ONE_SUBLAYER = known(1, "sublayers", "", "constant", "matmuls between two exchanges of tensor parallelism: the mixer, or the FFN")
 TWO_SUBLAYERS = known(2, "sublayers", "", "constant", "the mixer and the FFN")
@@ -195,10 +202,33 @@ def matmul_flop(work: TrainingWork, recipe: Recipe) -> Any:
 
 
 def hardware_flop(work: TrainingWork, recipe: Recipe) -> Any:
-    """FLOPs that the hardware runs for a token, recomputation and full attention counted."""
-    forward = _matmul(work) + _attention(work, causal=False)
-    forward_passes_again = UNITY if recipe.recompute in FORWARD_AGAIN else NONE
-    return hardware_flop_per_token(model_flop(work, recipe, causal=False), forward, forward_passes_again)
+    """FLOPs that the hardware runs for a token: full attention, and what the recipe (not a fused kernel) computes again."""
+    share, again = recomputed_matmuls(recipe), scores_again(recipe)
+    again = again * PUBLISHED_PASSES if recipe.recompute == "selective" else again
+    params = over_layers(work, lambda kind: kind.recomputed_params) if share is None else multiplied_params(work) * share
+    return hardware_flop_per_token(
+        model_flop(work, recipe, causal=False), matmul_flop_per_token(params), _attention(work, causal=False) * again
+    )
+
+
+def kept_outputs(recipe: Recipe) -> Any:
+    """Share of the matmuls whose outputs are kept: every second in PyTorch's selective recomputation."""
+    is_second = recipe.recompute == "selective" and recipe.fused_attention and recipe.kernels == "eager"
+    return EVERY_SECOND if is_second else EVERY_MATMUL
+
+
+def recomputed_matmuls(recipe: Recipe) -> Any:
+    """Share of the layers' matmuls that run forward again, None where those are the up-projections of latent attention."""
+    if recipe.recompute in FORWARD_AGAIN:
+        return UNITY
+    if kept_outputs(recipe) is EVERY_SECOND:
+        return UNITY - EVERY_SECOND
+    return None if recipe.recompute == "selective" and recipe.fused_attention else NONE
+
+
+def scores_again(recipe: Recipe) -> Any:
+    """Recomputed forward passes of attention, besides those that fused attention makes in its backward pass."""
+    return UNITY if recipe.recompute in FORWARD_AGAIN or (recipe.recompute == "selective" and not recipe.fused_attention) else NONE
 
 
 def _matmul(work: TrainingWork) -> Any:

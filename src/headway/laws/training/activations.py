@@ -19,48 +19,49 @@ ZERO_BUBBLE = "Qi et al. 2023 (arXiv:2401.10241) and the sail-sg zero-bubble REA
 
 
 @formula(source="Huang et al. 2018, GPipe (arXiv:1811.06965): every forward before the first backward")
-def gpipe_in_flight(micro_batches: Number) -> Number:
-    """Micro-batches in flight under GPipe: all of a step.
+def gpipe_in_flight(stages: Number, micro_batches: Number) -> Number:
+    """Micro-batches in flight on every stage under GPipe: all of a step.
 
-    >>> gpipe_in_flight(64)
-    64
+    >>> float(gpipe_in_flight(8, 64)), float(gpipe_in_flight(1, 64))
+    (64.0, 1.0)
     """
-    return micro_batches
+    return np.where(stages > 1, micro_batches, 1)
 
 
-@formula(source=NARAYANAN + ".1: the first stage runs p forwards before its first backward")
-def one_forward_one_backward_in_flight(stages: Number, micro_batches: Number) -> Number:
-    """Micro-batches in flight on the first stage under 1F1B and ZB-H1: one per stage, so a pipeline does not cut activations there.
+@formula(source=NARAYANAN + ".1: stage i runs p - i forwards before its first backward")
+def one_forward_one_backward_in_flight(stages: Number, micro_batches: Number, stage: Number) -> Number:
+    """Micro-batches in flight under 1F1B: one per stage from here to the last, so a pipeline does not cut the first stage's activations.
 
-    >>> float(one_forward_one_backward_in_flight(8, 64)), float(one_forward_one_backward_in_flight(8, 4))
-    (8.0, 4.0)
+    >>> [float(one_forward_one_backward_in_flight(8, 64, stage)) for stage in (0, 1, 7)], float(one_forward_one_backward_in_flight(8, 4, 0))
+    ([8.0, 7.0, 1.0], 4.0)
+    """
+    return np.minimum(stages - stage, micro_batches)
+
+
+@formula(source=NARAYANAN + ".2; Megatron-LM, schedules.py: a warm-up of 2 (p - i - 1) + (v - 1) p chunks; with one chunk it is 1F1B")
+def interleaved_in_flight(stages: Number, micro_batches: Number, chunks: Number, stage: Number) -> Number:
+    """Micro-batches in flight under interleaved 1F1B, in units of all chunks of a stage (8 stages of 3 chunks: first, second, last).
+
+    >>> [round(float(interleaved_in_flight(8, 64, 3, stage)), 3) for stage in (0, 1, 7)]
+    [10.333, 9.667, 5.667]
+    """
+    ahead = np.where(chunks > 1, 2, 1) * (stages - stage - 1) + (chunks - 1) * stages
+    return np.minimum((ahead + 1) / chunks, micro_batches)
+
+
+@formula(source=ZERO_BUBBLE + ": weight gradients wait longer on later stages, so that all keep what the first does")
+def zero_bubble_h1_in_flight(stages: Number, micro_batches: Number) -> Number:
+    """Micro-batches in flight on every stage under ZB-H1, until their weight gradients are done; the same under ZB-V.
+
+    >>> float(zero_bubble_h1_in_flight(8, 64))
+    8.0
     """
     return np.minimum(stages, micro_batches)
 
 
-@formula(source=NARAYANAN + ".2; Korthikanti et al. 2022 (arXiv:2205.05198) section 4.2.3: 1 + (p-1)/(p v)")
-def interleaved_in_flight(stages: Number, micro_batches: Number, chunks: Number) -> Number:
-    """Micro-batches in flight under interleaved 1F1B, which runs ahead by up to a pass over the stages with each chunk.
-
-    >>> round(float(interleaved_in_flight(8, 64, 3)), 3)
-    10.333
-    """
-    return np.minimum(stages * (1 + (stages - 1) / (stages * chunks)), micro_batches)
-
-
-@formula(source="Megatron-LM, schedules.py: a stage's warm-up is 2 (p - i - 1) + (v - 1) p chunks, two fewer than of the stage before it")
-def second_interleaved_in_flight(stages: Number, micro_batches: Number, chunks: Number) -> Number:
-    """Micro-batches in flight on the second stage under interleaved 1F1B.
-
-    >>> round(float(second_interleaved_in_flight(8, 64, 3)), 3)
-    9.667
-    """
-    return np.minimum(stages * (1 + (stages - 1) / (stages * chunks)) - 2 / chunks, micro_batches)
-
-
 @formula(source=ZERO_BUBBLE)
 def zero_bubble_h2_in_flight(stages: Number, micro_batches: Number) -> Number:
-    """Micro-batches in flight under ZB-H2, which starts with more forwards: 2p - 1.
+    """Micro-batches in flight on every stage under ZB-H2, which starts with more forwards: 2p - 1.
 
     >>> float(zero_bubble_h2_in_flight(8, 64))
     15.0
@@ -68,14 +69,16 @@ def zero_bubble_h2_in_flight(stages: Number, micro_batches: Number) -> Number:
     return np.minimum(2 * stages - 1, micro_batches)
 
 
-@formula(source="deepseek-ai/DualPipe README, table of schedules: PP + 1 activations, twice the parameters")
-def dualpipe_in_flight(stages: Number, micro_batches: Number) -> Number:
-    """Micro-batches in flight under DualPipe, both directions together (1 with a single stage).
+@formula(source="deepseek-ai/DualPipe README, table of schedules: PP + 1 activations on each chip; of a stage, one for each from here on")
+def dualpipe_in_flight(stages: Number, micro_batches: Number, stage: Number) -> Number:
+    """Micro-batches in flight under DualPipe on the chip at `stage`, of the direction that enters at stage 0.
 
-    >>> float(dualpipe_in_flight(16, 64)), float(dualpipe_in_flight(1, 64))
-    (17.0, 1.0)
+    The other direction sees the chip as its stage p - 1 - i.
+
+    >>> [float(dualpipe_in_flight(16, 64, stage)) for stage in (0, 15)], float(dualpipe_in_flight(1, 64, 0))
+    ([16.0, 1.0], 1.0)
     """
-    return np.where(stages > 1, np.minimum(stages + 1, micro_batches), 1)
+    return np.where(stages > 1, np.minimum(stages - stage, micro_batches / 2), 1)
 
 
 KORTHIKANTI = "Korthikanti et al. 2022 (arXiv:2205.05198)"
@@ -205,13 +208,13 @@ def checkpoint_bytes(hidden: Number, element: Byte, sequence_degree: Number) -> 
 
 
 @formula(source=KORTHIKANTI + " section 4.2.3; the layer being recomputed is whole for a while")
-def activation_bytes_chip(layer_bytes: BytePerToken, at_hand: BytePerToken, tokens: Token, layers: Number, micro_batches: Number) -> Byte:
-    """Activation bytes on a chip of the first stage: all its layers for all micro-batches in flight, and the layer in recomputation.
+def activation_bytes_chip(layer_bytes: BytePerToken, at_hand: BytePerToken, tokens: Token, layers: Number) -> Byte:
+    """Activation bytes on a chip: of its layers, each counted for every micro-batch that it has in flight, and of one in recomputation.
 
-    >>> activation_bytes_chip(34.0 * 12288 / 8, 0.0, 2048, 12, 8 * (1 + 7 / 24)) / 2**30  # GPT-3 175B, t=8, p=8, 3 chunks
+    >>> activation_bytes_chip(34.0 * 12288 / 8, 0.0, 2048, 12 * 8 * (1 + 7 / 24)) / 2**30  # GPT-3 175B, t=8, p=8, 3 chunks
     12.3515625
     """
-    return (layer_bytes * layers * micro_batches + at_hand) * tokens
+    return (layer_bytes * layers + at_hand) * tokens
 
 
 @formula(source=KORTHIKANTI + " section 4.3: the last norm, what the head reads, logits in 32 bits")
@@ -232,16 +235,6 @@ def embedding_activation_bytes(hidden: Number, mask: Byte, in_flight: Number, se
     1.0
     """
     return hidden * mask * in_flight / (sequence_degree * ONE_TOKEN)
-
-
-@formula(source=KORTHIKANTI + " section 4.3")
-def head_bytes_chip(embedding: BytePerToken, head: BytePerToken, pp: Number, is_last: Number, tokens: Token) -> Byte:
-    """Activation bytes of embedding or head on the first or the last stage, of both on a single stage.
-
-    >>> float(head_bytes_chip(0.0, 529408.0, 1, 0, 8192)) / 1e9
-    4.336910336
-    """
-    return np.where(pp == 1, embedding + head, np.where(is_last, head, embedding)) * tokens
 
 
 @formula(source="PyTorch's caching allocator holds freed blocks; CUDA contexts and communicators take a fixed part")

@@ -36,6 +36,16 @@ def cp_exchanges(recomputed: Number) -> Number:
     return 3 + recomputed
 
 
+@formula(source="Llama 3 (arXiv:2407.21783) section 3.3.2: what attention of other ranks reads; latents are sent before they are expanded")
+def cache_bytes(elements: tuple[Number, ...], element: Byte) -> BytePerToken:
+    """Bytes of a token's keys and values in a layer: a latent and a rotary key (DeepSeek-V3).
+
+    >>> cache_bytes((576,), 2)
+    1152.0
+    """
+    return sum(elements) * element / ONE_TOKEN
+
+
 @formula(source="DeepSeek-V3 (arXiv:2412.19437) section 3.2.1: dispatch and combine forward, and backward")
 def expert_exchanges(recomputed: Number) -> Number:
     """Pairs of dispatch and combine of an MoE layer per micro-batch.
@@ -64,6 +74,16 @@ def gathers_per_step(stage: Number, count: Number) -> Number:
     (8.0, 1.0)
     """
     return np.where(stage >= 3, 2 * count, 1)
+
+
+@formula(source=ZERO + ": stage 3 keeps shards of frozen weights too; below it only what was updated is gathered")
+def gathered_share(stage: Number, trained: Number) -> Number:
+    """Share of a chip's parameters that is gathered (LoRA of 1 %, sharded weights and whole ones).
+
+    >>> float(gathered_share(3, 0.01)), float(gathered_share(1, 0.01))
+    (1.0, 0.01)
+    """
+    return np.where(stage >= 3, 1, trained)
 
 
 @formula(source=ZERO + ": from stage 2 on gradients are reduced after every micro-batch, else once")

@@ -12,6 +12,7 @@ from headway.core.units import Byte, Number, Truth
 
 ZERO = "Rajbhandari et al. 2019, ZeRO (arXiv:1910.02054), section 5"
 MEGATRON = "Megatron-LM, theoretical_memory_usage.py"
+QI = "Qi et al. 2023 (arXiv:2401.10241) table 4, Llama 3 (arXiv:2407.21783) section 3.3.2: ends of the model have layers fewer"
 
 
 @formula(source=ZERO)
@@ -59,7 +60,34 @@ def stage_layers(layers: Number, pp: Number, vpp: Number) -> Number:
     return vpp * np.ceil(layers / (pp * vpp))
 
 
-QI = "Qi et al. 2023 (arXiv:2401.10241) table 4, Llama 3 (arXiv:2407.21783) section 3.3.2: ends of the model have layers fewer"
+@formula(source=QI + "; ZB-V folds the model, so that one chip has both ends")
+def folded_layers(first: Number, last: Number, stage_layers: Number) -> Number:
+    """Layers of the chip with both ends, from those that a first and a last stage would have of its number.
+
+    >>> float(folded_layers(7, 7, 8))
+    6.0
+    """
+    return np.maximum(first + last - stage_layers, 0)
+
+
+@formula(source="definition")
+def parted(pp: Number) -> Number:
+    """1 where a model is on several pipeline stages, 0 where one stage has both its ends.
+
+    >>> int(parted(8)), int(parted(1))
+    (1, 0)
+    """
+    return np.where(pp > 1, 1, 0)
+
+
+@formula(source="deepseek-ai/DualPipe README: twice the parameters, a chip holds a stage of either direction; one stage has no directions")
+def dualpipe_copies(pp: Number) -> Number:
+    """Chips that hold the same stage under DualPipe.
+
+    >>> float(dualpipe_copies(16)), float(dualpipe_copies(1))
+    (2.0, 1.0)
+    """
+    return np.where(pp > 1, 2, 1)
 
 
 @formula(source=QI)
@@ -92,34 +120,24 @@ def expert_ways(ep: Number, tp: Number) -> Number:
     return np.maximum(ep, tp)
 
 
-@formula(source=MEGATRON + ": where a pipeline parts a tied table, its last stage keeps a copy")
-def last_table_params(embedding: Number, head: Number, pp: Number) -> Number:
-    """Parameters of the output table on the last stage: a tied one (head 0) is the embedding itself only without a pipeline.
+@formula(source=MEGATRON + ": the embedding on the first stage, the head on the last; where a pipeline parts a tied table, both have it")
+def end_params(embedding: Number, head: Number, has_first: Number, has_last: Number) -> Number:
+    """Parameters of embedding and head on a chip with the first, the last, both or neither end; a tied head has none of its own.
 
-    >>> float(last_table_params(263e6, 0, 2)), float(last_table_params(263e6, 0, 1))  # Llama-3.2-1B
-    (263000000.0, 0.0)
+    >>> [float(end_params(1e9, *of)) for of in ((2e9, 1, 1), (2e9, 0, 1), (0, 0, 1), (0, 1, 1))]
+    [3000000000.0, 2000000000.0, 1000000000.0, 1000000000.0]
     """
-    return np.where((pp > 1) & (head == 0), embedding, head)
-
-
-@formula(source=MEGATRON + ": the embedding on the first stage, the head on the last, both on the only one")
-def end_params(first: Number, last: Number, pp: Number, is_last: Number) -> Number:
-    """Parameters of embedding or head on a stage, of both on a single stage.
-
-    >>> float(end_params(1e9, 2e9, 1, 0)), float(end_params(1e9, 2e9, 8, 0)), float(end_params(1e9, 2e9, 8, 1))
-    (3000000000.0, 1000000000.0, 2000000000.0)
-    """
-    return np.where(pp == 1, first + last, np.where(is_last, last, first))
+    return has_first * embedding + has_last * np.where((head == 0) & (has_first == 0), embedding, head)
 
 
 @formula(source="definition")
-def part_of_fuller(first: Byte, last: Byte, of_first: Byte, of_last: Byte) -> Byte:
-    """One part of the memory of the fuller stage, first or last.
+def part_of_fuller(first: Byte, second: Byte, of_first: Byte, of_second: Byte) -> Byte:
+    """One part of the memory of the fuller of two chips.
 
     >>> float(part_of_fuller(20e9, 1e9, 60e9, 50e9))
     20000000000.0
     """
-    return np.where(of_first >= of_last, first, last)
+    return np.where(of_first >= of_second, first, second)
 
 
 @formula(source="definition")
