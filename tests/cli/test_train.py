@@ -267,3 +267,54 @@ def test_train__model_that_does_not_fit_is_an_answer() -> None:
     status, out, err = run("llama-3.1-405b", "--on", "8xh100-sxm", "--seq", "8192")
     assert (status, err) == (0, "")
     assert "no layout fits" in out and "which has 80 GB" in out and "of these chips it fits" in out
+
+
+# -- lists, rows that cannot run, failures ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("flag", "values", "key"),
+    [("--dtype", "bf16,fp8", "dtype"), ("--mtbf", "10000h,51000h", "mtbf"), ("--trainable", "0.1,1", "trainable"),
+     ("--tokens", "1T,2T", "tokens"), ("--eff-compute", "0.5,0.6", "eff_compute"), ("--seq", "4k,8k", "seq")],
+)  # fmt: skip
+def test_lists__a_swept_input_is_the_first_column_and_names_the_winner(flag: str, values: str, key: str) -> None:
+    argv = ["llama-3.1-8b", "--on", "64xh100-sxm", "--tokens", "1T"]
+    argv = [*argv[:3], flag, values] if flag == "--tokens" else [*argv, flag, values]
+    lines = run(*argv).out.splitlines()
+    assert lines[0].startswith(f"fastest of 2 points is {key}=") and lines[1].split()[0] == key.split("_")[0]
+    rows = json.loads(run(*argv, "-o", "json").out)["rows"]
+    assert len({row[key] for row in rows}) == 2 and hw_columns().unit(key) is not None
+    fastest = max(rows, key=lambda row: row["goodput"] * row["global_batch"] / row["step_s"])
+    named = lines[0].removeprefix(f"fastest of 2 points is {key}=").split(";")[0].split(",")[0]
+    assert named == hw_cell(key, fastest).replace(" ", "")
+
+
+def hw_columns() -> Any:
+    from headway.core import columns
+
+    return columns
+
+
+def hw_cell(key: str, row: dict[str, Any]) -> str:
+    from headway.report.words import value
+
+    return value(row, key)
+
+
+def test_rows__that_cannot_run_are_never_printed_like_rows_that_can() -> None:
+    """On a card of 24 GB some layouts fit and some do not: the first column says so."""
+    argv = ("llama-3.1-8b", "--on", "4xrtx-4090", "--tokens", "1T", "--recompute", "none,selective,full")
+    rows = json.loads(run(*argv, "-o", "json").out)["rows"]
+    assert {row["kind"] == "does not fit" for row in rows} == {not row["fits"] for row in rows}
+    assert all((row["kind"] == "does not fit") == (not row["fits"]) for row in rows)
+    nothing = run("llama-3.1-70b", "--on", "8xrtx-4090", "--tokens", "1T").out.splitlines()
+    assert "no layout fits" in nothing[0] and all(line.startswith("does not fit") for line in nothing[3:] if line[:1].isalpha()
+                                                  and not line.startswith(("Binds", "note")))  # fmt: skip
+
+
+def test_goodput__of_llama_3_as_published_by_the_defaults() -> None:
+    """More than 90 % of the time trained (arXiv:2407.21783, section 3.3.4); a chip fails once in 51,000 hours."""
+    argv = ("llama-3.1-405b", "--on", "16384xh100-sxm", "--seq", "8k", "--global-batch", "16M")
+    row = json.loads(run(*argv, "--tokens", "15.6T", "--mtbf", "51000h", "-o", "json").out)["rows"][0]
+    assert 0.90 < row["goodput"] < 0.95
+    assert "--mtbf" in run(*argv, "--checkpoint", "60s").err

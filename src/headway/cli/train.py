@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from headway.core.errors import BadValue, HeadwayError
 from headway.core.listing import cell, format_value
 from headway.hardware.chip_price import MARKET, WHICH
 from headway.report import output, train
+from headway.report.serving import setting
 from headway.report.words import interval, sentence
 from headway.training.achieved import TrainingReach
 from headway.training.columns import PARTS as MEMORY
@@ -24,6 +26,7 @@ from headway.training.run import Failures
 if TYPE_CHECKING:
     from headway.training.train import TrainingQuestion
 
+SAME = 0.001  # of two costs that a reader cannot tell apart
 TENTH = 0.1  # of a value that equals a fitted default, to see whether it counts
 MOST_VALUES = 1000  # of one flag
 MOST_TRIED = 20  # combinations of a list at which a value is tried
@@ -53,7 +56,7 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """Answer with the best layouts, and days, cost and energy of the run."""
-    from headway.training.train import RECORDS, TrainingQuestion, cases, listing, sample
+    from headway.training.train import RECORDS, TrainingQuestion, cases, listing, sample, swept
 
     records, notes = {}, _binary(args)
     for record in (*RECORDS, TrainingLayout):
@@ -68,7 +71,10 @@ def run(args: Any) -> output.Answer:
     _refuse_idle(args, request, lambda trial: [sample(case) for case in cases(models, systems, trial)[:MOST_TRIED]])
     answer_rows = listing(run_cases, notes)
     idle = _idle_notes(args, request, next(iter(answer_rows))) if len(run_cases) == 1 else []
-    return output.Answer(answer_rows, notes=idle, describe=_describe, pictures=train.pictures(), most=100)
+    axes = [*(name for name, subjects in (("model", models), ("system", systems)) if len(subjects) > 1), *(name for _, name in swept(run_cases))]
+    return output.Answer(
+        answer_rows, notes=idle, describe=functools.partial(_describe, axes=axes), pictures=train.pictures(), most=100
+    )
 
 
 def _idle_notes(args: Any, question: TrainingQuestion, best: Mapping[str, Any]) -> list[str]:
@@ -113,6 +119,8 @@ def _refuse_idle(args: Any, question: TrainingQuestion, rows: Callable[[Training
             plain_rows = [rows(dataclasses.replace(question, records={**question.records, record: trial})) for trial in trials]
             if all(own_rows) and all(case in plain for case in own_rows for plain in plain_rows):
                 flag = schema.flag(name)
+                if record is Failures and "mtbf" not in values:
+                    raise BadValue(flag, getattr(args, name), "--mtbf beside it, such as 51000h of a chip: nothing fails without")
                 raise BadValue(flag, getattr(args, name), f"no {flag}: it changes no number of {args.model} on {args.on} in any layout")
 
 
@@ -130,16 +138,33 @@ def _binary(args: Any) -> tuple[str, ...]:
 # -- words ----------------------------------------------------------------------------------------------------------------------
 
 
-def _describe(rows: Any) -> output.Summary:
+def _describe(rows: Any, axes: Sequence[str]) -> output.Summary:
+    """Summary of the best layout, or of the best of several points with the swept inputs `axes` first."""
     row_list = list(rows)
-    best = row_list[0]
-    remarks = [line for line in (_memory(best), _hides(best), _next(row_list), _undisturbed(best)) if line]
-    return output.Summary(_headline(best), VIEW, binds=_binds(best), remarks=remarks, first=NARROW)
+    best, place = (row_list[0], "") if not axes else _winner(row_list, axes)
+    after = "" if axes else _next(row_list)
+    remarks = [line for line in (_memory(best), _hides(best), after or _speed(best), _undisturbed(best)) if line]
+    view, narrow = ([*axes, *(key for key in keys if key not in axes)] for keys in (VIEW, NARROW))
+    return output.Summary(_headline(best, place), view, binds=_binds(best), remarks=remarks, first=narrow)
 
 
-def _headline(best: Mapping[str, Any]) -> str:
+def _winner(rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> tuple[Mapping[str, Any], str]:
+    """The point that trains most tokens per second, goodput counted, with words on it and on the cheapest run."""
+    running = [row for row in rows if row["fits"]]
+    if not running:
+        return rows[0], f"none of {len(rows)} points fits; the first, {setting(rows[0], axes)}: "
+    fastest = max(running, key=lambda row: row["goodput"] * row["global_batch"] / row["step_s"])
+    priced = [row for row in running if row.get("run_usd") is not None]
+    cheapest = min(priced, key=lambda row: row["run_usd"] / row["tokens"], default=None)
+    words = f"fastest of {len(rows)} points is {setting(fastest, axes)}"
+    if cheapest is not None and cheapest["run_usd"] / cheapest["tokens"] < (1 - SAME) * fastest["run_usd"] / fastest["tokens"]:
+        words += f", cheapest {setting(cheapest, axes)} ({cell('run_usd', cheapest)})"
+    return fastest, f"{words}; the fastest: "
+
+
+def _headline(best: Mapping[str, Any], place: str) -> str:
     """Sentence on the best layout: whether it fits, its step, and the run."""
-    where = f"{best['model']} on {best['system']}"
+    where = f"{place}{best['model']} on {best['system']}"
     layout = " ".join(f"{name}={best[name]}" for name in DEGREES if best[name] != 1) or "one copy per chip"
     if not best["fits"]:
         return sentence(f"{where}: no layout fits", f"; nearest {layout}, {best['why']}")
@@ -201,14 +226,20 @@ def _hides(best: Mapping[str, Any]) -> str:
     return "at every peak: " + "; ".join(parts) if parts else ""
 
 
-def _next(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Note on the speed per chip, energy and goodput of the best layout, and on the next best."""
-    best = rows[0]
+def _speed(best: Mapping[str, Any]) -> str:
+    """Note on the speed per chip, energy and goodput of a layout."""
     parts = [f"{best['tokens_per_s_chip']:,.0f} tokens/s per chip, recompute {best['recompute']}"]
     if best.get("energy_j") is not None:
         parts.append(_energy(best["energy_j"]))
     if best["goodput"] < 1:
         parts.append(f"goodput {best['goodput']:.1%}")
+    return "; ".join(parts)
+
+
+def _next(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Note on the speed per chip, energy and goodput of the best layout, and on the next best."""
+    best = rows[0]
+    parts = [_speed(best)]
     if len(rows) > 1 and rows[1]["kind"] == "next" and rows[1]["fits"]:
         after, speed = rows[1], rows[1]["step_s"] / best["step_s"] - 1
         parts.append(f"the next layout is {after['why'] or f'{speed:.1%} slower'}")

@@ -203,10 +203,14 @@ def _batch(run: TrainingRun) -> Any:
 
 def rows(request: TrainingRequest, trained: TrainingAnswer, most: int = 8) -> list[dict[str, Any]]:
     """At most `most` rows of the answer, best first."""
-    kinds = ("best", *("next",) * most)
     first = trained.layouts[0]
-    row_list = [_row(request, candidate, trained.price, kind) for candidate, kind in zip(trained.layouts[:most], kinds, strict=False)]
+    row_list = [_row(request, candidate, trained.price, kind) for candidate, kind in zip(trained.layouts[:most], kinds(trained), strict=False)]
     return [line | {"why": line["why"] or less_plain(of, first)} for line, of in zip(row_list, trained.layouts, strict=False)]
+
+
+def kinds(trained: TrainingAnswer) -> list[str]:
+    """What each layout is in the answer: a layout that needs more memory than a chip has is never printed like one that runs."""
+    return [UNFIT if not layout.fits else "next" if place else "best" for place, layout in enumerate(trained.layouts)]
 
 
 def _row(request: TrainingRequest, candidate: LayoutEstimate, price: PriceQuote | None, kind: str) -> dict[str, Any]:
@@ -242,11 +246,12 @@ def recorded(request: TrainingRequest, candidate: LayoutEstimate, price: PriceQu
     """The numbers of one layout, with every formula recorded."""
     with record():
         case = replace(case_of(replace(request, recipe=candidate.case.recipe, system=candidate.case.system)), batch=candidate.case.batch)
-        return _row(request, replace(candidate, case=case), price, "best")
+        return _row(request, replace(candidate, case=case), price, "best" if candidate.fits else UNFIT)
 
 
 RECORDS = (TrainingRun, Recipe, Failures, TrainingReach)  # lists in these records make a row each; lists in TrainingLayout limit the search
 MOST_CASES = 200
+UNFIT = "does not fit"
 SAMPLED = 24  # layouts at which an input is tried
 MOST_ROWS = 8
 
@@ -339,14 +344,30 @@ def _points(given_of: Mapping[type, Mapping[str, Any]]) -> list[tuple[Any, ...]]
     return list(itertools.product(*choices))
 
 
+def swept(requests: Sequence[TrainingRequest]) -> tuple[tuple[str, str], ...]:
+    """Inputs that differ between requests, as (part of the request, field)."""
+    first = requests[0]
+    parts = {part: fields(getattr(first, part)) for part in ("run", "recipe", "failures", "efficiency")}
+    return tuple(
+        (part, mark.name) for part, marks in parts.items() for mark in marks
+        if any(getattr(getattr(request, part), mark.name) != getattr(getattr(first, part), mark.name) for request in requests)
+    )  # fmt: skip
+
+
+def swept_inputs(request: TrainingRequest, axes: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """The value of each swept input in a request."""
+    return {name: getattr(getattr(request, part), name) for part, name in axes}
+
+
 def listing(requests: Sequence[TrainingRequest], notes: tuple[str, ...] = ()) -> Listing:
     """The answers as rows: several layouts of a single request, or the best layout of each of several requests."""
-    answers = [(item, answer(item)) for item in requests]
+    answers, axes = [(item, answer(item)) for item in requests], swept(requests)
     plain: list[dict[str, Any]] = []
     origins: list[tuple[TrainingRequest, LayoutEstimate, Any]] = []
     for request, trained in answers:
         answer_rows = rows(request, trained, MOST_ROWS if len(answers) == 1 else 1)
-        plain += [clean(row | {"why": row["why"] or trained.infeasible_reason}) for row in answer_rows]
+        inputs = swept_inputs(request, axes)
+        plain += [clean(inputs | row | {"why": row["why"] or trained.infeasible_reason}) for row in answer_rows]
         origins += [(request, candidate, trained.price) for candidate in trained.layouts[: len(answer_rows)]]
         notes += trained.notes if len(answers) == 1 else ()
         notes += _price_notes(request, trained.price)
