@@ -75,7 +75,7 @@ def test_trend_models__five_notes_hold_size_and_the_plateau_of_context(cli: Cli)
     notes = [line.removeprefix("note: ") for line in cli("trend", "models").text.splitlines() if line.startswith("note: ")]
     assert len(notes) == 5
     context = next(line for line in notes if line.startswith("Median context: "))
-    assert context.endswith("2023 4,096, 2024 131,072, 2025 131,072, 2026 262,144.")
+    assert context.endswith("2023 4,096, 2024 32,768, 2025 131,072, 2026 262,144.")
     domain = next(line for line in notes if line.startswith("Memory of the largest scale-up domain on sale: "))
     assert "2023 640 GB (h100_sxm)" in domain and "2025 13.4 TB (gb200)" in domain
     size = next(line for line in notes if line.startswith("Largest model: "))

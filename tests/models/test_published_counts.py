@@ -205,8 +205,10 @@ def test_precision__quantised_checkpoint_keeps_its_counts() -> None:
     assert numbers(plain) == numbers(fp8)
     assert (plain.precision.expert, fp8.precision.expert, fp8.precision.embedding) == ("bf16", "fp8", "bf16")
     assert model("gpt-oss-120b").precision == StoredPrecision(mixer="bf16", ffn="bf16", expert="mxfp4", embedding="bf16")
-    assert model("deepseek-v4-pro").precision == StoredPrecision(mixer="fp8", ffn="fp8", expert="fp4", embedding="bf16")
-    assert model("deepseek-v3").precision == StoredPrecision(mixer="fp8", ffn="fp8", expert="fp8", embedding="bf16")
+    assert model("deepseek-v4-pro").precision == StoredPrecision(mixer="fp8", ffn="fp8", expert="fp4", embedding="bf16", scale_block=128)
+    assert model("deepseek-v3").precision == StoredPrecision(
+        mixer="fp8", ffn="fp8", expert="fp8", embedding="bf16", scale_block=128
+    )
 
 
 @pytest.mark.parametrize(

@@ -125,12 +125,6 @@ def test_launch__two_pipeline_stages(engine: str, expected: str) -> None:
     assert expected in line(engine, LLAMA, Layout(tp=4, pp=2), Precision(), Load(batch=64))
 
 
-@pytest.mark.parametrize(("engine", "flag"), [("vllm", "--decode-context-parallel-size"), ("sglang", "--dcp-size")])
-def test_launch__context_parallel_chips_count_as_tensor_parallel(engine: str, flag: str) -> None:
-    found = words(line(engine, DEEPSEEK, Layout(cp=8, ep=8)))
-    assert found[flag] == "8" and "8" in (found.get("--tensor-parallel-size"), found.get("--tp-size"))
-
-
 def test_launch__weight_and_kv_formats() -> None:
     low = Precision(weights="fp8", kv="fp8")
     assert "--quantization fp8_per_tensor --kv-cache-dtype fp8" in line("vllm", LLAMA, Layout(tp=8), low)
@@ -214,19 +208,20 @@ def test_launch__ranks_of_a_dense_model_are_replicas(engine: str) -> None:
     assert ranks == copies and ranks.lines
 
 
-def test_launch__context_parallel_needs_more_chips_than_kv_heads() -> None:
-    """Llama-3.1-70B has 8 KV heads and 8 query heads for each: tp=4 holds no head twice, and 16 does not divide 8."""
-    for engine in ("vllm", "sglang"):
-        assert "8 KV heads" in launch(engine, LLAMA, Layout(tp=4, cp=2)).unsupported
-        assert "does not divide" in launch(engine, LLAMA, Layout(tp=8, cp=16)).unsupported
-        assert launch(engine, LLAMA, Layout(tp=8, cp=2)).unsupported == ""
+@pytest.mark.parametrize("engine", ENGINES)
+def test_launch__context_parallel_layout_is_not_what_engines_hold(engine: str) -> None:
+    """What is priced is what is launched: engines split weights over context-parallel chips too, the laws do not."""
+    made = launch(engine, LLAMA, Layout(tp=4, cp=2))
+    assert made.lines == () and "also splits the weights" in made.unsupported
+    assert made.nearest is not None and made.nearest.cp == 1 and launch(engine, LLAMA, made.nearest).lines
 
 
 def test_launch__expert_width_must_divide_over_its_chips() -> None:
-    """DeepSeek-V3's experts are 2,048 wide: 72 chips cannot share one, 64 can."""
+    """DeepSeek-V3's experts are 2,048 wide, in blocks of 128 that share a scale: 72 chips cannot share one, nor 64, but 16 can."""
     made = launch("vllm", DEEPSEEK, Layout(dp=72, ep=1))
-    assert "does not divide its width 2048" in made.unsupported and made.nearest == Layout(dp=72, ep=72)
-    assert launch("vllm", DEEPSEEK, Layout(dp=64, ep=1)).unsupported == ""
+    assert "do not divide an expert's width 2048" in made.unsupported and made.nearest == Layout(dp=72, ep=72)
+    assert "blocks of 128" in launch("vllm", DEEPSEEK, Layout(dp=64, ep=1)).unsupported
+    assert launch("vllm", DEEPSEEK, Layout(dp=16, ep=1)).unsupported == ""
 
 
 def test_launch__bad_input_is_a_typed_error() -> None:

@@ -205,7 +205,7 @@ def test_plan__searches_many_candidates() -> None:
     answer = plan("deepseek-v3", "gb200-nvl72", CHAT, ttft="2s", tpot="50ms", elasticities=False)
     counted = next(note for note in answer.notes if note.startswith("searched"))
     layouts, points = (int(word) for word in counted.split() if word.isdigit())
-    assert layouts >= 4000 and points >= 25_000  # those within the TTFT limit at their load
+    assert layouts >= 2500 and points >= 15_000  # those within the TTFT limit at their load
 
 
 def test_plan__answers_for_a_very_large_domain() -> None:

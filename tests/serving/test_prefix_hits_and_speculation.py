@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from headway.laws.serving.request import expected_accept_length
 from headway.laws.step.coefficients import OVERLAPS
 from headway.models import config
 from headway.models.variants import override
+from headway.models.work import works
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import Load
@@ -78,6 +80,8 @@ def test_ttft__never_rises_with_the_hit_rate(seed: int) -> None:
         model = config.model(rng.choice(MODELS))
         shared = rng.choice(("", "", "4", "8"))
         layout = Layout(tp=rng.choice((1, 2, 4, 8)), dp=rng.choice((1, 2)), pp=rng.choice((1, 2)), cp=rng.choice((1, 2)))
+        if any(block.experts for block in works(model)):
+            layout = replace(layout, ep=layout.tp * layout.dp * layout.cp)
         prompt, taken = int(10 ** rng.uniform(0, 5.5)), {"overlap": rng.choice(tuple(OVERLAPS)), "engine": rng.choice(("other", "vllm"))}
         rates = sorted(rng.uniform(0, 0.95) for _ in range(3))
         machine, subject = rng.choice(MACHINES), override(model, "", shared) if shared else model

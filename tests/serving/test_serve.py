@@ -58,7 +58,9 @@ def test_tpot__null_for_answers_of_one_token() -> None:
     assert [one[key] for key in TPOT] == [None] * len(TPOT) and all(two[key] > 0 for key in TPOT)
     assert one["e2e_s"] == one["ttft_s"] == two["ttft_s"]
     alone = LLAMA.but(context=None, prompt=1000, output=1).row()
-    assert alone == one
+    assert alone.keys() == one.keys()
+    for key, value in one.items():  # of a grid numpy computes powers, of a point Python: the last digit may differ
+        assert alone[key] == (pytest.approx(value, rel=1e-14) if isinstance(value, float) else value), key
 
 
 @pytest.mark.parametrize(

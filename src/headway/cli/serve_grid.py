@@ -69,7 +69,7 @@ class ServeGrid:
         """Layouts of a case, and notes: degrees that its model cannot have, and what the batch of a stage is where pp varies."""
         from headway.models.work import work_of
 
-        layouts, notes = arguments.layouts(args, shape(work_of(case.model).blocks), self.degrees)
+        layouts, notes = arguments.layouts(args, shape(work_of(case.model).blocks, case.precision.weights), self.degrees)
         if len({int(layout.pp) for layout in layouts}) > 1:
             return layouts, [STAGES_DIFFER if self.batch_per_stage is None else PER_STAGE, *notes]
         return layouts, list(notes)

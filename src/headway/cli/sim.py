@@ -380,5 +380,5 @@ def _layouts(args: Any, model: Any) -> tuple[list[Layout], list[str]]:
     from headway.performance.layout import shape
 
     degrees, notes = schema.read(args, Layout)
-    layouts, drop_notes = arguments.ranked(shape(work_of(model).blocks), degrees)
+    layouts, drop_notes = arguments.ranked(shape(work_of(model).blocks, args.weights or ""), degrees)
     return layouts, [*notes, *drop_notes]

@@ -174,7 +174,7 @@ def _problem(args: Any, case: Any, name: str) -> tuple[Callable[[Sequence[float]
             low = max(low, int(2 * degrees.get("dp", 1) * degrees.get("pp", 1)))
         return loads, SolveInput(name=name, low=low, high=high, is_count=name in combination.COUNTS, broadcasts=True)
     if name in schema.fields(Layout):
-        legal = _legal(model, system, degrees, name, load.get("batch", 1) if in_halves else None)
+        legal = _legal(model, system, degrees, name, precision.weights, load.get("batch", 1) if in_halves else None)
         return layouts, SolveInput(name=name, low=legal[0], high=legal[-1], is_count=True, only=legal, broadcasts=True)
     if name in schema.fields(Assumptions):
         low, high = _range(args, name)
@@ -182,13 +182,13 @@ def _problem(args: Any, case: Any, name: str) -> tuple[Callable[[Sequence[float]
     return _over_values(table_at), _fact(system, name)
 
 
-def _legal(model: Any, system: Any, degrees: dict[str, Any], name: str, batch: Any) -> tuple[float, ...]:
+def _legal(model: Any, system: Any, degrees: dict[str, Any], name: str, weights: str, batch: Any) -> tuple[float, ...]:
     """Legal degrees of one kind of parallelism, at most the number of chips; where a `batch` is given it is computed in halves."""
     from headway.models.work import work_of
     from headway.performance.layout import UNHALVED, expand, halves, shape
 
     all_degrees = tuple(range(1, min(int(system.chips), MOST_WAYS) + 1))
-    layouts, _ = expand(shape(work_of(model).blocks), degrees | {name: all_degrees})
+    layouts, _ = expand(shape(work_of(model).blocks, weights), degrees | {name: all_degrees})
     legal = [layout for layout in layouts if batch is None or halves(layout, batch)]
     if not legal:
         raise IllegalCombination("communication", "two-batch", UNHALVED)

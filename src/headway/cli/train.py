@@ -71,7 +71,8 @@ def run(args: Any) -> output.Answer:
     _refuse_idle(args, request, lambda trial: [sample(case) for case in cases(models, systems, trial)[:MOST_TRIED]])
     answer_rows = listing(run_cases, notes)
     idle = _idle_notes(args, request, next(iter(answer_rows))) if len(run_cases) == 1 else []
-    axes = [*(name for name, subjects in (("model", models), ("system", systems)) if len(subjects) > 1), *(name for _, name in swept(run_cases))]
+    subjects = [name for name, members in (("model", models), ("system", systems)) if len(members) > 1]
+    axes = [*subjects, *(name for _, name in swept(run_cases))]
     return output.Answer(
         answer_rows, notes=idle, describe=functools.partial(_describe, axes=axes), pictures=train.pictures(), most=100
     )

@@ -100,6 +100,9 @@ def _existing(text: str) -> Path | None:
         return None
 
 
+FROM_MEMORY = "{}: dimensions from memory, no public copy of its config.json with a known place was found; your own copy of it is read as a path"
+
+
 def _from_catalogue(file: str, user: Reading, keys: Keys = ()) -> Model:
     return _catalogue_model(file, keys) if not user.changes() else _read_catalogue(file, user, keys)
 
@@ -112,7 +115,10 @@ def _catalogue_model(file: str, keys: Keys = ()) -> Model:
 def _read_catalogue(file: str, user: Reading, keys: Keys) -> Model:
     text = resources.files("headway").joinpath("data/models", file).read_text(encoding="utf-8")
     row = next(row for row in catalogue_index() if row["file"] == file)
-    return from_data(parse(text, file) | dict(keys), row["name"], row["hf_id"], user)
+    data = parse(text, file)
+    found = from_data(data | dict(keys), row["name"], row["hf_id"], user)
+    notes = (FROM_MEMORY.format(row["name"]),) if str(data["_source"]).startswith("from memory") else ()
+    return replace(found, origin=f"{data['_source']} ({data.get('_date', 'undated')})", notes=(*found.notes, *notes))
 
 
 def from_file(path: Path, user: Reading | None = None) -> Model:

@@ -92,7 +92,7 @@ def about_model(model: Model, context: Any = 8192) -> ModelSummary:
         precision={part: getattr(model.precision, part) for part in ("mixer", "ffn", "expert", "embedding")},
         blocks=[_block(block) for block in model.blocks],
         notes=list(model.notes),
-        source=model.source,
+        source=model.origin or model.source,
     )
 
 

@@ -83,6 +83,7 @@ class StoredPrecision:
     expert: str
     embedding: str
     head: str = ""  # "": as the embedding, unless weights are chosen whose files have another
+    scale_block: int = 0  # weights along each side of a square that shares a scale in fp8; 0: no squares
     state: str = "bf16"  # of a recurrence; engines keep that of the cache unless the config names another
 
 
@@ -102,6 +103,7 @@ class Model:
     vectors: tuple[Vector, ...] = ()  # final norm, learned positions, ...
     tower: Tower | None = None  # vision tower and its projector, where its kind is known: in no count of the decoder
     notes: tuple[str, ...] = ()
+    origin: str = ""  # where a catalogue entry was taken from, and when; "" for what a user brought
     source: str = ""
 
 

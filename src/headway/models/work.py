@@ -54,6 +54,8 @@ class LayerWork:
     state_dtype: str
     ffn_dtype: str
     expert_dtype: str
+    scale_block: int = 0  # side of the squares of fp8 weights that share a scale
+    is_stated: bool = False  # of a model by numbers, whose widths follow from totals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +138,7 @@ def block_work(block: Block, model: Model) -> LayerWork:
         tensors=LayerTensors(mixer=mixer.tensors(), **ffn_tensors(block.ffn)),
         mixer_dtype=model.precision.mixer, state_dtype=model.precision.state,
         ffn_dtype=model.precision.ffn, expert_dtype=model.precision.expert,
+        scale_block=model.precision.scale_block, is_stated=mixer.is_stated,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from headway.core.errors import BadValue, IllegalLayout
 from headway.core.quantity import default
 from headway.core.schema import Field
+from headway.performance.divisibility import SplitDimension, dimensions
 
 MOST_LAYOUTS = 100_000
 
@@ -47,24 +48,26 @@ class ModelShape:
     heads: tuple[Any, ...]  # one per kind of block that has heads
     experts: Any  # fewest routed experts of any MoE block; 0 for a dense model
     layers: Any
+    dimensions: tuple[SplitDimension, ...] = ()  # that engines split in whole heads and blocks
 
 
-def shape(blocks: Iterable[Any]) -> ModelShape:
-    """Shape of a model's compiled blocks."""
+def shape(blocks: Iterable[Any], *weights: str) -> ModelShape:
+    """Shape of a model's compiled blocks, in the stored format of weights or in all that are named ("": as stored)."""
     blocks = tuple(blocks)
     routed = [block.experts for block in blocks if block.experts]
     return ModelShape(
         heads=tuple(block.heads for block in blocks if block.mixer_matmuls),
         experts=min(routed) if routed else 0,
         layers=sum(block.count for block in blocks),
+        dimensions=dimensions(blocks, weights or ("",)),
     )
 
 
 def illegal(layout: Layout, shape: ModelShape) -> str:
     """The rule that a layout breaks, or ""."""
-    for heads in shape.heads:
-        if heads % layout.tp:
-            return f"tp {layout.tp} does not divide {heads} attention heads; divisors: {_divisors(heads)}"
+    why = tensor_why(int(layout.tp), shape)
+    if why:
+        return why
     ranks = layout.tp * layout.cp * layout.dp
     if shape.experts == 0 and layout.ep > 1:
         return f"ep {layout.ep} needs routed experts, and the model has none"
@@ -76,7 +79,21 @@ def illegal(layout: Layout, shape: ModelShape) -> str:
         return f"ep {layout.ep} does not divide tp*cp*dp = {ranks}"
     if layout.pp > shape.layers:
         return f"pp {layout.pp} is more than the {shape.layers} layers"
-    return ""
+    return expert_why(int(ranks // layout.ep), shape)
+
+
+def tensor_why(tp: int, shape: ModelShape) -> str:
+    """Why engines do not split a model over `tp` chips, whatever the other degrees, or ""."""
+    for heads in shape.heads:
+        if heads % tp:
+            return f"tp {tp} does not divide {heads} attention heads; divisors: {_divisors(heads)}"
+    return next((why for part in shape.dimensions if not part.expert and (why := part.why(tp))), "")
+
+
+def expert_why(ways: int, shape: ModelShape) -> str:
+    """Why engines do not split each routed expert over so many chips, or ""."""
+    why = next((why for part in shape.dimensions if part.expert and (why := part.why(ways))), "")
+    return f"{why} (tp*cp*dp/ep = {ways}): more ep" if why else ""
 
 
 def _divisors(number: int) -> str:

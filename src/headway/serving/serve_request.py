@@ -62,7 +62,7 @@ def query(
     case_assumptions = at_mfu(with_links(assumptions or defaults(Assumptions), machine.chip))
     work = work_of(known_model, _expert_load(case_assumptions, known_model))
     layout_list = (layouts,) if isinstance(layouts, Layout) else tuple(layouts)
-    legal = tuple(check(known_layout(layout), shape(work.blocks)) for layout in layout_list)
+    legal = tuple(check(known_layout(layout), shape(work.blocks, precision.weights)) for layout in layout_list)
     check_compute(machine.chip, precision)
     formats = resolve(work, machine.chip, precision)
     price = price_quote(machine.chip, case_assumptions.price_metric)

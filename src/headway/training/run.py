@@ -23,7 +23,6 @@ from headway.training.estimate import TrainingEstimate
 from headway.training.recipe import Recipe, TrainingRun
 from headway.training.search import LayoutEstimate
 
-
 RESTART = "time from a failure to the first step after it (MegaScale, arXiv:2402.15627: found and restarted within 10 minutes)"
 CHECKPOINT = "time that a checkpoint holds training up (the same: several seconds, to the host's memory)"
 

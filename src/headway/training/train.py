@@ -204,7 +204,8 @@ def _batch(run: TrainingRun) -> Any:
 def rows(request: TrainingRequest, trained: TrainingAnswer, most: int = 8) -> list[dict[str, Any]]:
     """At most `most` rows of the answer, best first."""
     first = trained.layouts[0]
-    row_list = [_row(request, candidate, trained.price, kind) for candidate, kind in zip(trained.layouts[:most], kinds(trained), strict=False)]
+    pairs = zip(trained.layouts[:most], kinds(trained), strict=False)
+    row_list = [_row(request, candidate, trained.price, kind) for candidate, kind in pairs]
     return [line | {"why": line["why"] or less_plain(of, first)} for line, of in zip(row_list, trained.layouts, strict=False)]
 
 

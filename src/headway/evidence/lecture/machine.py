@@ -21,7 +21,7 @@ from headway.performance.achieved import with_links
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import StepModel, compile_layout
 from headway.performance.formats import Formats, main_part, resolve
-from headway.performance.layout import UNASKED, Layout, ModelShape, illegal, shape
+from headway.performance.layout import UNASKED, Layout, ModelShape, illegal, shape, tensor_why
 
 CONTEXT = 8192
 NO_TOKENS = known(0.0, "no prompt", "token", "constant", "a decode step prefills nothing")
@@ -91,7 +91,7 @@ def usual_layout(form: ModelShape, chips: int) -> Layout:
         ep = max(degree for degree in range(1, min(chips, form.experts) + 1) if chips % degree == 0)
         layout = Layout(**_degrees(ep=ep, dp=chips))
     else:
-        tp = max(degree for degree in range(1, chips + 1) if chips % degree == 0 and all(heads % degree == 0 for heads in form.heads))
+        tp = max(degree for degree in range(1, chips + 1) if chips % degree == 0 and not tensor_why(degree, form))
         layout = Layout(**_degrees(tp=tp, dp=chips // tp))
     reason = illegal(layout, form)
     if reason:

@@ -23,7 +23,7 @@ from headway.models.work import ModelWork, work_of
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import StepModel, compile_layout
 from headway.performance.formats import Formats, resolve
-from headway.performance.layout import Layout, check, shape
+from headway.performance.layout import Layout, check, shape, tensor_why
 from headway.serving.serve_request import known_layout
 
 HOST = 8  # cards per host over PCIe
@@ -104,7 +104,7 @@ def _find(key: SetupKey, catalog: Catalog) -> InferredSetup | str:
     placement = place(
         row_layout,
         lambda tp, pp: _weights(name, row_formats, catalog, spec.chip, Layout(tp=tp, pp=pp)) <= usable,
-        lambda tp: all(heads % tp == 0 for heads in shape(work.blocks).heads),
+        lambda tp: not tensor_why(tp, shape(work.blocks)),
         _domain(device, spec, HOST),
     )
     if isinstance(placement, str):

@@ -167,13 +167,12 @@ class Mixer(ABC):
     SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ()  # fields that `headway show model` prints, in its order
     matmuls: ClassVar[Any] = TWO_MATMULS  # dense matrix multiplications of a layer, one kernel each
     latent: ClassVar[bool] = False  # runs on the kernels of latent attention (MLA)
+    is_stated: ClassVar[bool] = False  # a model by numbers, whose widths follow from totals: no engine splits them
     scanned: ClassVar[bool] = False  # prompts pass its state in chunks, each after the one before
     softmax: ClassVar[bool] = False  # `--attention` and `--kv-share` apply to it
     kv_share_refusal: ClassVar[str] = ""  # why `--kv-share` is an error for a model with such layers: "keeps ..."
     heads_field: ClassVar[str] = ""  # field of the heads, or channels, that tensor parallelism divides
     cache_heads_field: ClassVar[str] = ""  # field of the parts into which it can split the cache
-    engine_splits_heads: ClassVar[bool] = False  # serving engines want tensor parallelism to divide those heads
-    context_parallel: ClassVar[bool] = False  # serving engines can split its cache by context (`--cp`)
 
     # What a layer holds and does
 
@@ -241,16 +240,6 @@ class Mixer(ABC):
         """The layer with one KV cache for so many layers; itself where it has none to share."""
         return self
 
-    # A launch line of a serving engine
-
-    def engine_heads(self) -> Any:
-        """Query heads that tensor parallelism of a serving engine has to divide; 0: engines have no such rule for this kind."""
-        return self.query_heads() if self.engine_splits_heads else 0
-
-    def grouped_heads(self) -> tuple[int, int] | None:
-        """(query heads, KV heads) of MHA, GQA and MQA, by which engines bound context parallelism; None for other kinds."""
-        return None
-
     # Training
 
     def activation_bytes(self, hidden: Any, element_bytes: Any) -> Any:
@@ -276,7 +265,6 @@ class SoftmaxAttention(Mixer):
     """Softmax attention over a cache with an entry per token: GQA and MLA. A pattern limits it, an indexer may pick its tokens."""
 
     softmax: ClassVar[bool] = True
-    context_parallel: ClassVar[bool] = True
 
     kv_share: Any = UNITY  # layers that use one KV cache
     look: AttentionPattern = AttentionPattern()

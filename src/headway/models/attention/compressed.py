@@ -23,7 +23,6 @@ class CompressedAttention(Mixer):
 
     SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("heads", "head_dim", "query_rank", "window")
     heads_field: ClassVar[str] = "heads"
-    engine_splits_heads: ClassVar[bool] = True
     softmax: ClassVar[bool] = True
     kv_share_refusal: ClassVar[str] = "keeps compressed entries"
 

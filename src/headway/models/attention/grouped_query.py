@@ -18,7 +18,6 @@ class Attention(SoftmaxAttention):
     SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("heads", "kv_heads", "head_dim", "value_dim", "kv_share")
     heads_field: ClassVar[str] = "heads"
     cache_heads_field: ClassVar[str] = "kv_heads"
-    engine_splits_heads: ClassVar[bool] = True
 
     hidden: Any
     heads: Any
@@ -74,7 +73,3 @@ class Attention(SoftmaxAttention):
         flop = score_flop(self.heads, self.head_dim, self.value_dim)
         read = kv_elements_read(self.kv_heads, self.head_dim, self.value_dim)
         return (*self.look.spans(read, flop, flop), *self.index_spans())
-
-    def grouped_heads(self) -> tuple[int, int]:
-        """(query heads, KV heads)."""
-        return int(self.heads), int(self.kv_heads)

@@ -31,7 +31,6 @@ class LatentAttention(SoftmaxAttention):
 
     SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("heads", "query_rank", "kv_rank", "nope_dim", "rope_dim", "value_dim", "kv_share")
     heads_field: ClassVar[str] = "heads"
-    engine_splits_heads: ClassVar[bool] = True
     matmuls: ClassVar[Any] = LATENT_MATMULS
     latent: ClassVar[bool] = True
 

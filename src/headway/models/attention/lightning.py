@@ -17,7 +17,6 @@ class Lightning(Mixer):
     SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("heads", "head_dim")
     heads_field: ClassVar[str] = "heads"
     cache_heads_field: ClassVar[str] = "heads"
-    engine_splits_heads: ClassVar[bool] = True
 
     hidden: Any
     heads: Any

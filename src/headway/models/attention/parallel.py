@@ -69,7 +69,3 @@ class ParallelMixer(Mixer):
     def with_kv_share(self, layers: Any) -> Mixer:
         """The layer with one KV cache for so many layers."""
         return replace(self, attention=self.attention.with_kv_share(layers))
-
-    def engine_heads(self) -> Any:
-        """Query heads."""
-        return self.attention.engine_heads()

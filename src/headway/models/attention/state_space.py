@@ -49,7 +49,6 @@ class Mamba2(ConvolvedRecurrence):
     SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("heads", "head_dim", "state", "groups", "kernel")
     heads_field: ClassVar[str] = "heads"
     cache_heads_field: ClassVar[str] = "heads"
-    engine_splits_heads: ClassVar[bool] = True
 
     hidden: Any
     heads: Any

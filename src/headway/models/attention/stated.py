@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from headway.laws.architecture.attention import score_flop
 from headway.models.attention import AttentionSpan, CacheStore
@@ -13,6 +13,8 @@ from headway.models.attention.grouped_query import Attention
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedAttention(Attention):
     """Grouped-query attention whose parameters and cache are stated; heads serve for splits and scores alone."""
+
+    is_stated: ClassVar[bool] = True
 
     stated_params: Any
     stated_elements: Any

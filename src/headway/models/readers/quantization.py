@@ -11,6 +11,7 @@ from headway.models.readers.read import Config
 from headway.models.readers.schemes import BY_HAND, weight_formats
 
 TORCH = {"float32": "fp32", "float": "fp32", "bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float8_e4m3fn": "fp8"}
+PER_BLOCK = 128  # of ModelOpt's FP8_PB_WO
 EXCLUSIONS = ("modules_to_not_convert", "ignore", "exclude_modules", "ignored_layers", "skip_modules", "llm_int8_skip_modules")
 # Part that a module name in an exclusion list belongs to: the first pattern found in the name decides.
 PARTS = (
@@ -39,7 +40,18 @@ def precision(config: Config, only_routers: bool = False) -> StoredPrecision:
     spared = _spared(scheme, config) | ({"ffn"} if only_routers else set())
     mixer, ffn, expert = (plain if part in spared else stored[part] for part in ("mixer", "ffn", "expert"))
     _note_cache(scheme, config)
-    return StoredPrecision(mixer=mixer, ffn=ffn, expert=_expert(config, expert), embedding=plain, state=state)
+    return StoredPrecision(
+        mixer=mixer, ffn=ffn, expert=_expert(config, expert), embedding=plain, state=state, scale_block=_scale_block(scheme)
+    )
+
+
+def _scale_block(scheme: dict[str, Any]) -> int:
+    """Side of the squares of weights that share a scale, 0 where the scheme has none."""
+    groups = scheme.get("config_groups")
+    weights = [group.get("weights") for group in groups.values() if isinstance(group, dict)] if isinstance(groups, dict) else []
+    sides = [scheme.get("weight_block_size"), *(part.get("block_structure") for part in weights if isinstance(part, dict))]
+    found = next((side for side in sides if isinstance(side, list) and side and isinstance(side[0], int)), None)
+    return found[0] if found else PER_BLOCK if scheme.get("quant_algo") == "FP8_PB_WO" else 0
 
 
 def _by_part(scheme: dict[str, Any]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import Any
 from headway.core.errors import BadValue, UnknownName
 from headway.models.model import Model
 from headway.models.precision import Precision
-from headway.performance.layout import Layout, illegal
+from headway.performance.layout import Layout, illegal, tensor_why
 from headway.performance.workload import Load
 from headway.serving.launch import sglang, trtllm, vllm
 from headway.serving.launch.needs import LaunchRequest, ask, served
@@ -81,7 +81,7 @@ def offer(request: LaunchRequest, closest: Layout | None) -> str:
 
 def _spread(request: LaunchRequest, chips: int) -> Iterator[LaunchRequest]:
     experts = [ep for ep in _divisors(chips) if ep <= max(request.needs.shape.experts, 1)]
-    for tp in (tp for tp in _divisors(chips) if not any(heads % tp for heads in request.needs.shape.heads)):
+    for tp in (tp for tp in _divisors(chips) if not tensor_why(tp, request.needs.shape)):
         for cp in _divisors(chips // tp):
             for ep in experts:
                 yield replace(request, tp=tp, cp=cp, dp=chips // tp // cp, ep=ep)
@@ -161,7 +161,7 @@ def launch(
 def answer(engine: str, request: LaunchRequest) -> Launch:
     """Command lines and notes for one engine, or the reason it cannot express the request."""
     writer, engine_flags = ENGINES[engine], flags(engine)
-    why = writer.layout_why(request)
+    why = illegal(_layout(request), request.needs.shape) or writer.layout_why(request)
     if why:
         closest = nearest(request, writer.layout_why)
         text = f"{engine_flags.name}: {why}; {offer(request, closest)}"

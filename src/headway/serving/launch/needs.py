@@ -13,7 +13,8 @@ from headway.models.checkpoints import checkpoint as checkpoint_of
 from headway.models.model import Dense, Model, MoE
 from headway.models.numbers import USER_NUMBERS
 from headway.models.precision import Precision
-from headway.performance.layout import NAMES, Layout, ModelShape
+from headway.models.work import works
+from headway.performance.layout import NAMES, Layout, ModelShape, shape
 from headway.performance.workload import Load
 
 UNQUANTIZED = ("bf16", "fp16", "fp32")
@@ -26,9 +27,7 @@ class LaunchNeeds:
     """Model sizes that a layout must divide, and the formats that the checkpoint stores."""
 
     shape: ModelShape
-    grouped: tuple[tuple[int, int], ...]  # (query heads, KV heads) of each kind of MHA, GQA or MQA block
-    has_other_mixers: bool  # some block is not MHA, GQA, MQA or MLA
-    widths: tuple[int, ...]  # widths of the routed experts
+    vocab: int
     dense: bool  # some block has a dense feed-forward part
     stored: tuple[str, ...]  # stored formats of the weights that `weights` replaces
 
@@ -88,7 +87,7 @@ def ask(
     model: Model, layout: Layout, precision: Precision, load: Load | None, memory: Any, host: Any, sequences: Any = None
 ) -> LaunchRequest:
     """The launch request of a model, layout, precision and load, checked; `sequences` of one replica, by default the users of the load."""
-    needs = _needs(model)
+    needs = _needs(model, precision.weights)
     if sequences is None and load is not None and load.rate is None:
         sequences = math.ceil(load.batch)
     if layout.dp > 1 and not needs.shape.experts:  # copies, each of which takes its share of the sequences
@@ -114,26 +113,11 @@ def ask(
     )
 
 
-def _needs(model: Model) -> LaunchNeeds:
-    mixers = [block.attention for block in model.blocks]
+def _needs(model: Model, weights: str) -> LaunchNeeds:
     parts = [block.ffn for block in model.blocks]
-    moes = [part for part in parts if isinstance(part, MoE)]
-    dense = any(isinstance(part, Dense) for part in parts)
-    stored = (model.precision.mixer, *((model.precision.ffn,) if dense else ()), *((model.precision.expert,) if moes else ()))
-    heads = [mixer.engine_heads() for mixer in mixers]
-    grouped = [mixer.grouped_heads() for mixer in mixers]
-    return LaunchNeeds(
-        shape=ModelShape(
-            heads=tuple(count for count in heads if count),
-            experts=min((part.experts for part in moes), default=0),
-            layers=sum(block.count for block in model.blocks),
-        ),
-        grouped=tuple(pair for pair in grouped if pair),
-        has_other_mixers=any(not mixer.context_parallel for mixer in mixers),
-        widths=tuple(int(part.intermediate) for part in moes),
-        dense=dense,
-        stored=stored,
-    )
+    dense, moe = (any(isinstance(part, kind) for part in parts) for kind in (Dense, MoE))
+    stored = (model.precision.mixer, *((model.precision.ffn,) if dense else ()), *((model.precision.expert,) if moe else ()))
+    return LaunchNeeds(shape=shape(works(model), weights), vocab=int(model.vocab), dense=dense, stored=stored)
 
 
 def _argument(model: Model) -> str:
@@ -197,35 +181,11 @@ def _share(value: Any) -> float:
 # -- reasons shared by several engines -------------------------------------------------------------------------------------------
 
 
-def heads_why(request: LaunchRequest, degree: int) -> str:
-    """Why tensor parallelism of this degree does not divide the heads of every block, or ""."""
-    for heads in request.needs.shape.heads:
-        if heads % degree:
-            return f"attention over {degree} chips does not divide {heads} heads"
-    return ""
-
-
-def expert_why(request: LaunchRequest) -> str:
-    """Why the chips that share an expert do not divide its width, or ""."""
-    share = request.stage_chips // request.ep
-    for width in request.needs.widths:
-        if width % share:
-            return f"{share} chips share each expert (tp*cp*dp/ep), which does not divide its width {width}"
-    return ""
-
-
-def context_why(request: LaunchRequest) -> str:
-    """Why decode context parallelism cannot split the KV heads that tensor parallelism replicates, or ""."""
+def context_why(request: LaunchRequest, engine: str) -> str:
+    """Why a layout with context parallelism has no launch line, or ""."""
     if request.cp == 1:
         return ""
-    if request.needs.has_other_mixers:
-        return "context parallelism is for MHA, GQA, MQA and MLA blocks only"
-    for heads, kv_heads in request.needs.grouped:
-        if kv_heads > request.tp:
-            return f"context parallelism needs tp of at least the {kv_heads} KV heads (it splits copies of a head), and tp is {request.tp}"
-        if heads // kv_heads % request.cp:
-            return f"cp {request.cp} does not divide {heads // kv_heads} query heads per KV head"
-    return ""
+    return f"cp {request.cp} is counted with whole weights on each of its chips, and {engine} also splits the weights over them"
 
 
 def weights_why(request: LaunchRequest, loads: tuple[str, ...]) -> str:

@@ -1,10 +1,10 @@
-"""SGLang: `python -m sglang.launch_server`. Its tp counts every chip of a stage; attention data and context parallelism divide it."""
+"""SGLang: `python -m sglang.launch_server`. Its tp counts every chip of a stage; attention data parallelism divides it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from headway.serving.launch.needs import LaunchRequest, context_why, expert_why, heads_why, kv_why, weights_why
+from headway.serving.launch.needs import LaunchRequest, context_why, kv_why, weights_why
 from headway.serving.launch.shared_flags import DTYPES, FlagNames, formats, limits, port
 
 INIT_PORT, BOOTSTRAP_PORT = 20000, 8998
@@ -18,7 +18,7 @@ ONLINE = {"fp8": "fp8", "fp4": "nvfp4_online", "nvfp4": "nvfp4_online"}
 
 def layout_why(request: LaunchRequest) -> str:
     """Why SGLang cannot express a layout, or ""."""
-    return heads_why(request, request.tp * request.cp) or expert_why(request) or context_why(request)
+    return context_why(request, "SGLang")
 
 
 def format_why(request: LaunchRequest) -> str:
@@ -52,13 +52,11 @@ def _parallelism(request: LaunchRequest) -> list[str]:
         words.append(f"--pp-size {request.pp}")
     if request.dp > 1:
         words.append(f"--attn-dp-size {request.dp}")
-    if request.cp > 1:
-        words.append(f"--dcp-size {request.cp}")
     if request.ep > 1:
         words.append(f"--ep-size {request.ep}")
         if request.spare:
             words.append(f"--ep-num-redundant-experts {request.spare}")
-    if request.dp > 1 and request.tp * request.cp == 1 and request.needs.widths and request.needs.dense:
+    if request.dp > 1 and request.tp == 1 and request.needs.shape.experts and request.needs.dense:
         words.append("--moe-dense-tp-size 1")
     return words
 
@@ -78,9 +76,7 @@ def _notes(request: LaunchRequest) -> tuple[str, ...]:
     if request.hosts > 1:
         notes.append(f"{request.hosts} hosts: run it on each as NODE=0..{request.hosts - 1}; $HEAD is the address of host 0")
     if request.stage_chips > request.tp:
-        notes.append(f"--tp-size is tp*cp*dp = {request.stage_chips}: attention data and context parallelism divide it")
-    if request.cp > 1:
-        notes.append(f"SGLang also splits the projections over the {request.cp} context-parallel chips")
+        notes.append(f"--tp-size is tp*dp = {request.stage_chips}: attention data parallelism divides it")
     if request.dp > 1 and request.ep == request.stage_chips:
         notes.append("every rank gathers all tokens by default; --moe-a2a-backend deepep sends each where it is needed")
     if request.role == "decode":

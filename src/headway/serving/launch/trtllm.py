@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.serving.launch.needs import LaunchRequest, copies_why, expert_why, heads_why, kv_why, weights_why
+from headway.serving.launch.needs import LaunchRequest, context_why, copies_why, kv_why, weights_why
 from headway.serving.launch.shared_flags import DTYPES, FlagNames, limits
 
 NAMES = FlagNames(
@@ -15,14 +15,12 @@ FRACTION = 0.9  # KV cache share of the memory that weights leave free: the serv
 
 def layout_why(request: LaunchRequest) -> str:
     """Why TensorRT-LLM cannot express a layout, or ""."""
-    if request.cp > 1:  # Helix: https://nvidia.github.io/TensorRT-LLM/1.3.0rc26/features/helix.html
-        return f"context parallelism (cp={request.cp}) is for generation servers of a disaggregated deployment only"
     if request.dp > 1 and request.tp > 1:
         return (
             f"attention is tensor parallel or data parallel over all {request.stage_chips} chips, "
             f"not tp={request.tp} and dp={request.dp} together"
         )
-    return heads_why(request, request.tp) or expert_why(request) or copies_why(request, "TensorRT-LLM")
+    return context_why(request, "TensorRT-LLM") or copies_why(request, "TensorRT-LLM")
 
 
 def format_why(request: LaunchRequest) -> str:

@@ -1,10 +1,11 @@
-"""vLLM: `vllm serve`. Expert parallelism spans all tensor- and data-parallel chips or none; context parallelism re-uses tp chips."""
+"""vLLM: `vllm serve`. Expert parallelism spans all tensor- and data-parallel chips or none."""
 
 from __future__ import annotations
 
-from headway.serving.launch.needs import LaunchRequest, context_why, copies_why, expert_why, heads_why, kv_why, weights_why
+from headway.serving.launch.needs import LaunchRequest, context_why, copies_why, kv_why, weights_why
 from headway.serving.launch.shared_flags import DTYPES, FlagNames, formats, limits, port
 
+VOCAB_BLOCK = 64  # DEFAULT_VOCAB_PADDING_SIZE of vllm/model_executor/layers/vocab_parallel_embedding.py
 RPC_PORT, SIDE_PORT = 13345, 5600
 NAMES = FlagNames(
     sequences="--max-num-seqs", length="--max-model-len", memory="--gpu-memory-utilization", host="--host", port="--port", first_port=8000
@@ -30,7 +31,13 @@ def layout_why(request: LaunchRequest) -> str:
     """Why vLLM cannot express a layout, or ""."""
     if request.ep not in (1, request.stage_chips):
         return f"expert parallelism is off (ep=1) or over all tp*cp*dp = {request.stage_chips} chips, not {request.ep}"
-    return heads_why(request, request.tp * request.cp) or expert_why(request) or copies_why(request, "vLLM") or context_why(request)
+    return context_why(request, "vLLM") or copies_why(request, "vLLM") or _vocab_why(request)
+
+
+def _vocab_why(request: LaunchRequest) -> str:
+    """Why the vocabulary, padded to whole blocks, is not split over tp chips, or ""."""
+    padded = -(-request.needs.vocab // VOCAB_BLOCK) * VOCAB_BLOCK
+    return f"tp {request.tp} does not divide the vocabulary of {request.needs.vocab}, padded to {padded}" if padded % request.tp else ""
 
 
 def format_why(request: LaunchRequest) -> str:
@@ -40,7 +47,7 @@ def format_why(request: LaunchRequest) -> str:
 
 def hosts(request: LaunchRequest) -> int:
     """Hosts of one replica: whole data-parallel ranks on each, where a rank fits a host."""
-    rank = request.tp * request.cp * request.pp
+    rank = request.tp * request.pp
     if request.hosts == 1 or request.host is None:
         return 1
     return request.hosts if rank > request.host else request.dp // _ranks_per_host(request, rank)
@@ -48,15 +55,13 @@ def hosts(request: LaunchRequest) -> int:
 
 def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Command lines and notes for vLLM."""
-    words = ["vllm serve", request.model, f"--tensor-parallel-size {request.tp * request.cp}"]
+    words = ["vllm serve", request.model, f"--tensor-parallel-size {request.tp}"]
     if request.pp > 1:
         words.append(f"--pipeline-parallel-size {request.pp}")
     if request.dp > 1:
         words.append(f"--data-parallel-size {request.dp}")
     if request.ep > 1:
         words.append("--enable-expert-parallel")
-    if request.cp > 1:
-        words.append(f"--decode-context-parallel-size {request.cp}")
     line = " ".join(words + limits(request, NAMES, request.per_rank) + formats(request, ONLINE, CACHE) + _transfer(request))
     line = _environment(request) + line
     return _hosts(request, line), _notes(request)
@@ -78,7 +83,7 @@ def _environment(request: LaunchRequest) -> str:
 
 def _hosts(request: LaunchRequest, line: str) -> tuple[str, ...]:
     """The command line, or a line for the first host and a line for each further host, numbered $NODE."""
-    rank = request.tp * request.cp * request.pp
+    rank = request.tp * request.pp
     if request.hosts == 1 or request.host is None:
         return (line,)
     if rank > request.host:
@@ -99,7 +104,7 @@ def _ranks_per_host(request: LaunchRequest, rank: int) -> int:
 
 def _notes(request: LaunchRequest) -> tuple[str, ...]:
     notes = []
-    rank = request.tp * request.cp * request.pp
+    rank = request.tp * request.pp
     if request.hosts > 1 and request.host:
         if rank > request.host and request.dp > 1:
             notes.append(f"a data-parallel rank spans hosts: start it on a Ray cluster of {request.hosts} hosts")
@@ -108,8 +113,6 @@ def _notes(request: LaunchRequest) -> tuple[str, ...]:
             notes.append(f"{count} hosts: the first line on host 0, of address $HEAD, the second on hosts NODE=1..{count - 1}")
     if request.dp > 1 and request.batch:
         notes.append(f"--max-num-seqs counts for each of the {request.dp} data-parallel ranks")
-    if request.cp > 1:
-        notes.append(f"--tensor-parallel-size is tp*cp: vLLM also splits the projections over the {request.cp} context-parallel chips")
     if request.dp > 1 and request.ep > 1:
         notes.append("every rank gathers all tokens by default; --all2all-backend deepep_low_latency sends each where it is needed")
     if request.role:

@@ -150,7 +150,7 @@ def _problems(
     fp8 = first.system.chip.peak_fp8 is not None
     caches = names["kv"] or (("bf16", "fp8") if fp8 else ("bf16",))
     both = (FP8_NOTE,) if not names["kv"] and fp8 else ()
-    layouts = expressible(space(shape(first.work.blocks), first.system, degrees), first, goal.engine, goal.host)
+    layouts = expressible(space(shape(first.work.blocks, *names["weights"]), first.system, degrees), first, goal.engine, goal.host)
     if first.assumptions.communication == "two-batch":
         layouts = halved(layouts, goal.batches)
     computes, compute_notes = able_computes(first.system.chip, names["compute"] or ("",))

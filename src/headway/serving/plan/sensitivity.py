@@ -221,7 +221,8 @@ def placed(query: ServeRequest, user_values: Mapping[str, Any]) -> Choice:
         replicas = max(int(replicas_held(int(query.system.chips), domain_of(query.system), chips)), 1)
         degrees["replicas"] = default(replicas, "replicas", "", "as many as the machine holds")
     degrees = {name: value if hasattr(value, "kind") else user_input(int(value), name) for name, value in degrees.items()}
-    layout = check(Layout(**degrees), shape(query.work.blocks))
+    stored = {part.name for parts in query.formats.weights for part in parts}
+    layout = check(Layout(**degrees), shape(query.work.blocks, *stored))
     batch = user_values["batch"] if hasattr(user_values["batch"], "kind") else user_input(int(user_values["batch"]), "batch")
     return Choice(query=query, layout=layout, load=Load(batch=batch, prompt=query.load.prompt, output=query.load.output))
 

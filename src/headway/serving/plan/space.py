@@ -15,7 +15,7 @@ from headway.core.errors import BadValue, IllegalCombination, IllegalLayout
 from headway.hardware.system import System
 from headway.laws.serving.replicas import replicas_held
 from headway.laws.step.layer_terms import replica_chips
-from headway.performance.layout import NAMES, UNHALVED, Layout, ModelShape, halves, illegal
+from headway.performance.layout import NAMES, UNHALVED, Layout, ModelShape, expert_why, halves, illegal, tensor_why
 
 EXHAUSTIVE_CHIPS = 256  # domain size in chips up to which every dp and pp is tried
 MOST = 200_000
@@ -127,7 +127,8 @@ def _alone(name: str, value: int, shape: ModelShape) -> str:
     if name == "dp" and value > 1 and not shape.experts:
         return f"dp {value} of a model without routed experts is {value} copies, which replicas count: a search sets them"
     beside = {"dp": value} if name == "ep" else {}  # ep divides tp*cp*dp for some dp
-    return illegal(Layout(**{name: value} | beside), shape)
+    whole_experts = replace(shape, dimensions=tuple(part for part in shape.dimensions if not part.expert))  # that some ep leaves
+    return illegal(Layout(**{name: value} | beside), whole_experts)
 
 
 def _combinations(pinned: Mapping[str, tuple[int, ...]], shape: ModelShape, domain: int) -> Iterable[tuple[int, int, int, int, int]]:
@@ -136,7 +137,6 @@ def _combinations(pinned: Mapping[str, tuple[int, ...]], shape: ModelShape, doma
     dps = pinned.get("dp") or (_counts(domain, domain) if shape.experts else (1,))
     cps = pinned.get("cp") or (1,)
     divisors: dict[int, list[int]] = {}
-    most_ep = max(int(shape.experts) + _copies(pinned), 1)
     for tp in tps:
         for cp in cps:
             for pp in pps:
@@ -145,7 +145,7 @@ def _combinations(pinned: Mapping[str, tuple[int, ...]], shape: ModelShape, doma
                     if stage_ranks * pp > domain:
                         break  # dps are in ascending order
                     if stage_ranks not in divisors:
-                        divisors[stage_ranks] = _expert_ways(stage_ranks, most_ep, pinned.get("ep"))
+                        divisors[stage_ranks] = _expert_ways(stage_ranks, shape, pinned)
                     for ep in divisors[stage_ranks]:
                         yield tp, cp, pp, dp, ep
 
@@ -159,7 +159,6 @@ def _spanning(
         return []
     smooth = {2**two * 3**three for two in range(domains.bit_length()) for three in range(domains.bit_length())}
     counts = range(2, domains + 1) if "dp" in pinned else [count for count in smooth | {domains} if 2 <= count <= domains]
-    most_ep = max(int(shape.experts) + _copies(pinned), 1)
     rows = []
     for chips in sorted(count * domain for count in counts):
         for tp, cp in itertools.product(_tensor_ways(pinned, shape, domain), pinned.get("cp") or (1,)):
@@ -167,7 +166,7 @@ def _spanning(
                 dp, rest = divmod(chips, tp * cp * pp)
                 dp_is_allowed = dp in pinned["dp"] if "dp" in pinned else dp == 1 or shape.experts
                 if rest == 0 and dp and tp * cp <= domain and dp_is_allowed:
-                    rows += [(tp, ep, dp, pp, cp) for ep in _expert_ways(tp * cp * dp, most_ep, pinned.get("ep"))]
+                    rows += [(tp, ep, dp, pp, cp) for ep in _expert_ways(tp * cp * dp, shape, pinned)]
     return rows
 
 
@@ -177,7 +176,7 @@ def _divisors(number: int, pinned: tuple[int, ...] | None, most: int) -> list[in
 
 def _tensor_ways(pinned: Mapping[str, tuple[int, ...]], shape: ModelShape, domain: int) -> list[int]:
     most = min(domain, int(min(shape.heads, default=EXHAUSTIVE_CHIPS)))
-    return list(pinned.get("tp") or [tp for tp in range(1, most + 1) if all(heads % tp == 0 for heads in shape.heads)])
+    return list(pinned.get("tp") or [tp for tp in range(1, most + 1) if not tensor_why(tp, shape)])
 
 
 def _counts(most: int, domain: int) -> list[int]:
@@ -196,8 +195,11 @@ def _copies(pinned: Mapping[str, tuple[int, ...]]) -> int:
     return max(copies, default=0)
 
 
-def _expert_ways(stage_ranks: int, most: int, pinned: tuple[int, ...] | None) -> list[int]:
-    return [ep for ep in (pinned or range(1, min(stage_ranks, most) + 1)) if stage_ranks % ep == 0 and ep <= most]
+def _expert_ways(stage_ranks: int, shape: ModelShape, pinned: Mapping[str, tuple[int, ...]]) -> list[int]:
+    """Degrees of expert parallelism that divide a stage's chips and leave shares of an expert that engines load."""
+    most = max(int(shape.experts) + _copies(pinned), 1)
+    ways = [ep for ep in (pinned.get("ep") or range(1, min(stage_ranks, most) + 1)) if stage_ranks % ep == 0 and ep <= most]
+    return [ep for ep in ways if not expert_why(stage_ranks // ep, shape)]
 
 
 def _with_replicas(layout_rows: Any, pinned: Mapping[str, tuple[int, ...]], system: System, notes: tuple[str, ...]) -> SearchSpace:
