@@ -217,8 +217,8 @@ def test_between_rungs__exact_at_rungs_and_for_powers() -> None:
 
 
 def test_scale_up_domain__larger_is_no_slower_and_no_dearer() -> None:
-    own = rack().between("speed_multiple", 2.5, "price_multiple")
     for row in rows("domain"):
+        own = rack().between("speed_multiple", row["speed_multiple"], "price_multiple")
         assert row["speed_multiple"] >= 2.5 * (1 - 1e-9) and row["price_multiple"] <= own * 1.001
         assert row["scale_up_domain"] in (144, 288, 576)
     floor = rows("floor")[0]

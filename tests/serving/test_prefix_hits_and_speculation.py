@@ -55,16 +55,17 @@ def test_ttft__the_rest_of_a_prompt_is_prefilled() -> None:
 
 @pytest.mark.parametrize(("tp", "pp", "dp"), [(2, 1, 1), (2, 4, 1), (1, 2, 4)])
 def test_prefix_hit__in_hbm_costs_no_load(tp: int, pp: int, dp: int) -> None:
-    """A host link twice as fast changes the cost of a prefix that is kept outside HBM, and nothing else."""
+    """A host link twice as fast changes what a prefix outside HBM costs, and with it the division of a request's cost, no time."""
     machine, taken = system("8xh100-sxm"), defaults(Assumptions, {"hit_rate": user_input(0.9, "hit_rate")})
     rows = []
     for link in (50e9, 100e9):
         edited = edit(machine, "chip.host_link_bw", link)
         rows.append(serve("llama-3.1-70b", edited, Layout(tp=tp, pp=pp, dp=dp), batch=64, prompt=8000, output=1000, assumptions=taken))
     slow, fast = (table.row(0) for table in rows)
-    cached = [key for key in slow if key.startswith("usd_per_mtok_cached")]
-    assert {key for key in slow if slow[key] != fast[key]} == set(cached)
-    assert slow["usd_per_mtok_cached"] == pytest.approx(2 * fast["usd_per_mtok_cached"], rel=1e-12)
+    assert {key for key in slow if slow[key] != fast[key]} == {key for key in slow if key.startswith("usd_per_mtok_")}
+    for other in ("in", "out"):  # what the cached tokens are charged, the others are not
+        shares = [row["usd_per_mtok_cached"] / row[f"usd_per_mtok_{other}"] for row in (slow, fast)]
+        assert shares[0] == pytest.approx(2 * shares[1], rel=1e-12)
     assert any("prefix hits are in HBM" in note for note in rows[0].notes)
 
 

@@ -18,6 +18,7 @@ class Interval:
 
     low: Any
     high: Any
+    middle: Any = None  # where it is known better than as between the ends
 
     @property
     def wide(self) -> bool:

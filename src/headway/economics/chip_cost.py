@@ -58,7 +58,8 @@ def by_metric(chip: Chip, metric: str) -> ChipPrice:
     if quote is None:
         has = ", ".join(sorted({row.metric for row in chip.costs if row.metric in chip_price.METRICS})) or "none"
         raise BadValue("--price-metric", metric, f"a metric that {chip.name} has a price by ({has}), or --chip-price")
-    return ChipPrice(interval=Interval(low=quote.low, high=quote.high), note=f"chip price by {metric}, {quote.value.date}, {quote.note}")
+    span = Interval(low=quote.low, high=quote.high, middle=quote.value)
+    return ChipPrice(interval=span, note=f"chip price by {metric}, {quote.value.date}, {quote.note}")
 
 
 def owned(chip: Chip, assumptions: dict[str, Any]) -> OwnershipCost:

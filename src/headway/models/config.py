@@ -100,7 +100,7 @@ def _existing(text: str) -> Path | None:
         return None
 
 
-FROM_MEMORY = "{}: dimensions from memory, no public copy of its config.json with a known place was found; your own copy of it is read as a path"
+FROM_MEMORY = "{}: dimensions from memory, no public copy of its config.json with a known place was found; a path reads your own copy"
 
 
 def _from_catalogue(file: str, user: Reading, keys: Keys = ()) -> Model:

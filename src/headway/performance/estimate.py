@@ -16,23 +16,10 @@ import numpy as np
 from headway.core.quantity import known
 from headway.hardware.chip_price import PriceQuote
 from headway.hardware.system import System
-from headway.laws.economics.cost import (
-    cached_token_s,
-    full_load_usd,
-    hour_usd,
-    month_usd,
-    usd_per_mtok_cached,
-    usd_per_mtok_in,
-    usd_per_mtok_out,
-)
+from headway.laws.economics.cost import cached_token_s
 from headway.laws.queueing.loop import LoopTimes
 from headway.laws.queueing.replica_loop import token_times
-from headway.laws.serving.replicas import (
-    answer_token_s,
-    between_s,
-    prompt_taken_s,
-    utilisation,
-)
+from headway.laws.serving.replicas import between_s, prompt_taken_s, utilisation
 from headway.laws.serving.request import (
     decode_tok_per_s,
     e2e_s,
@@ -62,6 +49,7 @@ from headway.performance.formats import Formats
 from headway.performance.layout import Layout
 from headway.performance.request import NO_WORK, SINGLE, Requests
 from headway.performance.server import MemoryRoom, Server, ideal_scheduling, scheduling, transfer_link
+from headway.performance.token_cost import TokenTimes, machine_usd, token_costs
 from headway.performance.workload import Load
 
 ONE_RANK = known(1, "one rank", "", "constant", "a single prompt is prefilled by one data-parallel rank")
@@ -264,29 +252,18 @@ def _money(case: Deployment, compiled: StepModel, served: ServedTimes, seat_shar
     price, load, layout, chips = case.price, case.load, case.layout, case.system.chips
     if price is None:
         return {}
-    tokens, _ = request.prefilled(load.prompt, case.assumptions.hit_rate)
+    fresh, _ = request.prefilled(load.prompt, case.assumptions.hit_rate)
     prefix = sequence_bytes(compiled.stores, compiled.state_bytes, load.prompt)
     reload = cached_token_s(prefix * compiled.stage / layout.cp / load.prompt, _cache_link(case))
-    expected, low, high = _rate_ends(case, served, seat_share)
+    expected, low, high = (between_s(rate) for rate in _rate_ends(case, served, seat_share))
     at = served.expected
-    prompt = prompt_taken_s(between_s(expected), at.prompt, at.decode, at.decoding, load.output)
-    out: dict[str, Any] = {}
-    for end, usd, rate in (("", price.value, expected), ("_lo", price.low, high), ("_hi", price.high, low)):
-        prompt_share_s = prompt * (expected / rate)
-        answer = answer_token_s(between_s(rate), prompt_share_s, load.output)
-        out[f"usd_per_mtok_in{end}"] = usd_per_mtok_in(usd, chips, prompt_share_s, tokens, ONE_RANK, layout.replicas)
-        out[f"usd_per_mtok_cached{end}"] = usd_per_mtok_cached(usd, chips, reload, layout.dp, layout.replicas)
-        out[f"usd_per_mtok_out{end}"] = usd_per_mtok_out(usd, chips, answer, ONE_RANK, layout.replicas)
+    times = TokenTimes(
+        request=(expected, high, low), prompt=prompt_taken_s(expected, at.prompt, at.decode, at.decoding, load.output), load=reload,
+        ranks=layout.dp, fresh=fresh, cached=load.prompt - fresh, output=load.output,
+    )  # fmt: skip
+    out = token_costs(times, price, chips, layout.replicas)
     busy = None if load.rate is None else utilisation(load.rate, served.capacity * layout.replicas)
-    return out | machine_usd(case, out["usd_per_mtok_out"], busy)
-
-
-def machine_usd(case: Deployment, out_usd: Any, busy: Any) -> dict[str, Any]:
-    """Cost of the machine per hour and month, and of output at full load: that of a closed loop is its own load."""
-    price: Any = case.price
-    hour = hour_usd(price.value, case.system.chips)
-    full = out_usd if busy is None else full_load_usd(out_usd, busy)
-    return {"usd_per_hour": hour, "usd_per_month": month_usd(hour), "usd_per_mtok_out_full": full}
+    return out | machine_usd(price, chips, out["usd_per_mtok_out"], busy)
 
 
 def _cache_link(case: Deployment) -> Any:

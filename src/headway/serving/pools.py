@@ -34,7 +34,6 @@ from headway.performance.estimate import (
     chips_of,
     compiled_case,
     flat,
-    machine_usd,
     memory_of,
     requests_of,
     server_of,
@@ -44,6 +43,7 @@ from headway.performance.estimate import (
 )
 from headway.performance.layout import Layout
 from headway.performance.request import NO_WORK, prefilled
+from headway.performance.token_cost import machine_usd, spread_costs
 
 TIMES = ("expected", "low", "high")  # of an Estimate
 NO_PREFILL = known(0.0, "no prefill", "s", "constant", "the decode pool prefills nothing")
@@ -167,7 +167,7 @@ def _money(case: Deployment, row: dict[str, Any], busy: list[tuple[Any, Any]]) -
     pools = (("in", "prefill_chips", tokens), ("out", "decode_chips", case.load.output))
     for pool, (key, chips_key, token_count) in enumerate(pools):
         share = row[chips_key] / row["chips_used"]
-        for end, usd, at in zip(("", "_lo", "_hi"), (price.value, price.low, price.high), busy, strict=True):
-            rate = row["capacity"] * (busy[0][pool] / at[pool]) if end else row["capacity"]
-            out[f"usd_per_mtok_{key}{end}"] = replicas.usd_per_mtok_pool(usd, chips, share, rate, token_count)
-    return out | machine_usd(case, out["usd_per_mtok_out"], None)
+        rates = (row["capacity"], *(row["capacity"] * (busy[0][pool] / at[pool]) for at in busy[1:]))
+        costs = (replicas.usd_per_mtok_pool(price.value, chips, share, rate, token_count) for rate in rates)
+        out |= spread_costs(f"usd_per_mtok_{key}", *costs, price)
+    return out | machine_usd(price, chips, out["usd_per_mtok_out"], None)

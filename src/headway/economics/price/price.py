@@ -77,7 +77,9 @@ def priced(pick: Choice, terms: CommercialTerms, hit: Any = None, rates: Rates |
 
 
 def _middle_price(span: Interval) -> Any:
-    return laws.log_even_quantile(span.low, span.high, HALF) if span.wide else span.low
+    if not span.wide:
+        return span.low
+    return laws.log_even_quantile(span.low, span.high, HALF) if span.middle is None else span.middle
 
 
 def _middle(span: Interval) -> Any:
@@ -101,7 +103,8 @@ def _spreads(kind: str, estimates: Mapping[str, Any], terms: CommercialTerms, ut
 
 
 def _of_price(span: Interval) -> _PriceSpread:
-    low, middle, high = (laws.log_even_quantile(span.low, span.high, share) for share in (LOW, HALF, HIGH))
+    low, high = (laws.log_even_quantile(span.low, span.high, share) for share in (LOW, HIGH))
+    middle = _middle_price(span)
     return _PriceSpread(low=middle / low, high=high / middle, least=middle / span.low, most=span.high / middle)
 
 

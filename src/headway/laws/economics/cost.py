@@ -186,6 +186,18 @@ def lower_end(middle: Same, factors: tuple[Number, ...]) -> Same:
     return middle * np.exp(-np.sqrt(sum(np.log(factor) ** 2 for factor in factors)))
 
 
+@formula(source="definition; of nothing, and of what has no end, there is no interval")
+def end_factor(larger: Same, smaller: Same) -> Number:
+    """Factor between an end of an interval and its middle.
+
+    >>> float(end_factor(3.0, 1.5)), float(end_factor(0.0, 0.0)), float(end_factor(float("inf"), float("inf")))
+    (2.0, 1.0, 1.0)
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.divide(larger, smaller)
+    return np.where(np.isnan(factor), 1, factor)
+
+
 @formula(source="every input at its worse end at once")
 def highest(middle: Same, factors: tuple[Number, ...]) -> Same:
     """Largest value of a product while each input stays within its interval.
