@@ -71,8 +71,8 @@ def test_architectures__list_of_a_serving_engine_says_which_are_read() -> None:
 def test_indexer__shared_layers_keep_no_index_keys() -> None:
     whole, shared = (from_data(ROWS[name]["config"], name, name) for name in ("glm-5", "glm-5.2"))
     # 78 layers of one 128-wide key in 2 bytes; with sharing 21 of them: the first three, then every fourth.
-    assert float(totals.index_bytes_per_token(whole)) == 78 * 256
-    assert float(totals.index_bytes_per_token(shared)) == 21 * 256
+    assert float(totals.index_bytes_per_token(whole)) == 78 * 132
+    assert float(totals.index_bytes_per_token(shared)) == 21 * 132
     assert float(totals.kv_bytes_per_token(whole)) == float(totals.kv_bytes_per_token(shared)) == 78 * 576 * 2
     spelled = ROWS["glm-5"]["config"] | {"indexer_types": ["shared" if max(i - 2, 0) % 4 else "full" for i in range(78)]}
     assert float(totals.total_params(from_data(spelled, "x", "x"))) == float(totals.total_params(shared))

@@ -351,7 +351,7 @@ def test_about_model__params_and_kv_columns() -> None:
     near = about_model(model("gpt-oss-120b"), 8192)  # 18 full layers and 18 of window 128, 2048 bytes each
     assert near.kv_read_bytes_per_token == 2048 * (18 * 8192 + 18 * 128) / 8192
     sparse = about_model(model("deepseek-v3.2"), 8192)  # 2,048 latents and every index key
-    assert sparse.kv_read_bytes_per_token == 70272 * 2048 / 8192 + 15616
+    assert sparse.kv_read_bytes_per_token == 70272 * 2048 / 8192 + 61 * 132
 
 
 def test_kv_stored_bytes__published_cache_of_deepseek_v4_at_1m_tokens() -> None:

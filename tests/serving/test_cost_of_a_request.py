@@ -62,7 +62,7 @@ def test_plan__three_prices_pay_for_the_machine(split: bool) -> None:
     """Every row of a plan that runs: what a thousand requests cost."""
     assumptions = defaults(Assumptions, {"hit_rate": 0.5})
     answer = plan("llama-3.1-8b", "8xh100-sxm", Load(prompt=3000, output=300), tpot="40ms", assumptions=assumptions, disaggregate=split)
-    rows = [row for row in answer.table.rows() if row["fits"] and row["usd_per_1k_requests"] and row["kind"] in ("best", "frontier", "next")]
+    rows = [row for row in answer.table.rows() if row["fits"] and row["usd_per_1k_requests"] and row["kind"] in ("best", "frontier")]
     assert len(rows) > 3
     for row in rows:
         if row.get("prefill_replicas") is None:

@@ -20,7 +20,7 @@ RULES = Rules(
     budget=2048, chunk=2048, seats=32, capacity=1000, block=16, mixed=1, handed=0, reserve=0.0, departures=0.0, accept=1.0, closed=0,
     lanes=LANE,
 )  # fmt: skip
-STEP = "def step(batch, context, tokens, pairs, ranks):\n    return {}\n"
+STEP = "def step(batch, context, tokens, pairs, prompts):\n    return {}\n"
 
 
 def pace(formula: str, seats: int = 32, longest: float = 4096.0) -> StepPace:

@@ -54,7 +54,7 @@ TILE = known(128, "tile", "", "constant", "DeepSeek-V3 (arXiv:2412.19437) sectio
 QUANTISED_MATMUL = known(2, "kernels", "", "constant", "a kernel that quantises the input, and the matmul")
 NO_BYTES = known(0.0, "no experts", "byte", "constant", "the architecture has no such part")
 NO_WRITE = known(0.0, "no cache", "s/token", "constant", "the architecture has no such part")
-SPAN_FIELDS = ("read", "decode_compute", "prefill_compute")
+SPAN_FIELDS = ("read", "decode_compute", "prefill_compute", "expand")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +130,7 @@ def _coefficients(
         attention_gain=formats.best_attention_peak / formats.wide_peak,
         imbalance=_imbalance(work, layout, assumptions, skew),
         prefill_ranks=layout.dp,
+        rank_prompts=UNITY,
         overlap=default(OVERLAPS[assumptions.overlap], "overlap", "", f"overlap model {assumptions.overlap!r}"),
         communication=default(COMMUNICATIONS[assumptions.communication], "communication", "", assumptions.communication),
         launches=parts.launches(dynamic(parts.kernels(), formats)),
@@ -300,7 +301,7 @@ class _Parts:
 
     def spans(self) -> tuple[SpanTerm, ...]:
         """Attention spans of all blocks, spans of equal limits summed."""
-        groups: dict[tuple[float, float], list[tuple[Any, Any, Any]]] = {}
+        groups: dict[tuple[float, float], list[tuple[Any, Any, Any, Any]]] = {}
         limits: dict[tuple[float, float], tuple[Any, Any]] = {}
         kv, cp, peak_ = self.formats.kv.bytes, self.layout.cp, self.formats.wide_peak
         for block in self.work.blocks:
@@ -311,6 +312,7 @@ class _Parts:
                     span_read_s(elements, span.element_bytes(kv), self.share(block, span.what), cp, self.depth, self.bandwidth),
                     span_score_s(span.decode_score_flop * block.count, heads, cp, self.depth, peak_),
                     span_score_s(span.prefill_score_flop * block.count, heads, cp, self.depth, peak_),
+                    span_score_s(span.expand_flop * block.count, heads, cp, self.depth, peak_),
                 )
                 key = (float(span.cap_tokens), float(span.sqrt_tokens))
                 limits.setdefault(key, (span.cap_tokens, span.sqrt_tokens))

@@ -27,6 +27,7 @@ from headway.laws.queueing.replica_loop import (
 from headway.laws.queueing.users import kept_in_step, packed_tokens, prompt_chunks, run_synchronised_share
 from headway.laws.serving.request import (
     causal_pairs,
+    lane_prompts,
     middle_context,
     missed_pairs,
     missed_tokens,
@@ -96,7 +97,8 @@ def saturated_prompt_s(server: Server, requests: Requests, law: Law) -> Any:
     tokens, pairs = prefilled(requests.prompt, requests.hit_rate)
     lanes = server.step.dp * server.step.pp
     packed = server.scheduling.step_budget_tokens * lanes
-    full = law(replace(server.step, prefill_ranks=lanes), NO_WORK, NO_WORK, packed, pairs * (packed / tokens))
+    busy = replace(server.step, prefill_ranks=lanes, rank_prompts=lane_prompts(packed / tokens, lanes))
+    full = law(busy, NO_WORK, NO_WORK, packed, pairs * (packed / tokens))
     return full * (tokens / packed)
 
 

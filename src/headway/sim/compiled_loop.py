@@ -25,7 +25,7 @@ FULL_S = 25e-6  # s in plain Python per request of a full batch: tokens share st
 COMPILE_S = 8.0  # seconds to compile
 LOAD_S = 0.6  # seconds to load numba and cached machine code
 STEP_S = 0.35  # seconds to compile a step for a loop that is there
-NO_STEP = "def step(batch, context, tokens, pairs, ranks):\n    return 1.0\n"
+NO_STEP = "def step(batch, context, tokens, pairs, prompts):\n    return 1.0\n"
 NO_RULES = Rules(
     budget=1, chunk=1, seats=1, capacity=1, block=1, mixed=1, handed=0, reserve=0.0, departures=0.0, accept=1.0, closed=0, lanes=LANE
 )  # fmt: skip
@@ -132,7 +132,7 @@ def _machine_send() -> Callable[..., int]:
 
 
 def _sample_state() -> State:
-    return make_state(NO_RULES, np.ones(2, np.int32), np.zeros(4), [np.zeros(1, np.int64)], np.zeros(6), np.ones(2), False)
+    return make_state(NO_RULES, np.ones(2, np.int32), np.zeros(4), [np.zeros(1, np.int64)], np.zeros(6), False)
 
 
 def _stem(source: str) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from headway.core.trace import operators
 
-Step = Callable[[float, float, float, float, float], float]  # batch, context, prompt tokens, pairs, ranks with prompts
+Step = Callable[[float, float, float, float, float], float]  # batch, context, prompt tokens, pairs, prompts
 INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 CALLS = {"sqrt": "sqrt({0})", "ceil": "float(ceil({0}))", "floor": "float(floor({0}))", "negative": "-{0}", "log": "log({0})",
          "exp": "exp({0})"}  # fmt: skip

@@ -1,6 +1,6 @@
 """The loop of continuous batching: iteration by iteration around events, in one jump between them.
 
-Written in the subset that numba compiles; plain Python runs it too. `step(batch, context, prompt tokens, pairs, ranks)` is the flat form
+Written in the subset that numba compiles; plain Python runs it too. `step(batch, context, prompt tokens, pairs, prompts)` is the flat form
 of the step law.
 """
 
@@ -28,7 +28,6 @@ from headway.sim.state import (
     QUEUED,
     RETURNED,
     RUNNING,
-    SPREAD,
     STEP,
     TOKEN_AT,
     WIDE,
@@ -89,9 +88,8 @@ def stand_by(state: State, rules: Rules, until: float) -> None:
 def with_prompts(state: State, rules: Rules, step: Step, tokens: int) -> None:
     """Run one step that computes prompt chunks, and with chunked prefill also decodes."""
     running = state.count[RUNNING] * rules.mixed
-    ranks = state.spread[min(state.count[PACKED], state.count[SPREAD])]
     context = state.at[CONTEXT] if running else 0.0
-    time = departed(rules, step(float(running), context, float(tokens), pairs(state), ranks))
+    time = departed(rules, step(float(running), context, float(tokens), pairs(state), float(max(state.count[PACKED], 1))))
     if running and late_tokens(state):
         late_gaps(state, rules, time)
     elif running:

@@ -257,7 +257,7 @@ class PlayableTraffic:
         after = None if self.turns is None else self.turns.after.tolist() if self.form.lists else self.turns.after
         room = len(mine) if self.rules.closed else 0
         return make_state(
-            self.rules, self.lengths, self.times, lanes, pace.line, pace.spread, self.form.lists, cache, first_pool, after, room
+            self.rules, self.lengths, self.times, lanes, pace.line, self.form.lists, cache, first_pool, after, room
         )  # fmt: skip
 
     def call(self, state: State, first: Any) -> None:

@@ -43,17 +43,16 @@ PEAK_BLOCKS = 10
 PACKED = 11  # prompts in the step being scheduled
 FREE = 12  # first free seat
 TOTAL = 13  # requests in `order`
-SPREAD = 14  # last element of `spread`
-SHARED = 15  # blocks that requests share with the prefix cache, counted per request
-HIT_BLOCKS = 16  # cached blocks of the prompt being admitted
-COMPLETED_BEFORE = 17  # COMPLETED before the last iteration
-FIRST_POOL = 18  # first pool of the replica's prefix cache
-COMING = 19  # length of `coming`
-ABANDONED = 20  # abandoned requests
-SWAPPED = 21  # preemptions with KV swapped to host memory
-HOSTED = 22  # blocks in host memory
-RETURNED = 23  # sequences swapped back that have not decoded since
-COUNTS = 24
+SHARED = 14  # blocks that requests share with the prefix cache, counted per request
+HIT_BLOCKS = 15  # cached blocks of the prompt being admitted
+COMPLETED_BEFORE = 16  # COMPLETED before the last iteration
+FIRST_POOL = 17  # first pool of the replica's prefix cache
+COMING = 18  # length of `coming`
+ABANDONED = 19  # abandoned requests
+SWAPPED = 20  # preemptions with KV swapped to host memory
+HOSTED = 21  # blocks in host memory
+RETURNED = 22  # sequences swapped back that have not decoded since
+COUNTS = 23
 
 # A request's two lengths and four times: lengths[2 * request + PROMPT], times[4 * request + FIRST].
 PROMPT, OUTPUT = 0, 1
@@ -148,14 +147,13 @@ class State(NamedTuple):
     after: Any  # by request: the next turn of its conversation, -1 if none
     partial: Any  # seats in prefill, in order
     phase: Any  # decoding sequences by (context - STEP) modulo the block
-    spread: Any  # prompts in a step -> data-parallel ranks with prompts
     line: Any  # by batch: decode step time at zero context, time per context token, 1 if this line is exact
     log: Any  # histogram of inter-token times; then the series over time
     cache: CacheState
 
 
 def make_state(
-    rules: Rules, lengths: Any, times: Any, lanes: list[Any], line: Any, spread: Any, lists: bool, cache: CacheState | None = None,
+    rules: Rules, lengths: Any, times: Any, lanes: list[Any], line: Any, lists: bool, cache: CacheState | None = None,
     first: int = 0, after: Any = None, coming: int = 0,
 ) -> State:  # fmt: skip
     """The initial state of a replica with its requests by class in `lanes`; `lists` for the plain loop, which shares lists.
@@ -175,7 +173,7 @@ def make_state(
         "at": np.zeros(FLOATS), "count": np.zeros(COUNTS, np.int64), "order": order, "ends": ends,
         "seat": seat, "since": np.zeros(places), "heap": np.zeros(2 * places), "coming": np.zeros(2 * coming + 2),
         "partial": np.zeros(places, np.int64),
-        "phase": np.zeros(rules.block, np.int64), "spread": np.asarray(spread, float), "line": np.asarray(line, float),
+        "phase": np.zeros(rules.block, np.int64), "line": np.asarray(line, float),
         "log": np.zeros(GAPS + BINS * SERIES),
     }  # fmt: skip
     prefix_cache = (as_lists(no_cache()) if lists else no_cache()) if cache is None else cache
@@ -184,7 +182,7 @@ def make_state(
     no_turns = [-1] if lists else np.full(1, -1)
     state = State(lengths=lengths, times=times, cache=prefix_cache, after=no_turns if after is None else after, **fields)
     state.at[BIN_S] = 0.01
-    state.count[TOTAL], state.count[SPREAD], state.count[FIRST_POOL] = len(state.order), len(state.spread) - 1, first
+    state.count[TOTAL], state.count[FIRST_POOL] = len(state.order), first
     return state
 
 

@@ -15,14 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from headway.laws.serving.request import prompt_lanes, speculative_s
+from headway.laws.queueing.replica_loop import with_prompts
+from headway.laws.serving.request import speculative_s
 from headway.laws.step.coefficients import StepCoefficients
 from headway.laws.step.step import compute_s, step_floor_s, step_s
 from headway.performance.assumptions import Assumptions
 from headway.sim.flatten import Step, flattened, plain
 from headway.sim.state import CONTEXT, RUNNING, Rules, State
 
-NAMES = ("batch", "context", "tokens", "pairs", "ranks")
+NAMES = ("batch", "context", "tokens", "pairs", "prompts")
 LOOKED_AT = (0.0, 1 / 256, 1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0)  # sampled contexts, as shares of the longest
 STRAIGHT = 1e-12
 
@@ -32,9 +33,8 @@ class StepPace:
     """Step times of a layout: the full function, and lines for pure decode steps of each batch."""
 
     source: str  # source of the flat `step`
-    step: Step  # batch, context of all its sequences, prompt tokens, pairs, ranks with prompts
+    step: Step  # batch, context of all its sequences, prompt tokens, pairs, prompts
     line: Any  # by batch: time at zero context, time per context token, 1 if this line is exact
-    spread: Any  # prompts in a step -> data-parallel ranks and stages with prompts
     floor: Callable[..., Any] | None  # floor of the step time, for the arguments of `step`
 
 
@@ -48,8 +48,8 @@ def scaled(pace: StepPace, factor: float) -> StepPace:
 def pace_of(coefficients: StepCoefficients, assumptions: Assumptions, seats: int, longest: float) -> StepPace:
     """Step times of a compiled layout, for batches up to `seats` and contexts up to `longest`."""
 
-    def law(batch: Any, context: Any, tokens: Any, pairs: Any, ranks: Any) -> Any:
-        at = replace(coefficients, prefill_ranks=ranks)
+    def law(batch: Any, context: Any, tokens: Any, pairs: Any, prompts: Any) -> Any:
+        at = with_prompts(coefficients, prompts)
         step = step_s(at, batch, context, tokens, pairs)
         if assumptions.accept_length == 1 and not assumptions.draft_cost:
             return step
@@ -59,21 +59,18 @@ def pace_of(coefficients: StepCoefficients, assumptions: Assumptions, seats: int
         )
         return step + np.minimum(batch, 1) * (drafted - decode)  # prompts are not drafted, so a step without decodes is unchanged
 
-    def floor(batch: Any, context: Any, tokens: Any, pairs: Any, ranks: Any) -> Any:
-        return step_floor_s(replace(coefficients, prefill_ranks=ranks), batch, context, tokens, pairs)
+    def floor(batch: Any, context: Any, tokens: Any, pairs: Any, prompts: Any) -> Any:
+        return step_floor_s(with_prompts(coefficients, prompts), batch, context, tokens, pairs)
 
-    lanes = int(coefficients.dp * coefficients.pp)
-    prompts = np.maximum(np.arange(lanes * 8 + 2), 1)
-    spread = prompt_lanes(prompts, coefficients.dp, coefficients.pp) if lanes > 1 else np.ones(2)
     source = flattened(law, NAMES)
-    return StepPace(source=source, step=plain(source), line=_lines(law, seats, longest), spread=np.asarray(spread, float), floor=floor)
+    return StepPace(source=source, step=plain(source), line=_lines(law, seats, longest), floor=floor)
 
 
 def pace_from(source: str, seats: int, longest: float) -> StepPace:
-    """Step times from the source of `def step(batch, context, tokens, pairs, ranks)`, for tests with known answers."""
+    """Step times from the source of `def step(batch, context, tokens, pairs, prompts)`, for tests with known answers."""
     step = plain(source)
     law = np.vectorize(step, otypes=[float])
-    return StepPace(source=source, step=step, line=_lines(law, seats, longest), spread=np.ones(2), floor=None)
+    return StepPace(source=source, step=step, line=_lines(law, seats, longest), floor=None)
 
 
 def _lines(law: Callable[..., Any], seats: int, longest: float) -> Any:

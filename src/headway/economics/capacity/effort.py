@@ -83,9 +83,9 @@ def _steady(fleet: Fleet, load: LoadingPlan) -> tuple[float, float]:
     for _ in range(ROUNDS):
         tokens = min(max(rate * step, 1.0) * uncached, float(rules.budget))  # of a step with prompts, which few steps are
         prefilling = min(rate * step * uncached / max(tokens, 1.0), 1.0)
-        ranks = max(1.0, min(rate * step, float(fleet.layout.dp)))
+        prompts = max(1.0, rate * step)
         if pace:
-            with_prompts = pace.step(running, running * context, tokens, tokens * context / 2, ranks)
+            with_prompts = pace.step(running, running * context, tokens, tokens * context / 2, prompts)
             step = prefilling * with_prompts + (1 - prefilling) * pace.step(running, running * context, 0.0, 0.0, 1.0)
         running = min(max(rate * output * step, 1.0), most)
     return running, rate * step * uncached

@@ -39,6 +39,16 @@ def latent_score_flop_expanded(heads: Number, nope_dim: Number, rope_dim: Number
     return ATTEND * heads * (nope_dim + rope_dim + value_dim)
 
 
+@formula(source="DeepSeek-V2 (arXiv:2405.04434), eq. 41-46")
+def latent_expand_flop(heads: Number, kv_rank: Number, nope_dim: Number, value_dim: Number) -> FlopPerToken:
+    """FLOP that make one token's keys and values of all heads from its latent.
+
+    >>> latent_expand_flop(128, 512, 128, 128)  # DeepSeek-V3, one layer
+    33554432.0
+    """
+    return UPDATE * kv_rank * heads * (nope_dim + value_dim)
+
+
 @formula(source="DeepSeek-V3.2 (arXiv:2512.02556), eq. 1")
 def index_score_flop(heads: Number, dim: Number) -> FlopPerToken:
     """FLOP of the sparse-attention indexer per query and token: a dot product per index head and a weighted sum over heads.

@@ -13,7 +13,7 @@ from headway.core.trace import unrecorded
 from headway.core.units import Number, PerSecond
 from headway.laws.queueing.closed_loop import capacity, decoding_of, open_decoding, open_served
 from headway.laws.queueing.loop import Loop, StepTime, TokenTime, step_yields_token
-from headway.laws.serving.request import prompt_lanes, speculative_s
+from headway.laws.serving.request import lane_prompts, prompt_lanes, speculative_s
 from headway.laws.step.coefficients import StepCoefficients
 from headway.laws.step.step import compute_floor_s, compute_s, step_floor_s, step_s
 
@@ -30,9 +30,15 @@ def step_times(step: StepCoefficients, law: Law) -> StepTime:
     """The step law of a server, for steps in which `prompts` prompts share its ranks and pipeline stages."""
 
     def at(batch: Any, kv_tokens: Any, tokens: Any, pairs: Any, prompts: Any) -> Any:
-        return law(replace(step, prefill_ranks=prompt_lanes(prompts, step.dp, step.pp)), batch, kv_tokens, tokens, pairs)
+        return law(with_prompts(step, prompts), batch, kv_tokens, tokens, pairs)
 
     return at
+
+
+def with_prompts(step: StepCoefficients, prompts: Any) -> StepCoefficients:
+    """The step of a server while so many prompts share its ranks and pipeline stages."""
+    lanes = prompt_lanes(prompts, step.dp, step.pp)
+    return replace(step, prefill_ranks=lanes, rank_prompts=lane_prompts(prompts, lanes))
 
 
 def token_times(step: StepCoefficients, law: Law, accept_length: Any, draft_cost: Any) -> TokenTime:

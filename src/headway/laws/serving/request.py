@@ -146,6 +146,16 @@ def prompt_lanes(prompts: Number, dp: Number, pp: Number) -> Number:
     return stages * prompt_ranks(prompts / stages, dp)
 
 
+@formula(source="definition")
+def lane_prompts(prompts: Number, lanes: Number) -> Number:
+    """Prompts of a step on each rank and stage that has any.
+
+    >>> float(lane_prompts(32, 1)), float(lane_prompts(0.3, 1))
+    (32.0, 1.0)
+    """
+    return np.maximum(prompts / lanes, 1)
+
+
 @formula(source="definition: the first token comes with the prefill")
 def run_s(ttft: Second, tpot: Second, output: Token, batch: Number) -> Second:
     """Replica time per request of a batch run from prefill to last tokens.

@@ -58,6 +58,7 @@ class SpanTerm:
     read: SecondPerToken  # KV cache of one attended token, per sequence
     decode_compute: SecondPerToken  # scores and values of one new token against one attended token
     prefill_compute: SecondPerToken
+    expand: SecondPerToken = 0.0  # keys and values of a latent before a prompt chunk, made again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +149,7 @@ class StepCoefficients:
     overlap: Number
     communication: Number  # overlap of collectives: EXPOSED or TWO_BATCH
     achieved: Achieved
+    rank_prompts: Number = 1  # prompts whose new tokens each of those ranks computes in a step
     launches: Number = 0  # kernels of a step as an engine launches them, routed experts apart
     routed_layers: Number = 0  # layers of routed experts on one chip
     scans: tuple[ScanTerm, ...] = ()
@@ -158,7 +160,7 @@ class StepCoefficients:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankWork:
-    """Work of one step on one rank and on its expert group."""
+    """Work of one step on one rank and on its expert group; its prompts are alike."""
 
     sequences: Number  # decoding on the fullest rank, in one micro-batch
     context: Token
@@ -168,6 +170,7 @@ class RankWork:
     tokens: Token  # through the projections of one chip
     sampled: Token  # through the head of one chip
     group_tokens: Token  # through the experts of the replica
+    prompts: Number = 1  # whose new tokens they are
 
 
 # Llama-3.1-70B in bf16 on 8 H100 SXM, tensor parallel, rounded: the record of the doctests below.

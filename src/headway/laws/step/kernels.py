@@ -19,6 +19,7 @@ from headway.laws.step.parts import (
     expert_compute_s,
     expert_weights_s,
     kv_traffic_s,
+    latent_expansion_s,
     place,  # noqa: F401 (of the doctests)
     prefill_pad_s,
     prefill_score_s,
@@ -156,7 +157,7 @@ def prefill_kernels_s(coefficients: StepCoefficients, rank_work: RankWork) -> Se
     """
     achieved = coefficients.achieved
     return prefill_attention_s(
-        pair_compute=prefill_score_s(coefficients.spans, rank_work),
+        pair_compute=prefill_score_s(coefficients.spans, rank_work) + latent_expansion_s(coefficients.spans, rank_work),
         pad_compute=prefill_pad_s(coefficients.spans, rank_work, achieved.prefill_pad),
         eff_compute=achieved.prefill_compute,
     )

@@ -93,13 +93,13 @@ def chip_tokens(sequences: Number, prompt_tokens: Token, cp: Number) -> Token:
 
 
 @formula(source="definition: a prompt is sampled from once, after its last token")
-def sampled_tokens(sequences: Number, prompt_tokens: Token) -> Token:
+def sampled_tokens(sequences: Number, prompt_tokens: Token, prompts: Number) -> Token:
     """Tokens of a step that pass through the head of one chip.
 
-    >>> float(sampled_tokens(64, 8192.0)), float(sampled_tokens(64, 0.0))
-    (65.0, 64.0)
+    >>> float(sampled_tokens(64, 8192.0, 1)), float(sampled_tokens(64, 8192.0, 4)), float(sampled_tokens(64, 0.0, 1))
+    (65.0, 68.0, 64.0)
     """
-    return sequences * ONE_TOKEN + np.minimum(prompt_tokens, ONE_TOKEN)
+    return sequences * ONE_TOKEN + np.minimum(prompt_tokens, prompts * ONE_TOKEN)
 
 
 @formula(source="definition; `lanes` are ranks and micro-batches that share a step's prompt tokens, at most `dp` in a micro-batch")
@@ -118,15 +118,17 @@ def place(
     """One rank's share of a step that decodes and prefills for the whole replica."""
     sequences = rank_sequences(decode_sequences, coefficients.dp, coefficients.pp)
     prompt, pairs = prefill_tokens / coefficients.prefill_ranks, prefill_pairs / coefficients.prefill_ranks
-    start = chunk_start(prompt, pairs)
+    prompts = coefficients.rank_prompts
+    start = chunk_start(prompt / prompts, pairs / prompts)  # of each of them alike
     return RankWork(
         sequences=sequences,
         context=mean_context(kv_tokens, decode_sequences),
         prompt_tokens=prompt,
+        prompts=prompts,
         start=start,
-        end=chunk_end(prompt, pairs, start),
+        end=chunk_end(prompt / prompts, pairs / prompts, start),
         tokens=chip_tokens(sequences, prompt, coefficients.cp),
-        sampled=sampled_tokens(sequences, prompt),
+        sampled=sampled_tokens(sequences, prompt, prompts),
         group_tokens=expert_group_tokens(sequences, coefficients.dp, prompt, coefficients.prefill_ranks),
     )
 
@@ -190,7 +192,7 @@ def span_pairs(span: SpanTerm, rank_work: RankWork) -> Token:
     """(query, key) pairs of a rank's prompt tokens under one attention span."""
     return np.minimum(
         capped_pairs(rank_work.prompt_tokens, rank_work.start, rank_work.end, span.cap),
-        root_pairs(rank_work.start, rank_work.end, span.root),
+        rank_work.prompts * root_pairs(rank_work.start, rank_work.end, span.root),
     )
 
 
@@ -230,6 +232,18 @@ def prefill_score_s(spans: tuple[SpanTerm, ...], rank_work: RankWork) -> Second:
     return sum(span.prefill_compute * span_pairs(span, rank_work) for span in spans)
 
 
+@formula(source="vLLM and SGLang, prompts of MLA: keys and values of the cached latents are made again for each chunk")
+def latent_expansion_s(spans: tuple[SpanTerm, ...], rank_work: RankWork) -> Second:
+    """Compute time of keys and values that are expanded again from the latents before a prompt's new tokens.
+
+    >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9, expand=3.4e-8)  # DeepSeek-V3
+    >>> work = RankWork(sequences=0, context=0.0, prompt_tokens=1e3, start=9e3, end=1e4, tokens=1e3, sampled=1.0, group_tokens=1e3)
+    >>> round(float(latent_expansion_s((span,), work)), 9)
+    0.000306
+    """
+    return rank_work.prompts * sum(span.expand * attended_tokens(rank_work.start, span.cap, span.root) for span in spans)
+
+
 @formula(source="a kernel's causal triangle has steps, and its first tiles wait for memory: fitted as tokens looked at in vain")
 def prefill_pad_s(spans: tuple[SpanTerm, ...], rank_work: RankWork, pad: Token) -> Second:
     """Compute time of masked tokens in prefill attention: `pad` tokens per prompt query.
@@ -255,5 +269,5 @@ def kv_traffic_s(spans: tuple[SpanTerm, ...], state: Second, kv_write: SecondPer
     """
     read = sum((span.read * attended_tokens(rank_work.context, span.cap, span.root) for span in spans), start=state)
     before = sum(span.read * attended_tokens(rank_work.start, span.cap, span.root) for span in spans)
-    prefix = np.minimum(before, kv_write * rank_work.start)
+    prefix = rank_work.prompts * np.minimum(before, kv_write * rank_work.start)
     return rank_work.sequences * read + (prefix + kv_write * (rank_work.sequences * ONE_TOKEN + rank_work.prompt_tokens))

@@ -31,6 +31,7 @@ from headway.laws.step.parts import (
     expert_compute_s,
     expert_weights_s,
     kv_traffic_s,
+    latent_expansion_s,
     place,
 )
 
@@ -89,7 +90,7 @@ def work_s(
         coefficients.dense_weights / achieved.memory,
         expert_compute_s(coefficients.experts, rank_work.group_tokens) * coefficients.imbalance / achieved.expert_compute,
         expert_weights_s(coefficients.experts, rank_work.group_tokens) / achieved.expert_memory,
-        attention_compute_s(coefficients.spans, rank_work) / achieved.decode_compute,
+        (attention_compute_s(coefficients.spans, rank_work) + latent_expansion_s(coefficients.spans, rank_work)) / achieved.decode_compute,
         kv_traffic_s(coefficients.spans, coefficients.state, coefficients.kv_write, rank_work) / achieved.decode_memory,
     )
 

@@ -31,6 +31,7 @@ NO_LIMIT = known(math.inf, "no limit", "token", "constant", "a query may look at
 UNITY = known(1, "one", "", "constant", "by definition")
 NONE = known(0, "none", "", "constant", "the architecture has no such part")
 ZERO_FLOP = known(0.0, "no look back", "flop/token", "constant", "the architecture has no such part")
+ONE_BYTE = known(1, "byte of an index key", "byte", "constant", "vLLM 0.33, models/deepseek_v2.py: fp8, a 32-bit scale per 128")
 TWO_MATMULS = known(2, "matmuls", "", "constant", "projections in, projections out; up with gate, down")
 WIDE_HEAD = known(128, "head", "", "constant", "as wide as a tile of the kernels")
 
@@ -45,12 +46,14 @@ class NarrowLayout:
     elements: Any
     wide: Any
     scale_bytes: Any
+    own_bytes: Any = None  # of an element that is kept in a format of its own, whatever that of the cache
 
     def element_bytes(self, format_bytes: Any) -> Any:
         """Mean bytes of an element of a cache whose format has so many bytes."""
         from headway.laws.architecture.kv import narrow_element_bytes
 
-        return narrow_element_bytes(self.elements, self.wide, self.scale_bytes, format_bytes)
+        own = format_bytes if self.own_bytes is None else self.own_bytes
+        return narrow_element_bytes(self.elements, self.wide, self.scale_bytes, own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,7 @@ class AttentionSpan:
     decode_score_flop: Any  # per query and token attended to
     prefill_score_flop: Any
     sqrt_tokens: Any = NO_LIMIT
+    expand_flop: Any = ZERO_FLOP  # of each token before a prompt chunk, whose keys and values are made again from a latent
     narrow: NarrowLayout | None = None  # None: every element in the cache's format
 
     def element_bytes(self, format_bytes: Any) -> Any:
@@ -94,7 +98,7 @@ class AttentionPattern:
     sqrt_tokens: Any = NO_LIMIT  # a query attends to sqrt(context * sqrt_tokens) tokens
 
     def spans(
-        self, read_elements: Any, decode_flop: Any, prefill_flop: Any, narrow: NarrowLayout | None = None
+        self, read_elements: Any, decode_flop: Any, prefill_flop: Any, narrow: NarrowLayout | None = None, expand_flop: Any = ZERO_FLOP
     ) -> tuple[AttentionSpan, ...]:
         """The reads of attention with this pattern, given elements and score FLOPs per token attended to."""
         if self.name == "none":
@@ -106,6 +110,7 @@ class AttentionPattern:
             decode_score_flop=decode_flop,
             prefill_score_flop=prefill_flop,
             sqrt_tokens=self.sqrt_tokens,
+            expand_flop=expand_flop,
             narrow=narrow,
         )
         return (span,)
@@ -125,7 +130,7 @@ class Indexer:
     dim: Any
     query_input: Any  # width of what its queries are projected from
     head_weights: Any = UNITY  # 1 where the hidden state also gives each index head a weight, else 0
-    scaled: bool = False  # a key in a cache of fewer than 16 bits has scales beside it
+    scaled: bool = False  # engines keep its keys in fp8 with scales beside them, whatever the format of the cache
 
     def params(self, hidden: Any) -> Any:
         """Parameters of the indexer; its key is one for all heads, so tensor parallelism does not split it."""
@@ -154,7 +159,9 @@ class Indexer:
         return CacheStore(what="index", elements_per_token=self.key_elements(), cap_tokens=NO_LIMIT, narrow=self._narrow())
 
     def _narrow(self) -> NarrowLayout | None:
-        return NarrowLayout(elements=self.dim, wide=NONE, scale_bytes=latent_scale_bytes(self.dim)) if self.scaled else None
+        if not self.scaled:
+            return None
+        return NarrowLayout(elements=self.dim, wide=NONE, scale_bytes=latent_scale_bytes(self.dim), own_bytes=ONE_BYTE)
 
 
 # -- the questions --------------------------------------------------------------------------------------------------------------

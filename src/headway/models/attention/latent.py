@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from headway.core.quantity import known
-from headway.laws.architecture.attention import latent_score_flop_absorbed, latent_score_flop_expanded
+from headway.laws.architecture.attention import latent_expand_flop, latent_score_flop_absorbed, latent_score_flop_expanded
 from headway.laws.architecture.params import (
     latent_attention_params,
     latent_attention_params_full_query,
@@ -17,7 +17,7 @@ from headway.laws.architecture.params import (
     latent_up_params,
     latent_whole_params,
 )
-from headway.models.attention import NONE, AttentionSpan, CacheStore, NarrowLayout, SoftmaxAttention
+from headway.models.attention import NONE, ZERO_FLOP, AttentionSpan, CacheStore, NarrowLayout, SoftmaxAttention
 from headway.models.tensors import Tensor
 
 LATENT_MATMULS = known(
@@ -79,8 +79,9 @@ class LatentAttention(SoftmaxAttention):
         # Tokens picked query by query leave no shared keys to expand, so a sparse prefill is absorbed too.
         sparse = self.indexer or self.reads_picks
         prefill = absorbed if sparse else latent_score_flop_expanded(self.heads, self.nope_dim, self.rope_dim, self.value_dim)
+        expand = ZERO_FLOP if sparse else latent_expand_flop(self.heads, self.kv_rank, self.nope_dim, self.value_dim)
         read = latent_elements_read(self.kv_rank, self.rope_dim)
-        return (*self.look.spans(read, absorbed, prefill, self._narrow()), *self.index_spans())
+        return (*self.look.spans(read, absorbed, prefill, self._narrow(), expand), *self.index_spans())
 
     def _narrow(self) -> NarrowLayout | None:
         """Kernels of sparse attention keep scales beside the latents, and the rotary key in 16 bits; others have one scale for a tensor."""
