@@ -43,7 +43,7 @@ def test_sim__every_column_has_a_unit_and_a_sentence(cli: Cli) -> None:
     assert first["p50_ttft_s"] <= first["p99_ttft_s"]
     assert first["mean_e2e_s"] == pytest.approx(first["mean_ttft_s"] + 99 * first["mean_tpot_s"], rel=1e-9)
     assert 0 < first["goodput_req_per_s"] <= first["req_per_s"]
-    assert first["usd_per_mtok"] == pytest.approx(first["usd_per_request"] / 100 * 1e6)
+    assert first["usd_per_mtok_out_and_prompt"] == pytest.approx(first["usd_per_request"] / 100 * 1e6)
     assert first["joule_per_token"] > 0
 
 

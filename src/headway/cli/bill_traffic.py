@@ -133,7 +133,8 @@ def _described(args: Any) -> tuple[Any, list[str]]:
 
     if not args.prompt or not args.output or not args.rate:
         wants = "--requests TRACE, or a workload: --prompt 8k --shared 6k --output 500 --rate 2/min --requests 1000 --turns 5"
-        raise BadValue("bill", "no requests" if not args.prompt else "no --output or no --rate", wants)
+        missing = [flag for flag, value in (("--output", args.output), ("--rate", args.rate)) if not value]
+        raise BadValue("bill", "no requests" if not args.prompt else f"no {' and no '.join(missing)}", wants)
     rate, shared = _rate(args.rate), _shared(args)
     prompt, output = parse_lengths(args.prompt, "--prompt"), parse_lengths(args.output, "--output", answers=True)
     count, seed = (_whole_number(text, flag) for text, flag in ((args.requests or str(REQUESTS), "--requests"), (args.seed, "--seed")))

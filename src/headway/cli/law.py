@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from headway.cli import arguments
@@ -65,7 +66,22 @@ def _call(law: Any, args: Any, absent: str = "") -> Any:
     from headway.performance.law import read
 
     texts = dict(assignments([word for word in args.values if word.partition("=")[0].replace("-", "_") != absent], law.name))
-    return read(law, texts, arguments.catalog(args), absent)
+    texts, note = _with_published(law, texts, absent)
+    call = read(law, texts, arguments.catalog(args), absent)
+    return dataclasses.replace(call, notes=(*call.notes, *note))
+
+
+def _with_published(law: Any, texts: dict[str, str], absent: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The arguments, with the coefficients of a published fit in place of those of a scaling law that were left out, and a note."""
+    from headway.performance.law import hints_of
+    from headway.training.scaling.fits import DEFAULT, fit
+
+    missing = [key for key in COEFFICIENTS if key in hints_of(law) and key not in texts and key != absent]
+    if not missing or "power_laws" not in law.run.__module__:
+        return texts, ()
+    published = {key: f"{float(getattr(fit(DEFAULT).by, key)):g}" for key in missing}
+    words = " ".join(f"{key}={text}" for key, text in published.items())
+    return texts | published, (f"{words}: {fit(DEFAULT).name}'s fit ({fit(DEFAULT).by.alpha.source}); typed ones take their place",)
 
 
 def _results(law: Any, args: Any) -> output.Answer:
@@ -101,6 +117,7 @@ RANGES = {
     "s": (1e-12, 1e12), "USD": (1e-9, 1e15), "bool": (0.0, 1.0), "*": (1e-15, 1e24),
 }  # fmt: skip
 SCAN = 600
+COEFFICIENTS = ("a", "b", "alpha", "beta", "irreducible")  # of Chinchilla's law, by which published fits differ
 
 
 def _solved(law: Any, args: Any) -> output.Answer:

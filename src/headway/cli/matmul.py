@@ -43,7 +43,7 @@ def run(args: Any) -> output.Answer:
     if args.strategy not in STRATEGIES:
         raise UnknownName("strategy", args.strategy, STRATEGIES, "gather or reduce")
     system = mesh_flags.machine(args)
-    axes = notation.mesh(args.mesh)
+    axes = notation.mesh(args.mesh or (mesh_flags.whole_machine(system) if notation.is_sharded(args.product) else ""))
     texts, result_text = notation.product(args.product)
     number_format = _format(args.number_format, "--dtype")
     typed: dict[str, Any] = {}

@@ -27,7 +27,7 @@ def add_flags(parser: Any) -> None:
     )
     parser.words = "values"
     group = parser.add_argument_group("mesh: axes of chips, the last axis innermost")
-    group.add_argument("--mesh", default="", metavar="X4,Y8", help="axes and their chips (collective: by default all chips of the machine)")
+    group.add_argument("--mesh", default="", metavar="X4,Y8", help="axes and their chips (default: all of the machine, where it is split)")
     group.add_argument("--on", metavar="MACHINE", help="chip or machine: peak, memory, links, which axes close to a ring")
     group.add_argument("--network", metavar="KIND", help="torus, ring, line, switch or mesh, instead of the machine's")
     group.add_argument("--link-bw", metavar="byte/s", help="bandwidth of a torus link, or of a chip's links to a switch; one direction")

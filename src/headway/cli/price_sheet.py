@@ -114,8 +114,9 @@ def _describe(rows: Sequence[Mapping[str, Any]], answers: Sequence[Any]) -> outp
         return output.Summary(f"{number_of(len(names), 'price sheet')} read backwards.", people=people)
     quantities = [row for row in rows if row["kind"] == "quantity"]
     people = Listing([{name: _cell(row, name) for name in VIEW} for row in quantities or rows if row["quantity"]])
+    remarks = [*_published(rows, names[0]), *_remarks(rows)]
     return output.Summary(
-        _sentence(rows, names[0]), VIEW, people=people, remarks=_remarks(rows), first=("quantity", "value", "lo", "hi", "verdict")
+        _sentence(rows, names[0]), VIEW, people=people, remarks=remarks, first=("quantity", "value", "lo", "hi", "verdict")
     )
 
 
@@ -128,6 +129,21 @@ def _sentence(rows: Sequence[Mapping[str, Any]], name: tuple[str, str, str]) -> 
     if not parts:
         return sentence(f"{about}: {number_of(len(rows), 'row')} of the sheet read backwards")
     return sentence(f"{about} fits {' and '.join(parts)}", f"; not identified: {', '.join(unknown)}" if unknown else "")
+
+
+def _published(rows: Sequence[Mapping[str, Any]], name: tuple[str, str, str]) -> list[str]:
+    """The sizes that the catalogue has for the sheet's model, and where they lie beside the intervals; none of a closed model."""
+    from headway.models.config import catalogue_index
+
+    entry = next((entry for entry in catalogue_index() if entry["name"] == name[1].lower()), None)
+    ranges = {row["quantity"]: row for row in rows if row["kind"] == "quantity" and row["lo"] is not None}
+    if entry is None:
+        return []
+    sizes = {key: float(entry[f"{key}_params"]) for key in SIZE_WORDS if f"{key}_params" in entry}
+    places = {key: "above it" if size > ranges[key]["hi"] else "below it" if size < ranges[key]["lo"] else "inside"
+              for key, size in sizes.items() if key in ranges}  # fmt: skip
+    parts = [f"{units.show(sizes[key], '')} {SIZE_WORDS[key]}, {where}" for key, where in places.items()]
+    return [f"published: {'; '.join(parts)}"] if parts else []
 
 
 def _brief(rows: Sequence[Mapping[str, Any]], name: tuple[str, str, str]) -> dict[str, str]:

@@ -194,7 +194,8 @@ def _why(best: Mapping[str, Any]) -> str:
 
 
 def _energy(joule: float) -> str:
-    return f"{joule / GWH:,.1f} GWh" if joule > GWH else f"{joule / GWH * 1000:,.1f} MWh"
+    amount = f"{joule / GWH:,.1f} GWh" if joule > GWH else f"{joule / GWH * 1000:,.1f} MWh"
+    return f"{amount} of chips at their design power"
 
 
 def _days(row: Mapping[str, Any]) -> str:

@@ -65,8 +65,8 @@ def _describe(table: Any) -> output.Summary:
     dated = sorted((row for row in rows if row["year"] is not None and row["hardware_ratio_bf16"] is not None), key=lambda row: row["year"])
     span = ""
     if dated:
-        first, last = dated[0], dated[-1]
-        ends = [f"{cell('hardware_ratio_bf16', row)} ({row['chip']}, {row['year']})" for row in (first, last)]
+        by_ratio = sorted(dated, key=lambda row: row["hardware_ratio_bf16"])
+        ends = [f"{cell('hardware_ratio_bf16', row)} ({row['chip']}, {row['year']})" for row in (by_ratio[0], by_ratio[-1])]
         span = f"; hardware ratio in bf16 from {ends[0]} to {ends[1]}"
     return output.Summary(sentence(number_of(len(rows), "chip"), span), VIEW, remarks=[FLOOR], first=("year", "chip"))
 

@@ -69,7 +69,8 @@ class MissingFact(HeadwayError, LookupError):
     """A fact the catalogue leaves blank because no public source was found."""
 
     def __init__(self, subject: str, field: str, hint: str) -> None:
-        super().__init__(f"{subject}: {field} is not known (no public figure in the catalogue); {hint}")
+        verb = "are" if " and " in field else "is"
+        super().__init__(f"{subject}: {field} {verb} not known (no public figure in the catalogue); {hint}")
 
 
 class UnsupportedModel(HeadwayError, ValueError):

@@ -60,6 +60,7 @@ class Chip:
         return getattr(self, PEAK_OF[dtype])
 
 
+PEAKS = tuple(PEAK_OF.values())  # which differ by a factor of a thousand between chips: no example is near
 LINKS, LINK_EXAMPLE = ("scale_up_bw", "scale_out_bw", "host_link_bw"), "50GB/s"
 
 
@@ -70,8 +71,9 @@ def needed(record: Any, key: str, subject: str, kind: str) -> Any:
         raise UnknownName(f"{kind} fact", key, fields)
     value = getattr(record, key)
     if value is None:
-        example = LINK_EXAMPLE if key in LINKS else units.EXAMPLE[fields[key].unit].split(" or ")[0]
-        raise MissingFact(subject, key, f"give it with --set {kind}.{key}={example}")
+        example = LINK_EXAMPLE if key in LINKS else "..." if key in PEAKS else units.EXAMPLE[fields[key].unit].split(" or ")[0]
+        hint = "; a decode step at a context needs none" if key in PEAKS else ""
+        raise MissingFact(subject, key, f"give it with --set {kind}.{key}={example}{hint}")
     return value
 
 

@@ -127,7 +127,7 @@ def _coefficients(
         pp=layout.pp,
         cp=layout.cp,
         layers=work.layers,
-        attention_gain=formats.best_attention_peak / formats.wide_peak,
+        attention_gain=_gain(formats.best_attention_peak, formats.wide_peak),
         imbalance=_imbalance(work, layout, assumptions, skew),
         prefill_ranks=layout.dp,
         rank_prompts=UNITY,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.core.errors import IllegalCombination, drop_note
+from headway.core.quantity import known
 from headway.hardware.chip import PEAK_OF, Chip
 from headway.models.precision import COMPUTE, Format, Precision, formats
 from headway.models.stored import stored_formats
@@ -43,8 +45,23 @@ class Formats:
         return replace(self, peaks=self.best_peaks, attention_peak=self.best_attention_peak, head_peak=self.best_head_peak)
 
 
+NO_PEAK = known(math.inf, "peak", "flop/s", "default", "no public figure: arithmetic is left out")
+
+
+def has_peak(chip: Chip) -> bool:
+    """Whether any rate of arithmetic of a chip is public."""
+    return not math.isinf(peak(chip, "bf16")[1])
+
+
+def no_peak_note(chip: Chip) -> str:
+    """What is left out of a decode step of a chip without a public peak, or ""."""
+    if has_peak(chip):
+        return ""
+    return f"{chip.name}: no public peak, so arithmetic is left out: right while bandwidth binds; --set chip.peak_bf16=... adds it and TTFT"
+
+
 def peak(chip: Chip, dtype: str) -> tuple[str, Any]:
-    """Format in which a multiplication runs, and its peak: the requested one, or the widest the chip has."""
+    """Format in which a multiplication runs, and its peak: the requested one, or the widest the chip has; no limit where none is public."""
     name = formats()[dtype].peak
     peak_rate = chip.peak(name)
     if peak_rate is not None:
@@ -53,7 +70,7 @@ def peak(chip: Chip, dtype: str) -> tuple[str, Any]:
         peak_rate = chip.peak(fallback)
         if peak_rate is not None:
             return fallback, peak_rate
-    return "bf16", chip.need("peak_bf16")
+    return "bf16", NO_PEAK
 
 
 def best_peak(chip: Chip, stored: Format, run: Any) -> Any:

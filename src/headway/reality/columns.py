@@ -19,6 +19,7 @@ COLUMNS: dict[str, Column] = {
     "random_share": Column("", "share of output bits that a random permutation would change"),
     "sensitivity": Column("", "share of output bits changed over share of input bits changed"),
     "network_sensitivity": Column("", "relative change of a random residual network's output over that of its input"),
+    "full_from": Column("", "first round from which one flipped bit changes half of the output, as behind a random permutation"),
     "input_difference": Column("", "difference of two plaintexts, in hexadecimal"),
     "output_difference": Column("", "likeliest difference behind it, in hexadecimal"),
     "pairs": Column("", "pairs of plaintexts with the input difference, counted"),

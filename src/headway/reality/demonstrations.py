@@ -60,6 +60,7 @@ class AvalancheRow:
     random_share: Any
     sensitivity: Any
     network_sensitivity: Any
+    full_from: Any  # first round from which a flipped bit changes half of the output; None if no round is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +132,7 @@ def vector_rows(names: Iterable[str]) -> list[VectorRow]:
 
 def avalanche_rows(subject: Cipher, rounds: Iterable[Any], key: int, run: FeistelRun) -> Iterator[AvalancheRow]:
     """Avalanche by round."""
+    full = full_round(subject, key, run)
     bits = known(subject.block_bits, "bits of a block", "", "constant", f"{subject.title}'s definition")
     for count in rounds:
         how = f"{subject.title}, {int(count)} rounds, {int(run.trials)} random plaintexts with one random bit flipped, seed {int(run.seed)}"
@@ -139,8 +141,18 @@ def avalanche_rows(subject: Cipher, rounds: Iterable[Any], key: int, run: Feiste
         yield AvalancheRow(
             cipher=subject.title, rounds=count, block_bits=bits, trials=run.trials, changed_bits=changed / run.trials,
             changed_share=share, random_share=random_avalanche(bits), sensitivity=share / flipped_share(bits),
-            network_sensitivity=network_sensitivity(int(count), int(run.seed)),
+            network_sensitivity=network_sensitivity(int(count), int(run.seed)), full_from=full,
         )  # fmt: skip
+
+
+FULL = 0.98  # of a random permutation's share
+
+
+def full_round(subject: Cipher, key: int, run: FeistelRun) -> int | None:
+    """First round from which one flipped bit changes half of the output, as behind a random permutation; None if no round is."""
+    half = FULL * float(random_avalanche(subject.block_bits)) * subject.block_bits * int(run.trials)
+    rounds = range(1, subject.rounds + 1)
+    return next((count for count in rounds if changed_bits(subject, count, key, int(run.trials), int(run.seed)) >= half), None)
 
 
 def flipped_share(bits: Any) -> Any:

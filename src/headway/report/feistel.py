@@ -7,7 +7,6 @@ from typing import Any
 from headway.report.output import Summary
 
 CAVEAT = "A demonstration, not for protecting data."
-FULL = 0.98  # of a random permutation's share
 
 
 def vectors(rows: Any) -> Summary:
@@ -26,11 +25,11 @@ def avalanche(rows: Any) -> Summary:
     view = ("cipher", "rounds", "changed_bits", "changed_share", "random_share", "sensitivity", "network_sensitivity")
     if not table:
         return Summary("No row is left.", view)
-    full = next((row for row in table if row["changed_share"] >= FULL * row["random_share"]), None)
+    full = next((row for row in table if row["full_from"] is not None and row["full_from"] <= row["rounds"]), None)
     last = table[-1]
     if full:
         headline = (
-            f"From round {full['rounds']}, one flipped bit changes half of {full['cipher']}'s output, as behind a random permutation."
+            f"From round {full['full_from']}, one flipped bit changes half of {full['cipher']}'s output, as behind a random permutation."
         )
     else:
         headline = f"After {last['rounds']} rounds one flipped bit changes {last['changed_share']:.0%} of {last['cipher']}'s output."

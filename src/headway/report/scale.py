@@ -12,6 +12,7 @@ from headway.report.output import Help, Summary
 from headway.report.words import sentence
 
 Row = Mapping[str, Any]
+OF_SEVERAL = "ling"  # the law in which a token may use several experts
 Words = tuple[list[str], list[str], list[Help]]  # clauses of the sentence, notes, changes that would help
 LOSSES = ("epochs", "tokens_worth", "fresh_share", "loss_fresh", "params_worth", "loss_rounded")
 SPLIT = ("kind", "law", "flop", "active", "active_lo~active_hi", "tokens", "tokens_lo~tokens_hi", "tokens_per_param", "loss", *LOSSES,
@@ -32,6 +33,8 @@ def words(request: Any, rows: Sequence[Row]) -> Summary:
     """Summary: a sentence on the first point with its range over the laws, then all rows."""
     first = {**rows[0], **_assumed_serving(rows[0], request.points[0])}
     peers = [row for row in rows if row["kind"] in ("law", "beside") and all(row.get(key) == first.get(key) for key in request.varied)]
+    if request.mode == "experts" and float(request.points[0].get("per_token", 1)) > 1:  # which one law alone takes
+        first = next((row for row in peers if row["law"] == OF_SEVERAL), first)
     say = {"split": _split, "given": _given_size, "life": _life, "quality": _quality, "experts": _experts}[request.mode]
     view = [key for key in VIEWS[request.mode] if key not in request.varied]
     lead = ("kind", "law") if "kind" in view else ("law",)

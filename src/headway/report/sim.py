@@ -14,7 +14,7 @@ from headway.report.words import sentence
 VIEW = (
     "kind", "rate", "users", "replicas", "tp", "stable", "utilisation", "mean_ttft_s", "p99_ttft_s", "mean_tpot_s", "p99_tpot_s",
     "p99_itl_s", "mean_e2e_s", "req_per_s", "goodput_req_per_s", "output_tok_per_s", "decode_batch_mean", "kv_used_mean", "hit_rate",
-    "usd_per_mtok", "why",
+    "usd_per_mtok_out_and_prompt", "why",
 )  # fmt: skip
 BAND = ("p99_ttft_lo_s", "p99_ttft_hi_s", "p99_tpot_lo_s", "p99_tpot_hi_s")
 FIRST = ("kind", "rate", "users", "stable", "utilisation", "p99_ttft_s", "p99_tpot_s", "mean_ttft_s", "mean_tpot_s")  # of a narrow table

@@ -23,6 +23,7 @@ from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.estimate import Deployment, estimate
+from headway.performance.formats import has_peak
 from headway.performance.layout import NAMES, UNHALVED, Layout, halves
 from headway.performance.workload import Load
 from headway.serving.columns import SERVE
@@ -105,7 +106,7 @@ def filled(query: ServeRequest, case: Deployment, axes: tuple[Axis, ...], values
     labels["batch"] = _counts(case.load.batch) if case.load.rate is None else values["decoding"]
     values |= {name: _counts(values[name]) for name in ("concurrency", "context")}
     labels |= {"bound": _bound(values), "why": _why(values, case, axes)}
-    values |= undefined_tpot(values, case.load.output)
+    values |= undefined_tpot(values, case.load.output) | unknown_prompts(values, case.system)
     values |= saturated(values)
     return {key: labels.get(key, values.get(key)) for key in SERVE}
 
@@ -117,6 +118,13 @@ def undefined_tpot(values: Mapping[str, Any], output: Any) -> dict[str, Any]:
     single = np.asarray(output, dtype=float) <= 1
     keys = [key for key in values if (key.startswith("tpot_") or key == "tok_per_s_user") and values[key] is not None]
     return {key: None if single.all() else np.where(single, np.nan, values[key]) for key in keys}
+
+
+def unknown_prompts(values: Mapping[str, Any], system: System) -> dict[str, Any]:
+    """Times of prompts as null on a chip whose peak is not known: arithmetic decides them."""
+    if has_peak(system.chip):
+        return {}
+    return {key: None for key in values if key.startswith(("ttft_", "e2e_", "usd_per_mtok_in"))}
 
 
 def saturated(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,7 +202,7 @@ def recorded(deployed: Callable[[], Deployment]) -> dict[str, Any]:
         case = deployed()
         outputs = estimate(case)
     load = case.load
-    outputs |= undefined_tpot(outputs, load.output)
+    outputs |= undefined_tpot(outputs, load.output) | unknown_prompts(outputs, case.system)
     degrees = {name: getattr(case.layout, name) for name in NAMES}
     return outputs | degrees | {"batch": load.batch, "prompt": load.prompt, "output": load.output}
 

@@ -24,7 +24,7 @@ from headway.models.work import ModelWork, work_of
 from headway.performance.achieved import basis, with_links
 from headway.performance.assumptions import Assumptions, at_mfu
 from headway.performance.estimate import Deployment
-from headway.performance.formats import Formats, check_compute, floor_note, resolve
+from headway.performance.formats import Formats, check_compute, floor_note, has_peak, no_peak_note, resolve
 from headway.performance.images import image_notes
 from headway.performance.layout import NAMES, Layout, check, copies, copies_note, shape, stacked
 from headway.performance.workload import Load, read_expert_load
@@ -64,9 +64,12 @@ def query(
     layout_list = (layouts,) if isinstance(layouts, Layout) else tuple(layouts)
     legal = tuple(check(known_layout(layout), shape(work.blocks, precision.weights)) for layout in layout_list)
     check_compute(machine.chip, precision)
+    if not has_peak(machine.chip) and (load.prompt is not None or load.rate is not None):
+        machine.chip.need("peak_bf16")  # which decides prompts
     formats = resolve(work, machine.chip, precision)
     price = price_quote(machine.chip, case_assumptions.price_metric)
-    notes = [*filter(None, (floor_note(work, formats), copies_note(legal, work.blocks))), *image_notes(work, case_assumptions)]
+    remarks = (no_peak_note(machine.chip), floor_note(work, formats), copies_note(legal, work.blocks))
+    notes = [*filter(None, remarks), *image_notes(work, case_assumptions)]
     return ServeRequest(
         model=known_model, work=work, system=machine, layouts=legal, load=load, assumptions=case_assumptions, formats=formats, price=price,
         notes=(*notes, *_notes(known_model, machine, price, case_assumptions, formats)),

@@ -86,7 +86,7 @@ COLUMNS: dict[str, Column] = (
         "swaps": Column("", "of them, those whose cache went to the host's memory"),
         "steps": Column("", "iterations of all replicas"),
         "usd_per_request": Column("USD", "cost of a completed request: the whole machine over the duration"),
-        "usd_per_mtok": Column("USD/Mtok", "the same per million output tokens, prompts paid for"),
+        "usd_per_mtok_out_and_prompt": Column("USD/Mtok", "the same per million output tokens, prompts paid for"),
         "joule_per_token": Column("J/token", "energy of an output token: busy chips at their thermal design power, prompts included"),
         "wall_s": Column("s", "time that the simulation took"),
         "compile_s": Column("s", "time that compiling it took, before"),

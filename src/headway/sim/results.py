@@ -233,10 +233,10 @@ def cost(fleet: Fleet, run: SimulatedRun, rates: Mapping[str, Any]) -> dict[str,
     """Cost of the whole machine over the whole run, and energy of its busy chips at thermal design power."""
     price, chips = fleet.query.price, fleet.query.system.chips
     request_rate, tokens = rates["req_per_s"], rates["output_tok_per_s"]
-    figures: dict[str, Any] = {"usd_per_request": None, "usd_per_mtok": None, "joule_per_token": None}
+    figures: dict[str, Any] = {"usd_per_request": None, "usd_per_mtok_out_and_prompt": None, "joule_per_token": None}
     if price is not None and request_rate:
         usd = float(price.value * chips / request_rate)
-        figures |= {"usd_per_request": usd, "usd_per_mtok": usd * request_rate / tokens * 1e6}
+        figures |= {"usd_per_request": usd, "usd_per_mtok_out_and_prompt": usd * request_rate / tokens * 1e6}
     tdp = fleet.query.system.chip.tdp
     if tdp is not None and run.total(slot.EMITTED):
         busy = run.total(slot.BUSY) + (run.prefill.total(slot.BUSY) if run.prefill is not None else 0.0)

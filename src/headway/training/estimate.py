@@ -28,7 +28,7 @@ from headway.laws.training.step import micro_batches
 from headway.models.model import UNITY
 from headway.performance.assumptions import Assumptions
 from headway.performance.collectives import ChipGroup, group
-from headway.performance.formats import peak
+from headway.performance.formats import has_peak, peak
 from headway.performance.topology import FAR, Fabric, fabric, link_costs
 from headway.training.achieved import TrainingReach
 from headway.training.memory import Allowance, Memory, memory
@@ -70,6 +70,8 @@ class TrainingEstimate:
 def machine(system: System, dtype: str) -> TrainingMachine:
     """Peaks, bandwidth and links of a system, as the training laws take them."""
     chip = system.chip
+    if not has_peak(chip):
+        chip.need("peak_bf16")
     alone = Fabric(kind="switch", domain=system.scale_up_domain, up=FAR, exchange=FAR, out=FAR)  # one chip needs no links
     return TrainingMachine(
         peak=peak(chip, ARITHMETIC.get(dtype, dtype))[1], wide_peak=peak(chip, "bf16")[1], hbm_bw=chip.need("hbm_bw"),

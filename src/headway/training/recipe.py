@@ -26,6 +26,7 @@ OBJECTIVES = ("step", "chips", "cost")
 DTYPES = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
 ARITHMETIC = {"mxfp8": "fp8"}  # formats that run at the peak of another one; a scale for each 32 elements
 FILE = "data/training/optimizers.toml"
+OPTIMIZERS = ("adam", "adam-bf16-grad", "adam-no-master", "adam-8bit", "adam-bf16-moments", "muon", "sgd")  # of that file
 
 
 BINARY_FLAGS = ("seq", "global_batch")  # sequence lengths and token batches
@@ -66,7 +67,7 @@ class Recipe:
     dtype: Annotated[str, Field(choices=DTYPES, help="format of the layers' matmuls; head and attention stay in 16 bits")] = "bf16"
     recompute: Annotated[str, Field(choices=(*RECOMPUTE, REVERSIBLE), help=RECOMPUTE_HELP)] = "none"
     schedule: Annotated[str, Field(choices=SCHEDULES, help="pipeline schedule (interleaved where vpp > 1)")] = "1f1b"
-    optimizer: Annotated[str, Field(help="adam, adam-bf16-grad, adam-8bit, muon, ...: data/training/optimizers.toml")] = "adam"
+    optimizer: Annotated[str, Field(choices=OPTIMIZERS, help="bytes per parameter of data/training/optimizers.toml")] = "adam"
     sequence_parallel: Annotated[Any, Field(integer=True, open_low=False, high=1, help="1: norms and inputs are split over tp too")] = 1
     fused_attention: Annotated[Any, Field(integer=True, open_low=False, high=1, help="1: scores stay on the chip (FlashAttention)")] = 1
     dropout: Annotated[Any, Field(integer=True, open_low=False, high=1, help="1: masks of dropout are kept, a byte each")] = 0

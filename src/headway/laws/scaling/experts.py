@@ -87,6 +87,16 @@ def experts_for_total(sparsity: Number, share: Number) -> Number:
     return (sparsity - 1) / share + 1
 
 
+@formula(source="definition, as if all parameters were in the experts: a token uses its share of them")
+def experts_by_share(per_token: Number, total: Number, active: Number) -> Number:
+    """Number of experts of which a token uses so many, from total and active parameters (DeepSeek-V3, whose routed experts are 256).
+
+    >>> round(experts_by_share(8, 671e9, 37e9))
+    145
+    """
+    return per_token * total / active
+
+
 @formula(source="exponent of the lecture's rule: dense size in proportion to total^x")
 def dense_exponent(gain: Number, growth: Number) -> Number:
     """Exponent of the equivalent dense size in total parameters: 4 times for 64 is 1/3.

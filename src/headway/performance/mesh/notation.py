@@ -144,6 +144,15 @@ def size(text: str, field: str) -> int:
     return int(value)
 
 
+def is_sharded(text: str) -> bool:
+    """Whether a product splits a dimension over a mesh axis, or leaves partial sums on one.
+
+    >>> is_sharded("A[B_X, D] W[D, F]"), is_sharded("A[B, D] W[D, F]")
+    (True, False)
+    """
+    return "_" in text or "{" in text
+
+
 def product(text: str) -> tuple[list[str], str]:
     """Texts of the arrays of a chain of products, and of its result, "" where it has none.
 

@@ -65,7 +65,9 @@ def _clark(by: RoutedFit, at: ScalingPoint) -> dict[str, Any]:
 
 def _ling(by: Leverage, at: ScalingPoint) -> dict[str, Any]:
     """The columns of Ling's law: efficiency leverage of compute, which equals that of size at equal tokens."""
-    experts = _experts(at)
+    experts = at.experts
+    if experts is None:  # one per token is Clark's layout
+        experts = laws.experts_by_share(at.per_token, at.total, at.active) if float(np.max(at.per_token)) > 1 else _experts(at)
     tokens = compute.chinchilla_tokens(fit(DEFAULT), at.active) if at.tokens is None else at.tokens
     flop = power_laws.training_flop(at.active, tokens) if at.flop is None else at.flop
     fineness = by.granularity if at.granularity is None else at.granularity
