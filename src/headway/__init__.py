@@ -117,9 +117,9 @@ COLUMN_MODULES = (
 )
 PREFIXED_RECORDS = {"chip": "hardware.chip:Chip", "system": "hardware.system:System"}  # "chip.hbm", as `--set` has it
 RECORDS = (
-    "training.achieved:TrainingReach",
+    "training.recipe:TrainingReach",
     "training.recipe:Recipe",
-    "training.run:Failures",
+    "training.recipe:Failures",
     "performance.workload:SLO",
     "hardware.rack_facts:RackFacts",
     "economics.cache.records:CACHE",

@@ -103,7 +103,7 @@ def test_plan__an_assumption_of_layouts_that_lose_counts(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    "flag", ["--imbalance 2", "--imbalance 2,3", "--sync 20us", "--eff-recurrence 0.3", "--hidden-ep 0.3", "--restart 1h"]
+    "flag", ["--imbalance 2", "--imbalance 2,3", "--sync 20us", "--eff-recurrence 0.3", "--hidden-ep 0.3"]
 )
 def test_train__a_value_that_changes_no_layout_is_refused(cli: Cli, flag: str) -> None:
     run = "--tokens 1T --seq 8k --global-batch 4M"

@@ -80,7 +80,7 @@ def _systems(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
 
 def _tiers(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     """Rows of memory devices for a KV cache: capacity, drain time, price per byte and its date."""
-    from headway.hardware.memory_tier import MemoryTier, price_of, tiers
+    from headway.hardware.memory_tier import MemoryTier, own_price, tiers
     from headway.laws.roofline.capacity import drain_s
 
     rows = []
@@ -91,7 +91,7 @@ def _tiers(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
         row |= {key: getattr(tier, key) for key in catalog.declared(MemoryTier) if not key.startswith(("price", "fee"))} | {
             "drain_s": drain
         }
-        row |= {"device_usd_per_byte": price_of(tier), "device_usd_per_byte_lo": tier.price_low, "device_usd_per_byte_hi": tier.price_high}
+        row |= {"device_usd_per_byte": own_price(tier), "device_usd_per_byte_lo": tier.price_low, "device_usd_per_byte_hi": tier.price_high}
         rows.append(clean(row | {"fee_usd_per_byte_s": tier.fee, "price_date": quoted.date if quoted is not None else None}))
     price = ("device_usd_per_byte", "fee_usd_per_byte_s", "price_date")
     return rows, ("name", "memory", "device", "capacity", "read_bw", "write_bw", "drain_s", *price)
@@ -103,7 +103,7 @@ def _tier_columns() -> dict[str, Any]:
     from headway.hardware.memory_tier import MemoryTier
 
     columns = {key: Column(q.unit, q.help) for key, (q, _) in schema.fields(MemoryTier).items()}
-    price = "price of a byte: the stated one, or the middle of a range"
+    price = "price of a byte of memory alone: the stated one, or the middle of a range"
     ends = {"": price, "_lo": "the low end of that range", "_hi": "its high end"}
     return columns | {f"device_usd_per_byte{end}": Column("USD/byte", doc) for end, doc in ends.items()}
 

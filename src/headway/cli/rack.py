@@ -192,8 +192,8 @@ def _year_drawing(rows: Any, view: Any) -> Any:
 def _describe(rows: Any) -> output.Summary:
     domains = list(rows)
     first, *clauses = (f"{clause}" for clause in _point(domains[0]))
-    others = [f"; {_point(row)[0]}" for row in domains[1:ABREAST]]
-    headline = sentence(f"{domains[0]['system']}: {first}", *(others or [f", {clause}" for clause in clauses]))
+    last = "".join(f"; {_point(row)[0]}" for row in domains[1:ABREAST])
+    headline = sentence(f"{domains[0]['system']}: {first}", *(f", {clause}" for clause in clauses), last)
     if len(domains) > ABREAST:
         return output.Summary(headline, BRIEF)
     remarks = [_fitting(row) for row in domains]

@@ -115,6 +115,7 @@ def _name(text: str) -> str:
     from headway.hardware.edit import editable
 
     name = text.strip().replace("-", "_")
+    name = "chip.price" if name == "chip_price" else name  # as the flag has it
     known = {*schema.fields(Load), *schema.fields(Layout), *editable()}
     known |= {key for key, (q, default) in schema.fields(Assumptions).items() if not isinstance(default, str) and not q.choices}
     if name not in known:
@@ -197,11 +198,14 @@ def _legal(model: Any, system: Any, degrees: dict[str, Any], name: str, weights:
 
 def _fact(system: Any, name: str) -> Any:
     """Fact of the chip or the system, which is the centre of the search range."""
+    from headway.hardware.chip import price_quote
+    from headway.hardware.chip_price import MARKET
     from headway.hardware.edit import editable
     from headway.serving.solve import SolveInput
 
     part, _, key = name.partition(".")
-    value, q = (system.chip if part == "chip" else system).need(key), editable()[name]
+    quote = price_quote(system.chip, MARKET) if name == "chip.price" else None
+    value, q = quote.value if quote else (system.chip if part == "chip" else system).need(key), editable()[name]
     low, high = max(value / FACT_FACTOR, q.low), min(value * FACT_FACTOR, q.high)
     if q.integer:
         integers = tuple(float(number) for number in range(max(1, int(low)), int(min(high, 4096)) + 1))

@@ -17,11 +17,9 @@ from headway.hardware.chip_price import MARKET, WHICH
 from headway.report import output, train
 from headway.report.serving import setting
 from headway.report.words import interval, sentence
-from headway.training.achieved import TrainingReach
 from headway.training.columns import PARTS as MEMORY
 from headway.training.columns import TIMES
-from headway.training.recipe import BINARY_FLAGS, OBJECTIVES, Recipe, TrainingLayout, TrainingRun, binary_text
-from headway.training.run import Failures
+from headway.training.recipe import BINARY_FLAGS, OBJECTIVES, Failures, Recipe, TrainingLayout, TrainingReach, TrainingRun, binary_text
 
 if TYPE_CHECKING:
     from headway.training.train import TrainingQuestion

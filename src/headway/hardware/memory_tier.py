@@ -86,6 +86,12 @@ def read(path: Path) -> MemoryTier:
     return MemoryTier(name=path.stem, **texts, **facts.numbers(document, MemoryTier, path.stem, path))
 
 
+def own_price(device: MemoryTier) -> Any:
+    """Price per byte of the memory alone: of HBM the stacks', where `price` is that of the chip that it is sold with."""
+    ranged = device.price_low is not None and device.price_high is not None
+    return laws.middle_price(device.price_low, device.price_high) if device.memory == "hbm" and ranged else price_of(device)
+
+
 def price_of(device: MemoryTier) -> Any:
     """Price per byte of a device: as stated, or the middle of its range; None where it is rented or no price is known."""
     if device.price is not None or device.price_low is None or device.price_high is None:

@@ -116,9 +116,9 @@ def _read_catalogue(file: str, user: Reading, keys: Keys) -> Model:
     text = resources.files("headway").joinpath("data/models", file).read_text(encoding="utf-8")
     row = next(row for row in catalogue_index() if row["file"] == file)
     data = parse(text, file)
-    found = from_data(data | dict(keys), row["name"], row["hf_id"], user)
+    entry = from_data(data | dict(keys), row["name"], row["hf_id"], user)
     notes = (FROM_MEMORY.format(row["name"]),) if str(data["_source"]).startswith("from memory") else ()
-    return replace(found, origin=f"{data['_source']} ({data.get('_date', 'undated')})", notes=(*found.notes, *notes))
+    return replace(entry, origin=f"{data['_source']} ({data.get('_date', 'undated')})", notes=(*entry.notes, *notes))
 
 
 def from_file(path: Path, user: Reading | None = None) -> Model:

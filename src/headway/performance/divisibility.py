@@ -26,16 +26,16 @@ class SplitDimension:
     copied: bool = False  # of which chips beyond its size hold copies
     block: int = 1  # units that must stay together: a head is of several, a format scales a block
 
-    def why(self, ways: int) -> str:
-        """Why engines do not split the dimension so many ways, or ""."""
-        who = f"{ways} chips that share an expert do" if self.expert else f"tp {ways} does"
-        if self.copied and ways > self.size:
-            return f"{who} not hold whole copies of {self.size} {self.what}" if ways % self.size else ""
-        if self.size % ways:
-            return f"{who} not divide {f'{self.size} {self.what}' if self.copied else f'{self.what} {self.size}'}"
-        share = self.size // ways
+    def why(self, degree: int) -> str:
+        """Why engines do not split the dimension to this degree, or ""."""
+        chips = f"{degree} chips that share an expert do" if self.expert else f"tp {degree} does"
+        if self.copied and degree > self.size:
+            return f"{chips} not hold chipsle copies of {self.size} {self.what}" if degree % self.size else ""
+        if self.size % degree:
+            return f"{chips} not divide {f'{self.size} {self.what}' if self.copied else f'{self.what} {self.size}'}"
+        share = self.size // degree
         if share % self.block:
-            return f"{who} not split {self.what} {self.size} in whole blocks of {self.block} that share a scale: {share}"
+            return f"{chips} not split {self.what} {self.size} in chipsle blocks of {self.block} that share a scale: {share}"
         return ""
 
 

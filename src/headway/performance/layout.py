@@ -90,10 +90,10 @@ def tensor_why(tp: int, shape: ModelShape) -> str:
     return next((why for part in shape.dimensions if not part.expert and (why := part.why(tp))), "")
 
 
-def expert_why(ways: int, shape: ModelShape) -> str:
+def expert_why(chips: int, shape: ModelShape) -> str:
     """Why engines do not split each routed expert over so many chips, or ""."""
-    why = next((why for part in shape.dimensions if part.expert and (why := part.why(ways))), "")
-    return f"{why} (tp*cp*dp/ep = {ways}): more ep" if why else ""
+    why = next((why for part in shape.dimensions if part.expert and (why := part.why(chips))), "")
+    return f"{why} (tp*cp*dp/ep = {chips}): more ep" if why else ""
 
 
 def _divisors(number: int) -> str:

@@ -5,7 +5,7 @@ Holds        recipe (layout, number formats, run), layouts (the legal ones), wor
              estimate (one layout), search, sizing (how large a machine), run (days, money, failures), train (the verb's answer),
              columns; scaling/ (scaling laws put to use).
 Import       train.train, recipe.TrainingLayout, recipe.Recipe, estimate.estimate, step_time.step_time, work.model_flop,
-             achieved.TrainingReach, scaling.scale.scale.
+             recipe.TrainingReach, scaling.scale.scale.
 May import   performance (assumptions, efficiency, layout, formats, topology, collectives), hardware, models, laws, core. Its users:
              evidence, report, cli.
 Reads        data/training/efficiency.toml (achieved.py), data/training/optimizers.toml (recipe.py), data/scaling/*.toml (scaling/fits.py).

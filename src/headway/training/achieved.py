@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any
+from dataclasses import fields, replace
+from typing import Any
 
 from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import BadFile
-from headway.core.schema import Field
 from headway.hardware.chip import Chip
 from headway.hardware.chip import chip as find_chip
 from headway.laws.training.interval import joint_factor
 from headway.laws.training.step import clock_share, share_of_peak
 from headway.performance.efficiency import OTHER_FAMILY, WIDE, Efficiencies, family, fitted_files, laid
+from headway.training.recipe import TrainingReach
 from headway.training.work import TrainingWork, is_recurrent, is_routed
 
 SHARED_SECTION = f"training.{OTHER_FAMILY}.{WIDE}"
@@ -22,32 +22,6 @@ SCORES_KEPT = "attention_kept"  # table section of attention kernels that write 
 SHARES = ("eff_compute", "eff_expert", "eff_head", "eff_attention", "eff_recurrence")  # of peak FLOP/s
 NARROW = ("fp8", "mxfp8", "nvfp4")  # formats with numbers of their own
 BY_KERNELS = ("traffic", "launch", "eff_attention", "hidden_tp")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingReach:
-    """Achieved shares of peaks, overlapped shares of communication, and factors; a user's value replaces the fitted value."""
-
-    eff_compute: Annotated[Any, Field(high=1, help="share of the peak that matmuls reach in training")] = None
-    eff_expert: Annotated[Any, Field(high=1, help="the same of routed experts, whose matmuls are smaller")] = None
-    eff_head: Annotated[Any, Field(high=1, help="the same of the head's, in 16 bits whatever the layers are in")] = None
-    eff_attention: Annotated[Any, Field(high=1, help="share of the 16-bit peak that attention reaches")] = None
-    eff_recurrence: Annotated[Any, Field(high=1, help="the same of scans of SSM and linear-attention layers")] = None
-    matmul_norm: Annotated[Any, Field(low=1, open_low=False, high=100, help="p-norm of a matmul's arithmetic and weight traffic")] = None
-    traffic: Annotated[Any, Field(open_low=False, help="times that each activation kept moves between chip and HBM, both ways")] = None
-    eff_memory: Annotated[Any, Field(high=1, help="share of HBM bandwidth that the optimiser's update reaches")] = None
-    launch: Annotated[Any, Field("s", open_low=False, help="fixed cost of a layer's forward and backward on one micro-batch")] = None
-    sync: Annotated[Any, Field("s", open_low=False, help="time that the host adds to a routed layer and micro-batch, not captured")] = None
-    hidden_tp: Annotated[Any, Field(open_low=False, high=1, help="share of tensor parallelism's exchanges that runs beside matmuls")] = None
-    hidden_dp: Annotated[Any, Field(open_low=False, high=1, help="the same of gathers and reductions over data-parallel ranks")] = None
-    hidden_cp: Annotated[Any, Field(open_low=False, high=1, help="the same of context parallelism's keys and values")] = None
-    hidden_ep: Annotated[Any, Field(open_low=False, high=1, help="the same of exchanges between experts")] = None
-    fragmentation: Annotated[Any, Field(open_low=False, high=10, help="memory taken over what tensors need, as a share")] = None
-    fixed: Annotated[Any, Field("byte", open_low=False, help="memory that contexts and communicators take")] = None
-    spread: Annotated[Any, Field(low=1, open_low=False, high=100, help="half of the 90 % interval of a step's time, as a factor")] = None
-    spread_memory: Annotated[Any, Field(low=1, open_low=False, high=100, help="half of the 90 % interval of the memory, as a factor")] = (
-        None
-    )
 
 
 def power_limited(efficiency: TrainingReach, chip: Chip, exponent: Any) -> TrainingReach:

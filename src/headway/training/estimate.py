@@ -30,10 +30,9 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.collectives import ChipGroup, group
 from headway.performance.formats import has_peak, peak
 from headway.performance.topology import FAR, Fabric, fabric, link_costs
-from headway.training.achieved import TrainingReach
 from headway.training.memory import Allowance, Memory, memory
 from headway.training.pipeline import Stage, stage
-from headway.training.recipe import ARITHMETIC, Optimizer, Recipe, TrainingLayout
+from headway.training.recipe import ARITHMETIC, Optimizer, Recipe, TrainingLayout, TrainingReach
 from headway.training.step_time import TWO_FLOP, StepTime, StepWork, TrainingMachine, at_mfu, step_time, step_work
 from headway.training.work import TrainingWork, Utilisation, dispatched, multiplied_params, over_layers, utilisation
 

@@ -93,6 +93,48 @@ class TrainingRun:
     tokens: Annotated[Any, Field("token", low=0, high=1e18, help="tokens of the whole run")] = None
 
 
+RESTART = "time from a failure to the first step after it (MegaScale, arXiv:2402.15627: found and restarted within 10 minutes)"
+CHECKPOINT = "time that a checkpoint holds training up (the same: several seconds, to the host's memory)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failures:
+    """Failure rate of chips, restart time and checkpoint time; without `mtbf` nothing fails.
+
+    The defaults together give Llama 3's run the goodput that it is published with, more than 90 % (arXiv:2407.21783, section 3.3.4).
+    """
+
+    mtbf: Annotated[Any, Field("s", help="mean time between failures of one chip and its share of the rest (Llama 3: 51,000 h)")] = None
+    restart: Annotated[Any, Field("s", open_low=False, help=RESTART)] = 600
+    checkpoint: Annotated[Any, Field("s", help=CHECKPOINT)] = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingReach:
+    """Achieved shares of peaks, overlapped shares of communication, and factors; a user's value replaces the fitted value."""
+
+    eff_compute: Annotated[Any, Field(high=1, help="share of the peak that matmuls reach in training")] = None
+    eff_expert: Annotated[Any, Field(high=1, help="the same of routed experts, whose matmuls are smaller")] = None
+    eff_head: Annotated[Any, Field(high=1, help="the same of the head's, in 16 bits whatever the layers are in")] = None
+    eff_attention: Annotated[Any, Field(high=1, help="share of the 16-bit peak that attention reaches")] = None
+    eff_recurrence: Annotated[Any, Field(high=1, help="the same of scans of SSM and linear-attention layers")] = None
+    matmul_norm: Annotated[Any, Field(low=1, open_low=False, high=100, help="p-norm of a matmul's arithmetic and weight traffic")] = None
+    traffic: Annotated[Any, Field(open_low=False, help="times that each activation kept moves between chip and HBM, both ways")] = None
+    eff_memory: Annotated[Any, Field(high=1, help="share of HBM bandwidth that the optimiser's update reaches")] = None
+    launch: Annotated[Any, Field("s", open_low=False, help="fixed cost of a layer's forward and backward on one micro-batch")] = None
+    sync: Annotated[Any, Field("s", open_low=False, help="time that the host adds to a routed layer and micro-batch, not captured")] = None
+    hidden_tp: Annotated[Any, Field(open_low=False, high=1, help="share of tensor parallelism's exchanges that runs beside matmuls")] = None
+    hidden_dp: Annotated[Any, Field(open_low=False, high=1, help="the same of gathers and reductions over data-parallel ranks")] = None
+    hidden_cp: Annotated[Any, Field(open_low=False, high=1, help="the same of context parallelism's keys and values")] = None
+    hidden_ep: Annotated[Any, Field(open_low=False, high=1, help="the same of exchanges between experts")] = None
+    fragmentation: Annotated[Any, Field(open_low=False, high=10, help="memory taken over what tensors need, as a share")] = None
+    fixed: Annotated[Any, Field("byte", open_low=False, help="memory that contexts and communicators take")] = None
+    spread: Annotated[Any, Field(low=1, open_low=False, high=100, help="half of the 90 % interval of a step's time, as a factor")] = None
+    spread_memory: Annotated[Any, Field(low=1, open_low=False, high=100, help="half of the 90 % interval of the memory, as a factor")] = (
+        None
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimizer:
     """Bytes per parameter of an optimiser: weights used in matmuls, gradients, states."""

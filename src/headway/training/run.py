@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from headway.core.errors import BadValue
-from headway.core.schema import Field
 from headway.core.units import show
 from headway.hardware.chip_price import PriceQuote
 from headway.hardware.system import System
@@ -18,25 +17,9 @@ from headway.laws.training.run import (
     wall_s,
 )
 from headway.models.model import UNITY, Model
-from headway.training.achieved import TrainingReach
 from headway.training.estimate import TrainingEstimate
-from headway.training.recipe import Recipe, TrainingRun
+from headway.training.recipe import Failures, Recipe, TrainingReach, TrainingRun
 from headway.training.search import LayoutEstimate
-
-RESTART = "time from a failure to the first step after it (MegaScale, arXiv:2402.15627: found and restarted within 10 minutes)"
-CHECKPOINT = "time that a checkpoint holds training up (the same: several seconds, to the host's memory)"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failures:
-    """Failure rate of chips, restart time and checkpoint time; without `mtbf` nothing fails.
-
-    The defaults together give Llama 3's run the goodput that it is published with, more than 90 % (arXiv:2407.21783, section 3.3.4).
-    """
-
-    mtbf: Annotated[Any, Field("s", help="mean time between failures of one chip and its share of the rest (Llama 3: 51,000 h)")] = None
-    restart: Annotated[Any, Field("s", open_low=False, help=RESTART)] = 600
-    checkpoint: Annotated[Any, Field("s", help=CHECKPOINT)] = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

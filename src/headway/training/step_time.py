@@ -26,12 +26,12 @@ from headway.laws.training.step import (
 )
 from headway.models.model import NONE, UNITY
 from headway.performance.topology import Fabric, LinkCosts
-from headway.training.achieved import SHARES, TrainingReach
+from headway.training.achieved import SHARES
 from headway.training.chip_contents import chip_contents, head_place, most_params
 from headway.training.communication import NO_TIME, Exchanges, exchanges
 from headway.training.memory import STAGE_1, kept_per_token, logit_bytes
 from headway.training.pipeline import Stage, chosen_params, common_params, idle
-from headway.training.recipe import FORWARD_AGAIN, Optimizer, Recipe, TrainingLayout
+from headway.training.recipe import FORWARD_AGAIN, Optimizer, Recipe, TrainingLayout, TrainingReach
 from headway.training.work import TrainingWork, is_captured, over_layers, recomputed_matmuls, scores_again
 
 TWO_FLOP = known(2.0, "FLOP per parameter", "flop/token", "constant", "a multiply and an add")

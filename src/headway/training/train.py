@@ -22,7 +22,7 @@ from headway.hardware.system import System
 from headway.hardware.system import system as find_system
 from headway.laws.step.layer_terms import idle_chips, replica_chips
 from headway.models.config import model as find_model
-from headway.training.achieved import TrainingReach, chip_efficiency
+from headway.training.achieved import chip_efficiency
 from headway.training.columns import PARTS, TIMES
 from headway.training.estimate import TrainingCase, TrainingEstimate, estimate, machine, overlap
 from headway.training.layouts import LONG, NAMES, candidates, layout_at, none_legal, pinned_one
@@ -32,13 +32,15 @@ from headway.training.recipe import (
     OBJECTIVES,
     RECOMPUTE,
     REVERSIBLE,
+    Failures,
     Recipe,
     TrainingLayout,
+    TrainingReach,
     TrainingRun,
     binary_text,
     optimizer,
 )
-from headway.training.run import Failures, Outlook, TrainingAnswer, TrainingRequest, outlook
+from headway.training.run import Outlook, TrainingAnswer, TrainingRequest, outlook
 from headway.training.search import LayoutEstimate, SearchResult, bounds_of, less_plain, search, with_recipe
 from headway.training.sizing import advice, sized
 from headway.training.work import training_work

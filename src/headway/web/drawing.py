@@ -110,7 +110,7 @@ def _activations(request: dict[str, Any]) -> dict[str, Any]:
     claim_inputs = claims()["CR-03"].inputs
     layer, streams = layer_bytes(_Inputs(claim_inputs)), stream_bytes(claim_inputs["width"] * claim_inputs["hidden"])
     none, tokens, copies = (claim_inputs[name] for name in ("none", "tokens", "copies"))
-    ordinary = [float(activation_bytes_chip(layer, none, tokens, count, copies)) for count in range(layers + 1)]
+    ordinary = [float(activation_bytes_chip(layer, none, tokens, count * copies)) for count in range(layers + 1)]
     reversible = float(reversible_bytes_chip(streams, layer, claim_inputs["tokens"], claim_inputs["copies"]))
     forward = [{"layer": place, "back": False, "kept": place + 1} for place in range(layers)]
     backward = [{"layer": place, "back": True, "kept": place} for place in reversed(range(layers))]

@@ -50,8 +50,8 @@ def layer_bytes(inputs: Any) -> Any:
 def ordinary_activations(inputs: Any) -> Parts:
     """Activations of ordinary training at two depths."""
     layer = layer_bytes(inputs)
-    deep = activation_bytes_chip(layer, inputs.none, inputs.tokens, inputs.layers, inputs.copies)
-    shallow = activation_bytes_chip(layer, inputs.none, inputs.tokens, inputs.half, inputs.copies)
+    deep = activation_bytes_chip(layer, inputs.none, inputs.tokens, inputs.layers * inputs.copies)
+    shallow = activation_bytes_chip(layer, inputs.none, inputs.tokens, inputs.half * inputs.copies)
     return {"activations": deep, "64 layers over 32": deep / shallow}
 
 
@@ -63,7 +63,7 @@ def reversible_activations(inputs: Any) -> Parts:
         depth: reversible_bytes_chip(stream_bytes(inputs.width * inputs.hidden), layer, inputs.tokens, inputs.copies)
         for depth in ("64 layers", "32 layers")
     }  # the law has no depth to be given
-    ordinary = activation_bytes_chip(layer, inputs.none, inputs.tokens, inputs.layers, inputs.copies)
+    ordinary = activation_bytes_chip(layer, inputs.none, inputs.tokens, inputs.layers * inputs.copies)
     return {
         "activations": kept_bytes["64 layers"],
         "64 layers over 32": kept_bytes["64 layers"] / kept_bytes["32 layers"],

@@ -229,7 +229,8 @@ def _setup(
     """Cached setup of these names; raises if the model or the machine does not allow it."""
     model, work = _work(name, head, catalog)
     machine = _machine(spec, chips, catalog)[0]
-    legal = check(known_layout(layout), shape(work.blocks))
+    form = replace(shape(work.blocks), dimensions=())  # a run that was measured was loaded
+    legal = check(known_layout(layout), form)
     resolved_formats = resolve(work, machine.chip, precision)
     compiled = compile_layout(work, machine, legal, _bare_assumptions(), resolved_formats, backend=ENGINES[engine])
     return Setup(

@@ -20,9 +20,9 @@ from headway.evidence.fit.weighted import cluster_sizes
 from headway.evidence.serving.machines import columns
 from headway.evidence.training.setup import TrainingSetup, measured_speed
 from headway.performance.efficiency import OTHER_FAMILY, Efficiencies
-from headway.training.achieved import SHARED_SECTION, TrainingReach, from_table
+from headway.training.achieved import SHARED_SECTION, from_table
 from headway.training.estimate import step_work_of
-from headway.training.recipe import TrainingLayout
+from headway.training.recipe import TrainingLayout, TrainingReach
 from headway.training.step_time import StepWork, step_time
 
 FAMILIES = ("ampere", "hopper", "blackwell", "tpu")

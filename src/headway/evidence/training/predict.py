@@ -15,9 +15,10 @@ from headway.laws.training.activations import allocated_bytes
 from headway.laws.training.interval import joint_factor
 from headway.models.model import NONE
 from headway.performance.efficiency import Efficiencies
-from headway.training.achieved import SHARED_SECTION, TrainingReach, training_efficiencies
+from headway.training.achieved import SHARED_SECTION, training_efficiencies
 from headway.training.estimate import TrainingEstimate, estimate
 from headway.training.memory import Memory
+from headway.training.recipe import TrainingReach
 
 FITTED_YEAR = "2026"  # year of the latest software among the measured runs
 

@@ -52,8 +52,8 @@ class NarrowLayout:
         """Mean bytes of an element of a cache whose format has so many bytes."""
         from headway.laws.architecture.kv import narrow_element_bytes
 
-        own = format_bytes if self.own_bytes is None else self.own_bytes
-        return narrow_element_bytes(self.elements, self.wide, self.scale_bytes, own)
+        element = format_bytes if self.own_bytes is None else self.own_bytes
+        return narrow_element_bytes(self.elements, self.wide, self.scale_bytes, element)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

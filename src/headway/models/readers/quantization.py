@@ -50,8 +50,8 @@ def _scale_block(scheme: dict[str, Any]) -> int:
     groups = scheme.get("config_groups")
     weights = [group.get("weights") for group in groups.values() if isinstance(group, dict)] if isinstance(groups, dict) else []
     sides = [scheme.get("weight_block_size"), *(part.get("block_structure") for part in weights if isinstance(part, dict))]
-    found = next((side for side in sides if isinstance(side, list) and side and isinstance(side[0], int)), None)
-    return found[0] if found else PER_BLOCK if scheme.get("quant_algo") == "FP8_PB_WO" else 0
+    square = next((side for side in sides if isinstance(side, list) and side and isinstance(side[0], int)), None)
+    return square[0] if square else PER_BLOCK if scheme.get("quant_algo") == "FP8_PB_WO" else 0
 
 
 def _by_part(scheme: dict[str, Any]) -> dict[str, str]:

@@ -185,7 +185,8 @@ def context_why(request: LaunchRequest, engine: str) -> str:
     """Why a layout with context parallelism has no launch line, or ""."""
     if request.cp == 1:
         return ""
-    return f"cp {request.cp} is counted with whole weights on each of its chips, and {engine} also splits the weights over them"
+    pricing = f"context parallelism (cp {request.cp}) is counted with whole weights on each of its chips"
+    return f"{pricing}, and {engine} also splits the weights over them"
 
 
 def weights_why(request: LaunchRequest, loads: tuple[str, ...]) -> str:

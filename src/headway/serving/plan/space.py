@@ -198,8 +198,8 @@ def _copies(pinned: Mapping[str, tuple[int, ...]]) -> int:
 def _expert_ways(stage_ranks: int, shape: ModelShape, pinned: Mapping[str, tuple[int, ...]]) -> list[int]:
     """Degrees of expert parallelism that divide a stage's chips and leave shares of an expert that engines load."""
     most = max(int(shape.experts) + _copies(pinned), 1)
-    ways = [ep for ep in (pinned.get("ep") or range(1, min(stage_ranks, most) + 1)) if stage_ranks % ep == 0 and ep <= most]
-    return [ep for ep in ways if not expert_why(stage_ranks // ep, shape)]
+    degrees = [ep for ep in (pinned.get("ep") or range(1, min(stage_ranks, most) + 1)) if stage_ranks % ep == 0 and ep <= most]
+    return [ep for ep in degrees if not expert_why(stage_ranks // ep, shape)]
 
 
 def _with_replicas(layout_rows: Any, pinned: Mapping[str, tuple[int, ...]], system: System, notes: tuple[str, ...]) -> SearchSpace:
