@@ -30,12 +30,12 @@ class SplitDimension:
         """Why engines do not split the dimension to this degree, or ""."""
         chips = f"{degree} chips that share an expert do" if self.expert else f"tp {degree} does"
         if self.copied and degree > self.size:
-            return f"{chips} not hold chipsle copies of {self.size} {self.what}" if degree % self.size else ""
+            return f"{chips} not hold whole copies of {self.size} {self.what}" if degree % self.size else ""
         if self.size % degree:
             return f"{chips} not divide {f'{self.size} {self.what}' if self.copied else f'{self.what} {self.size}'}"
         share = self.size // degree
         if share % self.block:
-            return f"{chips} not split {self.what} {self.size} in chipsle blocks of {self.block} that share a scale: {share}"
+            return f"{chips} not split {self.what} {self.size} in whole blocks of {self.block} that share a scale: {share}"
         return ""
 
 
