@@ -62,10 +62,10 @@ def machine(rig: str) -> Server:
     return machines([setup(RIGS[rig])])
 
 
-def step(rig: str, *at: float, ranks: float = 1.0, streamed: bool = False) -> float:
+def step(rig: str, *at: float, ranks: float = 1.0, prompts: float = 1.0, streamed: bool = False) -> float:
     """One step of a rig: decoding, their KV tokens, prompt tokens, prompt pairs."""
     found = machine(rig).online() if streamed else machine(rig)
-    return float(step_s(replace(found.step, prefill_ranks=np.array([ranks])), *at)[0])
+    return float(step_s(replace(found.step, prefill_ranks=np.array([ranks]), rank_prompts=prompts / ranks), *at)[0])
 
 
 def scheduling(rig: str, key: str) -> float:
@@ -109,7 +109,7 @@ def test_ttft__short_prefill_is_one_step() -> None:
 def test_ttft__batch_of_prompts_waits_for_the_fullest_rank() -> None:
     """Eight prompts of 500 on eight ranks: the fullest rank of 1 + sqrt(2 ln 8) prompts works while the others wait."""
     fullest = 1 + math.sqrt(2 * math.log(8))
-    wanted = step("attention dp", 0, 0, 4000, 8 * 500**2 / 2, ranks=8 / fullest)
+    wanted = step("attention dp", 0, 0, 4000, 8 * 500**2 / 2, ranks=8 / fullest, prompts=8)
     found = of("attention dp", "prefill", prompt=500, batch=8)
     assert float(found.ttft[0]) == pytest.approx(wanted, rel=1e-9)
     assert float(found.rate[0]) == pytest.approx(8 * 500 / wanted, rel=1e-9)

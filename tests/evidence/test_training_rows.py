@@ -92,7 +92,7 @@ def test_flop_per_token__nemo_convention() -> None:
 def test_flop_per_token__narayanan_counts_recompute() -> None:
     for row in rows("narayanan"):
         twice, once = flop_per_token(made(row)), flop_per_token(made(replace(row, source="another")))
-        assert twice / once == pytest.approx(4 / 3, rel=0.01)
+        assert 1.30 < twice / once <= 4 / 3  # of the layers; the head is computed once
 
 
 def test_training_speed__from_step_time() -> None:

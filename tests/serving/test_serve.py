@@ -264,7 +264,7 @@ GOOD: dict[str, Any] = {"model": "llama-3.1-8b", "system": "h100", "batch": 1, "
         ({"layouts": Layout(tp=1.5)}, BadValue, "whole"),
         ({"layouts": Layout(ep=2)}, IllegalLayout, "experts"),
         ({"layouts": Layout(pp=33)}, IllegalLayout, "32 layers"),
-        ({"system": "cerebras-wse3"}, MissingFact, "peak_bf16 is not known"),
+        ({"system": "cerebras-wse3", "context": None, "prompt": 100, "output": 10}, MissingFact, "peak_bf16 is not known"),
     ],
     ids=lambda value: str(value)[:40],
 )

@@ -206,9 +206,8 @@ def hardware_flop(work: TrainingWork, recipe: Recipe) -> Any:
     share, again = recomputed_matmuls(recipe), scores_again(recipe)
     again = again * PUBLISHED_PASSES if recipe.recompute == "selective" else again
     params = over_layers(work, lambda kind: kind.recomputed_params) if share is None else multiplied_params(work) * share
-    return hardware_flop_per_token(
-        model_flop(work, recipe, causal=False), matmul_flop_per_token(params), _attention(work, causal=False) * again
-    )
+    forward = matmul_flop_per_token(params) + _attention(work, causal=False) * again
+    return hardware_flop_per_token(model_flop(work, recipe, causal=False), forward, UNITY)
 
 
 def kept_outputs(recipe: Recipe) -> Any:

@@ -60,7 +60,8 @@ def lecture_case(model: Model, system: System, precision: Precision, batch: int 
     """Case of a model on a machine; without a batch the balanced one, in whole sequences on each rank, or what fits."""
     work = work_of(model)
     formats = resolve(work, system.chip, precision)
-    layout = usual_layout(shape(work.blocks), int(system.chips))
+    form = dataclasses.replace(shape(work.blocks), dimensions=())  # a card is about arithmetic, whatever engines load
+    layout = usual_layout(form, int(system.chips))
     block, part = main_part(work.blocks)
     chip, chips = system.chip, system.chips
     peak, bandwidth = formats.peaks[block][part] * chips, chip.need("hbm_bw") * chips

@@ -67,13 +67,13 @@ def model_flop_per_token(matmul: FlopPerToken, attention: FlopPerToken, passes: 
 
 
 @formula(source=KORTHIKANTI + ": what the hardware runs, recomputation included")
-def hardware_flop_per_token(model: FlopPerToken, matmuls_again: FlopPerToken, attention_again: FlopPerToken) -> FlopPerToken:
-    """Hardware FLOP per token: model FLOP and what is computed again; full recomputation of all layers gives 4/3.
+def hardware_flop_per_token(model: FlopPerToken, forward: FlopPerToken, recomputed: Number) -> FlopPerToken:
+    """Hardware FLOP per token: model FLOP and recomputed forward passes; full recomputation gives 4/3.
 
-    >>> hardware_flop_per_token(6.0, 1.8, 0.2)
+    >>> hardware_flop_per_token(6.0, 2.0, 1)
     8.0
     """
-    return model + matmuls_again + attention_again
+    return model + forward * recomputed
 
 
 @formula(source="definition: FLOPs of the model over those of the machine")
