@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.report.words import number_of, sentence, timed, value
@@ -146,7 +146,7 @@ def _why_none(table: Any) -> str:
     return "carries its rate: all that fit are overloaded"
 
 
-def setting(row: Mapping[str, Any], varying: list[str]) -> str:
+def setting(row: Mapping[str, Any], varying: Sequence[str]) -> str:
     """The varied inputs of a point, as they are typed."""
     names = [str(row[key]) for key in ("model", "system") if key in varying]
     return " ".join(names + [f"{key}={value(row, key).replace(' ', '')}" for key in varying if key not in ("model", "system")])

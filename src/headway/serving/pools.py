@@ -168,6 +168,6 @@ def _money(case: Deployment, row: dict[str, Any], busy: list[tuple[Any, Any]]) -
     for pool, (key, chips_key, token_count) in enumerate(pools):
         share = row[chips_key] / row["chips_used"]
         rates = (row["capacity"], *(row["capacity"] * (busy[0][pool] / at[pool]) for at in busy[1:]))
-        costs = (replicas.usd_per_mtok_pool(price.value, chips, share, rate, token_count) for rate in rates)
-        out |= spread_costs(f"usd_per_mtok_{key}", *costs, price)
+        cost, low, high = (replicas.usd_per_mtok_pool(price.value, chips, share, rate, token_count) for rate in rates)
+        out |= spread_costs(f"usd_per_mtok_{key}", cost, low, high, price)
     return out | machine_usd(price, chips, out["usd_per_mtok_out"], None)
