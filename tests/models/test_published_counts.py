@@ -54,7 +54,7 @@ def numbers(found) -> dict[str, int]:
         "total_params": integer(whole.total_params(found)),
         "active_params": integer(whole.active_params(found)),
         "kv_bytes_per_token": integer(whole.kv_bytes_per_token(found)),
-        "index_bytes_per_token": integer(whole.index_bytes_per_token(found)),
+        "index_bytes_per_token": integer(whole.wide_index_bytes_per_token(found)),
         "state_bytes_per_sequence": integer(whole.state_bytes_per_sequence(found)),
     }
 

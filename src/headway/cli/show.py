@@ -74,7 +74,7 @@ def _marks(kind: type) -> dict[str, Any]:
 
 
 def _brief(row: dict[str, Any]) -> str:
-    labels = {"total_params": "parameters", "active_params": "active per token", "kv_bytes_per_token": "bytes of KV cache per token"}
+    labels = {"total_params": "parameters", "active_params": "active per token", "cache_bytes_per_token": "bytes of KV cache per token"}
     beyond = " beyond its window" if row["kv_read_bytes_per_token"] > row["kv_bytes_per_token"] == 0 else ""
     return ", ".join(f"{format_value(row[key], '')} {words}" for key, words in labels.items()) + beyond
 

@@ -30,6 +30,7 @@ class ModelSummary:
         Any, Field("byte/token", "cache that one more token adds far beyond every window, 2-byte elements, index keys apart")
     ]
     index_bytes_per_token: Annotated[Any, Field("byte/token", "index keys that one more token adds, 2-byte elements")]
+    cache_bytes_per_token: Annotated[Any, Field("byte/token", "both, index keys as engines keep them: 132 bytes a layer of DeepSeek's")]
     context: Annotated[Any, Field("token", "context at which kv_read_bytes_per_token is taken")]
     kv_read_bytes_per_token: Annotated[
         Any, Field("byte/token", "cache read for one decoded token at `context`, index included, divided by it")
@@ -84,7 +85,8 @@ def about_model(model: Model, context: Any = 8192) -> ModelSummary:
         vocab=model.vocab,
         max_context=model.max_context,
         kv_bytes_per_token=_plain_count(totals.kv_bytes_per_token(model)),
-        index_bytes_per_token=_plain_count(totals.index_bytes_per_token(model)),
+        index_bytes_per_token=_plain_count(totals.wide_index_bytes_per_token(model)),
+        cache_bytes_per_token=_plain_count(totals.cache_bytes_per_token(model)),
         context=at,
         kv_read_bytes_per_token=_plain_count(totals.kv_read_bytes(model, at) / at),
         state_bytes_per_sequence=_plain_count(totals.state_bytes_per_sequence(model)),

@@ -32,17 +32,33 @@ def kv_bytes_per_token(model: Model, element_bytes: Any = KV_BYTES) -> Any:
 
 
 def index_bytes_per_token(model: Model, element_bytes: Any = KV_BYTES) -> Any:
-    """Index keys that one more token adds, all layers: bytes per token, 0 without an indexer."""
+    """Index keys that one more token adds, all layers, as engines keep them: bytes per token, 0 without an indexer."""
     return _lasting_bytes(model, element_bytes, index=True)
 
 
-def _lasting_bytes(model: Model, element_bytes: Any, index: bool) -> Any:
-    """Bytes of index keys, or of all other caches, that one more token adds for ever."""
+def wide_index_bytes_per_token(model: Model) -> Any:
+    """The same in 16 bits, as configs are compared."""
+    return _lasting_bytes(model, KV_BYTES, index=True, wide=True)
+
+
+def cache_bytes_per_token(model: Model) -> Any:
+    """KV cache in 16 bits and index keys as engines keep them beside it: bytes that one more token adds.
+
+    >>> from headway.models.config import model
+    >>> float(cache_bytes_per_token(model("deepseek-v3.2")))  # 61 layers * (576 * 2 + 132)
+    78324.0
+    """
+    return kv_bytes_per_token(model) + index_bytes_per_token(model)
+
+
+def _lasting_bytes(model: Model, element_bytes: Any, index: bool, wide: bool = False) -> Any:
+    """Bytes of index keys, or of all other caches, that one more token adds for ever; `wide`: none in a format of its own."""
     per_layer = []
     for block in model.blocks:
         stores = [store for store in block.attention.stores() if (store.what == "index") == index]
         elements = [kv.marginal_elements(store.elements_per_token, store.cap_tokens) for store in stores]
-        sizes = [kv.kv_bytes(count, store.element_bytes(element_bytes)) for count, store in zip(elements, stores, strict=True)]
+        each = [element_bytes if wide else store.element_bytes(element_bytes) for store in stores]
+        sizes = [kv.kv_bytes(count, size) for count, size in zip(elements, each, strict=True)]
         per_layer.append(sum(sizes) if sizes else NONE)
     return _sum(model, tuple(per_layer))
 
