@@ -32,7 +32,8 @@ def commands() -> list[list[str]]:
 
 def _lines(page: Path) -> list[str]:
     blocks = re.findall(r"```\w*\n(.*?)```", re.sub(r"\\\n\s*", "", page.read_text(encoding="utf-8")), re.DOTALL)
-    parts = [part.strip().removeprefix("$ ") for block in blocks for line in block.splitlines() for part in line.split(" · ")]
+    typed = [line for block in blocks for line in block.splitlines() if not line.startswith(" ")]  # an indented line belongs to an answer
+    parts = [part.strip().removeprefix("$ ") for line in typed for part in line.split(" · ")]
     return [re.split(r"\s+# ", part)[0].removeprefix("headway ").strip() for part in parts if part.startswith("headway ")]
 
 

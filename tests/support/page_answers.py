@@ -43,7 +43,7 @@ def _folded(line: str) -> list[str]:
         return [line]
     head = re.match(r"(note: |\w+: +| +\d\. |)", line)
     indent = " " * (head.end() if head else 0)
-    return textwrap.wrap(line, COLUMNS, subsequent_indent=indent, drop_whitespace=True)
+    return textwrap.wrap(line, COLUMNS, subsequent_indent=indent, drop_whitespace=True, break_on_hyphens=False)
 
 
 def cut(text: str) -> str:

@@ -79,7 +79,8 @@ def print_lines(console: Any, lines: Iterable[str]) -> None:
     for line in lines:
         style = "dim" if terminal and line.startswith("note: ") else None
         indent = " " * (len(line) - len(line.lstrip()))
-        texts = textwrap.wrap(line, console.width, subsequent_indent=indent + "  ") if terminal and len(line) > console.width else [line]
+        folded = terminal and len(line) > console.width  # a hyphen of a flag ends no line: a folded command stays one that can be copied
+        texts = textwrap.wrap(line, console.width, subsequent_indent=indent + "  ", break_on_hyphens=False) if folded else [line]
         for text in texts:
             console.print(text, style=style, soft_wrap=True)
 
