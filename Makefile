@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check flags golden answers pictures score-runs winners lint types bench fuzz clean
+.PHONY: demo test check flags golden answers pictures score-runs winners helps lint types bench fuzz clean
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -44,6 +44,9 @@ score-runs: .venv/dev
 # The winner of drawn lists of machines, models and formats beside the cheapest of its members asked alone; minutes.
 winners: .venv/dev
 	$(BIN)/python bench/list_winners.py
+# Sentences and Helps of 500 drawn questions beside what their own commands print; prints the seed first, minutes.
+helps: .venv/dev
+	$(BIN)/python bench/drawn_helps.py 500 20261130
 
 lint: .venv/dev
 	$(BIN)/ruff check .

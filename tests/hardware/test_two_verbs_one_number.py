@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from headway.core.errors import HeadwayError
 from headway.hardware.rack_capacity import need
 from headway.hardware.system import system
 from headway.laws.rack import hops_through_switches
@@ -40,6 +41,29 @@ def test_weights__are_one_number_in_serve_capacity_and_rack(name: str) -> None:
     split = even_split(found, machine, Precision(), 0.9, 1, 1000)
     assert float(split.weights_bytes) == pytest.approx(float(row["weights_bytes_chip"]), rel=1e-9)
     assert float(need(found, 1000).weights) == pytest.approx(float(row["weights_bytes_chip"]), rel=1e-9)
+
+
+def test_memory__of_500_drawn_formats_batches_and_lengths_is_one_number() -> None:
+    """Serve's chip that holds everything beside capacity's sum: weights, a sequence, and whether the batch has room."""
+    dice, names = random.Random(f"{SEED} formats"), [row["name"] for row in catalogue_index()]
+    machine, count = system("1xh200"), 0
+    while count < 500:
+        found, formats = model(dice.choice(names)), Precision(weights=dice.choice(("", "bf16", "fp8", "int8")), kv=dice.choice(("", "fp8")))
+        batch, context = int(10 ** dice.uniform(0, 2)), int(10 ** dice.uniform(2, 5.5))
+        load = {"batch": batch, "context": context}
+        try:
+            split = even_split(found, machine, formats, 0.9, batch, context)
+        except HeadwayError:  # a format that the chip does not have: by both
+            with pytest.raises(HeadwayError):
+                serve(found, machine, Layout(tp=1), **load, precision=formats)
+            continue
+        (row,) = serve(found, machine, Layout(tp=1), **load, precision=formats).rows()
+        asked = SEED, found.name, formats, batch, context
+        assert float(split.weights_bytes) == pytest.approx(float(row["weights_bytes_chip"]), rel=1e-9), asked
+        assert float(split.sequence_bytes) * batch == pytest.approx(float(row["kv_bytes_chip"]), rel=1e-9), asked
+        if split.fits != row["fits"]:  # buffers of a step, which capacity leaves out
+            assert split.fits and float(split.load_bytes) > 0.9 * float(split.usable_bytes), asked
+        count += 1
 
 
 def test_all_to_all__time_is_that_of_the_bytes_counted_link_by_link(cli: Cli) -> None:

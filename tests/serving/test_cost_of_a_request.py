@@ -57,27 +57,37 @@ def test_serve__three_prices_pay_for_the_machine() -> None:
                 rows += 1
 
 
-@pytest.mark.parametrize("split", [False, True])
-def test_plan__three_prices_pay_for_the_machine(split: bool) -> None:
-    """Every row of a plan that runs: what a thousand requests cost."""
-    assumptions = defaults(Assumptions, {"hit_rate": 0.5})
-    answer = plan("llama-3.1-8b", "8xh100-sxm", Load(prompt=3000, output=300), tpot="40ms", assumptions=assumptions, disaggregate=split)
-    rows = [row for row in answer.table.rows() if row["fits"] and row["usd_per_1k_requests"] and row["kind"] in ("best", "frontier")]
-    assert len(rows) > 3
-    for row in rows:
-        if row.get("prefill_replicas") is None:
-            assert tokens_usd(row, 0.5) == pytest.approx(row["usd_per_1k_requests"] / 1000, rel=1e-12)
+def test_plan__three_prices_pay_for_the_machine() -> None:
+    """Every row of drawn plans that runs, prefill apart or not, 500 of them: what a thousand requests cost."""
+    dice, count, apart = random.Random(f"{SEED} plans"), 0, 0
+    while count < 500:
+        hit, lengths = dice.choice(HITS[:3]), Load(prompt=int(10 ** dice.uniform(2, 4.2)), output=int(10 ** dice.uniform(1.5, 3)))
+        assumptions, limit = defaults(Assumptions, {"hit_rate": hit}), f"{dice.choice((20, 40, 100))}ms"
+        names = dice.choice(("llama-3.1-8b", "qwen3-30b-a3b", "gpt-oss-120b")), dice.choice(MACHINES)
+        answer = plan(*names, lengths, tpot=limit, assumptions=assumptions, disaggregate=dice.random() < 0.5)
+        for row in answer.table.rows():
+            if row["fits"] and row["usd_per_1k_requests"] and row["kind"] in ("best", "frontier"):
+                assert tokens_usd(row, hit) == pytest.approx(row["usd_per_1k_requests"] / 1000, rel=1e-12), (SEED, names, lengths, hit)
+                count, apart = count + 1, apart + (row.get("prefill_replicas") is not None)
+    assert 50 < apart < 450
 
 
 def test_price__is_what_serve_says_with_the_same_interval() -> None:
-    """V3 on 8 H200 by one price of a chip: three costs, their ends, and a request's whole cost."""
-    load, layout = {"prompt": 4096, "output": 500}, {"tp": 8, "ep": 8}
-    for hit in (0.0, 0.8):
-        assumptions = defaults(Assumptions, {"hit_rate": hit})
-        served = serve("deepseek-v3", "8xh200", Layout(**layout), batch=64, **load, assumptions=assumptions).row(0)
-        ways = {**layout, "pp": 1, "dp": 1}
-        sold = price("deepseek-v3", "8xh200", Load(**load), metric="market", hit=hit, batch=64, kv="bf16", ways=ways).row(0)
+    """By one price of a chip, 100 draws: three costs, their ends, and a request's whole cost; every chip of the machine is at work."""
+    dice, count = random.Random(f"{SEED} prices"), 0
+    while count < 100:
+        load, hit = {"prompt": int(10 ** dice.uniform(1, 4.2)), "output": int(10 ** dice.uniform(0.5, 3))}, dice.choice(HITS[:3])
+        name, layout = dice.choice((("deepseek-v3", {"tp": 8, "ep": 8}), ("llama-3.1-8b", {"tp": 2}), ("qwen3-32b", {"tp": 4})))
+        machine, batch = dice.choice(("8xh200", "8xb200")), int(10 ** dice.uniform(0, 2.3))
+        served = serve(name, machine, Layout(**layout, replicas=8 // layout["tp"]), batch=batch, **load,
+                       assumptions=defaults(Assumptions, {"hit_rate": hit})).row(0)  # fmt: skip
+        if not served["fits"]:
+            continue
+        degrees = {"ep": 1, **layout, "pp": 1, "dp": 1}
+        sold = price(name, machine, Load(**load), metric="market", hit=hit, batch=batch, kv="bf16", ways=degrees).row(0)
         for kind in ("in", "cached", "out"):
             for end in ("", "_lo", "_hi"):
-                assert sold[f"cost_{kind}{end}"] == pytest.approx(served[f"usd_per_mtok_{kind}{end}"], rel=1e-12), (hit, kind, end)
+                asked = SEED, name, machine, layout, batch, load, hit, kind, end
+                assert sold[f"cost_{kind}{end}"] == pytest.approx(served[f"usd_per_mtok_{kind}{end}"], rel=1e-12), asked
         assert sold["usd_per_request"] == pytest.approx(machine_usd(served), rel=1e-12)
+        count += 1

@@ -37,10 +37,23 @@ def unpriced(rows: Iterable[Row], metric: str) -> str:
 
 
 def machine_costs(rows: Sequence[Row]) -> list[str]:
-    """A note on the cost of each machine of these rows per hour and month."""
+    """A note on the cost of each machine of these rows per hour and month, and on the chips that every row leaves idle."""
     priced = {row["system"]: row for row in rows if row.get("usd_per_hour") is not None}
-    texts = [f"{name} costs {value(row, 'usd_per_hour')}/hour, {value(row, 'usd_per_month')}/month" for name, row in priced.items()]
+    sums = {name: f"{value(row, 'usd_per_hour')}/hour, {value(row, 'usd_per_month')}/month" for name, row in priced.items()}
+    texts = [f"{name} costs {text}{_idle(rows, name)}" for name, text in sums.items()]
     return ["; ".join(texts[:MOST_NAMES])] if texts else []
+
+
+def _idle(rows: Sequence[Row], system: str) -> str:
+    """Clause on the fewest chips of a machine that a layout of these rows leaves idle; "" where one uses them all.
+
+    >>> _idle([{"system": "8xh200", "chips": 8, "chips_idle": 6}, {"system": "8xh200", "chips": 8, "chips_idle": 4}], "8xh200")
+    ', of which at least 4 of 8 chips idle'
+    """
+    idle = [(int(row.get("chips_idle") or 0), int(row.get("chips") or 0)) for row in rows if row["system"] == system]
+    fewest, chips = min(idle)
+    several = "at least " if max(idle)[0] > fewest else ""
+    return f", of which {several}{fewest} of {chips} chips idle" if fewest else ""
 
 
 def load_costs(row: Row) -> list[str]:
