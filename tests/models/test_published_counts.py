@@ -362,3 +362,12 @@ def test_kv_stored_bytes__published_cache_of_deepseek_v4_at_1m_tokens() -> None:
 def test_model__takes_little_work_to_read() -> None:
     """Some two thousand calls, 61 layers or not; bench/bench_read.py measures the time."""
     assert calls(lambda: whole.works(from_file(CONFIGS / "deepseek-ai--DeepSeek-V3.json"))) < 4000
+
+
+@pytest.mark.parametrize("name", ["starcoder2-15b", "gpt2", "mamba-130m"])
+def test_a_checkpoint_of_32_bits__is_held_in_16(name: str) -> None:
+    """vLLM and SGLang convert float32 as they load it, unless told otherwise."""
+    found = model(name)
+    assert found.precision.mixer == "fp32"
+    assert float(whole.loaded_bytes(found)) == 2 * float(whole.total_params(found))
+    assert any("32 bits a parameter" in note for note in found.notes)

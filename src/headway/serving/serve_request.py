@@ -68,8 +68,7 @@ def query(
         machine.chip.need("peak_bf16")  # which decides prompts
     formats = resolve(work, machine.chip, precision)
     price = price_quote(machine.chip, case_assumptions.price_metric)
-    wide = "stored in 32 bits, which engines convert to 16 as they load: --weights bf16" if formats.labels[0] == "fp32" else ""
-    remarks = (no_peak_note(machine.chip), wide, floor_note(work, formats), copies_note(legal, work.blocks))
+    remarks = (no_peak_note(machine.chip), floor_note(work, formats), copies_note(legal, work.blocks))
     notes = [*filter(None, remarks), *image_notes(work, case_assumptions)]
     return ServeRequest(
         model=known_model, work=work, system=machine, layouts=legal, load=load, assumptions=case_assumptions, formats=formats, price=price,

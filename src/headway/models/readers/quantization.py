@@ -81,7 +81,10 @@ def _plain(config: Config) -> str:
     if text is None:
         config.notes.append("config.json names no torch_dtype: bf16 assumed for what is not quantised")
         return "bf16"
-    return _torch("torch_dtype", text)
+    name = _torch("torch_dtype", text)
+    if name == "fp32":
+        config.notes.append("the checkpoint has 32 bits a parameter, counted as 16, to which engines convert it as they load")
+    return name
 
 
 def _state(config: Config) -> str:
