@@ -57,8 +57,8 @@ def _lasting_bytes(model: Model, element_bytes: Any, index: bool, wide: bool = F
     for block in model.blocks:
         stores = [store for store in block.attention.stores() if (store.what == "index") == index]
         elements = [kv.marginal_elements(store.elements_per_token, store.cap_tokens) for store in stores]
-        each = [element_bytes if wide else store.element_bytes(element_bytes) for store in stores]
-        sizes = [kv.kv_bytes(count, size) for count, size in zip(elements, each, strict=True)]
+        widths = [element_bytes if wide else store.element_bytes(element_bytes) for store in stores]
+        sizes = [kv.kv_bytes(count, size) for count, size in zip(elements, widths, strict=True)]
         per_layer.append(sum(sizes) if sizes else NONE)
     return _sum(model, tuple(per_layer))
 

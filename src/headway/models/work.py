@@ -92,15 +92,15 @@ def work_of(model: Model, expert_load: tuple[Any, ...] = ()) -> ModelWork:
         table_params=table,
         head_params=head,
         vector_params=other_params(model),
-        embedding_dtype=_held(model.precision.embedding),
-        head_dtype=_held(model.precision.head),
+        embedding_dtype=_engine_format(model.precision.embedding),
+        head_dtype=_engine_format(model.precision.head),
         fused_qkv=bool(FUSED_QKV.search(model.family.lower())),
         expert_load=expert_load,
         tower=model.tower,
     )
 
 
-def _held(stored: str) -> str:
+def _engine_format(stored: str) -> str:
     """Format in which engines hold a part: 32 bits of a checkpoint become 16 as it is loaded (`--dtype auto` of vLLM and SGLang)."""
     return "bf16" if stored == "fp32" else stored
 
@@ -141,8 +141,8 @@ def block_work(block: Block, model: Model) -> LayerWork:
         mixer_matmuls=mixer.matmuls, ffn_matmuls=ffn_matmuls(block.ffn), inner_kernels=inner_kernels(block),
         latent=mixer.latent, scanned=mixer.scanned, head=mixer.head_elements(),
         tensors=LayerTensors(mixer=mixer.tensors(), **ffn_tensors(block.ffn)),
-        mixer_dtype=_held(model.precision.mixer), state_dtype=model.precision.state,
-        ffn_dtype=_held(model.precision.ffn), expert_dtype=_held(model.precision.expert),
+        mixer_dtype=_engine_format(model.precision.mixer), state_dtype=model.precision.state,
+        ffn_dtype=_engine_format(model.precision.ffn), expert_dtype=_engine_format(model.precision.expert),
         scale_block=model.precision.scale_block, is_stated=mixer.is_stated,
     )  # fmt: skip
 
