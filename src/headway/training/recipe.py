@@ -21,7 +21,10 @@ KERNELS = ("fused", "eager")
 RECOMPUTE = ("none", "selective", "full")  # modes that are searched
 REVERSIBLE = "reversible"  # another network: its layers are couplings, so it is never searched
 FORWARD_AGAIN = ("full", REVERSIBLE)  # modes whose backward pass runs every layer forward again
-RECOMPUTE_HELP = "activations computed again in the backward pass; reversible: a network of couplings, which keeps none"
+RECOMPUTE_HELP = (
+    "activations computed again in the backward pass; selective: scores, or with fused attention norms and activation functions "
+    "(where Megatron's own selective is none); reversible: a network of couplings, which keeps none"
+)
 OBJECTIVES = ("step", "chips", "cost")
 DTYPES = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
 ARITHMETIC = {"mxfp8": "fp8"}  # formats that run at the peak of another one; a scale for each 32 elements
