@@ -66,7 +66,7 @@ def of_module(text: str, names: Counter[str]) -> Volume:
 
 
 def _docstring_lines(node: ast.AST) -> range:
-    first = node.body[0] if getattr(node, "body", None) else None  # type: ignore[attr-defined]
+    first = node.body[0] if isinstance(node, DOCUMENTED) and node.body else None
     if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
         return range(first.lineno, (first.end_lineno or first.lineno) + 1)
     return range(0)

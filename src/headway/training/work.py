@@ -36,8 +36,8 @@ NARROW = known(1, "bytes of a dispatched activation", "byte", "constant", "DeepS
 MASK = known(1, "bytes of a dropout mask", "byte", "constant", "Korthikanti et al. 2022 (arXiv:2205.05198) section 4.1")
 NO_MASK = known(0, "no dropout", "byte", "constant", "the recipe has none")
 EVERY_MATMUL, EVERY_SECOND = (
-    known(share, "matmuls whose output is kept", "", "constant", f"selective checkpointing of PyTorch (torchtitan): {kept}")
-    for share, kept in ((1, "all, but for its eager kernels"), (0.5, "every second with its eager kernels"))
+    known(share, "matmuls whose output is kept", "", "constant", f"selective checkpointing of PyTorch (torchtitan): {which}")
+    for share, which in ((1, "all, but for its eager kernels"), (0.5, "every second with its eager kernels"))
 )
 PUBLISHED_PASSES = known(
     3, "recomputed passes of attention", "", "constant", "Korthikanti et al. 2022, appendix A: HFU counts 72 B L s h^2 (1 + s/3h + v/12hL)"
