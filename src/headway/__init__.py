@@ -3,8 +3,8 @@
     import headway as hw
     hw.serve("deepseek-v3", "gb200-nvl72", hw.Layout(ep=72, dp=72), batch=[64, 512, 4096], context=8192).table()
 
-The public names are the list below; each is imported when first used, so that `import headway` costs nothing. Fourteen packages, imports
-downwards only: web, cli, report, evidence, reality, economics, sim, training, serving, performance, hardware, models, laws, core.
+The public names are the list below; each is imported when first used, so that `import headway` costs nothing. Fifteen packages, imports
+downwards only: web, cli, answers, report, evidence, reality, economics, sim, training, serving, performance, hardware, models, laws, core.
 docs/where.md finds a subject; docs/python.md shows the functions; data/README.md says which module reads each file of facts.
 """
 
@@ -12,50 +12,7 @@ from __future__ import annotations
 
 import importlib
 import types
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:  # what type checkers and editors see; _HOME is what runs, and a test compares them
-    from headway.cli.functions.call import command as command
-    from headway.cli.functions.evidence import predict as predict
-    from headway.cli.functions.evidence import score as score
-    from headway.cli.functions.machines import compare as compare
-    from headway.cli.functions.machines import racks as racks
-    from headway.cli.functions.money import bill as bill
-    from headway.cli.functions.money import cache as cache
-    from headway.cli.functions.money import price as price
-    from headway.cli.functions.serving import capacity as capacity
-    from headway.cli.functions.serving import plan as plan
-    from headway.cli.functions.serving import serve as serve
-    from headway.cli.functions.serving import sim as sim
-    from headway.cli.functions.serving import solve as solve
-    from headway.cli.functions.serving import speed as speed
-    from headway.cli.functions.training import scale as scale
-    from headway.cli.functions.training import train as train
-    from headway.core.errors import HeadwayError as HeadwayError
-    from headway.core.explain import explain as explain
-    from headway.core.formula import anonymous as anonymous
-    from headway.core.formula import formula as formula
-    from headway.core.formula import replay as replay
-    from headway.core.trace import record as record
-    from headway.economics.sheets.catalogue import sheet as sheet
-    from headway.economics.sheets.sheet import PriceSheet as PriceSheet
-    from headway.hardware.chip import Chip as Chip
-    from headway.hardware.chip import chip as chip
-    from headway.hardware.edit import edit as edit
-    from headway.hardware.system import Link as Link
-    from headway.hardware.system import System as System
-    from headway.hardware.system import system as system
-    from headway.models.config import model as model
-    from headway.models.model import Model as Model
-    from headway.models.precision import Precision as Precision
-    from headway.performance.assumptions import Assumptions as Assumptions
-    from headway.performance.law import law as law
-    from headway.performance.layout import Layout as Layout
-    from headway.performance.workload import SLO as SLO
-    from headway.performance.workload import Load as Load
-    from headway.report.explanation import Explanation as Explanation
-    from headway.report.pictures.frame import Picture as Picture
-    from headway.report.result import Result as Result
+from typing import Any
 
 __version__ = "0.1.0"
 
@@ -75,33 +32,61 @@ _HOME = {
     "SLO": "performance.workload",
     "System": "hardware.system",
     "anonymous": "core.formula",
-    "bill": "cli.functions.money",
-    "cache": "cli.functions.money",
-    "capacity": "cli.functions.serving",
     "chip": "hardware.chip",
-    "command": "cli.functions.call",
-    "compare": "cli.functions.machines",
+    "command": "cli.command",
     "edit": "hardware.edit",
     "explain": "core.explain",
     "formula": "core.formula",
     "law": "performance.law",
     "model": "models.config",
-    "plan": "cli.functions.serving",
-    "predict": "cli.functions.evidence",
-    "price": "cli.functions.money",
-    "racks": "cli.functions.machines",
     "record": "core.trace",
     "replay": "core.formula",
-    "scale": "cli.functions.training",
-    "score": "cli.functions.evidence",
-    "serve": "cli.functions.serving",
     "sheet": "economics.sheets.catalogue",
-    "sim": "cli.functions.serving",
-    "solve": "cli.functions.serving",
-    "speed": "cli.functions.serving",
     "system": "hardware.system",
-    "train": "cli.functions.training",
 }
+# verb -> (its question, sentence of the help)
+QUESTIONS = {
+    "plan": ("economics.capacity.question:Plan", "layout, batch, cost and launch line for a load and its latency limits"),
+    "serve": ("serving.questions:Serve", "latency, throughput, cost and memory of a given layout, over a grid of inputs"),
+    "sim": ("sim.question:Simulate", "percentiles, goodput and capacity under a trace or drawn traffic"),
+    "score": ("evidence.questions:Score", "measured runs or your own benchmark beside predictions, with what binds"),
+    "solve": ("serving.questions:Solve", "the input at which an output reaches a value"),
+    "train": ("training.questions:Train", "layout, memory, step time, MFU, days and cost of a training run"),
+    "scale": ("training.questions:Scale", "how far to over-train, from scaling laws and the tokens to be served"),
+    "price": ("economics.questions:Price", "cost per token of a model on a machine; --sheet: a price list read backwards"),
+    "speed": ("economics.questions:Speed", "price of fast and slow tiers against their speed"),
+    "cache": ("economics.questions:Cache", "memory tier and lifetime of a KV cache; --workload: its hit rates"),
+    "bill": ("economics.questions:Bill", "cost of requests under API price sheets, by mode and cache"),
+    "law": (
+        "performance.questions:LawQuestion",
+        "one law by name: its equation and arguments, its result for numbers, lists, ranges and facts",
+    ),
+    "matmul": (
+        "performance.questions:MatmulQuestion",
+        "a matrix product by shape and sharding: FLOP, bytes, time, what binds, its collectives",
+    ),
+    "collective": ("performance.questions:CollectiveQuestion", "time of a collective or a message over axes of a torus, ring or switch"),
+    "capacity": (
+        "performance.questions:CapacityQuestion",
+        "what fits on a machine before any layout: chips, largest batch and context, room",
+    ),
+    "compare": ("hardware.questions:Compare", "machines or models side by side: ratios to the first, per chip, per dollar, per watt"),
+    "show": ("evidence.questions:Show", "one model, chip or system: its facts and their sources"),
+    "new": ("hardware.questions:New", "a catalogue file of a chip of your own, to fill in"),
+    "list": ("hardware.questions:List", "all models, chips, systems, memory tiers, price sheets, laws or sources"),
+    "rack": ("hardware.questions:Rack", "cables, power, weight and bandwidth of a scale-up domain of any size"),
+    "trend": ("hardware.questions:Trend", "chips by year (FLOP/byte, drain time, latency floor) or models by year"),
+    "lecture": ("evidence.questions:Lecture", "the lecture behind headway: chapters, claims with your inputs, your model, flashcards"),
+    "feistel": ("reality.question:Feistel", "Feistel ciphers and reversible networks: vectors, avalanche, differentials, couplings undone"),
+    "ask": ("answers.questions:Ask", "a question kept in a TOML or JSON file, any of its values replaced by a flag"),
+    "schema": ("answers.questions:SchemaOf", "the JSON Schema of a verb's questions and answers"),
+    "predict": ("evidence.questions:Predict", "predictions for a table of runs, each with floor and 90 % interval"),
+    "fit": ("evidence.questions:Fit", "efficiencies fitted to your own measurements, with their errors"),
+    "web": ("web.questions:Web", "the verbs as pages in a browser: a plan, the lecture's blackboard, traffic, prices"),
+    "mcp": ("web.questions:Mcp", "the verbs as tools of an assistant, over the Model Context Protocol"),
+}  # fmt: skip
+ACTS = ("ask", "schema", "new", "web", "mcp")  # verbs that do something, or print what is no answer
+_HOME = {verb: "answers.asked" for verb in QUESTIONS if verb not in ACTS} | _HOME  # of `law` there is a function that returns numbers
 __all__ = sorted(_HOME)
 
 # Where `core.columns` looks a key up: first the tables, of which the later wins, then the fields of the records, likewise.
@@ -135,13 +120,11 @@ def public(name: str) -> Any:
     return getattr(importlib.import_module(f"headway.{_HOME[name]}"), name)
 
 
-if not TYPE_CHECKING:  # a type checker would take every name for a public one
-
-    def __getattr__(name: str) -> Any:
-        if name not in _HOME:
-            raise AttributeError(f"module 'headway' has no attribute {name!r}")
-        globals()[name] = public(name)
-        return globals()[name]
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'headway' has no attribute {name!r}")
+    globals()[name] = public(name)
+    return globals()[name]
 
 
 class CallablePackage(types.ModuleType):

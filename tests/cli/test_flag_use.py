@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import re
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import Any
 import pytest
 
 import headway as hw
-from headway.cli.main import VERBS, parser_of
+from headway import QUESTIONS as VERBS
+from headway.cli.main import parser_of
 from headway.core.errors import BadValue
 from support.command import Cli
 from support.each import for_each
@@ -192,8 +192,7 @@ def test_grid__an_assumption_that_counts_somewhere_counts(cli: Cli) -> None:
 @pytest.mark.parametrize("verb", sorted(VERBS))
 def test_empty_values__are_errors_in_every_verb(cli: Cli, verb: str) -> None:
     """Every flag of every verb, from the verb's own declarations: an unset variable of a script is never taken as `not given`."""
-    _, parser = parser_of([verb, "serve"] if verb == "solve" else [verb])
-    flags = [action.option_strings[-1] for action in parser._actions if action.option_strings and action.nargs != 0]
+    flags = [flag.spellings[-1] for flag in parser_for(verb).flags.values() if flag.spellings and not flag.field.is_switch]
     assert flags
     words = ["solve", "serve"] if verb == "solve" else [verb]
     for flag in flags:
@@ -203,23 +202,23 @@ def test_empty_values__are_errors_in_every_verb(cli: Cli, verb: str) -> None:
 
 
 def parser_for(verb: str) -> Any:
-    return parser_of([verb, "serve"] if verb == "solve" else [verb])[1]
+    return parser_of([verb, "serve"] if verb == "solve" else [verb])
 
 
 @for_each(sorted(VERBS))
 def test_repeated_flags__are_errors_in_every_verb(verb: str) -> None:
     """Every flag that is no list, in every spelling and mixture of spellings; one that may be repeated, with the same key or value."""
     parser = parser_for(verb)
-    for action in parser._actions:
-        if not action.option_strings or action.dest in ("help", "help_all") or isinstance(action, argparse._ExtendAction):
+    for flag in parser.flags.values():
+        if not flag.spellings or flag.field.takes == "words again":
             continue
-        keyed, is_list = str(action.metavar).startswith("KEY="), isinstance(action, argparse._AppendAction)
-        values = [None] if action.nargs == 0 else ["k=4", "k=64"] if keyed else ["4", "4" if is_list else "64"]
-        spellings = [way for spelling in action.option_strings for value in values for way in one_flag(spelling, value)]
+        keyed, is_list = flag.field.word.startswith("KEY="), flag.field.takes == "again"
+        values = [None] if flag.field.is_switch else ["k=4", "k=64"] if keyed else ["4", "4" if is_list else "64"]
+        spellings = [way for spelling in flag.spellings for value in values for way in one_flag(spelling, value)]
         for first, second in itertools.product(spellings, repeat=2):
             with pytest.raises(BadValue, match="once") as error:
                 parser.read([*first, *second])
-            assert any(str(error.value).startswith(spelling) for spelling in action.option_strings)
+            assert any(str(error.value).startswith(spelling) for spelling in flag.spellings)
 
 
 def one_flag(spelling: str, value: str | None) -> list[list[str]]:
@@ -275,9 +274,10 @@ def test_catalogue__a_folder_of_something_else_is_a_slip(cli: Cli, tmp_path: Pat
 @pytest.mark.parametrize("verb", ["price", "cache", "lecture"])
 def test_help__each_question_of_a_verb_has_a_line(cli: Cli, verb: str) -> None:
     """The lines stand first, fit a terminal of 120 columns, and every flag in them is a flag of the verb."""
-    module, parser = parser_of([verb])
+    parser = parser_of([verb])
+    modes = parser.question.modes
     lines = cli(f"{verb} --help").text.split("\n\n")[0].splitlines()
-    assert len(lines) == len(module.MODES) and max(map(len, lines)) <= 120
-    for line, (words, sentence) in zip(lines, module.MODES, strict=True):
+    assert len(lines) == len(modes) and max(map(len, lines)) <= 120
+    for line, (words, sentence) in zip(lines, modes, strict=True):
         assert line.removeprefix("usage: ").strip().startswith(f"headway {verb} {words}".rstrip()) and line.endswith(sentence)
-        assert set(re.findall(r"--[a-z-]+", words)) <= set(parser._option_string_actions)
+        assert set(re.findall(r"--[a-z-]+", words)) <= set(parser.spelled)

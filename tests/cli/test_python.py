@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import shlex
 import subprocess
 import sys
-import typing
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
@@ -17,10 +15,7 @@ import pytest
 
 import headway as hw
 from contract.golden.golden_answers import INPUTS
-from headway.cli import main
-from headway.cli.functions import flags as shared_flags
-from headway.cli.functions import verb_flags
-from headway.cli.functions.call import TAIL
+from headway.core.question import question_of
 from headway.report.pictures import file
 from headway.report.result import Result
 from support.command import Cli
@@ -68,11 +63,9 @@ PAIRS: dict[str, tuple[Callable[[], Result], str]] = {
         "cache deepseek-v3 --on 8xh200 --hold 5min,1h --reuse 0.8 --kv fp8",
     ),
     "capacity": (lambda: hw.capacity("deepseek-v3", "8xh200", context="8k"), "capacity deepseek-v3 --on 8xh200 --context 8k"),
-    "rack": (lambda: hw.racks("gb200-nvl72", [72, 144], set={"chip.hbm": "1TB"}), "rack gb200-nvl72 --chips 72,144 --set chip.hbm=1TB"),
+    "rack": (lambda: hw.rack("gb200-nvl72", [72, 144], set={"chip.hbm": "1TB"}), "rack gb200-nvl72 --chips 72,144 --set chip.hbm=1TB"),
     "compare": (lambda: hw.compare(["gb200-nvl72", "8xh200"], per="usd"), "compare gb200-nvl72,8xh200 --per usd"),
 }  # fmt: skip
-VERB_FLAGS = {name.removesuffix("Flags").lower(): kind for name, kind in vars(verb_flags).items() if name.endswith("Flags")}
-SHARED = {name for name in vars(shared_flags) if name.endswith("Flags")}
 
 
 def timeless(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -290,22 +283,17 @@ def test_import__is_light() -> None:
     assert (process.returncode, process.stdout.strip(), process.stderr) == (0, "", "")
 
 
-def test_names__of_type_checkers_are_those_that_run() -> None:
-    tree = ast.parse((SOURCE / "__init__.py").read_text(encoding="utf-8"))
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("headway.")]
-    typed = {alias.asname: (node.module or "").removeprefix("headway.") for node in nodes for alias in node.names}
-    assert typed == hw._HOME and sorted(typed) == hw.__all__
+def test_stub__is_what_the_declarations_say() -> None:
+    """Editors and type checkers see every public name and every field of every verb; `make stubs` writes the file again."""
+    process = subprocess.run([sys.executable, ROOT / "tools" / "stubs.py", "--check"], env={"PYTHONPATH": str(SOURCE.parent)}, check=False)
+    assert process.returncode == 0
     assert all(getattr(hw, name) is not None for name in hw.__all__) and (SOURCE / "py.typed").is_file()
 
 
-@pytest.mark.parametrize("verb", sorted(VERB_FLAGS.keys() - {name.removesuffix("Flags").lower() for name in SHARED}))
-def test_keywords__are_the_flags_of_the_verb(verb: str) -> None:
-    _, parser = main.parser_of([verb])
-    options = [action.option_strings[0] for action in parser._actions if action.option_strings and action.dest not in TAIL]
-    names = {option[2:].replace("-", "_") for option in options}
-    keywords = {name.rstrip("_") for name in typing.cast(Any, VERB_FLAGS[verb]).__annotations__}
-    function = hw.racks if verb == "rack" else getattr(hw, verb)
-    parameters = {name for name, parameter in inspect.signature(function).parameters.items() if parameter.kind is not parameter.VAR_KEYWORD}
-    assert keywords & parameters == set()
-    assert keywords - names == set(), "remove what the verb no longer takes from cli/functions/verb_flags.py"
-    assert names - keywords - parameters == set(), "add the new flags to cli/functions/verb_flags.py"
+@pytest.mark.parametrize("verb", sorted(set(hw.QUESTIONS) - set(hw.ACTS) - {"law"}))
+def test_keywords__are_the_fields_of_the_question(verb: str) -> None:
+    """Every verb that answers is a function of its name, which no package of headway has."""
+    function, flags = getattr(hw, verb), question_of(verb).flags()
+    parameters = inspect.signature(function).parameters
+    assert {*flags} - {*parameters} == set() and function.__doc__
+    assert not (SOURCE / verb).is_dir(), "a package of a verb's name hides the function"

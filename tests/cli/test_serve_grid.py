@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from headway.answers.serve_grid import read
 from headway.cli.main import parsed
-from headway.cli.serve_grid import read
 from support.command import Cli
 
 LOAD = "--on 8xh100-sxm --tp 8 --batch 8 --context 4k"
@@ -25,7 +25,7 @@ def test_picture__is_of_the_row_that_where_kept(cli: Cli, tmp_path: Path, pictur
 
 
 def test_case_of__tells_edited_machines_and_assumptions_apart() -> None:
-    _, args = parsed(["serve", "llama-3.1-8b", *["--on", "h100,h200", "--context", "4k", "--hbm-utilization", "0.8,0.9", "--batch", "1,2"]])
+    args, _ = parsed(["serve", "llama-3.1-8b", *["--on", "h100,h200", "--context", "4k", "--hbm-utilization", "0.8,0.9", "--batch", "1,2"]])
     grid, _ = read(args)
     cases = grid.cases()
     assert len(cases) == 4

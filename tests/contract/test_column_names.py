@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from contract.golden.golden import stored
-from headway.cli.lecture_inputs import COLUMNS, run
+from headway.answers.lecture_inputs import COLUMNS, run
 from headway.core import law_index
 from headway.core.errors import HeadwayError
 from headway.core.listing import Listing, headings

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headway import QUESTIONS as VERBS
 from headway import Layout, serve
-from headway.cli.main import VERBS
 from headway.core.formula import replay
 from headway.core.schema import fields
 from headway.performance.achieved import FITTED

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from headway.cli.help import EXAMPLES
-from headway.cli.main import VERBS
-from headway.cli.solve_verb import verbs
+from headway import QUESTIONS as VERBS
+from headway.core.question import question_of
+from headway.serving.questions import solvable as verbs
 from support.command import Cli
 from support.documented import FILES
 from support.each import for_each
 from support.flag_walk import SIM
 from support.paths import ROOT
 
+EXAMPLES = {verb: question_of(verb).example for verb in VERBS}
 HERE = ROOT / "tests" / "contract" / "golden"
 ELSEWHERE = ("web", "fit")  # it serves until it is stopped; its folder of kernels no checkout has (tests/cli/test_fit.py)
 SOLVED = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headway.cli.main import VERBS
+from headway import QUESTIONS as VERBS
 from support.command import Answer, Cli
 from support.each import for_each
 from support.flag_walk import BASES, SLOW, flags_of, words_of

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from contract.golden.golden_answers import INPUTS
-from headway.cli import help as verb_help
-from headway.cli.main import VERBS, main
+from headway import QUESTIONS as VERBS
+from headway.cli.main import main, parser_of
 from headway.core.text_table import fitting
 from headway.models import hub
 from headway.report import output
@@ -257,7 +257,7 @@ def test_help__everyday_flags_first_and_all_of_them_on_request(cli: Cli) -> None
         short, every = cli(verb, "--help").text, cli(verb, "--help-all").text
         flags = [set(re.findall(r"^\s+(?:-\w[^-]*, )?(--[\w-]+)", page, re.MULTILINE)) for page in (short, every)]
         assert flags[0] <= flags[1], verb
-        hidden = {flag for flag in flags[1] if flag[2:].replace("-", "_") in verb_help.ADVANCED}
+        hidden = {flag.spellings[-1] for flag in parser_of([verb]).flags.values() if flag.field.rare and flag.spellings}
         assert flags[0] == flags[1] - hidden, verb
         if hidden:
             assert f"{len(hidden)} more flags: headway {verb} --help-all" in short

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import io
 
-import pytest
-
-from headway.cli import sim, verb
+from headway.cli import verb
 from headway.core.progress import expect, tick
+from headway.core.question import Question, question_of
 
 
 class Terminal(io.StringIO):
@@ -15,10 +14,9 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_progress__slow_search_on_a_terminal_shows_layouts_and_their_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verb, "PATIENCE_S", -1.0)
+def test_progress__slow_search_on_a_terminal_shows_layouts_and_their_end() -> None:
     out = Terminal()
-    with verb.bar(out):
+    with verb.bar(out, Question.progress, -1.0):
         expect(9000)
         tick(4106)
         tick(4106)
@@ -26,21 +24,20 @@ def test_progress__slow_search_on_a_terminal_shows_layouts_and_their_end(monkeyp
 
 
 def test_progress__simulation_shows_after_two_seconds() -> None:
-    out = Terminal()
-    with verb.bar(out, "requests answered", sim.PATIENCE_S):
+    out, patience_s = Terminal(), question_of("sim").patience_s
+    with verb.bar(out, "requests answered", patience_s):
         tick(1)
     with verb.bar(out, "requests answered", -1.0):
         tick(1)
-    assert sim.PATIENCE_S == 2.0
+    assert patience_s == 2.0
     assert out.getvalue().count("1 requests answered") == 1
 
 
-def test_progress__quick_answer_and_pipe_show_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress__quick_answer_and_pipe_show_nothing() -> None:
     quick, pipe = Terminal(), io.StringIO()
-    with verb.bar(quick):
+    with verb.bar(quick, Question.progress, Question.patience_s):
         tick(4106)
-    monkeypatch.setattr(verb, "PATIENCE_S", -1.0)
-    with verb.bar(pipe):
+    with verb.bar(pipe, Question.progress, -1.0):
         tick(4106)
     assert quick.getvalue() == pipe.getvalue() == ""
     tick(1)  # nobody listens any more

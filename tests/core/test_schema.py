@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headway.cli.parser import Parser
 from headway.core import schema
 from headway.core.errors import BadValue, HeadwayError, UnknownName
 from headway.core.quantity import Sourced
+from headway.core.question import FlagGroup, Question
 from headway.core.schema import MOST, Field, axis, scalar
 
 COUNT = Field(integer=True)
@@ -118,14 +120,20 @@ class Example:
     plain: int = 3
 
 
-def test_add_flags__flags_from_a_record() -> None:
-    from headway.cli.verb import Parser
+class ExampleQuestion(Question):
+    """A question as the project declares them."""
 
+    verb = "test"
+    groups = (FlagGroup(Example, "an example"),)
+
+
+def test_question__flags_from_a_record() -> None:
     assert list(schema.fields(Example)) == ["tp", "hbm_share", "kv"]
-    parser = Parser("test", "a test")
-    schema.add_flags(parser, Example)
+    parser = Parser(ExampleQuestion, "a test")
     assert "100 % is all (default 0.9)" in parser.format_help()
-    values, notes = schema.read(parser.read(["--tp", "1,2", "--hbm-share", "0.5"]), Example)
+    question, _ = parser.read(["--tp", "1,2", "--hbm-share", "0.5"])
+    assert question.command() == ["test", "--tp", "1,2", "--hbm-share", "0.5"]
+    values, notes = schema.read(question, Example)
     assert values == {"tp": (1, 2), "hbm_share": 0.5}
     assert notes == ()
     filled = schema.defaults(Example, {"tp": 4})

@@ -20,8 +20,9 @@ from headway.core.formula import anonymous, leaves, replay
 from headway.core.quantity import Sourced
 from headway.core.trace import record
 from headway.core.units import show
-from headway.economics.bill import AUTOMATIC, OFF, PRICED, Bill, BillCalculator, BillingOption, compare, modes_of, ttls_of, ways_of
+from headway.economics.bill import AUTOMATIC, OFF, PRICED, BillCalculator, BilledOption, BillingOption, compare, modes_of, ttls_of, ways_of
 from headway.economics.bill_requests import ANY, FIRST, LAST, RECORDED, BlockPrefixes, ConversationPrefixes, requests_of, requests_of_totals
+from headway.economics.questions import Bill
 from headway.economics.sheets.catalogue import sheet
 from headway.economics.sheets.schema import sheets_of
 from headway.economics.sheets.sheet import PriceSheet
@@ -44,11 +45,11 @@ def way(made: PriceSheet, ttl: float | None = None, mode: str = "standard", layo
     return BillingOption(sheet=made, mode=mode, ttl_s=ttl, caching=caching, layout=layout)
 
 
-def billed(traffic: Traffic, chosen: BillingOption, shared: int = 0, start_s: float = 0.0) -> Bill:
+def billed(traffic: Traffic, chosen: BillingOption, shared: int = 0, start_s: float = 0.0) -> BilledOption:
     return BillCalculator(requests=requests_of(traffic, "test", shared), start_s=start_s).bill(chosen)
 
 
-def parts(bill: Bill) -> tuple[float, ...]:
+def parts(bill: BilledOption) -> tuple[float, ...]:
     return tuple(float(part) for part in (bill.usd_input, bill.usd_cached, bill.usd_written, bill.usd_output))
 
 
@@ -385,13 +386,8 @@ def test_bill__totals_and_described_workloads() -> None:
 
 
 def test_explain__every_number_of_a_bill(trace: Path) -> None:
-    from headway.cli import bill as verb
-    from headway.cli.verb import Parser, add_tail
-
-    parser = Parser("bill", "")
-    verb.add_flags(parser)
-    add_tail(parser)
-    answer = verb.run(parser.read(f"--sheet claude-opus-4.6@2026-02,deepseek-v3 --requests {trace} --cache 5min,none".split()))
+    sheets = "claude-opus-4.6@2026-02,deepseek-v3"
+    answer = Bill.from_values({"sheet": sheets, "requests": str(trace), "cache": "5min,none"}).answer()
     for number, row in enumerate(answer.rows):
         for key, value in row.items():
             if isinstance(value, int | float) and not isinstance(value, bool) and key not in ("requests", "too_long", "speed_ratio"):

@@ -32,7 +32,7 @@ from headway.hardware.system import system
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.workload import Load
-from headway.serving.plan.plan import Plan, plan
+from headway.serving.plan.plan import LayoutPlan, plan
 from headway.serving.serve import serve
 from support.command import Cli
 
@@ -42,7 +42,7 @@ R1 = Rates(input=0.55e-6, output=2.19e-6, cache_read=0.14e-6)
 
 
 @pytest.fixture(scope="module")
-def best() -> Plan:
+def best() -> LayoutPlan:
     return plan("deepseek-v3", "gb200-nvl72", Load(prompt=8000, output=1000), tpot=0.05, elasticities=False)
 
 
@@ -57,7 +57,7 @@ def plain(found: dict[str, Any]) -> dict[str, Any]:
 # -- points ---------------------------------------------------------------------------------------------------------------------
 
 
-def test_cost__busy_chips_equal_serve(best: Plan) -> None:
+def test_cost__busy_chips_equal_serve(best: LayoutPlan) -> None:
     one = best.best
     found = priced(one, terms(chip_price=2.0))
     machine = edit(one.query.system, "chip.price", 2.0 / 3600)
@@ -68,7 +68,7 @@ def test_cost__busy_chips_equal_serve(best: Plan) -> None:
             assert float(found[f"cost_{kind}{end}"]) == pytest.approx(row[f"usd_per_mtok_{kind}{end}"], rel=1e-12)
 
 
-def test_cost__divided_by_utilisation_and_price_by_margin(best: Plan) -> None:
+def test_cost__divided_by_utilisation_and_price_by_margin(best: LayoutPlan) -> None:
     busy, half, sold = (priced(best.best, terms(utilisation=u, margin=m)) for u, m in ((1.0, 0.0), (0.5, 0.0), (0.5, 0.75)))
     for kind in ("in", "cached", "out"):
         assert float(half[f"cost_{kind}"]) == pytest.approx(2 * float(busy[f"cost_{kind}"]), rel=1e-12)
@@ -76,7 +76,7 @@ def test_cost__divided_by_utilisation_and_price_by_margin(best: Plan) -> None:
         assert 1 - float(sold[f"cost_{kind}"]) / float(sold[f"price_{kind}"]) == pytest.approx(0.75, rel=1e-12)
 
 
-def test_usd_per_request__prompt_plus_output(best: Plan) -> None:
+def test_usd_per_request__prompt_plus_output(best: LayoutPlan) -> None:
     found = plain(priced(best.best, terms()))
     whole = (found["cost_in"] * 8000 + found["cost_out"] * 1000) / 1e6
     assert found["usd_per_request"] == pytest.approx(whole, rel=1e-12)
@@ -89,7 +89,7 @@ def test_usd_per_request__prompt_plus_output(best: Plan) -> None:
 
 
 @pytest.mark.parametrize("kind", ["in", "cached", "out"])
-def test_price_interval__equals_independent_draws(best: Plan, kind: str) -> None:
+def test_price_interval__equals_independent_draws(best: LayoutPlan, kind: str) -> None:
     found = plain(priced(best.best, WIDE))
     alone = priced(best.best, agreed(chip_price=WIDE.chip_price.low))
     middle, low, high = (float(alone[f"cost_{kind}{end}"]) for end in ("", "_lo", "_hi"))
@@ -106,7 +106,7 @@ def test_price_interval__equals_independent_draws(best: Plan, kind: str) -> None
     assert within == pytest.approx(0.9, abs=0.03)
 
 
-def test_price_interval__ends_from_all_inputs_at_once(best: Plan) -> None:
+def test_price_interval__ends_from_all_inputs_at_once(best: LayoutPlan) -> None:
     found = priced(best.best, WIDE)
     alone = priced(best.best, agreed(chip_price=WIDE.chip_price.low))
     assert float(found["price_out_most"]) == pytest.approx(float(alone["cost_out_hi"]) * 4.5 / 2.2 / 0.3 / 0.2, rel=1e-9)
@@ -115,7 +115,7 @@ def test_price_interval__ends_from_all_inputs_at_once(best: Plan) -> None:
     assert ends == sorted(ends)
 
 
-def test_price_interval__margin_alone(best: Plan) -> None:
+def test_price_interval__margin_alone(best: LayoutPlan) -> None:
     """A margin alone: its 5 % and 95 % points, beside an estimate whose spread is 1."""
     one = dataclasses.replace(best.best, query=dataclasses.replace(best.best.query, assumptions=dataclasses.replace(
         best.best.query.assumptions, spread=1)))  # fmt: skip
@@ -127,7 +127,7 @@ def test_price_interval__margin_alone(best: Plan) -> None:
     assert found["driver"] == "margin" and float(found["width_margin"]) == pytest.approx(1)
 
 
-def test_driver__widest_input_and_shares_sum_to_one(best: Plan) -> None:
+def test_driver__widest_input_and_shares_sum_to_one(best: LayoutPlan) -> None:
     found = priced(best.best, WIDE)
     assert found["driver"] == "margin"
     assert sum(float(found[f"width_{name}"]) for name in INPUTS) == pytest.approx(1)
@@ -151,7 +151,7 @@ def test_interval_field__parsed() -> None:
 # -- a price list ---------------------------------------------------------------------------------------------------------------
 
 
-def test_margin__at_list_price_by_hit_rate(best: Plan) -> None:
+def test_margin__at_list_price_by_hit_rate(best: LayoutPlan) -> None:
     """By hand from the costs: what a request brings and what it costs."""
     for hit in (0.0, 0.5, 0.95):
         found = priced(best.best, terms(utilisation=0.5), user_input(hit, "hit_rate"), R1)
@@ -163,7 +163,7 @@ def test_margin__at_list_price_by_hit_rate(best: Plan) -> None:
         assert float(found["sheet_margin_lo"]) < float(found["sheet_margin"]) < float(found["sheet_margin_hi"])
 
 
-def test_usd_charged__hits_pay_input_rate_if_no_cached_rate(best: Plan) -> None:
+def test_usd_charged__hits_pay_input_rate_if_no_cached_rate(best: LayoutPlan) -> None:
     found = priced(best.best, terms(), user_input(0.5, "hit_rate"), Rates(input=1e-6, output=2e-6))
     assert float(found["usd_charged"]) == pytest.approx(8000e-6 + 2000e-6)
 
@@ -260,7 +260,7 @@ def test_cost__interval_covers_the_day_of_deepseek() -> None:
 # -- the verb -------------------------------------------------------------------------------------------------------------------
 
 
-def test_explain__every_number_of_a_price(best: Plan) -> None:
+def test_explain__every_number_of_a_price(best: LayoutPlan) -> None:
     with record():
         rates = Rates(input=user_input(0.55e-6, "input", "USD/token"), output=user_input(2.19e-6, "output", "USD/token"))
         found = priced(best.best, WIDE, user_input(0.5, "hit_rate"), rates, cost.assumptions()["tco_default_electricity"])

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from headway.cli.main import VERBS
+from headway import QUESTIONS as VERBS
 from headway.core.errors import UnknownName
 from headway.evidence import claims as ledger
 from headway.evidence.claims.claim import claims

@@ -13,7 +13,7 @@ from headway.core.catalog import PACKAGED, open_catalog
 from headway.core.errors import BadFile, BadValue
 from headway.core.formula import anonymous, replay
 from headway.core.trace import Traced, record
-from headway.hardware.rack import Rack, RackRequest, rack, racks
+from headway.hardware.rack import RackDomain, RackRequest, rack, racks
 from headway.hardware.rack_capacity import catalogue_needs, need
 from headway.hardware.rack_facts import RackFacts, rack_facts
 from headway.hardware.system import system
@@ -188,7 +188,7 @@ def test_rack__every_number_has_an_origin(name: str) -> None:
             context=context,
         )
         row = rack(one, rack_facts(one.chip.name), ask, catalogue_needs(context)[:3])
-    for field in dataclasses.fields(Rack):
+    for field in dataclasses.fields(RackDomain):
         value = getattr(row, field.name)
         if not isinstance(value, str | None):
             assert anonymous(value) == [], field.name

@@ -19,8 +19,8 @@ STOP = {
 }  # fmt: skip
 # (file, name) -> why the name stays: it is a keyword or a key that users write or read.
 EXCUSED: dict[tuple[str, str], str] = {
-    ("cli/functions/verb_flags.py", "own"): "a keyword of the public price()",
-    ("cli/functions/verb_flags.py", "each"): "a keyword of the public score()",
+    ("economics/questions.py", "own"): "a keyword of the public price()",
+    ("evidence/questions.py", "each"): "a keyword of the public score()",
     ("core/formula.py", "done"): "an argument of the public replay()",
     ("economics/cache/problem.py", "ways"): "a keyword of the public cache(), handed on to plan()",
     ("economics/price/price.py", "own"): "a keyword of the public price()",

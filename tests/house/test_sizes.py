@@ -1,4 +1,4 @@
-"""One subject a file: at most 400 lines, functions of at most 40."""
+"""One subject a file: at most 600 lines, functions of at most 60 lines of code; a short private function needs a second user."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import ast
 
 from support.source import files, module_name, text_of, tree_of
 
-MOST_LINES = 400  # of a file
-MOST_FUNCTION_LINES = 40
+MOST_LINES = 600  # of a file
+MOST_FUNCTION_LINES = 60  # of code
 
 
 def test_files__are_short() -> None:

@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.core import schema
 from headway.core.errors import HeadwayError
 from headway.core.formula import anonymous, replay
 from headway.core.trace import record
 from headway.models import totals
+from headway.models.by_numbers import ByNumbers
 from headway.models.config import model
 from headway.models.numbers import KEYS
 from support.command import Cli
@@ -177,9 +179,7 @@ def test_numbers__wrong_flag_is_one_line(cli: Cli, command: tuple[str, ...], say
 
 
 def test_numbers__keys_are_the_flags() -> None:
-    from headway.cli.numbered import NUMBERS
-
-    assert {name.replace("-", "_") for name in NUMBERS} == KEYS.keys()
+    assert schema.fields(ByNumbers).keys() == KEYS.keys()
 
 
 def test_numbers__launch_line_leaves_the_model_open(cli: Cli) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from headway.cli.main import parsed
-from headway.cli.verb import check_tail
 from headway.report import complete
 from headway.report.pictures.file import svg
 from headway.report.pictures.frame import View
@@ -35,9 +34,9 @@ def browser() -> Iterator[PictureBrowser]:
 
 def answered(name: str) -> tuple[Any, str]:
     """The answer of a documented command, and the picture it asks for."""
-    module, args = parsed([*GALLERY[name], "--plot", "picture.png"])
-    check_tail(args)
-    return module.run(args), args.picture
+    question, printed = parsed([*GALLERY[name], "--plot", "picture.png"])
+    printed.check(question)
+    return question.answer(), printed.picture
 
 
 @pytest.mark.skipif(bool(reason()), reason=reason() or "-")
@@ -166,6 +165,6 @@ def test_view__keeps_axes_while_a_slider_moves() -> None:
 def test_plot__verbs_without_a_picture_refuse_in_one_line(argv: str) -> None:
     from headway.core.errors import BadValue
 
-    module, args = parsed(argv.split())
+    question, _ = parsed(argv.split())
     with pytest.raises(BadValue, match="a verb that draws"):
-        complete.draw(module.run(args))
+        complete.draw(question.answer())

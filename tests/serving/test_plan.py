@@ -23,7 +23,7 @@ from headway.performance.layout import NAMES, Layout, illegal, shape
 from headway.performance.workload import Load
 from headway.serving.columns import SERVE
 from headway.serving.plan import choice, space
-from headway.serving.plan.plan import Plan, plan
+from headway.serving.plan.plan import LayoutPlan, plan
 from headway.serving.plan.search import PLAIN_WITHIN
 from headway.serving.plan.sensitivity import INPUTS, parse
 from headway.serving.serve import serve
@@ -216,7 +216,7 @@ def test_plan__answers_for_a_very_large_domain() -> None:
 # -- elasticities ---------------------------------------------------------------------------------------------------------------
 
 
-def helps(answer: Plan) -> dict[str, dict[str, Any]]:
+def helps(answer: LayoutPlan) -> dict[str, dict[str, Any]]:
     return {row["input"]: row for row in answer.rows() if row["kind"] == "elasticity"}
 
 

@@ -12,7 +12,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import Load
 from headway.serving.launch.launch import launch
-from headway.serving.plan.plan import Plan, plan
+from headway.serving.plan.plan import LayoutPlan, plan
 
 pytestmark = pytest.mark.slow
 
@@ -20,14 +20,14 @@ MODEL = "gpt-oss-20b"  # 64 heads, 8 KV heads, 32 experts of width 2880
 ONE_STAGE = {"pp": 1, "cp": 1}
 
 
-def planned(engine: str, machine: str = "4xh100-sxm", name: str = MODEL, **more: Any) -> Plan:
+def planned(engine: str, machine: str = "4xh100-sxm", name: str = MODEL, **more: Any) -> LayoutPlan:
     """A plan without what 1 % of each input changes."""
     more = {"ways": ONE_STAGE, "frontier": False} | more
     load = Load(prompt=4000, output=1000)
     return plan(name, machine, load, assumptions=Assumptions(engine=engine), kv="fp8", elasticities=False, **more)
 
 
-def left_out(answer: Plan) -> list[str]:
+def left_out(answer: LayoutPlan) -> list[str]:
     return [note for note in answer.notes if "cannot express" in note]
 
 

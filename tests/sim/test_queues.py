@@ -202,7 +202,7 @@ def test_confidence_interval__covers_the_true_mean_wait() -> None:
 def test_overload__queue_grows_at_the_excess_rate(load: float) -> None:
     rate = load / BEAT
     run = play(Traffic.of(random(rate, 21, 12_000), 1, 1), f"{BEAT}", seats=1)
-    stands = capacity.stand(run, capacity.Capacity(per_s=1 / BEAT, half_width=0.0))
+    stands = capacity.stand(run, capacity.MeasuredCapacity(per_s=1 / BEAT, half_width=0.0))
     assert not stands.stable
     assert stands.growth == pytest.approx(float(growth_per_s(rate, 1 / BEAT)), abs=4 * np.sqrt(rate / (6000 / rate)))
     assert stands.utilisation == pytest.approx(load, rel=0.03)

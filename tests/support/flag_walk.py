@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from headway.cli.main import parser_of
+from headway.cli.parser import help_of
+from headway.core.question import QuestionField
 from support.paths import ROOT
 
 INPUTS = str(ROOT / "tests" / "contract" / "golden" / "inputs")
@@ -61,11 +62,11 @@ SLOW = (
 # Flags that say how an answer is printed, or permit and check something, or write a file: they change no number.
 OTHER = (
     "help", "help_all", "format", "plot", "picture", "plot_width", "plot_theme", "where", "sort", "explain", "depth", "verbose",
-    "strict", "catalog", "timeline", "forget", "mechanism",
+    "strict", "catalog", "timeline", "forget", "as_",
 )  # fmt: skip
 VALUES = {
     "set": "chip.hbm_bw=2TB/s", "attention": "window:256", "kv_share": "2", "key": "num_hidden_layers=12", "embedding": "fp8",
-    "expert_load": "INPUTS/expert_load.json", "price_metric": "tco_owning_hyperscaler", "typed_price": "$3.3/h", "on": "8xb200",
+    "expert_load": "INPUTS/expert_load.json", "price_metric": "tco_owning_hyperscaler", "chip_price": "$3.3/h", "on": "8xb200",
     "optimizer": "muon", "model": "llama-3.1-70b", "arrivals": "even", "requests": "25", "think": "1s", "turns": "3,10s",
     "prefix_cache": "hbm:10GB", "ttl": "1min", "fast": "0.3", "sensitivity": "0.3", "warmup": "0.3", "seeds": "2", "find": "rate",
     "loop": "compiled", "seed": "7", "objective": "latency", "launch": "vllm", "manifest": "k8s", "chips_per_host": "4",
@@ -102,26 +103,24 @@ def words_of(base: str) -> list[str]:
 def flags_of(base: str) -> Iterator[WalkedFlag]:
     """The flags of a verb that its base command does not have; those of a model by numbers have tests of their own."""
     words = words_of(base)
-    _, parser = parser_of(words)
     typed = {word.partition("=")[0] for word in words}
-    numbers = getattr(parser, "_numbers", ())
-    for action in parser._actions:
-        name = next((option for option in action.option_strings if option.startswith("--")), "")
-        if name and name not in numbers and not typed & set(action.option_strings) and action.dest not in ("help", "help_all"):
-            stated = re.search(r"\(default ([^()\s,;]+)\)", action.help or "")
-            default = stated[1] if stated and action.nargs != 0 and stated[1] not in WORDS else ""
-            yield WalkedFlag(tuple(words), name, "" if action.nargs == 0 else _value(action), action.dest in OTHER, default)
+    for flag in parser_of(words).flags.values():
+        name = next((option for option in flag.spellings if option.startswith("--")), "")
+        if name and not flag.into and not typed & set(flag.spellings):
+            stated = re.search(r"\(default ([^()\s,;]+)\)", help_of(flag))
+            default = stated[1] if stated and not flag.field.is_switch and stated[1] not in WORDS else ""
+            yield WalkedFlag(tuple(words), name, "" if flag.field.is_switch else _value(flag), flag.name in OTHER, default)
 
 
-def _value(action: Any) -> str:
+def _value(flag: QuestionField) -> str:
     """A legal value that is not the default."""
-    field, metavar = getattr(action, "field", None), action.metavar if isinstance(action.metavar, str) else ""
-    if action.dest in VALUES:
-        return VALUES[action.dest].replace("INPUTS", INPUTS)
-    if field is None:
-        return metavar.split("|")[-1] if "|" in metavar else "3"
+    field = flag.field
+    if flag.name in VALUES:
+        return VALUES[flag.name].replace("INPUTS", INPUTS)
     if field.choices:
         return [choice for choice in field.choices if choice][-1]
+    if not field.is_number:
+        return field.word.split("|")[-1] if "|" in field.word else "3"
     if field.integer:
         return "0" if field.high == 1 else "2" if field.high < 1e9 else "777"
     if field.unit == "flop/s":

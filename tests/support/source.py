@@ -13,7 +13,7 @@ from support.paths import SOURCE
 ORDER = [
     "web",
     "cli",
-    "report",
+    "answers", "report",
     "evidence",
     "reality",
     "economics",

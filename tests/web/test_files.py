@@ -15,9 +15,10 @@ import pytest
 import headway as hw
 from headway.core import schema
 from headway.core.errors import BadValue, HeadwayError, UnknownName
+from headway.core.schema import KINDS
 from headway.report.pictures import palette
 from headway.web import board, pages, permitted
-from headway.web.question import parser_of, question
+from headway.web.question import asked_by, flags_of, question
 from support.paths import ROOT, SOURCE
 
 STATIC = SOURCE / "web" / "static"
@@ -103,10 +104,10 @@ def test_sliders__stop_at_words_that_their_flags_take() -> None:
         entry for entry in board.stages().values() if "verb" in entry
     ]
     for view in views:
-        actions = parser_of(view["verb"], view["words"])._option_string_actions
+        flags = flags_of(asked_by(view["verb"], view["words"]))
         for name, stops in pages._sliders(view).items():
             for stop in stops:
-                schema.scalar(stop["word"], actions["--" + name].field, name)
+                schema.scalar(stop["word"], pages.number_field(flags[name]), name)
                 count += 1
     assert count > 200
 
@@ -122,9 +123,11 @@ def test_board__every_section_that_draws_exists_and_every_claim_of_it_moves() ->
             assert claim["axis"], title
 
 
-def test_list_of_kinds__names_flags_that_exist() -> None:
-    known = {action.dest for verb in permitted.VERBS for action in parser_of(verb, ["serve"] if verb == "solve" else [])._actions}
-    assert set(permitted.KINDS) - known == set()
+def test_kinds__of_fields_are_those_that_are_known() -> None:
+    questions = [asked_by(verb, ["serve"] if verb == "solve" else []) for verb in permitted.VERBS]
+    kinds = {flag.field.kind for question in questions for flag in flags_of(question).values()}
+    assert {*permitted.PATTERNS, *kinds} <= {*KINDS, ""}
+    assert kinds & {"file", "folder", "output", "secret", "act"}, "and what a page may not give is among them"
 
 
 def test_drawings__show_what_the_laws_say() -> None:

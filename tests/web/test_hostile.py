@@ -15,7 +15,7 @@ import pytest
 
 from headway.core.errors import HeadwayError
 from headway.web import guard
-from headway.web.question import parser_of, question
+from headway.web.question import asked_by, flags_of, question
 from support.web_server import web_server
 
 httpx = pytest.importorskip("httpx", reason="httpx is not installed")
@@ -223,25 +223,22 @@ def test_memory__stays_flat(address: str) -> None:
 
 def test_flags__every_one_of_every_verb_that_a_page_takes_is_no_file() -> None:
     """Whatever flag a verb has: no text that names a file passes it, unless it is one of words that the verb only compares."""
-    from headway.cli.main import VERBS
+    from headway import QUESTIONS as VERBS
     from headway.web import permitted
 
     taken: Counter[str] = Counter()
     for verb in permitted.VERBS:
         assert verb in VERBS
-        parser = parser_of(verb, ["serve"] if verb == "solve" else [])
-        for option, action in parser._option_string_actions.items():
+        for option, flag in flags_of(asked_by(verb, ["serve"] if verb == "solve" else [])).items():
             for value in FILES:
-                if permitted.kind_of(action) is bool or not option.startswith("--"):
+                if permitted.kind_of(flag) is bool or not flag.spellings:
                     continue
                 try:
-                    question({"verb": verb, "words": ["serve"] if verb == "solve" else [], "flags": {option[2:]: value}})
+                    question({"verb": verb, "words": ["serve"] if verb == "solve" else [], "flags": {option: value}})
                 except HeadwayError:
                     continue
-                taken[action.dest] += 1
-    assert set(taken) <= {
-        key for key, kind in permitted.KINDS.items() if kind in (permitted.TEXT, permitted.WORD, permitted.MACHINE, permitted.SHEET)
-    }
+                taken[flag.name] += 1
+                assert flag.field.kind in ("text", "word", "machine", "sheet"), flag
     assert not any(
         permitted.SHEET.fullmatch(name) for name in ("x.toml", "X.TOML", "a/b.json", "x.csv:m", "/x", "../x", "x,../y", "x.Json@2026")
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headway.cli.functions.call import command
+from headway.cli.command import command
 from headway.core.listing import cell
 from headway.web import bundle
 from headway.web.question import question

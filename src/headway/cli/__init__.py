@@ -1,9 +1,8 @@
-"""The command line: a module per verb, with flags from the schema and rows passed to report. No arithmetic here.
+"""The command line: words read into the record of a question, the runner, and the answer printed. No arithmetic and no verb here.
 
-Holds        entry (the script), main (VERBS), verb (parser, progress bar, writing the answer), arguments (models, machines and
-             loads as typed), flag_use and no_effect (flags that would be ignored), a module for each verb and for each mode of cache,
-             price and lecture, and functions/ (the verbs as functions of Python).
-Import       main.main, entry.entry, functions.call.command, functions.serving.plan and the other public functions.
-May import   every package below. Its users: none (`headway`, `python -m headway`, `import headway`).
+Holds        entry (the script), main (verbs by group), parser (flags and help from the declarations of a question), verb (progress bar,
+             printing the answer), command (a command line as a result of Python).
+Import       main.main, main.parsed, entry.entry, command.command, parser.Parser.
+May import   every package below. Its users: web; `headway`, `python -m headway`.
 Reads        no file of data/: the packages below do; files that the user names.
 """

@@ -3,51 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from headway import __version__
-from headway.core.errors import HeadwayError, check_known
+from headway import QUESTIONS, __version__
+from headway.core.errors import HeadwayError
 
-# verb -> (module, sentence)
-VERBS = {
-    "plan": ("headway.cli.plan", "layout, batch, cost and launch line for a load and its latency limits"),
-    "serve": ("headway.cli.serve", "latency, throughput, cost and memory of a given layout, over a grid of inputs"),
-    "sim": ("headway.cli.sim", "percentiles, goodput and capacity under a trace or drawn traffic"),
-    "score": ("headway.cli.score", "measured runs or your own benchmark beside predictions, with what binds"),
-    "solve": ("headway.cli.solve", "the input at which an output reaches a value"),
-    "train": ("headway.cli.train", "layout, memory, step time, MFU, days and cost of a training run"),
-    "scale": ("headway.cli.scale", "how far to over-train, from scaling laws and the tokens to be served"),
-    "price": ("headway.cli.price", "cost per token of a model on a machine; --sheet: a price list read backwards"),
-    "speed": ("headway.cli.speed", "price of fast and slow tiers against their speed"),
-    "cache": ("headway.cli.cache", "memory tier and lifetime of a KV cache; --workload: its hit rates"),
-    "bill": ("headway.cli.bill", "cost of requests under API price sheets, by mode and cache"),
-    "law": ("headway.cli.law", "one law by name: its equation and arguments, its result for numbers, lists, ranges and facts"),
-    "matmul": ("headway.cli.matmul", "a matrix product by shape and sharding: FLOP, bytes, time, what binds, its collectives"),
-    "collective": ("headway.cli.collective", "time of a collective or a message over axes of a torus, ring or switch"),
-    "capacity": ("headway.cli.capacity", "what fits on a machine before any layout: chips, largest batch and context, room"),
-    "compare": ("headway.cli.compare", "machines or models side by side: ratios to the first, per chip, per dollar, per watt"),
-    "show": ("headway.cli.show", "one model, chip or system: its facts and their sources"),
-    "new": ("headway.cli.new", "a catalogue file of a chip of your own, to fill in"),
-    "list": ("headway.cli.list", "all models, chips, systems, memory tiers, price sheets, laws or sources"),
-    "rack": ("headway.cli.rack", "cables, power, weight and bandwidth of a scale-up domain of any size"),
-    "trend": ("headway.cli.trend", "chips by year (FLOP/byte, drain time, latency floor) or models by year"),
-    "lecture": ("headway.cli.lecture", "the lecture behind headway: chapters, claims with your inputs, your model, flashcards"),
-    "feistel": ("headway.cli.feistel", "Feistel ciphers and reversible networks: vectors, avalanche, differentials, couplings undone"),
-    "predict": ("headway.cli.predict", "predictions for a table of runs, each with floor and 90 % interval"),
-    "fit": ("headway.cli.fit", "efficiencies fitted to your own measurements, with their errors"),
-    "web": ("headway.web.verb", "the verbs as pages in a browser: a plan, the lecture's blackboard, traffic, prices"),
-    "mcp": ("headway.web.mcp_verb", "the verbs as tools of an assistant, over the Model Context Protocol"),
-}
 GROUPS = {
     "Serve": ("plan", "serve", "sim", "score", "solve"),
     "Train": ("train", "scale"),
     "Money": ("price", "speed", "cache", "bill"),
     "Envelope": ("law", "matmul", "collective", "capacity", "compare"),
+    "Keep": ("ask", "schema"),
     "Look": ("show", "list", "new", "rack", "trend", "lecture", "feistel"),
     "Check": ("predict", "fit"),
     "Show": ("web", "mcp"),
@@ -83,49 +53,38 @@ def _run(argv: list[str]) -> int:
         sys.stdout.write(f"headway {__version__}\n")
         return 0
     try:
-        module, args = parsed(argv)
+        question, printed = parsed(argv)
     except SystemExit:  # argparse has printed the help
         return 0
-    from headway.cli.verb import LABEL, answered, bar, check_tail, finish
+    from headway.answers.asked import answered
+    from headway.cli.verb import bar, finish
 
-    check_tail(args)
-    with bar(label=getattr(module, "PROGRESS_LABEL", LABEL), patience=getattr(module, "PATIENCE_S", None)):
-        answer = answered(module, args, argv[0])
-    finish(answer, args, ["headway", *argv])
+    printed.check(question)
+    with bar(sys.stderr, question.progress, question.patience_s):
+        answer, book = answered(question)
+    finish(answer, book, printed, ["headway", *argv])
     return answer.status
 
 
 def parsed(argv: list[str]) -> tuple[Any, Any]:
-    """The module of a verb and its arguments; SystemExit after its help."""
-    module, parser = parser_of(argv)
-    return module, parser.read(argv[1:])
+    """The question of a command and how its answer is printed; SystemExit after its help."""
+    return parser_of(argv).read(argv[1:])
 
 
-def parser_of(argv: list[str]) -> tuple[Any, Any]:
-    """The module of a verb and the parser of its flags."""
-    check_known("verb", argv[0], VERBS)
-    module_name, sentence = VERBS[argv[0]]
-    module: Any = importlib.import_module(module_name)
-    from headway.cli.verb import Parser, add_tail
+def parser_of(argv: list[str]) -> Any:
+    """The parser of a command: of its verb, and of what its words ask."""
+    from headway.cli.parser import Parser
+    from headway.core.question import question_of
 
-    parser = Parser(argv[0], sentence)
-    parser.modes = getattr(module, "MODES", ())
-    flags_of = getattr(module, "add_flags_of", None)  # a verb about another verb has that one's flags
-    if flags_of:
-        flags_of(parser, argv[1:])
-    else:
-        module.add_flags(parser)
-    add_tail(parser)
-    return module, parser
+    return Parser(question_of(argv[0]).of_words(argv[1:]), QUESTIONS[argv[0]][1])
 
 
 def _verb_lines() -> str:
     """The verbs by group, a line each; the first line of a group names it."""
     grouped = [verb for verbs in GROUPS.values() for verb in verbs]
-    groups = {**GROUPS, "More": tuple(verb for verb in VERBS if verb not in grouped)}
-    return "\n".join(
-        f"{group if not place else '':8}  {verb:11}{VERBS[verb][1]}" for group, verbs in groups.items() for place, verb in enumerate(verbs)
-    )
+    groups = {**GROUPS, "More": tuple(verb for verb in QUESTIONS if verb not in grouped)}
+    places = ((group if not place else "", verb) for group, verbs in groups.items() for place, verb in enumerate(verbs))
+    return "\n".join(f"{group:8}  {verb:11}{QUESTIONS[verb][1]}" for group, verb in places)
 
 
 def guarded(argv: Sequence[str]) -> int:

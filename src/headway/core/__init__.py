@@ -6,10 +6,12 @@ Holds        units (text to SI and back), quantity (a number with its source), t
              users name, read through one guard), code_store (compiled code kept where nobody else can write), csv_text (rows of CSV),
              measured (ranges of measured cells), schema (fields of a record as flags), catalog (facts from files), table and listing
              (rows), text_table (one table that fits the terminal), filter (--where), columns (the JSON keys, which each package declares
-             in its own columns.py), interval, progress, errors, constants (one token), compound_units (bytes per token and the like),
-             law_index and law_values (a law by name, its arguments as text).
+             in its own columns.py), interval, progress, notes (of one answer), errors, constants (one token), question (the record of a
+             verb's question), question_schema (its JSON Schema), question_files (what it depends on), compound_units (bytes per token
+             and the like), law_index and law_values (a law by name, its arguments as text).
 Import       units.parse, units.show, quantity.known, quantity.user_input, formula.formula, trace.record, explain.explain, schema.Field,
-             catalog.Catalog, table.Table, listing.Listing, columns.Column, errors.HeadwayError and the errors beside it.
+             catalog.Catalog, question.Question, table.Table, listing.Listing, columns.Column, errors.HeadwayError and the errors beside
+             it.
 May import   nothing else of the project. Its users: every package.
 Reads        no file of its own: catalog finds and parses the files of data/ and of the user's folders, each read in a package above.
 """

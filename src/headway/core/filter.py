@@ -31,7 +31,7 @@ class Columns(Protocol):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Compare:
+class Comparison:
     """`key op value`, or `key in values`; a bare `key` is `key = true`."""
 
     key: str
@@ -97,7 +97,7 @@ class Conjunction:
         return matches
 
 
-Condition = Compare | Not | Conjunction
+Condition = Comparison | Not | Conjunction
 
 
 def _folded(value: Any) -> Any:
@@ -188,15 +188,15 @@ class _Parser:
             raise BadValue("--where", key or "nothing", "a column, such as tpot_s, then a comparison")
         key = key.replace("-", "_")
         if self.peek() in COMPARE:
-            return Compare(key, self.next(), (self._value(key),))
+            return Comparison(key, self.next(), (self._value(key),))
         if self.peek().lower() == "in":
             self.next()
             values = [self._value(key)]
             while self.peek() == ",":
                 self.next()
                 values.append(self._value(key))
-            return Compare(key, "=", tuple(values))
-        return Compare(key, "=", ("true",))
+            return Comparison(key, "=", tuple(values))
+        return Comparison(key, "=", ("true",))
 
     def _value(self, key: str) -> str:
         value = self.next()

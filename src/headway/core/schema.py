@@ -18,9 +18,10 @@ from headway.core import quantity, units
 from headway.core.errors import BadValue, UnknownName
 
 MOST = 1_000_000  # members of one axis
-SPELLINGS: dict[str, tuple[str, ...]] = dict.fromkeys(
-    ("hit", "hit_rate"), ("--hit-rate", "--hit")
-)  # flags of fields that are one thing under two names
+RARE = "rare"  # beside a Field: its flag is left to --help-all
+# What the text of a field may name, beyond numbers and choices. A page gives none that acts, is secret or names a file or folder.
+KINDS = ("switch", "act", "word", "text", "model", "subject", "machine", "sheet", "pairs", "edit", "lengths", "count", "number",
+         "file", "folder", "output", "secret", "object", "manifest")  # fmt: skip
 TINY, HUGE = 1e-30, 1e30  # bounds of every quantity but zero, so that products and quotients stay finite
 
 
@@ -40,6 +41,22 @@ class Field:
     bare_least: float = 0.0  # a number typed without a unit must be at least it, as a memory of 96 bytes is a slip
     usual: tuple[str, ...] = ()  # units that such a number likely wants, largest first
     per: str = ""  # what the quantity is per, for people: "per token"
+    kind: str = ""  # what a text names, one of KINDS; empty for a number or a choice
+    word: str = ""  # what help calls the value, where that is not its unit
+    spellings: tuple[str, ...] = ()  # of the flag, where that is not its name
+    place: str = ""  # of a subject, which is no flag: how many words it takes, "1", "?", "*" or "+"
+    takes: str = ""  # what a flag takes beyond one value: "words" (several after it), "again" (it may be repeated), or both
+    rare: bool = False  # left to --help-all
+
+    @property
+    def is_number(self) -> bool:
+        """Whether its text is a number, or a list or range of them."""
+        return not self.kind and not self.choices
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether it takes no value."""
+        return self.kind in ("switch", "act")
 
     def illegal(self, value: float) -> str:
         """The legal values when `value` is illegal, else ""."""
@@ -70,15 +87,20 @@ def _fields(record: type) -> dict[str, tuple[Field, Any]]:
     hints = typing.get_type_hints(record, include_extras=True)
     field_marks = {}
     for field in dataclasses.fields(record):
-        for mark in getattr(hints[field.name], "__metadata__", ()):
+        marks = getattr(hints[field.name], "__metadata__", ())
+        for mark in marks:
             if isinstance(mark, Field):
-                field_marks[field.name] = (mark, field.default)
+                field_marks[field.name] = (dataclasses.replace(mark, rare=True) if RARE in marks else mark, field.default)
     return field_marks
 
 
 def flag(name: str) -> str:
-    """The command-line flag of a field."""
-    return "--" + name.replace("_", "-")
+    """The command-line flag of a field; a name that is a word of Python ends in an underscore, as `for_` does.
+
+    >>> flag("so_that"), flag("for_")
+    ('--so-that', '--for')
+    """
+    return "--" + name.rstrip("_").replace("_", "-")
 
 
 def defaults(record: type, user_values: dict[str, Any] | None = None, why: str = "") -> Any:
@@ -238,43 +260,6 @@ def several(value: Any) -> tuple[Any, ...]:
 def axes(values: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
     """Values by name, each as an axis."""
     return {name: several(value) for name, value in values.items()}
-
-
-def add_flags(parser: Any, record: type, skip: tuple[str, ...] = (), group: str = "", searched: tuple[str, ...] = ()) -> None:
-    """Give an argparse parser one flag for each field of a record; values stay text until `read` makes them numbers.
-
-    The help of `searched` fields names no default, but that a search sets them unless the user does.
-    """
-    target = parser.add_argument_group(group) if group else parser
-    for name, (q, value) in fields(record).items():
-        if name not in skip:
-            default = None if name in searched else value
-            about = _help(q, default, name in searched)
-            action = target.add_argument(
-                *SPELLINGS.get(name, (flag(name),)), dest=name, default=None, metavar=_metavar(q, value), help=about
-            )
-            action.field = q  # its unit and legal values, for a search over them
-
-
-def _metavar(q: Field, value: Any) -> str:
-    if isinstance(value, str) and not q.choices:
-        return "NAME"
-    return "|".join(choice for choice in q.choices if choice) if q.choices else (q.bare or q.unit or "N")
-
-
-SHOWN_UNITS = ("s", "1/s", "byte", "byte/s")  # units of which help gives an example
-
-
-STATED_DEFAULT = re.compile(r"\(default [^()]*\)")
-
-
-def _help(q: Field, value: Any, is_searched: bool = False) -> str:
-    plain = isinstance(value, str | bool)
-    has_default = value != "" and isinstance(value, str | int | float)  # the help text explains other defaults
-    default_text = f" (default {value if plain else units.show(value, q.unit, 6)})" if has_default else ""
-    example = f" (such as {units.EXAMPLE[q.unit]})" if not has_default and not q.bare and q.unit in SHOWN_UNITS else ""
-    about = STATED_DEFAULT.sub("(default: searched)", q.help) if is_searched else q.help
-    return (about + default_text + example).replace("%", "%%")
 
 
 def read(

@@ -40,7 +40,7 @@ class BillingOption:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bill:
+class BilledOption:
     """Cost of the requests under one billing option; dollars are totals over all requests."""
 
     way: BillingOption
@@ -73,7 +73,7 @@ class BillCalculator:
     _summed: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     _token_seconds: dict[tuple[float, str], float] = field(default_factory=dict)
 
-    def bill(self, way: BillingOption) -> Bill:
+    def bill(self, way: BillingOption) -> BilledOption:
         """The bill of the requests under one billing option."""
         pieces = list(self._pieces(way))
         tokens = [self._known(sum(piece[kind] for _, piece in pieces), name) for kind, name in enumerate(KINDS)]
@@ -85,7 +85,7 @@ class BillCalculator:
         token_fees = usd_input + usd_cached + usd_written + usd_output
         usd = token_fees if storage is None else token_fees + storage
         count, prompt = len(self.requests.prompt) if self.requests.lengths else None, fresh + cached + written_tokens
-        return Bill(
+        return BilledOption(
             way=way, requests=count, prompt_tokens=prompt, cached_tokens=cached, written_tokens=written_tokens, output_tokens=output,
             cached_share=cached / prompt, usd_input=usd_input, usd_cached=usd_cached, usd_written=usd_written,
             usd_output=usd_output, usd_storage=storage, usd=usd,
@@ -237,12 +237,12 @@ def ways_of(sheet: PriceSheet, modes: Sequence[str], ttls: Sequence[float | None
 class BillComparison:
     """A bill compared with the cheapest bill, and with its mode without a cache."""
 
-    bill: Bill
+    bill: BilledOption
     over_cheapest: Any
     saved_share: Any  # share saved against the mode without a cache; None if that was not billed
 
 
-def compare(bills: Sequence[Bill]) -> list[BillComparison]:
+def compare(bills: Sequence[BilledOption]) -> list[BillComparison]:
     """Bills with comparisons, cheapest first; bills that do not serve every request come last and are never the cheapest."""
     order = sorted(bills, key=lambda row: (row.too_long > 0, float(row.usd), row.way.ttl_s is not None))
     if not order:
@@ -250,14 +250,14 @@ def compare(bills: Sequence[Bill]) -> list[BillComparison]:
     return [compared(row, order[0], bill_without_cache(row, order)) for row in order]
 
 
-def compared(row: Bill, cheapest: Bill, plain: Bill | None) -> BillComparison:
+def compared(row: BilledOption, cheapest: BilledOption, plain: BilledOption | None) -> BillComparison:
     """One bill compared with the cheapest bill and with the bill without a cache."""
     able = cheapest.usd and not cheapest.too_long
     saved = cache_bill.saved_share(row.usd, plain.usd) if plain and plain.usd and row.way.ttl_s is not None else None
     return BillComparison(bill=row, over_cheapest=row.usd / cheapest.usd if able else None, saved_share=saved)
 
 
-def bill_without_cache(row: Bill, bills: Sequence[Bill]) -> Bill | None:
+def bill_without_cache(row: BilledOption, bills: Sequence[BilledOption]) -> BilledOption | None:
     """The bill of a row's sheet and mode without a cache, or None."""
     plain = (peer for peer in bills if peer.way.ttl_s is None and peer.way.mode == row.way.mode and peer.way.sheet is row.way.sheet)
     return next(plain, None)

@@ -28,7 +28,7 @@ from headway.models.model import Model
 from headway.performance.assumptions import Assumptions
 from headway.performance.workload import Load
 from headway.serving.columns import SERVE
-from headway.serving.plan.plan import Plan, plan
+from headway.serving.plan.plan import LayoutPlan, plan
 from headway.serving.plan.space import domain_of
 
 BASES = ("price", "cost")
@@ -96,7 +96,7 @@ class SpeedTier:
     """One point of a plan with its kind: standard, rung, floor (the fastest), domain, domain_floor."""
 
     kind: str
-    plan: Plan
+    plan: LayoutPlan
     at: int  # row in the plan
     row: Mapping[str, Any]
     domain: Any
@@ -269,7 +269,7 @@ def ladder(
     resolved_model = find_model(model) if isinstance(model, str) else model
     machine = find_system(system) if isinstance(system, str) else system
     searched = {"ttft": ttft, "weights": weights, "kv": kv, "compute": compute, "ways": ways, "assumptions": assumptions}
-    planned: Callable[..., Plan] = partial(plan, resolved_model, load=load, elasticities=False, **searched)
+    planned: Callable[..., LayoutPlan] = partial(plan, resolved_model, load=load, elasticities=False, **searched)
     limit = STANDARD_TPOT if tpot is None else tpot
     first = planned(machine, tpot=limit)
     notes: tuple[str, ...] = ()
@@ -288,15 +288,15 @@ def ladder(
 
 
 def _ladder(
-    standard: SpeedTier, rungs: Sequence[SpeedTier], wider: Sequence[SpeedTier], sold: tuple[Offer, ...], at: Any, limit: Any, first: Plan,
-    notes: Sequence[str] = (),
+    standard: SpeedTier, rungs: Sequence[SpeedTier], wider: Sequence[SpeedTier], sold: tuple[Offer, ...], at: Any, limit: Any,
+    first: LayoutPlan, notes: Sequence[str] = (),
 ) -> SpeedTiers:  # fmt: skip
     all_notes = (*notes, *first.notes)
     rest = {"at": at, "limit": limit, "infeasible": first.infeasible, "notes": all_notes}
     return SpeedTiers(standard=standard, rungs=tuple(rungs), wider=tuple(wider), offers=sold, **rest)
 
 
-def _rungs(standard: SpeedTier, planned: Callable[..., Plan], machine: System, speeds: Sequence[Any]) -> list[SpeedTier]:
+def _rungs(standard: SpeedTier, planned: Callable[..., LayoutPlan], machine: System, speeds: Sequence[Any]) -> list[SpeedTier]:
     """The frontier, the standard tier and the cheapest tier at each of `speeds`, slowest first, dominated tiers dropped."""
     first, new_rung = standard.plan, partial(SpeedTier, kind="rung", domain=standard.domain)
     rungs = [new_rung(plan=first, at=at, row=row) for at, row in enumerate(first.rows()) if row["kind"] == "frontier"]
@@ -316,7 +316,7 @@ def _rungs(standard: SpeedTier, planned: Callable[..., Plan], machine: System, s
 
 
 def _wider(
-    standard: SpeedTier, planned: Callable[..., Plan], machine: System, domains: Sequence[int], at: Any
+    standard: SpeedTier, planned: Callable[..., LayoutPlan], machine: System, domains: Sequence[int], at: Any
 ) -> tuple[list[SpeedTier], list[str]]:
     """Tiers on larger domains: the cheapest at the speed multiple `at`, and the fastest; with notes."""
     rungs, notes = [], []

@@ -3,10 +3,10 @@
 Holds        rows/ (measured rows and their defaults), readers/ (output of benchmark tools), kernels/ (fit of kernels), serving/ (predict,
              score and fit engines), training/ (predict and fit training runs), fit/ (cross-validation, residuals, intervals), claims/
              (the lecture's ledger), lecture/ (its chapters, search, other inputs, card, bridge, flashcards), pages, class_pages
-             and price_pages (generated documentation), columns.
+             and price_pages (generated documentation), questions (score, predict, fit, lecture, show), columns.
 Import       rows.row.read_rows, rows.tasks.tasks, serving.predict.predict, serving.score.score, serving.refit.refit, training.refit.refit,
              fit.residuals.residuals, fit.nearest.nearest, claims.claim.claims, lecture.chapters.chapters, lecture.search.find.
-May import   reality, economics, sim, training, serving, performance, hardware, models, laws, core. Its users: report, cli.
+May import   reality, economics, sim, training, serving, performance, hardware, models, laws, core. Its users: report, answers, cli.
 Reads        data/evidence.csv (fit/nearest.py), data/claims/*.toml (claims/claim.py), data/lecture/*.toml (lecture/chapters.py,
              lecture/along.py); `headway fit` writes data/efficiency.toml and data/training/efficiency.toml, which performance and
              training read.

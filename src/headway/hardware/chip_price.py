@@ -14,12 +14,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from headway.core import catalog as facts
 from headway.core.catalog import Catalog, default_catalog, fold
 from headway.core.errors import BadFile, BadValue, UnknownName
 from headway.core.quantity import known
+from headway.core.question import FlagRecord
+from headway.core.schema import Field
 
 MARKET = "market"
 # Prices of one chip per time, from which a cost per token follows; what a buyer without a contract pays comes first.
@@ -32,6 +34,15 @@ LAST_DAY = 28  # of a month whose day is not stated
 YEAR_S = 365.25 * 86400
 UNITS = {"USD/h": ("USD/s", 1 / 3600), "kW": ("W", 1e3), "W": ("W", 1.0), "USD": ("USD", 1.0), "USD/kWh": ("USD/J", 1 / 3.6e6),
          "USD/W": ("USD/W", 1.0), "year": ("s", YEAR_S), "%/year": ("1/s", 0.01 / YEAR_S), "%": ("", 0.01), "": ("", 1.0)}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class TypedPrice(FlagRecord):
+    """A price typed in place of the catalogue's."""
+
+    chip_price: Annotated[Any, Field("USD/s", bare="USD/h", word="USD/h", help="price of a chip, such as $2.2/h, in place of a metric")] = (
+        None
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

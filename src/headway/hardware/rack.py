@@ -59,7 +59,7 @@ class RackRequest:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Rack:
+class RackDomain:
     """One scale-up domain; None where a fact is not public or does not apply."""
 
     system: str
@@ -125,7 +125,7 @@ def racks(
     batch: int = 2400,
     context: int = 8192,
     facts: RackFacts | None = None,
-) -> list[Rack]:
+) -> list[RackDomain]:
     """One row per number of chips, wired and built like `system`; the system's own domain by default.
 
     >>> [int(row.star_cables) for row in racks("gb200-nvl72", [72, 144, 576])]
@@ -147,9 +147,9 @@ def _count(value: Any, name: str) -> Any:
     return value if isinstance(value, Sourced) else user_input(value, name, "" if name == "chips" else "token")
 
 
-def rack(system: System, facts: RackFacts, ask: RackRequest, needs: Sequence[ModelNeed] = ()) -> Rack:
+def rack(system: System, facts: RackFacts, ask: RackRequest, needs: Sequence[ModelNeed] = ()) -> RackDomain:
     """A domain of `ask.chips` chips wired and built like `system`, and the models of `needs` that fit in it."""
-    return Rack(
+    return RackDomain(
         system=system.name,
         chips=ask.chips,
         model=ask.model.name,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from headway.core import catalog as facts
 from headway.core.catalog import Catalog, default_catalog
-from headway.core.schema import Field
+from headway.core.schema import RARE, Field
 
 
 def _count(help: str, most: float = 1e6) -> Field:
@@ -18,18 +18,18 @@ def _count(help: str, most: float = 1e6) -> Field:
 class RackFacts:
     """Facts of one chip's racks and general limits; each number is a Sourced, or None where no public source was found."""
 
-    links_per_chip: Annotated[Any, _count("scale-up links of one chip")] = None
-    pairs_per_link: Annotated[Any, _count("differential pairs of one link, both directions")] = None
-    ports_per_switch: Annotated[Any, _count("links that one switch chip joins")] = None
-    pairs_per_connector: Annotated[Any, _count("differential pairs of one backplane connector")] = None
-    dies_per_chip: Annotated[Any, _count("compute dies of one package")] = None
-    chips_per_rack: Annotated[Any, _count("chips in one rack of the known machine")] = None
-    rack_units: Annotated[Any, _count("height of the known rack, or of the box where it is smaller", 1000)] = None
-    footprint: Annotated[Any, Field("m^2", "floor that one rack stands on")] = None
-    air_limit: Annotated[Any, Field("W", "most that room air takes from one rack")] = None
-    liquid_limit: Annotated[Any, Field("W", "most that liquid and power delivery are built for in one rack")] = None
-    cabinet_limit: Annotated[Any, Field("kg", "most that one cabinet carries")] = None
-    floor_limit: Annotated[Any, Field("kg/m^2", "recommended floor load")] = None
+    links_per_chip: Annotated[Any, _count("scale-up links of one chip"), RARE] = None
+    pairs_per_link: Annotated[Any, _count("differential pairs of one link, both directions"), RARE] = None
+    ports_per_switch: Annotated[Any, _count("links that one switch chip joins"), RARE] = None
+    pairs_per_connector: Annotated[Any, _count("differential pairs of one backplane connector"), RARE] = None
+    dies_per_chip: Annotated[Any, _count("compute dies of one package"), RARE] = None
+    chips_per_rack: Annotated[Any, _count("chips in one rack of the known machine"), RARE] = None
+    rack_units: Annotated[Any, _count("height of the known rack, or of the box where it is smaller", 1000), RARE] = None
+    footprint: Annotated[Any, Field("m^2", "floor that one rack stands on"), RARE] = None
+    air_limit: Annotated[Any, Field("W", "most that room air takes from one rack"), RARE] = None
+    liquid_limit: Annotated[Any, Field("W", "most that liquid and power delivery are built for in one rack"), RARE] = None
+    cabinet_limit: Annotated[Any, Field("kg", "most that one cabinet carries"), RARE] = None
+    floor_limit: Annotated[Any, Field("kg/m^2", "recommended floor load"), RARE] = None
 
 
 ENTRIES = ("name", "notes", "facts", "sources")

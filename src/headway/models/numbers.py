@@ -11,30 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.core import schema, units
-from headway.core.errors import BadValue, UnknownName, clip
+from headway.core.errors import BadValue, UnknownName
 from headway.core.quantity import default, known, user_input
-from headway.core.schema import Field
 from headway.models.attention import NONE
 from headway.models.attention.stated import StatedAttention
+from headway.models.by_numbers import ByNumbers
 from headway.models.model import Block, Dense, FeedForward, Model, MoE, StoredPrecision, Vector
+from headway.models.readers.families import read_config
 from headway.models.readers.read import Config
 from headway.models.readers.standard import GATED
 
-COUNT = Field(integer=True, low=1, high=10**9, open_low=False)
-KEYS: dict[str, tuple[Field, str]] = {
-    "params": (Field(low=1e3, high=1e16), "parameters in all, such as 30B"),
-    "active": (Field(low=1e3, high=1e16), "parameters that one token uses, such as 3B (default all)"),
-    "layers": (Field(integer=True, low=1, high=100_000, open_low=False), "layers"),
-    "kv_bytes": (Field("byte", low=0, open_low=False), "KV cache that a token adds in 2-byte elements, such as 100kB"),
-    "hidden": (COUNT, "width of the residual stream"),
-    "heads": (COUNT, "query heads (default hidden / head-dim)"),
-    "kv_heads": (COUNT, "KV heads (default 8, or as many as query heads; by counts as many as kv-bytes would hold)"),
-    "head_dim": (COUNT, "width of a head (default 128)"),
-    "intermediate": (COUNT, "width of the FFN, or of one expert (default 8/3 of hidden, rounded up to 256)"),
-    "vocab": (COUNT, "rows of the embedding (default 128256)"),
-    "experts": (COUNT, "routed experts"),
-    "experts_per_token": (COUNT, "experts that a token uses (default 8)"),
-}
+KEYS = {name: field for name, (field, _) in schema.fields(ByNumbers).items()}
 BY_COUNTS = ("params", "active", "layers", "kv_bytes", "hidden", "heads", "kv_heads", "head_dim", "experts", "experts_per_token")
 EXAMPLE = "(params=30B active=3B layers=48 kv_bytes=100kB) or (hidden=4096 layers=32)"
 HEAD_DIM = 128
@@ -71,7 +58,7 @@ def parse(text: str) -> dict[str, Any]:
             raise UnknownName("number of a model", key, KEYS, "one of " + ", ".join(KEYS))
         if name in values:
             raise BadValue("model", text, f"{name} once")
-        values[name] = schema.scalar(value, KEYS[name][0], name)
+        values[name] = schema.scalar(value, KEYS[name], name)
     return values
 
 
@@ -83,8 +70,6 @@ def by_numbers(text: str) -> Model:
 
 def _by_shape(values: dict[str, Any], text: str) -> Model:
     """A decoder as Llama, or with experts as Mixtral, from its dimensions."""
-    from headway.models.readers.families import read_config
-
     missing = [key for key in ("hidden", "layers") if key not in values]
     if missing:
         raise BadValue("model", text, f"{' and '.join(missing)} too, as in {EXAMPLE}")
@@ -245,11 +230,3 @@ def _layer_params(block: Block, sizes: Sizes) -> int:
         return int(sizes.attention + 3 * sizes.hidden * ffn.intermediate)
     shared = 3 * sizes.hidden * ffn.shared_intermediate
     return int(sizes.attention + sizes.hidden * sizes.experts + shared + sizes.experts * 3 * sizes.hidden * ffn.intermediate)
-
-
-def spelled(flags: dict[str, str]) -> str:
-    """The text of a model by numbers from the values of its flags."""
-    for value in flags.values():
-        if any(sign in value for sign in "()= ,") or not value:
-            raise BadValue("model by numbers", clip(value), "one number a flag, such as --params 30B")
-    return f"({' '.join(f'{key}={value}' for key, value in flags.items())})"

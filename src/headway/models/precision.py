@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Annotated, Any
 
 from headway.core.quantity import known
-from headway.core.schema import Field
+from headway.core.schema import RARE, Field
 from headway.laws.architecture.formats import grouped_bytes
 
 WEIGHTS = ("bf16", "fp16", "fp8", "mxfp8", "int8", "int4", "fp4", "mxfp4", "nvfp4", "nf4", "int4_g128", "int4_g64", "int4_g32",
@@ -30,7 +30,9 @@ class Precision:
         str, Field(choices=("", *WEIGHTS), help="format of projections, FFN, experts; embedding and head as stored, or as the GGUF file")
     ] = ""
     kv: Annotated[str, Field(choices=("", *CACHE), help="format of the KV cache (default bf16)")] = ""
-    compute: Annotated[str, Field(choices=("", *COMPUTE), help="format of the matrix multiplications (default that of the weights)")] = ""
+    compute: Annotated[
+        str, Field(choices=("", *COMPUTE), help="format of the matrix multiplications (default that of the weights)"), RARE
+    ] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,8 @@ Holds        layout (tp, cp, dp, ep, pp), divisibility (what engines split), tok
              and limits), assumptions, formats, efficiency (fitted numbers), achieved (the rates that follow), topology and collectives,
              compile (model x machine x layout to a step model), server (a compiled layout with its engine), request (TTFT, TPOT and
              capacity at a load), estimate (every quantity of a row), law (any law by name, with facts), mesh (sharded matrix products
-             and collectives), capacity (what fits, split evenly), images (towers), columns.
+             and collectives), capacity (what fits, split evenly), images (towers), questions (law, matmul, collective,
+             capacity), columns.
 Import       layout.Layout, workload.Load, workload.SLO, assumptions.Assumptions, formats.resolve, efficiency.efficiencies,
              compile.compile_layout, compile.StepModel, estimate.Deployment, estimate.estimate.
 May import   hardware, models, laws, core. Its users: serving, training, sim, economics, evidence and above.

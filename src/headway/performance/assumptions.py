@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from headway.core.errors import BadValue
 from headway.core.quantity import known
-from headway.core.schema import Field
+from headway.core.schema import RARE, Field
 from headway.hardware.chip_price import MARKET, WHICH
 from headway.laws.step.coefficients import COMMUNICATIONS, OVERLAPS
 from headway.performance.efficiency import ENGINES
@@ -18,6 +18,7 @@ IMBALANCE = (
     "routed work of the busiest chip over the mean (default: of a skewed router, fitted; 1: as even as copies of busy experts make it)"
 )
 UTILIZATION = known(0.9, "hbm_utilization", "", "default", "vLLM's gpu_memory_utilization")  # at which usable_hbm_factor was fitted
+HIT_RATE = ("--hit-rate", "--hit")  # one thing under two names
 EFFICIENCIES = ("eff_compute", "eff_memory", "eff_network", "eff_in_switch", "eff_exchange", "eff_out")  # at 1 in the floor
 LATENCIES = ("t0", "alpha", "alpha_hop", "alpha_host", "alpha_out", "alpha_exchange", "alpha_exchange_out")  # at 0 in the floor
 
@@ -26,49 +27,62 @@ LATENCIES = ("t0", "alpha", "alpha_hop", "alpha_host", "alpha_out", "alpha_excha
 class Assumptions:
     """Named defaults; None means the fitted value (data/efficiency.toml)."""
 
-    overlap: Annotated[str, Field(choices=tuple(OVERLAPS), help=STEP_MODEL)] = "fitted"
-    communication: Annotated[str, Field(choices=tuple(COMMUNICATIONS), help="overlap of collectives: exposed, or two-batch")] = "exposed"
+    overlap: Annotated[str, Field(choices=tuple(OVERLAPS), help=STEP_MODEL), RARE] = "fitted"
+    communication: Annotated[str, Field(choices=tuple(COMMUNICATIONS), help="overlap of collectives: exposed, or two-batch"), RARE] = (
+        "exposed"
+    )
     engine: Annotated[str, Field(choices=ENGINES, help="engine family, whose own work the step includes")] = "other"
-    eff_compute: Annotated[Any, Field(high=1, help="share of peak FLOP/s that kernels reach (default fitted)")] = None
+    eff_compute: Annotated[Any, Field(high=1, help="share of peak FLOP/s that kernels reach (default fitted)"), RARE] = None
     mfu: Annotated[Any, Field(high=1, help="share of the peak that a prefill's model FLOP/s reach: nothing fixed, all work overlaps")] = (
         None
     )
-    eff_memory: Annotated[Any, Field(high=1, help="share of HBM bandwidth that kernels reach (default fitted)")] = None
-    eff_network: Annotated[Any, Field(high=1, help="share of link bandwidth that collectives reach (default fitted)")] = None
-    t0: Annotated[Any, Field("s", open_low=False, help="fixed cost of every kernel (default fitted)")] = None
-    fixed: Annotated[Any, Field(open_low=False, high=100, help="factor on the fixed costs of a step, of kernels and engine")] = 1
-    eff_in_switch: Annotated[Any, Field(high=1, help="share of link bandwidth that in-switch all-reduce reaches (default fitted)")] = None
-    eff_exchange: Annotated[Any, Field(high=1, help="share of link bandwidth that exchanges of experts reach (default fitted)")] = None
-    eff_out: Annotated[Any, Field(high=1, help="share of scale-out bandwidth that collectives reach (default fitted)")] = None
-    alpha: Annotated[Any, Field("s", open_low=False, help="latency of a round over scale-up (default fitted)")] = None
-    alpha_hop: Annotated[Any, Field("s", open_low=False, help="latency of a hop on a torus (TPU: about 1 us)")] = 1e-6
-    alpha_host: Annotated[Any, Field("s", open_low=False, help="latency of a round over a host's PCIe (default fitted)")] = None
-    alpha_out: Annotated[Any, Field("s", open_low=False, help="latency of a round over scale-out (default fitted)")] = None
-    alpha_exchange: Annotated[Any, Field("s", open_low=False, help="latency of an exchange of experts over scale-up (default fitted)")] = (
+    eff_memory: Annotated[Any, Field(high=1, help="share of HBM bandwidth that kernels reach (default fitted)"), RARE] = None
+    eff_network: Annotated[Any, Field(high=1, help="share of link bandwidth that collectives reach (default fitted)"), RARE] = None
+    t0: Annotated[Any, Field("s", open_low=False, help="fixed cost of every kernel (default fitted)"), RARE] = None
+    fixed: Annotated[Any, Field(open_low=False, high=100, help="factor on the fixed costs of a step, of kernels and engine"), RARE] = 1
+    eff_in_switch: Annotated[
+        Any, Field(high=1, help="share of link bandwidth that in-switch all-reduce reaches (default fitted)"), RARE
+    ] = None
+    eff_exchange: Annotated[Any, Field(high=1, help="share of link bandwidth that exchanges of experts reach (default fitted)"), RARE] = (
         None
     )
-    alpha_exchange_out: Annotated[
-        Any, Field("s", open_low=False, help="latency of an exchange of experts over scale-out (default fitted)")
+    eff_out: Annotated[Any, Field(high=1, help="share of scale-out bandwidth that collectives reach (default fitted)"), RARE] = None
+    alpha: Annotated[Any, Field("s", open_low=False, help="latency of a round over scale-up (default fitted)"), RARE] = None
+    alpha_hop: Annotated[Any, Field("s", open_low=False, help="latency of a hop on a torus (TPU: about 1 us)"), RARE] = 1e-6
+    alpha_host: Annotated[Any, Field("s", open_low=False, help="latency of a round over a host's PCIe (default fitted)"), RARE] = None
+    alpha_out: Annotated[Any, Field("s", open_low=False, help="latency of a round over scale-out (default fitted)"), RARE] = None
+    alpha_exchange: Annotated[
+        Any, Field("s", open_low=False, help="latency of an exchange of experts over scale-up (default fitted)"), RARE
     ] = None
-    imbalance: Annotated[Any, Field(low=1, open_low=False, help=IMBALANCE)] = None
+    alpha_exchange_out: Annotated[
+        Any, Field("s", open_low=False, help="latency of an exchange of experts over scale-out (default fitted)"), RARE
+    ] = None
+    imbalance: Annotated[Any, Field(low=1, open_low=False, help=IMBALANCE), RARE] = None
     expert_load: Annotated[
-        str, Field(help="file of tokens per expert (a JSON list, or one number a line); gives the imbalance instead")
+        str, Field(kind="file", help="file of tokens per expert (a JSON list, or one number a line); gives the imbalance instead"), RARE
     ] = ""
-    spread: Annotated[Any, Field(low=1, open_low=False, high=100, help=SPREAD)] = None
-    hbm_utilization: Annotated[Any, Field(high=1, help="share of HBM for weights and KV cache, as in vLLM's gpu_memory_utilization")] = 0.9
-    activation_bytes: Annotated[Any, Field("byte", help="bytes per element of an activation on the wire")] = 2
-    dispatch_bytes: Annotated[Any, Field("byte", help="bytes per element sent to an expert; left out, as the experts are stored")] = None
-    state_bytes: Annotated[Any, Field("byte", help="bytes per element of recurrent state; left out, as the config names it, else 2")] = None
+    spread: Annotated[Any, Field(low=1, open_low=False, high=100, help=SPREAD), RARE] = None
+    hbm_utilization: Annotated[
+        Any, Field(high=1, help="share of HBM for weights and KV cache, as in vLLM's gpu_memory_utilization"), RARE
+    ] = 0.9
+    activation_bytes: Annotated[Any, Field("byte", help="bytes per element of an activation on the wire"), RARE] = 2
+    dispatch_bytes: Annotated[Any, Field("byte", help="bytes per element sent to an expert; left out, as the experts are stored"), RARE] = (
+        None
+    )
+    state_bytes: Annotated[
+        Any, Field("byte", help="bytes per element of recurrent state; left out, as the config names it, else 2"), RARE
+    ] = None
     hit_rate: Annotated[
-        Any, Field(open_low=False, high=0.95, help="share of prompt tokens that hit a prefix cache in HBM: not prefilled")
+        Any,
+        Field(open_low=False, high=0.95, spellings=HIT_RATE, help="share of prompt tokens that hit a prefix cache in HBM: not prefilled"),
     ] = 0
     accept_length: Annotated[Any, Field(low=1, open_low=False, high=100, help="mean tokens of a step with speculation or MTP")] = 1
-    draft_cost: Annotated[Any, Field(open_low=False, high=100, help="cost of the drafts of a step, as a share of the step")] = 0
+    draft_cost: Annotated[Any, Field(open_low=False, high=100, help="cost of the drafts of a step, as a share of the step"), RARE] = 0
     images: Annotated[Any, Field(open_low=False, high=1e6, help="images of a request, whose tokens are part of its prompt")] = 0
     image_tokens: Annotated[
         Any, Field("token", integer=True, low=1, open_low=False, high=1e9, help="tokens of an image; left out, the model's own number")
     ] = None
-    price_metric: Annotated[str, Field(help=f"which price of a chip: {WHICH}")] = MARKET
+    price_metric: Annotated[str, Field(kind="word", help=f"which price of a chip: {WHICH}")] = MARKET
 
 
 NOTHING_FIXED = known(0.0, "fixed", "", "constant", "an MFU counts all time against the model's FLOPs")

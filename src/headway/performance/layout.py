@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from headway.core.errors import BadValue, IllegalLayout
 from headway.core.quantity import default
-from headway.core.schema import Field
+from headway.core.schema import RARE, Field
 from headway.performance.divisibility import SplitDimension, dimensions
 
 MOST_LAYOUTS = 100_000
@@ -29,7 +29,7 @@ class Layout:
     pp: Annotated[Any, _degree("pipeline stages")] = 1
     cp: Annotated[Any, _degree("degree of context parallelism")] = 1
     replicas: Annotated[Any, _degree("independent replicas")] = 1
-    redundant: Annotated[Any, Field(integer=True, open_low=False, high=1e7, help="copies of busy routed experts, in all")] = 0
+    redundant: Annotated[Any, Field(integer=True, open_low=False, high=1e7, help="copies of busy routed experts, in all"), RARE] = 0
 
     def __str__(self) -> str:
         parts = [f"{field.name}={getattr(self, field.name)}" for field in fields(self) if field.name != "replicas"]

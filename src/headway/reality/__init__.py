@@ -2,9 +2,9 @@
 
 Holds        coupling (forward and back, exact or in floats), ciphers/ (DES, TEA, SIMON and their published vectors), avalanche (one flipped
              bit by round), differential (likely differences of a reduced cipher), residual_network (a small network, trained and attacked
-             with gradients), demonstrations (what `headway feistel` shows, as counts and laws), columns.
+             with gradients), demonstrations (what `headway feistel` shows, as counts and laws), question, columns.
 Import       coupling.forward, coupling.back, ciphers.catalogue.cipher, ciphers.catalogue.published_vectors, avalanche.changed_bits,
              differential.best_differential, residual_network.attacked, demonstrations.avalanche_rows.
-May import   laws, core. Its users: evidence, report, cli.
+May import   laws, core. Its users: evidence, report, answers, cli.
 Reads        data/ciphers.toml (ciphers/catalogue.py).
 """

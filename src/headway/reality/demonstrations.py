@@ -5,32 +5,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
 from headway.core.errors import BadValue
 from headway.core.quantity import known
-from headway.core.schema import Field
 from headway.laws.coupling import differential_pairs, differential_weight, random_avalanche, random_differential
 from headway.reality import coupling, residual_network
 from headway.reality.avalanche import changed_bits
 from headway.reality.ciphers.catalogue import Cipher, cipher, published_vectors
 from headway.reality.differential import best_differential
-
-MOST_TRIALS = 1_000_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeistelRun:
-    """How much is drawn and counted."""
-
-    rounds: Annotated[Any, Field(integer=True, low=1, open_low=False, high=64, help="rounds that are run")] = None
-    layers: Annotated[Any, Field(integer=True, low=1, open_low=False, high=256, help="couplings, forward and back")] = None
-    trials: Annotated[Any, Field(integer=True, low=1, open_low=False, high=MOST_TRIALS, help="pairs with one bit flipped")] = 2000
-    pairs: Annotated[Any, Field(integer=True, low=256, open_low=False, high=2**22, help="pairs per counted difference")] = 131072
-    epsilon: Annotated[Any, Field(high=10, help="size of the network's attack, in standard deviations")] = 0.5
-    seed: Annotated[Any, Field(integer=True, open_low=False, high=2**31, help="seed of what is drawn")] = 0
+from headway.reality.question import FeistelRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

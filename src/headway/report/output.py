@@ -63,7 +63,9 @@ class Answer:
     describes_none: bool = False  # whether `describe` has words of its own where no row is left
     most: int = MOST
     document: str = ""  # the answer as a file of its own format, written in place of rows
+    documents: Mapping[str, Callable[[], str]] = dataclasses.field(default_factory=dict)  # such files by the format that asks for them
     status: int = 0  # exit status of the command; nonzero for an incomplete answer
+    dialogue: Callable[[], Answer] | None = None  # what a person at a terminal is asked in place of rows; the answer after it
     launch: Sequence[str] = ()  # command lines that realise the answer
     checked: Mapping[str, Any] | None = None  # what was simulated to check the answer, and its verdict
     verbose: bool = False  # whether text and Markdown print every note

@@ -2,9 +2,9 @@
 
 Holds        serve (a grid of points as one table), solve, pools (prefill and decode apart), curves, context_curves, stages and
              operators (the lecture's figures), changes (what would help a point), serve_request (what all of these begin with), plan/,
-             launch/, columns.
+             launch/, questions (serve, solve), columns.
 Import       serve.serve, serve_request.query, plan.plan.plan, plan.space.domain_of, solve.solve, solve.scan, pools.estimate_pools,
              curves.curves, launch.launch.launch, launch.kubernetes.manifests.
-May import   performance, hardware, models, laws, core. Its users: sim, economics, evidence, cli.
+May import   performance, hardware, models, laws, core. Its users: sim, economics, evidence, answers, cli.
 Reads        data/engines/*.toml (launch/launch.py, launch/kubernetes.py).
 """

@@ -28,19 +28,19 @@ SURE = 3.0  # standard deviations of arrivals and lengths beyond which queue gro
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Capacity:
+class MeasuredCapacity:
     """Requests per second that replicas complete under a full queue."""
 
     per_s: float
     half_width: float  # of the 95 % confidence interval
 
-    def scaled(self, factor: float) -> Capacity:
-        """Capacity of `factor` times as many replicas, or at steps shorter by it."""
-        return Capacity(per_s=self.per_s * factor, half_width=self.half_width * factor)
+    def scaled(self, factor: float) -> MeasuredCapacity:
+        """MeasuredCapacity of `factor` times as many replicas, or at steps shorter by it."""
+        return MeasuredCapacity(per_s=self.per_s * factor, half_width=self.half_width * factor)
 
 
-def capacity(traffic: Traffic, pace: StepPace, rules: Rules, replicas: int, how: str = "auto") -> Capacity | None:
-    """Capacity of replicas for requests like those of a traffic, whatever their order; None if no request can be served."""
+def capacity(traffic: Traffic, pace: StepPace, rules: Rules, replicas: int, how: str = "auto") -> MeasuredCapacity | None:
+    """MeasuredCapacity of replicas for requests like those of a traffic, whatever their order; None if no request can be served."""
     prompt, output = _served_lengths(traffic, rules)
     if not len(prompt):
         return None
@@ -91,8 +91,8 @@ def like_order(prompt: Any, output: Any, strata: int) -> Any:
     return by_prompt[np.lexsort((along, stratum))]
 
 
-def _saturated(prompt: Any, output: Any, pace: StepPace, rules: Rules, places: int, count: int, how: str) -> Capacity:
-    """Capacity of one replica from a queue of about `count` requests.
+def _saturated(prompt: Any, output: Any, pace: StepPace, rules: Rules, places: int, count: int, how: str) -> MeasuredCapacity:
+    """MeasuredCapacity of one replica from a queue of about `count` requests.
 
     The queue begins with requests already under way, as a full batch holds them. Then follow BLOCKS samples of the lengths, each spread
     over all of them and shuffled; before the first stands the end of the last, so that what is in service at the end is like what was
@@ -126,7 +126,7 @@ def _under_way(output: Any, order: Any, places: int, draw: Any) -> tuple[Any, An
     return begun, np.where(lengths > output.mean(), (draw.random(places) * lengths).astype(np.int64), 0)
 
 
-def rate_of_admission(scheduled: Any, size: int, window: int) -> Capacity:
+def rate_of_admission(scheduled: Any, size: int, window: int) -> MeasuredCapacity:
     """Requests let in per second, over blocks of `size` requests.
 
     Requests of like length that are let in together end together. A mean over spans that begin at each of `window` requests makes the
@@ -135,20 +135,20 @@ def rate_of_admission(scheduled: Any, size: int, window: int) -> Capacity:
     marks = np.array([scheduled[block * size : block * size + window].mean() for block in range(BLOCKS + 1)])
     spans = np.diff(marks)
     per_s = BLOCKS * size / float(marks[-1] - marks[0])
-    return Capacity(per_s=per_s, half_width=per_s * STUDENT * float(spans.std(ddof=1) / spans.mean()) / BLOCKS**0.5)
+    return MeasuredCapacity(per_s=per_s, half_width=per_s * STUDENT * float(spans.std(ddof=1) / spans.mean()) / BLOCKS**0.5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saturation:
     """Utilisation and stability of a run against the capacity of its replicas."""
 
-    capacity: Capacity | None  # of all replicas
+    capacity: MeasuredCapacity | None  # of all replicas
     utilisation: float | None
     growth: float  # requests per second by which the queue grows
     stable: bool
 
 
-def stand(run: SimulatedRun, able: Capacity | None, only: Any = True, rate: float | None = None) -> Saturation:
+def stand(run: SimulatedRun, able: MeasuredCapacity | None, only: Any = True, rate: float | None = None) -> Saturation:
     """Stability of the queue (of the `only` requests) and utilisation of the replicas; with abandonment every queue is stable.
 
     A load is unstable if its rate is above the capacity, or if the queue grew over the second half of the arrivals by more than chance:

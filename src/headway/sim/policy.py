@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from headway.core.errors import BadValue
-from headway.core.schema import Field
+from headway.core.schema import RARE, Field
 from headway.hardware.chip import Chip
 from headway.performance.assumptions import Assumptions
 from headway.performance.efficiency import efficiencies, platform
@@ -26,30 +26,34 @@ class Policy:
     policy: Annotated[str, Field(choices=(*POLICIES, ""), help="prompts: beside decodes, before them, or on replicas of their own")] = ""
     token_budget: Annotated[Any, Field("token", integer=True, low=1, open_low=False, high=1e9, help="tokens of a rank's step")] = None
     max_seqs: Annotated[Any, Field(integer=True, low=1, open_low=False, high=1e6, help="sequences of one rank (vLLM: max_num_seqs)")] = None
-    kv_tokens: Annotated[Any, Field("token", low=1, open_low=False, high=1e12, help="KV cache of one replica, instead of what is left")] = (
-        None
+    kv_tokens: Annotated[
+        Any, Field("token", low=1, open_low=False, high=1e12, help="KV cache of one replica, instead of what is left"), RARE
+    ] = None
+    block: Annotated[Any, Field("token", integer=True, low=1, open_low=False, high=1e6, help="tokens in a block of KV cache"), RARE] = BLOCK
+    reserve: Annotated[
+        Any, Field(open_low=False, high=1, help="part of an answer's KV cache that is set aside when it is admitted"), RARE
+    ] = None
+    departures: Annotated[
+        Any, Field("s", help="steps leave at multiples of this time, full or not; drain: the time to read all HBM"), RARE
+    ] = None
+    request_overhead: Annotated[
+        Any, Field("s", open_low=False, help="an engine's own work on a request before its first token is out"), RARE
+    ] = None
+    preemption: Annotated[str, Field(choices=PREEMPTIONS, help="what becomes of a cache for which there is no room any more"), RARE] = (
+        "recompute"
     )
-    block: Annotated[Any, Field("token", integer=True, low=1, open_low=False, high=1e6, help="tokens in a block of KV cache")] = BLOCK
-    reserve: Annotated[Any, Field(open_low=False, high=1, help="part of an answer's KV cache that is set aside when it is admitted")] = None
-    departures: Annotated[Any, Field("s", help="steps leave at multiples of this time, full or not; drain: the time to read all HBM")] = (
-        None
-    )
-    request_overhead: Annotated[Any, Field("s", open_low=False, help="an engine's own work on a request before its first token is out")] = (
-        None
-    )
-    preemption: Annotated[str, Field(choices=PREEMPTIONS, help="what becomes of a cache for which there is no room any more")] = "recompute"
-    swap_space: Annotated[Any, Field("byte", open_low=False, high=1e15, help="host memory of each chip for caches swapped out")] = (
+    swap_space: Annotated[Any, Field("byte", open_low=False, high=1e15, help="host memory of each chip for caches swapped out"), RARE] = (
         SWAP_SPACE
     )
-    patience: Annotated[Any, Field("s", help="a user whose first token has not come by then leaves")] = None
-    step_factor: Annotated[Any, Field(high=1e6, help="every step takes so many times as long as estimated")] = 1
+    patience: Annotated[Any, Field("s", help="a user whose first token has not come by then leaves"), RARE] = None
+    step_factor: Annotated[Any, Field(high=1e6, help="every step takes so many times as long as estimated"), RARE] = 1
     prefill_replicas: Annotated[
         Any, Field(integer=True, low=1, open_low=False, high=1e6, help="of policy disaggregated, besides --replicas")
     ] = 1
     routing: Annotated[str, Field(choices=ROUTES, help="which replica gets a request")] = "round-robin"
-    reload: Annotated[str, Field(choices=RELOADS, help="a found prefix is loaded where that is faster than computing it, or cheaper")] = (
-        "time"
-    )
+    reload: Annotated[
+        str, Field(choices=RELOADS, help="a found prefix is loaded where that is faster than computing it, or cheaper"), RARE
+    ] = "time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

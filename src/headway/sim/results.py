@@ -17,7 +17,7 @@ from headway.core.errors import BadFile
 from headway.core.files import write_whole
 from headway.sim import capacity
 from headway.sim import state as slot
-from headway.sim.capacity import Capacity
+from headway.sim.capacity import MeasuredCapacity
 from headway.sim.fleet import Fleet
 from headway.sim.prefix_tiers import hit_rates
 from headway.sim.simulate import SimulatedRun
@@ -182,7 +182,7 @@ HIDDEN = ("ttft", "tpot", "e2e", "queue", "itl")  # latencies without a steady v
 
 
 def row(
-    fleet: Fleet, run: SimulatedRun, able: Capacity | None, limits: Mapping[str, float], warmup: float, lasting: bool,
+    fleet: Fleet, run: SimulatedRun, able: MeasuredCapacity | None, limits: Mapping[str, float], warmup: float, lasting: bool,
     rate: float | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Every figure of a run; `lasting`: the traffic samples an endless load (at `rate`), so an unstable run has no latencies."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from headway.core.errors import BadValue
 from headway.sim import capacity, results
-from headway.sim.capacity import Capacity
+from headway.sim.capacity import MeasuredCapacity
 from headway.sim.fleet import Fleet, split
 from headway.sim.simulate import SimulatedRun, simulate, turns_of
 from headway.sim.state import BUSY, LANE, STEPS
@@ -59,7 +59,7 @@ class Trial:
             return self
         return replace(self, fleet=self.refit(load.traffic))
 
-    def capacity(self, traffic: Traffic) -> Capacity | None:
+    def capacity(self, traffic: Traffic) -> MeasuredCapacity | None:
         """Capacity of the fleet for such traffic, None if it cannot run."""
         pace, rules, pools = self.fleet.pace, self.fleet.scheduler.rules._replace(lanes=LANE, caching=0), self.fleet.pools
         if pace is None:
@@ -99,7 +99,7 @@ class Trial:
             patience=self.fleet.scheduler.patience_s,
         )  # fmt: skip
 
-    def rows(self, load: LoadingPlan, able: Capacity | None) -> tuple[list[dict[str, Any]], SimulatedRun]:
+    def rows(self, load: LoadingPlan, able: MeasuredCapacity | None) -> tuple[list[dict[str, Any]], SimulatedRun]:
         """The row of a load, then a row for each class, with a band of latencies if `band` is set; and the run."""
         rows, run = self.run_rows(load, able)
         if not run.interrupted:
@@ -110,7 +110,7 @@ class Trial:
                     row |= {f"{key.removesuffix('_s')}_{end}_s": band_row[key] for key in BANDED}
         return rows, run
 
-    def run_rows(self, load: LoadingPlan, able: Capacity | None) -> tuple[list[dict[str, Any]], SimulatedRun]:
+    def run_rows(self, load: LoadingPlan, able: MeasuredCapacity | None) -> tuple[list[dict[str, Any]], SimulatedRun]:
         """The row of a load and of each class without any variant of it; and the run."""
         run = self.run(load)
         try:
@@ -140,7 +140,7 @@ class Trial:
             f"half_{key}": value for key, value in (known | {"train_fill": filled}).items()
         }
 
-    def at_pace(self, load: LoadingPlan, able: Capacity | None, factor: float) -> list[dict[str, Any]]:
+    def at_pace(self, load: LoadingPlan, able: MeasuredCapacity | None, factor: float) -> list[dict[str, Any]]:
         """The rows of a load with every step time multiplied by `factor`."""
         if self.fleet.pace is None:
             return []
@@ -151,7 +151,7 @@ class Trial:
             raise KeyboardInterrupt
         return rows
 
-    def _result_rows(self, load: LoadingPlan, run: SimulatedRun, able: Capacity | None) -> list[dict[str, Any]]:
+    def _result_rows(self, load: LoadingPlan, run: SimulatedRun, able: MeasuredCapacity | None) -> list[dict[str, Any]]:
         about = results.row(self.fleet, run, able, self.limits, self.warmup, self.lasting, load.rate if self.lasting else None)
         totals = {"rate": load.rate, "users": load.users or None, **about, "compile_s": self.compile_s}
         ranks = self.ranks(load.traffic)
@@ -221,10 +221,10 @@ class LoadedTrial:
 
     trial: Trial
     load: LoadingPlan
-    known: tuple[Capacity | None] | None = None
+    known: tuple[MeasuredCapacity | None] | None = None
 
     @property
-    def capacity(self) -> Capacity | None:
+    def capacity(self) -> MeasuredCapacity | None:
         """Capacity of the load in play; none of a closed loop."""
         if self.known is None:
             self.known = (None if self.load.users else self.trial.capacity(self.load.requests),)

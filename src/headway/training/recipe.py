@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from headway.core import catalog
 from headway.core.errors import UnknownName
 from headway.core.quantity import known
-from headway.core.schema import Field
+from headway.core.schema import RARE, Field
 from headway.performance.workload import MOST
 
 MOST_WAYS = 1_000_000
@@ -56,11 +56,11 @@ class TrainingLayout:
     tp: Annotated[Any, _degree("tensor parallel ways (with sequence parallelism)")] = 1
     cp: Annotated[Any, _degree("context parallel ways")] = 1
     pp: Annotated[Any, _degree("pipeline stages")] = 1
-    vpp: Annotated[Any, _degree("chunks of layers per stage (interleaved schedule)")] = 1
+    vpp: Annotated[Any, _degree("chunks of layers per stage (interleaved schedule)"), RARE] = 1
     ep: Annotated[Any, _degree("expert parallel ways (divides tp*cp*dp)")] = 1
     dp: Annotated[Any, _degree("data parallel ways")] = 1
-    micro_batch: Annotated[Any, _degree("sequences of one micro-batch of one data-parallel rank")] = 1
-    zero: Annotated[Any, Field(integer=True, low=0, open_low=False, high=3, help="ZeRO stage: 0, 1, 2, or 3 (FSDP)")] = 1
+    micro_batch: Annotated[Any, _degree("sequences of one micro-batch of one data-parallel rank"), RARE] = 1
+    zero: Annotated[Any, Field(integer=True, low=0, open_low=False, high=3, help="ZeRO stage: 0, 1, 2, or 3 (FSDP)"), RARE] = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,20 +71,30 @@ class Recipe:
     recompute: Annotated[str, Field(choices=(*RECOMPUTE, REVERSIBLE), help=RECOMPUTE_HELP)] = "none"
     schedule: Annotated[str, Field(choices=SCHEDULES, help="pipeline schedule (interleaved where vpp > 1)")] = "1f1b"
     optimizer: Annotated[str, Field(choices=OPTIMIZERS, help="bytes per parameter of data/training/optimizers.toml")] = "adam"
-    sequence_parallel: Annotated[Any, Field(integer=True, open_low=False, high=1, help="1: norms and inputs are split over tp too")] = 1
-    fused_attention: Annotated[Any, Field(integer=True, open_low=False, high=1, help="1: scores stay on the chip (FlashAttention)")] = 1
-    dropout: Annotated[Any, Field(integer=True, open_low=False, high=1, help="1: masks of dropout are kept, a byte each")] = 0
-    kernels: Annotated[str, Field(choices=KERNELS, help="between matmuls: fused (Megatron, XLA), or op by op (PyTorch FSDP)")] = "fused"
-    fused_loss: Annotated[Any, Field(integer=True, open_low=False, high=1, help="1: the loss is one kernel; default by kernels")] = None
+    sequence_parallel: Annotated[
+        Any, Field(integer=True, open_low=False, high=1, help="1: norms and inputs are split over tp too"), RARE
+    ] = 1
+    fused_attention: Annotated[
+        Any, Field(integer=True, open_low=False, high=1, help="1: scores stay on the chip (FlashAttention)"), RARE
+    ] = 1
+    dropout: Annotated[Any, Field(integer=True, open_low=False, high=1, help="1: masks of dropout are kept, a byte each"), RARE] = 0
+    kernels: Annotated[str, Field(choices=KERNELS, help="between matmuls: fused (Megatron, XLA), or op by op (PyTorch FSDP)"), RARE] = (
+        "fused"
+    )
+    fused_loss: Annotated[Any, Field(integer=True, open_low=False, high=1, help="1: the loss is one kernel; default by kernels"), RARE] = (
+        None
+    )
     captured: Annotated[
         Any, Field(integer=True, open_low=False, high=1, help="1: a step is one graph; 0: the host launches; default by dtype")
     ] = None
     matmul_rate: Annotated[Any, Field("flop/s", help="measured rate of large matmuls in this format, instead of the fitted share")] = None
     mfu: Annotated[Any, Field(high=1, help="share of the peak that the run's model FLOP/s reach, instead of the laws' step")] = None
-    trainable: Annotated[Any, Field(open_low=False, high=1, help="share of the parameters that get a gradient (LoRA: about 0.01)")] = 1
-    imbalance: Annotated[Any, Field(low=1, open_low=False, help="routed work of the busiest chip over the mean")] = 1
-    bytes_param_wire: Annotated[Any, Field("byte", help="bytes of a parameter gathered by ZeRO")] = 2
-    bytes_gradient_wire: Annotated[Any, Field("byte", help="bytes of a gradient that is reduced")] = 4
+    trainable: Annotated[
+        Any, Field(open_low=False, high=1, help="share of the parameters that get a gradient (LoRA: about 0.01)"), RARE
+    ] = 1
+    imbalance: Annotated[Any, Field(low=1, open_low=False, help="routed work of the busiest chip over the mean"), RARE] = 1
+    bytes_param_wire: Annotated[Any, Field("byte", help="bytes of a parameter gathered by ZeRO"), RARE] = 2
+    bytes_gradient_wire: Annotated[Any, Field("byte", help="bytes of a gradient that is reduced"), RARE] = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,35 +117,45 @@ class Failures:
     The defaults together give Llama 3's run the goodput that it is published with, more than 90 % (arXiv:2407.21783, section 3.3.4).
     """
 
-    mtbf: Annotated[Any, Field("s", help="mean time between failures of one chip and its share of the rest (Llama 3: 51,000 h)")] = None
-    restart: Annotated[Any, Field("s", open_low=False, help=RESTART)] = 600
-    checkpoint: Annotated[Any, Field("s", help=CHECKPOINT)] = 5
+    mtbf: Annotated[Any, Field("s", help="mean time between failures of one chip and its share of the rest (Llama 3: 51,000 h)"), RARE] = (
+        None
+    )
+    restart: Annotated[Any, Field("s", open_low=False, help=RESTART), RARE] = 600
+    checkpoint: Annotated[Any, Field("s", help=CHECKPOINT), RARE] = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingReach:
     """Achieved shares of peaks, overlapped shares of communication, and factors; a user's value replaces the fitted value."""
 
-    eff_compute: Annotated[Any, Field(high=1, help="share of the peak that matmuls reach in training")] = None
-    eff_expert: Annotated[Any, Field(high=1, help="the same of routed experts, whose matmuls are smaller")] = None
-    eff_head: Annotated[Any, Field(high=1, help="the same of the head's, in 16 bits whatever the layers are in")] = None
-    eff_attention: Annotated[Any, Field(high=1, help="share of the 16-bit peak that attention reaches")] = None
+    eff_compute: Annotated[Any, Field(high=1, help="share of the peak that matmuls reach in training"), RARE] = None
+    eff_expert: Annotated[Any, Field(high=1, help="the same of routed experts, whose matmuls are smaller"), RARE] = None
+    eff_head: Annotated[Any, Field(high=1, help="the same of the head's, in 16 bits whatever the layers are in"), RARE] = None
+    eff_attention: Annotated[Any, Field(high=1, help="share of the 16-bit peak that attention reaches"), RARE] = None
     eff_recurrence: Annotated[Any, Field(high=1, help="the same of scans of SSM and linear-attention layers")] = None
     matmul_norm: Annotated[Any, Field(low=1, open_low=False, high=100, help="p-norm of a matmul's arithmetic and weight traffic")] = None
-    traffic: Annotated[Any, Field(open_low=False, help="times that each activation kept moves between chip and HBM, both ways")] = None
-    eff_memory: Annotated[Any, Field(high=1, help="share of HBM bandwidth that the optimiser's update reaches")] = None
-    launch: Annotated[Any, Field("s", open_low=False, help="fixed cost of a layer's forward and backward on one micro-batch")] = None
-    sync: Annotated[Any, Field("s", open_low=False, help="time that the host adds to a routed layer and micro-batch, not captured")] = None
-    hidden_tp: Annotated[Any, Field(open_low=False, high=1, help="share of tensor parallelism's exchanges that runs beside matmuls")] = None
-    hidden_dp: Annotated[Any, Field(open_low=False, high=1, help="the same of gathers and reductions over data-parallel ranks")] = None
-    hidden_cp: Annotated[Any, Field(open_low=False, high=1, help="the same of context parallelism's keys and values")] = None
-    hidden_ep: Annotated[Any, Field(open_low=False, high=1, help="the same of exchanges between experts")] = None
-    fragmentation: Annotated[Any, Field(open_low=False, high=10, help="memory taken over what tensors need, as a share")] = None
-    fixed: Annotated[Any, Field("byte", open_low=False, help="memory that contexts and communicators take")] = None
-    spread: Annotated[Any, Field(low=1, open_low=False, high=100, help="half of the 90 % interval of a step's time, as a factor")] = None
-    spread_memory: Annotated[Any, Field(low=1, open_low=False, high=100, help="half of the 90 % interval of the memory, as a factor")] = (
+    traffic: Annotated[Any, Field(open_low=False, help="times that each activation kept moves between chip and HBM, both ways"), RARE] = (
         None
     )
+    eff_memory: Annotated[Any, Field(high=1, help="share of HBM bandwidth that the optimiser's update reaches"), RARE] = None
+    launch: Annotated[Any, Field("s", open_low=False, help="fixed cost of a layer's forward and backward on one micro-batch")] = None
+    sync: Annotated[Any, Field("s", open_low=False, help="time that the host adds to a routed layer and micro-batch, not captured")] = None
+    hidden_tp: Annotated[
+        Any, Field(open_low=False, high=1, help="share of tensor parallelism's exchanges that runs beside matmuls"), RARE
+    ] = None
+    hidden_dp: Annotated[Any, Field(open_low=False, high=1, help="the same of gathers and reductions over data-parallel ranks"), RARE] = (
+        None
+    )
+    hidden_cp: Annotated[Any, Field(open_low=False, high=1, help="the same of context parallelism's keys and values"), RARE] = None
+    hidden_ep: Annotated[Any, Field(open_low=False, high=1, help="the same of exchanges between experts"), RARE] = None
+    fragmentation: Annotated[Any, Field(open_low=False, high=10, help="memory taken over what tensors need, as a share"), RARE] = None
+    fixed: Annotated[Any, Field("byte", open_low=False, help="memory that contexts and communicators take"), RARE] = None
+    spread: Annotated[Any, Field(low=1, open_low=False, high=100, help="half of the 90 % interval of a step's time, as a factor"), RARE] = (
+        None
+    )
+    spread_memory: Annotated[
+        Any, Field(low=1, open_low=False, high=100, help="half of the 90 % interval of the memory, as a factor"), RARE
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

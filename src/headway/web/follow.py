@@ -6,13 +6,13 @@ from typing import Any
 
 from headway.core.listing import clean
 from headway.report.result import Result
-from headway.web.question import Question
+from headway.web.question import PageQuestion
 
 DEGREES = ("tp", "ep", "dp", "pp", "cp", "replicas", "redundant")
 PASSED = ("prompt", "output", "chip-price", "price-metric", "engine", "set", "hit-rate", "attention", "kv-share")
 
 
-def follow(question: Question, result: Result) -> dict[str, Any] | None:
+def follow(question: PageQuestion, result: Result) -> dict[str, Any] | None:
     """`serve` of the best layout; None where the answer is no plan, or its layout has two pools."""
     if question.verb != "plan" or not len(result):
         return None

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
 from headway.core.errors import BadValue, UnknownName
+from headway.evidence.claims.claim import claims
+from headway.evidence.lecture.inputs import cases
 from headway.web import pages
 
 CLAIM = re.compile(r"[A-Za-z]{2,3}-\d{1,3}")
@@ -45,9 +47,6 @@ def _refuse_unseen(words: Sequence[str], flags: Sequence[tuple[str, str]]) -> No
 
 def _claim(claim_id: str, changes: list[str]) -> str:
     """A claim on the blackboard with its changed inputs, which are checked here already."""
-    from headway.evidence.claims.claim import claims
-    from headway.evidence.lecture.inputs import cases
-
     if claim_id not in claims():
         raise UnknownName("claim", claim_id, claims())
     if changes:

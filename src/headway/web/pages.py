@@ -9,12 +9,15 @@ import tomllib
 from importlib.resources import files
 from typing import Any
 
-from headway.cli import help as verb_help
+from headway import QUESTIONS
+from headway.cli.parser import help_of
 from headway.core import schema, units
 from headway.core.errors import BadValue, HeadwayError, UnknownName
 from headway.core.listing import heading
+from headway.core.question import WHAT_IF, QuestionField
+from headway.report.printed import PRINTED
 from headway.web import permitted
-from headway.web.question import parser_of
+from headway.web.question import asked_by, flags_of
 
 MOST_STEPS = 400
 # Short words of flags, in full.
@@ -58,10 +61,10 @@ def _page(page: dict[str, Any]) -> dict[str, Any]:
 
 def _sliders(view: dict[str, Any]) -> dict[str, Any]:
     """Stops of a view's sliders; the values that the view and its presets start from are among them."""
-    actions = parser_of(view["verb"], view["words"])._option_string_actions
+    flags_by_name = flags_of(asked_by(view["verb"], view["words"]))
     starts = [place.get("flags", {}) for place in (view, *view.get("preset", ()))]
     return {
-        name: steps([text, *(flags[name] for flags in starts if name in flags)], getattr(actions["--" + name], "field", schema.Field()))
+        name: steps([text, *(flags[name] for flags in starts if name in flags)], number_field(flags_by_name[name]))
         for name, text in view.get("sliders", {}).items()
     }
 
@@ -108,32 +111,38 @@ def verb(name: str) -> dict[str, Any]:
     """The controls of a verb, in the groups and the order of its help."""
     if name not in permitted.VERBS:
         raise UnknownName("verb of a page", name[:60], permitted.VERBS, "one of " + ", ".join(permitted.VERBS))
-    parser = parser_of(name, ["serve"] if name == "solve" else [])
-    groups: list[dict[str, Any]] = []
-    for group in parser._action_groups:
-        controls = [control(action) for action in group._group_actions if _is_shown(action)]
-        if controls:
-            groups.append({"title": _sentence(group.title or ""), "controls": controls})
-    return {"verb": name, "sentence": parser.description, "heavy": name in permitted.HEAVY, "groups": groups}
+    question = asked_by(name, ["serve"] if name == "solve" else [])
+    groups: dict[str, list[dict[str, Any]]] = {}
+    flags = [flag for flag in flags_of(question).values() if permitted.kind_of(flag) is not None]
+    for flag in sorted(flags, key=_group_place):
+        title = flag.group or ("Positional arguments" if flag.field.place else "Options")
+        groups.setdefault(_sentence(title), []).append(control(flag))
+    titled = [{"title": title, "controls": controls} for title, controls in groups.items()]
+    return {"verb": name, "sentence": QUESTIONS[name][1], "heavy": name in permitted.HEAVY, "groups": titled}
 
 
-def _is_shown(action: Any) -> bool:
-    return action.dest not in ("help", "help_all", "format", "explain", "plot") and permitted.kind_of(action) is not None
+def _group_place(flag: QuestionField) -> int:
+    """Subjects, flags without a title, the others; then what every verb has, and a model by numbers."""
+    if not flag.group:
+        return 0 if flag.field.place else 1
+    return 5 if flag.into else 4 if flag.group == WHAT_IF.title else 3 if flag.group == PRINTED.title else 2
 
 
-def control(action: Any) -> dict[str, Any]:
+def number_field(flag: QuestionField) -> schema.Field:
+    """What a number of a flag is; of one that declares none, a plain number."""
+    return flag.field if flag.field.is_number or flag.field.choices else schema.Field()
+
+
+def control(flag: QuestionField) -> dict[str, Any]:
     """One control, from the declaration of its flag."""
-    field, kind = getattr(action, "field", None), permitted.kind_of(action)
-    flag = next((option for option in action.option_strings if option.startswith("--")), "")
-    about = (action.help or "").replace("%%", "%")
+    field, kind = flag.field, permitted.kind_of(flag)
+    about, name = help_of(flag).replace("%%", "%"), flag.word.removeprefix("--")
     default = re.search(r"\(default:? ([^()]*)\)", about)
     return {
-        "name": flag[2:] if flag else action.dest, "flag": flag, "label": label(flag[2:] if flag else action.dest), "help": about,
-        "kind": _kind(action, kind), "choices": [choice for choice in kind if choice] if isinstance(kind, tuple) else [],
-        "several": type(action).__name__ in ("_AppendAction", "_ExtendAction") or action.nargs in ("+", "*"),
-        "required": bool(action.required or (not flag and action.nargs not in ("?", "*"))),
-        "default": default[1] if default else "", "unit": field.unit if field else "", "everyday": action.dest not in verb_help.ADVANCED,
-        "hint": _hint(action, field),
+        "name": name, "flag": "" if field.place else flag.word, "label": label(name), "help": about,
+        "kind": _kind(kind), "choices": [choice for choice in kind if choice] if isinstance(kind, tuple) else [],
+        "several": flag.is_list, "required": flag.is_required or field.place == "+",
+        "default": default[1] if default else "", "unit": field.unit, "everyday": not field.rare, "hint": _hint(flag),
     }  # fmt: skip
 
 
@@ -151,7 +160,7 @@ def label(name: str) -> str:
     return words.get(name, text[:1].upper() + text[1:])
 
 
-def _kind(action: Any, kind: Any) -> str:
+def _kind(kind: Any) -> str:
     if kind is bool:
         return "switch"
     if isinstance(kind, tuple):
@@ -163,11 +172,10 @@ def _kind(action: Any, kind: Any) -> str:
     return {permitted.MODEL: "model", permitted.SUBJECT: "subject", permitted.NUMBER: "number"}.get(kind, "text")
 
 
-def _hint(action: Any, field: schema.Field | None) -> str:
+def _hint(flag: QuestionField) -> str:
     """An example of what is typed: of a unit, else of the flag; a bare number needs none."""
-    if field is not None and field.unit:
-        return str(units.EXAMPLE.get(field.unit, field.unit))
-    return HINTS.get(action.dest, "")
+    unit = flag.field.unit
+    return str(units.EXAMPLE.get(unit, unit)) if unit else HINTS.get(flag.name, "")
 
 
 def _sentence(title: str) -> str:
@@ -192,7 +200,7 @@ def nearest_stop(page: str, view: str, flag: str, word: str) -> int:
     slider = _sliders(entry).get(flag, []) if entry else []
     if not slider:
         raise BadValue("flag", flag, "a flag with a slider")
-    field = getattr(parser_of(entry["verb"], entry["words"])._option_string_actions["--" + flag], "field", schema.Field())
+    field = number_field(flags_of(asked_by(entry["verb"], entry["words"]))[flag])
     value = float(schema.scalar(word, field, f"--{flag}"))
     values = [float(schema.scalar(stop["word"], field, f"--{flag}")) for stop in slider]
     return min(range(len(values)), key=lambda place: abs(values[place] - value))

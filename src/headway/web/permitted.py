@@ -1,7 +1,6 @@
-"""What a request may ask: an allow-list of verbs, and for each kind of value the texts that are legal.
+"""What a request may ask: an allow-list of verbs, and for each kind of value (`core/schema.py: KINDS`) the texts that are legal.
 
-Nothing here is a path. A flag that reads or writes a file, a folder or the network is of no kind and therefore refused; so is one that
-somebody adds to a verb and forgets here. Flags that declare a number (`core/schema.py: Field`) are of the kind NUMBER.
+Nothing here is a path. A field that names a file or a folder, acts or is secret is of no kind here and therefore refused.
 """
 
 from __future__ import annotations
@@ -11,21 +10,11 @@ import re
 from typing import Any
 
 from headway.core.errors import BadValue, HeadwayError, UnknownName
+from headway.core.question import QuestionField
 
 LIGHT = ("serve", "lecture", "show", "list", "capacity", "compare", "law", "collective", "matmul", "rack", "trend", "scale", "cache")
 HEAVY = ("plan", "sim", "speed", "price", "train", "bill", "score", "solve", "feistel")
 VERBS = (*LIGHT, *HEAVY)
-REFUSED_FLAGS = (
-    "format",
-    "plot",
-    "plot_theme",
-    "plot_width",
-    "picture",
-    "explain",
-    "catalog",
-    "forget",
-    "verbose",
-)  # no page's
 LONGEST = 400  # letters of one value
 
 NUMBER = re.compile(r"[$+-]?\d[\w.,+*/$%: -]*|none|all|never|drain")
@@ -37,30 +26,9 @@ LENGTHS = re.compile(r"(?!trace)(?:[a-z]+:)?\d[\w.,+*-]*")
 MACHINE = re.compile(r"[\w.+*=$%(), /-]+")
 SHEET = re.compile(r"(?i)(?!.*[.](?:toml|json|ya?ml|csv)\b)\w[\w.@+-]*(?:/\w[\w.@+-]*)?(?:,\w[\w.@+/-]*)*")  # a name, never a file
 K8S = re.compile(r"k8s")
-MODEL = "model"  # of the catalogue, or by numbers
-PAIRS = "named"  # KEY=VALUE, whose values may be names of the catalogue
-SUBJECT = "subject"  # a model or a machine
-
-# Kind of each flag that declares no number, by the name of its value.
-KINDS: dict[str, Any] = {
-    **dict.fromkeys(("model",), MODEL),
-    **dict.fromkeys(("names", "name"), SUBJECT),
-    **dict.fromkeys(("changes", "values"), PAIRS),
-    **dict.fromkeys(("on", "system", "memory_share"), MACHINE),
-    **dict.fromkeys(("sheet", "at_sheet", "history", "case"), SHEET),
-    **dict.fromkeys(("prompt", "output"), LENGTHS),
-    **dict.fromkeys(("requests", "seed", "seeds", "cards", "chips_per_host", "spare"), COUNT),
-    **dict.fromkeys(
-        ("active", "batch", "batch_per_stage", "cache", "capacity", "confidence", "context", "cost", "deadline", "domain", "dp", "end",
-         "ep", "experts", "experts_per_token", "fast", "fee", "head_dim", "heads", "hidden", "hop", "intermediate", "kv_bytes", "kv_heads",
-         "kv_share", "layers", "link_bw", "out_bw", "params", "peak", "power", "pp", "rate", "sensitivity", "shared", "storage", "tp",
-         "trace_block", "ttl", "turns", "typed_price", "users", "vocab", "warmup"), NUMBER),
-    **dict.fromkeys(
-        ("arrivals", "attention", "beside", "cipher", "cipher_key", "compute", "embedding", "engine", "engine_version", "kv", "law",
-         "loop", "mechanism", "memory", "mesh", "mode", "network", "number_format", "operation", "over", "prefix_cache", "price_metric",
-         "rings", "share", "start", "strategy", "think", "tier", "verb", "weights"), WORD),
-    **dict.fromkeys(("assume", "current", "find", "product", "so_that", "sought", "tokens", "wanted", "what", "where", "sort"), TEXT),
-    "set": EDIT,
+MODEL, SUBJECT, PAIRS = "model", "subject", "pairs"  # names of the catalogue: never a file, never a download
+PATTERNS = {
+    "number": NUMBER, "count": COUNT, "word": WORD, "text": TEXT, "edit": EDIT, "lengths": LENGTHS, "machine": MACHINE, "sheet": SHEET,
     "manifest": K8S,
 }  # fmt: skip
 
@@ -69,33 +37,27 @@ class Refused(HeadwayError):
     """A question that a page may not ask."""
 
 
-def kind_of(action: Any) -> Any:
+def kind_of(flag: QuestionField) -> Any:
     """Kind of a flag's values: choices, a pattern, MODEL, PAIRS or SUBJECT; None where a request may not give it."""
-    field = getattr(action, "field", None)
-    if action.dest in REFUSED_FLAGS:
-        return None
-    if action.nargs == 0:
-        return bool if type(action).__name__ == "_StoreTrueAction" else None
-    if field is not None and (field.choices or action.dest not in ("expert_load", "price_metric", "engine")):
-        return field.choices or NUMBER
-    if isinstance(action.metavar, str) and re.fullmatch(r"[\w|]+\|[\w|]+", action.metavar) and action.metavar == action.metavar.lower():
-        return tuple(action.metavar.split("|"))
-    return KINDS.get(action.dest)
+    field = flag.field
+    if field.kind in ("switch", MODEL, SUBJECT, PAIRS):
+        return bool if field.kind == "switch" else field.kind
+    return PATTERNS.get(field.kind) if field.kind else field.choices or NUMBER
 
 
-def check(action: Any, flag: str, value: Any) -> None:
+def check(flag: QuestionField, value: Any) -> None:
     """Raise Refused where a value is not of its flag's kind."""
-    kind = kind_of(action)
+    kind, word = kind_of(flag), flag.word
     if kind is None:
-        raise Refused(f"{flag}: a page may not ask that; use the command line")
+        raise Refused(f"{word}: a page may not ask that; use the command line")
     if kind is bool:
         if not isinstance(value, bool):
-            raise BadValue(flag, value, "true or false")
+            raise BadValue(word, value, "true or false")
         return
     for text in value if isinstance(value, list) else [value]:
         if not isinstance(text, str) or not 0 < len(text) <= LONGEST:
-            raise BadValue(flag, text, f"a text of 1 to {LONGEST} letters")
-        _check_text(kind, flag, text)
+            raise BadValue(word, text, f"a text of 1 to {LONGEST} letters")
+        _check_text(kind, word, text)
 
 
 def check_model(text: str) -> None:

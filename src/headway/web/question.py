@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import re
 import shlex
+from collections.abc import Sequence
 from typing import Any
 
 from headway.core.errors import BadValue, UnknownName
+from headway.core.question import Question, QuestionField, question_of
+from headway.report.printed import PRINTED
 from headway.web import permitted
 
 PARTS = ("answer", "figures", "table", "pictures", "notes", "json", "csv", "html", "file")
@@ -38,7 +40,7 @@ class Upload:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class PageQuestion:
     """A checked question: nothing in it names a file."""
 
     verb: str
@@ -83,11 +85,11 @@ def _flag_words(flag: str, value: Any) -> list[str]:
     return [word for text in texts for word in ([f"{flag}={text}"] if text.startswith("-") else [flag, text])]
 
 
-def question(document: Any) -> Question:
+def question(document: Any) -> PageQuestion:
     """A question from JSON; each wrong part is a typed error."""
     if not isinstance(document, dict):
         raise BadValue("question", type(document).__name__, "an object with a verb")
-    known = {field.name for field in dataclasses.fields(Question)}
+    known = {field.name for field in dataclasses.fields(PageQuestion)}
     for key in document:
         if key not in known:
             raise UnknownName("part of a question", str(key)[:60], known, "one of " + ", ".join(sorted(known)))
@@ -95,10 +97,10 @@ def question(document: Any) -> Question:
     if not isinstance(verb, str) or verb not in permitted.VERBS:
         raise UnknownName("verb of a page", str(verb)[:60], permitted.VERBS, "one of " + ", ".join(permitted.VERBS))
     words = _words(document.get("words", []))
-    parser = parser_of(verb, words)
-    _check_words(parser, verb, words)
-    return Question(
-        verb=verb, words=tuple(words), flags=tuple(_flags(parser, verb, document.get("flags", {}))),
+    asking = asked_by(verb, words)
+    _check_words(asking, verb, words)
+    return PageQuestion(
+        verb=verb, words=tuple(words), flags=tuple(_flags(asking, verb, document.get("flags", {}))),
         parts=_parts(document.get("parts", ["answer", "figures", "table", "pictures", "notes"])),
         width=_between("width", document.get("width", 760), *WIDTHS), theme=_theme(document.get("theme", "css")),
         picture=_picture(document.get("picture", "")), axes=tuple(_axes(document.get("axes", {}))),
@@ -106,16 +108,15 @@ def question(document: Any) -> Question:
     )  # fmt: skip
 
 
-def parser_of(verb: str, words: list[str]) -> Any:
-    """The parser of a verb's command line, to read: where every control, its help and its legal values are declared."""
-    return _parser_of(verb, words[0] if verb == "solve" and words else "")
+def asked_by(verb: str, words: Sequence[str]) -> type[Question]:
+    """The question that a page's verb asks: where every control, its help and its legal values are declared."""
+    return question_of(verb).of_words(words)
 
 
-@functools.cache
-def _parser_of(verb: str, other_verb: str) -> Any:
-    from headway.cli import main
-
-    return main.parser_of([verb, other_verb] if other_verb else [verb])[1]
+def flags_of(question: type[Question]) -> dict[str, QuestionField]:
+    """The fields of a page's question by the names of their flags; of how it is printed, the choice and the order of rows."""
+    printing = {flag.name: flag for flag in PRINTED.flags() if flag.name in ("where", "sort")}
+    return {flag.word.removeprefix("--"): flag for flag in ({**question.flags(), **printing}).values() if flag.field.kind != "object"}
 
 
 def _words(value: Any) -> list[str]:
@@ -124,35 +125,35 @@ def _words(value: Any) -> list[str]:
     return value
 
 
-def _check_words(parser: Any, verb: str, words: list[str]) -> None:
+def _check_words(asking: type[Question], verb: str, words: list[str]) -> None:
     """The subjects of a verb, each of the kind that its place declares."""
-    places = [action for action in parser._actions if not action.option_strings]
+    places = list(asking.leading().values())
     if verb == "lecture" and words[:1] == ["quiz"]:
         raise permitted.Refused("lecture quiz asks at a terminal; the page deals cards itself")
     for number, word in enumerate(words):
         if not places or word.startswith("-"):
             raise BadValue("words", word[:60], "a subject of the verb, not a flag")
         place = places[min(number, len(places) - 1)]
-        if place.dest == "name" and words[0] == "model":
+        if place.name == "name" and words[0] == "model":
             permitted.check_model(word)
         else:
-            permitted.check(place, place.dest, word)
+            permitted.check(place, word)
 
 
-def _flags(parser: Any, verb: str, value: Any) -> Any:
+def _flags(asking: type[Question], verb: str, value: Any) -> Any:
     if not isinstance(value, dict) or len(value) > MOST_FLAGS:
         raise BadValue("flags", str(value)[:60], f"an object of at most {MOST_FLAGS} flags")
-    by_name = {option[2:]: action for option, action in parser._option_string_actions.items() if option.startswith("--")}
+    by_name = {name: flag for name, flag in flags_of(asking).items() if flag.spellings}
     for name, item in value.items():
         if item is None or item is False or item == "" or item == []:
             continue
-        action = by_name.get(str(name))
-        if action is None:
+        flag = by_name.get(str(name))
+        if flag is None:
             raise UnknownName(f"flag of {verb}", str(name)[:60], by_name)
-        if isinstance(item, list) and (len(item) > MOST_ITEMS or not _is_repeated(action)):
+        if isinstance(item, list) and (len(item) > MOST_ITEMS or not flag.is_list):
             raise BadValue(str(name), str(item)[:60], "one text")
         item = [_typed(part) for part in item] if isinstance(item, list) else _typed(item)
-        permitted.check(action, f"--{name}", item)
+        permitted.check(flag, item)
         yield str(name), tuple(item) if isinstance(item, list) else item
 
 
@@ -161,10 +162,6 @@ def _typed(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     return repr(int(value)) if value == value // 1 and abs(value) < 1e15 else repr(value)
-
-
-def _is_repeated(action: Any) -> bool:
-    return type(action).__name__ in ("_AppendAction", "_ExtendAction")
 
 
 def _parts(value: Any) -> tuple[str, ...]:

@@ -10,16 +10,19 @@ from typing import Any
 from headway.core import columns
 from headway.core.errors import HeadwayError
 from headway.core.listing import cell, clean, first_rows, format_value, heading, headings, visible
+from headway.report import complete
+from headway.report.pictures.frame import View
+from headway.report.pictures.names import PICTURES
 from headway.report.result import Result
 from headway.web.follow import follow
 from headway.web.picture import page_picture
-from headway.web.question import Question
+from headway.web.question import PageQuestion
 
 MOST_ROWS = 200  # of the table of a page; CSV and JSON hold them all
 MOST_SENT_ROWS = 20_000  # of one that is sent as a file: as many as a browser shows at once
 
 
-def reply(question: Question, result: Result) -> dict[str, Any]:
+def reply(question: PageQuestion, result: Result) -> dict[str, Any]:
     """The parts of an answer that a page asked for."""
     answer: dict[str, Any] = {"command": shlex.join(result.command)}
     if "answer" in question.parts:
@@ -136,12 +139,8 @@ def _shows(row: Mapping[str, Any], datum: Mapping[str, Any]) -> bool:
 # -- pictures -------------------------------------------------------------------------------------------------------------------
 
 
-def pictures(question: Question, result: Result) -> tuple[list[dict[str, Any]], str]:
+def pictures(question: PageQuestion, result: Result) -> tuple[list[dict[str, Any]], str]:
     """The pictures of an answer, all or the one asked for, and why there is none."""
-    from headway.report import complete
-    from headway.report.pictures.frame import View
-    from headway.report.pictures.names import PICTURES
-
     answer = result._answer
     sentences = PICTURES.get(question.verb, {})
     names = [question.picture] if question.picture else list(answer.pictures) or [""]
@@ -160,7 +159,7 @@ def pictures(question: Question, result: Result) -> tuple[list[dict[str, Any]], 
 # -- one number -----------------------------------------------------------------------------------------------------------------
 
 
-def explanation(question: Question, result: Result) -> dict[str, Any]:
+def explanation(question: PageQuestion, result: Result) -> dict[str, Any]:
     """The tree of laws and sources behind one number, each value in words."""
     cell_ = question.explain
     if cell_ is None:

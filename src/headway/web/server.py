@@ -10,6 +10,8 @@ import sys
 from typing import Any
 
 from headway.core.errors import BadValue, HeadwayError, MissingExtra
+from headway.web.app import app
+from headway.web.connections import HEAD_S, Connection
 from headway.web.guard import LOOPBACK, in_url
 
 TRIES = 20  # ports after the first, where that is taken
@@ -66,8 +68,6 @@ def serve(host: str, port: int, state: str, open_browser: bool) -> None:
     try:
         import uvicorn
 
-        from headway.web.app import app
-        from headway.web.connections import HEAD_S, Connection
     except ImportError:
         raise MissingExtra("headway web", "web") from None
     if port == 80:

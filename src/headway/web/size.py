@@ -7,7 +7,7 @@ from typing import Any
 
 from headway.core import schema
 from headway.core.errors import BadValue, HeadwayError
-from headway.web.question import Question, parser_of
+from headway.web.question import PageQuestion, asked_by, flags_of
 
 MOST_LIGHT, MOST_HEAVY = 4_000, 20_000  # points of a grid
 UNKNOWN_RANGE = 100  # points of a range whose unit only its verb knows; the verb itself bounds it
@@ -30,14 +30,14 @@ CONDITIONS = (
 )
 
 
-def check(question: Question) -> None:
+def check(question: PageQuestion) -> None:
     """Raise BadValue for a question with more points than a page may ask."""
-    actions = parser_of(question.verb, list(question.words))._option_string_actions
+    flags = flags_of(asked_by(question.verb, question.words))
     points = 1
     for name, value in question.flags:
         for text in value if isinstance(value, tuple) else (value,):
             if isinstance(text, str):
-                points *= _points(name, text, getattr(actions["--" + name], "field", None))
+                points *= _points(name, text, flags[name].field if flags[name].field.is_number else None)
     most = MOST_HEAVY if question.is_heavy else MOST_LIGHT
     if points > most:
         raise BadValue("question", f"{points:,} points", f"at most {most:,}; the command line has no such bound")

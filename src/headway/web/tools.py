@@ -11,9 +11,10 @@ import shlex
 from typing import Any
 
 from headway import __version__
+from headway.cli.command import command
 from headway.core.errors import HeadwayError, MissingExtra, UnknownName
 from headway.web import pages, permitted, size
-from headway.web.question import Question, question
+from headway.web.question import PageQuestion, question
 
 PREFIX = "headway_"
 ANY = f"{PREFIX}run"
@@ -80,7 +81,7 @@ def _verb(name: str) -> str:
     return verb
 
 
-def tool_question(name: str, arguments: dict[str, Any]) -> Question:
+def tool_question(name: str, arguments: dict[str, Any]) -> PageQuestion:
     """The question of a tool call, checked as one of a page is."""
     if name == ANY:
         unknown = set(arguments) - {"verb", "words", "flags"}
@@ -106,8 +107,6 @@ def tool_question(name: str, arguments: dict[str, Any]) -> Question:
 
 def answer(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """The answer of a tool by the JSON contract, with at most MOST_ROWS rows."""
-    from headway.cli.functions.call import command
-
     checked = tool_question(name, arguments)
     size.check(checked)
     document = json.loads(command(shlex.join(checked.argv())).to_json())

@@ -19,8 +19,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from headway.cli.command import command
 from headway.core.errors import BadValue, HeadwayError
-from headway.web.question import Question, question
+from headway.core.progress import watched
+from headway.web import board, size
+from headway.web.question import PageQuestion, question
+from headway.web.reply import explanation, reply
+from headway.web.single_file import document
 
 MOST_RESULTS = 2  # results that numbers of the page can still be explained from
 LEAST_PAUSE_S = 0.1  # between two messages of progress
@@ -50,27 +55,20 @@ class Worker:
     def answer(self, job: dict[str, Any]) -> Any:
         """The answer to a job: of the blackboard, or of a question."""
         if job["kind"] != "ask":
-            from headway.web import board
-
             return board.answer(job["kind"], job["query"])
         query = question(job["query"])
         result = self._result(query)
         if query.explain:
-            from headway.web.reply import explanation
-
             return explanation(query, result)
-        from headway.web.reply import reply
 
         answer = reply(query, result)
         if "file" in query.parts:
             answer["file"] = _file(query)
         if "html" in query.parts:
-            from headway.web.single_file import document
-
             answer["html"] = document(answer)
         return answer
 
-    def _result(self, query: Question) -> Any:
+    def _result(self, query: PageQuestion) -> Any:
         key = (tuple(query.argv()), query.upload)
         if key not in self.results:
             self.results[key] = self._run(query)
@@ -79,11 +77,7 @@ class Worker:
             self.results.popitem(last=False)
         return self.results[key]
 
-    def _run(self, query: Question) -> Any:
-        from headway.cli.functions.call import command
-        from headway.core.progress import watched
-        from headway.web import size
-
+    def _run(self, query: PageQuestion) -> Any:
         size.check(query)
         if query.upload and not self.has_folder:
             raise HeadwayError("a dropped file cannot be read, since no folder for it can be written: set TMPDIR")
@@ -104,17 +98,15 @@ class Worker:
         return listen
 
 
-def _file(query: Question) -> str:
+def _file(query: PageQuestion) -> str:
     """The catalogue file of a chip with its edits."""
-    from headway.cli.functions.call import command
-
     if query.verb != "show" or query.words[:1] != ("chip",):
         raise BadValue("parts", "file", "a chip: show chip NAME")
     return str(command(shlex.join([*query.argv(), "-o", "toml"])))
 
 
 @contextlib.contextmanager
-def _uploaded(query: Question) -> Iterator[None]:
+def _uploaded(query: PageQuestion) -> Iterator[None]:
     """A dropped file under its own name in the worker's empty folder, while the question runs."""
     if query.upload is None:
         yield
@@ -166,7 +158,7 @@ def main() -> None:
         folders = os.environ["HEADWAY_CATALOG"].split(os.pathsep)
         os.environ["HEADWAY_CATALOG"] = os.pathsep.join(str(Path(folder).absolute()) for folder in folders if folder)
     _limit_memory()
-    for module in ("numpy", "headway.serving.plan.plan", "headway.cli.serve", "headway.cli.lecture", "headway.web.reply"):
+    for module in ("numpy", "headway.serving.plan.plan", "headway.answers.serve", "headway.answers.lecture", "headway.web.reply"):
         __import__(module)
     server_folder = sys.argv[1]
     with tempfile.TemporaryDirectory(dir=server_folder) if server_folder else contextlib.nullcontext() as folder:

@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from headway.cli.main import VERBS, main
+from headway import QUESTIONS as VERBS
+from headway.cli.main import main
 
 HERE = Path(__file__).resolve().parent
 INPUTS = HERE / "inputs"

@@ -9,7 +9,7 @@ import pytest
 from contract.golden.golden import FITTED, fitted, stored, stored_fitted
 from contract.golden.golden_answers import answer, commands, verb_of
 from contract.golden.golden_compare import differences, far, listed
-from headway.cli.main import VERBS
+from headway import QUESTIONS as VERBS
 
 pytestmark = pytest.mark.slow
 

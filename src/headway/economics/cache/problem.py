@@ -29,7 +29,7 @@ from headway.models.work import work_of
 from headway.performance.assumptions import Assumptions
 from headway.performance.formats import main_part, peak
 from headway.performance.workload import Load
-from headway.serving.plan.plan import Plan, plan
+from headway.serving.plan.plan import LayoutPlan, plan
 
 COSTS = ("usd_per_mtok_in", "usd_per_mtok_in_lo", "usd_per_mtok_in_hi")
 
@@ -40,7 +40,7 @@ class Recompute:
 
     chip: Chip
     price: PriceQuote
-    plan: Plan | None = None  # plan with the estimated prefill
+    plan: LayoutPlan | None = None  # plan with the estimated prefill
     model: Model | None = None
     active: Any = None  # active parameters instead of the model's
     mfu: Any = None
@@ -55,7 +55,7 @@ class Recompute:
             active = self.active if self.active is not None else active_params(cast(Model, self.model))
             _, most = peak(self.chip, self.compute)
             return _same(reload.recompute_s_per_token(reload.forward_flop(active), most, self.mfu))
-        plan = cast(Plan, self.plan)
+        plan = cast(LayoutPlan, self.plan)
         read = plan.explain if traced else plan.table.row(0).__getitem__
         value, low, high = (reload.chip_s_of_cost(read(key), self.price.value) for key in COSTS)
         return NumberRange(value=value, low=low, high=high)
@@ -67,7 +67,7 @@ class Recompute:
             return "as measured"
         if self.mfu is not None:
             return f"2 N at {float(self.mfu):.3g} of {self.chip.name}'s {self.compute} peak, attention left out"
-        row = cast(Plan, self.plan).table.row(0)
+        row = cast(LayoutPlan, self.plan).table.row(0)
         degrees = " ".join(f"{key}={row[key]}" for key in ("tp", "ep", "dp", "pp", "cp") if row[key] != 1) or "tp=1"
         return f"prefill of {int(row['prompt'])} tokens as estimated for the cheapest layout, {degrees}"
 
@@ -168,7 +168,7 @@ class CacheProblem:
         block, part = main_part(work.blocks)
         return stored_formats(work).blocks[block][part].name
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> LayoutPlan:
         if self.model is None:
             raise BadValue("cache", "no model", "a model, or --fresh 4k/s or --mfu 0.5 --active 37B for what computing again costs")
         prefill_plan = plan(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from headway.core.schema import Field
+from headway.performance.assumptions import HIT_RATE
 from headway.performance.workload import MOST
 
 COUNT = Field("token", integer=True, low=1, open_low=False, high=MOST)
@@ -32,7 +33,9 @@ class CacheService:
     rate: Annotated[Any, Field("1/s", high=MOST, help="requests per second, with --prompt, --output and --hit-rate instead of the two")] = (
         None
     )
-    hit_rate: Annotated[Any, Field(open_low=False, high=1, help="share of prompt tokens found in the cache")] = None
+    hit_rate: Annotated[
+        Any, Field(open_low=False, high=1, spellings=HIT_RATE, help="share of prompt tokens found in the cache")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from headway.models.model import MoE
 from headway.performance.achieved import spread
 from headway.performance.workload import SLO
 from headway.serving.plan.group import first_of_each
-from headway.serving.plan.plan import Plan, joined
+from headway.serving.plan.plan import LayoutPlan, joined
 
 ROUNDS = 7  # searches until a layout keeps every limit
 LOOKS = 2  # and between the last that failed and the first that held
@@ -35,7 +35,7 @@ OVERLOADED = 0.8
 HEADROOM = 1.05  # factor on the steps of a search whose layout was overloaded, where there is no bound to draw in
 END_OF_INTERVAL = NormalDist().inv_cdf(0.95)  # of a 90 % interval, in standard deviations
 SEARCHED = ("ttft", "tpot", "e2e")  # latencies whose mean the search knows
-Search = Callable[[SLO, float], Plan]  # (limits on means, step_factor) -> a plan without frontier and elasticities
+Search = Callable[[SLO, float], LayoutPlan]  # (limits on means, step_factor) -> a plan without frontier and elasticities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class LoadGoal:
 class CheckedPlan:
     """A plan with its best layout as simulated; `checked` is None without a check or where no layout carries the load."""
 
-    plan: Plan
+    plan: LayoutPlan
     goal: LoadGoal
     checked: CheckedCandidate | None = None
     tried: int = 0  # layouts simulated
@@ -91,7 +91,7 @@ class _Bounds:
 class _Look:
     """A plan under bounds, with steps longer by a factor, and its best layout as simulated."""
 
-    plan: Plan
+    plan: LayoutPlan
     checked: CheckedCandidate
     bounds: _Bounds
     factor: float
@@ -107,7 +107,7 @@ class _Look:
         return str(self.plan.best.query.system.name)
 
 
-def _chips(plan: Plan) -> int:
+def _chips(plan: LayoutPlan) -> int:
     return int(plan.best.query.system.chips)
 
 
@@ -184,11 +184,11 @@ def _first_bounds(limits: Sequence[LatencyLimit]) -> _Bounds:
     return _Bounds(values=values)
 
 
-def _candidate(plan: Plan) -> Candidate:
+def _candidate(plan: LayoutPlan) -> Candidate:
     return Candidate(query=plan.best.query, layout=plan.best.layout)
 
 
-def _checked(plan: Plan, goal: LoadGoal, plays: dict[Any, CheckedCandidate]) -> CheckedCandidate:
+def _checked(plan: LayoutPlan, goal: LoadGoal, plays: dict[Any, CheckedCandidate]) -> CheckedCandidate:
     """The best layout of a plan, simulated once."""
     best = plan.best
     key = (best.query.model.name, best.query.system.name, str(best.layout), best.query.formats.labels)
@@ -197,7 +197,7 @@ def _checked(plan: Plan, goal: LoadGoal, plays: dict[Any, CheckedCandidate]) -> 
     return plays[key]
 
 
-def _drawn_in(bounds: _Bounds, plan: Plan, checked: CheckedCandidate, limits: Sequence[LatencyLimit]) -> _Bounds:
+def _drawn_in(bounds: _Bounds, plan: LayoutPlan, checked: CheckedCandidate, limits: Sequence[LatencyLimit]) -> _Bounds:
     """Bounds under which the layout would not have been chosen: limits over the ratio of what was simulated to the mean of the search."""
     row, values, ratios = plan.table.row(0), dict(bounds.values), dict(bounds.ratios)
     if not checked.stable:

@@ -19,7 +19,7 @@ from headway.economics.capacity.latencies import PlayedLatencies, latencies_of
 from headway.economics.capacity.limits import LatencyLimit
 from headway.economics.capacity.offered import OfferedTraffic
 from headway.sim import capacity, results
-from headway.sim.capacity import Capacity
+from headway.sim.capacity import MeasuredCapacity
 from headway.sim.fleet import Fleet
 from headway.sim.run import LoadingPlan, Trial
 from headway.sim.simulate import SimulatedRun
@@ -56,7 +56,7 @@ class PlayableCandidate:
     trial: Trial
     loads: tuple[LoadingPlan, ...]
     shares: int  # replicas that each play stands for
-    able: Capacity | None  # of what is played, at the steps as estimated
+    able: MeasuredCapacity | None  # of what is played, at the steps as estimated
     measured: bool  # whether `able` was looked for
 
     @property

@@ -30,7 +30,7 @@ from headway.laws.serving.request import missed_tokens
 from headway.performance.assumptions import Assumptions
 from headway.performance.workload import Load
 from headway.serving.plan.choice import POOLED, Choice, estimates_of
-from headway.serving.plan.plan import Plan, plan
+from headway.serving.plan.plan import LayoutPlan, plan
 from headway.serving.serve import undefined_tpot
 
 LOW = known(0.05, "5 % point", "", "constant", "lower end of a 90 % interval")
@@ -237,7 +237,7 @@ def _share(hit: Any) -> Any:
     return hit if isinstance(hit, Sourced) else user_input(float(hit), "hit_rate")
 
 
-def row(answer: Plan, ask: PriceRequest) -> tuple[dict[str, Any], tuple[str, ...]]:
+def row(answer: LayoutPlan, ask: PriceRequest) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The best layout of a plan with its costs and prices as plain numbers, and notes; no prices if nothing fits."""
     best = answer.table.row(0)
     values, notes = ({}, ()) if answer.infeasible else quote(answer.best, ask)
@@ -246,7 +246,7 @@ def row(answer: Plan, ask: PriceRequest) -> tuple[dict[str, Any], tuple[str, ...
     return laid | plain | {key: best[key] for key in ("fits", "bound", "why")}, notes
 
 
-def explained(answer: Plan, ask: PriceRequest, key: str) -> Any:
+def explained(answer: LayoutPlan, ask: PriceRequest, key: str) -> Any:
     """One number of a plan's priced row as a tree of laws."""
     with record():
         value = None if answer.infeasible else quote(answer.best, ask)[0].get(key)

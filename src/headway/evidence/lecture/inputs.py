@@ -18,6 +18,9 @@ from headway.core.quantity import known, user_input
 from headway.core.trace import record
 from headway.evidence.claims.claim import Claim, Parts
 from headway.evidence.claims.rows import look_up, recompute
+from headway.hardware.chip import chip
+from headway.hardware.system import system
+from headway.models.config import model
 
 SUBJECTS = {"model": ("model", "block", "kv"), "chip": ("chip", "domain"), "system": ("domain", "system")}  # word -> kinds of fact it sets
 MOST_CASES = 1000
@@ -227,16 +230,10 @@ def _fact_of(path: str, subject: str, field: str) -> Any:
 def _check(kind: str, subject: str) -> None:
     """Raise the catalogue's own error for an unknown name."""
     if kind in SUBJECTS["model"]:
-        from headway.models.config import model
-
         model(subject)
     elif kind == "chip":
-        from headway.hardware.chip import chip
-
         chip(subject)
     elif kind in ("domain", "system"):
-        from headway.hardware.system import system
-
         system(subject)
     else:
         raise HeadwayError(f"--with: {subject!r} cannot stand for a {kind} here; give the quantity itself")

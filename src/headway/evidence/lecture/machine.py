@@ -12,6 +12,7 @@ from headway.core.schema import defaults
 from headway.hardware.system import System
 from headway.laws.roofline.balance import balanced_batch, hardware_ratio
 from headway.laws.step.coefficients import StepCoefficients
+from headway.laws.step.memory import rank_sequence_limit, sequence_bytes
 from headway.laws.step.step import step_floor_s, step_s
 from headway.models.model import Model
 from headway.models.precision import Precision
@@ -120,8 +121,6 @@ def _batch(case: LectureCase, batch: int | None) -> Any:
 
 def capacity(case: LectureCase) -> float:
     """Sequences at the case's context whose caches fit beside the weights in 90 % of HBM."""
-    from headway.laws.step.memory import rank_sequence_limit, sequence_bytes
-
     utilization = defaults(Assumptions).hbm_utilization
     usable = case.system.chip.need("hbm") * utilization
     per_sequence = sequence_bytes(case.fitted.stores, case.fitted.state_bytes, case.context)

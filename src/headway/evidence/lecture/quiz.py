@@ -12,6 +12,7 @@ from typing import Any
 from headway.core import units
 from headway.core.errors import BadValue
 from headway.core.listing import format_value
+from headway.core.quantity import user_input
 from headway.evidence.claims.claim import Claim, claims
 from headway.evidence.claims.rows import ORDER, recompute, width
 from headway.evidence.lecture.chapters import chapter, chapter_of, document
@@ -140,8 +141,6 @@ def _direction(source: CardSource, changes: tuple[str, ...], draw: random.Random
 
 def type_of(claim: Claim, name: str, value: float) -> Any:
     """A value in place of an input, with the input's unit."""
-    from headway.core.quantity import user_input
-
     return user_input(value, name, claim.inputs[name].unit)
 
 

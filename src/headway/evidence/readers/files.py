@@ -15,6 +15,7 @@ from headway.core.measured import DEGREE, BadCell, cell
 from headway.core.schema import Field
 from headway.evidence.rows.csv_file import BadRow
 from headway.evidence.rows.row import MeasuredRow
+from headway.hardware.system import system
 
 Record = Mapping[str, Any]
 MOST_WHY = 300  # characters
@@ -235,8 +236,6 @@ def _layout_chips(at: RunMachine) -> int | None:
 
 def _system_chips(hardware: str) -> int | None:
     """Chips of a machine named without a number: those of a rack or server, 1 for a chip; None for an unknown name."""
-    from headway.hardware.system import system
-
     try:
         return int(system(hardware).chips)
     except HeadwayError:  # the prediction of the row reports an unknown name, with the nearest names

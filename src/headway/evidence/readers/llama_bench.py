@@ -19,6 +19,7 @@ from headway.evidence.readers.files import Record, RecordLine, RunFields, RunMac
 from headway.evidence.rows import names
 from headway.evidence.rows.csv_file import BadRow
 from headway.evidence.rows.row import MeasuredRow
+from headway.models.config import model as find_model
 
 # Short column names of the Markdown table, for each field.
 _COLUMNS = {"model": "model_type", "backend": "backends", "ngl": "n_gpu_layers", "threads": "n_threads", "sm": "split_mode",
@@ -189,8 +190,6 @@ def _refuse_offload(test: Record, model_name: str) -> None:
 
 
 def _layers(model_name: str) -> int:
-    from headway.models.config import model as find_model
-
     return sum(int(block.count) for block in find_model(model_name).blocks)
 
 

@@ -19,6 +19,11 @@ from headway.evidence.serving.predict import PredictedQuantity, Prediction
 from headway.laws.queueing.loop import LoopTimes
 from headway.performance.assumptions import Assumptions
 from headway.serving.serve_request import checked_load, query
+from headway.sim.fleet import fleet
+from headway.sim.policy import Policy
+from headway.sim.results import measured
+from headway.sim.simulate import simulate
+from headway.sim.traffic.requests import Traffic
 
 MOST_REQUESTS = 2000  # played of a run
 
@@ -49,11 +54,6 @@ class PlayedRun:
 
 def played(task: Task, sequences: int | None = None) -> PlayedRun | None:
     """Means of the run as the simulator plays it, with at most `sequences` of a rank in service; None for a run that it cannot play."""
-    from headway.sim.fleet import fleet
-    from headway.sim.policy import Policy
-    from headway.sim.results import measured
-    from headway.sim.simulate import simulate
-
     setup = task.setup
     users = int(task.concurrency or 0) if task.row.request_rate is None else 0
     traffic = _traffic(task, users)
@@ -76,8 +76,6 @@ def played(task: Task, sequences: int | None = None) -> PlayedRun | None:
 
 def _traffic(task: Task, users: int) -> Any:
     """The requests of a run, at most MOST_REQUESTS: as logged, else of its mean lengths, sent by its users or evenly at its rate."""
-    from headway.sim.traffic.requests import Traffic
-
     log = task.row.log
     if log is not None:
         first = slice(0, MOST_REQUESTS)

@@ -41,7 +41,7 @@ ANY_DOMAIN = default(10**9, "scale_up_domain", "", "for the row of a layout that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class LayoutPlan:
     """The answer of `plan`: a table with the best row first, the best choice, and the data for sentences and figures."""
 
     table: Table
@@ -84,7 +84,7 @@ def plan(
     current: Mapping[str, Any] | str | None = None,
     elasticities: bool = True, frontier: bool = True, plainest: bool = True, step_factor: float = 1.0,
     launch: str = "", chips_per_host: Any = None, spare: int = 0,
-) -> Plan:  # fmt: skip
+) -> LayoutPlan:  # fmt: skip
     """The best layout, batch and formats of each model on each machine, the best of all first.
 
     `load` has one prompt, one output and optionally the rate to carry: on a bare chip by the number of chips that it needs, else by the
@@ -126,7 +126,7 @@ def _user_pick(group: PlanGroup, mine: Mapping[str, Any] | None) -> Choice | Non
 # -- results --------------------------------------------------------------------------------------------------------------------
 
 
-def joined(plans: Sequence[tuple[int, Plan]], most: Mapping[str, float], more: Sequence[str] = ()) -> Plan:
+def joined(plans: Sequence[tuple[int, LayoutPlan]], most: Mapping[str, float], more: Sequence[str] = ()) -> LayoutPlan:
     """One answer of several plans, each beside the place of its model and machine, the best first.
 
     `most`: limits of the user on means, s; `more`: notes.
@@ -152,7 +152,7 @@ def _table(lines: list[PlanRow], notes: Sequence[str], most: Mapping[str, float]
 
 def _answered(
     groups: Sequence[PlanGroup], user_pick: Choice | None, sections: tuple[bool, bool], more: list[str], most: Mapping[str, float]
-) -> Plan:  # fmt: skip
+) -> LayoutPlan:  # fmt: skip
     helping, with_frontier = sections
     lead, goal = groups[0], groups[0].goal
     lines = [group.row for group in first_of_each(groups)]
@@ -170,7 +170,7 @@ def _answered(
     plan_table = _table(lines, notes, most, goal)
     answer: dict[str, Any] = {"row": plan_table.row(0), "objective": goal.objective, "slo": goal.slo}
     answer |= {"value": lead.best.value} if lead.best else {}
-    return Plan(
+    return LayoutPlan(
         table=plan_table, best=lead.row.pick, answer=answer, infeasible=lead.why, fails=lead.fails, objective=goal.objective,
         slo=goal.slo, current=user_pick, groups=tuple(groups), levers=tuple(levers(lead, slopes)),
     )  # fmt: skip

@@ -1,0 +1,59 @@
+"""`headway capacity MODEL --on MACHINE --batch 64 --context 8k`: what fits on a machine, before any layout is chosen."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from headway.answers import arguments
+from headway.core import schema, units
+from headway.core.errors import BadValue
+from headway.core.listing import traced_listing
+from headway.core.quantity import default
+from headway.core.trace import record
+from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
+from headway.performance.capacity import even_split
+from headway.performance.workload import Load
+from headway.report import output
+
+VIEW = ("model", "system", "chips", "batch", "context", "weights_bytes", "sequence_bytes", "fits", "chips_exact", "chips_needed",
+        "largest_batch", "largest_context", "room_bytes", "read_floor_s")  # fmt: skip
+MOST_POINTS = 10_000
+
+
+def run(args: Any) -> output.Answer:
+    """Answer with a row per model, machine, batch and context."""
+    load, notes = schema.read(
+        args, Load, ("batch", "context"), tuple(key for key in schema.fields(Load) if key not in ("batch", "context"))
+    )
+    texts, _ = schema.read(args, Precision, skip=("compute",))
+    share, _ = schema.read(args, Assumptions, skip=tuple(key for key in schema.fields(Assumptions) if key != "hbm_utilization"))
+    if any(isinstance(value, tuple) for value in (*texts.values(), *share.values())):
+        raise BadValue("formats", "a list", "one format of weights, one of the KV cache, one share of HBM")
+    utilization = schema.defaults(Assumptions, share).hbm_utilization
+    batches = schema.several(load.get("batch", default(1, "batch", "", "default of --batch")))
+    contexts = schema.several(load.get("context", default(8192, "context", "token", "default of --context")))
+    cases = list(itertools.product(arguments.models(args), arguments.systems(args), batches, contexts))
+    if len(cases) > MOST_POINTS:
+        raise BadValue("grid", f"{len(cases)} points", f"at most {MOST_POINTS}")
+    traced, all_notes = [], list(notes)
+    with record():
+        for model, (machine, edits), batch, context in cases:
+            split = even_split(model, machine, Precision(**texts), utilization, batch, context)
+            all_notes += [note for note in split.notes if note not in all_notes]
+            keys = ("weights_bytes", "sequence_bytes", "load_bytes", "usable_bytes", "fits", "chips_exact", "chips_needed", "largest_batch",
+                    "largest_context", "room_bytes", "read_floor_s")  # fmt: skip
+            about = {"model": model.name, "system": machine.name, "chips": machine.chips, "batch": batch, "context": context}
+            traced.append(edits | about | {key: getattr(split, key) for key in keys})
+    return output.Answer(traced_listing(traced), notes=all_notes, describe=_describe)
+
+
+def _describe(rows: Any) -> output.Summary:
+    row_list = list(rows)
+    first = row_list[0]
+    holds = f"{first['model']} at batch {first['batch']} and context {first['context']:,} needs {units.show(first['load_bytes'], 'byte')}"
+    verdict = "fits" if first["fits"] else "does not fit"
+    headline = f"{holds}: {first['chips_exact']:.2f} chips, so {first['chips_needed']:.0f}; it {verdict} on {first['system']}."
+    after = ["Weights over all chips, KV cache by sequence, evenly: no layout holds more. `serve` and `plan` weigh legal layouts."]
+    return output.Summary(headline, VIEW, after)

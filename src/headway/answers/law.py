@@ -1,0 +1,161 @@
+"""`headway law NAME key=value ...`: one law by name, with units, lists, ranges and facts; its equation and arguments; a search."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from headway.answers import arguments
+from headway.core import law_index, units
+from headway.core.columns import Column
+from headway.core.errors import BadValue, UnknownName
+from headway.core.law_values import assignments, unit_of
+from headway.core.listing import Listing, clean, computed, place_of
+from headway.core.quantity import user_input
+from headway.performance.law import evaluate, hints_of, read
+from headway.report import law as words
+from headway.report import output
+from headway.serving.solve import Condition, SolveInput, solve
+from headway.training.scaling.fits import DEFAULT, fit
+
+MOST_MATCHES = 40
+
+
+def run(args: Any) -> output.Answer:
+    """Answer with the law's results, the law itself, or the laws that a search met."""
+    if args.find is not None:
+        if args.law or args.values:
+            raise BadValue("--find", args.find, 'words in quotes and no law, such as --find "drain time"')
+        return _search(args.find)
+    if not args.law:
+        raise BadValue("law", "no name", f"a law, such as hardware_ratio; {law_index.HINT}")
+    if bool(args.for_) != bool(args.so_that):
+        raise BadValue("--for" if args.so_that else "--so-that", "nothing", "both --for KEY and --so-that VALUE")
+    law = law_index.load(args.law)
+    if args.for_:
+        return _solved(law, args)
+    return _results(law, args) if args.values else _about(law)
+
+
+def _search(text: str) -> output.Answer:
+    matches = law_index.search(text)
+    if not matches:
+        raise UnknownName("law about", text, [place.name for place in law_index.places()], "fewer or other words, or `headway list laws`")
+    rows = [{"name": match.place.name, "module": match.place.module, "law": match.sentence} for match in matches]
+    columns = {"name": Column("", "name of the law"), "module": Column("", "module of the law"), "law": Column("", "the law in a sentence")}
+    headline = f"{len(rows)} law{'s' if len(rows) > 1 else ''} about {text!r}."
+    return output.Answer(Listing(rows), output.Summary(headline, ("name", "law")), columns=columns, most=MOST_MATCHES)
+
+
+def _about(law: Any) -> output.Answer:
+    row = words.description(law)
+    return output.Answer(Listing([row]), words.about(row), columns=words.ABOUT)
+
+
+def _call(law: Any, args: Any, absent: str = "") -> Any:
+    texts = dict(assignments([word for word in args.values if word.partition("=")[0].replace("-", "_") != absent], law.name))
+    texts, note = _with_published(law, texts, absent)
+    call = read(law, texts, arguments.catalog(args), absent)
+    return dataclasses.replace(call, notes=(*call.notes, *note))
+
+
+def _with_published(law: Any, texts: dict[str, str], absent: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The arguments, with the coefficients of a published fit in place of those of a scaling law that were left out, and a note."""
+    missing = [key for key in COEFFICIENTS if key in hints_of(law) and key not in texts and key != absent]
+    if not missing or "power_laws" not in law.run.__module__:
+        return texts, ()
+    published = {key: f"{float(getattr(fit(DEFAULT).by, key)):g}" for key in missing}
+    words = " ".join(f"{key}={text}" for key, text in published.items())
+    return texts | published, (f"{words}: {fit(DEFAULT).name}'s fit ({fit(DEFAULT).by.alpha.source}); typed ones take their place",)
+
+
+def _results(law: Any, args: Any) -> output.Answer:
+    call = _call(law, args)
+    points = call.points()
+    results, defined, undefined = [], [], []
+    for point in points:
+        try:
+            results.append(evaluate(law, point))
+            defined.append(point)
+        except BadValue as error:
+            undefined.append(error)
+    if not results:
+        raise undefined[0]
+    notes = [*call.notes, *([f"dropped {len(undefined)} of {len(points)} points, such as {undefined[0]}"] if undefined else [])]
+    rows = [_row(law, point, result) for point, result in zip(defined, results, strict=True)]
+    traced = [{**point, "result": result} for point, result in zip(defined, results, strict=True)]
+    listing = Listing(rows, tuple(notes), lambda row, key: computed(traced[place_of(row, rows)].get(key), key))
+    return output.Answer(listing, describe=lambda rows: words.results(law, call, rows), columns=words.columns(law, call.unit))
+
+
+def _row(law: Any, point: dict[str, Any], result: Any) -> dict[str, Any]:
+    return {"law": law.name, **{key: words.plain(value) for key, value in point.items()}, "result": clean(words.number(result))}
+
+
+# -- backwards ------------------------------------------------------------------------------------------------------------------
+
+# Search range of an argument by its unit; of any other unit the last.
+RANGES = {
+    "": (1e-6, 1e18), "token": (1e-3, 1e18), "byte": (1e-3, 1e21), "byte/s": (1.0, 1e21), "flop": (1.0, 1e30), "flop/s": (1e3, 1e24),
+    "s": (1e-12, 1e12), "USD": (1e-9, 1e15), "bool": (0.0, 1.0), "*": (1e-15, 1e24),
+}  # fmt: skip
+SCAN = 600
+COEFFICIENTS = ("a", "b", "alpha", "beta", "irreducible")  # of Chinchilla's law, by which published fits differ
+
+
+def _solved(law: Any, args: Any) -> output.Answer:
+    """Answer with the values of an argument at which the law has a result."""
+    name, _, span = args.for_.partition("=")
+    name = name.strip().replace("-", "_")
+    hints = {key: hint for key, hint in hints_of(law).items() if key != "return"}
+    if name not in hints:
+        raise UnknownName(f"argument of {law.name}", name, hints, f"it takes {', '.join(hints)}")
+    call = _call(law, args, name)
+    if len(call.points()) > 1:
+        raise BadValue("--for", args.for_, "one value for every other argument")
+    unit = unit_of(hints[name])
+    if unit is None:
+        raise BadValue("--for", name, "an argument that is a number")
+    range_texts = [span, *(word.partition("=")[2] for word in args.values if word.partition("=")[0].replace("-", "_") == name)]
+    low, high = _range(next((text for text in range_texts if text), ""), unit, name)
+    target = _target(args.so_that, call.unit(), law.name)
+    sought = SolveInput(name=name, low=low, high=high, unit=unit, points=SCAN)
+    solution = solve(_table(law, call, name), sought, Condition("result", args.so_that, target))
+    table: Any = solution.table
+    rows = [{key: value for key, value in row.items() if value is not None} for row in table]
+
+    def solved_cell(row: Any, key: str) -> Any:
+        return computed(table.tree(place_of(row, rows), key) if key == "result" else row[key], key)
+
+    listing = Listing(rows, call.notes, tree=solved_cell)
+    headline = words.crossing(law, name, unit, rows) if solution.crossings else solution.sentence.replace("result", law.name)
+    return output.Answer(listing, words.solved(law, call, rows, headline), columns=words.columns(law, call.unit) | words.SOLVED)
+
+
+def _range(text: str, unit: str, name: str) -> tuple[float, float]:
+    if not text:
+        return RANGES.get(unit, RANGES["*"])
+    ends = [units.parse(part, "" if unit == "*" else unit, name) for part in text.split("..")]
+    if len(ends) != 2 or not ends[0] < ends[1]:
+        raise BadValue(f"--for {name}", text, "a range such as 1..512")
+    return ends[0], ends[1]
+
+
+def _target(text: str, unit: str, name: str) -> float:
+    value = text.rpartition("=")[2]
+    return units.parse(value, unit, f"--so-that {name}")
+
+
+def _table(law: Any, call: Any, name: str) -> Any:
+    """Function from values of an argument to a table of the law's results."""
+    import math
+
+    point = call.points()[0]
+
+    def result(value: float) -> Any:
+        try:
+            return evaluate(law, {**point, name: user_input(value, name, words.unit_of_argument(law, name))})
+        except BadValue:
+            return math.nan
+
+    return words.table_of(law, point, name, result)

@@ -1,0 +1,93 @@
+"""`headway matmul "A[B_X, D] W[D, F_Y]" --mesh X4,Y8 --on CHIP B=128 ...`: a matrix product on the roofline, sharded or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway.answers import mesh_flags
+from headway.core.errors import BadValue, UnknownName
+from headway.core.listing import traced_listing
+from headway.core.schema import Field
+from headway.core.trace import record
+from headway.models.precision import formats
+from headway.performance.mesh import notation
+from headway.performance.mesh.product import Chain, ProductRates, bounds
+from headway.report import mesh as words
+from headway.report import output
+
+STRATEGIES = ("gather", "reduce")
+MEMORIES = ("hbm", "host")
+PEAK = Field("flop/s", "")
+
+
+def run(args: Any) -> output.Answer:
+    """Answer with the totals of each point; for a single point, its steps too."""
+    if args.strategy not in STRATEGIES:
+        raise UnknownName("strategy", args.strategy, STRATEGIES, "gather or reduce")
+    system = mesh_flags.machine(args)
+    axes = notation.mesh(args.mesh or (mesh_flags.whole_machine(system) if notation.is_sharded(args.product) else ""))
+    texts, result_text = notation.product(args.product)
+    number_format = _format(args.dtype, "--dtype")
+    typed: dict[str, Any] = {}
+    arrays = notation.joined([notation.array(text, axes, number_format, typed) for text in texts], typed)
+    result = notation.result_of(notation.array(result_text, axes, number_format, typed), arrays, typed) if result_text else None
+    names = list(dict.fromkeys(dim.name for sharded in arrays for dim in sharded.dims))
+    extra = [dim.name for dim in result.dims if dim.name not in names] if result else []
+    if extra:
+        raise BadValue("product", args.product, f"a result of the arrays' dimensions; {', '.join(extra)} is in none of them")
+    points, varying = mesh_flags.grid(args, names)
+    context = (args, system, mesh_flags.network(args, system, axes), arrays, result)
+    with record():
+        evaluated = [_evaluated(point | typed, context) for point in points]
+    traced = [row for rows in evaluated for row in (rows if len(points) == 1 else rows[:1])]
+    return output.Answer(traced_listing(traced), describe=lambda rows: words.product(rows, varying), columns=words.sizes(names), most=1000)
+
+
+def _format(text: str, flag: str) -> str:
+    if text.lower() not in formats():
+        raise UnknownName("number format", text, formats(), f"{flag} takes {', '.join(list(formats())[:8])}, ...")
+    return text.lower()
+
+
+def _evaluated(sizes: dict[str, Any], context: Any) -> list[dict[str, Any]]:
+    """Row of the whole chain, then a row for each step."""
+    args, system, network, arrays, result = context
+    chain = Chain(network, sizes, _rates(args, system, arrays), args.strategy)
+    current = arrays[0]
+    for index, sharded in enumerate(arrays[1:], 2):
+        last = index == len(arrays)
+        current = chain.multiply(current, sharded, result if last else None, (result if last and result else arrays[0]).number_format)
+        current = chain.finish(current, result if last else None) if last else _between(chain, current)
+    total = chain.sums()
+    least, most, attained, bound = bounds(total)
+    head = {"time_s": least, "serial_s": most, "bound": bound, "attained_flops": attained, "flop": total.flop, "bytes": total.bytes}
+    head |= {"intensity": total.intensity, "compute_s": total.compute_s, "memory_s": total.memory_s, "network_s": total.network_s}
+    letters = {name: size for name, size in sizes.items() if not name[0].isdigit()}
+    rows = [{"kind": "total", "what": args.product, **letters, **head, "balanced": total.balanced}]
+    steps = ({"kind": step.kind, "what": step.what, "flop": step.flop, "bytes": step.bytes, "intensity": step.intensity,
+              "compute_s": step.compute_s, "memory_s": step.memory_s, "network_s": step.network_s, "balanced": step.balanced}
+             for step in chain.steps)  # fmt: skip
+    return [*rows, *steps]
+
+
+def _between(chain: Any, current: Any) -> Any:
+    """A product that another one follows: its partial sums are reduced first."""
+    return chain.finish(current, None) if current.unreduced else current
+
+
+def _rates(args: Any, system: Any, arrays: list[Any]) -> Any:
+    """Peak and memory bandwidth: typed, or the machine's."""
+    table = formats()
+    widest = max((sharded.number_format for sharded in arrays), key=lambda name: float(table[name].bytes))
+    compute = _format(args.compute, "--compute") if args.compute else widest
+    peak = mesh_flags.scalar(args.peak, PEAK, "--peak")
+    if peak is None:
+        if system is None:
+            raise BadValue("--on", "nothing", "a chip or machine, or --peak 197TFLOPS with --from 820GB/s")
+        peak = system.chip.peak(table[compute].peak)
+        peak = system.chip.need("peak_bf16") if peak is None else peak
+    if args.from_ not in MEMORIES:
+        return ProductRates(peak=peak, bandwidth=mesh_flags.scalar(args.from_, mesh_flags.RATE, "--from"))
+    if system is None:
+        raise BadValue("--from", args.from_, "a bandwidth such as 820GB/s, or a machine with --on")
+    return ProductRates(peak=peak, bandwidth=system.chip.need("hbm_bw" if args.from_ == "hbm" else "host_link_bw"))

@@ -1,0 +1,131 @@
+"""`headway plan MODEL --on MACHINE --prompt N --output N [--ttft 2s] [--tpot 50ms]`: the best layout for a load and limits."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from headway.answers import arguments, combination, launch_lines, plan_load, serve_pictures
+from headway.answers.no_effect import search_notes, shown_notes
+from headway.answers.own_layout import own_changes
+from headway.core import schema
+from headway.core.errors import BadValue, IllegalCombination, UnknownName, drop_note
+from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
+from headway.performance.layout import Layout
+from headway.performance.workload import SLO, Load
+from headway.report import output, serving
+from headway.report import plan as words
+from headway.serving import curves
+
+MOST_PLANS = 100
+
+
+def run(args: Any) -> output.Answer:
+    """Answer with the best layout, the frontier of speed against cost, sensitivities, and the user's layout."""
+    if args.plainest not in ("on", "off"):
+        raise UnknownName("--plainest", args.plainest, ("on", "off"), "on or off")
+    if plan_load.is_loaded(args):
+        return plan_load.answer(args, pictures)
+    plans, notes = _plans(args)
+    if len(plans) == 1:
+        _, plan = plans[0]
+        script = launch_lines.launched(args, plan)
+        table = dataclasses.replace(plan.table, notes=(*plan.table.notes, *_nearest(plans)))
+        return output.Answer(
+            table, notes=[*notes, *script.notes], launch=script.lines, document=script.document,
+            describe=lambda rows: words.describe(rows, plan, own_changes(args, plan)), pictures=pictures(plan),
+        )  # fmt: skip
+    if args.launch or args.manifest:
+        raise BadValue("--launch", args.launch or args.manifest, "one plan: no lists of loads, limits or assumptions")
+    tables = [dataclasses.replace(case_plan.table, columns={**case_plan.table.columns, **varied}) for varied, case_plan in plans]
+    table = tables[0].concat(*tables[1:])
+    table = dataclasses.replace(table, notes=(*table.notes, *_nearest(plans)))
+    return output.Answer(
+        table,
+        notes=notes,
+        describe=words.describe_several,
+        pictures={"grid": lambda rows, view: serve_pictures.along_inputs(None, rows.where("kind = best"), view)},
+    )
+
+
+def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
+    """Plans for each combination of loads, limits and assumptions, and notes."""
+    from headway.serving.plan.plan import plan
+
+    load, notes = schema.read(args, Load, combination.COUNTS, most=combination.MOST_VALUES)
+    limits, more = schema.read(args, SLO, most=combination.MOST_VALUES)
+    degrees, drop_notes = schema.read(args, Layout, most=combination.MOST_VALUES)
+    formats, _ = schema.read(args, Precision)
+    assumption_sets, assumed_notes = combination.combinations(args, Assumptions)
+    load, default_notes = arguments.requested(load)
+    batch = load.pop("batch", None)
+    axes = schema.axes(load | limits)
+    cases = list(itertools.islice(itertools.product(itertools.product(*axes.values()), assumption_sets), MOST_PLANS + 1))
+    if len(cases) > MOST_PLANS:
+        raise BadValue("plan", "too many combinations of loads, limits and assumptions", f"at most {MOST_PLANS}")
+    models, systems = arguments.models(args), [system for system, _ in arguments.systems(args)]
+    default_notes += arguments.beyond(models, load)
+    default_notes += search_notes(args, {"prompt": axes["prompt"], "output": axes["output"], "batch": batch})
+    names: dict[str, Any] = schema.axes(formats)
+    plans, illegal = [], list[IllegalCombination]()
+    for values, assumptions in cases:
+        point = dict(zip(axes, values, strict=True))
+        try:
+            case_plan = plan(
+                models, systems, Load(prompt=point["prompt"], output=point["output"], rate=point.get("rate")),
+                SLO(**{name: value for name, value in point.items() if name in limits}), **names, ways=degrees, batch=batch,
+                assumptions=schema.defaults(Assumptions, assumptions), objective=args.objective, disaggregate=args.disaggregate,
+                current=args.current, elasticities=len(cases) == 1, plainest=args.plainest != "off",
+                **launch_lines.search_input(args),
+            )  # fmt: skip
+        except IllegalCombination as error:
+            illegal.append(error)
+            continue
+        limit = {key: value for key, value in point.items() if key in limits and len(axes[key]) > 1}
+        plans.append((limit | {key: value for key, value in assumptions.items() if len(assumption_sets) > 1}, case_plan))
+    if not plans:
+        raise illegal[0]
+    drop_notes = (*drop_notes, *drop_note(illegal, len(cases), "combinations of loads, limits and assumptions"))
+    best = [case_plan.best for _, case_plan in plans]
+    return plans, [*notes, *default_notes, *shown_notes(args, best), *more, *drop_notes, *assumed_notes]
+
+
+def _nearest(plans: Sequence[tuple[dict[str, Any], Any]]) -> list[str]:
+    """Sentences on the measured rows nearest to the best layout of each plan."""
+    best = [plan.best.query for _, plan in plans]
+    return list(dict.fromkeys(serving.nearest_measured(query.model, query.system.chip, query.assumptions.engine) for query in best))
+
+
+def pictures(plan: Any) -> dict[str, Any]:
+    """Pictures of a plan by name, the frontier first."""
+    query = plan.best.query
+    tpot = getattr(plan.slo, "tpot", None)
+
+    def frontier(rows: Any, view: Any) -> Any:
+        from headway.report.pictures import frontier as drawing
+
+        return drawing.picture(list(rows), None if tpot is None else float(tpot), view)
+
+    def memory(rows: Any, view: Any) -> Any:
+        from headway.report.pictures import memory as drawing
+
+        points = [row for row in rows if row["kind"] in ("best", "current")]
+        names = [f"{row['kind']}: {serving.layout(row)}, batch {row['batch']:,.0f}" for row in points]
+        return drawing.picture(points, names, view, words.subject(points[0]))
+
+    def tornado(rows: Any, view: Any) -> Any:
+        from headway.report.pictures import tornado as drawing
+
+        return drawing.picture(list(rows), words.INPUTS, words.GOAL_NAMES[plan.objective], view)
+
+    def batch(rows: Any, view: Any) -> Any:
+        from headway.report.pictures import curves as drawing
+
+        row = plan.table.row(0)
+        about = f"{serving.layout(row)}, {serving.formats(row)}, decoding at context {serving.value(row, 'context')}"
+        return drawing.batch(curves.of_row(query.model, query.system, row, query.assumptions), row, about, view, float(row["batch"]))
+
+    return {"frontier": frontier, "memory": memory, "tornado": tornado, "batch": batch}

@@ -1,0 +1,337 @@
+"""`headway score FILE`: errors of predictions for measured runs, by group; or a comparison per run of benchmark output."""
+
+from __future__ import annotations
+
+import functools
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway.answers import predict, score_runs
+from headway.core import units
+from headway.core.catalog import default_catalog
+from headway.core.columns import Column
+from headway.core.errors import BadValue
+from headway.core.listing import Listing, format_value
+from headway.evidence.fit import residuals as fit_residuals
+from headway.evidence.questions import TOOLS
+from headway.evidence.readers.files import RunFields, machine
+from headway.evidence.rows.csv_file import left_out, need_rows
+from headway.evidence.rows.names import hardware as hardware_name
+from headway.evidence.rows.row import read_rows
+from headway.evidence.serving.remedies import remedies
+from headway.evidence.serving.score import parts, score
+from headway.report import output, words
+from headway.report.causes import headline, percent, share_columns, summary, times
+from headway.report.pictures import parity, run_parts
+
+RUN_KEYS = {
+    "line": Column("", "line of the file"),
+    "source": Column("", "source_key of the row"),
+    "chip": Column("", "chip, by its catalogue name"),
+    "engine": Column("", "family of engines"),
+    "model": Column("", "model, by its catalogue name"),
+    "kind": Column("", "which quantity the row measures"),
+    "measure": Column("", "what was measured"),
+    "unit": Column("", "unit of measured, expected, floor, lo and hi"),
+    "measured": Column("", "the measurement"),
+    "expected": Column("", "the prediction"),
+    "lo": Column("", "lower end of the 90 % interval"),
+    "hi": Column("", "upper end of the 90 % interval"),
+    "floor": Column("", "the roofline: of a time the least, of a rate the highest there can be"),
+    "ratio": Column("", "expected over measured"),
+    "inside": Column("", "whether the measurement is within the interval"),
+    "of_limit": Column("", "share of the speed at the floor that was reached"),
+    "binds": Column("", "the largest part of the step that is predicted"),
+    "step_parts": Column("", "the parts of that step, in seconds"),
+    "why": Column("", "the line, and why there is no prediction; or null"),
+}
+CAUSE_KEYS = {
+    "cause": Column("", "why the run is as fast as it is"),
+    "parts": Column("", "parts of the measurement in its unit, which sum to it"),
+}
+RUN_VIEW = ("id", "chip", "engine", "model", "measure", "measured", "expected", "90 %", "floor", "ratio", "of_limit", "binds", "why")
+RUN_NARROW = ("id", "measure", "measured", "expected", "90 %", "floor", "ratio", "binds", "why")  # columns that a narrow table keeps
+MOST_TOLD = 20
+
+
+def answer(
+    read: predict.MeasuredFile, binds: bool, cases: Mapping[int, Any], catalogs: str, notes: Sequence[str] = ()
+) -> output.Answer:
+    """Answer with a row per measurement; rows without a prediction state the reason. `catalogs`: the flags of the user's folders."""
+    from headway.evidence.fit.residuals import residuals
+
+    rows: list[tuple[int, dict[str, Any]]] = []
+    runs = score_runs.runs(read, cases)
+    known = {id(run[0]): run[2] for run in runs}
+    for task, prediction in zip(read.tasks, read.predictions, strict=True):
+        task_residuals = residuals([task], [prediction])
+        step = {part.name: part.seconds for part in parts(task, prediction)} if binds and task_residuals else {}
+        bound = {"binds": next(iter(step)), "step_parts": step} if step else {}
+        for residual in task_residuals:
+            why = share_columns(known[id(task)], residual.measure) if id(task) in known else {}
+            rows.append((task.row.line, _row(residual) | (bound if residual.measure != "TTFT" else {}) | why))
+        if not task_residuals:
+            rows.append((task.row.line, {"id": task.row.id, "why": predict.at_line(task.row.line, _why(task, prediction))}))
+    if not binds:  # a table answers each of its lines
+        rows += [(bad_row.line, {"id": bad_row.id, "why": predict.at_line(bad_row.line, bad_row.why)}) for bad_row in read.bad]
+    plain = [row for _, row in sorted(rows, key=lambda pair: pair[0])]
+    columns = RUN_KEYS | (CAUSE_KEYS if runs else {})
+    describe = functools.partial(_cause_words, runs=runs, catalogs=catalogs) if runs else _run_words
+    pictures = {"parts": _parts} if binds else {"parity": lambda _, view: _parity(residuals(read.tasks, read.predictions), view)}
+    about = columns | {"id": Column("", "the row's id")}
+    all_notes = [*notes, *predict.floor_notes(read.predictions)]
+    table = Listing(plain, always=("id", *columns))
+    return output.Answer(table, describe=describe, describes_none=True, pictures=pictures, columns=about, notes=all_notes)
+
+
+def _cause_words(rows: Any, runs: Sequence[tuple[Any, Any, Any]], catalogs: str) -> output.Summary:
+    """Summary of the run with the most users: its cause, the parts of its time, what would help; the others as notes."""
+    row_list = [row for row in rows if row["measured"] is not None]
+    run = next((run for run in runs if any(row["id"] == run[0].row.id for row in row_list)), None)
+    if run is None:
+        return _run_words(rows)
+    task, prediction, cause = run
+    further = [f"{case[0].row.id}: {headline(*case)}" for case in runs if case is not run]
+    remarks = [*further, *(_comparison_sentence(row) for row in row_list)]
+    return summary(task, prediction, cause, remedies(task, prediction, cause, score_runs.simulated, catalogs), remarks[:MOST_TOLD])
+
+
+def _why(task: Any, prediction: Any) -> str:
+    if prediction.why:
+        return prediction.why
+    return "reliability C is never scored" if task.row.reliability == "C" else "states no measurement of what is predicted"
+
+
+def _row(row: Any) -> dict[str, Any]:
+    """Row of a residual, in the units of tables: ms and tokens/s."""
+    scale, unit = (1000.0, "ms") if row.is_time else (1.0, "token/s")
+    values = {key: scale * value for key, value in (("measured", row.measured), ("expected", row.predicted), ("lo", row.lo), ("hi", row.hi),
+                                                    ("floor", row.floor))}  # fmt: skip
+    about = {"id": row.id, "line": row.line, "source": row.source, "chip": row.chip, "engine": row.engine, "model": row.model}
+    judged = {"ratio": row.predicted / row.measured, "inside": bool(row.covered), "of_limit": row.limit_share}
+    return about | {"kind": row.kind, "measure": row.measure, "unit": unit} | values | judged
+
+
+def worst(residuals: Sequence[Any], count: int) -> list[dict[str, Any]]:
+    """Rows of the residuals with the largest errors."""
+    rows = [_row(residual) for residual in fit_residuals.worst(residuals, count)]
+    return [{"by": "worst", "group": row["id"], **{key: value for key, value in row.items() if key != "id"}, "n": 1} for row in rows]
+
+
+def more(bad: Sequence[Any], shown_count: int) -> list[str]:
+    """Line on the number of malformed lines not shown."""
+    return [f"no row: {len(bad) - shown_count} more lines"] if len(bad) > shown_count else []
+
+
+def sentence(row: Mapping[str, Any]) -> str:
+    """Sentence on a row with a large error."""
+    number, far = [format_value(row[key], row["unit"]) for key in ("measured", "expected")], row["ratio"]
+    apart = f"{times(far, 3)} times the measurement" if far > 1 else f"1/{times(1 / far, 3)} of the measurement"
+    source = f" of {row['source']}" if row["source"] else ""
+    what = f"{row['model']} on {row['chip']}, {row['engine']}"
+    return f"  {row['group']}{source} (line {row['line']}; {what}): {row['measure']} measured {number[0]}, expected {number[1]}: {apart}"
+
+
+def _run_words(rows: Any) -> output.Summary:
+    row_list = list(rows)
+    sentences = [_comparison_sentence(row) for row in row_list if row["measured"] is not None]
+    people = Listing([_people(row) for row in row_list])
+    if not sentences:
+        reasons = predict.reason_summary(row["why"].partition(": ")[2] for row in row_list if row["why"])
+        return output.Summary(words.sentence("Nothing to compare", f": {reasons}" if reasons else ""), RUN_VIEW, people=people)
+    compared = [row for row in row_list if row["measured"] is not None]
+    bound = next((row for row in compared if row["binds"]), None)
+    return output.Summary(
+        _run_headline(compared),
+        RUN_VIEW,
+        people=people,
+        binds="" if bound is None else _bound(bound),
+        remarks=sentences[:MOST_TOLD],
+        first=RUN_NARROW,
+    )
+
+
+def _run_headline(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Sentence on the first measurement, then on how many lie within their intervals."""
+    inside = sum(bool(row["inside"]) for row in rows)
+    row = rows[0]
+    actual, expected, low, high = (format_value(row[key], row["unit"]) for key in ("measured", "expected", "lo", "hi"))
+    name = f"{row['id']}: " if row["id"] else ""
+    start = f"{name}{row['measure']} is {actual}, expected {expected} (90 %: {low} .. {high})"
+    several = f"; {inside} of {len(rows)} measurements within their intervals" if len(rows) > 1 else ""
+    return words.sentence(start, f", {percent(row['of_limit'])} of the limit's speed", several)
+
+
+def _bound(row: Mapping[str, Any]) -> str:
+    """What binds the step behind a measurement."""
+    step_text = ", ".join(f"{name} {format_value(value, 's')}" for name, value in row["step_parts"].items() if value)
+    return f"{row['binds']}; {'prefill' if row['kind'] == 'prefill' else 'a decode step'} is {step_text}"
+
+
+def _comparison_sentence(row: Mapping[str, Any]) -> str:
+    """Sentence that compares a measurement with its expected value and with the floor."""
+    actual, expected, low, high, floor = (format_value(row[key], row["unit"]) for key in ("measured", "expected", "lo", "hi", "floor"))
+    where = "inside" if row["inside"] else "outside"
+    limit = "the floor" if row["unit"] == "ms" else "the limit"
+    name = f"{row['id']}: " if row["id"] else ""
+    expectation = f"{expected} expected (90 % {low} .. {high}: {where})"
+    return f"{name}{row['measure']} {actual} measured, {expectation}; {limit} is {floor}: {percent(row['of_limit'])} of its speed"
+
+
+def _people(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Row for people: numbers with units."""
+    cells: dict[str, Any] = {key: row[key] for key in ("id", "chip", "engine", "model", "measure", "binds", "why")}
+    if row["measured"] is None:
+        return cells
+    texts = {key: format_value(row[key], row["unit"]) for key in ("measured", "expected", "lo", "hi", "floor")}
+    judged = {"ratio": f"{row['ratio']:,.2f}", "of_limit": percent(row["of_limit"]), "90 %": f"{texts['lo']} .. {texts['hi']}"}
+    return cells | {key: texts[key] for key in ("measured", "expected", "floor")} | judged
+
+
+TEXTS = ("model", "engine", "engine_version", "weights", "kv")
+DEGREES = ("tp", "ep", "pp", "dp")
+LENGTHS = ("prompt", "output")
+MOST_WORST = 3  # worst rows shown per measure
+MOST_BAD = 10
+KEYS = {
+    "by": Column("", "what the rows are grouped by; worst: one of the largest misses"),
+    "group": Column("", "the group; of a worst miss, the row's id"),
+    "measure": Column("", "what was measured"),
+    "n": Column("", "measurements"),
+    "median_error": Column("", "median of |predicted / measured - 1|"),
+    "p90_log_ratio": Column("", "90th percentile of |ln(predicted / measured)|"),
+    "bias_log_ratio": Column("", "median of ln(predicted / measured)"),
+    "coverage": Column("", "share of the measurements within the 90 % interval"),
+    "below_floor": Column("", "share of the measurements faster than the floor"),
+    "interval_ratio": Column("", "median of the interval's upper end over its lower end"),
+}
+VIEW = tuple(KEYS)
+FIT_NOTE = "errors are those of the shipped fit, which may have seen these rows: docs/accuracy.md has the cross-validated ones"
+
+
+def run(args: Any) -> output.Answer:
+    """Answer with a row per group of errors, or per measurement."""
+    tool = _tool(args)
+    rows, bad = _rows(args, tool)
+    path = getattr(args, tool) if tool else args.rows
+    need_rows(path, rows, bad)
+    read = predict.predicted(rows, bad, args)
+    _check_names(args, read)
+    cases = score_runs.cases(read) if tool else {}
+    read = score_runs.as_run(read, cases)
+    if tool or args.each:
+        folders = "".join(f" --catalog {shlex.quote(folder)}" for folder in args.catalog)
+        return answer(read, bool(tool), cases, folders, left_out(path, bad) if tool else ())
+    result = score(read.tasks, read.predictions)
+    listing = Listing([*map(_group, result.groups), *worst(result.residuals, MOST_WORST)], always=VIEW)
+    notes = _left_out(result, read.bad)
+    return output.Answer(
+        listing, notes=notes, describe=lambda table: _words(table, result), describes_none=True,
+        pictures={"parity": lambda _, view: _parity(result.residuals, view)}, columns=KEYS | RUN_KEYS, most=400,
+    )  # fmt: skip
+
+
+def _check_names(args: Any, read: Any) -> None:
+    """Raise an error for a typed name for which no row could be predicted."""
+    reasons = [prediction.why for prediction in read.predictions]
+    for name in ("model", "weights", "kv"):
+        value = getattr(args, name)
+        if value and reasons and all(f"named {value!r}" in why for why in reasons):
+            raise BadValue(f"--{name}", value, f"a known name; {reasons[0].partition('; ')[2]}")
+
+
+def _tool(args: Any) -> str:
+    """Flag of the benchmark whose output is given; "" for a table."""
+    tools = [name for name in TOOLS if getattr(args, name)]
+    if len(tools) + bool(args.rows) != 1:
+        input_text = ", ".join(["a table"] * bool(args.rows) + ["--" + name.replace("_", "-") for name in tools]) or "nothing"
+        wants = "one of MEASURED.csv, " + ", ".join(f"--{name.replace('_', '-')} {'DIR' if name == 'aiperf' else 'FILE'}" for name in TOOLS)
+        raise BadValue("score", input_text, wants)
+    return tools[0] if tools else ""
+
+
+def _rows(args: Any, tool: str) -> tuple[list[Any], list[Any]]:
+    flags = [name for name in ("on", *TEXTS, *DEGREES, *LENGTHS) if getattr(args, name)]
+    if not tool:
+        if flags:
+            raise BadValue(
+                "--" + flags[0].replace("_", "-"), getattr(args, flags[0]), "no value with a table, whose rows say it themselves"
+            )
+        return read_rows(args.rows)
+    import importlib
+
+    hardware, chips = machine(args.on)
+    if hardware:
+        hardware_name(hardware, default_catalog())  # an unknown machine is an input error, not a row without a prediction
+    degrees: dict[str, Any] = {name: _whole_number(getattr(args, name), name) for name in DEGREES}
+    lengths: dict[str, Any] = {name: _whole_number(getattr(args, name), name) for name in LENGTHS}
+    texts: dict[str, Any] = {name: getattr(args, name) for name in TEXTS}
+    reader: Any = importlib.import_module(f"headway.evidence.readers.{TOOLS[tool][0]}")
+    return reader.read(getattr(args, tool), RunFields(hardware=hardware, chips=chips, **degrees, **lengths, **texts))
+
+
+def _whole_number(text: str | None, name: str) -> int | None:
+    if not text:
+        return None
+    value = units.parse(text, "token", f"--{name}")
+    if value < 1 or value != int(value) or value > 1e12:
+        raise BadValue(f"--{name}", text, "a whole number of at least 1")
+    return int(value)
+
+
+def _group(group: Any) -> dict[str, Any]:
+    s = group.stats
+    return {
+        "by": group.by, "group": group.name, "measure": group.measure, "n": s.n, "median_error": s.median_error, "p90_log_ratio": s.p90_log,
+        "bias_log_ratio": s.bias, "coverage": s.coverage, "below_floor": s.below_floor, "interval_ratio": s.width,
+    }  # fmt: skip
+
+
+def _left_out(result: Any, bad: Sequence[Any]) -> list[str]:
+    notes = [FIT_NOTE] if result.residuals else []
+    if result.unpredicted:
+        notes.append(f"without a prediction: {predict.reasons_with_lines(result.unpredicted)}")
+    if result.unscored:
+        notes.append(f"left out: {result.unscored} rows of reliability C")
+    if result.unmeasured:
+        notes.append(f"left out: {result.unmeasured} rows that state no measurement of what is predicted")
+    return notes + [f"no row: {predict.at_line(bad_row.line, bad_row.why)}" for bad_row in bad[:MOST_BAD]] + more(bad, MOST_BAD)
+
+
+def _words(table: Any, result: Any) -> output.Summary:
+    """Summary: the errors in one sentence, the table, the worst rows."""
+    rows = list(table)
+    groups = [row for row in rows if row["by"] != "worst"]
+    people = Listing([{key: _cell(key, row[key]) for key in VIEW} for row in groups])
+    remarks = [*_errors(result), *(f"far off: {sentence(row).strip()}" for row in rows if row["by"] == "worst")]
+    return output.Summary(_headline(result), VIEW, people=people, remarks=remarks)
+
+
+def _cell(key: str, value: Any) -> Any:
+    return percent(value) if key in ("median_error", "coverage", "below_floor") else value
+
+
+def _headline(result: Any) -> str:
+    if not result.residuals:
+        return "No row could be scored."
+    groups = [group for group in result.groups if group.by == "all"]
+    covered = sum(group.stats.coverage * group.stats.n for group in groups) / len(result.residuals)
+    intervals = f"; intervals hold {percent(covered)} of {len(result.residuals):,} measurements"
+    errors = [f"{group.measure} {percent(group.stats.median_error)}" for group in groups]
+    return words.sentence(f"{result.rows:,} rows scored{intervals}; median error {errors[0]}", *(f", {error}" for error in errors[1:]))
+
+
+def _errors(result: Any) -> list[str]:
+    """Note on the median error of each measure, with the number of its rows."""
+    groups = (group for group in result.groups if group.by == "all")
+    errors = ", ".join(f"{group.measure} by {percent(group.stats.median_error)} ({group.stats.n:,})" for group in groups)
+    return [f"median error: {errors}"] if errors else []
+
+
+def _parity(residuals: Any, view: Any) -> Any:
+    return parity.picture(residuals, "served TPOT", view)
+
+
+def _parts(rows: Any, view: Any) -> Any:
+    return run_parts.picture(list(rows), view)

@@ -1,0 +1,331 @@
+"""`headway sim MODEL --on MACHINE --trace FILE | --rate R --prompt LENGTHS --output LENGTHS`: latencies of simulated requests.
+
+`headway sim --plan FILE.json` plays a saved plan.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from headway.answers import arguments, combination, sim_plan
+from headway.answers.no_effect import search_notes
+from headway.answers.sim_traffic import loads_by_seed, read, seed, seeds
+from headway.core import columns, schema
+from headway.core.errors import BadValue
+from headway.core.listing import Listing, format_value
+from headway.laws.roofline.capacity import drain_s
+from headway.models.precision import Precision
+from headway.models.work import work_of
+from headway.performance.assumptions import Assumptions
+from headway.performance.layout import UNHALVED, Layout, halves, shape
+from headway.performance.workload import SLO
+from headway.report import output, sim
+from headway.serving.serve_request import checked_load, query
+from headway.sim import results as run_results
+from headway.sim.capacity import saturated_sample
+from headway.sim.compiled_loop import choose_form, plain_s, runner, saturated_s
+from headway.sim.policy import Policy
+from headway.sim.prefix_tiers import parse_tiers
+from headway.sim.question import CHEAP, LOOPS, STEPS, WARMUP
+from headway.sim.run import LoadedTrial, Trial
+
+EVERY_BATCH = 10**9  # users where their number is open: some batch of theirs can be halved
+MOST_CASES = 200  # combinations of schedulers, formats and assumptions, each simulated
+ONE_VALUE = ("requests", "seed", "seeds", "warmup", "fast", "sensitivity", "trace_block")
+TRIED = 10  # rates that a search simulates, about
+BANDED = 3  # simulations per load with the sensitivity: as estimated, shorter, longer
+INTERRUPTED = 130  # exit status after an interrupt with a partial answer
+COMPILED_S = 1.0  # compile time in seconds from which a note states it
+
+DRAIN = "drain"  # --departures drain: the interval is the drain time of the HBM
+
+
+def run(args: Any) -> output.Answer:
+    """Answer with a row per layout and rate; of a saved plan with its latencies beside its limits."""
+    saved = None
+    if args.plan:
+        saved = sim_plan.read_plan(args.plan)
+        args = sim_plan.played(args, saved)
+    elif not (args.model and args.on):
+        raise BadValue("sim", args.model or args.on or "nothing", "MODEL --on MACHINE, or --plan FILE.json")
+    _check(args)
+    loadings, lasting, notes = read(args)
+    so_that = _conditions(args)
+    _check_single_token(args, loadings, so_that)
+    default = WARMUP if lasting else 0.0
+    warmup = float(schema.scalar(args.warmup, schema.Field(open_low=False, high=0.9), "--warmup") if args.warmup else default)
+    limits = sim_plan.checked_limits(saved, loadings, warmup) if saved else ()
+    results = _simulated(args, loadings, (warmup, lasting), so_that, notes)
+    status = INTERRUPTED if results.interrupted else 0
+    if saved is not None:
+        return sim_plan.answer(results, warmup, limits, status)
+    return output.Answer(
+        Listing(results.rows), notes=notes, describe=sim.describe, pictures=sim.pictures(results.last, so_that), status=status,
+        checked=sim.checked(results.rows),
+    )  # fmt: skip
+
+
+def _simulated(
+    args: Any, loadings: list[Any], sample: tuple[float, bool], so_that: dict[str, float], notes: list[str]
+) -> SimulationProgress:
+    """Rows and notes of every layout under every load; `sample` is the warm-up and whether the traffic samples an endless load."""
+    warmup, lasting = sample
+    results = SimulationProgress(rows=[], notes=notes)
+    try:
+        sources = loads_by_seed(args, loadings) if args.find else {}
+        for trial, more, labels in _trials(args, loadings, warmup, lasting):
+            results.tell(more)
+            results.add(trial, loadings, so_that, sources, labels)
+            if results.interrupted:
+                break
+    except KeyboardInterrupt:
+        if not results.rows:
+            raise
+        results.interrupted = True
+        notes.append("interrupted: rows that are missing were not simulated")
+    notes += [f"latencies leave out the first {warmup:.0%} of requests"] if warmup else []
+    if args.timeline and results.last is not None:
+        notes.append(f"{args.timeline}: {run_results.save(results.last, args.timeline)} requests of the last run, for ui.perfetto.dev")
+    return results
+
+
+@dataclass(slots=True)
+class SimulationProgress:
+    """Rows and notes so far, which are printed even if the user interrupts the rest."""
+
+    rows: list[dict[str, Any]]
+    notes: list[str]
+    last: Any = None  # run behind the last row
+    interrupted: bool = False
+
+    def tell(self, notes: list[str]) -> None:
+        """Add notes that are not listed yet."""
+        self.notes += [note for note in notes if note not in self.notes]
+
+    def add(self, trial: Any, loadings: list[Any], so_that: dict[str, float], sources: dict[int, Any], labels: dict[str, Any]) -> None:
+        """Add the rows of one fleet, with its labels: under each load, or at the highest rate within the limits."""
+        count = len(self.rows)
+        if trial.compile_s > COMPILED_S:
+            self.tell([f"compiled in {trial.compile_s:.1f} s, before the runs; kept for later commands"])
+        if trial.fleet.pace is None:
+            self.rows += [{"rate": load.rate} | answer_of(trial) for load in loadings]
+        elif so_that:
+            self._search(trial, so_that, sources)
+        else:
+            self._under_each(trial, loadings)
+        self.rows[count:] = [labels | row | labels for row in self.rows[count:]]
+
+    def _search(self, trial: Any, so_that: dict[str, float], sources: dict[int, Any]) -> None:
+        (_, at_rate), *more_sources = sources.items()
+        rows, ended = trial.highest(at_rate, so_that)
+        if not (rows or self.rows or ended):
+            raise KeyboardInterrupt
+        self.rows += rows
+        self.tell([f"the search ended there: {sim.beyond(row, so_that)}" for row in rows if row["kind"] == "beyond"])
+        self._stop("the search was interrupted: higher rates may keep the limits too", not ended)
+        if ended and more_sources and rows and rows[0]["kind"] == "found":
+            try:
+                rows[0] |= trial.over_seeds(dict(more_sources), so_that, rows[0]["rate"])
+            except KeyboardInterrupt:
+                self._stop("interrupted: the rate was looked for with one seed alone", True)
+
+    def _under_each(self, trial: Any, loadings: list[Any]) -> None:
+        loaded_trial = LoadedTrial(trial=trial, load=loadings[0])
+        for load in loadings:
+            loaded_trial.turn_to(load)
+            rows, self.last = loaded_trial.rows()
+            self.rows += rows
+            progress = f"{rows[0]['completed']:,} of {len(load.traffic):,} requests had ended; figures are of those"
+            self._stop(f"interrupted: {progress}", self.last.interrupted)
+            if self.interrupted:
+                break
+
+    def _stop(self, note: str, interrupted: bool) -> None:
+        if interrupted:
+            self.interrupted = True
+            self.tell([note])
+
+
+def answer_of(trial: Any) -> dict[str, Any]:
+    """Row of a layout that cannot run."""
+    return run_results.impossible(trial.fleet)
+
+
+def _check(args: Any) -> None:
+    for name in ONE_VALUE:
+        text = getattr(args, name) or ""
+        if "," in text or ".." in text:
+            raise BadValue(schema.flag(name), text, "one value, of the whole run; lists are for load, layout, scheduler, assumptions")
+    if args.loop not in LOOPS:
+        raise BadValue("--loop", args.loop, ", ".join(LOOPS))
+    if args.hit_rate and args.prefix_cache:
+        raise BadValue("--hit-rate", args.hit_rate, "either a hit rate or --prefix-cache, which finds its own")
+    if args.find not in (None, "rate"):
+        raise BadValue("--find", args.find, "rate")
+    if bool(args.find) != bool(args.so_that):
+        raise BadValue("--find", args.find or "nothing", "--find rate --so-that p99_ttft_s=1s,p99_tpot_s=50ms")
+    if args.find and args.users:
+        raise BadValue("--find", "rate", "traffic with a rate, not --users")
+    if args.fast and args.users:
+        raise BadValue("--fast", args.fast, "arrivals at a rate or of a trace, not --users: there is one class of users")
+    if args.find and args.timeline:
+        raise BadValue("--timeline", args.timeline, "loads that are given, such as --rate 10, not --find")
+    if args.ttl and not args.prefix_cache:
+        raise BadValue("--ttl", args.ttl, "--prefix-cache beside it")
+    policy = {name: value for name, (_, value) in schema.fields(Policy).items()}
+    if args.reload not in (None, policy["reload"]) and not args.prefix_cache:
+        raise BadValue("--reload", args.reload, "--prefix-cache with tiers beside it, such as --prefix-cache hbm,host")
+    if args.routing not in (None, policy["routing"]) and not args.plan and args.replicas in (None, "1") and not args.prefill_replicas:
+        raise BadValue("--routing", args.routing, "--replicas above 1 beside it: one replica gets every request")
+    if args.swap_space and args.preemption != "swap":
+        raise BadValue("--swap-space", args.swap_space, "--preemption swap beside it")
+    if args.prefill_replicas and args.policy != "disaggregated":
+        raise BadValue("--prefill-replicas", args.prefill_replicas, "--policy disaggregated beside it")
+    if args.timeline and not Path(args.timeline).absolute().parent.is_dir():
+        raise BadValue("--timeline", args.timeline, "a file in a folder that there is")
+
+
+def _check_single_token(args: Any, loadings: list[Any], so_that: dict[str, float]) -> None:
+    """Refuse limits on the time between tokens where every answer has one token."""
+    if max(load.traffic.output.max() for load in loadings) > 1:
+        return
+    wants = "answers of at least 2 tokens: those of one token have no time between tokens"
+    for name in (name for name in schema.fields(SLO) if name.startswith(("tpot", "itl")) and getattr(args, name, None) is not None):
+        raise BadValue(schema.flag(name), getattr(args, name), wants)
+    for name in (name for name in so_that if "_tpot_" in name or "_itl_" in name):
+        raise BadValue("--so-that", name, wants)
+
+
+def _conditions(args: Any) -> dict[str, float]:
+    """Upper limits by column, from text such as `p99_ttft_s=1s,p99_tpot_s=50ms`."""
+    limits, marks = {}, schema.fields(SLO)
+    for text in args.so_that.split(",") if args.so_that else ():
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or columns.unit(key) != "s" or key not in columns.declared():
+            raise BadValue("--so-that", text, "a latency and the most it may be, such as p99_ttft_s=1s")
+        if key in limits:
+            raise BadValue("--so-that", args.so_that, f"{key} once")
+        stem = next((name for name in ("ttft", "tpot", "e2e") if f"_{name}_" in key), "tpot" if "_itl_" in key else "e2e")
+        limits[key] = float(schema.scalar(value, marks[stem][0], f"--so-that {key}"))
+    return limits
+
+
+def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Iterator[tuple[Any, list[str], dict[str, Any]]]:
+    """Trial of each requested layout and scheduler, its notes, and the inputs that tell its rows from those of others."""
+    tries = TRIED * seeds(args, loadings) if args.find else 1
+    band = _band(args, sum(len(load.traffic) for load in loadings) * tries)
+    runs = tries * (BANDED if band else 1)
+    limits, _ = _single_values(args, SLO)
+    fast = float(schema.scalar(args.fast, schema.Field(open_low=False, high=1), "--fast")) if args.fast else 0.0
+    for fleet, policy, notes, refit, labels in _fleets(args, loadings, 2 if fast else 1):
+        how, compile_s = args.loop, 0.0
+        if fleet.pace:
+            takes_s = sum(plain_s(load.traffic, fleet.prefix is not None) for load in loadings) * runs + _filling_s(fleet, loadings)
+            meet = fleet.pools is not None or (policy.routing != "round-robin" and fleet.replicas > 1)
+            shared = fleet.prefix is not None and fleet.prefix.shared
+            how = choose_form(fleet.pace.source, takes_s, args.loop, meet, shared)
+            compile_s = runner(fleet.pace.source, fleet.pace.step, takes_s, how, meet, shared).compile_s
+        yield Trial(
+            fleet=fleet, limits={f"{key}_s": float(value) for key, value in limits.items()}, warmup=warmup, lasting=lasting, how=how,
+            routing=policy.routing, fast=fast, seed=seed(args), compile_s=compile_s, band=band, refit=refit,
+        ), notes, labels  # fmt: skip
+
+
+def _filling_s(fleet: Any, loadings: list[Any]) -> float:
+    """Least seconds that plain Python takes to measure the capacity: full batches on all ranks; closed loops need none."""
+    return 0.0 if loadings[0].users else saturated_s(*saturated_sample(loadings[0].requests, fleet.scheduler.rules))
+
+
+def _band(args: Any, requests: int) -> float:
+    """Relative change of step times for the sensitivity: as the user states, else 10 % if the simulation is short, else 0."""
+    if args.sensitivity is None:
+        return STEPS if requests <= CHEAP and not args.find else 0.0
+    return float(schema.scalar(args.sensitivity, schema.Field(open_low=False, high=0.9), "--sensitivity"))
+
+
+def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any, Any, list[str], Any, dict[str, Any]]]:
+    """Compiled fleet of each requested layout and scheduler, with its policy, notes, the same for other traffic, and what varies."""
+    from headway.sim.fleet import fleet
+
+    model, system = _subject(args)
+    args, drain_notes = _drained(args, system.chip)
+    cases, more = _cases(args)
+    layouts, drop_notes = _layouts(args, model)
+    traffic = loadings[0].traffic
+    load = checked_load(prompt=float(traffic.prompt.mean()), output=float(traffic.output.mean()))
+    if not args.plan:
+        more += search_notes(args, {"prompt": load.prompt, "output": load.output}, asdict(Layout()) | schema.read(args, Layout)[0])
+    tiers = parse_tiers(args.prefix_cache, args.ttl, arguments.catalog(args)) if args.prefix_cache else ()
+    for policy, formats, assumptions, labels in cases:
+        request = query(model, system, layouts, load, formats, assumptions)
+        legal_layouts, half_notes = _halved(request, loadings)
+        for layout in legal_layouts:
+            refit = partial(fleet, request, layout, policy, classes=classes, closed=loadings[0].users > 0, tiers=tiers)
+            sim_fleet = refit(traffic)
+            notes = [*more, *drain_notes, *drop_notes, *half_notes, *request.notes, *sim_fleet.scheduler.notes]
+            yield sim_fleet, policy, notes, refit, labels
+
+
+def _cases(args: Any) -> tuple[list[tuple[Any, Precision, Assumptions, dict[str, Any]]], list[str]]:
+    """Scheduler, formats and assumptions of every combination of listed values, with those that vary, and notes."""
+    parts = [combination.combinations(args, record) for record in (Policy, Precision, Assumptions)]
+    cases = list(itertools.islice(itertools.product(*(values for values, _ in parts)), MOST_CASES + 1))
+    if len(cases) > MOST_CASES:
+        raise BadValue("sim", "too many combinations of schedulers, formats and assumptions", f"at most {MOST_CASES}")
+    inputs = [policy | formats | assumptions for policy, formats, assumptions in cases]
+    varying = [key for key in inputs[0] if any(values[key] != inputs[0][key] for values in inputs)]
+    return [
+        (Policy(**policy), Precision(**formats), schema.defaults(Assumptions, assumptions), {key: values[key] for key in varying})
+        for (policy, formats, assumptions), values in zip(cases, inputs, strict=True)
+    ], [note for _, notes in parts for note in notes]
+
+
+def _drained(args: Any, chip: Any) -> tuple[Any, list[str]]:
+    """The question with the drain time of the chip's HBM in place of `--departures drain`, and a note on it."""
+    if args.departures is None or args.departures.strip().lower() != DRAIN:
+        return args, []
+    interval = float(drain_s(chip.need("hbm"), chip.need("hbm_bw")))
+    return args.replace(departures=f"{interval!r}s"), [
+        f"departures every {format_value(interval, 's')}: the time to read all HBM of {chip.name} once (--departures {DRAIN})"
+    ]
+
+
+def _halved(request: Any, loadings: list[Any]) -> tuple[list[Any], list[str]]:
+    """Layouts whose batches two-batch overlap can halve at some load, and a note on the others; all of them without it."""
+    layouts = list(request.layouts)
+    if request.assumptions.communication != "two-batch":
+        return layouts, []
+    users = max(load.users or EVERY_BATCH for load in loadings)
+    legal = [layout for layout in layouts if halves(layout, math.ceil(users / layout.replicas))]
+    if not legal:
+        raise BadValue("communication", "two-batch", UNHALVED)
+    note = f"two-batch: dropped {len(layouts) - len(legal)} of {len(layouts)} layouts, which lack {UNHALVED}"
+    return legal, [note] if len(legal) < len(layouts) else []
+
+
+def _single_values(args: Any, record: type) -> tuple[dict[str, Any], list[str]]:
+    """Fields of a record, each a single value (lists raise an error), and notes."""
+    values, notes = schema.read(args, record)
+    for key, value in values.items():
+        if isinstance(value, tuple):
+            raise BadValue(schema.flag(key), ", ".join(map(str, value)), "one value: a goodput has one limit of each kind")
+    return values, list(notes)
+
+
+def _subject(args: Any) -> tuple[Any, Any]:
+    models, systems = arguments.models(args), arguments.systems(args)
+    if len(models) > 1 or len(systems) > 1:
+        raise BadValue("sim", f"{len(models)} models on {len(systems)} machines", "one model on one machine")
+    return models[0], systems[0][0]
+
+
+def _layouts(args: Any, model: Any) -> tuple[list[Layout], list[str]]:
+    degrees, notes = schema.read(args, Layout)
+    layouts, drop_notes = arguments.ranked(shape(work_of(model).blocks, args.weights or ""), degrees)
+    return layouts, [*notes, *drop_notes]

@@ -1,0 +1,210 @@
+"""`headway solve VERB ... --for INPUT --so-that OUTPUT=VALUE`: the input at which an output reaches a value.
+
+`serve` broadcasts over its inputs and takes facts too; every other verb is in solve_verb.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from headway.answers import arguments, combination, solve_verb
+from headway.answers.no_effect import BATCHES, search_notes
+from headway.core import quantity, schema
+from headway.core.columns import unit
+from headway.core.errors import BadValue, IllegalCombination, UnknownName
+from headway.core.listing import format_value, heading
+from headway.hardware.chip import price_quote
+from headway.hardware.chip_price import MARKET
+from headway.hardware.edit import edit, editable
+from headway.models.precision import Precision
+from headway.models.work import work_of
+from headway.performance.assumptions import LATENCIES, Assumptions
+from headway.performance.layout import UNHALVED, Layout, expand, halves, shape
+from headway.performance.workload import Load
+from headway.report import output, serving
+from headway.report.pictures import grid
+from headway.report.words import sentence
+from headway.serving.serve import serve as evaluate
+from headway.serving.solve import SolveInput, condition, scan, solve
+
+MOST_CASES = 200
+MOST_WAYS = 4096  # most values tried for an input of the layout
+FACT_FACTOR = 1000.0  # search range of a fact: its value divided and multiplied by this factor
+# Search range of an input whose flag gives none.
+RANGES = {
+    "batch": (1.0, 1e6), "context": (1.0, 1e9), "prompt": (1.0, 1e9), "output": (1.0, 1e9), "rate": (1e-3, 1e6),
+    **dict.fromkeys(LATENCIES, (1e-9, 1.0)), "fixed": (1e-3, 100.0), "spread": (1.0, 100.0),
+    "imbalance": (1.0, 100.0), "accept_length": (1.0, 100.0), "draft_cost": (1e-3, 100.0), "hit_rate": (1e-3, 0.95),
+    **dict.fromkeys(("activation_bytes", "dispatch_bytes", "state_bytes"), (0.1, 100.0)),
+}  # fmt: skip
+AROUND = 30.0  # the input is drawn from the answer over this to the answer times this
+
+
+def run(args: Any) -> output.Answer:
+    """Answer with a row per crossing and its neighbours, for each combination of the other inputs."""
+    if args.of != "serve":
+        return solve_verb.run(args)
+    name, target = _name(args.for_), condition(args.so_that)
+    solutions, notes = [], []
+    for case, more in _cases(args, name):
+        notes += [note for note in more if note not in notes]
+        at, sought = _problem(args, case, name)
+        solutions.append(solve(at, sought, target))
+    table = solutions[0].table.concat(*(solution.table for solution in solutions[1:]))
+    crossings = sum(solution.crossings for solution in solutions)
+    headline = solutions[0].sentence if len(solutions) == 1 else f"{crossings} crossings of {target} in {len(solutions)} cases"
+    keys = [target.column] + ([target.right] if target.number is None else [])
+    return output.Answer(
+        table,
+        notes=notes,
+        describe=lambda rows: _describe(rows, headline, keys),
+        pictures={"crossing": lambda answers, view: _drawing(args, name, target, list(answers), view)},
+    )
+
+
+def _drawing(args: Any, name: str, target: Any, answers: list[Any], view: Any) -> Any:
+    """Picture of both sides of the question over the range of the input, for the first case."""
+    (case, _), *_ = _cases(args, name)
+    at, sought = _problem(args, case, name)
+    points, left_key = scan(sought), target.column
+    centre = next((row["solution"] for row in answers if row.get("solution")), None)
+    near = [point for point in points if centre is None or centre / AROUND <= point <= centre * AROUND]
+    points = near if len(near) > 2 else points
+    rows = list(zip(at(points), points, strict=True))
+    lines = [{name: point, left_key: row[left_key], "line": heading(left_key)} for row, point in rows]
+    right = {} if target.number is None else {target.right: target.number}
+    right_name = heading(target.right) if target.number is None else f"wanted: {format_value(target.number, unit(left_key))}"
+    lines += [{name: point, left_key: (row | right)[target.right], "line": right_name} for row, point in rows]
+    words = grid.doc(left_key)
+    crossing = next((row["solution"] for row in answers if row.get("is") == "crossing" and row.get("solution") is not None), None)
+    if crossing is None:
+        title = f"{words} against {name}: the lines do not cross"
+    elif target.number is None:
+        right_words = grid.doc(target.right)
+        title = f"{words} equals {right_words[:1].lower()}{right_words[1:]} at {heading(name)} {format_value(crossing, unit(name))}"
+    else:
+        title = f"{words} is {format_value(target.number, unit(left_key))} at {heading(name)} {format_value(crossing, unit(name))}"
+    about = f"{rows[0][0]['model']} on {rows[0][0]['system']}"
+    caption = "The answer is the input at which both lines meet; solve computes it, the picture only shows it."
+    return grid.picture(lines, name, (left_key,), ("line",), view, title=title, about=about, caption=caption)
+
+
+def _describe(rows: Any, headline: str, keys: list[str]) -> output.Summary:
+    first = rows.row(0)
+    varying = [key for key in serving.WHAT if rows.varies(key)]
+    view = serving.REQUEST_VIEW if serving.is_request(first) else serving.STEP_VIEW
+    columns = dict.fromkeys(["is", "solution", *varying, *keys, *view, "bound", "why"])
+    view = list(columns)
+    return output.Summary(
+        sentence(headline), view, binds=serving.binds(first), remarks=[serving.DEFINED], first=("is", "solution", *varying, *keys)
+    )
+
+
+def _name(text: str) -> str:
+    name = text.strip().replace("-", "_")
+    name = "chip.price" if name == "chip_price" else name  # as the flag has it
+    known = {*schema.fields(Load), *schema.fields(Layout), *editable()}
+    known |= {key for key, (q, default) in schema.fields(Assumptions).items() if not isinstance(default, str) and not q.choices}
+    if name not in known:
+        raise UnknownName("input to solve for", text, known)
+    return name
+
+
+def _cases(args: Any, name: str) -> list[tuple[dict[str, Any], tuple[str, ...]]]:
+    """Values of the other inputs in each of their combinations, and notes."""
+    lists: dict[str, tuple[Any, ...]] = {
+        "model": tuple(arguments.split(args.model, "model")),
+        "on": tuple(arguments.split(args.on, "--on")),
+    }
+    notes: tuple[str, ...] = ()
+    for record, counts in ((Load, combination.COUNTS), (Layout, ()), (Precision, ()), (Assumptions, ())):
+        values, more = schema.read(args, record, counts)
+        notes += more
+        lists |= {key: schema.several(value) for key, value in values.items() if key != name}
+    load = {key: BATCHES if key == name else lists[key] for key in combination.COUNTS if key == name or key in lists}
+    degrees = {key: lists.get(key, value) for key, value in dataclasses.asdict(Layout()).items() if key != name}
+    notes += tuple(search_notes(args, load, degrees, skip=(name,)))
+    combos = list(itertools.islice(itertools.product(*lists.values()), MOST_CASES + 1))
+    if len(combos) > MOST_CASES:
+        raise BadValue("solve", "too many combinations of the other inputs", f"at most {MOST_CASES}")
+    return [(dict(zip(lists, combo, strict=True)), notes) for combo in combos]
+
+
+def _problem(args: Any, inputs: dict[str, Any], name: str) -> tuple[Callable[[Sequence[float]], Any], Any]:
+    """Function that evaluates a case at values of the input, and the search range."""
+    model = arguments.model(inputs["model"], args)
+    system = arguments.systems(args, inputs["on"])[0][0]
+    parts = ({key: inputs[key] for key in schema.fields(record) if key in inputs} for record in (Load, Layout, Precision, Assumptions))
+    load, degrees, formats, assumption_values = parts
+    precision, assumptions = Precision(**formats), schema.defaults(Assumptions, assumption_values)
+    in_halves = assumptions.communication == "two-batch"
+
+    def table_at(value: float) -> Any:
+        machine = edit(system, name, value) if "." in name else system
+        changed = assumptions if "." in name else dataclasses.replace(assumptions, **{name: quantity.user_input(value, name)})
+        return evaluate(model, machine, Layout(**degrees), **load, precision=precision, assumptions=changed)
+
+    def loads(values: Sequence[float]) -> Any:
+        return evaluate(model, system, Layout(**degrees), **load | {name: list(values)}, precision=precision, assumptions=assumptions)
+
+    def layouts(values: Sequence[float]) -> Any:
+        candidates = [Layout(**degrees | {name: int(value)}) for value in values]
+        return evaluate(model, system, candidates, **load, precision=precision, assumptions=assumptions)
+
+    if name in schema.fields(Load):
+        low, high = _range(args, name)
+        if in_halves and name == "batch":
+            low = max(low, int(2 * degrees.get("dp", 1) * degrees.get("pp", 1)))
+        return loads, SolveInput(name=name, low=low, high=high, is_count=name in combination.COUNTS, broadcasts=True)
+    if name in schema.fields(Layout):
+        legal = _legal(model, system, degrees, name, precision.weights, load.get("batch", 1) if in_halves else None)
+        return layouts, SolveInput(name=name, low=legal[0], high=legal[-1], is_count=True, only=legal, broadcasts=True)
+    if name in schema.fields(Assumptions):
+        low, high = _range(args, name)
+        return _over_values(table_at), SolveInput(name=name, low=low, high=high)
+    return _over_values(table_at), _fact(system, name)
+
+
+def _legal(model: Any, system: Any, degrees: dict[str, Any], name: str, weights: str, batch: Any) -> tuple[float, ...]:
+    """Legal degrees of one kind of parallelism, at most the number of chips; where a `batch` is given it is computed in halves."""
+    all_degrees = tuple(range(1, min(int(system.chips), MOST_WAYS) + 1))
+    layouts, _ = expand(shape(work_of(model).blocks, weights), degrees | {name: all_degrees})
+    legal = [layout for layout in layouts if batch is None or halves(layout, batch)]
+    if not legal:
+        raise IllegalCombination("communication", "two-batch", UNHALVED)
+    return tuple(float(getattr(layout, name)) for layout in legal)
+
+
+def _fact(system: Any, name: str) -> Any:
+    """Fact of the chip or the system, which is the centre of the search range."""
+    part, _, key = name.partition(".")
+    quote = price_quote(system.chip, MARKET) if name == "chip.price" else None
+    value, q = quote.value if quote else (system.chip if part == "chip" else system).need(key), editable()[name]
+    low, high = max(value / FACT_FACTOR, q.low), min(value * FACT_FACTOR, q.high)
+    if q.integer:
+        integers = tuple(float(number) for number in range(max(1, int(low)), int(min(high, 4096)) + 1))
+        return SolveInput(name=name, low=integers[0], high=integers[-1], is_count=True, only=integers)
+    return SolveInput(name=name, low=low, high=high)
+
+
+def _over_values(table_at: Callable[[float], Any]) -> Callable[[Sequence[float]], Any]:
+    def table(values: Sequence[float]) -> Any:
+        tables = [table_at(float(value)) for value in values]
+        return tables[0].concat(*tables[1:])
+
+    return table
+
+
+def _range(args: Any, name: str) -> tuple[float, float]:
+    """Ends of the search range: from the flag if given, else the default of the input."""
+    record = Load if name in schema.fields(Load) else Assumptions
+    values, _ = schema.read(args, record)
+    flag_value = values.get(name)
+    if isinstance(flag_value, tuple) and len(flag_value) > 1:
+        return float(min(flag_value)), float(max(flag_value))
+    if name in RANGES:
+        return RANGES[name]
+    return 1e-3, 1.0  # range of a share

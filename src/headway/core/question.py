@@ -1,0 +1,390 @@
+"""Questions: a frozen record per verb. Its flags, help, Python function, JSON Schema, printed command and file follow from its fields.
+
+A field holds what a person writes: a text with its unit, a list, True of a switch; or an object that has a name (a model, a machine). It
+becomes a number only where it is read (`core/schema.py: read`). A question is declared in the package that answers it:
+
+    class Serve(Question):
+        verb, answered_by = "serve", "headway.answers.serve"
+        groups = (FlagGroup(Load, "load"), FlagGroup(Layout, "layout"))
+        model: Annotated[Any, MODELS]
+        on: Annotated[Any, MACHINES]
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, dataclass_transform
+
+from headway.core import schema
+from headway.core.errors import BadValue, HeadwayError, UnknownName, check_known
+from headway.core.schema import RARE, Field
+
+MODELS = Field(kind="model", place="1", help="catalogue name, config.json or Hugging Face id; several with commas")
+MACHINES = Field(kind="machine", word="MACHINE", help="gb200-nvl72, 8xh100-sxm, ...; several with commas")
+SWITCH = "switch"
+OBJECT = "object"  # of a Python call alone: no word stands for it
+OF_FACTS = ("set", "catalog", "attention", "kv_share")  # edits of a machine or a model
+
+
+class FlagRecord:
+    """Base of a record that is nothing but flags: its defaults are those of the question. Of any other record they are its own affair."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edits(FlagRecord):
+    """What if: facts of machines and models changed, and how a model is read."""
+
+    set: Annotated[Any, Field(kind="edit", word="KEY=VALUE", takes="again", help="edit a fact: chip.hbm_bw=10TB/s (repeatable)")] = ()
+    catalog: Annotated[Any, Field(kind="folder", word="DIR", takes="again", help="a folder of your own chips, systems and models")] = ()
+    attention: Annotated[
+        Any, Field(kind="word", word="KIND", help="override: dense, window:4k, topk:2k, sqrt:L0 (quality not modelled)"), RARE
+    ] = None
+    kv_share: Annotated[
+        Any, Field(kind="number", word="N", help="override: N neighbouring layers share one KV cache (quality not modelled)"), RARE
+    ] = None
+    strict: Annotated[Any, Field(kind=SWITCH, help="a key of config.json that no reader knows is an error, not a note")] = False
+    as_: Annotated[Any, Field(kind="word", word="KIND", help="read config.json as dense, moe or mla, whatever its model_type")] = None
+    key: Annotated[Any, Field(kind="secret", word="KEY=VALUE", takes="again", help="a key of config.json by hand (repeatable)")] = ()
+    embedding: Annotated[Any, Field(kind="word", word="FORMAT", help="format of embedding and head (default as stored)")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class FlagGroup:
+    """Fields of a record as flags under one title of the help."""
+
+    record: type
+    title: str
+    skip: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    searched: tuple[str, ...] = ()  # set by a search unless the user does, so that help names no default
+    into: str = ""  # the field whose text these make up together, by the record's `spelled`
+
+    def flags(self) -> Iterator[QuestionField]:
+        """Its fields, as flags of a question."""
+        for name, (field, usual) in schema.fields(self.record).items():
+            if name not in self.skip and (not self.only or name in self.only):
+                default = usual if issubclass(self.record, FlagRecord) else None
+                yield QuestionField(name, field, default, usual, self.title, name in self.searched, self.into)
+
+
+WHAT_IF = FlagGroup(Edits, "what if")
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionField:
+    """A field of a question."""
+
+    name: str
+    field: Field
+    default: Any = None  # of the question; MISSING where it must be given
+    usual: Any = None  # what then holds, which help states
+    group: str = ""
+    is_searched: bool = False
+    into: str = ""
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """What the command line takes: none of a subject."""
+        return () if self.field.place or self.field.kind == OBJECT else self.field.spellings or (schema.flag(self.name),)
+
+    @property
+    def word(self) -> str:
+        """The flag as messages name it; of a subject its name."""
+        return self.name if self.field.place else (self.field.spellings or (schema.flag(self.name),))[0]
+
+    @property
+    def is_required(self) -> bool:
+        """Whether the question is none without it."""
+        return self.default is dataclasses.MISSING
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it holds several texts."""
+        return bool(self.field.takes) or self.field.place in ("*", "+")
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Question:
+    """Base of every question; a subclass declares fields of its own and groups of fields that other records declare."""
+
+    verb: ClassVar[str] = ""
+    answered_by: ClassVar[str] = ""  # the module whose `run` answers it
+    example: ClassVar[str] = ""
+    modes: ClassVar[Sequence[tuple[str, str]]] = ()  # of a verb that answers several: the words of each, and what it answers
+    groups: ClassVar[tuple[FlagGroup, ...]] = ()
+    subjects: ClassVar[tuple[str, ...]] = ("model", "on")  # positional arguments of its function
+    edits: ClassVar[tuple[str, ...]] = tuple(schema.fields(Edits))  # those that say something
+    no_edits: ClassVar[str] = ""  # what the others want, where that is not the usual sentence
+    documents: ClassVar[tuple[str, ...]] = ()  # formats of files that the answer may be written as, beside those of every answer
+    progress: ClassVar[str] = "layouts evaluated"  # what the progress bar counts
+    patience_s: ClassVar[float] = 1.0  # before it appears
+
+    def __init_subclass__(cls) -> None:
+        kinds = {name: kind for name, kind in vars(cls).get("__annotations__", {}).items() if not str(kind).startswith("ClassVar")}
+        cls.__annotations__ = dict(kinds)
+        declared = dict.fromkeys((*cls._declared, *kinds))
+        for group in (*cls.groups, WHAT_IF):
+            for flag in () if group.into else group.flags():
+                if flag.name not in declared:
+                    cls.__annotations__[flag.name] = Annotated[Any, flag.field]
+                    setattr(cls, flag.name, flag.default)
+        dataclass(frozen=True, kw_only=True)(cls)
+        cls._declared = tuple(declared)
+
+    _declared: ClassVar[tuple[str, ...]] = ()
+    _order: ClassVar[tuple[str, ...]] = ()  # in which an instance was given its values
+
+    if TYPE_CHECKING:  # the fields of groups are there when the class is made
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    # -- declarations -----------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def of_words(cls, words: Sequence[str]) -> type[Question]:
+        """The question that a command line asks: this one, unless its flags depend on its words."""
+        return cls
+
+    @classmethod
+    def flags(cls) -> dict[str, QuestionField]:
+        """Its fields by name, in the order of the help: its own, then those of each group."""
+        return dict(_flags(cls))
+
+    @classmethod
+    def leading(cls) -> dict[str, QuestionField]:
+        """Its subjects: words that need no flag."""
+        return {name: flag for name, flag in cls.flags().items() if flag.field.place}
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Self:
+        """The question with these values, each as a person writes it or a number in SI; an error names what would work."""
+        flags, texts, gathered = cls.flags(), {}, dict[str, dict[str, str]]()
+        for name, value in values.items():
+            flag = flags.get(name)
+            if flag is None:
+                raise UnknownName(f"argument of {cls.verb}", name, flags)
+            if value is None or value is flag.default:
+                continue
+            text = as_written(flag, value)
+            if flag.into:
+                gathered.setdefault(flag.into, {})[name] = text
+            elif text is not False:
+                texts[name] = text
+        for name, parts in gathered.items():
+            if name in texts:
+                raise BadValue(schema.flag(next(iter(parts))), next(iter(parts.values())), f"no {name} beside it: it describes one")
+            group = next(group for group in cls.groups if group.into == name)
+            texts[name] = group.record.spelled(parts)  # type: ignore[attr-defined]
+        missing = [flag.word for name, flag in flags.items() if flag.is_required and name not in texts]
+        if missing:
+            raise Incomplete(cls.verb, missing)
+        question = cls(**texts)
+        object.__setattr__(question, "_order", tuple(texts))
+        return question
+
+    def meant(self) -> Question:
+        """The question that it stands for: itself, unless it is kept in a file."""
+        return self
+
+    def check_printed(self, printed: Any) -> None:
+        """Raise BadValue where it cannot be printed or drawn as asked (`report/printed.py`)."""
+
+    # -- a question -------------------------------------------------------------------------------------------------------------
+
+    def entries(self) -> dict[str, Any]:
+        """What it says beyond its defaults, by name."""
+        flags = self.flags()
+        names = dict.fromkeys((*self._order, *(name for name, flag in flags.items() if not flag.into)))
+        return {name: value for name in names if (value := getattr(self, name)) != flags[name].default}
+
+    def replace(self, **changes: Any) -> Self:
+        """The question with other values."""
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+    def without(self, name: str) -> Self:
+        """The question without one of its values."""
+        return self.replace(**{name: self.flags()[name].default})
+
+    def idle(self) -> Mapping[str, str]:
+        """Fields that say nothing in this question, whatever their value, each with what it wants: given, they are refused."""
+        return {}
+
+    def files(self) -> dict[str, str]:
+        """Every file that it depends on, with the SHA-256 of its content: with them it can be asked again elsewhere."""
+        from headway.core.question_files import files_of
+
+        return files_of(self)
+
+    def command(self) -> list[str]:
+        """The words that ask it on the command line."""
+        flags, values = self.flags(), self.entries()
+        words = [self.verb]
+        words_of = (flags[name] for name in values if flags[name].field.kind != OBJECT)
+        for flag in sorted(words_of, key=lambda flag: not flag.field.place):
+            for text in texts_of(values[flag.name]) if flag.is_list else (values[flag.name],):
+                words += _words(flag, text)
+        return words
+
+    def answer(self) -> Any:
+        """Its rows, with the words and pictures that go with them."""
+        return importlib.import_module(self.answered_by).run(self)
+
+
+def question_of(verb: str) -> type[Question]:
+    """The question of a verb."""
+    from headway import QUESTIONS
+
+    check_known("verb", verb, QUESTIONS)
+    module, _, name = QUESTIONS[verb][0].partition(":")
+    return getattr(importlib.import_module(f"headway.{module}"), name)
+
+
+def from_words(words: Sequence[str]) -> Question:
+    """The question of a whole command, such as a saved answer holds: what says how it was printed is left out."""
+    question = question_of(words[0]).of_words(words[1:])
+    flags, places = question.flags(), list(question.leading())
+    spelled = {spelling: flag for flag in flags.values() for spelling in flag.spellings}
+    values, queue = dict[str, Any](), list(words[1:])
+    while queue:
+        word = queue.pop(0)
+        spelling, equals, value = word.partition("=")
+        flag = spelled.get(spelling)
+        if flag is None and not word.startswith("-") and places:
+            flag, equals, value = flags[places[0]], "=", word
+            places = places if flag.is_list else places[1:]
+        if flag is None:
+            takes = word.startswith("-") and word != "--verbose" and not equals
+            del queue[: takes and bool(queue) and not queue[0].startswith("-")]
+            continue
+        if flag.field.is_switch:
+            values[flag.name] = True
+            continue
+        several = [value if equals else queue.pop(0)] if equals or queue else [""]
+        while "words" in flag.field.takes and queue and not queue[0].startswith("-"):
+            several.append(queue.pop(0))
+        values[flag.name] = (*values.get(flag.name, ()), *several) if flag.is_list else several[0]
+    return question.from_values(values)
+
+
+class Incomplete(HeadwayError):
+    """A question that lacks what it is about."""
+
+    def __init__(self, verb: str, missing: Sequence[str]) -> None:
+        super().__init__(f"the following arguments are required: {', '.join(missing)}; see headway {verb} --help")
+
+
+@functools.cache
+def _flags(question: type[Question]) -> dict[str, QuestionField]:
+    flags = {
+        name: QuestionField(name, field, default, default)
+        for name, (field, default) in schema.fields(question).items()
+        if name in question._declared
+    }
+    for group in (*question.groups, WHAT_IF):
+        flags |= {flag.name: flag for flag in group.flags() if flag.name not in flags}  # of two with one name, the first is meant
+    return flags
+
+
+# -- values as a person writes them ---------------------------------------------------------------------------------------------
+
+
+def as_written(flag: QuestionField, value: Any) -> Any:
+    """A value of a field as a person writes it; an object stays what it is."""
+    if flag.field.kind == OBJECT:
+        return tuple(value) if isinstance(value, list | tuple) else (value,)
+    if flag.field.is_switch:
+        if not isinstance(value, bool):
+            raise BadValue(flag.word, value, "True or False")
+        return value
+    if isinstance(value, bool):
+        value = _choice(flag, value)
+    if hasattr(value, "__len__") and not len(value):
+        raise BadValue(flag.word, value, "a value, or the flag left out" if isinstance(value, str) else "at least one value")
+    if flag.is_list:
+        items = [f"{key}={text(item)}" for key, item in value.items()] if isinstance(value, Mapping) else _items(value)
+        return tuple(text(item) for item in items)
+    return text(value)
+
+
+def text(value: Any) -> Any:
+    """One value as a word: texts as they are, numbers in full, lists joined by commas, `key=value` of a mapping; objects stay."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return " ".join(f"{key}={text(item)}" for key, item in value.items())
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, int | float):
+        return repr(int(value)) if isinstance(value, int) and not isinstance(value, bool) else repr(float(value))
+    if isinstance(value, list | tuple | range | set | frozenset):
+        if any(isinstance(item, list | tuple) for item in value):
+            raise BadValue("argument", value, "one list, not a list of lists")
+        words = [text(item) for item in value]
+        return ",".join(words) if all(isinstance(word, str) for word in words) else tuple(words)
+    if hasattr(value, "name") or hasattr(value, "to_json"):
+        return value
+    raise BadValue("argument", value, f"a number, a text, a list of them, a model or a machine, not {type(value).__name__}")
+
+
+def name_of(value: Any) -> str:
+    """The word of a value as people read it: of objects, their names."""
+    return value if isinstance(value, str) else ",".join(map(name_of, value)) if isinstance(value, tuple) else _name(value)
+
+
+def _name(value: Any) -> str:
+    return str(getattr(value, "name", type(value).__name__))
+
+
+def _items(value: Any) -> Sequence[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _choice(flag: QuestionField, value: bool) -> Any:
+    """The word of True or False for a flag of on and off, or of 1 and 0."""
+    if flag.field.choices == ("on", "off"):
+        return "on" if value else "off"
+    if not flag.field.integer or flag.field.high != 1:
+        raise BadValue(flag.word, value, "a number or a text")
+    return str(int(value))
+
+
+def texts_of(value: Any) -> tuple[Any, ...]:
+    """The texts of a list, or the one text."""
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _words(flag: QuestionField, value: Any) -> list[str]:
+    """A flag and its value: two words, or one where the value would be read as a flag."""
+    if flag.field.is_switch:
+        return [flag.word]
+    word = name_of(value)
+    if flag.field.place:
+        return [word]
+    return [f"{flag.word}={word}"] if word.startswith("-") else [flag.word, word]
+
+
+# -- rules ----------------------------------------------------------------------------------------------------------------------
+
+
+def refuse_idle(question: Question) -> None:
+    """Raise BadValue for a given field that says nothing in this question: it would have been ignored in silence."""
+    refuse(question, {name: question.no_edits for name in schema.fields(Edits) if name not in question.edits} | dict(question.idle()))
+
+
+def refuse(question: Question, idle: Mapping[str, str]) -> None:
+    """Raise BadValue for one of these fields if it is given: what it wants, or that the question does not use it."""
+    for name, value in question.entries().items():
+        if name not in idle:
+            continue
+        flag = question.flags()[name]
+        if flag.field.is_number and isinstance(value, str):
+            schema.axis(value, flag.field, flag.word)  # a wrong value is the first thing to say
+        why = "has no machine or model that it could edit" if name in OF_FACTS else "does not use it for this question"
+        typed = "the flag" if flag.field.is_switch else ", ".join(map(name_of, texts_of(value)))
+        raise BadValue(flag.word, typed, idle[name] or f"no {flag.word}: `{question.verb}` {why}")

@@ -1,0 +1,295 @@
+"""Questions of money: `price` in its six forms, `speed`, `cache` and `bill`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from headway.core import schema
+from headway.core.question import MACHINES, MODELS, Edits, FlagGroup, FlagRecord, Question
+from headway.core.schema import RARE, Field
+from headway.economics.cache.records import CacheHold, CacheService, PrefillCost
+from headway.economics.price.terms import CommercialTerms
+from headway.hardware.chip_price import WHICH
+from headway.hardware.fact_range import memory_size
+from headway.models.by_numbers import BY_NUMBERS
+from headway.models.precision import Precision
+from headway.performance.assumptions import HIT_RATE, Assumptions
+from headway.performance.layout import Layout
+from headway.performance.workload import SLO, Load
+from headway.sim.question import ARRIVALS, SEED, TRACE_BLOCK
+
+PER_TOKEN = Field("USD/token", bare="USD/Mtok", open_low=False)
+LAYOUT = tuple(schema.fields(Layout))
+ASSUME = (
+    "take as known or narrow, with commas: active=100B, total, kv, batch, chip=tpu-v7, price=$2/h, mfu, utilisation, margin=0.3..0.6, ..."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnedChips(FlagRecord):
+    """Chips that are bought, not rented."""
+
+    own: Annotated[Any, Field(kind="switch", help="price of a chip that is owned: capital, upkeep, power, building")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceList(FlagRecord):
+    """A price list to compare the cost with."""
+
+    at_sheet: Annotated[
+        Any, Field(kind="sheet", word="NAME", help="price sheet by name or file, such as deepseek-v3 or my_prices.toml:model")
+    ] = None
+    hit_rate: Annotated[
+        Any,
+        Field(open_low=False, high=0.95, spellings=HIT_RATE,
+              help="share of prompt tokens found in a prefix cache; a..b goes by 0.05"),
+    ] = None  # fmt: skip
+    input_price: Annotated[Any, Field("USD/token", bare="USD/Mtok", open_low=False, help="list price of fresh input")] = None
+    cached_price: Annotated[Any, Field("USD/token", bare="USD/Mtok", open_low=False, help="of cached input (default: as fresh)")] = None
+    output_price: Annotated[Any, Field("USD/token", bare="USD/Mtok", open_low=False, help="list price of output")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SheetBackwards(FlagRecord):
+    """A price sheet, and what is taken as known of who sells it."""
+
+    sheet: Annotated[Any, Field(kind="sheet", word="NAME|FILE", help="price sheet by name or file: gemini-3.1-pro, my_prices.toml")] = ""
+    assume: Annotated[Any, Field(kind="text", word="KEY=VALUE", help=ASSUME)] = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownSizes(FlagRecord):
+    """Prices of models whose architecture is published."""
+
+    score: Annotated[
+        Any,
+        Field(kind="file", word="PRICES.csv", help="CSV of prices by host: model, input_usd_per_mtok, output_usd_per_mtok, family and "
+              "service_tier if known; standard medians count"),
+    ] = ""  # fmt: skip
+    truth: Annotated[Any, Field(kind="file", word="ARCH.csv", help="CSV of sizes: model, active_params_b, total_params_b")] = ""
+    report: Annotated[Any, Field(kind="output", word="PAGE.md", help="page between whose markers the tables go as well")] = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DayCase(FlagRecord):
+    """A day as its operator told it."""
+
+    case: Annotated[
+        Any,
+        Field(kind="sheet", word="NAME", help="a day of a service as its operator published it, such as deepseek-day6: cost, revenue, "
+              "margin, nodes by its own rates"),
+    ] = None  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryShare(FlagRecord):
+    """A machine whose memory is priced, and what the catalogue does not state of it."""
+
+    memory_share: Annotated[
+        Any,
+        Field(kind="machine", word="MACHINE", help="what of a chip's and a machine's price is HBM, DRAM and flash, at dated prices: "
+              "h100-sxm, gb200-nvl72; several with commas"),
+    ] = None  # fmt: skip
+    dram: Annotated[Any, memory_size("host memory of the whole machine, where the catalogue does not know it, such as 2TB")] = None
+    flash: Annotated[Any, memory_size("flash of the whole machine, such as 30TB")] = None
+
+
+class Price(Question):
+    """Cost and price per token of a model on a machine, or one of the questions around it."""
+
+    verb, answered_by = "price", "headway.answers.price"
+    example = "price deepseek-v3 --on gb200-nvl72 --chip-price 2.2..4.5 --utilisation 0.3..0.7"
+    modes = (
+        ("MODEL --on MACHINE [flags]", "cost per token, at which price of a chip, use and margin"),
+        ("--sheet NAME [flags]", "what a price sheet implies of model and machine"),
+        ("--history WHOSE", "dated sheets of a provider, a family or a model"),
+        ("--score PRICES.csv [flags]", "what sheets imply, beside models whose architecture is published"),
+        ("--case NAME", "a published day of a service, recomputed"),
+        ("--memory-share MACHINE [flags]", "share of a machine's cost that is memory"),
+    )
+    groups = (
+        FlagGroup(CommercialTerms, "cost to price"),
+        FlagGroup(OwnedChips, "cost to price, further"),
+        FlagGroup(PriceList, "margin against a price list"),
+        FlagGroup(Load, "load: every number may be a list or a range", skip=("context", "rate"), searched=("batch",)),
+        FlagGroup(SLO, "limits (each may be left out)"),
+        FlagGroup(Layout, "layout: the cheapest unless pinned to a value or a list", searched=LAYOUT),
+        FlagGroup(Precision, "number formats: a list is searched (KV: bf16 and fp8)", searched=("kv",)),
+        FlagGroup(Assumptions, "assumptions (named defaults)", skip=("hit_rate", "price_metric")),
+        FlagGroup(SheetBackwards, "a price sheet read backwards"),
+        FlagGroup(KnownSizes, "price sheets of models whose size is known"),
+        FlagGroup(DayCase, "a published day"),
+        FlagGroup(MemoryShare, "share of memory"),
+        BY_NUMBERS,
+    )
+    model: Annotated[Any, Field(kind="model", place="?", help="catalogue name, config.json or Hugging Face id; several with commas")] = ""
+    on: Annotated[Any, MACHINES] = ""
+    disaggregate: Annotated[Any, Field(kind="switch", help="prefill and decode on separate pools of the machine")] = False
+    price_metric: Annotated[
+        Any, Field(kind="word", word="NAME", help=f"which price of a chip: {WHICH} (default: the range of all that it has)")
+    ] = None
+    history: Annotated[
+        Any,
+        Field(kind="sheet", word="WHOSE", help="dated sheets of a provider, a family or a model: anthropic, gpt, my_prices.toml, "
+              "genai-prices:openai, all"),
+    ] = ""  # fmt: skip
+
+    def idle(self) -> dict[str, str]:
+        """Edits, where nothing is computed for a model on a machine of the user's."""
+        edits = () if self.model else ("set", "catalog") if self.memory_share else ("catalog",)
+        return {name: "" for name in schema.fields(Edits) if edits and name not in edits}
+
+
+OF_SHEETS = {"sheet": SheetBackwards, "score": KnownSizes, "case": DayCase, "memory_share": MemoryShare}
+# The field that asks each question of `price` -> the fields that go with it.
+FORMS: dict[str, tuple[str, ...]] = {
+    "model": (
+        *(flag.name for group in Price.groups if group.record not in OF_SHEETS.values() and not group.into for flag in group.flags()),
+        "disaggregate", "price_metric", "on",
+    ),
+    **{name: tuple(schema.fields(record)) for name, record in OF_SHEETS.items()}, "history": ("history",),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedRequest:
+    """Inputs of the speed tiers beyond those of a plan."""
+
+    at: Annotated[Any, Field(low=1, open_low=False, high=1e6, help="speed multiple that the answer and larger domains are taken at")] = 2.5
+    domains: Annotated[
+        Any, Field(integer=True, low=2, open_low=False, high=1e6, help="scale-up domains to plan again, times the own one")
+    ] = (2, 4, 8)
+
+
+class Speed(Question):
+    """Price of fast and slow tiers against their speed, beside real offers."""
+
+    verb, answered_by = "speed", "headway.answers.speed"
+    example = "speed deepseek-v3 --on gb200-nvl72 --prompt 8k --output 1k"
+    groups = (
+        FlagGroup(Load, "load", only=("prompt", "output")),
+        FlagGroup(SLO, "limits (--tpot: of the standard rung, default 20 ms)", only=("ttft", "tpot")),
+        FlagGroup(SpeedRequest, "ladder"),
+        FlagGroup(Layout, "layout: searched unless pinned to a value or a list", searched=LAYOUT),
+        FlagGroup(Precision, "number formats: a list is searched (KV: bf16 and fp8)", searched=("kv",)),
+        FlagGroup(Assumptions, "assumptions (named defaults)"),
+        BY_NUMBERS,
+    )
+    model: Annotated[Any, MODELS]
+    on: Annotated[Any, MACHINES]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheFees(FlagRecord):
+    """Fees of a provider for cached tokens."""
+
+    sheet: Annotated[
+        Any,
+        Field(kind="sheet", word="NAME", help="price sheet: claude-opus, my_prices.toml, ...; with --workload, whose bill it is"),
+    ] = None  # fmt: skip
+    fee: Annotated[Any, Field(kind="number", word="USD/token", help="a fee for one hold beyond the input rate: $5/Mtok")] = None
+    storage: Annotated[Any, Field(kind="number", word="USD/token/s", help="a fee by the hour: $4.50/Mtok/h")] = None
+
+
+TTLS = "5min,1h,never"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheTrace(FlagRecord):
+    """Recorded requests, and the cache that they meet."""
+
+    workload: Annotated[Any, Field(kind="file", word="FILE", help="Mooncake JSON lines with hash_ids, or a CSV with conversations")] = None
+    ttl: Annotated[
+        Any, Field(kind="number", word="TIME,...", help=f"times to live, renewed by each use: 5min,1h,never (default {TTLS})"), RARE
+    ] = None
+    capacity: Annotated[
+        Any, Field(kind="number", word="BYTES,...", help="room for the cache, least recently used first out: 10GB..1TB*2")
+    ] = None
+    requests: Annotated[Any, Field(kind="count", word="N", help="the first N requests of the trace alone")] = None
+    trace_block: Annotated[Any, TRACE_BLOCK, RARE] = None
+
+
+class Cache(Question):
+    """Memory tier and lifetime of a KV cache; or its size, its fees, or its hit rates over a trace."""
+
+    verb, answered_by = "cache", "headway.answers.cache"
+    example = "cache deepseek-v3 --on 8xh200 --reuse 0.8 --hold 5min,1h,24h"
+    modes = (
+        ("MODEL --on MACHINE [flags]", "tier and lifetime of a prefix, by four criteria"),
+        ("MODEL --on MACHINE --rate R --hit-rate N [flags]", "how much of each tier a service's cache takes"),
+        ("MODEL --on MACHINE --sheet NAME [flags]", "what cache fees would pay for at cost"),
+        ("MODEL --on MACHINE --workload FILE [flags]", "hit rates, reuse times and bill of a trace"),
+    )
+    groups = (
+        FlagGroup(PrefillCost, "computing again"),
+        FlagGroup(CacheHold, "hold: every number may be a list or a range"),
+        FlagGroup(CacheService, "sizes: how much of each tier a service's cache takes"),
+        FlagGroup(CacheFees, "fees: what cache fees would pay for at cost"),
+        FlagGroup(CacheTrace, "workload: hit rate and bill of a trace"),
+        FlagGroup(Layout, "layout of the estimate: searched unless pinned", searched=LAYOUT),
+        FlagGroup(Precision, "number formats (KV cache: bf16 unless told)"),
+        FlagGroup(Assumptions, "assumptions (named defaults)", skip=("hit_rate", "mfu")),
+        BY_NUMBERS,
+    )
+    subjects = ("model", "on", "hold")
+    model: Annotated[Any, Field(kind="model", place="?", help="catalogue name, config.json or Hugging Face id; several with commas")] = None
+    on: Annotated[
+        Any, Field(kind="machine", word="MACHINE", help="machine that computes, whose HBM is the tier hbm: 8xh200, gb200-nvl72, ...")
+    ] = None
+    tier: Annotated[
+        Any,
+        Field(kind="word", word="NAME,...", help="tiers or devices: ddr, cxl, qlc, tlc_4tb, ..., or all (default hbm,ddr,cxl,flash,disk)"),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BillTraffic(FlagRecord):
+    """Requests that are billed: recorded, drawn, or as totals."""
+
+    requests: Annotated[
+        Any, Field(kind="count", word="FILE|N", help="a trace (Azure, BurstGPT, Mooncake, Vidur, plain CSV), or how many of --prompt")
+    ] = None
+    prompt: Annotated[
+        Any,
+        Field(kind="lengths", word="LENGTHS", help="tokens, what is shared included: 8k, lognormal:8k,1.2, uniform:1k,16k, trace:FILE"),
+    ] = None  # fmt: skip
+    shared: Annotated[
+        Any,
+        Field("token", word="TOKENS", integer=True, open_low=False, high=1e9,
+              help="tokens that every prompt begins with (a system prompt, tools, a document)"),
+    ] = None  # fmt: skip
+    output: Annotated[Any, Field(kind="lengths", word="LENGTHS", help="tokens of an answer, in the same words")] = None
+    rate: Annotated[Any, Field("1/s", word="1/s", high=1e12, help="requests per second: 2/min; of a trace, its own unless given")] = None
+    arrivals: Annotated[Any, ARRIVALS] = "poisson"
+    turns: Annotated[
+        Any, Field(kind="number", word="N[,GAP]", help="conversations whose prompts grow: mean turns and gap (default 60s)")
+    ] = None
+    trace_block: Annotated[Any, TRACE_BLOCK, RARE] = None
+    seed: Annotated[Any, SEED] = "0"
+    start: Annotated[
+        Any, Field(kind="word", word="HH:MM", help="UTC time of the first request, for prices by the hour (default 00:00)")
+    ] = "00:00"
+    tokens: Annotated[Any, Field(kind="text", word="KEY=N,...", help="totals in place of requests: input=608B,cached=342B,output=168B")] = (
+        None
+    )
+
+
+class Bill(Question):
+    """Cost of requests under API price sheets, by mode and cache, cheapest first."""
+
+    verb, answered_by = "bill", "headway.answers.bill"
+    example = "bill --sheet claude-opus --prompt 8k --shared 6k --output 500 --requests 200 --rate 2/min"
+    progress = "bills computed"
+    groups = (FlagGroup(BillTraffic, "requests"),)
+    subjects = ()
+    edits = ("catalog",)
+    sheet: Annotated[
+        Any,
+        Field(kind="sheet", word="NAME,...",
+              help="claude-opus, groq/gpt-oss-120b, my_prices.toml, prices.json:gpt-5.4, genai-prices:NAME, or all that ship"),
+    ]  # fmt: skip
+    mode: Annotated[Any, Field(kind="word", word="NAME,...", help="standard, batch, flex, fast, ... (default all that a sheet sells)")] = ""
+    cache: Annotated[
+        Any, Field(kind="number", word="TIME,...", help="5min,1h,none: times to live (default all that a sheet sells, and none)")
+    ] = ""

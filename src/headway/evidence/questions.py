@@ -1,0 +1,220 @@
+"""Questions about measured runs and about the lecture: `score`, `predict`, `fit`, `lecture`, and `show`, whose card is the lecture's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, make_dataclass, replace
+from typing import Annotated, Any
+
+from headway.core import schema
+from headway.core.question import Edits, FlagGroup, FlagRecord, Question
+from headway.core.schema import Field
+from headway.models.by_numbers import BY_NUMBERS
+from headway.performance.workload import MOST
+
+ABOUT_RUNS = "CSV of measured rows: columns as for `predict`, and ttft_ms, tpot_ms, output_tok_s_total or tok_s_per_chip"
+EACH_ROW = "no value here, because each row names its own machine and model: use `serve`"
+NO_FACTS = {"set": EACH_ROW.replace("use `serve`", "use --catalog DIR with your own chip, or `serve`")}
+
+
+def _file(help: str, kind: str = "file", word: str = "FILE") -> Field:
+    return Field(kind=kind, word=word, help=help)
+
+
+# flag -> its reader in evidence/readers, and its declaration
+TOOLS = {
+    "vllm": ("vllm_bench", _file("the JSON that `vllm bench serve --save-result` (or SGLang's bench_serving) wrote")),
+    "aiperf": ("aiperf", _file("AIPerf's artifact folder", "folder", "DIR")),
+    "guidellm": ("guidellm", _file("GuideLLM's benchmarks.json")),
+    "trtllm_bench": ("trtllm_bench", _file("the report that trtllm-bench --report_json wrote")),
+    "llama_bench": ("llama_bench", _file("llama-bench's output: json, jsonl, csv, md or sql")),
+    "inferencex": ("inferencex", _file("InferenceX's agg_*.json")),
+    "requests": ("requests", _file("CSV or JSON lines, one request each: start, ttft, e2e (or end, or tpot), prompt_tokens, "
+                                   "output_tokens")),
+}  # fmt: skip
+BenchmarkFiles = make_dataclass(
+    "BenchmarkFiles", [(name, Annotated[Any, field], None) for name, (_, field) in TOOLS.items()], bases=(FlagRecord,), frozen=True,
+    kw_only=True,
+)  # fmt: skip
+
+
+def _unsaid(kind: str, name: str) -> Field:
+    return Field(kind=kind, word="NAME", help=f"{name}, where it is not said")
+
+
+def _unsaid_count(name: str) -> Field:
+    return Field(word="N", integer=True, low=1, open_low=False, high=1e12, help=f"{name}, where it is not said")
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnsaidFacts(FlagRecord):
+    """Facts of a run that its benchmark's output does not state."""
+
+    on: Annotated[Any, Field(kind="machine", word="MACHINE", help="the chips that ran it: 8xh100-sxm, 2xrtx4090, gb200-nvl72")] = ""
+    model: Annotated[Any, _unsaid("model", "model")] = ""
+    engine: Annotated[Any, _unsaid("word", "engine")] = ""
+    engine_version: Annotated[Any, _unsaid("word", "engine version")] = ""
+    weights: Annotated[Any, _unsaid("word", "weights")] = ""
+    kv: Annotated[Any, _unsaid("word", "kv")] = ""
+    tp: Annotated[Any, _unsaid_count("tp")] = None
+    ep: Annotated[Any, _unsaid_count("ep")] = None
+    pp: Annotated[Any, _unsaid_count("pp")] = None
+    dp: Annotated[Any, _unsaid_count("dp")] = None
+    prompt: Annotated[Any, _unsaid_count("prompt")] = None
+    output: Annotated[Any, _unsaid_count("output")] = None
+
+
+class Score(Question):
+    """Measured runs or your own benchmark beside predictions, with what binds."""
+
+    verb, answered_by = "score", "headway.answers.score"
+    example = "score --vllm bench.json --on 8xh100-sxm --tp 8"
+    groups = (
+        FlagGroup(BenchmarkFiles, "your own benchmark output, instead of a table"),
+        FlagGroup(UnsaidFacts, "what a benchmark's output does not say"),
+    )
+    subjects = ("rows",)
+    edits = ("catalog",)
+    no_edits = EACH_ROW
+    rows: Annotated[Any, Field(kind="file", word="MEASURED.csv", place="?", help=ABOUT_RUNS)] = None
+    each: Annotated[Any, Field(kind="switch", help="every measurement beside its prediction instead of groups")] = False
+
+    def idle(self) -> dict[str, str]:
+        """The switch of a table, beside a benchmark's file, of which every run stands alone."""
+        is_file = any(getattr(self, name) for name in TOOLS)
+        return {"each": ""} | NO_FACTS if is_file else NO_FACTS
+
+
+class Predict(Question):
+    """Predictions for a table of runs, each with floor and 90 % interval, a row per line of the file."""
+
+    verb, answered_by = "predict", "headway.answers.predict"
+    example = "predict rows.csv -o csv"
+    subjects = ("rows",)
+    edits = ("catalog",)
+    no_edits = EACH_ROW
+    rows: Annotated[
+        Any, Field(kind="file", word="ROWS.csv", place="1", help="CSV whose first line names columns: at least id, model, hardware, mode")
+    ]
+    training: Annotated[Any, Field(kind="switch", help="the rows are training runs: at least id, model, hardware")] = False
+
+    def idle(self) -> dict[str, str]:
+        """Facts of a machine."""
+        return NO_FACTS
+
+
+class Fit(Question):
+    """Efficiencies fitted to your own measurements, with their errors; the files that a catalogue folder uses."""
+
+    verb, answered_by = "fit", "headway.answers.fit"
+    example = "fit --from kernels/ --from measured.csv --out DIR"
+    subjects = ("from_",)
+    from_: Annotated[
+        Any,
+        Field(kind="file", word="PATH", takes="again",
+              help="a folder of measured kernels (parquet) or a CSV of measured runs; may be given several times"),
+    ] = ()  # fmt: skip
+    training: Annotated[Any, Field(kind="file", word="ROWS.csv", help="instead: measured training runs, for what training reaches")] = None
+    out: Annotated[
+        Any, Field(kind="folder", word="FOLDER", help="where efficiency.toml and evidence.csv go; a catalogue folder uses them")
+    ] = "."
+    report: Annotated[
+        Any, Field(kind="output", word="PAGE.md", help="page between whose markers the error tables go; a picture goes beside it")
+    ] = None
+    summary: Annotated[Any, Field(kind="output", word="PAGE.md", help="page between whose markers the few lines about it go")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LectureCard(FlagRecord):
+    """A model on a machine, beside the lecture's figures."""
+
+    on: Annotated[Any, Field(kind="machine", word="MACHINE", help="machine of the card: gb200-nvl72, 8xh100-sxm")] = None
+    bridge: Annotated[Any, Field(kind="switch", help="from the board's figures to the machine's, factor by factor")] = False
+    batch: Annotated[
+        Any,
+        Field(word="N", integer=True, high=1e7, help="batch of the card's step (default the balanced batch, or what fits)"),
+    ] = None  # fmt: skip
+    weights: Annotated[Any, Field(kind="word", word="FORMAT", help="format of the weights (default as in the checkpoint)")] = None
+    kv: Annotated[Any, Field(kind="word", word="FORMAT", help="format of the KV cache (default bf16)")] = None
+
+
+CARD = FlagGroup(LectureCard, "card of a model on a machine")
+
+
+class Show(Question):
+    """One model, chip or system: its facts, their sources, and values derived from them."""
+
+    verb, answered_by = "show", "headway.answers.show"
+    example = "show model deepseek-v3"
+    groups = (CARD, replace(BY_NUMBERS, into="name"))
+    subjects = ("what", "name")
+    documents = ("toml",)
+    what: Annotated[Any, Field(choices=("model", "chip", "system"), place="1")]
+    name: Annotated[Any, Field(kind="subject", place="1", help="a catalogue name, a file, or N x chip")]
+    context: Annotated[
+        Any,
+        Field("token", word="token", integer=True, low=1, open_low=False, high=MOST,
+              help="context that KV read per token is taken at (default 8192)"),
+    ] = "8192"  # fmt: skip
+
+    def idle(self) -> dict[str, str]:
+        """What is of a model alone, or of its card alone."""
+        if self.what == "model":
+            return {} if self.on or self.bridge else {"set": "", **dict.fromkeys(("batch", "weights", "kv"), "show model with --on")}
+        card = dict.fromkeys(("batch", "weights", "kv"), "show model with --on")
+        return card | {name: "" for name in ("context", *schema.fields(Edits)) if name not in ("set", "catalog")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flashcards(FlagRecord):
+    """A round of questions."""
+
+    cards: Annotated[Any, Field(kind="count", word="N", help="cards of a round, at most 50 (default 10)")] = "10"
+    seed: Annotated[Any, Field(kind="count", word="N", help="draw the same cards again")] = None
+    forget: Annotated[Any, Field(kind="act", help="delete the record of past answers")] = False
+
+
+class Lecture(Question):
+    """The lecture behind headway: chapters, a claim with your inputs, your model beside it, flashcards."""
+
+    verb, answered_by = "lecture", "headway.answers.lecture"
+    example = "lecture RB-10"
+    modes = (
+        ("", "the chapters: what agrees, what differs, what is open"),
+        ('CHAPTER|ID|"QUESTION"', "a chapter, a claim, or the passage that answers a question"),
+        ("ID --with NAME=VALUE ...", "a claim with other inputs"),
+        ("--model M --on MACHINE [--bridge]", "the card of a model beside the lecture's figures"),
+        ("--disputed", "points on which published summaries disagree"),
+        ("quiz [CHAPTER]", "flashcards"),
+    )
+    groups = (CARD, FlagGroup(Flashcards, "flashcards (lecture quiz)"))
+    subjects = ("what",)
+    what: Annotated[
+        Any,
+        Field(kind="text", word="CHAPTER|ID|GROUP|QUESTION", place="*",
+              help='3, RB-10, RB, "why does fast mode cost 6x?", or quiz [CHAPTER]'),
+    ] = ()  # fmt: skip
+    find: Annotated[Any, Field(kind="text", word="TEXT", help="claims and chapters that hold these words or words of their concepts")] = (
+        None
+    )
+    disputed: Annotated[Any, Field(kind="switch", help="points on which published summaries disagree, and who is right")] = False
+    with_: Annotated[
+        Any,
+        Field(kind="pairs", word="NAME=VALUE", takes="words again",
+              help="a claim with other inputs: total=1T active=32B, lists and ranges, model=NAME, chip=NAME, system=NAME"),
+    ] = ()  # fmt: skip
+    model: Annotated[
+        Any, Field(kind="model", word="NAME", help="card of a model on a machine, beside the lecture's figures; with --on")
+    ] = None
+    context: Annotated[
+        Any,
+        Field("token", word="token", integer=True, low=1, open_low=False, high=MOST, help="context of the card's step (default 8192)"),
+    ] = None  # fmt: skip
+
+    def idle(self) -> dict[str, str]:
+        """What is of another of its pages: of the card, of a round of flashcards, of a search."""
+        if self.model or self.on or self.bridge:
+            return dict.fromkeys(("find", "disputed", "with_", "cards", "seed", "forget"), "")
+        of_card = [name for name in schema.fields(Edits) if name != "catalog"]
+        idle = dict.fromkeys((*of_card, "batch", "context", "weights", "kv"), "lecture --model M --on X") | {"catalog": ""}
+        is_quiz = self.what[:1] == ("quiz",) or self.forget
+        return idle if is_quiz else idle | {"cards": "", "seed": ""}

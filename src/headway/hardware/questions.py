@@ -1,0 +1,99 @@
+"""Questions about machines and the catalogue: `rack`, `compare`, `list`, `trend`, `new`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from headway.core.question import FlagGroup, Question
+from headway.core.schema import Field
+from headway.hardware.rack_facts import RackFacts
+from headway.hardware.system import MOST_CHIPS
+
+MOST = 1e12  # tokens
+MODEL = "deepseek-v3"
+CATALOGUES = ("models", "chips", "systems", "tiers", "sheets", "laws", "sources", "evidence")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainRequest:
+    """Size of a domain, and the load that it is judged by."""
+
+    chips: Annotated[
+        Any,
+        Field(integer=True, low=1, open_low=False, high=MOST_CHIPS, help="chips in one scale-up domain (default: the system's)"),
+    ] = None  # fmt: skip
+    batch: Annotated[
+        Any,
+        Field("token", integer=True, low=1, open_low=False, high=MOST, help="tokens per step of the whole domain, for the all-to-all"),
+    ] = 2400  # fmt: skip
+    context: Annotated[
+        Any, Field("token", integer=True, low=1, open_low=False, high=MOST, help="context of the one sequence that must fit")
+    ] = 8192
+
+
+class Rack(Question):
+    """Cables, power, weight and bandwidth of a scale-up domain of any size; or the domains of every system, by year."""
+
+    verb, answered_by = "rack", "headway.answers.rack"
+    example = "rack gb200-nvl72 --chips 72,144,576"
+    groups = (
+        FlagGroup(DomainRequest, "domain"),
+        FlagGroup(RackFacts, "facts of the rack to assume (default: what is published)"),
+    )
+    subjects = ("system", "chips")
+    system: Annotated[Any, Field(kind="machine", place="?", help="the known rack: gb200-nvl72, 8xh100-sxm, tpu-v7-pod")] = None
+    model: Annotated[Any, Field(kind="model", word="NAME", help=f"model for the all-to-all and the floor (default {MODEL})")] = MODEL
+    by_year: Annotated[Any, Field(kind="switch", help="domains of every system of the catalogue instead, by year and vendor")] = False
+
+
+class Compare(Question):
+    """Machines or models side by side, the first as the reference."""
+
+    verb, answered_by = "compare", "headway.answers.compare"
+    example = "compare gb200-nvl72,8xh200"
+    subjects = ("names",)
+    names: Annotated[
+        Any, Field(kind="subject", word="NAME", place="+", help="machines (h100-sxm, gb200-nvl72) or models, the first is the reference")
+    ]
+    per: Annotated[Any, Field(choices=("chip", "machine", "usd", "watt"), help="basis of the ratios (default chip)")] = "chip"
+    cost: Annotated[
+        Any, Field("USD/s", bare="USD/h", word="USD/h", help="budget: how many chips of each it rents; ratios are at equal cost")
+    ] = None
+    power: Annotated[Any, Field("W", word="W", help="budget: how many chips of each it feeds; ratios are at equal power")] = None
+
+
+class List(Question):
+    """All models, chips, systems, memory tiers, price sheets, laws or sources: a row per entry."""
+
+    verb, answered_by = "list", "headway.answers.list"
+    example = "list models"
+    subjects = ("what",)
+    edits = ()
+    what: Annotated[Any, Field(choices=CATALOGUES, place="1")]
+
+
+class Trend(Question):
+    """Chips by year (FLOP/byte, drain time, latency floor), or models by release date."""
+
+    verb, answered_by = "trend", "headway.answers.trend"
+    example = "trend chips"
+    subjects = ("what",)
+    edits = ("catalog",)
+    what: Annotated[Any, Field(choices=("chips", "models"), place="1")]
+
+
+class New(Question):
+    """A catalogue file of a chip of your own, to fill in."""
+
+    verb, answered_by = "new", "headway.answers.new"
+    example = "new chip zeta-1"
+    subjects = ("what", "called")
+    edits = ("catalog",)
+    no_edits = "a verb about a model or a machine; new only writes a file"
+    what: Annotated[Any, Field(kind="text", word="chip", place="1", help="what it is of")]
+    called: Annotated[
+        Any,
+        Field(kind="output", word="NAME", place="1",
+              help="name of the chip, such as zeta-1; the file goes to DIR/chips of --catalog DIR, else here"),
+    ]  # fmt: skip

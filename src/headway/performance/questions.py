@@ -1,0 +1,177 @@
+"""Questions of one law, one product, one collective, and of what fits on a machine: `law`, `matmul`, `collective`, `capacity`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from headway.core.question import MACHINES, MODELS, FlagGroup, FlagRecord, Question
+from headway.core.schema import RARE, Field
+from headway.models.by_numbers import BY_NUMBERS
+from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
+from headway.performance.workload import Load
+
+
+@dataclass(frozen=True, kw_only=True)
+class LawBackwards(FlagRecord):
+    """A law solved for one of its arguments."""
+
+    for_: Annotated[Any, Field(kind="text", word="KEY", help="the argument to solve for; KEY=1..100 gives its range")] = None
+    so_that: Annotated[Any, Field(kind="text", word="VALUE", help="the result that it should give, such as 20ms")] = None
+
+
+class LawQuestion(Question):
+    """One law: its equation and arguments, or its result for numbers, lists, ranges and facts."""
+
+    verb, answered_by = "law", "headway.answers.law"
+    example = "law hardware_ratio weight_byte=2 peak_flops=h100.peak_bf16 mem_bw=h100.hbm_bw"
+    groups = (FlagGroup(LawBackwards, "question"),)
+    subjects = ("law", "values")
+    edits = ("catalog",)
+    no_edits = "a verb about a model or a machine"
+    law: Annotated[Any, Field(kind="word", word="LAW", place="?", help="name of a law, such as hardware_ratio; alone: what it takes")] = ""
+    values: Annotated[
+        Any,
+        Field(kind="pairs", word="key=value", place="*", help="its arguments: 3.35TB/s, 1,2,4, 1..512*2, h100.hbm_bw, 72*b200.hbm_bw"),
+    ] = ()  # fmt: skip
+    find: Annotated[Any, Field(kind="text", word="WORDS", help="laws whose name, sentence or source has these words")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mesh(FlagRecord):
+    """A mesh of chips and its links, by machine or by numbers."""
+
+    mesh: Annotated[Any, Field(kind="word", word="X4,Y8", help="axes and their chips (default: all of the machine, where it is split)")] = (
+        ""
+    )
+    on: Annotated[Any, Field(kind="machine", word="MACHINE", help="chip or machine: peak, memory, links, which axes close to a ring")] = (
+        None
+    )
+    network: Annotated[Any, Field(kind="word", word="KIND", help="torus, ring, line, switch or mesh, instead of the machine's")] = None
+    link_bw: Annotated[
+        Any, Field("byte/s", word="byte/s", help="bandwidth of a torus link, or of a chip's links to a switch; one direction")
+    ] = None
+    out_bw: Annotated[Any, Field("byte/s", word="byte/s", help="scale-out bandwidth of a chip, one direction")] = None
+    domain: Annotated[
+        Any,
+        Field(word="N", integer=True, low=1, open_low=False, help="chips below one switch; groups beyond them go over scale-out"),
+    ] = None  # fmt: skip
+    rings: Annotated[
+        Any, Field(kind="word", word="X,Y", help="axes that close to a ring: names, all or none (default by the machine's rule)")
+    ] = None
+    hop: Annotated[Any, Field("s", word="s", open_low=False, help="latency of a hop or round (default: the machine's, else 1 us)")] = None
+
+
+SIZES = Field(kind="pairs", word="DIM=SIZE", place="*", help="sizes of the dimensions: B=128 D=8Ki; lists and ranges too")
+MESH = FlagGroup(Mesh, "mesh: axes of chips, the last axis innermost")
+LINKS = ("network", "link_bw", "out_bw", "domain", "rings", "hop")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProductRate(FlagRecord):
+    """Formats of a product, and the rates that it runs at."""
+
+    dtype: Annotated[Any, Field(kind="word", word="NAME", help="format of arrays (default bf16); int8[D, F] sets one")] = "bf16"
+    compute: Annotated[
+        Any, Field(kind="word", word="NAME", help="format of the multiplication (default the widest of the two arrays)"), RARE
+    ] = None
+    peak: Annotated[Any, Field("flop/s", word="FLOP/s", help="peak of a chip, instead of the machine's")] = None
+    from_: Annotated[Any, Field(kind="word", word="hbm|host|byte/s", help="where arrays are read: hbm, host or a bandwidth")] = "hbm"
+    strategy: Annotated[
+        Any,
+        Field(choices=("gather", "reduce"),
+              help="a contracted dimension that one array splits: gather it (default), or cut the other and reduce"),
+    ] = "gather"  # fmt: skip
+
+
+class MeshQuestion(Question):
+    """What `matmul` and `collective` share: a mesh whose machine may be edited, and links that count where there is one."""
+
+    edits = ("set", "catalog")
+    no_edits = "a verb about a model"
+
+    def idle(self) -> dict[str, str]:
+        """Edits, without a machine to edit."""
+        return {} if self.on else {"set": "a machine to edit: give --on", "catalog": ""}
+
+
+class MatmulQuestion(MeshQuestion):
+    """A matrix product by shape and sharding: its totals, and its steps for a single point."""
+
+    verb, answered_by = "matmul", "headway.answers.matmul"
+    example = 'matmul "bf16[B, 4096] int8[4096, 4096]" B=128 --peak 197T --from 820GB/s'
+    groups = (MESH, FlagGroup(ProductRate, "rates and formats"))
+    subjects = ("product", "values")
+    product: Annotated[
+        Any,
+        Field(kind="text", word="PRODUCT", place="1",
+              help='arrays in brackets: "A[B_X, D] W[D, F_Y] -> C[B_X, F_Y]"; sizes by name or number'),
+    ]  # fmt: skip
+    values: Annotated[Any, SIZES] = ()
+
+    def idle(self) -> dict[str, str]:
+        """Links too, where no array is split over a mesh."""
+        is_whole = not self.mesh and (not self.on or "_" not in str(self.product))
+        return {**super().idle(), **(dict.fromkeys(LINKS, "") if is_whole else {})}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectiveShape(FlagRecord):
+    """What a collective runs over, and how it is counted."""
+
+    over: Annotated[Any, Field(kind="word", word="X,Y", help="mesh axes of the group (default those of OPERATION, else all)")] = None
+    share: Annotated[
+        Any,
+        Field(choices=("exact", "limit"), help="exact: (n-1)/n of the array moves (default); limit: a long ring, all of it"),
+    ] = "exact"  # fmt: skip
+    dtype: Annotated[Any, Field(kind="word", word="NAME", help="format of an array without one (default bf16)")] = "bf16"
+    in_switch: Annotated[Any, Field(kind="switch", help="the switch adds (NVLink SHARP): half of an all-reduce's bytes")] = False
+    active: Annotated[
+        Any,
+        Field(word="K", integer=True, low=1, open_low=False,
+              help="all-to-all: parts that each chip fills, of as many as the group has chips"),
+    ] = None  # fmt: skip
+    from_: Annotated[Any, Field(kind="word", word="0,0", help="send: the chip by its place along each axis (default the first)")] = None
+    to: Annotated[Any, Field(kind="number", word="3,3", help="send: the chip that receives")] = None
+
+
+class CollectiveQuestion(MeshQuestion):
+    """Time of a collective or a message over axes of a torus, ring or switch."""
+
+    verb, answered_by = "collective", "headway.answers.collective"
+    example = "collective all-gather 1GB --mesh X8 --on 8xh100"
+    groups = (MESH, FlagGroup(CollectiveShape, "collective"))
+    subjects = ("operation", "what", "values")
+    operation: Annotated[
+        Any,
+        Field(kind="word", word="OPERATION", place="1",
+              help="all-gather, reduce-scatter, all-reduce, all-to-all or send; AllGather_X names the axes"),
+    ]  # fmt: skip
+    what: Annotated[
+        Any,
+        Field(kind="text", word="BYTES|ARRAY", place="1",
+              help='bytes of the gathered array, 34MB or a list; or the array, "bf16[E_Y, F]"'),
+    ]  # fmt: skip
+    values: Annotated[Any, SIZES] = ()
+
+    def idle(self) -> dict[str, str]:
+        """The ends of a message, of any other operation; the format of arrays, of a number of bytes."""
+        is_message, is_array = str(self.operation).lower().startswith("send"), "[" in str(self.what)
+        names = (*(() if is_message else ("from_", "to")), *(() if is_array else ("dtype",)))
+        return {**super().idle(), **dict.fromkeys(names, "")}
+
+
+class CapacityQuestion(Question):
+    """What fits on a machine before any layout: chips, largest batch and context, room."""
+
+    verb, answered_by = "capacity", "headway.answers.capacity"
+    example = "capacity deepseek-v3 --on 8xh200 --context 8k"
+    groups = (
+        FlagGroup(Load, "load: lists and ranges too (default batch 1, context 8,192)", only=("batch", "context")),
+        FlagGroup(Precision, "number formats", skip=("compute",)),
+        FlagGroup(Assumptions, "assumption", only=("hbm_utilization",)),
+        BY_NUMBERS,
+    )
+    model: Annotated[Any, MODELS]
+    on: Annotated[Any, MACHINES]

@@ -1,0 +1,99 @@
+"""Questions that serving answers: `serve`, and `solve`, which asks another verb again and again."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, replace
+from typing import Annotated, Any, ClassVar
+
+from headway.core.errors import UnknownName
+from headway.core.question import MODELS, FlagGroup, FlagRecord, Question, question_of
+from headway.core.schema import Field
+from headway.hardware.chip_price import TypedPrice
+from headway.models.by_numbers import BY_NUMBERS
+from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
+from headway.performance.layout import Layout
+from headway.performance.workload import MOST, Load
+
+PER_STAGE = "sequences that a pipeline stage works on at a time, in place of --batch: pp times as many are in flight"
+
+
+class Serve(Question):
+    """Latency, throughput, memory and cost of given layouts, over a grid of inputs."""
+
+    verb, answered_by = "serve", "headway.answers.serve"
+    example = "serve llama-3.1-70b --on 8xh100-sxm --tp 8 --batch 1..256*2 --prompt 4k --output 600"
+    groups = (
+        FlagGroup(Load, "load: every number may be a list 1,2,4 or a range 1..512*2, 0..10+2"),
+        FlagGroup(Layout, "layout"),
+        FlagGroup(Precision, "number formats"),
+        FlagGroup(Assumptions, "assumptions (example defaults)"),
+        FlagGroup(TypedPrice, "cost (or --price-metric NAME)"),
+        BY_NUMBERS,
+    )
+    model: Annotated[Any, MODELS]
+    on: Annotated[Any, Field(kind="machine", word="MACHINE", help="gb200-nvl72, 8xh100-sxm, h200, ...; several with commas")]
+    batch_per_stage: Annotated[Any, Field(word="N", integer=True, low=1, open_low=False, high=MOST, help=PER_STAGE)] = None
+    layouts: Annotated[Any, Field(kind="object", help="layouts of a Python call, in place of degrees")] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sought(FlagRecord):
+    """What is sought: an input, so that an output has a value."""
+
+    for_: Annotated[Any, Field(kind="text", word="INPUT", help="batch, context, tp, eff_memory, chip.hbm_bw ...")]
+    so_that: Annotated[Any, Field(kind="text", word="OUTPUT=VALUE", help="tpot_s=20ms, or compute_s=kv_s")]
+
+
+OF_SOLVE = ("for_", "so_that", "find")  # of a verb that has a search of its own: in `solve` they are this one's
+SKIPPED = ("solve", "list", "show", "trend", "fit", "lecture", "predict", "score", "new", "web", "mcp")  # no number follows from an input
+
+
+class Solve(Question):
+    """The input at which an output of another verb reaches a value; its further fields are that verb's."""
+
+    verb, answered_by = "solve", "headway.answers.solve"
+    example = "solve serve llama-3.1-70b --on 8xh100-sxm --tp 8 --context 8k --for batch --so-that step_s=20ms"
+    groups = (FlagGroup(Sought, "question"),)
+    subjects = ("of", "model", "on")
+    target: ClassVar[type[Question]] = Question
+    of: Annotated[Any, Field(kind="word", word="VERB", place="1", help="serve, or any verb that prints numbers: its flags follow")]
+    where: Annotated[Any, Field(kind="text", word="CONDITION", help="of another verb: solve for the first row for which it holds")] = None
+
+    @classmethod
+    def of_words(cls, words: Sequence[str]) -> type[Question]:
+        """The question about the verb that the words name first; about serve where they name none."""
+        name = next((word for word in words if not word.startswith("-")), "serve")
+        if name not in solvable() and words and not words[0].startswith("-"):
+            raise UnknownName("verb to solve", name, solvable(), "one of " + ", ".join(solvable()))
+        return _about(name if name in solvable() else "serve")
+
+    def question(self, **changes: Any) -> Question:
+        """The question of the other verb, with some values changed."""
+        known = self.target.flags()
+        values = {name: value for name, value in self.entries().items() if name in known and name not in (*OF_SOLVE, "where")}
+        return self.target.from_values(values | changes)
+
+
+def solvable() -> list[str]:
+    """Verbs that can be solved."""
+    from headway import QUESTIONS
+
+    return [verb for verb in QUESTIONS if verb not in SKIPPED]
+
+
+@functools.cache
+def _about(verb: str) -> type[Question]:
+    """The question about another verb."""
+    target = question_of(verb)
+    flags_of = {name: flag for name, flag in target.flags().items() if not flag.group and name not in OF_SOLVE}
+    kinds = {
+        **{name: Solve.__annotations__[name] for name in ("of", "where")},
+        **{name: Annotated[Any, flag.field] for name, flag in flags_of.items()},
+    }
+    rest = [replace(group, skip=(*group.skip, *OF_SOLVE)) for group in target.groups if group.record is not Sought]
+    usual = {name: flag.default for name, flag in flags_of.items() if flag.default is not MISSING}
+    name = f"Solve{target.__name__}"
+    return type(name, (Solve,), {"__annotations__": kinds, **usual, "groups": (*rest, *Solve.groups), "target": target})

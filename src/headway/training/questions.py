@@ -1,0 +1,73 @@
+"""Questions that training answers: `train` and `scale`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from headway.core import schema
+from headway.core.question import MODELS, FlagGroup, FlagRecord, Question
+from headway.core.schema import Field
+from headway.hardware.chip_price import MARKET, WHICH
+from headway.models.by_numbers import BY_NUMBERS
+from headway.training.recipe import OBJECTIVES, Failures, Recipe, TrainingLayout, TrainingReach, TrainingRun
+from headway.training.scaling.inputs import Budget, FewBits, ReinforcementLearning, Routing, ServedTokens, Uncertainty
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingGoal(FlagRecord):
+    """What the layout is best for."""
+
+    objective: Annotated[Any, Field(choices=OBJECTIVES, help="shortest step, fewest chips or lowest cost")] = "step"
+    deadline: Annotated[Any, Field("s", word="TIME", help="the fewest chips that end the run within this time, such as 60d")] = None
+    price_metric: Annotated[Any, Field(kind="word", word="NAME", help=f"which price of a chip: {WHICH}")] = MARKET
+
+
+class Train(Question):
+    """Best layouts of a training run: step time, memory, MFU, days, cost and energy."""
+
+    verb, answered_by = "train", "headway.answers.train"
+    example = "train llama-3.1-405b --on 16384xh100-sxm --tokens 15T --seq 8k --global-batch 16M"
+    groups = (
+        FlagGroup(TrainingRun, "run"),
+        FlagGroup(TrainingLayout, "layout: searched unless pinned to a value or a list", searched=tuple(schema.fields(TrainingLayout))),
+        FlagGroup(Recipe, "recipe (recompute and interleaving are searched unless given)", searched=("recompute", "schedule")),
+        FlagGroup(Failures, "failures"),
+        FlagGroup(TrainingReach, "what training reaches, instead of the fitted numbers"),
+        FlagGroup(TrainingGoal, "question"),
+        BY_NUMBERS,
+    )
+    edits = ("set", "catalog", "attention", "kv_share", "strict", "as_", "key")
+    no_edits = "a verb that serves: training keeps embedding and head in 16 bits"
+    model: Annotated[Any, MODELS]
+    on: Annotated[Any, Field(kind="machine", word="MACHINE", help="16384xh100-sxm, 2048xh800, ...; several with commas")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScalingLaws(FlagRecord):
+    """Which laws answer."""
+
+    law: Annotated[
+        Any, Field(kind="word", word="NAME", help="the law that answers (default epoch; of experts: all); several with commas")
+    ] = None
+    beside: Annotated[Any, Field(kind="word", word="NAMES", help="laws shown beside it: all (default), none, or names")] = "all"
+
+
+class Scale(Question):
+    """How far to over-train: a row per law and point, laws with a result first."""
+
+    verb, answered_by = "scale", "headway.answers.scale"
+    example = "scale --active 100B --serve 50M/s --months 2"
+    groups = (
+        FlagGroup(Budget, "budget: one is split best, two of compute, size and tokens give the third"),
+        FlagGroup(ServedTokens, "serving: what a model is over-trained for"),
+        FlagGroup(ReinforcementLearning, "reinforcement learning"),
+        FlagGroup(Routing, "experts"),
+        FlagGroup(FewBits, "formats of few bits (a soft law)"),
+        FlagGroup(ScalingLaws, "laws"),
+        FlagGroup(Uncertainty, "errors of the coefficients"),
+    )
+    subjects = ()
+    edits = ()
+    no_edits = "a verb about a machine or a model; scale has neither"
+    moe: Annotated[Any, Field(kind="switch", help="what experts are worth, by every routed law")] = False

@@ -1,0 +1,68 @@
+"""Questions that serve: `web` to a browser, `mcp` to an assistant."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from headway.core.question import Question
+from headway.core.schema import Field
+
+
+class Web(Question):
+    """The verbs as pages in a browser, on this machine."""
+
+    verb, answered_by = "web", "headway.web.verb"
+    example = "web lecture RB-10 --open"
+    subjects = ("page",)
+    page: Annotated[
+        Any,
+        Field(kind="text", word="PAGE|VERB", place="*", help="a page, or a command line to open: lecture RB-10, plan MODEL --on ..."),
+    ] = ()  # fmt: skip
+    host: Annotated[Any, Field(kind="secret", word="ADDRESS", help="address to serve at (default 127.0.0.1: this machine alone)")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[
+        Any,
+        Field(word="N", integer=True, low=0, high=65535, open_low=False, help="port; the next free one where it is taken (default 8642)"),
+    ] = "8642"  # fmt: skip
+    open: Annotated[Any, Field(kind="switch", help="open it in the browser")] = False
+    link: Annotated[Any, Field(kind="switch", help="only print the link")] = False
+
+    @classmethod
+    def of_words(cls, words: Sequence[str]) -> type[Question]:
+        """The question with the flags of the verb whose page is wanted."""
+        from headway.web.permitted import VERBS
+
+        names = [word for word in words if not word.startswith("-")]
+        return _page_of(names[0], tuple(names[1:])) if names and names[0] in VERBS else cls
+
+
+OWN_FIELDS = ("page", "host", "port", "open", "link")
+
+
+@functools.cache
+def _page_of(verb: str, words: tuple[str, ...]) -> type[Question]:
+    """The question about the page of a verb: each flag of the verb that a page may give, as typed."""
+    from headway.web.permitted import kind_of
+    from headway.web.question import asked_by, flags_of
+
+    known = {**Web.flags(), **dict.fromkeys(("format", "depth", "verbose"))}
+    flags = [flag for flag in flags_of(asked_by(verb, words)).values() if flag.spellings and kind_of(flag) is not None]
+    kinds, usual = {name: Web.__annotations__[name] for name in OWN_FIELDS}, {name: getattr(Web, name) for name in OWN_FIELDS}
+    for flag in (flag for flag in flags if flag.name not in known):
+        takes = flag.field.takes if flag.field.takes or flag.field.is_switch else "again"
+        kinds[flag.name] = Annotated[Any, dataclasses.replace(flag.field, takes=takes, rare=False)]
+        usual[flag.name] = flag.default if flag.field.is_switch else ()
+    return type("WebPage", (Web,), {"__annotations__": kinds, **usual, "groups": ()})
+
+
+class Mcp(Question):
+    """The verbs as tools of an assistant, over the Model Context Protocol."""
+
+    verb, answered_by = "mcp", "headway.web.mcp_verb"
+    example = "mcp --list"
+    subjects = ()
+    list: Annotated[Any, Field(kind="switch", help="only list the tools")] = False

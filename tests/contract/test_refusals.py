@@ -1,0 +1,41 @@
+"""200 wrong inputs drawn over all verbs (seed 20261126), as the commit before the question was a record refused them.
+
+Each is refused still, with the same exit status and naming the same flag; those marked `same_line` with the same line.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import shlex
+from pathlib import Path
+
+from headway import QUESTIONS
+from support.command import Cli
+from support.flag_walk import INPUTS
+
+FILE = Path(__file__).parent / "refusals.csv"
+FLAG = re.compile(r"--[a-z][\w-]*")
+
+
+def rows() -> list[dict[str, str]]:
+    """Command, exit status, whether the line is contract, and the line that it was refused with."""
+    with FILE.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_refusals__are_of_every_verb_and_many() -> None:
+    drawn = rows()
+    assert len(drawn) == 200 and sum(row["same_line"] == "1" for row in drawn) == 40
+    assert len({row["command"].split()[0] for row in drawn}) >= len(QUESTIONS) - 4
+
+
+def test_refusals__have_the_same_status_and_name_the_same_flag(cli: Cli) -> None:
+    wrong = []
+    for row in rows():
+        answer = cli(*(word.replace("INPUTS", INPUTS) for word in shlex.split(row["command"])))
+        line = answer.err.strip().replace(INPUTS, "INPUTS")
+        same = FLAG.findall(line)[:1] == FLAG.findall(row["line"])[:1] if row["same_line"] == "0" else line == row["line"]
+        if (answer.status, answer.out, answer.err.count("\n")) != (int(row["status"]), "", 1) or not same:
+            wrong.append(f"{row['command']}\n    before: {row['line']}\n    now:    {line or answer.out[:80]}")
+    assert wrong == [], "\n".join(wrong)
