@@ -68,10 +68,16 @@ def function(verb: str) -> str:
     records = [f"{name}: {kind} | None = None" for kind, name in public.items() if name not in flags]
     star = f"*records: {' | '.join(public)}" if public else "*"
     machine = ["system: Machine | None = None"] if "on" in flags and "system" not in flags else []
-    rest = [f"{name}: {type_of(flag)} | None = None" for name, flag in flags.items() if name not in question.subjects]
+    fields = {name: flag for name, flag in flags.items() if name not in question.subjects}
+    rest = [f"{name}: {type_of(flag)}" + ("" if _is_needed(flag) else " | None = None") for name, flag in fields.items()]
     lines = [*leads, star, *machine, *records, *rest]
     body = "".join(f"    {line},\n" for line in lines)
     return f'def {verb}(\n{body}) -> Result:\n    """{question.__doc__}"""\n'
+
+
+def _is_needed(flag: QuestionField) -> bool:
+    """Whether a call without the keyword asks nothing; a machine may come by place."""
+    return flag.is_required and not flag.field.place and flag.name != "on"
 
 
 def type_of(flag: QuestionField) -> str:

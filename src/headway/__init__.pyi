@@ -404,8 +404,8 @@ def solve(
     precision: Precision | None = None,
     assumptions: Assumptions | None = None,
     where: Text | Edits | None = None,
-    for_: Text | Edits | None = None,
-    so_that: Text | Edits | None = None,
+    for_: Text | Edits,
+    so_that: Text | Edits,
     set: Edits | None = None,
     catalog: File | None = None,
     attention: Text | None = None,
@@ -682,7 +682,6 @@ def solve(
     trials: Number | None = None,
     pairs: Number | None = None,
     epsilon: Number | None = None,
-    file: File | Result | None = None,
 ) -> Result:
     """The input at which an output of another verb reaches a value; its further fields are that verb's."""
 
@@ -1084,7 +1083,7 @@ def cache(
 
 def bill(
     *,
-    sheet: Text | None = None,
+    sheet: Text,
     mode: Text | None = None,
     cache: Number | None = None,
     requests: Number | File | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,18 +77,13 @@ def test_scale__every_answer_keeps_the_contract(kind: str, cli: Cli) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_scale__every_number_replays(kind: str) -> None:
     """The tree of each number ends in facts and flags alone, and gives the number again."""
-    import argparse
-
+    
     from headway.core import schema
+    from headway.core.question import from_words
     from headway.training.scaling.inputs import RECORDS
 
-    parser = argparse.ArgumentParser()
-    for record in RECORDS:
-        schema.add_flags(parser, record)
-    parser.add_argument("--moe", action="store_true")
-    parser.add_argument("--law")
-    args = parser.parse_args(KINDS[kind].split())
-    flags = {key: value for record in RECORDS for key, value in schema.read(args, record)[0].items()}
+    args: Any = from_words(["scale", *KINDS[kind].split()])
+    flags = {key: value for record in RECORDS for key, value in schema.read(args, record).items()}
     asked, _ = question(flags, defaults(Uncertainty), args.law, "all", args.moe)
     for row in rows(asked):
         for key, value in row.plain.items():

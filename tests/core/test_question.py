@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import shlex
 import tomllib
@@ -30,6 +31,7 @@ from headway.web.question import flags_of
 from support.command import Cli, command
 from support.each import for_each
 from support.flag_walk import BASES, words_of
+from support.followed import examples
 
 SLOW = ("fit", "web", "mcp", "new", "plan", "sim", "train", "price", "speed")  # or they write, or serve
 KEPT = str(INPUTS / "question.toml")
@@ -210,3 +212,8 @@ def test_schema__a_wrong_question_does_not_hold() -> None:
     for wrong in ({"bacth": 3}, {"batch": True}, {"strict": "yes"}, {"verb": "plan"}, {"batch": []}):
         assert not validator.is_valid(right | wrong), wrong
     assert not validator.is_valid({"verb": "serve", "model": "m"})
+
+
+def test_page__of_questions_is_true() -> None:
+    test = examples("questions.md")
+    assert len(test.examples) >= 5 and doctest.DocTestRunner().run(test).failed == 0

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from headway.cli.parser import Parser
 from headway.core import schema
 from headway.core.errors import BadValue, HeadwayError, UnknownName
+from headway.core.notes import noted
 from headway.core.quantity import Sourced
 from headway.core.question import FlagGroup, Question
 from headway.core.schema import MOST, Field, axis, scalar
@@ -133,9 +134,10 @@ def test_question__flags_from_a_record() -> None:
     assert "100 % is all (default 0.9)" in parser.format_help()
     question, _ = parser.read(["--tp", "1,2", "--hbm-share", "0.5"])
     assert question.command() == ["test", "--tp", "1,2", "--hbm-share", "0.5"]
-    values, notes = schema.read(question, Example)
+    with noted() as book:
+        values = schema.read(question, Example)
     assert values == {"tp": (1, 2), "hbm_share": 0.5}
-    assert notes == ()
+    assert book.texts == []
     filled = schema.defaults(Example, {"tp": 4})
     assert (filled.tp, filled.hbm_share, filled.hbm_share.kind) == (4, 0.9, "default")
 

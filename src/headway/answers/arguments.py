@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from headway.core import schema
 from headway.core.catalog import open_catalog
 from headway.core.errors import BadValue, IllegalLayout, UnknownName
-from headway.core.notes import borrow, remark
+from headway.core.notes import borrow, note, remark
 from headway.core.quantity import default
 from headway.core.question import Question, refuse
 from headway.hardware.chip import chip as find_chip
@@ -156,48 +156,52 @@ REQUEST = {"prompt": 8000, "output": 1000}
 RANKS = "one attention rank on each chip that --ep takes, where no --tp, --cp or --dp says otherwise"
 
 
-def requested(load: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def requested(load: dict[str, Any]) -> dict[str, Any]:
     """Load with default prompt and output if the user gave neither; with one of them, the other is not guessed."""
     missing = [key for key in REQUEST if key not in load]
     if len(missing) == 1:
         raise BadValue(f"--{missing[0]}", "nothing", f"how many {missing[0]} tokens a request has, such as 1k")
     filled = {key: default(REQUEST[key], key, "token", f"default of --{key}") for key in missing}
     flags = " and ".join(f"--{key} {REQUEST[key] // 1000}k" for key in missing)
-    return load | filled, [f"by default {flags}"] if missing else []
+    if missing:
+        note(f"by default {flags}")
+    return load | filled
 
 
-def attended(load: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def attended(load: dict[str, Any]) -> dict[str, Any]:
     """Load with a default context if the user gave neither a context nor a request."""
     if "context" in load:
-        return load, []
+        return load
     if load.keys() & {*REQUEST, "rate"}:
         return requested(load)
-    return load | {"context": default(CONTEXT, "context", "token", "default of --context")}, [f"by default --context {CONTEXT}"]
+    note(f"by default --context {CONTEXT}")
+    return load | {"context": default(CONTEXT, "context", "token", "default of --context")}
 
 
-def beyond(models: Iterable[Any], load: dict[str, Any]) -> list[str]:
-    """Note for each model whose load exceeds the longest context in its config."""
+def note_beyond(models: Iterable[Any], load: dict[str, Any]) -> None:
+    """Say of each model whose load exceeds the longest context in its config."""
     most = {key: max(value) if isinstance(value, tuple) else value for key, value in load.items()}
     tokens = most.get("context") or most.get("prompt", 0) + most.get("output", 0)
     short = [model for model in models if model.max_context is not None and tokens > model.max_context]
-    return [
-        f"{tokens} tokens exceed the longest context of {model.name}, {model.max_context}: computed as if it took them" for model in short
-    ]
+    for model in short:
+        note(f"{tokens} tokens exceed the longest context of {model.name}, {model.max_context}: computed as if it took them")
 
 
-def layouts(args: Any, shape: ModelShape, degrees: dict[str, Any]) -> tuple[list[Layout], tuple[str, ...]]:
+def layouts(args: Any, shape: ModelShape, degrees: dict[str, Any]) -> list[Layout]:
     """Layouts that a Python call listed, else the legal layouts of a product of degrees."""
-    return (list(args.layouts), ()) if args.layouts else ranked(shape, degrees)
+    return list(args.layouts) if args.layouts else ranked(shape, degrees)
 
 
-def ranked(shape: ModelShape, degrees: dict[str, Any]) -> tuple[list[Layout], tuple[str, ...]]:
+def ranked(shape: ModelShape, degrees: dict[str, Any]) -> list[Layout]:
     """Legal layouts of a product of degrees; --ep alone sets an equal --dp, because each of its chips holds attention too."""
     if "ep" not in degrees or degrees.keys() & {"tp", "cp", "dp"}:
-        return expand(shape, degrees)
+        layouts, drop_notes = expand(shape, degrees)
+        note(*drop_notes)
+        return layouts
     ep_degrees = schema.several(degrees["ep"])
     legal_layouts: list[Layout] = []
     illegal: list[IllegalLayout] = []
-    notes = [f"by default dp = ep: {RANKS}"]
+    note(f"by default dp = ep: {RANKS}")
     for ep in ep_degrees:
         try:
             layouts, drop_notes = expand(shape, degrees | {"ep": ep, "dp": default(int(ep), "dp", "", RANKS)})
@@ -205,7 +209,8 @@ def ranked(shape: ModelShape, degrees: dict[str, Any]) -> tuple[list[Layout], tu
             illegal.append(error)
             continue
         legal_layouts += layouts
-        notes += [note for note in drop_notes if note not in notes]
+        note(*drop_notes)
     if not legal_layouts:
         raise illegal[0]
-    return legal_layouts, (*notes, *(f"dropped as illegal: {error}" for error in illegal[:1]))
+    note(*(f"dropped as illegal: {error}" for error in illegal[:1]))
+    return legal_layouts

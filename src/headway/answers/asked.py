@@ -38,7 +38,7 @@ def result(
     if format in answer.documents:
         answer.document = answer.documents[format]()
     borrowed = "; ".join(book.borrowed)
-    complete.settle(answer, book.remarks, borrowed, where, sort)
+    complete.settle(answer, book, borrowed, where, sort)
     return Result(answer, ["headway", *(command or question.command())], borrowed)
 
 

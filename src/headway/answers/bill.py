@@ -10,6 +10,7 @@ from headway.core import units
 from headway.core.columns import Column
 from headway.core.errors import BadValue, UnknownName
 from headway.core.listing import Listing, clean, computed
+from headway.core.notes import note
 from headway.core.progress import expect, tick
 from headway.core.trace import record
 from headway.economics.bill import AUTOMATIC, PRICED, BillCalculator, compare, modes_of, ttls_of, ways_of
@@ -38,38 +39,36 @@ OWN_COLUMNS = {  # columns with a meaning specific to this verb
 
 def run(args: Any) -> output.Answer:
     """Answer with a row per billing option, cheapest first."""
-    sheets, notes = _sheets(args)
-    requests, more = bill_traffic.read(args)
-    biller, options, option_notes = _billing_options(args, sheets, requests)
-    notes += [*more, *option_notes, *_minimum_notes(options, requests)]
+    sheets, requests = _sheets(args), bill_traffic.read(args)
+    biller, options = _billing_options(args, sheets, requests)
+    note(*_minimum_notes(options, requests))
     comparisons, rows = _comparisons(biller, options)
     first_row = _row(next(comparison for comparison in comparisons if comparison.bill.way is options[0]), None)
     listing = Listing(rows, tree=lambda row, key: _tree(biller, options, row, key))
     flags = [f"{sheet.provider}/{sheet.model} ({sheet.as_of}): {flag}" for sheet in sheets for flag in sheet.flags]
-    notes += (
-        flags if len(flags) <= MOST_FLAGS else [f"{len(flags)} remarks on these sheets are not shown: headway list sheets -o csv has them"]
-    )
+    hint = f"{len(flags)} remarks on these sheets are not shown: headway list sheets -o csv has them"
+    note(*(flags if len(flags) <= MOST_FLAGS else [hint]))
     return output.Answer(
-        listing, notes=notes, describe=lambda table: _words(table, first_row, len(requests.prompt), requests.lengths),
+        listing, describe=lambda table: _words(table, first_row, len(requests.prompt), requests.lengths),
         pictures={"modes": lambda rows, view: price.bills(list(rows), view)}, columns=OWN_COLUMNS,
     )  # fmt: skip
 
 
-def _sheets(args: Any) -> tuple[list[Any], list[str]]:
-    """Price sheets named on the command line, without repeats, and notes."""
-    catalog, sheets, notes = arguments.catalog(args), [], []
+def _sheets(args: Any) -> list[Any]:
+    """Price sheets named on the command line, without repeats."""
+    catalog, sheets = arguments.catalog(args), []
     for name in arguments.split(args.sheet, "--sheet"):
         if name.lower() == ALL_SHEETS:
             sheets += newest(catalogue_sheets(catalog))
             continue
         source = read(name, catalog)
         sheets += source.sheets
-        notes += source.notes
-    return list(dict.fromkeys(sheets)), notes
+        note(*source.notes)
+    return list(dict.fromkeys(sheets))
 
 
-def _billing_options(args: Any, sheets: Sequence[Any], requests: Any) -> tuple[Any, list[Any], list[str]]:
-    """Billing options that are requested and sold, and notes on those not sold."""
+def _billing_options(args: Any, sheets: Sequence[Any], requests: Any) -> tuple[Any, list[Any]]:
+    """Billing options that are requested and sold; notes say which are not sold."""
     modes, ttls = _names(args.mode), _ttls(args.cache)
     known = sorted({mode for sheet in sheets for mode in modes_of(sheet)})
     for mode in modes:
@@ -78,13 +77,13 @@ def _billing_options(args: Any, sheets: Sequence[Any], requests: Any) -> tuple[A
     options = [way for sheet in sheets for way in ways_of(sheet, modes, ttls, requests.sharing.layouts)]
     if not options:
         raise BadValue("--cache", args.cache or args.mode, f"something that is sold: {_sold_text(sheets)}")
-    notes = _unsold_notes(sheets, ttls) + (_cache_assumptions(options) if requests.lengths else [])
+    note(*_unsold_notes(sheets, ttls), *(_cache_assumptions(options) if requests.lengths else []))
     if any(way.sheet.hours for way in options):
         first = "the first request comes" if requests.lengths else "the totals are computed as if all came"
-        notes.append(f"prices by the hour, of the standard mode alone: {first} at {args.start} UTC (--start)")
+        note(f"prices by the hour, of the standard mode alone: {first} at {args.start} UTC (--start)")
     if not requests.lengths and any(way.sheet.tiers for way in options):
-        notes.append("context tiers are left out: the lengths of the requests are not known")
-    return BillCalculator(requests=requests, start_s=bill_traffic.start_s(args.start)), options, notes
+        note("context tiers are left out: the lengths of the requests are not known")
+    return BillCalculator(requests=requests, start_s=bill_traffic.start_s(args.start)), options
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from headway.core import schema, units
 from headway.core.errors import BadValue
+from headway.core.notes import note
 from headway.economics.bill_requests import requests_of, requests_of_totals
 from headway.sim.traffic.arrivals import parse_arrivals
 from headway.sim.traffic.generate import ConversationTurns, generate, generate_conversations, parse_turns
@@ -25,8 +26,8 @@ TOTALS = ("input", "cached", "output")
 CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 
-def read(args: Any) -> tuple[Any, list[str]]:
-    """Requests, and notes on them."""
+def read(args: Any) -> Any:
+    """The requests that are billed."""
     if args.tokens:
         alone = [
             schema.flag(key)
@@ -35,7 +36,8 @@ def read(args: Any) -> tuple[Any, list[str]]:
         ]
         if alone:
             raise BadValue("--tokens", f"beside {', '.join(alone)}", "totals alone")
-        return _totals(args.tokens), ["totals only: priced as short prompts, whatever their number and lengths"]
+        note("totals only: priced as short prompts, whatever their number and lengths")
+        return _totals(args.tokens)
     if args.requests and not re.fullmatch(r"-?[\d.eE+_kM]+", args.requests.strip()):
         return _trace(args)
     return _described(args)
@@ -78,28 +80,30 @@ def _totals(text: str) -> Any:
     return requests_of_totals(prompt, hits, answers, "totals given by the user")
 
 
-def _trace(args: Any) -> tuple[Any, list[str]]:
+def _trace(args: Any) -> Any:
     if args.prompt or args.output or args.turns:
         raise BadValue("--requests", args.requests, "a trace alone, which has its own lengths; --shared and --rate may stand beside it")
     if args.arrivals != ARRIVALS or args.seed != SEED:
         raise BadValue("--requests", args.requests, "a trace without --arrivals and --seed: nothing is drawn")
     trace = blocked_trace(args.requests, args.trace_block)
     traffic = trace.traffic.at_rate(_rate(args.rate)) if args.rate else trace.traffic
-    shared, notes = _shared(args), trace.notes()
+    shared = _shared(args)
+    note(*trace.notes())
     if not len(traffic.blocks) and not shared and not (traffic.conversation >= 0).any():
-        notes.append("the trace does not say what prompts share, so a cache finds nothing: --shared says what all begin with")
-    return requests_of(traffic, Path(args.requests).name, shared), [*notes, *_shorter(traffic, shared)]
+        note("the trace does not say what prompts share, so a cache finds nothing: --shared says what all begin with")
+    note(*_shorter(traffic, shared))
+    return requests_of(traffic, Path(args.requests).name, shared)
 
 
 def _shorter(traffic: Any, shared: int) -> list[str]:
     """Note on prompts shorter than the shared prefix."""
     count = int((traffic.prompt < shared).sum())
-    note = f"{count:,} of {len(traffic):,} prompts are shorter than --shared {shared:,}: all of each is taken for the beginning of it"
-    return [note] if count else []
+    text = f"{count:,} of {len(traffic):,} prompts are shorter than --shared {shared:,}: all of each is taken for the beginning of it"
+    return [text] if count else []
 
 
-def _described(args: Any) -> tuple[Any, list[str]]:
-    """Requests drawn from the distributions on the command line, and notes."""
+def _described(args: Any) -> Any:
+    """Requests drawn from the distributions on the command line."""
     if args.trace_block:
         raise BadValue("--trace-block", args.trace_block, "--requests TRACE beside it")
 
@@ -112,14 +116,16 @@ def _described(args: Any) -> tuple[Any, list[str]]:
     count, seed = (_whole_number(text, flag) for text, flag in ((args.requests or str(REQUESTS), "--requests"), (args.seed, "--seed")))
     arrivals = parse_arrivals(args.arrivals, rate)
     if not args.turns:
-        notes = [] if shared else ["prompts share nothing, so a cache finds nothing: --shared and --turns say what they share"]
+        if not shared:
+            note("prompts share nothing, so a cache finds nothing: --shared and --turns say what they share")
         traffic = generate(arrivals, prompt, output, count, seed)
-        return requests_of(traffic, SAMPLE_SOURCE, shared), [*notes, *_shorter(traffic, shared)]
+        note(*_shorter(traffic, shared))
+        return requests_of(traffic, SAMPLE_SOURCE, shared)
     typed = parse_turns(args.turns if "," in args.turns else f"{args.turns},{GAP_S}s")
     turns = ConversationTurns(mean=typed.mean, gap=typed.gap, shared=shared, block=LONGEST)
     traffic = generate_conversations(arrivals, rate, UncachedLengths(prompt, shared), output, turns, count, seed)
     plain = dataclasses.replace(traffic, blocks=traffic.blocks[:0], block_start=traffic.block_start * 0, block_tokens=0)
-    return requests_of(plain, SAMPLE_SOURCE, shared), []
+    return requests_of(plain, SAMPLE_SOURCE, shared)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -50,8 +50,7 @@ class _PlacementPoint:
 
 def _criteria(args: Any) -> output.Answer:
     """Answer with a row per hold and tier."""
-    axes, notes = cache_subject.holds(args)
-    cases, more = cache_subject.cases(args)
+    axes, cases = cache_subject.holds(args), cache_subject.cases(args)
     rows, points = [], []
     for variant in cases:
         case = variant.case
@@ -70,7 +69,7 @@ def _criteria(args: Any) -> output.Answer:
             traced_row = hold_row(point.variant.case.places()[point.tier], point.hold, point.variant.case.subject(traced=True))
         return computed(getattr(traced_row, key, point.variant.extra.get(key)), key)
 
-    listing = Listing(rows, notes=tuple(dict.fromkeys((*notes, *more, *_notes(cases)))), tree=tree)
+    listing = Listing(rows, notes=tuple(dict.fromkeys(_notes(cases))), tree=tree)
     describe = functools.partial(_describe, all_rows=rows, cases=cases)
     pictures = cache.pictures(lambda: (cases[0].case.places(), cases[0].case.subject(), points[0].hold))
     return output.Answer(listing, describe=describe, pictures=pictures, columns=cache.own_columns(HoldRow), most=200)

@@ -59,16 +59,16 @@ def _row(variant: Any, make: Callable[[], Any]) -> _SizePoint:
 
 def sizes(args: Any) -> output.Answer:
     """Answer with a row per TTL and tier."""
-    axes, notes = cache_subject.holds(args)
+    axes = cache_subject.holds(args)
     if axes.keys() - {"hold"}:
         raise BadValue(schema.flag(min(axes.keys() - {"hold"})), "given", "sizes without it: what hits read is given")
     for key in ("sheet", "fee", "storage"):
         if getattr(args, key):
             raise BadValue(schema.flag(key), getattr(args, key), "sizes without it: fees are a question of their own")
-    service_values, more = schema.read(args, CacheService)
+    service_values = schema.read(args, CacheService)
     lists = schema.axes(service_values)
     args = args.replace(tier=args.tier or "ddr,flash,disk")
-    cases, case_notes = cache_subject.cases(args, lengths=args.rate is not None, recompute=False)
+    cases = cache_subject.cases(args, lengths=args.rate is not None, recompute=False)
     rows = []
     for variant, values, hold in itertools.product(cases, list(itertools.product(*lists.values())), axes["hold"]):
         service = CacheService(**dict(zip(lists, values, strict=True)))
@@ -81,7 +81,7 @@ def sizes(args: Any) -> output.Answer:
             rows.append(_row(variant, make))
         if len(rows) > cache.MOST_ROWS:
             raise BadValue("cache", "more points", f"at most {cache.MOST_ROWS} rows")
-    notes += [*more, *case_notes, *cache.priced(cases[0].case.places())]
+    notes = cache.priced(cases[0].case.places())
     return output.Answer(
         _listing(rows, notes), describe=_describe_sizes, pictures={"sizes": _drawing}, columns=cache.own_columns(SizingRow), most=200
     )
@@ -137,11 +137,11 @@ def fees(args: Any) -> output.Answer:
     is_timed = bool(args.fee or args.storage or any(rate.storage is not None for rate in rates))  # else the sheet says how long
     if not is_timed:
         refuse(args, dict.fromkeys(schema.fields(CacheHold), ""))
-    axes, notes = cache_subject.holds(args) if is_timed else ({"hold": ()}, [])
+    axes: dict[str, Any] = cache_subject.holds(args) if is_timed else {"hold": ()}
     if axes.keys() - {"hold"}:
         raise BadValue(schema.flag(min(axes.keys() - {"hold"})), "given", "fees without it: a fee is for one hold, used or not")
     has_reads = any(rate.cache_read is not None for rate in rates)
-    cases, more = cache_subject.cases(args, recompute=has_reads and (args.mfu is not None or args.fresh is not None))
+    cases = cache_subject.cases(args, recompute=has_reads and (args.mfu is not None or args.fresh is not None))
     rows, price_notes = [], []
     for variant in cases:
         for at, place in itertools.product(range(len(_charges(args, rates, axes["hold"]))), range(len(variant.case.tiers))):
@@ -155,7 +155,7 @@ def fees(args: Any) -> output.Answer:
     if not rows:
         raise BadValue("--sheet", args.sheet, "a sheet with cache writes by time to live or a storage fee, or --fee $5/Mtok")
     return output.Answer(
-        _listing(rows, [*notes, *more, *price_notes]), describe=_describe_fees, columns=cache.own_columns(FeeRow), most=200
+        _listing(rows, price_notes), describe=_describe_fees, columns=cache.own_columns(FeeRow), most=200
     )
 
 

@@ -11,6 +11,7 @@ from headway.answers import arguments
 from headway.answers.no_effect import search_notes, shown_notes
 from headway.core import schema
 from headway.core.errors import BadValue
+from headway.core.notes import note
 from headway.core.quantity import default
 from headway.core.question import refuse
 from headway.economics.cache.problem import CacheProblem
@@ -82,31 +83,31 @@ def _useful_flags(args: Any, lengths: bool, recompute: bool) -> _UsefulFlags:
     )  # fmt: skip
 
 
-def _recompute_values(args: Any, useful: _UsefulFlags) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What the user said of computing again, and notes."""
-    values, notes = schema.read(args, PrefillCost, skip=useful.costs())
+def _recompute_values(args: Any, useful: _UsefulFlags) -> dict[str, Any]:
+    """What the user said of computing again."""
+    values = schema.read(args, PrefillCost, skip=useful.costs())
     if len({"mfu", "fresh"} & values.keys()) > 1:
         raise BadValue("--mfu", "both --mfu and --fresh", "one of them")
     if "active" in values and "mfu" not in values:
         raise BadValue("--active", args.active, "--mfu beside it: nothing else reckons with it")
-    return values, notes
+    return values
 
 
-def cases(args: Any, lengths: bool = False, recompute: bool = True) -> tuple[list[CacheQuestion], list[str]]:
-    """Cache problems for each combination of models, machines, edits, formats and numbers, and notes.
+def cases(args: Any, lengths: bool = False, recompute: bool = True) -> list[CacheQuestion]:
+    """Cache problems for each combination of models, machines, edits, formats and numbers.
 
     `lengths`: prompt and output count even where no layout is searched; `recompute`: what computing again costs counts.
     """
     useful = _useful_flags(args, lengths, recompute)
-    recompute_values, notes = _recompute_values(args, useful)
-    formats, _ = schema.read(args, Precision, skip=useful.formats(args))
-    assumptions, more = schema.read(args, Assumptions, skip=useful.assumptions())
+    recompute_values = _recompute_values(args, useful)
+    formats = schema.read(args, Precision, skip=useful.formats(args))
+    assumptions = schema.read(args, Assumptions, skip=useful.assumptions())
     if not useful.is_estimated:
         refuse(args, {"embedding": "a question that searches a layout, whose weights it is about"})
     refuse(args, dict.fromkeys(useful.skipped(args), ""))
     models = arguments.models(args) if args.model else [None]
     if args.model and args.on and useful.is_estimated:
-        more = (*more, *search_notes(_of_machine(args), PROBED, skip=OWN_FLAGS))
+        note(*search_notes(_of_machine(args), PROBED, skip=OWN_FLAGS))
     axes = schema.axes(recompute_values | assumptions)
     kv_axes = schema.axes({"kv": formats.get("kv") or "bf16"})
     for key, number_format in formats.items():
@@ -120,7 +121,7 @@ def cases(args: Any, lengths: bool = False, recompute: bool = True) -> tuple[lis
         extra = edits | {key: value for key, value in point.items() if len(axes[key]) > 1} | ({"kv": kv} if len(kv_axes["kv"]) > 1 else {})
         case = CacheProblem(
             model=model, system=system, kv=kv, weights=formats.get("weights") or "", compute=formats.get("compute") or "",
-            ways=schema.read(args, Layout)[0] if useful.is_estimated else {}, tiers=_tiers(args), edits=tiers,
+            ways=schema.read(args, Layout) if useful.is_estimated else {}, tiers=_tiers(args), edits=tiers,
             catalog=arguments.catalog(args),
             assumptions=schema.defaults(Assumptions, {key: value for key, value in point.items() if key in assumptions}),
             **{key: value for key, value in point.items() if key in recompute_values},
@@ -129,8 +130,8 @@ def cases(args: Any, lengths: bool = False, recompute: bool = True) -> tuple[lis
     if len(variants) > MOST_CASES:
         raise BadValue("cache", "too many combinations of models, machines, formats and numbers", f"at most {MOST_CASES}")
     if useful.is_estimated and args.model and args.on:
-        more = (*more, *shown_notes(_of_machine(args), [variant.case.recompute.plan.best for variant in variants], skip=OWN_FLAGS))
-    return variants, [*notes, *more]
+        note(*shown_notes(_of_machine(args), [variant.case.recompute.plan.best for variant in variants], skip=OWN_FLAGS))
+    return variants
 
 
 def _machines(args: Any) -> Iterator[tuple[Any, dict[str, Any], dict[str, dict[str, Any]]]]:
@@ -168,11 +169,11 @@ def _tiers(args: Any) -> tuple[str, ...]:
     return names
 
 
-def holds(args: Any) -> tuple[dict[str, tuple[Any, ...]], list[str]]:
-    """Fields of CacheHold from the command line, each a list, and notes."""
-    hold_values, notes = schema.read(args, CacheHold, most=MOST_VALUES)
+def holds(args: Any) -> dict[str, tuple[Any, ...]]:
+    """Fields of CacheHold from the command line, each a list."""
+    hold_values = schema.read(args, CacheHold, most=MOST_VALUES)
     axes = schema.axes(hold_values)
     if "hold" not in axes:
         axes["hold"] = tuple(default(seconds, "hold", "s", "default of --hold") for seconds in HOLDS)
-        notes = (*notes, "by default --hold 5min,1h,24h")
-    return axes, list(notes)
+        note("by default --hold 5min,1h,24h")
+    return axes

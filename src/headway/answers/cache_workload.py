@@ -14,6 +14,7 @@ from headway.answers.bill_traffic import blocked_trace
 from headway.core import schema
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, cell, clean, computed, place_of
+from headway.core.notes import note
 from headway.core.quantity import known
 from headway.core.schema import Field
 from headway.core.trace import record
@@ -69,7 +70,7 @@ class _WorkloadPoint:
 
 
 def _waiting(args: Any) -> Any:
-    waiting = schema.read(args, CacheHold)[0].get("waiting")
+    waiting = schema.read(args, CacheHold).get("waiting")
     if isinstance(waiting, tuple):
         raise BadValue("--waiting", args.waiting, "one value beside --workload")
     return schema.defaults(CacheHold, {"hold": None} | ({} if waiting is None else {"waiting": waiting})).waiting
@@ -78,13 +79,12 @@ def _waiting(args: Any) -> Any:
 def run(args: Any) -> output.Answer:
     """Answer with a row per TTL, capacity and tier."""
     _check(args)
-    ttls, notes = _ttls(args)
-    traffic, traffic_notes = _traffic(args)
+    ttls, traffic = _ttls(args), _traffic(args)
     hits = curve(traffic)
     if not hits.span > 0:
         raise BadValue("--workload", args.workload, "a trace whose requests do not all arrive at once")
     has_case = args.model or args.kv_bytes or args.on
-    cases, case_notes = cache_subject.cases(args) if has_case else ((), ())
+    cases = cache_subject.cases(args) if has_case else ()
     points = _points(args, hits, ttls, [_with_lengths(args, entry, hits) for entry in cases] or [None])
     rows = [clean(_identity(point) | dataclasses.asdict(point.row())) for point in points]
     if not any(row["tier"] for row in rows):
@@ -97,8 +97,7 @@ def run(args: Any) -> output.Answer:
             traced_row = point.row(traced=True)
         return computed(getattr(traced_row, key, None), key)
 
-    notes = (*notes, *traffic_notes, *_notes(args, hits, ttls, points), *case_notes)
-    listing = Listing(rows, notes=tuple(dict.fromkeys(notes)), tree=tree)
+    listing = Listing(rows, notes=tuple(dict.fromkeys(_notes(args, hits, ttls, points))), tree=tree)
     pictures = cache.trace_pictures(hits, points[0].case)
     return output.Answer(listing, describe=_describe, pictures=pictures, columns=cache.own_columns(TraceRow), most=200)
 
@@ -112,23 +111,25 @@ def _check(args: Any) -> None:
         raise BadValue("--spread", args.spread, "no --workload beside it: what a trace costs has no interval")
 
 
-def _ttls(args: Any) -> tuple[list[Any], list[str]]:
-    """TTLs in rising order (None: no expiry), and notes."""
+def _ttls(args: Any) -> list[Any]:
+    """TTLs in rising order (None: no expiry)."""
     parts = [part.strip() for part in (args.ttl or TTLS).split(",")]
     timed = [part for part in parts if part.lower() not in FOR_EVER]
     seconds, notes = schema.axis(",".join(timed), Field("s", high=1e12), "--ttl") if timed else ((), ())
     values = sorted(schema.several(seconds))
-    default_notes = [] if args.ttl else [f"by default --ttl {TTLS}"]
-    return [*values, *([None] if len(timed) < len(parts) else [])], [*default_notes, *notes]
+    note(*([] if args.ttl else [f"by default --ttl {TTLS}"]), *notes)
+    return [*values, *([None] if len(timed) < len(parts) else [])]
 
 
-def _traffic(args: Any) -> tuple[Any, list[str]]:
+def _traffic(args: Any) -> Any:
     trace = blocked_trace(args.workload, args.trace_block)
     count = schema.scalar(args.requests, Field(integer=True, low=1, open_low=False), "--requests") if args.requests else None
+    note(*trace.notes())
     if count is None:
-        return trace.traffic, trace.notes()
-    idle = [f"no effect: --requests {args.requests} is all of the trace"] if count >= len(trace.traffic) else []
-    return trace.traffic.head(count), [*trace.notes(), *idle]
+        return trace.traffic
+    if count >= len(trace.traffic):
+        note(f"no effect: --requests {args.requests} is all of the trace")
+    return trace.traffic.head(count)
 
 
 def _points(args: Any, hits: Any, ttls: Sequence[Any], cases: Sequence[Any]) -> list[_WorkloadPoint]:

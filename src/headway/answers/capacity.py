@@ -24,11 +24,11 @@ MOST_POINTS = 10_000
 
 def run(args: Any) -> output.Answer:
     """Answer with a row per model, machine, batch and context."""
-    load, notes = schema.read(
+    load = schema.read(
         args, Load, ("batch", "context"), tuple(key for key in schema.fields(Load) if key not in ("batch", "context"))
     )
-    texts, _ = schema.read(args, Precision, skip=("compute",))
-    share, _ = schema.read(args, Assumptions, skip=tuple(key for key in schema.fields(Assumptions) if key != "hbm_utilization"))
+    texts = schema.read(args, Precision, skip=("compute",))
+    share = schema.read(args, Assumptions, skip=tuple(key for key in schema.fields(Assumptions) if key != "hbm_utilization"))
     if any(isinstance(value, tuple) for value in (*texts.values(), *share.values())):
         raise BadValue("formats", "a list", "one format of weights, one of the KV cache, one share of HBM")
     utilization = schema.defaults(Assumptions, share).hbm_utilization
@@ -37,7 +37,7 @@ def run(args: Any) -> output.Answer:
     cases = list(itertools.product(arguments.models(args), arguments.systems(args), batches, contexts))
     if len(cases) > MOST_POINTS:
         raise BadValue("grid", f"{len(cases)} points", f"at most {MOST_POINTS}")
-    traced, all_notes = [], list(notes)
+    traced, all_notes = [], list[str]()
     with record():
         for model, (machine, edits), batch, context in cases:
             split = even_split(model, machine, Precision(**texts), utilization, batch, context)

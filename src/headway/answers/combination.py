@@ -28,13 +28,13 @@ def varied(table: Any) -> list[str]:
     return [key for key in keys if key not in follows]
 
 
-def combinations(args: Any, record: type, skip: Sequence[str] = ()) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    """Combinations of the user's values for the fields of a record but those to `skip`, and notes."""
-    values, notes = schema.read(args, record, skip=tuple(skip), most=MOST_TABLES)
+def combinations(args: Any, record: type, skip: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Combinations of the user's values for the fields of a record but those to `skip`."""
+    values = schema.read(args, record, skip=tuple(skip), most=MOST_TABLES)
     lists = [schema.several(value) for value in values.values()]
     count = 1
     for members in lists:
         count *= len(members)
         if count > MOST_TABLES:
             raise BadValue(record.__name__.lower(), f"{count} combinations", f"at most {MOST_TABLES}")
-    return [dict(zip(values, members, strict=True)) for members in itertools.product(*lists)], notes
+    return [dict(zip(values, members, strict=True)) for members in itertools.product(*lists)]

@@ -10,6 +10,7 @@ from headway.answers import arguments
 from headway.core import schema
 from headway.core.errors import BadValue, check_known
 from headway.core.listing import Listing, clean, computed, place_of
+from headway.core.notes import note
 from headway.core.quantity import default
 from headway.core.trace import record
 from headway.reality import demonstrations
@@ -26,32 +27,32 @@ REDUCED = "simon32"  # the cipher whose differentials are searched: its blocks a
 def run(args: Any) -> output.Answer:
     """Answer with a row per vector, round or depth."""
     check_known("demonstration", args.what, SUBJECTS)
-    values, notes = schema.read(args, FeistelRun)
+    values = schema.read(args, FeistelRun)
     axes = {name: values.pop(name, None) for name in ("rounds", "layers")}
     for name, value in values.items():
         if isinstance(value, tuple):
             raise BadValue("--" + name, getattr(args, name), "one value")
     settings = schema.defaults(FeistelRun, values)
     with record():
-        rows, more = _rows(args, axes, settings)
+        rows = _rows(args, axes, settings)
     plain = clean([dataclasses.asdict(row) for row in rows])
 
     def tree(row: Any, key: str) -> Any:
         return computed(getattr(rows[place_of(row, plain)], key), key)
 
     return output.Answer(
-        Listing(plain, tuple(notes) + more, tree=tree), describe=feistel.WORDS[args.what], describes_none=True,
+        Listing(plain, tree=tree), describe=feistel.WORDS[args.what], describes_none=True,
         pictures=feistel.pictures(args.what), most=200,
     )  # fmt: skip
 
 
-def _rows(args: Any, axes: dict[str, Any], settings: Any) -> tuple[list[Any], tuple[str, ...]]:
+def _rows(args: Any, axes: dict[str, Any], settings: Any) -> list[Any]:
     if args.what == "coupling":
-        return list(demonstrations.coupling_rows(_axis(axes["layers"], "layers", LAYERS), int(settings.seed))), ()
+        return list(demonstrations.coupling_rows(_axis(axes["layers"], "layers", LAYERS), int(settings.seed)))
     names = [cipher(name).name for name in arguments.split(args.cipher, "--cipher")] if args.cipher else list(CIPHERS)
     if args.what == "vectors":
-        return demonstrations.vector_rows(names), ()
-    rows, notes = [], []
+        return demonstrations.vector_rows(names)
+    rows = []
     if args.what == "differential":
         if args.cipher and names != [REDUCED]:
             raise BadValue("--cipher", args.cipher, f"{REDUCED}: differentials are searched in a cipher of short blocks")
@@ -60,10 +61,8 @@ def _rows(args: Any, axes: dict[str, Any], settings: Any) -> tuple[list[Any], tu
     usual = ROUNDS if args.what == "avalanche" else FEW_ROUNDS
     for name in names if args.cipher or args.what == "differential" else [REDUCED]:
         subject = cipher(name)
-        legal, more = _legal(axes["rounds"], usual, subject)
-        rows += make(subject, legal, demonstrations.key_of(subject, args.cipher_key), settings)
-        notes += more
-    return rows, tuple(notes)
+        rows += make(subject, _legal(axes["rounds"], usual, subject), demonstrations.key_of(subject, args.cipher_key), settings)
+    return rows
 
 
 def _axis(values: Any, name: str, usual: tuple[int, ...]) -> tuple[Any, ...]:
@@ -73,13 +72,13 @@ def _axis(values: Any, name: str, usual: tuple[int, ...]) -> tuple[Any, ...]:
     return schema.several(values)
 
 
-def _legal(values: Any, usual: tuple[int, ...], subject: Any) -> tuple[Iterable[int], list[str]]:
-    """Rounds that the cipher has, and a note on those of a list that it has not; a single illegal value is an error."""
+def _legal(values: Any, usual: tuple[int, ...], subject: Any) -> Iterable[int]:
+    """Rounds that the cipher has; a note says which of a list it has not; a single illegal value is an error."""
     rounds = _axis(values, "rounds", usual)
     legal = tuple(count for count in rounds if count <= subject.rounds)
     if not legal:
         raise BadValue("--rounds", ", ".join(str(int(count)) for count in rounds), f"at most {subject.rounds} for {subject.title}")
     above = len(rounds) - len(legal)
-    if values is None or not above:
-        return legal, []
-    return legal, [f"rounds: dropped {above} of {len(rounds)} values above the {subject.rounds} of {subject.title}"]
+    if values is not None and above:
+        note(f"rounds: dropped {above} of {len(rounds)} values above the {subject.rounds} of {subject.title}")
+    return legal

@@ -21,8 +21,12 @@ from headway.core.question import Question, name_of
 from headway.hardware.system import System
 from headway.models.model import Model
 from headway.models.precision import Precision
+from headway.models.work import work_of
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import NAMES, Layout, shape
+from headway.serving.plan.problem import grown, usual_node
+from headway.serving.plan.space import space
+from headway.serving.serve import serve
 
 MOST_POINTS = 10_000  # of a grid, beyond which nothing is evaluated twice
 # Flags of other verbs that are tried so: which of its layouts a plan takes, and what a benchmark's file may say itself.
@@ -50,8 +54,6 @@ class Subject:
 
     def table(self) -> Any:
         """Its table."""
-        from headway.serving.serve import serve
-
         filled = schema.defaults(Assumptions, dict(self.assumptions))
         return serve(self.model, self.system, self.layouts, **self.load, precision=self.precision, assumptions=filled)
 
@@ -77,9 +79,9 @@ def search_notes(args: Any, load: Mapping[str, Any], degrees: Mapping[str, Any] 
     names = [name for name in typed_assumptions(args) if name not in skip]
     if not (names or any(typed_edits(args))):
         return []
-    degrees = schema.read(args, Layout)[0] if degrees is None else degrees
+    degrees = schema.read(args, Layout) if degrees is None else degrees
     pairs = [(model, system) for model in arguments.models(args) for system, _ in arguments.systems(args)]
-    formats, assumptions = combination.combinations(args, Precision)[0], combination.combinations(args, Assumptions, skip)[0]
+    formats, assumptions = combination.combinations(args, Precision), combination.combinations(args, Assumptions, skip)
     loads = dict(load) | {"batch": load.get("batch") or BATCHES}
     subjects = [
         Subject(model=model, system=nodes, layouts=layouts, load=loads, precision=Precision(**precision), assumptions=values)
@@ -136,9 +138,6 @@ def _searched(model: Model, system: System, degrees: Mapping[str, Any]) -> Itera
     """Layouts of a search in parts, each over the whole of it; on two nodes where their number is free; one chip if none is legal."""
     import numpy as np
 
-    from headway.models.work import work_of
-    from headway.serving.plan.space import space
-
     nodes, model_shape = _nodes(system), shape(work_of(model).blocks)
     layouts = space(model_shape, nodes, {name: value for name, value in degrees.items() if name != "dp" or model_shape.experts})
     rows = np.unique(np.linspace(0, layouts.count - 1, MOST_LAYOUTS).astype(int)) if layouts.count else ()
@@ -149,8 +148,6 @@ def _searched(model: Model, system: System, degrees: Mapping[str, Any]) -> Itera
 
 def _nodes(system: System) -> System:
     """The machine of a search: two nodes where their number is free."""
-    from headway.serving.plan.problem import grown, usual_node
-
     return system if system.fixed_count or system.shape else list(itertools.islice(grown(usual_node(system)), 2))[-1]
 
 

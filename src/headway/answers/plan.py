@@ -12,6 +12,7 @@ from headway.answers.no_effect import search_notes, shown_notes
 from headway.answers.own_layout import own_changes
 from headway.core import schema
 from headway.core.errors import BadValue, IllegalCombination, UnknownName, drop_note
+from headway.core.notes import note
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
@@ -19,6 +20,7 @@ from headway.performance.workload import SLO, Load
 from headway.report import output, serving
 from headway.report import plan as words
 from headway.serving import curves
+from headway.serving.plan.plan import plan as search
 
 MOST_PLANS = 100
 
@@ -29,13 +31,13 @@ def run(args: Any) -> output.Answer:
         raise UnknownName("--plainest", args.plainest, ("on", "off"), "on or off")
     if plan_load.is_loaded(args):
         return plan_load.answer(args, pictures)
-    plans, notes = _plans(args)
+    plans = _plans(args)
     if len(plans) == 1:
         _, plan = plans[0]
         script = launch_lines.launched(args, plan)
         table = dataclasses.replace(plan.table, notes=(*plan.table.notes, *_nearest(plans)))
         return output.Answer(
-            table, notes=[*notes, *script.notes], launch=script.lines, document=script.document,
+            table, notes=script.notes, launch=script.lines, document=script.document,
             describe=lambda rows: words.describe(rows, plan, own_changes(args, plan)), pictures=pictures(plan),
         )  # fmt: skip
     if args.launch or args.manifest:
@@ -45,36 +47,33 @@ def run(args: Any) -> output.Answer:
     table = dataclasses.replace(table, notes=(*table.notes, *_nearest(plans)))
     return output.Answer(
         table,
-        notes=notes,
         describe=words.describe_several,
         pictures={"grid": lambda rows, view: serve_pictures.along_inputs(None, rows.where("kind = best"), view)},
     )
 
 
-def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
-    """Plans for each combination of loads, limits and assumptions, and notes."""
-    from headway.serving.plan.plan import plan
-
-    load, notes = schema.read(args, Load, combination.COUNTS, most=combination.MOST_VALUES)
-    limits, more = schema.read(args, SLO, most=combination.MOST_VALUES)
-    degrees, drop_notes = schema.read(args, Layout, most=combination.MOST_VALUES)
-    formats, _ = schema.read(args, Precision)
-    assumption_sets, assumed_notes = combination.combinations(args, Assumptions)
-    load, default_notes = arguments.requested(load)
+def _plans(args: Any) -> list[tuple[dict[str, Any], Any]]:
+    """Plans for each combination of loads, limits and assumptions."""
+    load = schema.read(args, Load, combination.COUNTS, most=combination.MOST_VALUES)
+    limits = schema.read(args, SLO, most=combination.MOST_VALUES)
+    degrees = schema.read(args, Layout, most=combination.MOST_VALUES)
+    formats = schema.read(args, Precision)
+    assumption_sets = combination.combinations(args, Assumptions)
+    load = arguments.requested(load)
     batch = load.pop("batch", None)
     axes = schema.axes(load | limits)
     cases = list(itertools.islice(itertools.product(itertools.product(*axes.values()), assumption_sets), MOST_PLANS + 1))
     if len(cases) > MOST_PLANS:
         raise BadValue("plan", "too many combinations of loads, limits and assumptions", f"at most {MOST_PLANS}")
     models, systems = arguments.models(args), [system for system, _ in arguments.systems(args)]
-    default_notes += arguments.beyond(models, load)
-    default_notes += search_notes(args, {"prompt": axes["prompt"], "output": axes["output"], "batch": batch})
+    arguments.note_beyond(models, load)
+    note(*search_notes(args, {"prompt": axes["prompt"], "output": axes["output"], "batch": batch}))
     names: dict[str, Any] = schema.axes(formats)
     plans, illegal = [], list[IllegalCombination]()
     for values, assumptions in cases:
         point = dict(zip(axes, values, strict=True))
         try:
-            case_plan = plan(
+            case_plan = search(
                 models, systems, Load(prompt=point["prompt"], output=point["output"], rate=point.get("rate")),
                 SLO(**{name: value for name, value in point.items() if name in limits}), **names, ways=degrees, batch=batch,
                 assumptions=schema.defaults(Assumptions, assumptions), objective=args.objective, disaggregate=args.disaggregate,
@@ -88,9 +87,9 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
         plans.append((limit | {key: value for key, value in assumptions.items() if len(assumption_sets) > 1}, case_plan))
     if not plans:
         raise illegal[0]
-    drop_notes = (*drop_notes, *drop_note(illegal, len(cases), "combinations of loads, limits and assumptions"))
     best = [case_plan.best for _, case_plan in plans]
-    return plans, [*notes, *default_notes, *shown_notes(args, best), *more, *drop_notes, *assumed_notes]
+    note(*shown_notes(args, best), *drop_note(illegal, len(cases), "combinations of loads, limits and assumptions"))
+    return plans
 
 
 def _nearest(plans: Sequence[tuple[dict[str, Any], Any]]) -> list[str]:

@@ -12,6 +12,7 @@ from headway.answers.no_effect import search_notes, shown_notes
 from headway.answers.own_layout import own_changes
 from headway.core import schema
 from headway.core.errors import BadValue
+from headway.core.notes import note
 from headway.core.quantity import user_input
 from headway.economics.capacity.confidence import DEFAULT
 from headway.economics.capacity.limits import LatencyLimits, check_limits, idle_limits, read_limits
@@ -51,9 +52,8 @@ def _refuse_without_load(args: Any) -> None:
 
 def answer(args: Any, pictures: Any) -> output.Answer:
     """The smallest whole nodes that carry the load within every limit; `pictures` draws a plan."""
-    goal, notes = _goal(args)
-    inputs, more = _search_input(args, goal)
-    notes += more
+    goal = _goal(args)
+    inputs = _search_input(args, goal)
     systems = [system for system, _ in arguments.systems(args)]
     checked, *runners_up = _checked(inputs, goal, systems, args.no_check)
     sized = None
@@ -63,7 +63,7 @@ def answer(args: Any, pictures: Any) -> output.Answer:
     table = plan_load.with_facts(checked.plan.table, [plan_load.facts(part, spare) for part in (checked, *runners_up)])
     script = launch_lines.launched(args, checked.plan)
     return output.Answer(
-        table, notes=[*notes, *shown_notes(args, [checked.plan.best]), *script.notes], launch=script.lines,
+        table, notes=[*shown_notes(args, [checked.plan.best]), *script.notes], launch=script.lines,
         document=script.document, checked=plan_load.verdict(checked),
         describe=lambda rows: plan_load.describe(rows, checked, sized, own_changes(args, checked.plan)),
         pictures=pictures(checked.plan),
@@ -102,22 +102,23 @@ def _means(goal: Any) -> SLO:
     return SLO(tpot_decode=goal.tpot_decode, **values)
 
 
-def _goal(args: Any) -> tuple[Any, list[str]]:
-    """The traffic, the limits and the confidence of the question, and notes."""
-    offered, longest, notes = _offered(args)
+def _goal(args: Any) -> Any:
+    """The traffic, the limits and the confidence of the question."""
+    offered, longest = _offered(args)
     limits = check_limits(tuple(read_limits(args)), longest)
     share = schema.Field(low=0.5, open_low=False, high=0.999)
     confidence = float(schema.scalar(args.confidence, share, "--confidence")) if args.confidence is not None else DEFAULT
     if args.no_check and any(limit.statistic != "mean" or limit.quantity == "itl" for limit in limits):
         wants = "limits on means of TTFT, TPOT and E2E, or the check: only the simulator knows percentiles and times between tokens"
         raise BadValue("--no-check", next(limit.flag for limit in limits if limit.statistic != "mean" or limit.quantity == "itl"), wants)
-    decode, _ = schema.read(args, SLO)
+    decode = schema.read(args, SLO)
     goal = LoadGoal(offered=offered, limits=limits, confidence=confidence, tpot_decode=decode.get("tpot_decode"))
-    return goal, [*notes, *idle_limits(limits)]
+    note(*idle_limits(limits))
+    return goal
 
 
-def _offered(args: Any) -> tuple[Any, int, list[str]]:
-    """The traffic, its longest answer, and notes."""
+def _offered(args: Any) -> tuple[Any, int]:
+    """The traffic, and its longest answer."""
     if args.users is not None and (args.rate is not None or args.trace is not None):
         raise BadValue("--users", args.users, "one load: --users, --rate or --trace (a rate scales a trace)")
     rate = None if args.rate is None else float(schema.scalar(args.rate, schema.fields(Load)["rate"][0], "--rate"))
@@ -129,13 +130,14 @@ def _offered(args: Any) -> tuple[Any, int, list[str]]:
         trace = read_trace(args.trace)
         if len(trace.traffic) < 2:
             raise BadValue("--trace", args.trace, "at least two requests")
-        return OfferedTraffic(trace=trace.traffic, rate=rate), int(trace.traffic.output.max()), list(trace.notes())
-    load, notes = arguments.requested({name: text for name in ("prompt", "output") if (text := getattr(args, name))})
+        note(*trace.notes())
+        return OfferedTraffic(trace=trace.traffic, rate=rate), int(trace.traffic.output.max())
+    load = arguments.requested({name: text for name in ("prompt", "output") if (text := getattr(args, name))})
     texts = {name: str(value) if isinstance(value, str) else str(int(value)) for name, value in load.items()}
     prompt, output_lengths = parse_lengths(texts["prompt"], "--prompt"), parse_lengths(texts["output"], "--output", answers=True)
     users = 0 if args.users is None else int(schema.scalar(args.users, schema.fields(Load)["batch"][0], "--users"))
     offered = OfferedTraffic(rate=rate, users=users, prompt=prompt, output=output_lengths)
-    return offered, int(offered.load(1000, 0).traffic.output.max()), list(notes)
+    return offered, int(offered.load(1000, 0).traffic.output.max())
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,10 +158,10 @@ class _SearchInput:
             yield {name: member[name] for name in formats} | {"ways": {name: member[name] for name in degrees}}
 
 
-def _search_input(args: Any, goal: Any) -> tuple[_SearchInput, list[str]]:
-    degrees, notes = schema.read(args, Layout, most=combination.MOST_VALUES)
-    formats, _ = schema.read(args, Precision)
-    assumption_sets, assumption_notes = combination.combinations(args, Assumptions)
+def _search_input(args: Any, goal: Any) -> _SearchInput:
+    degrees = schema.read(args, Layout, most=combination.MOST_VALUES)
+    formats = schema.read(args, Precision)
+    assumption_sets = combination.combinations(args, Assumptions)
     if len(assumption_sets) > 1:
         raise BadValue("plan", "a list of assumptions", "one value of each at a load: the plan is checked by simulation")
     if args.batch is not None:
@@ -172,15 +174,15 @@ def _search_input(args: Any, goal: Any) -> tuple[_SearchInput, list[str]]:
         ("prompt", sample.prompt), ("output", sample.output)))  # fmt: skip
     rate = offered.rate if offered.rate is not None or offered.users else _trace_rate(offered.trace)
     models = arguments.models(args)
-    beyond = arguments.beyond(models, {"prompt": prompt, "output": answer_tokens})
-    notes = (*notes, *search_notes(args, {"prompt": prompt, "output": answer_tokens}))
+    note(*search_notes(args, {"prompt": prompt, "output": answer_tokens}))
+    arguments.note_beyond(models, {"prompt": prompt, "output": answer_tokens})
     names: dict[str, Any] = schema.axes(formats)
     rest = {
         "assumptions": schema.defaults(Assumptions, assumption_sets[0]), "objective": args.objective,
         "current": args.current, "plainest": args.plainest != "off", "users": offered.users or None, "spare": _spare(args),
     } | launch_lines.search_input(args)  # fmt: skip
     load = Load(prompt=prompt, output=answer_tokens, rate=rate)
-    return _SearchInput(models=models, load=load, lists=names | {"ways": degrees}, rest=rest), [*notes, *assumption_notes, *beyond]
+    return _SearchInput(models=models, load=load, lists=names | {"ways": degrees}, rest=rest)
 
 
 def _spare(args: Any) -> int:

@@ -12,7 +12,10 @@ from headway.core.listing import Listing
 from headway.evidence.rows.csv_file import need_rows
 from headway.evidence.rows.row import read_rows
 from headway.evidence.rows.setup import Setup
+from headway.evidence.rows.tasks import tasks
 from headway.evidence.serving.predict import MEMORY
+from headway.evidence.serving.predict import predict as predict_serving
+from headway.evidence.training.predict import predict as predict_training
 from headway.evidence.training.row import read_training_rows
 from headway.performance.formats import floor_note
 from headway.report import output
@@ -34,11 +37,8 @@ class MeasuredFile:
 
 def predicted(rows: Sequence[Any], bad: Sequence[Any], args: Any) -> MeasuredFile:
     """Predictions of rows, with the user's catalogue."""
-    from headway.evidence.rows.tasks import tasks
-    from headway.evidence.serving.predict import predict
-
     row_tasks = tasks(rows, arguments.catalog(args))
-    return MeasuredFile(tasks=row_tasks, predictions=predict(row_tasks), bad=bad)
+    return MeasuredFile(tasks=row_tasks, predictions=predict_serving(row_tasks), bad=bad)
 
 
 def at_line(line: int, why: str) -> str:
@@ -205,11 +205,10 @@ def training_table() -> RowTable:
 def run(args: Any) -> output.Answer:
     """Answer with a row per line of the file, in file order; measured values are ignored, valid or not."""
     if args.training:
-        from headway.evidence.training.predict import predict
 
         runs, bad = read_training_rows(args.rows, measured=False)
         need_rows(args.rows, runs, bad)
-        return training_table().answer(predict(runs, arguments.catalog(args)), bad)
+        return training_table().answer(predict_training(runs, arguments.catalog(args)), bad)
 
     rows, bad = read_rows(args.rows, measured=False)
     need_rows(args.rows, rows, bad)

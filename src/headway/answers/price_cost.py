@@ -13,6 +13,9 @@ from headway.core import interval, schema
 from headway.core.columns import Column
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, clean, place_of
+from headway.core.notes import note
+from headway.economics.price.price import PriceRequest, explained
+from headway.economics.price.price import row as price_row_of
 from headway.economics.price.terms import CommercialTerms
 from headway.economics.questions import PriceList
 from headway.economics.sheets import catalogue
@@ -41,21 +44,20 @@ OWN_COLUMNS = {  # columns with a meaning specific to this question
 
 def run(args: Any) -> output.Answer:
     """Answer with a row per plan, commercial terms and hit rate."""
-    from headway.economics.price.price import PriceRequest, explained, row
-
     hits, hit_notes = _hits(args)
-    plans, notes = _plans(args, hits)
-    all_terms, (sheet, sheet_notes) = list(_terms(args)), _rates(args)
-    notes += [*hit_notes, *sheet_notes, *shown_notes(args, [plan.best for _, plan in plans], skip=("hit_rate",))]
+    plans = _plans(args, hits)
+    note(*hit_notes)
+    all_terms, sheet = list(_terms(args)), _rates(args)
+    note(*shown_notes(args, [plan.best for _, plan in plans], skip=("hit_rate",)))
     if len(plans) * len(all_terms) * len(hits) > MOST_ROWS:
         raise BadValue("price", f"{len(plans) * len(all_terms) * len(hits)} rows", f"at most {MOST_ROWS}")
     rest: dict[str, Any] = {"metric": args.price_metric or "", "is_owned": args.own, "sheet": sheet, "catalog": arguments.catalog(args)}
     cells = [(plan, extra, PriceRequest(terms=terms, hit=hit, **rest)) for extra, plan in plans for terms in all_terms for hit in hits]
     rows = []
     for cell_plan, extra, ask in cells:
-        price_row, more = row(cell_plan, ask)
+        price_row, more = price_row_of(cell_plan, ask)
         rows.append(price_row | dict(extra))
-        notes += [note for note in more if note not in notes]
+        note(*more)
 
     def tree(target: Mapping[str, Any], key: str) -> Any:
         row_plan, _, ask = cells[place_of(target, rows)]
@@ -66,9 +68,9 @@ def run(args: Any) -> output.Answer:
             return None
         row_plan, _, ask = cells[place_of(target, rows)]
         value = interval.read(text, schema.fields(CommercialTerms)[name][0], schema.flag(name))[0]
-        return row(row_plan, dataclasses.replace(ask, terms=dataclasses.replace(ask.terms, **{name: value})))[0]
+        return price_row_of(row_plan, dataclasses.replace(ask, terms=dataclasses.replace(ask.terms, **{name: value})))[0]
 
-    listing = Listing(rows, notes=tuple(notes), tree=tree)
+    listing = Listing(rows, tree=tree)
 
     def context(table: Any, view: Any) -> Any:
         first = next(iter(table), None)
@@ -87,21 +89,21 @@ def context_picture(query: Any, row: Mapping[str, Any], view: Any) -> Any:
     return curves.context(case, row, serving.layout(row), view, float(row["prompt"]))
 
 
-def _plans(args: Any, hits: Sequence[Any]) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
-    """Plans (cheapest layout within the limits) for each model, machine, load, limit and assumption, and notes."""
+def _plans(args: Any, hits: Sequence[Any]) -> list[tuple[dict[str, Any], Any]]:
+    """Plans (cheapest layout within the limits) for each model, machine, load, limit and assumption."""
     from headway.serving.plan.plan import plan
 
-    load, notes = schema.read(args, Load, combination.COUNTS, most=combination.MOST_VALUES)
-    limits, more = schema.read(args, SLO, most=combination.MOST_VALUES)
-    degrees, drop_notes = schema.read(args, Layout, most=combination.MOST_VALUES)
-    formats, _ = schema.read(args, Precision)
-    assumption_sets, assumption_notes = combination.combinations(args, Assumptions, ("hit_rate",))
+    load = schema.read(args, Load, combination.COUNTS, most=combination.MOST_VALUES)
+    limits = schema.read(args, SLO, most=combination.MOST_VALUES)
+    degrees = schema.read(args, Layout, most=combination.MOST_VALUES)
+    formats = schema.read(args, Precision)
+    assumption_sets = combination.combinations(args, Assumptions, ("hit_rate",))
     several = len(hits) > 1
     planned = {} if several or hits[0] is None else {"hit_rate": hits[0]}
-    load, default_notes = arguments.requested(load)
+    load = arguments.requested(load)
     models, systems = arguments.models(args), arguments.systems(args)
-    default_notes += arguments.beyond(models, load)
-    default_notes += search_notes(args, load, skip=("hit_rate",))
+    arguments.note_beyond(models, load)
+    note(*search_notes(args, load, skip=("hit_rate",)))
     axes = schema.axes(load | limits)
     names: dict[str, Any] = schema.axes(formats)
     cases = list(itertools.islice(itertools.product(models, systems, itertools.product(*axes.values()), assumption_sets), MOST_PLANS + 1))
@@ -122,7 +124,8 @@ def _plans(args: Any, hits: Sequence[Any]) -> tuple[list[tuple[dict[str, Any], A
     free += [] if args.utilisation else ["no idle hours are counted: --utilisation 0.3..0.7 does"]
     hit_notes = ["every hit rate is taken at the layout and batch planned without a prefix cache"] if several else []
     hit_notes += dict.fromkeys(prefix_hits(system) for system, _ in systems) if several else []
-    return plans, [*notes, *default_notes, *free, *hit_notes, *more, *drop_notes, *assumption_notes, *dict.fromkeys(plan_notes)]
+    note(*free, *hit_notes, *plan_notes)
+    return plans
 
 
 def _plan_notes(plan: Any) -> list[str]:
@@ -161,13 +164,13 @@ def _hits(args: Any) -> tuple[list[Any], Sequence[str]]:
     return list(schema.several(values)), drop_notes
 
 
-def _rates(args: Any) -> tuple[Any, list[str]]:
-    """Rates of the user's sheet or list prices (None without either), and notes."""
+def _rates(args: Any) -> Any:
+    """Rates of the user's sheet or list prices; None without either."""
     prices = {name: getattr(args, name) for name in ("input_price", "cached_price", "output_price")}
     if args.at_sheet:
         return _sheet(args, [schema.flag(name) for name, text in prices.items() if text])
     if not any(prices.values()):
-        return None, []
+        return None
     for name in ("input_price", "output_price"):
         if prices[name] is None:
             typed = next(key for key, text in prices.items() if text)
@@ -177,15 +180,17 @@ def _rates(args: Any) -> tuple[Any, list[str]]:
         name: None if text is None else schema.scalar(text, marks[name][0], schema.flag(name)) for name, text in prices.items()
     }
     user_rates = Rates(input=rates["input_price"], output=rates["output_price"], cache_read=rates["cached_price"])
-    return PriceSheet(provider="", model="", as_of="now", source="given by the user", rates=user_rates), []
+    return PriceSheet(provider="", model="", as_of="now", source="given by the user", rates=user_rates)
 
 
-def _sheet(args: Any, beside: Sequence[str]) -> tuple[Any, list[str]]:
+def _sheet(args: Any, beside: Sequence[str]) -> Any:
     if beside:
         raise BadValue("--at-sheet", args.at_sheet, f"no {' and no '.join(beside)} beside it")
     source = catalogue.read(args.at_sheet, arguments.catalog(args))
     if len(source.sheets) != 1:
         raise BadValue("--at-sheet", args.at_sheet, f"one sheet, not {len(source.sheets)}: FILE:MODEL names one")
     sheet = source.sheets[0]
-    notes = [f"price sheet {sheet.provider}/{sheet.model} as of {sheet.as_of}, {sheet.source}", *sheet.flags]
-    return sheet, notes + ([] if sheet.rates.cache_read is not None else ["it has no rate for cached input: a hit pays the input rate"])
+    note(f"price sheet {sheet.provider}/{sheet.model} as of {sheet.as_of}, {sheet.source}", *sheet.flags)
+    if sheet.rates.cache_read is None:
+        note("it has no rate for cached input: a hit pays the input rate")
+    return sheet

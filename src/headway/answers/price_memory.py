@@ -40,7 +40,7 @@ CLAIM = "the lecture's host says that about half of capital spending goes to mem
 def run(args: Any) -> output.Answer:
     """Answer with a row per memory of each machine."""
     catalog = arguments.catalog(args)
-    host_memory, _ = schema.read(args, MemoryShare, skip=("memory_share",))
+    host_memory = schema.read(args, MemoryShare, skip=("memory_share",))
     if any(isinstance(value, tuple) for value in host_memory.values()):
         raise BadValue("--dram, --flash", "a list", "one size each")
     machines = [machine for machine, _ in arguments.systems(args, args.memory_share)]

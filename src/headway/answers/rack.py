@@ -11,10 +11,13 @@ from headway.core import columns, schema
 from headway.core.columns import Column
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, cell, clean, format_value, place_of
+from headway.core.notes import noted
 from headway.core.quantity import default
+from headway.core.trace import record
 from headway.hardware.questions import DomainRequest
 from headway.hardware.rack_capacity import cached_needs, catalogue_needs, need
 from headway.hardware.rack_facts import RackFacts, rack_facts
+from headway.hardware.rack_generations import domain, domains
 from headway.hardware.system import RANK
 from headway.models.work import work_of
 from headway.report import output
@@ -38,15 +41,15 @@ def run(args: Any) -> output.Answer:
 def _of_system(args: Any) -> output.Answer:
     if args.system is None:
         raise BadValue("rack", "no system", "a system, such as headway rack gb200-nvl72 --chips 72,144,576, or --by-year")
-    domain_values, notes = schema.read(args, DomainRequest, most=MOST_ROWS)
-    fact_values, more = schema.read(args, RackFacts)
+    with noted() as book:
+        domain_values, fact_values = schema.read(args, DomainRequest, most=MOST_ROWS), schema.read(args, RackFacts)
     cases = _cases(args, domain_values, fact_values)
     plain_rows = [(clean(dataclasses.asdict(case.rack())) | extra) for case, extra in cases]
 
     def tree(row: Any, key: str) -> Any:
         return _explained(cases[place_of(row, plain_rows)][0].explained, key)
 
-    rows = Listing(plain_rows, notes=(*notes, *more, *_notes([case for case, _ in cases])), tree=tree)
+    rows = Listing(plain_rows, notes=(*book.texts, *_notes([case for case, _ in cases])), tree=tree)
     return output.Answer(rows, describe=_describe, pictures=_pictures(args, len(plain_rows) > 1), columns=_own_columns(), most=100)
 
 
@@ -98,8 +101,6 @@ def _cases(args: Any, domain_values: dict[str, Any], fact_values: dict[str, Any]
 
 def _explained(make: Any, key: str) -> Any:
     """Formula tree of a number of a row."""
-    from headway.core.trace import record
-
     with record():
         value = getattr(make(key), key, None)
     if not isinstance(value, float | int):
@@ -237,14 +238,13 @@ def _about(case: _RackCase) -> list[str]:
 
 
 def _by_year(args: Any) -> output.Answer:
-    from headway.hardware.rack_generations import domain, domains
     from headway.hardware.system import system
 
     keys = [key for record in (DomainRequest, RackFacts) for key in schema.fields(record) if key != "context"]
     beside = [*filter(None, (args.system,)), *(schema.flag(key) for key in keys if getattr(args, key) is not None), *args.set]
     if beside:
         raise BadValue("--by-year", ", ".join(beside), "only --model and --context beside it: it lists every system")
-    domain_values, notes = schema.read(args, DomainRequest, most=MOST_ROWS)
+    domain_values = schema.read(args, DomainRequest, most=MOST_ROWS)
     context = domain_values.get("context", default(8192, "context", "token", "default of Domain.context"))
     if isinstance(context, tuple):
         raise BadValue("--context", args.context, "one context beside --by-year")
@@ -259,7 +259,7 @@ def _by_year(args: Any) -> output.Answer:
         return _explained(make, key)
 
     return output.Answer(
-        Listing(rows, notes=tuple(notes), tree=tree), describe=_years, pictures={"years": _year_drawing}, columns=_own_columns(), most=1000
+        Listing(rows, tree=tree), describe=_years, pictures={"years": _year_drawing}, columns=_own_columns(), most=1000
     )
 
 

@@ -21,13 +21,13 @@ GROUPS = {
 
 def run(args: Any) -> output.Answer:
     """Answer with a row per law and point, laws with a result first."""
-    inputs, notes = {}, ()
+    inputs: dict[str, Any] = {}
     for record in RECORDS:
-        values, more = schema.read(args, record)
-        inputs, notes = inputs | values, (*notes, *more)
+        values = schema.read(args, record)
+        inputs |= values
     request, unused = question(inputs, _doubt(args), args.law, args.beside.strip().lower(), args.moe)
     return output.Answer(
-        listing(request, (*notes, *unused)),
+        listing(request, unused),
         describe=lambda rows: scale.words(request, list(rows)),
         pictures=scale.pictures(request),
         most=200,
@@ -35,7 +35,7 @@ def run(args: Any) -> output.Answer:
 
 
 def _doubt(args: Any) -> Uncertainty:
-    values, _ = schema.read(args, Uncertainty)
+    values = schema.read(args, Uncertainty)
     for name, value in values.items():
         if isinstance(value, tuple):
             raise BadValue(schema.flag(name), getattr(args, name), "one value")

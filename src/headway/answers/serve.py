@@ -10,6 +10,7 @@ from headway.answers.combination import varied
 from headway.answers.no_effect import serve_notes
 from headway.answers.serve_grid import ServeGrid
 from headway.core.errors import BadValue, IllegalCombination, drop_note
+from headway.core.notes import note
 from headway.hardware.chip_price import MARKET
 from headway.report import money, output, serving
 from headway.serving.changes import changes
@@ -18,22 +19,20 @@ from headway.serving.serve import MOST_POINTS
 
 def run(args: Any) -> output.Answer:
     """Answer with a row per point of the grid."""
-    grid, notes = serve_grid.read(args)
-    table, more = tables(grid, args)
+    grid = serve_grid.read(args)
+    table = tables(grid, args)
     metric = getattr(args, "price_metric", None) or MARKET
     return output.Answer(
-        table, notes=[*notes, *more], describe=lambda rows: describe(rows, grid, metric),
+        table, describe=lambda rows: describe(rows, grid, metric),
         pictures=serve_pictures.pictures(grid, table), default_picture=serve_pictures.default,
     )  # fmt: skip
 
 
-def tables(grid: ServeGrid, args: Any) -> tuple[Any, list[str]]:
-    """Table of all models, machines, formats and assumptions of a grid, and notes."""
-    notes: list[str] = []
+def tables(grid: ServeGrid, args: Any) -> Any:
+    """Table of all models, machines, formats and assumptions of a grid."""
     all_tables, subjects, illegal = [], [], []
     for case in (cases := grid.cases()):
-        layouts, layout_notes = grid.layouts(case, args)
-        notes += [note for note in layout_notes if note not in notes]
+        layouts = grid.layouts(case, args)
         members = [case.subject(group, load) for group, load in grid.loads(layouts)]
         try:
             of_case = [arguments.replaced(subject.table(), case.labels) for subject in members]
@@ -46,9 +45,8 @@ def tables(grid: ServeGrid, args: Any) -> tuple[Any, list[str]]:
             raise BadValue("grid", f"more than {MOST_POINTS} points in all", f"at most {MOST_POINTS}")
     if not all_tables:
         raise illegal[0]
-    notes += serve_notes(args, subjects)
-    notes += drop_note(illegal, len(cases), "combinations of models, machines, formats and assumptions")
-    return (all_tables[0].concat(*all_tables[1:]) if len(all_tables) > 1 else all_tables[0]), notes
+    note(*serve_notes(args, subjects), *drop_note(illegal, len(cases), "combinations of models, machines, formats and assumptions"))
+    return all_tables[0].concat(*all_tables[1:]) if len(all_tables) > 1 else all_tables[0]
 
 
 def describe(table: Any, grid: ServeGrid, metric: str) -> output.Summary:

@@ -13,6 +13,7 @@ from headway.answers.combination import COUNTS, MOST_TABLES, combinations
 from headway.answers.no_effect import Subject
 from headway.core import schema
 from headway.core.errors import BadValue
+from headway.core.notes import note
 from headway.core.quantity import user_input
 from headway.models.precision import Precision
 from headway.models.work import work_of
@@ -67,12 +68,12 @@ class ServeGrid:
             same_depth = [layout for layout in layouts if int(layout.pp) == depth]
             yield same_depth, self.load | {"batch": tuple(batches) if len(batches) > 1 else batches[0]}
 
-    def layouts(self, case: GridCase, args: Any) -> tuple[list[Layout], list[str]]:
-        """Layouts of a case, and notes: degrees that its model cannot have, and what the batch of a stage is where pp varies."""
-        layouts, notes = arguments.layouts(args, shape(work_of(case.model).blocks, case.precision.weights), self.degrees)
+    def layouts(self, case: GridCase, args: Any) -> list[Layout]:
+        """Layouts of a case; notes say which degrees its model cannot have, and what the batch of a stage is where pp varies."""
+        layouts = arguments.layouts(args, shape(work_of(case.model).blocks, case.precision.weights), self.degrees)
         if len({int(layout.pp) for layout in layouts}) > 1:
-            return layouts, [STAGES_DIFFER if self.batch_per_stage is None else PER_STAGE, *notes]
-        return layouts, list(notes)
+            note(STAGES_DIFFER if self.batch_per_stage is None else PER_STAGE)
+        return layouts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,28 +108,29 @@ class GridCase:
         )
 
 
-def read(args: Any) -> tuple[ServeGrid, list[str]]:
-    """The grid, and notes about what was read or assumed."""
-    load, load_notes = schema.read(args, Load, COUNTS)
-    batch_per_stage, stage_notes = _batch_per_stage(args)
-    load, default_notes = arguments.attended(load)
-    degrees, degree_notes = schema.read(args, Layout)
-    formats, format_notes = combinations(args, Precision)
-    assumptions, assumption_notes = combinations(args, Assumptions)
+def read(args: Any) -> ServeGrid:
+    """The grid that a question asks for."""
+    load = schema.read(args, Load, COUNTS)
+    batch_per_stage = _batch_per_stage(args)
+    load = arguments.attended(load)
+    degrees = schema.read(args, Layout)
+    formats = combinations(args, Precision)
+    assumptions = combinations(args, Assumptions)
     models = arguments.models(args)
     grid = ServeGrid(
         models=models, systems=arguments.systems(args), formats=formats, assumptions=assumptions, degrees=degrees, load=load,
         batch_per_stage=batch_per_stage,
     )  # fmt: skip
-    notes = [*load_notes, *stage_notes, *default_notes, *degree_notes, *format_notes, *assumption_notes]
-    return grid, [*notes, *arguments.beyond(models, load)]
+    arguments.note_beyond(models, load)
+    return grid
 
 
-def _batch_per_stage(args: Any) -> tuple[tuple[Any, ...] | None, tuple[str, ...]]:
-    """The batches of a stage, None where the user gave none, and notes."""
-    if getattr(args, "batch_per_stage", None) is None:
-        return None, ()
+def _batch_per_stage(args: Any) -> tuple[Any, ...] | None:
+    """The batches of a stage; None where the user gave none."""
+    if args.batch_per_stage is None:
+        return None
     if args.batch is not None:
         raise BadValue("--batch-per-stage", args.batch_per_stage, NO_PER_STAGE)
     values, notes = schema.axis(args.batch_per_stage, schema.fields(Load)["batch"][0], "--batch-per-stage")
-    return schema.several(values), notes
+    note(*notes)
+    return schema.several(values)

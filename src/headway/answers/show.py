@@ -6,17 +6,9 @@ import dataclasses
 from typing import Any
 
 from headway.answers import arguments
-from headway.answers.lecture_card import run as card
-from headway.core import schema
 from headway.core.columns import Column
 from headway.core.errors import BadValue, check_known
 from headway.core.listing import Listing, cell, clean, computed, format_value
-from headway.core.trace import record
-from headway.hardware.chip_file import chip_toml
-from headway.hardware.describe import about_chip, about_system
-from headway.models.describe import ModelSummary, about_model
-from headway.performance.efficiency import OTHER_FAMILY, family, platform
-from headway.performance.workload import Load
 from headway.report import output
 from headway.report.words import sentence
 
@@ -33,12 +25,18 @@ def run(args: Any) -> output.Answer:
     if args.on or args.bridge:
         if args.what != "model":
             raise BadValue("--on", args.on or "--bridge", f"show model; it is the machine of a model's card, not of a {args.what}")
+        from headway.answers.lecture_card import run as card
 
         return card(args, args.name)
     return _model(args) if args.what == "model" else _machine(args)
 
 
 def _model(args: Any) -> output.Answer:
+    from headway.core import schema
+    from headway.core.trace import record
+    from headway.models.describe import ModelSummary, about_model
+    from headway.performance.workload import Load
+
     context = schema.scalar(args.context, schema.fields(Load)["context"][0], "--context")
     model = arguments.model(args.name, args)
     row = clean(dataclasses.asdict(about_model(model, context)))
@@ -59,6 +57,8 @@ def _model(args: Any) -> output.Answer:
 
 
 def _marks(kind: type) -> dict[str, Any]:
+    from headway.core import schema
+
     return {key: q for key, (q, _) in schema.fields(kind).items()}
 
 
@@ -84,6 +84,8 @@ def _known(name: str, entries: Any) -> str:
 
 
 def _machine(args: Any) -> output.Answer:
+    from headway.hardware.describe import about_chip, about_system
+
     subject = arguments.chip(args.name, args) if args.what == "chip" else arguments.systems(args, args.name)[0][0]
     entries = about_chip(subject) if args.what == "chip" else about_system(subject)
     values = {entry.key: entry.value for entry in entries}
@@ -101,6 +103,9 @@ def _machine(args: Any) -> output.Answer:
 
 def _document(chip: Any) -> str:
     """Catalogue file of a chip, which keeps the costs fitted to it under any name."""
+    from headway.hardware.chip_file import chip_toml
+    from headway.performance.efficiency import OTHER_FAMILY, family, platform
+
     measured = family(chip) != OTHER_FAMILY or platform(chip) != OTHER_FAMILY
     return chip_toml(chip, (chip.like or chip.name) if measured else "")
 

@@ -19,6 +19,7 @@ from headway.answers.sim_traffic import loads_by_seed, read, seed, seeds
 from headway.core import columns, schema
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, format_value
+from headway.core.notes import note
 from headway.laws.roofline.capacity import drain_s
 from headway.models.precision import Precision
 from headway.models.work import work_of
@@ -55,32 +56,31 @@ def run(args: Any) -> output.Answer:
     elif not (args.model and args.on):
         raise BadValue("sim", args.model or args.on or "nothing", "MODEL --on MACHINE, or --plan FILE.json")
     _check(args)
-    loadings, lasting, notes = read(args)
+    loadings, lasting = read(args)
     so_that = _conditions(args)
     _check_single_token(args, loadings, so_that)
     default = WARMUP if lasting else 0.0
     warmup = float(schema.scalar(args.warmup, schema.Field(open_low=False, high=0.9), "--warmup") if args.warmup else default)
     limits = sim_plan.checked_limits(saved, loadings, warmup) if saved else ()
-    results = _simulated(args, loadings, (warmup, lasting), so_that, notes)
+    results = _simulated(args, loadings, (warmup, lasting), so_that)
     status = INTERRUPTED if results.interrupted else 0
     if saved is not None:
         return sim_plan.answer(results, warmup, limits, status)
     return output.Answer(
-        Listing(results.rows), notes=notes, describe=sim.describe, pictures=sim.pictures(results.last, so_that), status=status,
+        Listing(results.rows), describe=sim.describe, pictures=sim.pictures(results.last, so_that), status=status,
         checked=sim.checked(results.rows),
     )  # fmt: skip
 
 
 def _simulated(
-    args: Any, loadings: list[Any], sample: tuple[float, bool], so_that: dict[str, float], notes: list[str]
+    args: Any, loadings: list[Any], sample: tuple[float, bool], so_that: dict[str, float]
 ) -> SimulationProgress:
-    """Rows and notes of every layout under every load; `sample` is the warm-up and whether the traffic samples an endless load."""
+    """Rows of every layout under every load; `sample` is the warm-up and whether the traffic samples an endless load."""
     warmup, lasting = sample
-    results = SimulationProgress(rows=[], notes=notes)
+    results = SimulationProgress(rows=[])
     try:
         sources = loads_by_seed(args, loadings) if args.find else {}
-        for trial, more, labels in _trials(args, loadings, warmup, lasting):
-            results.tell(more)
+        for trial, labels in _trials(args, loadings, warmup, lasting):
             results.add(trial, loadings, so_that, sources, labels)
             if results.interrupted:
                 break
@@ -88,31 +88,27 @@ def _simulated(
         if not results.rows:
             raise
         results.interrupted = True
-        notes.append("interrupted: rows that are missing were not simulated")
-    notes += [f"latencies leave out the first {warmup:.0%} of requests"] if warmup else []
+        note("interrupted: rows that are missing were not simulated")
+    if warmup:
+        note(f"latencies leave out the first {warmup:.0%} of requests")
     if args.timeline and results.last is not None:
-        notes.append(f"{args.timeline}: {run_results.save(results.last, args.timeline)} requests of the last run, for ui.perfetto.dev")
+        note(f"{args.timeline}: {run_results.save(results.last, args.timeline)} requests of the last run, for ui.perfetto.dev")
     return results
 
 
 @dataclass(slots=True)
 class SimulationProgress:
-    """Rows and notes so far, which are printed even if the user interrupts the rest."""
+    """Rows so far, which are printed even if the user interrupts the rest."""
 
     rows: list[dict[str, Any]]
-    notes: list[str]
     last: Any = None  # run behind the last row
     interrupted: bool = False
-
-    def tell(self, notes: list[str]) -> None:
-        """Add notes that are not listed yet."""
-        self.notes += [note for note in notes if note not in self.notes]
 
     def add(self, trial: Any, loadings: list[Any], so_that: dict[str, float], sources: dict[int, Any], labels: dict[str, Any]) -> None:
         """Add the rows of one fleet, with its labels: under each load, or at the highest rate within the limits."""
         count = len(self.rows)
         if trial.compile_s > COMPILED_S:
-            self.tell([f"compiled in {trial.compile_s:.1f} s, before the runs; kept for later commands"])
+            note(f"compiled in {trial.compile_s:.1f} s, before the runs; kept for later commands")
         if trial.fleet.pace is None:
             self.rows += [{"rate": load.rate} | answer_of(trial) for load in loadings]
         elif so_that:
@@ -127,7 +123,7 @@ class SimulationProgress:
         if not (rows or self.rows or ended):
             raise KeyboardInterrupt
         self.rows += rows
-        self.tell([f"the search ended there: {sim.beyond(row, so_that)}" for row in rows if row["kind"] == "beyond"])
+        note(*(f"the search ended there: {sim.beyond(row, so_that)}" for row in rows if row["kind"] == "beyond"))
         self._stop("the search was interrupted: higher rates may keep the limits too", not ended)
         if ended and more_sources and rows and rows[0]["kind"] == "found":
             try:
@@ -146,10 +142,10 @@ class SimulationProgress:
             if self.interrupted:
                 break
 
-    def _stop(self, note: str, interrupted: bool) -> None:
+    def _stop(self, text: str, interrupted: bool) -> None:
         if interrupted:
             self.interrupted = True
-            self.tell([note])
+            note(text)
 
 
 def answer_of(trial: Any) -> dict[str, Any]:
@@ -216,14 +212,14 @@ def _conditions(args: Any) -> dict[str, float]:
     return limits
 
 
-def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Iterator[tuple[Any, list[str], dict[str, Any]]]:
-    """Trial of each requested layout and scheduler, its notes, and the inputs that tell its rows from those of others."""
+def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Trial of each requested layout and scheduler, and the inputs that tell its rows from those of others."""
     tries = TRIED * seeds(args, loadings) if args.find else 1
     band = _band(args, sum(len(load.traffic) for load in loadings) * tries)
     runs = tries * (BANDED if band else 1)
-    limits, _ = _single_values(args, SLO)
+    limits = _single_values(args, SLO)
     fast = float(schema.scalar(args.fast, schema.Field(open_low=False, high=1), "--fast")) if args.fast else 0.0
-    for fleet, policy, notes, refit, labels in _fleets(args, loadings, 2 if fast else 1):
+    for fleet, policy, refit, labels in _fleets(args, loadings, 2 if fast else 1):
         how, compile_s = args.loop, 0.0
         if fleet.pace:
             takes_s = sum(plain_s(load.traffic, fleet.prefix is not None) for load in loadings) * runs + _filling_s(fleet, loadings)
@@ -234,7 +230,7 @@ def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Ite
         yield Trial(
             fleet=fleet, limits={f"{key}_s": float(value) for key, value in limits.items()}, warmup=warmup, lasting=lasting, how=how,
             routing=policy.routing, fast=fast, seed=seed(args), compile_s=compile_s, band=band, refit=refit,
-        ), notes, labels  # fmt: skip
+        ), labels  # fmt: skip
 
 
 def _filling_s(fleet: Any, loadings: list[Any]) -> float:
@@ -249,33 +245,32 @@ def _band(args: Any, requests: int) -> float:
     return float(schema.scalar(args.sensitivity, schema.Field(open_low=False, high=0.9), "--sensitivity"))
 
 
-def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any, Any, list[str], Any, dict[str, Any]]]:
-    """Compiled fleet of each requested layout and scheduler, with its policy, notes, the same for other traffic, and what varies."""
+def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any, Any, Any, dict[str, Any]]]:
+    """Compiled fleet of each requested layout and scheduler, with its policy, the same for other traffic, and what varies."""
     from headway.sim.fleet import fleet
 
     model, system = _subject(args)
-    args, drain_notes = _drained(args, system.chip)
-    cases, more = _cases(args)
-    layouts, drop_notes = _layouts(args, model)
-    traffic = loadings[0].traffic
+    args, drain_text = _drained(args, system.chip)
+    cases, traffic = _cases(args), loadings[0].traffic
     load = checked_load(prompt=float(traffic.prompt.mean()), output=float(traffic.output.mean()))
     if not args.plan:
-        more += search_notes(args, {"prompt": load.prompt, "output": load.output}, asdict(Layout()) | schema.read(args, Layout)[0])
+        note(*search_notes(args, {"prompt": load.prompt, "output": load.output}, asdict(Layout()) | schema.read(args, Layout)))
+    note(*filter(None, [drain_text]))
+    layouts = arguments.ranked(shape(work_of(model).blocks, args.weights or ""), schema.read(args, Layout))
     tiers = parse_tiers(args.prefix_cache, args.ttl, arguments.catalog(args)) if args.prefix_cache else ()
     for policy, formats, assumptions, labels in cases:
         request = query(model, system, layouts, load, formats, assumptions)
-        legal_layouts, half_notes = _halved(request, loadings)
-        for layout in legal_layouts:
+        for layout in _halved(request, loadings):
             refit = partial(fleet, request, layout, policy, classes=classes, closed=loadings[0].users > 0, tiers=tiers)
             sim_fleet = refit(traffic)
-            notes = [*more, *drain_notes, *drop_notes, *half_notes, *request.notes, *sim_fleet.scheduler.notes]
-            yield sim_fleet, policy, notes, refit, labels
+            note(*request.notes, *sim_fleet.scheduler.notes)
+            yield sim_fleet, policy, refit, labels
 
 
-def _cases(args: Any) -> tuple[list[tuple[Any, Precision, Assumptions, dict[str, Any]]], list[str]]:
-    """Scheduler, formats and assumptions of every combination of listed values, with those that vary, and notes."""
+def _cases(args: Any) -> list[tuple[Any, Precision, Assumptions, dict[str, Any]]]:
+    """Scheduler, formats and assumptions of every combination of listed values, with those that vary."""
     parts = [combination.combinations(args, record) for record in (Policy, Precision, Assumptions)]
-    cases = list(itertools.islice(itertools.product(*(values for values, _ in parts)), MOST_CASES + 1))
+    cases = list(itertools.islice(itertools.product(*parts), MOST_CASES + 1))
     if len(cases) > MOST_CASES:
         raise BadValue("sim", "too many combinations of schedulers, formats and assumptions", f"at most {MOST_CASES}")
     inputs = [policy | formats | assumptions for policy, formats, assumptions in cases]
@@ -283,39 +278,40 @@ def _cases(args: Any) -> tuple[list[tuple[Any, Precision, Assumptions, dict[str,
     return [
         (Policy(**policy), Precision(**formats), schema.defaults(Assumptions, assumptions), {key: values[key] for key in varying})
         for (policy, formats, assumptions), values in zip(cases, inputs, strict=True)
-    ], [note for _, notes in parts for note in notes]
-
-
-def _drained(args: Any, chip: Any) -> tuple[Any, list[str]]:
-    """The question with the drain time of the chip's HBM in place of `--departures drain`, and a note on it."""
-    if args.departures is None or args.departures.strip().lower() != DRAIN:
-        return args, []
-    interval = float(drain_s(chip.need("hbm"), chip.need("hbm_bw")))
-    return args.replace(departures=f"{interval!r}s"), [
-        f"departures every {format_value(interval, 's')}: the time to read all HBM of {chip.name} once (--departures {DRAIN})"
     ]
 
 
-def _halved(request: Any, loadings: list[Any]) -> tuple[list[Any], list[str]]:
-    """Layouts whose batches two-batch overlap can halve at some load, and a note on the others; all of them without it."""
+def _drained(args: Any, chip: Any) -> tuple[Any, str]:
+    """The question with the drain time of the chip's HBM in place of `--departures drain`, and a note on it."""
+    if args.departures is None or args.departures.strip().lower() != DRAIN:
+        return args, ""
+    interval = float(drain_s(chip.need("hbm"), chip.need("hbm_bw")))
+    return args.replace(departures=f"{interval!r}s"), (
+        f"departures every {format_value(interval, 's')}: the time to read all HBM of {chip.name} once (--departures {DRAIN})"
+    )
+
+
+def _halved(request: Any, loadings: list[Any]) -> list[Any]:
+    """Layouts whose batches two-batch overlap can halve at some load, all of them without it; a note says how many it cannot."""
     layouts = list(request.layouts)
     if request.assumptions.communication != "two-batch":
-        return layouts, []
+        return layouts
     users = max(load.users or EVERY_BATCH for load in loadings)
     legal = [layout for layout in layouts if halves(layout, math.ceil(users / layout.replicas))]
     if not legal:
         raise BadValue("communication", "two-batch", UNHALVED)
-    note = f"two-batch: dropped {len(layouts) - len(legal)} of {len(layouts)} layouts, which lack {UNHALVED}"
-    return legal, [note] if len(legal) < len(layouts) else []
+    if len(legal) < len(layouts):
+        note(f"two-batch: dropped {len(layouts) - len(legal)} of {len(layouts)} layouts, which lack {UNHALVED}")
+    return legal
 
 
-def _single_values(args: Any, record: type) -> tuple[dict[str, Any], list[str]]:
-    """Fields of a record, each a single value (lists raise an error), and notes."""
-    values, notes = schema.read(args, record)
+def _single_values(args: Any, record: type) -> dict[str, Any]:
+    """Fields of a record, each a single value; a list raises an error."""
+    values = schema.read(args, record)
     for key, value in values.items():
         if isinstance(value, tuple):
             raise BadValue(schema.flag(key), ", ".join(map(str, value)), "one value: a goodput has one limit of each kind")
-    return values, list(notes)
+    return values
 
 
 def _subject(args: Any) -> tuple[Any, Any]:
@@ -323,9 +319,3 @@ def _subject(args: Any) -> tuple[Any, Any]:
     if len(models) > 1 or len(systems) > 1:
         raise BadValue("sim", f"{len(models)} models on {len(systems)} machines", "one model on one machine")
     return models[0], systems[0][0]
-
-
-def _layouts(args: Any, model: Any) -> tuple[list[Layout], list[str]]:
-    degrees, notes = schema.read(args, Layout)
-    layouts, drop_notes = arguments.ranked(shape(work_of(model).blocks, args.weights or ""), degrees)
-    return layouts, [*notes, *drop_notes]

@@ -156,7 +156,7 @@ def answer(results: Any, warmup: float, limits: tuple[Any, ...], status: int) ->
     if results.last is not None and results.rows[0].get("fits") is not False:
         results.rows[0], statuses = _verdict(results.rows[0], results.last, warmup, limits)
     return output.Answer(
-        Listing(results.rows), notes=results.notes, describe=lambda rows: played_plan.describe(rows, statuses),
+        Listing(results.rows), describe=lambda rows: played_plan.describe(rows, statuses),
         pictures=sim.pictures(results.last, {limit.column: limit.most_s for limit in limits}), status=status,
         checked=sim.checked(results.rows),
     )  # fmt: skip

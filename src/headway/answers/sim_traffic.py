@@ -7,6 +7,7 @@ from typing import Any
 from headway.answers import arguments
 from headway.core import schema, units
 from headway.core.errors import BadValue
+from headway.core.notes import note
 from headway.sim.capacity import MOST
 from headway.sim.question import CHEAP, REQUESTS, SEEDS
 from headway.sim.run import LoadingPlan
@@ -19,15 +20,14 @@ MOST_LOADS = 1000  # rates, or numbers of users, each simulated
 RATE = schema.Field("1/s", high=1e12)
 
 
-def read(args: Any) -> tuple[list[Any], bool, list[str]]:
-    """Loads, whether they represent a sustained load, and notes."""
-    rates, notes = _axis(args.rate, RATE, "--rate")
-    users, more = _axis(args.users, schema.Field(integer=True, low=1, open_low=False), "--users")
-    notes = [*notes, *more]
+def read(args: Any) -> tuple[list[Any], bool]:
+    """Loads, and whether they represent a sustained load."""
+    rates = _axis(args.rate, RATE, "--rate")
+    users = _axis(args.users, schema.Field(integer=True, low=1, open_low=False), "--users")
     if args.trace:
         if users or args.prompt or args.output or args.turns or args.think:
             raise BadValue("--trace", args.trace, "a trace alone, which has its own lengths; --rate scales it")
-        return _trace(args, rates, notes)
+        return _trace(args, rates), False
     if users and args.turns:
         raise BadValue("--turns", args.turns, "arrivals at a --rate: users of a closed loop send requests of their own")
     if not users and args.think:
@@ -38,13 +38,13 @@ def read(args: Any) -> tuple[list[Any], bool, list[str]]:
         rates = (1.0,)  # placeholder: --find searches the rate
     if bool(rates) == bool(users):
         raise BadValue("traffic", "both" if rates else "neither", "--trace FILE, --rate 40/s or --users 64")
-    prompt, output, length_notes = _lengths(args)
+    prompt, output = _lengths(args)
     count, seed_value = _whole_number(args.requests, "--requests") or REQUESTS, seed(args)
     if args.trace_block:
         raise BadValue("--trace-block", args.trace_block, "--trace FILE beside it")
     if users:
-        return _loops(args, users, prompt, output, count, seed_value), False, [*notes, *length_notes]
-    return _rate_loads(args, rates, prompt, output, count, seed_value), True, [*notes, *length_notes]
+        return _loops(args, users, prompt, output, count, seed_value), False
+    return _rate_loads(args, rates, prompt, output, count, seed_value), True
 
 
 def seed(args: Any) -> int:
@@ -52,7 +52,7 @@ def seed(args: Any) -> int:
     return _whole_number(args.seed, "--seed", 0)
 
 
-def _trace(args: Any, rates: tuple[float, ...], notes: list[str]) -> tuple[list[Any], bool, list[str]]:
+def _trace(args: Any, rates: tuple[float, ...]) -> list[Any]:
     block = _whole_number(args.trace_block, "--trace-block")
     trace = read_trace(args.trace, block=block) if block else read_trace(args.trace)
     if block and not len(trace.traffic.blocks):
@@ -63,7 +63,8 @@ def _trace(args: Any, rates: tuple[float, ...], notes: list[str]) -> tuple[list[
         raise BadValue("--trace", args.trace, "at least one request")
     rates = () if args.find else rates  # --find scales the trace itself
     loadings = [LoadingPlan(traffic=traffic.at_rate(rate), rate=rate) for rate in rates] or [LoadingPlan(traffic=traffic, rate=None)]
-    return loadings, False, [*notes, *trace.notes()]
+    note(*trace.notes())
+    return loadings
 
 
 def _rate_loads(args: Any, rates: Any, prompt: Any, output: Any, count: int, seed: int) -> list[Any]:
@@ -87,7 +88,7 @@ def loads_by_seed(args: Any, loadings: list[Any]) -> dict[int, Any]:
     first, count = seed(args), seeds(args, loadings)
     if args.trace:
         return {first: lambda rate: LoadingPlan(traffic=loadings[0].traffic.at_rate(rate), rate=rate)}
-    prompt, output, _ = _lengths(args)
+    prompt, output = _lengths(args)
     requests = len(loadings[0].traffic)
     return {
         number: lambda rate, number=number: _rate_loads(args, (rate,), prompt, output, requests, number)[0]
@@ -109,21 +110,22 @@ def _loops(args: Any, users: Any, prompt: Any, output: Any, count: int, seed: in
     return [LoadingPlan(traffic=loop.traffic, rate=None, users=loop.users, think=loop.think) for loop in loops]
 
 
-def _lengths(args: Any) -> tuple[Any, Any, list[str]]:
+def _lengths(args: Any) -> tuple[Any, Any]:
     lengths = {key: value for key, value in (("prompt", args.prompt), ("output", args.output)) if value is not None}
-    filled, notes = arguments.requested(lengths)
+    filled = arguments.requested(lengths)
     for key, text in lengths.items():
         if ".." in text or ("," in text and ":" not in text):
             raise BadValue(f"--{key}", text, "one length, or a distribution such as lognormal:2k,1.2; lists are of --rate or --users")
     texts = {key: value if isinstance(value, str) else str(int(value)) for key, value in filled.items()}
-    return parse_lengths(texts["prompt"], "--prompt"), parse_lengths(texts["output"], "--output", answers=True), notes
+    return parse_lengths(texts["prompt"], "--prompt"), parse_lengths(texts["output"], "--output", answers=True)
 
 
-def _axis(text: str | None, q: schema.Field, field: str) -> tuple[tuple[Any, ...], list[str]]:
+def _axis(text: str | None, q: schema.Field, field: str) -> tuple[Any, ...]:
     if text is None:
-        return (), []
+        return ()
     values, notes = schema.axis(text, q, field, MOST_LOADS)
-    return schema.several(values), list(notes)
+    note(*notes)
+    return schema.several(values)
 
 
 def _whole_number(text: str | None, field: str, least: int = 1) -> int:

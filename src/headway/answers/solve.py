@@ -16,6 +16,7 @@ from headway.core import quantity, schema
 from headway.core.columns import unit
 from headway.core.errors import BadValue, IllegalCombination, UnknownName
 from headway.core.listing import format_value, heading
+from headway.core.notes import note
 from headway.hardware.chip import price_quote
 from headway.hardware.chip_price import MARKET
 from headway.hardware.edit import edit, editable
@@ -48,9 +49,8 @@ def run(args: Any) -> output.Answer:
     if args.of != "serve":
         return solve_verb.run(args)
     name, target = _name(args.for_), condition(args.so_that)
-    solutions, notes = [], []
-    for case, more in _cases(args, name):
-        notes += [note for note in more if note not in notes]
+    solutions = []
+    for case in _cases(args, name):
         at, sought = _problem(args, case, name)
         solutions.append(solve(at, sought, target))
     table = solutions[0].table.concat(*(solution.table for solution in solutions[1:]))
@@ -59,7 +59,6 @@ def run(args: Any) -> output.Answer:
     keys = [target.column] + ([target.right] if target.number is None else [])
     return output.Answer(
         table,
-        notes=notes,
         describe=lambda rows: _describe(rows, headline, keys),
         pictures={"crossing": lambda answers, view: _drawing(args, name, target, list(answers), view)},
     )
@@ -67,7 +66,7 @@ def run(args: Any) -> output.Answer:
 
 def _drawing(args: Any, name: str, target: Any, answers: list[Any], view: Any) -> Any:
     """Picture of both sides of the question over the range of the input, for the first case."""
-    (case, _), *_ = _cases(args, name)
+    case, *_ = _cases(args, name)
     at, sought = _problem(args, case, name)
     points, left_key = scan(sought), target.column
     centre = next((row["solution"] for row in answers if row.get("solution")), None)
@@ -113,24 +112,22 @@ def _name(text: str) -> str:
     return name
 
 
-def _cases(args: Any, name: str) -> list[tuple[dict[str, Any], tuple[str, ...]]]:
-    """Values of the other inputs in each of their combinations, and notes."""
+def _cases(args: Any, name: str) -> list[dict[str, Any]]:
+    """Values of the other inputs in each of their combinations."""
     lists: dict[str, tuple[Any, ...]] = {
         "model": tuple(arguments.split(args.model, "model")),
         "on": tuple(arguments.split(args.on, "--on")),
     }
-    notes: tuple[str, ...] = ()
     for record, counts in ((Load, combination.COUNTS), (Layout, ()), (Precision, ()), (Assumptions, ())):
-        values, more = schema.read(args, record, counts)
-        notes += more
+        values = schema.read(args, record, counts)
         lists |= {key: schema.several(value) for key, value in values.items() if key != name}
     load = {key: BATCHES if key == name else lists[key] for key in combination.COUNTS if key == name or key in lists}
     degrees = {key: lists.get(key, value) for key, value in dataclasses.asdict(Layout()).items() if key != name}
-    notes += tuple(search_notes(args, load, degrees, skip=(name,)))
+    note(*search_notes(args, load, degrees, skip=(name,)))
     combos = list(itertools.islice(itertools.product(*lists.values()), MOST_CASES + 1))
     if len(combos) > MOST_CASES:
         raise BadValue("solve", "too many combinations of the other inputs", f"at most {MOST_CASES}")
-    return [(dict(zip(lists, combo, strict=True)), notes) for combo in combos]
+    return [dict(zip(lists, combo, strict=True)) for combo in combos]
 
 
 def _problem(args: Any, inputs: dict[str, Any], name: str) -> tuple[Callable[[Sequence[float]], Any], Any]:
@@ -201,7 +198,7 @@ def _over_values(table_at: Callable[[float], Any]) -> Callable[[Sequence[float]]
 def _range(args: Any, name: str) -> tuple[float, float]:
     """Ends of the search range: from the flag if given, else the default of the input."""
     record = Load if name in schema.fields(Load) else Assumptions
-    values, _ = schema.read(args, record)
+    values = schema.read(args, record)
     flag_value = values.get(name)
     if isinstance(flag_value, tuple) and len(flag_value) > 1:
         return float(min(flag_value)), float(max(flag_value))

@@ -11,6 +11,7 @@ from headway.answers.no_effect import search_notes
 from headway.core import schema
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, clean, format_value, place_of
+from headway.core.notes import note
 from headway.economics.questions import SpeedRequest
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
@@ -36,7 +37,7 @@ NARROW = ("kind", "scale_up_domain", "tok_per_s_user", "price_multiple", "speed_
 
 def run(args: Any) -> output.Answer:
     """Answer with speed tiers from slowest to fastest, larger domains and offers, for each requested case in turn."""
-    ladders, notes = _ladders(args)
+    ladders = _ladders(args)
     rows = [row | extra for extra, ladder in ladders for row in ladder.plain]
     starts = list(itertools.accumulate((len(ladder.plain) for _, ladder in ladders), initial=0))
 
@@ -46,7 +47,7 @@ def run(args: Any) -> output.Answer:
         ladder = ladders[place][1]
         return ladder.tree(ladder.plain[number - starts[place]], key)
 
-    listing = Listing(rows, notes=tuple(dict.fromkeys((*notes, *_notes([ladder for _, ladder in ladders])))), tree=tree)
+    listing = Listing(rows, notes=tuple(dict.fromkeys(_notes([ladder for _, ladder in ladders]))), tree=tree)
     return output.Answer(listing, describe=lambda table: _describe(table, ladders), pictures={"ladder": _drawing}, most=200)
 
 
@@ -56,15 +57,15 @@ def _notes(ladders: Sequence[Any]) -> list[str]:
     return [note if note in everywhere else f"{_subject(ladder)}: {note}" for ladder in ladders for note in ladder.notes]
 
 
-def _ladders(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
-    """Speed tiers for each combination of models, machines, loads, limits and assumptions, and notes."""
-    load, notes = schema.read(args, Load, combination.COUNTS, most=combination.MOST_VALUES)
-    limits, more = schema.read(args, SLO, most=combination.MOST_VALUES)
-    degrees, drop_notes = schema.read(args, Layout, most=combination.MOST_VALUES)
-    formats, _ = schema.read(args, Precision)
-    speed_values, trim_notes = schema.read(args, SpeedRequest)
-    assumption_sets, assumption_notes = combination.combinations(args, Assumptions)
-    load, default_notes = arguments.requested(load)
+def _ladders(args: Any) -> list[tuple[dict[str, Any], Any]]:
+    """Speed tiers for each combination of models, machines, loads, limits and assumptions."""
+    load = schema.read(args, Load, combination.COUNTS, most=combination.MOST_VALUES)
+    limits = schema.read(args, SLO, most=combination.MOST_VALUES)
+    degrees = schema.read(args, Layout, most=combination.MOST_VALUES)
+    formats = schema.read(args, Precision)
+    speed_values = schema.read(args, SpeedRequest)
+    assumption_sets = combination.combinations(args, Assumptions)
+    load = arguments.requested(load)
     domains = speed_values.pop("domains", None)
     options = {} if domains is None else {"domains": schema.several(domains)}
     if len(options.get("domains", ())) > MOST_DOMAINS:
@@ -72,8 +73,8 @@ def _ladders(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     axes = schema.axes(load | limits | speed_values)
     options |= schema.axes(formats)
     models = arguments.models(args)
-    default_notes += arguments.beyond(models, load)
-    default_notes += search_notes(args, load)
+    arguments.note_beyond(models, load)
+    note(*search_notes(args, load))
     points = itertools.product(models, arguments.systems(args), itertools.product(*axes.values()), assumption_sets)
     cases = list(itertools.islice(points, MOST_LADDERS + 1))
     if len(cases) > MOST_LADDERS:
@@ -84,7 +85,7 @@ def _ladders(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
         extra = {key: value for key, value in point.items() if key in limits | speed_values and len(axes[key]) > 1}
         extra |= {key: value for key, value in assumptions.items() if len(assumption_sets) > 1}
         ladders.append((clean(edits | extra), _ladder(model, system, point, degrees, options, assumptions, arguments.catalog(args))))
-    return ladders, [*notes, *default_notes, *more, *drop_notes, *trim_notes, *assumption_notes]
+    return ladders
 
 
 def _ladder(

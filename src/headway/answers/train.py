@@ -41,8 +41,7 @@ def run(args: Any) -> output.Answer:
     records = {}
     args, notes = _binary(args)
     for record in (*RECORDS, TrainingLayout):
-        records[record], more = schema.read(args, record, most=MOST_VALUES)
-        notes += more
+        records[record] = schema.read(args, record, most=MOST_VALUES)
     layout = records.pop(TrainingLayout)
     deadline = schema.scalar(args.deadline, schema.Field("s"), "--deadline") if args.deadline else None
     request = TrainingQuestion(records=records, layout=layout, objective=args.objective, deadline=deadline, price_metric=args.price_metric)

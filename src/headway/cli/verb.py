@@ -59,7 +59,7 @@ def finish(answer: output.Answer, book: Notebook, printed: Printed, command: Seq
     if answer.dialogue and printed.format == "text":
         answer = answer.dialogue()
     borrowed = "; ".join(book.borrowed)
-    complete.settle(answer, book.remarks, borrowed, printed.where, printed.sort)
+    complete.settle(answer, book, borrowed, printed.where, printed.sort)
     answer.verbose, answer.depth = printed.verbose, printed.levels()
     if printed.format not in output.FORMATS:
         if printed.format not in answer.documents:

@@ -16,6 +16,7 @@ from typing import Any
 
 from headway.core import quantity, units
 from headway.core.errors import BadValue, UnknownName
+from headway.core.notes import note
 
 MOST = 1_000_000  # members of one axis
 RARE = "rare"  # beside a Field: its flag is left to --help-all
@@ -264,13 +265,12 @@ def axes(values: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
 
 def read(
     namespace: Any, record: type, counts: tuple[str, ...] = (), skip: tuple[str, ...] = (), most: int = MOST
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Fields of `record` that the user gave, as scalars or axes of at most `most` values, and notes on dropped values.
+) -> dict[str, Any]:
+    """Fields of `record` that the user gave, as scalars or axes of at most `most` values; a note says which were dropped.
 
     `counts` fields take counts only; `skip` names flags that belong to another record.
     """
     values: dict[str, Any] = {}
-    notes: tuple[str, ...] = ()
     for name, (q, value) in fields(record).items():
         text = None if name in skip else getattr(namespace, name, None)
         if text is None:
@@ -279,6 +279,6 @@ def read(
             values[name] = text
         else:
             q = dataclasses.replace(q, integer=True) if name in counts else q
-            values[name], more = axis(text, q, flag(name), most)
-            notes += more
-    return values, notes
+            values[name], notes = axis(text, q, flag(name), most)
+            note(*notes)
+    return values

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headway.core.errors import BadValue, UnknownName
+from headway.core.notes import Notebook
 from headway.core.units import plain
 from headway.report.output import Answer, Summary
 from headway.report.words import NO_ROW
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from headway.report.pictures.frame import Picture, View
 
 
-def settle(answer: Answer, remarks: Sequence[str] = (), borrowed: str = "", where: str | None = None, sort: str | None = None) -> None:
+def settle(answer: Answer, book: Notebook, borrowed: str = "", where: str | None = None, sort: str | None = None) -> None:
     """Apply `--where` and `--sort`, and give the answer every note once.
 
-    Notes are its own, those of its rows, what was assumed of models, the rows left out, and costs that hypothetical chips borrow.
+    Notes are what was said on the way, its own, those of its rows, what was assumed of models, the rows left out, and costs that
+    hypothetical chips borrow.
     """
-    notes = [*answer.notes, *(note for note in answer.rows.notes if note not in answer.notes)]
-    answer.notes = [*notes, *(note for note in remarks if note not in notes)]
+    answer.notes = list(dict.fromkeys([*book.texts, *answer.notes, *answer.rows.notes, *book.remarks]))
     choose_rows(answer, where, sort)
     answer.notes = [*answer.notes, borrowed] if borrowed else answer.notes
 

@@ -48,7 +48,8 @@ class Sought(FlagRecord):
 
 
 OF_SOLVE = ("for_", "so_that", "find")  # of a verb that has a search of its own: in `solve` they are this one's
-SKIPPED = ("solve", "list", "show", "trend", "fit", "lecture", "predict", "score", "new", "web", "mcp")  # no number follows from an input
+# No number of theirs follows from an input.
+SKIPPED = ("solve", "ask", "schema", "list", "show", "trend", "fit", "lecture", "predict", "score", "new", "web", "mcp")
 
 
 class Solve(Question):

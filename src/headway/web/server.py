@@ -10,8 +10,6 @@ import sys
 from typing import Any
 
 from headway.core.errors import BadValue, HeadwayError, MissingExtra
-from headway.web.app import app
-from headway.web.connections import HEAD_S, Connection
 from headway.web.guard import LOOPBACK, in_url
 
 TRIES = 20  # ports after the first, where that is taken
@@ -68,6 +66,8 @@ def serve(host: str, port: int, state: str, open_browser: bool) -> None:
     try:
         import uvicorn
 
+        from headway.web.app import app
+        from headway.web.connections import HEAD_S, Connection
     except ImportError:
         raise MissingExtra("headway web", "web") from None
     if port == 80:

@@ -122,7 +122,7 @@ def limit_of(name: str, value: Any) -> LatencyLimit:
 
 def read_limits(namespace: Any) -> LatencyLimits:
     """The limits that the flags of a command line hold; a list of values is an error."""
-    values, _ = schema.read(namespace, LatencyLimits)
+    values = schema.read(namespace, LatencyLimits)
     for name, value in values.items():
         limit_of(name, value)
     return LatencyLimits(**values)
