@@ -11,7 +11,7 @@ import numpy as np
 from headway.economics.bill import BillCalculator, ways_of
 from headway.economics.bill_requests import FIRST, requests_of
 from headway.economics.sheets.catalogue import newest, sheet, sheets
-from headway.sim.traffic.requests import Traffic
+from headway.simulation.traffic.requests import Traffic
 
 REQUESTS, SAMPLE, TALKS, SHARED = int(float(sys.argv[1])) if len(sys.argv) > 1 else 1_000_000, 20_000, 5, 2000
 

@@ -10,11 +10,11 @@ from headway.economics.cache.placement import money_bands, wear_bands
 from headway.economics.cache.problem import cache
 from headway.economics.cache.tiers import place_of
 from headway.hardware.memory_tier import tier
-from headway.sim.hit_rates import curve
-from headway.sim.traffic.arrivals import parse_arrivals
-from headway.sim.traffic.generate import generate_conversations, parse_turns
-from headway.sim.traffic.lengths import parse_lengths
-from headway.sim.traffic.read import read_trace
+from headway.simulation.hit_rates import curve
+from headway.simulation.traffic.arrivals import parse_arrivals
+from headway.simulation.traffic.generate import generate_conversations, parse_turns
+from headway.simulation.traffic.lengths import parse_lengths
+from headway.simulation.traffic.read import read_trace
 
 PUBLISHED = {
     ("least cost", 1): "hbm < 0.28 s < ddr < 52 s < flash < 2.1 h < disk",

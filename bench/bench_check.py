@@ -15,8 +15,8 @@ from headway.economics.capacity.check import checks
 from headway.economics.capacity.limits import LatencyLimits
 from headway.economics.capacity.offered import OfferedTraffic
 from headway.performance.layout import Layout
-from headway.sim.compiled_loop import is_ready
-from headway.sim.traffic.lengths import parse_lengths
+from headway.simulation.compiled_loop import is_ready
+from headway.simulation.traffic.lengths import parse_lengths
 
 BOUND_S = 2.0
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from headway.sim import compiled
-from headway.sim.hit_rates import hit_share, replayed, reuse
-from headway.sim.kv_pools import dense_ids, make_pools
+from headway.simulation import compiled
+from headway.simulation.hit_rates import hit_share, replayed, reuse
+from headway.simulation.kv_pools import dense_ids, make_pools
 
 REQUESTS, RUNS = 12_000, 5  # runs of compiled code; plain Python runs once
 POOLS = {

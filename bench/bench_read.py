@@ -12,7 +12,7 @@ from headway.evidence.rows.tasks import tasks
 from headway.hardware.system import system
 from headway.models import totals
 from headway.models.config import from_file
-from headway.sim.traffic.read import read_trace
+from headway.simulation.traffic.read import read_trace
 
 RUNS = 7
 LINES, ROWS = 200_000, 10_000

@@ -16,16 +16,16 @@ from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.serving.serve_request import checked_load, query
-from headway.sim.fleet import Fleet, fleet
-from headway.sim.policy import Policy
-from headway.sim.prefix_tiers import parse_tiers
-from headway.sim.simulate import simulate
-from headway.sim.state import PREEMPTED
-from headway.sim.traffic.arrivals import parse_arrivals
-from headway.sim.traffic.generate import generate
-from headway.sim.traffic.lengths import parse_lengths
-from headway.sim.traffic.read import read_trace
-from headway.sim.traffic.requests import Traffic
+from headway.simulation.fleet import Fleet, fleet
+from headway.simulation.policy import Policy
+from headway.simulation.prefix_tiers import parse_tiers
+from headway.simulation.simulate import simulate
+from headway.simulation.state import PREEMPTED
+from headway.simulation.traffic.arrivals import parse_arrivals
+from headway.simulation.traffic.generate import generate
+from headway.simulation.traffic.lengths import parse_lengths
+from headway.simulation.traffic.read import read_trace
+from headway.simulation.traffic.requests import Traffic
 
 MODEL, SYSTEM = "llama-3.1-8b", "a100-sxm-80"
 ROUNDS = 3

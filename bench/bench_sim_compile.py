@@ -23,8 +23,8 @@ def cpu_s():
 
 def made(kind):
     """Print CPU and wall seconds of making a loop ready, from importing numba on."""
-    from headway.sim.compiled_loop import runner
-    from headway.sim.flatten import plain
+    from headway.simulation.compiled_loop import runner
+    from headway.simulation.flatten import plain
 
     source = "def step(batch, context, tokens, pairs, ranks):\n    return 0.01 + 1e-4 * batch\n"
     before, start = cpu_s(), time.perf_counter()
@@ -49,7 +49,7 @@ def plain_s():
 
 def main():
     """Every loop cold, then from the cache; the least of some rounds, as other work on the machine only adds."""
-    from headway.sim import compiled_loop
+    from headway.simulation import compiled_loop
 
     for name, kind in LOOPS.items():
         cold, warm = [], []

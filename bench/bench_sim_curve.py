@@ -9,9 +9,9 @@ import time
 import numpy as np
 
 from bench_sim_published import MACHINE, MODEL, OUTPUT, PROMPT, replica, traffic_of
-from headway.sim import results
-from headway.sim.capacity import capacity
-from headway.sim.simulate import simulate
+from headway.simulation import results
+from headway.simulation.capacity import capacity
+from headway.simulation.simulate import simulate
 
 LOADS, REQUESTS, BUDGET_S, RUNS = 20, 10_000, 3.0, 3
 HEADWAY = [sys.executable, "-c", "from headway.cli.entry import entry; entry()"]

@@ -18,14 +18,14 @@ from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.serving.serve_request import checked_load, query
-from headway.sim.compiled import available
-from headway.sim.fleet import fleet
-from headway.sim.policy import Policy
-from headway.sim.simulate import simulate
-from headway.sim.traffic.arrivals import parse_arrivals
-from headway.sim.traffic.generate import generate
-from headway.sim.traffic.lengths import parse_lengths
-from headway.sim.traffic.read import read_trace
+from headway.simulation.compiled import available
+from headway.simulation.fleet import fleet
+from headway.simulation.policy import Policy
+from headway.simulation.simulate import simulate
+from headway.simulation.traffic.arrivals import parse_arrivals
+from headway.simulation.traffic.generate import generate
+from headway.simulation.traffic.lengths import parse_lengths
+from headway.simulation.traffic.read import read_trace
 
 MODEL, MACHINE, RUNS, MOST = "llama-3.1-8b", "a100-sxm-80", 5, 10_000
 FEW = 2_000  # of them for the others: one of them takes minutes for all

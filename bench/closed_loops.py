@@ -58,7 +58,7 @@ def main(path, count):
     alone = fixed_points(loose, first_round_share=0.0, synchronised_share=0.0, concurrent_prompts=0.0)
     spread = simulated_loops(loose, ramp=[float(t + p * task.output) for t, p, task in zip(*alone, loose, strict=True)])
     print(f"{len(asked)} closed loops, each simulated twice, in {time.time() - start:.0f} s")
-    print(ROW.format("", "rows", "sim/fixed", "bias", "p90", "sim error", "bias", "fixed err", "bias"))
+    print(ROW.format("", "rows", "simulation/fixed", "bias", "p90", "sim error", "bias", "fixed err", "bias"))
     table("as a benchmark", every, sim, fixed, measured)
     for engine in sorted({task.setup.engine for task in asked}):
         table(f"  {engine}", np.array([task.setup.engine == engine for task in asked]), sim, fixed, measured)

@@ -20,7 +20,7 @@ from headway.models.config import model as find_model
 from headway.performance.assumptions import Assumptions
 from headway.performance.workload import Load
 from headway.serving.plan.plan import plan
-from headway.sim.traffic.lengths import parse_lengths
+from headway.simulation.traffic.lengths import parse_lengths
 
 MODELS = ("llama-3.1-8b", "llama-3.1-70b", "qwen3-32b", "qwen3-30b-a3b", "qwen3-235b-a22b", "gpt-oss-120b", "deepseek-v3", "mixtral-8x7b")
 MACHINES = ("h100-sxm", "h200-sxm", "b200", "mi300x", "gb200-nvl72", "a100-sxm")

@@ -17,11 +17,11 @@ import numpy as np
 from headway.answers.sim_traffic import _rate_loads
 from headway.performance.layout import Layout
 from headway.serving.serve_request import checked_load, query
-from headway.sim.fleet import fleet
-from headway.sim.policy import Policy
-from headway.sim.run import LoadedTrial, Trial
-from headway.sim.simulate import turns_of
-from headway.sim.traffic.lengths import parse_lengths
+from headway.simulation.fleet import fleet
+from headway.simulation.policy import Policy
+from headway.simulation.run import LoadedTrial, Trial
+from headway.simulation.simulate import turns_of
+from headway.simulation.traffic.lengths import parse_lengths
 
 MODEL, SYSTEM = "llama-3.1-8b", "h100"
 ARRIVALS = ("poisson", "poisson", "even", "bursty:2", "bursty:4", "diurnal:20s,1,3,2")

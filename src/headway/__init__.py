@@ -4,14 +4,13 @@
     hw.serve("deepseek-v3", "gb200-nvl72", hw.Layout(ep=72, dp=72), batch=[64, 512, 4096], context=8192).table()
 
 The public names are the list below; each is imported when first used, so that `import headway` costs nothing. Fifteen packages, imports
-downwards only: web, cli, answers, report, evidence, reality, economics, sim, training, serving, performance, hardware, models, laws, core.
-docs/where.md finds a subject; docs/python.md shows the functions; data/README.md says which module reads each file of facts.
+downwards only: web, cli, answers, report, evidence, reality, economics, simulation, training, serving, performance, hardware, models, laws,
+core. docs/where.md finds a subject; docs/python.md shows the functions; data/README.md says which module reads each file of facts.
 """
 
 from __future__ import annotations
 
 import importlib
-import types
 from typing import Any
 
 __version__ = "0.1.0"
@@ -48,7 +47,7 @@ _HOME = {
 QUESTIONS = {
     "plan": ("economics.capacity.question:Plan", "layout, batch, cost and launch line for a load and its latency limits"),
     "serve": ("serving.questions:Serve", "latency, throughput, cost and memory of a given layout, over a grid of inputs"),
-    "sim": ("sim.question:Simulate", "percentiles, goodput and capacity under a trace or drawn traffic"),
+    "sim": ("simulation.question:Simulate", "percentiles, goodput and capacity under a trace or drawn traffic"),
     "score": ("evidence.questions:Score", "measured runs or your own benchmark beside predictions, with what binds"),
     "solve": ("serving.questions:Solve", "the input at which an output reaches a value"),
     "train": ("training.questions:Train", "layout, memory, step time, MFU, days and cost of a training run"),
@@ -97,7 +96,7 @@ COLUMN_MODULES = (
     "serving.columns",
     "hardware.columns",
     "evidence.columns",
-    "sim.columns",
+    "simulation.columns",
     "economics.columns",
 )
 PREFIXED_RECORDS = {"chip": "hardware.chip:Chip", "system": "hardware.system:System"}  # "chip.hbm", as `--set` has it
@@ -125,22 +124,6 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'headway' has no attribute {name!r}")
     globals()[name] = public(name)
     return globals()[name]
-
-
-class CallablePackage(types.ModuleType):
-    """A package whose name is also that of a function: `headway.sim(...)` calls it, `headway.sim.loop` is a module as ever.
-
-    Importing a module of a package makes the package an attribute of `headway`, in place of the function.
-    """
-
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
-        return public(self.__name__.rpartition(".")[2])(*args, **keywords)
-
-    @property
-    def __signature__(self) -> Any:
-        import inspect
-
-        return inspect.signature(public(self.__name__.rpartition(".")[2]))
 
 
 def __dir__() -> list[str]:

@@ -120,11 +120,11 @@ def test_sim__plays_a_plan_from_its_result_or_its_file(tmp_path: Path, cli: Cli)
 
 
 def test_sim__is_a_function_and_a_package() -> None:
-    import headway.sim.loop
+    import headway.simulation.loop
 
     assert inspect.signature(hw.sim).parameters.keys() >= {"model", "system", "layout"}
     assert hw.sim("llama-3.1-8b", "h100", users=2, prompt=100, output=10, requests=4, loop="plain")[0]["completed"] == 4
-    assert headway.sim.loop.advance
+    assert headway.simulation.loop.advance
 
 
 # -- objects --------------------------------------------------------------------------------------------------------------------

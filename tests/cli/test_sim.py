@@ -13,13 +13,13 @@ import pytest
 from headway.cli.main import main
 from headway.performance.efficiency import efficiencies
 from headway.performance.layout import Layout
-from headway.sim import capacity, results
-from headway.sim import state as of
-from headway.sim.capacity import highest
-from headway.sim.fleet import PrefillDecodePools, split
-from headway.sim.policy import Policy
-from headway.sim.simulate import simulate
-from headway.sim.traffic.requests import Traffic
+from headway.simulation import capacity, results
+from headway.simulation import state as of
+from headway.simulation.capacity import highest
+from headway.simulation.fleet import PrefillDecodePools, split
+from headway.simulation.policy import Policy
+from headway.simulation.simulate import simulate
+from headway.simulation.traffic.requests import Traffic
 from support.command import Cli
 from support.simulated import RULES, pace, play, real
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headway.sim.compiled import available
+from headway.simulation.compiled import available
 
 pytestmark = pytest.mark.slow
 
@@ -18,7 +18,7 @@ ASKED = "sim llama-3.1-70b --on 8xh100-sxm --tp 8 --prompt 2k --output 100 --req
 CHILD = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what it puts in the background with Ctrl-C ignored
-from headway.sim import simulate
+from headway.simulation import simulate
 from headway.cli.main import guarded
 inner, slices, played = simulate.PlayableTraffic.idle, int(sys.argv[1]), []
 def idle(self, states, where, number):
@@ -78,7 +78,7 @@ def test_interrupt__finished_loads_are_printed_and_later_ones_not_begun() -> Non
 
 
 def test_interrupt__nothing_to_show_is_one_line() -> None:
-    child = "import headway.sim.run as t\ndef stop(*_): raise KeyboardInterrupt\nt.Trial.run = stop\n" + CHILD
+    child = "import headway.simulation.run as t\ndef stop(*_): raise KeyboardInterrupt\nt.Trial.run = stop\n" + CHILD
     done = subprocess.run(
         [sys.executable, "-c", child, "1", *ASKED.replace("3M", "10").split(), "--rate", "1"], capture_output=True, text=True, check=False
     )

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from headway.core import code_store
-from headway.sim.compiled import folder
+from headway.simulation.compiled import folder
 from support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="owners and modes of POSIX")

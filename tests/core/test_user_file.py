@@ -14,7 +14,7 @@ import pytest
 
 from headway.core import user_file
 from headway.core.errors import BadFile
-from headway.sim.traffic.read import read_trace
+from headway.simulation.traffic.read import read_trace
 from support.command import Answer
 
 # Every verb that reads a file, with the file's name as users give it and the ending that it needs.

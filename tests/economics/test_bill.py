@@ -27,8 +27,8 @@ from headway.economics.sheets.catalogue import sheet
 from headway.economics.sheets.schema import sheets_of
 from headway.economics.sheets.sheet import PriceSheet
 from headway.laws.economics.cache_bill import break_even_reads, whole_reads
-from headway.sim.hit_rates import idle_after, idle_before, leading, reuse
-from headway.sim.traffic.requests import Traffic
+from headway.simulation.hit_rates import idle_after, idle_before, leading, reuse
+from headway.simulation.traffic.requests import Traffic
 from support.command import Cli
 
 MTOK = 1e-6

@@ -21,10 +21,10 @@ from headway.economics.capacity.plays import PlayableCandidate, playable, stretc
 from headway.laws.serving.request import missed_pairs, missed_tokens
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
-from headway.sim.policy import Policy
-from headway.sim.simulate import simulate
-from headway.sim.traffic.arrivals import Bursty, Diurnal, Even, Poisson
-from headway.sim.traffic.lengths import Constant, Lengths, Lognormal
+from headway.simulation.policy import Policy
+from headway.simulation.simulate import simulate
+from headway.simulation.traffic.arrivals import Bursty, Diurnal, Even, Poisson
+from headway.simulation.traffic.lengths import Constant, Lengths, Lognormal
 from support.simulated import pace
 
 SERVICE_S, PROMPT = 0.05, 100  # of the queue with one server: a step takes one prompt

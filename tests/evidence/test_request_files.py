@@ -12,7 +12,7 @@ import pytest
 from headway.core.errors import BadFile
 from headway.evidence.readers import requests, vllm_bench
 from headway.evidence.readers.files import RunFields
-from headway.sim.results import measured
+from headway.simulation.results import measured
 from support.benchmark_file import FaultyRun, simulated, write
 from support.paths import TESTS
 

@@ -18,11 +18,21 @@ from headway.laws.memory import reload
 from headway.laws.memory import tiers as laws
 from headway.laws.memory import tiers as wear
 from headway.laws.roofline.capacity import drain_s
-from headway.sim import compiled
-from headway.sim.hit_rates import replayed
-from headway.sim.kv_pools import BELOW, CAPACITY, NOWHERE, POOL, WRITES, expire, free_pages
-from headway.sim.prefix_cache import admits, count_lookups, hold, hold_just, leave, match, publish, release, take
-from headway.sim.prefix_tiers import NEVER, cache_tier, fetched_s, least_by_cost, least_by_time, parse_tiers, parse_ttls, paths_of, pools_of
+from headway.simulation import compiled
+from headway.simulation.hit_rates import replayed
+from headway.simulation.kv_pools import BELOW, CAPACITY, NOWHERE, POOL, WRITES, expire, free_pages
+from headway.simulation.prefix_cache import admits, count_lookups, hold, hold_just, leave, match, publish, release, take
+from headway.simulation.prefix_tiers import (
+    NEVER,
+    cache_tier,
+    fetched_s,
+    least_by_cost,
+    least_by_time,
+    parse_tiers,
+    parse_ttls,
+    paths_of,
+    pools_of,
+)
 from reference.tier_use import tier_use
 from support.each import for_each
 

@@ -30,7 +30,7 @@ EXCUSED: dict[tuple[str, str], str] = {
     ("serving/plan/plan.py", "ways"): "a keyword of the public plan()",
     ("serving/solve.py", "wanted"): "an argument of the public solve()",
 }
-SPELLED_OUT = ("laws/step/", "evidence/claims/", "sim/")  # of sim its files alone, not sim/traffic
+SPELLED_OUT = ("laws/step/", "evidence/claims/", "simulation/")  # of simulation its files alone, not simulation/traffic
 
 
 def bindings(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -64,7 +64,7 @@ def offenders(names: Callable[[Path, str], bool]) -> list[str]:
 def is_spelled_out(path: Path) -> bool:
     """Whether a file may not bind single letters."""
     file = place(path)
-    return file.startswith(SPELLED_OUT) and not (file.startswith("sim/") and file.count("/") > 1)
+    return file.startswith(SPELLED_OUT) and not (file.startswith("simulation/") and file.count("/") > 1)
 
 
 def test_class_names__are_there_once() -> None:

@@ -18,7 +18,7 @@ LOADERS = {("json", "load"), ("tomllib", "load"), ("pickle", "load"), ("np", "lo
 EXCUSED = {
     "core.files": "a draft, opened to write",
     "core.law_index": "the package's own source",
-    "sim.compiled": "the package's own source, for a digest",
+    "simulation.compiled": "the package's own source, for a digest",
     "evidence.fit.nearest": "DictReader of a text that ships",
     "evidence.claims.claim": "data/claims",
     "evidence.lecture.chapters": "data/lecture",

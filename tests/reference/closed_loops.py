@@ -23,12 +23,12 @@ from headway.laws.step.memory import rank_sequence_limit, sequence_bytes
 from headway.performance.assumptions import Assumptions
 from headway.performance.efficiency import Efficiencies, efficiencies
 from headway.performance.server import Server
-from headway.sim.policy import Policy, scheduler
-from headway.sim.simulate import simulate
-from headway.sim.state import Rules
-from headway.sim.step_time import pace_of
-from headway.sim.traffic.generate import Think, generate_loop
-from headway.sim.traffic.lengths import Constant, Lengths, Uniform
+from headway.simulation.policy import Policy, scheduler
+from headway.simulation.simulate import simulate
+from headway.simulation.state import Rules
+from headway.simulation.step_time import pace_of
+from headway.simulation.traffic.generate import Think, generate_loop
+from headway.simulation.traffic.lengths import Constant, Lengths, Uniform
 
 PER_USER = 10  # requests of a run for each user, as InferenceX asks for
 

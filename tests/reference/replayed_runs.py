@@ -28,13 +28,13 @@ from headway.evidence.rows.names import hardware, model_name
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.serving.serve_request import checked_load, query
-from headway.sim import state as of
-from headway.sim.fleet import Fleet, fleet
-from headway.sim.policy import Policy
-from headway.sim.prefix_tiers import parse_tiers
-from headway.sim.simulate import SimulatedRun, simulate
-from headway.sim.step_time import scaled
-from headway.sim.traffic.requests import Traffic
+from headway.simulation import state as of
+from headway.simulation.fleet import Fleet, fleet
+from headway.simulation.policy import Policy
+from headway.simulation.prefix_tiers import parse_tiers
+from headway.simulation.simulate import SimulatedRun, simulate
+from headway.simulation.step_time import scaled
+from headway.simulation.traffic.requests import Traffic
 
 TIMES = ("arrival_time", "queued_ts", "scheduled_ts", "first_token_ts", "last_token_ts")
 LENGTHS = ("input_toks", "output_toks")

@@ -9,8 +9,8 @@ from typing import Any
 from headway.core.errors import BadValue
 from headway.hardware.memory_tier import holding_of, wear_of
 from headway.laws.memory import tiers as wear
-from headway.sim.kv_pools import EVICTED, EXPIRED, POOL, READS, STORED, WRITES, CachePools
-from headway.sim.prefix_tiers import SimulatedTier, own_tiers
+from headway.simulation.kv_pools import EVICTED, EXPIRED, POOL, READS, STORED, WRITES, CachePools
+from headway.simulation.prefix_tiers import SimulatedTier, own_tiers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,11 +16,11 @@ from headway.hardware.system import system
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.serving.serve_request import checked_load, query
-from headway.sim.fleet import fleet
-from headway.sim.policy import Policy
-from headway.sim.results import gaps, measured
-from headway.sim.simulate import SimulatedRun, simulate
-from headway.sim.traffic.requests import Traffic
+from headway.simulation.fleet import fleet
+from headway.simulation.policy import Policy
+from headway.simulation.results import gaps, measured
+from headway.simulation.simulate import SimulatedRun, simulate
+from headway.simulation.traffic.requests import Traffic
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

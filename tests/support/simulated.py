@@ -9,12 +9,12 @@ from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.serving.serve_request import checked_load, query
-from headway.sim.fleet import Fleet, fleet
-from headway.sim.policy import Policy
-from headway.sim.simulate import SimulatedRun, simulate
-from headway.sim.state import LANE, Rules
-from headway.sim.step_time import StepPace, pace_from
-from headway.sim.traffic.requests import Traffic
+from headway.simulation.fleet import Fleet, fleet
+from headway.simulation.policy import Policy
+from headway.simulation.simulate import SimulatedRun, simulate
+from headway.simulation.state import LANE, Rules
+from headway.simulation.step_time import StepPace, pace_from
+from headway.simulation.traffic.requests import Traffic
 
 RULES = Rules(
     budget=2048, chunk=2048, seats=32, capacity=1000, block=16, mixed=1, handed=0, reserve=0.0, departures=0.0, accept=1.0, closed=0,

@@ -17,7 +17,7 @@ ORDER = [
     "evidence",
     "reality",
     "economics",
-    "sim",
+    "simulation",
     "training",
     "serving",
     "performance",

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from headway.sim.simulate import SimulatedRun, simulate
-from headway.sim.step_time import StepPace, pace_from
-from headway.sim.traffic.requests import Traffic
+from headway.simulation.simulate import SimulatedRun, simulate
+from headway.simulation.step_time import StepPace, pace_from
+from headway.simulation.traffic.requests import Traffic
 from support.simulated import RULES, STEP
 
 FAST = importlib.util.find_spec("numba") is not None

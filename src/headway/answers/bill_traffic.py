@@ -11,11 +11,11 @@ from headway.core import schema, units
 from headway.core.errors import BadValue
 from headway.core.notes import note
 from headway.economics.bill_requests import requests_of, requests_of_totals
-from headway.sim.traffic.arrivals import parse_arrivals
-from headway.sim.traffic.generate import ConversationTurns, generate, generate_conversations, parse_turns
-from headway.sim.traffic.lengths import parse_lengths
-from headway.sim.traffic.read import read_trace
-from headway.sim.traffic.requests import LONGEST
+from headway.simulation.traffic.arrivals import parse_arrivals
+from headway.simulation.traffic.generate import ConversationTurns, generate, generate_conversations, parse_turns
+from headway.simulation.traffic.lengths import parse_lengths
+from headway.simulation.traffic.read import read_trace
+from headway.simulation.traffic.requests import LONGEST
 
 REQUESTS = 10_000
 GAP_S = 60.0

@@ -25,7 +25,7 @@ from headway.economics.questions import TTLS
 from headway.economics.sheets.catalogue import read
 from headway.report import cache, output
 from headway.report.words import sentence
-from headway.sim.hit_rates import curve
+from headway.simulation.hit_rates import curve
 
 FOR_EVER = ("never", "inf", "none")
 LEAST_SPAN = 2  # least duration of a trace in TTLs, for a typical cache occupancy

@@ -91,7 +91,7 @@ def _timetable(claim: Claim, view: View) -> Picture:
     from headway.evidence.lecture.inputs import lecture_figures
     from headway.laws.queueing.departures import train_rate
     from headway.report.pictures import timetable
-    from headway.sim.timetable import DEPARTURES, random_timetable
+    from headway.simulation.timetable import DEPARTURES, random_timetable
 
     beat, seats, load = (float(claim.inputs[name]) for name in ("step_s", "few_seats", "few_load"))
     table = random_timetable(float(train_rate(load, beat, seats)), beat, int(seats), DEPARTURES, ARRIVALS)

@@ -25,8 +25,8 @@ from headway.performance.layout import Layout
 from headway.performance.workload import SLO, Load
 from headway.report import output, plan_load
 from headway.serving.plan.plan import plan
-from headway.sim.traffic.lengths import parse_lengths
-from headway.sim.traffic.read import read_trace
+from headway.simulation.traffic.lengths import parse_lengths
+from headway.simulation.traffic.read import read_trace
 
 ONLY_AT_LOAD = ("confidence", "no_check", "spare")
 MOST_QUESTIONS = 200  # combinations of models, machines, formats and degrees, each simulated

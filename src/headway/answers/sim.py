@@ -28,13 +28,13 @@ from headway.performance.layout import UNHALVED, Layout, halves, shape
 from headway.performance.workload import SLO
 from headway.report import output, sim
 from headway.serving.serve_request import checked_load, query
-from headway.sim import results as run_results
-from headway.sim.capacity import saturated_sample
-from headway.sim.compiled_loop import choose_form, plain_s, runner, saturated_s
-from headway.sim.policy import Policy
-from headway.sim.prefix_tiers import parse_tiers
-from headway.sim.question import CHEAP, LOOPS, STEPS, WARMUP
-from headway.sim.run import LoadedTrial, Trial
+from headway.simulation import results as run_results
+from headway.simulation.capacity import saturated_sample
+from headway.simulation.compiled_loop import choose_form, plain_s, runner, saturated_s
+from headway.simulation.policy import Policy
+from headway.simulation.prefix_tiers import parse_tiers
+from headway.simulation.question import CHEAP, LOOPS, STEPS, WARMUP
+from headway.simulation.run import LoadedTrial, Trial
 
 EVERY_BATCH = 10**9  # users where their number is open: some batch of theirs can be halved
 MOST_CASES = 200  # combinations of schedulers, formats and assumptions, each simulated
@@ -247,7 +247,7 @@ def _band(args: Any, requests: int) -> float:
 
 def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any, Any, Any, dict[str, Any]]]:
     """Compiled fleet of each requested layout and scheduler, with its policy, the same for other traffic, and what varies."""
-    from headway.sim.fleet import fleet
+    from headway.simulation.fleet import fleet
 
     model, system = _subject(args)
     args, drain_text = _drained(args, system.chip)

@@ -20,7 +20,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.layout import NAMES, Layout
 from headway.performance.workload import SLO
 from headway.report import output, played_plan, sim
-from headway.sim.results import measured
+from headway.simulation.results import measured
 
 WANTS = "what `headway plan ... -o json` wrote"
 EDITS = ("set", "catalog", "attention", "kv_share")

@@ -8,13 +8,20 @@ from headway.answers import arguments
 from headway.core import schema, units
 from headway.core.errors import BadValue
 from headway.core.notes import note
-from headway.sim.capacity import MOST
-from headway.sim.question import CHEAP, REQUESTS, SEEDS
-from headway.sim.run import LoadingPlan
-from headway.sim.traffic.arrivals import parse_arrivals
-from headway.sim.traffic.generate import conversation_turns, generate, generate_conversations, generate_loop, parse_think, parse_turns
-from headway.sim.traffic.lengths import parse_lengths
-from headway.sim.traffic.read import read_trace
+from headway.simulation.capacity import MOST
+from headway.simulation.question import CHEAP, REQUESTS, SEEDS
+from headway.simulation.run import LoadingPlan
+from headway.simulation.traffic.arrivals import parse_arrivals
+from headway.simulation.traffic.generate import (
+    conversation_turns,
+    generate,
+    generate_conversations,
+    generate_loop,
+    parse_think,
+    parse_turns,
+)
+from headway.simulation.traffic.lengths import parse_lengths
+from headway.simulation.traffic.read import read_trace
 
 MOST_LOADS = 1000  # rates, or numbers of users, each simulated
 RATE = schema.Field("1/s", high=1e12)

@@ -5,7 +5,7 @@ Holds        price/ (cost to price), chip_cost (owning a chip), sheets/ (price s
              (what requests cost), speed_tiers, questions (price, speed, cache, bill), columns.
 Import       price.price.price, sheets.catalogue.sheet, sheets.sheet.PriceSheet, inversion.answer.invert, cache.problem.cache, bill.bill,
              speed_tiers.ladder, chip_cost.owned, capacity.check.check.
-May import   sim, training, serving, performance, hardware, models, laws, core. Its users: evidence, report, answers, cli.
+May import   simulation, training, serving, performance, hardware, models, laws, core. Its users: evidence, report, answers, cli.
 Reads        data/sheets (sheets/catalogue.py), data/offers (speed_tiers.py), data/cases (price/published_day.py), data/inversion.toml
              (inversion/priors.py), data/memory_of_chips.toml (chip_cost.py).
 """

@@ -19,7 +19,7 @@ from headway.economics.bill_requests import ANY, BilledRequests, requests_of
 from headway.economics.sheets.catalogue import sheet
 from headway.economics.sheets.sheet import ContextTier, Hours, PriceSheet, Rates
 from headway.laws.economics import cache_bill
-from headway.sim.traffic.requests import Traffic
+from headway.simulation.traffic.requests import Traffic
 
 DAY = 86400.0
 STANDARD = "standard"

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from headway.core.errors import BadValue
-from headway.sim.hit_rates import idle_after, idle_before, leading
-from headway.sim.traffic.requests import NO_CONVERSATION, Traffic
+from headway.simulation.hit_rates import idle_after, idle_before, leading
+from headway.simulation.traffic.requests import NO_CONVERSATION, Traffic
 
 FIRST, LAST, RECORDED, ANY = "shared first", "shared last", "as recorded", "any"  # place of the tokens that all prompts share
 

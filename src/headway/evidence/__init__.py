@@ -6,7 +6,7 @@ Holds        rows/ (measured rows and their defaults), readers/ (output of bench
              and price_pages (generated documentation), questions (score, predict, fit, lecture, show), columns.
 Import       rows.row.read_rows, rows.tasks.tasks, serving.predict.predict, serving.score.score, serving.refit.refit, training.refit.refit,
              fit.residuals.residuals, fit.nearest.nearest, claims.claim.claims, lecture.chapters.chapters, lecture.search.find.
-May import   reality, economics, sim, training, serving, performance, hardware, models, laws, core. Its users: report, answers, cli.
+May import   reality, economics, simulation, training, serving, performance, hardware, models, laws, core. Its users: report, answers, cli.
 Reads        data/evidence.csv (fit/nearest.py), data/claims/*.toml (claims/claim.py), data/lecture/*.toml (lecture/chapters.py,
              lecture/along.py); `headway fit` writes data/efficiency.toml and data/training/efficiency.toml, which performance and
              training read.

@@ -8,6 +8,6 @@ Holds        layout (tp, cp, dp, ep, pp), divisibility (what engines split), tok
              capacity), columns.
 Import       layout.Layout, workload.Load, workload.SLO, assumptions.Assumptions, formats.resolve, efficiency.efficiencies,
              compile.compile_layout, compile.StepModel, estimate.Deployment, estimate.estimate.
-May import   hardware, models, laws, core. Its users: serving, training, sim, economics, evidence and above.
+May import   hardware, models, laws, core. Its users: serving, training, simulation, economics, evidence and above.
 Reads        data/efficiency.toml and data/families.toml (efficiency.py).
 """

@@ -5,6 +5,6 @@ Holds        serve (a grid of points as one table), solve, pools (prefill and de
              launch/, questions (serve, solve), columns.
 Import       serve.serve, serve_request.query, plan.plan.plan, plan.space.domain_of, solve.solve, solve.scan, pools.estimate_pools,
              curves.curves, launch.launch.launch, launch.kubernetes.manifests.
-May import   performance, hardware, models, laws, core. Its users: sim, economics, evidence, answers, cli.
+May import   performance, hardware, models, laws, core. Its users: simulation, economics, evidence, answers, cli.
 Reads        data/engines/*.toml (launch/launch.py, launch/kubernetes.py).
 """

@@ -13,7 +13,7 @@ from headway.laws.queueing.departures import beat_wait_s, timetable_wait_s, trai
 from headway.laws.training.activations import activation_bytes_chip
 from headway.laws.training.reversible import reversible_bytes_chip, stream_bytes
 from headway.laws.training.step import one_forward_one_backward_bubble, wall_time_share
-from headway.sim.timetable import random_timetable
+from headway.simulation.timetable import random_timetable
 from headway.training.timeline import training
 
 SEATS, TRAINS = 8, 24

@@ -13,9 +13,9 @@ from headway.performance.achieved import spread
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.serving.serve_request import ServeRequest, checked_load, query
-from headway.sim.fleet import Fleet, fleet
-from headway.sim.policy import Policy
-from headway.sim.traffic.requests import Traffic
+from headway.simulation.fleet import Fleet, fleet
+from headway.simulation.policy import Policy
+from headway.simulation.traffic.requests import Traffic
 
 AS_STORED, ENGINE_DEFAULTS = Precision(), Policy()
 STEP_INTERVALS = {"ttft": "prefill", "tpot": "tpot", "itl": "tpot", "e2e": "tpot"}  # fitted interval of the steps behind each latency

@@ -153,7 +153,7 @@ def reported(
     work: Effort, seeds: tuple[int, ...],
 ) -> CheckedCandidate:  # fmt: skip
     """The answer from the play with steps as estimated, and the confidence."""
-    from headway.sim.results import occupancy
+    from headway.simulation.results import occupancy
 
     rate, share = goodput(scene, first, limits) if first.stable else (None, None)
     return CheckedCandidate(

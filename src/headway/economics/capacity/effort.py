@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from headway.core.errors import BadValue
 from headway.economics.capacity.confidence import CLOSE
 from headway.economics.capacity.limits import LatencyLimit, check_requests, least_requests
-from headway.sim.compiled_loop import LOAD_S, STEP_S, is_ready
-from headway.sim.fleet import Fleet
-from headway.sim.run import LoadingPlan
+from headway.simulation.compiled_loop import LOAD_S, STEP_S, is_ready
+from headway.simulation.fleet import Fleet
+from headway.simulation.run import LoadingPlan
 
 COMPILED, PLAIN, AUTO = "compiled", "plain", "auto"
 BEYOND, PLAIN_BEYOND = 400, 20  # requests beyond the highest limited percentile

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from headway.economics.capacity.limits import MEAN, QUANTITIES, STATISTICS, LatencyLimit
-from headway.sim import state as slot
-from headway.sim.results import BATCHES, FEW, STUDENT, MeasuredTimes, half_width
-from headway.sim.simulate import SimulatedRun
+from headway.simulation import state as slot
+from headway.simulation.results import BATCHES, FEW, STUDENT, MeasuredTimes, half_width
+from headway.simulation.simulate import SimulatedRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headway.core.errors import BadValue
-from headway.sim.run import LoadingPlan
-from headway.sim.traffic.arrivals import LEAST_CV, Arrivals, Bursty, Even, Poisson, parse_arrivals
-from headway.sim.traffic.generate import Think, generate, generate_loop
-from headway.sim.traffic.lengths import Lengths
-from headway.sim.traffic.requests import Traffic
+from headway.simulation.run import LoadingPlan
+from headway.simulation.traffic.arrivals import LEAST_CV, Arrivals, Bursty, Even, Poisson, parse_arrivals
+from headway.simulation.traffic.generate import Think, generate, generate_loop
+from headway.simulation.traffic.lengths import Lengths
+from headway.simulation.traffic.requests import Traffic
 
 NO_THINK = Think(mean=0.0)
 

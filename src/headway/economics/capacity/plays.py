@@ -18,12 +18,12 @@ from headway.economics.capacity.effort import is_full
 from headway.economics.capacity.latencies import PlayedLatencies, latencies_of
 from headway.economics.capacity.limits import LatencyLimit
 from headway.economics.capacity.offered import OfferedTraffic
-from headway.sim import capacity, results
-from headway.sim.capacity import MeasuredCapacity
-from headway.sim.fleet import Fleet
-from headway.sim.run import LoadingPlan, Trial
-from headway.sim.simulate import SimulatedRun
-from headway.sim.step_time import scaled
+from headway.simulation import capacity, results
+from headway.simulation.capacity import MeasuredCapacity
+from headway.simulation.fleet import Fleet
+from headway.simulation.run import LoadingPlan, Trial
+from headway.simulation.simulate import SimulatedRun
+from headway.simulation.step_time import scaled
 
 WARMUP = 0.1  # share of the requests at a rate that are left out, as in `sim`
 MOST_POPULATION = capacity.MOST

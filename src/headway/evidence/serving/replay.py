@@ -19,11 +19,11 @@ from headway.evidence.serving.predict import PredictedQuantity, Prediction
 from headway.laws.queueing.loop import LoopTimes
 from headway.performance.assumptions import Assumptions
 from headway.serving.serve_request import checked_load, query
-from headway.sim.fleet import fleet
-from headway.sim.policy import Policy
-from headway.sim.results import measured
-from headway.sim.simulate import simulate
-from headway.sim.traffic.requests import Traffic
+from headway.simulation.fleet import fleet
+from headway.simulation.policy import Policy
+from headway.simulation.results import measured
+from headway.simulation.simulate import simulate
+from headway.simulation.traffic.requests import Traffic
 
 MOST_REQUESTS = 2000  # played of a run
 

@@ -52,7 +52,7 @@ def _bins(run: Any) -> list[dict[str, float]]:
     """Means over all replicas in at most MOST_BINS spans of time."""
     import numpy as np
 
-    from headway.sim.results import curves
+    from headway.simulation.results import curves
 
     replicas = [curves(state) for state in run.states]
     times = max((curve["time_s"] for curve in replicas), key=len)

@@ -17,7 +17,7 @@ MOST_REQUESTS = 400
 
 def of_run(run: Any, row: Mapping[str, Any], view: View) -> Picture:
     """Picture of the departures of a simulated run."""
-    from headway.sim.timetable import timetable
+    from headway.simulation.timetable import timetable
 
     departures, boardings = timetable(run)
     if not departures:
@@ -31,7 +31,7 @@ def of_run(run: Any, row: Mapping[str, Any], view: View) -> Picture:
 
 
 def picture(departures: Sequence[Any], boardings: Sequence[Any], beat: float, view: View, *, title: str, subtitle: str) -> Picture:
-    """Picture of a timetable (`sim/timetable.py`): riders of each departure above, requests that wait for theirs below."""
+    """Picture of a timetable (`simulation/timetable.py`): riders of each departure above, requests that wait for theirs below."""
     start = departures[0].time_s
     ends = (-1.5 * beat, departures[-1].time_s - start + beat / 2)
     x = axis("Time since the first of these departures", ends, "s", ends=ends, log=False, most=5)

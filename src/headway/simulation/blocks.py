@@ -1,0 +1,183 @@
+"""Blocks of KV cache: blocks that requests hold now and will hold, blocks they share, and preemption when memory runs out.
+
+All decoding sequences grow by one token a step, so (context - step) modulo the block size never changes. Counts by this remainder give
+the growth of the whole batch without visiting any sequence.
+"""
+
+from __future__ import annotations
+
+from headway.simulation.kv_pools import PAGES, PINNED, POOL
+from headway.simulation.prefix_cache import leave as unpin
+from headway.simulation.queues import place_of, push_front, remove, remove_at
+from headway.simulation.state import (
+    AGAIN,
+    AWAY,
+    BACK,
+    CLASS,
+    CONTEXT,
+    DECODING,
+    EMITTED,
+    FIRST_POOL,
+    HEAPED,
+    HOSTED,
+    JOINED,
+    LANE,
+    NOW,
+    OUT_S,
+    OUTPUT,
+    OUTPUT_SO_FAR,
+    PEAK_BLOCKS,
+    PREEMPTED,
+    PROMPT,
+    PROMPT_BLOCKS,
+    PUBLISHED,
+    QUEUED,
+    REQUEST,
+    RESERVED,
+    RUNNING,
+    SHARED,
+    STEP,
+    SWAPPED,
+    TOKEN_AT,
+    WIDE,
+    Rules,
+    State,
+)
+
+
+def block_limit(state: State, rules: Rules) -> int:
+    """Blocks that requests may hold when shared blocks are counted once per request, though stored once."""
+    if rules.caching == 0:
+        return rules.capacity
+    return (
+        rules.capacity
+        + state.count[SHARED]
+        - state.cache.pools.pool[PAGES] * state.cache.pools.pool[state.count[FIRST_POOL] * POOL + PINNED]
+    )
+
+
+def let_go(state: State, rules: Rules, seat: int) -> None:
+    """Release a request's prompt blocks, which stay cached until eviction."""
+    if rules.caching == 0 or state.seat[seat + PUBLISHED] == 0:
+        return
+    start = state.cache.start[state.seat[seat + REQUEST]]
+    unpin(state.cache.pools, state.count[FIRST_POOL], state.cache.blocks, start, start + state.seat[seat + PUBLISHED], state.at[NOW])
+    state.count[SHARED] -= state.cache.pools.pool[PAGES] * state.seat[seat + PUBLISHED]
+    state.seat[seat + PUBLISHED] = 0
+
+
+def blocks_for(tokens: float, block: int) -> int:
+    """Blocks that hold `tokens` tokens."""
+    return int((tokens + block - 1) // block)
+
+
+def held_blocks_bound(state: State, rules: Rules) -> int:
+    """An upper bound on the blocks held, without counting."""
+    return int(state.count[PROMPT_BLOCKS] + state.at[CONTEXT] // rules.block + state.count[RUNNING] + 1)
+
+
+def decode_blocks(state: State, rules: Rules) -> int:
+    """Blocks that decoding sequences hold in the next step."""
+    if rules.accept != 1.0:  # fractional contexts: assume each sequence's last block is half full
+        return int(state.at[CONTEXT] // rules.block + (state.count[RUNNING] + 1) // 2)
+    step, total = state.count[STEP], 0
+    for key in range(rules.block):
+        over = (key + step) % rules.block
+        if over:
+            total += state.phase[key] * (rules.block - over)
+    return int((int(state.at[CONTEXT]) + total) // rules.block)
+
+
+def blocks_held(state: State, rules: Rules) -> int:
+    """Blocks that all requests in service hold in the next step."""
+    return int(state.count[PROMPT_BLOCKS] + decode_blocks(state, rules))
+
+
+def room_for(state: State, rules: Rules, request: int, output_so_far: int) -> bool:
+    """Whether the blocks of a request's prompt and output so far fit now."""
+    need = blocks_for(state.lengths[2 * request + PROMPT] + output_so_far + 1, rules.block)
+    return held_blocks_bound(state, rules) + need <= block_limit(state, rules) or blocks_held(state, rules) + need <= block_limit(
+        state, rules
+    )
+
+
+def set_aside(state: State, rules: Rules, request: int) -> int:
+    """Blocks reserved for a request at admission."""
+    return blocks_for(state.lengths[2 * request + PROMPT] + rules.reserve * state.lengths[2 * request + OUTPUT], rules.block)
+
+
+def steps_of_room(state: State, rules: Rules, most: int) -> int:
+    """Decode steps, at most `most`, until the sequences need more blocks than there are."""
+    if state.count[PROMPT_BLOCKS] + (state.at[CONTEXT] + state.count[RUNNING] * rules.accept * most) // rules.block + state.count[
+        RUNNING
+    ] + 1 <= block_limit(state, rules):
+        return most
+    if rules.accept != 1.0:
+        return 1
+    blocks, running = blocks_held(state, rules), state.count[RUNNING]
+    rounds = max(0, (block_limit(state, rules) - blocks) // running)  # in `block` steps each sequence takes one block
+    steps = rounds * rules.block
+    blocks += rounds * running
+    while steps < most:
+        blocks += state.phase[(-(state.count[STEP] + steps)) % rules.block]  # sequences that need a new block in this step
+        steps += 1
+        if blocks > block_limit(state, rules):
+            break
+    return max(1, min(steps, most))
+
+
+def make_room(state: State, rules: Rules) -> None:
+    """Preempt the newest requests, lowest class first, until the next step's blocks fit."""
+    most = held_blocks_bound(state, rules)
+    if most > block_limit(state, rules):
+        most = blocks_held(state, rules)
+        while most > block_limit(state, rules) and state.count[RUNNING] > 0:
+            preempt(state, rules, _last(state, rules))
+            most = blocks_held(state, rules)
+    state.count[PEAK_BLOCKS] = max(state.count[PEAK_BLOCKS], most - block_limit(state, rules) + rules.capacity)
+
+
+def _last(state: State, rules: Rules) -> int:
+    lane = rules.lanes - LANE
+    while state.ends[lane + DECODING + 1] < 0:
+        lane -= LANE
+    return state.ends[lane + DECODING + 1]
+
+
+def leave(state: State, rules: Rules, seat: int) -> None:
+    """Take a sequence out of the decoding batch and free its blocks."""
+    request = state.seat[seat + REQUEST]
+    remove(state, state.seat[seat + CLASS] + DECODING, seat)
+    let_go(state, rules, seat)
+    steps = state.count[STEP] - state.seat[seat + JOINED]
+    context = state.lengths[2 * request + PROMPT] + state.seat[seat + OUTPUT_SO_FAR] + steps * rules.accept
+    state.count[RUNNING] -= 1
+    state.at[CONTEXT] = state.at[CONTEXT] - context if state.count[RUNNING] > 0 else 0.0
+    if rules.accept == 1.0:
+        state.phase[int(context - state.count[STEP]) % rules.block] -= 1
+    state.count[RESERVED] -= set_aside(state, rules, request)
+
+
+def preempt(state: State, rules: Rules, seat: int) -> None:
+    """Preempt a sequence to the front of its queue; its KV moves to host memory if there is room, else it is recomputed."""
+    remove_at(state.heap, state.count[HEAPED], place_of(state.heap, state.count[HEAPED], seat))
+    state.count[HEAPED] -= 1
+    output_so_far = int(state.seat[seat + OUTPUT_SO_FAR] + (state.count[STEP] - state.seat[seat + JOINED]) * rules.accept)
+    leave(state, rules, seat)
+    state.at[EMITTED] += output_so_far - state.seat[seat + OUTPUT_SO_FAR]
+    state.seat[seat + OUTPUT_SO_FAR] = output_so_far
+    state.seat[seat + AGAIN] += 1
+    if state.seat[seat + AWAY] == 0:
+        state.since[seat // WIDE] = max(state.since[seat // WIDE], state.at[TOKEN_AT])
+    away = blocks_for(
+        state.lengths[2 * state.seat[seat + REQUEST] + PROMPT] + output_so_far - 1, rules.block
+    )  # the last token has no KV yet
+    if state.count[HOSTED] + away > rules.swap:
+        away = 0
+    state.seat[seat + AWAY] = away
+    state.count[HOSTED] += away
+    state.count[SWAPPED] += min(away, 1)
+    state.at[OUT_S] += away * rules.copy_s
+    push_front(state, state.seat[seat + CLASS] + BACK, seat)
+    state.count[PREEMPTED] += 1
+    state.count[QUEUED] += 1

@@ -1,0 +1,254 @@
+"""Events of a request: arrival, admission, first token, decoding, end, abandonment."""
+
+from __future__ import annotations
+
+from math import inf
+
+from headway.simulation.blocks import blocks_for, leave, let_go, set_aside
+from headway.simulation.prefix_lookup import keep_answer, offer, take_up
+from headway.simulation.queues import give_seat, push, push_back, remove, remove_at, take_seat
+from headway.simulation.state import (
+    ABANDONED,
+    AGAIN,
+    ARRIVAL,
+    ARRIVED,
+    AWAY,
+    BACK,
+    CHUNK,
+    CLASS,
+    COMING,
+    COMPLETED,
+    COMPUTED,
+    CONTEXT,
+    DECODING,
+    DUE,
+    EMITTED,
+    FINISH,
+    FIRST,
+    HEAPED,
+    JOINED,
+    KNOWN,
+    LANE,
+    LINK_AT,
+    NEXT_REQUEST,
+    NOW,
+    OUTPUT,
+    OUTPUT_SO_FAR,
+    OWED,
+    PARTIAL,
+    PREFILL_BLOCKS,
+    PROMPT,
+    PROMPT_BLOCKS,
+    QUEUED,
+    REQUEST,
+    RESERVED,
+    RUNNING,
+    SCHEDULED,
+    SERVED,
+    STEP,
+    TOTAL,
+    WIDE,
+    Rules,
+    State,
+)
+from headway.simulation.timings import gap, waited
+
+NEVER = inf
+
+
+def arrive(state: State, rules: Rules) -> None:
+    """Queue the requests that have arrived by now, and drop queued requests past their patience."""
+    now = state.at[NOW]
+    while state.count[COMING] > 0 and state.coming[0] <= now:
+        name = int(state.coming[1])
+        lane = name % rules.lanes
+        state.order[state.ends[lane + KNOWN]] = name // rules.lanes
+        state.ends[lane + KNOWN] += 1
+        remove_at(state.coming, state.count[COMING], 0)
+        state.count[COMING] -= 1
+    for lane in range(0, rules.lanes, LANE):
+        at, known = state.ends[lane + ARRIVED], state.ends[lane + KNOWN]
+        while at < known and state.times[4 * state.order[at] + ARRIVAL] <= now:
+            waited(state, state.times[4 * state.order[at] + ARRIVAL], 1.0)
+            if rules.caching:
+                state.at[DUE] += state.cache.expected[state.order[at]]
+            at += 1
+            state.count[QUEUED] += 1
+        state.ends[lane + ARRIVED] = at
+        if rules.leaving:
+            thin(state, rules, lane)
+
+
+def thin(state: State, rules: Rules, lane: int) -> None:
+    """Drop requests past their patience from the front of a class's queue."""
+    while state.ends[lane + SERVED] < state.ends[lane + ARRIVED] and overdue(state, state.order[state.ends[lane + SERVED]]):
+        request = state.order[state.ends[lane + SERVED]]
+        state.ends[lane + SERVED] += 1
+        state.count[QUEUED] -= 1
+        waited(state, -state.times[4 * request + FIRST], -1.0)  # it was counted as waiting until now
+        if rules.caching:
+            state.at[DUE] -= state.cache.expected[request]
+        lose(state, rules, request)
+
+
+def overdue(state: State, request: int) -> bool:
+    """Whether a request is past its patience without a first token."""
+    by = -state.times[4 * request + FIRST]
+    return 0.0 < by < state.at[NOW]
+
+
+def lose(state: State, rules: Rules, request: int) -> None:
+    """Record an abandoned request; its closed-loop user sends another, its conversation ends."""
+    state.times[4 * request + FINISH] = state.times[4 * request + FIRST]
+    state.count[ABANDONED] += 1
+    if rules.closed == 1:
+        ask_again(state, rules, request, 0, -state.times[4 * request + FIRST])
+
+
+def give_up(state: State, rules: Rules, seat: int) -> None:
+    """Abandon a request in prefill and free its seat and blocks."""
+    state.count[PROMPT_BLOCKS] -= state.seat[seat + PREFILL_BLOCKS]
+    lose(state, rules, state.seat[seat + REQUEST])
+    vacate(state, rules, seat)
+
+
+def vacate(state: State, rules: Rules, seat: int) -> None:
+    """Free the seat and the cache of a request that does not decode."""
+    state.count[RESERVED] -= set_aside(state, rules, state.seat[seat + REQUEST])
+    let_go(state, rules, seat)
+    give_seat(state, seat)
+
+
+def next_arrival(state: State, rules: Rules) -> float:
+    """Time of the next known arrival, NEVER without one."""
+    comes = state.coming[0] if state.count[COMING] > 0 else NEVER
+    for lane in range(0, rules.lanes, LANE):
+        at = state.ends[lane + ARRIVED]
+        if at < state.ends[lane + KNOWN]:
+            comes = min(comes, state.times[4 * state.order[at] + ARRIVAL])
+    return comes
+
+
+def next_leaving(state: State, rules: Rules) -> float:
+    """Earliest time at which a request at the front of a queue is abandoned, NEVER without one."""
+    leaves = NEVER
+    for lane in range(0, rules.lanes, LANE):
+        at = state.ends[lane + SERVED]
+        by = -state.times[4 * state.order[at] + FIRST] if at < state.ends[lane + ARRIVED] else 0.0
+        if 0.0 < by < leaves:
+            leaves = by
+    return leaves
+
+
+def admit(state: State, rules: Rules, lane: int) -> int:
+    """Admit the first request of a class's queue, preempted requests first; returns its seat."""
+    seat = state.ends[lane + BACK]
+    if seat >= 0:
+        remove(state, lane + BACK, seat)
+    else:
+        seat = take_seat(state, state.order[state.ends[lane + SERVED]], lane)
+        state.ends[lane + SERVED] += 1
+        state.times[4 * state.seat[seat + REQUEST] + SCHEDULED] = state.at[NOW]
+    request, output_so_far = state.seat[seat + REQUEST], state.seat[seat + OUTPUT_SO_FAR]
+    prompt = state.lengths[2 * request + PROMPT]
+    state.count[QUEUED] -= 1
+    state.seat[seat + COMPUTED], state.seat[seat + CHUNK] = 0, 0
+    state.seat[seat + OWED] = 0 if rules.handed and output_so_far == 0 else prompt + output_so_far
+    state.seat[seat + PREFILL_BLOCKS] = blocks_for(prompt + output_so_far + 1, rules.block)
+    state.count[PROMPT_BLOCKS] += state.seat[seat + PREFILL_BLOCKS]
+    state.count[RESERVED] += set_aside(state, rules, request)
+    if state.seat[seat + AWAY] > 0:
+        state.at[LINK_AT] = max(state.at[LINK_AT], state.at[NOW]) + state.seat[seat + AWAY] * rules.copy_s
+        state.cache.ready[seat // WIDE] = state.at[LINK_AT]
+    elif rules.caching:
+        take_up(state, rules, seat)
+    elif rules.hit > 0.0 and state.seat[seat + OWED] > 0:
+        state.seat[seat + COMPUTED] = min(int(rules.hit * prompt), prompt - 1)
+    state.partial[state.count[PARTIAL]] = seat
+    state.count[PARTIAL] += 1
+    return seat
+
+
+def begin(state: State, rules: Rules, seat: int) -> None:
+    """Finish a prompt: emit its first token, and decode from the next step on."""
+    now, request, output_so_far = state.at[NOW], state.seat[seat + REQUEST], state.seat[seat + OUTPUT_SO_FAR] + 1
+    if rules.caching:
+        offer(state, rules, seat)
+    state.seat[seat + OUTPUT_SO_FAR] = output_so_far
+    state.at[EMITTED] += 1.0
+    if state.seat[seat + AGAIN] == 0:
+        state.times[4 * request + FIRST] = now
+    else:
+        gap(state, now - state.since[seat // WIDE], 1.0)
+    state.since[seat // WIDE] = now
+    if output_so_far < state.lengths[2 * request + OUTPUT]:
+        decode(state, rules, seat)
+        return
+    state.count[PROMPT_BLOCKS] -= state.seat[seat + PREFILL_BLOCKS]
+    vacate(state, rules, seat)
+    end(state, rules, seat)
+
+
+def decode(state: State, rules: Rules, seat: int) -> None:
+    """Add a sequence to the decoding batch from the next step on."""
+    request, step = state.seat[seat + REQUEST], state.count[STEP]
+    context = state.lengths[2 * request + PROMPT] + state.seat[seat + OUTPUT_SO_FAR]
+    state.count[PROMPT_BLOCKS] -= state.seat[seat + PREFILL_BLOCKS]
+    state.seat[seat + JOINED] = step
+    push(
+        state.heap,
+        state.count[HEAPED],
+        step + steps_left(state.lengths[2 * request + OUTPUT] - state.seat[seat + OUTPUT_SO_FAR], rules.accept),
+        seat,
+    )
+    state.count[HEAPED] += 1
+    push_back(state, state.seat[seat + CLASS] + DECODING, seat)
+    state.count[RUNNING] += 1
+    state.at[CONTEXT] += context
+    if rules.accept == 1.0:
+        state.phase[(context - step) % rules.block] += 1
+
+
+def steps_left(tokens: int, accept: float) -> int:
+    """Decode steps that yield `tokens` tokens, with `accept` tokens per step."""
+    if accept == 1.0:
+        return tokens
+    return int(-((-tokens / accept) // 1.0))
+
+
+def end(state: State, rules: Rules, seat: int) -> None:
+    """Complete a request whose seat is already free but not yet reused."""
+    now, request = state.at[NOW], state.seat[seat + REQUEST]
+    state.times[4 * request + FINISH] = now
+    state.count[COMPLETED] += 1
+    if rules.closed:
+        ask_again(state, rules, request, state.seat[seat + CLASS], now)
+
+
+def ask_again(state: State, rules: Rules, request: int, lane: int, now: float) -> None:
+    """Schedule the user's or conversation's next request after its pause, which its arrival holds until then."""
+    comes_next = state.after[request] if rules.closed == 2 else -1
+    if rules.closed == 1 and state.ends[NEXT_REQUEST] < state.count[TOTAL]:
+        comes_next = state.order[state.ends[NEXT_REQUEST]]
+        state.ends[NEXT_REQUEST] += 1
+    if comes_next < 0:
+        return
+    comes = now + state.times[4 * comes_next + ARRIVAL]
+    state.times[4 * comes_next + ARRIVAL] = comes
+    state.times[4 * comes_next + FIRST] -= comes
+    push(state.coming, state.count[COMING], comes, comes_next * rules.lanes + lane)
+    state.count[COMING] += 1
+
+
+def retire(state: State, rules: Rules) -> None:
+    """End every sequence whose last decode step is over."""
+    while state.count[RUNNING] > 0 and state.heap[0] <= state.count[STEP]:
+        seat = int(state.heap[1])
+        remove_at(state.heap, state.count[HEAPED], 0)
+        state.count[HEAPED] -= 1
+        state.at[EMITTED] += state.lengths[2 * state.seat[seat + REQUEST] + OUTPUT] - state.seat[seat + OUTPUT_SO_FAR]
+        if rules.caching:
+            keep_answer(state, rules, seat)
+        leave(state, rules, seat)
+        give_seat(state, seat)
+        end(state, rules, seat)

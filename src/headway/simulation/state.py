@@ -1,0 +1,201 @@
+"""State of the loop: flat arrays and rules, all numbers, so that the loop runs both as plain Python and compiled.
+
+The plain loop takes lists (with fast element access), the compiled loop numpy arrays; both do the same operations in the same order.
+Only requests in service have an entry in `seat`; a request in its first wait is a position in `order`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from headway.simulation import kv_pools
+from headway.simulation.kv_pools import CachePools, make_pools
+
+# Elements of `at` (floats).
+NOW = 0  # clock, s
+CONTEXT = 1  # tokens that all decoding sequences attend to in the next step
+BUSY = 2  # seconds spent in steps
+FULL_S = 3  # seconds with requests waiting
+EMITTED = 4  # output tokens emitted
+PREFILLED = 5  # prompt tokens computed, recomputation after preemption included
+BIN_S = 6  # width of a bin of the series
+DECODED = 7  # sequences in each decode step, summed over steps
+TOKEN_AT = 8  # time of the last decode step's tokens
+DUE = 9  # prompt tokens to compute for requests in their first wait, as expected at routing by prefix
+OUT_S = 10  # seconds of copies to host memory that the next step waits for
+LINK_AT = 11  # end time of the last copy back from host memory
+FLOATS = 12
+
+# Elements of `count` (whole numbers).
+RUNNING = 0  # sequences that decode
+STEP = 1  # steps in which the decoding sequences advanced
+PARTIAL = 2  # requests in prefill
+QUEUED = 3
+HEAPED = 4
+PROMPT_BLOCKS = 5  # blocks held by requests in prefill
+RESERVED = 6  # blocks set aside for admitted requests
+PREEMPTED = 7
+COMPLETED = 8
+STEPS = 9  # all iterations
+PEAK_BLOCKS = 10
+PACKED = 11  # prompts in the step being scheduled
+FREE = 12  # first free seat
+TOTAL = 13  # requests in `order`
+SHARED = 14  # blocks that requests share with the prefix cache, counted per request
+HIT_BLOCKS = 15  # cached blocks of the prompt being admitted
+COMPLETED_BEFORE = 16  # COMPLETED before the last iteration
+FIRST_POOL = 17  # first pool of the replica's prefix cache
+COMING = 18  # length of `coming`
+ABANDONED = 19  # abandoned requests
+SWAPPED = 20  # preemptions with KV swapped to host memory
+HOSTED = 21  # blocks in host memory
+RETURNED = 22  # sequences swapped back that have not decoded since
+COUNTS = 23
+
+# A request's two lengths and four times: lengths[2 * request + PROMPT], times[4 * request + FIRST].
+PROMPT, OUTPUT = 0, 1
+ARRIVAL, SCHEDULED, FIRST, FINISH = 0, 1, 2, 3  # FIRST: until the first token, minus the abandonment time; FINISH keeps it if abandoned
+
+# A seat's numbers, state.seat[seat + REQUEST]; seats are named by where they begin.
+REQUEST = 0  # the request
+CLASS = 1  # its lane
+OWED = 2  # tokens to prefill before its next token
+COMPUTED = 3
+CHUNK = 4  # tokens to prefill in the step being scheduled
+OUTPUT_SO_FAR = 5  # output tokens before JOINED
+JOINED = 6  # STEP at which it began to decode
+PREFILL_BLOCKS = 7  # blocks held during prefill
+FOLLOWING = 8  # next seat in its list, then the previous seat
+BEFORE = 9
+AGAIN = 10  # preemptions
+PUBLISHED = 11  # blocks of its prompt that other requests can find
+AWAY = 12  # its blocks in host memory; -1: swapped back, not decoded since
+WIDE = 13
+
+# A class of priority has a lane: ends[lane + ARRIVED].
+ARRIVED = 0  # position in `order` of the next arrival
+SERVED = 1  # position in `order` of the next first admission
+KNOWN = 2  # end of the known requests in `order`
+BACK = 3  # first preempted seat, then the last
+DECODING = 5  # first decoding seat, then the last
+NEXT_REQUEST = 7  # position in `order` of the next request of a closed loop
+LANE = 8
+
+BINS = 1024  # bins of the series over time; neighbours merge when time passes the last bin
+SERIES = 4  # running, waiting, blocks held, busy, each integrated over seconds
+GAPS = 2400  # bins of inter-token times, GAP_RATIO apart, from GAP_LEAST on
+GAP_LEAST, GAP_RATIO = 1e-6, 1.01
+
+
+class Rules(NamedTuple):
+    """Scheduling rules of a replica, as numbers only."""
+
+    budget: int  # most tokens of a step, over all ranks
+    chunk: int  # most tokens of one prompt in a step
+    seats: int  # most requests in service
+    capacity: int  # blocks of KV cache
+    block: int  # tokens in a block
+    mixed: int  # 1: chunked prefill in decode steps; 0: prefill first, in separate steps
+    handed: int  # 1: decode pool, whose requests arrive prefilled
+    reserve: float  # share of the output whose blocks are reserved at admission
+    departures: float  # step period in s: steps begin at its multiples; 0: back to back
+    accept: float  # tokens per sequence and decode step
+    closed: int  # closed loop: 0 none, 1 each user waits for an answer, 2 each conversation
+    lanes: int  # LANE times the number of priority classes
+    caching: int = 0  # 1: with a prefix cache
+    block_tokens: int = 1  # tokens of a block of traffic, a multiple of `block`
+    block_bytes: float = 0.0  # KV bytes of a block of traffic, on all chips of a rank
+    leaving: int = 0  # 1: requests without a first token in time are abandoned
+    swap: int = 0  # blocks of preempted requests that fit in host memory
+    copy_s: float = 0.0  # seconds to copy a block to host memory or back
+    answer: float = 0.0  # mean output tokens, to route by prefix; 0: other routing
+    hit: float = 0.0  # share of every prompt that is cached in HBM from the start, where no prefix cache is simulated
+
+
+class CacheState(NamedTuple):
+    """The prefix cache of a replica."""
+
+    pools: CachePools
+    blocks: Any  # block ids of all prompts, request by request
+    start: Any  # by request: offset of its first block; plus the end
+    answers: Any  # block ids of all answers, request by request
+    answer_start: Any  # by request: offset of its first answer block; plus the end
+    depth_hits: Any  # by depth: hits of the prompt looked up last
+    least: Any  # by depth: fewest blocks worth loading
+    saved_shares: Any  # by depth: share of a block's prefill that a hit saves
+    paths: Any  # loading paths of the tiers, see prefix_tiers.py
+    tally: Any  # counts of lookups and hits, see prefix_cache.py
+    expected: Any  # by request: prompt tokens to compute, as expected at routing
+    ready: Any  # by seat: time at which its hits are loaded
+
+
+class State(NamedTuple):
+    """State of a replica that changes during a run, and its requests."""
+
+    at: Any
+    count: Any
+    lengths: Any
+    times: Any
+    order: Any  # requests by arrival, class by class
+    ends: Any
+    seat: Any
+    since: Any  # by seat: time of its first token, or of its last token before preemption
+    heap: Any  # heap of decoding seats by last step: step, seat, step, seat ...
+    coming: Any  # heap of requests triggered by an answer, by arrival: time, lanes * request + lane, ...
+    after: Any  # by request: the next turn of its conversation, -1 if none
+    partial: Any  # seats in prefill, in order
+    phase: Any  # decoding sequences by (context - STEP) modulo the block
+    line: Any  # by batch: decode step time at zero context, time per context token, 1 if this line is exact
+    log: Any  # histogram of inter-token times; then the series over time
+    cache: CacheState
+
+
+def make_state(
+    rules: Rules, lengths: Any, times: Any, lanes: list[Any], line: Any, lists: bool, cache: CacheState | None = None,
+    first: int = 0, after: Any = None, coming: int = 0,
+) -> State:  # fmt: skip
+    """The initial state of a replica with its requests by class in `lanes`; `lists` for the plain loop, which shares lists.
+
+    `first` is the first pool of its prefix cache; `after`, and `coming` entries, are for requests that depend on answers.
+    """
+    places = rules.seats * len(lanes) + 2
+    ends = np.zeros(rules.lanes, np.int64)
+    for number, start in enumerate(np.concatenate(([0], np.cumsum([len(lane) for lane in lanes])[:-1])).astype(int)):
+        known = start if rules.closed else start + len(lanes[number])
+        ends[number * LANE : number * LANE + LANE] = [start, start, known, -1, -1, -1, -1, start]
+    shared = len(lanes) == 1 and not rules.closed and not lists  # order never changes, so millions of requests are not copied
+    order = np.ascontiguousarray(lanes[0], np.int32) if shared else np.concatenate(lanes).astype(np.int32, copy=False)
+    seat = np.zeros(places * WIDE, np.int64)
+    seat[FOLLOWING::WIDE] = np.arange(WIDE, places * WIDE + 1, WIDE)
+    arrays = {
+        "at": np.zeros(FLOATS), "count": np.zeros(COUNTS, np.int64), "order": order, "ends": ends,
+        "seat": seat, "since": np.zeros(places), "heap": np.zeros(2 * places), "coming": np.zeros(2 * coming + 2),
+        "partial": np.zeros(places, np.int64),
+        "phase": np.zeros(rules.block, np.int64), "line": np.asarray(line, float),
+        "log": np.zeros(GAPS + BINS * SERIES),
+    }  # fmt: skip
+    prefix_cache = (as_lists(no_cache()) if lists else no_cache()) if cache is None else cache
+    prefix_cache = prefix_cache._replace(ready=[0.0] * places if lists else np.zeros(places))
+    fields = {key: value.tolist() if lists else value for key, value in arrays.items()}
+    no_turns = [-1] if lists else np.full(1, -1)
+    state = State(lengths=lengths, times=times, cache=prefix_cache, after=no_turns if after is None else after, **fields)
+    state.at[BIN_S] = 0.01
+    state.count[TOTAL], state.count[FIRST_POOL] = len(state.order), first
+    return state
+
+
+def no_cache() -> CacheState:
+    """Empty arrays of the right types, for a replica without a prefix cache."""
+    none, nothing = np.zeros(2, np.int64), np.zeros(3)
+    pools = make_pools(1, [1])
+    return CacheState(
+        pools=pools, blocks=none, start=none, answers=none, answer_start=none, depth_hits=none, least=none, saved_shares=nothing,
+        paths=nothing, tally=none, expected=nothing, ready=nothing,
+    )  # fmt: skip
+
+
+def as_lists(cache: CacheState) -> CacheState:
+    """The cache state as lists, for plain Python."""
+    return CacheState(kv_pools.as_lists(cache.pools), *(values.tolist() for values in cache[1:]))

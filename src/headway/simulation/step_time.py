@@ -1,0 +1,153 @@
+"""Step times for the loop, from the step law of a compiled layout: one step with prompts, or many decode steps at once.
+
+Lines are values of the law: if a batch's decode step time is linear in the context at every sampled point, two numbers define it, and
+sums over many steps are exact.
+
+Between two events a batch is constant and its context grows by a fixed number of tokens each step. If the step time is linear in the
+context the sum is exact; else it is summed over pieces short enough for a parabola to fit within CLOSE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from headway.laws.queueing.replica_loop import with_prompts
+from headway.laws.serving.request import speculative_s
+from headway.laws.step.coefficients import StepCoefficients
+from headway.laws.step.step import compute_s, step_floor_s, step_s
+from headway.performance.assumptions import Assumptions
+from headway.simulation.flatten import Step, flattened, plain
+from headway.simulation.state import CONTEXT, RUNNING, Rules, State
+
+NAMES = ("batch", "context", "tokens", "pairs", "prompts")
+LOOKED_AT = (0.0, 1 / 256, 1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0)  # sampled contexts, as shares of the longest
+STRAIGHT = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepPace:
+    """Step times of a layout: the full function, and lines for pure decode steps of each batch."""
+
+    source: str  # source of the flat `step`
+    step: Step  # batch, context of all its sequences, prompt tokens, pairs, prompts
+    line: Any  # by batch: time at zero context, time per context token, 1 if this line is exact
+    floor: Callable[..., Any] | None  # floor of the step time, for the arguments of `step`
+
+
+def scaled(pace: StepPace, factor: float) -> StepPace:
+    """The pace with every step time multiplied by `factor`, for machines measured slower than estimated."""
+    source = pace.source.replace("    return ", f"    return {factor!r} * ")
+    line = pace.line.reshape(-1, 3) * (factor, factor, 1.0)
+    return replace(pace, source=source, step=plain(source), line=line.ravel())
+
+
+def pace_of(coefficients: StepCoefficients, assumptions: Assumptions, seats: int, longest: float) -> StepPace:
+    """Step times of a compiled layout, for batches up to `seats` and contexts up to `longest`."""
+
+    def law(batch: Any, context: Any, tokens: Any, pairs: Any, prompts: Any) -> Any:
+        at = with_prompts(coefficients, prompts)
+        step = step_s(at, batch, context, tokens, pairs)
+        if assumptions.accept_length == 1 and not assumptions.draft_cost:
+            return step
+        decode = step_s(at, batch, context, 0.0, 0.0)
+        drafted = assumptions.accept_length * speculative_s(
+            decode, compute_s(at, batch, context), assumptions.accept_length, assumptions.draft_cost
+        )
+        return step + np.minimum(batch, 1) * (drafted - decode)  # prompts are not drafted, so a step without decodes is unchanged
+
+    def floor(batch: Any, context: Any, tokens: Any, pairs: Any, prompts: Any) -> Any:
+        return step_floor_s(with_prompts(coefficients, prompts), batch, context, tokens, pairs)
+
+    source = flattened(law, NAMES)
+    return StepPace(source=source, step=plain(source), line=_lines(law, seats, longest), floor=floor)
+
+
+def pace_from(source: str, seats: int, longest: float) -> StepPace:
+    """Step times from the source of `def step(batch, context, tokens, pairs, prompts)`, for tests with known answers."""
+    step = plain(source)
+    law = np.vectorize(step, otypes=[float])
+    return StepPace(source=source, step=step, line=_lines(law, seats, longest), floor=None)
+
+
+def _lines(law: Callable[..., Any], seats: int, longest: float) -> Any:
+    """By batch: time at zero context, time per context token and 1 if linear, from the law at a few contexts."""
+    batch = np.arange(1.0, seats + 2)
+    times = [np.broadcast_to(np.asarray(law(batch, batch * longest * part, 0.0, 0.0, 1.0), float), batch.shape) for part in LOOKED_AT]
+    slope = (times[-1] - times[0]) / (batch * longest)
+    off = [np.abs(times[0] + slope * batch * longest * part - time) for part, time in zip(LOOKED_AT, times, strict=True)]
+    straight = np.max(off, axis=0) <= STRAIGHT * times[0]
+    return np.concatenate((np.zeros(3), np.stack((times[0], slope, straight), axis=1).ravel()))
+
+
+CLOSE = 1e-9  # largest relative deviation of a piece from a parabola
+FEW = 4  # most steps summed one by one
+
+
+def step_at(state: State, rules: Rules, step: Step, running: int, context: float) -> float:
+    """Time of a pure decode step."""
+    at = 3 * running
+    time = state.line[at] + state.line[at + 1] * context if state.line[at + 2] > 0.0 else step(float(running), context, 0.0, 0.0, 1.0)
+    return departed(rules, time)
+
+
+def departed(rules: Rules, time: float) -> float:
+    """A step time rounded up to the step period, if steps have one."""
+    if rules.departures > 0.0:
+        return rules.departures * max(1.0, -((-time / rules.departures + 1e-9) // 1.0))
+    return time
+
+
+def steps_s(state: State, rules: Rules, step: Step, steps: int) -> float:
+    """Time of the next `steps` decode steps."""
+    running, context = state.count[RUNNING], state.at[CONTEXT]
+    grows = running * rules.accept
+    if state.line[3 * running + 2] > 0.0 and rules.departures == 0.0:
+        return steps * (state.line[3 * running] + state.line[3 * running + 1] * (context + grows * (steps - 1) * 0.5))
+    offset, size, total = 0, steps, 0.0
+    while offset < steps:
+        size = min(size, steps - offset)
+        if size <= FEW:
+            for step_number in range(offset, offset + size):
+                total += step_at(state, rules, step, running, context + grows * step_number)
+            offset, size = offset + size, 2 * size
+            continue
+        piece = _piece_s(state, rules, step, context + grows * offset, grows * (size - 1), size)
+        if piece >= 0.0:
+            total, offset, size = total + piece, offset + size, 2 * size
+        else:
+            size //= 2
+    return total
+
+
+def _piece_s(state: State, rules: Rules, step: Step, start: float, width: float, steps: int) -> float:
+    """Time of `steps` steps on a parabola through the first, middle and last step; -1 if the quarter points deviate from it."""
+    running = state.count[RUNNING]
+    first, last = step_at(state, rules, step, running, start), step_at(state, rules, step, running, start + width)
+    middle, chord = step_at(state, rules, step, running, start + 0.5 * width), 0.5 * (first + last)
+    bend = middle - chord
+    near, far = step_at(state, rules, step, running, start + 0.25 * width), step_at(state, rules, step, running, start + 0.75 * width)
+    if abs(near - (0.75 * first + 0.25 * last + 0.75 * bend)) > CLOSE * middle:
+        return -1.0
+    if abs(far - (0.25 * first + 0.75 * last + 0.75 * bend)) > CLOSE * middle:
+        return -1.0
+    return steps * (chord + bend * (2.0 / 3.0) * (steps - 2.0) / (steps - 1.0))
+
+
+def steps_until(state: State, rules: Rules, step: Step, duration_s: float, most: int) -> int:
+    """Fewest steps, at most `most`, that take at least `duration_s`; the step in progress at an arrival is completed."""
+    if most <= 1 or steps_s(state, rules, step, most) <= duration_s:
+        return most
+    low, high = 0, most
+    guess = max(1, min(most - 1, int(duration_s / step_at(state, rules, step, state.count[RUNNING], state.at[CONTEXT])) + 1))
+    while high - low > 1:
+        if steps_s(state, rules, step, guess) >= duration_s:
+            high = guess
+            guess = max(low + 1, guess - 1 - (guess - low) // 8)
+        else:
+            low = guess
+            guess = min(high - 1, guess + 1 + (high - guess) // 8)
+    return high

@@ -1,0 +1,137 @@
+"""Arrival processes of requests with a mean rate, and their text forms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from headway.core import units
+from headway.core.errors import BadValue
+from headway.simulation.traffic.requests import Floats
+
+WANTS = "poisson, even, bursty:CV or diurnal:PERIOD,LEVEL,LEVEL,..."
+SLOWEST, FASTEST = 1e-9, 1e12  # requests per second
+DAY = 86400.0
+LEAST_CV, MOST_CV = 0.01, 100.0
+
+
+class Arrivals(Protocol):
+    """An arrival process."""
+
+    def draw(self, rng: np.random.Generator, count: int) -> Floats:
+        """`count` arrival times in seconds, ascending."""
+        ...
+
+    def of_rate(self, rate: float) -> Arrivals:
+        """The process at another mean rate."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Poisson:
+    """Poisson arrivals, as from many independent users."""
+
+    rate: float
+
+    def draw(self, rng: np.random.Generator, count: int) -> Floats:
+        """`count` arrival times in seconds, ascending."""
+        return _summed(rng.standard_exponential(count), self.rate)
+
+    def of_rate(self, rate: float) -> Poisson:
+        """The process at another mean rate."""
+        return Poisson(rate=rate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Even:
+    """Arrivals at equal gaps."""
+
+    rate: float
+
+    def draw(self, rng: np.random.Generator, count: int) -> Floats:
+        """`count` arrival times in seconds, ascending."""
+        return np.arange(count) / self.rate
+
+    def of_rate(self, rate: float) -> Even:
+        """The process at another mean rate."""
+        return Even(rate=rate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bursty:
+    """Arrivals with gamma-distributed gaps of coefficient of variation `cv`: 1 is Poisson, above it bursty, below it more even."""
+
+    rate: float
+    cv: float
+
+    def draw(self, rng: np.random.Generator, count: int) -> Floats:
+        """`count` arrival times in seconds, ascending."""
+        shape = self.cv**-2
+        return _summed(rng.standard_gamma(shape, count), self.rate * shape)
+
+    def of_rate(self, rate: float) -> Bursty:
+        """The process at another mean rate."""
+        return Bursty(rate=rate, cv=self.cv)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diurnal:
+    """Poisson arrivals at a rate that follows `levels` over equal parts of a repeating period; `rate` is the mean."""
+
+    rate: float
+    period: float
+    levels: tuple[float, ...]  # relative to one another
+
+    def draw(self, rng: np.random.Generator, count: int) -> Floats:
+        """`count` arrival times in seconds, ascending."""
+        level = np.array(self.levels)
+        expected_arrivals = np.concatenate([[0.0], np.cumsum(level / level.sum())]) * (
+            self.rate * self.period
+        )  # expected arrivals up to each edge
+        edges = np.linspace(0.0, self.period, len(level) + 1)
+        cycles, within = np.divmod(np.cumsum(rng.standard_exponential(count)), expected_arrivals[-1])
+        return np.maximum.accumulate(cycles * self.period + np.interp(within, expected_arrivals, edges))
+
+    def of_rate(self, rate: float) -> Diurnal:
+        """The process at another mean rate."""
+        return Diurnal(rate=rate, period=self.period, levels=self.levels)
+
+
+def parse_arrivals(text: str, rate: float, field: str = "--arrivals") -> Arrivals:
+    """The arrival process in a text, at a mean rate in requests per second.
+
+    >>> parse_arrivals("diurnal:24h,1,2,4,2", 40.0)
+    Diurnal(rate=40.0, period=86400.0, levels=(1.0, 2.0, 4.0, 2.0))
+    """
+    if not SLOWEST <= rate <= FASTEST:
+        raise BadValue("--rate", rate, f"{SLOWEST:g} to {FASTEST:g} requests per second")
+    name, colon, rest = text.partition(":")
+    name = name.strip().lower()
+    if name in ("poisson", "even") and not colon:
+        return (Poisson if name == "poisson" else Even)(rate=rate)
+    if name == "bursty" and colon:
+        cv = units.parse(rest, "", field)
+        if not LEAST_CV <= cv <= MOST_CV:
+            raise BadValue(field, text, f"a coefficient of variation from {LEAST_CV:g} to {MOST_CV:g}")
+        return Bursty(rate=rate, cv=cv)
+    if name == "diurnal" and colon:
+        period, *levels = rest.split(",")
+        return _diurnal(text, rate, units.parse(period, "s", field), [units.parse(level, "", field) for level in levels], field)
+    raise BadValue(field, text, WANTS)
+
+
+def _diurnal(text: str, rate: float, period: float, levels: list[float], field: str) -> Diurnal:
+    if not (0 < period <= 1000 * DAY):
+        raise BadValue(field, text, "a period such as 24h first: diurnal:PERIOD,LEVEL,LEVEL,...")
+    if not levels or min(levels) < 0 or not 0 < math.fsum(levels) < math.inf:
+        raise BadValue(field, text, "levels of 0 or more, not all 0: diurnal:PERIOD,LEVEL,LEVEL,...")
+    return Diurnal(rate=rate, period=period, levels=tuple(levels))
+
+
+def _summed(gaps: Floats, rate: float) -> Floats:
+    """Arrival times at a rate from gaps of mean 1, in place."""
+    gaps /= rate
+    return np.cumsum(gaps, out=gaps)
