@@ -52,4 +52,5 @@ def test_counter__of_a_module_by_hand(volume: ModuleType) -> None:
     counted = volume.of_module(text, Counter({"_f": 2}))
     assert asdict(counted) == {  # import os; def _f ( x ) :; import re; return re , os , x; _f ( 1 )
         "tokens": 2 + 6 + 2 + 6 + 4, "code_lines": 5, "modules": 1, "private_functions_used_once": 1, "imports_inside_functions": 1,
+        "functions_returning_notes": 0,
     }  # fmt: skip

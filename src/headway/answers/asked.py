@@ -26,7 +26,7 @@ def answered(question: Question) -> tuple[Answer, Notebook]:
         if any(question.flags()[name].spellings for name in question.entries()):
             from headway.answers.no_effect import quick_notes
 
-            answer.notes = [*answer.notes, *quick_notes(question, answer)]
+            answer.notes = [*answer.notes, *quick_notes(question, answer, list(book.texts))]
     return answer, book
 
 

@@ -24,7 +24,7 @@ def varied(table: Any) -> list[str]:
     extra = [key for key in table.keys() if key not in (*SERVE, *OF_PLANS)]  # noqa: SIM118 -- a table is not a mapping
     keys = [key for key in (*serving.WHAT, *extra) if table.varies(key)]
     follows = {"context"} if {"prompt", "output"} & set(keys) else set()  # the context follows from prompt and output,
-    follows |= {"batch"} if table.row(0).get("rate") is not None else set()  # and the batch from the rate
+    follows |= {"batch"} if table.take([0]).values("rate")[0] is not None else set()  # and the batch from the rate
     return [key for key in keys if key not in follows]
 
 

@@ -91,13 +91,16 @@ def search_notes(args: Any, load: Mapping[str, Any], degrees: Mapping[str, Any] 
     return _notes((*_assumptions(args, names, subjects), *_edits(args, subjects, _nodes)), subjects, "in any layout")
 
 
-def quick_notes(question: Question, answer: Any) -> list[str]:
-    """Notes on given values of a quick verb, and on choices of a plan, without which the answer is the same: asked again without each."""
-    verb, rows = question.verb, list(answer.rows)
+def quick_notes(question: Question, answer: Any, texts: Sequence[str]) -> list[str]:
+    """Notes on given values of a quick verb, and on choices of a plan, without which the answer is the same: asked again without each.
+
+    `texts` are the notes that were taken on the way to the answer.
+    """
+    verb = question.verb
     is_long = verb == "solve" and getattr(question, "of", "") != "serve"  # which is asked many times
     if verb not in (*QUICK, *CHOICES) or is_long or any(getattr(question, name) for name in QUICK_WITHOUT.get(verb, ())):
         return []
-    notes, flags = [], question.flags()
+    notes, flags, rows = [], question.flags(), list(answer.rows)
     for name, value in question.entries().items() if len(rows) <= MOST_AGAIN else ():
         flag = flags[name]
         if name in ("strict", "catalog") or flag.is_required or not flag.spellings or name not in CHOICES.get(verb, (name,)):
@@ -105,15 +108,12 @@ def quick_notes(question: Question, answer: Any) -> list[str]:
         for text in value if flag.field.takes == "again" else (value,):
             rest = tuple(item for item in value if item != text) if flag.field.takes == "again" else flag.default
             label = flag.word if flag.field.is_switch else f"{flag.word} {text if isinstance(text, str) else name_of(text[-1])}"
-            with contextlib.suppress(HeadwayError), noted():  # of what needs the flag
-                if _is_same(question.replace(**{name: rest}).answer(), answer, rows):
+            with contextlib.suppress(HeadwayError), noted() as book:  # of what needs the flag
+                plain = question.replace(**{name: rest}).answer()
+                same_notes = [*book.texts, *plain.notes] == [*texts, *answer.notes]
+                if list(plain.rows) == rows and same_notes and plain.document == answer.document:
                     notes.append(f"no effect: {label} changes no number of this answer")
     return notes
-
-
-def _is_same(plain: Any, answer: Any, rows: list[Any]) -> bool:
-    """Whether an answer has the same rows, notes and document as another one."""
-    return list(plain.rows) == rows and (list(plain.notes), plain.document) == (list(answer.notes), answer.document)
 
 
 def shown_notes(args: Any, choices: Iterable[Any], skip: Sequence[str] = ()) -> list[str]:
