@@ -7,7 +7,7 @@ import json
 import shlex
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -21,9 +21,9 @@ from headway.answers.questions import question_file
 from headway.cli.main import parsed
 from headway.cli.parser import Parser
 from headway.core.errors import BadFile, BadValue, HeadwayError, UnknownName
-from headway.core.question import Question, from_words, question_of
+from headway.core.question import Question, field, from_words, question_of
 from headway.core.question_schema import of_answer, of_question
-from headway.core.schema import KINDS, Field
+from headway.core.schema import KINDS
 from headway.serving.questions import Serve
 from headway.web import permitted
 from headway.web.pages import control
@@ -41,7 +41,7 @@ VERBS = sorted(hw.QUESTIONS)
 class LaterServe(Serve):
     """`serve` with one more field."""
 
-    patience: Annotated[Any, Field("s", help="how long a user waits")] = None
+    patience = field("s", help="how long a user waits")
 
 
 def test_field__of_a_question_appears_everywhere_with_no_second_line() -> None:

@@ -11,8 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 from headway.core import user_file
 from headway.core.errors import BadFile, UnknownName
-from headway.core.question import Question, question_of
-from headway.core.schema import Field
+from headway.core.question import Question, field, question_of
 
 WANTS = 'a question: verb = "serve", then its fields, such as model = "llama-3.1-8b"; headway schema VERB lists them'
 
@@ -26,7 +25,7 @@ class Ask(Question):
     edits = ()
     file_values: ClassVar[Mapping[str, Any]] = {}
     target: ClassVar[type[Question]] = Question
-    file: Annotated[Any, Field(kind="file", word="FILE.toml|FILE.json", place="1", help="a file that says verb and fields of a question")]
+    file = field(kind="file", word="FILE.toml|FILE.json", place="1", help="a file that says verb and fields of a question")
 
     @classmethod
     def of_words(cls, words: Sequence[str]) -> type[Question]:
@@ -56,8 +55,11 @@ def _asking(target: type[Question]) -> type[Ask]:
     """The class of questions kept in files about one verb: none of its fields must be given beside the file."""
     flags = {name: flag for name, flag in target.flags().items() if not flag.group}
     kinds = {"file": Ask.__annotations__["file"]}
-    kinds |= {name: Annotated[Any, replace(flag.field, place="?" if flag.field.place == "1" else flag.field.place.replace("+", "*"))]
-              for name, flag in flags.items() if name != "where"}  # fmt: skip
+    kinds |= {
+        name: Annotated[Any, replace(flag.field, place="?" if flag.field.place == "1" else flag.field.place.replace("+", "*"))]
+        for name, flag in flags.items()
+        if name != "where"
+    }
     usual = {name: None if flag.default is MISSING else flag.default for name, flag in flags.items()}
     return type(f"Ask{target.__name__}", (Ask,), {"__annotations__": kinds, **usual, "groups": target.groups, "target": target})
 
@@ -86,4 +88,4 @@ class SchemaOf(Question):
     example = "schema serve"
     subjects = ("of",)
     edits = ()
-    of: Annotated[Any, Field(kind="word", word="VERB", place="1", help="any verb of `headway --help`")]
+    of = field(kind="word", word="VERB", place="1", help="any verb of `headway --help`")

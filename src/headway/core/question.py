@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, dataclass_tran
 
 from headway.core import schema
 from headway.core.errors import BadValue, HeadwayError, UnknownName, check_known
-from headway.core.schema import RARE, Field
+from headway.core.schema import Field
 
 MODELS = Field(kind="model", place="1", help="catalogue name, config.json or Hugging Face id; several with commas")
 MACHINES = Field(kind="machine", word="MACHINE", help="gb200-nvl72, 8xh100-sxm, ...; several with commas")
@@ -31,26 +31,60 @@ OBJECT = "object"  # of a Python call alone: no word stands for it
 OF_FACTS = ("set", "catalog", "attention", "kv_share")  # edits of a machine or a model
 
 
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A field of a question as its class declares it, until the class is made."""
+
+    field: Field
+    default: Any
+
+
+REQUIRED = dataclasses.MISSING  # default of a field without which there is no question
+
+
+def declared(field: Field, *, default: Any = None, rare: bool = False) -> Any:
+    """A field of a question or of a record of flags; a subject of one word or more must be given."""
+    default = REQUIRED if default is None and field.place in ("1", "+") else default
+    return Declared(dataclasses.replace(field, rare=True) if rare else field, default)
+
+
+def field(unit: str = "", help: str = "", *, default: Any = None, **settings: Any) -> Any:
+    """A field of a question or of a record of flags: the settings are those of `core/schema.py: Field`."""
+    return declared(Field(unit, help, **settings), default=default)
+
+
+def _make(cls: type, kinds: dict[str, Any]) -> None:
+    """Make a class with these fields, and those that it declares, a frozen dataclass."""
+    for name, value in list(vars(cls).items()):
+        if isinstance(value, Declared):
+            kinds[name] = Annotated[Any, value.field]
+            if value.default is REQUIRED:
+                delattr(cls, name)
+            else:
+                setattr(cls, name, value.default)
+    cls.__annotations__ = kinds
+    dataclass(frozen=True, kw_only=True)(cls)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
 class FlagRecord:
     """Base of a record that is nothing but flags: its defaults are those of the question. Of any other record they are its own affair."""
 
+    def __init_subclass__(cls) -> None:
+        _make(cls, {})
 
-@dataclass(frozen=True, kw_only=True)
+
 class Edits(FlagRecord):
     """What if: facts of machines and models changed, and how a model is read."""
 
-    set: Annotated[Any, Field(kind="edit", word="KEY=VALUE", takes="again", help="edit a fact: chip.hbm_bw=10TB/s (repeatable)")] = ()
-    catalog: Annotated[Any, Field(kind="folder", word="DIR", takes="again", help="a folder of your own chips, systems and models")] = ()
-    attention: Annotated[
-        Any, Field(kind="word", word="KIND", help="override: dense, window:4k, topk:2k, sqrt:L0 (quality not modelled)"), RARE
-    ] = None
-    kv_share: Annotated[
-        Any, Field(kind="number", word="N", help="override: N neighbouring layers share one KV cache (quality not modelled)"), RARE
-    ] = None
-    strict: Annotated[Any, Field(kind=SWITCH, help="a key of config.json that no reader knows is an error, not a note")] = False
-    as_: Annotated[Any, Field(kind="word", word="KIND", help="read config.json as dense, moe or mla, whatever its model_type")] = None
-    key: Annotated[Any, Field(kind="secret", word="KEY=VALUE", takes="again", help="a key of config.json by hand (repeatable)")] = ()
-    embedding: Annotated[Any, Field(kind="word", word="FORMAT", help="format of embedding and head (default as stored)")] = None
+    set = field(kind="edit", word="KEY=VALUE", takes="again", help="edit a fact: chip.hbm_bw=10TB/s (repeatable)", default=())
+    catalog = field(kind="folder", word="DIR", takes="again", help="a folder of your own chips, systems and models", default=())
+    attention = field(kind="word", word="KIND", help="override: dense, window:4k, topk:2k, sqrt:L0 (quality not modelled)", rare=True)
+    kv_share = field(kind="number", word="N", help="override: N neighbouring layers share one KV cache (quality not modelled)", rare=True)
+    strict = field(kind=SWITCH, help="a key of config.json that no reader knows is an error, not a note", default=False)
+    as_ = field(kind="word", word="KIND", help="read config.json as dense, moe or mla, whatever its model_type")
+    key = field(kind="secret", word="KEY=VALUE", takes="again", help="a key of config.json by hand (repeatable)", default=())
+    embedding = field(kind="word", word="FORMAT", help="format of embedding and head (default as stored)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +160,14 @@ class Question:
 
     def __init_subclass__(cls) -> None:
         kinds = {name: kind for name, kind in vars(cls).get("__annotations__", {}).items() if not str(kind).startswith("ClassVar")}
-        cls.__annotations__ = dict(kinds)
-        declared = dict.fromkeys((*cls._declared, *kinds))
+        fields = dict.fromkeys((*cls._declared, *kinds, *(name for name, value in vars(cls).items() if isinstance(value, Declared))))
         for group in (*cls.groups, WHAT_IF):
             for flag in () if group.into else group.flags():
-                if flag.name not in declared:
-                    cls.__annotations__[flag.name] = Annotated[Any, flag.field]
+                if flag.name not in fields:
+                    kinds[flag.name] = Annotated[Any, flag.field]
                     setattr(cls, flag.name, flag.default)
-        dataclass(frozen=True, kw_only=True)(cls)
-        cls._declared = tuple(declared)
+        _make(cls, kinds)
+        cls._declared = tuple(fields)
 
     _declared: ClassVar[tuple[str, ...]] = ()
     _order: ClassVar[tuple[str, ...]] = ()  # in which an instance was given its values

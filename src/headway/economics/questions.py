@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from headway.core import schema
-from headway.core.question import MACHINES, MODELS, Edits, FlagGroup, FlagRecord, Question
-from headway.core.schema import RARE, Field
+from headway.core.question import MACHINES, MODELS, REQUIRED, Edits, FlagGroup, FlagRecord, Question, declared, field
+from headway.core.schema import Field
 from headway.economics.cache.records import CacheHold, CacheService, PrefillCost
 from headway.economics.price.terms import CommercialTerms
 from headway.hardware.chip_price import WHICH
@@ -26,73 +26,65 @@ ASSUME = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class OwnedChips(FlagRecord):
     """Chips that are bought, not rented."""
 
-    own: Annotated[Any, Field(kind="switch", help="price of a chip that is owned: capital, upkeep, power, building")] = False
+    own = field(kind="switch", help="price of a chip that is owned: capital, upkeep, power, building", default=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class PriceList(FlagRecord):
     """A price list to compare the cost with."""
 
-    at_sheet: Annotated[
-        Any, Field(kind="sheet", word="NAME", help="price sheet by name or file, such as deepseek-v3 or my_prices.toml:model")
-    ] = None
-    hit_rate: Annotated[
-        Any,
-        Field(open_low=False, high=0.95, spellings=HIT_RATE,
-              help="share of prompt tokens found in a prefix cache; a..b goes by 0.05"),
-    ] = None  # fmt: skip
-    input_price: Annotated[Any, Field("USD/token", bare="USD/Mtok", open_low=False, help="list price of fresh input")] = None
-    cached_price: Annotated[Any, Field("USD/token", bare="USD/Mtok", open_low=False, help="of cached input (default: as fresh)")] = None
-    output_price: Annotated[Any, Field("USD/token", bare="USD/Mtok", open_low=False, help="list price of output")] = None
+    at_sheet = field(kind="sheet", word="NAME", help="price sheet by name or file, such as deepseek-v3 or my_prices.toml:model")
+    hit_rate = field(
+        open_low=False, high=0.95, spellings=HIT_RATE, help="share of prompt tokens found in a prefix cache; a..b goes by 0.05"
+    )
+    input_price = field("USD/token", bare="USD/Mtok", open_low=False, help="list price of fresh input")
+    cached_price = field("USD/token", bare="USD/Mtok", open_low=False, help="of cached input (default: as fresh)")
+    output_price = field("USD/token", bare="USD/Mtok", open_low=False, help="list price of output")
 
 
-@dataclass(frozen=True, kw_only=True)
 class SheetBackwards(FlagRecord):
     """A price sheet, and what is taken as known of who sells it."""
 
-    sheet: Annotated[Any, Field(kind="sheet", word="NAME|FILE", help="price sheet by name or file: gemini-3.1-pro, my_prices.toml")] = ""
-    assume: Annotated[Any, Field(kind="text", word="KEY=VALUE", help=ASSUME)] = ""
+    sheet = field(kind="sheet", word="NAME|FILE", help="price sheet by name or file: gemini-3.1-pro, my_prices.toml", default="")
+    assume = field(kind="text", word="KEY=VALUE", help=ASSUME, default="")
 
 
-@dataclass(frozen=True, kw_only=True)
 class KnownSizes(FlagRecord):
     """Prices of models whose architecture is published."""
 
-    score: Annotated[
-        Any,
-        Field(kind="file", word="PRICES.csv", help="CSV of prices by host: model, input_usd_per_mtok, output_usd_per_mtok, family and "
-              "service_tier if known; standard medians count"),
-    ] = ""  # fmt: skip
-    truth: Annotated[Any, Field(kind="file", word="ARCH.csv", help="CSV of sizes: model, active_params_b, total_params_b")] = ""
-    report: Annotated[Any, Field(kind="output", word="PAGE.md", help="page between whose markers the tables go as well")] = ""
+    score = field(
+        kind="file",
+        word="PRICES.csv",
+        help="CSV of prices by host: model, input_usd_per_mtok, output_usd_per_mtok, family and "
+        "service_tier if known; standard medians count",
+        default="",
+    )
+    truth = field(kind="file", word="ARCH.csv", help="CSV of sizes: model, active_params_b, total_params_b", default="")
+    report = field(kind="output", word="PAGE.md", help="page between whose markers the tables go as well", default="")
 
 
-@dataclass(frozen=True, kw_only=True)
 class DayCase(FlagRecord):
     """A day as its operator told it."""
 
-    case: Annotated[
-        Any,
-        Field(kind="sheet", word="NAME", help="a day of a service as its operator published it, such as deepseek-day6: cost, revenue, "
-              "margin, nodes by its own rates"),
-    ] = None  # fmt: skip
+    case = field(
+        kind="sheet",
+        word="NAME",
+        help="a day of a service as its operator published it, such as deepseek-day6: cost, revenue, margin, nodes by its own rates",
+    )
 
 
-@dataclass(frozen=True, kw_only=True)
 class MemoryShare(FlagRecord):
     """A machine whose memory is priced, and what the catalogue does not state of it."""
 
-    memory_share: Annotated[
-        Any,
-        Field(kind="machine", word="MACHINE", help="what of a chip's and a machine's price is HBM, DRAM and flash, at dated prices: "
-              "h100-sxm, gb200-nvl72; several with commas"),
-    ] = None  # fmt: skip
-    dram: Annotated[Any, memory_size("host memory of the whole machine, where the catalogue does not know it, such as 2TB")] = None
-    flash: Annotated[Any, memory_size("flash of the whole machine, such as 30TB")] = None
+    memory_share = field(
+        kind="machine",
+        word="MACHINE",
+        help="what of a chip's and a machine's price is HBM, DRAM and flash, at dated prices: h100-sxm, gb200-nvl72; several with commas",
+    )
+    dram = declared(memory_size("host memory of the whole machine, where the catalogue does not know it, such as 2TB"))
+    flash = declared(memory_size("flash of the whole machine, such as 30TB"))
 
 
 class Price(Question):
@@ -123,17 +115,16 @@ class Price(Question):
         FlagGroup(MemoryShare, "share of memory"),
         BY_NUMBERS,
     )
-    model: Annotated[Any, Field(kind="model", place="?", help="catalogue name, config.json or Hugging Face id; several with commas")] = ""
-    on: Annotated[Any, MACHINES] = ""
-    disaggregate: Annotated[Any, Field(kind="switch", help="prefill and decode on separate pools of the machine")] = False
-    price_metric: Annotated[
-        Any, Field(kind="word", word="NAME", help=f"which price of a chip: {WHICH} (default: the range of all that it has)")
-    ] = None
-    history: Annotated[
-        Any,
-        Field(kind="sheet", word="WHOSE", help="dated sheets of a provider, a family or a model: anthropic, gpt, my_prices.toml, "
-              "genai-prices:openai, all"),
-    ] = ""  # fmt: skip
+    model = field(kind="model", place="?", help="catalogue name, config.json or Hugging Face id; several with commas", default="")
+    on = declared(MACHINES, default="")
+    disaggregate = field(kind="switch", help="prefill and decode on separate pools of the machine", default=False)
+    price_metric = field(kind="word", word="NAME", help=f"which price of a chip: {WHICH} (default: the range of all that it has)")
+    history = field(
+        kind="sheet",
+        word="WHOSE",
+        help="dated sheets of a provider, a family or a model: anthropic, gpt, my_prices.toml, genai-prices:openai, all",
+        default="",
+    )
 
     def idle(self) -> dict[str, str]:
         """Edits, where nothing is computed for a model on a machine of the user's."""
@@ -146,10 +137,13 @@ OF_SHEETS = {"sheet": SheetBackwards, "score": KnownSizes, "case": DayCase, "mem
 FORMS: dict[str, tuple[str, ...]] = {
     "model": (
         *(flag.name for group in Price.groups if group.record not in OF_SHEETS.values() and not group.into for flag in group.flags()),
-        "disaggregate", "price_metric", "on",
+        "disaggregate",
+        "price_metric",
+        "on",
     ),
-    **{name: tuple(schema.fields(record)) for name, record in OF_SHEETS.items()}, "history": ("history",),
-}  # fmt: skip
+    **{name: tuple(schema.fields(record)) for name, record in OF_SHEETS.items()},
+    "history": ("history",),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,38 +170,29 @@ class Speed(Question):
         FlagGroup(Assumptions, "assumptions (named defaults)"),
         BY_NUMBERS,
     )
-    model: Annotated[Any, MODELS]
-    on: Annotated[Any, MACHINES]
+    model = declared(MODELS)
+    on = declared(MACHINES, default=REQUIRED)
 
 
-@dataclass(frozen=True, kw_only=True)
 class CacheFees(FlagRecord):
     """Fees of a provider for cached tokens."""
 
-    sheet: Annotated[
-        Any,
-        Field(kind="sheet", word="NAME", help="price sheet: claude-opus, my_prices.toml, ...; with --workload, whose bill it is"),
-    ] = None  # fmt: skip
-    fee: Annotated[Any, Field(kind="number", word="USD/token", help="a fee for one hold beyond the input rate: $5/Mtok")] = None
-    storage: Annotated[Any, Field(kind="number", word="USD/token/s", help="a fee by the hour: $4.50/Mtok/h")] = None
+    sheet = field(kind="sheet", word="NAME", help="price sheet: claude-opus, my_prices.toml, ...; with --workload, whose bill it is")
+    fee = field(kind="number", word="USD/token", help="a fee for one hold beyond the input rate: $5/Mtok")
+    storage = field(kind="number", word="USD/token/s", help="a fee by the hour: $4.50/Mtok/h")
 
 
 TTLS = "5min,1h,never"
 
 
-@dataclass(frozen=True, kw_only=True)
 class CacheTrace(FlagRecord):
     """Recorded requests, and the cache that they meet."""
 
-    workload: Annotated[Any, Field(kind="file", word="FILE", help="Mooncake JSON lines with hash_ids, or a CSV with conversations")] = None
-    ttl: Annotated[
-        Any, Field(kind="number", word="TIME,...", help=f"times to live, renewed by each use: 5min,1h,never (default {TTLS})"), RARE
-    ] = None
-    capacity: Annotated[
-        Any, Field(kind="number", word="BYTES,...", help="room for the cache, least recently used first out: 10GB..1TB*2")
-    ] = None
-    requests: Annotated[Any, Field(kind="count", word="N", help="the first N requests of the trace alone")] = None
-    trace_block: Annotated[Any, TRACE_BLOCK, RARE] = None
+    workload = field(kind="file", word="FILE", help="Mooncake JSON lines with hash_ids, or a CSV with conversations")
+    ttl = field(kind="number", word="TIME,...", help=f"times to live, renewed by each use: 5min,1h,never (default {TTLS})", rare=True)
+    capacity = field(kind="number", word="BYTES,...", help="room for the cache, least recently used first out: 10GB..1TB*2")
+    requests = field(kind="count", word="N", help="the first N requests of the trace alone")
+    trace_block = declared(TRACE_BLOCK, rare=True)
 
 
 class Cache(Question):
@@ -233,46 +218,34 @@ class Cache(Question):
         BY_NUMBERS,
     )
     subjects = ("model", "on", "hold")
-    model: Annotated[Any, Field(kind="model", place="?", help="catalogue name, config.json or Hugging Face id; several with commas")] = None
-    on: Annotated[
-        Any, Field(kind="machine", word="MACHINE", help="machine that computes, whose HBM is the tier hbm: 8xh200, gb200-nvl72, ...")
-    ] = None
-    tier: Annotated[
-        Any,
-        Field(kind="word", word="NAME,...", help="tiers or devices: ddr, cxl, qlc, tlc_4tb, ..., or all (default hbm,ddr,cxl,flash,disk)"),
-    ] = None
+    model = field(kind="model", place="?", help="catalogue name, config.json or Hugging Face id; several with commas")
+    on = field(kind="machine", word="MACHINE", help="machine that computes, whose HBM is the tier hbm: 8xh200, gb200-nvl72, ...")
+    tier = field(
+        kind="word", word="NAME,...", help="tiers or devices: ddr, cxl, qlc, tlc_4tb, ..., or all (default hbm,ddr,cxl,flash,disk)"
+    )
 
 
-@dataclass(frozen=True, kw_only=True)
 class BillTraffic(FlagRecord):
     """Requests that are billed: recorded, drawn, or as totals."""
 
-    requests: Annotated[
-        Any, Field(kind="count", word="FILE|N", help="a trace (Azure, BurstGPT, Mooncake, Vidur, plain CSV), or how many of --prompt")
-    ] = None
-    prompt: Annotated[
-        Any,
-        Field(kind="lengths", word="LENGTHS", help="tokens, what is shared included: 8k, lognormal:8k,1.2, uniform:1k,16k, trace:FILE"),
-    ] = None  # fmt: skip
-    shared: Annotated[
-        Any,
-        Field("token", word="TOKENS", integer=True, open_low=False, high=1e9,
-              help="tokens that every prompt begins with (a system prompt, tools, a document)"),
-    ] = None  # fmt: skip
-    output: Annotated[Any, Field(kind="lengths", word="LENGTHS", help="tokens of an answer, in the same words")] = None
-    rate: Annotated[Any, Field("1/s", word="1/s", high=1e12, help="requests per second: 2/min; of a trace, its own unless given")] = None
-    arrivals: Annotated[Any, ARRIVALS] = "poisson"
-    turns: Annotated[
-        Any, Field(kind="number", word="N[,GAP]", help="conversations whose prompts grow: mean turns and gap (default 60s)")
-    ] = None
-    trace_block: Annotated[Any, TRACE_BLOCK, RARE] = None
-    seed: Annotated[Any, SEED] = "0"
-    start: Annotated[
-        Any, Field(kind="word", word="HH:MM", help="UTC time of the first request, for prices by the hour (default 00:00)")
-    ] = "00:00"
-    tokens: Annotated[Any, Field(kind="text", word="KEY=N,...", help="totals in place of requests: input=608B,cached=342B,output=168B")] = (
-        None
+    requests = field(kind="count", word="FILE|N", help="a trace (Azure, BurstGPT, Mooncake, Vidur, plain CSV), or how many of --prompt")
+    prompt = field(kind="lengths", word="LENGTHS", help="tokens, what is shared included: 8k, lognormal:8k,1.2, uniform:1k,16k, trace:FILE")
+    shared = field(
+        "token",
+        word="TOKENS",
+        integer=True,
+        open_low=False,
+        high=1e9,
+        help="tokens that every prompt begins with (a system prompt, tools, a document)",
     )
+    output = field(kind="lengths", word="LENGTHS", help="tokens of an answer, in the same words")
+    rate = field("1/s", word="1/s", high=1e12, help="requests per second: 2/min; of a trace, its own unless given")
+    arrivals = declared(ARRIVALS, default="poisson")
+    turns = field(kind="number", word="N[,GAP]", help="conversations whose prompts grow: mean turns and gap (default 60s)")
+    trace_block = declared(TRACE_BLOCK, rare=True)
+    seed = declared(SEED, default="0")
+    start = field(kind="word", word="HH:MM", help="UTC time of the first request, for prices by the hour (default 00:00)", default="00:00")
+    tokens = field(kind="text", word="KEY=N,...", help="totals in place of requests: input=608B,cached=342B,output=168B")
 
 
 class Bill(Question):
@@ -284,12 +257,11 @@ class Bill(Question):
     groups = (FlagGroup(BillTraffic, "requests"),)
     subjects = ()
     edits = ("catalog",)
-    sheet: Annotated[
-        Any,
-        Field(kind="sheet", word="NAME,...",
-              help="claude-opus, groq/gpt-oss-120b, my_prices.toml, prices.json:gpt-5.4, genai-prices:NAME, or all that ship"),
-    ]  # fmt: skip
-    mode: Annotated[Any, Field(kind="word", word="NAME,...", help="standard, batch, flex, fast, ... (default all that a sheet sells)")] = ""
-    cache: Annotated[
-        Any, Field(kind="number", word="TIME,...", help="5min,1h,none: times to live (default all that a sheet sells, and none)")
-    ] = ""
+    sheet = field(
+        kind="sheet",
+        word="NAME,...",
+        help="claude-opus, groq/gpt-oss-120b, my_prices.toml, prices.json:gpt-5.4, genai-prices:NAME, or all that ship",
+        default=REQUIRED,
+    )
+    mode = field(kind="word", word="NAME,...", help="standard, batch, flex, fast, ... (default all that a sheet sells)", default="")
+    cache = field(kind="number", word="TIME,...", help="5min,1h,none: times to live (default all that a sheet sells, and none)", default="")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, make_dataclass, replace
-from typing import Annotated, Any
+from dataclasses import replace
 
 from headway.core import schema
-from headway.core.question import Edits, FlagGroup, FlagRecord, Question
+from headway.core.question import Edits, FlagGroup, FlagRecord, Question, declared, field
 from headway.core.schema import Field
 from headway.models.by_numbers import BY_NUMBERS
 from headway.performance.workload import MOST
@@ -28,13 +27,12 @@ TOOLS = {
     "trtllm_bench": ("trtllm_bench", _file("the report that trtllm-bench --report_json wrote")),
     "llama_bench": ("llama_bench", _file("llama-bench's output: json, jsonl, csv, md or sql")),
     "inferencex": ("inferencex", _file("InferenceX's agg_*.json")),
-    "requests": ("requests", _file("CSV or JSON lines, one request each: start, ttft, e2e (or end, or tpot), prompt_tokens, "
-                                   "output_tokens")),
-}  # fmt: skip
-BenchmarkFiles = make_dataclass(
-    "BenchmarkFiles", [(name, Annotated[Any, field], None) for name, (_, field) in TOOLS.items()], bases=(FlagRecord,), frozen=True,
-    kw_only=True,
-)  # fmt: skip
+    "requests": (
+        "requests",
+        _file("CSV or JSON lines, one request each: start, ttft, e2e (or end, or tpot), prompt_tokens, output_tokens"),
+    ),
+}
+BenchmarkFiles = type("BenchmarkFiles", (FlagRecord,), {name: declared(field) for name, (_, field) in TOOLS.items()})
 
 
 def _unsaid(kind: str, name: str) -> Field:
@@ -45,22 +43,21 @@ def _unsaid_count(name: str) -> Field:
     return Field(word="N", integer=True, low=1, open_low=False, high=1e12, help=f"{name}, where it is not said")
 
 
-@dataclass(frozen=True, kw_only=True)
 class UnsaidFacts(FlagRecord):
     """Facts of a run that its benchmark's output does not state."""
 
-    on: Annotated[Any, Field(kind="machine", word="MACHINE", help="the chips that ran it: 8xh100-sxm, 2xrtx4090, gb200-nvl72")] = ""
-    model: Annotated[Any, _unsaid("model", "model")] = ""
-    engine: Annotated[Any, _unsaid("word", "engine")] = ""
-    engine_version: Annotated[Any, _unsaid("word", "engine version")] = ""
-    weights: Annotated[Any, _unsaid("word", "weights")] = ""
-    kv: Annotated[Any, _unsaid("word", "kv")] = ""
-    tp: Annotated[Any, _unsaid_count("tp")] = None
-    ep: Annotated[Any, _unsaid_count("ep")] = None
-    pp: Annotated[Any, _unsaid_count("pp")] = None
-    dp: Annotated[Any, _unsaid_count("dp")] = None
-    prompt: Annotated[Any, _unsaid_count("prompt")] = None
-    output: Annotated[Any, _unsaid_count("output")] = None
+    on = field(kind="machine", word="MACHINE", help="the chips that ran it: 8xh100-sxm, 2xrtx4090, gb200-nvl72", default="")
+    model = declared(_unsaid("model", "model"), default="")
+    engine = declared(_unsaid("word", "engine"), default="")
+    engine_version = declared(_unsaid("word", "engine version"), default="")
+    weights = declared(_unsaid("word", "weights"), default="")
+    kv = declared(_unsaid("word", "kv"), default="")
+    tp = declared(_unsaid_count("tp"))
+    ep = declared(_unsaid_count("ep"))
+    pp = declared(_unsaid_count("pp"))
+    dp = declared(_unsaid_count("dp"))
+    prompt = declared(_unsaid_count("prompt"))
+    output = declared(_unsaid_count("output"))
 
 
 class Score(Question):
@@ -75,8 +72,8 @@ class Score(Question):
     subjects = ("rows",)
     edits = ("catalog",)
     no_edits = EACH_ROW
-    rows: Annotated[Any, Field(kind="file", word="MEASURED.csv", place="?", help=ABOUT_RUNS)] = None
-    each: Annotated[Any, Field(kind="switch", help="every measurement beside its prediction instead of groups")] = False
+    rows = field(kind="file", word="MEASURED.csv", place="?", help=ABOUT_RUNS)
+    each = field(kind="switch", help="every measurement beside its prediction instead of groups", default=False)
 
     def idle(self) -> dict[str, str]:
         """The switch of a table, beside a benchmark's file, of which every run stands alone."""
@@ -92,10 +89,8 @@ class Predict(Question):
     subjects = ("rows",)
     edits = ("catalog",)
     no_edits = EACH_ROW
-    rows: Annotated[
-        Any, Field(kind="file", word="ROWS.csv", place="1", help="CSV whose first line names columns: at least id, model, hardware, mode")
-    ]
-    training: Annotated[Any, Field(kind="switch", help="the rows are training runs: at least id, model, hardware")] = False
+    rows = field(kind="file", word="ROWS.csv", place="1", help="CSV whose first line names columns: at least id, model, hardware, mode")
+    training = field(kind="switch", help="the rows are training runs: at least id, model, hardware", default=False)
 
     def idle(self) -> dict[str, str]:
         """Facts of a machine."""
@@ -108,33 +103,27 @@ class Fit(Question):
     verb, answered_by = "fit", "headway.answers.fit"
     example = "fit --from kernels/ --from measured.csv --out DIR"
     subjects = ("from_",)
-    from_: Annotated[
-        Any,
-        Field(kind="file", word="PATH", takes="again",
-              help="a folder of measured kernels (parquet) or a CSV of measured runs; may be given several times"),
-    ] = ()  # fmt: skip
-    training: Annotated[Any, Field(kind="file", word="ROWS.csv", help="instead: measured training runs, for what training reaches")] = None
-    out: Annotated[
-        Any, Field(kind="folder", word="FOLDER", help="where efficiency.toml and evidence.csv go; a catalogue folder uses them")
-    ] = "."
-    report: Annotated[
-        Any, Field(kind="output", word="PAGE.md", help="page between whose markers the error tables go; a picture goes beside it")
-    ] = None
-    summary: Annotated[Any, Field(kind="output", word="PAGE.md", help="page between whose markers the few lines about it go")] = None
+    from_ = field(
+        kind="file",
+        word="PATH",
+        takes="again",
+        help="a folder of measured kernels (parquet) or a CSV of measured runs; may be given several times",
+        default=(),
+    )
+    training = field(kind="file", word="ROWS.csv", help="instead: measured training runs, for what training reaches")
+    out = field(kind="folder", word="FOLDER", help="where efficiency.toml and evidence.csv go; a catalogue folder uses them", default=".")
+    report = field(kind="output", word="PAGE.md", help="page between whose markers the error tables go; a picture goes beside it")
+    summary = field(kind="output", word="PAGE.md", help="page between whose markers the few lines about it go")
 
 
-@dataclass(frozen=True, kw_only=True)
 class LectureCard(FlagRecord):
     """A model on a machine, beside the lecture's figures."""
 
-    on: Annotated[Any, Field(kind="machine", word="MACHINE", help="machine of the card: gb200-nvl72, 8xh100-sxm")] = None
-    bridge: Annotated[Any, Field(kind="switch", help="from the board's figures to the machine's, factor by factor")] = False
-    batch: Annotated[
-        Any,
-        Field(word="N", integer=True, high=1e7, help="batch of the card's step (default the balanced batch, or what fits)"),
-    ] = None  # fmt: skip
-    weights: Annotated[Any, Field(kind="word", word="FORMAT", help="format of the weights (default as in the checkpoint)")] = None
-    kv: Annotated[Any, Field(kind="word", word="FORMAT", help="format of the KV cache (default bf16)")] = None
+    on = field(kind="machine", word="MACHINE", help="machine of the card: gb200-nvl72, 8xh100-sxm")
+    bridge = field(kind="switch", help="from the board's figures to the machine's, factor by factor", default=False)
+    batch = field(word="N", integer=True, high=1e7, help="batch of the card's step (default the balanced batch, or what fits)")
+    weights = field(kind="word", word="FORMAT", help="format of the weights (default as in the checkpoint)")
+    kv = field(kind="word", word="FORMAT", help="format of the KV cache (default bf16)")
 
 
 CARD = FlagGroup(LectureCard, "card of a model on a machine")
@@ -148,13 +137,18 @@ class Show(Question):
     groups = (CARD, replace(BY_NUMBERS, into="name"))
     subjects = ("what", "name")
     documents = ("toml",)
-    what: Annotated[Any, Field(choices=("model", "chip", "system"), place="1")]
-    name: Annotated[Any, Field(kind="subject", place="1", help="a catalogue name, a file, or N x chip")]
-    context: Annotated[
-        Any,
-        Field("token", word="token", integer=True, low=1, open_low=False, high=MOST,
-              help="context that KV read per token is taken at (default 8192)"),
-    ] = "8192"  # fmt: skip
+    what = field(choices=("model", "chip", "system"), place="1")
+    name = field(kind="subject", place="1", help="a catalogue name, a file, or N x chip")
+    context = field(
+        "token",
+        word="token",
+        integer=True,
+        low=1,
+        open_low=False,
+        high=MOST,
+        help="context that KV read per token is taken at (default 8192)",
+        default="8192",
+    )
 
     def idle(self) -> dict[str, str]:
         """What is of a model alone, or of its card alone."""
@@ -164,13 +158,12 @@ class Show(Question):
         return card | {name: "" for name in ("context", *schema.fields(Edits)) if name not in ("set", "catalog")}
 
 
-@dataclass(frozen=True, kw_only=True)
 class Flashcards(FlagRecord):
     """A round of questions."""
 
-    cards: Annotated[Any, Field(kind="count", word="N", help="cards of a round, at most 50 (default 10)")] = "10"
-    seed: Annotated[Any, Field(kind="count", word="N", help="draw the same cards again")] = None
-    forget: Annotated[Any, Field(kind="act", help="delete the record of past answers")] = False
+    cards = field(kind="count", word="N", help="cards of a round, at most 50 (default 10)", default="10")
+    seed = field(kind="count", word="N", help="draw the same cards again")
+    forget = field(kind="act", help="delete the record of past answers", default=False)
 
 
 class Lecture(Question):
@@ -188,27 +181,24 @@ class Lecture(Question):
     )
     groups = (CARD, FlagGroup(Flashcards, "flashcards (lecture quiz)"))
     subjects = ("what",)
-    what: Annotated[
-        Any,
-        Field(kind="text", word="CHAPTER|ID|GROUP|QUESTION", place="*",
-              help='3, RB-10, RB, "why does fast mode cost 6x?", or quiz [CHAPTER]'),
-    ] = ()  # fmt: skip
-    find: Annotated[Any, Field(kind="text", word="TEXT", help="claims and chapters that hold these words or words of their concepts")] = (
-        None
+    what = field(
+        kind="text",
+        word="CHAPTER|ID|GROUP|QUESTION",
+        place="*",
+        help='3, RB-10, RB, "why does fast mode cost 6x?", or quiz [CHAPTER]',
+        default=(),
     )
-    disputed: Annotated[Any, Field(kind="switch", help="points on which published summaries disagree, and who is right")] = False
-    with_: Annotated[
-        Any,
-        Field(kind="pairs", word="NAME=VALUE", takes="words again",
-              help="a claim with other inputs: total=1T active=32B, lists and ranges, model=NAME, chip=NAME, system=NAME"),
-    ] = ()  # fmt: skip
-    model: Annotated[
-        Any, Field(kind="model", word="NAME", help="card of a model on a machine, beside the lecture's figures; with --on")
-    ] = None
-    context: Annotated[
-        Any,
-        Field("token", word="token", integer=True, low=1, open_low=False, high=MOST, help="context of the card's step (default 8192)"),
-    ] = None  # fmt: skip
+    find = field(kind="text", word="TEXT", help="claims and chapters that hold these words or words of their concepts")
+    disputed = field(kind="switch", help="points on which published summaries disagree, and who is right", default=False)
+    with_ = field(
+        kind="pairs",
+        word="NAME=VALUE",
+        takes="words again",
+        help="a claim with other inputs: total=1T active=32B, lists and ranges, model=NAME, chip=NAME, system=NAME",
+        default=(),
+    )
+    model = field(kind="model", word="NAME", help="card of a model on a machine, beside the lecture's figures; with --on")
+    context = field("token", word="token", integer=True, low=1, open_low=False, high=MOST, help="context of the card's step (default 8192)")
 
     def idle(self) -> dict[str, str]:
         """What is of another of its pages: of the card, of a round of flashcards, of a search."""

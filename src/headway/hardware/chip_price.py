@@ -14,14 +14,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from headway.core import catalog as facts
 from headway.core.catalog import Catalog, default_catalog, fold
 from headway.core.errors import BadFile, BadValue, UnknownName
 from headway.core.quantity import known
-from headway.core.question import FlagRecord
-from headway.core.schema import Field
+from headway.core.question import FlagRecord, field
 
 MARKET = "market"
 # Prices of one chip per time, from which a cost per token follows; what a buyer without a contract pays comes first.
@@ -36,13 +35,10 @@ UNITS = {"USD/h": ("USD/s", 1 / 3600), "kW": ("W", 1e3), "W": ("W", 1.0), "USD":
          "USD/W": ("USD/W", 1.0), "year": ("s", YEAR_S), "%/year": ("1/s", 0.01 / YEAR_S), "%": ("", 0.01), "": ("", 1.0)}  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
 class TypedPrice(FlagRecord):
     """A price typed in place of the catalogue's."""
 
-    chip_price: Annotated[Any, Field("USD/s", bare="USD/h", word="USD/h", help="price of a chip, such as $2.2/h, in place of a metric")] = (
-        None
-    )
+    chip_price = field("USD/s", bare="USD/h", word="USD/h", help="price of a chip, such as $2.2/h, in place of a metric")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

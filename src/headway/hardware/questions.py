@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from headway.core.question import FlagGroup, Question
+from headway.core.question import FlagGroup, Question, field
 from headway.core.schema import Field
 from headway.hardware.rack_facts import RackFacts
 from headway.hardware.system import MOST_CHIPS
@@ -22,11 +22,11 @@ class DomainRequest:
     chips: Annotated[
         Any,
         Field(integer=True, low=1, open_low=False, high=MOST_CHIPS, help="chips in one scale-up domain (default: the system's)"),
-    ] = None  # fmt: skip
+    ] = None
     batch: Annotated[
         Any,
         Field("token", integer=True, low=1, open_low=False, high=MOST, help="tokens per step of the whole domain, for the all-to-all"),
-    ] = 2400  # fmt: skip
+    ] = 2400
     context: Annotated[
         Any, Field("token", integer=True, low=1, open_low=False, high=MOST, help="context of the one sequence that must fit")
     ] = 8192
@@ -42,9 +42,9 @@ class Rack(Question):
         FlagGroup(RackFacts, "facts of the rack to assume (default: what is published)"),
     )
     subjects = ("system", "chips")
-    system: Annotated[Any, Field(kind="machine", place="?", help="the known rack: gb200-nvl72, 8xh100-sxm, tpu-v7-pod")] = None
-    model: Annotated[Any, Field(kind="model", word="NAME", help=f"model for the all-to-all and the floor (default {MODEL})")] = MODEL
-    by_year: Annotated[Any, Field(kind="switch", help="domains of every system of the catalogue instead, by year and vendor")] = False
+    system = field(kind="machine", place="?", help="the known rack: gb200-nvl72, 8xh100-sxm, tpu-v7-pod")
+    model = field(kind="model", word="NAME", help=f"model for the all-to-all and the floor (default {MODEL})", default=MODEL)
+    by_year = field(kind="switch", help="domains of every system of the catalogue instead, by year and vendor", default=False)
 
 
 class Compare(Question):
@@ -53,14 +53,10 @@ class Compare(Question):
     verb, answered_by = "compare", "headway.answers.compare"
     example = "compare gb200-nvl72,8xh200"
     subjects = ("names",)
-    names: Annotated[
-        Any, Field(kind="subject", word="NAME", place="+", help="machines (h100-sxm, gb200-nvl72) or models, the first is the reference")
-    ]
-    per: Annotated[Any, Field(choices=("chip", "machine", "usd", "watt"), help="basis of the ratios (default chip)")] = "chip"
-    cost: Annotated[
-        Any, Field("USD/s", bare="USD/h", word="USD/h", help="budget: how many chips of each it rents; ratios are at equal cost")
-    ] = None
-    power: Annotated[Any, Field("W", word="W", help="budget: how many chips of each it feeds; ratios are at equal power")] = None
+    names = field(kind="subject", word="NAME", place="+", help="machines (h100-sxm, gb200-nvl72) or models, the first is the reference")
+    per = field(choices=("chip", "machine", "usd", "watt"), help="basis of the ratios (default chip)", default="chip")
+    cost = field("USD/s", bare="USD/h", word="USD/h", help="budget: how many chips of each it rents; ratios are at equal cost")
+    power = field("W", word="W", help="budget: how many chips of each it feeds; ratios are at equal power")
 
 
 class List(Question):
@@ -70,7 +66,7 @@ class List(Question):
     example = "list models"
     subjects = ("what",)
     edits = ()
-    what: Annotated[Any, Field(choices=CATALOGUES, place="1")]
+    what = field(choices=CATALOGUES, place="1")
 
 
 class Trend(Question):
@@ -80,7 +76,7 @@ class Trend(Question):
     example = "trend chips"
     subjects = ("what",)
     edits = ("catalog",)
-    what: Annotated[Any, Field(choices=("chips", "models"), place="1")]
+    what = field(choices=("chips", "models"), place="1")
 
 
 class New(Question):
@@ -91,9 +87,10 @@ class New(Question):
     subjects = ("what", "called")
     edits = ("catalog",)
     no_edits = "a verb about a model or a machine; new only writes a file"
-    what: Annotated[Any, Field(kind="text", word="chip", place="1", help="what it is of")]
-    called: Annotated[
-        Any,
-        Field(kind="output", word="NAME", place="1",
-              help="name of the chip, such as zeta-1; the file goes to DIR/chips of --catalog DIR, else here"),
-    ]  # fmt: skip
+    what = field(kind="text", word="chip", place="1", help="what it is of")
+    called = field(
+        kind="output",
+        word="NAME",
+        place="1",
+        help="name of the chip, such as zeta-1; the file goes to DIR/chips of --catalog DIR, else here",
+    )

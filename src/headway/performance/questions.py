@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any
-
-from headway.core.question import MACHINES, MODELS, FlagGroup, FlagRecord, Question
-from headway.core.schema import RARE, Field
+from headway.core.question import MACHINES, MODELS, REQUIRED, FlagGroup, FlagRecord, Question, declared, field
+from headway.core.schema import Field
 from headway.models.by_numbers import BY_NUMBERS
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.workload import Load
 
 
-@dataclass(frozen=True, kw_only=True)
 class LawBackwards(FlagRecord):
     """A law solved for one of its arguments."""
 
-    for_: Annotated[Any, Field(kind="text", word="KEY", help="the argument to solve for; KEY=1..100 gives its range")] = None
-    so_that: Annotated[Any, Field(kind="text", word="VALUE", help="the result that it should give, such as 20ms")] = None
+    for_ = field(kind="text", word="KEY", help="the argument to solve for; KEY=1..100 gives its range")
+    so_that = field(kind="text", word="VALUE", help="the result that it should give, such as 20ms")
 
 
 class LawQuestion(Question):
@@ -30,37 +26,24 @@ class LawQuestion(Question):
     subjects = ("law", "values")
     edits = ("catalog",)
     no_edits = "a verb about a model or a machine"
-    law: Annotated[Any, Field(kind="word", word="LAW", place="?", help="name of a law, such as hardware_ratio; alone: what it takes")] = ""
-    values: Annotated[
-        Any,
-        Field(kind="pairs", word="key=value", place="*", help="its arguments: 3.35TB/s, 1,2,4, 1..512*2, h100.hbm_bw, 72*b200.hbm_bw"),
-    ] = ()  # fmt: skip
-    find: Annotated[Any, Field(kind="text", word="WORDS", help="laws whose name, sentence or source has these words")] = None
+    law = field(kind="word", word="LAW", place="?", help="name of a law, such as hardware_ratio; alone: what it takes", default="")
+    values = field(
+        kind="pairs", word="key=value", place="*", help="its arguments: 3.35TB/s, 1,2,4, 1..512*2, h100.hbm_bw, 72*b200.hbm_bw", default=()
+    )
+    find = field(kind="text", word="WORDS", help="laws whose name, sentence or source has these words")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Mesh(FlagRecord):
     """A mesh of chips and its links, by machine or by numbers."""
 
-    mesh: Annotated[Any, Field(kind="word", word="X4,Y8", help="axes and their chips (default: all of the machine, where it is split)")] = (
-        ""
-    )
-    on: Annotated[Any, Field(kind="machine", word="MACHINE", help="chip or machine: peak, memory, links, which axes close to a ring")] = (
-        None
-    )
-    network: Annotated[Any, Field(kind="word", word="KIND", help="torus, ring, line, switch or mesh, instead of the machine's")] = None
-    link_bw: Annotated[
-        Any, Field("byte/s", word="byte/s", help="bandwidth of a torus link, or of a chip's links to a switch; one direction")
-    ] = None
-    out_bw: Annotated[Any, Field("byte/s", word="byte/s", help="scale-out bandwidth of a chip, one direction")] = None
-    domain: Annotated[
-        Any,
-        Field(word="N", integer=True, low=1, open_low=False, help="chips below one switch; groups beyond them go over scale-out"),
-    ] = None  # fmt: skip
-    rings: Annotated[
-        Any, Field(kind="word", word="X,Y", help="axes that close to a ring: names, all or none (default by the machine's rule)")
-    ] = None
-    hop: Annotated[Any, Field("s", word="s", open_low=False, help="latency of a hop or round (default: the machine's, else 1 us)")] = None
+    mesh = field(kind="word", word="X4,Y8", help="axes and their chips (default: all of the machine, where it is split)", default="")
+    on = field(kind="machine", word="MACHINE", help="chip or machine: peak, memory, links, which axes close to a ring")
+    network = field(kind="word", word="KIND", help="torus, ring, line, switch or mesh, instead of the machine's")
+    link_bw = field("byte/s", word="byte/s", help="bandwidth of a torus link, or of a chip's links to a switch; one direction")
+    out_bw = field("byte/s", word="byte/s", help="scale-out bandwidth of a chip, one direction")
+    domain = field(word="N", integer=True, low=1, open_low=False, help="chips below one switch; groups beyond them go over scale-out")
+    rings = field(kind="word", word="X,Y", help="axes that close to a ring: names, all or none (default by the machine's rule)")
+    hop = field("s", word="s", open_low=False, help="latency of a hop or round (default: the machine's, else 1 us)")
 
 
 SIZES = Field(kind="pairs", word="DIM=SIZE", place="*", help="sizes of the dimensions: B=128 D=8Ki; lists and ranges too")
@@ -68,21 +51,18 @@ MESH = FlagGroup(Mesh, "mesh: axes of chips, the last axis innermost")
 LINKS = ("network", "link_bw", "out_bw", "domain", "rings", "hop")
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProductRate(FlagRecord):
     """Formats of a product, and the rates that it runs at."""
 
-    dtype: Annotated[Any, Field(kind="word", word="NAME", help="format of arrays (default bf16); int8[D, F] sets one")] = "bf16"
-    compute: Annotated[
-        Any, Field(kind="word", word="NAME", help="format of the multiplication (default the widest of the two arrays)"), RARE
-    ] = None
-    peak: Annotated[Any, Field("flop/s", word="FLOP/s", help="peak of a chip, instead of the machine's")] = None
-    from_: Annotated[Any, Field(kind="word", word="hbm|host|byte/s", help="where arrays are read: hbm, host or a bandwidth")] = "hbm"
-    strategy: Annotated[
-        Any,
-        Field(choices=("gather", "reduce"),
-              help="a contracted dimension that one array splits: gather it (default), or cut the other and reduce"),
-    ] = "gather"  # fmt: skip
+    dtype = field(kind="word", word="NAME", help="format of arrays (default bf16); int8[D, F] sets one", default="bf16")
+    compute = field(kind="word", word="NAME", help="format of the multiplication (default the widest of the two arrays)", rare=True)
+    peak = field("flop/s", word="FLOP/s", help="peak of a chip, instead of the machine's")
+    from_ = field(kind="word", word="hbm|host|byte/s", help="where arrays are read: hbm, host or a bandwidth", default="hbm")
+    strategy = field(
+        choices=("gather", "reduce"),
+        help="a contracted dimension that one array splits: gather it (default), or cut the other and reduce",
+        default="gather",
+    )
 
 
 class MeshQuestion(Question):
@@ -103,12 +83,10 @@ class MatmulQuestion(MeshQuestion):
     example = 'matmul "bf16[B, 4096] int8[4096, 4096]" B=128 --peak 197T --from 820GB/s'
     groups = (MESH, FlagGroup(ProductRate, "rates and formats"))
     subjects = ("product", "values")
-    product: Annotated[
-        Any,
-        Field(kind="text", word="PRODUCT", place="1",
-              help='arrays in brackets: "A[B_X, D] W[D, F_Y] -> C[B_X, F_Y]"; sizes by name or number'),
-    ]  # fmt: skip
-    values: Annotated[Any, SIZES] = ()
+    product = field(
+        kind="text", word="PRODUCT", place="1", help='arrays in brackets: "A[B_X, D] W[D, F_Y] -> C[B_X, F_Y]"; sizes by name or number'
+    )
+    values = declared(SIZES, default=())
 
     def idle(self) -> dict[str, str]:
         """Links too, where no array is split over a mesh."""
@@ -116,24 +94,20 @@ class MatmulQuestion(MeshQuestion):
         return {**super().idle(), **(dict.fromkeys(LINKS, "") if is_whole else {})}
 
 
-@dataclass(frozen=True, kw_only=True)
 class CollectiveShape(FlagRecord):
     """What a collective runs over, and how it is counted."""
 
-    over: Annotated[Any, Field(kind="word", word="X,Y", help="mesh axes of the group (default those of OPERATION, else all)")] = None
-    share: Annotated[
-        Any,
-        Field(choices=("exact", "limit"), help="exact: (n-1)/n of the array moves (default); limit: a long ring, all of it"),
-    ] = "exact"  # fmt: skip
-    dtype: Annotated[Any, Field(kind="word", word="NAME", help="format of an array without one (default bf16)")] = "bf16"
-    in_switch: Annotated[Any, Field(kind="switch", help="the switch adds (NVLink SHARP): half of an all-reduce's bytes")] = False
-    active: Annotated[
-        Any,
-        Field(word="K", integer=True, low=1, open_low=False,
-              help="all-to-all: parts that each chip fills, of as many as the group has chips"),
-    ] = None  # fmt: skip
-    from_: Annotated[Any, Field(kind="word", word="0,0", help="send: the chip by its place along each axis (default the first)")] = None
-    to: Annotated[Any, Field(kind="number", word="3,3", help="send: the chip that receives")] = None
+    over = field(kind="word", word="X,Y", help="mesh axes of the group (default those of OPERATION, else all)")
+    share = field(
+        choices=("exact", "limit"), help="exact: (n-1)/n of the array moves (default); limit: a long ring, all of it", default="exact"
+    )
+    dtype = field(kind="word", word="NAME", help="format of an array without one (default bf16)", default="bf16")
+    in_switch = field(kind="switch", help="the switch adds (NVLink SHARP): half of an all-reduce's bytes", default=False)
+    active = field(
+        word="K", integer=True, low=1, open_low=False, help="all-to-all: parts that each chip fills, of as many as the group has chips"
+    )
+    from_ = field(kind="word", word="0,0", help="send: the chip by its place along each axis (default the first)")
+    to = field(kind="number", word="3,3", help="send: the chip that receives")
 
 
 class CollectiveQuestion(MeshQuestion):
@@ -143,17 +117,16 @@ class CollectiveQuestion(MeshQuestion):
     example = "collective all-gather 1GB --mesh X8 --on 8xh100"
     groups = (MESH, FlagGroup(CollectiveShape, "collective"))
     subjects = ("operation", "what", "values")
-    operation: Annotated[
-        Any,
-        Field(kind="word", word="OPERATION", place="1",
-              help="all-gather, reduce-scatter, all-reduce, all-to-all or send; AllGather_X names the axes"),
-    ]  # fmt: skip
-    what: Annotated[
-        Any,
-        Field(kind="text", word="BYTES|ARRAY", place="1",
-              help='bytes of the gathered array, 34MB or a list; or the array, "bf16[E_Y, F]"'),
-    ]  # fmt: skip
-    values: Annotated[Any, SIZES] = ()
+    operation = field(
+        kind="word",
+        word="OPERATION",
+        place="1",
+        help="all-gather, reduce-scatter, all-reduce, all-to-all or send; AllGather_X names the axes",
+    )
+    what = field(
+        kind="text", word="BYTES|ARRAY", place="1", help='bytes of the gathered array, 34MB or a list; or the array, "bf16[E_Y, F]"'
+    )
+    values = declared(SIZES, default=())
 
     def idle(self) -> dict[str, str]:
         """The ends of a message, of any other operation; the format of arrays, of a number of bytes."""
@@ -173,5 +146,5 @@ class CapacityQuestion(Question):
         FlagGroup(Assumptions, "assumption", only=("hbm_utilization",)),
         BY_NUMBERS,
     )
-    model: Annotated[Any, MODELS]
-    on: Annotated[Any, MACHINES]
+    model = declared(MODELS)
+    on = declared(MACHINES, default=REQUIRED)

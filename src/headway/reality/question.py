@@ -5,18 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from headway.core.question import FlagGroup, Question
+from headway.core.question import FlagGroup, Question, field
 from headway.core.schema import Field
 
 MOST_TRIALS = 1_000_000
 SUBJECTS = ("vectors", "avalanche", "differential", "coupling")
 # field -> the subjects that it applies to
 APPLIES = {
-    "cipher": ("vectors", "avalanche", "differential"), "cipher_key": ("avalanche", "differential"),
+    "cipher": ("vectors", "avalanche", "differential"),
+    "cipher_key": ("avalanche", "differential"),
     "rounds": ("avalanche", "differential"),
-    "layers": ("coupling",), "trials": ("avalanche",), "pairs": ("differential",), "epsilon": ("differential",),
+    "layers": ("coupling",),
+    "trials": ("avalanche",),
+    "pairs": ("differential",),
+    "epsilon": ("differential",),
     "seed": ("avalanche", "differential", "coupling"),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +45,9 @@ class Feistel(Question):
     edits = ()
     no_edits = "a verb about a machine or a model; feistel has neither"
     progress = "differences tried"
-    what: Annotated[Any, Field(choices=SUBJECTS, place="?")] = "vectors"
-    cipher: Annotated[
-        Any, Field(kind="word", word="NAME", help="des, tea, simon32, simon64; several with commas (default all; simon32)")
-    ] = None
-    cipher_key: Annotated[Any, Field(kind="word", word="HEX", help="key in hexadecimal (default that of the first published vector)")] = (
-        None
-    )
+    what = field(choices=SUBJECTS, place="?", default="vectors")
+    cipher = field(kind="word", word="NAME", help="des, tea, simon32, simon64; several with commas (default all; simon32)")
+    cipher_key = field(kind="word", word="HEX", help="key in hexadecimal (default that of the first published vector)")
 
     def idle(self) -> dict[str, str]:
         """What is of another demonstration."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from headway.core import schema
 from headway.core.errors import BadValue, UnknownName
-from headway.core.question import FlagGroup, FlagRecord, Question
-from headway.core.schema import RARE, Field
+from headway.core.question import FlagGroup, FlagRecord, Question, field
+from headway.core.schema import Field
 from headway.report.output import DEPTH, FORMATS
 
 WIDTHS = (320, 1200)  # px
@@ -16,28 +15,23 @@ THEMES = ("light", "dark")
 PICTURE = ("picture", "plot_width", "plot_theme")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Printed(FlagRecord):
     """Form, picture, rows and depth of an answer."""
 
-    format: Annotated[
-        str, Field(kind="secret", word="|".join(FORMATS), spellings=("-o", "--format"), help="how to print the answer (default text)")
-    ] = "text"
-    plot: Annotated[Any, Field(kind="output", word="FILE", help="draw it to FILE.png, FILE.svg or FILE.html")] = None
-    picture: Annotated[str, Field(kind="secret", word="NAME")] = ""  # report/pictures/names.py has its help
-    plot_width: Annotated[
-        str, Field(kind="secret", word="PX", help=f"width of the picture in px, {WIDTHS[0]} to {WIDTHS[1]} (default 760)"), RARE
-    ] = "760"
-    plot_theme: Annotated[str, Field(kind="secret", word="light|dark", help="colours of the picture (default light)"), RARE] = "light"
-    where: Annotated[
-        Any, Field(kind="text", word="CONDITION", help="keep the rows for which it holds, such as 'tpot_s <= 20ms and tp = 8'")
-    ] = None
-    sort: Annotated[Any, Field(kind="text", word="KEY", help="order by a column; -KEY for the largest first")] = None
-    explain: Annotated[
-        Any, Field(kind="secret", word="KEY", takes="again", help="the tree of equations behind this column of the first row")
-    ] = ()
-    depth: Annotated[Any, Field(kind="number", word="N", help="levels of that tree (default 3; all)")] = None
-    verbose: Annotated[Any, Field(kind="act", help="print every note, not only the first five")] = False
+    format = field(
+        kind="secret", word="|".join(FORMATS), spellings=("-o", "--format"), help="how to print the answer (default text)", default="text"
+    )
+    plot = field(kind="output", word="FILE", help="draw it to FILE.png, FILE.svg or FILE.html")
+    picture = field(kind="secret", word="NAME", default="")  # report/pictures/names.py has its help
+    plot_width = field(
+        kind="secret", word="PX", help=f"width of the picture in px, {WIDTHS[0]} to {WIDTHS[1]} (default 760)", rare=True, default="760"
+    )
+    plot_theme = field(kind="secret", word="light|dark", help="colours of the picture (default light)", rare=True, default="light")
+    where = field(kind="text", word="CONDITION", help="keep the rows for which it holds, such as 'tpot_s <= 20ms and tp = 8'")
+    sort = field(kind="text", word="KEY", help="order by a column; -KEY for the largest first")
+    explain = field(kind="secret", word="KEY", takes="again", help="the tree of equations behind this column of the first row", default=())
+    depth = field(kind="number", word="N", help="levels of that tree (default 3; all)")
+    verbose = field(kind="act", help="print every note, not only the first five", default=False)
 
     def check(self, question: Question) -> None:
         """Raise an error for what cannot be printed, before any work is done."""

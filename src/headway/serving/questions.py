@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, replace
+from dataclasses import MISSING, replace
 from typing import Annotated, Any, ClassVar
 
 from headway.core.errors import UnknownName
-from headway.core.question import MODELS, FlagGroup, FlagRecord, Question, question_of
-from headway.core.schema import Field
+from headway.core.question import MODELS, REQUIRED, FlagGroup, FlagRecord, Question, declared, field, question_of
 from headway.hardware.chip_price import TypedPrice
 from headway.models.by_numbers import BY_NUMBERS
 from headway.models.precision import Precision
@@ -33,18 +32,17 @@ class Serve(Question):
         FlagGroup(TypedPrice, "cost (or --price-metric NAME)"),
         BY_NUMBERS,
     )
-    model: Annotated[Any, MODELS]
-    on: Annotated[Any, Field(kind="machine", word="MACHINE", help="gb200-nvl72, 8xh100-sxm, h200, ...; several with commas")]
-    batch_per_stage: Annotated[Any, Field(word="N", integer=True, low=1, open_low=False, high=MOST, help=PER_STAGE)] = None
-    layouts: Annotated[Any, Field(kind="object", help="layouts of a Python call, in place of degrees")] = ()
+    model = declared(MODELS)
+    on = field(kind="machine", word="MACHINE", help="gb200-nvl72, 8xh100-sxm, h200, ...; several with commas", default=REQUIRED)
+    batch_per_stage = field(word="N", integer=True, low=1, open_low=False, high=MOST, help=PER_STAGE)
+    layouts = field(kind="object", help="layouts of a Python call, in place of degrees", default=())
 
 
-@dataclass(frozen=True, kw_only=True)
 class Sought(FlagRecord):
     """What is sought: an input, so that an output has a value."""
 
-    for_: Annotated[Any, Field(kind="text", word="INPUT", help="batch, context, tp, eff_memory, chip.hbm_bw ...")]
-    so_that: Annotated[Any, Field(kind="text", word="OUTPUT=VALUE", help="tpot_s=20ms, or compute_s=kv_s")]
+    for_ = field(kind="text", word="INPUT", help="batch, context, tp, eff_memory, chip.hbm_bw ...", default=REQUIRED)
+    so_that = field(kind="text", word="OUTPUT=VALUE", help="tpot_s=20ms, or compute_s=kv_s", default=REQUIRED)
 
 
 OF_SOLVE = ("for_", "so_that", "find")  # of a verb that has a search of its own: in `solve` they are this one's
@@ -60,8 +58,8 @@ class Solve(Question):
     groups = (FlagGroup(Sought, "question"),)
     subjects = ("of", "model", "on")
     target: ClassVar[type[Question]] = Question
-    of: Annotated[Any, Field(kind="word", word="VERB", place="1", help="serve, or any verb that prints numbers: its flags follow")]
-    where: Annotated[Any, Field(kind="text", word="CONDITION", help="of another verb: solve for the first row for which it holds")] = None
+    of = field(kind="word", word="VERB", place="1", help="serve, or any verb that prints numbers: its flags follow")
+    where = field(kind="text", word="CONDITION", help="of another verb: solve for the first row for which it holds")
 
     @classmethod
     def of_words(cls, words: Sequence[str]) -> type[Question]:

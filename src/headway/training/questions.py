@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any
-
 from headway.core import schema
-from headway.core.question import MODELS, FlagGroup, FlagRecord, Question
-from headway.core.schema import Field
+from headway.core.question import MODELS, REQUIRED, FlagGroup, FlagRecord, Question, declared, field
 from headway.hardware.chip_price import MARKET, WHICH
 from headway.models.by_numbers import BY_NUMBERS
 from headway.training.recipe import OBJECTIVES, Failures, Recipe, TrainingLayout, TrainingReach, TrainingRun
 from headway.training.scaling.inputs import Budget, FewBits, ReinforcementLearning, Routing, ServedTokens, Uncertainty
 
 
-@dataclass(frozen=True, kw_only=True)
 class TrainingGoal(FlagRecord):
     """What the layout is best for."""
 
-    objective: Annotated[Any, Field(choices=OBJECTIVES, help="shortest step, fewest chips or lowest cost")] = "step"
-    deadline: Annotated[Any, Field("s", word="TIME", help="the fewest chips that end the run within this time, such as 60d")] = None
-    price_metric: Annotated[Any, Field(kind="word", word="NAME", help=f"which price of a chip: {WHICH}")] = MARKET
+    objective = field(choices=OBJECTIVES, help="shortest step, fewest chips or lowest cost", default="step")
+    deadline = field("s", word="TIME", help="the fewest chips that end the run within this time, such as 60d")
+    price_metric = field(kind="word", word="NAME", help=f"which price of a chip: {WHICH}", default=MARKET)
 
 
 class Train(Question):
@@ -39,18 +34,15 @@ class Train(Question):
     )
     edits = ("set", "catalog", "attention", "kv_share", "strict", "as_", "key")
     no_edits = "a verb that serves: training keeps embedding and head in 16 bits"
-    model: Annotated[Any, MODELS]
-    on: Annotated[Any, Field(kind="machine", word="MACHINE", help="16384xh100-sxm, 2048xh800, ...; several with commas")]
+    model = declared(MODELS)
+    on = field(kind="machine", word="MACHINE", help="16384xh100-sxm, 2048xh800, ...; several with commas", default=REQUIRED)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ScalingLaws(FlagRecord):
     """Which laws answer."""
 
-    law: Annotated[
-        Any, Field(kind="word", word="NAME", help="the law that answers (default epoch; of experts: all); several with commas")
-    ] = None
-    beside: Annotated[Any, Field(kind="word", word="NAMES", help="laws shown beside it: all (default), none, or names")] = "all"
+    law = field(kind="word", word="NAME", help="the law that answers (default epoch; of experts: all); several with commas")
+    beside = field(kind="word", word="NAMES", help="laws shown beside it: all (default), none, or names", default="all")
 
 
 class Scale(Question):
@@ -70,4 +62,4 @@ class Scale(Question):
     subjects = ()
     edits = ()
     no_edits = "a verb about a machine or a model; scale has neither"
-    moe: Annotated[Any, Field(kind="switch", help="what experts are worth, by every routed law")] = False
+    moe = field(kind="switch", help="what experts are worth, by every routed law", default=False)

@@ -7,8 +7,7 @@ import functools
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from headway.core.question import Question
-from headway.core.schema import Field
+from headway.core.question import Question, field
 
 
 class Web(Question):
@@ -17,19 +16,21 @@ class Web(Question):
     verb, answered_by = "web", "headway.web.verb"
     example = "web lecture RB-10 --open"
     subjects = ("page",)
-    page: Annotated[
-        Any,
-        Field(kind="text", word="PAGE|VERB", place="*", help="a page, or a command line to open: lecture RB-10, plan MODEL --on ..."),
-    ] = ()  # fmt: skip
-    host: Annotated[Any, Field(kind="secret", word="ADDRESS", help="address to serve at (default 127.0.0.1: this machine alone)")] = (
-        "127.0.0.1"
+    page = field(
+        kind="text", word="PAGE|VERB", place="*", help="a page, or a command line to open: lecture RB-10, plan MODEL --on ...", default=()
     )
-    port: Annotated[
-        Any,
-        Field(word="N", integer=True, low=0, high=65535, open_low=False, help="port; the next free one where it is taken (default 8642)"),
-    ] = "8642"  # fmt: skip
-    open: Annotated[Any, Field(kind="switch", help="open it in the browser")] = False
-    link: Annotated[Any, Field(kind="switch", help="only print the link")] = False
+    host = field(kind="secret", word="ADDRESS", help="address to serve at (default 127.0.0.1: this machine alone)", default="127.0.0.1")
+    port = field(
+        word="N",
+        integer=True,
+        low=0,
+        high=65535,
+        open_low=False,
+        help="port; the next free one where it is taken (default 8642)",
+        default="8642",
+    )
+    open = field(kind="switch", help="open it in the browser", default=False)
+    link = field(kind="switch", help="only print the link", default=False)
 
     @classmethod
     def of_words(cls, words: Sequence[str]) -> type[Question]:
@@ -65,4 +66,4 @@ class Mcp(Question):
     verb, answered_by = "mcp", "headway.web.mcp_verb"
     example = "mcp --list"
     subjects = ()
-    list: Annotated[Any, Field(kind="switch", help="only list the tools")] = False
+    list = field(kind="switch", help="only list the tools", default=False)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any
-
 from headway.core import schema
-from headway.core.question import MODELS, FlagGroup, FlagRecord, Question
-from headway.core.schema import Field
+from headway.core.question import MODELS, REQUIRED, FlagGroup, FlagRecord, Question, declared, field
 from headway.economics.capacity.limits import LatencyLimits
 from headway.hardware.chip_price import TypedPrice
 from headway.models.by_numbers import BY_NUMBERS
@@ -21,52 +17,50 @@ OBJECTIVES = ("cost", "throughput", "latency", "chips")
 ENGINES = ("vllm", "sglang", "trtllm")
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckedLoad(FlagRecord):
     """A load that whole nodes carry, and how it is checked."""
 
-    users: Annotated[
-        Any,
-        Field(word="N", integer=True, low=1, open_low=False, high=MOST,
-              help="users over all replicas, who each wait for the answer before they ask again"),
-    ] = None  # fmt: skip
-    trace: Annotated[
-        Any, Field(kind="file", word="FILE", help="recorded requests: Azure, BurstGPT, Mooncake or Vidur format, or a CSV")
-    ] = None
-    confidence: Annotated[
-        Any,
-        Field(word="SHARE", low=0.5, open_low=False, high=0.999,
-              help="chance, given the model's error, that all limits hold (default 0.8)"),
-    ] = None  # fmt: skip
-    spare: Annotated[
-        Any,
-        Field(word="N", integer=True, open_low=False, high=MOST_SPARE,
-              help="nodes that may be lost: the load and its limits hold on the others (default 0)"),
-    ] = None  # fmt: skip
-    no_check: Annotated[Any, Field(kind="switch", help="do not simulate: limits on means alone, of the expected times")] = False
+    users = field(
+        word="N",
+        integer=True,
+        low=1,
+        open_low=False,
+        high=MOST,
+        help="users over all replicas, who each wait for the answer before they ask again",
+    )
+    trace = field(kind="file", word="FILE", help="recorded requests: Azure, BurstGPT, Mooncake or Vidur format, or a CSV")
+    confidence = field(
+        word="SHARE", low=0.5, open_low=False, high=0.999, help="chance, given the model's error, that all limits hold (default 0.8)"
+    )
+    spare = field(
+        word="N",
+        integer=True,
+        open_low=False,
+        high=MOST_SPARE,
+        help="nodes that may be lost: the load and its limits hold on the others (default 0)",
+    )
+    no_check = field(kind="switch", help="do not simulate: limits on means alone, of the expected times", default=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlanGoal(FlagRecord):
     """What is made best, and what is printed beside it."""
 
-    objective: Annotated[
-        Any, Field(choices=OBJECTIVES, help="what to make best (default cost); of equals the faster, then fewer chips")
-    ] = "cost"
-    disaggregate: Annotated[Any, Field(kind="switch", help="prefill and decode on separate pools of the machine")] = False
-    launch: Annotated[Any, Field(choices=ENGINES, help="also print the command line that realises the best layout")] = None
-    manifest: Annotated[
-        Any, Field(kind="manifest", word="k8s FILE", takes="words", help="Kubernetes manifests of --launch, to FILE or else printed")
-    ] = ()
-    chips_per_host: Annotated[
-        Any,
-        Field(word="N", integer=True, low=1, open_low=False, high=1e7,
-              help="chips of one server or tray, for --launch (default: a fact of the chip)"),
-    ] = None  # fmt: skip
-    plainest: Annotated[Any, Field(choices=("on", "off"), help="of layouts within 3 % of the best, the plainest (default on)")] = "on"
-    current: Annotated[
-        Any, Field(kind="text", word='"KEY=VALUE ..."', help='your own layout, such as "tp=8 batch=64": the gain and its cause')
-    ] = None
+    objective = field(choices=OBJECTIVES, help="what to make best (default cost); of equals the faster, then fewer chips", default="cost")
+    disaggregate = field(kind="switch", help="prefill and decode on separate pools of the machine", default=False)
+    launch = field(choices=ENGINES, help="also print the command line that realises the best layout")
+    manifest = field(
+        kind="manifest", word="k8s FILE", takes="words", help="Kubernetes manifests of --launch, to FILE or else printed", default=()
+    )
+    chips_per_host = field(
+        word="N",
+        integer=True,
+        low=1,
+        open_low=False,
+        high=1e7,
+        help="chips of one server or tray, for --launch (default: a fact of the chip)",
+    )
+    plainest = field(choices=("on", "off"), help="of layouts within 3 % of the best, the plainest (default on)", default="on")
+    current = field(kind="text", word='"KEY=VALUE ..."', help='your own layout, such as "tp=8 batch=64": the gain and its cause')
 
 
 class Plan(Question):
@@ -86,5 +80,5 @@ class Plan(Question):
         FlagGroup(PlanGoal, "question"),
         BY_NUMBERS,
     )
-    model: Annotated[Any, MODELS]
-    on: Annotated[Any, Field(kind="machine", word="MACHINE", help="gb200-nvl72, 8xh100-sxm, ...; several with commas, the best first")]
+    model = declared(MODELS)
+    on = field(kind="machine", word="MACHINE", help="gb200-nvl72, 8xh100-sxm, ...; several with commas, the best first", default=REQUIRED)
