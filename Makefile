@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check flags golden answers pictures score-runs winners helps lint types bench fuzz clean
+.PHONY: demo test check flags golden answers stubs pictures score-runs winners helps lint types bench fuzz clean
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -33,6 +33,10 @@ golden: .venv/dev
 # Prints the whole answers of README.md and docs/serve.md again.
 answers: .venv/dev
 	$(BIN)/python tests/support/page_answers.py
+
+# Writes src/headway/__init__.pyi again: the functions of the verbs, as the questions declare them.
+stubs: .venv/dev
+	$(BIN)/python tools/stubs.py
 
 # Draws the files of docs/pictures/ again, each by the command that docs/pictures.md prints above it.
 pictures: .venv/dev

@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 from headway.core import schema, units
 from headway.core.errors import BadValue, HeadwayError, nearest
 from headway.core.question import WHAT_IF, Question, QuestionField
-from headway.report.pictures import names
 from headway.report.printed import PRINTED, Printed
 
 SHOWN_UNITS = ("s", "1/s", "byte", "byte/s")  # units of which help gives an example
@@ -47,7 +46,7 @@ class Parser(argparse.ArgumentParser):
         if flag.field.kind == "object":
             return
         field, settings = flag.field, dict[str, Any](default=argparse.SUPPRESS)
-        about = names.help_text(self.question.verb) if flag.name == "picture" else help_of(flag)
+        about = pictures_of(self.question) if flag.name == "picture" else help_of(flag)
         if field.place:
             if field.place in "?*+":
                 settings["nargs"] = field.place
@@ -256,3 +255,9 @@ def help_of(flag: QuestionField) -> str:
     example = f" (such as {units.EXAMPLE[field.unit]})" if not has_default and not field.bare and field.unit in SHOWN_UNITS else ""
     about = STATED_DEFAULT.sub("(default: searched)", field.help) if flag.is_searched else field.help
     return (about + default + example).replace("%", "%%")
+
+
+def pictures_of(question: type[Question]) -> str:
+    """Sentence of `--picture`."""
+    names = "; ".join(f"{name} ({sentence})" for name, sentence in question.pictures)
+    return f"what to draw: {names}" if names else "no picture: this verb draws nothing"

@@ -151,6 +151,8 @@ class Question:
     example: ClassVar[str] = ""
     modes: ClassVar[Sequence[tuple[str, str]]] = ()  # of a verb that answers several: the words of each, and what it answers
     groups: ClassVar[tuple[FlagGroup, ...]] = ()
+    pictures: ClassVar[Sequence[tuple[str, str]]] = ()  # that answers may draw: the name of each, the default first, and what it shows
+    refresh: ClassVar[str] = ""  # whether a page asks it "at once", as a slider moves, or "on release"; empty: no page does
     subjects: ClassVar[tuple[str, ...]] = ("model", "on")  # positional arguments of its function
     edits: ClassVar[tuple[str, ...]] = tuple(schema.fields(Edits))  # those that say something
     no_edits: ClassVar[str] = ""  # what the others want, where that is not the usual sentence

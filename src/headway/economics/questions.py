@@ -92,6 +92,13 @@ class Price(Question):
 
     verb, answered_by = "price", "headway.answers.price"
     example = "price deepseek-v3 --on gb200-nvl72 --chip-price 2.2..4.5 --utilisation 0.3..0.7"
+    refresh = "on release"
+    pictures = (
+        ("context", "cost against context: window and memory end"),
+        ("grid", "prices along the inputs that vary"),
+        ("history", "of --history: rates by the date of the sheet"),
+        ("quantities", "of --sheet: what is identified, with its interval"),
+    )
     modes = (
         ("MODEL --on MACHINE [flags]", "cost per token, at which price of a chip, use and margin"),
         ("--sheet NAME [flags]", "what a price sheet implies of model and machine"),
@@ -161,6 +168,10 @@ class Speed(Question):
 
     verb, answered_by = "speed", "headway.answers.speed"
     example = "speed deepseek-v3 --on gb200-nvl72 --prompt 8k --output 1k"
+    refresh = "on release"
+    pictures = (
+        ("ladder", "price against speed of fast and slow tiers, with real offers"),
+    )
     groups = (
         FlagGroup(Load, "load", only=("prompt", "output")),
         FlagGroup(SLO, "limits (--tpot: of the standard rung, default 20 ms)", only=("ttft", "tpot")),
@@ -200,6 +211,13 @@ class Cache(Question):
 
     verb, answered_by = "cache", "headway.answers.cache"
     example = "cache deepseek-v3 --on 8xh200 --reuse 0.8 --hold 5min,1h,24h"
+    refresh = "at once"
+    pictures = (
+        ("map", "the cheapest memory tier by hold time and reuse"),
+        ("drain", "drain time of each memory tier, from HBM to disk"),
+        ("holds", "cost against hold time"),
+        ("hit-rates", "of --workload: what the cache has, by lifetime and room"),
+    )
     modes = (
         ("MODEL --on MACHINE [flags]", "tier and lifetime of a prefix, by four criteria"),
         ("MODEL --on MACHINE --rate R --hit-rate N [flags]", "how much of each tier a service's cache takes"),
@@ -253,6 +271,10 @@ class Bill(Question):
 
     verb, answered_by = "bill", "headway.answers.bill"
     example = "bill --sheet claude-opus --prompt 8k --shared 6k --output 500 --requests 200 --rate 2/min"
+    refresh = "on release"
+    pictures = (
+        ("modes", "cost of the requests by mode"),
+    )
     progress = "bills computed"
     groups = (FlagGroup(BillTraffic, "requests"),)
     subjects = ()

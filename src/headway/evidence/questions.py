@@ -65,6 +65,11 @@ class Score(Question):
 
     verb, answered_by = "score", "headway.answers.score"
     example = "score --vllm bench.json --on 8xh100-sxm --tp 8"
+    refresh = "on release"
+    pictures = (
+        ("parity", "predicted against measured"),
+        ("parts", "where a run stands: parts of the measured time, floor"),
+    )
     groups = (
         FlagGroup(BenchmarkFiles, "your own benchmark output, instead of a table"),
         FlagGroup(UnsaidFacts, "what a benchmark's output does not say"),
@@ -134,6 +139,7 @@ class Show(Question):
 
     verb, answered_by = "show", "headway.answers.show"
     example = "show model deepseek-v3"
+    refresh = "at once"
     groups = (CARD, replace(BY_NUMBERS, into="name"))
     subjects = ("what", "name")
     documents = ("toml",)
@@ -171,6 +177,11 @@ class Lecture(Question):
 
     verb, answered_by = "lecture", "headway.answers.lecture"
     example = "lecture RB-10"
+    refresh = "at once"
+    pictures = (
+        ("claim", "the picture of the claim"),
+        ("inputs", "figures of a claim along an input (--with NAME=RANGE)"),
+    )
     modes = (
         ("", "the chapters: what agrees, what differs, what is open"),
         ('CHAPTER|ID|"QUESTION"', "a chapter, a claim, or the passage that answers a question"),

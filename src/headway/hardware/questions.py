@@ -37,6 +37,13 @@ class Rack(Question):
 
     verb, answered_by = "rack", "headway.answers.rack"
     example = "rack gb200-nvl72 --chips 72,144,576"
+    refresh = "at once"
+    pictures = (
+        ("wiring", "cables of a mesh, a switch star and a hierarchy"),
+        ("experts", "a mixture-of-experts layer on a rack: who sends to whom"),
+        ("sizes", "cables and all-to-all along the size of the domain"),
+        ("years", "of --by-year: what grew from year to year"),
+    )
     groups = (
         FlagGroup(DomainRequest, "domain"),
         FlagGroup(RackFacts, "facts of the rack to assume (default: what is published)"),
@@ -52,6 +59,7 @@ class Compare(Question):
 
     verb, answered_by = "compare", "headway.answers.compare"
     example = "compare gb200-nvl72,8xh200"
+    refresh = "at once"
     subjects = ("names",)
     names = field(kind="subject", word="NAME", place="+", help="machines (h100-sxm, gb200-nvl72) or models, the first is the reference")
     per = field(choices=("chip", "machine", "usd", "watt"), help="basis of the ratios (default chip)", default="chip")
@@ -64,6 +72,10 @@ class List(Question):
 
     verb, answered_by = "list", "headway.answers.list"
     example = "list models"
+    refresh = "at once"
+    pictures = (
+        ("evidence", "of list evidence: how far off predictions were, by what was measured"),
+    )
     subjects = ("what",)
     edits = ()
     what = field(choices=CATALOGUES, place="1")
@@ -74,6 +86,10 @@ class Trend(Question):
 
     verb, answered_by = "trend", "headway.answers.trend"
     example = "trend chips"
+    refresh = "at once"
+    pictures = (
+        ("years", "what grew from year to year, with names"),
+    )
     subjects = ("what",)
     edits = ("catalog",)
     what = field(choices=("chips", "models"), place="1")

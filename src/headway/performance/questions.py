@@ -22,6 +22,7 @@ class LawQuestion(Question):
 
     verb, answered_by = "law", "headway.answers.law"
     example = "law hardware_ratio weight_byte=2 peak_flops=h100.peak_bf16 mem_bw=h100.hbm_bw"
+    refresh = "at once"
     groups = (FlagGroup(LawBackwards, "question"),)
     subjects = ("law", "values")
     edits = ("catalog",)
@@ -81,6 +82,7 @@ class MatmulQuestion(MeshQuestion):
 
     verb, answered_by = "matmul", "headway.answers.matmul"
     example = 'matmul "bf16[B, 4096] int8[4096, 4096]" B=128 --peak 197T --from 820GB/s'
+    refresh = "at once"
     groups = (MESH, FlagGroup(ProductRate, "rates and formats"))
     subjects = ("product", "values")
     product = field(
@@ -115,6 +117,7 @@ class CollectiveQuestion(MeshQuestion):
 
     verb, answered_by = "collective", "headway.answers.collective"
     example = "collective all-gather 1GB --mesh X8 --on 8xh100"
+    refresh = "at once"
     groups = (MESH, FlagGroup(CollectiveShape, "collective"))
     subjects = ("operation", "what", "values")
     operation = field(
@@ -140,6 +143,7 @@ class CapacityQuestion(Question):
 
     verb, answered_by = "capacity", "headway.answers.capacity"
     example = "capacity deepseek-v3 --on 8xh200 --context 8k"
+    refresh = "at once"
     groups = (
         FlagGroup(Load, "load: lists and ranges too (default batch 1, context 8,192)", only=("batch", "context")),
         FlagGroup(Precision, "number formats", skip=("compute",)),

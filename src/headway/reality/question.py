@@ -40,6 +40,11 @@ class Feistel(Question):
 
     verb, answered_by = "feistel", "headway.answers.feistel"
     example = "feistel avalanche"
+    refresh = "on release"
+    pictures = (
+        ("step", "a Feistel step forward and back"),
+        ("avalanche", "changed bits by round"),
+    )
     groups = (FlagGroup(FeistelRun, "what is drawn and counted"),)
     subjects = ("what",)
     edits = ()

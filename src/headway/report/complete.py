@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from headway.core.errors import BadValue, UnknownName
 from headway.core.notes import Notebook
+from headway.core.question import question_of
 from headway.core.units import plain
 from headway.report.output import Answer, Summary
 from headway.report.words import NO_ROW
@@ -63,10 +64,12 @@ def _plain(words: Summary) -> Summary:
 
 def draw(answer: Answer, view: View | None = None, name: str = "") -> Picture:
     """The picture that `--plot` writes: the answer's own, or the one of its pictures that is named."""
-    from headway.report.pictures import frame, names
+    from headway import QUESTIONS
+    from headway.report.pictures import frame
 
     if not answer.pictures:
-        raise BadValue("--plot", "an answer without a picture", f"a verb that draws: {', '.join(names.PICTURES)}")
+        verbs = ", ".join(verb for verb in QUESTIONS if question_of(verb).pictures)
+        raise BadValue("--plot", "an answer without a picture", f"a verb that draws: {verbs}")
     if name and name not in answer.pictures:
         raise UnknownName("picture", name, answer.pictures, "one of " + ", ".join(answer.pictures))
     default = answer.default_picture(answer.rows) if answer.default_picture else next(iter(answer.pictures))

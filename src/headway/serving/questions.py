@@ -24,6 +24,16 @@ class Serve(Question):
 
     verb, answered_by = "serve", "headway.answers.serve"
     example = "serve llama-3.1-70b --on 8xh100-sxm --tp 8 --batch 1..256*2 --prompt 4k --output 600"
+    refresh = "at once"
+    pictures = (
+        ("batch", "latency and cost against batch: floor, knee, asymptotes, memory end"),
+        ("context", "latency and cost against context: window and memory end"),
+        ("roofline", "operators of the model under the machine's roofline"),
+        ("memory", "what fills a chip"),
+        ("stages", "weights and KV per chip by pipeline stages"),
+        ("pipeline", "micro-batches that decode through the stages"),
+        ("grid", "times and cost along the inputs that vary"),
+    )
     groups = (
         FlagGroup(Load, "load: every number may be a list 1,2,4 or a range 1..512*2, 0..10+2"),
         FlagGroup(Layout, "layout"),
@@ -55,6 +65,10 @@ class Solve(Question):
 
     verb, answered_by = "solve", "headway.answers.solve"
     example = "solve serve llama-3.1-70b --on 8xh100-sxm --tp 8 --context 8k --for batch --so-that step_s=20ms"
+    refresh = "on release"
+    pictures = (
+        ("crossing", "the curve and where it crosses the value"),
+    )
     groups = (FlagGroup(Sought, "question"),)
     subjects = ("of", "model", "on")
     target: ClassVar[type[Question]] = Question

@@ -93,6 +93,12 @@ class Simulate(Question):
 
     verb, answered_by = "sim", "headway.answers.sim"
     example = "sim llama-3.1-70b --on 8xh100-sxm --tp 4 --replicas 2 --rate 5 --prompt 2k --output 300"
+    refresh = "on release"
+    pictures = (
+        ("time", "queue, batch and KV cache over time, with the limits"),
+        ("latency", "latency percentiles against rate, with saturation"),
+        ("trains", "timetable of steps: when they leave, how full, who waits"),
+    )
     progress, patience_s = "requests simulated", 2.0
     groups = (
         FlagGroup(PlayedTraffic, "traffic"),

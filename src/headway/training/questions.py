@@ -23,6 +23,11 @@ class Train(Question):
 
     verb, answered_by = "train", "headway.answers.train"
     example = "train llama-3.1-405b --on 16384xh100-sxm --tokens 15T --seq 8k --global-batch 16M"
+    refresh = "on release"
+    pictures = (
+        ("layouts", "step time and memory of layouts, by part"),
+        ("pipeline", "micro-batches over the stages of a pipeline, by schedule"),
+    )
     groups = (
         FlagGroup(TrainingRun, "run"),
         FlagGroup(TrainingLayout, "layout: searched unless pinned to a value or a list", searched=tuple(schema.fields(TrainingLayout))),
@@ -50,6 +55,11 @@ class Scale(Question):
 
     verb, answered_by = "scale", "headway.answers.scale"
     example = "scale --active 100B --serve 50M/s --months 2"
+    refresh = "at once"
+    pictures = (
+        ("overtraining", "cost of a model of equal quality against its training tokens"),
+        ("laws", "each law's answer"),
+    )
     groups = (
         FlagGroup(Budget, "budget: one is split best, two of compute, size and tokens give the third"),
         FlagGroup(ServedTokens, "serving: what a model is over-trained for"),

@@ -1,4 +1,4 @@
-"""What a request may ask: an allow-list of verbs, and for each kind of value (`core/schema.py: KINDS`) the texts that are legal.
+"""What a request may ask: the verbs that say so (`Question.refresh`), and for each kind of value the texts that are legal.
 
 Nothing here is a path. A field that names a file or a folder, acts or is secret is of no kind here and therefore refused.
 """
@@ -9,12 +9,12 @@ import functools
 import re
 from typing import Any
 
+from headway import QUESTIONS
 from headway.core.errors import BadValue, HeadwayError, UnknownName
-from headway.core.question import QuestionField
+from headway.core.question import QuestionField, question_of
 
-LIGHT = ("serve", "lecture", "show", "list", "capacity", "compare", "law", "collective", "matmul", "rack", "trend", "scale", "cache")
-HEAVY = ("plan", "sim", "speed", "price", "train", "bill", "score", "solve", "feistel")
-VERBS = (*LIGHT, *HEAVY)
+VERBS = tuple(verb for verb in QUESTIONS if question_of(verb).refresh)
+HEAVY = tuple(verb for verb in VERBS if question_of(verb).refresh == "on release")  # they search or simulate
 LONGEST = 400  # letters of one value
 
 NUMBER = re.compile(r"[$+-]?\d[\w.,+*/$%: -]*|none|all|never|drain")

@@ -10,9 +10,9 @@ from typing import Any
 from headway.core import columns
 from headway.core.errors import HeadwayError
 from headway.core.listing import cell, clean, first_rows, format_value, heading, headings, visible
+from headway.core.question import question_of
 from headway.report import complete
 from headway.report.pictures.frame import View
-from headway.report.pictures.names import PICTURES
 from headway.report.result import Result
 from headway.web.follow import follow
 from headway.web.picture import page_picture
@@ -142,7 +142,7 @@ def _shows(row: Mapping[str, Any], datum: Mapping[str, Any]) -> bool:
 def pictures(question: PageQuestion, result: Result) -> tuple[list[dict[str, Any]], str]:
     """The pictures of an answer, all or the one asked for, and why there is none."""
     answer = result._answer
-    sentences = PICTURES.get(question.verb, {})
+    sentences = dict(question_of(question.verb).pictures)
     names = [question.picture] if question.picture else list(answer.pictures) or [""]
     view = View(width=question.width, theme=question.theme, words=False, axes=dict(question.axes))
     page_pictures: list[dict[str, Any]] = []

@@ -12,9 +12,11 @@ from typing import Any
 
 from headway import __version__
 from headway.cli.command import command
+from headway.cli.parser import help_of
 from headway.core.errors import HeadwayError, MissingExtra, UnknownName
+from headway.core.question_schema import property_of
 from headway.web import pages, permitted, size
-from headway.web.question import PageQuestion, question
+from headway.web.question import PageQuestion, asked_by, flags_of, question
 
 PREFIX = "headway_"
 ANY = f"{PREFIX}run"
@@ -55,23 +57,12 @@ def schema(name: str) -> dict[str, Any]:
         }
         return {"type": "object", "properties": properties, "required": ["verb"], "additionalProperties": False}
     properties, required = {}, []
-    for group in pages.verb(_verb(name))["groups"]:
-        for control in group["controls"]:
-            if control["everyday"]:
-                key = control["name"].replace("-", "_")
-                properties[key] = _property(control)
-                required += [key] if control["required"] else []
+    for word, flag in flags_of(asked_by(_verb(name), [])).items():
+        if permitted.kind_of(flag) is not None and not flag.field.rare:
+            key = word.replace("-", "_")
+            properties[key] = property_of(flag) | {"description": help_of(flag).replace("%%", "%") or pages.label(word)}
+            required += [key] if flag.is_required or flag.field.place == "+" else []
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-
-
-def _property(control: dict[str, Any]) -> dict[str, Any]:
-    about = control["help"] or control["label"]
-    if control["kind"] == "switch":
-        return {"type": "boolean", "description": about}
-    text: dict[str, Any] = {"type": ["string", "number"] if control["kind"] == "number" else "string", "description": about}
-    if control["kind"] == "choice":
-        text["enum"] = control["choices"]
-    return {"type": "array", "items": text, "description": about} if control["several"] else text
 
 
 def _verb(name: str) -> str:

@@ -68,6 +68,13 @@ class Plan(Question):
 
     verb, answered_by = "plan", "headway.answers.plan"
     example = "plan deepseek-v3 --on gb200-nvl72 --prompt 8k --output 1k --ttft 2s --tpot 50ms"
+    refresh = "on release"
+    pictures = (
+        ("frontier", "speed of a user against throughput and cost, with the plan, the limits and your own layout"),
+        ("memory", "what fills a chip of the plan"),
+        ("tornado", "what a tenth more or less of each input changes"),
+        ("batch", "latency and cost against batch of the plan's layout"),
+    )
     groups = (
         FlagGroup(Load, "load", skip=("context",), searched=("batch",)),
         FlagGroup(SLO, "limits (each may be left out)"),
