@@ -44,7 +44,7 @@ def test_compare__models_are_facts_and_no_ranking(cli: Cli) -> None:
     [
         ("compare h100-sxm", "two names or more"),
         ("compare h100-sxm,llama-3.1-8b", "not both"),
-        ("compare h100-sxm,b200-sxm --per euro", "no basis named 'euro'"),
+        ("compare h100-sxm,b200-sxm --per euro", "no --per value named 'euro'"),
         ("compare h100-sxm,b200-sxm --cost 100 --power 1kW", "one basis"),
         ("compare llama-3.1-70b,deepseek-v3 --per usd", "models have no price"),
         ("compare h100-sxm,b200-sxm --cost 3kg", "a quantity in USD/s"),

@@ -26,8 +26,6 @@ COUNT = Field(low=1, open_low=False, integer=True)
 
 def run(args: Any) -> output.Answer:
     """Answer with a row for each size."""
-    if args.share not in SHARES:
-        raise UnknownName("share", args.share, SHARES, "exact or limit")
     operation, subscript = _operation(args.operation)
     system = mesh_flags.machine(args)
     mesh = args.mesh or mesh_flags.whole_machine(system)

@@ -7,13 +7,13 @@ from typing import Any
 from headway.answers import arguments
 from headway.core import schema
 from headway.core.catalog import default_catalog
-from headway.core.errors import BadValue, UnknownName, check_known
+from headway.core.errors import BadValue, UnknownName
 from headway.core.listing import traced_listing
 from headway.core.quantity import default
 from headway.core.question import Edits, refuse
 from headway.core.schema import Field
 from headway.core.trace import record
-from headway.hardware.compare import BASES, machine_rows, model_rows, watts_of
+from headway.hardware.compare import machine_rows, model_rows, watts_of
 from headway.hardware.system import market_kinds, system
 from headway.models.describe import about_model
 from headway.report import compare as words
@@ -25,7 +25,6 @@ CONTEXT = "8192"
 
 def run(args: Any) -> output.Answer:
     """Answer with a row per machine or model."""
-    check_known("basis", args.per, BASES)
     names = [name for text in args.names for name in arguments.split(text, "name")]
     if len(names) < 2:
         raise BadValue("compare", ", ".join(names), "two names or more, such as h100-sxm,b200-sxm")

@@ -22,8 +22,6 @@ PEAK = Field("flop/s", "")
 
 def run(args: Any) -> output.Answer:
     """Answer with the totals of each point; for a single point, its steps too."""
-    if args.strategy not in STRATEGIES:
-        raise UnknownName("strategy", args.strategy, STRATEGIES, "gather or reduce")
     system = mesh_flags.machine(args)
     axes = notation.mesh(args.mesh or (mesh_flags.whole_machine(system) if notation.is_sharded(args.product) else ""))
     texts, result_text = notation.product(args.product)

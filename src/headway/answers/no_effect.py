@@ -110,10 +110,15 @@ def quick_notes(question: Question, answer: Any, texts: Sequence[str]) -> list[s
             label = flag.word if flag.field.is_switch else f"{flag.word} {text if isinstance(text, str) else name_of(text[-1])}"
             with contextlib.suppress(HeadwayError), noted() as book:  # of what needs the flag
                 plain = question.replace(**{name: rest}).answer()
-                same_notes = [*book.texts, *plain.notes] == [*texts, *answer.notes]
+                same_notes = (_beyond_defaults(book.texts), plain.notes) == (_beyond_defaults(texts), answer.notes)
                 if list(plain.rows) == rows and same_notes and plain.document == answer.document:
                     notes.append(f"no effect: {label} changes no number of this answer")
     return notes
+
+
+def _beyond_defaults(texts: Sequence[str]) -> list[str]:
+    """Notes that say more than which value stands for what was left out, as the value's own word on the command line does."""
+    return [text for text in texts if not text.startswith("by default ")]
 
 
 def shown_notes(args: Any, choices: Iterable[Any], skip: Sequence[str] = ()) -> list[str]:

@@ -11,7 +11,7 @@ from headway.answers import arguments, combination, launch_lines, plan_load, ser
 from headway.answers.no_effect import search_notes, shown_notes
 from headway.answers.own_layout import own_changes
 from headway.core import schema
-from headway.core.errors import BadValue, IllegalCombination, UnknownName, drop_note
+from headway.core.errors import BadValue, IllegalCombination, drop_note
 from headway.core.notes import note
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
@@ -27,8 +27,6 @@ MOST_PLANS = 100
 
 def run(args: Any) -> output.Answer:
     """Answer with the best layout, the frontier of speed against cost, sensitivities, and the user's layout."""
-    if args.plainest not in ("on", "off"):
-        raise UnknownName("--plainest", args.plainest, ("on", "off"), "on or off")
     if plan_load.is_loaded(args):
         return plan_load.answer(args, pictures)
     plans = _plans(args)

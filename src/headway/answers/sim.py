@@ -33,7 +33,7 @@ from headway.simulation.capacity import saturated_sample
 from headway.simulation.compiled_loop import choose_form, plain_s, runner, saturated_s
 from headway.simulation.policy import Policy
 from headway.simulation.prefix_tiers import parse_tiers
-from headway.simulation.question import CHEAP, LOOPS, STEPS, WARMUP
+from headway.simulation.question import CHEAP, STEPS, WARMUP
 from headway.simulation.run import LoadedTrial, Trial
 
 EVERY_BATCH = 10**9  # users where their number is open: some batch of theirs can be halved
@@ -158,8 +158,6 @@ def _check(args: Any) -> None:
         text = getattr(args, name) or ""
         if "," in text or ".." in text:
             raise BadValue(schema.flag(name), text, "one value, of the whole run; lists are for load, layout, scheduler, assumptions")
-    if args.loop not in LOOPS:
-        raise BadValue("--loop", args.loop, ", ".join(LOOPS))
     if args.hit_rate and args.prefix_cache:
         raise BadValue("--hit-rate", args.hit_rate, "either a hit rate or --prefix-cache, which finds its own")
     if args.find not in (None, "rate"):

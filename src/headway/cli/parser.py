@@ -242,7 +242,8 @@ def word_of(flag: QuestionField) -> str:
         return field.word
     if field.choices:
         return "|".join(choice for choice in field.choices if choice)
-    return "" if field.place else "NAME" if isinstance(usual, str) else field.bare or field.unit or "N"
+    is_name = isinstance(usual, str) and not usual.replace(".", "").isdigit()
+    return "" if field.place else "NAME" if is_name else field.bare or field.unit or "N"
 
 
 def help_of(flag: QuestionField) -> str:

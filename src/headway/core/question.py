@@ -408,8 +408,12 @@ def _words(flag: QuestionField, value: Any) -> list[str]:
 
 
 def refuse_idle(question: Question) -> None:
-    """Raise BadValue for a given field that says nothing in this question: it would have been ignored in silence."""
+    """Raise BadValue for a given field that says nothing in this question, or that says none of the choices of its declaration."""
     refuse(question, {name: question.no_edits for name in schema.fields(Edits) if name not in question.edits} | dict(question.idle()))
+    for name, value in question.entries().items():
+        flag = question.flags()[name]
+        if flag.spellings and flag.field.choices and isinstance(value, str):
+            schema.axis(value, flag.field, flag.word)
 
 
 def refuse(question: Question, idle: Mapping[str, str]) -> None:

@@ -13,7 +13,6 @@ from headway.hardware.system import System, system
 CHIP_FACTS = ("peak_bf16", "peak_fp8", "peak_fp4", "hbm", "hbm_bw", "sram", "scale_up_bw", "scale_out_bw")
 MODEL_FACTS = ("total_params", "active_params", "sparsity", "layers", "hidden", "kv_bytes_per_token", "kv_read_bytes_per_token",
                "state_bytes_per_sequence", "max_context")  # fmt: skip
-BASES = ("chip", "machine", "usd", "watt")
 EQUAL_BY = {"usd": "price", "watt": "watts"}  # basis -> the column that is made equal
 
 
