@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
-
 import pytest
 
 from headway.core import schema
 from headway.core.errors import BadValue, HeadwayError
+from headway.core.question import from_words
 from headway.economics.capacity.limits import (
     LatencyLimits,
     check_limits,
@@ -20,9 +19,7 @@ from headway.economics.capacity.limits import (
 
 
 def read(*words: str) -> LatencyLimits:
-    parser = ArgumentParser()
-    schema.add_flags(parser, LatencyLimits)
-    return read_limits(parser.parse_args(words))
+    return read_limits(from_words(["plan", "llama-3.1-8b", "--on", "h100", *words]))
 
 
 def test_limits__flags_give_quantity_statistic_and_value() -> None:
