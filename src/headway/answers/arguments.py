@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -214,3 +214,13 @@ def ranked(shape: ModelShape, degrees: dict[str, Any]) -> list[Layout]:
         raise illegal[0]
     note(*(f"dropped as illegal: {error}" for error in illegal[:1]))
     return legal_layouts
+
+
+def typed_edits(args: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Each edit of a machine or a model that was typed: its flag, its value, and the arguments without it."""
+    for name, flag in (("set", "--set"), ("key", "--key")):
+        for text in getattr(args, name, None) or ():
+            yield flag, text, {name: tuple(edit for edit in getattr(args, name) if edit is not text)}
+    for name, flag in (("attention", "--attention"), ("kv_share", "--kv-share"), ("embedding", "--embedding")):
+        if getattr(args, name, None):
+            yield flag, getattr(args, name), {name: None}

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headway.core import schema
-from headway.core.errors import BadValue
+from headway.core.errors import BadValue, HeadwayError
 from headway.core.notes import Notebook, noted
-from headway.core.question import FlagGroup, Question, question_of, refuse_idle
+from headway.core.question import FlagGroup, Question, name_of, question_of, refuse_idle
 from headway.report import complete
 from headway.report.output import Answer
 from headway.report.result import Result
 
+# Flags of other verbs that are tried so: which of its layouts a plan takes, and what a benchmark's file may say itself.
+CHOICES = {"plan": ("plainest", "confidence"), "score": ("prompt", "output", "ep", "engine_version")}
+QUICK = ("bill", "cache", "capacity", "collective", "compare", "lecture", "matmul", "price", "rack", "show", "solve", "trend")
+# Arguments with which these verbs are not quick: they search a layout, read a trace or ask.
+QUICK_WITHOUT = {"bill": ("requests",), "cache": ("reuse", "uses", "workload"), "lecture": ("what",), "price": ("model", "sheet", "score"),
+                 "score": ("rows",)}  # fmt: skip
+MOST_AGAIN = 200  # rows of a quick answer that is computed again
 MACHINE = "system"  # a machine may be given by this name too, as the first functions had it
 
 
@@ -24,10 +32,38 @@ def answered(question: Question) -> tuple[Answer, Notebook]:
         refuse_idle(question)
         answer = question.answer()
         if any(question.flags()[name].spellings for name in question.entries()):
-            from headway.answers.no_effect import quick_notes
-
-            answer.notes = [*answer.notes, *quick_notes(question, answer, list(book.texts))]
+            answer.notes = [*answer.notes, *_notes_without(question, answer, list(book.texts))]
     return answer, book
+
+
+def _notes_without(question: Question, answer: Any, texts: Sequence[str]) -> list[str]:
+    """Notes on given values of a quick verb, and on choices of a plan, without which the answer is the same: asked again without each.
+
+    `texts` are the notes that were taken on the way to the answer.
+    """
+    verb = question.verb
+    is_long = verb == "solve" and getattr(question, "of", "") != "serve"  # which is asked many times
+    if verb not in (*QUICK, *CHOICES) or is_long or any(getattr(question, name) for name in QUICK_WITHOUT.get(verb, ())):
+        return []
+    notes, flags, rows = [], question.flags(), list(answer.rows)
+    for name, value in question.entries().items() if len(rows) <= MOST_AGAIN else ():
+        flag = flags[name]
+        if name in ("strict", "catalog") or flag.is_required or not flag.spellings or name not in CHOICES.get(verb, (name,)):
+            continue
+        for text in value if flag.field.takes == "again" else (value,):
+            rest = tuple(item for item in value if item != text) if flag.field.takes == "again" else flag.default
+            label = flag.word if flag.field.is_switch else f"{flag.word} {text if isinstance(text, str) else name_of(text[-1])}"
+            with contextlib.suppress(HeadwayError), noted() as book:  # of what needs the flag
+                plain = question.replace(**{name: rest}).answer()
+                same_notes = (_beyond_defaults(book.texts), plain.notes) == (_beyond_defaults(texts), answer.notes)
+                if list(plain.rows) == rows and same_notes and plain.document == answer.document:
+                    notes.append(f"no effect: {label} changes no number of this answer")
+    return notes
+
+
+def _beyond_defaults(texts: Sequence[str]) -> list[str]:
+    """Notes that say more than which value stands for what was left out, as the value's own word on the command line does."""
+    return [text for text in texts if not text.startswith("by default ")]
 
 
 def result(

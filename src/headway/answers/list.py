@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headway.answers import arguments
-from headway.core import catalog
+from headway.core import catalog, schema
 from headway.core.columns import Column
 from headway.core.errors import check_known
 from headway.core.listing import Listing, clean
@@ -94,7 +94,6 @@ def _tiers(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
 
 def _tier_columns() -> dict[str, Any]:
     """Columns with a meaning specific to this list."""
-    from headway.core import schema
     from headway.hardware.memory_tier import MemoryTier
 
     columns = {key: Column(q.unit, q.help) for key, (q, _) in schema.fields(MemoryTier).items()}

@@ -17,7 +17,6 @@ from headway.core import schema
 from headway.core.errors import BadValue, HeadwayError
 from headway.core.notes import noted
 from headway.core.quantity import user_input
-from headway.core.question import Question, name_of
 from headway.hardware.system import System
 from headway.models.model import Model
 from headway.models.precision import Precision
@@ -29,13 +28,6 @@ from headway.serving.plan.space import space
 from headway.serving.serve import serve
 
 MOST_POINTS = 10_000  # of a grid, beyond which nothing is evaluated twice
-# Flags of other verbs that are tried so: which of its layouts a plan takes, and what a benchmark's file may say itself.
-CHOICES = {"plan": ("plainest", "confidence"), "score": ("prompt", "output", "ep", "engine_version")}
-QUICK = ("bill", "cache", "capacity", "collective", "compare", "lecture", "matmul", "price", "rack", "show", "solve", "trend")
-# Arguments with which these verbs are not quick: they search a layout, read a trace or ask.
-QUICK_WITHOUT = {"bill": ("requests",), "cache": ("reuse", "uses", "workload"), "lecture": ("what",), "price": ("model", "sheet", "score"),
-                 "score": ("rows",)}  # fmt: skip
-MOST_AGAIN = 200  # rows of a quick answer that is computed again
 MOST_LAYOUTS = 500  # of a search that are looked at, evenly over it, the first and the last among them
 LAYOUTS_AT_ONCE = 25
 BATCHES = (1, 64, 4096)  # at which a search or a simulation without a batch is looked at
@@ -77,7 +69,7 @@ def serve_notes(args: Any, subjects: Sequence[Subject]) -> list[str]:
 def search_notes(args: Any, load: Mapping[str, Any], degrees: Mapping[str, Any] | None = None, skip: Sequence[str] = ()) -> list[str]:
     """The same of any layout with these degrees, by default the typed ones; `skip`: flags of the verb that bear an assumption's name."""
     names = [name for name in typed_assumptions(args) if name not in skip]
-    if not (names or any(typed_edits(args))):
+    if not (names or any(arguments.typed_edits(args))):
         return []
     degrees = schema.read(args, Layout) if degrees is None else degrees
     pairs = [(model, system) for model in arguments.models(args) for system, _ in arguments.systems(args)]
@@ -89,36 +81,6 @@ def search_notes(args: Any, load: Mapping[str, Any], degrees: Mapping[str, Any] 
         for precision in formats for values in assumptions
     ]  # fmt: skip
     return _notes((*_assumptions(args, names, subjects), *_edits(args, subjects, _nodes)), subjects, "in any layout")
-
-
-def quick_notes(question: Question, answer: Any, texts: Sequence[str]) -> list[str]:
-    """Notes on given values of a quick verb, and on choices of a plan, without which the answer is the same: asked again without each.
-
-    `texts` are the notes that were taken on the way to the answer.
-    """
-    verb = question.verb
-    is_long = verb == "solve" and getattr(question, "of", "") != "serve"  # which is asked many times
-    if verb not in (*QUICK, *CHOICES) or is_long or any(getattr(question, name) for name in QUICK_WITHOUT.get(verb, ())):
-        return []
-    notes, flags, rows = [], question.flags(), list(answer.rows)
-    for name, value in question.entries().items() if len(rows) <= MOST_AGAIN else ():
-        flag = flags[name]
-        if name in ("strict", "catalog") or flag.is_required or not flag.spellings or name not in CHOICES.get(verb, (name,)):
-            continue
-        for text in value if flag.field.takes == "again" else (value,):
-            rest = tuple(item for item in value if item != text) if flag.field.takes == "again" else flag.default
-            label = flag.word if flag.field.is_switch else f"{flag.word} {text if isinstance(text, str) else name_of(text[-1])}"
-            with contextlib.suppress(HeadwayError), noted() as book:  # of what needs the flag
-                plain = question.replace(**{name: rest}).answer()
-                same_notes = (_beyond_defaults(book.texts), plain.notes) == (_beyond_defaults(texts), answer.notes)
-                if list(plain.rows) == rows and same_notes and plain.document == answer.document:
-                    notes.append(f"no effect: {label} changes no number of this answer")
-    return notes
-
-
-def _beyond_defaults(texts: Sequence[str]) -> list[str]:
-    """Notes that say more than which value stands for what was left out, as the value's own word on the command line does."""
-    return [text for text in texts if not text.startswith("by default ")]
 
 
 def shown_notes(args: Any, choices: Iterable[Any], skip: Sequence[str] = ()) -> list[str]:
@@ -203,19 +165,9 @@ def _values(name: str, q: schema.Field, subjects: Sequence[Subject], factor: flo
     return [None if q.illegal(value) else user_input(value, name, q.unit) for value in values]
 
 
-def typed_edits(args: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Each edit of a machine or a model that was typed: its flag, its value, and the arguments without it."""
-    for name, flag in (("set", "--set"), ("key", "--key")):
-        for text in getattr(args, name, None) or ():
-            yield flag, text, {name: tuple(edit for edit in getattr(args, name) if edit is not text)}
-    for name, flag in (("attention", "--attention"), ("kv_share", "--kv-share"), ("embedding", "--embedding")):
-        if getattr(args, name, None):
-            yield flag, getattr(args, name), {name: None}
-
-
 def _edits(args: Any, subjects: Sequence[Subject], nodes: Callable[[System], System] = lambda system: system) -> Iterator[Edit]:
     """Each edit of a machine or a model, with the subjects without it: a fact that does not count here is a fact, and no mistake."""
-    for flag, text, changed in typed_edits(args):
+    for flag, text, changed in arguments.typed_edits(args):
         plain = args.replace(**changed)
         with contextlib.suppress(HeadwayError), noted():  # of what cannot be read without it
             machines = {system.name: system for system in (nodes(system) for system, _ in arguments.systems(plain))}

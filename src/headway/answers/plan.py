@@ -7,12 +7,13 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from headway.answers import arguments, combination, launch_lines, plan_load, serve_pictures
+from headway.answers import arguments, combination, launch_lines, serve_pictures
 from headway.answers.no_effect import search_notes, shown_notes
 from headway.answers.own_layout import own_changes
 from headway.core import schema
 from headway.core.errors import BadValue, IllegalCombination, drop_note
 from headway.core.notes import note
+from headway.economics.capacity.limits import LatencyLimits
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
@@ -22,12 +23,15 @@ from headway.report import plan as words
 from headway.serving import curves
 from headway.serving.plan.plan import plan as search
 
+ONLY_AT_LOAD = ("confidence", "no_check", "spare")
 MOST_PLANS = 100
 
 
 def run(args: Any) -> output.Answer:
     """Answer with the best layout, the frontier of speed against cost, sensitivities, and the user's layout."""
-    if plan_load.is_loaded(args):
+    if _is_loaded(args):
+        from headway.answers import plan_load  # with the simulator, which a plan without a load need not wait for
+
         return plan_load.answer(args, pictures)
     plans = _plans(args)
     if len(plans) == 1:
@@ -48,6 +52,24 @@ def run(args: Any) -> output.Answer:
         describe=words.describe_several,
         pictures={"grid": lambda rows, view: serve_pictures.along_inputs(None, rows.where("kind = best"), view)},
     )
+
+
+def _is_loaded(args: Any) -> bool:
+    """Whether the question has one load; a list of rates is a table of plans without a check."""
+    rates = args.rate is not None and not any(mark in args.rate for mark in (",", ".."))
+    if rates or args.users is not None or args.trace is not None:
+        return True
+    _refuse_without_load(args)
+    return False
+
+
+def _refuse_without_load(args: Any) -> None:
+    """Refuse flags that only a load gives a meaning."""
+    names = [*ONLY_AT_LOAD, *(name for name in schema.fields(LatencyLimits) if name not in ("ttft", "tpot", "e2e"))]
+    for name in names:
+        value = getattr(args, name)
+        if value not in (None, False):
+            raise BadValue(schema.flag(name), value, "one load beside it: --rate 12, --users 64 or --trace FILE")
 
 
 def _plans(args: Any) -> list[tuple[dict[str, Any], Any]]:

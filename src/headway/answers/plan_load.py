@@ -15,7 +15,7 @@ from headway.core.errors import BadValue
 from headway.core.notes import note
 from headway.core.quantity import user_input
 from headway.economics.capacity.confidence import DEFAULT
-from headway.economics.capacity.limits import LatencyLimits, check_limits, idle_limits, read_limits
+from headway.economics.capacity.limits import check_limits, idle_limits, read_limits
 from headway.economics.capacity.offered import OfferedTraffic
 from headway.economics.capacity.plan_at_load import CheckedPlan, LoadGoal, best_at_load, width_of
 from headway.economics.capacity.question import MOST_SPARE
@@ -28,26 +28,7 @@ from headway.serving.plan.plan import plan
 from headway.simulation.traffic.lengths import parse_lengths
 from headway.simulation.traffic.read import read_trace
 
-ONLY_AT_LOAD = ("confidence", "no_check", "spare")
 MOST_QUESTIONS = 200  # combinations of models, machines, formats and degrees, each simulated
-
-
-def is_loaded(args: Any) -> bool:
-    """Whether the question has one load; a list of rates is a table of plans without a check."""
-    rates = args.rate is not None and not any(mark in args.rate for mark in (",", ".."))
-    if rates or args.users is not None or args.trace is not None:
-        return True
-    _refuse_without_load(args)
-    return False
-
-
-def _refuse_without_load(args: Any) -> None:
-    """Refuse flags that only a load gives a meaning."""
-    names = [*ONLY_AT_LOAD, *(name for name in schema.fields(LatencyLimits) if name not in ("ttft", "tpot", "e2e"))]
-    for name in names:
-        value = getattr(args, name)
-        if value not in (None, False):
-            raise BadValue(schema.flag(name), value, "one load beside it: --rate 12, --users 64 or --trace FILE")
 
 
 def answer(args: Any, pictures: Any) -> output.Answer:

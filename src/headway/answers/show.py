@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from headway.answers import arguments
+from headway.core import schema
 from headway.core.columns import Column
 from headway.core.errors import BadValue, check_known
 from headway.core.listing import Listing, cell, clean, computed, format_value
@@ -32,7 +33,6 @@ def run(args: Any) -> output.Answer:
 
 
 def _model(args: Any) -> output.Answer:
-    from headway.core import schema
     from headway.core.trace import record
     from headway.models.describe import ModelSummary, about_model
     from headway.performance.workload import Load
@@ -57,7 +57,6 @@ def _model(args: Any) -> output.Answer:
 
 
 def _marks(kind: type) -> dict[str, Any]:
-    from headway.core import schema
 
     return {key: q for key, (q, _) in schema.fields(kind).items()}
 

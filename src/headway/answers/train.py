@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headway.answers import arguments, no_effect
+from headway.answers import arguments
 from headway.core import schema, units
 from headway.core.errors import BadValue, HeadwayError
 from headway.core.listing import cell, format_value
@@ -74,7 +74,7 @@ def _idle_notes(args: Any, question: TrainingQuestion, best: Mapping[str, Any]) 
                 dataclasses.replace(pinned, records={**question.records, record: rest}), args)  # fmt: skip
     if args.price_metric != MARKET:
         trials[f"--price-metric {args.price_metric}"] = (dataclasses.replace(pinned, price_metric=MARKET), args)
-    for flag, text, plain in no_effect.typed_edits(args):
+    for flag, text, plain in arguments.typed_edits(args):
         trials[f"{flag} {text}"] = (pinned, args.replace(**plain))
     notes = []
     for text, trial in trials.items():

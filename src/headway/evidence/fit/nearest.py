@@ -13,7 +13,6 @@ from dataclasses import dataclass, fields
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from headway.evidence.fit.residuals import stats
 from headway.evidence.rows.names import NAMES, model_class
 from headway.hardware.chip import Chip
 from headway.models.model import Model
@@ -45,6 +44,8 @@ class NearestEntry:
 
 def entries(residuals: Iterable[Residual], date: str) -> list[NearestEntry]:
     """Entries of the table: a group of rows per chip, engine, model class, kind and measure."""
+    from headway.evidence.fit.residuals import stats  # which a prediction would wait for
+
     groups: dict[tuple[str, ...], list[Residual]] = {}
     for residual in residuals:
         groups.setdefault((residual.chip, residual.engine, residual.model_class, residual.kind, residual.measure), []).append(residual)
