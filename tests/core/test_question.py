@@ -61,6 +61,7 @@ def test_fields__have_a_sentence_and_a_unit_a_range_a_choice_or_a_kind(verb: str
         assert flag.field.kind or flag.field.choices or flag.field.is_number
     assert question.verb == verb and question.example.split()[0] == verb and question.__doc__
     assert set(question.flags()) & set(vars(Question)) == set(), "a field would hide what every question has"
+    assert {*(question.probes or ()), *question.slow_with, *question.edits} <= question.flags().keys()
 
 
 @for_each([base for base in BASES if "INPUTS" not in base])
@@ -137,7 +138,10 @@ def test_ask__json_and_toml_are_one_question(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "wants a question"), ("verb = 3", "wants a question"), ("verb = 'serv'", "no verb named"), ("verb = 'ask'", "another file"),
+        ("", "wants a question"), ("verb = 3", "wants a question"), ("verb = 'serv'", "no verb named"),
+        ("verb = 'ask'", "a verb that answers"), ("verb = 'web'", "a verb that answers"),
+        ("verb = 'serve'\nmodel = 'llama-3.1-8b'\non = 'h200'\nbatch = [[1], [2]]", "--batch: got"),
+        ("verb = 'serve'\nmodel = 'llama-3.1-8b'\non = 'h200'\ncontext = 2024-01-01", "--context: got"),
         ("verb = 'serve'\nbacth = 3", "no field of serve"), ("verb =", "no TOML"),
         ("verb = 'serve'\nmodel = 'llama-3.1-8b'", "required: --on"),
         ("verb = 'serve'\nmodel = 'llama-3.1-8b'\non = 'h200'\nbatch = -1", "--batch"),

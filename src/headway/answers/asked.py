@@ -16,12 +16,6 @@ from headway.report import complete
 from headway.report.output import Answer
 from headway.report.result import Result
 
-# Flags of other verbs that are tried so: which of its layouts a plan takes, and what a benchmark's file may say itself.
-CHOICES = {"plan": ("plainest", "confidence"), "score": ("prompt", "output", "ep", "engine_version")}
-QUICK = ("bill", "cache", "capacity", "collective", "compare", "lecture", "matmul", "price", "rack", "show", "solve", "trend")
-# Arguments with which these verbs are not quick: they search a layout, read a trace or ask.
-QUICK_WITHOUT = {"bill": ("requests",), "cache": ("reuse", "uses", "workload"), "lecture": ("what",), "price": ("model", "sheet", "score"),
-                 "score": ("rows",)}  # fmt: skip
 MOST_AGAIN = 200  # rows of a quick answer that is computed again
 MACHINE = "system"  # a machine may be given by this name too, as the first functions had it
 
@@ -37,18 +31,17 @@ def answered(question: Question) -> tuple[Answer, Notebook]:
 
 
 def _notes_without(question: Question, answer: Any, texts: Sequence[str]) -> list[str]:
-    """Notes on given values of a quick verb, and on choices of a plan, without which the answer is the same: asked again without each.
+    """Notes on given values without which the answer is the same: the question is asked again without each of its `probes`.
 
     `texts` are the notes that were taken on the way to the answer.
     """
-    verb = question.verb
-    is_long = verb == "solve" and getattr(question, "of", "") != "serve"  # which is asked many times
-    if verb not in (*QUICK, *CHOICES) or is_long or any(getattr(question, name) for name in QUICK_WITHOUT.get(verb, ())):
+    probes = question.entries() if question.probes is None else question.probes
+    if not probes or any(getattr(question, name) for name in question.slow_with):
         return []
     notes, flags, rows = [], question.flags(), list(answer.rows)
     for name, value in question.entries().items() if len(rows) <= MOST_AGAIN else ():
         flag = flags[name]
-        if name in ("strict", "catalog") or flag.is_required or not flag.spellings or name not in CHOICES.get(verb, (name,)):
+        if name in ("strict", "catalog") or flag.is_required or not flag.spellings or name not in probes:
             continue
         for text in value if flag.field.takes == "again" else (value,):
             rest = tuple(item for item in value if item != text) if flag.field.takes == "again" else flag.default

@@ -9,8 +9,9 @@ from dataclasses import MISSING, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
+from headway import ACTS
 from headway.core import user_file
-from headway.core.errors import BadFile, UnknownName
+from headway.core.errors import BadFile, UnknownName, clip
 from headway.core.question import Question, field, question_of
 
 WANTS = 'a question: verb = "serve", then its fields, such as model = "llama-3.1-8b"; headway schema VERB lists them'
@@ -76,8 +77,8 @@ def question_file(path: str) -> Mapping[str, Any]:
             raise BadFile(path, f"is no TOML ({error}); wants {WANTS}") from None
     if not isinstance(values, dict) or not isinstance(values.get("verb"), str):
         raise BadFile(path, f"wants {WANTS}")
-    if values["verb"] == Ask.verb:
-        raise BadFile(path, "asks for another file; wants the question itself")
+    if values["verb"] in ACTS:
+        raise BadFile(path, f"verb is {clip(values['verb'])}; wants a verb that answers")  # a file that somebody sent acts on nothing
     return values
 
 

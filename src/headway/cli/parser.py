@@ -112,7 +112,7 @@ class Parser(argparse.ArgumentParser):
             raise Usage(f"do not know what to do with '--'; see {self.prog} --help")
         words = _joined(argv)
         self._check_typed(words)
-        words, numbers = self._by_numbers(words)
+        words = self._by_numbers(words)
         values, extra = self.parse_known_args(words)
         typed = vars(values)
         spare = next((flag.name for flag in self.flags.values() if flag.field.place == "*" and flag.field.kind == "pairs"), "")
@@ -126,7 +126,7 @@ class Parser(argparse.ArgumentParser):
         values_of = {name: typed[name] for name in self._order(words) if name in typed and name not in printing}
         if "where" in self.question.flags():  # which chooses among the rows of the other verb
             values_of["where"] = printed.pop("where", None)
-        return self.question.from_values(values_of | numbers).meant(), Printed(**printed)
+        return self.question.from_values(values_of).meant(), Printed(**printed)
 
     def _order(self, words: Sequence[str]) -> list[str]:
         """Names of what was typed: subjects, then flags in their order."""
@@ -165,14 +165,14 @@ class Parser(argparse.ArgumentParser):
                 raise BadValue(what, both, f"the flag once{hint}")
             earlier[name] = value
 
-    def _by_numbers(self, argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-        """The words of a command without the flags of a model by numbers, whose one word takes the model's place; and nothing else."""
+    def _by_numbers(self, argv: Sequence[str]) -> list[str]:
+        """The words of a command without the flags of a model by numbers, whose one word takes the model's place."""
         group = next((group for group in self.question.groups if group.into), None)
         if group is None:
-            return list(argv), {}
+            return list(argv)
         all_flags = {flag.spellings[0]: flag.name for flag in group.flags()}
         flags = {spelling: name for spelling, name in all_flags.items() if self.flags[name].into}
-        leads = [schema.flag(name) for name in group.record.leading]  # type: ignore[attr-defined]
+        leads = [schema.flag(name) for name in group.speller.leading]
         if any(word.partition("=")[0] in leads for word in argv):
             flags = all_flags  # beside --params or --hidden, a flag that the verb has too is the model's
         parts, rest, queue = dict[str, str](), list[str](), list(argv)
@@ -188,13 +188,13 @@ class Parser(argparse.ArgumentParser):
                 value = queue.pop(0)
             parts[flags[spelling]] = value
         if not parts:
-            return rest, {}
+            return rest
         place = list(self.question.leading()).index(group.into)
         if len(rest) > place and not rest[place].startswith("-"):
             typed_name = rest[place]
             raise HeadwayError(f"{schema.flag(next(iter(parts)))} describes a model by numbers: leave out {typed_name!r}, or write "
                                f"{typed_name}:12layers for fewer layers")  # fmt: skip
-        return [*rest[:place], group.record.spelled(parts), *rest[place:]], {}  # type: ignore[attr-defined]
+        return [*rest[:place], group.speller.spelled(parts), *rest[place:]]
 
     def _refuse_unknown(self, word: str) -> NoReturn:
         unknown = word.partition("=")[0]

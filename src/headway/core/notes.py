@@ -1,4 +1,4 @@
-"""Notes of an answer, each texts once by whoever assumes, drops or finds something on the way to it."""
+"""Notes of an answer, each said once by whoever assumes, drops or finds something on the way to it."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _open: ContextVar[Notebook | None] = ContextVar("notebook", default=None)
 
 
 def note(*texts: str) -> None:
-    """Say what was assumed, dropped or found on the way to an answer, unless it was texts."""
+    """Say what was assumed, dropped or found on the way to an answer, unless it was said."""
     book = _open.get()
     if book is not None:
         book.texts += [text for text in dict.fromkeys(texts) if text not in book.texts]
 
 
 def remark(*notes: str) -> None:
-    """Say what was assumed of a model or machine, unless it was texts."""
+    """Say what was assumed of a model or machine, unless it was said."""
     book = _open.get()
     if book is not None:
         book.remarks += [note for note in dict.fromkeys(notes) if note not in book.remarks]
 
 
 def borrow(*notes: str) -> None:
-    """Say which costs a hypothetical chip borrows, unless it was texts."""
+    """Say which costs a hypothetical chip borrows, unless it was said."""
     book = _open.get()
     if book is not None:
         book.borrowed += [note for note in dict.fromkeys(notes) if note not in book.borrowed]

@@ -18,7 +18,7 @@ import importlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, dataclass_transform
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, cast, dataclass_transform
 
 from headway.core import schema
 from headway.core.errors import BadValue, HeadwayError, UnknownName, check_known
@@ -74,6 +74,17 @@ class FlagRecord:
         _make(cls, {})
 
 
+class SpelledRecord(FlagRecord):
+    """Base of a record of flags that make up the one text of another field."""
+
+    leading: ClassVar[tuple[str, ...]] = ()  # each of which begins such a text: beside one, a flag that the verb has too is the record's
+
+    @staticmethod
+    def spelled(parts: Mapping[str, str]) -> str:
+        """The text that these values make up."""
+        raise NotImplementedError
+
+
 class Edits(FlagRecord):
     """What if: facts of machines and models changed, and how a model is read."""
 
@@ -96,7 +107,12 @@ class FlagGroup:
     skip: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     searched: tuple[str, ...] = ()  # set by a search unless the user does, so that help names no default
-    into: str = ""  # the field whose text these make up together, by the record's `spelled`
+    into: str = ""  # the field whose text these make up together, as a SpelledRecord says
+
+    @property
+    def speller(self) -> type[SpelledRecord]:
+        """The record of a group that makes up a text."""
+        return cast("type[SpelledRecord]", self.record)
 
     def flags(self) -> Iterator[QuestionField]:
         """Its fields, as flags of a question."""
@@ -153,6 +169,8 @@ class Question:
     groups: ClassVar[tuple[FlagGroup, ...]] = ()
     pictures: ClassVar[Sequence[tuple[str, str]]] = ()  # that answers may draw: the name of each, the default first, and what it shows
     refresh: ClassVar[str] = ""  # whether a page asks it "at once", as a slider moves, or "on release"; empty: no page does
+    probes: ClassVar[Sequence[str] | None] = ()  # fields without which it is asked again, to say which change nothing; None: all
+    slow_with: ClassVar[tuple[str, ...]] = ()  # fields beside which that would take long
     subjects: ClassVar[tuple[str, ...]] = ("model", "on")  # positional arguments of its function
     edits: ClassVar[tuple[str, ...]] = tuple(schema.fields(Edits))  # those that say something
     no_edits: ClassVar[str] = ""  # what the others want, where that is not the usual sentence
@@ -175,6 +193,8 @@ class Question:
     _order: ClassVar[tuple[str, ...]] = ()  # in which an instance was given its values
 
     if TYPE_CHECKING:  # the fields of groups are there when the class is made
+
+        __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
         def __getattr__(self, name: str) -> Any: ...
 
@@ -214,7 +234,7 @@ class Question:
             if name in texts:
                 raise BadValue(schema.flag(next(iter(parts))), next(iter(parts.values())), f"no {name} beside it: it describes one")
             group = next(group for group in cls.groups if group.into == name)
-            texts[name] = group.record.spelled(parts)  # type: ignore[attr-defined]
+            texts[name] = group.speller.spelled(parts)
         missing = [flag.word for name, flag in flags.items() if flag.is_required and name not in texts]
         if missing:
             raise Incomplete(cls.verb, missing)
@@ -239,7 +259,7 @@ class Question:
 
     def replace(self, **changes: Any) -> Self:
         """The question with other values."""
-        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+        return dataclasses.replace(self, **changes)
 
     def without(self, name: str) -> Self:
         """The question without one of its values."""
@@ -341,30 +361,33 @@ def as_written(flag: QuestionField, value: Any) -> Any:
     if hasattr(value, "__len__") and not len(value):
         raise BadValue(flag.word, value, "a value, or the flag left out" if isinstance(value, str) else "at least one value")
     if flag.is_list:
-        items = [f"{key}={text(item)}" for key, item in value.items()] if isinstance(value, Mapping) else _items(value)
-        return tuple(text(item) for item in items)
-    return text(value)
+        items = [f"{key}={text(item, flag.word)}" for key, item in value.items()] if isinstance(value, Mapping) else _items(value)
+        return tuple(text(item, flag.word) for item in items)
+    return text(value, flag.word)
 
 
-def text(value: Any) -> Any:
-    """One value as a word: texts as they are, numbers in full, lists joined by commas, `key=value` of a mapping; objects stay."""
+def text(value: Any, word: str) -> Any:
+    """One value as a person writes it: texts as they are, numbers in full, lists with commas, `key=value` of a mapping; objects stay.
+
+    `word` names it where it is illegal.
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, Mapping):
-        return " ".join(f"{key}={text(item)}" for key, item in value.items())
+        return " ".join(f"{key}={text(item, word)}" for key, item in value.items())
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, int | float):
         return repr(int(value)) if isinstance(value, int) and not isinstance(value, bool) else repr(float(value))
     if isinstance(value, list | tuple | range | set | frozenset):
         if any(isinstance(item, list | tuple) for item in value):
-            raise BadValue("argument", value, "one list, not a list of lists")
-        words = [text(item) for item in value]
-        return ",".join(words) if all(isinstance(word, str) for word in words) else tuple(words)
+            raise BadValue(word, value, "one list, not a list of lists")
+        texts = [text(item, word) for item in value]
+        return ",".join(texts) if all(isinstance(item, str) for item in texts) else tuple(texts)
     if hasattr(value, "name") or hasattr(value, "to_json"):
         return value
-    raise BadValue("argument", value, f"a number, a text, a list of them, a model or a machine, not {type(value).__name__}")
+    raise BadValue(word, value, f"a number, a text, a list of them, a model or a machine, not {type(value).__name__}")
 
 
 def name_of(value: Any) -> str:

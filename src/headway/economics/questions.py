@@ -91,6 +91,7 @@ class Price(Question):
     """Cost and price per token of a model on a machine, or one of the questions around it."""
 
     verb, answered_by = "price", "headway.answers.price"
+    probes, slow_with = None, ("model", "sheet", "score")
     example = "price deepseek-v3 --on gb200-nvl72 --chip-price 2.2..4.5 --utilisation 0.3..0.7"
     refresh = "on release"
     pictures = (
@@ -210,6 +211,7 @@ class Cache(Question):
     """Memory tier and lifetime of a KV cache; or its size, its fees, or its hit rates over a trace."""
 
     verb, answered_by = "cache", "headway.answers.cache"
+    probes, slow_with = None, ("reuse", "uses", "workload")
     example = "cache deepseek-v3 --on 8xh200 --reuse 0.8 --hold 5min,1h,24h"
     refresh = "at once"
     pictures = (
@@ -270,6 +272,7 @@ class Bill(Question):
     """Cost of requests under API price sheets, by mode and cache, cheapest first."""
 
     verb, answered_by = "bill", "headway.answers.bill"
+    probes, slow_with = None, ("requests",)
     example = "bill --sheet claude-opus --prompt 8k --shared 6k --output 500 --requests 200 --rate 2/min"
     refresh = "on release"
     pictures = (

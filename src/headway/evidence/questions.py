@@ -64,6 +64,7 @@ class Score(Question):
     """Measured runs or your own benchmark beside predictions, with what binds."""
 
     verb, answered_by = "score", "headway.answers.score"
+    probes, slow_with = ("prompt", "output", "ep", "engine_version"), ("rows",)  # what the file may say itself
     example = "score --vllm bench.json --on 8xh100-sxm --tp 8"
     refresh = "on release"
     pictures = (
@@ -138,6 +139,7 @@ class Show(Question):
     """One model, chip or system: its facts, their sources, and values derived from them."""
 
     verb, answered_by = "show", "headway.answers.show"
+    probes = None
     example = "show model deepseek-v3"
     refresh = "at once"
     groups = (CARD, replace(BY_NUMBERS, into="name"))
@@ -176,6 +178,7 @@ class Lecture(Question):
     """The lecture behind headway: chapters, a claim with your inputs, your model beside it, flashcards."""
 
     verb, answered_by = "lecture", "headway.answers.lecture"
+    probes, slow_with = None, ("what",)
     example = "lecture RB-10"
     refresh = "at once"
     pictures = (

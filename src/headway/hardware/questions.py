@@ -36,6 +36,7 @@ class Rack(Question):
     """Cables, power, weight and bandwidth of a scale-up domain of any size; or the domains of every system, by year."""
 
     verb, answered_by = "rack", "headway.answers.rack"
+    probes = None
     example = "rack gb200-nvl72 --chips 72,144,576"
     refresh = "at once"
     pictures = (
@@ -58,6 +59,7 @@ class Compare(Question):
     """Machines or models side by side, the first as the reference."""
 
     verb, answered_by = "compare", "headway.answers.compare"
+    probes = None
     example = "compare gb200-nvl72,8xh200"
     refresh = "at once"
     subjects = ("names",)
@@ -85,6 +87,7 @@ class Trend(Question):
     """Chips by year (FLOP/byte, drain time, latency floor), or models by release date."""
 
     verb, answered_by = "trend", "headway.answers.trend"
+    probes = None
     example = "trend chips"
     refresh = "at once"
     pictures = (

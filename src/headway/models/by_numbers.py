@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headway.core.errors import BadValue, clip
-from headway.core.question import FlagGroup, FlagRecord, declared, field
+from headway.core.question import FlagGroup, SpelledRecord, declared, field
 from headway.core.schema import Field
 
 MOST = 10**9
@@ -15,7 +15,7 @@ def _count(help: str) -> Field:
     return Field(word="N", integer=True, low=1, high=MOST, open_low=False, help=help)
 
 
-class ByNumbers(FlagRecord):
+class ByNumbers(SpelledRecord):
     """A model by its totals, or a decoder by its shape; `models/numbers.py` makes the model."""
 
     params = field(
@@ -33,7 +33,7 @@ class ByNumbers(FlagRecord):
     experts = declared(_count("routed experts"))
     experts_per_token = declared(_count("experts that a token uses (default 8)"))
 
-    leading = ("params", "hidden")  # each describes a model alone: beside one, a flag that the verb has too is the model's
+    leading = ("params", "hidden")  # each describes a model alone
 
     @staticmethod
     def spelled(parts: Mapping[str, str]) -> str:

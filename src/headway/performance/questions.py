@@ -81,6 +81,7 @@ class MatmulQuestion(MeshQuestion):
     """A matrix product by shape and sharding: its totals, and its steps for a single point."""
 
     verb, answered_by = "matmul", "headway.answers.matmul"
+    probes = None
     example = 'matmul "bf16[B, 4096] int8[4096, 4096]" B=128 --peak 197T --from 820GB/s'
     refresh = "at once"
     groups = (MESH, FlagGroup(ProductRate, "rates and formats"))
@@ -116,6 +117,7 @@ class CollectiveQuestion(MeshQuestion):
     """Time of a collective or a message over axes of a torus, ring or switch."""
 
     verb, answered_by = "collective", "headway.answers.collective"
+    probes = None
     example = "collective all-gather 1GB --mesh X8 --on 8xh100"
     refresh = "at once"
     groups = (MESH, FlagGroup(CollectiveShape, "collective"))
@@ -142,6 +144,7 @@ class CapacityQuestion(Question):
     """What fits on a machine before any layout: chips, largest batch and context, room."""
 
     verb, answered_by = "capacity", "headway.answers.capacity"
+    probes = None
     example = "capacity deepseek-v3 --on 8xh200 --context 8k"
     refresh = "at once"
     groups = (

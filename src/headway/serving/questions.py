@@ -109,4 +109,5 @@ def _about(verb: str) -> type[Question]:
     rest = [replace(group, skip=(*group.skip, *OF_SOLVE)) for group in target.groups if group.record is not Sought]
     usual = {name: flag.default for name, flag in flags_of.items() if flag.default is not MISSING}
     name = f"Solve{target.__name__}"
-    return type(name, (Solve,), {"__annotations__": kinds, **usual, "groups": (*rest, *Solve.groups), "target": target})
+    groups, probes = (*rest, *Solve.groups), None if verb == "serve" else ()  # others are asked many times
+    return type(name, (Solve,), {"__annotations__": kinds, **usual, "groups": groups, "target": target, "probes": probes})

@@ -35,12 +35,12 @@ class MeasuredCapacity:
     half_width: float  # of the 95 % confidence interval
 
     def scaled(self, factor: float) -> MeasuredCapacity:
-        """MeasuredCapacity of `factor` times as many replicas, or at steps shorter by it."""
+        """Capacity of `factor` times as many replicas, or at steps shorter by it."""
         return MeasuredCapacity(per_s=self.per_s * factor, half_width=self.half_width * factor)
 
 
 def capacity(traffic: Traffic, pace: StepPace, rules: Rules, replicas: int, how: str = "auto") -> MeasuredCapacity | None:
-    """MeasuredCapacity of replicas for requests like those of a traffic, whatever their order; None if no request can be served."""
+    """Capacity of replicas for requests like those of a traffic, whatever their order; None if no request can be served."""
     prompt, output = _served_lengths(traffic, rules)
     if not len(prompt):
         return None
@@ -92,7 +92,7 @@ def like_order(prompt: Any, output: Any, strata: int) -> Any:
 
 
 def _saturated(prompt: Any, output: Any, pace: StepPace, rules: Rules, places: int, count: int, how: str) -> MeasuredCapacity:
-    """MeasuredCapacity of one replica from a queue of about `count` requests.
+    """Capacity of one replica from a queue of about `count` requests.
 
     The queue begins with requests already under way, as a full batch holds them. Then follow BLOCKS samples of the lengths, each spread
     over all of them and shuffled; before the first stands the end of the last, so that what is in service at the end is like what was

@@ -67,6 +67,7 @@ class Plan(Question):
     """The best layout for a load and limits, the frontier of speed against cost, sensitivities, and the user's own layout."""
 
     verb, answered_by = "plan", "headway.answers.plan"
+    probes = ("plainest", "confidence")  # which of its layouts it takes
     example = "plan deepseek-v3 --on gb200-nvl72 --prompt 8k --output 1k --ttft 2s --tpot 50ms"
     refresh = "on release"
     pictures = (
