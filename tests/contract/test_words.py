@@ -17,6 +17,8 @@ import pytest
 from contract.golden.golden_answers import INPUTS
 from headway import QUESTIONS as VERBS
 from headway.cli.main import main, parser_of
+from headway.core import schema
+from headway.core.question import Edits
 from headway.core.text_table import fitting
 from headway.models import hub
 from headway.report import output
@@ -257,7 +259,9 @@ def test_help__everyday_flags_first_and_all_of_them_on_request(cli: Cli) -> None
         short, every = cli(verb, "--help").text, cli(verb, "--help-all").text
         flags = [set(re.findall(r"^\s+(?:-\w[^-]*, )?(--[\w-]+)", page, re.MULTILINE)) for page in (short, every)]
         assert flags[0] <= flags[1], verb
-        hidden = {flag.spellings[-1] for flag in parser_of([verb]).flags.values() if flag.field.rare and flag.spellings}
+        parser = parser_of([verb])
+        refused = schema.fields(Edits).keys() - parser.question.edits  # which no help names
+        hidden = {flag.spellings[-1] for flag in parser.flags.values() if flag.field.rare and flag.spellings and flag.name not in refused}
         assert flags[0] == flags[1] - hidden, verb
         if hidden:
             assert f"{len(hidden)} more flags: headway {verb} --help-all" in short

@@ -21,7 +21,7 @@ from headway.answers.questions import question_file
 from headway.cli.main import parsed
 from headway.cli.parser import Parser
 from headway.core.errors import BadFile, BadValue, HeadwayError, UnknownName
-from headway.core.question import Question, field, from_words, question_of
+from headway.core.question import WHAT_IF, Question, field, from_words, question_of
 from headway.core.question_schema import of_answer, of_question
 from headway.core.schema import KINDS
 from headway.serving.questions import Serve
@@ -62,6 +62,13 @@ def test_fields__have_a_sentence_and_a_unit_a_range_a_choice_or_a_kind(verb: str
     assert question.verb == verb and question.example.split()[0] == verb and question.__doc__
     assert set(question.flags()) & set(vars(Question)) == set(), "a field would hide what every question has"
     assert {*(question.probes or ()), *question.slow_with, *question.edits} <= question.flags().keys()
+
+
+@for_each(VERBS)
+def test_help__names_no_edit_that_is_always_refused(verb: str, cli: Cli) -> None:
+    question, text = question_of(verb), cli(verb, "--help-all").text
+    for flag in WHAT_IF.flags():
+        assert (f"\n  {flag.word} " in text.partition("\nwhat if:")[2]) == (flag.name in question.edits), flag.word
 
 
 @for_each([base for base in BASES if "INPUTS" not in base])

@@ -62,7 +62,8 @@ def _asking(target: type[Question]) -> type[Ask]:
         if name != "where"
     }
     usual = {name: None if flag.default is MISSING else flag.default for name, flag in flags.items()}
-    return type(f"Ask{target.__name__}", (Ask,), {"__annotations__": kinds, **usual, "groups": target.groups, "target": target})
+    of_target = {"groups": target.groups, "edits": target.edits, "target": target}
+    return type(f"Ask{target.__name__}", (Ask,), {"__annotations__": kinds, **usual, **of_target})
 
 
 def question_file(path: str) -> Mapping[str, Any]:

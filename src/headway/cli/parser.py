@@ -47,6 +47,8 @@ class Parser(argparse.ArgumentParser):
             return
         field, settings = flag.field, dict[str, Any](default=argparse.SUPPRESS)
         about = pictures_of(self.question) if flag.name == "picture" else help_of(flag)
+        if flag.group == WHAT_IF.title and flag.name not in self.question.edits:
+            about = argparse.SUPPRESS  # it is refused, with the reason
         if field.place:
             if field.place in "?*+":
                 settings["nargs"] = field.place
@@ -67,7 +69,7 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Help text with everyday flags, an example, and the number of flags left out."""
-        hidden = [action for action in self._actions if action.option_strings and self._is_rare(action.dest)]
+        hidden = [action for action in self._actions if action.help != argparse.SUPPRESS and self._is_rare(action.dest)]
         texts = [action.help for action in hidden]
         for action in hidden:
             action.help = argparse.SUPPRESS
