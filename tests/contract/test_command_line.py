@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from headway import QUESTIONS as VERBS
 from headway import Layout, serve
 from headway.core.formula import replay
+from headway.core.question import question_of
 from headway.core.schema import fields
 from headway.performance.achieved import FITTED
 from headway.performance.assumptions import Assumptions
@@ -455,7 +456,8 @@ def test_help__names_every_verb_and_flag(cli: Cli) -> None:
         assert f"  {verb} " in out
         status, text, _ = cli(verb, "--help")
         assert status == 0
-        for flag in ("--where", "--sort", "--explain", "--plot", "--set", "--catalog", "-o"):
+        edits = [f"--{name}" for name in ("set", "catalog") if name in question_of(verb).edits]
+        for flag in ("--where", "--sort", "--explain", "--plot", "-o", *edits):
             assert flag in text
     assert re.fullmatch(r"headway \d+\.\d+\.\d+\n", cli("--version")[1])
 
