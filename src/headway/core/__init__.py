@@ -8,7 +8,7 @@ Holds        units (text to SI and back), quantity (a number with its source), t
              (rows), text_table (one table that fits the terminal), filter (--where), columns (the JSON keys, which each package declares
              in its own columns.py), interval, progress, notes (of one answer), errors, constants (one token), question (the record of a
              verb's question), question_schema (its JSON Schema), question_files (what it depends on), compound_units (bytes per token
-             and the like), law_index and law_values (a law by name, its arguments as text).
+             and the like), law_index and law_values (a law by name, its arguments as text), lazy (modules that load at first use).
 Import       units.parse, units.show, quantity.known, quantity.user_input, formula.formula, trace.record, explain.explain, schema.Field,
              catalog.Catalog, question.Question, table.Table, listing.Listing, columns.Column, errors.HeadwayError and the errors beside
              it.

@@ -4,3 +4,9 @@ palette (colours by meaning), lettering (widths of text), placing (labels that d
 (layers), frame (what a picture is, how it is put together), file (PNG, SVG, HTML), names (what each verb draws). No arithmetic
 on answers here.
 """
+
+from __future__ import annotations
+
+from headway.core.lazy import at_first_use
+
+__getattr__ = at_first_use(__name__)
