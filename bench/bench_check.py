@@ -10,11 +10,11 @@ import sys
 import time
 from dataclasses import dataclass
 
-from headway.economics.capacity.candidate import Candidate, candidate
-from headway.economics.capacity.check import checks
-from headway.economics.capacity.limits import LatencyLimits
-from headway.economics.capacity.offered import OfferedTraffic
 from headway.performance.layout import Layout
+from headway.simulation.check.candidate import Candidate, candidate
+from headway.simulation.check.check import checks
+from headway.simulation.check.limits import LatencyLimits
+from headway.simulation.check.offered import OfferedTraffic
 from headway.simulation.compiled_loop import is_ready
 from headway.simulation.traffic.lengths import parse_lengths
 

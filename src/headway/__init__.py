@@ -45,7 +45,7 @@ _HOME = {
 }
 # verb -> (its question, sentence of the help)
 QUESTIONS = {
-    "plan": ("economics.capacity.question:Plan", "layout, batch, cost and launch line for a load and its latency limits"),
+    "plan": ("simulation.check.question:Plan", "layout, batch, cost and launch line for a load and its latency limits"),
     "serve": ("serving.questions:Serve", "latency, throughput, cost and memory of a given layout, over a grid of inputs"),
     "sim": ("simulation.question:Simulate", "percentiles, goodput and capacity under a trace or drawn traffic"),
     "score": ("evidence.questions:Score", "measured runs or your own benchmark beside predictions, with what binds"),

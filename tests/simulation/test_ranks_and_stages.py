@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from headway.economics.capacity.candidate import Candidate, candidate
-from headway.economics.capacity.check import check
-from headway.economics.capacity.limits import LatencyLimits
-from headway.economics.capacity.offered import OfferedTraffic
 from headway.models.precision import Precision
 from headway.performance.compile import compile_layout
 from headway.performance.estimate import server_of
@@ -15,6 +11,10 @@ from headway.performance.layout import Layout
 from headway.performance.request import Requests, closed_loop
 from headway.serving.serve import serve
 from headway.serving.serve_request import case_of
+from headway.simulation.check.candidate import Candidate, candidate
+from headway.simulation.check.check import check
+from headway.simulation.check.limits import LatencyLimits
+from headway.simulation.check.offered import OfferedTraffic
 from headway.simulation.traffic.lengths import Constant, Lengths, Lognormal
 
 HEADLINE = ("deepseek-v3", "gb200-nvl72", Layout(dp=8, ep=8), 8000, 1000, 1376)  # one replica, prompts and answers, users

@@ -13,7 +13,6 @@ from headway.answers.own_layout import own_changes
 from headway.core import schema
 from headway.core.errors import BadValue, IllegalCombination, drop_note
 from headway.core.notes import note
-from headway.economics.capacity.limits import LatencyLimits
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
@@ -22,6 +21,7 @@ from headway.report import output, serving
 from headway.report import plan as words
 from headway.serving import curves
 from headway.serving.plan.plan import plan as search
+from headway.simulation.check.limits import LatencyLimits
 
 ONLY_AT_LOAD = ("confidence", "no_check", "spare")
 MOST_PLANS = 100

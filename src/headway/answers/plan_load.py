@@ -14,17 +14,17 @@ from headway.core import schema
 from headway.core.errors import BadValue
 from headway.core.notes import note
 from headway.core.quantity import user_input
-from headway.economics.capacity.confidence import DEFAULT
-from headway.economics.capacity.limits import check_limits, idle_limits, read_limits
-from headway.economics.capacity.offered import OfferedTraffic
-from headway.economics.capacity.plan_at_load import CheckedPlan, LoadGoal, best_at_load, width_of
-from headway.economics.capacity.question import MOST_SPARE
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import SLO, Load
 from headway.report import output, plan_load
 from headway.serving.plan.plan import plan
+from headway.simulation.check.confidence import DEFAULT
+from headway.simulation.check.limits import check_limits, idle_limits, read_limits
+from headway.simulation.check.offered import OfferedTraffic
+from headway.simulation.check.plan_at_load import CheckedPlan, LoadGoal, best_at_load, width_of
+from headway.simulation.check.question import MOST_SPARE
 from headway.simulation.traffic.lengths import parse_lengths
 from headway.simulation.traffic.read import read_trace
 

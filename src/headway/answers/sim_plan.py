@@ -13,13 +13,13 @@ from headway.core import schema, user_file
 from headway.core.errors import BadFile, BadValue, HeadwayError, IllegalCombination
 from headway.core.listing import Listing
 from headway.core.question import from_words
-from headway.economics.capacity.latencies import latencies_of
-from headway.economics.capacity.limits import check_limits, check_requests, read_limits
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import NAMES, Layout
 from headway.performance.workload import SLO
 from headway.report import output, played_plan, sim
+from headway.simulation.check.latencies import latencies_of
+from headway.simulation.check.limits import check_limits, check_requests, read_limits
 from headway.simulation.results import measured
 
 WANTS = "what `headway plan ... -o json` wrote"

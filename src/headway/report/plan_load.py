@@ -19,8 +19,8 @@ COLUMNS = ("kind", "system", "nodes", "layout", "kv", "utilisation", "concurrenc
 
 def facts(checked: Any, spare: int = 0) -> dict[str, Any]:
     """Nodes of a best row, those that are spare, the most sequences of a rank that its engine admits, and what was simulated of it."""
-    from headway.economics.capacity.plan_at_load import facts_of
     from headway.performance.efficiency import efficiencies, platform
+    from headway.simulation.check.plan_at_load import facts_of
 
     out: dict[str, Any] = {}
     if not checked.plan.fails:
@@ -153,7 +153,7 @@ def _nearest(checked: Any) -> str:
 
 def _share(probability: float) -> str:
     """A confidence in percent; none is certain."""
-    from headway.economics.capacity.confidence import SUREST
+    from headway.simulation.check.confidence import SUREST
 
     if probability >= SUREST:
         return "over 99%"

@@ -7,7 +7,7 @@ import pytest
 from headway.core import schema
 from headway.core.errors import BadValue, HeadwayError
 from headway.core.question import from_words
-from headway.economics.capacity.limits import (
+from headway.simulation.check.limits import (
     LatencyLimits,
     check_limits,
     check_requests,

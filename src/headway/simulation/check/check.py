@@ -13,13 +13,13 @@ from math import log
 import numpy as np
 
 from headway.core.errors import BadValue
-from headway.economics.capacity.candidate import Candidate
-from headway.economics.capacity.confidence import DEFAULT, Confidence, confidence
-from headway.economics.capacity.effort import AUTO, COMPILED, PLAIN, Effort, effort, lifetimes
-from headway.economics.capacity.latencies import LatencyStatistics, LimitStatus
-from headway.economics.capacity.limits import LatencyLimit, check_limits, check_requests
-from headway.economics.capacity.offered import OfferedTraffic
-from headway.economics.capacity.plays import WARMUP, PlayableCandidate, PlayResult, goodput, is_shared_out, playable
+from headway.simulation.check.candidate import Candidate
+from headway.simulation.check.confidence import DEFAULT, Confidence, confidence
+from headway.simulation.check.effort import AUTO, COMPILED, PLAIN, Effort, effort, lifetimes
+from headway.simulation.check.latencies import LatencyStatistics, LimitStatus
+from headway.simulation.check.limits import LatencyLimit, check_limits, check_requests
+from headway.simulation.check.offered import OfferedTraffic
+from headway.simulation.check.plays import WARMUP, PlayableCandidate, PlayResult, goodput, is_shared_out, playable
 
 SCOUTS = 400  # requests of a first short play, before anything is compiled
 FAR = log(1.5)  # excess over a limit, as a logarithm, that no sampling error explains

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.economics.capacity.confidence import CLOSE, confidence
-from headway.economics.capacity.limits import LatencyLimit, limit_of
 from headway.laws.serving.confidence import factor_of_probability, factor_probability
+from headway.simulation.check.confidence import CLOSE, confidence
+from headway.simulation.check.limits import LatencyLimit, limit_of
 
 TPOT, TTFT = limit_of("tpot_p95", 0.04), limit_of("ttft_p95", 1.5)
 SPREAD = 1.358

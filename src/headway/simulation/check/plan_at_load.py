@@ -16,16 +16,16 @@ from statistics import NormalDist
 from typing import Any
 
 from headway.core.errors import IllegalCombination, IllegalLayout, drop_note
-from headway.economics.capacity.candidate import Candidate
-from headway.economics.capacity.check import CheckedCandidate, check
-from headway.economics.capacity.confidence import DEFAULT
-from headway.economics.capacity.limits import LatencyLimit
-from headway.economics.capacity.offered import OfferedTraffic
 from headway.models.model import MoE
 from headway.performance.achieved import spread
 from headway.performance.workload import SLO
 from headway.serving.plan.group import first_of_each
 from headway.serving.plan.plan import LayoutPlan, joined
+from headway.simulation.check.candidate import Candidate
+from headway.simulation.check.check import CheckedCandidate, check
+from headway.simulation.check.confidence import DEFAULT
+from headway.simulation.check.limits import LatencyLimit
+from headway.simulation.check.offered import OfferedTraffic
 
 ROUNDS = 7  # searches until a layout keeps every limit
 LOOKS = 2  # and between the last that failed and the first that held

@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import exp, inf, isfinite, log
 
-from headway.economics.capacity.limits import LatencyLimit
 from headway.laws.serving.confidence import factor_of_probability, factor_probability
+from headway.simulation.check.limits import LatencyLimit
 
 DEFAULT = 0.8
 CLOSE = 0.01  # width of the bracket around the confidence at which the search ends

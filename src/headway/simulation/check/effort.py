@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headway.core.errors import BadValue
-from headway.economics.capacity.confidence import CLOSE
-from headway.economics.capacity.limits import LatencyLimit, check_requests, least_requests
+from headway.simulation.check.confidence import CLOSE
+from headway.simulation.check.limits import LatencyLimit, check_requests, least_requests
 from headway.simulation.compiled_loop import LOAD_S, STEP_S, is_ready
 from headway.simulation.fleet import Fleet
 from headway.simulation.run import LoadingPlan

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headway.core.errors import IllegalCombination
-from headway.economics.capacity.candidate import Candidate
-from headway.economics.capacity.effort import is_full
-from headway.economics.capacity.latencies import PlayedLatencies, latencies_of
-from headway.economics.capacity.limits import LatencyLimit
-from headway.economics.capacity.offered import OfferedTraffic
 from headway.simulation import capacity, results
 from headway.simulation.capacity import MeasuredCapacity
+from headway.simulation.check.candidate import Candidate
+from headway.simulation.check.effort import is_full
+from headway.simulation.check.latencies import PlayedLatencies, latencies_of
+from headway.simulation.check.limits import LatencyLimit
+from headway.simulation.check.offered import OfferedTraffic
 from headway.simulation.fleet import Fleet
 from headway.simulation.run import LoadingPlan, Trial
 from headway.simulation.simulate import SimulatedRun

@@ -11,16 +11,16 @@ import pytest
 
 from headway.core.errors import BadValue
 from headway.core.schema import defaults
-from headway.economics.capacity.candidate import Candidate, candidate
-from headway.economics.capacity.check import CheckedCandidate, check, checks, scouted
-from headway.economics.capacity.confidence import confidence
-from headway.economics.capacity.effort import COMPILED, PLAIN, effort, in_flight
-from headway.economics.capacity.limits import LatencyLimits, limit_of
-from headway.economics.capacity.offered import OfferedTraffic, replica_share
-from headway.economics.capacity.plays import PlayableCandidate, playable, stretched
 from headway.laws.serving.request import missed_pairs, missed_tokens
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
+from headway.simulation.check.candidate import Candidate, candidate
+from headway.simulation.check.check import CheckedCandidate, check, checks, scouted
+from headway.simulation.check.confidence import confidence
+from headway.simulation.check.effort import COMPILED, PLAIN, effort, in_flight
+from headway.simulation.check.limits import LatencyLimits, limit_of
+from headway.simulation.check.offered import OfferedTraffic, replica_share
+from headway.simulation.check.plays import PlayableCandidate, playable, stretched
 from headway.simulation.policy import Policy
 from headway.simulation.simulate import simulate
 from headway.simulation.traffic.arrivals import Bursty, Diurnal, Even, Poisson

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from headway.core import schema
 from headway.core.question import MODELS, REQUIRED, FlagGroup, FlagRecord, Question, declared, field
-from headway.economics.capacity.limits import LatencyLimits
 from headway.hardware.chip_price import TypedPrice
 from headway.models.by_numbers import BY_NUMBERS
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import MOST, SLO, Load
+from headway.simulation.check.limits import LatencyLimits
 
 MOST_SPARE = 100
 OBJECTIVES = ("cost", "throughput", "latency", "chips")

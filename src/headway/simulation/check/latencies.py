@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from headway.economics.capacity.limits import MEAN, QUANTITIES, STATISTICS, LatencyLimit
 from headway.simulation import state as slot
+from headway.simulation.check.limits import MEAN, QUANTITIES, STATISTICS, LatencyLimit
 from headway.simulation.results import BATCHES, FEW, STUDENT, MeasuredTimes, half_width
 from headway.simulation.simulate import SimulatedRun
 
