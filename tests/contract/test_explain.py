@@ -16,9 +16,8 @@ import pytest
 
 from headway.cli.main import main
 from headway.core.columns import unit as unit_of_column
-from headway.core.equation import equation_of, unit_of
+from headway.core.equation import equation_of, unit_of, unit_of_operation
 from headway.core.explain import to_json, to_text
-from headway.core.expression import unit_of_operation
 from headway.core.formula import anonymous, leaves, replay
 from headway.core.quantity import KINDS, Sourced, known, user_input
 from headway.core.trace import OPERATIONS, Call, Traced, record

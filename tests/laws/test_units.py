@@ -17,7 +17,7 @@ import numpy as np
 import pint
 import pytest
 
-from headway.core import constants as core_constants
+from headway.core import units as core_units
 from headway.core.formula import REGISTRY, formula
 from headway.core.trace import Law
 from headway.core.units import Byte, BytePerToken, Flop, FlopPerSecond, Number, Second, Token, TokenPerMtok, UsdPerMtok, UsdPerToken
@@ -83,7 +83,7 @@ def drawn(annotation: Any, name: str, rng: random.Random, draw: int) -> Any:
 def constants() -> Iterator[tuple[types.ModuleType, str, Any, str]]:
     """Every module constant that is annotated with a unit, in each module that uses it: (module, name, value, unit)."""
     holders = [module for module in MODULES if any(law.run.__module__ == module.__name__ for law in LAWS.values())]
-    own = {(name, id(vars(module)[name])): unit for module in [*holders, core_constants] for name, unit in annotated(module).items()}
+    own = {(name, id(vars(module)[name])): unit for module in [*holders, core_units] for name, unit in annotated(module).items()}
     for module in holders:
         for name, value in vars(module).items():
             if (name, id(value)) in own:

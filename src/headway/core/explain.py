@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from headway.core.equation import branches, equation_of, input_marks, inputs, text_with_unit, title, unit_of, with_numbers
-from headway.core.expression import Branch
+from headway.core.equation import Branch, branches, equation_of, input_marks, inputs, text_with_unit, title, unit_of, with_numbers
 from headway.core.quantity import Sourced
 from headway.core.trace import Call, Traced, traced
 

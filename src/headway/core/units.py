@@ -10,7 +10,6 @@ import math
 import re
 from typing import Annotated, Any
 
-from headway.core import compound_units
 from headway.core.errors import BadValue
 
 # Types of a formula's signature. `Any`, because a call takes scalars or arrays.
@@ -41,6 +40,7 @@ UsdPerMtok = Annotated[Any, "USD/Mtok"]
 Watt = Annotated[Any, "W"]
 Metre = Annotated[Any, "m"]
 Truth = Annotated[Any, "bool"]
+ONE_TOKEN: Token = 1.0  # a decode step makes one token per sequence; divided by, it makes tokens a plain count
 
 DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
@@ -111,6 +111,12 @@ SPELLINGS: dict[str, dict[str, float]] = {
         for per, seconds in {**PER, "month": 365.25 / 12 * 86400}.items()
     },
 }
+# Spellings of a unit made of others, as a whole.
+AS_UNIT: dict[str, dict[str, float]] = {
+    "W*s": {"J": 1.0, "kJ": 1e3, "MJ": 1e6, "GJ": 1e9, "Wh": 3600.0, "kWh": 3.6e6, "MWh": 3.6e9, "GWh": 3.6e12},
+    "USD/W/s": {"$/kWh": 1 / 3.6e6, "USD/kWh": 1 / 3.6e6, "$/MWh": 1 / 3.6e9, "USD/MWh": 1 / 3.6e9, "$/J": 1.0, "USD/J": 1.0},
+}
+LENGTH = {"m": 1.0, "km": 1e3, "cm": 1e-2, "mm": 1e-3}
 EXAMPLE = {
     "": "8 or 4k",
     "token": "8k, 8Ki or 15T",
@@ -132,6 +138,17 @@ EXAMPLE = {
     "USD/token/s": "$4.50/Mtok/h",
     "USD/byte": "$10/GB",
     "USD/byte/s": "$0.02/GB/month",
+    "byte/token": "70kB/token",
+    "flop/token": "2GFLOP/token",
+    "flop/byte": "295FLOP/B",
+    "s/token": "1us/token",
+    "1/token": "1/token",
+    "token*s": "8k token*s",
+    "USD/Mtok": "$3/Mtok",
+    "W*s": "3.6MJ or 1kWh",
+    "USD/W/s": "$0.08/kWh",
+    "USD/W": "$12/W",
+    "m": "1.2m",
 }
 _DIGITS = r"[+-]?(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?)"
 _NUMBER = re.compile(rf"\s*([$]?)\s*({_DIGITS})\s*(.*?)\s*", re.ASCII | re.IGNORECASE)
@@ -161,11 +178,54 @@ def parse(text: str, unit: str, field: str = "value") -> float:
 
 
 def factor_of(suffix: str, unit: str) -> float | None:
-    """Factor from `suffix` to SI `unit`, or None when it is no spelling of that unit."""
+    """Factor from `suffix` to SI `unit`, or None when it is no spelling of that unit.
+
+    >>> factor_of("kB/token", "byte/token"), factor_of("B/s", "byte/token")
+    (1000.0, None)
+    """
     compact = suffix.replace(" ", "")
     if compact == "" and unit not in ("USD/s",):  # a bare price never means dollars per second
         return 1.0
-    return SPELLINGS[unit].get(compact) if unit in SPELLINGS else compound_units.factor(compact, unit, SPELLINGS)
+    return SPELLINGS[unit].get(compact) if unit in SPELLINGS else _compound_factor(compact, unit)
+
+
+def _compound_factor(suffix: str, unit: str) -> float | None:
+    """Factor to SI of a unit made of others, such as byte/token or USD/W/s, or None when it is no spelling of that unit."""
+    if suffix in AS_UNIT.get(unit, {}):
+        return AS_UNIT[unit][suffix]
+    (above, below), (typed_above, typed_below) = _sides(unit), _sides(suffix)
+    if (len(above), len(below)) != (len(typed_above), len(typed_below)):
+        return None
+    up = [_part_factor(typed, part) for typed, part in zip(typed_above, above, strict=True)]
+    down = [_part_factor(typed, part) for typed, part in zip(typed_below, below, strict=True)]
+    product = 1.0
+    for scale in up:
+        if scale is None:
+            return None
+        product *= scale
+    for scale in down:
+        if scale is None:
+            return None
+        product /= scale
+    return product
+
+
+def _sides(text: str) -> tuple[list[str], list[str]]:
+    """Units above and below the line of a fraction."""
+    above, *below = text.split("/")
+    return [part for part in above.split("*") if part not in ("", "1")], below
+
+
+def _part_factor(typed: str, unit: str) -> float | None:
+    if unit.endswith("^2"):
+        scale = _part_factor(typed.removesuffix("^2"), unit.removesuffix("^2")) if typed.endswith("^2") else None
+        return None if scale is None else scale * scale
+    if unit == "m":
+        return LENGTH.get(typed)
+    if unit == "Mtok":
+        scale = SPELLINGS["token"].get(typed)
+        return None if scale is None else scale / 1e6
+    return SPELLINGS[unit].get(typed) if unit in SPELLINGS and typed else None
 
 
 def example(unit: str) -> str:
@@ -174,7 +234,7 @@ def example(unit: str) -> str:
     >>> example("byte/s"), example("byte/token")
     ('3.35TB/s', '70kB/token')
     """
-    return EXAMPLE.get(unit) or compound_units.EXAMPLE.get(unit) or f"1 {unit}"
+    return EXAMPLE.get(unit) or f"1 {unit}"
 
 
 _STEPS = [(1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]

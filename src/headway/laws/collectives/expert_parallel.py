@@ -11,9 +11,8 @@ import math
 
 import numpy as np
 
-from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
-from headway.core.units import Byte, BytePerToken, Number, PerToken, Token
+from headway.core.units import ONE_TOKEN, Byte, BytePerToken, Number, PerToken, Token
 
 
 @formula(source="occupancy of E boxes by T draws of k: E (1 - (1 - k/E)^T)")

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
-from headway.core.units import Number, PerSecond, Second, Token
+from headway.core.units import ONE_TOKEN, Number, PerSecond, Second, Token
 from headway.laws.queueing.loop import Loop, LoopTimes, StepTime, TokenTime, poisson, random_arrivals, step_yields_token
 from headway.laws.queueing.request_times import request_times
 from headway.laws.queueing.root import increasing_root

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
-from headway.core.units import Number, PerSecond, Second, Token, TokenPerSecond
+from headway.core.units import ONE_TOKEN, Number, PerSecond, Second, Token, TokenPerSecond
 
 RUNS_WAITED: Number = 1.0  # just missed: one whole period until the next departure
 

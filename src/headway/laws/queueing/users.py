@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
-from headway.core.units import Number, PerSecond, Same, Second, Token
+from headway.core.units import ONE_TOKEN, Number, PerSecond, Same, Second, Token
 
 LEAST_BUDGET: Number = 1 / 8  # share of a step's tokens that prompts get however many sequences decode
 REGULAR: Number = 2.3

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
 from headway.core.units import (
+    ONE_TOKEN,
     Byte,
     BytePerSecond,
     BytePerToken,

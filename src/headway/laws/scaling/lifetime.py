@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
-from headway.core.units import Flop, FlopPerToken, Number, Second, Token, TokenPerSecond
+from headway.core.units import ONE_TOKEN, Flop, FlopPerToken, Number, Second, Token, TokenPerSecond
 from headway.laws.scaling.power_laws import SIX_FLOP, root
 
 BILL = "derived: least 6 N (D + eta R + kappa D_served / 3) at fixed loss"

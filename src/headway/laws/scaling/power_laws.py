@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
-from headway.core.units import Flop, FlopPerToken, Number, Same, Token
+from headway.core.units import ONE_TOKEN, Flop, FlopPerToken, Number, Same, Token
 
 LEAST, MOST, HALVINGS = -70.0, 140.0, 64  # range of a logarithm; halved to the last digit of a float
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
-from headway.core.units import Byte, BytePerSecond, Number, PerSecond, Second, Token, TokenPerSecond
+from headway.core.units import ONE_TOKEN, Byte, BytePerSecond, Number, PerSecond, Second, Token, TokenPerSecond
 
 DEFINITIONS = "TTFT and TPOT as vLLM's `bench serve` defines them"
 

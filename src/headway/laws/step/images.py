@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
-from headway.core.units import Byte, Flop, FlopPerSecond, FlopPerToken, Number, Second, SecondPerToken, Token
+from headway.core.units import ONE_TOKEN, Byte, Flop, FlopPerSecond, FlopPerToken, Number, Second, SecondPerToken, Token
 from headway.laws.step.coefficients import ImageTerm
 
 MATMUL_FLOP: FlopPerToken = 2  # multiply and add

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
-from headway.core.units import Number, Second, SecondPerToken, Token
+from headway.core.units import ONE_TOKEN, Number, Second, SecondPerToken, Token
 from headway.laws.architecture.kv import attended_tokens
 from headway.laws.collectives.expert_parallel import distinct_experts, skewed_tokens
 from headway.laws.step.coefficients import ExpertTerm, RankWork, SpanTerm, StepCoefficients

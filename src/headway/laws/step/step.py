@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
-from headway.core.units import Number, Second, Token
+from headway.core.units import ONE_TOKEN, Number, Second, Token
 from headway.laws.collectives.cost import collectives_floor_s, collectives_s, two_batch_step_s
 from headway.laws.step.coefficients import (
     FITTED,

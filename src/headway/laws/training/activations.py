@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
-from headway.core.units import Byte, BytePerToken, Number, Token
+from headway.core.units import ONE_TOKEN, Byte, BytePerToken, Number, Token
 
 NARAYANAN = "Narayanan et al. 2021 (arXiv:2104.04473) section 2.2"
 ZERO_BUBBLE = "Qi et al. 2023 (arXiv:2401.10241) and the sail-sg zero-bubble README, table of schedules"

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
-from headway.core.units import Byte, BytePerSecond, BytePerToken, FlopPerSecond, FlopPerToken, Number, Second, Token
+from headway.core.units import ONE_TOKEN, Byte, BytePerSecond, BytePerToken, FlopPerSecond, FlopPerToken, Number, Second, Token
 
 KORTHIKANTI = "Korthikanti et al. 2022 (arXiv:2205.05198) section 4.2.2"
 ZERO = "Rajbhandari et al. 2019, ZeRO (arXiv:1910.02054), section 7"

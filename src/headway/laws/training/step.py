@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.core.constants import ONE_TOKEN
 from headway.core.formula import formula
-from headway.core.units import Byte, BytePerToken, FlopPerSecond, Number, Second, Token, Watt
+from headway.core.units import ONE_TOKEN, Byte, BytePerToken, FlopPerSecond, Number, Second, Token, Watt
 
 ZERO_BUBBLE = "Qi et al. 2023, Zero Bubble Pipeline Parallelism (arXiv:2401.10241) section 2"
 DUALPIPE = "deepseek-ai/DualPipe README, table of schedules"
