@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from headway.core.equation import Branch, branches, equation_of, input_marks, inputs, text_with_unit, title, unit_of, with_numbers
-from headway.core.quantity import Sourced
+from headway.core.quantity import Sourced, is_literal
 from headway.core.trace import Call, Traced, traced
 
 MOST_FIELDS = 12  # of a record, beyond which it is folded unless all of the tree is asked for
@@ -88,7 +88,8 @@ def _leaf_json(value: Any, name: str, shown_unit: str) -> dict[str, Any]:
         number = _finite(value)
         return {"value": number, "unit": value.unit, "kind": value.kind, "name": value.name, "source": value.source, "date": value.date}
     plain = _finite(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
-    return {"value": plain, "unit": shown_unit, "kind": "choice", "name": name, "source": "", "date": ""}
+    kind, source = ("constant", "by definition") if is_literal(value) else ("choice", "")
+    return {"value": plain, "unit": shown_unit, "kind": kind, "name": name, "source": source, "date": ""}
 
 
 def _finite(value: Any) -> Any:

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from headway.core.quantity import Sourced
+from headway.core.quantity import Sourced, is_literal
 from headway.core.trace import Call, Law, Traced, add_to_outer, inside, recording, traced
 
 REGISTRY: dict[str, Law] = {}
@@ -57,7 +57,10 @@ def _recorded(law: Law, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 
 def leaves(value: Any, path: str = "", visited_ids: set[int] | None = None) -> Iterator[tuple[str, Any]]:
-    """Numbers under `value` that no law produced, as (path, number); walks records and tuples, each shared branch once."""
+    """Numbers under `value` that no law produced, as (path, number); walks records and tuples, each shared branch once.
+
+    A literal such as 1 is no leaf: it needs no origin.
+    """
     visited_ids = set() if visited_ids is None else visited_ids
     if id(value) in visited_ids:
         return
@@ -71,7 +74,7 @@ def leaves(value: Any, path: str = "", visited_ids: set[int] | None = None) -> I
     elif isinstance(value, tuple | list):
         for index, item in enumerate(value):
             yield from leaves(item, f"{path}[{index}]", visited_ids)
-    elif not isinstance(value, str | bool | type(None)):
+    elif not isinstance(value, str | bool | type(None)) and not is_literal(value):
         yield path, value
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from headway.core.trace import operators, traced_operation
 
 KINDS = ("datasheet", "measured", "derived", "estimate", "config", "input", "default", "constant", "fitted", "claim")
+LITERALS = (0, 1, 2, 0.5, -1)  # nothing, one thing, a pair, a half, a step back: code writes them as they are, and they need no source
 
 
 class Sourced:
@@ -67,6 +68,11 @@ def user_input(value: float, name: str, unit: str = "") -> Any:
 def default(value: float, name: str, unit: str, why: str) -> Any:
     """A number used because the user gave none; `why` gives the source of the default."""
     return known(value, name, unit, "default", why)
+
+
+def is_literal(value: Any) -> bool:
+    """Whether a number without an origin is one that needs none."""
+    return isinstance(value, int | float) and not isinstance(value, Sourced | bool) and value in LITERALS
 
 
 def number(value: float) -> Any:

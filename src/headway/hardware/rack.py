@@ -38,7 +38,6 @@ from headway.models.config import model as find_model
 from headway.models.model import Model, MoE
 from headway.models.precision import formats
 
-UNITY = known(1, "one", "", "constant", "definition")
 FITTING = "counted: models of the catalogue whose checkpoint and one sequence take no more than the domain's memory"
 NO_BYTES = known(0.0, "no bytes", "byte", "constant", "nothing leaves the domain")
 WIRE = "DeepSeek-V3 (arXiv:2412.19437) section 3.3: dispatch in fp8 with a scale per 128 elements, combine in bf16"
@@ -174,16 +173,16 @@ def wiring(system: System, facts: RackFacts, chips: Any) -> dict[str, Any]:
     """Links, cables, switches and connectors of a mesh, a star, a two-level Clos and a torus of `chips` chips."""
     per_chip, pairs, ports = facts.links_per_chip, facts.pairs_per_link, facts.ports_per_switch
     base, rank = system.scale_up_domain, RANK.get(system.topology)
-    mesh, star, clos = mesh_links(chips, UNITY), _law(star_links, chips, per_chip), _law(clos_links, chips, per_chip)
+    mesh, star, clos = mesh_links(chips, 1), _law(star_links, chips, per_chip), _law(clos_links, chips, per_chip)
     leaves, cables = _law(clos_leaves, star, ports), _law(cable_count, star, pairs)
-    mesh_pairs = _law(operator.mul, mesh_links_per_chip(chips, UNITY), pairs)
+    mesh_pairs = _law(operator.mul, mesh_links_per_chip(chips, 1), pairs)
     return {
         "dies": _law(operator.mul, facts.dies_per_chip, chips),
         "chips_growth": chips / base,
         "mesh_links": mesh,
         "mesh_cables": _law(cable_count, mesh, pairs),
-        "mesh_growth": _law(operator.truediv, mesh, mesh_links(base, UNITY)) if base > 1 else None,
-        "mesh_links_per_chip": mesh_links_per_chip(chips, UNITY),
+        "mesh_growth": _law(operator.truediv, mesh, mesh_links(base, 1)) if base > 1 else None,
+        "mesh_links_per_chip": mesh_links_per_chip(chips, 1),
         "mesh_connectors_per_chip": _law(fewest_within, mesh_pairs, facts.pairs_per_connector),
         "star_links": star,
         "star_cables": cables,
@@ -257,7 +256,7 @@ def _one_rack(power: Any, weight: Any, chips: Any, facts: RackFacts) -> str | No
 def network(system: System, ask: RackRequest) -> dict[str, Any]:
     """Bandwidths, and dispatch and combine of one expert layer inside one domain and over racks of the known size."""
     up, out = system.scale_up_bw, system.scale_out_bw
-    domains = group_domains(ask.chips, UNITY, system.scale_up_domain)
+    domains = group_domains(ask.chips, 1, system.scale_up_domain)
     ratio = _law(scale_up_ratio, up, out)
     cut = bisection(system, ask.chips)
     return {

@@ -1,6 +1,6 @@
 """A language model: blocks of equal layers, each with a mixer (attention or a recurrence) and a feed-forward part.
 
-Every number is a Sourced: it carries where it came from. The kinds of mixer are in attention/, one file each.
+Every number is a Sourced, which carries where it came from, or a literal 0, 1 or 2. The kinds of mixer are in attention/, one file each.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.core.quantity import known
-from headway.models.attention import NONE, UNITY, Mixer
+from headway.models.attention import Mixer
 from headway.models.tower import Tower
 
 DTYPES = (
@@ -33,7 +33,7 @@ class Dense:
     hidden: Any
     intermediate: Any
     matrices: Any
-    biases: Any = NONE  # 1 where each matrix has a bias
+    biases: Any = 0  # 1 where each matrix has a bias
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +45,15 @@ class MoE:
     per_token: Any
     intermediate: Any  # of one routed expert
     matrices: Any
-    biases: Any = NONE  # 1 where each expert matrix has a bias
-    clamped: Any = NONE  # 1 where the inputs of the experts' activation function are clamped
-    shared_experts: Any = NONE
-    shared_intermediate: Any = NONE  # of one shared expert
-    shared_matrices: Any = NONE
-    shared_gates: Any = NONE  # 1 where a learned gate scales the shared expert
-    latent: Any = NONE  # width at which the routed experts work, where it is not `hidden`: projections lead to it and back
-    groups: Any = UNITY  # groups into which the router divides the experts
-    groups_chosen: Any = UNITY  # groups that the experts of one token lie in at most (node-limited routing)
+    biases: Any = 0  # 1 where each expert matrix has a bias
+    clamped: Any = 0  # 1 where the inputs of the experts' activation function are clamped
+    shared_experts: Any = 0
+    shared_intermediate: Any = 0  # of one shared expert
+    shared_matrices: Any = 0
+    shared_gates: Any = 0  # 1 where a learned gate scales the shared expert
+    latent: Any = 0  # width at which the routed experts work, where it is not `hidden`: projections lead to it and back
+    groups: Any = 1  # groups into which the router divides the experts
+    groups_chosen: Any = 1  # groups that the experts of one token lie in at most (node-limited routing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,6 @@ from typing import Any
 from headway.core import schema, units
 from headway.core.errors import BadValue, UnknownName
 from headway.core.quantity import default, known, user_input
-from headway.models.attention import NONE
 from headway.models.attention.stated import StatedAttention
 from headway.models.by_numbers import ByNumbers
 from headway.models.model import Block, Dense, FeedForward, Model, MoE, StoredPrecision, Vector
@@ -121,9 +120,9 @@ def _by_counts(values: dict[str, Any]) -> Model:
     rest = int(values["params"]) - layers * _layer_params(block, sizes)
     remainder = Vector(name="remainder", dims=(known(rest, f"{name}.remainder", "", "derived", "params less those of the layers"),))
     return Model(
-        name=name, family="by-numbers", vocab=NONE,
+        name=name, family="by-numbers", vocab=0,
         hidden=_derived(sizes.hidden, "hidden", "sqrt(active / (12 layers)), rounded to 1024", values),
-        embedding_dim=NONE, tied=True, blocks=(block,),
+        embedding_dim=0, tied=True, blocks=(block,),
         precision=StoredPrecision(mixer="bf16", ffn="bf16", expert="bf16", embedding="bf16"),
         vectors=(remainder,) if rest else (), notes=tuple(notes), source=USER_NUMBERS,
     )  # fmt: skip

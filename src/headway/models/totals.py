@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from headway.core.quantity import known
 from headway.laws import arithmetic
 from headway.laws.architecture import kv
-from headway.models.model import NONE, UNITY, Model
+from headway.models.model import Model
 from headway.models.work import CacheStore, ModelWork, embedding_and_head, other_params, work_of, works
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _lasting_bytes(model: Model, element_bytes: Any, index: bool, wide: bool = F
         elements = [kv.marginal_elements(store.elements_per_token, store.cap_tokens) for store in stores]
         widths = [element_bytes if wide else store.element_bytes(element_bytes) for store in stores]
         sizes = [kv.kv_bytes(count, size) for count, size in zip(elements, widths, strict=True)]
-        per_layer.append(sum(sizes) if sizes else NONE)
+        per_layer.append(sum(sizes))
     return _sum(model, tuple(per_layer))
 
 
@@ -82,13 +82,13 @@ def _params(model: Model, experts: str) -> Any:
 
 def matmul_params(model: Model) -> Any:
     """The parameters that one token is multiplied with: the head counts (tied or not), the embedding look-up does not."""
-    sizes = tuple(w.mixer_params + w.dense_ffn_params + w.experts_per_token * w.expert_params + NONE for w in works(model))
+    sizes = tuple(w.mixer_params + w.dense_ffn_params + w.experts_per_token * w.expert_params + 0 for w in works(model))
     return model.vocab * model.embedding_dim + _sum(model, sizes)
 
 
 def layers(model: Model) -> Any:
     """How many layers there are."""
-    return arithmetic.sum_over_blocks(tuple(block.count for block in model.blocks), tuple(UNITY for _ in model.blocks))
+    return arithmetic.sum_over_blocks(tuple(block.count for block in model.blocks), tuple(1 for _ in model.blocks))
 
 
 def stored_bytes(model: Model, weights: str = "") -> Any:
@@ -138,7 +138,7 @@ def kv_read_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -> 
         read = [
             span.read_elements_per_token * count * span.element_bytes(element_bytes) for span, count in zip(w.spans, tokens, strict=True)
         ]
-        per_layer.append(sum(read) if read else NONE)
+        per_layer.append(sum(read))
     return _sum(model, tuple(per_layer))
 
 
@@ -148,7 +148,7 @@ def kv_stored_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -
     for w in works(model):
         elements = [kv.stored_elements(store.elements_per_token, context, store.cap_tokens) for store in w.stores]
         sizes = [count * store.element_bytes(element_bytes) for count, store in zip(elements, w.stores, strict=True)]
-        per_layer.append(sum(sizes) if sizes else NONE)
+        per_layer.append(sum(sizes))
     return _sum(model, tuple(per_layer))
 
 
@@ -167,7 +167,7 @@ def _window_state(stores: tuple[CacheStore, ...], window_bytes: Any) -> Any:
     """Bytes of a window that lives beside a compressed cache is a state of fixed size; a plain sliding window is cache."""
     window = next((store for store in stores if store.what == "window"), None)
     if window is None:
-        return NONE
+        return 0
     return kv.stored_elements(window.elements_per_token, window.cap_tokens, window.cap_tokens) * window.element_bytes(window_bytes)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from headway.core.quantity import known
 from headway.laws.architecture import params
-from headway.models.attention import NONE, TWO_MATMULS, UNITY, AttentionSpan, CacheStore
+from headway.models.attention import TWO_MATMULS, AttentionSpan, CacheStore
 from headway.models.model import Block, Dense, FeedForward, Model, MoE
 from headway.models.tensors import LayerTensors, Tensor
 from headway.models.tower import Tower
@@ -19,6 +19,7 @@ from headway.models.tower import Tower
 # Families whose query, key and value llama.cpp keeps as one matrix (attn_qkv).
 FUSED_QKV = re.compile(r"phi-?[34]|^falcon(-?\d.*)?$|bloom|mpt|gpt_?neox|pythia|gpt-?2|chatglm|dbrx|gpt_bigcode|^qwen(-?1)?$")
 ROUTER = known(1, "matmuls", "", "constant", "the router")
+INNER_KERNELS = known(0, "inner kernels", "", "constant", "and one for each norm within, rotation and activation")
 ROUTER_AND_SHARED = known(3, "matmuls", "", "constant", "the router, and up and down of the shared experts")
 
 
@@ -106,7 +107,7 @@ def _engine_format(stored: str) -> str:
 
 
 def _count(blocks: tuple[LayerWork, ...]) -> Any:
-    return sum(block.count for block in blocks) if blocks else NONE
+    return sum(block.count for block in blocks)
 
 
 def works(model: Model) -> tuple[LayerWork, ...]:
@@ -117,12 +118,12 @@ def works(model: Model) -> tuple[LayerWork, ...]:
 def embedding_and_head(model: Model) -> tuple[Any, Any]:
     """Parameters of the embedding table, and of the head: 0 where it is the same table."""
     table = model.vocab * model.embedding_dim
-    return table, NONE if model.tied else model.vocab * model.embedding_dim
+    return table, 0 if model.tied else model.vocab * model.embedding_dim
 
 
 def other_params(model: Model) -> Any:
     """Final norm, learned positions and the like."""
-    return params.vector_params(tuple(vector.dims for vector in model.vectors)) if model.vectors else NONE
+    return params.vector_params(tuple(vector.dims for vector in model.vectors)) if model.vectors else 0
 
 
 def block_work(block: Block, model: Model) -> LayerWork:
@@ -133,9 +134,9 @@ def block_work(block: Block, model: Model) -> LayerWork:
     return LayerWork(
         count=block.count, mixer_params=mixer.params(), mixer_whole_params=mixer.whole_params(), mixer_kv_params=mixer.kv_params(),
         dense_ffn_params=ffn[0], expert_params=ffn[1], experts=ffn[2], experts_per_token=ffn[3],
-        expert_groups=block.ffn.groups if isinstance(block.ffn, MoE) else UNITY,
-        groups_chosen=block.ffn.groups_chosen if isinstance(block.ffn, MoE) else UNITY,
-        other_params=params.vector_params(tuple(vector.dims for vector in vectors)) if vectors else NONE,
+        expert_groups=block.ffn.groups if isinstance(block.ffn, MoE) else 1,
+        groups_chosen=block.ffn.groups_chosen if isinstance(block.ffn, MoE) else 1,
+        other_params=params.vector_params(tuple(vector.dims for vector in vectors)) if vectors else 0,
         heads=mixer.query_heads(), kv_heads=mixer.cache_heads(), spans=mixer.spans(), stores=mixer.stores(),
         state_elements=mixer.state_elements(), recurrence_flop_per_token=mixer.recurrence_flop_per_token(),
         mixer_matmuls=mixer.matmuls, ffn_matmuls=ffn_matmuls(block.ffn), inner_kernels=inner_kernels(block),
@@ -150,7 +151,7 @@ def block_work(block: Block, model: Model) -> LayerWork:
 def ffn_work(ffn: FeedForward) -> tuple[Any, Any, Any, Any]:
     """(what every token uses, one routed expert, experts, experts per token)."""
     if isinstance(ffn, Dense):
-        return params.ffn_params(ffn.hidden, ffn.intermediate, ffn.matrices, ffn.biases), NONE, NONE, NONE
+        return params.ffn_params(ffn.hidden, ffn.intermediate, ffn.matrices, ffn.biases), 0, 0, 0
     if isinstance(ffn, MoE):
         common = params.moe_common_params(
             ffn.hidden, ffn.experts, ffn.shared_experts, ffn.shared_intermediate, ffn.shared_matrices, ffn.shared_gates
@@ -159,7 +160,7 @@ def ffn_work(ffn: FeedForward) -> tuple[Any, Any, Any, Any]:
             common = common + params.latent_expert_params(ffn.hidden, ffn.latent)
         expert = params.ffn_params(ffn.latent or ffn.hidden, ffn.intermediate, ffn.matrices, ffn.biases)
         return common, expert, ffn.experts, ffn.per_token
-    return NONE, NONE, NONE, NONE
+    return 0, 0, 0, 0
 
 
 def ffn_tensors(ffn: FeedForward) -> dict[str, tuple[Tensor, ...]]:
@@ -173,9 +174,9 @@ def ffn_tensors(ffn: FeedForward) -> dict[str, tuple[Tensor, ...]]:
     return {"ffn": (router, *shared), "expert": _up_and_down(ffn.latent or ffn.hidden, ffn.intermediate, ffn.matrices)}
 
 
-def _up_and_down(hidden: Any, intermediate: Any, matrices: Any, copies: Any = UNITY) -> tuple[Tensor, ...]:
+def _up_and_down(hidden: Any, intermediate: Any, matrices: Any, copies: Any = 1) -> tuple[Tensor, ...]:
     """Projections to the inner width, with the gate where there are three matrices, and the projection back."""
-    ups = TWO_MATMULS if int(matrices) == 3 else UNITY
+    ups = TWO_MATMULS if int(matrices) == 3 else 1
     return (
         Tensor(kind="up", width=hidden, dims=(copies, ups, hidden, intermediate)),
         Tensor(kind="down", width=intermediate, dims=(copies, intermediate, hidden)),
@@ -184,14 +185,14 @@ def _up_and_down(hidden: Any, intermediate: Any, matrices: Any, copies: Any = UN
 
 def inner_kernels(block: Block) -> Any:
     """Small kernels of a layer that are neither matmuls, attention nor the norms before its mixer and its FFN."""
-    inner_norms = [UNITY for vector in block.vectors if "norm" in vector.name and vector.name != "norms"]
-    rotation = [UNITY] if block.attention.spans() else []
-    activation = [UNITY] if isinstance(block.ffn, Dense) or (isinstance(block.ffn, MoE) and block.ffn.shared_experts) else []
-    return sum((*inner_norms, *rotation, *activation), start=NONE)
+    inner_norms = [1 for vector in block.vectors if "norm" in vector.name and vector.name != "norms"]
+    rotation = [1] if block.attention.spans() else []
+    activation = [1] if isinstance(block.ffn, Dense) or (isinstance(block.ffn, MoE) and block.ffn.shared_experts) else []
+    return sum((*inner_norms, *rotation, *activation), start=INNER_KERNELS)
 
 
 def ffn_matmuls(ffn: FeedForward) -> Any:
     """Dense matrix multiplications of a feed-forward layer."""
     if isinstance(ffn, MoE):
         return ROUTER_AND_SHARED if ffn.shared_experts else ROUTER
-    return TWO_MATMULS if isinstance(ffn, Dense) else NONE
+    return TWO_MATMULS if isinstance(ffn, Dense) else 0

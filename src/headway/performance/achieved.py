@@ -40,7 +40,7 @@ FLAT = "the step models that are not fitted take one flat number for all kernels
 EFF_COMPUTE, EFF_MEMORY = default(0.7, "eff_compute", "", FLAT), default(0.8, "eff_memory", "", FLAT)
 T0, SPREAD = default(3e-6, "t0", "s", FLAT), default(1.6, "spread", "", FLAT)
 NONE, NO_TIME, NO_PAD = default(0, "none", "", FLAT), default(0.0, "none", "s", FLAT), default(0.0, "none", "token", FLAT)
-UNITY, SMOOTH = default(1, "one", "", FLAT), default(2, "norm", "", FLAT)
+SMOOTH = default(2, "norm", "", FLAT)
 QUANTISED, QUANTISING = ("fp8", "nvfp4"), ("t0_s", "activation")
 ACCUMULATED = "fp16acc"  # 16-bit accumulation: a faster rate of the same kernels
 OLDER = {"eager": "layer_overhead_s", "waiting": "step_overhead_s"}  # overheads of old engine versions, and the cost each adds to
@@ -101,7 +101,7 @@ def spread(chip: Chip, experts: bool, assumptions: Assumptions, quantity: str, s
     wider += [table.interval("foreign")] if foreign(chip) else []
     wider += [table.interval("experts")] if experts else []
     wider += [table.interval(name) ** share for name, share in (("limited", seat_share), ("queued", queued)) if share is not None]
-    return interval_factor(table.interval(quantity), functools.reduce(operator.mul, wider, UNITY))
+    return interval_factor(table.interval(quantity), functools.reduce(operator.mul, wider, 1))
 
 
 def basis(chip: Chip, assumptions: Assumptions) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ def achieved_efficiency(
     ).achieved_efficiency()
     engine = engine_cost(assumptions.engine, chip, numbers, form_of(formats, kernels.dense))
     if assumptions.t0 is not None:
-        engine = replace(engine, launch_factor=UNITY)  # the user's fixed cost replaces the launch factor too
+        engine = replace(engine, launch_factor=1)  # the user's fixed cost replaces the launch factor too
     streaming_s = numbers.engine(assumptions.engine, platform(chip), "streaming_overhead_s")
     streamed = replace(engine, sequence_overhead_s=engine.sequence_overhead_s + streaming_s)
     return _with_user_shares(with_engine(bare, streamed, kernels.layers, layout.tp, layout.pp), assumptions)
@@ -162,7 +162,7 @@ def engine_cost(
     `older`: features that its version lacks, see OLDER; `years`: how much older it is than the newest engines measured.
     """
     kind = platform(chip)
-    engine_numbers = EngineCost(weight_only_factor=UNITY, **{key: table.engine(name, kind, key) for key in COST_KEYS})
+    engine_numbers = EngineCost(weight_only_factor=1, **{key: table.engine(name, kind, key) for key in COST_KEYS})
     if name == "none":
         return engine_numbers
     if form == WIDENED:  # every engine uses the measured library for other kernels
@@ -232,12 +232,12 @@ def _flat(kernels: KernelCounts, formats: Formats, assumptions: Assumptions) -> 
     t0 = T0 if assumptions.t0 is None else assumptions.t0
     attention = compute * (formats.attention_peak / formats.wide_peak)
     return Achieved(
-        compute=compute, memory=memory, activation=UNITY, norm=SMOOTH,
-        expert_compute=compute, expert_memory=memory, expert_activation=UNITY, expert_norm=SMOOTH,
+        compute=compute, memory=memory, activation=1, norm=SMOOTH,
+        expert_compute=compute, expert_memory=memory, expert_activation=1, expert_norm=SMOOTH,
         decode_compute=attention, decode_memory=memory, block=NO_TIME, prefill_compute=attention, prefill_pad=NO_PAD,
-        elementwise=UNITY,
-        fixed=kernels.launches * t0 * UNITY * assumptions.fixed, expert_fixed=NO_TIME, sequence=NO_TIME,
-        prompted=NO_TIME, host_launch=NO_TIME, host_routed=NO_TIME, captured=NO_PAD, scan_chunk=NO_TIME, scan_heads=UNITY,
+        elementwise=1,
+        fixed=kernels.launches * t0 * assumptions.fixed, expert_fixed=NO_TIME, sequence=NO_TIME,
+        prompted=NO_TIME, host_launch=NO_TIME, host_routed=NO_TIME, captured=NO_PAD, scan_chunk=NO_TIME, scan_heads=1,
     )  # fmt: skip
 
 
@@ -268,7 +268,7 @@ class _FittedKernels:
             fixed=self.launched(matmul, decode), expert_fixed=self.routing(expert) if routed else NO_TIME, sequence=NO_TIME,
             prompted=self.attending(prefill),
             scan_chunk=self.scan("chunk_s") if self.kernels.scans else NO_TIME,
-            scan_heads=self.scan("heads") if self.kernels.scans else UNITY,
+            scan_heads=self.scan("heads") if self.kernels.scans else 1,
         )  # fmt: skip
 
     def matmul(self, form: str, key: str) -> Any:

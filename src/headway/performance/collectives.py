@@ -55,7 +55,6 @@ from headway.laws.step.layer_terms import replica_chips
 from headway.performance.layout import Layout
 from headway.performance.topology import Fabric, FabricAxis, LinkCosts, axes
 
-UNITY = known(1, "one", "", "constant", "definition")
 ONE_PHASE = known(1, "one phase", "", "constant", "an exchange in one direction")
 TWO_PHASES = known(2, "two phases", "", "constant", "an all-reduce is a reduce-scatter and an all-gather")
 NO_BYTES = known(0.0, "no bytes", "", "constant", "this level carries nothing")
@@ -72,8 +71,8 @@ class RoutedLayer:
     experts: Any
     active: Any
     dispatch: Any  # bytes of a token on the way to its experts; the combine returns a full vector
-    groups: Any = UNITY  # experts of a token lie in at most `groups_chosen` of these groups
-    groups_chosen: Any = UNITY
+    groups: Any = 1  # experts of a token lie in at most `groups_chosen` of these groups
+    groups_chosen: Any = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +119,7 @@ def network_terms(traffic: MessageTraffic, fabric: Fabric, layout: Layout, costs
     """Collectives of one step, all layers; groups of one chip send nothing and are left out."""
     terms = []
     if most(layout.tp) > 1:
-        terms.append(all_reduce_term(fabric, group(fabric, layout.tp, UNITY), traffic.vector, costs, traffic.sublayers * traffic.depth))
+        terms.append(all_reduce_term(fabric, group(fabric, layout.tp, 1), traffic.vector, costs, traffic.sublayers * traffic.depth))
     if most(layout.cp) > 1:
         message, count = traffic.vector / layout.tp, traffic.layers * traffic.depth
         terms.append(all_reduce_term(fabric, group(fabric, layout.cp, layout.tp), message, costs, count))
@@ -133,24 +132,24 @@ def network_terms(traffic: MessageTraffic, fabric: Fabric, layout: Layout, costs
     return tuple(terms)
 
 
-def all_reduce_term(fabric: Fabric, peers: ChipGroup, message: Any, costs: LinkCosts, count: Any = UNITY) -> CollectiveTerm:
+def all_reduce_term(fabric: Fabric, peers: ChipGroup, message: Any, costs: LinkCosts, count: Any = 1) -> CollectiveTerm:
     """All-reduce, as the lines of all algorithms that the fabric supports."""
     algorithms = _torus_reduce(fabric, peers) if fabric.kind == "torus" else _switch_reduce(fabric, peers)
     bandwidth = _group_bandwidth(fabric, peers.inside)
     return _term(count, _algorithm_lines(algorithms, message, bandwidth, fabric.out, costs))
 
 
-def gather_term(fabric: Fabric, peers: ChipGroup, message: Any, costs: LinkCosts, count: Any = UNITY) -> CollectiveTerm:
+def gather_term(fabric: Fabric, peers: ChipGroup, message: Any, costs: LinkCosts, count: Any = 1) -> CollectiveTerm:
     """All-gather or reduce-scatter, as the lines of all algorithms; `message` is the whole gathered message."""
     algorithms = _torus_gather(fabric, peers, ONE_PHASE) if fabric.kind == "torus" else _switch_gather(peers, ONE_PHASE)
     bandwidth = _group_bandwidth(fabric, peers.inside)
     return _term(count, _algorithm_lines(algorithms, message, bandwidth, fabric.out, costs))
 
 
-def all_to_all_term(fabric: Fabric, peers: ChipGroup, message: Any, costs: LinkCosts, count: Any = UNITY) -> CollectiveTerm:
+def all_to_all_term(fabric: Fabric, peers: ChipGroup, message: Any, costs: LinkCosts, count: Any = 1) -> CollectiveTerm:
     """Uniform all-to-all of `message` bytes per chip, including the part that stays."""
     up = (
-        torus_exchange_up(UNITY, _exchange_share(fabric, peers), peers.domains)
+        torus_exchange_up(1, _exchange_share(fabric, peers), peers.domains)
         if fabric.kind == "torus"
         else direct_up(peers.members, peers.inside)
     )
@@ -165,12 +164,12 @@ def hop_term(fabric: Fabric, layout: Layout, message: Any, costs: LinkCosts) -> 
     domains = group_domains(layout.pp, layout.tp * layout.cp * layout.dp, fabric.domain)
     inside, beyond = hops_up(layout.pp, domains), hops_out(layout.pp, domains)
     hops = Algorithm(phases=ONE_PHASE, rounds_up=inside, rounds_out=beyond, up=inside, out=beyond, together=False)
-    pair = _group_bandwidth(fabric, UNITY)
-    return _term(UNITY, _algorithm_lines([hops], message, pair, fabric.out, costs))
+    pair = _group_bandwidth(fabric, 1)
+    return _term(1, _algorithm_lines([hops], message, pair, fabric.out, costs))
 
 
 def exchange_term(
-    fabric: Fabric, layout: Layout, routed: RoutedLayer, message: Any, costs: LinkCosts, count: Any = UNITY
+    fabric: Fabric, layout: Layout, routed: RoutedLayer, message: Any, costs: LinkCosts, count: Any = 1
 ) -> CollectiveTerm:
     """Dispatch and combine of an expert layer: a copy per expert, per chip, or per domain; or every token to every rank."""
     ranks, ep = layout.dp * layout.cp, layout.ep
@@ -188,7 +187,7 @@ def exchange_term(
         return _exchange(TWO_PHASES, rounds_up, rounds_out, up, exchange_out(copies, ranks, inside))
 
     copies = hit * ranks / ep
-    passed_on = torus_exchange_up(copies, share, UNITY) if torus else forwarded_up(copies, inside)
+    passed_on = torus_exchange_up(copies, share, 1) if torus else forwarded_up(copies, inside)
     algorithms = [
         direct(routed.active * ranks / ep, near, far),
         direct(copies, chunked_rounds(near), chunked_rounds(far)),  # token counts go first, so that a chip knows what it will receive

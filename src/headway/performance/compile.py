@@ -37,7 +37,6 @@ from headway.laws.step.layer_terms import (
     state_s,
 )
 from headway.laws.step.memory import end_bytes, weights_bytes_chip
-from headway.models.model import NONE, UNITY
 from headway.models.work import LayerWork, ModelWork
 from headway.performance.achieved import KernelCounts, achieved_efficiency, dense_part, dynamic, routing_skew, with_links
 from headway.performance.assumptions import Assumptions
@@ -108,7 +107,7 @@ def _coefficients(
 ) -> StepCoefficients:
     """Coefficients of the step of a layout, whose sequences have `states` elements of recurrent state."""
     work, layout, formats, depth = parts.work, parts.layout, parts.formats, parts.depth
-    skew = routing_skew(system.chip, assumptions, table) if parts.routed() else NONE
+    skew = routing_skew(system.chip, assumptions, table) if parts.routed() else 0
     return StepCoefficients(
         dense_compute=parts.dense_compute(formats.peaks),
         dense_gain=parts.dense_gain(),
@@ -130,7 +129,7 @@ def _coefficients(
         attention_gain=_gain(formats.best_attention_peak, formats.wide_peak),
         imbalance=_imbalance(work, layout, assumptions, skew),
         prefill_ranks=layout.dp,
-        rank_prompts=UNITY,
+        rank_prompts=1,
         overlap=default(OVERLAPS[assumptions.overlap], "overlap", "", f"overlap model {assumptions.overlap!r}"),
         communication=default(COMMUNICATIONS[assumptions.communication], "communication", "", assumptions.communication),
         launches=parts.launches(dynamic(parts.kernels(), formats)),
@@ -186,7 +185,7 @@ class _Parts:
     def dense_gain(self) -> Any:
         """Speed-up of the dense parts in the fastest formats that could multiply them."""
         if self.formats.best_peaks == self.formats.peaks:
-            return UNITY
+            return 1
         return self.dense_compute(self.formats.peaks) / self.dense_compute(self.formats.best_peaks)
 
     def activations(self) -> Any:
@@ -204,7 +203,7 @@ class _Parts:
             block.kv_heads * head_share(block.kv_heads, self.layout.tp) * block.count * self.depth
             for block in self.work.blocks if block.spans
         )  # fmt: skip
-        return sum(block_counts) if block_counts else NONE
+        return sum(block_counts)
 
     def sublayers(self) -> Any:
         """Number of mixers and feed-forward layers, each with its norm and its all-reduce."""
@@ -218,7 +217,7 @@ class _Parts:
         """Kernels of a step as an engine launches them: a matmul of a dynamically quantised input is two; routed experts are apart."""
         kernels = self.kernels()
         return engine_launches(
-            kernels.matmuls, kernels.attentions, kernels.elementwise, QUANTISED_MATMUL if quantised else UNITY, self.depth
+            kernels.matmuls, kernels.attentions, kernels.elementwise, QUANTISED_MATMUL if quantised else 1, self.depth
         )
 
     def kernels(self) -> KernelCounts:
@@ -227,11 +226,11 @@ class _Parts:
         matmuls = sum_over_blocks(self.counts(), tuple(block.mixer_matmuls + block.ffn_matmuls for block in blocks))
         dense, routed = dense_part(self.formats, blocks)
         return KernelCounts(
-            matmuls=matmuls + UNITY, attentions=work.layers, moes=work.moes, elementwise=self.small_kernels(), layers=work.layers,
+            matmuls=matmuls + 1, attentions=work.layers, moes=work.moes, elementwise=self.small_kernels(), layers=work.layers,
             launches=kernels_per_step(work.layers, work.ffns, work.moes, self.depth), depth=self.depth,
             scans=sum(block.count for block in blocks if block.scanned),
             latent=any(block.latent for block in blocks), dense=dense, routed=routed,
-            head=next((block.head for block in blocks if block.spans), UNITY),
+            head=next((block.head for block in blocks if block.spans), 1),
             fused=_converted(blocks[dense[0]], dense[1], self.formats.weights[dense[0]][dense[1]].name),
         )  # fmt: skip
 
@@ -297,7 +296,7 @@ class _Parts:
 
     def share(self, block: LayerWork, what: str) -> Any:
         """Share of a cache on the fullest chip; an index key, one per token, is on every tensor-parallel chip."""
-        return head_share(UNITY if what == "index" else block.kv_heads, self.layout.tp)
+        return head_share(1 if what == "index" else block.kv_heads, self.layout.tp)
 
     def spans(self) -> tuple[SpanTerm, ...]:
         """Attention spans of all blocks, spans of equal limits summed."""
@@ -353,7 +352,7 @@ class _Parts:
 
 def _gain(best: Any, run: Any) -> Any:
     """Speed-up of arithmetic at the best peak over that of the format in which a part runs."""
-    return UNITY if best == run else best / run
+    return 1 if best == run else best / run
 
 
 def _imbalance(work: ModelWork, layout: Layout, assumptions: Assumptions, skew: Any) -> Any:
@@ -362,7 +361,7 @@ def _imbalance(work: ModelWork, layout: Layout, assumptions: Assumptions, skew: 
         return load_imbalance(work.expert_load, layout.ep, layout.redundant)
     if assumptions.imbalance is not None:
         return assumptions.imbalance
-    return skewed_imbalance(layout.ep, skew) if work.moes else UNITY
+    return skewed_imbalance(layout.ep, skew) if work.moes else 1
 
 
 def _converted(block: LayerWork, part: int, stored: str) -> bool:

@@ -53,7 +53,6 @@ from headway.performance.token_cost import TokenTimes, machine_usd, token_costs
 from headway.performance.workload import Load
 
 ONE_RANK = known(1, "one rank", "", "constant", "a single prompt is prefilled by one data-parallel rank")
-FULL_SHARE = known(1, "whole", "", "constant", "a share of all of it")
 ENDS = ("", "_lo", "_hi")
 
 
@@ -197,7 +196,7 @@ def _request(case: Deployment, compiled: StepModel, served: ServedTimes) -> dict
     context = middle_context(load.prompt, load.output)
     seat_share = _seat_share(case, served)
     alone = request.unloaded_ttft_s(served.server, served.requests, step_s)
-    ttft = timed(case, times_at.ttft, served.least_ttft, "ttft", seat_share, FULL_SHARE - np.minimum(alone / times_at.ttft, FULL_SHARE))
+    ttft = timed(case, times_at.ttft, served.least_ttft, "ttft", seat_share, 1 - np.minimum(alone / times_at.ttft, 1))
     tpot = timed(case, times_at.tpot, _least_tpot(served), "tpot", seat_share)
     flying = load.batch if load.rate is None else times_at.in_service
     out = {"context": context, "concurrency": flying * replicas, **flat("step", step_at(case, compiled, batch, context))}
@@ -217,7 +216,7 @@ def _seat_share(case: Deployment, served: ServedTimes) -> Any:
     if case.load.rate is not None:
         return None
     seats = served.server.seats(served.requests.prompt, served.requests.output)
-    return np.minimum(case.load.batch / np.maximum(seats, SINGLE), FULL_SHARE)
+    return np.minimum(case.load.batch / np.maximum(seats, SINGLE), 1)
 
 
 def _least_tpot(served: ServedTimes) -> Any:

@@ -45,7 +45,6 @@ FAR = known(float("inf"), "no scale-out", "byte/s", "constant", "the layout stay
 WRAPPING = "TPU v5e and v6e wrap an axis of 16, v4 and v5p axes that are multiples of 4 (docs.cloud.google.com/tpu)"
 NO_WRAP = known(0, "no wrap", "", "constant", WRAPPING)
 WRAP = known(1, "wrap", "", "constant", WRAPPING)
-UNITY = known(1, "one", "", "constant", "definition")
 BEFORE = "product of the sides of the axes before it"
 
 

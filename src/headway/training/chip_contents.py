@@ -22,15 +22,14 @@ from headway.laws.training.activations import (
 )
 from headway.laws.training.state import end_params, folded_layers, middle_layers, parted, spared_first_layers
 from headway.laws.training.step import spared_layers
-from headway.models.model import NONE, UNITY
 from headway.performance.collectives import most
 from headway.training.pipeline import Stage, copies
 from headway.training.recipe import TrainingLayout
 
-FIRST = NONE  # stages are counted from 0
-SECOND = UNITY
+FIRST = 0  # stages are counted from 0
+SECOND = 1
 ENDS = 2  # stages of a pipeline that has no chip between its ends
-NO_ENDS = {"has_first": NONE, "has_last": NONE, "logits": NONE}
+NO_ENDS = {"has_first": 0, "has_last": 0, "logits": 0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +61,7 @@ def in_flight(schedule: str, layout: TrainingLayout, count: Any, stage: Any) -> 
 
 def chip_contents(schedule: str, part: Stage, layout: TrainingLayout, count: Any) -> tuple[ChipContents, ...]:
     """The chips of a pipeline of which one is the fullest: at its ends, where layers may be fewer, and behind the first."""
-    full, last_stage = part.layers_per_stage, layout.pp - UNITY
+    full, last_stage = part.layers_per_stage, layout.pp - 1
     first, last = full - spared_first_layers(part.layers, layout.pp, full), full - spared_layers(part.layers, layout.pp, full)
     between, is_parted = middle_layers(full, layout.pp), parted(layout.pp)
 
@@ -72,19 +71,19 @@ def chip_contents(schedule: str, part: Stage, layout: TrainingLayout, count: Any
     if schedule == "dualpipe":  # a chip's stages of the two directions are as far from the two ends
         outer = ChipContents(
             layers=first + last * is_parted, kept_layers=first * flying(FIRST) + last * flying(last_stage) * is_parted,
-            in_flight=flying(FIRST) + flying(last_stage) * is_parted, has_first=UNITY, has_last=UNITY, logits=UNITY,
+            in_flight=flying(FIRST) + flying(last_stage) * is_parted, has_first=1, has_last=1, logits=1,
         )  # fmt: skip
-        both = flying(SECOND) + flying(last_stage - UNITY)
+        both = flying(SECOND) + flying(last_stage - 1)
         inner = ChipContents(layers=between + between, kept_layers=between * both, in_flight=both, **NO_ENDS)
         return (outer, inner) if most(layout.pp) > ENDS else (outer,)
     if schedule == "zb-v":  # the first chunk and the last are on one chip
-        outer = _one_way(folded_layers(first, last, full), flying(FIRST), UNITY, UNITY, UNITY)
-        return outer, _one_way(full * is_parted, flying(SECOND) * is_parted, NONE, NONE, NONE)
-    logits = flying(last_stage) if schedule == "gpipe" else UNITY
+        outer = _one_way(folded_layers(first, last, full), flying(FIRST), 1, 1, 1)
+        return outer, _one_way(full * is_parted, flying(SECOND) * is_parted, 0, 0, 0)
+    logits = flying(last_stage) if schedule == "gpipe" else 1
     chips = (
-        _one_way(first, flying(FIRST), UNITY, UNITY - is_parted, logits),
-        _one_way(last, flying(last_stage), UNITY - is_parted, UNITY, logits),
-        _one_way(between, flying(SECOND), NONE, NONE, NONE),
+        _one_way(first, flying(FIRST), 1, 1 - is_parted, logits),
+        _one_way(last, flying(last_stage), 1 - is_parted, 1, logits),
+        _one_way(between, flying(SECOND), 0, 0, 0),
     )
     return chips if most(layout.pp) > ENDS else chips[: int(most(layout.pp))]
 
@@ -97,11 +96,11 @@ def head_place(schedule: str, part: Stage, layout: TrainingLayout) -> tuple[Any,
     """Layers that the chip with the head has fewer than the fullest, and the share of micro-batches whose head it computes."""
     first, last = (of(part.layers, layout.pp, part.layers_per_stage) for of in (spared_first_layers, spared_layers))
     if schedule == "zb-v":
-        return first + last, UNITY
+        return first + last, 1
     if schedule == "dualpipe":
         twice = copies(schedule, layout.pp)
-        return (first + last) / twice, UNITY / twice
-    return last, UNITY
+        return (first + last) / twice, 1 / twice
+    return last, 1
 
 
 def dense_params(part: Stage, chip: ChipContents) -> Any:

@@ -22,7 +22,6 @@ from headway.laws.training.communication import (
 )
 from headway.laws.training.reversible import stream_bytes
 from headway.laws.training.state import expert_ways
-from headway.models.model import UNITY
 from headway.performance.collectives import RoutedLayer, exchange_term, gather_term, group, hop_term, most
 from headway.performance.layout import Layout
 from headway.performance.topology import Fabric, LinkCosts
@@ -58,7 +57,7 @@ def exchanges(
     count: Any,
 ) -> Exchanges:
     """Time of every collective of a step, by kind."""
-    again = UNITY if recipe.recompute in FORWARD_AGAIN else known(0, "recomputed", "", "constant", "the layers are not computed again")
+    again = 1 if recipe.recompute in FORWARD_AGAIN else known(0, "recomputed", "", "constant", "the layers are not computed again")
     vector = activation_bytes_per_token(work.hidden, WIDE)
     return Exchanges(
         tp=_tensor(work, part, layout, fabric, costs, tokens, vector, again),
@@ -75,7 +74,7 @@ def _tensor(
     if most(layout.tp) == 1:
         return NO_TIME
     often = over_layers(work, lambda kind: tp_exchanges(kind.sublayers, again)) * part.share
-    return collective_term_s(gather_term(fabric, group(fabric, layout.tp, UNITY), vector, costs, often), tokens)
+    return collective_term_s(gather_term(fabric, group(fabric, layout.tp, 1), vector, costs, often), tokens)
 
 
 def _context(work: TrainingWork, part: Stage, layout: TrainingLayout, fabric: Fabric, costs: LinkCosts, tokens: Any, again: Any) -> Any:
@@ -102,7 +101,7 @@ def _experts(
     kinds = tuple(kind for kind in work.layers if kind.work.experts > 0)
     if not kinds or most(ranks) == 1:
         return NO_TIME
-    among, seconds = Layout(tp=UNITY, cp=UNITY, pp=UNITY, dp=ranks, ep=layout.ep), []
+    among, seconds = Layout(tp=1, cp=1, pp=1, dp=ranks, ep=layout.ep), []
     for kind in kinds:
         b = kind.work
         routed = RoutedLayer(layers=b.count, experts=b.experts, active=b.experts_per_token, dispatch=dispatch, groups=b.expert_groups,

@@ -25,7 +25,6 @@ from headway.laws.training.communication import (
 )
 from headway.laws.training.state import expert_ways, memory_fits
 from headway.laws.training.step import micro_batches
-from headway.models.model import UNITY
 from headway.performance.assumptions import Assumptions
 from headway.performance.collectives import ChipGroup, group
 from headway.performance.formats import has_peak, peak
@@ -105,7 +104,7 @@ def estimate(case: TrainingCase, layout: TrainingLayout) -> TrainingEstimate:
     speed, spread = case.batch / (took.step * case.system.chips), efficiency.spread
     if recipe.mfu is not None:
         took = at_mfu(took, utilisation(work, recipe, case.machine, speed).mfu, recipe.mfu)
-        speed, spread = case.batch / (took.step * case.system.chips), UNITY
+        speed, spread = case.batch / (took.step * case.system.chips), 1
     return TrainingEstimate(
         micro_batches=count, memory=footprint, memory_low=interval_low(footprint.total, footprint.weights, efficiency.spread_memory),
         memory_high=footprint.total * efficiency.spread_memory, fits=memory_fits(footprint.total, case.system.chip.need("hbm")),
@@ -141,7 +140,7 @@ def overlap(case: TrainingCase, layout: TrainingLayout) -> Overlap:
         tp_limit = tensor_ways_paid(_width(work), up, case.machine.peak, PER_TOKEN)
     ranks = expert_ways(layout.ep, layout.tp)
     if int(ranks) > 1 and any(kind.work.experts for kind in work.layers):
-        link = _link(case, group(fabric, ranks, UNITY))
+        link = _link(case, group(fabric, ranks, 1))
         narrow = NARROW if int(dispatched(recipe.dtype)) == 1 else PER_TOKEN
         wide = None if link is None else expert_width_to_hide(narrow, PER_TOKEN, case.machine.peak, link)
     return Overlap(

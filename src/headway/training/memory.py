@@ -25,7 +25,6 @@ from headway.laws.training.state import (
     sharded_from,
     states_bytes,
 )
-from headway.models.model import NONE, UNITY
 from headway.training.chip_contents import ChipContents, chip_contents, dense_params, ends, expert_params
 from headway.training.pipeline import Stage
 from headway.training.recipe import REVERSIBLE, Optimizer, Recipe, TrainingLayout
@@ -35,7 +34,6 @@ STAGE_1, STAGE_2, STAGE_3 = (
     known(stage, f"ZeRO stage {stage}", "", "constant", "Rajbhandari et al. 2019, ZeRO (arXiv:1910.02054)") for stage in (1, 2, 3)
 )
 LAYERS_GATHERED = known(2, "layers gathered at once", "", "default", "FSDP: the layer at hand, and the next one prefetched")
-TWO = known(2, "norm inputs and outputs", "", "constant", "of what tensor parallelism leaves whole, half is what norms make")
 LOGIT = {
     "fused": known(4, "bytes of a logit", "byte", "constant", "Korthikanti et al. 2022 (arXiv:2205.05198) section 4.3: 32 bits"),
     "eager": known(14, "bytes of a logit", "byte", "constant", "PyTorch cross entropy: 16 bits, 32 bits, log-softmax and its gradient"),
@@ -102,7 +100,7 @@ def _activations(
     work: TrainingWork, chip: ChipContents, layout: TrainingLayout, recipe: Recipe, tokens: Any, token_bytes: ActivationBytes
 ) -> tuple[Any, Any]:
     """Activation bytes of a chip: of its layers, and of embedding and head."""
-    whole_ways = layout.tp if recipe.sequence_parallel else UNITY
+    whole_ways = layout.tp if recipe.sequence_parallel else 1
     embedding = embedding_activation_bytes(work.hidden, work.mask, chip.in_flight, whole_ways)
     head = head_activation_bytes(work.hidden, work.vocab, WIDE, logit_bytes(recipe), whole_ways, layout.tp) * chip.logits
     head = np.maximum(head - token_bytes.at_hand, NO_BYTES)  # logits are gone before the first layer is made again
@@ -127,7 +125,7 @@ def _states(part: Stage, chip: ChipContents, layout: TrainingLayout, recipe: Rec
     state_bytes = []
     exchange_stage = exchanging_stage(layout.zero, layout.pp)  # gradients are exchanged once a step in a pipeline, and whole until then
     for param_bytes, zero, stage, share in (
-        (optimizer.weight, layout.zero, STAGE_3, UNITY),
+        (optimizer.weight, layout.zero, STAGE_3, 1),
         (optimizer.gradient, exchange_stage, STAGE_2, trained),
         (optimizer.states, layout.zero, STAGE_1, trained),
     ):
@@ -141,18 +139,18 @@ def _states(part: Stage, chip: ChipContents, layout: TrainingLayout, recipe: Rec
 
 def kept_per_token(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe) -> ActivationBytes:
     """Activation bytes per token that a chip keeps until the backward pass: per layer, and for the layer being recomputed."""
-    whole_ways = layout.tp if recipe.sequence_parallel else UNITY
+    whole_ways = layout.tp if recipe.sequence_parallel else 1
 
     def layer_bytes(selective: bool) -> Any:
-        keeps_scores = NONE if selective else UNITY
+        keeps_scores = 0 if selective else 1
         fewer = selective and bool(recipe.fused_attention)  # no scores to drop: norms, activation functions, latent up-projections
-        again = UNITY if fewer else NONE
+        again = 1 if fewer else 0
         outputs = kept_outputs(recipe) if selective else EVERY_MATMUL
 
         def of_layer(kind: TrainingLayer) -> Any:
             mixer, routed = (kind.mixer_selective, kind.routed_selective) if fewer else (kind.mixer, kind.routed)
-            split = mixer + kind.ffn * kept_share(kind.ffn_vectors, UNITY, again) * outputs + routed
-            unsplit_bytes = kind.unsplit_bytes * kept_share(TWO, UNITY, again)
+            split = mixer + kind.ffn * kept_share(kind.ffn_vectors, 1, again) * outputs + routed
+            unsplit_bytes = kind.unsplit_bytes * kept_share(2, 1, again)
             return layer_activation_bytes(unsplit_bytes, split, kind.score_bytes, keeps_scores, layout.tp, whole_ways)
 
         return over_layers(work, of_layer) / part.layers

@@ -8,7 +8,6 @@ from typing import Any
 from headway.laws.step.layer_terms import head_share, mixer_params_chip, split_params
 from headway.laws.training.state import dualpipe_copies, expert_ways, stage_layers
 from headway.laws.training.step import dualpipe_bubble, interleaved_bubble, one_forward_one_backward_bubble, zero_bubble_h1, zero_bubble_h2
-from headway.models.model import UNITY
 from headway.training.recipe import TrainingLayout
 from headway.training.work import TrainingLayer, TrainingWork, over_layers
 
@@ -31,7 +30,7 @@ class Stage:
 
 def stage(work: TrainingWork, layout: TrainingLayout, schedule: str) -> Stage:
     """Layers and parameters of a chip in the fullest stage."""
-    layers = over_layers(work, lambda _: UNITY)
+    layers = over_layers(work, lambda _: 1)
     layers_per_stage = stage_layers(layers, layout.pp, layout.vpp)
     split, twice = expert_ways(layout.ep, layout.tp), copies(schedule, layout.pp)
 
@@ -83,4 +82,4 @@ def idle(schedule: str, layout: TrainingLayout, count: Any, forward: Any, input_
 
 def copies(schedule: str, pp: Any) -> Any:
     """Chips of a pipeline that have the same stage: two in DualPipe, one for each direction."""
-    return dualpipe_copies(pp) if schedule == "dualpipe" else UNITY
+    return dualpipe_copies(pp) if schedule == "dualpipe" else 1

@@ -16,7 +16,7 @@ from headway.laws.training.run import (
     run_usd,
     wall_s,
 )
-from headway.models.model import UNITY, Model
+from headway.models.model import Model
 from headway.training.estimate import TrainingEstimate
 from headway.training.recipe import Failures, Recipe, TrainingReach, TrainingRun
 from headway.training.search import LayoutEstimate
@@ -59,7 +59,7 @@ def _prices(price: PriceQuote | None) -> tuple[Any, Any, Any]:
 def goodput_of(system: System, failures: Failures) -> Any:
     """Share of the wall time that advances the run, at the checkpoint interval that loses least."""
     if failures.mtbf is None:
-        return UNITY * UNITY
+        return 1
     rate = system.chips / failures.mtbf
     goodput = goodput_share(failures.checkpoint, best_interval_s(failures.checkpoint, rate), rate, failures.restart)
     if float(goodput) <= 0:

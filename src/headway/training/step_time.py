@@ -24,7 +24,6 @@ from headway.laws.training.step import (
     update_bytes,
     weight_traffic_bytes,
 )
-from headway.models.model import NONE, UNITY
 from headway.performance.topology import Fabric, LinkCosts
 from headway.training.achieved import SHARES
 from headway.training.chip_contents import chip_contents, head_place, most_params
@@ -99,8 +98,8 @@ class StepWork:
 
 HARD = known(float("inf"), "perfect overlap", "", "constant", "definition of the floor")
 IDEAL = TrainingReach(
-    **dict.fromkeys((*SHARES, "eff_memory", "hidden_tp", "hidden_dp", "hidden_cp", "hidden_ep"), UNITY),
-    traffic=NONE, launch=NO_TIME, sync=NO_TIME, matmul_norm=HARD,
+    **dict.fromkeys((*SHARES, "eff_memory", "hidden_tp", "hidden_dp", "hidden_cp", "hidden_ep"), 1),
+    traffic=0, launch=NO_TIME, sync=NO_TIME, matmul_norm=HARD,
 )  # fmt: skip
 SILENT = Exchanges(tp=NO_TIME, cp=NO_TIME, ep=NO_TIME, hops=NO_TIME, parameters=NO_TIME)
 
@@ -178,7 +177,7 @@ def step_work(
         scores=_scores(work, part, layout, machine.wide_peak, tokens),
         recurrences=_recurrences(work, part, layout, machine.wide_peak, tokens),
         weights=weights, expert_weights=expert_weights,
-        routed_layers=over_layers(work, lambda kind: UNITY if kind.work.experts > 0 else NONE) * part.share,
+        routed_layers=over_layers(work, lambda kind: 1 if kind.work.experts > 0 else 0) * part.share,
         captured=is_captured(recipe),
         traffic=layer_bytes * tokens * part.layers_per_stage / machine.hbm_bw,
         unfused=over_layers(work, lambda kind: kind.unfused) * part.share / layout.tp * tokens / machine.hbm_bw,
@@ -205,7 +204,7 @@ def _recomputed_share(work: TrainingWork, part: Stage, layout: TrainingLayout, r
     """Share of the activation bytes of a layer's forward pass that is recomputed."""
     if recipe.recompute == "selective":
         return dropped_share(kept_per_token(work, part, layout, recipe).layer, layer_bytes)
-    return UNITY if recipe.recompute in FORWARD_AGAIN else NONE
+    return 1 if recipe.recompute in FORWARD_AGAIN else 0
 
 
 def _active(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe) -> tuple[Any, Any]:

@@ -27,7 +27,7 @@ from headway.laws.training.run import (
     training_passes,
 )
 from headway.laws.training.step import micro_pairs, unfused_expert_bytes
-from headway.models.model import NONE, UNITY, Dense, Model, MoE
+from headway.models.model import Dense, Model, MoE
 from headway.models.work import LayerWork, embedding_and_head, works
 from headway.training.recipe import FORWARD_AGAIN, Recipe
 
@@ -123,7 +123,7 @@ def _layer(block: Any, work: LayerWork, model: Model, recipe: Recipe, sequence: 
 
 def is_captured(recipe: Recipe) -> Any:
     """1 where a step runs as one graph, as it does unless the recipe says otherwise."""
-    return UNITY if recipe.captured is None else recipe.captured
+    return 1 if recipe.captured is None else recipe.captured
 
 
 def dispatched(dtype: str) -> Any:
@@ -145,7 +145,7 @@ def _vectors(ffn: Any) -> Any:
     """Vectors of the FFN's width that are kept per token: one per matrix."""
     if isinstance(ffn, Dense):
         return ffn.matrices
-    return ffn.shared_matrices if isinstance(ffn, MoE) and ffn.shared_matrices else UNITY
+    return ffn.shared_matrices if isinstance(ffn, MoE) and ffn.shared_matrices else 1
 
 
 def over_layers(work: TrainingWork, of_layer: Callable[[TrainingLayer], Any]) -> Any:
@@ -158,7 +158,7 @@ def multiplied_params(work: TrainingWork) -> Any:
 
     def params(kind: TrainingLayer) -> Any:
         b = kind.work
-        return b.mixer_params + b.dense_ffn_params + (b.expert_params * b.experts_per_token if b.experts else NONE)
+        return b.mixer_params + b.dense_ffn_params + (b.expert_params * b.experts_per_token if b.experts else 0)
 
     return over_layers(work, params)
 
@@ -207,7 +207,7 @@ def hardware_flop(work: TrainingWork, recipe: Recipe) -> Any:
     again = again * PUBLISHED_PASSES if recipe.recompute == "selective" else again
     params = over_layers(work, lambda kind: kind.recomputed_params) if share is None else multiplied_params(work) * share
     forward = matmul_flop_per_token(params) + _attention(work, causal=False) * again
-    return hardware_flop_per_token(model_flop(work, recipe, causal=False), forward, UNITY)
+    return hardware_flop_per_token(model_flop(work, recipe, causal=False), forward, 1)
 
 
 def kept_outputs(recipe: Recipe) -> Any:
@@ -219,15 +219,15 @@ def kept_outputs(recipe: Recipe) -> Any:
 def recomputed_matmuls(recipe: Recipe) -> Any:
     """Share of the layers' matmuls that run forward again, None where those are the up-projections of latent attention."""
     if recipe.recompute in FORWARD_AGAIN:
-        return UNITY
+        return 1
     if kept_outputs(recipe) is EVERY_SECOND:
-        return UNITY - EVERY_SECOND
-    return None if recipe.recompute == "selective" and recipe.fused_attention else NONE
+        return 1 - EVERY_SECOND
+    return None if recipe.recompute == "selective" and recipe.fused_attention else 0
 
 
 def scores_again(recipe: Recipe) -> Any:
     """Recomputed forward passes of attention, besides those that fused attention makes in its backward pass."""
-    return UNITY if recipe.recompute in FORWARD_AGAIN or (recipe.recompute == "selective" and not recipe.fused_attention) else NONE
+    return 1 if recipe.recompute in FORWARD_AGAIN or (recipe.recompute == "selective" and not recipe.fused_attention) else 0
 
 
 def _matmul(work: TrainingWork) -> Any:

@@ -27,6 +27,7 @@ from unittest import mock
 
 from headway import QUESTIONS as VERBS
 from headway.cli.main import main
+from headway.core.quantity import LITERALS
 
 HERE = Path(__file__).resolve().parent
 INPUTS = HERE / "inputs"
@@ -178,8 +179,8 @@ def leaves(node: Any) -> Iterator[float]:
 
 
 def counted(values: Iterator[float]) -> list[list[float]]:
-    """Each number once, in order, and how often it is there."""
-    return [[value, count] for value, count in sorted(collections.Counter(map(float, values)).items())]
+    """Each number once, in order, and how often it is there; without the smallest, which code writes as literals."""
+    return [[value, count] for value, count in sorted(collections.Counter(map(float, values)).items()) if value not in LITERALS]
 
 
 # -- from text ------------------------------------------------------------------------------------------------------------------

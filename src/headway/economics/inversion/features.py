@@ -118,7 +118,6 @@ def _least_batch(sheet: PriceSheet) -> tuple[float | None, str]:
     return max(candidates, default=(None, ""))
 
 
-HALF = known(0.5, "middle", "", "constant", "the value in the middle of an interval")
 HOUR = known(3600, "hour", "s", "constant", "definition")
 LOWER, UPPER, EQUALITY = "lower bound", "upper bound", "equality"
 
@@ -154,7 +153,7 @@ def slope(sheet: PriceSheet, ladder: SheetTiers) -> Any:
     """The slope of context tiers, its numbers with the sheet as origin."""
     lower, upper = ladder.lower, ladder.upper
     at = [
-        laws.within_tier(fact(rung.above, "tier", "token", sheet), fact(rung.to, "tier end", "token", sheet), HALF)
+        laws.within_tier(fact(rung.above, "tier", "token", sheet), fact(rung.to, "tier end", "token", sheet), 0.5)
         for rung in (lower, upper)
     ]
     rates = [fact(rung.rates.output, "output", "USD/token", sheet) for rung in (lower, upper)]
@@ -163,7 +162,7 @@ def slope(sheet: PriceSheet, ladder: SheetTiers) -> Any:
 
 def middle_price(on: CandidateChip) -> Any:
     """The middle of a chip's price range."""
-    return log_even_quantile(on.price.low, on.price.high, HALF) if on.price.wide else on.price.low
+    return log_even_quantile(on.price.low, on.price.high, 0.5) if on.price.wide else on.price.low
 
 
 def _of_ladder(sheet: PriceSheet, features: Features, on: CandidateChip, active: Any) -> Iterator[ClosedBound]:

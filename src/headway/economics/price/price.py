@@ -34,7 +34,6 @@ from headway.serving.plan.plan import LayoutPlan, plan
 from headway.serving.serve import undefined_tpot
 
 LOW = known(0.05, "5 % point", "", "constant", "lower end of a 90 % interval")
-HALF = known(0.5, "middle", "", "constant", "the value in the middle of an interval")
 HIGH = known(0.95, "95 % point", "", "constant", "upper end of a 90 % interval")
 KINDS = ("in", "cached", "out")  # uncached input, cached input, output
 INPUTS = ("estimate", "chip_price", "utilisation", "margin")
@@ -79,11 +78,11 @@ def priced(pick: Choice, terms: CommercialTerms, hit: Any = None, rates: Rates |
 def _middle_price(span: Interval) -> Any:
     if not span.wide:
         return span.low
-    return laws.log_even_quantile(span.low, span.high, HALF) if span.middle is None else span.middle
+    return laws.log_even_quantile(span.low, span.high, 0.5) if span.middle is None else span.middle
 
 
 def _middle(span: Interval) -> Any:
-    return span.low + (span.high - span.low) * HALF if span.wide else span.low
+    return span.low + (span.high - span.low) * 0.5 if span.wide else span.low
 
 
 def _spreads(kind: str, estimates: Mapping[str, Any], terms: CommercialTerms, utilisation: Any, margin: Any) -> dict[str, _PriceSpread]:

@@ -25,7 +25,6 @@ from headway.laws.roofline.batch_step import (
     roofline_s,
     slow_tier_saving,
 )
-from headway.models.model import UNITY
 
 
 def _cost(inputs: Any, batch: Any, context: Any) -> Any:
@@ -80,7 +79,7 @@ def kv_by_weight_width(inputs: Any) -> Parts:
 @recomputes("AP-06")
 def kv_of_one_layer(inputs: Any) -> Parts:
     """KV bytes per token of layers with a cache of their own, of eight KV heads of dimension 128."""
-    elements = kv_elements(inputs.heads, inputs.head_width, inputs.head_width, UNITY) * inputs.layers
+    elements = kv_elements(inputs.heads, inputs.head_width, inputs.head_width, 1) * inputs.layers
     return {"1-byte KV": kv_bytes(elements, inputs.fp8), "2-byte KV": kv_bytes(elements, inputs.bf16)}
 
 

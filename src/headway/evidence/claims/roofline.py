@@ -37,7 +37,6 @@ from headway.laws.roofline.batch_step import (
     roofline_s,
     serial_step_s,
 )
-from headway.models.model import UNITY
 
 
 def _terms(inputs: Any, batch: Any) -> tuple[Any, Any, Any]:
@@ -303,8 +302,8 @@ def cost_of_not_batching(inputs: Any) -> Parts:
 def rent_per_token(inputs: Any) -> Parts:
     """Rent of a rack over its tokens."""
     return {
-        "2,000 sequences": usd_per_mtok_out(inputs.chip_price, inputs.chips, inputs.step_s, inputs.batch, UNITY),
-        "2,400 sequences": usd_per_mtok_out(inputs.chip_price, inputs.chips, inputs.step_s, inputs.larger_batch, UNITY),
+        "2,000 sequences": usd_per_mtok_out(inputs.chip_price, inputs.chips, inputs.step_s, inputs.batch, 1),
+        "2,400 sequences": usd_per_mtok_out(inputs.chip_price, inputs.chips, inputs.step_s, inputs.larger_batch, 1),
     }
 
 

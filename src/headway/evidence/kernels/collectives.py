@@ -14,7 +14,7 @@ from headway.evidence.fit.result import FittedNumbers
 from headway.evidence.kernels.classes import KernelClass, KernelKey
 from headway.evidence.kernels.rows import Column, KernelRows, KernelTable, family, fastest, per_chip, shape_codes, table
 from headway.laws.collectives.cost import collective_term_s
-from headway.performance.collectives import UNITY, RoutedLayer, all_reduce_term, exchange_term, group
+from headway.performance.collectives import RoutedLayer, all_reduce_term, exchange_term, group
 from headway.performance.layout import Layout
 from headway.performance.topology import Fabric, LinkCosts
 
@@ -75,7 +75,7 @@ def _matched(first: KernelTable, second: KernelTable, keys: tuple[str, ...]) -> 
 
 def _routed(row: KernelTable) -> tuple[RoutedLayer, float]:
     hidden, experts, active = (float(row.columns[key][0]) for key in ("hidden", "n_experts", "topk"))
-    return RoutedLayer(layers=UNITY, experts=experts, active=active, dispatch=DISPATCHED * hidden), hidden * (DISPATCHED + COMBINED) / 2
+    return RoutedLayer(layers=1, experts=experts, active=active, dispatch=DISPATCHED * hidden), hidden * (DISPATCHED + COMBINED) / 2
 
 
 def _kernels(rows: KernelTable, seconds: Column, shape: Column) -> KernelRows:

@@ -13,7 +13,6 @@ from headway.evidence.training.shape import is_unread
 from headway.laws.serving.request import interval_low
 from headway.laws.training.activations import allocated_bytes
 from headway.laws.training.interval import joint_factor
-from headway.models.model import NONE
 from headway.performance.efficiency import Efficiencies
 from headway.training.achieved import SHARED_SECTION, training_efficiencies
 from headway.training.estimate import TrainingEstimate, estimate
@@ -81,7 +80,7 @@ def row_spread(row_setup: TrainingSetup, table: Efficiencies) -> Any:
 def allocator_bytes(memory: Memory, achieved: TrainingReach) -> Any:
     """Bytes of the framework's allocator, as published tables state memory: without contexts and communicators."""
     parts = (memory.weights, memory.gradients, memory.optimizer, memory.gathered, memory.activations, memory.head)
-    return allocated_bytes(sum(parts), achieved.fragmentation, NONE)
+    return allocated_bytes(sum(parts), achieved.fragmentation, 0)
 
 
 def _step(run_estimate: TrainingEstimate, row_setup: TrainingSetup, catalog: Catalog | None) -> RangedNumber:

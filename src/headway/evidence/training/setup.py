@@ -18,7 +18,7 @@ from headway.evidence.training.layouts import LayoutArrays, is_open, layout_opti
 from headway.evidence.training.row import TrainingRow
 from headway.evidence.training.shape import shaped
 from headway.hardware.system import System, system
-from headway.models.model import UNITY, Model
+from headway.models.model import Model
 from headway.training.achieved import chip_efficiency
 from headway.training.estimate import TrainingCase, estimate, machine
 from headway.training.layouts import layout_at, rows
@@ -185,7 +185,7 @@ def _run(
     work = training_work(model, recipe, user_input(sequence, "seq", "token"))
     return TrainingCase(
         work=work, system=where, machine=machine(where, dtype), recipe=recipe,
-        optimizer=optimizer(XLA_OPTIMIZER if _xla(where) else NARROW_OPTIMIZER if _narrow_gradients(row) else OPTIMIZER), batch=UNITY,
+        optimizer=optimizer(XLA_OPTIMIZER if _xla(where) else NARROW_OPTIMIZER if _narrow_gradients(row) else OPTIMIZER), batch=1,
         efficiency=chip_efficiency(where.chip, dtype, kernels, fused=not keeps_scores, work=work, catalog=catalog),
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from headway.evidence.rows.names import model_name
 from headway.evidence.training.row import TrainingRow
 from headway.models.attention.grouped_query import Attention
 from headway.models.config import model as find_model
-from headway.models.model import NONE, UNITY, Block, Dense, Model, MoE, StoredPrecision
+from headway.models.model import Block, Dense, Model, MoE, StoredPrecision
 from headway.models.totals import total_params
 
 VOCABULARY = 50_304  # GPT-2's, padded
@@ -162,6 +162,6 @@ def _routed(row: TrainingRow, layers: int, width: Any, inner: int, idle: float, 
     return MoE(
         hidden=width, experts=number(experts, "experts"), per_token=number(per_token, "experts_per_token"),
         intermediate=number(expert_width, "expert_intermediate"), matrices=number(2, "matrices"),
-        shared_experts=UNITY if rest else NONE, shared_intermediate=number(rest, "shared_intermediate") if rest else NONE,
-        shared_matrices=number(2, "matrices") if rest else NONE,
+        shared_experts=1 if rest else 0, shared_intermediate=number(rest, "shared_intermediate") if rest else 0,
+        shared_matrices=number(2, "matrices") if rest else 0,
     )  # fmt: skip

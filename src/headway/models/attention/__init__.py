@@ -22,14 +22,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from headway.core.quantity import Sourced, known
+from headway.core.quantity import known
 from headway.laws.architecture.attention import convolution_flop, index_score_flop
 from headway.laws.architecture.params import indexer_params, latent_scale_bytes
 from headway.models.tensors import Tensor
 
 NO_LIMIT = known(math.inf, "no limit", "token", "constant", "a query may look at every earlier token")
-UNITY = known(1, "one", "", "constant", "by definition")
-NONE = known(0, "none", "", "constant", "the architecture has no such part")
 ZERO_FLOP = known(0.0, "no look back", "flop/token", "constant", "the architecture has no such part")
 ONE_BYTE = known(1, "byte of an index key", "byte", "constant", "vLLM 0.33, models/deepseek_v2.py: fp8, a 32-bit scale per 128")
 TWO_MATMULS = known(2, "matmuls", "", "constant", "projections in, projections out; up with gate, down")
@@ -129,7 +127,7 @@ class Indexer:
     heads: Any
     dim: Any
     query_input: Any  # width of what its queries are projected from
-    head_weights: Any = UNITY  # 1 where the hidden state also gives each index head a weight, else 0
+    head_weights: Any = 1  # 1 where the hidden state also gives each index head a weight, else 0
     scaled: bool = False  # engines keep its keys in fp8 with scales beside them, whatever the format of the cache
 
     def params(self, hidden: Any) -> Any:
@@ -161,7 +159,7 @@ class Indexer:
     def _narrow(self) -> NarrowLayout | None:
         if not self.scaled:
             return None
-        return NarrowLayout(elements=self.dim, wide=NONE, scale_bytes=latent_scale_bytes(self.dim), own_bytes=ONE_BYTE)
+        return NarrowLayout(elements=self.dim, wide=0, scale_bytes=latent_scale_bytes(self.dim), own_bytes=ONE_BYTE)
 
 
 # -- the questions --------------------------------------------------------------------------------------------------------------
@@ -189,11 +187,11 @@ class Mixer(ABC):
 
     def whole_params(self) -> Any:
         """Parameters that every tensor-parallel chip holds whole, since they make what all heads share."""
-        return NONE
+        return 0
 
     def kv_params(self) -> Any:
         """Parameters that tensor parallelism splits by KV head."""
-        return NONE
+        return 0
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Those of its matrices that files of mixed formats tell apart, by kind; the rest of `params` is of kind "other"."""
@@ -201,11 +199,11 @@ class Mixer(ABC):
 
     def query_heads(self) -> Any:
         """Heads, or channels, that tensor parallelism divides."""
-        return getattr(self, self.heads_field) if self.heads_field else UNITY
+        return getattr(self, self.heads_field) if self.heads_field else 1
 
     def cache_heads(self) -> Any:
         """Parts into which tensor parallelism can split the cache; a chip beyond them holds a copy."""
-        return getattr(self, self.cache_heads_field) if self.cache_heads_field else UNITY
+        return getattr(self, self.cache_heads_field) if self.cache_heads_field else 1
 
     def head_elements(self) -> Any:
         """Width of a head, which decides how well attention kernels fill the chip."""
@@ -221,7 +219,7 @@ class Mixer(ABC):
 
     def state_elements(self) -> Any:
         """Elements of the state of fixed size that a layer keeps for a sequence."""
-        return NONE
+        return 0
 
     def recurrence_flop_per_token(self) -> Any:
         """FLOPs that update and read the state, per token."""
@@ -235,7 +233,7 @@ class Mixer(ABC):
 
     def summary_fields(self) -> dict[str, Any]:
         """The fields named in SUMMARY_FIELDS, but for those that the architecture leaves out."""
-        return {name: getattr(self, name) for name in self.SUMMARY_FIELDS if isinstance(getattr(self, name), Sourced)}
+        return {name: getattr(self, name) for name in self.SUMMARY_FIELDS if isinstance(getattr(self, name), int | float)}
 
     # `--attention` and `--kv-share`
 
@@ -261,7 +259,7 @@ class Mixer(ABC):
 
     def recomputed_params(self) -> Any:
         """Parameters that selective recomputation multiplies with a second time."""
-        return NONE
+        return 0
 
 
 # -- answers that several kinds share -------------------------------------------------------------------------------------------
@@ -273,7 +271,7 @@ class SoftmaxAttention(Mixer):
 
     softmax: ClassVar[bool] = True
 
-    kv_share: Any = UNITY  # layers that use one KV cache
+    kv_share: Any = 1  # layers that use one KV cache
     look: AttentionPattern = AttentionPattern()
     indexer: Indexer | None = None
 
@@ -321,7 +319,7 @@ class ConvolvedRecurrence(Mixer):
 
     def recurrent_elements(self) -> Any:
         """Elements of the recurrent state."""
-        return NONE
+        return 0
 
     def recurrent_flop(self) -> Any:
         """FLOPs per token of the recurrence alone."""
@@ -346,8 +344,8 @@ class ConvolvedRecurrence(Mixer):
 class NoMixer(Mixer):
     """A layer that is a feed-forward part alone."""
 
-    matmuls: ClassVar[Any] = NONE
+    matmuls: ClassVar[Any] = 0
 
     def params(self) -> Any:
         """No parameters."""
-        return NONE
+        return 0

@@ -12,7 +12,7 @@ from headway.laws.architecture.params import (
     compressed_indexer_params,
     compressor_params,
 )
-from headway.models.attention import NO_LIMIT, NONE, UNITY, AttentionPattern, AttentionSpan, CacheStore, Indexer, Mixer, NarrowLayout
+from headway.models.attention import NO_LIMIT, AttentionPattern, AttentionSpan, CacheStore, Indexer, Mixer, NarrowLayout
 
 ONE_TOKEN = known(1, "one token", "token", "constant", "by definition")
 
@@ -34,11 +34,11 @@ class CompressedAttention(Mixer):
     output_rank: Any
     window: Any
     ratio: Any | None  # tokens per compressed entry; None: the window is all there is
-    overlap: Any = UNITY  # 2 where each entry also sees the group before it, with its own projection
+    overlap: Any = 1  # 2 where each entry also sees the group before it, with its own projection
     top_entries: Any | None = None  # entries the indexer picks; None: all of them are read
     indexer: Indexer | None = None
-    rope_dim: Any = NONE  # elements of an entry with rotary position, which a cache of fewer bits keeps in 16
-    scale_bytes: Any = NONE  # scales of an entry in a cache of fewer bits
+    rope_dim: Any = 0  # elements of an entry with rotary position, which a cache of fewer bits keeps in 16
+    scale_bytes: Any = 0  # scales of an entry in a cache of fewer bits
     look: AttentionPattern | None = None  # `--attention`: an entry for every token, attended to with this pattern
 
     def params(self) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from headway.laws.architecture.attention import score_flop
 from headway.laws.architecture.params import attention_params, kv_projection_params
-from headway.models.attention import NONE, UNITY, AttentionSpan, CacheStore, SoftmaxAttention
+from headway.models.attention import AttentionSpan, CacheStore, SoftmaxAttention
 from headway.models.tensors import Tensor
 
 
@@ -24,8 +24,8 @@ class Attention(SoftmaxAttention):
     kv_heads: Any
     head_dim: Any
     value_dim: Any
-    query_copies: Any = UNITY  # 2 where the query projection also makes an output gate
-    stacks: Any = UNITY  # 2 where a decoder layer also attends to an encoder
+    query_copies: Any = 1  # 2 where the query projection also makes an output gate
+    stacks: Any = 1  # 2 where a decoder layer also attends to an encoder
     caches: bool = True  # False where the layer reads the KV that an earlier layer keeps
 
     def params(self) -> Any:
@@ -38,7 +38,7 @@ class Attention(SoftmaxAttention):
     def whole_params(self) -> Any:
         """The indexer."""
         index = self.index_params(self.hidden)
-        return sum(index) if index else NONE
+        return sum(index)
 
     def kv_params(self) -> Any:
         """Projections of keys and values."""

@@ -17,7 +17,7 @@ from headway.laws.architecture.params import (
     latent_up_params,
     latent_whole_params,
 )
-from headway.models.attention import NONE, ZERO_FLOP, AttentionSpan, CacheStore, NarrowLayout, SoftmaxAttention
+from headway.models.attention import ZERO_FLOP, AttentionSpan, CacheStore, NarrowLayout, SoftmaxAttention
 from headway.models.tensors import Tensor
 
 LATENT_MATMULS = known(
@@ -57,7 +57,7 @@ class LatentAttention(SoftmaxAttention):
     def whole_params(self) -> Any:
         """Projections down to latents, and the indexer."""
         down = latent_whole_params(
-            self.hidden, NONE if self.query_rank is None else self.query_rank, self.kv_rank, self.rope_dim, self.kv_share
+            self.hidden, 0 if self.query_rank is None else self.query_rank, self.kv_rank, self.rope_dim, self.kv_share
         )
         return sum((down, *self.index_params(self.hidden)))
 
@@ -99,13 +99,13 @@ class LatentAttention(SoftmaxAttention):
         """Latents, outputs, and queries that come from no latent: up-projections run again."""
         from headway.laws.training.activations import latent_selective_bytes
 
-        query_dim = NONE if self.query_rank else self.nope_dim + self.rope_dim
+        query_dim = 0 if self.query_rank else self.nope_dim + self.rope_dim
         return latent_selective_bytes(self.heads, query_dim, self.value_dim, self._latent_elements(), element_bytes)
 
     def recomputed_params(self) -> Any:
         """Up-projections, from latents to heads."""
-        return latent_up_params(self.heads, self.nope_dim, self.rope_dim, self.value_dim, self.query_rank or NONE, self.kv_rank)
+        return latent_up_params(self.heads, self.nope_dim, self.rope_dim, self.value_dim, self.query_rank or 0, self.kv_rank)
 
     def _latent_elements(self) -> Any:
         """Elements of a token's latents: of queries, of keys and values, and its rotary key."""
-        return (self.query_rank or NONE) + self.kv_rank + self.rope_dim
+        return (self.query_rank or 0) + self.kv_rank + self.rope_dim

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from headway.laws.architecture.params import kv_projection_params, narrow_kv_attention_params
-from headway.models.attention import NONE
 from headway.models.attention.grouped_query import Attention
 from headway.models.tensors import Tensor
 
@@ -30,4 +29,4 @@ class NarrowKvAttention(Attention):
 
     def kv_params(self) -> Any:
         """The projection of key and value, where the layer has it."""
-        return kv_projection_params(self.hidden, self.kv_heads, self.head_dim, NONE, self.kv_projections, self.kv_share)
+        return kv_projection_params(self.hidden, self.kv_heads, self.head_dim, 0, self.kv_projections, self.kv_share)

@@ -218,7 +218,6 @@ def palm(config: Config) -> Model:
     return plain(config, shape(config), biased(config, norms=1, mlp_bias=config.flag("mlp_bias"), tied=True))
 
 
-TWO = COPIES[2]
 
 
 def gemma3n(config: Config) -> Model:
@@ -257,12 +256,12 @@ def _streams(config: Config, hidden: Any) -> tuple[Vector, ...]:
     """Parameters per layer of the low-rank residual (Laurel), stream mixing (AltUp) and the gate of the layer's embedding."""
     rank, streams, layer_width = config.count("laurel_rank"), config.count("altup_num_inputs"), config.count("hidden_size_per_layer_input")
     return (
-        Vector(name="Laurel projections", dims=(TWO, hidden, rank)),
+        Vector(name="Laurel projections", dims=(2, hidden, rank)),
         Vector(name="Laurel, AltUp and layer-embedding norms, AltUp scale", dims=(COPIES[4], hidden)),
         Vector(name="AltUp router", dims=(hidden, streams)),
         Vector(name="AltUp correction", dims=(streams, streams)),
         Vector(name="AltUp prediction", dims=(streams, streams, streams)),
-        Vector(name="gate and projection of the layer's embedding", dims=(TWO, hidden, layer_width)),
+        Vector(name="gate and projection of the layer's embedding", dims=(2, hidden, layer_width)),
     )
 
 
@@ -274,5 +273,5 @@ def _ends(config: Config, hidden: Any) -> tuple[Vector, ...]:
         Vector(name="embedding of each layer", dims=(config.count("vocab_size_per_layer_input"), layers, layer_width)),
         Vector(name="projection to the layers' embeddings", dims=(hidden, layers, layer_width)),
         Vector(name="norm of it", dims=(layer_width,)),
-        Vector(name="stream projections, in and out", dims=(TWO, further_streams, hidden, hidden)),
+        Vector(name="stream projections, in and out", dims=(2, further_streams, hidden, hidden)),
     )

@@ -6,24 +6,10 @@ from typing import Any
 
 from headway.models.attention import AttentionPattern
 from headway.models.attention.narrow_kv import NarrowKvAttention
-from headway.models.model import NONE, UNITY, FeedForward, Model, Vector
+from headway.models.model import FeedForward, Model, Vector
 from headway.models.readers.dense import alternating
-from headway.models.readers.mixture import ONE_SHARED
 from headway.models.readers.read import Config
-from headway.models.readers.standard import (
-    COPIES,
-    DOUBLE,
-    DecoderShape,
-    Style,
-    attention,
-    block,
-    dense,
-    finish,
-    layer_count,
-    moe,
-    norms,
-    shape,
-)
+from headway.models.readers.standard import DecoderShape, Style, attention, block, dense, finish, layer_count, moe, norms, shape
 
 WINDOW = "window"
 
@@ -67,12 +53,12 @@ def _attention(config: Config, s: DecoderShape, look: AttentionPattern, shared: 
     if s.heads % kv_heads:
         raise config.refuse("num_global_key_value_heads", f"must divide num_attention_heads = {int(s.heads)}")
     wide = DecoderShape(hidden=s.hidden, layers=s.layers, heads=s.heads, kv_heads=kv_heads, head_dim=head_dim)
-    scales = (Vector(name="query norm" if shared else "query and key norm", dims=(UNITY if shared else DOUBLE, head_dim)),)
+    scales = (Vector(name="query norm" if shared else "query and key norm", dims=(1 if shared else 2, head_dim)),)
     if not shared and not one_projection:
         return attention(wide, look), scales
     mixer = NarrowKvAttention(
         hidden=s.hidden, heads=s.heads, kv_heads=kv_heads, head_dim=head_dim, value_dim=head_dim, look=look, caches=not shared,
-        kv_projections=NONE if shared else UNITY,
+        kv_projections=0 if shared else 1,
     )  # fmt: skip
     return mixer, scales
 
@@ -92,7 +78,7 @@ def _experts_beside(config: Config, s: DecoderShape, style: Style) -> tuple[Feed
     experts = config.count("num_experts")
     ffn = moe(
         s.hidden, experts=experts, per_token=config.count("top_k_experts"), intermediate=config.count("moe_intermediate_size"),
-        shared=ONE_SHARED, shared_intermediate=config.count("intermediate_size"),
+        shared=1, shared_intermediate=config.count("intermediate_size"),
     )  # fmt: skip
     vectors = (Vector(name="router scale", dims=(s.hidden,)), Vector(name="scale of each expert", dims=(experts,)))
     return ffn, (*vectors, *norms(s.hidden, style, 3))
@@ -100,10 +86,10 @@ def _experts_beside(config: Config, s: DecoderShape, style: Style) -> tuple[Feed
 
 def _layer_input(hidden: Any, width: Any) -> tuple[Vector, ...]:
     """The layer's scale; gate, projection and norm of its own embedding where there is one."""
-    scale = (Vector(name="scale of the layer", dims=(UNITY,)),)
+    scale = (Vector(name="scale of the layer", dims=(1,)),)
     if not width:
         return scale
-    gates = Vector(name="gate and projection of the layer's embedding", dims=(COPIES[2], hidden, width))
+    gates = Vector(name="gate and projection of the layer's embedding", dims=(2, hidden, width))
     return (*scale, gates, Vector(name="norm of the layer's embedding", dims=(hidden,)))
 
 

@@ -9,7 +9,6 @@ from headway.models.model import Block, Model, Vector
 from headway.models.readers.read import Config
 from headway.models.readers.standard import (
     COPIES,
-    DOUBLE,
     GATED,
     PLAIN,
     DecoderShape,
@@ -78,7 +77,7 @@ def opt(config: Config) -> Model:
     if config.flag("do_layer_norm_before", default=True) and not config.flag("_remove_final_layer_norm"):
         final += norms(s.hidden, style, 1)
     if width != s.hidden:
-        final.append(Vector(name="projections from and to the embedding", dims=(COPIES[2], width, s.hidden)))
+        final.append(Vector(name="projections from and to the embedding", dims=(2, width, s.hidden)))
     layers = uniform(s, style, dense(config, s.hidden, style, "ffn_dim"))
     return finish(config, layers, s.hidden, style, tuple(final), width)
 
@@ -150,7 +149,7 @@ def switch(config: Config) -> Model:
         "encoder and decoder are counted as one stack; KV is the decoder's self-attention, the encoder's output is not timed"
     )
     buckets = config.count("relative_attention_num_buckets", default=32)
-    final = (*norms(hidden, style, 2), Vector(name="relative position bias of each stack", dims=(DOUBLE, buckets, heads)))
+    final = (*norms(hidden, style, 2), Vector(name="relative position bias of each stack", dims=(2, buckets, heads)))
     config.ignore("expert_capacity")
     return finish(config, layers, hidden, style, final)
 
@@ -166,6 +165,6 @@ def _stack(config: Config, s: DecoderShape, style: Style, count: int, key: str, 
         intermediate=width,
         matrices=style.matrices,
     )
-    mixer = attention(s, NO_CACHE) if encodes else attention(s, stacks=DOUBLE)
+    mixer = attention(s, NO_CACHE) if encodes else attention(s, stacks=2)
     vectors = (Vector(name="norms", dims=(COPIES[2 if encodes else 3], s.hidden)),)
     return [block(mixer, routed if step and (step == 1 or layer % step == 1) else plain, vectors) for layer in range(count)]

@@ -8,9 +8,9 @@ from headway.core.quantity import known
 from headway.models.attention import AttentionPattern, Indexer
 from headway.models.attention.compressed import CompressedAttention
 from headway.models.attention.latent import LatentAttention
-from headway.models.model import NONE, UNITY, Model, Vector
+from headway.models.model import Model, Vector
 from headway.models.readers.read import Config, translate_layers
-from headway.models.readers.standard import COPIES, Style, block, constant, dense, finish, layer_count, moe, norms
+from headway.models.readers.standard import Style, block, constant, dense, finish, layer_count, moe, norms
 
 
 def deepseek_v2(config: Config) -> Model:
@@ -78,7 +78,7 @@ def deepseek_experts(config: Config, hidden: Any, experts: Any, router_bias: boo
     groups, topk = config.count("n_group", default=None), config.count("topk_group", default=None)
     limit = {"groups": groups, "groups_chosen": topk} if groups is not None and topk is not None and topk <= groups else {}
     shared = config.count("n_shared_experts", "num_shared_experts", default=0, low=0)
-    latent = config.count("routed_expert_hidden_size", default=NONE)
+    latent = config.count("routed_expert_hidden_size", default=0)
     routed = moe(
         hidden,
         experts=experts,
@@ -118,14 +118,14 @@ def latent_attention(config: Config, hidden: Any, sparse: bool, index: str = "fu
     if query_rank is not None:
         vectors.append(Vector(name="query norm", dims=(query_rank,)))
     if config.flag("attention_bias"):
-        vectors += [Vector(name="projection bias", dims=(size,)) for size in (query_rank or NONE, kv_rank, rope, hidden)]
+        vectors += [Vector(name="projection bias", dims=(size,)) for size in (query_rank or 0, kv_rank, rope, hidden)]
     indexer = None
     for key in ("index_n_heads", "index_head_dim") if sparse else ():
         config.count(key)
     if sparse and index == "full":
         dim = config.count("index_head_dim")
         indexer = Indexer(heads=config.count("index_n_heads"), dim=dim, query_input=query_rank or hidden, scaled=True)
-        vectors.append(Vector(name="index key norm, weight and bias", dims=(COPIES[2], indexer.dim)))
+        vectors.append(Vector(name="index key norm, weight and bias", dims=(2, indexer.dim)))
     mixer = LatentAttention(
         hidden=hidden,
         heads=heads,
@@ -150,7 +150,7 @@ def top_k(config: Config) -> AttentionPattern:
 OVERLAPPED = 4  # compression ratio whose entries cover two groups of tokens, with an indexer that selects entries
 ENTRY_SCALES = known(8, "scales of an entry", "byte", "constant", "fp8 cache of DeepSeek-V4 in vLLM and SGLang: 448 + 128 + 8 bytes")
 RATIOS = {0: None, 4: 4, 128: 128}
-TWO, THREE = COPIES[2], constant(3, "scales of a hyper-connection")
+THREE = constant(3, "scales of a hyper-connection")
 
 
 def deepseek_v4(config: Config) -> Model:
@@ -180,10 +180,10 @@ def _mixer(config: Config, hidden: Any, ratio: int | None) -> tuple[CompressedAt
         Vector(name="entry norm", dims=(head_dim,)),
         Vector(name="attention sinks", dims=(heads,)),
     ]
-    indexer, overlap, tokens, top = None, UNITY, None, None
+    indexer, overlap, tokens, top = None, 1, None, None
     if ratio is not None:
         tokens = config.derived(ratio, "compress ratio", "an entry of compress_ratios", "token")
-        overlap = TWO if ratio == OVERLAPPED else UNITY
+        overlap = 2 if ratio == OVERLAPPED else 1
         vectors += _compressor_vectors(tokens, overlap, head_dim)
     for key in ("index_n_heads", "index_head_dim", "index_topk"):
         config.count(key)
@@ -201,7 +201,7 @@ def _mixer(config: Config, hidden: Any, ratio: int | None) -> tuple[CompressedAt
         window=config.count("sliding_window", unit="token"),
         ratio=tokens,
         overlap=overlap,
-        rope_dim=config.count("qk_rope_head_dim", default=NONE, low=0),
+        rope_dim=config.count("qk_rope_head_dim", default=0, low=0),
         scale_bytes=ENTRY_SCALES,
         top_entries=top,
         indexer=indexer,
@@ -218,9 +218,9 @@ def _hyper_connections(config: Config, hidden: Any) -> tuple[Vector, ...]:
     streams = config.count("hc_mult")
     mixes = config.derived((2 + int(streams)) * int(streams), "hyper-connection weights", "(2 + hc_mult) * hc_mult")
     return (
-        Vector(name="hyper-connections", dims=(TWO, mixes, streams, hidden)),
-        Vector(name="hyper-connection bases", dims=(TWO, mixes)),
-        Vector(name="hyper-connection scales", dims=(TWO, THREE)),
+        Vector(name="hyper-connections", dims=(2, mixes, streams, hidden)),
+        Vector(name="hyper-connection bases", dims=(2, mixes)),
+        Vector(name="hyper-connection scales", dims=(2, THREE)),
     )
 
 
@@ -229,5 +229,5 @@ def _head_connection(config: Config, hidden: Any) -> tuple[Vector, ...]:
     return (
         Vector(name="hyper-connection of the head", dims=(streams, streams, hidden)),
         Vector(name="its bases", dims=(streams,)),
-        Vector(name="its scale", dims=(UNITY,)),
+        Vector(name="its scale", dims=(1,)),
     )

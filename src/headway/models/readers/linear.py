@@ -9,12 +9,11 @@ from headway.models.attention import Mixer
 from headway.models.attention.gated_delta import GatedDelta
 from headway.models.attention.lightning import Lightning
 from headway.models.attention.short_convolution import ShortConvolution
-from headway.models.model import UNITY, Model, MoE, Vector
+from headway.models.model import Model, MoE, Vector
 from headway.models.readers.latent import deepseek_experts, deepseek_sparse, latent_attention, left_out
 from headway.models.readers.mixture import mixtral_experts, qwen_experts, qwen_sparse
 from headway.models.readers.read import Config, translate_layers
 from headway.models.readers.standard import (
-    DOUBLE,
     DecoderShape,
     Style,
     attention,
@@ -40,9 +39,9 @@ def qwen3_next(config: Config) -> Model:
         value_dim=config.count("linear_value_head_dim"),
         kernel=config.count("linear_conv_kernel_dim"),
     )
-    inner = (Vector(name="decay and step bias", dims=(DOUBLE, delta.value_heads)), Vector(name="gated norm", dims=(delta.value_dim,)))
+    inner = (Vector(name="decay and step bias", dims=(2, delta.value_heads)), Vector(name="gated norm", dims=(delta.value_dim,)))
     gated = config.flag("attn_output_gate", default=True)
-    full = (attention(s, query_copies=DOUBLE if gated else UNITY), mixer_vectors(s, style))
+    full = (attention(s, query_copies=2 if gated else 1), mixer_vectors(s, style))
     types = config.layer_list("layer_types", s.layers)
     period = int(config.count("full_attention_interval", default=4))
     kinds = types or ["full_attention" if (layer + 1) % period == 0 else "linear_attention" for layer in range(s.layers)]
@@ -105,7 +104,7 @@ def kimi_linear(config: Config) -> Model:
         mixer, vectors = mixers[layer + 1 in full]
         blocks.append(block(mixer, routed if sparse else plain, norms(hidden, style), vectors, router if sparse else (), residual))
     left_out(config)
-    final = (*norms(hidden, style, 1), Vector(name="residual attention before the head", dims=(DOUBLE, hidden))) if residual else None
+    final = (*norms(hidden, style, 1), Vector(name="residual attention before the head", dims=(2, hidden))) if residual else None
     return finish(config, blocks, hidden, style, final)
 
 
@@ -114,7 +113,7 @@ def _residual_attention(config: Config, hidden: Any) -> tuple[Vector, ...]:
     if not config.raw("attn_res_block_size"):
         return ()
     config.notes.append("attention over earlier residuals is counted as parameters, not timed")
-    return (Vector(name="residual attention", dims=(DOUBLE, DOUBLE, hidden)),)
+    return (Vector(name="residual attention", dims=(2, 2, hidden)),)
 
 
 def _kimi_delta(inner: Config, hidden: Any) -> tuple[Mixer, tuple[Vector, ...]]:

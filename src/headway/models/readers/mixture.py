@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from headway.models.attention import AttentionPattern
-from headway.models.model import NONE, UNITY, Model, MoE, Vector
+from headway.models.model import Model, MoE, Vector
 from headway.models.readers.dense import looks, qwen_looks
 from headway.models.readers.latent import deepseek_experts, deepseek_sparse, left_out
 from headway.models.readers.read import MAX_COUNT, Config, translate_layers, whole_number
 from headway.models.readers.standard import (
-    BIASES,
     PLAIN,
     DecoderShape,
     Style,
@@ -18,7 +17,6 @@ from headway.models.readers.standard import (
     biased,
     block,
     chunk,
-    constant,
     dense,
     finish,
     mixer_vectors,
@@ -28,8 +26,6 @@ from headway.models.readers.standard import (
     shape,
     uniform,
 )
-
-ONE_SHARED = constant(1, "shared experts")
 
 
 def mixtral(config: Config) -> Model:
@@ -56,7 +52,7 @@ def gpt_oss(config: Config) -> Model:
     config.ignore("experts_per_token")
     bias = config.flag("attention_bias", default=True)
     style = Style(qkv_bias=bias, out_bias=bias)
-    ffn = mixtral_experts(config, s.hidden, biases=BIASES, clamped=UNITY if config.raw("swiglu_limit") else NONE)
+    ffn = mixtral_experts(config, s.hidden, biases=1, clamped=1 if config.raw("swiglu_limit") else 0)
     extra = (Vector(name="attention sinks", dims=(s.heads,)), Vector(name="router bias", dims=(ffn.experts,)))
     layers = [block(attention(s, look), ffn, norms(s.hidden, style), mixer_vectors(s, style), extra) for look in looks(config, s)]
     return finish(config, layers, s.hidden, style)
@@ -84,7 +80,7 @@ def _qwen_moe(config: Config, style: Style, shared: bool) -> Model:
 def qwen_experts(config: Config, hidden: Any, shared: bool) -> MoE:
     """Routed experts of a Qwen layer, with a gated shared expert if the architecture has one."""
     width = config.count("shared_expert_intermediate_size", default=None, low=0)
-    more = {"shared": ONE_SHARED, "shared_intermediate": width, "shared_gates": ONE_SHARED} if shared and width else {}
+    more = {"shared": 1, "shared_intermediate": width, "shared_gates": 1} if shared and width else {}
     if width and not shared:
         raise config.refuse("shared_expert_intermediate_size", "this architecture has no shared expert")
     return moe(
@@ -150,7 +146,7 @@ def granite_moe(config: Config) -> Model:
     """Granite-3 MoE: small experts; the shared variant adds a shared FFN."""
     s, style = shape(config), biased(config)
     width = config.count("shared_intermediate_size", default=0, low=0)
-    more = {"shared": ONE_SHARED, "shared_intermediate": width} if width else {}
+    more = {"shared": 1, "shared_intermediate": width} if width else {}
     ffn = mixtral_experts(config, s.hidden, **more)
     return finish(config, uniform(s, style, ffn), s.hidden, style)
 
@@ -200,7 +196,7 @@ def llama4(config: Config) -> Model:
         experts=config.count("num_local_experts"),
         per_token=config.count("num_experts_per_tok", default=1),
         intermediate=width,
-        shared=ONE_SHARED,
+        shared=1,
         shared_intermediate=width,
     )
     step, moe_layers = int(config.count("interleave_moe_layer_step", default=1)), config.places("moe_layers")
@@ -227,10 +223,10 @@ def _llama4_looks(config: Config, s: DecoderShape) -> list[AttentionPattern]:
 def hunyuan(config: Config) -> Model:
     """Hunyuan-Large and A13B: routed and shared experts; in Large, neighbouring layers share a KV cache (CLA)."""
     s, style = shape(config), biased(config, qk_norm="head" if config.flag("use_qk_norm") else "", tied=True)
-    share = config.count("cla_share_factor", default=2) if config.flag("use_cla") else UNITY
+    share = config.count("cla_share_factor", default=2) if config.flag("use_cla") else 1
     config.ignore("attention_head_dim", "cla_share_factor", "use_mixed_mlp_moe", "mlp_bias", "moe_layer_num_skipped")
     width = same_in_all(config, "moe_intermediate_size", s.layers, default=config.count("intermediate_size"))
-    shared = same_in_all(config, "num_shared_expert", s.layers, default=NONE) if config.flag("use_mixed_mlp_moe", default=True) else NONE
+    shared = same_in_all(config, "num_shared_expert", s.layers, default=0) if config.flag("use_mixed_mlp_moe", default=True) else 0
     experts, per_token = same_in_all(config, "num_experts", s.layers), same_in_all(config, "moe_topk", s.layers)
     ffn = moe(s.hidden, experts=experts, per_token=per_token, intermediate=width, shared=shared, shared_intermediate=width)
     return finish(
@@ -260,7 +256,7 @@ def ernie_moe(config: Config) -> Model:
         intermediate=width,
         shared=config.count("moe_num_shared_experts", default=0, low=0),
         shared_intermediate=width,
-        biases=BIASES if bias else NONE,
+        biases=1 if bias else 0,
     )
     first, last = int(config.count("moe_layer_start_index", low=0)), config.raw("moe_layer_end_index", default=-1)
     end = s.layers - 1 if last == -1 else whole_number(last, "config.json moe_layer_end_index", 0, s.layers)

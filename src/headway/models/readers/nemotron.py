@@ -6,7 +6,7 @@ from typing import Any
 
 from headway.core.errors import BadValue
 from headway.models.attention import NoMixer
-from headway.models.model import NONE, Block, Model, NoFeedForward, Vector
+from headway.models.model import Block, Model, NoFeedForward, Vector
 from headway.models.readers.read import MAX_COUNT, MAX_LAYERS, Config, translate_layers, whole_number
 from headway.models.readers.recurrent import mamba2_mixer
 from headway.models.readers.standard import (
@@ -107,13 +107,13 @@ def _experts(config: Config, hidden: Any, sizes: dict[str, int]) -> Any:
     def size(key: str, **more: Any) -> Any:
         return config.derived(sizes[key], key, f"{key} of a layer in block_configs") if key in sizes else config.count(key, **more)
 
-    latent = size("moe_latent_size", default=NONE)
+    latent = size("moe_latent_size", default=0)
     if latent and "latent experts" not in " ".join(config.notes):
         config.notes.append("latent experts: tokens are sent between chips as if at the hidden width, which is wider")
     return moe(
         hidden, experts=size("n_routed_experts"), per_token=size("num_experts_per_tok"), intermediate=size("moe_intermediate_size"),
         shared=config.count("n_shared_experts", default=0, low=0),
-        shared_intermediate=size("moe_shared_expert_intermediate_size", default=NONE), matrices=PLAIN, shared_matrices=PLAIN, latent=latent,
+        shared_intermediate=size("moe_shared_expert_intermediate_size", default=0), matrices=PLAIN, shared_matrices=PLAIN, latent=latent,
     )  # fmt: skip
 
 

@@ -7,22 +7,9 @@ from typing import Any
 from headway.models.attention.parallel import ParallelMixer
 from headway.models.attention.state_space import Mamba, Mamba2
 from headway.models.model import Model, NoFeedForward, Vector
-from headway.models.readers.mixture import ONE_SHARED, mixtral_experts
+from headway.models.readers.mixture import mixtral_experts
 from headway.models.readers.read import Config, translate_layers
-from headway.models.readers.standard import (
-    DOUBLE,
-    Style,
-    attention,
-    biased,
-    block,
-    dense,
-    finish,
-    layer_count,
-    mixer_vectors,
-    moe,
-    norms,
-    shape,
-)
+from headway.models.readers.standard import Style, attention, biased, block, dense, finish, layer_count, mixer_vectors, moe, norms, shape
 
 
 def mamba(config: Config) -> Model:
@@ -47,11 +34,11 @@ def _mamba1(
     mixer = Mamba(
         hidden=hidden, inner=inner, state=config.count(state, default=16), dt_rank=dt_rank, kernel=config.count(kernel, default=4)
     )
-    vectors = [Vector(name="A", dims=(inner, mixer.state)), Vector(name="D and step bias", dims=(DOUBLE, inner))]
+    vectors = [Vector(name="A", dims=(inner, mixer.state)), Vector(name="D and step bias", dims=(2, inner))]
     if config.flag(conv_bias, default=True):
         vectors.append(Vector(name="convolution bias", dims=(inner,)))
     if config.flag(bias):
-        vectors += [Vector(name="input bias", dims=(DOUBLE, inner)), Vector(name="output bias", dims=(hidden,))]
+        vectors += [Vector(name="input bias", dims=(2, inner)), Vector(name="output bias", dims=(hidden,))]
     return mixer, tuple(vectors)
 
 
@@ -165,7 +152,7 @@ def granite_hybrid(config: Config) -> Model:
             experts=experts,
             per_token=config.count("num_experts_per_tok"),
             intermediate=config.count("intermediate_size"),
-            shared=ONE_SHARED,
+            shared=1,
             shared_intermediate=shared,
         )
     else:

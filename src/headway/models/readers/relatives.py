@@ -11,7 +11,6 @@ from headway.models.readers.gpt import OLD, four_times
 from headway.models.readers.read import Config, translate_layers
 from headway.models.readers.standard import (
     COPIES,
-    DOUBLE,
     GATED,
     PLAIN,
     DecoderShape,
@@ -103,7 +102,7 @@ def bitnet(config: Config) -> Model:
 def apertus(config: Config) -> Model:
     """Apertus: a plain FFN with a learned activation, norms on each query and key head."""
     s, style = shape(config), biased(config, matrices=PLAIN, qk_norm="head", mlp_bias=config.flag("mlp_bias"))
-    learned = () if config.text("hidden_act", default="xielu") != "xielu" else (Vector(name="learned activation", dims=(DOUBLE,)),)
+    learned = () if config.text("hidden_act", default="xielu") != "xielu" else (Vector(name="learned activation", dims=(2,)),)
     layer = block(attention(s), dense(config, s.hidden, style), norms(s.hidden, style), mixer_vectors(s, style), learned)
     config.ignore("post_norm", "qk_norm")
     return finish(config, [layer] * s.layers, s.hidden, style)
@@ -134,7 +133,7 @@ def mllama(config: Config) -> Model:
     s, style = shape(config), Style()
     places = config.places("cross_attention_layers")
     ffn, plain_norms = dense(config, s.hidden, style), norms(s.hidden, style)
-    gates = (Vector(name="query and key norm", dims=(DOUBLE, s.head_dim)), Vector(name="gates of attention and FFN", dims=(DOUBLE,)))
+    gates = (Vector(name="query and key norm", dims=(2, s.head_dim)), Vector(name="gates of attention and FFN", dims=(2,)))
     seeing: Any = block(attention(s, NO_IMAGE), ffn, plain_norms, gates)
     layers = [seeing if layer in places else block(attention(s), ffn, plain_norms) for layer in range(s.layers)]
     config.notes.append("layers that attend to the image are timed without one: their matrices run, their KV is not read")

@@ -4,21 +4,9 @@ from __future__ import annotations
 
 from headway.models.model import Model, Vector
 from headway.models.readers.dense import full_every, looks
-from headway.models.readers.mixture import ONE_SHARED, mixtral_experts
+from headway.models.readers.mixture import mixtral_experts
 from headway.models.readers.read import Config
-from headway.models.readers.standard import (
-    DOUBLE,
-    Style,
-    attention,
-    biased,
-    block,
-    dense,
-    finish,
-    mixer_vectors,
-    moe,
-    norms,
-    shape,
-)
+from headway.models.readers.standard import Style, attention, biased, block, dense, finish, mixer_vectors, moe, norms, shape
 
 EXTEND = "--as dense, moe or mla reads the usual keys"
 
@@ -29,7 +17,7 @@ def arctic(config: Config) -> Model:
     if not config.flag("use_residual"):
         raise config.refuse("use_residual", EXTEND)
     config.ignore("parallel_attn_mlp_res", "enc_index", "enable_expert_tensor_parallelism", "moe_token_dropping")
-    routed = mixtral_experts(config, s.hidden, shared=ONE_SHARED, shared_intermediate=s.hidden)
+    routed = mixtral_experts(config, s.hidden, shared=1, shared_intermediate=s.hidden)
     dense_block = block(attention(s), dense(config, s.hidden, style), norms(s.hidden, style))
     step, pattern = int(config.count("moe_layer_frequency", default=2)), looks(config, s, True)
     layers = [
@@ -52,7 +40,7 @@ def afmoe(config: Config) -> Model:
     router = (Vector(name="router correction bias", dims=(routed.experts,)),)
     config.ignore("num_expert_groups", "route_norm")
     layers = [
-        block(attention(s, look, query_copies=DOUBLE), plain if layer < first else routed, *vectors, () if layer < first else router)
+        block(attention(s, look, query_copies=2), plain if layer < first else routed, *vectors, () if layer < first else router)
         for layer, look in enumerate(full_every(config, s.layers, int(config.count("global_attn_every_n_layers", default=4))))
     ]
     return finish(config, layers, s.hidden, style)

@@ -15,7 +15,7 @@ def rwkv(config: Config) -> Model:
     inner = config.count("attention_hidden_size", default=hidden)
     ffn = dense(config, hidden, style, intermediate=four_times(config, hidden, "intermediate_size"))
     vectors = (
-        Vector(name="decay and bonus", dims=(COPIES[2], inner)),
+        Vector(name="decay and bonus", dims=(2, inner)),
         Vector(name="mix of each input with the last one", dims=(COPIES[5], hidden)),
     )
     layer = block(Rwkv(hidden=hidden, inner=inner), ffn, norms(hidden, style), vectors)

@@ -5,24 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from headway.models.attention import AttentionPattern, Indexer
-from headway.models.model import NONE, Model, Vector
+from headway.models.model import Model, Vector
 from headway.models.readers.latent import deepseek_sparse, left_out
 from headway.models.readers.mixture import mixtral_experts
 from headway.models.readers.read import Config
-from headway.models.readers.standard import (
-    DOUBLE,
-    DecoderShape,
-    Style,
-    attention,
-    block,
-    dense,
-    finish,
-    mixer_vectors,
-    moe,
-    norms,
-    shape,
-    uniform,
-)
+from headway.models.readers.standard import DecoderShape, Style, attention, block, dense, finish, mixer_vectors, moe, norms, shape, uniform
 
 
 def minimax_m2(config: Config) -> Model:
@@ -63,7 +50,7 @@ def minimax_m3(config: Config) -> Model:
         per_token=config.count("num_experts_per_tok"),
         intermediate=config.count("moe_intermediate_size", "intermediate_size"),
         shared=config.count("n_shared_experts", default=0, low=0),
-        shared_intermediate=config.count("shared_intermediate_size", default=NONE, low=0),
+        shared_intermediate=config.count("shared_intermediate_size", default=0, low=0),
     )
     plain = dense(config, s.hidden, style, "dense_intermediate_size")
     config.ignore("intermediate_size", "mtp_transformer_layers", "use_mtp")
@@ -90,8 +77,8 @@ def _picked(config: Config, s: DecoderShape) -> tuple[Any, tuple[Vector, ...]]:
     if inner is None or not inner.flag("use_sparse_attention"):
         return attention(s), ()
     dim = inner.count("sparse_index_dim")
-    indexer = Indexer(heads=inner.count("sparse_num_index_heads"), dim=dim, query_input=s.hidden, head_weights=NONE)
+    indexer = Indexer(heads=inner.count("sparse_num_index_heads"), dim=dim, query_input=s.hidden, head_weights=0)
     blocks, size = inner.count("sparse_topk_blocks"), inner.count("sparse_block_size", unit="token")
     cap = inner.derived(int(blocks) * int(size), "tokens picked", "sparse_topk_blocks * sparse_block_size", "token")
-    vectors = (Vector(name="index query and key norm", dims=(DOUBLE, dim)),)
+    vectors = (Vector(name="index query and key norm", dims=(2, dim)),)
     return attention(s, AttentionPattern(name="topk", cap_tokens=cap), indexer=indexer), vectors

@@ -9,7 +9,7 @@ from headway.core.errors import UnsupportedModel
 from headway.core.quantity import known
 from headway.models.attention import AttentionPattern, Mixer
 from headway.models.attention.grouped_query import Attention
-from headway.models.model import NONE, Block, Dense, FeedForward, Model, MoE, NoFeedForward, Vector, grouped
+from headway.models.model import Block, Dense, FeedForward, Model, MoE, NoFeedForward, Vector, grouped
 from headway.models.readers.quantization import precision
 from headway.models.readers.read import MAX_LAYERS, Config
 
@@ -20,7 +20,6 @@ def constant(value: int, what: str) -> Any:
 
 
 GATED, PLAIN = constant(3, "matrices of a gated FFN"), constant(2, "matrices of a plain FFN")
-BIASES, DOUBLE = constant(1, "biases"), constant(2, "both")
 CONTEXT = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length")
 COPIES = {n: constant(n, f"{n} vectors of this kind") for n in range(1, 20)}
 
@@ -119,11 +118,11 @@ def mixer_vectors(s: DecoderShape, style: Style) -> tuple[Vector, ...]:
     vectors = []
     if style.qkv_bias:
         vectors.append(Vector(name="query bias", dims=(s.heads, s.head_dim)))
-        vectors.append(Vector(name="key and value bias", dims=(DOUBLE, s.kv_heads, s.head_dim)))
+        vectors.append(Vector(name="key and value bias", dims=(2, s.kv_heads, s.head_dim)))
     if style.out_bias:
         vectors.append(Vector(name="output bias", dims=(s.hidden,)))
     if style.qk_norm == "head":
-        vectors.append(Vector(name="query and key norm", dims=(DOUBLE, s.head_dim)))
+        vectors.append(Vector(name="query and key norm", dims=(2, s.head_dim)))
     if style.qk_norm == "full":
         vectors.append(Vector(name="query norm", dims=(s.heads, s.head_dim)))
         vectors.append(Vector(name="key norm", dims=(s.kv_heads, s.head_dim)))
@@ -139,11 +138,11 @@ def norms(hidden: Any, style: Style, count: int | None = None) -> tuple[Vector, 
 def dense(config: Config, hidden: Any, style: Style, *keys: str, intermediate: Any = None) -> Dense:
     """Dense FFN."""
     width = intermediate if intermediate is not None else config.count(*(keys or ("intermediate_size",)))
-    return Dense(hidden=hidden, intermediate=width, matrices=style.matrices, biases=BIASES if style.mlp_bias else NONE)
+    return Dense(hidden=hidden, intermediate=width, matrices=style.matrices, biases=1 if style.mlp_bias else 0)
 
 
 def moe(
-    hidden: Any, *, experts: Any, per_token: Any, intermediate: Any, shared: Any = NONE, shared_intermediate: Any = NONE, **more: Any
+    hidden: Any, *, experts: Any, per_token: Any, intermediate: Any, shared: Any = 0, shared_intermediate: Any = 0, **more: Any
 ) -> MoE:
     """Routed and shared experts, gated by default."""
     if per_token > experts:

@@ -40,8 +40,6 @@ from headway.performance.topology import NO_WRAP, WRAP, fabric, link_costs, side
 OPERATIONS = ("all-gather", "reduce-scatter", "all-reduce", "all-to-all", "send")
 NETWORKS = ("torus", "ring", "line", "switch", "mesh")
 HOP_S = 1e-6
-UNITY = known(1, "one", "", "constant", "definition")
-TWO = known(2, "phases", "", "constant", "an all-reduce is a reduce-scatter and an all-gather")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +52,7 @@ class MeshNetwork:
     wraps: dict[str, Any]
     out_bandwidth: Any = None
     domain: Any = math.inf
-    wired: Any = UNITY  # chips that the links of a full mesh lead to
+    wired: Any = 1  # chips that the links of a full mesh lead to
     hop: Any = HOP_S
     out_hop: Any = HOP_S
     source: str = ""
@@ -97,7 +95,7 @@ def of_system(machine: System, axes: tuple[MeshAxis, ...], assumptions: Any) -> 
         )
     return MeshNetwork(
         kind=kind, axes=axes, bandwidth=joined.up, wraps=wraps, out_bandwidth=out, hop=costs.up, out_hop=costs.out, source=machine.name,
-        domain=math.inf if kind == "torus" else domain, wired=UNITY if joined.wired is None else joined.wired,
+        domain=math.inf if kind == "torus" else domain, wired=1 if joined.wired is None else joined.wired,
     )  # fmt: skip
 
 
@@ -126,11 +124,11 @@ def collective(
         levels = _switched(network, operation, names, members, in_switch)
     if active is not None:
         levels = [(filled_share(share, active, members), filled_share(limit, active, members), *rest) for share, limit, *rest in levels]
-    return _slowest(size, levels, TWO if operation == "all-reduce" else UNITY, network)
+    return _slowest(size, levels, 2 if operation == "all-reduce" else 1, network)
 
 
 def _members(network: MeshNetwork, names: tuple[str, ...]) -> Any:
-    members: Any = UNITY
+    members: Any = 1
     for name in names:
         members = members * network.size(name)
     return members
@@ -139,11 +137,11 @@ def _members(network: MeshNetwork, names: tuple[str, ...]) -> Any:
 def _torus(network: MeshNetwork, operation: str, names: tuple[str, ...], members: Any) -> tuple[Any, Any, Any]:
     """Share of the array per link, that share in the long-ring limit, and hops."""
     sizes = [(network.size(name), network.wraps[name]) for name in names if int(network.size(name)) > 1]
-    hops = sum(axis_hops(side, UNITY, wrap) for side, wrap in sizes)
+    hops = sum(axis_hops(side, 1, wrap) for side, wrap in sizes)
     if operation == "all-to-all":
-        share = longest(tuple(axis_exchange_share(side, UNITY, wrap) for side, wrap in sizes)) / members
+        share = longest(tuple(axis_exchange_share(side, 1, wrap) for side, wrap in sizes)) / members
         return share, share, hops
-    links = sum(axis_links(side, UNITY, wrap) for side, wrap in sizes)
+    links = sum(axis_links(side, 1, wrap) for side, wrap in sizes)
     return torus_gather_share(members, links), long_ring_share(links), hops
 
 
@@ -151,7 +149,7 @@ def _switched(network: MeshNetwork, operation: str, names: tuple[str, ...], memb
     """Per level: share of the array per chip, its limit for many members, bandwidth, rounds, latency of a round."""
     finite = math.isfinite(network.domain)
     stride = known(network.stride(names), "stride", "", "derived", "chips of the mesh axes inside those of the group")
-    domains = group_domains(members, stride, network.domain) if finite else UNITY
+    domains = group_domains(members, stride, network.domain) if finite else 1
     inside = members / domains
     bandwidth = network.bandwidth
     if network.kind == "mesh":
@@ -161,16 +159,16 @@ def _switched(network: MeshNetwork, operation: str, names: tuple[str, ...], memb
         if in_switch:
             share = limit = in_switch_up(inside)
         elif operation == "all-to-all":
-            share = switch_exchange_share(inside) * (UNITY / domains) * (UNITY / domains)  # of its own part, and of that part's share
-            limit = UNITY / members
+            share = switch_exchange_share(inside) * (1 / domains) * (1 / domains)  # of its own part, and of that part's share
+            limit = 1 / members
         else:
-            share, limit = (levels_up(inside) if domains > 1 else switch_gather_share(members)), UNITY
-        rows.append((share, limit, bandwidth, UNITY, network.hop))
+            share, limit = (levels_up(inside) if domains > 1 else switch_gather_share(members)), 1
+        rows.append((share, limit, bandwidth, 1, network.hop))
     if domains > 1:
         if network.out_bandwidth is None:
             raise MissingFact(network.source or "network", "scale_out_bw", "give it with --out-bw 50GB/s")
         share = domains_exchange_share(members, domains) if operation == "all-to-all" else levels_out(members, domains)
-        rows.append((share, UNITY / (members if operation == "all-to-all" else inside), network.out_bandwidth, UNITY, network.out_hop))
+        rows.append((share, 1 / (members if operation == "all-to-all" else inside), network.out_bandwidth, 1, network.out_hop))
     return rows
 
 
@@ -204,11 +202,11 @@ def send(network: MeshNetwork, size: Any, start: tuple[int, ...], end: tuple[int
         bandwidth, hop = (near, network.hop) if inside else (network.out_bandwidth, network.out_hop)
         if bandwidth is None:
             raise MissingFact(network.source or "network", "scale_out_bw", "give it with --out-bw 50GB/s")
-        return _slowest(size, [(UNITY, UNITY, bandwidth, UNITY, hop)], UNITY, network, message_time_s)
+        return _slowest(size, [(1, 1, bandwidth, 1, hop)], 1, network, message_time_s)
     hops = sum(path_hops(distance, axis.size, network.wraps[axis.name]) for distance, axis in steps)
     links = known(len(steps), "links", "", "derived", "axes along which the two chips lie apart: a message is split over them")
     share = long_ring_share(links)
-    return _slowest(size, [(share, share, network.bandwidth, hops, network.hop)], UNITY, network, message_time_s)
+    return _slowest(size, [(share, share, network.bandwidth, hops, network.hop)], 1, network, message_time_s)
 
 
 def _domain(network: MeshNetwork, place: tuple[int, ...]) -> int:

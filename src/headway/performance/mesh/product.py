@@ -13,7 +13,7 @@ from headway.core.errors import BadValue
 from headway.laws.roofline.balance import sent_s
 from headway.laws.roofline.matmul import array_bytes, balanced_rows, flop_s, matmul_flop, slowest_s
 from headway.models.precision import formats
-from headway.performance.mesh.network import UNITY, MeshNetwork, collective
+from headway.performance.mesh.network import MeshNetwork, collective
 from headway.performance.mesh.notation import ArrayDim, ShardedArray
 
 
@@ -51,7 +51,7 @@ class Chain:
 
     def shards(self, axes: tuple[str, ...]) -> Any:
         """Chips over which axes split an array."""
-        count: Any = UNITY
+        count: Any = 1
         for axis in axes:
             if self.network is None:
                 raise BadValue("--mesh", "nothing", "the axes that the arrays name, such as X4,Y8")
