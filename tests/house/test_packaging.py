@@ -16,7 +16,7 @@ OPTIONAL = {"vl_convert": "plot", "pyarrow": "table", "huggingface_hub": "hub", 
             "pandas": "frames", "polars": "frames",
             "starlette": "web", "uvicorn": "web", "mcp": "mcp"}  # fmt: skip
 # Made of numba, imported where something is compiled; of starlette and uvicorn, where it serves.
-LATE = {"headway.simulation.machine_code", "headway.web.app", "headway.web.connections"}
+LATE = {"headway.simulation.machine_code", "headway.web.app"}
 MOST_LINES, MOST_WORDS, TOP = 150, 1300, 40  # of README.md; lines until the first answer has ended
 TOOLS = {"pytest", "pytest_xdist", "hypothesis", "pint", "ruff", "pyright"}
 

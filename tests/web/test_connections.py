@@ -20,7 +20,7 @@ from support.web_server import web_server
 httpx = pytest.importorskip("httpx", reason="httpx is not installed")
 uvicorn = pytest.importorskip("uvicorn", reason="the extra web is not installed")
 
-from headway.web import connections  # noqa: E402
+from headway.web import app as web_app  # noqa: E402
 from headway.web.guard import Guard  # noqa: E402
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost:1\r\n\r\n"
@@ -34,7 +34,7 @@ Client = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 def limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short times and few connections."""
     for name, value in {"HEAD_S": 0.4, "BODY_S": 0.4, "UNREAD_S": 0.6, "LOOK_S": 0.05, "MOST_CONNECTIONS": 12}.items():
-        monkeypatch.setattr(connections, name, value)
+        monkeypatch.setattr(web_app, name, value)
     monkeypatch.setattr("headway.web.guard.BODY_S", 0.3)
 
 
@@ -50,7 +50,7 @@ def played(play: Callable[[int], Awaitable[None]]) -> None:
     async def run() -> None:
         sock = socket.create_server(("127.0.0.1", 0))
         config = uvicorn.Config(
-            Guard(app, ("localhost",), 1), http=connections.Connection, ws="none", lifespan="off", log_level="critical",
+            Guard(app, ("localhost",), 1), http=web_app.Connection, ws="none", lifespan="off", log_level="critical",
             timeout_keep_alive=9,
         )  # fmt: skip
         server = uvicorn.Server(config)
@@ -140,7 +140,7 @@ def test_a_client_that_never_reads__is_left_and_one_that_reads_slowly_is_not() -
 def test_many_connections__give_way_to_a_new_one(first: bytes) -> None:
     async def play(port: int) -> None:
         crowd = []
-        for _ in range(3 * connections.MOST_CONNECTIONS):
+        for _ in range(3 * web_app.MOST_CONNECTIONS):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(first)
             crowd.append((reader, writer))

@@ -57,14 +57,14 @@ def test_wheel__holds_the_page(tmp_path: Path) -> None:
     (["solve", "serve"], []), (["law", "hardware_ratio"], []), (["matmul"], []), (["capacity"], []), (["feistel"], []),
 ])  # fmt: skip
 def test_link__what_no_page_shows_is_said(words: list[str], flags: list[tuple[str, str]]) -> None:
-    from headway.web.link import state
+    from headway.web.verb import state
 
     with pytest.raises((BadValue, UnknownName)):
         state(words, flags)
 
 
 def test_link__keeps_the_changed_inputs_of_a_claim() -> None:
-    from headway.web.link import state
+    from headway.web.verb import state
 
     assert (
         state(["lecture", "rb-10"], [("with", "total=1T"), ("with", "active=40B")])
@@ -132,7 +132,7 @@ def test_kinds__of_fields_are_those_that_are_known() -> None:
 
 def test_drawings__show_what_the_laws_say() -> None:
     from headway.laws.training.step import one_forward_one_backward_bubble
-    from headway.web.drawing import drawing
+    from headway.web.board import drawing
 
     stages = drawing({"name": "stages", "stages": 4, "micro_batches": 8})
     busy = sum(block["end"] - block["start"] for block in stages["blocks"]) / 4

@@ -11,7 +11,7 @@ import pytest
 
 from headway.cli.command import command
 from headway.core.listing import cell
-from headway.web import bundle
+from headway.web import single_file
 from headway.web.question import question
 from headway.web.reply import reply
 from headway.web.single_file import document
@@ -29,7 +29,7 @@ ASKED = (
 
 @pytest.fixture(autouse=True)
 def library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundle, "script", lambda: b"vegaEmbed = () => 0")  # what draws is tested in a browser
+    monkeypatch.setattr(single_file, "script", lambda: b"vegaEmbed = () => 0")  # what draws is tested in a browser
 
 
 def file_of(asked: dict[str, Any]) -> tuple[dict[str, Any], Any, str]:

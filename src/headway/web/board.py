@@ -1,4 +1,6 @@
-"""The blackboard's side of the lecture: chapters, a claim with its inputs and their sliders, flashcards and their marks."""
+"""The blackboard's side of the lecture: chapters, a claim with its inputs and their sliders, flashcards and their marks; and the numbers
+of the three drawings that move: trains that leave on a clock, micro-batches that flow through stages, activations made again.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +9,28 @@ import functools
 import re
 import tomllib
 from importlib.resources import files
+from types import SimpleNamespace
 from typing import Any
 
+from headway.core import units
 from headway.core.errors import BadValue, HeadwayError, UnknownName
 from headway.core.listing import format_value
+from headway.core.trace import record
 from headway.evidence import claims as ledger
 from headway.evidence.claims.claim import Claim, claims
+from headway.evidence.claims.reversible import layer_bytes
 from headway.evidence.claims.rows import ClaimRow
 from headway.evidence.lecture import along, quiz
 from headway.evidence.lecture import chapters as lecture
 from headway.evidence.lecture.inputs import PER_MTOK, InputCase, cases, figures
+from headway.laws.queueing.departures import beat_wait_s, timetable_wait_s, train_rate
+from headway.laws.training.activations import activation_bytes_chip
+from headway.laws.training.reversible import reversible_bytes_chip, stream_bytes
+from headway.laws.training.step import one_forward_one_backward_bubble, wall_time_share
 from headway.report.lecture import chapter_page
 from headway.report.lecture_claim import law_lines
+from headway.simulation.timetable import random_timetable
+from headway.training.timeline import training
 from headway.web import pages, permitted
 
 POINTS = 96
@@ -26,15 +38,18 @@ MOST_CARDS = 12
 MOST_CHANGES = 32
 SPAN = re.compile(r"[.]{2}|,")  # in a range or a list
 SEEDS = 1_000_000
+SEATS, TRAINS = 8, 24
+LOADS = (0.1, 1.2)
+MOST_STAGES, MOST_MICRO_BATCHES = 8, 32
+SCHEDULE = "1f1b"
+DRAWN_LAYERS = (2, 16)
+SEED = 7  # of the arrivals, the same for every reader
 
 
 def answer(kind: str, request: dict[str, Any]) -> Any:
     """The answer to a question of the blackboard."""
-    if kind == "drawing":
-        from headway.web.drawing import drawing
-
-        return drawing(request)
-    return {"chapter": _chapter, "claim": _claim, "cards": _cards, "grade": _grade, "stop": _stop}[kind](request)
+    makers = {"chapter": _chapter, "claim": _claim, "cards": _cards, "grade": _grade, "stop": _stop, "drawing": drawing}
+    return makers[kind](request)
 
 
 def _stop(request: dict[str, Any]) -> dict[str, int]:
@@ -66,21 +81,21 @@ def _chapter(request: dict[str, Any]) -> dict[str, Any]:
     about = lecture.facts()
     counts = dict(zip(("agree", "differ", "open"), lecture.verdict_counts(list(rows.values()), page), strict=True))
     contents = [{"label": entry.label, "title": entry.title, "time": entry.time} for entry in lecture.chapters()]
+    sections = [
+        {"title": section.title, "paragraphs": section.text.strip().split("\n\n"), "stage": _stage(section.title),
+         "claims": [_brief(rows[claim_id]) for claim_id in section.statements]}
+        for section in page.sections
+    ]  # fmt: skip
     return {
         "lecture": {"title": about.title, "speaker": about.speaker, "host": about.host, "date": about.date, "says": about.says},
         "contents": contents, "label": page.label, "title": page.title, "time": page.time, "says": page.says, "counts": counts,
-        "command": f"headway lecture {page.label}", "commands": list(page.commands),
+        "command": f"headway lecture {page.label}", "commands": list(page.commands), "sections": sections,
         "answer": chapter_page(page, [rows[claim_id] for claim_id in page.claim_ids()]).headline,
-        "sections": [_section(section, rows) for section in page.sections],
     }  # fmt: skip
 
 
-def _section(section: lecture.Section, rows: dict[str, ClaimRow]) -> dict[str, Any]:
-    briefs = [_brief(rows[claim_id]) for claim_id in section.statements]
-    return {"title": section.title, "paragraphs": section.text.strip().split("\n\n"), "claims": briefs, "stage": _stage(section.title)}
-
-
 def _stage(title: str) -> dict[str, Any] | None:
+    """What a section draws, with the sliders and labels of one that asks a verb."""
     entry = stages().get(title)
     if entry is None:
         return None
@@ -108,30 +123,25 @@ def _claim(request: dict[str, Any]) -> dict[str, Any]:
         raise UnknownName("claim", str(request.get("id"))[:20], claims())
     row = next(entry for entry in ledger.claim(claim.id))
     before, after = lecture.neighbours(claim.id)
-    moving = along.moving(claim.id)
-    changes = _changes(claim, request)
-    axis = _text(request, "axis", r"[\w-]*") or _axis(claim, changes, moving)
-    inputs = [_input(claim, name, moving.get(name, []), changes.get(name, "")) for name in claim.inputs]
-    subjects = [f"{name}={text}" for name, text in changes.items() if name not in claim.inputs]
+    moving, changes = along.moving(claim.id), _changes(claim, request)
+    axis = _text(request, "axis", r"[\w-]*")
+    if not axis:  # the input with a range or a list, else the claim's own, else one that was left alone
+        spans = [name for name, text in changes.items() if SPAN.search(text)]
+        free = [name for name in (along.axis(claim), *moving) if name not in changes]
+        axis = next((name for name in (*spans, *free, *moving) if name in moving), "")
+    laws, seen_laws = list[str](), set[str]()  # the laws behind the claim's figures, an indented line each
+    for name, value in figures(claim, InputCase(labels={}, values={})).items() if claim.inputs else ():
+        laws += law_lines(value, name, 0, seen_laws)
+    part = lecture.shown_part(row)
     return _brief(row) | {
         "equation": claim.claim, "chapter": lecture.chapter_of(claim.id).label, "note": claim.note, "source": claim.source,
-        "before": before, "after": after, "laws": _laws(claim), "inputs": inputs, "subjects": subjects,
-        "axis": axis if axis in moving else "", "explains": _explains(row),
+        "before": before, "after": after, "laws": laws,
+        "inputs": [_input(claim, name, moving.get(name, []), changes.get(name, "")) for name in claim.inputs],
+        "subjects": [f"{name}={text}" for name, text in changes.items() if name not in claim.inputs],
+        "axis": axis if axis in moving else "",
+        "explains": part is not None and part.recomputed == row.recomputed,  # `--explain recomputed` unfolds the figure shown
         "command": f"headway lecture {claim.id}",
     }  # fmt: skip
-
-
-def _explains(row: ClaimRow) -> bool:
-    """Whether the figure that is shown is the one that `--explain recomputed` unfolds; else the laws stand below."""
-    part = lecture.shown_part(row)
-    return part is not None and part.recomputed == row.recomputed
-
-
-def _axis(claim: Claim, changes: dict[str, str], moving: dict[str, list[str]]) -> str:
-    """The input that the curve goes along: the one with a range or a list, else the claim's own, else one that was left alone."""
-    spans = [name for name, text in changes.items() if SPAN.search(text)]
-    free = [name for name in (along.axis(claim), *moving) if name not in changes]
-    return next((name for name in (*spans, *free, *moving) if name in moving), "")
 
 
 def _changes(claim: Claim, request: dict[str, Any]) -> dict[str, str]:
@@ -146,15 +156,6 @@ def _changes(claim: Claim, request: dict[str, Any]) -> dict[str, str]:
     if changes:
         cases(claim, changes)
     return {name.replace("-", "_"): text for name, _, text in (change.partition("=") for change in changes)}
-
-
-def _laws(claim: Claim) -> list[str]:
-    """The laws behind the claim's figures, an indented line each."""
-    shown_laws: set[str] = set()
-    lines: list[str] = []
-    for name, value in figures(claim, InputCase(labels={}, values={})).items() if claim.inputs else ():
-        lines += law_lines(value, name, 0, shown_laws)
-    return lines
 
 
 def _input(claim: Claim, name: str, changes: list[str], word: str = "") -> dict[str, Any]:
@@ -184,7 +185,10 @@ def _stops(name: str, value: float, unit: str) -> tuple[list[dict[str, str]], in
         values = [float(f"{entry:.{pages.SIGNIFICANT}g}") for entry in spaced]  # so that a stop's text is the word of the command
     at = min(range(len(values)), key=lambda place: abs(values[place] - value))
     words = [along.word(entry, unit) for entry in values]
-    if any(not pages.parses(word, unit) for word in words if unit not in PER_MTOK):
+    try:
+        for word in words if unit not in PER_MTOK else ():
+            units.parse(word, unit, "slider")
+    except HeadwayError:
         return [], 0
     return [{"word": word, "text": format_value(entry, unit)} for word, entry in zip(words, values, strict=True)], at
 
@@ -219,3 +223,107 @@ def _grade(request: dict[str, Any]) -> dict[str, Any]:
     figure = quiz.derivation(card)
     lines = [] if figure is None else list(law_lines(figure, card.figure, 0, set()))
     return {"right": right, "answer": card.answer_text, "laws": lines, "claim": card.claim_id, "says": lecture.statement(card.claim_id)}
+
+
+# -- drawings -------------------------------------------------------------------------------------------------------------------
+
+
+def drawing(request: dict[str, Any]) -> dict[str, Any]:
+    """The numbers of a drawing, with its controls and the words below it."""
+    name = request.get("name")
+    makers = {"trains": _trains, "stages": _stages, "activations": _activations}
+    if name not in makers:
+        raise UnknownName("drawing", str(name)[:40], makers, "one of " + ", ".join(makers))
+    with record():
+        return makers[name](request) | {"name": name}
+
+
+def _number(request: dict[str, Any], name: str, default: float, low: float, high: float) -> float:
+    value = request.get(name, default)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
+        raise BadValue(name, str(value)[:40], f"a number from {low:g} to {high:g}")
+    return value
+
+
+def _control(name: str, label: str, low: float, high: float, step: float, value: float) -> dict[str, Any]:
+    return {"name": name, "label": label, "low": low, "high": high, "step": step, "value": value}
+
+
+def _fact(name: str, value: Any, unit: str) -> dict[str, str]:
+    return {"name": name, "text": format_value(float(value), unit)}
+
+
+# -- trains ---------------------------------------------------------------------------------------------------------------------
+
+
+def _trains(request: dict[str, Any]) -> dict[str, Any]:
+    """Requests drawn at random, who board the next train with a free seat, first come, first served."""
+    period, load = float(claims()["TS-05"].inputs["step_s"]), _number(request, "load", 0.8, *LOADS)
+    rate = float(train_rate(load, period, SEATS))
+    table = random_timetable(rate, period, SEATS, TRAINS, SEED)
+    trains = [
+        {"departs_s": train.time_s, "aboard": train.boarded, "left": waiting}
+        for train, waiting in zip(table.departures, table.left_behind, strict=True)
+    ]
+    requests = [{"arrives_s": entry.arrival_s, "train": round(entry.departure_s / period) - 1} for entry in table.boardings]
+    facts = [_fact("a train leaves every", period, "s"), _fact("mean wait, a seat in every train", beat_wait_s(period), "s")]
+    facts.append(
+        _fact("mean wait at this load", timetable_wait_s(rate, period, SEATS), "s")
+        if load < 1
+        else {"name": "mean wait", "text": "grows without end"}
+    )
+    return {
+        "title": "Trains leave on the clock, full or not", "period_s": period, "seats": SEATS, "trains": trains, "requests": requests,
+        "facts": facts, "controls": [_control("load", "Load: seats asked for over seats", *LOADS, 0.05, load)],
+    }  # fmt: skip
+
+
+# -- stages ---------------------------------------------------------------------------------------------------------------------
+
+
+def _stages(request: dict[str, Any]) -> dict[str, Any]:
+    """One forward, one backward: every micro-batch through every stage, a backward as long as two forwards."""
+    stages = int(_number(request, "stages", 4, 2, MOST_STAGES))
+    count = int(_number(request, "micro_batches", 8, 1, MOST_MICRO_BATCHES))
+    spans = training(SCHEDULE, stages, count, 1.0, 1.0, 1.0)
+    blocks = [
+        {"stage": span.stage, "micro_batch": span.micro_batch, "back": span.kind == "B", "start": span.start, "end": span.end}
+        for span in spans
+    ]
+    bubble = one_forward_one_backward_bubble(stages, count)
+    controls = [
+        _control("stages", "Stages", 2, MOST_STAGES, 1, stages),
+        _control("micro_batches", "Micro-batches", 1, MOST_MICRO_BATCHES, 1, count),
+    ]
+    facts = [
+        _fact("idle over busy time: (stages - 1) / micro-batches", bubble, ""),
+        _fact("idle share of the step: (stages - 1) / (micro-batches + stages - 1)", wall_time_share(bubble), ""),
+    ]
+    end = max(block["end"] for block in blocks)
+    title = "Micro-batches flow through the stages; the white is the bubble"
+    return {"title": title, "stages": stages, "blocks": blocks, "end": end, "facts": facts, "controls": controls}
+
+
+# -- activations ----------------------------------------------------------------------------------------------------------------
+
+
+def _activations(request: dict[str, Any]) -> dict[str, Any]:
+    """Layers forward and back: what ordinary training keeps, and what a reversible network keeps and makes again."""
+    layers, inputs = int(_number(request, "layers", 8, *DRAWN_LAYERS)), SimpleNamespace(**claims()["CR-03"].inputs)
+    layer, streams = layer_bytes(inputs), stream_bytes(inputs.width * inputs.hidden)
+    ordinary = [float(activation_bytes_chip(layer, inputs.none, inputs.tokens, count * inputs.copies)) for count in range(layers + 1)]
+    reversible = float(reversible_bytes_chip(streams, layer, inputs.tokens, inputs.copies))
+    forward = [{"layer": place, "back": False, "kept": place + 1} for place in range(layers)]
+    backward = [{"layer": place, "back": True, "kept": place} for place in reversed(range(layers))]
+    kept = [{"ordinary": ordinary[step["kept"]], "reversible": reversible} for step in (*forward, *backward)]
+    texts = [{name: format_value(size, "byte") for name, size in sizes.items()} for sizes in kept]
+    facts = [
+        _fact("kept at most, ordinary", ordinary[layers], "byte"),
+        _fact("kept, reversible", reversible, "byte"),
+        _fact("tokens", inputs.tokens, "token"),
+    ]
+    return {
+        "title": "Activations kept, or made again on the way back", "layers": layers, "most": max(ordinary[layers], reversible),
+        "steps": [step | sizes | {"text": text} for step, sizes, text in zip((*forward, *backward), kept, texts, strict=True)],
+        "facts": facts, "controls": [_control("layers", "Layers", *DRAWN_LAYERS, 1, layers)],
+    }  # fmt: skip

@@ -29,9 +29,15 @@ SPARE_AFTER_S = 1.5  # a worker for searches starts when the first page stands
 class Busy(Exception):
     """All places are taken; the asker may come again."""
 
+    def __init__(self, text: str = "busy: ask again in a second") -> None:
+        super().__init__(text)
+
 
 class Late(Exception):
     """A question took longer than it may."""
+
+    def __init__(self) -> None:
+        super().__init__("this took too long for a page: use the command line")
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -238,7 +244,7 @@ class Desk:
     def place(self, client: str) -> Iterator[None]:
         """A place for one search or simulation: one for a client, SLOTS for all."""
         if client in self.running or len(self.running) >= SLOTS:
-            raise Busy
+            raise Busy("a run is under way: cancel it, or ask again in a second")
         self.running.add(client)
         try:
             yield

@@ -12,9 +12,11 @@ from typing import Any
 from headway import QUESTIONS
 from headway.cli.parser import help_of
 from headway.core import schema, units
-from headway.core.errors import BadValue, HeadwayError, UnknownName
+from headway.core.catalog import default_catalog
+from headway.core.errors import BadValue, check_known
 from headway.core.listing import heading
 from headway.core.question import WHAT_IF, QuestionField
+from headway.models.config import catalogue_index
 from headway.report.printed import PRINTED
 from headway.web import permitted
 from headway.web.question import asked_by, flags_of
@@ -27,6 +29,7 @@ LABEL_WORDS = {
     "vocab": "vocabulary", "zero": "ZeRO", "cp": "CP", "dp": "DP", "ep": "EP", "tp": "TP", "max": "most", "sync": "synchronisation",
 }  # fmt: skip
 SIGNIFICANT = 3
+CONTROLS = ("switch", "choice", "number", "model", "subject", "machine", "sheet")  # kinds of value with one of their own; else text
 # What is typed into a field of words, by the flag; docs/web.md needs no list of them.
 HINTS = {
     "where": "a condition, such as tp = 8", "sort": "a column, -column for the largest first",
@@ -51,12 +54,14 @@ def names() -> list[str]:
 @functools.cache
 def pages() -> dict[str, Any]:
     """All pages with their views, and the names that fields offer."""
-    return {"pages": [_page(page) for page in document()], "names": _names()}
-
-
-def _page(page: dict[str, Any]) -> dict[str, Any]:
-    views = [view | {"heavy": view["verb"] in permitted.HEAVY, "sliders": _sliders(view)} for view in page.get("view", ())]
-    return {"name": page["name"], "title": page["title"], "says": page["says"], "views": views}
+    return {
+        "pages": [
+            {"name": page["name"], "title": page["title"], "says": page["says"],
+             "views": [view | {"heavy": view["verb"] in permitted.HEAVY, "sliders": _sliders(view)} for view in page.get("view", ())]}
+            for page in document()
+        ],
+        "names": _names(),
+    }  # fmt: skip
 
 
 def _sliders(view: dict[str, Any]) -> dict[str, Any]:
@@ -70,21 +75,16 @@ def _sliders(view: dict[str, Any]) -> dict[str, Any]:
 
 
 def steps(texts: list[str], field: schema.Field) -> list[dict[str, str]]:
-    """Stops of a slider, from lists and ranges: the word that the command line takes, and the words for people."""
-    members: list[float] = []
+    """Stops of a slider, from lists and ranges: the word that the command line takes, short and none twice, and the words for people."""
+    members: set[float] = set()
     for text in texts:
         values, _ = schema.axis(text, field, "slider")
-        members += [float(value) for value in (values if isinstance(values, tuple) else (values,))]
-    return stops(sorted(set(members)), field.unit, field.integer)
-
-
-def stops(values: list[float], unit: str, integer: bool = False) -> list[dict[str, str]]:
-    """Values as stops, each rounded so that its word is short, none twice."""
+        members |= {float(value) for value in (values if isinstance(values, tuple) else (values,))}
     words: dict[str, str] = {}
-    for value in values[:MOST_STEPS]:
+    for value in sorted(members)[:MOST_STEPS]:
         rounded = float(f"{value:.{SIGNIFICANT}g}")
-        text = units.show(rounded, unit, SIGNIFICANT)
-        is_bare = integer and (rounded < 1000 or rounded % 1000)  # 8.12k is not an integer to the last bit, 8120 is
+        text = units.show(rounded, field.unit, SIGNIFICANT)
+        is_bare = field.integer and (rounded < 1000 or rounded % 1000)  # 8.12k is not an integer to the last bit, 8120 is
         words.setdefault(str(round(rounded)) if is_bare else text.replace(" ", ""), text)
     return [{"word": word, "text": text} for word, text in words.items()]
 
@@ -92,9 +92,6 @@ def stops(values: list[float], unit: str, integer: bool = False) -> list[dict[st
 @functools.cache
 def _names() -> dict[str, list[str]]:
     """Names that a field of models or machines offers as one types."""
-    from headway.core.catalog import default_catalog
-    from headway.models.config import catalogue_index
-
     where = default_catalog()
     chips = [name.replace("_", "-") for name in where.files("chips")]
     models = [row["name"] for row in catalogue_index()] + sorted(where.files("models").keys() - permitted.models())
@@ -109,14 +106,14 @@ def _names() -> dict[str, list[str]]:
 @functools.cache
 def verb(name: str) -> dict[str, Any]:
     """The controls of a verb, in the groups and the order of its help."""
-    if name not in permitted.VERBS:
-        raise UnknownName("verb of a page", name[:60], permitted.VERBS, "one of " + ", ".join(permitted.VERBS))
+    check_known("verb of a page", name[:60], permitted.VERBS)
     question = asked_by(name, ["serve"] if name == "solve" else [])
     groups: dict[str, list[dict[str, Any]]] = {}
-    flags = [flag for flag in flags_of(question).values() if permitted.kind_of(flag) is not None]
+    flags = [flag for flag in flags_of(question).values() if permitted.kind_of(flag)]
     for flag in sorted(flags, key=_group_place):
         title = flag.group or ("Positional arguments" if flag.field.place else "Options")
-        groups.setdefault(_sentence(title), []).append(control(flag))
+        title = title.split(":")[0].split("(")[0].strip()  # without what follows its colon
+        groups.setdefault(title[:1].upper() + title[1:], []).append(control(flag))
     titled = [{"title": title, "controls": controls} for title, controls in groups.items()]
     return {"verb": name, "sentence": QUESTIONS[name][1], "heavy": name in permitted.HEAVY, "groups": titled}
 
@@ -135,14 +132,16 @@ def number_field(flag: QuestionField) -> schema.Field:
 
 def control(flag: QuestionField) -> dict[str, Any]:
     """One control, from the declaration of its flag."""
-    field, kind = flag.field, permitted.kind_of(flag)
-    about, name = help_of(flag).replace("%%", "%"), flag.word.removeprefix("--")
+    field, name = flag.field, flag.word.removeprefix("--")
+    kind = field.kind or ("choice" if field.choices else "number")
+    about = help_of(flag).replace("%%", "%")
     default = re.search(r"\(default:? ([^()]*)\)", about)
+    example = str(units.EXAMPLE.get(field.unit, field.unit)) if field.unit else HINTS.get(flag.name, "")  # a bare number needs none
     return {
         "name": name, "flag": "" if field.place else flag.word, "label": label(name), "help": about,
-        "kind": _kind(kind), "choices": [choice for choice in kind if choice] if isinstance(kind, tuple) else [],
+        "kind": kind if kind in CONTROLS else "text", "choices": [choice for choice in field.choices if choice and kind == "choice"],
         "several": flag.is_list, "required": flag.is_required or field.place == "+",
-        "default": default[1] if default else "", "unit": field.unit, "everyday": not field.rare, "hint": _hint(flag),
+        "default": default[1] if default else "", "unit": field.unit, "everyday": not field.rare, "hint": example,
     }  # fmt: skip
 
 
@@ -158,30 +157,6 @@ def label(name: str) -> str:
     words = {"on": "Machine", "set": "Edit a fact", "where": "Rows for which", "tp": "TP", "ep": "EP", "dp": "DP", "pp": "PP", "cp": "CP"}
     text = " ".join(LABEL_WORDS.get(word, word) for word in text.split())
     return words.get(name, text[:1].upper() + text[1:])
-
-
-def _kind(kind: Any) -> str:
-    if kind is bool:
-        return "switch"
-    if isinstance(kind, tuple):
-        return "choice"
-    if kind is permitted.MACHINE:
-        return "machine"
-    if kind is permitted.SHEET:
-        return "sheet"
-    return {permitted.MODEL: "model", permitted.SUBJECT: "subject", permitted.NUMBER: "number"}.get(kind, "text")
-
-
-def _hint(flag: QuestionField) -> str:
-    """An example of what is typed: of a unit, else of the flag; a bare number needs none."""
-    unit = flag.field.unit
-    return str(units.EXAMPLE.get(unit, unit)) if unit else HINTS.get(flag.name, "")
-
-
-def _sentence(title: str) -> str:
-    """A group's title, with a capital and without its colon."""
-    text = title.split(":")[0].split("(")[0].strip()
-    return text[:1].upper() + text[1:]
 
 
 def with_stop(slider: list[dict[str, str]], word: str, unit: str) -> tuple[list[dict[str, str]], int]:
@@ -204,12 +179,3 @@ def nearest_stop(page: str, view: str, flag: str, word: str) -> int:
     value = float(schema.scalar(word, field, f"--{flag}"))
     values = [float(schema.scalar(stop["word"], field, f"--{flag}")) for stop in slider]
     return min(range(len(values)), key=lambda place: abs(values[place] - value))
-
-
-def parses(word: str, unit: str) -> bool:
-    """Whether a word is a value of a unit."""
-    try:
-        units.parse(word, unit, "slider")
-    except HeadwayError:
-        return False
-    return True

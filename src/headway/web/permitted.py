@@ -10,8 +10,11 @@ import re
 from typing import Any
 
 from headway import QUESTIONS
+from headway.core.catalog import default_catalog, fold
 from headway.core.errors import BadValue, HeadwayError, UnknownName
 from headway.core.question import QuestionField, question_of
+from headway.hardware.system import system
+from headway.models.config import shipped_file, spellings
 
 VERBS = tuple(verb for verb in QUESTIONS if question_of(verb).refresh)
 HEAVY = tuple(verb for verb in VERBS if question_of(verb).refresh == "on release")  # they search or simulate
@@ -25,11 +28,10 @@ EDIT = re.compile(r"(?:chip|system)[.][\w-]+=[$+-]?\d[\w.,+*/$% -]*")
 LENGTHS = re.compile(r"(?!trace)(?:[a-z]+:)?\d[\w.,+*-]*")
 MACHINE = re.compile(r"[\w.+*=$%(), /-]+")
 SHEET = re.compile(r"(?i)(?!.*[.](?:toml|json|ya?ml|csv)\b)\w[\w.@+-]*(?:/\w[\w.@+-]*)?(?:,\w[\w.@+/-]*)*")  # a name, never a file
-K8S = re.compile(r"k8s")
 MODEL, SUBJECT, PAIRS = "model", "subject", "pairs"  # names of the catalogue: never a file, never a download
 PATTERNS = {
     "number": NUMBER, "count": COUNT, "word": WORD, "text": TEXT, "edit": EDIT, "lengths": LENGTHS, "machine": MACHINE, "sheet": SHEET,
-    "manifest": K8S,
+    "manifest": re.compile("k8s"),
 }  # fmt: skip
 
 
@@ -68,11 +70,11 @@ def check_model(text: str) -> None:
 
 def _check_text(kind: Any, flag: str, text: str) -> None:
     if isinstance(kind, tuple):
-        wrong = [part for part in text.split(",") if part.strip().lower() not in kind]
-        if wrong:
-            raise UnknownName(f"{flag} value", wrong[0], kind, "one of " + ", ".join(choice for choice in kind if choice))
+        for part in text.split(","):
+            if part.strip().lower() not in kind:
+                raise UnknownName(f"{flag} value", part, kind, "one of " + ", ".join(choice for choice in kind if choice))
     elif kind in (MODEL, SUBJECT):
-        for name in _names(text):
+        for name in (part.strip() for part in re.split(r",(?![^()]*\))", text)):
             if not is_model(name) and (kind == MODEL or not is_machine(name)):
                 raise UnknownName("model" if kind == MODEL else "model or machine", name, models(), "a name of the catalogue")
     elif kind == PAIRS:
@@ -95,32 +97,20 @@ def check_named(flag: str, text: str) -> None:
             raise UnknownName(f"{flag} value", name, models(), "a number, or a model, chip or system of the catalogue")
 
 
-def _names(text: str) -> list[str]:
-    return [part.strip() for part in re.split(r",(?![^()]*\))", text)]
-
-
 @functools.cache
 def models() -> frozenset[str]:
     """Every spelling of a model that ships or lies in the user's own catalogue."""
-    from headway.core.catalog import default_catalog
-    from headway.models.config import spellings
-
     return frozenset((*spellings(), *default_catalog().files("models")))
 
 
 def is_model(text: str) -> bool:
     """Whether a text names a model of the catalogue, or is one by numbers: never a file, never a download."""
-    from headway.core.catalog import fold
-    from headway.models.config import shipped_file
-
     bare = re.sub(r":\d+layers?$", "", text.strip())
     return (text.startswith("(") and text.endswith(")")) or fold(bare) in models() or shipped_file(bare) is not None
 
 
 def is_machine(text: str) -> bool:
     """Whether a text names a machine or a chip of the catalogue."""
-    from headway.hardware.system import system
-
     if not MACHINE.fullmatch(text):
         return False
     try:

@@ -1,25 +1,32 @@
-"""A question as a page asks it: a verb, its words and its flags, and which parts of the answer are wanted."""
+"""A question as a page asks it: a verb, its words and its flags, which parts of the answer are wanted, and how large it may be."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from headway.core.errors import BadValue, UnknownName
+from headway.core import schema
+from headway.core.errors import BadValue, HeadwayError, UnknownName, check_known
 from headway.core.question import Question, QuestionField, question_of
 from headway.report.printed import PRINTED
 from headway.web import permitted
 
 PARTS = ("answer", "figures", "table", "pictures", "notes", "json", "csv", "html", "file")
 WIDTHS = (320, 1200)  # px of a picture
-MOST_WORDS, MOST_FLAGS, MOST_ITEMS = 16, 60, 32
+MOST_WORDS, MOST_FLAGS, MOST_ITEMS, MOST_AXES = 16, 60, 32, 24
 THEMES = ("css", "light", "dark")
 TOOLS = ("table", "vllm", "guidellm", "trtllm-bench", "llama-bench", "inferencex")  # of a dropped file; "table" is a CSV of runs
 FILE_NAME = re.compile(r"[A-Za-z0-9][\w-]{0,60}[.](?:json|jsonl|csv|md|sql)")
 MOST_UPLOAD = 4_000_000  # letters
+MOST_LIGHT, MOST_HEAVY = 4_000, 20_000  # points of a grid
+UNKNOWN_RANGE = 100  # points of a range whose unit only its verb knows; the verb itself bounds it
+MOST_REQUESTS = 50_000  # of a simulation
+CONDITIONS = ("with", "set", "where", "sort", "find", "so-that", "assume", "tokens", "prefix-cache", "current", "mesh", "over", "rings",
+              "turns")  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,14 +46,14 @@ class Upload:
     text: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class PageQuestion:
     """A checked question: nothing in it names a file."""
 
     verb: str
     words: tuple[str, ...] = ()
     flags: tuple[tuple[str, Any], ...] = ()  # name of a flag without dashes -> text, several texts, or True
-    parts: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ("answer", "figures", "table", "pictures", "notes")
     picture: str = ""  # name of the one that is wanted; all without
     width: int = 760
     theme: str = "css"
@@ -64,48 +71,24 @@ class PageQuestion:
         """Whether a slider moves: the axes stay, and what only matters at rest is left out."""
         return bool(self.axes)
 
+    @property
+    def key(self) -> tuple[tuple[str, ...], Upload | None]:
+        """What its result depends on."""
+        return tuple(self.argv()), self.upload
+
     def argv(self) -> list[str]:
         """The words of its command line, without the program's name."""
         words = [self.verb, *self.words]
         if self.upload:
             words += [self.upload.name] if self.upload.tool == "table" else [f"--{self.upload.tool}", self.upload.name]
         for name, value in self.flags:
-            words += _flag_words(f"--{name}", value)
+            for text in value if isinstance(value, tuple) else (value,):
+                words += [f"--{name}"] if text is True else [f"--{name}={text}"] if text.startswith("-") else [f"--{name}", text]
         return words
 
     def command(self) -> str:
         """Its command line as one types it."""
         return shlex.join(["headway", *self.argv()])
-
-
-def _flag_words(flag: str, value: Any) -> list[str]:
-    if value is True:
-        return [flag]
-    texts = value if isinstance(value, tuple) else (value,)
-    return [word for text in texts for word in ([f"{flag}={text}"] if text.startswith("-") else [flag, text])]
-
-
-def question(document: Any) -> PageQuestion:
-    """A question from JSON; each wrong part is a typed error."""
-    if not isinstance(document, dict):
-        raise BadValue("question", type(document).__name__, "an object with a verb")
-    known = {field.name for field in dataclasses.fields(PageQuestion)}
-    for key in document:
-        if key not in known:
-            raise UnknownName("part of a question", str(key)[:60], known, "one of " + ", ".join(sorted(known)))
-    verb = document.get("verb")
-    if not isinstance(verb, str) or verb not in permitted.VERBS:
-        raise UnknownName("verb of a page", str(verb)[:60], permitted.VERBS, "one of " + ", ".join(permitted.VERBS))
-    words = _words(document.get("words", []))
-    asking = asked_by(verb, words)
-    _check_words(asking, verb, words)
-    return PageQuestion(
-        verb=verb, words=tuple(words), flags=tuple(_flags(asking, verb, document.get("flags", {}))),
-        parts=_parts(document.get("parts", ["answer", "figures", "table", "pictures", "notes"])),
-        width=_between("width", document.get("width", 760), *WIDTHS), theme=_theme(document.get("theme", "css")),
-        picture=_picture(document.get("picture", "")), axes=tuple(_axes(document.get("axes", {}))),
-        explain=_cell(document.get("explain")), upload=_upload(verb, document.get("upload")),
-    )  # fmt: skip
 
 
 def asked_by(verb: str, words: Sequence[str]) -> type[Question]:
@@ -119,20 +102,53 @@ def flags_of(question: type[Question]) -> dict[str, QuestionField]:
     return {flag.word.removeprefix("--"): flag for flag in ({**question.flags(), **printing}).values() if flag.field.kind != "object"}
 
 
-def _words(value: Any) -> list[str]:
-    if not isinstance(value, list) or len(value) > MOST_WORDS or not all(isinstance(word, str) for word in value):
-        raise BadValue("words", str(value)[:60], f"a list of at most {MOST_WORDS} texts")
+# -- reading --------------------------------------------------------------------------------------------------------------------
+
+
+def question(document: Any) -> PageQuestion:
+    """A question from JSON; each wrong part is a typed error."""
+    _need(isinstance(document, dict), "question", type(document).__name__, "an object with a verb")
+    known = {field.name for field in dataclasses.fields(PageQuestion)}
+    for key in document:
+        if key not in known:
+            raise UnknownName("part of a question", str(key)[:60], known, "one of " + ", ".join(sorted(known)))
+    verb, words, picture = document.get("verb"), document.get("words", []), document.get("picture", "")
+    check_known("verb of a page", str(verb)[:60], permitted.VERBS)
+    are_words = isinstance(words, list) and len(words) <= MOST_WORDS and all(isinstance(word, str) for word in words)
+    _need(are_words, "words", words, f"a list of at most {MOST_WORDS} texts")
+    asking = asked_by(verb, words)
+    _check_words(asking, words)
+    parts, theme = document.get("parts", list(PageQuestion.parts)), document.get("theme", PageQuestion.theme)
+    flags = tuple(_flags(asking, document.get("flags", {})))
+    _need(isinstance(parts, list) and all(part in PARTS for part in parts), "parts", parts, "a list of " + ", ".join(PARTS))
+    width = _between("width", document.get("width", PageQuestion.width), *WIDTHS)
+    _need(theme in THEMES, "theme", theme, "one of " + ", ".join(THEMES))
+    _need(isinstance(picture, str) and re.fullmatch(r"[\w -]{0,60}", picture), "picture", picture, "the name of a picture")
+    return PageQuestion(
+        verb=verb, words=tuple(words), flags=flags, parts=tuple(parts), width=width, theme=theme, picture=picture,
+        axes=tuple(_axes(document.get("axes", {}))), explain=_cell(document.get("explain")),
+        upload=_upload(verb, document.get("upload")),
+    )  # fmt: skip
+
+
+def _need(is_right: Any, name: str, value: Any, wants: str) -> None:
+    if not is_right:
+        raise BadValue(name, str(value)[:60], wants)
+
+
+def _between(name: str, value: Any, low: int, high: int) -> int:
+    is_right = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+    _need(is_right, name, value, f"a whole number from {low} to {high}")
     return value
 
 
-def _check_words(asking: type[Question], verb: str, words: list[str]) -> None:
+def _check_words(asking: type[Question], words: list[str]) -> None:
     """The subjects of a verb, each of the kind that its place declares."""
     places = list(asking.leading().values())
-    if verb == "lecture" and words[:1] == ["quiz"]:
+    if asking.verb == "lecture" and words[:1] == ["quiz"]:
         raise permitted.Refused("lecture quiz asks at a terminal; the page deals cards itself")
     for number, word in enumerate(words):
-        if not places or word.startswith("-"):
-            raise BadValue("words", word[:60], "a subject of the verb, not a flag")
+        _need(places and not word.startswith("-"), "words", word, "a subject of the verb, not a flag")
         place = places[min(number, len(places) - 1)]
         if place.name == "name" and words[0] == "model":
             permitted.check_model(word)
@@ -140,18 +156,16 @@ def _check_words(asking: type[Question], verb: str, words: list[str]) -> None:
             permitted.check(place, word)
 
 
-def _flags(asking: type[Question], verb: str, value: Any) -> Any:
-    if not isinstance(value, dict) or len(value) > MOST_FLAGS:
-        raise BadValue("flags", str(value)[:60], f"an object of at most {MOST_FLAGS} flags")
+def _flags(asking: type[Question], value: Any) -> Iterator[tuple[str, Any]]:
+    _need(isinstance(value, dict) and len(value) <= MOST_FLAGS, "flags", value, f"an object of at most {MOST_FLAGS} flags")
     by_name = {name: flag for name, flag in flags_of(asking).items() if flag.spellings}
     for name, item in value.items():
         if item is None or item is False or item == "" or item == []:
             continue
         flag = by_name.get(str(name))
         if flag is None:
-            raise UnknownName(f"flag of {verb}", str(name)[:60], by_name)
-        if isinstance(item, list) and (len(item) > MOST_ITEMS or not flag.is_list):
-            raise BadValue(str(name), str(item)[:60], "one text")
+            raise UnknownName(f"flag of {asking.verb}", str(name)[:60], by_name)
+        _need(not isinstance(item, list) or (len(item) <= MOST_ITEMS and flag.is_list), str(name), item, "one text")
         item = [_typed(part) for part in item] if isinstance(item, list) else _typed(item)
         permitted.check(flag, item)
         yield str(name), tuple(item) if isinstance(item, list) else item
@@ -164,66 +178,72 @@ def _typed(value: Any) -> Any:
     return repr(int(value)) if value == value // 1 and abs(value) < 1e15 else repr(value)
 
 
-def _parts(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(part in PARTS for part in value):
-        raise BadValue("parts", str(value)[:60], "a list of " + ", ".join(PARTS))
-    return tuple(value)
-
-
-def _between(name: str, value: Any, low: int, high: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise BadValue(name, str(value)[:60], f"a whole number from {low} to {high}")
-    return value
-
-
-def _theme(value: Any) -> str:
-    if value not in THEMES:
-        raise BadValue("theme", str(value)[:60], "one of " + ", ".join(THEMES))
-    return value
-
-
-def _picture(value: Any) -> str:
-    if not isinstance(value, str) or not re.fullmatch(r"[\w -]{0,60}", value):
-        raise BadValue("picture", str(value)[:60], "the name of a picture")
-    return value
-
-
-def _axes(value: Any) -> Any:
-    if not isinstance(value, dict) or len(value) > 24:
-        raise BadValue("axes", str(value)[:60], "an object of two ends by axis")
+def _axes(value: Any) -> Iterator[tuple[str, tuple[float, float]]]:
+    _need(isinstance(value, dict) and len(value) <= MOST_AXES, "axes", value, "an object of two ends by axis")
     for name, ends in value.items():
-        if (
-            not isinstance(ends, list)
-            or len(ends) != 2
-            or not all(_is_finite(end) for end in ends)
-            or not re.fullmatch(r"[xy]\d{0,2}", name)
-        ):
-            raise BadValue("axes", str(ends)[:60], "two finite numbers by axis")
+        are_ends = isinstance(ends, list) and len(ends) == 2 and all(
+            isinstance(end, int | float) and not isinstance(end, bool) and abs(end) < 1e300 for end in ends
+        )  # fmt: skip
+        _need(are_ends and re.fullmatch(r"[xy]\d{0,2}", name), "axes", ends, "two finite numbers by axis")
         yield name, (float(ends[0]), float(ends[1]))
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
 
 
 def _cell(value: Any) -> Cell | None:
     if value is None:
         return None
-    if not isinstance(value, dict) or set(value) != {"row", "key"} or not isinstance(value["key"], str) or len(value["key"]) > 80:
-        raise BadValue("explain", str(value)[:60], "a row and a key")
+    is_cell = isinstance(value, dict) and set(value) == {"row", "key"} and isinstance(value["key"], str) and len(value["key"]) <= 80
+    _need(is_cell, "explain", value, "a row and a key")
     return Cell(row=_between("row", value["row"], 0, 1_000_000), key=value["key"])
 
 
 def _upload(verb: str, value: Any) -> Upload | None:
     if value is None and verb != "score":
         return None
-    if verb != "score" or not isinstance(value, dict) or set(value) != {"tool", "name", "text"}:
-        raise BadValue("upload", str(value)[:60], "for score the tool, name and text of a benchmark file, for other verbs none")
-    tool, name, text = value["tool"], value["name"], value["text"]
-    if tool not in TOOLS:
-        raise UnknownName("benchmark tool", str(tool)[:60], TOOLS, "one of " + ", ".join(TOOLS))
-    if not isinstance(name, str) or not FILE_NAME.fullmatch(name):
-        raise BadValue("upload", str(name)[:60], "a plain name that ends in .json, .jsonl, .csv, .md or .sql")
-    if not isinstance(text, str) or len(text) > MOST_UPLOAD:
-        raise BadValue("upload", name, f"a text of at most {MOST_UPLOAD:,} letters")
-    return Upload(tool=tool, name=name, text=text)
+    file = value if isinstance(value, dict) else {}
+    is_file = verb == "score" and set(file) == {"tool", "name", "text"}
+    _need(is_file, "upload", value, "for score the tool, name and text of a benchmark file, for other verbs none")
+    name, text = file["name"], file["text"]
+    check_known("benchmark tool", str(file["tool"])[:60], TOOLS)
+    is_name = isinstance(name, str) and FILE_NAME.fullmatch(name)
+    _need(is_name, "upload", name, "a plain name that ends in .json, .jsonl, .csv, .md or .sql")
+    _need(isinstance(text, str) and len(text) <= MOST_UPLOAD, "upload", name, f"a text of at most {MOST_UPLOAD:,} letters")
+    return Upload(**file)
+
+
+# -- its size, known before it runs ---------------------------------------------------------------------------------------------
+
+
+def check_size(question: PageQuestion) -> None:
+    """Raise BadValue for a question whose lists and ranges span more points than a page may ask."""
+    flags = flags_of(asked_by(question.verb, question.words))
+    points = 1
+    for name, value in question.flags:
+        for text in value if isinstance(value, tuple) else (value,):
+            if isinstance(text, str):
+                points *= _points(name, text, flags[name].field)
+    most = MOST_HEAVY if question.is_heavy else MOST_LIGHT
+    if points > most:
+        raise BadValue("question", f"{points:,} points", f"at most {most:,}; the command line has no such bound")
+    for name, value in question.flags:
+        if name in ("requests", "users", "cards") and isinstance(value, str):
+            count = max(map(float, _members(value, schema.Field(open_low=False), name)), default=0.0)
+            if math.isfinite(count) and count > MOST_REQUESTS:
+                raise BadValue(name, value, f"at most {MOST_REQUESTS:,} on a page")
+
+
+def _points(name: str, text: str, field: schema.Field) -> int:
+    """How many members a list or a range has."""
+    if ".." not in text:
+        return 1 if name in CONDITIONS else text.count(",") + 1
+    if field.is_number:
+        return max(1, len(_members(text, field, name)))
+    return sum(UNKNOWN_RANGE if ".." in part else 1 for part in text.split(","))
+
+
+def _members(text: str, field: schema.Field, name: str) -> tuple[Any, ...]:
+    """The members of a list or a range; none of what is wrong, which the verb says."""
+    try:
+        values, _ = schema.axis(text, field, name)
+    except HeadwayError:
+        return ()
+    return values if isinstance(values, tuple) else (values,)

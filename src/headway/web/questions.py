@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from headway.core.question import Question, field
+from headway.web import permitted
+from headway.web import question as asking
 
 
 class Web(Question):
@@ -21,24 +23,17 @@ class Web(Question):
     )
     host = field(kind="secret", word="ADDRESS", help="address to serve at (default 127.0.0.1: this machine alone)", default="127.0.0.1")
     port = field(
-        word="N",
-        integer=True,
-        low=0,
-        high=65535,
-        open_low=False,
-        help="port; the next free one where it is taken (default 8642)",
+        word="N", integer=True, low=0, high=65535, open_low=False, help="port; the next free one where it is taken (default 8642)",
         default="8642",
-    )
+    )  # fmt: skip
     open = field(kind="switch", help="open it in the browser", default=False)
     link = field(kind="switch", help="only print the link", default=False)
 
     @classmethod
     def of_words(cls, words: Sequence[str]) -> type[Question]:
         """The question with the flags of the verb whose page is wanted."""
-        from headway.web.permitted import VERBS
-
         names = [word for word in words if not word.startswith("-")]
-        return _page_of(names[0], tuple(names[1:])) if names and names[0] in VERBS else cls
+        return _page_of(names[0], tuple(names[1:])) if names and names[0] in permitted.VERBS else cls
 
 
 OWN_FIELDS = ("page", "host", "port", "open", "link")
@@ -47,11 +42,8 @@ OWN_FIELDS = ("page", "host", "port", "open", "link")
 @functools.cache
 def _page_of(verb: str, words: tuple[str, ...]) -> type[Question]:
     """The question about the page of a verb: each flag of the verb that a page may give, as typed."""
-    from headway.web.permitted import kind_of
-    from headway.web.question import asked_by, flags_of
-
     known = {**Web.flags(), **dict.fromkeys(("format", "depth", "verbose"))}
-    flags = [flag for flag in flags_of(asked_by(verb, words)).values() if flag.spellings and kind_of(flag) is not None]
+    flags = [flag for flag in asking.flags_of(asking.asked_by(verb, words)).values() if flag.spellings and permitted.kind_of(flag)]
     kinds, usual = {name: Web.__annotations__[name] for name in OWN_FIELDS}, {name: getattr(Web, name) for name in OWN_FIELDS}
     for flag in (flag for flag in flags if flag.name not in known):
         takes = flag.field.takes if flag.field.takes or flag.field.is_switch else "again"
@@ -63,7 +55,7 @@ def _page_of(verb: str, words: tuple[str, ...]) -> type[Question]:
 class Mcp(Question):
     """The verbs as tools of an assistant, over the Model Context Protocol."""
 
-    verb, answered_by = "mcp", "headway.web.mcp_verb"
+    verb, answered_by = "mcp", "headway.web.tools"
     example = "mcp --list"
     subjects = ()
     list = field(kind="switch", help="only list the tools", default=False)

@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from headway.core import columns
 from headway.core.errors import HeadwayError
-from headway.core.listing import cell, clean, first_rows, format_value, heading, headings, visible
+from headway.core.listing import cell as cell_text
+from headway.core.listing import clean, first_rows, format_value, heading, headings, visible
 from headway.core.question import question_of
 from headway.report import complete
-from headway.report.pictures.frame import View
+from headway.report.pictures.frame import View, thinned
 from headway.report.result import Result
-from headway.web.follow import follow
-from headway.web.picture import page_picture
-from headway.web.question import PageQuestion
+from headway.web.question import Cell, PageQuestion
+
+if TYPE_CHECKING:
+    from headway.report.pictures.frame import Picture
 
 MOST_ROWS = 200  # of the table of a page; CSV and JSON hold them all
 MOST_SENT_ROWS = 20_000  # of one that is sent as a file: as many as a browser shows at once
+DEGREES = ("tp", "ep", "dp", "pp", "cp", "replicas", "redundant")
+FOLLOWED = ("prompt", "output", "chip-price", "price-metric", "engine", "set", "hit-rate", "attention", "kv-share")
+LEFT_OUT = ("datasets", "description", "$schema")  # rows go apart, the page says the words, and the library warns of another's schema
 
 
 def reply(question: PageQuestion, result: Result) -> dict[str, Any]:
     """The parts of an answer that a page asked for."""
     answer: dict[str, Any] = {"command": shlex.join(result.command)}
     if "answer" in question.parts:
-        answer["answer"] = result.answer
-        answer["follow"] = follow(question, result)
+        answer |= {"answer": result.answer, "follow": follow(question, result)}
     if "figures" in question.parts:
         answer["figures"] = figures(result, question.is_moving)
     if "table" in question.parts:
@@ -35,7 +40,8 @@ def reply(question: PageQuestion, result: Result) -> dict[str, Any]:
     if "pictures" in question.parts:
         answer["pictures"], answer["undrawn"] = pictures(question, result)
     if "notes" in question.parts:
-        answer |= _notes(result)
+        helps, checked = [dataclasses.asdict(change) for change in result.helps], result.checked and result.checked.get("answer", "")
+        answer |= clean({"binds": result.binds, "helps": helps, "launch": result.launch, "checked": checked, "notes": result.notes})
     if "json" in question.parts:
         answer["json"] = result.to_json()
     if "csv" in question.parts:
@@ -43,10 +49,22 @@ def reply(question: PageQuestion, result: Result) -> dict[str, Any]:
     return answer
 
 
-def _notes(result: Result) -> dict[str, Any]:
-    helps = [dataclasses.asdict(change) for change in result.helps]
-    checked = result.checked and result.checked.get("answer", "")
-    return clean({"binds": result.binds, "helps": helps, "launch": result.launch, "checked": checked, "notes": result.notes})
+def follow(question: PageQuestion, result: Result) -> dict[str, Any] | None:
+    """The question that a slider of the plan's page asks while it moves: `serve` of the plan's best layout at its batch.
+
+    None where the answer is no plan, or its layout has two pools.
+    """
+    if question.verb != "plan" or not len(result):
+        return None
+    row = clean(next(iter(result._answer.rows)))
+    if row.get("kind") != "best" or row.get("prefill_replicas") is not None or not row.get("batch"):
+        return None
+    flags: dict[str, Any] = {"on": row["system"]}
+    flags |= {name: str(int(row[name])) for name in DEGREES if row.get(name) and row[name] != (0 if name == "redundant" else 1)}
+    flags |= {name: row[name] for name in ("weights", "kv") if row.get(name)}
+    flags |= {name: list(value) if isinstance(value, tuple) else value for name, value in question.flags if name in FOLLOWED}
+    flags["batch"] = str(int(row["batch"]))  # the picture goes over all batches and marks this one
+    return {"verb": "serve", "words": [row["model"]], "flags": flags}
 
 
 # -- numbers --------------------------------------------------------------------------------------------------------------------
@@ -93,47 +111,37 @@ def table(result: Result, most: int = MOST_ROWS) -> dict[str, Any]:
     columns_known = set(result.keys())
     trees = {column for column in dict.fromkeys(key.split("~")[0] for key in keys) if column in columns_known and explains(result, column)}
     known = result.columns
+
+    def described(key: str, name: str) -> dict[str, Any]:
+        parts = key.split("~")
+        doc = next((known[part].doc for part in parts if part in known), "")
+        return {"key": key, "name": name, "doc": doc, "number": any(_is_number(row.get(part)) for row in people for part in parts)}
+
+    def cell(key: str, row: Mapping[str, Any], place: int | None) -> dict[str, Any]:
+        column = key.split("~")[0]
+        is_explained = place is not None and column in trees and _is_number(row.get(column)) and _is_number(data[place].get(column))
+        return {"text": cell_text(key, row)} | ({"row": place, "key": column} if is_explained else {})
+
     return {
-        "columns": [
-            {"key": key, "name": name, "doc": _doc(key, known), "number": _is_column_of_numbers(key, people)}
-            for key, name in zip(keys, headings(keys), strict=True)
-        ],
-        "rows": [[_cell(key, row, place, data, trees) for key in keys] for row, place in zip(people, places, strict=True)],
+        "columns": [described(key, name) for key, name in zip(keys, headings(keys), strict=True)],
+        "rows": [[cell(key, row, place) for key in keys] for row, place in zip(people, places, strict=True)],
         "more": len(rows) - len(people), "after": list(words.after),
     }  # fmt: skip
 
 
-def _doc(key: str, known: Mapping[str, columns.Column]) -> str:
-    parts = [known[part].doc for part in key.split("~") if part in known]
-    return parts[0] if parts else ""
-
-
-def _is_column_of_numbers(key: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    return any(_is_number(row.get(part)) for row in rows for part in key.split("~"))
-
-
-def _cell(key: str, row: Mapping[str, Any], place: int | None, data: Sequence[Mapping[str, Any]], trees: set[str]) -> dict[str, Any]:
-    text = {"text": cell(key, row)}
-    column = key.split("~")[0]
-    if place is not None and column in trees and _is_number(row.get(column)) and _is_number(data[place].get(column)):
-        text |= {"row": place, "key": column}
-    return text
-
-
 def _places(people: Sequence[Mapping[str, Any]], data: Sequence[Mapping[str, Any]]) -> list[int | None]:
     """For each row for people the row of the data that it shows; None for a row of its own."""
+
+    def shows(row: Mapping[str, Any], datum: Mapping[str, Any]) -> bool:
+        shared = [key for key in row if key in datum and _is_number(row[key])]
+        return bool(shared) and all(clean(row[key]) == clean(datum[key]) for key in shared)
+
     places: list[int | None] = []
     start = 0
     for row in people:
-        place = next((at for at in range(start, len(data)) if _shows(row, data[at])), None)
-        places.append(place)
-        start = start if place is None else place + 1
+        places.append(next((at for at in range(start, len(data)) if shows(row, data[at])), None))
+        start = start if places[-1] is None else places[-1] + 1
     return places
-
-
-def _shows(row: Mapping[str, Any], datum: Mapping[str, Any]) -> bool:
-    shared = [key for key in row if key in datum and _is_number(row[key])]
-    return bool(shared) and all(clean(row[key]) == clean(datum[key]) for key in shared)
 
 
 # -- pictures -------------------------------------------------------------------------------------------------------------------
@@ -145,33 +153,62 @@ def pictures(question: PageQuestion, result: Result) -> tuple[list[dict[str, Any
     sentences = dict(question_of(question.verb).pictures)
     names = [question.picture] if question.picture else list(answer.pictures) or [""]
     view = View(width=question.width, theme=question.theme, words=False, axes=dict(question.axes))
-    page_pictures: list[dict[str, Any]] = []
+    drawn: list[dict[str, Any]] = []
     reason = ""
     for name in names:
         try:
-            drawing = page_picture(name, complete.draw(answer, view, name), sentences.get(name, ""), moving=question.is_moving)
-            page_pictures.append({field.name: getattr(drawing, field.name) for field in dataclasses.fields(drawing)})
+            picture = complete.draw(answer, view, name)
         except HeadwayError as error:
             reason = " ".join(str(error).split())
-    return page_pictures, "" if page_pictures else reason
+        else:
+            drawn.append({"name": name, "about": sentences.get(name, ""), **page_picture(picture, question.is_moving)})
+    return drawn, "" if drawn else reason
+
+
+def page_picture(picture: Picture, moving: bool) -> dict[str, Any]:
+    """A picture as a page draws it: the specification without its rows, the rows by name, and a hash of what does not move.
+
+    Rows that stand inside it get names, because only named rows can move; a moving one has fewer of them. The ends of its axes are
+    what a page sends back while a slider moves.
+    """
+    data: dict[str, Any] = {}
+    bare = _without_rows({key: value for key, value in picture.spec.items() if key not in LEFT_OUT}, data)
+    data |= picture.spec.get("datasets", {})
+    if moving:
+        data = {key: thinned(rows) for key, rows in data.items()}
+    return {
+        "spec": bare, "data": data,
+        "shape": hashlib.blake2b(json.dumps(bare, sort_keys=True).encode(), digest_size=12).hexdigest(),
+        "title": picture.title, "subtitle": picture.subtitle, "caption": picture.caption, "alt": picture.alt,
+        "axes": {axis: list(ends) for axis, ends in picture.axes.items()},
+    }  # fmt: skip
+
+
+def _without_rows(node: Any, data: dict[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_without_rows(item, data) for item in node]
+    if not isinstance(node, dict):
+        return node
+    bare = {}
+    if node.get("type") == "log":  # Vega warns of the other on it
+        node = {key: value for key, value in node.items() if key != "zero"}
+    for key, value in node.items():
+        if key == "data" and isinstance(value, dict) and isinstance(value.get("values"), list):
+            name = value.get("name") or f"rows_{len(data)}"
+            data[name] = clean(value["values"])
+            bare[key] = {"name": name}
+        else:
+            bare[key] = _without_rows(value, data)
+    return bare
 
 
 # -- one number -----------------------------------------------------------------------------------------------------------------
 
 
-def explanation(question: PageQuestion, result: Result) -> dict[str, Any]:
+def explanation(cell: Cell, result: Result) -> dict[str, Any]:
     """The tree of laws and sources behind one number, each value in words."""
-    cell_ = question.explain
-    if cell_ is None:
-        return {}
-    tree = result.explain(cell_.key, cell_.row)
-    flags = f"--explain {cell_.key}"
-    return {
-        "key": cell_.key,
-        "name": heading(cell_.key),
-        "tree": _spoken(tree.to_json()),
-        "command": f"{shlex.join(result.command)} {flags}",
-    }
+    tree, command = result.explain(cell.key, cell.row), f"{shlex.join(result.command)} --explain {cell.key}"
+    return {"key": cell.key, "name": heading(cell.key), "tree": _spoken(tree.to_json()), "command": command}
 
 
 def _spoken(node: Any) -> Any:

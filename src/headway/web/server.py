@@ -7,6 +7,7 @@ import ipaddress
 import secrets
 import socket
 import sys
+import webbrowser
 from typing import Any
 
 from headway.core.errors import BadValue, HeadwayError, MissingExtra
@@ -66,8 +67,7 @@ def serve(host: str, port: int, state: str, open_browser: bool) -> None:
     try:
         import uvicorn
 
-        from headway.web.app import app
-        from headway.web.connections import HEAD_S, Connection
+        from headway.web.app import HEAD_S, Connection, app
     except ImportError:
         raise MissingExtra("headway web", "web") from None
     if port == 80:
@@ -86,7 +86,5 @@ def serve(host: str, port: int, state: str, open_browser: bool) -> None:
     config = uvicorn.Config(app(names, at, token), http=Connection, ws="none", timeout_keep_alive=int(HEAD_S), **settings)
     server = uvicorn.Server(config)
     if open_browser:
-        import webbrowser
-
         webbrowser.open(address)
     server.run(sockets=[sock])

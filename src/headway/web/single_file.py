@@ -1,14 +1,18 @@
-"""A view as one HTML file that opens anywhere, without a server: its words, its table and its pictures, under a policy of its own."""
+"""A view as one HTML file that opens anywhere, without a server: its words, its table and its pictures, under a policy of its own; and the
+script that draws them, there and in the page."""
 
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
 from html import escape
+from importlib.metadata import version
 from typing import Any
 
-from headway.web import bundle
+from headway.core import code_store
+from headway.core.errors import MissingExtra
 
 STYLE = """
 :root { color-scheme: light dark; } body { font: 17px/1.55 Charter, Georgia, serif;
@@ -27,12 +31,30 @@ for (const [id, spec] of Object.entries(JSON.parse(document.getElementById('pict
 """
 
 
+@functools.cache
+def script() -> bytes:
+    """Vega, Vega-Lite and vega-embed as one script: made at the first start by vl-convert, and kept where only its user can write."""
+    try:
+        import vl_convert
+    except ImportError:
+        raise MissingExtra("headway web", "web") from None
+    folder = code_store.code_folder("scripts")
+    path = folder and folder / f"vega-{version('vl-convert-python')}.js"
+    script = path and code_store.load(path)
+    if not script:
+        converter: Any = vl_convert  # its stubs leave out that the argument is optional
+        script = converter.javascript_bundle().encode()
+        if path:
+            code_store.save(path, script)
+    return script
+
+
 def document(answer: dict[str, Any]) -> str:
     """The file of an answer that has its figures, table, pictures and notes."""
     pictures = answer.get("pictures", ())
     specs = {f"picture{place}": {**picture["spec"], "datasets": picture["data"]} for place, picture in enumerate(pictures)}
     data = json.dumps(specs, allow_nan=False).replace("<", "\\u003c")
-    library = bundle.script().decode().replace("</script", "<\\/script")
+    library = script().decode().replace("</script", "<\\/script")
     scripts = [library, SCRIPT] if specs else []
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in scripts)
     style = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()

@@ -1,4 +1,5 @@
-"""The verbs as tools of an assistant, by the Model Context Protocol: arguments from the declarations, answers by the JSON contract.
+"""`headway mcp`: the verbs as tools of an assistant, by the Model Context Protocol; arguments from the declarations, answers by the
+JSON contract.
 
 The protocol does not check arguments for us, so that they pass the same allow-list as those of a page: no path, no folder, no download.
 """
@@ -13,10 +14,13 @@ from typing import Any
 from headway import __version__
 from headway.cli.command import command
 from headway.cli.parser import help_of
-from headway.core.errors import HeadwayError, MissingExtra, UnknownName
+from headway.core.columns import Column
+from headway.core.errors import HeadwayError, MissingExtra, UnknownName, check_known
+from headway.core.listing import Listing
 from headway.core.question_schema import property_of
-from headway.web import pages, permitted, size
-from headway.web.question import PageQuestion, asked_by, flags_of, question
+from headway.report import output
+from headway.web import pages, permitted
+from headway.web.question import PageQuestion, asked_by, check_size, flags_of, question
 
 PREFIX = "headway_"
 ANY = f"{PREFIX}run"
@@ -42,6 +46,24 @@ Times have floors (nothing is faster) and 90 % intervals (`_lo`, `_hi`); say the
 `command` asks the same at a terminal; a row with `fits` false says in `why` what does not fit."""
 
 
+COLUMNS = {"tool": Column("", "name of the tool"), "answers": Column("", "what the tool answers")}
+ARGUMENTS = {
+    "verb": {"type": "string", "enum": list(MORE_VERBS), "description": "the verb, as in `headway --help`"},
+    "words": {"type": "array", "items": {"type": "string"}, "description": "its subjects, in order"},
+    "flags": {"type": "object", "description": 'its flags without dashes, such as {"on": "8xh100-sxm"}'},
+}  # of ANY
+
+
+def run(args: Any) -> output.Answer:
+    """Serve until the assistant leaves; nothing but the protocol goes to standard output."""
+    if args.list:
+        rows = [{"tool": name, "answers": sentence} for name, sentence in sentences().items()]
+        headline = f"{len(rows)} tools for an assistant; its settings take the command: headway mcp."
+        return output.Answer(Listing(rows), output.Summary(headline), columns=COLUMNS)
+    serve()
+    return output.Answer(Listing([]), output.Summary(), document="\n")
+
+
 def sentences() -> dict[str, str]:
     """Every tool with what it answers."""
     return {PREFIX + verb: text for verb, text in TOOL_VERBS.items()} | {ANY: "Any other verb: " + ", ".join(MORE_VERBS) + "."}
@@ -50,56 +72,47 @@ def sentences() -> dict[str, str]:
 def schema(name: str) -> dict[str, Any]:
     """JSON schema of a tool's arguments, from the declarations of its verb."""
     if name == ANY:
-        properties: dict[str, Any] = {
-            "verb": {"type": "string", "enum": list(MORE_VERBS), "description": "the verb, as in `headway --help`"},
-            "words": {"type": "array", "items": {"type": "string"}, "description": "its subjects, in order"},
-            "flags": {"type": "object", "description": 'its flags without dashes, such as {"on": "8xh100-sxm"}'},
-        }
-        return {"type": "object", "properties": properties, "required": ["verb"], "additionalProperties": False}
-    properties, required = {}, []
-    for word, flag in flags_of(asked_by(_verb(name), [])).items():
-        if permitted.kind_of(flag) is not None and not flag.field.rare:
-            key = word.replace("-", "_")
-            properties[key] = property_of(flag) | {"description": help_of(flag).replace("%%", "%") or pages.label(word)}
-            required += [key] if flag.is_required or flag.field.place == "+" else []
+        properties, required = ARGUMENTS, ["verb"]
+    else:
+        flags = flags_of(asked_by(_verb(name), []))
+        usual = {word: flag for word, flag in flags.items() if permitted.kind_of(flag) and not flag.field.rare}
+        about = {word: help_of(flag).replace("%%", "%") or pages.label(word) for word, flag in usual.items()}
+        properties = {word.replace("-", "_"): property_of(flag) | {"description": about[word]} for word, flag in usual.items()}
+        required = [word.replace("-", "_") for word, flag in usual.items() if flag.is_required or flag.field.place == "+"]
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 def _verb(name: str) -> str:
     verb = name.removeprefix(PREFIX)
     if verb not in TOOL_VERBS:
-        raise UnknownName("tool", name, sentences(), "one of " + ", ".join(sentences()))
+        check_known("tool", name, sentences())
     return verb
 
 
 def tool_question(name: str, arguments: dict[str, Any]) -> PageQuestion:
     """The question of a tool call, checked as one of a page is."""
     if name == ANY:
-        unknown = set(arguments) - {"verb", "words", "flags"}
+        unknown = set(arguments) - set(ARGUMENTS)
         if unknown:
-            raise UnknownName("argument", min(unknown), ("verb", "words", "flags"))
-        if arguments.get("verb") not in MORE_VERBS:
-            raise UnknownName("verb", str(arguments.get("verb"))[:60], MORE_VERBS, "one of " + ", ".join(MORE_VERBS))
+            raise UnknownName("argument", min(unknown), ARGUMENTS)
+        check_known("verb", str(arguments.get("verb"))[:60], MORE_VERBS)
         return question({"verb": arguments["verb"], "words": arguments.get("words") or [], "flags": arguments.get("flags") or {}})
-    verb = _verb(name)
-    known = schema(name)["properties"]
+    verb, known = _verb(name), schema(name)["properties"]
     for key in arguments:
         if key not in known:
             raise UnknownName(f"argument of {name}", key, known)
-    controls = [control for group in pages.verb(verb)["groups"] for control in group["controls"]]
-    subjects = [control["name"] for control in controls if not control["flag"]]
+    subjects = list(asked_by(verb, []).leading())
     words: list[str] = []
-    for subject in subjects:
-        value = arguments.get(subject)
-        words += value if isinstance(value, list) else [] if value is None else [value]
-    flags = {key.replace("_", "-"): value for key, value in arguments.items() if key not in subjects}
-    return question({"verb": verb, "words": words, "flags": flags})
+    for value in (arguments[subject] for subject in subjects if arguments.get(subject) is not None):
+        words += value if isinstance(value, list) else [value]
+    return question({"verb": verb, "words": words, "flags": {key.replace("_", "-"): value for key, value in arguments.items()
+                                                             if key not in subjects}})  # fmt: skip
 
 
 def answer(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """The answer of a tool by the JSON contract, with at most MOST_ROWS rows."""
     checked = tool_question(name, arguments)
-    size.check(checked)
+    check_size(checked)
     document = json.loads(command(shlex.join(checked.argv())).to_json())
     rows = document["rows"]
     if len(rows) > MOST_ROWS:
@@ -111,37 +124,33 @@ def answer(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
 def serve() -> None:
     """Serve on standard input and output until the assistant leaves."""
     try:
+        from mcp import types
         from mcp.server.lowlevel import Server
         from mcp.server.stdio import stdio_server
     except ImportError:
         raise MissingExtra("headway mcp", "mcp") from None
-    server = Server("headway", version=__version__, instructions=INSTRUCTIONS, on_list_tools=_list_tools, on_call_tool=_call_tool)
+
+    async def list_tools(_: Any, __: Any) -> Any:
+        hints = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+        tools = sentences().items()
+        return types.ListToolsResult(
+            tools=[types.Tool(name=name, description=text, input_schema=schema(name), annotations=hints) for name, text in tools]
+        )
+
+    async def call_tool(_: Any, call: Any) -> Any:
+        try:
+            document = await asyncio.to_thread(answer, call.name, dict(call.arguments or {}))
+        except Exception as error:  # a bug too is told to the assistant in one line, and the server stays
+            line = str(error) if isinstance(error, HeadwayError) else f"internal error ({type(error).__name__}: {error})"
+            return types.CallToolResult(content=[types.TextContent(type="text", text=" ".join(line.split()))], is_error=True)
+        texts = (document["answer"], json.dumps(document, allow_nan=False))
+        content: list[Any] = [types.TextContent(type="text", text=text) for text in texts]
+        return types.CallToolResult(content=content, structured_content=document)
+
+    server = Server("headway", version=__version__, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool)
 
     async def run() -> None:
         async with stdio_server() as (inward, outward):
             await server.run(inward, outward, server.create_initialization_options())
 
     asyncio.run(run())
-
-
-async def _list_tools(_: Any, __: Any) -> Any:
-    from mcp.types import ListToolsResult, Tool, ToolAnnotations
-
-    hints = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
-    return ListToolsResult(
-        tools=[Tool(name=name, description=text, input_schema=schema(name), annotations=hints) for name, text in sentences().items()]
-    )
-
-
-async def _call_tool(_: Any, call: Any) -> Any:
-    from mcp.types import CallToolResult, TextContent
-
-    try:
-        document = await asyncio.to_thread(answer, call.name, dict(call.arguments or {}))
-    except HeadwayError as error:
-        return CallToolResult(content=[TextContent(type="text", text=" ".join(str(error).split()))], is_error=True)
-    except Exception as error:  # a bug: told to the assistant in one line, and the server stays
-        return CallToolResult(content=[TextContent(type="text", text=f"internal error ({type(error).__name__}: {error})")], is_error=True)
-    text = json.dumps(document, allow_nan=False)
-    content: list[Any] = [TextContent(type="text", text=document["answer"]), TextContent(type="text", text=text)]
-    return CallToolResult(content=content, structured_content=document)

@@ -22,8 +22,8 @@ from typing import Any, BinaryIO
 from headway.cli.command import command
 from headway.core.errors import BadValue, HeadwayError
 from headway.core.progress import watched
-from headway.web import board, size
-from headway.web.question import PageQuestion, question
+from headway.web import board
+from headway.web.question import PageQuestion, check_size, question
 from headway.web.reply import explanation, reply
 from headway.web.single_file import document
 
@@ -59,26 +59,26 @@ class Worker:
         query = question(job["query"])
         result = self._result(query)
         if query.explain:
-            return explanation(query, result)
-
+            return explanation(query.explain, result)
         answer = reply(query, result)
-        if "file" in query.parts:
-            answer["file"] = _file(query)
+        if "file" in query.parts:  # the catalogue file of a chip with its edits
+            if query.verb != "show" or query.words[:1] != ("chip",):
+                raise BadValue("parts", "file", "a chip: show chip NAME")
+            answer["file"] = str(command(shlex.join([*query.argv(), "-o", "toml"])))
         if "html" in query.parts:
             answer["html"] = document(answer)
         return answer
 
     def _result(self, query: PageQuestion) -> Any:
-        key = (tuple(query.argv()), query.upload)
-        if key not in self.results:
-            self.results[key] = self._run(query)
-        self.results.move_to_end(key)
+        if query.key not in self.results:
+            self.results[query.key] = self._run(query)
+        self.results.move_to_end(query.key)
         while len(self.results) > MOST_RESULTS:
             self.results.popitem(last=False)
-        return self.results[key]
+        return self.results[query.key]
 
     def _run(self, query: PageQuestion) -> Any:
-        size.check(query)
+        check_size(query)
         if query.upload and not self.has_folder:
             raise HeadwayError("a dropped file cannot be read, since no folder for it can be written: set TMPDIR")
         with watched(self._progress()), _uploaded(query):
@@ -96,13 +96,6 @@ class Worker:
                 write_frame(self.pipe, {"progress": [count_done, max(expected, count_done)]})
 
         return listen
-
-
-def _file(query: PageQuestion) -> str:
-    """The catalogue file of a chip with its edits."""
-    if query.verb != "show" or query.words[:1] != ("chip",):
-        raise BadValue("parts", "file", "a chip: show chip NAME")
-    return str(command(shlex.join([*query.argv(), "-o", "toml"])))
 
 
 @contextlib.contextmanager
