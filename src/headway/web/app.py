@@ -118,9 +118,9 @@ async def _while_connected(request: Request, answer: Coroutine[Any, Any, Any]) -
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    work, left = asyncio.ensure_future(answer), asyncio.ensure_future(hang_up())
-    await asyncio.wait({work, left}, return_when=asyncio.FIRST_COMPLETED)
-    left.cancel()
+    work, ending = asyncio.ensure_future(answer), asyncio.ensure_future(hang_up())
+    await asyncio.wait({work, ending}, return_when=asyncio.FIRST_COMPLETED)
+    ending.cancel()
     if not work.done():
         work.cancel()
         raise Busy

@@ -153,7 +153,7 @@ def pictures(question: PageQuestion, result: Result) -> tuple[list[dict[str, Any
     sentences = dict(question_of(question.verb).pictures)
     names = [question.picture] if question.picture else list(answer.pictures) or [""]
     view = View(width=question.width, theme=question.theme, words=False, axes=dict(question.axes))
-    drawn: list[dict[str, Any]] = []
+    page_pictures: list[dict[str, Any]] = []
     reason = ""
     for name in names:
         try:
@@ -161,8 +161,8 @@ def pictures(question: PageQuestion, result: Result) -> tuple[list[dict[str, Any
         except HeadwayError as error:
             reason = " ".join(str(error).split())
         else:
-            drawn.append({"name": name, "about": sentences.get(name, ""), **page_picture(picture, question.is_moving)})
-    return drawn, "" if drawn else reason
+            page_pictures.append({"name": name, "about": sentences.get(name, ""), **page_picture(picture, question.is_moving)})
+    return page_pictures, "" if page_pictures else reason
 
 
 def page_picture(picture: Picture, moving: bool) -> dict[str, Any]:
