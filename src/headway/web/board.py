@@ -315,8 +315,8 @@ def _activations(request: dict[str, Any]) -> dict[str, Any]:
     reversible = float(reversible_bytes_chip(streams, layer, inputs.tokens, inputs.copies))
     forward = [{"layer": place, "back": False, "kept": place + 1} for place in range(layers)]
     backward = [{"layer": place, "back": True, "kept": place} for place in reversed(range(layers))]
-    kept = [{"ordinary": ordinary[step["kept"]], "reversible": reversible} for step in (*forward, *backward)]
-    texts = [{name: format_value(size, "byte") for name, size in sizes.items()} for sizes in kept]
+    sizes = [{"ordinary": ordinary[step["kept"]], "reversible": reversible} for step in (*forward, *backward)]
+    texts = [{name: format_value(size, "byte") for name, size in step.items()} for step in sizes]
     facts = [
         _fact("kept at most, ordinary", ordinary[layers], "byte"),
         _fact("kept, reversible", reversible, "byte"),
@@ -324,6 +324,6 @@ def _activations(request: dict[str, Any]) -> dict[str, Any]:
     ]
     return {
         "title": "Activations kept, or made again on the way back", "layers": layers, "most": max(ordinary[layers], reversible),
-        "steps": [step | sizes | {"text": text} for step, sizes, text in zip((*forward, *backward), kept, texts, strict=True)],
+        "steps": [place | step | {"text": text} for place, step, text in zip((*forward, *backward), sizes, texts, strict=True)],
         "facts": facts, "controls": [_control("layers", "Layers", *DRAWN_LAYERS, 1, layers)],
     }  # fmt: skip
