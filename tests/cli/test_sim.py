@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from headway.cli.main import main
-from headway.performance.efficiency import efficiencies
+from headway.performance.achieved import efficiencies
 from headway.performance.layout import Layout
 from headway.simulation import capacity, results
 from headway.simulation import state as of

@@ -16,7 +16,7 @@ from headway.evidence.serving.engine_fit import SHARE, EngineFit, as_fitted, fit
 from headway.evidence.serving.engine_numbers import MEANINGS, numbers, table_at
 from headway.evidence.serving.machines import Scheduling
 from headway.laws.step.coefficients import EngineCost
-from headway.performance.efficiency import ENGINE_KEYS
+from headway.performance.achieved import ENGINE_KEYS
 from support.synthetic import Rig, measured, prior, remeasured, tasks_of, true_table
 
 pytestmark = pytest.mark.slow

@@ -16,7 +16,7 @@ from headway.evidence.kernels.classes import CLASSES, KernelClass, fit, log_miss
 from headway.evidence.kernels.collectives import LinkRows, predicted
 from headway.evidence.kernels.efficiency import fit_families
 from headway.evidence.kernels.rows import KernelRows, KernelTable, fastest, shape_codes, thinned
-from headway.performance.topology import Fabric, LinkCosts
+from headway.performance.collectives import Fabric, LinkCosts
 from support.each import for_each
 from support.paths import SOURCE
 

@@ -18,8 +18,8 @@ from headway.evidence.serving.predict import load_of, placed
 from headway.evidence.serving.quantities import KINDS, MeasuredLoad, Quantities, quantities
 from headway.laws.serving.request import prompt_ranks
 from headway.laws.step.step import step_floor_s, step_s
-from headway.performance.efficiency import Efficiencies, efficiencies
-from headway.performance.server import Server
+from headway.performance.achieved import Efficiencies, efficiencies
+from headway.performance.request import Server
 from support.synthetic import Rig, csv_text, tasks_of, true_table
 
 RIGS = {

@@ -16,8 +16,7 @@ from headway.evidence.serving.machines import ENGINES, bare_machines, columns, c
 from headway.evidence.serving.predict import RATES, TIMES, predict
 from headway.laws.step.coefficients import StepCoefficients
 from headway.laws.step.step import step_floor_s, step_s
-from headway.performance.achieved import engine_cost, with_engine
-from headway.performance.efficiency import efficiencies
+from headway.performance.achieved import efficiencies, engine_cost, with_engine
 from support.synthetic import Rig, csv_text, tasks_of, true_table
 
 RIGS = (

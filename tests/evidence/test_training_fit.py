@@ -22,7 +22,7 @@ from headway.evidence.training.intervals import Cause, covered, halves, widths
 from headway.evidence.training.refit import TrainingRefit, blind, refit
 from headway.evidence.training.row import read_training_rows
 from headway.evidence.training.setup import TrainingSetup
-from headway.performance.efficiency import sections
+from headway.performance.achieved import sections
 from headway.training.achieved import FILE, training_efficiencies
 from support.paths import DATA, SOURCE
 

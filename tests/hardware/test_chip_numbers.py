@@ -16,7 +16,7 @@ from headway.core.errors import HeadwayError
 from headway.hardware.chip import Chip, chip
 from headway.hardware.chip_file import EXAMPLES, chip_toml, empty_toml
 from headway.hardware.system import system
-from headway.performance.efficiency import family
+from headway.performance.achieved import family
 from support.command import Cli
 
 FACTS = "peak_bf16=1P peak_fp8=2P hbm_bw=8TB/s hbm=192GB scale_up_bw=900GB/s scale_up_domain=64 price=$3/h"

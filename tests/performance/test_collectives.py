@@ -26,19 +26,24 @@ from headway.laws.step.coefficients import CollectiveTerm
 from headway.performance.achieved import with_links
 from headway.performance.assumptions import Assumptions
 from headway.performance.collectives import (
+    NEAREST,
     ChipGroup,
+    Fabric,
+    LinkCosts,
     MessageTraffic,
     RoutedLayer,
     all_reduce_term,
     all_to_all_term,
+    axes,
     exchange_term,
+    fabric,
     gather_term,
     group,
+    link_costs,
     need_scale_out,
     network_terms,
 )
 from headway.performance.layout import Layout
-from headway.performance.topology import NEAREST, Fabric, LinkCosts, axes, fabric, link_costs
 
 MESSAGE = 1.0  # of one byte: a slope times a bandwidth is then a share of the message
 

@@ -15,8 +15,8 @@ from headway.core.errors import MissingFact
 from headway.core.formula import leaves
 from headway.hardware.edit import edit
 from headway.hardware.system import system
-from headway.performance.achieved import FITTED, UNMEASURED
-from headway.performance.efficiency import ENGINES, KEYS, Efficiencies, efficiencies, family, platform
+from headway.performance.achieved import FITTED, KEYS, UNMEASURED, Efficiencies, efficiencies, family, platform
+from headway.performance.assumptions import ENGINES
 from headway.performance.layout import Layout
 from support.cases import FLAT, STEP_MODELS, Point, drawn, fitted_numbers
 from support.each import for_each

@@ -23,9 +23,18 @@ from headway.hardware.system import System, system
 from headway.laws.collectives.cost import collective_term_s
 from headway.laws.collectives.topology import sides_within
 from headway.performance.assumptions import Assumptions
-from headway.performance.collectives import RoutedLayer, all_reduce_term, all_to_all_term, exchange_term, gather_term, group
+from headway.performance.collectives import (
+    RoutedLayer,
+    all_reduce_term,
+    all_to_all_term,
+    exchange_term,
+    fabric,
+    gather_term,
+    group,
+    link_costs,
+    torus_sides,
+)
 from headway.performance.layout import Layout
-from headway.performance.topology import fabric, link_costs, torus_sides
 from headway.serving.pools import hand_over_link
 from support.each import for_each
 

@@ -12,9 +12,9 @@ from headway.laws.step.parts import place
 from headway.laws.step.step import step_s
 from headway.models.config import model
 from headway.models.precision import Precision
+from headway.performance.achieved import efficiencies
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import compile_layout
-from headway.performance.efficiency import efficiencies
 from headway.performance.layout import Layout
 from headway.serving.serve_request import checked_load, query
 

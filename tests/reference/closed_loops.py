@@ -20,9 +20,9 @@ from headway.evidence.serving.predict import load_of, placed
 from headway.evidence.serving.quantities import quantities
 from headway.laws.serving.request import middle_context
 from headway.laws.step.memory import rank_sequence_limit, sequence_bytes
+from headway.performance.achieved import Efficiencies, efficiencies
 from headway.performance.assumptions import Assumptions
-from headway.performance.efficiency import Efficiencies, efficiencies
-from headway.performance.server import Server
+from headway.performance.request import Server
 from headway.simulation.policy import Policy, scheduler
 from headway.simulation.simulate import simulate
 from headway.simulation.state import Rules

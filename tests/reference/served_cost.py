@@ -16,9 +16,9 @@ from headway.hardware.chip import chip
 from headway.models.config import model as named
 from headway.models.describe import about_model, list_models
 from headway.models.precision import Precision
-from headway.performance.efficiency import efficiencies
+from headway.performance.achieved import efficiencies
 from headway.performance.layout import Layout
-from headway.performance.server import scheduling
+from headway.performance.request import scheduling
 from headway.serving.serve import serve
 
 CHIP, LEAST, MOST = "h200_sxm", 2e9, 1.3e12  # parameters, active and total

@@ -16,7 +16,7 @@ from headway.evidence.rows.row import read_rows
 from headway.evidence.rows.tasks import Task, Unpredictable, tasks
 from headway.evidence.serving.engine_numbers import numbers, table_at
 from headway.evidence.serving.predict import Prediction, predict
-from headway.performance.efficiency import Efficiencies, efficiencies
+from headway.performance.achieved import Efficiencies, efficiencies
 
 # What each mode publishes: the column, the prediction it is made of, and its factor.
 SEEN = {

@@ -13,8 +13,7 @@ from headway.core.schema import defaults
 from headway.hardware.system import system
 from headway.models.config import model
 from headway.performance.assumptions import Assumptions
-from headway.performance.collectives import gather_term
-from headway.performance.topology import fabric, link_costs
+from headway.performance.collectives import fabric, gather_term, link_costs
 from headway.training import communication, dualpipe, timeline
 from headway.training.chip_contents import chip_contents, dense_params, expert_params, in_flight, most_params
 from headway.training.estimate import estimate

@@ -15,8 +15,8 @@ from headway.core.law_values import assignments
 from headway.core.quantity import user_input
 from headway.core.schema import Field
 from headway.performance.assumptions import Assumptions
+from headway.performance.collectives import NEAREST, NO_WRAP, WRAP, torus_sides
 from headway.performance.mesh.network import NETWORKS, by_numbers, of_system
-from headway.performance.topology import NEAREST, NO_WRAP, WRAP, torus_sides
 
 MOST_POINTS = 10_000
 AXIS_NAMES = "XYZ"

@@ -103,7 +103,7 @@ def _machine(args: Any) -> output.Answer:
 def _document(chip: Any) -> str:
     """Catalogue file of a chip, which keeps the costs fitted to it under any name."""
     from headway.hardware.chip_file import chip_toml
-    from headway.performance.efficiency import OTHER_FAMILY, family, platform
+    from headway.performance.achieved import OTHER_FAMILY, family, platform
 
     measured = family(chip) != OTHER_FAMILY or platform(chip) != OTHER_FAMILY
     return chip_toml(chip, (chip.like or chip.name) if measured else "")

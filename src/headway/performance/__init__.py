@@ -1,13 +1,12 @@
 """How fast a model runs on a machine in one layout: the step, and the request built on it.
 
-Holds        layout (tp, cp, dp, ep, pp), divisibility (what engines split), token_cost (money of each kind of token), workload (load
-             and limits), assumptions, formats, efficiency (fitted numbers), achieved (the rates that follow), topology and collectives,
-             compile (model x machine x layout to a step model), server (a compiled layout with its engine), request (TTFT, TPOT and
-             capacity at a load), estimate (every quantity of a row), law (any law by name, with facts), mesh (sharded matrix products
-             and collectives), capacity (what fits, split evenly), images (towers), questions (law, matmul, collective,
-             capacity), columns.
-Import       layout.Layout, workload.Load, workload.SLO, assumptions.Assumptions, formats.resolve, efficiency.efficiencies,
+Holds        layout (tp, cp, dp, ep, pp, and what engines split), workload (load and limits), assumptions, formats, achieved (fitted numbers
+             and the rates that follow), collectives (the network of a system, and what a step sends over it), compile (model x machine x
+             layout to a step model, images too), request (a compiled layout with its engine: TTFT, TPOT and capacity at a load), estimate
+             (every quantity of a row, money of each kind of token), law (any law by name, with facts), mesh (sharded matrix products
+             and collectives), capacity (what fits, split evenly), questions (law, matmul, collective, capacity), columns.
+Import       layout.Layout, workload.Load, workload.SLO, assumptions.Assumptions, formats.resolve, achieved.efficiencies,
              compile.compile_layout, compile.StepModel, estimate.Deployment, estimate.estimate.
 May import   hardware, models, laws, core. Its users: serving, training, simulation, economics, evidence and above.
-Reads        data/efficiency.toml and data/families.toml (efficiency.py).
+Reads        data/efficiency.toml and data/families.toml (achieved.py).
 """

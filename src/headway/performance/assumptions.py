@@ -10,8 +10,8 @@ from headway.core.quantity import known
 from headway.core.schema import RARE, Field
 from headway.hardware.chip_price import MARKET, WHICH
 from headway.laws.step.coefficients import COMMUNICATIONS, OVERLAPS
-from headway.performance.efficiency import ENGINES
 
+ENGINES = ("vllm", "sglang", "trtllm", "llamacpp", "other", "none")  # none: kernels without an engine
 STEP_MODEL = "step model: fitted to measurements; or flat, unfitted, by what overlaps: full (all work), operators, serial"
 SPREAD = "interval: expected / spread to expected * spread, instead of the fitted 90 % one"
 IMBALANCE = (

@@ -8,12 +8,26 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from headway.core.errors import BadValue, IllegalCombination
 from headway.core.quantity import default, known
+from headway.hardware.chip import Chip
 from headway.hardware.system import System
 from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.collectives.expert_parallel import activation_bytes_per_token, load_imbalance, skewed_imbalance, wire_bytes_per_token
 from headway.laws.roofline.balance import compute_s_per_token
-from headway.laws.step.coefficients import COMMUNICATIONS, OVERLAPS, CollectiveTerm, ExpertTerm, ScanTerm, SpanTerm, StepCoefficients
+from headway.laws.step.coefficients import (
+    COMMUNICATIONS,
+    OVERLAPS,
+    CollectiveTerm,
+    ExpertTerm,
+    ImageTerm,
+    ScanTerm,
+    SpanTerm,
+    StepCoefficients,
+)
+from headway.laws.step.images import image_flop, image_s_per_token
 from headway.laws.step.layer_terms import (
     dense_weights_s,
     depth_factor,
@@ -37,15 +51,55 @@ from headway.laws.step.layer_terms import (
     state_s,
 )
 from headway.laws.step.memory import end_bytes, weights_bytes_chip
+from headway.models.tower import Tower
 from headway.models.work import LayerWork, ModelWork
-from headway.performance.achieved import KernelCounts, achieved_efficiency, dense_part, dynamic, routing_skew, with_links
+from headway.performance.achieved import Efficiencies, KernelCounts, achieved_efficiency, dense_part, dynamic, routing_skew, with_links
 from headway.performance.assumptions import Assumptions
-from headway.performance.collectives import MessageTraffic, RoutedLayer, most, need_scale_out, network_terms
-from headway.performance.efficiency import Efficiencies
+from headway.performance.collectives import MessageTraffic, RoutedLayer, fabric, link_costs, most, need_scale_out, network_terms
 from headway.performance.formats import Formats
-from headway.performance.images import image_terms
 from headway.performance.layout import Layout
-from headway.performance.topology import fabric, link_costs
+
+KNOWN_TOWER = "a model whose vision tower is known, such as qwen2.5-vl-7b; without --images the tokens of images are part of --prompt"
+
+
+def image_terms(work: ModelWork, chip: Chip, layout: Layout, assumptions: Assumptions, prompt: Any) -> tuple[ImageTerm, ...]:
+    """The images of prompts of so many tokens as a term of the step; none without --images."""
+    if not assumptions.images or prompt is None:
+        return ()
+    tower, tokens = _tower(work, assumptions), image_tokens(work, assumptions)
+    if np.any(assumptions.images * tokens > prompt):
+        what = f"{float(assumptions.images):g} of {int(tokens)} tokens"
+        raise IllegalCombination("--images", what, f"a --prompt that holds them; one of {int(np.min(prompt))} tokens does not")
+    flop = image_flop(
+        tower.encoder_params, tower.projector_params, tower.hidden, tower.full_layers, tower.window_layers, tower.window,
+        tokens * tower.patches_per_token, tokens,
+    )  # fmt: skip
+    return (ImageTerm(compute=image_s_per_token(flop, assumptions.images, prompt, chip.need("peak_bf16"), layout.tp)),)
+
+
+def image_tokens(work: ModelWork, assumptions: Assumptions) -> Any:
+    """Tokens of an image: as the user says, else the model's own number."""
+    return _tower(work, assumptions).image_tokens if assumptions.image_tokens is None else assumptions.image_tokens
+
+
+def image_notes(work: ModelWork, assumptions: Assumptions) -> list[str]:
+    """What is assumed of the images of a request."""
+    if not assumptions.images:
+        return []
+    tokens = int(image_tokens(work, assumptions))
+    default_note = " (--image-tokens says another number)" if assumptions.image_tokens is None else ""
+    text = f"{float(assumptions.images):g} images of {tokens:,} tokens{default_note}"
+    return [f"{text} are part of the prompt; the vision tower runs on each chunk of it in proportion"]
+
+
+def _tower(work: ModelWork, assumptions: Assumptions) -> Tower:
+    images = f"{float(assumptions.images):g}"
+    if work.tower is None:
+        raise BadValue("--images", images, KNOWN_TOWER)
+    if not work.tower.image_tokens:
+        raise BadValue("--images", images, f"a model that reads images as tokens of its prompt, which {work.name} does not")
+    return work.tower
+
 
 FP8_BYTE = known(1, "fp8", "byte", "constant", "8 bits")
 SCALE = known(4, "scale", "byte", "constant", "DeepSeek-V3 (arXiv:2412.19437) section 3.3: one fp32 scale per tile")

@@ -16,10 +16,22 @@ import numpy as np
 from headway.core.quantity import known
 from headway.hardware.chip_price import PriceQuote
 from headway.hardware.system import System
-from headway.laws.economics.cost import cached_token_s
+from headway.laws.economics.cost import (
+    cached_token_s,
+    end_factor,
+    full_load_usd,
+    hour_usd,
+    log_even_quantile,
+    lower_end,
+    month_usd,
+    upper_end,
+    usd_per_mtok_cached,
+    usd_per_mtok_in,
+    usd_per_mtok_out,
+)
 from headway.laws.queueing.loop import LoopTimes
 from headway.laws.queueing.replica_loop import token_times
-from headway.laws.serving.replicas import between_s, prompt_taken_s, utilisation
+from headway.laws.serving.replicas import answer_token_s, between_s, cached_load_s, prompt_taken_s, share_beside_loads, utilisation
 from headway.laws.serving.request import (
     decode_tok_per_s,
     e2e_s,
@@ -41,15 +53,12 @@ from headway.laws.step.memory import (
 from headway.laws.step.step import compute_s, kv_s, network_s, overhead_s, step_floor_s, step_s, weights_s
 from headway.models.work import ModelWork
 from headway.performance import request
-from headway.performance.achieved import spread
+from headway.performance.achieved import efficiencies, spread
 from headway.performance.assumptions import UTILIZATION, Assumptions
 from headway.performance.compile import StepModel, compile_layout
-from headway.performance.efficiency import efficiencies
 from headway.performance.formats import Formats
 from headway.performance.layout import Layout
-from headway.performance.request import NO_WORK, SINGLE, Requests
-from headway.performance.server import MemoryRoom, Server, ideal_scheduling, scheduling, transfer_link
-from headway.performance.token_cost import TokenTimes, machine_usd, token_costs
+from headway.performance.request import NO_WORK, SINGLE, MemoryRoom, Requests, Server, ideal_scheduling, scheduling, transfer_link
 from headway.performance.workload import Load
 
 ONE_RANK = known(1, "one rank", "", "constant", "a single prompt is prefilled by one data-parallel rank")
@@ -334,3 +343,59 @@ def memory_of(case: Deployment, compiled: StepModel, batch: Any) -> dict[str, An
 def _kv_bytes(case: Deployment, compiled: StepModel, batch: Any, sequence_size: Any) -> Any:
     """KV bytes of the fullest chip under `batch` sequences of a replica."""
     return kv_bytes_chip(resident_sequences(batch, case.layout.dp), sequence_size, compiled.stage, case.layout.cp)
+
+
+LOW = known(0.05, "5 % point", "", "constant", "lower end of a 90 % interval")
+HIGH = known(0.95, "95 % point", "", "constant", "upper end of a 90 % interval")
+ONE_LANE = known(1, "prompts at once", "", "constant", "the share of the replica is counted already")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenTimes:
+    """Times of one replica that a request's tokens are charged."""
+
+    request: tuple[Any, Any, Any]  # mean time between finished requests: expected, shortest, longest
+    prompt: Any  # of it, what the fresh prompt tokens take
+    load: Any  # of a cached token, from where a prefix is kept
+    ranks: Any  # which load side by side
+    fresh: Any  # prompt tokens computed
+    cached: Any  # prompt tokens found in a cache
+    output: Any
+
+
+def token_costs(times: TokenTimes, price: PriceQuote, chips: Any, replicas: Any) -> dict[str, Any]:
+    """Cost per million tokens of each kind with its 90 % interval."""
+    expected, shortest, longest = (_costs(times, request, price.value, chips, replicas) for request in times.request)
+    out: dict[str, Any] = {}
+    for stem, cost in expected.items():
+        out |= spread_costs(stem, cost, shortest[stem], longest[stem], price)
+    return out
+
+
+def _costs(times: TokenTimes, request: Any, usd: Any, chips: Any, replicas: Any) -> dict[str, Any]:
+    """Costs at one time between requests; the prompt's part grows and shrinks with it."""
+    prompt = times.prompt * end_factor(request, times.request[0])
+    share = share_beside_loads(request, cached_load_s(times.cached, times.load, times.ranks))
+    answer = answer_token_s(request, prompt, times.output)
+    return {
+        "usd_per_mtok_in": usd_per_mtok_in(usd, chips, prompt * share, times.fresh, ONE_LANE, replicas),
+        "usd_per_mtok_cached": usd_per_mtok_cached(usd, chips, times.load * share, times.ranks, replicas),
+        "usd_per_mtok_out": usd_per_mtok_out(usd, chips, answer * share, ONE_LANE, replicas),
+    }
+
+
+def spread_costs(stem: str, expected: Any, low: Any, high: Any, price: PriceQuote) -> dict[str, Any]:
+    """A cost and the ends of its interval, from its ends at the price of a chip and that price's own range."""
+    cheap, dear = (log_even_quantile(price.low, price.high, share) for share in (LOW, HIGH))
+    return {
+        stem: expected,
+        f"{stem}_lo": lower_end(expected, (end_factor(expected, low), end_factor(price.value, cheap))),
+        f"{stem}_hi": upper_end(expected, (end_factor(high, expected), end_factor(dear, price.value))),
+    }
+
+
+def machine_usd(price: PriceQuote, chips: Any, out_usd: Any, busy: Any) -> dict[str, Any]:
+    """Cost of the machine per hour and month, and of output at full load: that of a closed loop is its own load."""
+    hour = hour_usd(price.value, chips)
+    full = out_usd if busy is None else full_load_usd(out_usd, busy)
+    return {"usd_per_hour": hour, "usd_per_month": month_usd(hour), "usd_per_mtok_out_full": full}

@@ -19,7 +19,7 @@ COLUMNS = ("kind", "system", "nodes", "layout", "kv", "utilisation", "concurrenc
 
 def facts(checked: Any, spare: int = 0) -> dict[str, Any]:
     """Nodes of a best row, those that are spare, the most sequences of a rank that its engine admits, and what was simulated of it."""
-    from headway.performance.efficiency import efficiencies, platform
+    from headway.performance.achieved import efficiencies, platform
     from headway.simulation.check.plan_at_load import facts_of
 
     out: dict[str, Any] = {}

@@ -34,16 +34,17 @@ from headway.performance.estimate import (
     chips_of,
     compiled_case,
     flat,
+    machine_usd,
     memory_of,
     requests_of,
     server_of,
+    spread_costs,
     step_at,
     step_parts,
     timed,
 )
 from headway.performance.layout import Layout
 from headway.performance.request import NO_WORK, prefilled
-from headway.performance.token_cost import machine_usd, spread_costs
 
 TIMES = ("expected", "low", "high")  # of an Estimate
 NO_PREFILL = known(0.0, "no prefill", "s", "constant", "the decode pool prefills nothing")

@@ -23,9 +23,9 @@ from headway.models.precision import Precision
 from headway.models.work import ModelWork, work_of
 from headway.performance.achieved import basis, with_links
 from headway.performance.assumptions import Assumptions, at_mfu
+from headway.performance.compile import image_notes
 from headway.performance.estimate import Deployment
 from headway.performance.formats import Formats, check_compute, floor_note, has_peak, no_peak_note, resolve
-from headway.performance.images import image_notes
 from headway.performance.layout import NAMES, Layout, check, copies, copies_note, shape, stacked
 from headway.performance.workload import Load, read_expert_load
 

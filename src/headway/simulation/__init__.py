@@ -7,5 +7,5 @@ Holds        traffic/ (recorded or drawn), simulate (a run), loop (iterations), 
 Import       run.Trial, fleet.fleet, policy.Policy, simulate.simulate, results.measured, hit_rates.curve, capacity.highest,
              traffic.read.read_trace, traffic.generate.generate, check.check.check.
 May import   serving, performance, hardware, models, laws, core. Its users: economics, report, cli.
-Reads        no file of data/ itself: scheduling numbers of an engine come through performance.efficiency; traces are the user's.
+Reads        no file of data/ itself: scheduling numbers of an engine come through performance.achieved; traces are the user's.
 """

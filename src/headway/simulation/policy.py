@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from headway.core.errors import BadValue
 from headway.core.schema import RARE, Field
 from headway.hardware.chip import Chip
+from headway.performance.achieved import efficiencies, platform
 from headway.performance.assumptions import Assumptions
-from headway.performance.efficiency import efficiencies, platform
 
 POLICIES = ("chunked", "prefill-first", "disaggregated")
 ROUTES = ("round-robin", "least-loaded", "prefix-aware")

@@ -12,7 +12,7 @@ from headway.hardware.chip import Chip
 from headway.hardware.chip import chip as find_chip
 from headway.laws.training.interval import joint_factor
 from headway.laws.training.step import clock_share, share_of_peak
-from headway.performance.efficiency import OTHER_FAMILY, WIDE, Efficiencies, family, fitted_files, laid
+from headway.performance.achieved import OTHER_FAMILY, WIDE, Efficiencies, family, fitted_files, laid
 from headway.training.recipe import TrainingReach
 from headway.training.work import TrainingWork, is_recurrent, is_routed
 

@@ -22,9 +22,8 @@ from headway.laws.training.communication import (
 )
 from headway.laws.training.reversible import stream_bytes
 from headway.laws.training.state import expert_ways
-from headway.performance.collectives import RoutedLayer, exchange_term, gather_term, group, hop_term, most
+from headway.performance.collectives import Fabric, LinkCosts, RoutedLayer, exchange_term, gather_term, group, hop_term, most
 from headway.performance.layout import Layout
-from headway.performance.topology import Fabric, LinkCosts
 from headway.training.chip_contents import ChipContents, most_params
 from headway.training.pipeline import Stage
 from headway.training.recipe import FORWARD_AGAIN, REVERSIBLE, Recipe, TrainingLayout

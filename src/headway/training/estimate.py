@@ -26,9 +26,8 @@ from headway.laws.training.communication import (
 from headway.laws.training.state import expert_ways, memory_fits
 from headway.laws.training.step import micro_batches
 from headway.performance.assumptions import Assumptions
-from headway.performance.collectives import ChipGroup, group
+from headway.performance.collectives import FAR, ChipGroup, Fabric, fabric, group, link_costs
 from headway.performance.formats import has_peak, peak
-from headway.performance.topology import FAR, Fabric, fabric, link_costs
 from headway.training.memory import Allowance, Memory, memory
 from headway.training.pipeline import Stage, stage
 from headway.training.recipe import ARITHMETIC, Optimizer, Recipe, TrainingLayout, TrainingReach

@@ -24,7 +24,7 @@ from headway.laws.training.step import (
     update_bytes,
     weight_traffic_bytes,
 )
-from headway.performance.topology import Fabric, LinkCosts
+from headway.performance.collectives import Fabric, LinkCosts
 from headway.training.achieved import SHARES
 from headway.training.chip_contents import chip_contents, head_place, most_params
 from headway.training.communication import NO_TIME, Exchanges, exchanges

@@ -24,9 +24,9 @@ from headway.evidence.serving.folds import MeasuredClasses, classes, cluster
 from headway.evidence.serving.machines import machines, rows, stack
 from headway.evidence.serving.predict import TIMES, circumstances, load_of, placed, predict, width_key
 from headway.evidence.serving.quantities import quantities
+from headway.performance.achieved import Efficiencies, efficiencies
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import compile_layout
-from headway.performance.efficiency import Efficiencies, efficiencies
 
 CHIP_FOLDS = 4  # folds of chips: a quarter of the chips is left out at a time
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from headway.evidence.rows.names import NAMES, model_class
 from headway.hardware.chip import Chip
 from headway.models.model import Model
-from headway.performance.efficiency import OTHER_FAMILY, family
+from headway.performance.achieved import OTHER_FAMILY, family
 
 if TYPE_CHECKING:
     from headway.evidence.fit.residuals import Residual

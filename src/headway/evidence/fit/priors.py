@@ -9,7 +9,7 @@ from typing import Any
 
 from headway.core.quantity import known
 from headway.evidence.fit.result import FittedNumbers
-from headway.performance.efficiency import Efficiencies
+from headway.performance.achieved import Efficiencies
 
 DATE = "2026-11"
 Place = tuple[str, str]  # section and key of a number

@@ -12,7 +12,7 @@ from headway.evidence.rows.names import model_class
 from headway.evidence.rows.row import MeasuredRow
 from headway.evidence.rows.tasks import Task, Unpredictable
 from headway.evidence.serving.predict import TIMES, PredictedQuantity, Prediction
-from headway.performance.efficiency import family
+from headway.performance.achieved import family
 
 UNSCORED = "C"  # reliability that is never scored
 SERVED = ("serving", "serving_unloaded", "disagg")

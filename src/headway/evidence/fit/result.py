@@ -12,7 +12,7 @@ import numpy as np
 from headway.core import catalog
 from headway.core.errors import BadFile
 from headway.evidence.fit.weighted import cluster_weights, quantile, t_factor
-from headway.performance.efficiency import KERNELS, entries, kernel_sections, kind_of
+from headway.performance.achieved import KERNELS, entries, kernel_sections, kind_of
 
 INTERVAL = "interval"
 UNSAID = {"value": 0.0, "unit": "", "error": 0.0, "rows": 0, "range": "stated", "meaning": "", "source": "user's file", "date": "undated"}

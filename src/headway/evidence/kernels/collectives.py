@@ -14,9 +14,8 @@ from headway.evidence.fit.result import FittedNumbers
 from headway.evidence.kernels.classes import KernelClass, KernelKey
 from headway.evidence.kernels.rows import Column, KernelRows, KernelTable, family, fastest, per_chip, shape_codes, table
 from headway.laws.collectives.cost import collective_term_s
-from headway.performance.collectives import RoutedLayer, all_reduce_term, exchange_term, group
+from headway.performance.collectives import Fabric, LinkCosts, RoutedLayer, all_reduce_term, exchange_term, group
 from headway.performance.layout import Layout
-from headway.performance.topology import Fabric, LinkCosts
 
 DOMAIN = 8  # chips in the scale-up domain of every measured machine
 SUMS = ("hopper", "blackwell")  # families whose switches reduce (in-switch all-reduce)

@@ -21,8 +21,7 @@ from headway.laws.serving.causes import unsteady_floor_s
 from headway.laws.serving.request import interval_low
 from headway.laws.step.step import step_floor_s
 from headway.performance import request
-from headway.performance.request import Requests
-from headway.performance.server import Server
+from headway.performance.request import Requests, Server
 
 KINDS = ("serving", "serving_unloaded")
 BATCHES = 64  # at which the floor of a step is computed

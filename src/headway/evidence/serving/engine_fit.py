@@ -20,8 +20,8 @@ from headway.evidence.serving.engine_numbers import table_at
 from headway.evidence.serving.machines import Engines, bare_machines, engines_of, rows, under
 from headway.evidence.serving.predict import load_of, placed, prefill_places
 from headway.evidence.serving.quantities import MeasuredLoad, Quantities, quantities
-from headway.performance.efficiency import Efficiencies
-from headway.performance.server import Server
+from headway.performance.achieved import Efficiencies
+from headway.performance.request import Server
 
 SCATTER = {"decode": 0.1, "prefill": 0.2, "rate": 0.2, "tpot": 0.12, "ttft": 0.4}  # residual scatter of ln(predicted / measured)
 SHARE = 40  # rows at which the total weight of a source's quantity is capped

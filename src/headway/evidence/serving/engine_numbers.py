@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from headway.evidence.fit.priors import PriorNumber, overlaid
-from headway.performance.efficiency import Efficiencies
+from headway.performance.achieved import Efficiencies
 
 MS, US = 1e-3, 1e-6
 

@@ -15,8 +15,7 @@ from headway.evidence.serving.quantities import MeasuredLoad, served_times
 from headway.laws.queueing.loop import LoopTimes
 from headway.laws.queueing.users import prompt_chunks
 from headway.laws.serving.causes import misfit
-from headway.performance.request import Requests
-from headway.performance.server import Server
+from headway.performance.request import Requests, Server
 
 SIZES = np.geomspace(1.0, 100.0, 61)  # times slower, or times fewer sequences
 MOST_PROMPT_STEPS = 0.35  # share of steps with prompts up to which the median step has none

@@ -13,7 +13,7 @@ from headway.evidence.fit.folds import ClassFold
 from headway.evidence.fit.priors import PriorNumber
 from headway.evidence.rows.tasks import Task
 from headway.evidence.serving.engine_fit import EngineFit, EngineProblem, fit_without, measured_tasks
-from headway.performance.efficiency import OTHER_FAMILY, family, platform
+from headway.performance.achieved import OTHER_FAMILY, family, platform
 
 FEWEST = 20  # rows of a measure that a fit must have seen for its prediction of the measure to count
 CARD_GENERATIONS = ((2022, "before 2022"), (2025, "2022 to 2024"))  # first year after each generation of cards

@@ -16,11 +16,10 @@ from headway.core.schema import defaults
 from headway.evidence.rows.names import ENGINES
 from headway.evidence.rows.setup import Setup
 from headway.laws.step.coefficients import CollectiveLine, CollectiveTerm, EngineCost, ExpertTerm, ScanTerm, SpanTerm, StepCoefficients
-from headway.performance.achieved import dense_part, engine_cost, form_of, with_engine
+from headway.performance.achieved import Efficiencies, dense_part, efficiencies, engine_cost, form_of, with_engine
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import StepModel, compile_layout
-from headway.performance.efficiency import Efficiencies, efficiencies
-from headway.performance.server import MemoryRoom, Scheduling, Server, scheduling, transfer_link
+from headway.performance.request import MemoryRoom, Scheduling, Server, scheduling, transfer_link
 
 NO_EXPERTS = ExpertTerm(compute=0.0, weights=0.0, activations=0.0, experts=1, active=0)
 NO_SPAN = SpanTerm(cap=math.inf, root=math.inf, read=0.0, decode_compute=0.0, prefill_compute=0.0)

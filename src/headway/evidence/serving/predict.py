@@ -19,9 +19,8 @@ from headway.evidence.serving.quantities import MeasuredLoad, Quantities, quanti
 from headway.laws.serving.request import interval_factor, interval_low
 from headway.laws.step.memory import fits_hbm
 from headway.laws.step.step import step_s
-from headway.performance.efficiency import OTHER_FAMILY, Efficiencies, efficiencies, family, foreign
-from headway.performance.request import Requests, unloaded_ttft_s
-from headway.performance.server import Server
+from headway.performance.achieved import OTHER_FAMILY, Efficiencies, efficiencies, family, foreign
+from headway.performance.request import Requests, Server, unloaded_ttft_s
 
 QUANTITY = {  # kind -> quantity -> key of its interval width; "" is the default of the kind
     "decode": {"": "decode"}, "decode_e2e": {"": "decode"}, "prefill": {"": "prefill"},

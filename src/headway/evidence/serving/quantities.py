@@ -16,8 +16,7 @@ from headway.laws.queueing.users import kept_in_step
 from headway.laws.serving.request import decode_tok_per_s, run_s
 from headway.laws.step.step import step_floor_s, step_s
 from headway.performance import request
-from headway.performance.request import Requests
-from headway.performance.server import Server
+from headway.performance.request import Requests, Server
 
 LOOPS = ("serving", "disagg", "offline")  # kinds that are closed loops
 ONLINE = ("serving", "serving_unloaded", "disagg")  # kinds whose answers are streamed

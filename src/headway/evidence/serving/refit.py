@@ -19,7 +19,7 @@ from headway.evidence.rows.row import read_rows
 from headway.evidence.rows.tasks import Task, Unpredictable, tasks
 from headway.evidence.serving.engine_fit import as_fitted
 from headway.evidence.serving.engine_numbers import numbers
-from headway.performance.efficiency import Efficiencies, efficiencies, kind_of
+from headway.performance.achieved import Efficiencies, efficiencies, kind_of
 
 NO_LENGTH = "input length not stated"
 LEAST_ROWS = 50  # fewest scored rows for a fit

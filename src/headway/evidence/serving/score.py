@@ -15,8 +15,8 @@ from headway.laws.collectives.cost import collectives_s
 from headway.laws.serving.request import causal_pairs
 from headway.laws.step import step
 from headway.laws.step.parts import place
-from headway.performance.efficiency import Efficiencies
-from headway.performance.server import Server
+from headway.performance.achieved import Efficiencies
+from headway.performance.request import Server
 
 BY = ("all", "source", "chip", "model", "engine", "kind")
 

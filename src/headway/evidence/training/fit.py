@@ -19,7 +19,7 @@ from headway.evidence.fit.robust import covariance_by_source, least_squares, sof
 from headway.evidence.fit.weighted import cluster_sizes
 from headway.evidence.serving.machines import columns
 from headway.evidence.training.setup import TrainingSetup, measured_speed
-from headway.performance.efficiency import OTHER_FAMILY, Efficiencies
+from headway.performance.achieved import OTHER_FAMILY, Efficiencies
 from headway.training.achieved import SHARED_SECTION, from_table
 from headway.training.estimate import step_work_of
 from headway.training.recipe import TrainingLayout, TrainingReach

@@ -13,7 +13,7 @@ from headway.evidence.training.shape import is_unread
 from headway.laws.serving.request import interval_low
 from headway.laws.training.activations import allocated_bytes
 from headway.laws.training.interval import joint_factor
-from headway.performance.efficiency import Efficiencies
+from headway.performance.achieved import Efficiencies
 from headway.training.achieved import SHARED_SECTION, training_efficiencies
 from headway.training.estimate import TrainingEstimate, estimate
 from headway.training.memory import Memory

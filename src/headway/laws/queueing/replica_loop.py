@@ -69,7 +69,7 @@ def decoding_in_loop(step: StepCoefficients, loop: Loop, draft_cost: Number, flo
     """
     with unrecorded():
         step_time, token_time = _laws(step, loop, draft_cost, floor)
-        return decoding_of(step_time, loop, loop.users + 0.0 * loop.prompt, token_time)
+        return decoding_of(step_time, loop, loop.users + 0.0 * loop.prompt + 0.0 * loop.output, token_time)
 
 
 @formula(source="fixed point of the open loop: docs/serve.md", empirical="an iteration; its residual is tested instead")

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from headway.core.trace import recording
 from headway.laws.queueing.loop import EVEN, HALF, NO_TIME, NO_WORK, SINGLE, Loop, StepTime, TokenTime, step_yields_token
 from headway.laws.queueing.users import (
     busy_share,
@@ -78,15 +77,16 @@ StepLoad = tuple[Any, Any, Any, Any, Any]  # the arguments of a StepTime
 
 
 def _steps(step: StepTime, like: Any, decodes: list[StepLoad], *prompts: StepLoad) -> tuple[Any, ...]:
-    """Times of decode steps, as a list, and of each step with prompts: in one evaluation, unless each is to be explained.
+    """Times of decode steps, as a list, and of each step with prompts: of many replicas in one evaluation, of one step by step.
 
     `like` has the shape of the replicas.
     """
     loads = [*decodes, *prompts]
-    if recording():
+    shape = np.broadcast_shapes(np.shape(like), *(np.shape(value) for load in loads for value in load))
+    if not shape:
         seconds = [step(*load) for load in loads]
     else:
-        columns = np.empty((5, len(loads), *np.broadcast_shapes(np.shape(like), *(np.shape(value) for load in loads for value in load))))
+        columns = np.empty((5, len(loads), *shape))
         for row, load in enumerate(loads):
             for column, value in enumerate(load):
                 columns[column, row] = value

@@ -34,8 +34,8 @@ from headway.laws.collectives.topology import (
     mesh_bandwidth,
     torus_gather_share,
 )
+from headway.performance.collectives import NO_WRAP, WRAP, fabric, link_costs, side_wraps
 from headway.performance.mesh.notation import MeshAxis
-from headway.performance.topology import NO_WRAP, WRAP, fabric, link_costs, side_wraps
 
 OPERATIONS = ("all-gather", "reduce-scatter", "all-reduce", "all-to-all", "send")
 NETWORKS = ("torus", "ring", "line", "switch", "mesh")

@@ -16,8 +16,7 @@ from headway.performance.compile import StepModel, compile_layout
 from headway.performance.estimate import requests_of, server_of
 from headway.performance.formats import Formats
 from headway.performance.layout import Layout
-from headway.performance.request import NO_WORK, SINGLE, Requests, prefilled
-from headway.performance.server import Server
+from headway.performance.request import NO_WORK, SINGLE, Requests, Server, prefilled
 from headway.serving.serve_request import ServeRequest, case_of
 
 UNTOUCHED = 31 << 17  # doubles; C's allocator keeps freed arrays up to the largest ever freed, and gives the others' pages back each time
