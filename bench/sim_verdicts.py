@@ -16,7 +16,7 @@ import numpy as np
 
 from headway.answers.sim_traffic import _rate_loads
 from headway.performance.layout import Layout
-from headway.serving.serve_request import checked_load, query
+from headway.serving.serve import checked_load, query
 from headway.simulation.fleet import fleet
 from headway.simulation.policy import Policy
 from headway.simulation.run import LoadedTrial, Trial

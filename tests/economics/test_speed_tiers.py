@@ -28,7 +28,7 @@ from headway.models.model import Model
 from headway.models.variants import override
 from headway.performance.assumptions import Assumptions
 from headway.performance.workload import Load
-from headway.serving.plan.plain import PLAIN_WITHIN
+from headway.serving.plan.candidates import PLAIN_WITHIN
 from headway.serving.plan.plan import plan
 from headway.serving.serve import serve
 from support.cases import FLAT

@@ -20,8 +20,7 @@ from headway.models.work import works
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import compile_layout
 from headway.performance.layout import Layout, illegal, shape
-from headway.serving.serve import serve
-from headway.serving.serve_request import checked_load, query
+from headway.serving.serve import checked_load, query, serve
 from headway.simulation.flatten import plain
 from headway.simulation.step_time import pace_of
 

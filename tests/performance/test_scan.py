@@ -16,7 +16,7 @@ from headway.performance.achieved import efficiencies
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import compile_layout
 from headway.performance.layout import Layout
-from headway.serving.serve_request import checked_load, query
+from headway.serving.serve import checked_load, query
 
 BUDGET = 8192.0
 

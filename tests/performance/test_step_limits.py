@@ -14,7 +14,7 @@ from headway.hardware.system import system
 from headway.performance.assumptions import LATENCIES
 from headway.performance.compile import compile_layout
 from headway.performance.layout import Layout
-from headway.serving.serve_request import checked_load, query
+from headway.serving.serve import checked_load, query
 from support.cases import FLAT, IDEAL, PARTS, STEP_MODELS, Point, drawn
 
 POINTS = [drawn(seed) for seed in range(80)]

@@ -27,7 +27,7 @@ from headway.evidence.readers.files import json_records, text_of
 from headway.evidence.rows.names import hardware, model_name
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
-from headway.serving.serve_request import checked_load, query
+from headway.serving.serve import checked_load, query
 from headway.simulation import state as of
 from headway.simulation.fleet import Fleet, fleet
 from headway.simulation.policy import Policy

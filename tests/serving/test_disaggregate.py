@@ -23,8 +23,7 @@ from headway.performance.compile import compile_layout
 from headway.performance.layout import Layout
 from headway.performance.workload import Load
 from headway.serving.plan.plan import plan
-from headway.serving.serve import serve
-from headway.serving.serve_request import checked_load, query
+from headway.serving.serve import checked_load, query, serve
 
 pytestmark = pytest.mark.slow
 

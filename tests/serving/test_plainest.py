@@ -6,10 +6,9 @@ import numpy as np
 
 from headway.performance.layout import Layout
 from headway.performance.workload import Load
-from headway.serving.plan.candidates import compile_candidates
-from headway.serving.plan.plain import PLAIN_WITHIN, oddness
+from headway.serving.plan.candidates import PLAIN_WITHIN, compile_candidates, oddness
 from headway.serving.plan.plan import plan
-from headway.serving.serve_request import checked_load, query
+from headway.serving.serve import checked_load, query
 
 
 def broken_rules(name: str, machine: str, *layouts: Layout) -> list[int]:

@@ -26,8 +26,7 @@ from headway.serving.plan import choice, space
 from headway.serving.plan.plan import LayoutPlan, plan
 from headway.serving.plan.search import PLAIN_WITHIN
 from headway.serving.plan.sensitivity import INPUTS, parse
-from headway.serving.serve import serve
-from headway.serving.serve_request import checked_load, query
+from headway.serving.serve import checked_load, query, serve
 from support.cases import FLAT, STEP_MODELS
 
 CHAT = Load(prompt=8000, output=1000)

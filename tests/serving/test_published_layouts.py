@@ -20,8 +20,7 @@ from headway.performance.compile import compile_layout
 from headway.performance.layout import Layout
 from headway.performance.workload import Load
 from headway.serving.plan.plan import plan
-from headway.serving.serve import serve
-from headway.serving.serve_request import checked_load, query
+from headway.serving.serve import checked_load, query, serve
 
 DECODE = Layout(dp=144, ep=144, redundant=32)
 PREFILL = Layout(dp=32, ep=32, redundant=32)

@@ -9,8 +9,7 @@ from headway.performance.compile import compile_layout
 from headway.performance.estimate import server_of
 from headway.performance.layout import Layout
 from headway.performance.request import Requests, closed_loop
-from headway.serving.serve import serve
-from headway.serving.serve_request import case_of
+from headway.serving.serve import case_of, serve
 from headway.simulation.check.candidate import Candidate, candidate
 from headway.simulation.check.check import check
 from headway.simulation.check.limits import LatencyLimits

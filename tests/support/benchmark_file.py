@@ -15,7 +15,7 @@ from headway.hardware.edit import edit
 from headway.hardware.system import system
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
-from headway.serving.serve_request import checked_load, query
+from headway.serving.serve import checked_load, query
 from headway.simulation.fleet import fleet
 from headway.simulation.policy import Policy
 from headway.simulation.results import gaps, measured

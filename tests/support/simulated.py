@@ -8,7 +8,7 @@ from headway.core.schema import defaults
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
-from headway.serving.serve_request import checked_load, query
+from headway.serving.serve import checked_load, query
 from headway.simulation.fleet import Fleet, fleet
 from headway.simulation.policy import Policy
 from headway.simulation.simulate import SimulatedRun, simulate

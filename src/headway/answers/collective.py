@@ -13,9 +13,9 @@ from headway.core.schema import Field
 from headway.core.trace import record
 from headway.laws.roofline.matmul import array_bytes
 from headway.models.precision import formats
-from headway.performance.mesh import notation
-from headway.performance.mesh.network import OPERATIONS, collective, send
-from headway.performance.mesh.product import Chain, ProductRates
+from headway.performance import mesh as notation
+from headway.performance.mesh import OPERATIONS, collective, send
+from headway.performance.product import Chain, ProductRates
 from headway.report import mesh as words
 from headway.report import output
 

@@ -17,7 +17,7 @@ from headway.performance.estimate import server_of
 from headway.performance.layout import Layout
 from headway.serving.launch import kubernetes
 from headway.serving.launch.launch import launch
-from headway.serving.serve_request import case_of
+from headway.serving.serve import case_of
 
 KINDS = ("k8s",)
 

@@ -10,8 +10,8 @@ from headway.core.listing import traced_listing
 from headway.core.schema import Field
 from headway.core.trace import record
 from headway.models.precision import formats
-from headway.performance.mesh import notation
-from headway.performance.mesh.product import Chain, ProductRates, bounds
+from headway.performance import mesh as notation
+from headway.performance.product import Chain, ProductRates, bounds
 from headway.report import mesh as words
 from headway.report import output
 

@@ -16,7 +16,7 @@ from headway.core.quantity import user_input
 from headway.core.schema import Field
 from headway.performance.assumptions import Assumptions
 from headway.performance.collectives import NEAREST, NO_WRAP, WRAP, torus_sides
-from headway.performance.mesh.network import NETWORKS, by_numbers, of_system
+from headway.performance.mesh import NETWORKS, by_numbers, of_system
 
 MOST_POINTS = 10_000
 AXIS_NAMES = "XYZ"

@@ -27,8 +27,8 @@ from headway.performance.layout import Layout
 from headway.performance.workload import SLO, Load
 from headway.report import output, price, serving
 from headway.report.pictures import curves
-from headway.serving import context_curves
-from headway.serving.serve_request import prefix_hits
+from headway.serving.curves import context_curves
+from headway.serving.serve import prefix_hits
 
 MOST_PLANS, MOST_ROWS = 50, 10_000
 HIT_STEP = "+0.05"  # default step of a range of hit rates
@@ -85,7 +85,7 @@ def run(args: Any) -> output.Answer:
 
 def context_picture(query: Any, row: Mapping[str, Any], view: Any) -> Any:
     """Picture of the cost of a token against context, at the layout and batch of a row."""
-    case = context_curves.of_row(query.model, query.system, row, query.assumptions)
+    case = context_curves(query.model, query.system, row, query.assumptions)
     return curves.context(case, row, serving.layout(row), view, float(row["prompt"]))
 
 

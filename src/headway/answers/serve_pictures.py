@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 from headway.answers.combination import varied
 from headway.core.errors import BadValue
 from headway.report import serving
-from headway.serving import context_curves, curves
-from headway.serving.operators import roofline_of_row
-from headway.serving.stages import by_stages
+from headway.serving import curves
 
 if TYPE_CHECKING:
     from headway.answers.serve_grid import ServeGrid
@@ -68,7 +66,7 @@ def context(grid: ServeGrid, table: Any, view: View) -> Picture:
 
     model, system, row, assumptions = subject(grid, table)
     place = float(row["context"]) if len(table) == 1 else None
-    return drawing.context(context_curves.of_row(model, system, row, assumptions), row, about(row), view, place)
+    return drawing.context(curves.context_curves(model, system, row, assumptions), row, about(row), view, place)
 
 
 def memory(_: ServeGrid, table: Any, view: View) -> Picture:
@@ -114,7 +112,7 @@ def roofline(grid: ServeGrid, table: Any, view: View) -> Picture:
     from headway.report.pictures import roofline as drawing
 
     model, system, row, assumptions = subject(grid, table)
-    case = roofline_of_row(model, system, row, assumptions)
+    case = curves.roofline_of_row(model, system, row, assumptions)
     operators = [dataclasses.asdict(operator) for operator in case.operators]
     words = f"{row['model']} on {row['system']}, {about(row, 'batch', 'context')}, one decode step at peak rates"
     return drawing.picture(operators, case.peaks, case.bandwidth, view, subtitle=words)
@@ -126,7 +124,7 @@ def stages(grid: ServeGrid, table: Any, view: View) -> Picture:
 
     model, system, row, assumptions = subject(grid, table)
     words = f"{row['model']} with {about(row, 'batch', 'context')}, on as many {system.chip.name} as the stages take"
-    return drawing.picture(by_stages(model, system, row, assumptions), view, words)
+    return drawing.picture(curves.by_stages(model, system, row, assumptions), view, words)
 
 
 DRAWINGS = {

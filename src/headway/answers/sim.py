@@ -27,7 +27,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.layout import UNHALVED, Layout, halves, shape
 from headway.performance.workload import SLO
 from headway.report import output, sim
-from headway.serving.serve_request import checked_load, query
+from headway.serving.serve import checked_load, query
 from headway.simulation import results as run_results
 from headway.simulation.capacity import saturated_sample
 from headway.simulation.compiled_loop import choose_form, plain_s, runner, saturated_s

@@ -70,7 +70,7 @@ def refusal(row: Row, plan: Any) -> str:
 
 def limits(slo: Any) -> str:
     """The limits that the user gave."""
-    return " and ".join(f"{problem.NAMES[name]} <= {format_value(limit, 's')}" for name, limit in problem.limits(slo).items())
+    return " and ".join(f"{problem.LIMIT_NAMES[name]} <= {format_value(limit, 's')}" for name, limit in problem.limits(slo).items())
 
 
 def carried(row: Row) -> str:

@@ -1,9 +1,8 @@
 """Serving questions: what a layout gives, which layout is best, which input meets an output, and the line that starts the engine.
 
-Holds        serve (a grid of points as one table), solve, pools (prefill and decode apart), curves, context_curves, stages and
-             operators (the lecture's figures), changes (what would help a point), serve_request (what all of these begin with), plan/,
-             launch/, questions (serve, solve), columns.
-Import       serve.serve, serve_request.query, plan.plan.plan, plan.space.domain_of, solve.solve, solve.scan, pools.estimate_pools,
+Holds        serve (a resolved request, and a grid of points as one table), solve, pools (prefill and decode apart), curves (the lecture's
+             figures of a layout), changes (what would help a point), plan/, launch/, questions (serve, solve), columns.
+Import       serve.serve, serve.query, plan.plan.plan, plan.space.domain_of, solve.solve, solve.scan, pools.estimate_pools,
              curves.curves, launch.launch.launch, launch.kubernetes.manifests.
 May import   performance, hardware, models, laws, core. Its users: simulation, economics, evidence, answers, cli.
 Reads        data/engines/*.toml (launch/launch.py, launch/kubernetes.py).

@@ -1,13 +1,14 @@
-"""The lecture's two curves for one layout: latency and cost against batch, at peak rates and at expected rates.
+"""The lecture's figures of one layout, from a row of a serve or plan table: against batch, against context, by stage, and by operator.
 
 At peak rates (the floor) a step takes the largest of its compute, memory and network times. The knee is the batch from which compute is
 largest. If the KV cache outgrows compute there is no knee; the marked batch is then where another line first equals the weights.
+Against context, at one batch, the KV cache grows, all else stays, and the memory ends it.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,10 @@ from headway.core.errors import BadValue
 from headway.core.quantity import default
 from headway.core.schema import defaults
 from headway.hardware.chip import price_quote
+from headway.hardware.system import System
 from headway.laws.economics.cost import usd_per_mtok_out
+from headway.laws.step import parts
+from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.models.work import work_of
 from headway.performance.assumptions import EFFICIENCIES, LATENCIES, Assumptions
@@ -24,17 +28,17 @@ from headway.performance.compile import StepModel, compile_layout
 from headway.performance.estimate import Deployment, step_at, step_parts
 from headway.performance.formats import resolve
 from headway.performance.layout import Layout, stacked
-from headway.serving.serve import serve
-from headway.serving.serve_request import case_of, checked_load, query
+from headway.serving.serve import case_of, checked_load, query, serve
 
 POINTS = 240
 MOST_BATCH = 1e7
 BEYOND = 2.5  # largest batch drawn, in multiples of the knee
 FAR = 8.0  # a knee beyond this multiple of the turn is not drawn, so that the turn stays visible
+PEAK = "the floor: peak rates, no fixed costs"
 LINES = {"compute": "compute_s", "weights": "weights_s", "KV cache": "kv_s", "network": "network_s"}
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Curves:
     """Times by batch (s), costs by batch (USD/Mtok, None without a price), and the marked batches, None if absent."""
 
@@ -48,7 +52,7 @@ class Curves:
     capacity: float | None  # largest drawn batch that fits in memory; None if all fit
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PeakStep:
     """A layout's decode step at peak rates, compiled once: any batches are then one evaluation of the laws."""
 
@@ -63,55 +67,44 @@ class PeakStep:
         return {name: np.broadcast_to(parts[key], batch.shape).ravel() for name, key in (LINES | {"floor": "floor"}).items()}
 
 
-def peak_step(model: Any, system: Any, layout: Layout, context: Any, precision: Precision, assumptions: Assumptions) -> PeakStep:
+def peak_step(model: Model, system: System, layout: Layout, context: Any, precision: Precision, assumptions: Assumptions) -> PeakStep:
     """The step of one layout and context at peak rates."""
-    peak = defaults(Assumptions, perfect(assumptions), "the floor: peak rates, no fixed costs")
+    peak = defaults(Assumptions, perfect(assumptions), PEAK)
     resolved = query(model, system, layout, checked_load(context=context), precision, peak)
     case = case_of(resolved, stacked(list(resolved.layouts), 3), resolved.load)
     return PeakStep(case, compile_layout(case.work, case.system, case.layout, case.assumptions, case.formats))
 
 
-def curves(model: Any, system: Any, layout: Layout, context: Any, precision: Precision, assumptions: Assumptions) -> Curves:
+def curves(model: Model, system: System, layout: Layout, context: Any, precision: Precision, assumptions: Assumptions) -> Curves:
     """The curves of one layout at one context, over batches from 1 to beyond the knee."""
-    peak = peak_step(model, system, layout, context, precision, assumptions)
-    turn, knee = _first(peak, _outlasts_weights), _first(peak, _compute_bound)
+    peak, lines = peak_step(model, system, layout, context, precision, assumptions), [name for name in LINES if name != "weights"]
+    turn = _first(peak, lambda times: np.max([times[name] for name in lines], axis=0) >= times["weights"] * (1 - 1e-9))
+    knee = _first(peak, lambda times: times["compute"] >= times["floor"] * (1 - 1e-9))
     end_batch = knee if knee and (turn is None or knee <= FAR * turn) else turn
     batches = np.linspace(1.0, max(BEYOND * end_batch if end_batch else 4096.0, 16.0), POINTS)
     expected = serve(model, system, layout, batch=batches, context=context, precision=precision, assumptions=assumptions)
     batch = np.asarray(expected["batch"], dtype=float).ravel()  # without those that two half-batches cannot share
     times = peak.times(batch) | {"expected": expected["step_s"].ravel()}
-    fits = expected["fits"].ravel()
+    fits, most = expected["fits"].ravel(), np.array([MOST_BATCH])
+    floor_costs = _costs(system, layout, most, {"floor": peak.times(most)["floor"]}, assumptions)
+    at_turn = peak.times([turn]) if turn else {}
     return Curves(
         batch=batch,
         times=times,
-        costs=costs_of(system, layout, batch, times, assumptions),
+        costs=_costs(system, layout, batch, times, assumptions),
         latency_floor=float(times["floor"].min()),
-        cost_floor=_cost_floor(peak, system, layout, assumptions),
+        cost_floor=float(floor_costs["floor"][0]) if floor_costs else None,
         knee=knee,
-        turn=(turn, _longest(peak.times([turn]))) if turn else None,
+        turn=(turn, max(lines, key=lambda name: at_turn[name].item())) if turn else None,
         capacity=None if fits.all() else float(batch[fits].max()) if fits.any() else 0.0,
     )
 
 
 def perfect(assumptions: Assumptions) -> dict[str, Any]:
     """The user's assumptions at peak rates and without fixed costs."""
-    user_values = {field.name: getattr(assumptions, field.name) for field in dataclasses.fields(assumptions)}
-    why = "the floor: peak rates, no fixed costs"
-    ones = {name: default(1.0, name, "", why) for name in EFFICIENCIES}
-    return user_values | ones | {name: default(0.0, name, "s", why) for name in LATENCIES} | {"overlap": "full"}
-
-
-def _compute_bound(times: Mapping[str, Any]) -> Any:
-    return times["compute"] >= times["floor"] * (1 - 1e-9)
-
-
-def _outlasts_weights(times: Mapping[str, Any]) -> Any:
-    return np.max([times[name] for name in LINES if name != "weights"], axis=0) >= times["weights"] * (1 - 1e-9)
-
-
-def _longest(times: Mapping[str, Any]) -> str:
-    """The longest line other than weights, at one batch."""
-    return max((name for name in LINES if name != "weights"), key=lambda name: times[name].item())
+    user_values = {field.name: getattr(assumptions, field.name) for field in fields(assumptions)}
+    ones = {name: default(1.0, name, "", PEAK) for name in EFFICIENCIES}
+    return user_values | ones | {name: default(0.0, name, "s", PEAK) for name in LATENCIES} | {"overlap": "full"}
 
 
 def _first(peak: PeakStep, holds: Callable[[Mapping[str, Any]], Any]) -> float | None:
@@ -128,29 +121,27 @@ def _first(peak: PeakStep, holds: Callable[[Mapping[str, Any]], Any]) -> float |
     return high
 
 
-def costs_of(system: Any, layout: Layout, batch: Any, times: dict[str, Any], assumptions: Assumptions) -> dict[str, Any] | None:
+def _costs(system: System, layout: Layout, batch: Any, times: dict[str, Any], assumptions: Assumptions) -> dict[str, Any] | None:
     price = price_quote(system.chip, assumptions.price_metric)
     if price is None:
         return None
     return {name: usd_per_mtok_out(price.value, system.chips, step, batch, layout.replicas) for name, step in times.items()}
 
 
-def _cost_floor(peak: PeakStep, system: Any, layout: Layout, assumptions: Assumptions) -> float | None:
-    """The cost floor in USD/Mtok: the cost at the largest batch considered."""
-    batch = np.array([MOST_BATCH])
-    costs = costs_of(system, layout, batch, {"floor": peak.times(batch)["floor"]}, assumptions)
-    return float(costs["floor"][0]) if costs else None
-
-
-def of_row(model: Any, system: Any, row: Mapping[str, Any], assumptions: Assumptions) -> Curves:
+def of_row(model: Model, system: System, row: Mapping[str, Any], assumptions: Assumptions) -> Curves:
     """The curves of the layout, formats and context of one row of a serve or plan table."""
     if row.get("context") is None:
         raise BadValue("--plot", row.get("kind"), "a row with a context")
-    layout = Layout(**{name: row[name] for name in ("tp", "ep", "dp", "pp", "cp", "replicas")})
+    layout = _layout(row)
     return curves(model, system, layout, row["context"], row_precision(model, system, row), assumptions)
 
 
-def row_precision(model: Any, system: Any, row: Mapping[str, Any]) -> Precision:
+def _layout(row: Mapping[str, Any]) -> Layout:
+    """The layout of a row."""
+    return Layout(**{name: row[name] for name in ("tp", "ep", "dp", "pp", "cp", "replicas")})
+
+
+def row_precision(model: Model, system: System, row: Mapping[str, Any]) -> Precision:
     """The precision that gives a row its format labels, as stored if that gives them."""
     work = work_of(model)
 
@@ -160,3 +151,118 @@ def row_precision(model: Any, system: Any, row: Mapping[str, Any]) -> Precision:
     weights = "" if labels(Precision())[0] == row["weights"] else row["weights"]
     compute = "" if labels(Precision(weights=weights))[2] == row["compute"] else row["compute"]
     return Precision(weights=weights, kv=row["kv"], compute=compute)
+
+
+STAGES = (1, 2, 4, 8, 16, 32)
+POINT = "a point of the picture"
+
+
+def by_stages(model: Model, system: System, row: Mapping[str, Any], assumptions: Assumptions) -> list[dict[str, Any]]:
+    """Rows by `pp`, up to the model's layers, with `kv_busy_bytes_chip` (a batch for every stage) beside the columns of `serve`."""
+    precision, layers = row_precision(model, system, row), sum(int(block.count) for block in model.blocks)
+    context = default(float(row["context"]), "context", "token", POINT)
+    rows = []
+    for count in (count for count in STAGES if count <= layers):
+        layout = Layout(**{name: row[name] for name in ("tp", "ep", "dp", "cp")}, pp=count, replicas=1)
+        chips = default(int(layout.tp * layout.cp * layout.dp * count), "chips", "", POINT)
+        machine = replace(system, chips=chips, fixed_count=False)
+        single, busy = (
+            serve(model, machine, layout, batch=default(float(batch), "batch", "", POINT), context=context, precision=precision,
+                  assumptions=assumptions).row(0)
+            for batch in (row["batch"], row["batch"] * count)
+        )  # fmt: skip
+        rows.append({"pp": count, **{key: float(single[key]) for key in ("weights_bytes_chip", "kv_bytes_chip", "hbm_bytes_chip")},
+                     "kv_busy_bytes_chip": float(busy["kv_bytes_chip"])})  # fmt: skip
+    return rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepOperator:
+    """One class of operators: FLOP per byte of memory traffic, and the FLOP/s that the roofline allows."""
+
+    name: str
+    intensity: float
+    flops: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRoofline:
+    """Operators of a step under the roofline of its chip; peaks (flop/s) by the parts that run at them."""
+
+    operators: tuple[StepOperator, ...]
+    peaks: dict[str, float]
+    bandwidth: float
+
+
+def roofline_of_row(model: Model, system: System, row: Mapping[str, Any], assumptions: Assumptions) -> StepRoofline:
+    """The operators of one row of a serve table."""
+    load = checked_load(batch=float(row["batch"]), context=float(row["context"]))
+    case = query(model, system, _layout(row), load, row_precision(model, system, row), assumptions)
+    formats = case.formats
+    step = compile_layout(case.work, case.system, case.layouts[0], case.assumptions, formats).step
+    work = parts.place(step, float(row["batch"]), float(row["batch"]) * float(row["context"]), 0.0, 0.0)
+    bandwidth = float(system.chip.need("hbm_bw"))
+    dense_peak, expert_peak = float(formats.peaks[-1][1]), float(formats.peaks[-1][2])
+    classes = [
+        ("dense matmuls", parts.dense_compute_s(step.dense_compute, work.tokens, step.head_compute, work.sampled), step.dense_weights,
+         dense_peak),
+        ("routed experts", parts.expert_compute_s(step.experts, work.group_tokens),
+         parts.expert_weights_s(step.experts, work.group_tokens), expert_peak),
+        ("attention over the KV cache", parts.decode_score_s(step.spans, work),
+         parts.kv_traffic_s(step.spans, step.state, step.kv_write, work), float(formats.wide_peak)),
+    ]  # fmt: skip
+    operators = []
+    for name, compute_s, memory_s, peak in classes:
+        compute, memory = float(compute_s), float(memory_s)
+        if compute > 0:  # what it computes over what it moves, and over the longer of both times
+            intensity = compute * peak / (memory * bandwidth)
+            operators.append(StepOperator(name=name, intensity=float(intensity), flops=float(compute * peak / max(compute, memory))))
+    run = formats.runs[-1]
+    peaks = {run[1]: dense_peak} | ({run[2]: expert_peak} if step.experts else {}) | {"bf16": float(formats.wide_peak)}
+    return StepRoofline(operators=tuple(operators), peaks=dict(sorted(peaks.items(), key=lambda item: -item[1])), bandwidth=bandwidth)
+
+
+CONTEXT_POINTS = 160
+SHORTEST = 128.0  # tokens at which a curve begins
+PAST_WINDOW = 1.15  # longest context drawn, over the longest of the model
+PAST_MEMORY = 1.6  # and over where the memory ends, if it does before
+UNKNOWN_END = 131072.0  # for a model that does not say its longest context
+FARTHEST = 8.0  # where the search for the memory's end stops, over the longest context of the model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextCurves:
+    """Times by context (s), costs by context (USD/Mtok, None without a price), and the marked contexts, None if absent."""
+
+    context: Any
+    times: dict[str, Any]  # compute, weights, KV cache, network, floor (the largest), expected
+    costs: dict[str, Any] | None
+    batch: float
+    turn: float | None  # context from which reading the KV cache takes longer than the weights
+    window: float | None  # longest context of the model
+    capacity: float | None  # longest drawn context that fits in memory; None if all fit
+
+
+def context_curves(model: Model, system: System, row: Mapping[str, Any], assumptions: Assumptions) -> ContextCurves:
+    """The curves of the layout, formats and batch of one row of a serve or plan table."""
+    layout, precision = _layout(row), row_precision(model, system, row)
+    peak = defaults(Assumptions, perfect(assumptions), PEAK)
+    batch = default(float(row["batch"]), "batch", "", "the row's batch")
+    window = None if model.max_context is None else float(model.max_context)
+    ends = np.geomspace(SHORTEST, FARTHEST * (window or UNKNOWN_END), CONTEXT_POINTS)
+    fits = serve(model, system, layout, batch=batch, context=ends, precision=precision, assumptions=assumptions)["fits"].ravel()
+    last_that_fits = float(ends[fits].max()) if fits.any() else SHORTEST
+    last = min(PAST_WINDOW * (window or UNKNOWN_END), PAST_MEMORY * last_that_fits)
+    context = np.linspace(SHORTEST, last, CONTEXT_POINTS)
+    floor, expected = (
+        serve(model, system, layout, batch=batch, context=context, precision=precision, assumptions=rates) for rates in (peak, assumptions)
+    )
+    times = {name: floor[key].ravel() for name, key in LINES.items()}
+    times |= {"floor": floor["step_floor_s"].ravel(), "expected": expected["step_s"].ravel()}
+    fits = expected["fits"].ravel()
+    longer = np.flatnonzero(times["KV cache"] >= times["weights"])
+    return ContextCurves(
+        context=context, times=times, costs=_costs(system, layout, np.full(CONTEXT_POINTS, float(row["batch"])), times, assumptions),
+        batch=float(row["batch"]), turn=float(context[longer[0]]) if len(longer) else None, window=window,
+        capacity=None if fits.all() else float(context[fits].max()) if fits.any() else 0.0,
+    )  # fmt: skip

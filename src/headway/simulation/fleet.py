@@ -18,7 +18,7 @@ from headway.performance.compile import StepModel, compile_layout
 from headway.performance.estimate import ONE_RANK
 from headway.performance.layout import NAMES, Layout, copies
 from headway.serving.pools import hand_over_link
-from headway.serving.serve_request import ServeRequest
+from headway.serving.serve import ServeRequest
 from headway.simulation.policy import Policy, Scheduler, scheduler
 from headway.simulation.prefix_tiers import Prefix, prefix_of
 from headway.simulation.simulate import SimulatedRun, simulate

@@ -24,7 +24,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.compile import StepModel, compile_layout
 from headway.performance.formats import Formats, resolve
 from headway.performance.layout import Layout, check, shape, tensor_why
-from headway.serving.serve_request import known_layout
+from headway.serving.serve import known_layout
 
 HOST = 8  # cards per host over PCIe
 INEXACT = r"[-\s]class\b|\bcores?\b"  # words of hardware names that say more or less than a chip's name

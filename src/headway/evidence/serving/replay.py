@@ -18,7 +18,7 @@ from headway.evidence.rows.tasks import Task
 from headway.evidence.serving.predict import PredictedQuantity, Prediction
 from headway.laws.queueing.loop import LoopTimes
 from headway.performance.assumptions import Assumptions
-from headway.serving.serve_request import checked_load, query
+from headway.serving.serve import checked_load, query
 from headway.simulation.fleet import fleet
 from headway.simulation.policy import Policy
 from headway.simulation.results import measured

@@ -38,7 +38,7 @@ def batch(curves: Any, row: Mapping[str, Any], about: str, view: View, place: fl
 
 
 def context(curves: Any, row: Mapping[str, Any], about: str, view: View, place: float | None = None) -> Picture:
-    """Picture of time and cost against context (`serving/context_curves.py`); `place` is the context asked for."""
+    """Picture of time and cost against context (`serving/curves.py`); `place` is the context asked for."""
     plots = []
     for number, (lines, unit) in enumerate(_quantities(curves)):
         plot = _plot(lines, unit, curves.context, "Context (tokens attended to)", view, number, 2 if curves.costs else 1, None)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
 from headway.core.errors import HeadwayError
-from headway.serving.launch import yaml_text
 from headway.serving.launch.launch import Launch
 
 LONGEST_NAME = 40  # of 63 letters that a label may have: pools and pods add theirs
@@ -41,7 +41,7 @@ def facts() -> KubernetesFacts:
 
 def manifests(pools: Sequence[Launch], name: str, vendor: str) -> str:
     """YAML of every pool: each launch holds the command of one replica, without counted ports, and its number of replicas."""
-    return yaml_text.documents([entry for pool in pools for entry in pool_objects(pool, name, vendor)])
+    return _yaml([entry for pool in pools for entry in pool_objects(pool, name, vendor)])
 
 
 def notes(pools: Sequence[Launch]) -> list[str]:
@@ -111,3 +111,34 @@ def _pod(pool: Launch, command: str, vendor: str, leads: bool) -> dict[str, Any]
         container["ports"] = [{"name": "http", "containerPort": pool.port}]
         container["readinessProbe"] = {"httpGet": {"path": "/health", "port": pool.port}, "periodSeconds": 10}
     return {"containers": [container], "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory"}}]}
+
+
+PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*")  # text that needs no quotes, keywords aside
+KEYWORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
+
+
+def _yaml(objects: Sequence[dict[str, Any]]) -> str:
+    """Several documents, each begun by a line of three dashes."""
+    return "".join("---\n" + "\n".join(_block(entry)) + "\n" for entry in objects)
+
+
+def _block(value: Any) -> Iterator[str]:
+    """Lines of a dictionary or a list."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if isinstance(inner, dict | list) and inner:
+                yield f"{_scalar(key)}:"
+                yield from ("  " + line for line in _block(inner))
+            else:
+                yield f"{_scalar(key)}: {_scalar(inner)}"
+        return
+    for entry in value:
+        lines = _block(entry) if isinstance(entry, dict | list) else [_scalar(entry)]
+        for place, line in enumerate(lines):
+            yield ("  " if place else "- ") + line
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str) and PLAIN.fullmatch(value) and value.lower() not in KEYWORDS:
+        return value
+    return json.dumps(value, ensure_ascii=False)

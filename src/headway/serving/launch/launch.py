@@ -15,8 +15,7 @@ from headway.models.precision import Precision
 from headway.performance.layout import Layout, illegal, tensor_why
 from headway.performance.workload import Load
 from headway.serving.launch import sglang, trtllm, vllm
-from headway.serving.launch.needs import LaunchRequest, ask, served
-from headway.serving.launch.shared_flags import ROLE_PORTS
+from headway.serving.launch.needs import ROLE_PORTS, LaunchRequest, ask, served
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headway.serving.launch.needs import LaunchRequest, context_why, kv_why, weights_why
-from headway.serving.launch.shared_flags import DTYPES, FlagNames, formats, limits, port
+from headway.serving.launch.needs import DTYPES, FlagNames, LaunchRequest, context_why, formats, kv_why, limits, port, weights_why
 
 INIT_PORT, BOOTSTRAP_PORT = 20000, 8998
 NAMES = FlagNames(

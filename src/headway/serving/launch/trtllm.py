@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from headway.serving.launch.needs import LaunchRequest, context_why, copies_why, kv_why, weights_why
-from headway.serving.launch.shared_flags import DTYPES, FlagNames, limits
+from headway.serving.launch.needs import DTYPES, FlagNames, LaunchRequest, context_why, copies_why, kv_why, limits, weights_why
 
 NAMES = FlagNames(
     sequences="--max_batch_size", length="--max_seq_len", memory="--kv_cache_free_gpu_memory_fraction", host="--host", port="--port",

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from headway.serving.launch.needs import LaunchRequest, context_why, copies_why, kv_why, weights_why
-from headway.serving.launch.shared_flags import DTYPES, FlagNames, formats, limits, port
+from headway.serving.launch.needs import (
+    DTYPES,
+    FlagNames,
+    LaunchRequest,
+    context_why,
+    copies_why,
+    formats,
+    kv_why,
+    limits,
+    port,
+    weights_why,
+)
 
 VOCAB_BLOCK = 64  # DEFAULT_VOCAB_PADDING_SIZE of vllm/model_executor/layers/vocab_parallel_embedding.py
 RPC_PORT, SIDE_PORT = 13345, 5600

@@ -1,4 +1,4 @@
-"""The search for the best layout: problem -> space -> search -> choice, frontier and sensitivity; plan puts them together.
+"""The search for the best layout: problem -> space -> candidates -> search -> choice -> group; plan puts them together.
 
-`disaggregate` pairs a prefill pool with a decode pool, `infeasible` says what misses by least. Entry: `plan.plan`.
+`disaggregate` pairs a prefill pool with a decode pool, `sensitivity` says what would help. Entry: `plan.plan`.
 """

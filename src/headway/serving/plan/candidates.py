@@ -1,4 +1,4 @@
-"""Compiled layouts of a search as arrays: what does not depend on the load, and which of them fit."""
+"""Layouts of a search as arrays: what does not depend on the load, which fit, their replicas and objective, and how plain they are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from headway.core.progress import tick
+from headway.core.quantity import known
 from headway.laws.queueing.loop import Loop
+from headway.laws.serving.replicas import (
+    nodes_needed,
+    replicas_in_nodes,
+    replicas_needed,
+)
+from headway.laws.serving.request import user_tok_per_s
 from headway.laws.step.memory import fits_chips, fits_hbm, kv_bytes_chip, rank_sequence_limit, resident_sequences, sequence_bytes
 from headway.laws.step.step import step_s
 from headway.performance import request as request_laws
@@ -17,7 +24,8 @@ from headway.performance.estimate import requests_of, server_of
 from headway.performance.formats import Formats
 from headway.performance.layout import Layout
 from headway.performance.request import NO_WORK, SINGLE, Requests, Server, prefilled
-from headway.serving.serve_request import ServeRequest, case_of
+from headway.serving.plan.problem import Goal
+from headway.serving.serve import ServeRequest, case_of
 
 UNTOUCHED = 31 << 17  # doubles; C's allocator keeps freed arrays up to the largest ever freed, and gives the others' pages back each time
 
@@ -97,3 +105,79 @@ def fits(w: Candidates, batch: Any) -> Any:
     kv = kv_bytes_chip(resident_sequences(batch, layout.dp), w.sequence, w.compiled.stage, layout.cp)
     chips = fits_chips(w.compiled.chips * layout.replicas, w.query.system.chips)
     return fits_hbm(w.compiled.weights_bytes, kv, w.usable) & chips
+
+
+ONE_REPLICA = known(1, "one replica", "", "constant", "the fewest there can be")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaCounts:
+    """Replicas of each layout, chips that they use, and chips that are paid for."""
+
+    replicas: Any
+    chips_used: Any
+    chips: Any
+
+
+def sized(w: Candidates, request: Any, goal: Goal) -> ReplicaCounts:
+    """The replicas that the machine holds, or that the load needs: in whole nodes where their number is free."""
+    replicas, chips = w.layout.replicas, w.query.system.chips
+    if goal.sizing:
+        replicas = ONE_REPLICA if goal.rate is None else replicas_needed(goal.rate, request)
+        if goal.free:
+            return in_nodes(w, replicas, goal.spare)
+    return ReplicaCounts(replicas=replicas, chips_used=w.compiled.chips * replicas, chips=chips)
+
+
+def in_nodes(w: Candidates, replicas: Any, spare: int = 0) -> ReplicaCounts:
+    """Whole nodes that hold the replicas, with as many replicas as fit in them, and spare nodes that are paid for."""
+    node = w.query.system.scale_up_domain
+    nodes = nodes_needed(replicas, node, w.compiled.chips)
+    in_node_replicas = replicas_in_nodes(nodes, node, w.compiled.chips)
+    all_nodes = nodes + spare if spare else nodes
+    return ReplicaCounts(replicas=in_node_replicas, chips_used=w.compiled.chips * in_node_replicas, chips=all_nodes * node)
+
+
+def objective_value(goal: Goal, query: ServeRequest, size: ReplicaCounts, tpot: Any, request: Any) -> Any:
+    """The objective: USD per request (chip time without a price), tokens/s per chip, tokens/s of a user, or chips.
+
+    If the number of chips follows from a rate, the requests of that rate share their cost; else the requests of full capacity do.
+    """
+    at_rate = goal.free and goal.rate is not None
+    if goal.objective == "latency":
+        return user_tok_per_s(tpot)
+    if goal.objective == "chips":
+        return size.chips if goal.free else size.chips_used
+    if goal.objective == "throughput":
+        load = query.load
+        rate = goal.rate * load.output if at_rate else load.output / request * size.replicas
+        return rate / size.chips
+    if query.price is None:
+        if at_rate:
+            return size.chips / goal.rate
+        return size.chips * request / size.replicas
+    if at_rate:
+        return query.price.value * size.chips / goal.rate
+    return query.price.value * size.chips * request / size.replicas
+
+
+PLAIN_WITHIN = 0.03  # of the best objective: layouts so near to it are compared by how plain they are
+
+
+def oddness(w: Candidates) -> Any:
+    """How many rules of plain layouts each layout breaks, (n, 1).
+
+    The rules: a replica divides its node or takes whole nodes, so that no chips idle; each degree is a power of two or the whole node;
+    no pipeline; experts divide by ep.
+    """
+    layout, domain = w.layout, int(w.query.system.scale_up_domain)
+    degrees = [np.asarray(getattr(layout, name), dtype=np.int64) for name in ("tp", "ep", "dp", "pp", "cp")]
+    count = np.zeros((w.count, 1), dtype=np.int64)
+    for degree in degrees:
+        count = count + (((degree & (degree - 1)) != 0) & (degree != domain))
+    chips = np.asarray(w.compiled.chips, dtype=np.int64)
+    count = count + (np.maximum(domain, chips) % np.minimum(domain, chips) != 0) + (degrees[3] > 1)
+    for block in w.query.work.blocks:
+        if block.experts:
+            return count + (int(block.experts) % degrees[1] != 0)
+    return count

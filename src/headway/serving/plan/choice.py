@@ -18,14 +18,11 @@ from headway.laws.economics.cost import usd_per_1k_requests
 from headway.performance.estimate import Deployment, estimate, throughput_of
 from headway.performance.layout import NAMES, Layout
 from headway.performance.workload import Load
-from headway.serving.plan.candidates import Candidates
-from headway.serving.plan.plain import PLAIN_WITHIN, oddness
+from headway.serving.plan.candidates import PLAIN_WITHIN, Candidates, ReplicaCounts, oddness, sized
 from headway.serving.plan.problem import Goal
 from headway.serving.plan.search import BestLoads
-from headway.serving.plan.sizing import ReplicaCounts, sized
 from headway.serving.pools import POOL_DEGREES, estimate_pools, hand_over_link
-from headway.serving.serve import explained_value, filled, recorded
-from headway.serving.serve_request import ServeRequest, case_of, replayed
+from headway.serving.serve import ServeRequest, case_of, explained_value, filled, recorded, replayed
 
 SAID_BY = {"input": "elasticity", "elasticity": "elasticity", "gain": "current", "cause": "current"}
 POOLED = (*(f"prefill_{name}" for name in POOL_DEGREES), "prefill_chips", "decode_chips", "transfer_s")

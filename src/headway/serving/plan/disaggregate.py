@@ -20,11 +20,10 @@ from headway.laws.serving.request import e2e_s, request_s
 from headway.laws.step.memory import kv_bytes_chip, sequence_bytes
 from headway.performance.estimate import ONE_RANK
 from headway.performance.layout import Layout, halves
-from headway.serving.plan.candidates import Candidates, fits
+from headway.serving.plan.candidates import ONE_REPLICA, Candidates, ReplicaCounts, fits, objective_value
 from headway.serving.plan.choice import Choice, pick
 from headway.serving.plan.problem import Goal, rounded
 from headway.serving.plan.search import batch_of, bisect_ranks, decode_tpot, least_sequences, most_fitting
-from headway.serving.plan.sizing import ONE_REPLICA, ReplicaCounts, objective_value
 from headway.serving.plan.space import domain_of
 from headway.serving.pools import NO_PREFILL, hand_over_link
 

@@ -1,4 +1,4 @@
-"""One model on one machine in one of the listed formats: its search, its best choice, and its rank beside others.
+"""One model on one machine in one of the listed formats: its search, its best choice, its rank beside others, or the nearest miss.
 
 Each value of a list of the user is searched alone, so that the best of a list is the best of its members, whatever their order.
 """
@@ -12,26 +12,100 @@ from typing import Any, cast
 
 import numpy as np
 
+from headway.core import units
 from headway.core.errors import BadValue, IllegalCombination, drop_note
 from headway.core.progress import expect
 from headway.core.quantity import default, user_input
 from headway.hardware.system import System
+from headway.laws.serving.request import e2e_s
 from headway.models.model import Model
 from headway.models.precision import Precision
+from headway.performance.estimate import estimate
 from headway.performance.formats import able_computes, resolve
 from headway.performance.layout import NAMES, Layout, shape
 from headway.performance.workload import Load
 from headway.serving.plan import problem as plan_problem
-from headway.serving.plan.candidates import Candidates, compile_candidates
-from headway.serving.plan.choice import Choice, PlanRow, choose
+from headway.serving.plan.candidates import Candidates, compile_candidates, fits, sized
+from headway.serving.plan.choice import Choice, PlanRow, choose, pick
 from headway.serving.plan.disaggregate import PoolPair, pairs, picked
-from headway.serving.plan.expressible import expressible
-from headway.serving.plan.infeasible import beyond, nearest
-from headway.serving.plan.problem import Goal, rounded
-from headway.serving.plan.search import BestLoads, best_loads
-from headway.serving.plan.sensitivity import PlanProblem
-from headway.serving.plan.space import SearchSpace, halved, space
-from headway.serving.serve_request import ServeRequest, checked_load, query
+from headway.serving.plan.problem import LIMIT_NAMES, Goal, limits, rounded
+from headway.serving.plan.search import BestLoads, best_loads, exact
+from headway.serving.plan.space import PlanProblem, SearchSpace, expressible, halved, space
+from headway.serving.serve import ServeRequest, case_of, checked_load, query
+
+
+def nearest(candidates: Sequence[Candidates], goal: Goal) -> tuple[Choice, str, tuple[int, float]]:
+    """The nearest miss, its reason (memory before times), and by how much it misses: of memory if the first number is above 0."""
+    rows = [(w, *_row(w, goal)) for w in candidates]
+    w, row, batch, miss = min(rows, key=lambda entry: entry[3])
+    size = sized(w, np.ones((w.count, 1)), replace(goal, rate=None))
+    return pick(w, row, batch, replace(goal, rate=None), size), _reason(w, row, batch, goal), miss
+
+
+def beyond(most: Choice, goal: Goal) -> str:
+    """Why a load is not carried, in words, with the machine's largest."""
+    estimates = estimate(case_of(most.query, most.layout, most.load))
+    words = f"{most.layout}, {int(most.layout.replicas)} replicas"
+    if goal.rate is None:
+        users, most_users = int(goal.users or 0), int(estimates["concurrency"])
+        return f"the load is {users} users, {most.query.system.name} serves {most_users} within the limits at most ({words})"
+    rate, most_rate = (units.show(float(value), "") for value in (goal.rate, estimates["capacity_req_per_s"]))
+    return f"rate is {rate} req/s, {most.query.system.name} carries {most_rate} req/s within the limits at most ({words})"
+
+
+def _times(w: Candidates, batch: Any, goal: Goal) -> dict[str, Any]:
+    """The mean time behind each limit, in seconds, of so many users."""
+    point = exact(w, np.asarray(batch, dtype=float), replace(goal, rate=None))
+    e2e = e2e_s(point.ttft, point.tpot, w.query.load.output)
+    return {"ttft": point.ttft, "tpot": point.tpot, "e2e": e2e, "tpot_decode": point.decode}
+
+
+def _row(w: Candidates, goal: Goal) -> tuple[int, int, tuple[int, float]]:
+    """The layout that misses by least: (row, batch, (stage: 0 times, 1 KV cache, 2 weights; ratio of the miss))."""
+    batch = np.full((w.count, 1), min(goal.batches)) if goal.batches else np.ones((w.count, 1), dtype=np.int64)
+    room = _full(fits(w, batch), w)
+    if room.any():
+        miss_ratio = np.zeros(w.count)
+        latencies = _times(w, batch, goal)
+        for name, limit in limits(goal.slo).items():
+            miss_ratio = np.maximum(miss_ratio, _full(latencies[name], w) / limit)
+        miss_ratio = np.where(room, miss_ratio, np.inf)
+        stage = 0
+    else:
+        weights = _full(w.compiled.weights_bytes, w)
+        usable = _full(w.usable, w)
+        inside = weights <= usable
+        miss_ratio = np.where(inside, 1 / np.maximum(_full(w.limit, w), 1e-9), np.inf) if inside.any() else weights / usable
+        stage = 1 if inside.any() else 2
+    row = int(np.argmin(miss_ratio))
+    return row, int(batch[row, 0]), (stage, float(miss_ratio[row]))
+
+
+def _full(value: Any, w: Candidates) -> Any:
+    return np.broadcast_to(value, (w.count, 1))[:, 0]
+
+
+def _reason(w: Candidates, row: int, batch: int, goal: Goal) -> str:
+    point = w.rows(np.array([row]))
+    weights, usable, limit = (float(_full(value, point)[0]) for value in (point.compiled.weights_bytes, point.usable, point.limit))
+    where = " ".join(f"{name}={int(_full(getattr(point.layout, name), point)[0])}" for name in ("tp", "ep", "dp", "pp"))
+    if weights > usable:
+        return f"weights need {_gb(weights)} per chip at {where}, {_gb(usable)} are usable"
+    if not _full(fits(point, batch), point)[0]:
+        room = f"{_gb(usable)} usable per chip at {where} hold {_gb(weights)} of weights"
+        return f"{room} and the KV cache of {limit:.3g} sequences per rank, fewer than batch {batch} needs"
+    misses, latencies = [], _times(point, batch, goal)
+    for name, most in limits(goal.slo).items():
+        value = float(_full(latencies[name], point)[0])
+        if value > most:
+            at = f" at batch {batch}" if name != "ttft" else ""
+            misses.append(f"{LIMIT_NAMES[name]}{at} is {units.show(value, 's')}, limit {units.show(most, 's')}")
+    return "; ".join(misses) + f" (nearest miss: {where})"
+
+
+def _gb(value: float) -> str:
+    return units.show(value, "byte")
+
 
 SMALL_NODE = 8  # chips of a node beyond which replicas over two are not searched unless one is too small
 FP8_NOTE = "KV cache formats searched: bf16 and fp8 (the chip multiplies in fp8; quality is not modelled, kv=bf16 leaves it out)"

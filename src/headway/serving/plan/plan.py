@@ -9,28 +9,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
+from headway.core import units
 from headway.core.quantity import default
 from headway.core.table import Table
 from headway.core.trace import record
 from headway.core.units import show
 from headway.hardware.system import System
+from headway.laws.serving.request import user_tok_per_s
 from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.formats import check_compute, resolve
 from headway.performance.workload import SLO, Load
-from headway.serving.plan import frontier_rows
 from headway.serving.plan import problem as plan_problem
+from headway.serving.plan.candidates import ReplicaCounts, objective_value, sized
 from headway.serving.plan.choice import Choice, PlanRow, estimates_of, point_choice, table
 from headway.serving.plan.disaggregate import PoolPair, picked
-from headway.serving.plan.frontier import FEW_POINTS, RATE_REACH, candidates, frontier
 from headway.serving.plan.group import PlanGroup, first_of_each, searched
-from headway.serving.plan.levers import Lever, levers
-from headway.serving.plan.problem import NAMES as LIMIT_NAMES
-from headway.serving.plan.problem import Goal, limits, objective_named
-from headway.serving.plan.search import BestLoads
-from headway.serving.plan.sensitivity import cause, elasticities, gain, objective_of, parse, placed
-from headway.serving.serve_request import ServeRequest
+from headway.serving.plan.problem import LIMIT_NAMES, LIMITS, Goal, limits, objective_named
+from headway.serving.plan.search import BestLoads, batch_of, curve, exact, least_sequences, most_within
+from headway.serving.plan.sensitivity import Lever, cause, elasticities, gain, levers, objective_of, parse, placed
+from headway.serving.serve import ServeRequest
 
 SMALL_NODE = 8  # chips of a node beyond which replicas over two are not searched unless one is too small
 FP8_NOTE = "KV cache formats searched: bf16 and fp8 (the chip multiplies in fp8; quality is not modelled, kv=bf16 leaves it out)"
@@ -142,12 +143,12 @@ def _table(lines: list[PlanRow], notes: Sequence[str], most: Mapping[str, float]
     rows = all_rows.rows()
     if not rows[0]["fits"]:
         return all_rows
-    reasons = frontier_rows.reasons(rows, most, goal.objective)
-    left_out = [place for place, why in reasons.items() if why is None]
-    for place, why in reasons.items():
+    reason_by_place = frontier_reasons(rows, most, goal.objective)
+    left_out = [place for place, why in reason_by_place.items() if why is None]
+    for place, why in reason_by_place.items():
         lines[place] = replace(lines[place], extra=lines[place].extra | {"why": why})
     kept_lines = [line for place, line in enumerate(lines) if place not in left_out]
-    return table(kept_lines, (*notes, *frontier_rows.left_out_note(rows, left_out, goal.is_loaded))) if reasons else all_rows
+    return table(kept_lines, (*notes, *left_out_note(rows, left_out, goal.is_loaded))) if reason_by_place else all_rows
 
 
 def _answered(
@@ -275,3 +276,158 @@ def _query_notes(query: ServeRequest, groups: Sequence[PlanGroup]) -> list[str]:
     """The notes of one request; a note that not all machines share names its model and machine."""
     name = f"{query.model.name} on {query.system.name}: "
     return [note if all(note in group.query.notes for group in groups) else name + note for note in query.notes]
+
+
+FINEST, COARSEST = 150, 20  # batches tried per layout
+CELLS = 100_000  # target for all candidates, so that a large space stays fast
+DEFAULT_POINTS, FEW_POINTS = 12, 6  # without a rate, and where each point is a load of its own
+RATE_REACH = 4.0  # where a rate is to be carried, nobody takes more machines than so many times the cheapest for speed alone
+BINS = 1024  # bins of speed, to drop most candidates before sorting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Points:
+    """Candidates as arrays: index of the search, row of its layout, load, speed (token/s per user) and cost."""
+
+    search: Any
+    row: Any
+    batch: Any  # users per replica
+    rate: Any  # requests per second of a replica
+    speed: Any
+    cost: Any
+
+    def take(self, keep: Any) -> Points:
+        """The candidates at the indices `keep`."""
+        return Points(**{key: getattr(self, key)[keep] for key in self.__slots__})
+
+
+def candidates(searches: Sequence[BestLoads], goals: Sequence[Goal]) -> Points:
+    """Every layout within memory and the TTFT limit, at a geometric range of batches (or the pinned batches) and at its best batch."""
+    rows = sum(best.fitting.count for best in searches)
+    size = int(np.clip(CELLS // max(rows, 1), COARSEST, FINEST))
+    parts = []
+    for index, (best, goal) in enumerate(zip(searches, goals, strict=True)):
+        if best.fitting.count:
+            parts.append(_grid(index, best, size, goal))
+        if best.candidates.count:
+            cost = objective_value(goal, best.candidates.query, best.size, best.point.tpot, 1 / best.point.rate)
+            cost, speed = np.broadcast_to(cost, best.batch.shape), user_tok_per_s(best.point.tpot)
+            parts.append(_points(index, best.fitting_rows, best.batch, best.point.rate, speed, cost))
+    if not parts:
+        nothing = np.empty(0)
+        return Points(**dict.fromkeys(Points.__slots__, nothing))
+    return Points(**{key: np.concatenate([getattr(part, key) for part in parts]) for key in Points.__slots__})
+
+
+def _grid(index: int, best: BestLoads, size: int, goal: Goal) -> Points:
+    w = best.fitting
+    if goal.batches:
+        users = np.broadcast_to(np.array([goal.batches], dtype=float), (w.count, len(goal.batches)))
+        point, new = exact(w, users, replace(goal, rate=None)), best.room
+    else:
+        most = most_within(w, best.most, replace(goal, slo=SLO()))  # the last point fills the memory
+        ranks = np.floor(most ** (np.arange(size) / (size - 1)) + 1e-9).astype(np.int64)
+        new = np.ones(ranks.shape, dtype=bool)
+        new[:, 1:] = ranks[:, 1:] > ranks[:, :-1]
+        new &= ranks >= least_sequences(w)
+        point = curve(w, batch_of(w, ranks).astype(float), goal)
+        users = np.maximum(np.floor(point.served), 1)
+        new = new & (users <= batch_of(w, best.most))
+    counts = sized(w, 1 / point.rate, goal)
+    new = new & _carried(counts, point.rate, goal)
+    if goal.slo.ttft is not None:
+        new = new & (point.ttft <= goal.slo.ttft)
+    cost = objective_value(goal, w.query, counts, point.tpot, 1 / point.rate)
+    row = np.broadcast_to(np.arange(w.count).reshape(-1, 1), users.shape)
+    values = (np.broadcast_to(value, users.shape)[new] for value in (point.rate, user_tok_per_s(point.tpot), cost))
+    return _points(index, row[new], users[new].astype(np.int64), *values)
+
+
+def _carried(size: ReplicaCounts, rate: Any, goal: Goal) -> Any:
+    """Whether the replicas carry the rate of the goal."""
+    return True if goal.rate is None or goal.sizing else size.replicas * rate >= goal.rate
+
+
+def _points(index: int, row: Any, batch: Any, rate: Any, speed: Any, cost: Any) -> Points:
+    values = (np.full(row.size, index), row, batch, rate, speed, cost)
+    return Points(**{key: np.ravel(value) for key, value in zip(Points.__slots__, values, strict=True)})
+
+
+def frontier(points: Points, most: int = DEFAULT_POINTS, cost_ratio: float = np.inf) -> Points:
+    """The Pareto frontier, fastest first: at most `most` points, evenly spread in log speed and with both ends.
+
+    Points that cost more than `cost_ratio` times the cheapest are left out.
+    """
+    points = points.take(np.flatnonzero(points.cost <= cost_ratio * points.cost.min(initial=np.inf)))
+    points = points.take(_in_reach(points))
+    order = np.lexsort((points.cost, -points.speed))
+    cost = points.cost[order]
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = cost[1:] < np.minimum.accumulate(cost)[:-1] * (1 - 1e-9)
+    front = points.take(order[new])
+    if len(front.speed) <= most:
+        return front
+    log = np.log(front.speed)
+    targets = np.linspace(log[0], log[-1], most)
+    return front.take(np.unique(np.abs(log[:, None] - targets[None, :]).argmin(axis=0)))
+
+
+def _in_reach(points: Points) -> Any:
+    """Indices of candidates cheaper than all clearly faster candidates, a small superset of the frontier."""
+    log = np.log(points.speed)
+    span = max(float(log.max() - log.min()), 1e-12)
+    place = ((log - log.min()) / span * BINS).astype(np.int64)
+    least = np.full(BINS + 2, np.inf)
+    np.minimum.at(least, place, points.cost)
+    faster = np.minimum.accumulate(least[::-1])[::-1]
+    return np.flatnonzero(points.cost < faster[place + 1])
+
+
+CLOSE = 1e-9  # share from which a cost is lower
+Row = Mapping[str, Any]
+
+
+def frontier_reasons(rows: Sequence[Row], limits: Mapping[str, float], objective: str) -> dict[int, str | None]:
+    """By place in the table: the limit that a frontier row breaks, or None for a row that is cheaper than the best and breaks none.
+
+    Such a row is less plain than the best, or its limits hold in the mean and not with the confidence. `limits` are s, by name.
+    """
+    reason_by_place: dict[int, str | None] = {}
+    costs = [row_cost(row) for row in rows]
+    for place, row in enumerate(rows):
+        if row["kind"] != "frontier":
+            continue
+        why, cost, least = broken(row, limits), costs[place], costs[0]
+        if why:
+            reason_by_place[place] = why
+        elif objective in ("cost", "throughput") and cost is not None and least is not None and cost < least * (1 - CLOSE):
+            reason_by_place[place] = None
+    return reason_by_place
+
+
+def broken(row: Row, limits: Mapping[str, float]) -> str:
+    """The first limit that the means of a row break, in words."""
+    for name, limit in limits.items():
+        value = row.get(LIMITS[name])
+        if value is not None and value > limit * (1 + CLOSE):
+            return f"{LIMIT_NAMES[name]} {units.show(float(value), 's')}, limit {units.show(float(limit), 's')}"
+    return ""
+
+
+def row_cost(row: Row) -> float | None:
+    """What is compared: the machine's cost at a given rate, else the cost of a request; chips for dollars without a price."""
+    machine = row.get("usd_per_hour") or float(row["chips"])
+    if row.get("rate") is not None:
+        return float(machine)
+    capacity = row.get("capacity_req_per_s")
+    return float(machine / capacity) if capacity else None
+
+
+def left_out_note(rows: Sequence[Row], places: Sequence[int], loaded: bool) -> list[str]:
+    """A note on the cheaper rows that are left out."""
+    best = row_cost(rows[0])
+    shares = [1 - cost / best for place in places if best and (cost := row_cost(rows[place])) is not None]
+    if not shares:
+        return []
+    count = f"left out {len(shares)} frontier row{'s' if len(shares) > 1 else ''} up to {max(shares):.1%} cheaper"
+    return [f"{count}: limits hold in the mean, not as surely" if loaded else f"{count} and less plain (--plainest off takes the cheapest)"]

@@ -23,7 +23,7 @@ OBJECTIVES = {"cost": False, "throughput": True, "latency": True, "chips": False
 ALIASES = {"speed": "latency"}
 # Column of each limit; each column grows with the batch or does not depend on it.
 LIMITS = {"ttft": "ttft_s", "tpot": "tpot_s", "e2e": "e2e_s", "tpot_decode": "tpot_decode_s"}
-NAMES = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "E2E", "tpot_decode": "TPOT of decode steps alone"}
+LIMIT_NAMES = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "E2E", "tpot_decode": "TPOT of decode steps alone"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

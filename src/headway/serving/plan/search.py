@@ -23,10 +23,18 @@ from headway.laws.serving.request import e2e_s
 from headway.laws.step.step import step_s
 from headway.performance import request as request_laws
 from headway.performance.layout import halves
-from headway.serving.plan.candidates import Candidates, LoadPoint, fits
-from headway.serving.plan.plain import PLAIN_WITHIN, oddness
+from headway.serving.plan.candidates import (
+    PLAIN_WITHIN,
+    Candidates,
+    LoadPoint,
+    ReplicaCounts,
+    fits,
+    in_nodes,
+    objective_value,
+    oddness,
+    sized,
+)
 from headway.serving.plan.problem import Goal, limits
-from headway.serving.plan.sizing import ReplicaCounts, in_nodes, objective_value, sized
 
 MOST_SEQUENCES = 1 << 20  # on one rank: more than any memory holds
 MORE_NODES = (0.96, 0.9, 0.8, 0.65)  # of the rate that a replica carries on the curve, where more nodes are tried

@@ -1,4 +1,7 @@
-"""Sensitivity of a plan: the optimum searched again with 1 % more of each input, and the user's layout against the best."""
+"""What would help a plan, and what the user's own layout lacks: the search again with 1 % more of each input.
+
+An elasticity varies each input of the machine; a lever is 1 % that a flag can set, planned again as that command would be.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +11,31 @@ from typing import Any
 
 import numpy as np
 
+from headway.core import units
 from headway.core.errors import BadValue, UnknownName
 from headway.core.progress import expect
 from headway.core.quantity import default, known, user_input
-from headway.core.schema import fields, scalar
+from headway.core.schema import fields, flag, scalar
 from headway.core.trace import record
 from headway.hardware.chip import PEAK_OF
+from headway.hardware.edit import edit, editable
 from headway.hardware.system import System
 from headway.laws.serving.replicas import elasticity, replicas_held
 from headway.laws.serving.request import request_s
 from headway.laws.step.layer_terms import replica_chips
 from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
 from headway.performance.estimate import estimate
 from headway.performance.formats import resolve
 from headway.performance.layout import NAMES, UNASKED, Layout, check, shape
 from headway.performance.workload import Load
-from headway.serving.plan.candidates import Candidates, compile_candidates
+from headway.serving.plan.candidates import ONE_REPLICA, Candidates, ReplicaCounts, compile_candidates, objective_value, sized
 from headway.serving.plan.choice import Choice, PlanRow, pick, throughput_estimates
+from headway.serving.plan.group import PlanGroup, best_pick
 from headway.serving.plan.problem import Goal
 from headway.serving.plan.search import BestLoads, best_loads, on_curve
-from headway.serving.plan.sizing import ONE_REPLICA, ReplicaCounts, objective_value, sized
-from headway.serving.plan.space import SearchSpace, domain_of
-from headway.serving.serve_request import ServeRequest, case_of
+from headway.serving.plan.space import PlanProblem, domain_of
+from headway.serving.serve import ServeRequest, case_of, query
 
 STEP = default(1.01, "step of an elasticity", "", "1 % more of the input")
 # Varied inputs, each with its words.
@@ -42,15 +48,6 @@ INPUTS = {
     "fixed": "fixed costs of a step: kernels' and the engine's",
     "alpha": "latency of a collective",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanProblem:
-    """One model on one machine in one set of formats, and the layouts to search."""
-
-    query: ServeRequest
-    precision: Precision
-    space: SearchSpace
 
 
 def elasticities(problems: Sequence[PlanProblem], searches: Sequence[BestLoads | None], best: Choice, goal: Goal) -> list[PlanRow]:
@@ -71,7 +68,7 @@ def elasticities(problems: Sequence[PlanProblem], searches: Sequence[BestLoads |
         again = [edited(problem.query, problem.precision, name) for problem in problems]
         after = _optimum(again, near, goal)
         if after is not None:
-            precision = next(problem.precision for problem, query in zip(problems, again, strict=True) if query is after.query)
+            precision = next(problem.precision for problem, changed in zip(problems, again, strict=True) if changed is after.query)
             lines.append(_line(name, before, after, precision, goal, objective))
     return sorted(lines, key=lambda line: -abs(line.extra["elasticity"]))
 
@@ -102,10 +99,10 @@ def _optimum(queries: Sequence[ServeRequest], layouts: Sequence[Layout | None], 
     """
     best: tuple[float, Candidates, int, float] | None = None
     users_stay = bool(goal.batches) or (goal.objective == "latency" and goal.rate is None)
-    for query, layout in zip(queries, layouts, strict=True):
+    for request, layout in zip(queries, layouts, strict=True):
         if layout is None:
             continue
-        w = compile_candidates(query, layout, len(layout.tp))
+        w = compile_candidates(request, layout, len(layout.tp))
         if users_stay:
             loads = best_loads(w, goal)
             w, rows = loads.candidates, np.arange(loads.candidates.count)
@@ -266,3 +263,70 @@ def request_parts(pick: Choice) -> dict[str, float]:
     parts[PARTS["compute_s"]] = float(chips * exposed / layout.replicas)
     prefill = estimates["request_s"] - request_s(batch, load.output, estimates["tpot_decode_s"], NO_PREFILL, ONE_REPLICA)
     return parts | {"prefill": float(chips * max(prefill, 0.0) / layout.replicas)}
+
+
+MOST_LEVERS = 3  # inputs that are planned again, of the largest elasticity
+LEAST_GAIN = 1e-3  # share from which a change is told
+DIGITS = 6  # of a value as it is printed, typed and planned with
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lever:
+    """1 % of an input, with the flags that set it, the best choice then, and the share by which the objective is better."""
+
+    input: str
+    percent: int  # 1 more or 1 less
+    flags: str
+    pick: Choice
+    gain: float
+
+
+def levers(group: PlanGroup, rows: Sequence[PlanRow]) -> list[Lever]:
+    """The levers of a plan's best choice, the greatest gain first; `rows` are its elasticities, the largest first."""
+    best, goal = group.best, group.goal
+    if best is None or goal.is_loaded:
+        return []
+    known = []
+    for row in rows[:MOST_LEVERS]:
+        name, percent = str(row.extra["input"]), 1 if row.extra["elasticity"] > 0 else -1
+        changed = _changed(best.query, name, percent)
+        pick = changed and _planned(group, *changed[1:])
+        if changed and pick is not None:
+            gain = float(pick.value / best.value if goal.more else best.value / pick.value) - 1
+            if gain >= LEAST_GAIN:
+                known.append(Lever(input=name, percent=percent, flags=changed[0], pick=pick, gain=gain))
+    return sorted(known, key=lambda lever: -lever.gain)
+
+
+def _changed(request: ServeRequest, name: str, percent: int) -> tuple[str, Any, Any] | None:
+    """The flags that set an input to 1 % more or less, and the machine and assumptions with it; None where no flag can."""
+    factor, system, assumptions = 1 + percent / 100, request.system, request.assumptions
+    if name in fields(Assumptions):
+        field = fields(Assumptions)[name][0]
+        text = units.show(float(getattr(assumptions, name)) * factor, field.unit, DIGITS).replace(" ", "")
+        return f"{flag(name)} {text}", system, replace(assumptions, **{name: scalar(text, field, flag(name))})
+    keys = [name]
+    if name == "chip.peak":
+        labels = {PEAK_OF.get(request.formats.labels[2], "peak_bf16"), "peak_bf16"}
+        keys = [f"chip.{peak}" for peak in sorted(labels) if getattr(system.chip, peak) is not None]
+    texts = []
+    for key in keys:
+        part, _, fact = key.partition(".")
+        value = getattr(system.chip if part == "chip" else system, fact)
+        value = getattr(system.chip, fact) if value is None else value
+        text = units.show(float(value) * factor, editable()[key].unit, DIGITS).replace(" ", "")
+        system = edit(system, key, text)
+        texts.append(f"--set {key}={text}")
+    return " ".join(texts), system, assumptions
+
+
+def _planned(group: PlanGroup, system: Any, assumptions: Any) -> Choice | None:
+    """The best choice on a changed machine or under changed assumptions, of the layouts that were best or plainest."""
+    searches, count = [], len(group.searches) // max(len(group.candidates), 1)
+    pairs = list(zip(group.searched_problems, group.searches, strict=True))
+    for start in range(0, len(pairs), count):
+        problem = pairs[start][0]
+        first = query(problem.query.model, system, Layout(), problem.query.load, problem.precision, assumptions)
+        tried = [search.tried for _, search in pairs[start : start + count]]
+        searches.append([best_loads(compile_candidates(first, w.layout, w.count), group.goal) if w.count else None for w in tried])
+    return best_pick(searches, group.goal)

@@ -1,7 +1,11 @@
-"""The space that `plan` searches: legal layouts of a model with each replica inside one scale-up domain or on whole domains."""
+"""The space that `plan` searches: legal layouts of a model with each replica inside one scale-up domain or on whole domains.
+
+Layouts that the engine asked for cannot express are left out, unless the user pins such a layout.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,10 +16,15 @@ import numpy as np
 
 from headway.core import schema
 from headway.core.errors import BadValue, IllegalCombination, IllegalLayout
+from headway.hardware.host import chips_per_host
 from headway.hardware.system import System
 from headway.laws.serving.replicas import replicas_held
 from headway.laws.step.layer_terms import replica_chips
+from headway.models.precision import Precision
 from headway.performance.layout import NAMES, UNHALVED, Layout, ModelShape, expert_why, halves, illegal, tensor_why
+from headway.serving.launch.launch import ENGINES, flags
+from headway.serving.launch.needs import ask
+from headway.serving.serve import ServeRequest
 
 EXHAUSTIVE_CHIPS = 256  # domain size in chips up to which every dp and pp is tried
 MOST = 200_000
@@ -33,6 +42,15 @@ class SearchSpace:
     notes: tuple[str, ...]
     sample: Layout | None = None  # the smallest requested layout, if none fits the machine
     why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanProblem:
+    """One model on one machine in one set of formats, and the layouts to search."""
+
+    query: ServeRequest
+    precision: Precision
+    space: SearchSpace
 
 
 def domain_of(system: System) -> int:
@@ -223,3 +241,27 @@ def _with_replicas(layout_rows: Any, pinned: Mapping[str, tuple[int, ...]], syst
             return SearchSpace(layouts=Layout(), count=0, notes=notes, why=why, sample=sample)
     arrays = {field.name: all_columns[field.name].reshape(-1, 1) for field in fields(Layout)}
     return SearchSpace(layouts=Layout(**arrays), count=len(all_columns["tp"]), notes=notes)
+
+
+def expressible(layouts: SearchSpace, query: ServeRequest, engine: str, host: Any = None) -> SearchSpace:
+    """The layouts that `engine` can express on hosts of `host` chips, with a note on the others; all, with a note, if it expresses none.
+
+    An engine without launch lines expresses all.
+    """
+    if engine not in ENGINES or not layouts.count:
+        return layouts
+    writer, name = ENGINES[engine], flags(engine).name
+    request = ask(query.model, Layout(), Precision(), None, None, chips_per_host(query.system) if host is None else host)
+    columns = [np.broadcast_to(getattr(layouts.layouts, key), (layouts.count, 1))[:, 0].tolist() for key in NAMES]
+    rows = [dict(zip(NAMES, degrees, strict=True)) for degrees in zip(*columns, strict=True)]
+    reasons = [writer.layout_why(dataclasses.replace(request, **row)) for row in rows]
+    keep = np.flatnonzero([not why for why in reasons])
+    if len(keep) == len(rows):
+        return layouts
+    first = next(place for place, why in enumerate(reasons) if why)
+    if not len(keep):
+        note = f"{name} cannot express the layout asked for: {reasons[first]}"
+        return dataclasses.replace(layouts, notes=(*layouts.notes, note))
+    note = f"left out {len(rows) - len(keep)} of {len(rows)} layouts that {name} cannot express, such as {Layout(**rows[first])}"
+    kept_layouts = Layout(**{key: getattr(layouts.layouts, key)[keep] for key in NAMES})
+    return dataclasses.replace(layouts, layouts=kept_layouts, count=len(keep), notes=(*layouts.notes, note))

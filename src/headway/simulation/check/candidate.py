@@ -12,7 +12,7 @@ from headway.models.precision import Precision
 from headway.performance.achieved import spread
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
-from headway.serving.serve_request import ServeRequest, checked_load, query
+from headway.serving.serve import ServeRequest, checked_load, query
 from headway.simulation.fleet import Fleet, fleet
 from headway.simulation.policy import Policy
 from headway.simulation.traffic.requests import Traffic

@@ -13,8 +13,7 @@ from headway.core.errors import BadValue
 from headway.laws.roofline.balance import sent_s
 from headway.laws.roofline.matmul import array_bytes, balanced_rows, flop_s, matmul_flop, slowest_s
 from headway.models.precision import formats
-from headway.performance.mesh.network import MeshNetwork, collective
-from headway.performance.mesh.notation import ArrayDim, ShardedArray
+from headway.performance.mesh import ArrayDim, MeshNetwork, ShardedArray, collective
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
