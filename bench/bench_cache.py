@@ -11,9 +11,8 @@ from headway.economics.cache.problem import cache
 from headway.economics.cache.tiers import place_of
 from headway.hardware.memory_tier import tier
 from headway.simulation.hit_rates import curve
-from headway.simulation.traffic.arrivals import parse_arrivals
+from headway.simulation.traffic.distributions import parse_arrivals, parse_lengths
 from headway.simulation.traffic.generate import generate_conversations, parse_turns
-from headway.simulation.traffic.lengths import parse_lengths
 from headway.simulation.traffic.read import read_trace
 
 PUBLISHED = {

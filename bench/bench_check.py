@@ -11,12 +11,12 @@ import time
 from dataclasses import dataclass
 
 from headway.performance.layout import Layout
-from headway.simulation.check.candidate import Candidate, candidate
 from headway.simulation.check.check import checks
 from headway.simulation.check.limits import LatencyLimits
 from headway.simulation.check.offered import OfferedTraffic
+from headway.simulation.check.plays import Candidate, candidate
 from headway.simulation.compiled_loop import is_ready
-from headway.simulation.traffic.lengths import parse_lengths
+from headway.simulation.traffic.distributions import parse_lengths
 
 BOUND_S = 2.0
 

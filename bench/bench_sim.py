@@ -21,9 +21,8 @@ from headway.simulation.policy import Policy
 from headway.simulation.prefix_tiers import parse_tiers
 from headway.simulation.simulate import simulate
 from headway.simulation.state import PREEMPTED
-from headway.simulation.traffic.arrivals import parse_arrivals
+from headway.simulation.traffic.distributions import parse_arrivals, parse_lengths
 from headway.simulation.traffic.generate import generate
-from headway.simulation.traffic.lengths import parse_lengths
 from headway.simulation.traffic.read import read_trace
 from headway.simulation.traffic.requests import Traffic
 

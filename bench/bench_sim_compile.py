@@ -24,7 +24,7 @@ def cpu_s():
 def made(kind):
     """Print CPU and wall seconds of making a loop ready, from importing numba on."""
     from headway.simulation.compiled_loop import runner
-    from headway.simulation.flatten import plain
+    from headway.simulation.step_time import plain
 
     source = "def step(batch, context, tokens, pairs, ranks):\n    return 0.01 + 1e-4 * batch\n"
     before, start = cpu_s(), time.perf_counter()

@@ -22,9 +22,8 @@ from headway.simulation.compiled import available
 from headway.simulation.fleet import fleet
 from headway.simulation.policy import Policy
 from headway.simulation.simulate import simulate
-from headway.simulation.traffic.arrivals import parse_arrivals
+from headway.simulation.traffic.distributions import parse_arrivals, parse_lengths
 from headway.simulation.traffic.generate import generate
-from headway.simulation.traffic.lengths import parse_lengths
 from headway.simulation.traffic.read import read_trace
 
 MODEL, MACHINE, RUNS, MOST = "llama-3.1-8b", "a100-sxm-80", 5, 10_000

@@ -15,8 +15,8 @@ from headway.hardware.system import system
 from headway.models.precision import Precision
 from headway.performance.layout import NAMES, Layout, shape
 from headway.serving.plan.space import space
-from headway.simulation.check.candidate import candidate
 from headway.simulation.check.check import check
+from headway.simulation.check.plays import candidate
 from signed_loads import drawn, plan_of
 
 MOST_NODES = 4

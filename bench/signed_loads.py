@@ -15,12 +15,12 @@ from headway.models.config import model as find_model
 from headway.performance.assumptions import Assumptions
 from headway.performance.workload import Load
 from headway.serving.plan.plan import plan
-from headway.simulation.check.candidate import Candidate
 from headway.simulation.check.check import check
 from headway.simulation.check.limits import LatencyLimits
 from headway.simulation.check.offered import OfferedTraffic
 from headway.simulation.check.plan_at_load import LoadGoal, plan_at_load, width_of
-from headway.simulation.traffic.lengths import parse_lengths
+from headway.simulation.check.plays import Candidate
+from headway.simulation.traffic.distributions import parse_lengths
 
 MODELS = ("llama-3.1-8b", "llama-3.1-70b", "qwen3-32b", "qwen3-30b-a3b", "qwen3-235b-a22b", "gpt-oss-120b", "deepseek-v3", "mixtral-8x7b")
 MACHINES = ("h100-sxm", "h200-sxm", "b200", "mi300x", "gb200-nvl72", "a100-sxm")

@@ -21,7 +21,7 @@ from headway.simulation.fleet import fleet
 from headway.simulation.policy import Policy
 from headway.simulation.run import LoadedTrial, Trial
 from headway.simulation.simulate import turns_of
-from headway.simulation.traffic.lengths import parse_lengths
+from headway.simulation.traffic.distributions import parse_lengths
 
 MODEL, SYSTEM = "llama-3.1-8b", "h100"
 ARRIVALS = ("poisson", "poisson", "even", "bursty:2", "bursty:4", "diurnal:20s,1,3,2")

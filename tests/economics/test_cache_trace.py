@@ -238,9 +238,8 @@ def test_trace__malformed_is_one_line(tmp_path: Path, text: str, says: str) -> N
 
 def test_hit_tokens__more_with_blocks_of_answers() -> None:
     """Drawn conversations: with the answers' blocks more is found than without."""
-    from headway.simulation.traffic.arrivals import parse_arrivals
+    from headway.simulation.traffic.distributions import parse_arrivals, parse_lengths
     from headway.simulation.traffic.generate import generate_conversations, parse_turns
-    from headway.simulation.traffic.lengths import parse_lengths
 
     traffic = generate_conversations(
         parse_arrivals("poisson", 1.0), 1.0, parse_lengths("500", "prompt"), parse_lengths("300", "output"), parse_turns("5,60s"), 400, 0

@@ -21,8 +21,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.compile import compile_layout
 from headway.performance.layout import Layout, illegal, shape
 from headway.serving.serve import checked_load, query, serve
-from headway.simulation.flatten import plain
-from headway.simulation.step_time import pace_of
+from headway.simulation.step_time import pace_of, plain
 
 SEED = 20261128
 MODELS = ("llama-3.1-8b", "deepseek-v3", "deepseek-v3.2", "gpt-oss-120b", "qwen3-next-80b-a3b", "gemma-3-27b", "minimax-m1-80k")

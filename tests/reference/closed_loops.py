@@ -27,8 +27,8 @@ from headway.simulation.policy import Policy, scheduler
 from headway.simulation.simulate import simulate
 from headway.simulation.state import Rules
 from headway.simulation.step_time import pace_of
+from headway.simulation.traffic.distributions import Constant, Lengths, Uniform
 from headway.simulation.traffic.generate import Think, generate_loop
-from headway.simulation.traffic.lengths import Constant, Lengths, Uniform
 
 PER_USER = 10  # requests of a run for each user, as InferenceX asks for
 

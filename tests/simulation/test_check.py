@@ -14,17 +14,13 @@ from headway.core.schema import defaults
 from headway.laws.serving.request import missed_pairs, missed_tokens
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
-from headway.simulation.check.candidate import Candidate, candidate
-from headway.simulation.check.check import CheckedCandidate, check, checks, scouted
-from headway.simulation.check.confidence import confidence
-from headway.simulation.check.effort import COMPILED, PLAIN, effort, in_flight
+from headway.simulation.check.check import CheckedCandidate, check, checks, confidence, scouted
 from headway.simulation.check.limits import LatencyLimits, limit_of
 from headway.simulation.check.offered import OfferedTraffic, replica_share
-from headway.simulation.check.plays import PlayableCandidate, playable, stretched
+from headway.simulation.check.plays import COMPILED, PLAIN, Candidate, PlayableCandidate, candidate, effort, in_flight, playable, stretched
 from headway.simulation.policy import Policy
 from headway.simulation.simulate import simulate
-from headway.simulation.traffic.arrivals import Bursty, Diurnal, Even, Poisson
-from headway.simulation.traffic.lengths import Constant, Lengths, Lognormal
+from headway.simulation.traffic.distributions import Bursty, Constant, Diurnal, Even, Lengths, Lognormal, Poisson
 from support.simulated import pace
 
 SERVICE_S, PROMPT = 0.05, 100  # of the queue with one server: a step takes one prompt

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.laws.serving.confidence import factor_of_probability, factor_probability
-from headway.simulation.check.confidence import CLOSE, confidence
+from headway.simulation.check.check import confidence
 from headway.simulation.check.limits import LatencyLimit, limit_of
+from headway.simulation.check.plays import CLOSE
 
 TPOT, TTFT = limit_of("tpot_p95", 0.04), limit_of("ttft_p95", 1.5)
 SPREAD = 1.358

@@ -10,11 +10,11 @@ from headway.performance.estimate import server_of
 from headway.performance.layout import Layout
 from headway.performance.request import Requests, closed_loop
 from headway.serving.serve import case_of, serve
-from headway.simulation.check.candidate import Candidate, candidate
 from headway.simulation.check.check import check
 from headway.simulation.check.limits import LatencyLimits
 from headway.simulation.check.offered import OfferedTraffic
-from headway.simulation.traffic.lengths import Constant, Lengths, Lognormal
+from headway.simulation.check.plays import Candidate, candidate
+from headway.simulation.traffic.distributions import Constant, Lengths, Lognormal
 
 HEADLINE = ("deepseek-v3", "gb200-nvl72", Layout(dp=8, ep=8), 8000, 1000, 1376)  # one replica, prompts and answers, users
 CASES = (

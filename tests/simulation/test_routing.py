@@ -16,9 +16,8 @@ from headway.simulation.hit_rates import replay_hits
 from headway.simulation.kv_pools import CAPACITY, PAGES, POOL, STORED
 from headway.simulation.prefix_tiers import Prefix, hit_rates, parse_tiers
 from headway.simulation.simulate import SimulatedRun, simulate
-from headway.simulation.traffic.arrivals import parse_arrivals
+from headway.simulation.traffic.distributions import parse_arrivals, parse_lengths
 from headway.simulation.traffic.generate import ConversationTurns, generate_conversations
-from headway.simulation.traffic.lengths import parse_lengths
 from headway.simulation.traffic.requests import Traffic
 from support.simulated import RULES, pace
 

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from headway.core.errors import BadFile, BadValue
-from headway.simulation.traffic.arrivals import Arrivals, parse_arrivals
+from headway.simulation.traffic.distributions import Arrivals, Constant, Lognormal, Recorded, Uniform, parse_arrivals, parse_lengths
 from headway.simulation.traffic.generate import Think, generate, generate_conversations, generate_loop, parse_think, parse_turns
-from headway.simulation.traffic.lengths import Constant, Lognormal, Recorded, Uniform, parse_lengths
 from headway.simulation.traffic.read import read_trace
 from headway.simulation.traffic.requests import NO_CONVERSATION, Traffic
 from support.work import calls

@@ -10,9 +10,8 @@ import pytest
 from headway.simulation import state as of
 from headway.simulation.simulate import SimulatedRun, simulate
 from headway.simulation.step_time import pace_from
-from headway.simulation.traffic.arrivals import parse_arrivals
+from headway.simulation.traffic.distributions import parse_arrivals, parse_lengths
 from headway.simulation.traffic.generate import generate_conversations, parse_turns
-from headway.simulation.traffic.lengths import parse_lengths
 from headway.simulation.traffic.requests import Traffic
 from reference.queueing import mmc_wait_s
 from support.simulated import RULES, STEP, pace

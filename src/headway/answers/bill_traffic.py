@@ -11,9 +11,8 @@ from headway.core import schema, units
 from headway.core.errors import BadValue
 from headway.core.notes import note
 from headway.economics.bill_requests import requests_of, requests_of_totals
-from headway.simulation.traffic.arrivals import parse_arrivals
+from headway.simulation.traffic.distributions import parse_arrivals, parse_lengths
 from headway.simulation.traffic.generate import ConversationTurns, generate, generate_conversations, parse_turns
-from headway.simulation.traffic.lengths import parse_lengths
 from headway.simulation.traffic.read import read_trace
 from headway.simulation.traffic.requests import LONGEST
 

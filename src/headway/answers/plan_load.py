@@ -20,12 +20,12 @@ from headway.performance.layout import Layout
 from headway.performance.workload import SLO, Load
 from headway.report import output, plan_load
 from headway.serving.plan.plan import plan
-from headway.simulation.check.confidence import DEFAULT
+from headway.simulation.check.check import DEFAULT
 from headway.simulation.check.limits import check_limits, idle_limits, read_limits
 from headway.simulation.check.offered import OfferedTraffic
 from headway.simulation.check.plan_at_load import CheckedPlan, LoadGoal, best_at_load, width_of
 from headway.simulation.check.question import MOST_SPARE
-from headway.simulation.traffic.lengths import parse_lengths
+from headway.simulation.traffic.distributions import parse_lengths
 from headway.simulation.traffic.read import read_trace
 
 MOST_QUESTIONS = 200  # combinations of models, machines, formats and degrees, each simulated

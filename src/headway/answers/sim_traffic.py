@@ -11,7 +11,7 @@ from headway.core.notes import note
 from headway.simulation.capacity import MOST
 from headway.simulation.question import CHEAP, REQUESTS, SEEDS
 from headway.simulation.run import LoadingPlan
-from headway.simulation.traffic.arrivals import parse_arrivals
+from headway.simulation.traffic.distributions import parse_arrivals, parse_lengths
 from headway.simulation.traffic.generate import (
     conversation_turns,
     generate,
@@ -20,7 +20,6 @@ from headway.simulation.traffic.generate import (
     parse_think,
     parse_turns,
 )
-from headway.simulation.traffic.lengths import parse_lengths
 from headway.simulation.traffic.read import read_trace
 
 MOST_LOADS = 1000  # rates, or numbers of users, each simulated

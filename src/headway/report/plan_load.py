@@ -153,7 +153,7 @@ def _nearest(checked: Any) -> str:
 
 def _share(probability: float) -> str:
     """A confidence in percent; none is certain."""
-    from headway.simulation.check.confidence import SUREST
+    from headway.simulation.check.check import SUREST
 
     if probability >= SUREST:
         return "over 99%"

@@ -15,8 +15,8 @@ import numpy as np
 
 from headway.simulation import routing
 from headway.simulation.compiled import available, compiled, folder, is_stored
-from headway.simulation.flatten import GLOBALS, Step
 from headway.simulation.state import LANE, Rules, State, make_state
+from headway.simulation.step_time import GLOBALS, Step
 from headway.simulation.traffic.requests import Traffic
 
 ANSWERS = "float64(float64, float64, float64, float64, float64)"

@@ -11,12 +11,12 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
+from headway.simulation.blocks import due_tokens, saved_tokens
 from headway.simulation.events import next_arrival
-from headway.simulation.flatten import Step
 from headway.simulation.kv_pools import NOWHERE
 from headway.simulation.loop import IDLE, PAUSED, STUCK, advance
-from headway.simulation.prefix_lookup import due_tokens, saved_tokens
 from headway.simulation.state import ARRIVAL, COMPLETED, COMPLETED_BEFORE, KNOWN, LANE, NOW, PARTIAL, PROMPT, QUEUED, RUNNING, Rules, State
+from headway.simulation.step_time import Step
 
 AT_ONCE = 1 << 40  # iterations, no limit
 AHEAD = 0.25  # seconds that a replica may run ahead of another that shares a tier, plus the rest of its step

@@ -12,11 +12,11 @@ from headway.core.errors import BadValue, HeadwayError
 from headway.core.progress import expect, tick
 from headway.simulation import state as slot
 from headway.simulation.compiled_loop import Runner, plain_s, runner
+from headway.simulation.events import abandonments, initial_times
 from headway.simulation.loop import IDLE, STUCK
 from headway.simulation.prefix_tiers import Prefix
 from headway.simulation.state import Rules, State, make_state
 from headway.simulation.step_time import StepPace
-from headway.simulation.timings import abandonments, initial_times
 from headway.simulation.traffic.requests import NO_CONVERSATION, Traffic
 
 

@@ -1,6 +1,6 @@
 """Whether a deployment keeps its latency limits under traffic, by simulation, and how sure that is.
 
-`limits` (limits on means and percentiles, from flags), `offered` (rate, users or trace), `candidate` (what is played), `effort` (how many
-requests, in which form), `plays` (one play with every step longer by a factor), `latencies` (statistics with their sampling error),
-`confidence` (the largest factor at which every limit holds, as a probability), `check` (all of it, for one candidate or several).
+`limits` (limits on means and percentiles, from flags), `offered` (rate, users or trace), `plays` (a candidate, how many requests, in which
+form, and one play with every step longer by a factor), `latencies` (statistics with their sampling error), `check` (all of it, for one
+candidate or several: the largest factor at which every limit holds, as a probability), `plan_at_load` (a plan that is checked).
 """

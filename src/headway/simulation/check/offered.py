@@ -15,9 +15,8 @@ import numpy as np
 
 from headway.core.errors import BadValue
 from headway.simulation.run import LoadingPlan
-from headway.simulation.traffic.arrivals import LEAST_CV, Arrivals, Bursty, Even, Poisson, parse_arrivals
+from headway.simulation.traffic.distributions import LEAST_CV, Arrivals, Bursty, Even, Lengths, Poisson, parse_arrivals
 from headway.simulation.traffic.generate import Think, generate, generate_loop
-from headway.simulation.traffic.lengths import Lengths
 from headway.simulation.traffic.requests import Traffic
 
 NO_THINK = Think(mean=0.0)

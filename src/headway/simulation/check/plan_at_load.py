@@ -21,11 +21,10 @@ from headway.performance.achieved import spread
 from headway.performance.workload import SLO
 from headway.serving.plan.group import first_of_each
 from headway.serving.plan.plan import LayoutPlan, joined
-from headway.simulation.check.candidate import Candidate
-from headway.simulation.check.check import CheckedCandidate, check
-from headway.simulation.check.confidence import DEFAULT
+from headway.simulation.check.check import DEFAULT, CheckedCandidate, check
 from headway.simulation.check.limits import LatencyLimit
 from headway.simulation.check.offered import OfferedTraffic
+from headway.simulation.check.plays import Candidate
 
 ROUNDS = 7  # searches until a layout keeps every limit
 LOOKS = 2  # and between the last that failed and the first that held

@@ -13,8 +13,7 @@ import numpy as np
 
 from headway.core import units
 from headway.core.errors import BadValue
-from headway.simulation.traffic.arrivals import Arrivals, Even
-from headway.simulation.traffic.lengths import Lengths, Recorded
+from headway.simulation.traffic.distributions import Arrivals, Even, Lengths, Recorded
 from headway.simulation.traffic.requests import LONGEST, Floats, Ints, Traffic
 
 MOST_REQUESTS = 100_000_000

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import functools
 import io
 import json
+import math
+import re
+import warnings
 import zlib
 from array import array
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 
 from headway.core import user_file
+from headway.core.csv_text import width_error
 from headway.core.errors import BadFile, BadValue, clip
 from headway.core.measured import INSTANT, reason
-from headway.simulation.traffic.csv import read_table
-from headway.simulation.traffic.requests import LONGEST, Ints, Tally, Trace, Traffic, in_order, without_strays
+from headway.simulation.traffic.requests import LONGEST, NO_CONVERSATION, Floats, Ints, Tally, Trace, Traffic, in_order, without_strays
 
 BLOCK = 512  # tokens per block in Mooncake's own traces
 MILLISECOND = 1e-3
@@ -107,6 +113,7 @@ def _block_of(prompts: Ints, counts: Ints) -> int:
     blocks = [BLOCK >> power for power in range(BLOCK.bit_length())]
     return next((block for block in blocks if (counts > -(-prompts // block)).mean() <= MOST_MALFORMED), BLOCK)
 
+
 def _request(line: str, block: int | None) -> tuple[float, int, int, list[int], bool]:
     try:
         row = json.loads(line, object_pairs_hook=user_file.members)
@@ -166,3 +173,256 @@ def read_trace(path: str | Path, most_malformed: float = MOST_MALFORMED, block: 
                 return read(file, path, most_malformed)
     except (EOFError, zlib.error) as error:
         raise BadFile(path, f"is not whole gzip ({error})") from None
+
+
+STAMP = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d{1,9})?)\s*(Z|[+-]\d\d:?\d\d)?", re.ASCII)
+Why = dict[int, str]  # row -> reason why it is malformed
+Column = Callable[[Sequence[str], str], tuple[Any, Why]]
+
+
+def seconds(cells: Sequence[str], name: str) -> tuple[Floats, Why]:
+    """Arrivals in seconds from numeric cells, and malformed rows."""
+    values, bad = _floats(cells, name, "seconds, as a number")
+    for row in np.flatnonzero(~((values >= INSTANT.low) & (values <= INSTANT.high))).tolist():
+        bad.setdefault(row, reason(cells[row], INSTANT, name))
+    return values, bad
+
+
+def lengths(cells: Sequence[str], name: str) -> tuple[Floats, Why]:
+    """Whole tokens as floats, and malformed rows; negative is malformed, 0 is left to the format."""
+    values, bad = _floats(cells, name, "whole tokens")
+    for row in np.flatnonzero(~((values >= 0) & (values <= LONGEST) & (values == np.floor(values)))).tolist():
+        bad.setdefault(row, _wants(name, cells[row], f"whole tokens from 1 to {LONGEST}"))
+    return values, bad
+
+
+def stamps(cells: Sequence[str], name: str) -> tuple[Any, Why]:
+    """Dates with time of day as nanoseconds since 1970 UTC (int64, so that differences are exact), and malformed rows."""
+    first = STAMP.fullmatch(cells[0].strip()) if len(cells) else None
+    zone = (first[3] or "") if first else ""
+    if zone in ("", "Z", "+00:00") and all(cell.endswith(zone) for cell in cells):
+        cut = -len(zone) or None
+        try:
+            with warnings.catch_warnings():  # numpy warns about a time zone in a later cell, handled below
+                warnings.simplefilter("error")
+                dates = np.array([cell[:cut].rstrip() for cell in cells], "datetime64[ns]")
+            if not np.isnat(dates).any():
+                return dates.astype(np.int64), {}
+        except (ValueError, Warning):
+            pass
+    values, bad = np.zeros(len(cells), np.int64), {}
+    for row, cell in enumerate(cells):
+        instant = _instant(cell.strip())
+        if instant is None:
+            bad[row] = _wants(name, cell, "a time such as 2023-11-16 18:15:46.6805900")
+        else:
+            values[row] = instant
+    return values, bad
+
+
+class Names:
+    """Text ids as numbers in order of first appearance in a file; "" means no conversation."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, int] = {"": NO_CONVERSATION}
+
+    def __call__(self, cells: Sequence[str], name: str) -> tuple[Any, Why]:
+        known = self.known
+        return np.fromiter((known.setdefault(cell.strip(), len(known) - 1) for cell in cells), np.int64, len(cells)), {}
+
+
+def _floats(cells: Sequence[str], name: str, wants: str) -> tuple[Floats, Why]:
+    separated = "_" in "".join(cells)  # 1_000 is a number to Python alone
+    try:
+        if not separated:
+            return np.fromiter(map(float, cells), np.float64, len(cells)), {}
+    except ValueError:
+        pass
+    values, bad = np.zeros(len(cells)), {}
+    for row, cell in enumerate(cells):
+        try:
+            values[row] = float("x" if "_" in cell else cell)
+        except ValueError:
+            bad[row] = _wants(name, cell, wants)
+    return values, bad
+
+
+def _instant(text: str) -> int | None:
+    match = STAMP.fullmatch(text)
+    if not match:
+        return None
+    try:
+        instant_ns = int(np.datetime64(f"{match[1]}T{match[2]}", "ns").astype(np.int64))
+    except ValueError:
+        return None
+    return instant_ns - _offset_s(match[3]) * 1_000_000_000
+
+
+def _offset_s(zone: str | None) -> int:
+    if not zone or zone == "Z":
+        return 0
+    minutes = int(zone[1:3]) * 60 + int(zone[-2:])
+    return int(math.copysign(minutes * 60, -1 if zone[0] == "-" else 1))
+
+
+def _wants(name: str, cell: str, wants: str) -> str:
+    return f"{name}: got {clip(cell)!r}; wants {wants}"
+
+
+CONVERSATION = ("conversation", "Session ID".lower(), "Session_ID".lower(), "Session".lower())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceFormat:
+    """A format of request tables: names (lower case) and meaning of its columns."""
+
+    name: str
+    arrival: str
+    prompt: str
+    output: str
+    time: Column  # reader of the arrival column
+    tick_s: float  # seconds per unit of the arrival column
+    failures: bool  # True: a row without output tokens is a failed request, not a malformed line
+
+    @property
+    def header(self) -> str:
+        return f"{self.arrival},{self.prompt},{self.output}"
+
+
+TABLES = (
+    TraceFormat(
+        name="azure", arrival="timestamp", prompt="contexttokens", output="generatedtokens", time=stamps, tick_s=1e-9, failures=False
+    ),
+    TraceFormat(
+        name="burstgpt",
+        arrival="timestamp",
+        prompt="request tokens",
+        output="response tokens",
+        time=seconds,
+        tick_s=1.0,
+        failures=True,
+    ),
+    TraceFormat(
+        name="vidur",
+        arrival="arrived_at",
+        prompt="num_prefill_tokens",
+        output="num_decode_tokens",
+        time=seconds,
+        tick_s=1.0,
+        failures=False,
+    ),
+    TraceFormat(name="plain", arrival="arrival_s", prompt="prompt", output="output", time=seconds, tick_s=1.0, failures=False),
+)
+KNOWN = (
+    "; ".join(f"{table.name} ({table.header})" for table in TABLES) + "; mooncake (JSON lines with timestamp, input_length, output_length)"
+)
+
+
+def recognised(header: list[str]) -> TraceFormat | None:
+    """The format whose three columns are in the header, in any order and letter case, or None."""
+    return next((table for table in TABLES if {table.arrival, table.prompt, table.output} <= set(header)), None)
+
+
+AT_ONCE = 8192  # lines read at once; more would outgrow the CPU caches
+Rows = tuple[Any, Any, Any, Any, Any]  # arrival in ticks, prompt, output, conversation, line
+
+
+def read_table(file: TextIO, path: object, most_malformed: float) -> Trace:
+    """A trace from a CSV file whose header names its format."""
+    lines = csv.reader(map(_closed, file))
+    try:
+        header = [name.strip().lower() for name in next(lines, [])]
+        layout = recognised(header)
+        if layout is None:
+            raise BadFile(path, f"is no known trace: its first line is {','.join(header)[:80]!r}; known are {KNOWN}")
+        twice = next((name for name in header if name and header.count(name) > 1), None)
+        if twice is not None:
+            raise BadFile(path, f"has two columns {twice!r}; wants one, since nobody knows which holds")
+        tally, columns = Tally(), _columns(layout, header)
+        chunks = [_chunk(first, chunk, len(header), layout, columns, tally) for first, chunk in _numbered(lines)]
+    except csv.Error as error:
+        raise BadFile(path, f"line {lines.line_num}: is not CSV ({error})") from None
+    tally.check(path, most_malformed)
+    rows = tuple(np.concatenate(parts) for parts in zip(*chunks, strict=True))
+    order, late = in_order(rows[0])
+    if order is not None:
+        rows = tuple(values[order] for values in rows)
+    near = without_strays((rows[0] - rows[0][0]) * layout.tick_s, rows[4], layout.arrival, tally)
+    if near is not None:
+        rows = tuple(values[near] for values in rows)
+        late = in_order(rows[0][np.argsort(rows[4])])[1]
+    arrival, prompt, output, conversation, _ = rows
+    traffic = Traffic.of((arrival - arrival[0]) * layout.tick_s, prompt, output, conversation=conversation)
+    return tally.trace(layout.name, traffic, late)
+
+
+def _closed(line: str) -> str:
+    """The line, with unpaired double quotes replaced, since an open quote would swallow the lines after it."""
+    return line if line.count('"') % 2 == 0 else line.replace('"', "'")
+
+
+def _columns(layout: TraceFormat, header: list[str]) -> list[tuple[int, str, Column]]:
+    """Index, name and reader of each column: arrival, prompt, output and optionally conversation."""
+    columns = [
+        (header.index(name), name, read)
+        for name, read in ((layout.arrival, layout.time), (layout.prompt, lengths), (layout.output, lengths))
+    ]
+    name = next((name for name in CONVERSATION if name in header), None)
+    return [*columns, (header.index(name), name, Names())] if name else columns
+
+
+def _numbered(lines: Any) -> Iterator[tuple[int, list[list[str]]]]:
+    """Chunks of rows, each with the number of its first line."""
+    first = lines.line_num + 1
+    while chunk := list(islice(lines, AT_ONCE)):
+        yield first, chunk
+        first = lines.line_num + 1
+
+
+def _chunk(
+    first: int, chunk: list[list[str]], width: int, layout: TraceFormat, columns: Sequence[tuple[int, str, Column]], tally: Tally
+) -> Rows:
+    """The well-formed rows of a chunk; malformed lines are tallied."""
+    rows, at_line, wrong = _of_width(first, chunk, width)
+    values, bad = [], {}
+    for at, name, read in columns:
+        column, reasons = read([row[at] for row in rows], name)
+        values.append(column)
+        bad = {**reasons, **bad}  # the first column's reason is shown
+    if len(values) == 3:
+        values.append(np.full(len(rows), NO_CONVERSATION, np.int64))
+    _zero_lengths(values, layout, bad)
+    keep = np.ones(len(rows), bool)
+    keep[list(bad)] = False
+    wrong += [(at_line[row], why) for row, why in bad.items()]
+    tally.lines += len(rows) - len(bad) + len(wrong)
+    for line, why in sorted(wrong):
+        tally.bad(line, why)
+    if layout.failures:
+        failed = keep & (values[2] == 0)
+        tally.failed += int(failed.sum())
+        keep &= ~failed
+    lines = np.fromiter(at_line, np.int64, len(rows))
+    return values[0][keep], values[1][keep], values[2][keep], values[3][keep], lines[keep]
+
+
+def _of_width(first: int, chunk: list[list[str]], width: int) -> tuple[list[list[str]], Sequence[int], list[tuple[int, str]]]:
+    """Rows with a cell for each column, their line numbers, and the lines with fewer or more; blank lines are skipped."""
+    if all(len(row) == width for row in chunk):
+        return chunk, range(first, first + len(chunk)), []
+    numbered = [(line, row, width_error(row, width)) for line, row in enumerate(chunk, first) if row]
+    good = [(line, row) for line, row, why in numbered if not why]
+    wrong = [(line, why) for line, _, why in numbered if why]
+    return [row for _, row in good], [line for line, _ in good], wrong
+
+
+def _zero_lengths(values: list[Any], layout: TraceFormat, bad: Why) -> None:
+    """Mark rows without prompt tokens as malformed, and rows without output tokens unless the format marks failures so."""
+    _, prompt, output, _ = values
+    empty = [(output, layout.output)] if not layout.failures else []
+    wrong = prompt == 0 if not layout.failures else (prompt == 0) & (output > 0)
+    for row in np.flatnonzero(wrong):
+        bad.setdefault(int(row), f"{layout.prompt}: got 0; wants at least 1 token")
+    for column, name in empty:
+        for row in np.flatnonzero(column == 0):
+            bad.setdefault(int(row), f"{name}: got 0; wants at least 1 token")
