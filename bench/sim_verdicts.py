@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from headway.answers.sim_traffic import _rate_loads
+from headway.answers.sim import _rate_loads
 from headway.performance.layout import Layout
 from headway.serving.serve import checked_load, query
 from headway.simulation.fleet import fleet

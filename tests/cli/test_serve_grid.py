@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.answers.serve_grid import read
+from headway.answers.serve import grid_of
 from headway.cli.main import parsed
 from support.command import Cli
 
@@ -26,7 +26,7 @@ def test_picture__is_of_the_row_that_where_kept(cli: Cli, tmp_path: Path, pictur
 
 def test_case_of__tells_edited_machines_and_assumptions_apart() -> None:
     args, _ = parsed(["serve", "llama-3.1-8b", *["--on", "h100,h200", "--context", "4k", "--hbm-utilization", "0.8,0.9", "--batch", "1,2"]])
-    grid = read(args)
+    grid = grid_of(args)
     cases = grid.cases()
     assert len(cases) == 4
     for case in cases:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from contract.golden.golden import stored
-from headway.answers.lecture_inputs import COLUMNS, run
+from headway.answers.lecture import INPUT_COLUMNS, other_inputs
 from headway.core import law_index
 from headway.core.errors import HeadwayError
 from headway.core.listing import Listing, headings
@@ -35,7 +35,7 @@ def test_lecture__the_column_of_an_input_shows_the_input() -> None:
         claim = claims()[claim_id]
         for name, text in typed(claim):
             try:
-                answer = run(claim_id, [f"{name}={text}"])
+                answer = other_inputs(claim_id, [f"{name}={text}"])
             except HeadwayError:
                 continue
             value = 2 * float(claim.inputs[name])
@@ -43,7 +43,7 @@ def test_lecture__the_column_of_an_input_shows_the_input() -> None:
             row, seen = next(iter(answer.rows)), next(iter(answer.words.people))
             if abs(row[name] / value - 1) > 1e-9 or name not in answer.words.view or answer.words.view.count(name) != 1:
                 offenders.append((claim_id, name, row[name]))
-            if seen[name] == seen["over_lecture"] or name in COLUMNS:
+            if seen[name] == seen["over_lecture"] or name in INPUT_COLUMNS:
                 offenders.append((claim_id, name, seen))
     assert not offenders and with_ratio >= 14
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from headway.answers.lecture import _listing
-from headway.answers.lecture_pictures import BOARD, SCENES, draw
+from headway.answers.lecture import BOARD, SCENES, _listing, draw
 from headway.core.errors import BadValue
 from headway.evidence import claims as ledger
 from headway.evidence.claims.claim import claims

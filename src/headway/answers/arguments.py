@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from headway.performance.layout import Layout, ModelShape
 
 
+MOST_TABLES = 2000  # most combinations of models, machines, formats and assumptions, each a grid
+MOST_VALUES = 10_000  # most values of one flag of a search
+COUNTS = ("batch", "context", "prompt", "output")
 NO_CONFIG = "a model by name or file: it is about a config.json, which this model has not"
 
 
@@ -224,3 +227,15 @@ def typed_edits(args: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
     for name, flag in (("attention", "--attention"), ("kv_share", "--kv-share"), ("embedding", "--embedding")):
         if getattr(args, name, None):
             yield flag, getattr(args, name), {name: None}
+
+
+def combinations(args: Any, record: type, skip: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Combinations of the user's values for the fields of a record but those to `skip`."""
+    values = schema.read(args, record, skip=tuple(skip), most=MOST_TABLES)
+    lists = [schema.several(value) for value in values.values()]
+    count = 1
+    for members in lists:
+        count *= len(members)
+        if count > MOST_TABLES:
+            raise BadValue(record.__name__.lower(), f"{count} combinations", f"at most {MOST_TABLES}")
+    return [dict(zip(values, members, strict=True)) for members in itertools.product(*lists)]

@@ -5,18 +5,36 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from headway.answers import cache_sizes, cache_subject, cache_workload
-from headway.core import schema
+from headway.answers import arguments, cache_subject, cache_workload
+from headway.core import schema, units
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, cell, clean, computed, format_value, place_of
+from headway.core.quantity import user_input
+from headway.core.question import refuse
 from headway.core.trace import record
 from headway.core.units import show
-from headway.economics.cache.placement import CRITERIA, MONEY, RECOMPUTE, STORE, WEAR, hold_row, money_bands, wear_bands, with_choices
-from headway.economics.cache.records import CacheHold, HoldRow
+from headway.economics.cache.fees import CacheFee, charges, fee, read_fee, read_share
+from headway.economics.cache.placement import (
+    CRITERIA,
+    MONEY,
+    RECOMPUTE,
+    STORE,
+    WEAR,
+    flow_of,
+    hold_row,
+    money_bands,
+    sized,
+    wear_bands,
+    with_choices,
+)
+from headway.economics.cache.records import CacheHold, CacheService, FeeRow, HoldRow, SizingRow
+from headway.economics.sheets.catalogue import read
+from headway.economics.sheets.sheet import Rates
 from headway.report import cache, output
+from headway.report.pictures import grid
 from headway.report.words import sentence
 
 VIEW = ("model", "system", "hold", "reuse", "uses", "tier", "balanced_hold_s", "device_usd_per_byte", "usd_per_mtok_held",
@@ -33,9 +51,9 @@ def run(args: Any) -> output.Answer:
         return cache_workload.run(args)
     cache_workload.check_unused(args)
     if any(getattr(args, key) is not None for key in ("hit_tokens", "new_tokens", "rate", "hit_rate")):
-        return cache_sizes.sizes(args)
+        return sizes(args)
     if args.sheet or args.fee or args.storage:
-        return cache_sizes.fees(args)
+        return fees(args)
     return _criteria(args)
 
 
@@ -163,3 +181,197 @@ def _decides(row: Mapping[str, Any]) -> str:
     spread = "" if low == high else f" ({low} .. {high})"
     again = f"computing again costs {cell('usd_per_mtok_recompute', row)} per Mtok{spread}"
     return f"{cell('kv_bytes', row)} of KV cache; {again}; loading is faster from {cell('break_even_bw', row)} per chip on"
+
+
+SIZED = ("model", "hold", "cache_bytes", "tier", "devices_by_capacity", "devices_by_bandwidth", "devices_by_turns", "devices_by_rating",
+         "bound_by", "devices_usd", "devices_usd_lo", "devices_usd_hi", "balanced_hold_s", "worn_out_s")  # fmt: skip
+FEES = ("model", "fee_of", "hold", "usd_per_mtok_fee", "tier", "usd_per_mtok_room", "paid_bytes", "paid_bytes_lo", "paid_bytes_hi",
+        "markup")  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _SizePoint:
+    """A row, with the function that recomputes it."""
+
+    plain: dict[str, Any]
+    make: Callable[[], Any]
+
+
+def _listing(rows: Sequence[_SizePoint], notes: Sequence[str]) -> Listing:
+    plain = [row.plain for row in rows]
+
+    def tree(row: Mapping[str, Any], key: str) -> Any:
+        with record():
+            traced_row = rows[place_of(row, plain)].make()
+        return computed(getattr(traced_row, key, None), key)
+
+    return Listing(plain, notes=tuple(dict.fromkeys(notes)), tree=tree)
+
+
+def _row(variant: Any, make: Callable[[], Any]) -> _SizePoint:
+    identity = {"model": variant.case.name, "system": variant.case.machine}
+    plain = clean(identity | dataclasses.asdict(make()) | dict(variant.extra))
+    return _SizePoint(plain=plain, make=make)
+
+
+# -- sizes ------------------------------------------------------------------------------------------------------------------------
+
+
+def sizes(args: Any) -> output.Answer:
+    """Answer with a row per TTL and tier."""
+    axes = cache_subject.holds(args)
+    if axes.keys() - {"hold"}:
+        raise BadValue(schema.flag(min(axes.keys() - {"hold"})), "given", "sizes without it: what hits read is given")
+    for key in ("sheet", "fee", "storage"):
+        if getattr(args, key):
+            raise BadValue(schema.flag(key), getattr(args, key), "sizes without it: fees are a question of their own")
+    service_values = schema.read(args, CacheService)
+    lists = schema.axes(service_values)
+    args = args.replace(tier=args.tier or "ddr,flash,disk")
+    cases = cache_subject.cases(args, lengths=args.rate is not None, recompute=False)
+    rows = []
+    for variant, values, hold in itertools.product(cases, list(itertools.product(*lists.values())), axes["hold"]):
+        service = CacheService(**dict(zip(lists, values, strict=True)))
+        _check_service_flags(service)
+        for number in range(len(variant.case.tiers)):
+
+            def make(case: Any = variant.case, service: Any = service, hold: Any = hold, number: int = number) -> Any:
+                return sized(case.places()[number], hold, flow_of(service, case.prompt, case.output), case.token_bytes())
+
+            rows.append(_row(variant, make))
+        if len(rows) > cache.MOST_ROWS:
+            raise BadValue("cache", "more points", f"at most {cache.MOST_ROWS} rows")
+    notes = cache.priced(cases[0].case.places())
+    return output.Answer(
+        _listing(rows, notes), describe=_describe_sizes, pictures={"sizes": _drawing}, columns=cache.own_columns(SizingRow), most=200
+    )
+
+
+def _check_service_flags(service: Any) -> None:
+    rates = service.hit_tokens is not None, service.new_tokens is not None
+    described = service.rate is not None, service.hit_rate is not None
+    if (rates, described) not in (((True, True), (False, False)), ((False, False), (True, True))):
+        flags = [schema.flag(key) for key in ("hit_tokens", "new_tokens", "rate", "hit_rate") if getattr(service, key) is not None]
+        raise BadValue("sizes", " ".join(flags), "--hit-tokens and --new-tokens, or --rate and --hit-rate with --prompt and --output")
+
+
+def _describe_sizes(table: Any) -> output.Summary:
+    """Summary: the cheapest tier of each TTL."""
+    rows = list(table)
+    holds = list(dict.fromkeys(row["hold"] for row in rows))
+    parts, binding = [], []
+    for hold in holds[: cache.MOST_HOLDS]:
+        group = [row for row in rows if row["hold"] == hold and row["devices_usd"] is not None]
+        if not group:
+            continue
+        best = min(group, key=lambda row: row["devices_usd"])
+        parts.append(f"{cell('devices_usd', best)} of {best['tier']} for {cell('hold', best)}")
+        size = f"{cell('devices', best)} devices for {cell('cache_bytes', best)}"
+        binding.append(f"{best['bound_by']} of {best['tier']} for {cell('hold', best)} ({size})")
+    more = f", and {len(holds) - cache.MOST_HOLDS} more" if len(holds) > cache.MOST_HOLDS else ""
+    first = rows[0]
+    flow = f"hits read {cell('cache_read', first)}, new tokens write {cell('cache_written', first)}"
+    view = [key for key in SIZED if key != "model" or len({row["model"] for row in rows}) > 1]
+    remarks = [
+        f"{cell('kv_bytes', first)} of KV cache; {flow}",
+        "by turns: with writes at the write bandwidth; by rating: at what the maker of a disk allows on average over years",
+    ]
+    start = f"The cheapest devices are {parts[0]}" if parts else "No price of a device is known"
+    headline = sentence(start, *(f", {part}" for part in parts[1:]), more)
+    return output.Summary(headline, view, binds="; ".join(binding), remarks=remarks, first=("hold", "tier", "devices_usd"))
+
+
+def _drawing(table: Any, view: Any) -> Any:
+    title = "What a service's cache takes, by how long it is kept"
+    return grid.picture(
+        list(table), "hold", ("cache_bytes", "devices", "devices_usd"), ("tier",), view, title=title, about="by memory tier"
+    )
+
+
+# -- fees -------------------------------------------------------------------------------------------------------------------------
+
+
+def fees(args: Any) -> output.Answer:
+    """Answer with a row per fee and tier."""
+    rates = _rates(args)
+    is_timed = bool(args.fee or args.storage or any(rate.storage is not None for rate in rates))  # else the sheet says how long
+    if not is_timed:
+        refuse(args, dict.fromkeys(schema.fields(CacheHold), ""))
+    axes: dict[str, Any] = cache_subject.holds(args) if is_timed else {"hold": ()}
+    if axes.keys() - {"hold"}:
+        raise BadValue(schema.flag(min(axes.keys() - {"hold"})), "given", "fees without it: a fee is for one hold, used or not")
+    has_reads = any(rate.cache_read is not None for rate in rates)
+    cases = cache_subject.cases(args, recompute=has_reads and (args.mfu is not None or args.fresh is not None))
+    rows, price_notes = [], []
+    for variant in cases:
+        for at, place in itertools.product(range(len(_charges(args, rates, axes["hold"]))), range(len(variant.case.tiers))):
+
+            def make(case: Any = variant.case, place: int = place, at: int = at) -> Any:
+                return fee(case.places()[place], _charges(args, rates, axes["hold"])[at], case.token_bytes())
+
+            rows.append(_row(variant, make))
+        rows += _reads(variant, rates)
+        price_notes += cache.priced(variant.case.places())
+    if not rows:
+        raise BadValue("--sheet", args.sheet, "a sheet with cache writes by time to live or a storage fee, or --fee $5/Mtok")
+    return output.Answer(
+        _listing(rows, price_notes), describe=_describe_fees, columns=cache.own_columns(FeeRow), most=200
+    )
+
+
+def _rates(args: Any) -> list[Any]:
+    """Standard rates of each sheet named."""
+    if not args.sheet:
+        return []
+
+    return [sheet.rates for sheet in read(args.sheet, arguments.catalog(args)).sheets]
+
+
+def _reads(variant: Any, rates: Sequence[Any]) -> list[_SizePoint]:
+    """Rows of KV bytes that cache-read rates pay for, if the recompute speed is given."""
+    rows, case = [], variant.case
+    if case.mfu is None and case.fresh is None:
+        return rows
+    for sheet_rates, place in itertools.product(rates, range(len(case.tiers))):
+
+        def make(rate: Any = sheet_rates, place: int = place) -> Any:
+            return read_fee(case.places()[place], read_share(rate), case.recompute.chip_time().value, case.token_bytes())
+
+        if sheet_rates.cache_read is not None and make() is not None:
+            rows.append(_row(variant, make))
+    return rows
+
+
+def _charges(args: Any, rates: Sequence[Any], holds: Sequence[Any]) -> list[Any]:
+    """Cache fees of the sheets, and fees given as flags for each hold."""
+    all_charges = [charge for sheet_rates in rates for charge in charges(sheet_rates, holds)]
+    if args.fee:
+        amount = user_input(_positive(args.fee, "USD/token", "--fee"), "fee", "USD/token")
+        all_charges += [CacheFee(name="fee", fee=amount, hold=hold) for hold in holds]
+    if args.storage:
+        amount = user_input(_positive(args.storage, "USD/token/s", "--storage"), "storage", "USD/token/s")
+        all_charges += charges(Rates(input=0.0, output=0.0, storage=amount), holds)
+    return all_charges
+
+
+def _positive(text: str, unit: str, flag: str) -> float:
+    value = units.parse(text, unit, flag)
+    if not value > 0:
+        raise BadValue(flag, text, f"more than 0, such as {units.EXAMPLE[unit]}")
+    return value
+
+
+def _describe_fees(table: Any) -> output.Summary:
+    """Summary: KV bytes that the first fee pays for in each tier, with the reminder that the markup is unknown."""
+    rows = list(table)
+    first = rows[0]
+    group = [row for row in rows if all(row[key] == first[key] for key in ("model", "fee_of", "hold", "usd_per_mtok_fee"))]
+    capacities = [f"{cell('paid_bytes', row)} in {row['tier']}" for row in group]
+    fee_text = "" if first["hold"] is None else f" for {cell('hold', first)}: {cell('usd_per_mtok_fee', first)} per Mtok"
+    headline = sentence(f"{first['fee_of']}{fee_text} would pay for {capacities[0]}", *(f", {size}" for size in capacities[1:]))
+    view = [key for key in FEES if key != "model" or len({row["model"] for row in rows}) > 1]
+    kv_bytes = cell("kv_bytes", first)
+    remarks = [f"not identified: the tier. A fee fixes bytes x cost of holding x markup; here {kv_bytes} are taken, and the markup follows"]
+    if any(row["fee_of"] == "cache read" for row in rows):
+        remarks.append("cache read: KV bytes at which loading takes that share of computing again, if both rates were at cost")
+    return output.Summary(headline, view, remarks=remarks)

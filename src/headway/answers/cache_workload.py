@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.answers import arguments, cache_subject
-from headway.answers.bill_traffic import blocked_trace
+from headway.answers.bill import blocked_trace
 from headway.core import schema
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, cell, clean, computed, place_of

@@ -1,24 +1,42 @@
-"""`headway lecture`: chapters, a chapter, a claim, a search, other inputs, a model's card and bridge, disputed points, flashcards."""
+"""`headway lecture`: chapters, a chapter, a claim, a search, other inputs, disputed points, flashcards; and the picture of a claim."""
 
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import re
-from collections.abc import Sequence
-from typing import Any
+import secrets
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from headway.answers import lecture_pictures
-from headway.core.errors import BadValue
-from headway.core.listing import Listing, clean
+from headway.core import schema
+from headway.core.columns import Column
+from headway.core.errors import BadValue, HeadwayError, UnknownName
+from headway.core.listing import Listing, clean, computed, format_value, place_of
 from headway.core.quantity import known
+from headway.core.question import from_words
 from headway.evidence import claims as ledger
-from headway.evidence.claims.claim import claims
+from headway.evidence.claims.claim import Claim, claims
 from headway.evidence.claims.rows import ClaimRow
 from headway.evidence.lecture import chapters as lecture
+from headway.evidence.lecture import quiz
+from headway.evidence.lecture.chapters import chapter, statement
+from headway.evidence.lecture.deck import Deck, deck_path, forget, load
 from headway.evidence.lecture.disputed import claim_rows, disputed_points
+from headway.evidence.lecture.inputs import InputCase, cases, figures, idle_inputs, lecture_figures
+from headway.evidence.lecture.quiz import QuizCard
 from headway.report import lecture as words
 from headway.report import output
+from headway.report.lecture import paragraph
+from headway.report.lecture_claim import law_lines
 from headway.report.lecture_claim import words as claim_words
+from headway.report.pictures.claim_curve import claim_curve
+
+if TYPE_CHECKING:
+    from headway.report.pictures.frame import Picture, View
+
 
 FIGURES = ("recomputed", "today", "stated", "reference")
 VIEW = ("id", "says", "stated", "recomputed", "unit", "verdict", "cause", "note")
@@ -30,17 +48,13 @@ def run(args: Any) -> output.Answer:
     """Answer with the page that was asked for."""
     text = " ".join(args.what).strip()
     if args.model or args.on or args.bridge:
-        from headway.answers.lecture_card import run as card
+        from headway.answers.show import card
 
         return card(args, args.model)
     if args.with_:
-        from headway.answers.lecture_inputs import run as other_inputs
-
         return other_inputs(text, args.with_)
     if args.what[:1] == ("quiz",) or args.forget:
-        from headway.answers.lecture_quiz import run as quiz
-
-        return quiz(args)
+        return dealt(args)
     if args.disputed:
         return _disputed()
     if args.find is not None:
@@ -60,7 +74,7 @@ def _claims(text: str) -> output.Answer:
             return words.front_page(rows)
         return _counts(list(table))
 
-    return output.Answer(_listing(rows), describe=describe, describes_none=True, pictures=lecture_pictures.pictures(rows), most=1000)
+    return output.Answer(_listing(rows), describe=describe, describes_none=True, pictures=pictures(rows), most=1000)
 
 
 def _chapter(label: str) -> output.Answer:
@@ -120,3 +134,344 @@ def _tree(row: Any, key: str) -> Any:
     parts = ledger.explain(row["id"], today=key == "today")
     names = [part["name"] for part in row["parts"] if part[key] == row[key]]
     return parts[names[0] if names else next(iter(parts))]
+
+
+INPUT_COLUMNS = {
+    "figure": Column("", "figure of the claim"),
+    "value": Column("", "the figure with the user's inputs, in the row's unit"),
+    "lecture_inputs": Column("", "the same figure with the claim's own inputs"),
+    "over_lecture": Column("", "value over the figure with the claim's own inputs"),
+}
+
+
+def other_inputs(text: str, changes: Sequence[str]) -> output.Answer:
+    """Answer with the claim's figures for every combination of changed inputs."""
+    claim = claims().get(text.upper())
+    if claim is None:
+        raise UnknownName("claim", text, {key.lower(): key for key in claims()}, "--with changes the inputs of one claim, such as RB-10")
+    combinations = cases(claim, changes)
+    idle = idle_inputs(claim, combinations)
+    before = lecture_figures(claim)
+    rows, values = [], []
+    for case in combinations:
+        for name, value in figures(claim, case).items():
+            rows.append(_input_row(claim, case, name, value, before[name]))
+            values.append(value)
+
+    def tree(row: Any, key: str) -> Any:
+        if key != "value":
+            raise BadValue("--explain", key, "the column value")
+        return computed(values[place_of(row, rows)], key)
+
+    axes = list(dict.fromkeys(name for case in combinations for name in case.labels))
+    view = (*axes, "figure", "with_yours", "with_the_lecture's", "over_lecture")
+    changed = {row["figure"] for row in rows if row["value"] != row["lecture_inputs"]}
+    visible_rows = [row for row in rows if row["figure"] in changed] or rows
+    people = [_cells(claim, row, axes) for row in visible_rows]
+    notes = ["names of figures are those of the lecture's inputs"] if changed else []
+    notes += [f"no effect: {name}={combinations[0].labels[name]} leaves every figure as it is" for name in idle]
+    units = {name: claim.inputs[name].unit if name in claim.inputs else "" for name in axes}
+    columns = INPUT_COLUMNS | {name: Column(unit, "input that the user gave") for name, unit in units.items()}
+    summary = output.Summary(_input_headline(claim, visible_rows[0]), view, _input_remarks(claim), Listing(people))
+    pictures = {"inputs": lambda table, view: _input_picture(claim, table, view)}
+    return output.Answer(Listing(rows, tree=tree), summary, notes=notes, columns=columns, most=200, pictures=pictures)
+
+
+def _input_picture(claim: Claim, rows: Any, view: View) -> Picture:
+    return claim_curve(claim, list(rows), view)
+
+
+def _input_row(claim: Claim, case: InputCase, name: str, value: Any, before: float) -> dict[str, Any]:
+    ratio = float(value) / before if before else None
+    unit = claim.units.get(name, claim.unit)
+    return {
+        **case.labels,
+        "id": claim.id,
+        "figure": name,
+        "value": float(value),
+        "lecture_inputs": before,
+        "over_lecture": ratio,
+        "unit": unit,
+    }
+
+
+def _cells(claim: Claim, row: dict[str, Any], axes: Sequence[str]) -> dict[str, Any]:
+    labels = {name: format_value(row[name], claim.inputs[name].unit if name in claim.inputs else "") for name in axes}
+    value, before = (format_value(row[key], row["unit"]) for key in ("value", "lecture_inputs"))
+    return {**labels, "figure": row["figure"], "with_yours": value, "with_the_lecture's": before, "over_lecture": row["over_lecture"]}
+
+
+def _input_headline(claim: Claim, row: dict[str, Any]) -> str:
+    value, before = (format_value(row[key], row["unit"]) for key in ("value", "lecture_inputs"))
+    return f"{claim.id}, {statement(claim.id)}: {row['figure']} is {value} with your inputs, {before} with the lecture's."
+
+
+def _input_remarks(claim: Claim) -> list[str]:
+    inputs = ", ".join(f"{name}={format_value(value, value.unit)}" for name, value in claim.inputs.items())
+    return [f"inputs of the claim: {inputs}", f"Next: headway lecture {claim.id} (where each input is from)"]
+
+
+BOARD = ("RB-01", "RB-04", "RB-05", "RB-06", "RB-07", "RB-10", "RB-27")  # about time and cost against batch
+CONTEXT = ("CW", "AP")  # groups about cost against context
+STEP = 1.5  # the lecture's price above its step, over the price below
+ARRIVALS = 7  # seed of the requests of a timetable
+
+
+def pictures(rows: list[Any]) -> dict[str, Any]:
+    """The picture of the one claim of an answer; none for several."""
+    return {"claim": lambda table, view: draw(list(table), view)} if len(rows) == 1 else {}
+
+
+def draw(rows: list[Mapping[str, Any]], view: View) -> Picture:
+    """The picture of a claim."""
+    from headway.evidence.lecture import along
+
+    if len(rows) != 1:
+        raise BadValue("--plot", f"{len(rows)} claims", "one claim, such as headway lecture RB-10 --plot claim.png")
+    claim = claims()[rows[0]["id"]]
+    if claim.id in SCENES:
+        return SCENES[claim.id](claim, view)
+    if claim.id in BOARD:
+        return _board(claim, view)
+    if claim.group in CONTEXT and "crossing" in claim.inputs:
+        return _context(claim, view)
+    if along.is_curve(claim):
+        return _curve(claim, along.axis(claim), view)
+    return _figures(rows[0], view)
+
+
+# -- curves ---------------------------------------------------------------------------------------------------------------------
+
+
+def _curve(claim: Claim, name: str, view: View) -> Picture:
+    """The claim's figures along one of its inputs, as `--with` draws them."""
+    from headway.evidence.lecture import along
+    from headway.report import complete
+
+    return complete.draw(other_inputs(claim.id, [f"{name}={along.span(claim, name)}"]), view, "inputs")
+
+
+def _board(claim: Claim, view: View) -> Picture:
+    from headway.evidence.lecture.board import board_curves
+    from headway.report.pictures import curves
+
+    prices = claims()["RB-21"].inputs
+    case = board_curves({**claim.inputs, "chips": prices["chips"], "chip_price": prices["chip_price"]})
+    subject = {"model": f"claim {claim.id}", "system": "the lecture's rack"}
+    return curves.batch(case, subject, "KV cache left out, as on the board", view)
+
+
+def _context(claim: Claim, view: View) -> Picture:
+    from headway.report.pictures import price_context
+
+    knee = float(claim.inputs["crossing"])
+    about = f"claim {claim.id}: dense attention reads the whole cache, square-root attention less; price as in the lecture"
+    return price_context.picture(knee, STEP, knee, view, about=about)
+
+
+def _figures(row: Mapping[str, Any], view: View) -> Picture:
+    from headway.report.pictures import claim
+
+    return claim.figures(row, view)
+
+
+# -- scenes ---------------------------------------------------------------------------------------------------------------------
+
+
+def _timetable(claim: Claim, view: View) -> Picture:
+    """The small train of the claim: its seats, its load, its beat."""
+    from headway.evidence.lecture.inputs import lecture_figures
+    from headway.laws.queueing.departures import train_rate
+    from headway.report.pictures import timetable
+    from headway.simulation.timetable import DEPARTURES, random_timetable
+
+    beat, seats, load = (float(claim.inputs[name]) for name in ("step_s", "few_seats", "few_load"))
+    table = random_timetable(float(train_rate(load, beat, seats)), beat, int(seats), DEPARTURES, ARRIVALS)
+    wait = lecture_figures(claim)["mean wait, 4 seats 80 % full"]
+    title = f"A train leaves every {format_value(beat, 's')}, full or not: {load:.0%} of the seats are asked for, the mean wait is " \
+            f"{format_value(wait, 's')}"  # fmt: skip
+    subtitle = f"claim {claim.id}: {seats:g} seats, requests drawn at random, first come, first served"
+    return timetable.picture(table.departures, table.boardings, beat, view, title=title, subtitle=subtitle)
+
+
+def _decoding(claim: Claim, view: View) -> Picture:
+    from headway.report.pictures import pipeline
+
+    stages = int(claim.inputs["stages"])
+    return pipeline.serving(stages, view, subject=f"claim {claim.id}: the lecture's {stages} stages")
+
+
+def _bubbles(claim: Claim, view: View) -> Picture:
+    from headway.report.pictures import pipeline
+
+    stages, count = int(claim.inputs["stages"]), int(claim.inputs["few"])
+    return pipeline.training(stages, count, view, subject=f"claim {claim.id}")
+
+
+def _coupling(claim: Claim, view: View) -> Picture:
+    from headway.evidence.lecture.inputs import lecture_figures
+    from headway.report.pictures import feistel
+
+    numbers = {"x": float(claim.inputs["x"]), "y": float(claim.inputs["y"]), "z": lecture_figures(claim)["z"]}
+    return feistel.step(view, numbers)
+
+
+def _avalanche(claim: Claim, view: View) -> Picture:
+    rounds, flips = (int(claim.inputs[name]) for name in ("rounds", "flips"))
+    return _of_command(f"feistel avalanche --cipher simon32 --rounds 1..{rounds}+1 --trials {flips}", "avalanche", view)
+
+
+def _valley(claim: Claim, view: View) -> Picture:
+    active, served = (float(claim.inputs[name]) for name in ("active", "served"))
+    return _of_command(f"scale --active {active:g} --served {served:g}", "overtraining", view)
+
+
+def _of_command(command: str, name: str, view: View) -> Picture:
+    """The picture of another verb that is asked with the claim's inputs."""
+    from headway.report import complete
+
+    return complete.draw(from_words(shlex.split(command)).answer(), view, name)
+
+
+SCENES: dict[str, Callable[[Claim, Any], Picture]] = {
+    "TS-05": _timetable, "PP-06": _decoding, "PP-08": _decoding, "PP-09": _decoding, "PP-07": _bubbles, "CR-01": _coupling,
+    "CR-07": _avalanche, "OT-15": _valley, "OT-16": _valley, "OT-18": _valley,
+}  # fmt: skip
+
+
+MOST_CARDS = 50
+MOST_TRIES = 3  # at a number that cannot be read
+MOST_ANSWER = 10_000  # characters of a line that is typed
+QUIT = ("q", "quit", "exit")
+CARD_COLUMNS = {
+    "card": Column("", "name of the card in the record of past answers"),
+    "kind": Column("", "number, direction or sentence"),
+    "question": Column("", "question, with its inputs"),
+    "shown_inputs": Column("", "inputs shown with the question"),
+    "answer": Column("", "the answer: a number in the row's unit, rises, falls or stays, or a sentence"),
+    "answer_text": Column("", "the answer as shown"),
+    "tolerance": Column("", "relative tolerance of a number; null for other kinds"),
+    "derivation": Column("", "laws behind the answer, a line each"),
+}
+
+
+def dealt(args: Any) -> output.Answer:
+    """Deal cards, as rows for a program or one by one for a person."""
+    path = deck_path()
+    if args.forget:
+        text = (
+            f"Past answers are forgotten: {path} is deleted." if forget(path) else f"There are no past answers to forget: no file {path}."
+        )
+        return output.Answer(Listing([]), output.Summary(text))
+    label = " ".join(args.what[1:])
+    if label:
+        chapter(label)
+    count = int(schema.scalar(args.cards, schema.Field(integer=True, low=1, high=MOST_CARDS, open_low=False), "--cards"))
+    counts = schema.Field(integer=True, open_low=False)
+    seed = secrets.randbelow(10**6) if args.seed is None else int(schema.scalar(args.seed, counts, "--seed"))
+
+    def dialogue() -> output.Answer:
+        deck, today = load(path), datetime.date.today()
+        return _ask(quiz.hand(label, lambda key: deck.rank(key, today), count, seed), deck, today)
+
+    cards = quiz.hand(label, lambda _: 0, count, seed)
+    words = output.Summary(f"{len(cards)} cards")
+    return output.Answer(Listing([_card_row(card) for card in cards]), words, columns=CARD_COLUMNS, dialogue=dialogue)
+
+
+def _card_row(card: QuizCard) -> dict[str, Any]:
+    figure = quiz.derivation(card)
+    return {
+        "card": card.key, "chapter": card.chapter, "id": card.claim_id, "kind": card.kind, "question": card.text(),
+        "shown_inputs": list(card.inputs), "answer": card.answer, "answer_text": card.answer_text, "unit": card.unit,
+        "tolerance": card.tolerance if card.kind == quiz.NUMBER else None,
+        "derivation": [] if figure is None else [line.strip() for line in law_lines(figure, card.figure, 1, set())],
+    }  # fmt: skip
+
+
+# -- one by one -----------------------------------------------------------------------------------------------------------------
+
+
+def _ask(cards: list[QuizCard], deck: Deck, today: datetime.date) -> output.Answer:
+    """Ask one card after another until the end, q or the end of the input; each answer is saved at once."""
+    _print(f"{len(cards)} cards; answer with a number and its unit, with rises, falls or stays, or in your own words; q ends.")
+    if deck.note:
+        _print(f"note: {deck.note}")
+    rights = answered = 0
+    for number, card in enumerate(cards, 1):
+        _print("")
+        _print(paragraph(f"{number}/{len(cards)}  {card.text()}"))
+        verdict = _graded(card)
+        if verdict is None:
+            break
+        answered += 1
+        rights += verdict
+        _print(
+            paragraph(f"{'Right' if verdict else 'Not quite'}: {_answer_text(card)} (claim {card.claim_id}: {statement(card.claim_id)})")
+        )
+        figure = quiz.derivation(card)
+        for line in law_lines(figure, card.figure, 1, set()) if figure is not None else ():
+            _print(line)
+        _save(deck, card, verdict, today)
+    _print("")
+    return output.Answer(Listing([]), output.Summary(_quiz_result(rights, answered), (), _deck_remarks(deck, today)))
+
+
+def _answer_text(card: QuizCard) -> str:
+    return "see above" if card.kind == quiz.SENTENCE else card.answer_text
+
+
+def _graded(card: QuizCard) -> bool | None:
+    """Whether the reader was right; None where the reader quits. A number that cannot be read is asked for again."""
+    for _ in range(MOST_TRIES):
+        line = _read()
+        if line is None or line.lower() in QUIT:
+            return None
+        if card.kind == quiz.SENTENCE:
+            _print(paragraph(f"Answer: {card.answer_text}"))
+            _print("Did you have it? y or n")
+            grade = _read()
+            return None if grade is None or grade.lower() in QUIT else grade.lower() in ("y", "yes")
+        try:
+            return quiz.judge(card, line)
+        except BadValue as error:
+            _print(str(error))
+    return False
+
+
+def _read() -> str | None:
+    """A line of the input without its end; None at the end of the input."""
+    sys.stdout.write("> ")
+    sys.stdout.flush()
+    line = sys.stdin.readline(MOST_ANSWER)
+    if not line:
+        _print("")
+        return None
+    if not sys.stdin.isatty():
+        _print(line.strip())  # a pipe does not echo
+    return line.strip()
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+def _save(deck: Deck, card: QuizCard, right: bool, today: datetime.date) -> None:
+    try:
+        deck.answer(card.key, right, today)
+    except OSError as error:
+        raise HeadwayError(f"cannot write {deck.path}: {error.strerror or error}; HEADWAY_QUIZ names another file") from None
+
+
+def _quiz_result(rights: int, answered: int) -> str:
+    if not answered:
+        return "No card was answered."
+    misses = answered - rights
+    return f"{rights} of {answered} right" + (
+        f"; {misses} come back first next time." if misses > 1 else "; 1 comes back first next time." if misses else "."
+    )
+
+
+def _deck_remarks(deck: Deck, today: datetime.date) -> list[str]:
+    due = deck.due(today)
+    return [f"{len(deck.cards)} cards have been answered so far, {due} are due; the record is {deck.path} (--forget deletes it)."]

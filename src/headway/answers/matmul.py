@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway.answers import mesh_flags
+from headway.answers import collective
 from headway.core.errors import BadValue, UnknownName
 from headway.core.listing import traced_listing
 from headway.core.schema import Field
@@ -22,8 +22,8 @@ PEAK = Field("flop/s", "")
 
 def run(args: Any) -> output.Answer:
     """Answer with the totals of each point; for a single point, its steps too."""
-    system = mesh_flags.machine(args)
-    axes = notation.mesh(args.mesh or (mesh_flags.whole_machine(system) if notation.is_sharded(args.product) else ""))
+    system = collective.machine(args)
+    axes = notation.mesh(args.mesh or (collective.whole_machine(system) if notation.is_sharded(args.product) else ""))
     texts, result_text = notation.product(args.product)
     number_format = _format(args.dtype, "--dtype")
     typed: dict[str, Any] = {}
@@ -33,8 +33,8 @@ def run(args: Any) -> output.Answer:
     extra = [dim.name for dim in result.dims if dim.name not in names] if result else []
     if extra:
         raise BadValue("product", args.product, f"a result of the arrays' dimensions; {', '.join(extra)} is in none of them")
-    points, varying = mesh_flags.grid(args, names)
-    context = (args, system, mesh_flags.network(args, system, axes), arrays, result)
+    points, varying = collective.grid(args, names)
+    context = (args, system, collective.links_of(args, system, axes), arrays, result)
     with record():
         evaluated = [_evaluated(point | typed, context) for point in points]
     traced = [row for rows in evaluated for row in (rows if len(points) == 1 else rows[:1])]
@@ -78,14 +78,14 @@ def _rates(args: Any, system: Any, arrays: list[Any]) -> Any:
     table = formats()
     widest = max((sharded.number_format for sharded in arrays), key=lambda name: float(table[name].bytes))
     compute = _format(args.compute, "--compute") if args.compute else widest
-    peak = mesh_flags.scalar(args.peak, PEAK, "--peak")
+    peak = collective.scalar(args.peak, PEAK, "--peak")
     if peak is None:
         if system is None:
             raise BadValue("--on", "nothing", "a chip or machine, or --peak 197TFLOPS with --from 820GB/s")
         peak = system.chip.peak(table[compute].peak)
         peak = system.chip.need("peak_bf16") if peak is None else peak
     if args.from_ not in MEMORIES:
-        return ProductRates(peak=peak, bandwidth=mesh_flags.scalar(args.from_, mesh_flags.RATE, "--from"))
+        return ProductRates(peak=peak, bandwidth=collective.scalar(args.from_, collective.RATE, "--from"))
     if system is None:
         raise BadValue("--from", args.from_, "a bandwidth such as 820GB/s, or a machine with --on")
     return ProductRates(peak=peak, bandwidth=system.chip.need("hbm_bw" if args.from_ == "hbm" else "host_link_bw"))

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from headway.answers import arguments, combination
+from headway.answers import arguments
 from headway.core import schema
 from headway.core.errors import BadValue, HeadwayError
 from headway.core.notes import noted
@@ -73,7 +73,7 @@ def search_notes(args: Any, load: Mapping[str, Any], degrees: Mapping[str, Any] 
         return []
     degrees = schema.read(args, Layout) if degrees is None else degrees
     pairs = [(model, system) for model in arguments.models(args) for system, _ in arguments.systems(args)]
-    formats, assumptions = combination.combinations(args, Precision), combination.combinations(args, Assumptions, skip)
+    formats, assumptions = arguments.combinations(args, Precision), arguments.combinations(args, Assumptions, skip)
     loads = dict(load) | {"batch": load.get("batch") or BATCHES}
     subjects = [
         Subject(model=model, system=nodes, layouts=layouts, load=loads, precision=Precision(**precision), assumptions=values)

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from headway.answers import arguments, combination, launch_lines, serve_pictures
+from headway.answers import arguments, launch_lines, serve
 from headway.answers.no_effect import search_notes, shown_notes
 from headway.answers.own_layout import own_changes
 from headway.core import schema
@@ -50,7 +50,7 @@ def run(args: Any) -> output.Answer:
     return output.Answer(
         table,
         describe=words.describe_several,
-        pictures={"grid": lambda rows, view: serve_pictures.along_inputs(None, rows.where("kind = best"), view)},
+        pictures={"grid": lambda rows, view: serve.inputs_picture(None, rows.where("kind = best"), view)},
     )
 
 
@@ -74,11 +74,11 @@ def _refuse_without_load(args: Any) -> None:
 
 def _plans(args: Any) -> list[tuple[dict[str, Any], Any]]:
     """Plans for each combination of loads, limits and assumptions."""
-    load = schema.read(args, Load, combination.COUNTS, most=combination.MOST_VALUES)
-    limits = schema.read(args, SLO, most=combination.MOST_VALUES)
-    degrees = schema.read(args, Layout, most=combination.MOST_VALUES)
+    load = schema.read(args, Load, arguments.COUNTS, most=arguments.MOST_VALUES)
+    limits = schema.read(args, SLO, most=arguments.MOST_VALUES)
+    degrees = schema.read(args, Layout, most=arguments.MOST_VALUES)
     formats = schema.read(args, Precision)
-    assumption_sets = combination.combinations(args, Assumptions)
+    assumption_sets = arguments.combinations(args, Assumptions)
     load = arguments.requested(load)
     batch = load.pop("batch", None)
     axes = schema.axes(load | limits)

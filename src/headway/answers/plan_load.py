@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from headway.answers import arguments, combination, launch_lines
+from headway.answers import arguments, launch_lines
 from headway.answers.no_effect import search_notes, shown_notes
 from headway.answers.own_layout import own_changes
 from headway.core import schema
@@ -140,9 +140,9 @@ class _SearchInput:
 
 
 def _search_input(args: Any, goal: Any) -> _SearchInput:
-    degrees = schema.read(args, Layout, most=combination.MOST_VALUES)
+    degrees = schema.read(args, Layout, most=arguments.MOST_VALUES)
     formats = schema.read(args, Precision)
-    assumption_sets = combination.combinations(args, Assumptions)
+    assumption_sets = arguments.combinations(args, Assumptions)
     if len(assumption_sets) > 1:
         raise BadValue("plan", "a list of assumptions", "one value of each at a load: the plan is checked by simulation")
     if args.batch is not None:

@@ -1,4 +1,4 @@
-"""`headway price --sheet NAME`: a price sheet inverted into what it implies about model and machine, and what stays unknown."""
+"""`headway price --sheet NAME`: a sheet inverted; `--history WHOSE`: dated sheets; `--score PRICES.csv`: sizes told from prices."""
 
 from __future__ import annotations
 
@@ -8,22 +8,27 @@ from typing import Any
 
 from headway.answers import arguments
 from headway.core import units
+from headway.core.catalog import fold
 from headway.core.columns import Column
 from headway.core.errors import BadValue, UnknownName
-from headway.core.listing import Listing, format_value
+from headway.core.listing import Listing, clean, computed, format_value
 from headway.core.schema import fields
 from headway.core.trace import record
 from headway.economics.inversion.answer import invert
 from headway.economics.inversion.answer import tree as answer_tree
+from headway.economics.inversion.calibration import OURS, fitted_priors, ladders, left_out, read_examples, scores
 from headway.economics.inversion.priors import LEVEL, Priors, assumed_intervals, machines, priors, read_assumed
 from headway.economics.sheets import catalogue
+from headway.economics.sheets.catalogue import SUFFIXES, read_sheets
+from headway.economics.sheets.history import history
+from headway.evidence.price_pages import write
 from headway.models.config import catalogue_index
-from headway.report import output
+from headway.report import output, price
 from headway.report.pictures import dots
 from headway.report.pictures.frame import compose
 from headway.report.words import number_of, sentence
 
-COLUMNS = {
+SHEET_COLUMNS = {
     "provider": Column("", "who sells"),
     "model": Column("", "what is sold"),
     "as_of": Column("", "date of the sheet"),
@@ -41,7 +46,7 @@ COLUMNS = {
     "verdict": Column("", "identified (2.5 times narrower than before the sheet), bounded (2), not identified, or assumed"),
     "why": Column("", "what would identify it; how a closed form is meant; what contradicts"),
 }
-VIEW = ("quantity", "value", "lo", "hi", "driven_by", "verdict")
+SHEET_VIEW = ("quantity", "value", "lo", "hi", "driven_by", "verdict")
 MOST = 50
 PANEL_TITLES = {"active": "active parameters", "total": "all parameters", "kv": "KV bytes read per token of context"}
 SIZE_WORDS = {"active": "active", "total": "in all"}
@@ -59,7 +64,7 @@ class _SheetRows(Listing):
         return Listing.explain(self, "value", row_numbers[0]) if row_numbers else Listing.explain(self, key, row)
 
 
-def run(args: Any) -> output.Answer:
+def of_sheet(args: Any) -> output.Answer:
     """Answer with a row per quantity, closed form and contradiction of each sheet."""
     assumptions = read_assumed(args.assume)
     source = catalogue.read(args.sheet, arguments.catalog(args))
@@ -78,9 +83,9 @@ def run(args: Any) -> output.Answer:
     notes = [*source.notes, *(flag for answer in answers[:MOST] for flag in answer.sheet.flags), *_notes(assumptions)]
     return output.Answer(
         rows,
-        describe=lambda table: _describe(list(table), answers),
+        describe=lambda table: _describe_sheet(list(table), answers),
         notes=notes,
-        columns=COLUMNS,
+        columns=SHEET_COLUMNS,
         most=400,
         pictures={"quantities": _drawing},
     )
@@ -97,24 +102,24 @@ def _lines(answer: Any) -> Any:
 # -- words ----------------------------------------------------------------------------------------------------------------------
 
 
-def _describe(rows: Sequence[Mapping[str, Any]], answers: Sequence[Any]) -> output.Summary:
+def _describe_sheet(rows: Sequence[Mapping[str, Any]], answers: Sequence[Any]) -> output.Summary:
     """Summary: a sentence per sheet, the table, contradictions, and data that would narrow the intervals."""
     names = list(dict.fromkeys((row["provider"], row["model"], row["as_of"]) for row in rows))
     if len(names) > 1:
         people = Listing([_brief(rows, name) for name in names[:MOST]])
         return output.Summary(f"{number_of(len(names), 'price sheet')} read backwards.", people=people)
     quantities = [row for row in rows if row["kind"] == "quantity"]
-    people = Listing([{name: _cell(row, name) for name in VIEW} for row in quantities or rows if row["quantity"]])
+    people = Listing([{name: _sheet_cell(row, name) for name in SHEET_VIEW} for row in quantities or rows if row["quantity"]])
     remarks = [*_published(rows, names[0]), *_remarks(rows)]
     return output.Summary(
-        _sentence(rows, names[0]), VIEW, people=people, remarks=remarks, first=("quantity", "value", "lo", "hi", "verdict")
+        _sentence(rows, names[0]), SHEET_VIEW, people=people, remarks=remarks, first=("quantity", "value", "lo", "hi", "verdict")
     )
 
 
 def _sentence(rows: Sequence[Mapping[str, Any]], name: tuple[str, str, str]) -> str:
     """Sentence on the implied quantities of a sheet, and on those that it leaves open."""
     ranges = {row["quantity"]: row for row in rows if row["kind"] == "quantity"}
-    parts = [f"{_span(ranges[key])} {word}" for key, word in SIZE_WORDS.items() if key in ranges]
+    parts = [f"{_interval(ranges[key])} {word}" for key, word in SIZE_WORDS.items() if key in ranges]
     unknown = [key.replace("_", " ") for key, row in ranges.items() if row["verdict"] == "not identified"]
     about = f"{name[1]} ({name[0]}, {name[2]})"
     if not parts:
@@ -140,11 +145,11 @@ def _brief(rows: Sequence[Mapping[str, Any]], name: tuple[str, str, str]) -> dic
     cells = {"provider": name[0], "model": name[1], "as_of": name[2]}
     for key in ("active", "total", "kv"):
         row = ranges.get(key)
-        cells[key] = "-" if row is None else row["verdict"] if row["verdict"] == "not identified" else _span(row)
+        cells[key] = "-" if row is None else row["verdict"] if row["verdict"] == "not identified" else _interval(row)
     return cells
 
 
-def _span(row: Mapping[str, Any]) -> str:
+def _interval(row: Mapping[str, Any]) -> str:
     return (
         "-"
         if row["lo"] is None
@@ -154,7 +159,7 @@ def _span(row: Mapping[str, Any]) -> str:
     )
 
 
-def _cell(row: Mapping[str, Any], name: str) -> str:
+def _sheet_cell(row: Mapping[str, Any], name: str) -> str:
     if name == "driven_by" and row["widens"]:
         return f"{row['driven_by']} (x{row['widens']:.3g} without)"
     return _value_text(row, name) if name in ("value", "lo", "hi") else row[name]
@@ -166,7 +171,7 @@ def _value_text(row: Mapping[str, Any], name: str) -> str:
 
 
 def _ends(row: Mapping[str, Any]) -> str:
-    return _value_text(row, "value") if row["lo"] == row["hi"] else f"{_value_text(row, 'value')}, {_span(row)}"
+    return _value_text(row, "value") if row["lo"] == row["hi"] else f"{_value_text(row, 'value')}, {_interval(row)}"
 
 
 def _remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -218,3 +223,186 @@ def _drawing(rows: Any, view: Any) -> Any:
     return compose(
         view, panels, title="What price sheets imply", subtitle="middle and 80 % interval of what is identified", caption=caption
     )
+
+
+ALL_SHEETS = "all"
+
+
+def of_history(args: Any) -> output.Answer:
+    """Answer with a row per sheet, by date."""
+    sheets = _sheets_of(args.history, arguments.catalog(args))
+
+    def tree(row: Any, key: str) -> Any:
+        with record():
+            history_row = next(
+                entry for entry in history(sheets) if all(str(getattr(entry, name)) == row[name] for name in ("provider", "model", "as_of"))
+            )
+        return computed(getattr(history_row, key), key)
+
+    rows = clean(list(history(sheets)))
+    title = f"Price sheets by date: {args.history}"
+    columns = {"source": Column("", "where the prices are from")}
+    pictures = {"history": lambda table, view: price.history(list(table), title, view)}
+    return output.Answer(Listing(rows, tree=tree), describe=_words, pictures=pictures, most=200, columns=columns)
+
+
+def _sheets_of(whose: str, catalog: Any) -> tuple[Any, ...]:
+    """Price sheets of a provider, a family or a model, from every source."""
+    from pathlib import Path
+
+    before, _, name = whose.strip().rpartition(":")
+    if Path(whose).suffix.lower() in SUFFIXES:
+        return read_sheets(whose).sheets
+    among = (
+        catalogue.genai().sheets if fold(before) == catalogue.GENAI else read_sheets(before).sheets if before else catalogue.sheets(catalog)
+    )
+    query = fold(name)
+    if query == ALL_SHEETS:
+        return tuple(among)
+    models = [sheet for sheet in among if fold(sheet.model) == query or fold(sheet.model).startswith(query + "-")]
+    sheets = tuple([sheet for sheet in among if fold(sheet.provider) == query] or models)
+    if not sheets:
+        providers = sorted({fold(sheet.provider) for sheet in among})
+        raise UnknownName(
+            "provider or model with price sheets", name, [*providers, *catalogue.names(among)], f"providers are {', '.join(providers[:24])}"
+        )
+    return sheets
+
+
+def _words(rows: Any) -> output.Summary:
+    """Summary: number and dates of the sheets, and the largest price changes."""
+    row_list = list(rows)
+    row_list.sort(key=lambda row: row["as_of"].replace("undated", ""))
+    dates = [row["as_of"] for row in row_list if row["as_of"] != "undated"]
+    span = f"{dates[0]} to {dates[-1]}" if len(set(dates)) > 1 else (dates or ["undated"])[0]
+    people = [_short(row) for row in rows]
+    if len({row["provider"] for row in row_list}) == 1:
+        for row in people:
+            del row["provider"]
+    legend = "step: above so many prompt tokens the whole request costs so many times as much, input and output; USD per million tokens"
+    headline = sentence(f"{_count(row_list)}, {span}", *_ranges(row_list))
+    return output.Summary(headline, tuple(people[0]), people=Listing(people), remarks=[legend])
+
+
+def _short(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Row of a sheet in columns that fit a terminal."""
+    step = f"{units.show(row['step_above'], 'token')}: {_x(row['step_input_multiple'])}, {_x(row['step_output_multiple'])}"
+    writes = ", ".join(_x(row[key]) for key in ("write_multiple", "write_long_multiple") if row[key])
+    fast = _x(row["fast_multiple"]) + (f" for {_x(row['fast_speed_multiple'])} speed" if row["fast_speed_multiple"] else "")
+    return {
+        "date": row["as_of"], "provider": row["provider"], "model": row["model"], "in": units.show(row["input_usd_per_mtok"], "USD"),
+        "out": units.show(row["output_usd_per_mtok"], "USD"), "out/in": _x(row["output_multiple"]), "cached/in": _x(row["cached_multiple"]),
+        "write/in": writes, "step": step if row["step_above"] else "",
+        "fast": fast, "slow": _x(row["slow_multiple"]), "hours": _x(row["hours_multiple"]), "changed": row["changed"],
+    }  # fmt: skip
+
+
+def _x(multiple: float | None) -> str:
+    return "" if multiple is None else f"{multiple:.3g}x"
+
+
+def _count(rows: list[Any]) -> str:
+    models = len({(row["provider"], row["model"]) for row in rows})
+    return f"{len(rows)} price sheet{'s' * (len(rows) > 1)} of {models} model{'s' * (models > 1)}"
+
+
+def _ranges(rows: list[Any]) -> list[str]:
+    """Clauses on the range of each price multiple."""
+    parts = []
+    for key, name in (("output_multiple", "output"), ("cached_multiple", "a cached token")):
+        values = [row[key] for row in rows if row[key] is not None]
+        if values:
+            parts.append(f"{name} {_multiples(values)} of input")
+    fast = [row["fast_multiple"] for row in rows if row["fast_multiple"] is not None]
+    if fast:
+        parts.append(f"fast modes {_multiples(fast)} of standard")
+    return [f"; {part}" for part in parts]
+
+
+def _multiples(values: list[float]) -> str:
+    low, high = (f"{value:.3g}x" for value in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
+
+
+SCORE_COLUMNS = {
+    "kind": Column("", "method: errors over all models; model: what the cost laws say of one; ladder: KV of a model sold by context tiers"),
+    "method": Column(
+        "", "cost laws: this project's; markup as stated: without any learned from prices; constant; regression on both prices"
+    ),
+    "quantity": Column("", "active or total parameters, or kv in bytes per token"),
+    "model": Column("", "the model"),
+    "family": Column("", "the family that was left out"),
+    "models": Column("", "models scored"),
+    "rms_ln_error": Column("", "root mean square of ln(value / truth)"),
+    "over_constant": Column("", "that over the constant point's"),
+    "width": Column("", "median of the intervals' upper over lower end"),
+    "coverage": Column("", "share of the intervals that hold the truth"),
+    "truth": Column("", "as published; of kv, with one byte per element"),
+    "value": Column("", "middle of the interval"),
+    "lo": Column("", "lower end of the interval"),
+    "hi": Column("", "upper end of the interval"),
+    "holds": Column("bool", "whether the interval holds the truth"),
+}
+SCORE_VIEW = ("method", "quantity", "models", "rms_ln_error", "over_constant", "width", "coverage")
+SIZE_NAMES = {"active": "active parameters", "total": "all parameters"}
+
+
+def of_score(args: Any) -> output.Answer:
+    """Answer with rows of methods, of models and of context tiers."""
+    if not args.truth:
+        raise BadValue("--score", "no --truth", "a CSV of sizes: --truth ARCH.csv")
+    bad_notes: list[str] = []
+    examples = read_examples(args.score, args.truth, bad_notes)
+    estimates, kv = left_out(examples), ladders()
+    scored = scores(estimates)
+    if args.report:
+        write(args.report, estimates, scored, kv)
+    rows = [*map(_method, scored), *(_model(estimate) for estimate in estimates if estimate.method == OURS), *map(_ladder, kv)]
+    numbers = ", ".join(f"{name} {value:.4g}" for name, value in fitted_priors(examples).items())
+    families = len({example.family for example in examples})
+    notes = [
+        f"{len(examples)} models of {families} families, medians over hosts; each told from other families alone; intervals of {LEVEL:.0%}",
+        f"learned from all of them: {numbers}",
+        *bad_notes,
+    ]
+    return output.Answer(
+        Listing(rows), describe=lambda table: _describe_score(list(table)), describes_none=True, columns=SCORE_COLUMNS, notes=notes,
+        most=200,
+    )  # fmt: skip
+
+
+def _method(score: Any) -> dict[str, Any]:
+    return {"kind": "method", "method": score.method, "quantity": score.size, "models": score.models, "rms_ln_error": score.rms,
+            "over_constant": score.over_constant, "width": score.width, "coverage": score.coverage}  # fmt: skip
+
+
+def _model(row: Any) -> dict[str, Any]:
+    return {"kind": "model", "method": row.method, "quantity": row.size, "model": row.example.model, "family": row.example.family,
+            "truth": row.truth, "value": row.value, "lo": row.lo, "hi": row.hi, "holds": row.holds}  # fmt: skip
+
+
+def _ladder(ladder: Any) -> dict[str, Any]:
+    return {"kind": "ladder", "method": "cost laws", "quantity": "kv", "model": f"{ladder.sold} ({ladder.model})", "truth": ladder.fp8,
+            "value": ladder.value, "lo": ladder.lo, "hi": ladder.hi, "holds": ladder.lo <= ladder.fp8 <= ladder.hi}  # fmt: skip
+
+
+# -- words ----------------------------------------------------------------------------------------------------------------------
+
+
+def _describe_score(rows: Sequence[Mapping[str, Any]]) -> output.Summary:
+    """Summary: the score in one sentence, the methods compared, then all models."""
+    methods = [row for row in rows if row["kind"] == "method"]
+    ours = [row for row in methods if row["method"] == "cost laws"]
+    parts = [f"{SIZE_NAMES[row['quantity']]} within a factor of {row['width']:.2g} ({row['coverage']:.0%} held)" for row in ours]
+    headline = "No method is left."
+    if ours:
+        headline = sentence(f"{ours[0]['models']} models by their prices alone: {parts[0]}", *(f", {part}" for part in parts[1:]))
+    remarks = [f"{SIZE_NAMES[row['quantity']]}: error {row['over_constant']:.2f} of that of a constant" for row in ours]
+    remarks.append("families are left out in turn; the factor is the median of high over low end; -o csv has each model")
+    people = [{name: _score_cell(row, name) for name in SCORE_VIEW} for row in methods]
+    return output.Summary(headline, SCORE_VIEW, people=Listing(people) if people else None, remarks=remarks)
+
+
+def _score_cell(row: Mapping[str, Any], name: str) -> Any:
+    value = row[name]
+    return f"{value:.0%}" if name == "coverage" else f"{value:.2f}" if isinstance(value, float) else value

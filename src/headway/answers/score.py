@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headway.answers import predict, score_runs
+from headway.answers import predict
+from headway.answers.asked import result
 from headway.core import units
 from headway.core.catalog import default_catalog
 from headway.core.columns import Column
-from headway.core.errors import BadValue
+from headway.core.errors import BadValue, HeadwayError
 from headway.core.listing import Listing, format_value
+from headway.core.question import from_words
 from headway.evidence.fit import residuals as fit_residuals
 from headway.evidence.questions import TOOLS
 from headway.evidence.readers.files import RunFields, machine
 from headway.evidence.rows.csv_file import left_out, need_rows
 from headway.evidence.rows.names import hardware as hardware_name
 from headway.evidence.rows.row import read_rows
+from headway.evidence.rows.tasks import Task
+from headway.evidence.serving.causes import expected
 from headway.evidence.serving.remedies import remedies
 from headway.evidence.serving.score import parts, score
 from headway.report import output, words
@@ -62,7 +67,7 @@ def answer(
     from headway.evidence.fit.residuals import residuals
 
     rows: list[tuple[int, dict[str, Any]]] = []
-    runs = score_runs.runs(read, cases)
+    runs = runs_with_causes(read, cases)
     known = {id(run[0]): run[2] for run in runs}
     for task, prediction in zip(read.tasks, read.predictions, strict=True):
         task_residuals = residuals([task], [prediction])
@@ -94,7 +99,7 @@ def _cause_words(rows: Any, runs: Sequence[tuple[Any, Any, Any]], catalogs: str)
     task, prediction, cause = run
     further = [f"{case[0].row.id}: {headline(*case)}" for case in runs if case is not run]
     remarks = [*further, *(_comparison_sentence(row) for row in row_list)]
-    return summary(task, prediction, cause, remedies(task, prediction, cause, score_runs.simulated, catalogs), remarks[:MOST_TOLD])
+    return summary(task, prediction, cause, remedies(task, prediction, cause, simulated, catalogs), remarks[:MOST_TOLD])
 
 
 def _why(task: Any, prediction: Any) -> str:
@@ -218,8 +223,8 @@ def run(args: Any) -> output.Answer:
     need_rows(path, rows, bad)
     read = predict.predicted(rows, bad, args)
     _check_names(args, read)
-    cases = score_runs.cases(read) if tool else {}
-    read = score_runs.as_run(read, cases)
+    cases = expected_of(read) if tool else {}
+    read = as_run(read, cases)
     if tool or args.each:
         folders = "".join(f" --catalog {shlex.quote(folder)}" for folder in args.catalog)
         return answer(read, bool(tool), cases, folders, left_out(path, bad) if tool else ())
@@ -335,3 +340,39 @@ def _parity(residuals: Any, view: Any) -> Any:
 
 def _parts(rows: Any, view: Any) -> Any:
     return run_parts.picture(list(rows), view)
+
+
+def as_run(read: predict.MeasuredFile, cases: Mapping[int, Any]) -> predict.MeasuredFile:
+    """The file with predictions of its runs as they were: unsteady ones played, floors at the sequences in service."""
+    from headway.evidence.serving import causes
+
+    pairs = zip(read.tasks, read.predictions, strict=True)
+    predictions = [
+        causes.as_run(task, prediction, cases.get(id(task))) if isinstance(task, Task) else prediction for task, prediction in pairs
+    ]
+    return dataclasses.replace(read, predictions=predictions)
+
+
+def expected_of(read: predict.MeasuredFile) -> dict[int, Any]:
+    """What each served run of a benchmark's output should take, by the identity of its task."""
+    pairs = zip(read.tasks, read.predictions, strict=True)
+    all_cases = {id(task): expected(task) for task, prediction in pairs if isinstance(task, Task) and not prediction.why}
+    return {key: case for key, case in all_cases.items() if case is not None}
+
+
+def simulated(command: str) -> Mapping[str, Any] | None:
+    """The row that a command answers; None where it has no answer."""
+    words = shlex.split(command)
+    try:
+        return next(iter(result(from_words(words[words[0] == "headway" :])).rows()), None)
+    except HeadwayError:
+        return None
+
+
+def runs_with_causes(read: predict.MeasuredFile, cases: Mapping[int, Any]) -> list[tuple[Any, Any, Any]]:
+    """Served runs of a file: task, prediction and cause, the most users first."""
+    from headway.evidence.serving.causes import causes
+
+    pairs = [pair for pair in zip(read.tasks, read.predictions, strict=True) if id(pair[0]) in cases]
+    run_causes = [(task, prediction, causes(task, prediction, cases[id(task)])) for task, prediction in pairs]
+    return sorted(run_causes, key=lambda run: -(run[0].concurrency or 0.0))

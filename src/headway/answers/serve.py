@@ -1,31 +1,59 @@
-"""`headway serve MODEL --on MACHINE ...`: latency, throughput, cost and memory of given layouts."""
+"""`headway serve MODEL --on MACHINE ...`: latency, throughput, cost and memory of given layouts, over the grid that the flags ask for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from headway.answers import arguments, serve_grid, serve_pictures
-from headway.answers.combination import varied
-from headway.answers.no_effect import serve_notes
-from headway.answers.serve_grid import ServeGrid
+from headway.answers import arguments
+from headway.answers.no_effect import Subject, serve_notes
+from headway.core import schema
 from headway.core.errors import BadValue, IllegalCombination, drop_note
 from headway.core.notes import note
+from headway.core.quantity import user_input
 from headway.hardware.chip_price import MARKET
+from headway.models.precision import Precision
+from headway.models.work import work_of
+from headway.performance.assumptions import Assumptions
+from headway.performance.formats import resolve
+from headway.performance.layout import Layout, shape
+from headway.performance.workload import Load
 from headway.report import money, output, serving
+from headway.serving import curves
 from headway.serving.changes import changes
+from headway.serving.columns import SERVE
 from headway.serving.serve import MOST_POINTS
+
+if TYPE_CHECKING:
+    from headway.report.pictures.frame import Picture, View
+
+
+OF_PLANS = ("usd_per_1k_requests",)  # results beside those of serve
 
 
 def run(args: Any) -> output.Answer:
     """Answer with a row per point of the grid."""
-    grid = serve_grid.read(args)
+    grid = grid_of(args)
     table = tables(grid, args)
     metric = getattr(args, "price_metric", None) or MARKET
     return output.Answer(
         table, describe=lambda rows: describe(rows, grid, metric),
-        pictures=serve_pictures.pictures(grid, table), default_picture=serve_pictures.default,
+        pictures=drawings_of(grid, table), default_picture=default_picture,
     )  # fmt: skip
+
+
+def varied(table: Any) -> list[str]:
+    """Inputs with more than one value in a table."""
+    extra = [key for key in table.keys() if key not in (*SERVE, *OF_PLANS)]  # noqa: SIM118 -- a table is not a mapping
+    keys = [key for key in (*serving.WHAT, *extra) if table.varies(key)]
+    follows = {"context"} if {"prompt", "output"} & set(keys) else set()  # the context follows from prompt and output,
+    follows |= {"batch"} if table.take([0]).values("rate")[0] is not None else set()  # and the batch from the rate
+    return [key for key in keys if key not in follows]
 
 
 def tables(grid: ServeGrid, args: Any) -> Any:
@@ -70,3 +98,233 @@ def _helps(row: Mapping[str, Any], grid: ServeGrid) -> list[output.Help]:
         output.Help(change=change.flag, effect=serving.changed(row, change.row), gain=change.gain)
         for change in changes(case.model, case.system, row, case.complete_assumptions(), case.precision, batch_flag=batch_flag)
     ]
+
+
+NO_PER_STAGE = "no --batch beside it: the batch is pp times as large"
+PER_STAGE = "batch counts the sequences in flight, pp times --batch-per-stage: every stage has the same work at a time"
+STAGES_DIFFER = "pp changes the work of a stage: of one batch a stage works on a pp-th at a time; --batch-per-stage N keeps that equal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeGrid:
+    """What the flags ask for. Each combination of the first four has tables; degrees and load are axes within a table."""
+
+    models: list[Any]
+    systems: list[tuple[Any, dict[str, Any]]]  # with the edits of each
+    formats: list[dict[str, Any]]
+    assumptions: list[dict[str, Any]]
+    degrees: dict[str, Any]
+    load: dict[str, Any]
+    batch_per_stage: tuple[Any, ...] | None
+
+    def cases(self) -> list[GridCase]:
+        """Every combination of model, machine, formats and assumptions."""
+        axes = self.models, self.systems, self.formats, self.assumptions
+        if math.prod(map(len, axes)) > arguments.MOST_TABLES:
+            raise BadValue("grid", "too many combinations of models, machines, formats and assumptions", f"at most {arguments.MOST_TABLES}")
+        varying = [key for key in schema.fields(Assumptions) if len({repr(values.get(key)) for values in self.assumptions}) > 1]
+        return [
+            GridCase(
+                model=model, system=system, precision=Precision(**formats), assumptions=assumptions,
+                labels=edits | {key: value for key, value in assumptions.items() if key in varying},
+            )
+            for model, (system, edits), formats, assumptions in itertools.product(*axes)
+        ]  # fmt: skip
+
+    def case_of(self, row: Mapping[str, Any]) -> GridCase:
+        """The combination that a row comes from."""
+        cases = [case for case in self.cases() if case.holds(row)]
+        return cases[0] if len(cases) == 1 else next(case for case in cases if case.has_formats(row))
+
+    def loads(self, layouts: list[Layout]) -> Iterator[tuple[list[Layout], dict[str, Any]]]:
+        """Layouts with their load: one group, or a group per pp whose batch is pp times that of a stage."""
+        if self.batch_per_stage is None:
+            yield layouts, self.load
+            return
+        for depth in dict.fromkeys(int(layout.pp) for layout in layouts):
+            batches = [user_input(int(batch) * depth, "batch") for batch in self.batch_per_stage]
+            same_depth = [layout for layout in layouts if int(layout.pp) == depth]
+            yield same_depth, self.load | {"batch": tuple(batches) if len(batches) > 1 else batches[0]}
+
+    def layouts(self, case: GridCase, args: Any) -> list[Layout]:
+        """Layouts of a case; notes say which degrees its model cannot have, and what the batch of a stage is where pp varies."""
+        layouts = arguments.layouts(args, shape(work_of(case.model).blocks, case.precision.weights), self.degrees)
+        if len({int(layout.pp) for layout in layouts}) > 1:
+            note(STAGES_DIFFER if self.batch_per_stage is None else PER_STAGE)
+        return layouts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridCase:
+    """One combination, and what tells its rows from those of the others: edits of the machine, assumptions that vary."""
+
+    model: Any
+    system: Any
+    precision: Precision
+    assumptions: dict[str, Any]
+    labels: dict[str, Any]
+
+    def holds(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row has its model, machine, edits and assumptions."""
+        names = self.model.name == row["model"] and self.system.name == row["system"]
+        return names and all(row[key] == value for key, value in self.labels.items())
+
+    def has_formats(self, row: Mapping[str, Any]) -> bool:
+        """Whether the formats of a row are its own."""
+        work = work_of(self.model)
+        labels = resolve(work, self.system.chip, self.precision).labels
+        return labels == (row["weights"], row["kv"], row["compute"])
+
+    def complete_assumptions(self) -> Assumptions:
+        """Its assumptions, with the default of each that was not typed."""
+        return schema.defaults(Assumptions, self.assumptions)
+
+    def subject(self, layouts: list[Layout], load: dict[str, Any]) -> Subject:
+        """The case in some layouts at a load."""
+        return Subject(
+            model=self.model, system=self.system, layouts=layouts, load=load, precision=self.precision, assumptions=self.assumptions
+        )
+
+
+def grid_of(args: Any) -> ServeGrid:
+    """The grid that a question asks for."""
+    load = schema.read(args, Load, arguments.COUNTS)
+    batch_per_stage = _batch_per_stage(args)
+    load = arguments.attended(load)
+    degrees = schema.read(args, Layout)
+    formats = arguments.combinations(args, Precision)
+    assumptions = arguments.combinations(args, Assumptions)
+    models = arguments.models(args)
+    grid = ServeGrid(
+        models=models, systems=arguments.systems(args), formats=formats, assumptions=assumptions, degrees=degrees, load=load,
+        batch_per_stage=batch_per_stage,
+    )  # fmt: skip
+    arguments.note_beyond(models, load)
+    return grid
+
+
+def _batch_per_stage(args: Any) -> tuple[Any, ...] | None:
+    """The batches of a stage; None where the user gave none."""
+    if args.batch_per_stage is None:
+        return None
+    if args.batch is not None:
+        raise BadValue("--batch-per-stage", args.batch_per_stage, NO_PER_STAGE)
+    values, notes = schema.axis(args.batch_per_stage, schema.fields(Load)["batch"][0], "--batch-per-stage")
+    note(*notes)
+    return schema.several(values)
+
+
+def drawings_of(grid: ServeGrid, table: Any) -> dict[str, Callable[[Any, View], Picture]]:
+    """Pictures by name, the one that answers the question first."""
+    drawings = {name: functools.partial(drawing, grid) for name, drawing in DRAWINGS.items()}
+    first = default_picture(table)
+    return {first: drawings[first], **drawings}
+
+
+def default_picture(table: Any) -> str:
+    """The batch curves of a point or a list of batches, the context curves of a list of contexts, else the grid."""
+    if not len(table):
+        return "batch"
+    varying = set(varied(table))
+    return "batch" if varying <= {"batch"} else "context" if varying == {"context"} else "grid"
+
+
+def drawn_case(grid: ServeGrid, table: Any) -> tuple[Any, Any, Mapping[str, Any], Any]:
+    """Model, machine and assumptions of a table's first row, and that row."""
+    row = first_row(table)
+    case = grid.case_of(row)
+    return case.model, case.system, row, case.complete_assumptions()
+
+
+def first_row(table: Any) -> Mapping[str, Any]:
+    """First row of a table."""
+    if not len(table):
+        raise BadValue("--plot", "no rows", "rows to draw")
+    return table.row(0)
+
+
+def setting_of(row: Mapping[str, Any], *keys: str) -> str:
+    """Layout, some inputs and formats of a row."""
+    return ", ".join([serving.layout(row), *(f"{key} {serving.value(row, key)}" for key in keys), serving.formats(row)])
+
+
+def batch_picture(grid: ServeGrid, table: Any, view: View) -> Picture:
+    """Latency and cost against batch for one layout and context."""
+    from headway.report.pictures import curves as drawing
+
+    model, system, row, assumptions = drawn_case(grid, table)
+    place = float(row["batch"]) if len(table) == 1 else None
+    return drawing.batch(curves.of_row(model, system, row, assumptions), row, setting_of(row, "context"), view, place)
+
+
+def context_picture(grid: ServeGrid, table: Any, view: View) -> Picture:
+    """Latency and cost against context for one layout and batch."""
+    from headway.report.pictures import curves as drawing
+
+    model, system, row, assumptions = drawn_case(grid, table)
+    place = float(row["context"]) if len(table) == 1 else None
+    return drawing.context(curves.context_curves(model, system, row, assumptions), row, setting_of(row), view, place)
+
+
+def memory_picture(_: ServeGrid, table: Any, view: View) -> Picture:
+    """What fills a chip, a bar for each row."""
+    from headway.report.pictures import memory as drawing
+
+    row = first_row(table)
+    varying = varied(table)
+    rows = table.take(range(min(len(table), 40))).rows()
+    names = [serving.setting(point, varying) if varying else serving.work(point) for point in rows]
+    keys = [key for key in ("model", "system") if key not in varying]
+    return drawing.picture(rows, names, view, " on ".join(str(row[key]) for key in keys) + f", {setting_of(row)}")
+
+
+def inputs_picture(_: ServeGrid | None, table: Any, view: View) -> Picture:
+    """Times and cost along the inputs that vary."""
+    from headway.report.pictures import grid as drawing
+
+    first = first_row(table)
+    varying = varied(table)
+    x = max((key for key in varying if key not in serving.TEXTS), key=lambda key: len(set(table.values(key))), default="")
+    if not x:
+        raise BadValue("--plot", "only names vary" if varying else "one point", "a list or a range for a number, such as --batch 1..256*2")
+    ys = ("tpot_s", "ttft_s", "usd_per_mtok_out", "tok_per_s_chip") if serving.is_request(first) else ("step_s", "decode_tok_per_s")
+    series = [key for key in varying if key not in (x, "why")]  # a sentence is no name of a curve
+    rows = table.take(range(min(len(table), drawing.MOST_POINTS))).sort(x).rows()
+    name = " on ".join(str(first[key]) for key in ("model", "system") if key not in varying) or "Models and machines beside each other"
+    return drawing.picture(rows, x, ys, series, view, title=drawing.finding(rows, x, ys[0], name), about=name)
+
+
+def pipeline_picture(_: ServeGrid, table: Any, view: View) -> Picture:
+    """Micro-batches that decode through the stages."""
+    from headway.report.pictures import pipeline as drawing
+
+    row = next((row for row in table.rows() if row["pp"] > 1), None)
+    if row is None:
+        raise BadValue("--picture", "pipeline", "a layout with stages, such as --pp 4")
+    return drawing.serving(int(row["pp"]), view, subject=f"{row['model']} on {row['system']}, {serving.layout(row)}")
+
+
+def roofline_picture(grid: ServeGrid, table: Any, view: View) -> Picture:
+    """Operators of the first row's decode step under the roofline."""
+    from headway.report.pictures import roofline as drawing
+
+    model, system, row, assumptions = drawn_case(grid, table)
+    case = curves.roofline_of_row(model, system, row, assumptions)
+    operators = [dataclasses.asdict(operator) for operator in case.operators]
+    words = f"{row['model']} on {row['system']}, {setting_of(row, 'batch', 'context')}, one decode step at peak rates"
+    return drawing.picture(operators, case.peaks, case.bandwidth, view, subtitle=words)
+
+
+def stages_picture(grid: ServeGrid, table: Any, view: View) -> Picture:
+    """Weights and KV cache per chip as the first row's layout is cut into stages."""
+    from headway.report.pictures import stages as drawing
+
+    model, system, row, assumptions = drawn_case(grid, table)
+    words = f"{row['model']} with {setting_of(row, 'batch', 'context')}, on as many {system.chip.name} as the stages take"
+    return drawing.picture(curves.by_stages(model, system, row, assumptions), view, words)
+
+
+DRAWINGS = {
+    "batch": batch_picture, "context": context_picture, "roofline": roofline_picture, "memory": memory_picture, "stages": stages_picture,
+    "pipeline": pipeline_picture, "grid": inputs_picture,
+}  # fmt: skip

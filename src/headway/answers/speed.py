@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headway.answers import arguments, combination
+from headway.answers import arguments
 from headway.answers.no_effect import search_notes
 from headway.core import schema
 from headway.core.errors import BadValue
@@ -59,12 +59,12 @@ def _notes(ladders: Sequence[Any]) -> list[str]:
 
 def _ladders(args: Any) -> list[tuple[dict[str, Any], Any]]:
     """Speed tiers for each combination of models, machines, loads, limits and assumptions."""
-    load = schema.read(args, Load, combination.COUNTS, most=combination.MOST_VALUES)
-    limits = schema.read(args, SLO, most=combination.MOST_VALUES)
-    degrees = schema.read(args, Layout, most=combination.MOST_VALUES)
+    load = schema.read(args, Load, arguments.COUNTS, most=arguments.MOST_VALUES)
+    limits = schema.read(args, SLO, most=arguments.MOST_VALUES)
+    degrees = schema.read(args, Layout, most=arguments.MOST_VALUES)
     formats = schema.read(args, Precision)
     speed_values = schema.read(args, SpeedRequest)
-    assumption_sets = combination.combinations(args, Assumptions)
+    assumption_sets = arguments.combinations(args, Assumptions)
     load = arguments.requested(load)
     domains = speed_values.pop("domains", None)
     options = {} if domains is None else {"domains": schema.several(domains)}
