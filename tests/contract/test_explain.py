@@ -318,7 +318,7 @@ def json_leaves(node: Any) -> Iterator[dict[str, Any]]:
 
 def test_anonymous__finds_numbers_without_a_source() -> None:
     """Arithmetic of facts is recorded; a bare number in it, or one that Python's own functions made, is an anonymous leaf."""
-    from headway.laws.roofline.capacity import drain_s
+    from headway.laws.roofline.balance import drain_s
 
     capacity, bandwidth = known(80e9, "hbm", "byte", "datasheet", "a source"), known(3.35e12, "bw", "byte/s", "datasheet", "a source")
     chips = known(8, "chips", "", "input", "a source")
@@ -357,7 +357,7 @@ def test_record__arithmetic_reads_and_replays_as_it_was_computed(compute: Callab
 
 
 def test_record__ints_stay_ints_and_laws_record_no_arithmetic_of_their_own() -> None:
-    from headway.laws.roofline.capacity import drain_s
+    from headway.laws.roofline.balance import drain_s
 
     layers, heads = known(61, "layers", "", "config", "a source"), known(2**60 + 1, "heads", "", "config", "a source")
     with record():

@@ -26,7 +26,7 @@ from headway.economics.questions import Bill
 from headway.economics.sheets.catalogue import sheet
 from headway.economics.sheets.schema import sheets_of
 from headway.economics.sheets.sheet import PriceSheet
-from headway.laws.economics.cache_bill import break_even_reads, whole_reads
+from headway.laws.economics.cost import break_even_reads, whole_reads
 from headway.simulation.hit_rates import idle_after, idle_before, leading, reuse
 from headway.simulation.traffic.requests import Traffic
 from support.command import Cli

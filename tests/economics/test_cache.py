@@ -15,7 +15,7 @@ from headway.core.formula import anonymous, replay
 from headway.economics.cache.placement import TierInterval, money_bands, wear_bands
 from headway.economics.cache.tiers import CacheTier, place_of
 from headway.hardware.memory_tier import tier, tiers
-from headway.laws.roofline.capacity import drain_s
+from headway.laws.roofline.balance import drain_s
 from support.cache_rows import listing
 
 MIN, HOUR, DAY, YEAR, GB = 60.0, 3600.0, 86400.0, 365.25 * 86400, 1e9

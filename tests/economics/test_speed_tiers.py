@@ -22,7 +22,7 @@ from headway.core.schema import defaults
 from headway.economics.speed_tiers import LAID, MULTIPLES, Offer, SpeedTiers, catalogue_offers, ladder, widened
 from headway.hardware.edit import edit
 from headway.hardware.system import System, system
-from headway.laws.economics.speed_tiers import batch_ratio_identity, between_rungs
+from headway.laws.economics.cost import batch_ratio_identity, between_rungs
 from headway.models.config import from_data
 from headway.models.model import Model
 from headway.models.variants import override

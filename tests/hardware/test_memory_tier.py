@@ -14,10 +14,9 @@ from headway.core.catalog import PACKAGED, Catalog, open_catalog
 from headway.core.errors import BadFile, BadValue, HeadwayError, MissingFact, UnknownName
 from headway.core.quantity import Sourced
 from headway.hardware.memory_tier import MEMORIES, MemoryTier, holding_of, price_of, tier, tiers, wear_of
-from headway.laws.memory import reload
-from headway.laws.memory import tiers as laws
-from headway.laws.memory import tiers as wear
-from headway.laws.roofline.capacity import drain_s
+from headway.laws import tiers as laws
+from headway.laws import tiers as wear
+from headway.laws.roofline.balance import drain_s
 from headway.simulation import compiled
 from headway.simulation.hit_rates import replayed
 from headway.simulation.kv_pools import BELOW, CAPACITY, NOWHERE, POOL, WRITES, expire, free_pages
@@ -186,7 +185,7 @@ def test_break_even_hold_s__published_holds(kv: float, seconds: float, expected:
     again = seconds * H100_USD_PER_S
     chip = H100_USD_PER_S / tier("hbm").capacity
     holding = (chip, *(holding_of(tier(name)) for name in ("ddr", "flash", "disk")))
-    found = [reload.break_even_hold_s(1, again, 0.0, 0.0, kv, one) for one in holding]
+    found = [laws.break_even_hold_s(1, again, 0.0, 0.0, kv, one) for one in holding]
     # printed with one or two digits: half a unit of the last one, beside 2 %
     assert found == pytest.approx(expected, rel=0.02, abs=0) or all(
         abs(one - wanted) <= max(0.02 * wanted, unit) for one, wanted, unit in zip(found, expected, half_digits(expected), strict=True)
@@ -205,9 +204,9 @@ def half_digits(expected: tuple[float, ...]) -> list[float]:
 
 def test_break_even_hold_s__storing_gains_nothing_there() -> None:
     again, load, write, kv, holding = 0.138e-6, 0.01e-6, 0.007e-6, 35136, holding_of(tier("flash"))
-    hold = reload.break_even_hold_s(0.4, again, load, write, kv, holding)
+    hold = laws.break_even_hold_s(0.4, again, load, write, kv, holding)
     held = kv * wear.hold_usd_per_byte(holding, 1.0, hold, 0.0)
-    assert reload.storing_gain_usd(0.4, again, load, write, held) == pytest.approx(0.0, abs=1e-12 * again)
+    assert laws.storing_gain_usd(0.4, again, load, write, held) == pytest.approx(0.0, abs=1e-12 * again)
 
 
 @pytest.mark.parametrize(
@@ -379,7 +378,7 @@ def test_least_by_time_and_cost__load_or_recompute() -> None:
     slow = least_by_time(found, block_bytes=block, block_s=512 * V3_S)
     assert slow[3] == math.ceil(0.012 / (512 * V3_S - block / 0.275e9))
     for n, faster in ((slow[3], True), (slow[3] - 1, False)):
-        gain = reload.load_gain_s(n * 512, V3_S, 35136 / 0.275e9, 0.012)
+        gain = laws.load_gain_s(n * 512, V3_S, 35136 / 0.275e9, 0.012)
         assert (gain > 0) == faster
     cheap = least_by_cost(found, block_bytes=block, block_s=512 * V3_S, usd_per_s=H100_USD_PER_S, waiting=0.0)
     dear = least_by_cost(found, block_bytes=block, block_s=512 * V3_S, usd_per_s=H100_USD_PER_S)

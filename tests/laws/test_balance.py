@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from headway.laws import rack
 from headway.laws.collectives import expert_parallel
-from headway.laws.economics import speed_tiers
+from headway.laws.economics import cost
 from headway.laws.queueing import departures
-from headway.laws.roofline import balance, batch_step, capacity
+from headway.laws.roofline import balance, batch_step
 
 PARAMS = st.floats(1e8, 1e13)
 PEAKS = st.floats(1e13, 1e18)
@@ -101,16 +101,16 @@ def test_distinct_experts__from_top_k_to_all_with_batch() -> None:
 def test_capacity__batch_and_context_fill_the_memory_exactly(batch: float, context: float) -> None:
     """The batch that fits at a context, and the context that fits at that batch, fill the memory to the byte."""
     memory, weights, kv = 13.824e12, 671e9, 35136.0
-    fitting = float(capacity.capacity_batch(memory, weights, context, kv))
+    fitting = float(balance.capacity_batch(memory, weights, context, kv))
     assert weights + fitting * context * kv == pytest.approx(memory, rel=1e-12)
-    assert float(capacity.capacity_context(memory, weights, fitting, kv)) == pytest.approx(context, rel=1e-9)
-    longest = float(capacity.capacity_context(memory, weights, batch, kv))
+    assert float(balance.capacity_context(memory, weights, fitting, kv)) == pytest.approx(context, rel=1e-9)
+    longest = float(balance.capacity_context(memory, weights, batch, kv))
     assert weights + batch * longest * kv == pytest.approx(memory, rel=1e-12)
 
 
 def test_capacity__zero_where_weights_exceed_memory() -> None:
-    assert capacity.capacity_batch(640e9, 671e9, 8192, 35136.0) == 0
-    assert capacity.capacity_context(640e9, 671e9, 1, 35136.0) == 0
+    assert balance.capacity_batch(640e9, 671e9, 8192, 35136.0) == 0
+    assert balance.capacity_context(640e9, 671e9, 1, 35136.0) == 0
 
 
 def test_balanced_batch_full_memory__compute_takes_the_drain_time() -> None:
@@ -118,7 +118,7 @@ def test_balanced_batch_full_memory__compute_takes_the_drain_time() -> None:
     weights, memory, bandwidth, peak, active = 671e9, 13.824e12, 576e12, 324e15, 37e9
     balanced = balance.balanced_batch(balance.hardware_ratio(1.0, peak, bandwidth), weights, active)
     needed = balanced * memory / weights
-    assert batch_step.batch_compute_s(needed, active, peak) == pytest.approx(capacity.drain_s(memory, bandwidth), rel=1e-12)
+    assert batch_step.batch_compute_s(needed, active, peak) == pytest.approx(balance.drain_s(memory, bandwidth), rel=1e-12)
 
 
 def test_attention_crossover_context__six_times_hidden() -> None:
@@ -135,9 +135,9 @@ def test_departures__littles_law() -> None:
 
 
 def test_bytes_read__short_step_reads_part_of_the_memory() -> None:
-    assert capacity.bytes_read(capacity.drain_s(80e9, 3.35e12), 3.35e12) == pytest.approx(80e9)
+    assert balance.bytes_read(balance.drain_s(80e9, 3.35e12), 3.35e12) == pytest.approx(80e9)
     weights_alone = batch_step.latency_floor_s(671e9, 1.0, 576e12)
-    assert weights_alone / capacity.drain_s(13824000000000.0, 576000000000000.0) == pytest.approx(671 / 13_824)
+    assert weights_alone / balance.drain_s(13824000000000.0, 576000000000000.0) == pytest.approx(671 / 13_824)
 
 
 @given(width=st.floats(256, 65536), link=st.floats(1e9, 1e13), peak=PEAKS, element=st.sampled_from([1.0, 2.0]))
@@ -173,4 +173,4 @@ def test_slow_tier_saving__upper_limit_of_larger_batches(batch: float, compute: 
 @given(price=st.floats(1, 100), at_price=st.floats(1, 20), balanced=st.floats(100, 1e5))
 def test_batch_ratio_identity__ratio_of_closed_standard_to_fast_batch(price: float, at_price: float, balanced: float) -> None:
     apart = (at_price * balanced) / (balanced / price)
-    assert apart == pytest.approx(speed_tiers.batch_ratio_identity(price, at_price), rel=1e-12)
+    assert apart == pytest.approx(cost.batch_ratio_identity(price, at_price), rel=1e-12)

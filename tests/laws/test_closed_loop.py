@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.laws.queueing.closed_loop import capacity, closed_loop, open_loop, replica_seats
-from headway.laws.queueing.loop import Loop, StepTime
+from headway.laws.queueing.closed_loop import Loop, StepTime, capacity, closed_loop, open_loop, replica_seats
 from headway.laws.queueing.users import cycle_steps, prompt_chunks, prompts_beside, prompts_per_step, queued_before, steady_s, step_room
 from reference.step_replay import ReplayedLoop, decode_ticks, replay_steps, ttft_ticks
 

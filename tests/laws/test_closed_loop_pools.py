@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.laws.queueing.handed_loop import HandedLoop, best_split, handed_loop
+from headway.laws.queueing.closed_loop import HandedLoop, best_split, handed_loop
 from headway.laws.queueing.users import looped_tpot_s
 
 LOOP = HandedLoop(

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.laws.queueing.closed_loop import loop_times, open_times
-from headway.laws.queueing.loop import poisson
-from headway.laws.queueing.replica_loop import (
+from headway.laws.queueing.closed_loop import (
     PROMPTS_2K,
     decoding_in_loop,
+    loop_times,
     open_loop_capacity,
     open_loop_decoding,
     open_loop_in_service,
+    open_times,
+    poisson,
     step_times,
 )
 from headway.laws.step.coefficients import LLAMA_70B_TP8

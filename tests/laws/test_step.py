@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.laws.step.kernels import decode_attention_s, matmul_s, prefill_attention_s, smooth_max_s
+from headway.laws.step.parts import decode_attention_s, matmul_s, prefill_attention_s, smooth_max_s
 
 times = st.floats(1e-9, 1e2)
 norms = st.floats(1.0, 40.0)

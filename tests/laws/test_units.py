@@ -152,7 +152,7 @@ def test_units__registry_holds_every_law() -> None:
 
 def test_units__constants_are_patched_in_importing_modules() -> None:
     found = {(module.__name__.rpartition(".")[2], name) for module, name, _, _ in constants()}
-    assert {("parts", "ONE_TOKEN"), ("parts", "NONE"), ("step", "NONE"), ("balance", "MULTIPLY_ADD")} <= found
+    assert {("parts", "ONE_TOKEN"), ("parts", "NONE"), ("step", "NONE"), ("closed_loop", "ONE_TOKEN"), ("balance", "MULTIPLY_ADD")} <= found
 
 
 # The check itself is checked: each of these is a mistake, and each must be caught.

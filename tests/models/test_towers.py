@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headway.laws.step.images import image_flop
+from headway.laws.step.parts import image_flop
 from headway.models import totals
 from headway.models.checkpoints import UNKNOWN, catalogue_checkpoints
 from headway.models.config import from_data, model

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from headway.core.schema import defaults
-from headway.laws.queueing.replica_loop import with_prompts
+from headway.laws.queueing.closed_loop import with_prompts
 from headway.laws.step import parts
 from headway.laws.step.step import step_floor_s, step_s
 from headway.models import config

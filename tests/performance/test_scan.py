@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from headway.hardware.system import system
-from headway.laws.step.kernels import scan_kernels_s, scan_s
-from headway.laws.step.parts import place
+from headway.laws.step.parts import place, scan_kernels_s, scan_s
 from headway.laws.step.step import step_s
 from headway.models.config import model
 from headway.models.precision import Precision

@@ -8,7 +8,7 @@ from typing import Any
 
 from headway.core.errors import BadValue
 from headway.hardware.memory_tier import holding_of, wear_of
-from headway.laws.memory import tiers as wear
+from headway.laws import tiers as wear
 from headway.simulation.kv_pools import EVICTED, EXPIRED, POOL, READS, STORED, WRITES, CachePools
 from headway.simulation.prefix_tiers import SimulatedTier, own_tiers
 

@@ -112,7 +112,7 @@ def test_timeline__interleaved_bubble_is_the_laws(stages: int, count: int, chunk
 
 @pytest.mark.parametrize(("stages", "count"), [(2, 4), (4, 8), (4, 12), (8, 16)])
 def test_timeline__second_zero_bubble_has_none_in_twice_the_activations(stages: int, count: int) -> None:
-    from headway.laws.training.activations import zero_bubble_h2_in_flight
+    from headway.laws.training.memory import zero_bubble_h2_in_flight
     from headway.laws.training.step import zero_bubble_h2
 
     blocks = timeline.training(timeline.TWICE_AHEAD, stages, count, 1.0, 1.0, 1.0)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.laws.serving.confidence import factor_of_probability, factor_probability
+from headway.laws.serving.request import factor_of_probability, factor_probability
 from headway.simulation.check.check import confidence
 from headway.simulation.check.limits import LatencyLimit, limit_of
 from headway.simulation.check.plays import CLOSE

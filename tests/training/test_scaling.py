@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from headway.core.schema import defaults
-from headway.laws.scaling import experts as routed_laws
 from headway.laws.scaling import power_laws
 from headway.laws.scaling import power_laws as laws
 from headway.laws.scaling import power_laws as repeated
@@ -117,7 +116,7 @@ def test_routed_gain__published_table_of_equal_dense_models(active: float) -> No
 
 
 def test_routing_cutoff__gain_is_one_there() -> None:
-    ends = {name: float(routed_laws.routing_cutoff(one.b, one.c)) for name, one in routed().items()}
+    ends = {name: float(laws.routing_cutoff(one.b, one.c)) for name, one in routed().items()}
     assert (ends["s-base"], ends["rl-r"], ends["hash"]) == pytest.approx((1e12, 3.16e10, 2.15e11), rel=0.01)
     for name in ("s-base", "rl-r", "hash"):
         assert gain(name, ends[name], 64) == pytest.approx(1, rel=1e-9)  # there they bring nothing
@@ -127,15 +126,15 @@ def test_routing_cutoff__gain_is_one_there() -> None:
 def test_routed_gain__one_expert_is_dense_and_many_saturate() -> None:
     for name, one in routed().items():
         assert gain(name, 3e8, 1) == pytest.approx(1, rel=1e-12)
-        assert routed_laws.saturated(1, one.start, one.most) == pytest.approx(one.start, rel=1e-12)
-        assert routed_laws.saturated(1e12, one.start, one.most) == pytest.approx(one.most, rel=1e-6)
+        assert laws.saturated(1, one.start, one.most) == pytest.approx(one.start, rel=1e-12)
+        assert laws.saturated(1e12, one.start, one.most) == pytest.approx(one.most, rel=1e-6)
 
 
 def test_routed_loss__equals_dense_model_of_the_effective_size() -> None:
     for one in routed().values():
-        counted = routed_laws.saturated(64, one.start, one.most)
-        sparse = routed_laws.routed_loss(3.7e8, counted, one.a, one.b, one.c, one.d)
-        dense = routed_laws.routed_loss(gain(one.name, 3.7e8, 64) * 3.7e8, one.start, one.a, one.b, one.c, one.d)
+        counted = laws.saturated(64, one.start, one.most)
+        sparse = laws.routed_loss(3.7e8, counted, one.a, one.b, one.c, one.d)
+        dense = laws.routed_loss(gain(one.name, 3.7e8, 64) * 3.7e8, one.start, one.a, one.b, one.c, one.d)
         assert float(dense) == pytest.approx(float(sparse), rel=1e-12)
 
 
@@ -143,9 +142,9 @@ def test_efficiency_leverage__near_the_published() -> None:
     """6.9 where 'above 7' is published; 5.4 with log10 of granularity too, which is further off."""
     by = leverage()
     rest = (by.a, by.d, by.gamma, by.beta, by.start, by.most)
-    assert float(routed_laws.efficiency_leverage(0.031, 12, 1e22, *rest)) == pytest.approx(6.9, abs=0.05)
+    assert float(laws.efficiency_leverage(0.031, 12, 1e22, *rest)) == pytest.approx(6.9, abs=0.05)
     ten = math.exp(math.log10(12))  # its natural log is log10 of 12
-    assert float(routed_laws.efficiency_leverage(0.031, ten, 1e22, *rest)) == pytest.approx(5.4, abs=0.05)
+    assert float(laws.efficiency_leverage(0.031, ten, 1e22, *rest)) == pytest.approx(5.4, abs=0.05)
 
 
 def test_effective_over_active__total_64_times_active() -> None:

@@ -20,7 +20,7 @@ from headway.economics.bill import AUTOMATIC, PRICED, BillCalculator, compare, m
 from headway.economics.bill_requests import requests_of, requests_of_totals
 from headway.economics.sheets.catalogue import newest, read
 from headway.economics.sheets.catalogue import sheets as catalogue_sheets
-from headway.laws.economics.cache_bill import whole_reads
+from headway.laws.economics.cost import whole_reads
 from headway.report import output, price
 from headway.report.words import sentence
 from headway.simulation.traffic.distributions import parse_arrivals, parse_lengths

@@ -18,7 +18,7 @@ from headway.core.listing import traced_listing
 from headway.core.quantity import user_input
 from headway.core.schema import Field
 from headway.core.trace import record
-from headway.laws.roofline.matmul import array_bytes
+from headway.laws.roofline.balance import array_bytes
 from headway.models.precision import formats
 from headway.performance import mesh as notation
 from headway.performance.assumptions import Assumptions

@@ -76,7 +76,7 @@ def _systems(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
 def _tiers(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     """Rows of memory devices for a KV cache: capacity, drain time, price per byte and its date."""
     from headway.hardware.memory_tier import MemoryTier, own_price, tiers
-    from headway.laws.roofline.capacity import drain_s
+    from headway.laws.roofline.balance import drain_s
 
     rows = []
     for tier in tiers(arguments.catalog(args)):

@@ -18,7 +18,7 @@ from headway.core import columns, schema, units
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, format_value
 from headway.core.notes import note
-from headway.laws.roofline.capacity import drain_s
+from headway.laws.roofline.balance import drain_s
 from headway.models.precision import Precision
 from headway.models.work import work_of
 from headway.performance.assumptions import Assumptions

@@ -18,7 +18,7 @@ from headway.core.quantity import known
 from headway.economics.bill_requests import ANY, BilledRequests, requests_of
 from headway.economics.sheets.catalogue import sheet
 from headway.economics.sheets.sheet import ContextTier, Hours, PriceSheet, Rates
-from headway.laws.economics import cache_bill
+from headway.laws.economics import cost
 from headway.simulation.traffic.requests import Traffic
 
 DAY = 86400.0
@@ -192,7 +192,7 @@ def _break_even(way: BillingOption) -> Any:
     write = _write(rates, way.ttl_s, None)
     if way.caching != PRICED or write is None or rates.cache_read is None or not rates.cache_read < rates.input < write:
         return None
-    return cache_bill.break_even_reads(write / rates.input, rates.cache_read / rates.input)
+    return cost.break_even_reads(write / rates.input, rates.cache_read / rates.input)
 
 
 def _speed(way: BillingOption) -> Any:
@@ -253,7 +253,7 @@ def compare(bills: Sequence[BilledOption]) -> list[BillComparison]:
 def compared(row: BilledOption, cheapest: BilledOption, plain: BilledOption | None) -> BillComparison:
     """One bill compared with the cheapest bill and with the bill without a cache."""
     able = cheapest.usd and not cheapest.too_long
-    saved = cache_bill.saved_share(row.usd, plain.usd) if plain and plain.usd and row.way.ttl_s is not None else None
+    saved = cost.saved_share(row.usd, plain.usd) if plain and plain.usd and row.way.ttl_s is not None else None
     return BillComparison(bill=row, over_cheapest=row.usd / cheapest.usd if able else None, saved_share=saved)
 
 

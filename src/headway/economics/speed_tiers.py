@@ -22,7 +22,7 @@ from headway.core.trace import record
 from headway.hardware.edit import edit
 from headway.hardware.system import MOST_CHIPS, System
 from headway.hardware.system import system as find_system
-from headway.laws.economics import speed_tiers as laws
+from headway.laws.economics import cost as laws
 from headway.models.config import model as find_model
 from headway.models.model import Model
 from headway.performance.assumptions import Assumptions

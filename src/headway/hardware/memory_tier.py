@@ -12,7 +12,7 @@ from headway.core.errors import BadFile, MissingFact, UnknownName
 from headway.core.schema import Field
 from headway.core.units import EXAMPLE
 from headway.hardware.fact_range import bandwidth, memory_size
-from headway.laws.memory import tiers as laws
+from headway.laws import tiers as laws
 
 MEMORIES = ("hbm", "ddr", "cxl", "remote", "flash", "disk", "store")  # fastest first
 TEXTS = ("memory", "device", "notes")

@@ -32,7 +32,7 @@ from headway.laws.rack import (
     switch_bisection,
     torus_bisection,
 )
-from headway.laws.roofline.capacity import capacity_params, drain_s
+from headway.laws.roofline.balance import capacity_params, drain_s
 from headway.laws.serving.pipeline import racks_slowdown, scale_up_ratio
 from headway.models.config import model as find_model
 from headway.models.model import Model, MoE

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.hardware.system import System
-from headway.laws.roofline.capacity import domain_read_s
+from headway.laws.roofline.balance import domain_read_s
 from headway.laws.step.memory import fits_hbm
 from headway.models.config import catalogue_index
 from headway.models.config import model as find_model

@@ -8,8 +8,7 @@ from typing import Any
 from headway.core.catalog import Catalog, default_catalog
 from headway.core.quantity import default
 from headway.hardware.chip import Chip, chip
-from headway.laws.roofline.balance import hardware_ratio
-from headway.laws.roofline.capacity import capacity_context, domain_read_s, drain_s
+from headway.laws.roofline.balance import capacity_context, domain_read_s, drain_s, hardware_ratio
 from headway.models.config import model as find_model
 from headway.models.model import Model
 from headway.models.precision import formats

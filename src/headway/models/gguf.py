@@ -13,8 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 from headway.core.quantity import known
-from headway.laws.architecture.formats import block_bytes, mean_bytes
-from headway.laws.architecture.params import vector_params
+from headway.laws.architecture.params import block_bytes, mean_bytes, vector_params
 from headway.models.tensors import Tensor
 from headway.models.work import LayerWork, ModelWork
 

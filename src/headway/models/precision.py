@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from headway.core.quantity import known
 from headway.core.schema import RARE, Field
-from headway.laws.architecture.formats import grouped_bytes
+from headway.laws.architecture.params import grouped_bytes
 
 WEIGHTS = ("bf16", "fp16", "fp8", "mxfp8", "int8", "int4", "fp4", "mxfp4", "nvfp4", "nf4", "int4_g128", "int4_g64", "int4_g32",
            "q2_k", "q2_k_s", "q3_k_s", "q3_k_m", "q3_k_l", "q4_0", "q4_1", "q4_k_s", "q4_k_m", "q5_0", "q5_1", "q5_k_s", "q5_k_m",

@@ -29,13 +29,13 @@ class Tower:
     @property
     def params(self) -> Any:
         """All parameters of the tower and its projector."""
-        from headway.laws.step.images import tower_params
+        from headway.laws.step.parts import tower_params
 
         return tower_params(self.encoder_params, self.projector_params, self.table_params)
 
     @property
     def bytes(self) -> Any:
         """Bytes of its weights."""
-        from headway.laws.step.images import tower_bytes
+        from headway.laws.step.parts import tower_bytes
 
         return tower_bytes(self.params, BYTES)

@@ -11,7 +11,7 @@ from typing import Any
 from headway.core.quantity import known
 from headway.hardware.system import System
 from headway.laws.rack import fewest_within
-from headway.laws.roofline.capacity import bytes_beside_weights, domain_read_s
+from headway.laws.roofline.balance import bytes_beside_weights, domain_read_s
 from headway.models import totals
 from headway.models.model import Model
 from headway.models.precision import Precision

@@ -27,7 +27,6 @@ from headway.laws.step.coefficients import (
     SpanTerm,
     StepCoefficients,
 )
-from headway.laws.step.images import image_flop, image_s_per_token
 from headway.laws.step.layer_terms import (
     dense_weights_s,
     depth_factor,
@@ -51,6 +50,7 @@ from headway.laws.step.layer_terms import (
     state_s,
 )
 from headway.laws.step.memory import end_bytes, weights_bytes_chip
+from headway.laws.step.parts import image_flop, image_s_per_token
 from headway.models.tower import Tower
 from headway.models.work import LayerWork, ModelWork
 from headway.performance.achieved import Efficiencies, KernelCounts, achieved_efficiency, dense_part, dynamic, routing_skew, with_links

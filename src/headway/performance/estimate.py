@@ -29,8 +29,7 @@ from headway.laws.economics.cost import (
     usd_per_mtok_in,
     usd_per_mtok_out,
 )
-from headway.laws.queueing.loop import LoopTimes
-from headway.laws.queueing.replica_loop import token_times
+from headway.laws.queueing.closed_loop import LoopTimes, token_times
 from headway.laws.serving.replicas import answer_token_s, between_s, cached_load_s, prompt_taken_s, share_beside_loads, utilisation
 from headway.laws.serving.request import (
     decode_tok_per_s,

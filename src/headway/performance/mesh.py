@@ -17,27 +17,25 @@ from headway.core.errors import BadValue, MissingFact, UnknownName
 from headway.core.quantity import default, known, user_input
 from headway.hardware.links import PAIR
 from headway.hardware.system import System
-from headway.laws.collectives.mesh import (
-    collective_time_s,
-    domains_exchange_share,
-    filled_share,
-    latency_bound_bytes,
-    long_ring_share,
-    message_time_s,
-    path_hops,
-    switch_exchange_share,
-    switch_gather_share,
-)
 from headway.laws.collectives.topology import (
     axis_exchange_share,
     axis_hops,
     axis_links,
+    collective_time_s,
+    domains_exchange_share,
+    filled_share,
     group_domains,
     in_switch_up,
+    latency_bound_bytes,
     levels_out,
     levels_up,
+    long_ring_share,
     longest,
     mesh_bandwidth,
+    message_time_s,
+    path_hops,
+    switch_exchange_share,
+    switch_gather_share,
     torus_gather_share,
 )
 from headway.models.precision import formats

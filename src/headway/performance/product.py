@@ -10,8 +10,7 @@ import dataclasses
 from typing import Any
 
 from headway.core.errors import BadValue
-from headway.laws.roofline.balance import sent_s
-from headway.laws.roofline.matmul import array_bytes, balanced_rows, flop_s, matmul_flop, slowest_s
+from headway.laws.roofline.balance import array_bytes, balanced_rows, flop_s, matmul_flop, sent_s, slowest_s
 from headway.models.precision import formats
 from headway.performance.mesh import ArrayDim, MeshNetwork, ShardedArray, collective
 

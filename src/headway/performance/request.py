@@ -18,14 +18,21 @@ from headway.hardware.chip import Chip
 from headway.hardware.links import pair_bandwidth
 from headway.hardware.system import System
 from headway.laws.queueing import closed_loop as loops
-from headway.laws.queueing.closed_loop import replica_seats
-from headway.laws.queueing.loop import CLOSED, NO_WORK, SINGLE, Loop, LoopTimes, StepTime, TokenTime, poisson
-from headway.laws.queueing.replica_loop import (
+from headway.laws.queueing.closed_loop import (
+    CLOSED,
+    NO_WORK,
+    SINGLE,
     Law,
+    Loop,
+    LoopTimes,
+    StepTime,
+    TokenTime,
     decoding_in_loop,
     open_loop_capacity,
     open_loop_decoding,
     open_loop_in_service,
+    poisson,
+    replica_seats,
     step_times,
     token_times,
 )

@@ -11,8 +11,7 @@ from typing import Any
 from headway.core.quantity import known
 from headway.hardware.links import pair_bandwidth
 from headway.hardware.system import System
-from headway.laws.queueing.closed_loop import open_seat_wait_s
-from headway.laws.queueing.loop import SINGLE
+from headway.laws.queueing.closed_loop import SINGLE, open_seat_wait_s
 from headway.laws.serving import replicas
 from headway.laws.serving.replicas import full_batch, utilisation
 from headway.laws.serving.request import (

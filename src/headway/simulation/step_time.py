@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.trace import operators
-from headway.laws.queueing.replica_loop import with_prompts
+from headway.laws.queueing.closed_loop import with_prompts
 from headway.laws.serving.request import speculative_s
 from headway.laws.step.coefficients import StepCoefficients
 from headway.laws.step.step import compute_s, step_floor_s, step_s

@@ -10,7 +10,7 @@ from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import BadFile
 from headway.hardware.chip import Chip
 from headway.hardware.chip import chip as find_chip
-from headway.laws.training.interval import joint_factor
+from headway.laws.training.run import joint_factor
 from headway.laws.training.step import clock_share, share_of_peak
 from headway.performance.achieved import OTHER_FAMILY, WIDE, Efficiencies, family, fitted_files, laid
 from headway.training.recipe import TrainingReach

@@ -12,15 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from headway.laws.training.activations import (
+from headway.laws.training.memory import (
     dualpipe_in_flight,
+    end_params,
+    folded_layers,
     gpipe_in_flight,
     interleaved_in_flight,
+    middle_layers,
     one_forward_one_backward_in_flight,
+    parted,
+    spared_first_layers,
     zero_bubble_h1_in_flight,
     zero_bubble_h2_in_flight,
 )
-from headway.laws.training.state import end_params, folded_layers, middle_layers, parted, spared_first_layers
 from headway.laws.training.step import spared_layers
 from headway.performance.collectives import most
 from headway.training.pipeline import Stage, copies

@@ -20,8 +20,7 @@ from headway.laws.training.communication import (
     reductions_per_step,
     tp_exchanges,
 )
-from headway.laws.training.reversible import stream_bytes
-from headway.laws.training.state import expert_ways
+from headway.laws.training.memory import expert_ways, stream_bytes
 from headway.performance.collectives import Fabric, LinkCosts, RoutedLayer, exchange_term, gather_term, group, hop_term, most
 from headway.performance.layout import Layout
 from headway.training.chip_contents import ChipContents, most_params

@@ -23,7 +23,7 @@ from headway.laws.training.communication import (
     sublayer_width,
     tokens_to_hide,
 )
-from headway.laws.training.state import expert_ways, memory_fits
+from headway.laws.training.memory import expert_ways, memory_fits
 from headway.laws.training.step import micro_batches
 from headway.performance.assumptions import Assumptions
 from headway.performance.collectives import FAR, ChipGroup, Fabric, fabric, group, link_costs

@@ -8,22 +8,21 @@ from typing import Any
 import numpy as np
 
 from headway.core.quantity import known
-from headway.laws.training.activations import (
+from headway.laws.training.communication import exchanging_stage
+from headway.laws.training.memory import (
     activation_bytes_chip,
     allocated_bytes,
     checkpoint_bytes,
     embedding_activation_bytes,
+    gathered_bytes,
     head_activation_bytes,
     kept_share,
     layer_activation_bytes,
-)
-from headway.laws.training.communication import exchanging_stage
-from headway.laws.training.reversible import reversible_bytes_chip, stream_bytes
-from headway.laws.training.state import (
-    gathered_bytes,
     part_of_fuller,
+    reversible_bytes_chip,
     sharded_from,
     states_bytes,
+    stream_bytes,
 )
 from headway.training.chip_contents import ChipContents, chip_contents, dense_params, ends, expert_params
 from headway.training.pipeline import Stage

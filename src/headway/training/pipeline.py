@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.laws.step.layer_terms import head_share, mixer_params_chip, split_params
-from headway.laws.training.state import dualpipe_copies, expert_ways, stage_layers
+from headway.laws.training.memory import dualpipe_copies, expert_ways, stage_layers
 from headway.laws.training.step import dualpipe_bubble, interleaved_bubble, one_forward_one_backward_bubble, zero_bubble_h1, zero_bubble_h2
 from headway.training.recipe import TrainingLayout
 from headway.training.work import TrainingLayer, TrainingWork, over_layers

@@ -6,12 +6,11 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from headway.core.quantity import known
-from headway.laws.step.kernels import smooth_max_s
 from headway.laws.step.layer_terms import head_share
-from headway.laws.training.activations import dropped_share
+from headway.laws.step.parts import smooth_max_s
 from headway.laws.training.communication import exchanging_stage, reduction_cover_s
+from headway.laws.training.memory import dropped_share, sharded_from
 from headway.laws.training.run import training_passes
-from headway.laws.training.state import sharded_from
 from headway.laws.training.step import (
     exposed_s,
     forward_s,

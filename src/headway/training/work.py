@@ -11,7 +11,7 @@ from typing import Any
 
 from headway.core.quantity import known
 from headway.laws.arithmetic import sum_over_blocks
-from headway.laws.training.activations import (
+from headway.laws.training.memory import (
     expert_activation_bytes,
     expert_selective_bytes,
     matmul_activation_bytes,

@@ -24,8 +24,7 @@ from headway.evidence.lecture import along, quiz
 from headway.evidence.lecture import chapters as lecture
 from headway.evidence.lecture.inputs import PER_MTOK, InputCase, cases, figures
 from headway.laws.queueing.departures import beat_wait_s, timetable_wait_s, train_rate
-from headway.laws.training.activations import activation_bytes_chip
-from headway.laws.training.reversible import reversible_bytes_chip, stream_bytes
+from headway.laws.training.memory import activation_bytes_chip, reversible_bytes_chip, stream_bytes
 from headway.laws.training.step import one_forward_one_backward_bubble, wall_time_share
 from headway.report.lecture import chapter_page
 from headway.report.lecture_claim import law_lines

@@ -11,8 +11,8 @@ from headway.core.quantity import Sourced, known, user_input
 from headway.economics.cache.records import FeeRow
 from headway.economics.cache.tiers import CacheTier
 from headway.economics.sheets.sheet import Rates
-from headway.laws.memory import tiers
-from headway.laws.memory.reload import per_mtok
+from headway.laws import tiers
+from headway.laws.tiers import per_mtok
 
 NO_WEAR = known(0.0, "wear left out", "USD/byte", "constant", "a fee is set against holding alone")
 ALL = known(1.0, "bought by capacity", "", "constant", "a fee is set against holding alone")

@@ -15,12 +15,11 @@ from headway.core.quantity import known
 from headway.economics.cache.records import CacheHold, CacheService, HoldRow, SizingRow
 from headway.economics.cache.tiers import CacheTier, NumberRange
 from headway.hardware.chip_price import PriceQuote
+from headway.laws import tiers as laws
 from headway.laws.economics.cost import cached_token_s
-from headway.laws.memory import reload
-from headway.laws.memory import tiers as laws
-from headway.laws.memory.reload import per_mtok
-from headway.laws.roofline.capacity import drain_s
+from headway.laws.roofline.balance import drain_s
 from headway.laws.serving import request
+from headway.laws.tiers import per_mtok
 
 DRAIN, MONEY, WEAR, STORE = "drain time", "least cost", "cost with wear", "store-or-recompute"
 CRITERIA = (DRAIN, MONEY, WEAR, STORE)
@@ -82,7 +81,7 @@ def _by_devices(place: CacheTier, request: CacheHold, subject: CacheSubject) -> 
             row[money] = laws.device_usd_per_byte(price, factor)
         if worn is not None:
             hold_usd = subject.kv * laws.hold_usd_per_byte(holding, lasting, request.hold, worn)
-            row[hold_key] = per_mtok(hold_usd if load is None else reload.hold_and_wait_usd(hold_usd, request.reuse, load))
+            row[hold_key] = per_mtok(hold_usd if load is None else laws.hold_and_wait_usd(hold_usd, request.reuse, load))
     return row
 
 
@@ -91,7 +90,7 @@ def _by_recompute(place: CacheTier, request: CacheHold, subject: CacheSubject) -
     again = {end: getattr(subject.chip_time, end) * subject.price.value for end in ("value", "low", "high")}
     row = dict(zip(_ends("usd_per_mtok_recompute"), map(per_mtok, again.values()), strict=True))
     row["break_even_bw"] = subject.kv / subject.chip_time.value
-    bound = reload.break_even_hold_s(SURE, again["value"], NO_LOAD, NO_WRITE, subject.kv, place.holding.value)
+    bound = laws.break_even_hold_s(SURE, again["value"], NO_LOAD, NO_WRITE, subject.kv, place.holding.value)
     row["hold_bound_s"] = bound
     load, write_wear = load_cost(place, request, subject), place.wear
     if load is None or write_wear.value is None:
@@ -100,14 +99,14 @@ def _by_recompute(place: CacheTier, request: CacheHold, subject: CacheSubject) -
     room = subject.kv * laws.hold_usd_per_byte(place.holding.value, _lasting(place, request), request.hold, NO_WORN)
     row |= {"usd_per_mtok_load": per_mtok(load), "usd_per_mtok_write": per_mtok(write["value"])}
     row["usd_per_mtok_room"] = per_mtok(room)
-    row["usd_per_mtok_gain"] = per_mtok(reload.storing_gain_usd(request.reuse, again["value"], load, write["value"], room))
+    row["usd_per_mtok_gain"] = per_mtok(laws.storing_gain_usd(request.reuse, again["value"], load, write["value"], room))
     worst, best = ("low", "high", "high"), ("high", "low", "low")
     busy = None if place.in_place else laws.balanced_hold_s(place.capacity, place.sustained_bw, request.uses)
     ends = {"break_even_hold_s": ("value",) * 3, "break_even_hold_lo_s": worst, "break_even_hold_hi_s": best}
     for key, (computed, worn, holding) in ends.items():
         rent = place.holding.value if place.in_place else getattr(place.holding, holding)  # HBM rent is that of the chip that recomputes
         rest = (load, write[worn], subject.kv, rent)
-        longest = reload.break_even_hold_s(request.reuse, again[computed], *rest)
+        longest = laws.break_even_hold_s(request.reuse, again[computed], *rest)
         # a shorter hold costs no less than one that keeps the devices busy
         row[key] = longest if longest > 0 and (busy is None or longest >= busy) else None
     return row

@@ -19,7 +19,7 @@ from headway.hardware.chip import Chip, price_quote
 from headway.hardware.chip_price import PriceQuote, price_name
 from headway.hardware.system import System
 from headway.hardware.system import system as find_system
-from headway.laws.memory import reload
+from headway.laws import tiers as laws
 from headway.models.config import model as find_model
 from headway.models.model import Model
 from headway.models.precision import Precision, formats
@@ -50,14 +50,14 @@ class Recompute:
     def chip_time(self, traced: bool = False) -> NumberRange:
         """Chip time of a prompt token in seconds, with its interval; `traced` records its laws (within `record()`)."""
         if self.fresh is not None:
-            return _same(reload.measured_s_per_token(self.fresh))
+            return _same(laws.measured_s_per_token(self.fresh))
         if self.mfu is not None:
             active = self.active if self.active is not None else active_params(cast(Model, self.model))
             _, most = peak(self.chip, self.compute)
-            return _same(reload.recompute_s_per_token(reload.forward_flop(active), most, self.mfu))
+            return _same(laws.recompute_s_per_token(laws.forward_flop(active), most, self.mfu))
         plan = cast(LayoutPlan, self.plan)
         read = plan.explain if traced else plan.table.row(0).__getitem__
-        value, low, high = (reload.chip_s_of_cost(read(key), self.price.value) for key in COSTS)
+        value, low, high = (laws.chip_s_of_cost(read(key), self.price.value) for key in COSTS)
         return NumberRange(value=value, low=low, high=high)
 
     @property

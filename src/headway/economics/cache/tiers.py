@@ -14,7 +14,7 @@ from headway.hardware.chip import Chip
 from headway.hardware.chip_price import PriceQuote
 from headway.hardware.memory_tier import MemoryTier, price_of
 from headway.hardware.memory_tier import tier as device_of
-from headway.laws.memory import tiers as laws
+from headway.laws import tiers as laws
 
 CHIP_MEMORY = "hbm"  # memory of the serving chip
 NO_WEAR = known(0.0, "no wear", "USD/byte", "constant", "this memory is not worn out by writing")

@@ -10,8 +10,7 @@ from headway.economics.cache.placement import FREE, CacheSubject
 from headway.economics.cache.records import TraceRow
 from headway.economics.cache.tiers import CacheTier
 from headway.economics.sheets.sheet import Rates
-from headway.laws.economics.cache_bill import saved_share
-from headway.laws.economics.cost import cached_token_s, usd_per_mtok_of
+from headway.laws.economics.cost import cached_token_s, saved_share, usd_per_mtok_of
 
 PREPAID_RATE = known(0.0, "devices paid already", "USD/s", "constant", "their bandwidth is bought with their room")
 

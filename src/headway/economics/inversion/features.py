@@ -12,8 +12,7 @@ from headway.core.quantity import Sourced, default, known
 from headway.economics.inversion.priors import CandidateChip
 from headway.economics.sheets.sheet import ContextTier, Mode, PriceSheet, Rates
 from headway.laws.economics import inversion as laws
-from headway.laws.economics.cost import log_even_quantile
-from headway.laws.economics.speed_tiers import batch_ratio_identity
+from headway.laws.economics.cost import batch_ratio_identity, log_even_quantile
 from headway.laws.roofline.balance import compute_s_per_token
 
 # Assumed positions of requests within a context tier: middle and ends.

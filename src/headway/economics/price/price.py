@@ -25,8 +25,8 @@ from headway.economics.sheets.sheet import PriceSheet, Rates
 from headway.hardware import chip_price
 from headway.hardware.chip import Chip
 from headway.laws.economics import cost as laws
-from headway.laws.memory.reload import per_mtok
 from headway.laws.serving.request import missed_tokens
+from headway.laws.tiers import per_mtok
 from headway.performance.assumptions import Assumptions
 from headway.performance.workload import Load
 from headway.serving.plan.choice import POOLED, Choice, estimates_of

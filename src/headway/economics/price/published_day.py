@@ -12,7 +12,7 @@ from headway.core.errors import BadFile, UnknownName
 from headway.core.quantity import known
 from headway.core.schema import Field
 from headway.laws.economics import cost as laws
-from headway.laws.memory.reload import per_mtok
+from headway.laws.tiers import per_mtok
 from headway.models import totals
 from headway.models.config import model
 

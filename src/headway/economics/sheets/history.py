@@ -9,7 +9,7 @@ from typing import Any
 from headway.core import units
 from headway.economics.sheets.catalogue import day, family, version
 from headway.economics.sheets.sheet import Mode, PriceSheet, Rates
-from headway.laws.memory.reload import per_mtok
+from headway.laws.tiers import per_mtok
 
 PEAK = "peak"
 SAME = 1e-9  # relative difference below which rates are equal

@@ -8,16 +8,17 @@ from headway.core.quantity import known
 from headway.evidence.claims.claim import Parts, recomputes
 from headway.laws.architecture.kv import kv_bytes, kv_elements
 from headway.laws.economics.cost import cached_token_s
-from headway.laws.memory.reload import break_even_hold_s, per_mtok
-from headway.laws.memory.tiers import balanced_hold_s, holding_usd
 from headway.laws.roofline.balance import (
     attention_crossover_context,
     attention_flop_per_cached_byte,
+    capacity_batch,
+    capacity_context,
     compute_s_per_token,
+    drain_s,
     kv_s_per_token,
 )
 from headway.laws.roofline.batch_step import batch_kv_s, context_multiple, crossing_hold_s
-from headway.laws.roofline.capacity import capacity_batch, capacity_context, drain_s
+from headway.laws.tiers import balanced_hold_s, break_even_hold_s, holding_usd, per_mtok
 
 
 @recomputes("CW-02")

@@ -14,12 +14,14 @@ from headway.laws.queueing.departures import (
     user_tokens_per_s,
     worst_latency_s,
 )
-from headway.laws.roofline.balance import balanced_batch, hardware_ratio, mfu_below_balance
-from headway.laws.roofline.batch_step import latency_floor_s
-from headway.laws.roofline.capacity import (
+from headway.laws.roofline.balance import (
+    balanced_batch,
     bytes_read,
     drain_s,
+    hardware_ratio,
+    mfu_below_balance,
 )
+from headway.laws.roofline.batch_step import latency_floor_s
 
 
 @recomputes("TS-01")

@@ -16,10 +16,17 @@ from headway.laws.collectives.expert_parallel import (
 )
 from headway.laws.collectives.topology import group_domains
 from headway.laws.rack import hops_through_switches
-from headway.laws.roofline.balance import balanced_batch, compute_s_per_token, hardware_ratio, sent_s, tensor_ways_paid
+from headway.laws.roofline.balance import (
+    balanced_batch,
+    bytes_beside_weights,
+    capacity_params,
+    compute_s_per_token,
+    hardware_ratio,
+    sent_s,
+    tensor_ways_paid,
+)
 from headway.laws.roofline.batch_step import batch_compute_s, latency_floor_s, machine_s_per_token, roofline_s
-from headway.laws.roofline.capacity import bytes_beside_weights, capacity_params
-from headway.laws.scaling.experts import (
+from headway.laws.scaling.power_laws import (
     dense_exponent,
     effective_params,
     experts_for_total,

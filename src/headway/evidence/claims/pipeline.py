@@ -8,9 +8,8 @@ from headway.evidence.claims.claim import Parts, recomputes
 from headway.laws.collectives.expert_parallel import activation_bytes_per_token, exchange_bytes
 from headway.laws.collectives.topology import group_domains
 from headway.laws.rack import fewest_within
-from headway.laws.roofline.balance import sent_s
+from headway.laws.roofline.balance import drain_s, sent_s
 from headway.laws.roofline.batch_step import latency_floor_s
-from headway.laws.roofline.capacity import drain_s
 from headway.laws.serving.pipeline import (
     fewest_layers_per_stage,
     hop_s,

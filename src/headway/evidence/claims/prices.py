@@ -6,10 +6,8 @@ from typing import Any
 
 from headway.evidence.claims.claim import Parts, recomputes
 from headway.laws.architecture.kv import kv_bytes, kv_elements, kv_elements_read
-from headway.laws.economics.cache_bill import break_even_reads, whole_reads
-from headway.laws.economics.cost import cached_token_s
+from headway.laws.economics.cost import batch_ratio_identity, break_even_reads, cached_token_s, whole_reads
 from headway.laws.economics.inversion import kv_at_knee, kv_joint
-from headway.laws.economics.speed_tiers import batch_ratio_identity
 from headway.laws.roofline.balance import balanced_batch, compute_s_per_token, hardware_ratio, kv_s_per_token, mfu
 from headway.laws.roofline.batch_step import (
     batch_compute_s,

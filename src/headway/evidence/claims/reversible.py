@@ -7,9 +7,8 @@ from typing import Any
 from headway.core.quantity import known
 from headway.evidence.claims.claim import Parts, recomputes
 from headway.laws.coupling import coupled, magnitude, random_avalanche, round_trip_bound, uncoupled
-from headway.laws.memory.reload import forward_flop, recompute_s_per_token
-from headway.laws.training.activations import activation_bytes_chip
-from headway.laws.training.reversible import reversible_bytes_chip, reversible_slowdown, stream_bytes
+from headway.laws.tiers import forward_flop, recompute_s_per_token
+from headway.laws.training.memory import activation_bytes_chip, reversible_bytes_chip, reversible_slowdown, stream_bytes
 from headway.laws.training.run import hardware_flop_per_token, matmul_flop_per_token, model_flop_per_token, training_passes
 
 

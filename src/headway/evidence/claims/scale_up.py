@@ -6,7 +6,7 @@ from typing import Any
 
 from headway.evidence.claims.claim import Parts, recomputes
 from headway.laws.rack import cable_count, fewest_within, mesh_links, rack_height, star_links
-from headway.laws.roofline.capacity import bytes_beside_weights, domain_read_s
+from headway.laws.roofline.balance import bytes_beside_weights, domain_read_s
 
 
 @recomputes("FS-01")

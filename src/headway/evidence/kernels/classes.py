@@ -12,7 +12,7 @@ import numpy as np
 from headway.evidence.fit.robust import least_squares
 from headway.evidence.kernels import rows
 from headway.evidence.kernels.rows import KernelRows
-from headway.laws.step.kernels import SCAN_CHUNK, decode_attention_s, matmul_s, prefill_attention_s, scan_s
+from headway.laws.step.parts import SCAN_CHUNK, decode_attention_s, matmul_s, prefill_attention_s, scan_s
 
 SHORT = 10e-6  # s; kernels well below it weigh little in the fit
 SCALE = 0.1  # |ln(predicted/measured)| beyond which the soft-L1 loss reduces the weight of a row

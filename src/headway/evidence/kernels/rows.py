@@ -11,7 +11,7 @@ import numpy as np
 from headway.core import user_file
 from headway.core.errors import BadFile, MissingExtra
 from headway.hardware.chip import Chip, chip
-from headway.laws.step.kernels import SCAN_CHUNK
+from headway.laws.step.parts import SCAN_CHUNK
 
 FAMILY = (("a100", "ampere"), ("a800", "ampere"), ("h100", "hopper"), ("h200", "hopper"), ("h800", "hopper"), ("h20", "hopper"),
           ("b200", "blackwell"), ("b300", "blackwell"))  # fmt: skip

@@ -18,10 +18,10 @@ from headway.laws.roofline.balance import (
     balanced_batch_with_kv,
     compute_s_per_token,
     crossing_with_attention,
+    drain_s,
     kv_balanced_context,
 )
 from headway.laws.roofline.batch_step import board_balanced_batch, kv_of_crossing, latency_floor_s, machine_s_per_token
-from headway.laws.roofline.capacity import drain_s
 from headway.laws.step.coefficients import StepCoefficients
 from headway.laws.step.step import compute_s, kv_s, weights_s
 

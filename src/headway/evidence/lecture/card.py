@@ -11,9 +11,8 @@ from headway.evidence.claims.claim import claims
 from headway.evidence.lecture.machine import LectureCase, capacity, floor, rate, step
 from headway.laws.architecture.params import sparsity
 from headway.laws.rack import fewest_within
-from headway.laws.roofline.balance import compute_s_per_token, kv_balanced_context
+from headway.laws.roofline.balance import capacity_context, compute_s_per_token, drain_s, kv_balanced_context
 from headway.laws.roofline.batch_step import board_balanced_batch, kv_of_crossing, latency_floor_s
-from headway.laws.roofline.capacity import capacity_context, drain_s
 from headway.laws.step.layer_terms import experts_held
 
 

@@ -16,9 +16,8 @@ from headway.evidence.rows.tasks import Task
 from headway.evidence.serving.machines import machines
 from headway.evidence.serving.predict import PredictedQuantity, Prediction, load_of
 from headway.evidence.serving.quantities import with_room
-from headway.laws.queueing.loop import SINGLE
-from headway.laws.serving.causes import unsteady_floor_s
-from headway.laws.serving.request import interval_low
+from headway.laws.queueing.closed_loop import SINGLE
+from headway.laws.serving.request import interval_low, unsteady_floor_s
 from headway.laws.step.step import step_floor_s
 from headway.performance import request
 from headway.performance.request import Requests, Server

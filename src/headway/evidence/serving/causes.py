@@ -28,9 +28,8 @@ from headway.evidence.serving.predict import Prediction
 from headway.evidence.serving.quantities import MeasuredLoad, served_times
 from headway.evidence.serving.replay import PlayedRun, as_played, played
 from headway.laws.collectives.cost import collectives_floor_s
-from headway.laws.queueing.loop import SINGLE
-from headway.laws.serving.causes import exposed_compute_s, prompts_before_s, share_s, unexplained_s
-from headway.laws.serving.request import middle_context
+from headway.laws.queueing.closed_loop import SINGLE
+from headway.laws.serving.request import exposed_compute_s, middle_context, prompts_before_s, share_s, unexplained_s
 from headway.laws.step import step
 from headway.laws.step.parts import place
 from headway.performance import request

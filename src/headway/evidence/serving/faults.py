@@ -12,9 +12,9 @@ from headway.evidence.rows.tasks import Task
 from headway.evidence.serving.machines import machines, rows
 from headway.evidence.serving.predict import Prediction, load_of
 from headway.evidence.serving.quantities import MeasuredLoad, served_times
-from headway.laws.queueing.loop import LoopTimes
+from headway.laws.queueing.closed_loop import LoopTimes
 from headway.laws.queueing.users import prompt_chunks
-from headway.laws.serving.causes import misfit
+from headway.laws.serving.request import misfit
 from headway.performance.request import Requests, Server
 
 SIZES = np.geomspace(1.0, 100.0, 61)  # times slower, or times fewer sequences

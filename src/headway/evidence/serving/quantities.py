@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from headway.evidence.serving.machines import rows
-from headway.laws.queueing.handed_loop import HandedLoop, best_split, handed_loop
-from headway.laws.queueing.loop import NO_WORK, SINGLE, LoopTimes
-from headway.laws.queueing.replica_loop import Law, step_times
+from headway.laws.queueing.closed_loop import NO_WORK, SINGLE, HandedLoop, Law, LoopTimes, best_split, handed_loop, step_times
 from headway.laws.queueing.users import kept_in_step
 from headway.laws.serving.request import decode_tok_per_s, run_s
 from headway.laws.step.step import step_floor_s, step_s

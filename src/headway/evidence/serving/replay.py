@@ -16,7 +16,7 @@ from headway.core.schema import defaults
 from headway.evidence.rows.names import ENGINES
 from headway.evidence.rows.tasks import Task
 from headway.evidence.serving.predict import PredictedQuantity, Prediction
-from headway.laws.queueing.loop import LoopTimes
+from headway.laws.queueing.closed_loop import LoopTimes
 from headway.performance.assumptions import Assumptions
 from headway.serving.serve import checked_load, query
 from headway.simulation.fleet import fleet

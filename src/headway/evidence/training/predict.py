@@ -11,8 +11,8 @@ from headway.evidence.training.row import TrainingRow
 from headway.evidence.training.setup import TrainingSetup, flop_per_token, setup
 from headway.evidence.training.shape import is_unread
 from headway.laws.serving.request import interval_low
-from headway.laws.training.activations import allocated_bytes
-from headway.laws.training.interval import joint_factor
+from headway.laws.training.memory import allocated_bytes
+from headway.laws.training.run import joint_factor
 from headway.performance.achieved import Efficiencies
 from headway.training.achieved import SHARED_SECTION, training_efficiencies
 from headway.training.estimate import TrainingEstimate, estimate

@@ -300,3 +300,65 @@ def kimi_delta_full_gate_params(hidden: Number, heads: Number, head_dim: Number,
     443580416
     """
     return hidden * (5 * heads * head_dim + heads) + gate_rank * (hidden + heads * head_dim)
+
+
+# -- bytes of number formats: by block, by group of weights that share a scale, and as a mean over the tensors of a file --------
+
+
+BIT: Byte = 0.125
+
+
+@formula(source="definition: a block of weights is stored together")
+def block_bytes(block: Byte, weights: Number) -> Byte:
+    """Bytes per weight of a block format, scales included.
+
+    >>> block_bytes(144.0, 256)  # llama.cpp's q4_K
+    0.5625
+    """
+    return block / weights
+
+
+@formula(source="definition: weights of `bits`, and a scale and a zero point for each group of them")
+def grouped_bytes(bits: Number, scale_bits: Number, zero_bits: Number, group: Number) -> Byte:
+    """Bytes per weight of a format whose groups share a scale and, where it has one, a zero point.
+
+    >>> grouped_bytes(4, 16, 4, 128), grouped_bytes(4, 8, 0, 32)  # AWQ; MXFP4
+    (0.51953125, 0.53125)
+    """
+    return BIT * (bits + (scale_bits + zero_bits) / group)
+
+
+@formula(source="definition")
+def mean_bytes(sizes: tuple[Number, ...], widths: tuple[Byte, ...]) -> Byte:
+    """Mean bytes per weight of tensors of `sizes` weights, each of its own width.
+
+    >>> mean_bytes((2e6, 1e6), (0.5625, 0.8203125))
+    0.6484375
+    """
+    return sum(size * width for size, width in zip(sizes, widths, strict=True)) / sum(sizes)
+
+
+# -- bounds on what a key of a config.json that no reader knows could change ----------------------------------------------------
+
+
+MATRICES = 3  # of a gated network, the most that one width gives a layer
+
+
+@formula(source="a width gives each layer at most a gated network of that width, three matrices with the hidden state")
+def largest_params_share(width: Number, hidden: Number, layers: Number, params: Number) -> Number:
+    """Parameters that an unread width could add, as a share of all.
+
+    >>> round(largest_params_share(1024, 4096, 32, 8030261248), 3)  # Llama-3.1-8B
+    0.05
+    """
+    return MATRICES * width * hidden * layers / params
+
+
+@formula(source="a width is kept at most as a key and a value of its own in every layer")
+def largest_cache_share(width: Number, elements: Number) -> Number:
+    """KV cache that an unread width could add, as a share of what a token keeps in a layer.
+
+    >>> largest_cache_share(64, 2048)
+    0.0625
+    """
+    return 2 * width / elements

@@ -237,3 +237,73 @@ def usd_per_mtok_of(cost: Usd, tokens: Token) -> UsdPerMtok:
     0.3003
     """
     return cost / tokens * MILLION
+
+
+# -- cost of a prefix cache: holding, writes, loads and recompute; providers' cache fees, and break-even ------------------------
+
+
+@formula(source="definition")
+def saved_share(cost: Usd, without: Usd) -> Number:
+    """Share of the uncached bill that the cache saves; below 0 where it costs more than it saves.
+
+    >>> saved_share(6.0, 8.0)
+    0.25
+    """
+    return 1 - cost / without
+
+
+@formula(source="Pope 2026 lecture, claim AP-17: n >= (m_write - 1) / (1 - m_read)")
+def break_even_reads(write_multiple: Number, read_multiple: Number) -> Number:
+    """Reads of a prefix within its TTL that pay for writing it, with rates as multiples of the input rate.
+
+    >>> round(break_even_reads(1.25, 0.1), 2), round(break_even_reads(2.0, 0.1), 2)  # Claude Opus 4.6, 5 min and 1 h
+    (0.28, 1.11)
+    """
+    return (write_multiple - 1) / (1 - read_multiple)
+
+
+@formula(source="reads are whole")
+def whole_reads(reads: Number) -> Number:
+    """Fewest whole reads that pay for writing a prefix.
+
+    >>> float(whole_reads(0.28)), float(whole_reads(1.11))  # Claude Opus 4.6, 5 min and 1 h
+    (1.0, 2.0)
+    """
+    return np.ceil(reads)
+
+
+# -- fast and slow tiers: cost of speed on one kind of machine, where the number of sequences that share it sets both -----------
+# Multiples are over a standard tier: speed is a user's tokens per second, price the cost of equal work.
+
+
+CLAIM = "Pope 2026 lecture, claim "
+
+
+@formula(source=CLAIM + "FM-02: with price in proportion to t / B, B_slow / B_fast = price ratio x speed ratio, for any t(B)")
+def batch_ratio_identity(price: Number, speed: Number) -> Number:
+    """Ratio of batches that a price multiple and a speed multiple imply together.
+
+    >>> batch_ratio_identity(6.0, 2.5)  # Claude Opus 4.6 fast
+    15.0
+    """
+    return price * speed
+
+
+@formula(source="straight line between two rungs in the logarithms of both multiples")
+def between_rungs(at: Number, slower_x: Number, faster_x: Number, slower_y: Number, faster_y: Number) -> Number:
+    """Multiple between two tiers by a power law; batches and layouts are discrete, but near tiers are close to powers.
+
+    >>> round(float(between_rungs(2.5, 1.91, 2.57, 1.25, 2.38)), 2)
+    2.24
+    """
+    return slower_y * np.exp(np.log(faster_y / slower_y) * np.log(at / slower_x) / np.log(faster_x / slower_x))
+
+
+@formula(source="elasticity between two rungs: d ln(speed) / d ln(price)")
+def speed_bought(slower_speed: Number, speed: Number, slower_price: Number, price: Number) -> Number:
+    """Per cent of speed per per cent of price from the next slower tier: near 0 on the latency floor.
+
+    >>> round(float(speed_bought(1.0, 2.5, 1.0, 6.0)), 2)
+    0.51
+    """
+    return np.log(speed / slower_speed) / np.log(price / slower_price)

@@ -1,5 +1,5 @@
 """Laws of the roofline: balanced batch, decode step of a whole model, memory capacity and drain time.
 
-`balance` (where compute and memory, attention and the rest, links and chips take equal time), `batch_step` (a step by batch and context),
-`capacity` (what fits, drain time). The step of a real layout is `laws.step`.
+`balance` (where compute and memory, attention and the rest, links and chips take equal time; what fits, drain time; one matmul),
+`batch_step` (a step by batch and context). The step of a real layout is `laws.step`.
 """

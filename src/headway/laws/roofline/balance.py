@@ -6,6 +6,9 @@ that depends on the chip alone: the hardware ratio. All batches are in tokens pe
 
 from __future__ import annotations
 
+import functools
+import math
+
 import numpy as np
 
 from headway.core.formula import formula
@@ -14,6 +17,7 @@ from headway.core.units import (
     Byte,
     BytePerSecond,
     BytePerToken,
+    Flop,
     FlopPerByte,
     FlopPerSecond,
     FlopPerToken,
@@ -190,3 +194,138 @@ def crossing_with_attention(compute_s: Second, kv_s_per_context: SecondPerToken,
     """
     slack = kv_s_per_context - attention_s_per_context
     return compute_s / np.where(slack > 0, slack, kv_s_per_context) * np.where(slack > 0, 1.0, np.inf)
+
+
+# -- memory capacity: what fits once the weights are loaded, and drain time, the time to read a memory once ---------------------
+
+
+@formula(source="capacity over bandwidth")
+def drain_s(capacity: Byte, mem_bw: BytePerSecond) -> Second:
+    """Drain time of a memory such as HBM: to read the whole memory once, a lower bound of any step that reads all of it.
+
+    >>> round(drain_s(80e9, 3.35e12), 4)  # H100
+    0.0239
+    """
+    return capacity / mem_bw
+
+
+@formula(source="bandwidth times time")
+def bytes_read(step_s: Second, mem_bw: BytePerSecond) -> Byte:
+    """Most bytes that a step of this length can read: bounds the weights of a model with a published step time.
+
+    >>> round(bytes_read(15.625e-3, 576e12) / 1e12, 6)  # 64 steps a second on GB200 NVL72
+    9.0
+    """
+    return step_s * mem_bw
+
+
+@formula(source="Reiner Pope, blackboard lecture, 2026-04-29, claim FS-04: w N_t / (G BW)")
+def domain_read_s(weight_bytes: Byte, chips: Number, chip_bw: BytePerSecond) -> Second:
+    """Time to read the weights once with a whole scale-up domain: its size and bandwidth set the latency floor.
+
+    >>> round(domain_read_s(671e9, 72, 8e12) * 1e3, 3)  # DeepSeek-V3, fp8, on GB200 NVL72
+    1.165
+    """
+    return weight_bytes / (chips * chip_bw)
+
+
+@formula(source="memory minus weights")
+def bytes_beside_weights(capacity: Byte, weight_bytes: Byte) -> Byte:
+    """Memory left for the KV cache after the weights; 0 when they do not fit.
+
+    >>> float(bytes_beside_weights(640e9, 671e9))  # DeepSeek-V3 on HGX H100
+    0.0
+    """
+    return np.maximum(capacity - weight_bytes, 0 * capacity)
+
+
+@formula(source="memory left over KV per sequence")
+def capacity_batch(capacity: Byte, weight_bytes: Byte, context: Token, kv_bytes_per_token: BytePerToken) -> Number:
+    """Sequences of this context whose KV cache fits after the weights.
+
+    >>> round(float(capacity_batch(13.824e12, 671e9, 8192, 35136.0)))  # DeepSeek-V3 fp8 on GB200 NVL72
+    45696
+    """
+    return np.maximum(capacity - weight_bytes, 0 * capacity) / (context * kv_bytes_per_token)
+
+
+@formula(source="memory left over batch times KV per token: (C - w N_t) / (B kappa)")
+def capacity_context(capacity: Byte, weight_bytes: Byte, batch: Number, kv_bytes_per_token: BytePerToken) -> Token:
+    """Longest context at which `batch` sequences fit after the weights.
+
+    >>> round(float(capacity_context(13.824e12, 671e9, 2400, 35136.0)))  # DeepSeek-V3 fp8 on GB200 NVL72
+    155977
+    """
+    return np.maximum(capacity - weight_bytes, 0 * capacity) / (batch * kv_bytes_per_token)
+
+
+@formula(source="memory left beside KV over bytes per parameter")
+def capacity_params(capacity: Byte, kv_bytes: Byte, weight_byte: Byte) -> Number:
+    """Most parameters that fit with `kv_bytes` of KV cache: sparsity is paid for in capacity.
+
+    >>> float(capacity_params(13.824e12, 3.824e12, 1.0))  # GB200 NVL72, fp8
+    10000000000000.0
+    """
+    return np.maximum(capacity - kv_bytes, 0 * capacity) / weight_byte
+
+
+# -- one matrix product on the roofline: FLOP, bytes, intensity, time, and the rows at which compute and memory take equal time -
+
+
+TWO_FLOP: Flop = 2.0  # one multiply and one add
+BOOK = "Austin et al. 2025, How to Scale Your Model, chapter 1"
+
+
+@formula(source=BOOK + ": 2 B D F, split over the chips that share the work")
+def matmul_flop(sizes: tuple[Number, ...], shards: Number) -> Flop:
+    """FLOP of a matrix product per chip: a multiply and an add for each point of its free and contracted dimensions.
+
+    >>> matmul_flop((128, 8192, 28672), 1)  # Llama-3.1-70B, one matrix of the feed-forward layer, 128 tokens
+    60129542144.0
+    """
+    return TWO_FLOP * math.prod(sizes) / shards
+
+
+@formula(source="definition")
+def array_bytes(sizes: tuple[Number, ...], shards: Number, element: Byte) -> Byte:
+    """Bytes of an array on each chip when it is split evenly over some of them.
+
+    >>> array_bytes((8192, 28672), 8, 2)  # Llama-3.1-70B, one matrix of the feed-forward layer over 8 chips
+    58720256.0
+    """
+    return math.prod(sizes) * element / shards
+
+
+@formula(source=BOOK)
+def flop_s(flop: Flop, peak: FlopPerSecond) -> Second:
+    """Compute time of a number of FLOP at the peak (H100, bf16).
+
+    >>> round(flop_s(1e12, 989.4e12) * 1e3, 3)
+    1.011
+    """
+    return flop / peak
+
+
+@formula(source=BOOK + ": lower bound, everything overlaps")
+def slowest_s(times: tuple[Second, ...]) -> Second:
+    """Longest of the times of compute, memory and network.
+
+    >>> float(slowest_s((1.2e-3, 3.1e-3, 0.4e-3)))
+    0.0031
+    """
+    return functools.reduce(np.maximum, times)
+
+
+@formula(source=BOOK + ": compute time = memory time with every byte counted: B = w / (f BW / C - r)")
+def balanced_rows(fixed: Byte, row_flop: Flop, row_bytes: Byte, peak: FlopPerSecond, bandwidth: BytePerSecond) -> Number:
+    """Rows at which compute and memory take equal time, activations counted; infinite where memory is always slower.
+
+    TPU v5e in bf16 with matrices of 4096 and of 1024; the first over a network of 3 GB/s.
+
+    >>> [round(balanced_rows(2.0 * d * d, 2.0 * d * d, 4.0 * d, 197e12, 810e9), 1) for d in (4096, 1024)]
+    [276.0, 463.3]
+    >>> balanced_rows(2.0 * 4096**2, 2.0 * 4096**2, 4.0 * 4096, 197e12, 3e9)
+    inf
+    """
+    slack = row_flop * (bandwidth / peak) - row_bytes
+    return fixed / slack if slack > 0 * row_bytes else math.inf

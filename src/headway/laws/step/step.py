@@ -1,4 +1,4 @@
-"""The time of one step: kernels (kernels.py), collectives and fixed costs, the binding limit, overlap, and the floor below it.
+"""The time of one step: kernels (parts.py), collectives and fixed costs, the binding limit, overlap, and the floor below it.
 
 The planner broadcasts `step_s`, `explain` replays it, a simulator may compile it; nothing else computes a step.
 """
@@ -19,9 +19,8 @@ from headway.laws.step.coefficients import (
     RankWork,
     StepCoefficients,
 )
-from headway.laws.step.images import images_s
-from headway.laws.step.kernels import MEETS, kernels_s, smooth_max_s
 from headway.laws.step.parts import (
+    MEETS,
     NONE,
     attention_compute_s,
     dense_compute_s,
@@ -29,9 +28,12 @@ from headway.laws.step.parts import (
     expert_compute_floor_s,
     expert_compute_s,
     expert_weights_s,
+    images_s,
+    kernels_s,
     kv_traffic_s,
     latent_expansion_s,
     place,
+    smooth_max_s,
 )
 
 LECTURE = "Pope 2026 lecture, claims "

@@ -1,4 +1,5 @@
 """Laws of a training step: activations and states in memory, collectives, the step with its bubble, the run.
 
-`step`, `activations` and `state` (memory), `communication`, `run` (FLOP conventions, failures, money, energy). Used by training.
+`step`, `memory` (activations, states, reversible layers), `communication`, `run` (FLOP conventions,
+failures, money, energy). Used by training.
 """

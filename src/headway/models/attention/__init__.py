@@ -249,7 +249,7 @@ class Mixer(ABC):
 
     def activation_bytes(self, hidden: Any, element_bytes: Any) -> Any:
         """Bytes per token that a layer keeps for its backward pass and tensor parallelism splits."""
-        from headway.laws.training.activations import matmul_activation_bytes
+        from headway.laws.training.memory import matmul_activation_bytes
 
         return matmul_activation_bytes(self.params(), hidden, element_bytes)
 

@@ -91,13 +91,13 @@ class LatentAttention(SoftmaxAttention):
 
     def activation_bytes(self, hidden: Any, element_bytes: Any) -> Any:
         """Queries, keys, values and outputs of every head, and the latents they come from."""
-        from headway.laws.training.activations import latent_activation_bytes
+        from headway.laws.training.memory import latent_activation_bytes
 
         return latent_activation_bytes(self.heads, self.nope_dim, self.rope_dim, self.value_dim, self._latent_elements(), element_bytes)
 
     def selective_activation_bytes(self, hidden: Any, element_bytes: Any) -> Any:
         """Latents, outputs, and queries that come from no latent: up-projections run again."""
-        from headway.laws.training.activations import latent_selective_bytes
+        from headway.laws.training.memory import latent_selective_bytes
 
         query_dim = 0 if self.query_rank else self.nope_dim + self.rope_dim
         return latent_selective_bytes(self.heads, query_dim, self.value_dim, self._latent_elements(), element_bytes)

@@ -144,7 +144,7 @@ def largest_change(key: str, value: Any, model: Model | None) -> str:
     """What an unread key could change at most, in parameters and KV cache, in words."""
     if model is None:
         return "what it changes is not known"
-    from headway.laws.architecture.unread import largest_cache_share, largest_params_share
+    from headway.laws.architecture.params import largest_cache_share, largest_params_share
     from headway.models.totals import layers, total_params
 
     if LOOK_BACK.fullmatch(key):

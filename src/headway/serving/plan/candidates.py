@@ -9,7 +9,7 @@ import numpy as np
 
 from headway.core.progress import tick
 from headway.core.quantity import known
-from headway.laws.queueing.loop import Loop
+from headway.laws.queueing.closed_loop import Loop
 from headway.laws.serving.replicas import (
     nodes_needed,
     replicas_in_nodes,

@@ -12,10 +12,7 @@ from typing import Any
 import numpy as np
 
 from headway.laws.queueing import closed_loop as loops
-from headway.laws.queueing.closed_loop import decoded_per_s, loop_rate
-from headway.laws.queueing.loop import random_arrivals
-from headway.laws.queueing.replica_loop import Law, step_times, token_times
-from headway.laws.queueing.request_times import request_times
+from headway.laws.queueing.closed_loop import Law, decoded_per_s, loop_rate, random_arrivals, request_times, step_times, token_times
 from headway.laws.queueing.root import increasing_root, screened_root
 from headway.laws.queueing.users import prompt_chunks
 from headway.laws.serving.replicas import fitting_batch, replicas_needed

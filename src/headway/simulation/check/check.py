@@ -24,7 +24,7 @@ from math import exp, inf, isfinite, log
 import numpy as np
 
 from headway.core.errors import BadValue
-from headway.laws.serving.confidence import factor_of_probability, factor_probability
+from headway.laws.serving.request import factor_of_probability, factor_probability
 from headway.simulation.check.latencies import LatencyStatistics, LimitStatus
 from headway.simulation.check.limits import LatencyLimit, check_limits, check_requests
 from headway.simulation.check.offered import OfferedTraffic

@@ -17,8 +17,7 @@ from headway.core.listing import computed
 from headway.core.quantity import known
 from headway.core.trace import record
 from headway.laws.architecture.params import sparsity
-from headway.laws.scaling import experts as laws
-from headway.laws.scaling import power_laws
+from headway.laws.scaling import power_laws as laws
 from headway.training.scaling import compute, fits
 from headway.training.scaling.compute import ScalingPoint, point
 from headway.training.scaling.fits import DEFAULT, Coefficients, Leverage, RoutedFit, ScalingFit, clark, exponents, fit, leverage, routed
@@ -69,7 +68,7 @@ def _ling(by: Leverage, at: ScalingPoint) -> dict[str, Any]:
     if experts is None:  # one per token is Clark's layout
         experts = laws.experts_by_share(at.per_token, at.total, at.active) if float(np.max(at.per_token)) > 1 else _experts(at)
     tokens = compute.chinchilla_tokens(fit(DEFAULT), at.active) if at.tokens is None else at.tokens
-    flop = power_laws.training_flop(at.active, tokens) if at.flop is None else at.flop
+    flop = laws.training_flop(at.active, tokens) if at.flop is None else at.flop
     fineness = by.granularity if at.granularity is None else at.granularity
     share = at.per_token / experts
     gain = laws.efficiency_leverage(share, fineness, flop, by.a, by.d, by.gamma, by.beta, by.start, by.most)
