@@ -12,7 +12,8 @@ from headway.evidence.training.predict import row_spread
 from headway.evidence.training.row import MEASURED, TrainingRow, read_training_rows
 from headway.evidence.training.setup import TrainingSetup, flop_per_token, measured_speed, setup
 from headway.training.achieved import training_efficiencies
-from headway.training.estimate import step_work_of
+from headway.training.pipeline import placement
+from headway.training.step_time import step_work
 from support.paths import DATA
 
 ROWS = DATA / "training_rows.csv"
@@ -162,7 +163,7 @@ def test_fsdp__gathers_once_a_step_in_a_pipeline() -> None:
     said = {"model": "Llama-3.1-405B", "chips": 16384, "tp": 8, "cp": 1, "pp": 16, "dp": 128, "micro_batch": 1, "global_batch": 2048}
     often, once = (asked(**said, sharding=sharding, recompute="none").case for sharding in ("FSDP", "ZeRO-1"))
     layouts = [asked(**said, sharding=sharding, recompute="none").layout for sharding in ("FSDP", "ZeRO-1")]
-    sent = [float(step_work_of(case, layout).exchanges.parameters) for case, layout in zip((often, once), layouts, strict=True)]
+    sent = [float(step_work(placement(case, layout)).exchanges.parameters) for case, layout in zip((often, once), layouts, strict=True)]
     assert sent[0] == pytest.approx(sent[1], rel=0.01)
 
 

@@ -8,14 +8,14 @@ from headway.core.quantity import known
 from headway.core.schema import defaults
 from headway.models.attention.grouped_query import Attention
 from headway.models.model import Block, Dense, Model, StoredPrecision
-from headway.training.memory import Allowance, Memory, memory
-from headway.training.pipeline import stage
-from headway.training.recipe import Recipe, TrainingLayout, optimizer
-from headway.training.work import training_work
+from headway.training.memory import Memory, memory
+from headway.training.pipeline import Placement, TrainingCase, TrainingMachine, placement
+from headway.training.recipe import Optimizer, Recipe, TrainingLayout, TrainingReach, optimizer
+from headway.training.work import TrainingWork, training_work
 
 GIB = 2**30
 HALVES = StoredPrecision(mixer="bf16", ffn="bf16", expert="bf16", embedding="bf16")
-NOTHING = Allowance(fragmentation=0, fixed=0)
+NOTHING: Any = None  # of a case: neither memory nor the exchange of parameters asks for it
 GPT: dict[str, Any] = {"dropout": 1, "fused_attention": 0, "schedule": "1f1b"}  # as Korthikanti et al. count it
 
 
@@ -37,7 +37,15 @@ def held(model: Model, recipe: dict[str, Any], tokens: int = 2048, count: int = 
     """Memory of the fullest chip; `tokens` are one sequence."""
     asked, layout = defaults(Recipe, {**GPT, **recipe}), defaults(TrainingLayout, {"zero": 0, **ways})
     work = training_work(model, asked, number(tokens, "seq"))
-    mine = number(tokens * int(layout.micro_batch), "tokens")
-    return memory(
-        work, stage(work, layout, asked.schedule), layout, asked, optimizer(states), mine, number(count, "micro_batches"), NOTHING
+    return memory(on_stages(work, asked, optimizer(states), layout, number(count, "micro_batches")))
+
+
+def on_stages(
+    work: TrainingWork, recipe: Recipe, states: Optimizer, layout: TrainingLayout, count: Any, machine: TrainingMachine = NOTHING
+) -> Placement:
+    """A layout with so many micro-batches a step, without what allocators and contexts take."""
+    efficiency = TrainingReach(fragmentation=0, fixed=0)
+    case = TrainingCase(
+        work=work, system=NOTHING, machine=machine, recipe=recipe, optimizer=states, efficiency=efficiency, batch=NOTHING
     )
+    return placement(case, layout, count)

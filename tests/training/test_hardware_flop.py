@@ -11,9 +11,11 @@ import pytest
 from headway.core.schema import defaults
 from headway.hardware.system import system
 from headway.models.config import model
-from headway.training.estimate import estimate, step_work_of
+from headway.training.estimate import estimate
+from headway.training.pipeline import placement
 from headway.training.recipe import Recipe, TrainingLayout, TrainingRun
 from headway.training.search import with_recipe
+from headway.training.step_time import step_work
 from headway.training.train import TrainingQuestion, case_of, cases
 from headway.training.work import hardware_flop
 
@@ -36,7 +38,7 @@ def test_hardware_flop__is_what_the_step_computes() -> None:
         case = case_of(cases([model(name)], [system("64xh100-sxm")], question)[0])
         case = with_recipe(case, model(name), replace(case.recipe, recompute=mode))
         layout = defaults(TrainingLayout, {"tp": tp, "pp": pp, "dp": 2, "micro_batch": dice.choice((1, 2)), "zero": 1})
-        step, machine = step_work_of(case, layout), case.machine
+        step, machine = step_work(placement(case, layout)), case.machine
         tokens = int(layout.micro_batch) * 4096
         layers = (step.matmuls + step.experts) * (step.passes + step.again) * machine.peak
         head = step.head * step.passes * machine.wide_peak

@@ -9,8 +9,7 @@ import pytest
 from headway.core.schema import defaults
 from headway.laws.training.step import wall_time_share
 from headway.models.config import model
-from headway.training.chip_contents import in_flight
-from headway.training.pipeline import copies, idle, stage
+from headway.training.pipeline import copies, idle, in_flight, stage
 from headway.training.recipe import Recipe, TrainingLayout, optimizer
 from headway.training.work import hardware_flop, model_flop, training_work
 from support.training_cases import GIB, decoder, held, number

@@ -14,15 +14,14 @@ from headway.hardware.system import system
 from headway.models.config import model
 from headway.performance.assumptions import Assumptions
 from headway.performance.collectives import fabric, gather_term, link_costs
-from headway.training import communication, dualpipe, timeline
-from headway.training.chip_contents import chip_contents, dense_params, expert_params, in_flight, most_params
+from headway.training import dualpipe, step_time, timeline
 from headway.training.estimate import estimate
-from headway.training.pipeline import copies, stage
+from headway.training.pipeline import TrainingMachine, copies, dense_params, expert_params, in_flight, most_params, stage
 from headway.training.recipe import Optimizer, Recipe, TrainingLayout, TrainingRun, optimizer
-from headway.training.step_time import _update
+from headway.training.step_time import param_exchange_s, update
 from headway.training.train import TrainingQuestion, case_of, cases
 from headway.training.work import training_work
-from support.training_cases import decoder, held, number
+from support.training_cases import decoder, held, number, on_stages
 
 SEED = 20261126
 SCHEDULES = ("gpipe", "1f1b", "zb-h1", "zb-h2", "interleaved", "dualpipe")
@@ -152,7 +151,7 @@ class Sent:
             self.params.append(float(message))
             return gather_term(fabric, peers, message, costs, count)
 
-        monkeypatch.setattr(communication, "gather_term", noted)
+        monkeypatch.setattr(step_time, "gather_term", noted)
 
 
 @pytest.mark.parametrize("name", ["llama-3.1-8b", "llama-3.2-1b", "qwen3-30b-a3b", "deepseek-v2-lite"])
@@ -165,16 +164,17 @@ def test_parameters__of_memory_traffic_and_update_are_the_same(name: str, monkey
         schedule, pp = dice.choice((*SCHEDULES, "zb-v")), dice.choice((1, 2, 4, 8))
         ways = {"pp": pp, "tp": dice.choice((1, 2, 4)), "dp": dice.choice((2, 4)), "zero": dice.randint(0, 3)}
         layout = defaults(TrainingLayout, ways)
-        part = stage(work, layout, schedule)
-        chips = chip_contents(schedule, part, layout, 4 * pp)
+        recipe = defaults(Recipe, {"schedule": schedule, "bytes_param_wire": 1, "bytes_gradient_wire": 1})
+        rates = TrainingMachine(peak=1.0, wide_peak=1.0, hbm_bw=1.0, fabric=fabric(machine), costs=costs)
+        at = dataclasses.replace(on_stages(work, recipe, plain, layout, 4 * pp, rates), tokens=1.0)
+        part, chips = at.stage, at.chips
         dense, experts = (float(value) for value in most_params(part, chips))
         sent = Sent(monkeypatch)
-        recipe = defaults(Recipe, {"schedule": schedule, "bytes_param_wire": 1, "bytes_gradient_wire": 1})
-        communication._parameters(part, chips, layout, recipe, fabric(machine), costs, 1.0, 4 * pp)
+        param_exchange_s(at)
         expected = [dense, dense] + ([experts, experts] if experts else [])
         assert sent.params == pytest.approx(expected), (SEED, ways, schedule)
         shares = (part.data_degree, part.expert_data_degree) if int(layout.zero) else (1, 1)
-        updated = float(_update(part, (dense, experts), layout, recipe, plain, 1.0)) / 4
+        updated = float(update(at)) / 4
         assert updated == pytest.approx(dense / float(shares[0]) + experts / float(shares[1])), (SEED, ways, schedule)
         weights = [float(dense_params(part, chip) + expert_params(part, chip)) for chip in chips]
         whole = held_weights(model(name), schedule, {**ways, "zero": 0}, 4 * pp)

@@ -24,10 +24,9 @@ from headway.laws.training.memory import (
     states_bytes,
     stream_bytes,
 )
-from headway.training.chip_contents import ChipContents, chip_contents, dense_params, ends, expert_params
-from headway.training.pipeline import Stage
-from headway.training.recipe import REVERSIBLE, Optimizer, Recipe, TrainingLayout
-from headway.training.work import EVERY_MATMUL, WIDE, TrainingLayer, TrainingWork, kept_outputs, over_layers
+from headway.training.pipeline import ChipContents, Placement, dense_params, ends, expert_params
+from headway.training.recipe import FORWARD_AGAIN, REVERSIBLE, Recipe
+from headway.training.work import EVERY_MATMUL, WIDE, TrainingLayer, kept_outputs, over_layers
 
 STAGE_1, STAGE_2, STAGE_3 = (
     known(stage, f"ZeRO stage {stage}", "", "constant", "Rajbhandari et al. 2019, ZeRO (arXiv:1910.02054)") for stage in (1, 2, 3)
@@ -55,14 +54,6 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allowance:
-    """Memory of allocators and communicators beyond the tensors."""
-
-    fragmentation: Any
-    fixed: Any
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ActivationBytes:
     """Activation bytes per token that a chip keeps for the backward pass."""
 
@@ -70,21 +61,15 @@ class ActivationBytes:
     at_hand: Any  # all activations of one layer, while it is recomputed
 
 
-def memory(
-    work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, tokens: Any, count: Any, room: Allowance
-) -> Memory:
+def memory(at: Placement) -> Memory:
     """Memory of the fullest chip of a pipeline: at one of its ends, or behind the first, where layers may be more."""
-    token_bytes = kept_per_token(work, part, layout, recipe)
-    parts, *rivals = (
-        (*_states(part, chip, layout, recipe, optimizer), _gathered(part, chip, layout, optimizer),
-         *_activations(work, chip, layout, recipe, tokens, token_bytes))
-        for chip in chip_contents(recipe.schedule, part, layout, count)
-    )  # fmt: skip
+    token_bytes = kept_per_token(at, at.case.recipe.recompute)
+    parts, *rivals = ((*_params_bytes(at, chip), *_activations(at, chip, token_bytes)) for chip in at.chips)
     for candidate in rivals:
         of_parts, of_candidate = sum(parts), sum(candidate)
         parts = tuple(part_of_fuller(first, second, of_parts, of_candidate) for first, second in zip(parts, candidate, strict=True))
     fullest_bytes = sum(parts)
-    allocated = allocated_bytes(fullest_bytes, room.fragmentation, room.fixed)
+    allocated = allocated_bytes(fullest_bytes, at.case.efficiency.fragmentation, at.case.efficiency.fixed)
     names = ("weights", "gradients", "optimizer", "gathered", "activations", "head")
     return Memory(**dict(zip(names, parts, strict=True)), allowance=allocated - fullest_bytes, total=allocated)
 
@@ -95,33 +80,25 @@ def logit_bytes(recipe: Recipe) -> Any:
     return LOGIT["fused" if fused else "eager"]
 
 
-def _activations(
-    work: TrainingWork, chip: ChipContents, layout: TrainingLayout, recipe: Recipe, tokens: Any, token_bytes: ActivationBytes
-) -> tuple[Any, Any]:
+def _activations(at: Placement, chip: ChipContents, token_bytes: ActivationBytes) -> tuple[Any, Any]:
     """Activation bytes of a chip: of its layers, and of embedding and head."""
+    work, recipe, layout = at.case.work, at.case.recipe, at.layout
     whole_ways = layout.tp if recipe.sequence_parallel else 1
     embedding = embedding_activation_bytes(work.hidden, work.mask, chip.in_flight, whole_ways)
     head = head_activation_bytes(work.hidden, work.vocab, WIDE, logit_bytes(recipe), whole_ways, layout.tp) * chip.logits
     head = np.maximum(head - token_bytes.at_hand, NO_BYTES)  # logits are gone before the first layer is made again
     if recipe.recompute == REVERSIBLE:
-        layers = reversible_bytes_chip(token_bytes.layer, token_bytes.at_hand, tokens, chip.in_flight)
+        layers = reversible_bytes_chip(token_bytes.layer, token_bytes.at_hand, at.tokens, chip.in_flight)
     else:
-        layers = activation_bytes_chip(token_bytes.layer, token_bytes.at_hand, tokens, chip.kept_layers)
-    return layers, (embedding * chip.has_first + head * chip.has_last) * tokens
+        layers = activation_bytes_chip(token_bytes.layer, token_bytes.at_hand, at.tokens, chip.kept_layers)
+    return layers, (embedding * chip.has_first + head * chip.has_last) * at.tokens
 
 
-def _gathered(part: Stage, chip: ChipContents, layout: TrainingLayout, optimizer: Optimizer) -> Any:
-    """Bytes of weights that a chip gathers for a while under ZeRO-3."""
-    params = dense_params(part, chip) + expert_params(part, chip)
-    return gathered_bytes(
-        part.largest, ends(part, chip), params, optimizer.weight, optimizer.gradient, LAYERS_GATHERED, layout.zero, layout.pp
-    )
-
-
-def _states(part: Stage, chip: ChipContents, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer) -> tuple[Any, Any, Any]:
-    """Bytes of weights, gradients and optimiser states on a chip."""
-    dense, routed, trained = dense_params(part, chip), expert_params(part, chip), recipe.trainable
-    state_bytes = []
+def _params_bytes(at: Placement, chip: ChipContents) -> list[Any]:
+    """Bytes of weights, gradients and optimiser states on a chip, and of the weights that it gathers for a while under ZeRO-3."""
+    layout, part, optimizer, trained = at.layout, at.stage, at.case.optimizer, at.case.recipe.trainable
+    dense, routed = dense_params(part, chip), expert_params(part, chip)
+    parts = []
     exchange_stage = exchanging_stage(layout.zero, layout.pp)  # gradients are exchanged once a step in a pipeline, and whole until then
     for param_bytes, zero, stage, share in (
         (optimizer.weight, layout.zero, STAGE_3, 1),
@@ -132,13 +109,17 @@ def _states(part: Stage, chip: ChipContents, layout: TrainingLayout, recipe: Rec
             states_bytes(dense / sharded_from(zero, stage, part.data_degree), param_bytes),
             states_bytes(routed / sharded_from(zero, stage, part.expert_data_degree), param_bytes),
         )
-        state_bytes.append(sum(shards) * share)
-    return state_bytes[0], state_bytes[1], state_bytes[2]
+        parts.append(sum(shards) * share)
+    gathered = gathered_bytes(
+        part.largest, ends(part, chip), dense + routed, optimizer.weight, optimizer.gradient, LAYERS_GATHERED, layout.zero, layout.pp
+    )
+    return [*parts, gathered]
 
 
-def kept_per_token(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe) -> ActivationBytes:
+def kept_per_token(at: Placement, recompute: str) -> ActivationBytes:
     """Activation bytes per token that a chip keeps until the backward pass: per layer, and for the layer being recomputed."""
-    whole_ways = layout.tp if recipe.sequence_parallel else 1
+    work, recipe, tp = at.case.work, at.case.recipe, at.layout.tp
+    whole_ways = tp if recipe.sequence_parallel else 1
 
     def layer_bytes(selective: bool) -> Any:
         keeps_scores = 0 if selective else 1
@@ -150,13 +131,12 @@ def kept_per_token(work: TrainingWork, part: Stage, layout: TrainingLayout, reci
             mixer, routed = (kind.mixer_selective, kind.routed_selective) if fewer else (kind.mixer, kind.routed)
             split = mixer + kind.ffn * kept_share(kind.ffn_vectors, 1, again) * outputs + routed
             unsplit_bytes = kind.unsplit_bytes * kept_share(2, 1, again)
-            return layer_activation_bytes(unsplit_bytes, split, kind.score_bytes, keeps_scores, layout.tp, whole_ways)
+            return layer_activation_bytes(unsplit_bytes, split, kind.score_bytes, keeps_scores, tp, whole_ways)
 
-        return over_layers(work, of_layer) / part.layers
+        return over_layers(work, of_layer) / at.stage.layers
 
-    if recipe.recompute == REVERSIBLE:  # of all layers together: both streams behind the last
-        streams = stream_bytes(checkpoint_bytes(work.hidden, WIDE, whole_ways))
-        return ActivationBytes(layer=streams, at_hand=layer_bytes(selective=False))
-    if recipe.recompute == "full":
-        return ActivationBytes(layer=checkpoint_bytes(work.hidden, WIDE, whole_ways), at_hand=layer_bytes(selective=False))
-    return ActivationBytes(layer=layer_bytes(recipe.recompute == "selective"), at_hand=NO_BYTES)
+    if recompute not in FORWARD_AGAIN:
+        return ActivationBytes(layer=layer_bytes(recompute == "selective"), at_hand=NO_BYTES)
+    checkpoint = checkpoint_bytes(work.hidden, WIDE, whole_ways)  # of a reversible network both streams behind the last layer
+    layer = stream_bytes(checkpoint) if recompute == REVERSIBLE else checkpoint
+    return ActivationBytes(layer=layer, at_hand=layer_bytes(selective=False))

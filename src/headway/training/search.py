@@ -10,8 +10,9 @@ import numpy as np
 
 from headway.core.progress import expect, tick
 from headway.models.model import Model
-from headway.training.estimate import TrainingCase, TrainingEstimate, estimate
+from headway.training.estimate import TrainingEstimate, estimate
 from headway.training.layouts import NAMES, Bounds, absent_values, bounds, candidates, layout_at, rows
+from headway.training.pipeline import TrainingCase
 from headway.training.recipe import RECOMPUTE, Recipe, TrainingLayout
 from headway.training.work import training_work
 

@@ -14,7 +14,7 @@ from headway.hardware.system import System
 from headway.models.model import Model
 from headway.models.totals import matmul_params, total_params
 from headway.performance.formats import peak
-from headway.training.estimate import TrainingCase, machine
+from headway.training.pipeline import TrainingCase, machine
 from headway.training.recipe import optimizer
 from headway.training.run import TrainingAnswer, TrainingRequest
 from headway.training.search import LayoutEstimate, SearchResult, search

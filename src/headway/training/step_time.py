@@ -1,4 +1,4 @@
-"""Time of one optimiser step of a layout, part by part, with its floor. Scalars and arrays broadcast."""
+"""Time of one optimiser step of a layout, part by part, with its collectives and its floor. Scalars and arrays broadcast."""
 
 from __future__ import annotations
 
@@ -6,10 +6,23 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from headway.core.quantity import known
+from headway.laws.collectives.cost import collective_term_s
+from headway.laws.collectives.expert_parallel import activation_bytes_per_token, mean_message
 from headway.laws.step.layer_terms import head_share
 from headway.laws.step.parts import smooth_max_s
-from headway.laws.training.communication import exchanging_stage, reduction_cover_s
-from headway.laws.training.memory import dropped_share, sharded_from
+from headway.laws.training.communication import (
+    cache_bytes,
+    cp_exchanges,
+    exchanging_stage,
+    expert_exchanges,
+    gathered_element,
+    gathered_share,
+    gathers_per_step,
+    reduction_cover_s,
+    reductions_per_step,
+    tp_exchanges,
+)
+from headway.laws.training.memory import dropped_share, expert_ways, sharded_from, stream_bytes
 from headway.laws.training.run import training_passes
 from headway.laws.training.step import (
     exposed_s,
@@ -23,28 +36,29 @@ from headway.laws.training.step import (
     update_bytes,
     weight_traffic_bytes,
 )
-from headway.performance.collectives import Fabric, LinkCosts
+from headway.performance.collectives import RoutedLayer, exchange_term, gather_term, group, hop_term, most
+from headway.performance.layout import Layout
 from headway.training.achieved import SHARES
-from headway.training.chip_contents import chip_contents, head_place, most_params
-from headway.training.communication import NO_TIME, Exchanges, exchanges
 from headway.training.memory import STAGE_1, kept_per_token, logit_bytes
-from headway.training.pipeline import Stage, chosen_params, common_params, idle
-from headway.training.recipe import FORWARD_AGAIN, Optimizer, Recipe, TrainingLayout, TrainingReach
-from headway.training.work import TrainingWork, is_captured, over_layers, recomputed_matmuls, scores_again
+from headway.training.pipeline import Placement, chosen_params, common_params, head_place, idle, most_params
+from headway.training.recipe import FORWARD_AGAIN, REVERSIBLE, TrainingLayout, TrainingReach
+from headway.training.work import WIDE, dispatched, is_captured, over_layers, recomputed_matmuls, scores_again
 
+NO_TIME = known(0.0, "no exchange", "s", "constant", "one way of this kind of parallelism sends nothing")
+BOTH_WAYS = known(2, "directions of the pipeline", "", "constant", "activations forward, their gradients back")
 TWO_FLOP = known(2.0, "FLOP per parameter", "flop/token", "constant", "a multiply and an add")
 WRITTEN_AND_READ = known(2.0, "passes over what is kept of a logit", "1/token", "constant", "it is written and read")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingMachine:
-    """Peak rates of a chip and its links, in the formats of a recipe."""
+class Exchanges:
+    """Seconds of one chip's collectives without overlap; tp, cp and ep are for a stage's layers on one micro-batch."""
 
-    peak: Any  # FLOP/s of the layers' matmuls
-    wide_peak: Any  # FLOP/s of attention and the head
-    hbm_bw: Any
-    fabric: Fabric
-    costs: LinkCosts
+    tp: Any
+    cp: Any
+    ep: Any
+    hops: Any  # pipeline sends of a whole step
+    parameters: Any  # gathers of weights and reductions of gradients of a whole step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,90 +167,139 @@ def _matmul_pass(matmuls: Any, weights: Any, share: Any, efficiency: TrainingRea
     return smooth_max_s(matmuls / share, weights / efficiency.eff_memory, efficiency.matmul_norm)
 
 
-def step_work(
-    work: TrainingWork,
-    part: Stage,
-    layout: TrainingLayout,
-    recipe: Recipe,
-    optimizer: Optimizer,
-    machine: TrainingMachine,
-    tokens: Any,
-    count: Any,
-) -> StepWork:
+def step_work(at: Placement) -> StepWork:
     """Work of one step of a layout, in seconds at peak rates."""
-    layer_bytes = kept_per_token(work, part, layout, replace(recipe, recompute="none")).layer
-    dense, routed = _active(work, part, layout, recipe)
+    work, recipe, machine, optimizer = at.case.work, at.case.recipe, at.case.machine, at.case.optimizer
+    part, layout, tokens = at.stage, at.layout, at.tokens
+    layer_bytes = kept_per_token(at, "none").layer
+    dense = over_layers(work, lambda kind: common_params(kind, layout.tp)) * part.share  # that multiply a token on a chip
+    routed = over_layers(work, lambda kind: chosen_params(kind, layout.tp, recipe.imbalance)) * part.share
     passes, traffic_bytes = training_passes(recipe.trainable), weight_traffic_bytes(optimizer.weight, optimizer.gradient, recipe.trainable)
-    chips = chip_contents(recipe.schedule, part, layout, count)
     spared, head_share = head_place(recipe.schedule, part, layout)
     weights, expert_weights = (params * part.share * traffic_bytes / (passes * machine.hbm_bw)
                                for params in (part.dense, part.experts))  # fmt: skip
+    again, dropped = recomputed_matmuls(recipe), 1 if recipe.recompute in FORWARD_AGAIN else 0
+    if again is None:  # up-projections of latent attention
+        again = over_layers(work, lambda kind: kind.recomputed_params) * part.share / layout.tp / (dense + routed)
+    if recipe.recompute == "selective":
+        dropped = dropped_share(kept_per_token(at, "selective").layer, layer_bytes)
     return StepWork(
         matmuls=dense * tokens * TWO_FLOP / machine.peak, experts=routed * tokens * TWO_FLOP / machine.peak,
-        scores=_scores(work, part, layout, machine.wide_peak, tokens),
-        recurrences=_recurrences(work, part, layout, machine.wide_peak, tokens),
-        weights=weights, expert_weights=expert_weights,
+        scores=_scores(at), recurrences=_recurrences(at), weights=weights, expert_weights=expert_weights,
         routed_layers=over_layers(work, lambda kind: 1 if kind.work.experts > 0 else 0) * part.share,
         captured=is_captured(recipe),
         traffic=layer_bytes * tokens * part.layers_per_stage / machine.hbm_bw,
         unfused=over_layers(work, lambda kind: kind.unfused) * part.share / layout.tp * tokens / machine.hbm_bw,
         head=work.logits / layout.tp * tokens * TWO_FLOP / machine.wide_peak,
         logits=work.vocab / layout.tp * tokens * WRITTEN_AND_READ * logit_bytes(recipe) / machine.hbm_bw,
-        update=_update(part, most_params(part, chips), layout, recipe, optimizer, machine.hbm_bw),
-        exchanges=exchanges(work, part, chips, layout, recipe, machine.fabric, machine.costs, tokens, count),
-        layers_per_stage=part.layers_per_stage, spared=spared, head_share=head_share, count=count,
-        passes=passes, again=_again(work, part, layout, recipe, dense + routed),
-        score_passes=score_passes(recipe.fused_attention, scores_again(recipe)), trainable=recipe.trainable,
-        recomputed_share=_recomputed_share(work, part, layout, recipe, layer_bytes),
+        update=update(at), exchanges=exchanges(at),
+        layers_per_stage=part.layers_per_stage, spared=spared, head_share=head_share, count=at.count,
+        passes=passes, again=again, score_passes=score_passes(recipe.fused_attention, scores_again(recipe)),
+        trainable=recipe.trainable, recomputed_share=dropped,
     )  # fmt: skip
 
 
-def _again(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, active: Any) -> Any:
-    """Recomputed matmuls in forward passes of a layer: one (full), every second or the latent up-projections (selective), or none."""
-    share = recomputed_matmuls(recipe)
-    if share is not None:
-        return share
-    return over_layers(work, lambda kind: kind.recomputed_params) * part.share / layout.tp / active
-
-
-def _recomputed_share(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, layer_bytes: Any) -> Any:
-    """Share of the activation bytes of a layer's forward pass that is recomputed."""
-    if recipe.recompute == "selective":
-        return dropped_share(kept_per_token(work, part, layout, recipe).layer, layer_bytes)
-    return 1 if recipe.recompute in FORWARD_AGAIN else 0
-
-
-def _active(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe) -> tuple[Any, Any]:
-    """Parameters that multiply a token on a chip of the fullest stage: dense parameters, and those of its routed experts."""
-    dense = over_layers(work, lambda kind: common_params(kind, layout.tp)) * part.share
-    return dense, over_layers(work, lambda kind: chosen_params(kind, layout.tp, recipe.imbalance)) * part.share
-
-
-def _scores(work: TrainingWork, part: Stage, layout: TrainingLayout, peak: Any, tokens: Any) -> Any:
+def _scores(at: Placement) -> Any:
     """Seconds at peak of attention scores in one forward pass of a stage's layers."""
     seconds = []
-    for kind in work.layers:
-        b = kind.work
-        share = part.share * b.count * head_share(b.heads, layout.tp)
+    for b in (kind.work for kind in at.case.work.layers):
+        share = at.stage.share * b.count * head_share(b.heads, at.layout.tp)
         for span in b.spans:
-            pairs = micro_pairs(tokens, work.sequence, span.cap_tokens)
-            seconds.append(span.prefill_score_flop * pairs / peak * share)
+            pairs = micro_pairs(at.tokens, at.case.work.sequence, span.cap_tokens)
+            seconds.append(span.prefill_score_flop * pairs / at.case.machine.wide_peak * share)
     return sum(seconds) if seconds else NO_TIME
 
 
-def _recurrences(work: TrainingWork, part: Stage, layout: TrainingLayout, peak: Any, tokens: Any) -> Any:
+def _recurrences(at: Placement) -> Any:
     """Seconds at peak of recurrences and convolutions in one forward pass of a stage's layers."""
     seconds = []
-    for kind in work.layers:
-        b = kind.work
-        share = part.share * b.count * head_share(b.heads, layout.tp)
-        seconds.append(tokens * b.recurrence_flop_per_token / peak * share)
+    for b in (kind.work for kind in at.case.work.layers):
+        share = at.stage.share * b.count * head_share(b.heads, at.layout.tp)
+        seconds.append(at.tokens * b.recurrence_flop_per_token / at.case.machine.wide_peak * share)
     return sum(seconds)
 
 
-def _update(part: Stage, most: tuple[Any, Any], layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, bandwidth: Any) -> Any:
-    """Seconds at peak bandwidth of the update on the chip with `most` parameters: dense with the ends of the model, and routed experts."""
+def update(at: Placement) -> Any:
+    """Seconds at peak bandwidth of the update on the chip with most parameters: dense with the ends of the model, and routed experts."""
+    optimizer, part = at.case.optimizer, at.stage
     bytes_per_param = update_bytes(optimizer.weight, optimizer.gradient, optimizer.states)
-    dense = most[0] / sharded_from(layout.zero, STAGE_1, part.data_degree)
-    experts = most[1] / sharded_from(layout.zero, STAGE_1, part.expert_data_degree)
-    return (dense + experts) * recipe.trainable * bytes_per_param / bandwidth
+    dense, experts = most_params(part, at.chips)
+    dense = dense / sharded_from(at.layout.zero, STAGE_1, part.data_degree)
+    experts = experts / sharded_from(at.layout.zero, STAGE_1, part.expert_data_degree)
+    return (dense + experts) * at.case.recipe.trainable * bytes_per_param / at.case.machine.hbm_bw
+
+
+# -- collectives: group of chips, count and bytes, as the network laws take them ------------------------------------------------
+
+
+def exchanges(at: Placement) -> Exchanges:
+    """Time of every collective of a step, by kind."""
+    recipe, machine, layout = at.case.recipe, at.case.machine, at.layout
+    again = 1 if recipe.recompute in FORWARD_AGAIN else known(0, "recomputed", "", "constant", "the layers are not computed again")
+    vector = activation_bytes_per_token(at.case.work.hidden, WIDE)
+    tp = hops = NO_TIME
+    if most(layout.tp) > 1:
+        often = over_layers(at.case.work, lambda kind: tp_exchanges(kind.sublayers, again)) * at.stage.share
+        term = gather_term(machine.fabric, group(machine.fabric, layout.tp, 1), vector, machine.costs, often)
+        tp = collective_term_s(term, at.tokens)
+    if most(layout.pp) > 1:
+        ways = Layout(tp=layout.tp, cp=layout.cp, dp=layout.dp, pp=layout.pp)
+        message = stream_bytes(vector) if recipe.recompute == REVERSIBLE else vector
+        hops = collective_term_s(hop_term(machine.fabric, ways, message / layout.tp, machine.costs), at.tokens) * BOTH_WAYS
+    return Exchanges(tp=tp, cp=_context(at, again), ep=_experts(at, again), hops=hops, parameters=param_exchange_s(at))
+
+
+def _context(at: Placement, again: Any) -> Any:
+    layout, machine = at.layout, at.case.machine
+    if most(layout.cp) == 1:
+        return NO_TIME
+    seconds = []
+    for block in (kind.work for kind in at.case.work.layers):
+        share = head_share(block.kv_heads, layout.tp)
+        message = cache_bytes(tuple(store.elements_per_token for store in block.stores), WIDE) * share
+        often = block.count * at.stage.share * cp_exchanges(again)
+        term = gather_term(machine.fabric, group(machine.fabric, layout.cp, layout.tp), message, machine.costs, often)
+        seconds.append(collective_term_s(term, at.tokens * layout.cp))
+    return sum(seconds)
+
+
+def _experts(at: Placement, again: Any) -> Any:
+    """Time of dispatching tokens to experts and combining results, set by the busiest chip."""
+    work, recipe, layout, machine = at.case.work, at.case.recipe, at.layout, at.case.machine
+    vector, dispatch = (activation_bytes_per_token(work.hidden, element_bytes) * recipe.imbalance
+                    for element_bytes in (WIDE, dispatched(recipe.dtype)))  # fmt: skip
+    ranks = expert_ways(layout.ep, layout.tp)
+    blocks = tuple(kind.work for kind in work.layers if kind.work.experts > 0)
+    if not blocks or most(ranks) == 1:
+        return NO_TIME
+    among, seconds = Layout(tp=1, cp=1, pp=1, dp=ranks, ep=layout.ep), []
+    for b in blocks:
+        routed = RoutedLayer(layers=b.count, experts=b.experts, active=b.experts_per_token, dispatch=dispatch, groups=b.expert_groups,
+                        groups_chosen=b.groups_chosen)  # fmt: skip
+        often = b.count * at.stage.share * expert_exchanges(again)
+        term = exchange_term(machine.fabric, among, routed, mean_message(dispatch, vector) / layout.tp, machine.costs, often)
+        seconds.append(collective_term_s(term, at.tokens))
+    return sum(seconds)
+
+
+def param_exchange_s(at: Placement) -> Any:
+    """Time of gathering weights and reducing gradients, over the chips that replicate them: dense parameters, then experts."""
+    part, layout, recipe, fabric = at.stage, at.layout, at.case.recipe, at.case.machine.fabric
+    if most(part.data_degree) == 1 and most(part.expert_data_degree) == 1:
+        return NO_TIME
+    stage = exchanging_stage(layout.zero, layout.pp)
+    element = gathered_element(stage, recipe.bytes_param_wire, recipe.bytes_gradient_wire)
+    gathers = gathers_per_step(stage, at.count) * gathered_share(layout.zero, recipe.trainable)
+    reductions = reductions_per_step(stage, at.count) * recipe.trainable
+    split, seconds = expert_ways(layout.ep, layout.tp), []
+    dense, experts = most_params(part, at.chips)
+    for params, data_group in (
+        (dense, group(fabric, part.data_degree, layout.tp)),
+        (experts, group(fabric, part.expert_data_degree, split)),
+    ):
+        if most(params) == 0:
+            continue
+        for wire_bytes, often in ((element, gathers), (recipe.bytes_gradient_wire, reductions)):
+            term = gather_term(fabric, data_group, params * wire_bytes / at.tokens, at.case.machine.costs, often)
+            seconds.append(collective_term_s(term, at.tokens))
+    return sum(seconds)

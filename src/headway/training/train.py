@@ -24,8 +24,9 @@ from headway.laws.step.layer_terms import idle_chips, replica_chips
 from headway.models.config import model as find_model
 from headway.training.achieved import chip_efficiency
 from headway.training.columns import PARTS, TIMES
-from headway.training.estimate import TrainingCase, TrainingEstimate, estimate, machine, overlap
+from headway.training.estimate import TrainingEstimate, estimate, overlap
 from headway.training.layouts import LONG, NAMES, candidates, layout_at, none_legal, pinned_one
+from headway.training.pipeline import TrainingCase, machine
 from headway.training.recipe import (
     ARITHMETIC,
     BINARY_FLAGS,

@@ -21,9 +21,9 @@ from headway.evidence.serving.machines import columns
 from headway.evidence.training.setup import TrainingSetup, measured_speed
 from headway.performance.achieved import OTHER_FAMILY, Efficiencies
 from headway.training.achieved import SHARED_SECTION, from_table
-from headway.training.estimate import step_work_of
+from headway.training.pipeline import placement
 from headway.training.recipe import TrainingLayout, TrainingReach
-from headway.training.step_time import StepWork, step_time
+from headway.training.step_time import StepWork, step_time, step_work
 
 FAMILIES = ("ampere", "hopper", "blackwell", "tpu")
 MEANINGS = {
@@ -154,7 +154,7 @@ def training_problem(setups: Sequence[TrainingSetup], base: Efficiencies) -> Tra
         rows = [timed[index] for index in place]
         groups.append(ScheduledRow(
             schedule=schedule, place=place, layout=columns([setup.layout for setup in rows]),
-            work=columns([step_work_of(setup.case, setup.layout) for setup in rows]),
+            work=columns([step_work(placement(setup.case, setup.layout)) for setup in rows]),
             batch=np.array([float(setup.case.batch) for setup in rows]), chips=np.array([float(setup.case.system.chips) for setup in rows]),
         ))  # fmt: skip
     measured = np.array([measured_speed(setup) for setup in timed])

@@ -20,8 +20,9 @@ from headway.evidence.training.shape import shaped
 from headway.hardware.system import System, system
 from headway.models.model import Model
 from headway.training.achieved import chip_efficiency
-from headway.training.estimate import TrainingCase, estimate, machine
+from headway.training.estimate import estimate
 from headway.training.layouts import layout_at, rows
+from headway.training.pipeline import TrainingCase, machine
 from headway.training.recipe import KERNELS, Recipe, TrainingLayout, optimizer
 from headway.training.work import hardware_flop, matmul_flop, model_flop, training_work
 
