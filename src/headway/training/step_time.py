@@ -178,11 +178,11 @@ def step_work(at: Placement) -> StepWork:
     spared, head_share = head_place(recipe.schedule, part, layout)
     weights, expert_weights = (params * part.share * traffic_bytes / (passes * machine.hbm_bw)
                                for params in (part.dense, part.experts))  # fmt: skip
-    again, dropped = recomputed_matmuls(recipe), 1 if recipe.recompute in FORWARD_AGAIN else 0
+    again, repeated = recomputed_matmuls(recipe), 1 if recipe.recompute in FORWARD_AGAIN else 0
     if again is None:  # up-projections of latent attention
         again = over_layers(work, lambda kind: kind.recomputed_params) * part.share / layout.tp / (dense + routed)
     if recipe.recompute == "selective":
-        dropped = dropped_share(kept_per_token(at, "selective").layer, layer_bytes)
+        repeated = dropped_share(kept_per_token(at, "selective").layer, layer_bytes)
     return StepWork(
         matmuls=dense * tokens * TWO_FLOP / machine.peak, experts=routed * tokens * TWO_FLOP / machine.peak,
         scores=_scores(at), recurrences=_recurrences(at), weights=weights, expert_weights=expert_weights,
@@ -195,7 +195,7 @@ def step_work(at: Placement) -> StepWork:
         update=update(at), exchanges=exchanges(at),
         layers_per_stage=part.layers_per_stage, spared=spared, head_share=head_share, count=at.count,
         passes=passes, again=again, score_passes=score_passes(recipe.fused_attention, scores_again(recipe)),
-        trainable=recipe.trainable, recomputed_share=dropped,
+        trainable=recipe.trainable, recomputed_share=repeated,
     )  # fmt: skip
 
 
@@ -243,9 +243,9 @@ def exchanges(at: Placement) -> Exchanges:
         term = gather_term(machine.fabric, group(machine.fabric, layout.tp, 1), vector, machine.costs, often)
         tp = collective_term_s(term, at.tokens)
     if most(layout.pp) > 1:
-        ways = Layout(tp=layout.tp, cp=layout.cp, dp=layout.dp, pp=layout.pp)
+        degrees = Layout(tp=layout.tp, cp=layout.cp, dp=layout.dp, pp=layout.pp)
         message = stream_bytes(vector) if recipe.recompute == REVERSIBLE else vector
-        hops = collective_term_s(hop_term(machine.fabric, ways, message / layout.tp, machine.costs), at.tokens) * BOTH_WAYS
+        hops = collective_term_s(hop_term(machine.fabric, degrees, message / layout.tp, machine.costs), at.tokens) * BOTH_WAYS
     return Exchanges(tp=tp, cp=_context(at, again), ep=_experts(at, again), hops=hops, parameters=param_exchange_s(at))
 
 
