@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from headway.core import catalog as facts
 from headway.core.catalog import Catalog, open_catalog
 from headway.core.errors import HeadwayError
-from headway.hardware.chip import Chip, chip
-from headway.hardware.chip_file import EXAMPLES, chip_toml, empty_toml
+from headway.hardware.chip import EXAMPLES, Chip, chip, chip_toml, empty_toml
 from headway.hardware.system import system
 from headway.performance.achieved import family
 from support.command import Cli

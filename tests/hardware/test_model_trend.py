@@ -8,7 +8,7 @@ import pytest
 
 from headway.core.formula import anonymous
 from headway.core.trace import record
-from headway.hardware.model_trend import trend_models
+from headway.hardware.trend import trend_models
 from headway.models.config import catalogue_index
 from headway.models.releases import releases
 from support.command import Cli

@@ -13,8 +13,7 @@ from headway.core.catalog import PACKAGED, open_catalog
 from headway.core.errors import BadFile, BadValue
 from headway.core.formula import anonymous, replay
 from headway.core.trace import Traced, record
-from headway.hardware.rack import RackDomain, RackRequest, rack, racks
-from headway.hardware.rack_capacity import catalogue_needs, need
+from headway.hardware.rack import RackDomain, RackRequest, catalogue_needs, need, rack, racks
 from headway.hardware.rack_facts import RackFacts, rack_facts
 from headway.hardware.system import system
 from headway.laws.rack import mesh_links, star_links

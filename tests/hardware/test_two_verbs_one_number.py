@@ -7,7 +7,7 @@ import random
 import pytest
 
 from headway.core.errors import HeadwayError
-from headway.hardware.rack_capacity import need
+from headway.hardware.rack import need
 from headway.hardware.system import system
 from headway.laws.rack import hops_through_switches
 from headway.models.config import catalogue_index, model

@@ -9,7 +9,7 @@ from typing import Any
 
 from headway.core.errors import BadFile, BadValue, IllegalCombination, UnknownName
 from headway.core.files import write_whole
-from headway.hardware.host import chips_per_host
+from headway.hardware.links import chips_per_host
 from headway.models.config import model as model_of
 from headway.models.precision import Precision
 from headway.performance.compile import compile_layout

@@ -10,7 +10,7 @@ from headway.answers import arguments
 from headway.core.columns import Column
 from headway.core.errors import BadFile, BadValue, check_known
 from headway.core.listing import Listing
-from headway.hardware.chip_file import empty_toml
+from headway.hardware.chip import empty_toml
 from headway.report import output
 
 KINDS = ("chip",)

@@ -15,9 +15,8 @@ from headway.core.notes import noted
 from headway.core.quantity import default
 from headway.core.trace import record
 from headway.hardware.questions import DomainRequest
-from headway.hardware.rack_capacity import cached_needs, catalogue_needs, need
+from headway.hardware.rack import cached_needs, catalogue_needs, domain, domains, need
 from headway.hardware.rack_facts import RackFacts, rack_facts
-from headway.hardware.rack_generations import domain, domains
 from headway.hardware.system import RANK
 from headway.models.work import work_of
 from headway.report import output

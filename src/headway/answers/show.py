@@ -112,7 +112,7 @@ def _machine(args: Any) -> output.Answer:
 
 def _document(chip: Any) -> str:
     """Catalogue file of a chip, which keeps the costs fitted to it under any name."""
-    from headway.hardware.chip_file import chip_toml
+    from headway.hardware.chip import chip_toml
     from headway.performance.achieved import OTHER_FAMILY, family, platform
 
     measured = family(chip) != OTHER_FAMILY or platform(chip) != OTHER_FAMILY

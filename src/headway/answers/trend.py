@@ -9,8 +9,7 @@ from headway.answers import arguments
 from headway.core.errors import check_known
 from headway.core.listing import Listing, cell, clean, computed
 from headway.core.trace import record
-from headway.hardware.model_trend import trend_models
-from headway.hardware.trend import trend_chips
+from headway.hardware.trend import trend_chips, trend_models
 from headway.report import output, trend
 from headway.report.pictures import years
 from headway.report.words import number_of, sentence

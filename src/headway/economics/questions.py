@@ -10,8 +10,8 @@ from headway.core.question import MACHINES, MODELS, REQUIRED, Edits, FlagGroup, 
 from headway.core.schema import Field
 from headway.economics.cache.records import CacheHold, CacheService, PrefillCost
 from headway.economics.price.terms import CommercialTerms
+from headway.hardware.chip import memory_size
 from headway.hardware.chip_price import WHICH
-from headway.hardware.fact_range import memory_size
 from headway.models.by_numbers import BY_NUMBERS
 from headway.models.precision import Precision
 from headway.performance.assumptions import HIT_RATE, Assumptions

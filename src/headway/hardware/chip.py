@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+import re
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from headway.core import catalog as facts
-from headway.core import units
-from headway.core.catalog import Catalog, default_catalog
-from headway.core.errors import BadFile, MissingFact, UnknownName, check_known
+from headway.core import schema, units
+from headway.core.catalog import Catalog, default_catalog, fold
+from headway.core.errors import BadFile, BadValue, MissingFact, UnknownName, check_known
+from headway.core.quantity import Sourced, default
 from headway.core.schema import Field
 from headway.hardware.chip_price import MARKET, METRICS, Cost, PriceQuote, costs, market_metric, price_by_metric, user_price
-from headway.hardware.fact_range import bandwidth, link, memory_size, peak_rate
+
+PETABYTE = 1e15
+
+
+def memory_size(text: str, usual: str = "GB", bare_least: float = 1e6) -> Field:
+    """Field of a memory's size."""
+    return Field("byte", text, bare_least=bare_least, high=1e3 * PETABYTE, usual=(usual,))
+
+
+def bandwidth(text: str) -> Field:
+    """Field of a memory's bandwidth."""
+    return Field("byte/s", text, bare_least=1e6, high=1e3 * PETABYTE, usual=("TB/s", "GB/s"))
+
+
+def link(text: str) -> Field:
+    """Field of a link's bandwidth."""
+    return Field("byte/s", text, bare_least=1e5, high=1e3 * PETABYTE, usual=("GB/s",))
+
+
+def peak_rate(text: str) -> Field:
+    """Field of a peak rate of arithmetic."""
+    return Field("flop/s", text, bare_least=1e8, high=1e24, usual=("PFLOPS", "TFLOPS"))
+
 
 TOPOLOGIES = ("switch", "mesh", "torus2d", "torus3d", "ring", "dragonfly", "hierarchical", "hybrid", "bridge", "direct", "pcie", "none")
 # fp16 here accumulates in 32 bits, at the BF16 rate; fp16acc accumulates in 16 bits, which some chips do faster.
@@ -125,3 +150,120 @@ def read(path: Path, catalog: Catalog) -> Chip:
         **facts.numbers(document, Chip, name, path),
         costs=costs(name, catalog),
     )
+
+
+# -- a chip by numbers -----------------------------------------------------------------------------------------------------------
+# `64x(peak_bf16=1P hbm_bw=8TB/s hbm=192GB scale_up_bw=900GB/s price=$3/h)`, wherever a machine is named.
+# Facts are those of a catalogue file, by the same names and units; `like=h100-sxm` takes every other fact, and the costs fitted to its
+# kernels, from a chip of the catalogue.
+
+
+BY_NUMBERS = "64x(peak_bf16=1P hbm_bw=8TB/s hbm=192GB scale_up_bw=900GB/s)"
+NEEDED = ("hbm", "hbm_bw")
+TYPED_TEXTS = ("name", "topology", "like")
+_MACHINE = re.compile(r"\s*(?:(?P<count>[^()\s]+?)\s*[x*×]\s*)?\((?P<facts>[^()]*)\)\s*")
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,40}")
+
+
+def split_machine(text: str) -> tuple[str, str] | None:
+    """(count, facts) of a machine by numbers; None where the text has no brackets."""
+    if "(" not in text or not ("=" in text or "()" in text):
+        return None
+    match = _MACHINE.fullmatch(text) if len(text) <= 2000 else None
+    if match is None:
+        raise BadValue("--on", text, f"a machine by numbers, such as {BY_NUMBERS}")
+    return match["count"] or "1", match["facts"]
+
+
+def chip_by_numbers(text: str, where: Catalog, count: int) -> Chip:
+    """The chip that a text of facts describes."""
+    texts, numbers = _typed_facts(text)
+    base = read(where.path("chips", texts["like"]), where) if "like" in texts else None
+    name = fold(texts.get("name", "hypothetical"))
+    if not _NAME.fullmatch(name):
+        raise BadValue("name", texts["name"], "letters, digits and dashes")
+    if where.find("chips", name):
+        raise BadValue("name", texts["name"], "a name that no chip of the catalogue has; like=NAME takes facts from one")
+    topology = texts.get("topology", base.topology if base else "switch")
+    check_known("topology", topology, TOPOLOGIES)
+    chip = replace(base, name=name, costs=(), **numbers) if base else Chip(name=name, **numbers)
+    chip = replace(chip, topology=topology, hypothetical=True, like=base.like or base.name if base else "", notes="by numbers")
+    missing = [key for key in NEEDED if getattr(chip, key) is None]
+    if all(getattr(chip, key) is None for key in ("peak_bf16", "peak_fp8", "peak_fp4", "peak_int8")):
+        missing.insert(0, "peak_bf16")
+    if missing:
+        raise BadValue("--on", f"({text})", f"{', '.join(missing)} too, as in {BY_NUMBERS}, or like=CHIP for the rest")
+    if chip.scale_up_domain is None and count > 1:
+        chip = replace(chip, scale_up_domain=default(count, "scale_up_domain", "", "all chips in one domain, since no size was given"))
+    return chip
+
+
+def _typed_facts(text: str) -> tuple[dict[str, str], dict[str, Any]]:
+    """Texts and numbers by key, each number the user's."""
+    fields = facts.declared(Chip)
+    texts: dict[str, str] = {}
+    numbers: dict[str, Any] = {}
+    for word in text.replace(",", " ").split():
+        key, equals, value = word.partition("=")
+        name = key.lower().replace("-", "_")
+        if not equals or not value:
+            raise BadValue("--on", word, f"FACT=VALUE, as in {BY_NUMBERS}")
+        if name not in (*TYPED_TEXTS, *fields):
+            raise UnknownName("fact of a chip", key, [*fields, *TYPED_TEXTS], "`headway show chip h100-sxm` lists the facts")
+        if name in texts or name in numbers:
+            raise BadValue("--on", text, f"{name} once")
+        if name in TYPED_TEXTS:
+            texts[name] = value
+        else:
+            numbers[name] = schema.scalar(value, fields[name], name)
+    return texts, numbers
+
+
+# -- A chip as the text of a catalogue file: one that reads back to the same chip, and one to fill in. The format is in docs/chips.md 
+
+
+FILE_HEAD = "# A chip of headway: save as DIR/chips/{name}.toml and give --catalog DIR. The format is in docs/chips.md.\n"
+EXAMPLES = {
+    "year": "2026", "peak_bf16": "1 PFLOP/s", "peak_fp16": "2 PFLOP/s", "peak_fp8": "2 PFLOP/s", "peak_fp4": "4 PFLOP/s",
+    "peak_int8": "2 POPS",
+    "hbm": "192 GB", "hbm_bw": "8 TB/s", "sram": "100 MB", "tdp": "1000 W", "scale_up_bw": "900 GB/s", "scale_up_domain": "64",
+    "scale_out_bw": "50 GB/s", "host_dram_bw": "100 GB/s", "host_link_bw": "64 GB/s", "price": "$3/h",
+}  # fmt: skip
+
+
+def chip_toml(chip: Chip, like: str) -> str:
+    """The catalogue file of a chip: its facts in SI, each with source, date and kind; `like` is the chip whose fitted costs it has."""
+    lines = [FILE_HEAD.format(name=chip.name.replace("-", "_")), f"vendor = {_quoted(chip.vendor)}", f"topology = {_quoted(chip.topology)}"]
+    lines += [f"{key} = {_quoted(value)}" for key, value in (("scale_up_kind", chip.scale_up_kind), ("notes", chip.notes)) if value]
+    if like:
+        lines.append(f"like = {_quoted(like)}  # whose fitted costs it has, under any name")
+    lines += ["", "[facts]"]
+    for key in facts.declared(Chip):
+        fact = getattr(chip, key)
+        if isinstance(fact, Sourced):
+            number = repr(int(fact)) if isinstance(fact, int) else repr(float(fact))  # type: ignore[arg-type]
+            about = f"source = {_quoted(fact.source)}, date = {_quoted(fact.date)}, kind = {_quoted(fact.kind)}"
+            unit = "USD/s" if key == "price" else fact.unit
+            lines.append(f"{key} = {{ value = {number}, unit = {_quoted(unit)}, {about} }}")
+    return "\n".join(lines) + "\n"
+
+
+def empty_toml(name: str) -> str:
+    """A catalogue file to fill in: every fact with its sentence and an example, none of them set."""
+    fields = facts.declared(Chip)
+    lines = [FILE_HEAD.format(name=name), 'vendor = ""', f'topology = "switch"  # one of {", ".join(TOPOLOGIES)}']
+    lines += [
+        '# like = "h100_sxm"  # a measured chip whose fitted costs stand in; without it those of all measured chips do',
+        "",
+        "[facts]",
+    ]
+    lines.append("# Needed: a peak, hbm and hbm_bw. Remove the # of a line that you fill in; leave out what you do not know.")
+    lines.append('# A bare number is in SI (a price in USD/h). Or { value = 8, unit = "TB/s", source = "datasheet", date = "2026-01" }')
+    width = max(map(len, (f'# {key} = "{EXAMPLES[key]}"' for key in fields)))
+    lines += [f"{f'# {key} = {_quoted(EXAMPLES[key])}':{width}}  # {q.help} [{q.unit or 'count'}]" for key, q in fields.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(value: str) -> str:
+    """Text in quotes, as TOML writes it."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -11,7 +11,7 @@ from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import BadFile, MissingFact, UnknownName
 from headway.core.schema import Field
 from headway.core.units import EXAMPLE
-from headway.hardware.fact_range import bandwidth, memory_size
+from headway.hardware.chip import bandwidth, memory_size
 from headway.laws import tiers as laws
 
 MEMORIES = ("hbm", "ddr", "cxl", "remote", "flash", "disk", "store")  # fastest first

@@ -1,17 +1,22 @@
-"""One scale-up domain of any size, scaled from a known rack: wires, power, weight, cooling, network, and what fits. Glue over laws/."""
+"""One scale-up domain of any size, scaled from a known rack: wires, power, weight, cooling, network, and what fits; domains by year.
+
+Glue: the arithmetic is in laws/.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from headway.core.catalog import Catalog
 from headway.core.errors import BadValue
 from headway.core.quantity import Sourced, default, known, user_input
+from headway.hardware.describe import list_systems
 from headway.hardware.links import wired
-from headway.hardware.rack_capacity import ModelNeed, cached_needs, fits, fitting, floor_s
-from headway.hardware.rack_capacity import need as need_of
 from headway.hardware.rack_facts import RackFacts, rack_facts
 from headway.hardware.system import RANK, System
 from headway.hardware.system import system as find_system
@@ -32,11 +37,71 @@ from headway.laws.rack import (
     switch_bisection,
     torus_bisection,
 )
-from headway.laws.roofline.balance import capacity_params, drain_s
+from headway.laws.roofline.balance import capacity_params, domain_read_s, drain_s
 from headway.laws.serving.pipeline import racks_slowdown, scale_up_ratio
+from headway.laws.step.memory import fits_hbm
+from headway.models.config import catalogue_index
 from headway.models.config import model as find_model
 from headway.models.model import Model, MoE
 from headway.models.precision import formats
+from headway.models.totals import loaded_bytes, sequence_bytes, total_params
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelNeed:
+    """Memory that one model needs in a domain: weights as in its checkpoint, and the KV cache of one sequence."""
+
+    model: str
+    params: Any
+    weights: Any
+    sequence: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFit:
+    """One model that fits in one domain, and its latency floor."""
+
+    model: str
+    total_params: Any
+    weights_bytes: Any
+    latency_floor_s: Any
+
+
+def need(model: Model, context: Any) -> ModelNeed:
+    """Bytes of weights, and of the KV cache and state of one sequence of `context` tokens."""
+    sequence = sequence_bytes(model, context)
+    return ModelNeed(model=model.name, params=total_params(model), weights=loaded_bytes(model), sequence=sequence)
+
+
+def catalogue_needs(context: Any) -> tuple[ModelNeed, ...]:
+    """Memory needs of all models of the catalogue, the largest first."""
+    needs = (need(find_model(row["name"]), context) for row in catalogue_index())
+    return tuple(sorted(needs, key=lambda row: (-row.params, row.model)))
+
+
+cached_needs = functools.lru_cache(maxsize=4)(catalogue_needs)  # not for explain, which records every call
+
+
+def fits(model_need: ModelNeed, system: System, chips: Any) -> Any:
+    """Whether a model and one sequence fit in a domain of `chips` chips; None where the memory is not known."""
+    hbm = system.chip.hbm
+    return None if hbm is None else fits_hbm(model_need.weights, model_need.sequence, chips * hbm)
+
+
+def floor_s(model_need: ModelNeed, system: System, chips: Any) -> Any:
+    """Latency floor: time to read a model's weights once with the whole domain; None where it does not fit or a fact is missing."""
+    bandwidth = system.chip.hbm_bw
+    return domain_read_s(model_need.weights, chips, bandwidth) if bandwidth is not None and fits(model_need, system, chips) else None
+
+
+def fitting(needs: Sequence[ModelNeed], system: System, chips: Any) -> tuple[ModelFit, ...]:
+    """All models that fit, the largest first."""
+    return tuple(
+        ModelFit(model=row.model, total_params=row.params, weights_bytes=row.weights, latency_floor_s=floor_s(row, system, chips))
+        for row in needs
+        if fits(row, system, chips)
+    )
+
 
 FITTING = "counted: models of the catalogue whose checkpoint and one sequence take no more than the domain's memory"
 NO_BYTES = known(0.0, "no bytes", "byte", "constant", "nothing leaves the domain")
@@ -133,10 +198,11 @@ def racks(
     base = find_system(system) if isinstance(system, str) else system
     subject, tokens, length = find_model(model), _count(batch, "batch"), _count(context, "context")
     known_facts = rack_facts(base.chip.name) if facts is None else facts
-    need, needs = need_of(subject, length), cached_needs(length)
+    subject_need, needs = need(subject, length), cached_needs(length)
     counts = [_count(count, "chips") for count in chips] or [base.scale_up_domain]
     return [
-        rack(base, known_facts, RackRequest(chips=count, model=subject, need=need, batch=tokens, context=length), needs) for count in counts
+        rack(base, known_facts, RackRequest(chips=count, model=subject, need=subject_need, batch=tokens, context=length), needs)
+        for count in counts
     ]
 
 
@@ -330,3 +396,58 @@ def room(system: System, chips: Any, need: ModelNeed, needs: Sequence[ModelNeed]
         "largest_floor_s": largest and largest.latency_floor_s,
         "fitting": fitting_models,
     }
+
+
+# -- scale-up domains by year and vendor: memory, latency floor, and the largest model that fits. Glue: the arithmetic is in laws/ 
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class DomainGeneration:
+    """One system's scale-up domain; None where a fact is not public or the model does not fit."""
+
+    year: Any
+    vendor: str
+    system: str
+    chip: str
+    scale_up_domain: Any
+    topology: str
+    model: str
+    context: Any
+    domain_hbm: Any = None
+    drain_s: Any = None
+    scale_up_bw: Any = None
+    domain_bisection: Any = None
+    fits: Any = None
+    weights_bytes: Any = None
+    latency_floor_s: Any = None
+    params_fit: Any = None
+    models_fit: Any = None
+    largest_model: str | None = None
+    largest_params: Any = None
+    largest_floor_s: Any = None
+
+
+def domains(need: ModelNeed, context: Any, needs: Sequence[ModelNeed], catalog: Catalog | None = None) -> list[DomainGeneration]:
+    """Scale-up domains of all systems whose chip has a known year, oldest first."""
+    dated = (system for system in list_systems(catalog) if system.chip.year is not None)
+    ordered = sorted(dated, key=lambda system: (system.chip.year, system.chip.vendor, system.scale_up_domain, system.name))
+    return [domain(system, need, context, needs) for system in ordered]
+
+
+def domain(system: System, need: ModelNeed, context: Any, needs: Sequence[ModelNeed]) -> DomainGeneration:
+    """Scale-up domain of one system."""
+    chips = system.scale_up_domain
+    memory_row = room(system, chips, need, needs)
+    return DomainGeneration(
+        year=system.chip.year,
+        vendor=system.chip.vendor,
+        system=system.name,
+        chip=system.chip.name,
+        scale_up_domain=chips,
+        topology=system.topology,
+        model=need.model,
+        context=context,
+        scale_up_bw=system.scale_up_bw,
+        domain_bisection=bisection(system, chips),
+        **{key: value for key, value in memory_row.items() if key != "fitting"},
+    )

@@ -1,7 +1,7 @@
 """A system: chips of one kind and their links. Inside a scale-up domain chips share fast links; beyond it, scale-out.
 
 Names: a catalogue system (gb200-nvl72), R systems (4xgb200-nvl72), N chips (8xh100-sxm), one chip (h200), a torus by shape
-(tpu-v5p-4x4x8), N chips by numbers (64x(peak_bf16=1P ...), see numbers.py).
+(tpu-v5p-4x4x8), N chips by numbers (64x(peak_bf16=1P ...), see chip.py).
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ from headway.core.catalog import Catalog, default_catalog, fold
 from headway.core.errors import BadFile, BadValue, MissingFact, UnknownName, clip
 from headway.core.quantity import known
 from headway.core.schema import Field
-from headway.hardware.chip import TOPOLOGIES, Chip, needed, price_quote
+from headway.hardware.chip import TOPOLOGIES, Chip, chip_by_numbers, link, memory_size, needed, price_quote, split_machine
 from headway.hardware.chip import read as read_chip
 from headway.hardware.chip_price import market_metric
-from headway.hardware.fact_range import link, memory_size
-from headway.hardware.numbers import chip_by_numbers, split_machine
 
 CARDS_OF_HOST = 8  # in one box, as rack servers are sold
 MOST_CHIPS = 10_000_000

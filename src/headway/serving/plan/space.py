@@ -16,7 +16,7 @@ import numpy as np
 
 from headway.core import schema
 from headway.core.errors import BadValue, IllegalCombination, IllegalLayout
-from headway.hardware.host import chips_per_host
+from headway.hardware.links import chips_per_host
 from headway.hardware.system import System
 from headway.laws.serving.replicas import replicas_held
 from headway.laws.step.layer_terms import replica_chips
