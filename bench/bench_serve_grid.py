@@ -6,8 +6,7 @@ import time
 import numpy as np
 
 from headway.performance.layout import Layout
-from headway.serving.columns import SERVE
-from headway.serving.serve import serve
+from headway.serving.serve import SERVE, serve
 
 BUDGET_S, BUDGET_MB = 0.4, 500
 

@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 from numpy.typing import NDArray
 
 '''
-INTERNAL = ("ACTS", "COLUMN_MODULES", "PREFIXED_RECORDS", "QUESTIONS", "RECORDS", "_HOME")
+INTERNAL = ("ACTS", "PREFIXED_RECORDS", "QUESTIONS", "RECORDS", "_HOME")
 ALIASES = """
 __version__: str
 __all__: builtins.list[str]

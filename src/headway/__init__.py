@@ -88,17 +88,7 @@ ACTS = ("ask", "schema", "new", "web", "mcp")  # verbs that do something, or pri
 _HOME = {verb: "answers.asked" for verb in QUESTIONS if verb not in ACTS} | _HOME  # of `law` there is a function that returns numbers
 __all__ = sorted(_HOME)
 
-# Where `core.columns` looks a key up: first the tables, of which the later wins, then the fields of the records, likewise.
-COLUMN_MODULES = (
-    "reality.columns",
-    "performance.columns",
-    "training.columns",
-    "serving.columns",
-    "hardware.columns",
-    "evidence.columns",
-    "simulation.columns",
-    "economics.columns",
-)
+# Where `core.columns` looks a key up that stands in no table: the fields of these records, of which the later wins.
 PREFIXED_RECORDS = {"chip": "hardware.chip:Chip", "system": "hardware.system:System"}  # "chip.hbm", as `--set` has it
 RECORDS = (
     "training.recipe:TrainingReach",

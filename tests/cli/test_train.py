@@ -10,8 +10,8 @@ import pytest
 import headway as hw
 from headway.core.formula import anonymous, leaves, replay
 from headway.core.quantity import KINDS
-from headway.training.columns import PARTS, TIMES, TRAINING
 from headway.training.search import PLAIN_MARGIN
+from headway.training.train import PARTS, TIMES
 from support.command import Answer, command
 
 DAY = 86400.0
@@ -79,7 +79,7 @@ def test_train__every_column_is_described() -> None:
     status, out, _ = run("llama-3.1-8b", "--on", "8xh100-sxm", "--tokens", "1T", "--seq", "8192", "-o", "json")
     answer = json.loads(out)
     assert status == 0 and answer["command"][1] == "train"
-    assert set(TRAINING) <= {*answer["columns"]}
+    assert set(hw_columns().table("train")) <= {*answer["columns"]}
     assert all(column["doc"] for column in answer["columns"].values())
 
 

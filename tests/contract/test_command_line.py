@@ -24,7 +24,7 @@ from headway.core.question import question_of
 from headway.core.schema import fields
 from headway.performance.achieved import FITTED
 from headway.performance.assumptions import Assumptions
-from headway.serving.columns import SERVE
+from headway.serving.serve import SERVE
 from support.command import Cli, changed
 from support.paths import ROOT
 

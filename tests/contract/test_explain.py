@@ -28,7 +28,7 @@ from headway.models.config import model
 from headway.models.describe import about_model
 from headway.performance.layout import Layout
 from headway.performance.workload import Load
-from headway.serving.columns import SERVE
+from headway.serving.serve import SERVE
 from support.cases import STEP_MODELS, Point, drawn, fitted_numbers
 from support.each import for_each
 

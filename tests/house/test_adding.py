@@ -57,7 +57,12 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a copy of the package and an empty catalogue folder DIR."""
     folder = tmp_path_factory.mktemp("adding")
     shutil.copytree(SOURCE, folder / "src" / "headway", ignore=shutil.ignore_patterns("data", "__pycache__"))
-    (folder / "src" / "headway" / "data").symlink_to(SOURCE / "data", target_is_directory=True)
+    data = folder / "src" / "headway" / "data"
+    data.mkdir()
+    for path in (SOURCE / "data").iterdir():
+        (data / path.name).symlink_to(path)
+    (data / "columns.csv").unlink()
+    shutil.copy(SOURCE / "data" / "columns.csv", data)
     (folder / "DIR").mkdir()
     return folder
 
@@ -73,7 +78,8 @@ def write(block: Block, folder: Path) -> None:
         assert count == 1, f"{place} has no {target}"
         path.write_text(text, encoding="utf-8")
     elif block.above.startswith("Append"):
-        path.write_text(f"{path.read_text(encoding='utf-8')}\n\n{block.text}\n", encoding="utf-8")
+        blank = "" if path.suffix == ".csv" else "\n\n"
+        path.write_text(f"{path.read_text(encoding='utf-8')}{blank}{block.text}\n", encoding="utf-8")
     else:
         assert not path.exists(), f"{place} is there already"
         path.write_text(block.text + "\n", encoding="utf-8")

@@ -21,12 +21,11 @@ from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import NAMES, Layout, illegal, shape
 from headway.performance.workload import Load
-from headway.serving.columns import SERVE
 from headway.serving.plan import choice, space
 from headway.serving.plan.plan import LayoutPlan, plan
 from headway.serving.plan.search import PLAIN_WITHIN
 from headway.serving.plan.sensitivity import INPUTS, parse
-from headway.serving.serve import checked_load, query, serve
+from headway.serving.serve import SERVE, checked_load, query, serve
 from support.cases import FLAT, STEP_MODELS
 
 CHAT = Load(prompt=8000, output=1000)

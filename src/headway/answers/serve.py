@@ -26,8 +26,7 @@ from headway.performance.workload import Load
 from headway.report import money, output, serving
 from headway.serving import curves
 from headway.serving.changes import changes
-from headway.serving.columns import SERVE
-from headway.serving.serve import MOST_POINTS
+from headway.serving.serve import MOST_POINTS, SERVE
 
 if TYPE_CHECKING:
     from headway.report.pictures.frame import Picture, View

@@ -16,10 +16,9 @@ from headway.hardware.chip_price import MARKET
 from headway.report import output, train
 from headway.report.serving import setting
 from headway.report.words import interval, sentence
-from headway.training.columns import PARTS as MEMORY
-from headway.training.columns import TIMES
 from headway.training.recipe import BINARY_FLAGS, Failures, Recipe, TrainingLayout, TrainingReach, binary_text
-from headway.training.train import RECORDS, TrainingQuestion, cases, listing, sample, swept
+from headway.training.train import PARTS as MEMORY
+from headway.training.train import RECORDS, TIMES, TrainingQuestion, cases, listing, sample, swept
 
 if TYPE_CHECKING:
     from headway.training.train import TrainingQuestion

@@ -1,15 +1,20 @@
-"""All keys of all answers: unit and sentence of each. A key that no package declares is not in the contract.
+"""All keys of all answers: unit and sentence of each, a line a key in data/columns.csv. A key that stands nowhere is not in the contract.
 
-Each package declares its own columns in its `columns.py`. The root of the package lists these files as strings, so that they are
-imported at the first look-up and nothing here imports what lies above.
+A key that two tables have (`step_s` of `train` and of `serve`) has, for people, the later line; a table's own line is in `table`.
 """
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import functools
 import importlib
+from collections.abc import Mapping
 from typing import Any
+
+from headway.core.catalog import PACKAGED
+
+NAMES = ("name", "fact")  # of a listed record: they identify a row, and its record says what they are
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -20,35 +25,31 @@ class Column:
     doc: str
 
 
-def interval_columns(stem: str, unit: str, doc: str, ends: tuple[str, ...], suffix: str = "") -> dict[str, Column]:
-    """Columns of an expected value, its floor and the ends of its interval."""
-    words = {
-        "floor": "roofline floor of weights and cache as stored: nothing real is faster",
-        "lo": "lower end of the 90 % interval",
-        "hi": "upper end of the 90 % interval",
-    }
-    expected_column = {stem + suffix: Column(unit, doc + "; expected value")}
-    return expected_column | {f"{stem}_{end}{suffix}": Column(unit, f"{doc}; {words[end]}") for end in ends}
+@functools.cache
+def _lines() -> tuple[Mapping[str, str], ...]:
+    return tuple(csv.DictReader((PACKAGED / "columns.csv").read_text(encoding="utf-8").splitlines()))
+
+
+@functools.cache
+def table(name: str) -> dict[str, Column]:
+    """The columns of one table, in order.
+
+    >>> list(table("capacity"))[:2], table("serve")["tpot_s"].unit
+    (['weights_bytes', 'sequence_bytes'], 's')
+    """
+    return {line["key"]: Column(line["unit"], line["doc"]) for line in _lines() if line["table"] == name}
 
 
 @functools.cache
 def declared() -> dict[str, Column]:
-    """Columns declared by packages; of a key that two packages declare, the later declaration in the order of the list."""
-    from headway import COLUMN_MODULES
-
-    columns: dict[str, Column] = {}
-    for module in COLUMN_MODULES:
-        columns |= importlib.import_module(f"headway.{module}").COLUMNS
-    return columns
+    """The columns of all tables."""
+    return {line["key"]: Column(line["unit"], line["doc"]) for line in _lines()}
 
 
 @functools.cache
 def identity() -> frozenset[str]:
     """Keys that identify a row: they lead every block of a wide table."""
-    from headway import COLUMN_MODULES
-
-    modules = [importlib.import_module(f"headway.{module}") for module in COLUMN_MODULES]
-    return frozenset(key for module in modules for key in getattr(module, "IDENTITY", ()))
+    return frozenset((*NAMES, *(line["key"] for line in _lines() if line["identity"])))
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 
 Holds        price/ (cost to price), chip_cost (owning a chip), sheets/ (price sheets from files), inversion/ (a sheet read backwards),
              cache/ (where a KV cache should live), bill and bill_requests (what requests cost), speed_tiers, questions (price, speed,
-             cache, bill), columns.
+             cache, bill).
 Import       price.price.price, sheets.catalogue.sheet, sheets.sheet.PriceSheet, inversion.answer.invert, cache.problem.cache, bill.bill,
              speed_tiers.ladder, chip_cost.owned.
 May import   simulation, training, serving, performance, hardware, models, laws, core. Its users: evidence, report, answers, cli.

@@ -27,9 +27,9 @@ from headway.models.config import model as find_model
 from headway.models.model import Model
 from headway.performance.assumptions import Assumptions
 from headway.performance.workload import Load
-from headway.serving.columns import SERVE
 from headway.serving.plan.plan import LayoutPlan, plan
 from headway.serving.plan.space import domain_of
+from headway.serving.serve import SERVE
 
 BASES = ("price", "cost")
 ENTRIES = ("name", "notes", "offers", "sources")

@@ -3,7 +3,7 @@
 Holds        rows/ (measured rows and their defaults), readers/ (output of benchmark tools), kernels/ (fit of kernels), serving/ (predict,
              score and fit engines), training/ (predict and fit training runs), fit/ (cross-validation, residuals, intervals), claims/
              (the lecture's ledger), lecture/ (its chapters, search, other inputs, card, bridge, flashcards), pages, class_pages
-             and price_pages (generated documentation), questions (score, predict, fit, lecture, show), columns.
+             and price_pages (generated documentation), questions (score, predict, fit, lecture, show).
 Import       rows.row.read_rows, rows.tasks.tasks, serving.predict.predict, serving.score.score, serving.refit.refit, training.refit.refit,
              fit.residuals.residuals, fit.nearest.nearest, claims.claim.claims, lecture.chapters.chapters, lecture.search.find.
 May import   reality, economics, simulation, training, serving, performance, hardware, models, laws, core. Its users: report, answers, cli.

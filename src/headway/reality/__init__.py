@@ -2,7 +2,7 @@
 
 Holds        coupling (forward and back, exact or in floats), ciphers/ (DES, TEA, SIMON and their published vectors), avalanche (one flipped
              bit by round), differential (likely differences of a reduced cipher), residual_network (a small network, trained and attacked
-             with gradients), demonstrations (what `headway feistel` shows, as counts and laws), question, columns.
+             with gradients), demonstrations (what `headway feistel` shows, as counts and laws), question.
 Import       coupling.forward, coupling.back, ciphers.catalogue.cipher, ciphers.catalogue.published_vectors, avalanche.changed_bits,
              differential.best_differential, residual_network.attacked, demonstrations.avalanche_rows.
 May import   laws, core. Its users: evidence, report, answers, cli.

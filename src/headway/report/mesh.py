@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headway.core import units
+from headway.core import columns, units
 from headway.core.columns import Column
 from headway.core.listing import Listing
-from headway.performance.columns import COLLECTIVE, PRODUCT
 from headway.report.output import Summary
 
 TIMES = ("time_s", "serial_s", "compute_s", "memory_s", "network_s")
@@ -42,20 +41,19 @@ def product(rows: Any, varying: Sequence[str]) -> Summary:
     row_list = list(rows)
     totals = [row for row in row_list if row["kind"] == "total"]
     if not totals:
-        return Summary(f"{len(row_list)} steps.", (), (), people(row_list, ("kind", "what", "bytes", "network_s"), PRODUCT))
+        return Summary(f"{len(row_list)} steps.", (), (), people(row_list, ("kind", "what", "bytes", "network_s"), columns.table("matmul")))
     first = totals[0]
     time = f"{units.show(first['time_s'], 's', 4)} to {units.show(first['serial_s'], 's', 4)}"
     headline = f"{time} per chip, bound by {first['bound']}: {units.show(first['flop'], 'flop', 4)}"
     headline += f" at {first['intensity']:.4g} FLOP per byte."
     if len(totals) > 1:
         headline = f"{len(totals)} points; the first: {headline}"
-        return Summary(
-            headline, (), _notes(first), people(totals, (*varying, *TIMES, "bound", "intensity", "attained_flops", "balanced"), PRODUCT)
-        )
+        keys = (*varying, *TIMES, "bound", "intensity", "attained_flops", "balanced")
+        return Summary(headline, (), _notes(first), people(totals, keys, columns.table("matmul")))
     single = len([row for row in row_list if row["kind"] == "product"]) == 1
     keys = ("kind", "what", "flop", "bytes", "intensity", "compute_s", "memory_s", "network_s", "balanced")
     visible_rows = [row for row in row_list if row["kind"] != "total"] + ([] if single and len(row_list) == 2 else totals)
-    return Summary(headline, (), _notes(first, single), people(visible_rows, keys, PRODUCT))
+    return Summary(headline, (), _notes(first, single), people(visible_rows, keys, columns.table("matmul")))
 
 
 def _notes(first: dict[str, Any], single: bool = False) -> list[str]:
@@ -84,4 +82,4 @@ def collective(rows: Any, share: str) -> Summary:
     after = [f"Time: {share_text}links at their peak, so nothing real is faster."]
     keys = ("operation", "over", "members", "bytes", "time_s", "exact_s", "limit_s", "latency_s", "transfer_s", "bound", "bandwidth",
             "latency_bound_bytes")  # fmt: skip
-    return Summary(headline, (), after, people(row_list, keys, COLLECTIVE))
+    return Summary(headline, (), after, people(row_list, keys, columns.table("collective")))

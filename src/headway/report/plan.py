@@ -8,8 +8,8 @@ from typing import Any
 from headway.core.listing import Listing, format_value
 from headway.report import money, output, serving
 from headway.report.words import NO_ROW, interval, number_of, sentence, value
-from headway.serving.columns import SERVE
 from headway.serving.plan import problem
+from headway.serving.serve import SERVE
 
 Row = Mapping[str, Any]
 ROWS = ("kind", "model", "system", "layout", "weights", "kv", "batch")

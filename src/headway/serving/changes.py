@@ -10,7 +10,6 @@ from typing import Any
 from headway.core.errors import HeadwayError
 from headway.models.precision import Precision
 from headway.performance.layout import NAMES, Layout
-from headway.serving.columns import runs, time_key, tokens_key
 from headway.serving.serve import serve
 
 MOST_CHANGES = 3
@@ -87,3 +86,18 @@ def _value(row: Mapping[str, Any]) -> float:
     """Speed of one user times tokens for the money, or tokens per second where no price is known."""
     cost = row.get("usd_per_mtok_out")
     return 1 / row[time_key(row)] * (1 / cost if cost else row[tokens_key(row)])
+
+
+def runs(row: Mapping[str, Any]) -> bool:
+    """Whether a point fits in memory and carries its load."""
+    return bool(row["fits"]) and (row.get("utilisation") or 0.0) < 1.0
+
+
+def time_key(row: Mapping[str, Any]) -> str:
+    """The time that a point is judged by: TPOT, or the step where there is none."""
+    return "tpot_s" if row.get("tpot_s") is not None else "step_s"
+
+
+def tokens_key(row: Mapping[str, Any]) -> str:
+    """The rate that a point without a price is judged by, a column of its table."""
+    return "tok_per_s_chip" if row.get("prompt") is not None else "decode_tok_per_s"

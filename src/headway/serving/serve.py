@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.core import units
+from headway.core import columns, units
 from headway.core.errors import BadValue, IllegalCombination, UnknownName
 from headway.core.quantity import Sourced, user_input
 from headway.core.schema import defaults, fields
@@ -34,8 +34,8 @@ from headway.performance.estimate import Deployment, estimate
 from headway.performance.formats import Formats, check_compute, floor_note, has_peak, no_peak_note, resolve
 from headway.performance.layout import NAMES, UNHALVED, Layout, check, copies, copies_note, halves, shape, stacked
 from headway.performance.workload import Load, read_expert_load
-from headway.serving.columns import SERVE
 
+SERVE = columns.table("serve")
 AS_STORED = Precision()
 SPECULATIVE = "speculation: a step that verifies drafts is taken to last as long as one without, or as its accepted tokens' arithmetic"
 

@@ -14,7 +14,7 @@ from headway.core.errors import BadValue, UnknownName
 from headway.core.listing import input_text
 from headway.core.quantity import known
 from headway.core.table import Labels, Table
-from headway.serving.columns import SERVE
+from headway.serving.serve import SERVE
 
 SCAN = 400  # points of the first scan, if a grid costs as little as a point
 SCAN_SLOW = 60  # points of the first scan, if each point needs a table

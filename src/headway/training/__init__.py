@@ -3,7 +3,7 @@
 Holds        recipe (layout, number formats, run), layouts (the legal ones), work (FLOP and bytes by layer), pipeline (a case, a layout
              placed on it, what lives on each chip), memory, achieved (fitted rates), step_time (and its collectives), estimate (one
              layout), search, sizing (how large a machine), run (days, money, failures), train (the verb's answer), timeline and
-             dualpipe (schedules played), questions (train, scale), columns; scaling/ (scaling laws put to use).
+             dualpipe (schedules played), questions (train, scale); scaling/ (scaling laws put to use).
 Import       train.train, recipe.TrainingLayout, recipe.Recipe, estimate.estimate, pipeline.TrainingCase, step_time.step_time,
              work.model_flop, recipe.TrainingReach, scaling.scale.scale.
 May import   performance (assumptions, efficiency, layout, formats, topology, collectives), hardware, models, laws, core. Its users:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from headway.core import schema
+from headway.core.columns import table as column_table
 from headway.core.errors import BadValue, UnknownName
 from headway.core.listing import Listing, clean, computed
 from headway.core.quantity import Sourced, known, user_input
@@ -23,7 +24,6 @@ from headway.hardware.system import system as find_system
 from headway.laws.step.layer_terms import idle_chips, replica_chips
 from headway.models.config import model as find_model
 from headway.training.achieved import chip_efficiency
-from headway.training.columns import PARTS, TIMES
 from headway.training.estimate import TrainingEstimate, estimate, overlap
 from headway.training.layouts import LONG, NAMES, candidates, layout_at, none_legal, pinned_one
 from headway.training.pipeline import TrainingCase, machine
@@ -45,6 +45,9 @@ from headway.training.run import Outlook, TrainingAnswer, TrainingRequest, outlo
 from headway.training.search import LayoutEstimate, SearchResult, bounds_of, less_plain, search, with_recipe
 from headway.training.sizing import advice, sized
 from headway.training.work import training_work
+
+TIMES = ("compute", "attention", "traffic", "head", "launch", "tp", "cp", "ep", "bubble", "parameters", "update")  # parts of a step
+PARTS = ("weights", "gradients", "optimizer", "gathered", "activations", "head", "allowance")  # of the memory of a chip
 
 
 def row(candidate: LayoutEstimate, model: str, result: TrainingEstimate, run: Outlook, tokens: Any, kind: str) -> dict[str, Any]:
@@ -87,8 +90,9 @@ def why(case: Any, result: TrainingEstimate) -> str:
     if bool(result.fits):
         return ""
     largest = max(PARTS, key=lambda name: float(getattr(result.memory, name)))
+    words = column_table("train")[f"{largest}_bytes_chip"].doc.partition(": ")[2]
     has, needs = show(case.system.chip.need("hbm"), "byte"), show(result.memory.total, "byte")
-    return f"needs {needs} on the fullest chip, which has {has}; largest: {PARTS[largest]}, {show(getattr(result.memory, largest), 'byte')}"
+    return f"needs {needs} on the fullest chip, which has {has}; largest: {words}, {show(getattr(result.memory, largest), 'byte')}"
 
 
 BOTH_WAYS = known(1, "hidden_ep of DualPipe", "", "default", "DeepSeek-V3 (arXiv:2412.19437) section 3.2.1: all-to-all fully hidden")
