@@ -13,6 +13,7 @@ A user's own file may say just `hbm_bw = "3350 GB/s"`.
 
 from __future__ import annotations
 
+import csv
 import functools
 import math
 import os
@@ -150,6 +151,16 @@ def _user_folder() -> Path | None:
 def default_catalog() -> Catalog:
     """The catalogue of a run without --catalog."""
     return open_catalog()
+
+
+@functools.cache
+def lines(name: str) -> tuple[dict[str, str], ...]:
+    """The lines of a table that ships as data/NAME, each by the names of its columns.
+
+    >>> lines("model_releases.csv")[0]["name"]
+    'ai21-jamba-1.5-large'
+    """
+    return tuple(csv.DictReader((PACKAGED / name).read_text(encoding="utf-8").splitlines()))
 
 
 @functools.cache

@@ -5,15 +5,14 @@ A key that two tables have (`step_s` of `train` and of `serve`) has, for people,
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import functools
 import importlib
-from collections.abc import Mapping
 from typing import Any
 
-from headway.core.catalog import PACKAGED
+from headway.core.catalog import lines
 
+TABLES = "columns.csv"
 NAMES = ("name", "fact")  # of a listed record: they identify a row, and its record says what they are
 
 
@@ -26,30 +25,25 @@ class Column:
 
 
 @functools.cache
-def _lines() -> tuple[Mapping[str, str], ...]:
-    return tuple(csv.DictReader((PACKAGED / "columns.csv").read_text(encoding="utf-8").splitlines()))
-
-
-@functools.cache
 def table(name: str) -> dict[str, Column]:
     """The columns of one table, in order.
 
     >>> list(table("capacity"))[:2], table("serve")["tpot_s"].unit
     (['weights_bytes', 'sequence_bytes'], 's')
     """
-    return {line["key"]: Column(line["unit"], line["doc"]) for line in _lines() if line["table"] == name}
+    return {line["key"]: Column(line["unit"], line["doc"]) for line in lines(TABLES) if line["table"] == name}
 
 
 @functools.cache
 def declared() -> dict[str, Column]:
     """The columns of all tables."""
-    return {line["key"]: Column(line["unit"], line["doc"]) for line in _lines()}
+    return {line["key"]: Column(line["unit"], line["doc"]) for line in lines(TABLES)}
 
 
 @functools.cache
 def identity() -> frozenset[str]:
     """Keys that identify a row: they lead every block of a wide table."""
-    return frozenset((*NAMES, *(line["key"] for line in _lines() if line["identity"])))
+    return frozenset((*NAMES, *(line["key"] for line in lines(TABLES) if line["identity"])))
 
 
 @functools.cache

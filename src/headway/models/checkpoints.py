@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import functools
 import json
 from dataclasses import dataclass, replace
-from importlib import resources
 from typing import Any
 
-from headway.core.catalog import fold
+from headway.core.catalog import fold, lines
 from headway.models.model import Model
 from headway.models.side_files import with_named_format
 
@@ -39,8 +37,7 @@ class Checkpoint:
 @functools.cache
 def catalogue_checkpoints() -> tuple[Checkpoint, ...]:
     """Every checkpoint of the catalogue that is not itself a model of it, and models of it whose tower is left out."""
-    text = resources.files("headway").joinpath("data/checkpoints.csv").read_text(encoding="utf-8")
-    return tuple(_checkpoint(row) for row in csv.DictReader(text.splitlines()))
+    return tuple(_checkpoint(row) for row in lines("checkpoints.csv"))
 
 
 def _checkpoint(row: dict[str, str]) -> Checkpoint:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import functools
 import os
 from collections.abc import Iterable
@@ -11,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from headway.core.catalog import default_catalog, fold
+from headway.core.catalog import default_catalog, fold, lines
 from headway.core.errors import BadValue, HeadwayError, UnknownName, UnsupportedModel, printable
 from headway.models import hub
 from headway.models.checkpoints import as_asked, catalogue_checkpoints, checkpoint, published_by
@@ -28,8 +27,7 @@ Keys = tuple[tuple[str, Any], ...]  # keys of a config.json with their values
 @functools.cache
 def catalogue_index() -> tuple[dict[str, str], ...]:
     """Rows of the catalogue's models: name, file, hf_id, family, total_params, active_params."""
-    text = resources.files("headway").joinpath("data/model_index.csv").read_text(encoding="utf-8")
-    return tuple(csv.DictReader(text.splitlines()))
+    return lines("model_index.csv")
 
 
 @functools.cache

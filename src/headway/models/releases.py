@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import functools
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
+from headway.core.catalog import lines
 from headway.core.quantity import known
 
 
@@ -31,8 +30,7 @@ def releases() -> dict[str, Release]:
     >>> release.month, float(release.training_tokens)
     ('2024-07', 15600000000000.0)
     """
-    text = resources.files("headway").joinpath("data/model_releases.csv").read_text(encoding="utf-8")
-    return {row["name"]: _release(row) for row in csv.DictReader(text.splitlines())}
+    return {row["name"]: _release(row) for row in lines("model_releases.csv")}
 
 
 def _release(row: dict[str, str]) -> Release:
