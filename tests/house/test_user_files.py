@@ -25,7 +25,6 @@ EXCUSED = {
     "evidence.kernels.rows": "pyarrow decodes bytes that the guard read",
     "economics.sheets.table": "DictReader of a text that the guard read",
     "core.catalog": "a table that ships",
-    "models.config": "a config.json that ships",
     "web.app": "pages that ship", "core.code_store": "code that this program kept, in a folder nobody else writes",
     "web.server": "webbrowser.open", "web.worker": "the null device of a worker",
     "cli.main": "the null device, when the reader of the output has gone",
