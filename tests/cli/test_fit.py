@@ -23,7 +23,7 @@ from headway.evidence.fit import nearest
 from headway.evidence.fit.result import FittedNumbers, read_efficiency, write_efficiency
 from headway.evidence.kernels.efficiency import fit_kernels
 from headway.evidence.pages import FIGURE, PAGE, SUMMARY
-from headway.evidence.serving.engine_numbers import numbers
+from headway.evidence.serving.engine_fit import numbers
 from headway.performance.achieved import FORMER_KEYS, KEYS, efficiencies
 from support.command import Cli
 from support.synthetic import Rig, measured, true_table

@@ -17,8 +17,8 @@ from headway.core.errors import BadValue
 from headway.evidence.claims.claim import claims
 from headway.evidence.claims.rows import recompute
 from headway.evidence.lecture import quiz
-from headway.evidence.lecture.deck import INTERVALS, Deck, load
 from headway.evidence.lecture.inputs import cases, figures
+from headway.evidence.lecture.quiz import INTERVALS, Deck, load
 from support.command import Cli
 
 TODAY = datetime.date(2026, 5, 1)

@@ -30,7 +30,7 @@ from headway.economics.inversion.priors import AssumedIntervals, priors, read_as
 from headway.economics.inversion.samples import draw, markup, reference_log_cost
 from headway.economics.sheets.catalogue import sheet
 from headway.economics.sheets.sheet import ContextTier, Mode, PriceSheet, Rates
-from headway.evidence import price_pages
+from headway.evidence.pages import PART
 from headway.laws.economics.inversion import kv_at_knee, kv_joint
 from reference.served_cost import fitted
 from support.paths import DATA, ROOT
@@ -308,7 +308,7 @@ def test_price_score__summary_and_report_page(capsys: pytest.CaptureFixture[str]
     text = page.read_text(encoding="utf-8")
     assert text.startswith("before") and text.endswith("after\n") and "| cost laws | active | 27 |" in text
     own = ROOT / "docs" / "prices.md"
-    assert price_pages.PART in own.read_text(encoding="utf-8")
+    assert PART in own.read_text(encoding="utf-8")
     methods = text.split("-->")[1].split("\n\n")[1]
     assert methods in own.read_text(encoding="utf-8"), "docs/prices.md is not what headway price --score gives"
 

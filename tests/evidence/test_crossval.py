@@ -10,13 +10,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headway.evidence.fit.crossval import ServingCrossValidation, cross_validate, folds, model_folds, single_source, with_intervals
-from headway.evidence.fit.priors import PriorNumber
-from headway.evidence.fit.residuals import residuals, stats
-from headway.evidence.fit.result import KEYS, WIDER, HeldOutResiduals, widths
+from headway.evidence.fit.result import KEYS, WIDER, HeldOutResiduals, PriorNumber, widths
 from headway.evidence.rows.tasks import Task
-from headway.evidence.serving.engine_numbers import numbers
+from headway.evidence.serving.crossval import ServingCrossValidation, cross_validate, folds, model_folds, single_source, with_intervals
+from headway.evidence.serving.engine_fit import numbers
 from headway.evidence.serving.predict import predict
+from headway.evidence.serving.score import residuals, stats
 from headway.laws.serving.request import interval_factor
 from support.synthetic import Rig, measured, prior, remeasured, tasks_of, true_table
 

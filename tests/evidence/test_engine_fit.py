@@ -10,10 +10,20 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from headway.evidence.fit.priors import PriorNumber
+from headway.evidence.fit.result import PriorNumber
 from headway.evidence.rows.tasks import Task
-from headway.evidence.serving.engine_fit import SHARE, EngineFit, as_fitted, fit, predictions, problem, residuals
-from headway.evidence.serving.engine_numbers import MEANINGS, numbers, table_at
+from headway.evidence.serving.engine_fit import (
+    MEANINGS,
+    SHARE,
+    EngineFit,
+    as_fitted,
+    fit,
+    numbers,
+    predictions,
+    problem,
+    residuals,
+    table_at,
+)
 from headway.evidence.serving.machines import Scheduling
 from headway.laws.step.coefficients import EngineCost
 from headway.performance.achieved import ENGINE_KEYS

@@ -12,8 +12,7 @@ import pytest
 
 from headway.core.errors import BadFile
 from headway.evidence.fit.result import FittedNumbers, line, read_efficiency, write_efficiency
-from headway.evidence.kernels.classes import CLASSES, KernelClass, fit, log_misses
-from headway.evidence.kernels.collectives import LinkRows, predicted
+from headway.evidence.kernels.classes import CLASSES, KernelClass, LinkRows, fit, log_misses, predicted
 from headway.evidence.kernels.efficiency import fit_families
 from headway.evidence.kernels.rows import KernelRows, KernelTable, fastest, shape_codes, thinned
 from headway.performance.collectives import Fabric, LinkCosts
@@ -116,7 +115,7 @@ def test_kernel_fit__all_reduce_lines() -> None:
     def predict(p: Any, work: Any) -> Any:
         return predicted((place,), costs(p), 400)[work[0]]
 
-    from headway.evidence.kernels.collectives import REDUCTION_KEYS
+    from headway.evidence.kernels.classes import REDUCTION_KEYS
 
     truth, rng = (3e-6, 0.6, 0.55), np.random.default_rng(5)
     seconds = predict(truth, (np.arange(400),))

@@ -10,7 +10,7 @@ import pytest
 
 from headway.core.errors import BadFile
 from headway.evidence.kernels import rows as kernel_work
-from headway.evidence.kernels.collectives import all_reduces, exchanges
+from headway.evidence.kernels.classes import all_reduces, exchanges
 from headway.evidence.kernels.efficiency import fit_kernels
 from headway.evidence.kernels.rows import family, per_chip
 

@@ -10,8 +10,8 @@ import pytest
 
 from headway.core.formula import anonymous, replay
 from headway.core.trace import record
-from headway.evidence.lecture import bridge, card
-from headway.evidence.lecture.machine import LectureCase, lecture_case
+from headway.evidence.lecture import card
+from headway.evidence.lecture.card import LectureCase, lecture_case
 from headway.hardware.system import system
 from headway.laws.step.step import compute_s, network_s, step_s, weights_s
 from headway.models.config import model
@@ -30,9 +30,9 @@ def case_of(name: str, machine: str) -> LectureCase:
 
 
 @functools.cache
-def walks(name: str, machine: str) -> dict[str, list[bridge.BridgeStage]]:
+def walks(name: str, machine: str) -> dict[str, list[card.BridgeStage]]:
     with record():
-        stages = bridge.stages(case_of(name, machine))
+        stages = card.stages(case_of(name, machine))
     return {
         quantity: [stage for stage in stages if stage.quantity == quantity]
         for quantity in dict.fromkeys(stage.quantity for stage in stages)
@@ -83,11 +83,11 @@ def test_bridge__product_is_the_machines_own_figure(name: str, machine: str) -> 
         product = float(walk[0].value) * math.prod(float(stage.factor) for stage in walk[1:])
         assert product == pytest.approx(float(walk[-1].value), rel=1e-12)
     terms, ranks = case.fitted.step, float(case.layout.dp)
-    knee = float(walks(name, machine)[bridge.BALANCED][-1].value)
+    knee = float(walks(name, machine)[card.BALANCED][-1].value)
     tokens = ranks * 4096  # whole sequences on each rank
     per_sequence = float(compute_s(terms, tokens, tokens * CONTEXT)) / tokens
     assert knee * per_sequence == pytest.approx(float(weights_s(terms, tokens)), rel=1e-12)
-    step = float(walks(name, machine)[bridge.STEP][-1].value)
+    step = float(walks(name, machine)[card.STEP][-1].value)
     batch = float(case.batch)
     assert step == pytest.approx(float(step_s(terms, batch, batch * CONTEXT, 0.0, 0.0)), rel=1e-12)
 
@@ -95,7 +95,7 @@ def test_bridge__product_is_the_machines_own_figure(name: str, machine: str) -> 
 @pytest.mark.parametrize(("name", "machine"), PAIRS)
 def test_bridge__crossing_of_kv_and_compute(name: str, machine: str) -> None:
     """At the last context KV reads take as long as compute, by the fitted coefficients; before it the lecture's form by hand."""
-    case, walk = case_of(name, machine), walks(name, machine).get(bridge.CROSSING)
+    case, walk = case_of(name, machine), walks(name, machine).get(card.CROSSING)
     assert walk is not None
     d, (_, bandwidth, _, fp8, bf16) = MODELS[name], MACHINES[machine]
     peak = fp8 if d["byte"] == 1.0 else bf16
@@ -144,7 +144,7 @@ def test_card__by_hand(name: str, machine: str) -> None:
 def test_card_and_bridge__figures_have_origins_and_replay() -> None:
     with record():
         case = lecture_case(model("deepseek-v3"), system("gb200-nvl72"), Precision())
-        values = [entry.value for entry in card.figures(case)] + [stage.value for stage in bridge.stages(case)]
+        values = [entry.value for entry in card.figures(case)] + [stage.value for stage in card.stages(case)]
     for value in values:
         assert anonymous(value) == []
         assert float(replay(value)) == pytest.approx(float(value), rel=1e-12)

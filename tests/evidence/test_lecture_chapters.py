@@ -12,7 +12,7 @@ from headway.core.errors import UnknownName
 from headway.evidence import claims as ledger
 from headway.evidence.claims.claim import claims
 from headway.evidence.lecture import chapters as lecture
-from headway.evidence.lecture.disputed import disputed_points
+from headway.evidence.lecture.chapters import disputed_points
 from headway.evidence.lecture.inputs import cases, figures
 from headway.evidence.lecture.search import find
 from support.command import Cli

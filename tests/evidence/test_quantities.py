@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.evidence.rows.setup import Setup
-from headway.evidence.rows.tasks import Task
-from headway.evidence.serving.machines import engines_of, machines, rows
+from headway.evidence.rows.tasks import Setup, Task
+from headway.evidence.serving.machines import KINDS, MeasuredLoad, Quantities, engines_of, machines, quantities, rows
 from headway.evidence.serving.predict import load_of, placed
-from headway.evidence.serving.quantities import KINDS, MeasuredLoad, Quantities, quantities
 from headway.laws.serving.request import prompt_ranks
 from headway.laws.step.step import step_floor_s, step_s
 from headway.performance.achieved import Efficiencies, efficiencies

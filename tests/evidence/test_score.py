@@ -13,13 +13,13 @@ import pytest
 from headway.cli.main import main
 from headway.core.errors import BadFile
 from headway.evidence.fit import nearest
-from headway.evidence.fit.crossval import flat_residuals, floor_residuals
-from headway.evidence.fit.residuals import Residual, grouped, residuals, stats, worst
 from headway.evidence.pages import PAGE, Report, check_targets, inserted, page, summary, tables
 from headway.evidence.rows.names import model_class
 from headway.evidence.rows.row import read_rows
 from headway.evidence.rows.tasks import tasks
+from headway.evidence.serving.crossval import flat_residuals, floor_residuals
 from headway.evidence.serving.predict import predict
+from headway.evidence.serving.score import Residual, grouped, residuals, stats, worst
 from headway.hardware.chip import chip
 from headway.models.config import model
 from headway.report.pictures import parity

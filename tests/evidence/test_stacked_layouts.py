@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.evidence.rows.setup import Setup
-from headway.evidence.rows.tasks import KINDS, Task
+from headway.evidence.rows.tasks import KINDS, Setup, Task
 from headway.evidence.serving.machines import ENGINES, bare_machines, columns, compiled_setup, dense_form, fill, machines, rows, stack
 from headway.evidence.serving.predict import RATES, TIMES, predict
 from headway.laws.step.coefficients import StepCoefficients

@@ -11,14 +11,11 @@ import pytest
 
 from headway.cli.main import main
 from headway.core import catalog
-from headway.evidence.fit.folds import ClassFold
-from headway.evidence.fit.priors import free_places, values_at
-from headway.evidence.fit.result import read_efficiency
-from headway.evidence.fit.weighted import cluster_weights, t_factor
+from headway.evidence.fit.result import free_places, read_efficiency, values_at
+from headway.evidence.fit.statistics import ClassFold, cluster_weights, t_factor
 from headway.evidence.training import refit as report
-from headway.evidence.training.crossval import constant_mfu, measured_mfu
+from headway.evidence.training.crossval import Cause, constant_mfu, covered, halves, measured_mfu, widths
 from headway.evidence.training.fit import TrainingProblem, errors, fit, influence, numbers, speeds, table, training_problem
-from headway.evidence.training.intervals import Cause, covered, halves, widths
 from headway.evidence.training.refit import TrainingRefit, blind, refit
 from headway.evidence.training.row import read_training_rows
 from headway.evidence.training.setup import TrainingSetup

@@ -13,7 +13,7 @@ from headway.core.catalog import default_catalog
 from headway.core.errors import HeadwayError
 from headway.core.quantity import known
 from headway.core.schema import defaults
-from headway.evidence.rows.setup import SetupKey, find
+from headway.evidence.rows.tasks import SetupKey, find
 from headway.hardware.chip import Chip, chip
 from headway.hardware.describe import about_system
 from headway.hardware.edit import edit

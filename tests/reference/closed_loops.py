@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 
 from headway.core.schema import defaults
-from headway.evidence.rows.setup import Setup
-from headway.evidence.rows.tasks import Task
-from headway.evidence.serving.machines import ENGINES, machines, rows
+from headway.evidence.rows.tasks import Setup, Task
+from headway.evidence.serving.machines import ENGINES, machines, quantities, rows
 from headway.evidence.serving.predict import load_of, placed
-from headway.evidence.serving.quantities import quantities
 from headway.laws.serving.request import middle_context
 from headway.laws.step.memory import rank_sequence_limit, sequence_bytes
 from headway.performance.achieved import Efficiencies, efficiencies

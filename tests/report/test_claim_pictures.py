@@ -12,7 +12,7 @@ from headway.answers.lecture import BOARD, SCENES, _listing, draw
 from headway.core.errors import BadValue
 from headway.evidence import claims as ledger
 from headway.evidence.claims.claim import claims
-from headway.evidence.lecture import along
+from headway.evidence.lecture import inputs
 from headway.evidence.lecture.inputs import cases
 from headway.report.pictures.file import svg
 from headway.report.pictures.frame import Picture, View
@@ -48,7 +48,7 @@ def test_curve__dots_are_the_claims_own_inputs_and_figures() -> None:
         for dot in picture.data.get("lecture", ()):
             claim = claims()[claim_id]
             figures = [part["recomputed"] for part in table[claim_id]["parts"]]
-            assert dot["along"] == float(claim.inputs[along.axis(claim)])
+            assert dot["along"] == float(claim.inputs[inputs.axis(claim)])
             assert any(dot["value"] == pytest.approx(figure, rel=1e-12) for figure in figures), claim_id
             curves += 1
     assert curves > 100
@@ -72,7 +72,7 @@ def test_board__has_the_inputs_it_draws(claim_id: str) -> None:
 
 
 def test_inputs__in_words_without_keys_and_none_for_nothing() -> None:
-    document = along._about()
+    document = inputs._about()
     names = {name for claim in claims().values() for name in claim.inputs}
     plain = {name for name, words in document["words"].items() if isinstance(words, str)}
     assert plain <= names
@@ -80,22 +80,22 @@ def test_inputs__in_words_without_keys_and_none_for_nothing() -> None:
     for claim_id in (key for key, words in document["words"].items() if not isinstance(words, str)):
         assert document["words"][claim_id].keys() <= claims()[claim_id].inputs.keys(), claim_id
     for claim_id, name in document["along"].items():
-        assert name in along.moving(claim_id), claim_id
+        assert name in inputs.moving(claim_id), claim_id
     for claim in claims().values():
         for name in claim.inputs:
-            assert "_" not in along.input_words(claim, name)
+            assert "_" not in inputs.input_words(claim, name)
 
 
 def test_span__of_counts_is_whole_and_of_shares_ends_at_one() -> None:
     for claim in claims().values():
-        for name in along.moving(claim.id):
+        for name in inputs.moving(claim.id):
             if claim.inputs[name].unit == "m":
                 continue  # no text is read in metres alone
-            values = [case.labels[name] for case in cases(claim, [f"{name}={along.span(claim, name)}"])]
+            values = [case.labels[name] for case in cases(claim, [f"{name}={inputs.span(claim, name)}"])]
             assert len(values) > 9, (claim.id, name)
-            if along.is_count(name) and float(claim.inputs[name]) >= 1:
+            if inputs.is_count(name) and float(claim.inputs[name]) >= 1:
                 assert all(value == round(value) >= 1 for value in values), (claim.id, name)
-            if name in along._about()["shares"] and float(claim.inputs[name]) <= 1:
+            if name in inputs._about()["shares"] and float(claim.inputs[name]) <= 1:
                 assert all(0 < value <= 1 + 1e-9 for value in values), (claim.id, name)
 
 

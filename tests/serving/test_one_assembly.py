@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from headway.core.schema import defaults
-from headway.evidence.fit.residuals import residuals
 from headway.evidence.rows.tasks import Task
 from headway.evidence.serving.machines import ENGINES
 from headway.evidence.serving.predict import Prediction, predict
-from headway.evidence.serving.score import score
+from headway.evidence.serving.score import residuals, score
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import Load

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from headway.evidence.fit.priors import PriorNumber
+from headway.evidence.fit.result import PriorNumber
 from headway.evidence.rows.row import read_rows
 from headway.evidence.rows.tasks import Task, Unpredictable, tasks
-from headway.evidence.serving.engine_numbers import numbers, table_at
+from headway.evidence.serving.engine_fit import numbers, table_at
 from headway.evidence.serving.predict import Prediction, predict
 from headway.performance.achieved import Efficiencies, efficiencies
 

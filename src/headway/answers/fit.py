@@ -14,9 +14,9 @@ from headway.core.errors import BadFile, BadValue, MissingExtra
 from headway.core.listing import Listing
 from headway.evidence import pages
 from headway.evidence.fit import nearest
-from headway.evidence.fit.residuals import grouped
 from headway.evidence.fit.result import write_efficiency
 from headway.evidence.pages import inserted
+from headway.evidence.serving.score import grouped
 from headway.report import output
 from headway.report.pictures import parity
 from headway.report.pictures.file import check_path

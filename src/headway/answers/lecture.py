@@ -21,12 +21,10 @@ from headway.evidence import claims as ledger
 from headway.evidence.claims.claim import Claim, claims
 from headway.evidence.claims.rows import ClaimRow
 from headway.evidence.lecture import chapters as lecture
-from headway.evidence.lecture import quiz
-from headway.evidence.lecture.chapters import chapter, statement
-from headway.evidence.lecture.deck import Deck, deck_path, forget, load
-from headway.evidence.lecture.disputed import claim_rows, disputed_points
+from headway.evidence.lecture import inputs, quiz
+from headway.evidence.lecture.chapters import chapter, claim_rows, disputed_points, statement
 from headway.evidence.lecture.inputs import InputCase, cases, figures, idle_inputs, lecture_figures
-from headway.evidence.lecture.quiz import QuizCard
+from headway.evidence.lecture.quiz import Deck, QuizCard, deck_path, forget, load
 from headway.report import lecture as words
 from headway.report import output
 from headway.report.lecture import paragraph
@@ -224,7 +222,6 @@ def pictures(rows: list[Any]) -> dict[str, Any]:
 
 def draw(rows: list[Mapping[str, Any]], view: View) -> Picture:
     """The picture of a claim."""
-    from headway.evidence.lecture import along
 
     if len(rows) != 1:
         raise BadValue("--plot", f"{len(rows)} claims", "one claim, such as headway lecture RB-10 --plot claim.png")
@@ -235,8 +232,8 @@ def draw(rows: list[Mapping[str, Any]], view: View) -> Picture:
         return _board(claim, view)
     if claim.group in CONTEXT and "crossing" in claim.inputs:
         return _context(claim, view)
-    if along.is_curve(claim):
-        return _curve(claim, along.axis(claim), view)
+    if inputs.is_curve(claim):
+        return _curve(claim, inputs.axis(claim), view)
     return _figures(rows[0], view)
 
 
@@ -245,14 +242,13 @@ def draw(rows: list[Mapping[str, Any]], view: View) -> Picture:
 
 def _curve(claim: Claim, name: str, view: View) -> Picture:
     """The claim's figures along one of its inputs, as `--with` draws them."""
-    from headway.evidence.lecture import along
     from headway.report import complete
 
-    return complete.draw(other_inputs(claim.id, [f"{name}={along.span(claim, name)}"]), view, "inputs")
+    return complete.draw(other_inputs(claim.id, [f"{name}={inputs.span(claim, name)}"]), view, "inputs")
 
 
 def _board(claim: Claim, view: View) -> Picture:
-    from headway.evidence.lecture.board import board_curves
+    from headway.evidence.lecture.card import board_curves
     from headway.report.pictures import curves
 
     prices = claims()["RB-21"].inputs
@@ -280,7 +276,6 @@ def _figures(row: Mapping[str, Any], view: View) -> Picture:
 
 def _timetable(claim: Claim, view: View) -> Picture:
     """The small train of the claim: its seats, its load, its beat."""
-    from headway.evidence.lecture.inputs import lecture_figures
     from headway.laws.queueing.departures import train_rate
     from headway.report.pictures import timetable
     from headway.simulation.timetable import DEPARTURES, random_timetable
@@ -309,7 +304,6 @@ def _bubbles(claim: Claim, view: View) -> Picture:
 
 
 def _coupling(claim: Claim, view: View) -> Picture:
-    from headway.evidence.lecture.inputs import lecture_figures
     from headway.report.pictures import feistel
 
     numbers = {"x": float(claim.inputs["x"]), "y": float(claim.inputs["y"]), "z": lecture_figures(claim)["z"]}

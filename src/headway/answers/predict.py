@@ -9,10 +9,8 @@ from typing import Any
 from headway.answers import arguments
 from headway.core.columns import Column, column
 from headway.core.listing import Listing
-from headway.evidence.rows.csv_file import need_rows
-from headway.evidence.rows.row import read_rows
-from headway.evidence.rows.setup import Setup
-from headway.evidence.rows.tasks import tasks
+from headway.evidence.rows.row import need_rows, read_rows
+from headway.evidence.rows.tasks import Setup, tasks
 from headway.evidence.serving.predict import MEMORY
 from headway.evidence.serving.predict import predict as predict_serving
 from headway.evidence.training.predict import predict as predict_training

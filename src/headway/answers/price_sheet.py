@@ -21,7 +21,7 @@ from headway.economics.inversion.priors import LEVEL, Priors, assumed_intervals,
 from headway.economics.sheets import catalogue
 from headway.economics.sheets.catalogue import SUFFIXES, read_sheets
 from headway.economics.sheets.history import history
-from headway.evidence.price_pages import write
+from headway.evidence.pages import write_prices as write
 from headway.models.config import catalogue_index
 from headway.report import output, price
 from headway.report.pictures import dots

@@ -16,16 +16,15 @@ from headway.core.columns import Column
 from headway.core.errors import BadValue, HeadwayError
 from headway.core.listing import Listing, format_value
 from headway.core.question import from_words
-from headway.evidence.fit import residuals as fit_residuals
 from headway.evidence.questions import TOOLS
 from headway.evidence.readers.files import RunFields, machine
-from headway.evidence.rows.csv_file import left_out, need_rows
 from headway.evidence.rows.names import hardware as hardware_name
-from headway.evidence.rows.row import read_rows
+from headway.evidence.rows.row import left_out, need_rows, read_rows
 from headway.evidence.rows.tasks import Task
 from headway.evidence.serving.causes import expected
 from headway.evidence.serving.remedies import remedies
-from headway.evidence.serving.score import parts, score
+from headway.evidence.serving.score import parts, residuals, score
+from headway.evidence.serving.score import worst as largest_misses
 from headway.report import output, words
 from headway.report.causes import headline, percent, share_columns, summary, times
 from headway.report.pictures import parity, run_parts
@@ -64,8 +63,6 @@ def answer(
     read: predict.MeasuredFile, binds: bool, cases: Mapping[int, Any], catalogs: str, notes: Sequence[str] = ()
 ) -> output.Answer:
     """Answer with a row per measurement; rows without a prediction state the reason. `catalogs`: the flags of the user's folders."""
-    from headway.evidence.fit.residuals import residuals
-
     rows: list[tuple[int, dict[str, Any]]] = []
     runs = runs_with_causes(read, cases)
     known = {id(run[0]): run[2] for run in runs}
@@ -120,7 +117,7 @@ def _row(row: Any) -> dict[str, Any]:
 
 def worst(residuals: Sequence[Any], count: int) -> list[dict[str, Any]]:
     """Rows of the residuals with the largest errors."""
-    rows = [_row(residual) for residual in fit_residuals.worst(residuals, count)]
+    rows = [_row(residual) for residual in largest_misses(residuals, count)]
     return [{"by": "worst", "group": row["id"], **{key: value for key, value in row.items() if key != "id"}, "n": 1} for row in rows]
 
 

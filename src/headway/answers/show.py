@@ -11,8 +11,7 @@ from headway.core.columns import Column
 from headway.core.errors import BadValue, check_known
 from headway.core.listing import Listing, cell, clean, computed, format_value
 from headway.core.trace import record
-from headway.evidence.lecture.card import figures
-from headway.evidence.lecture.machine import lecture_case
+from headway.evidence.lecture.card import figures, lecture_case
 from headway.models.precision import Precision
 from headway.performance.workload import Load
 from headway.report import lecture_card as words
@@ -20,9 +19,7 @@ from headway.report import output
 from headway.report.words import sentence
 
 if TYPE_CHECKING:
-    from headway.evidence.lecture.bridge import BridgeStage
-    from headway.evidence.lecture.card import CardFigure
-    from headway.evidence.lecture.machine import LectureCase
+    from headway.evidence.lecture.card import BridgeStage, CardFigure, LectureCase
 
 
 KINDS = ("model", "chip", "system")
@@ -145,7 +142,7 @@ def card(args: Any, model: Any) -> output.Answer:
     for flag, value in (("--model", model), ("--on", args.on)):
         if not value:
             raise BadValue(flag, "nothing", "a model and a machine: --model deepseek-v3 --on gb200-nvl72")
-    from headway.evidence.lecture.bridge import stages
+    from headway.evidence.lecture.card import stages
 
     with record():
         case = _case(args, model)

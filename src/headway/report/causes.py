@@ -19,7 +19,7 @@ SLOW = {
 }  # fmt: skip
 
 
-MOST_SIZE = 3  # times slower, beyond which a fault is called implausible: evidence/serving/faults.py
+MOST_SIZE = 3  # times slower, beyond which a fault is called implausible: evidence/serving/causes.py
 BEYOND = 1.02  # times the measurement from which a floor is above it by more than clocks err
 
 

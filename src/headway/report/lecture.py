@@ -10,8 +10,7 @@ from headway.core.listing import Listing
 from headway.evidence.claims.claim import claims
 from headway.evidence.claims.rows import ClaimRow
 from headway.evidence.lecture import chapters as lecture
-from headway.evidence.lecture.chapters import Chapter
-from headway.evidence.lecture.disputed import DisputedPoint, claim_rows
+from headway.evidence.lecture.chapters import Chapter, DisputedPoint, claim_rows
 from headway.evidence.lecture.search import LectureMatches
 from headway.report.output import Summary
 

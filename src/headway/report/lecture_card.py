@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headway.core.listing import Listing, format_value
-from headway.evidence.lecture.bridge import BALANCED, BridgeStage, grows
-from headway.evidence.lecture.card import CardFigure
-from headway.evidence.lecture.machine import LectureCase, capacity
+from headway.evidence.lecture.card import BALANCED, BridgeStage, CardFigure, LectureCase, capacity, grows
 from headway.report.output import Summary
 
 CARD_VIEW = ("figure", "here", "lecture", "why_they_differ")

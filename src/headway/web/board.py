@@ -9,7 +9,6 @@ import functools
 import re
 import tomllib
 from importlib.resources import files
-from types import SimpleNamespace
 from typing import Any
 
 from headway.core import units
@@ -17,11 +16,11 @@ from headway.core.errors import BadValue, HeadwayError, UnknownName
 from headway.core.listing import format_value
 from headway.core.trace import record
 from headway.evidence import claims as ledger
-from headway.evidence.claims.claim import Claim, claims
-from headway.evidence.claims.reversible import layer_bytes
+from headway.evidence.claims.claim import Claim, ClaimInputs, claims
 from headway.evidence.claims.rows import ClaimRow
-from headway.evidence.lecture import along, quiz
+from headway.evidence.claims.training import layer_bytes
 from headway.evidence.lecture import chapters as lecture
+from headway.evidence.lecture import inputs, quiz
 from headway.evidence.lecture.inputs import PER_MTOK, InputCase, cases, figures
 from headway.laws.queueing.departures import beat_wait_s, timetable_wait_s, train_rate
 from headway.laws.training.memory import activation_bytes_chip, reversible_bytes_chip, stream_bytes
@@ -122,11 +121,11 @@ def _claim(request: dict[str, Any]) -> dict[str, Any]:
         raise UnknownName("claim", str(request.get("id"))[:20], claims())
     row = next(entry for entry in ledger.claim(claim.id))
     before, after = lecture.neighbours(claim.id)
-    moving, changes = along.moving(claim.id), _changes(claim, request)
+    moving, changes = inputs.moving(claim.id), _changes(claim, request)
     axis = _text(request, "axis", r"[\w-]*")
     if not axis:  # the input with a range or a list, else the claim's own, else one that was left alone
         spans = [name for name, text in changes.items() if SPAN.search(text)]
-        free = [name for name in (along.axis(claim), *moving) if name not in changes]
+        free = [name for name in (inputs.axis(claim), *moving) if name not in changes]
         axis = next((name for name in (*spans, *free, *moving) if name in moving), "")
     laws, seen_laws = list[str](), set[str]()  # the laws behind the claim's figures, an indented line each
     for name, value in figures(claim, InputCase(labels={}, values={})).items() if claim.inputs else ():
@@ -161,14 +160,14 @@ def _input(claim: Claim, name: str, changes: list[str], word: str = "") -> dict[
     """An input with its value, source and stops, the word of the user's among them; as an axis, the range that the command line takes."""
     value = claim.inputs[name]
     stops, at = _stops(name, float(value), value.unit) if changes else ([], 0)
-    span, is_axis = along.span(claim, name) if stops else "", bool(SPAN.search(word))
+    span, is_axis = inputs.span(claim, name) if stops else "", bool(SPAN.search(word))
     if is_axis:
         span = word
     elif word and stops:
         with contextlib.suppress(HeadwayError):  # a name such as h100.hbm_bw has no place on a slider
             stops, at = pages.with_stop(stops, word, value.unit)
     return {
-        "name": name, "label": along.input_words(claim, name), "text": format_value(float(value), value.unit), "source": value.source,
+        "name": name, "label": inputs.input_words(claim, name), "text": format_value(float(value), value.unit), "source": value.source,
         "date": value.date, "changes": changes, "stops": stops, "at": at, "span": span,
         "word": "" if is_axis else word,
     }  # fmt: skip
@@ -176,14 +175,14 @@ def _input(claim: Claim, name: str, changes: list[str], word: str = "") -> dict[
 
 def _stops(name: str, value: float, unit: str) -> tuple[list[dict[str, str]], int]:
     """Stops of a slider over an input's ends, the lecture's value among them, and its place."""
-    low, high, step = along.ends(name, value)
+    low, high, step = inputs.ends(name, value)
     if step:
         values = sorted({*(low + step * place for place in range(round((high - low) / step) + 1)), value})
     else:
         spaced = [value * (high / low) ** (place / POINTS - 0.5) for place in range(POINTS + 1)]
         values = [float(f"{entry:.{pages.SIGNIFICANT}g}") for entry in spaced]  # so that a stop's text is the word of the command
     at = min(range(len(values)), key=lambda place: abs(values[place] - value))
-    words = [along.word(entry, unit) for entry in values]
+    words = [inputs.word(entry, unit) for entry in values]
     try:
         for word in words if unit not in PER_MTOK else ():
             units.parse(word, unit, "slider")
@@ -308,10 +307,10 @@ def _stages(request: dict[str, Any]) -> dict[str, Any]:
 
 def _activations(request: dict[str, Any]) -> dict[str, Any]:
     """Layers forward and back: what ordinary training keeps, and what a reversible network keeps and makes again."""
-    layers, inputs = int(_number(request, "layers", 8, *DRAWN_LAYERS)), SimpleNamespace(**claims()["CR-03"].inputs)
-    layer, streams = layer_bytes(inputs), stream_bytes(inputs.width * inputs.hidden)
-    ordinary = [float(activation_bytes_chip(layer, inputs.none, inputs.tokens, count * inputs.copies)) for count in range(layers + 1)]
-    reversible = float(reversible_bytes_chip(streams, layer, inputs.tokens, inputs.copies))
+    layers, case = int(_number(request, "layers", 8, *DRAWN_LAYERS)), ClaimInputs(**claims()["CR-03"].inputs)
+    layer, streams = layer_bytes(case), stream_bytes(case.width * case.hidden)
+    ordinary = [float(activation_bytes_chip(layer, case.none, case.tokens, count * case.copies)) for count in range(layers + 1)]
+    reversible = float(reversible_bytes_chip(streams, layer, case.tokens, case.copies))
     forward = [{"layer": place, "back": False, "kept": place + 1} for place in range(layers)]
     backward = [{"layer": place, "back": True, "kept": place} for place in reversed(range(layers))]
     sizes = [{"ordinary": ordinary[step["kept"]], "reversible": reversible} for step in (*forward, *backward)]
@@ -319,7 +318,7 @@ def _activations(request: dict[str, Any]) -> dict[str, Any]:
     facts = [
         _fact("kept at most, ordinary", ordinary[layers], "byte"),
         _fact("kept, reversible", reversible, "byte"),
-        _fact("tokens", inputs.tokens, "token"),
+        _fact("tokens", case.tokens, "token"),
     ]
     return {
         "title": "Activations kept, or made again on the way back", "layers": layers, "most": max(ordinary[layers], reversible),

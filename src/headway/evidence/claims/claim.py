@@ -7,18 +7,29 @@ import functools
 import tomllib
 from collections.abc import Callable, Mapping
 from importlib.resources import files
+from types import SimpleNamespace
 from typing import Any
 
 from headway.core.quantity import known
+from headway.core.records import record_of
+from headway.core.units import Number, Second, SecondPerToken, Token
+from headway.laws.roofline.balance import balanced_batch, compute_s_per_token, hardware_ratio
+from headway.laws.roofline.batch_step import batch_compute_s, batch_kv_s, latency_floor_s
+
+
+class ClaimInputs(SimpleNamespace):
+    """Inputs of a claim, each a number with its source, by the names that data/claims gives them."""
+
 
 Parts = dict[str, Any]  # figure name -> value
-RECOMPUTE: dict[str, Callable[[Any], Parts]] = {}
+Recomputation = Callable[[ClaimInputs], Parts]
+RECOMPUTE: dict[str, Recomputation] = {}
 
 
-def recomputes(claim_id: str) -> Callable[[Callable[[Any], Parts]], Callable[[Any], Parts]]:
+def recomputes(claim_id: str) -> Callable[[Recomputation], Recomputation]:
     """Decorator: registers a function of a claim's inputs as its recomputation."""
 
-    def register(function: Callable[[Any], Parts]) -> Callable[[Any], Parts]:
+    def register(function: Recomputation) -> Recomputation:
         if claim_id in RECOMPUTE:
             raise ValueError(f"{claim_id} is recomputed twice")
         RECOMPUTE[claim_id] = function
@@ -27,7 +38,43 @@ def recomputes(claim_id: str) -> Callable[[Callable[[Any], Parts]], Callable[[An
     return register
 
 
-FACTS = "facts"  # file of facts shared by several claims
+# -- terms of a step, of claims whose inputs have these names ---------------------------------------------------------------------------
+
+
+def compute_s(inputs: ClaimInputs, tokens: Token) -> Second:
+    """Compute time of a step of so many tokens."""
+    return batch_compute_s(tokens, inputs.active, inputs.peak)
+
+
+def token_s(inputs: ClaimInputs) -> SecondPerToken:
+    """Compute time of a token."""
+    return compute_s_per_token(inputs.active, inputs.peak)
+
+
+def weights_s(inputs: ClaimInputs) -> Second:
+    """Time to read all weights."""
+    return latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
+
+
+def kv_s(inputs: ClaimInputs, batch: Number, context: Token) -> Second:
+    """Time to read the KV of a batch."""
+    return batch_kv_s(batch, context, inputs.kv_bytes, inputs.mem_bw)
+
+
+def terms(inputs: ClaimInputs, batch: Number, context: Token) -> tuple[Second, Second, Second]:
+    """Compute, weight read and KV read time of a decode step."""
+    return compute_s(inputs, batch), weights_s(inputs), kv_s(inputs, batch, context)
+
+
+def balance(inputs: ClaimInputs) -> Token:
+    """Batch at which weights take as long to read as to compute with."""
+    return balanced_batch(hardware_ratio(inputs.weight_byte, inputs.peak, inputs.mem_bw), inputs.total, inputs.active)
+
+
+# -- data -----------------------------------------------------------------------------------------------------------------------------
+
+
+FACTS = "facts.toml"  # facts shared by several claims
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,71 +84,48 @@ class Claim:
     id: str
     group: str
     title: str  # title of the group
-    claim: str
-    stated_text: str
-    unit: str
-    tolerance: str
-    cause: str
-    note: str
-    source: str
-    worked: str  # recomputation by hand, in words, for a claim without a function
-    empirical: bool
-    units: Mapping[str, str]  # units of parts that differ from `unit`
-    stated: Mapping[str, float]
-    reference: Mapping[str, float]
-    ranges: Mapping[str, tuple[float, float]]
     inputs: Mapping[str, Any]  # name -> Sourced
     today: Mapping[str, str]  # input name -> path of its current value in the catalogue
-    invariant: tuple[str, ...]  # inputs and law constants that must not change the result
-
-
-def _folder() -> Any:
-    return files("headway") / "data" / "claims"
+    claim: str = ""
+    stated_text: str = ""
+    unit: str = ""
+    tolerance: str = ""
+    cause: str = ""
+    note: str = ""
+    source: str = ""
+    worked: str = ""  # recomputation by hand, in words, for a claim without a function
+    empirical: bool = False
+    units: Mapping[str, str] = dataclasses.field(default_factory=dict)  # units of parts that differ from `unit`
+    stated: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    reference: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    ranges: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+    invariant: tuple[str, ...] = ()  # inputs and law constants that must not change the result
 
 
 @functools.cache
 def claims() -> dict[str, Claim]:
     """All claims by id, in the order of the files' groups."""
-    facts = tomllib.loads((_folder() / f"{FACTS}.toml").read_text(encoding="utf-8"))
-    groups = []
-    for path in _folder().iterdir():
-        if path.name.endswith(".toml") and path.name != f"{FACTS}.toml":
-            groups.append(tomllib.loads(path.read_text(encoding="utf-8")))
-    groups.sort(key=lambda group: group["order"])
+    folder = files("headway") / "data" / "claims"
+    pages = {path.name: tomllib.loads(path.read_text(encoding="utf-8")) for path in folder.iterdir() if path.name.endswith(".toml")}
+    facts = pages.pop(FACTS)
     by_id: dict[str, Claim] = {}
-    for group in groups:
+    for group in sorted(pages.values(), key=lambda group: group["order"]):
         for row in group["claim"]:
-            claim = _claim(row, group, facts)
-            if claim.id in by_id:
-                raise ValueError(f"two claims are named {claim.id}")
-            by_id[claim.id] = claim
+            if row["id"] in by_id:
+                raise ValueError(f"two claims are named {row['id']}")
+            by_id[row["id"]] = _claim(row, group, facts)
     return by_id
 
 
 def _claim(row: dict[str, Any], group: dict[str, Any], facts: dict[str, Any]) -> Claim:
     inputs, today = {}, {}
-    for name, entry in row.get("inputs", {}).items():
-        fact = _fact(entry, facts) if isinstance(entry, str) else entry
+    for name, fact in row.get("inputs", {}).items():
+        if isinstance(fact, str):  # a shared fact by its name, such as h100.peak_bf16
+            subject, _, field = fact.partition(".")
+            fact = facts[subject][field]
         inputs[name] = known(fact["value"], name, fact["unit"], "claim", fact["source"], fact.get("date", "undated"))
         if "today" in fact:
             today[name] = fact["today"]
-    texts = {key: row.get(key, "") for key in ("id", "claim", "stated_text", "unit", "tolerance", "cause", "note", "source", "worked")}
-    return Claim(
-        **texts,
-        group=group["group"],
-        title=group["title"],
-        empirical=row.get("empirical", False),
-        units=row.get("units", {}),
-        stated={name: float(value) for name, value in row.get("stated", {}).items()},
-        reference={name: float(value) for name, value in row.get("reference", {}).items()},
-        ranges={name: (float(low), float(high)) for name, (low, high) in row.get("ranges", {}).items()},
-        inputs=inputs,
-        today=today,
-        invariant=tuple(row.get("invariant", ())),
-    )
+    return record_of(Claim, row, group=group["group"], title=group["title"], inputs=inputs, today=today)
 
 
-def _fact(path: str, facts: dict[str, Any]) -> dict[str, Any]:
-    """Shared fact by dotted name, such as h100.peak_bf16."""
-    subject, _, field = path.partition(".")
-    return facts[subject][field]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway.evidence.claims.claim import Parts, recomputes
+from headway.core.units import Number
+from headway.evidence.claims.claim import ClaimInputs, Parts, balance, compute_s, recomputes, token_s, weights_s
 from headway.laws.architecture.params import sparsity
 from headway.laws.collectives.expert_parallel import (
     activation_bytes_per_token,
@@ -16,16 +17,8 @@ from headway.laws.collectives.expert_parallel import (
 )
 from headway.laws.collectives.topology import group_domains
 from headway.laws.rack import hops_through_switches
-from headway.laws.roofline.balance import (
-    balanced_batch,
-    bytes_beside_weights,
-    capacity_params,
-    compute_s_per_token,
-    hardware_ratio,
-    sent_s,
-    tensor_ways_paid,
-)
-from headway.laws.roofline.batch_step import batch_compute_s, latency_floor_s, machine_s_per_token, roofline_s
+from headway.laws.roofline.balance import bytes_beside_weights, capacity_params, compute_s_per_token, sent_s, tensor_ways_paid
+from headway.laws.roofline.batch_step import latency_floor_s, machine_s_per_token, roofline_s
 from headway.laws.scaling.power_laws import (
     dense_exponent,
     effective_params,
@@ -41,19 +34,19 @@ from headway.training.scaling.fits import routed
 
 
 @recomputes("MOE-01")
-def share_of_experts(inputs: Any) -> Parts:
+def share_of_experts(inputs: ClaimInputs) -> Parts:
     """Active experts over all experts."""
     return {"share of the experts": inputs.experts_per_token / inputs.experts}
 
 
 @recomputes("MOE-02")
-def experts_on_a_chip(inputs: Any) -> Parts:
+def experts_on_a_chip(inputs: ClaimInputs) -> Parts:
     """Experts per chip at an even split."""
     return {"experts per chip": inputs.experts / inputs.used}
 
 
 @recomputes("MOE-03")
-def chips_left_idle(inputs: Any) -> Parts:
+def chips_left_idle(inputs: ClaimInputs) -> Parts:
     """Chips left idle by an even split, and experts per chip with redundant experts on all chips."""
     idle = idle_chips(inputs.chips, inputs.used)
     return {
@@ -65,7 +58,7 @@ def chips_left_idle(inputs: Any) -> Parts:
 
 
 @recomputes("MOE-04")
-def two_exchanges(inputs: Any) -> Parts:
+def two_exchanges(inputs: ClaimInputs) -> Parts:
     """Dispatch plus combine over one exchange for equal vectors, and their byte ratio in DeepSeek's formats."""
     vector = activation_bytes_per_token(inputs.hidden, inputs.bf16)
     dispatch = wire_bytes_per_token(inputs.hidden, inputs.fp8, inputs.scale, inputs.tile)
@@ -78,7 +71,7 @@ def two_exchanges(inputs: Any) -> Parts:
 
 
 @recomputes("MOE-05")
-def hops_in_a_rack(inputs: Any) -> Parts:
+def hops_in_a_rack(inputs: ClaimInputs) -> Parts:
     """Links between two chips: in one rack, and in eight racks on common switches."""
     return {
         "one rack": hops_through_switches(inputs.chips, inputs.ports),
@@ -87,7 +80,7 @@ def hops_in_a_rack(inputs: Any) -> Parts:
 
 
 @recomputes("MOE-06")
-def router_on_every_chip(inputs: Any) -> Parts:
+def router_on_every_chip(inputs: ClaimInputs) -> Parts:
     """Router copy over a chip's weights, and tokens that each copy routes."""
     router = inputs.hidden * inputs.experts * inputs.moe_layers * inputs.bf16
     weights = inputs.total * inputs.fp8 / (inputs.chips * inputs.stages)
@@ -95,7 +88,7 @@ def router_on_every_chip(inputs: Any) -> Parts:
 
 
 @recomputes("MOE-07")
-def scale_out_is_slower(inputs: Any) -> Parts:
+def scale_out_is_slower(inputs: ClaimInputs) -> Parts:
     """Scale-up over scale-out bandwidth, per chip and direction."""
     return {
         "H100": scale_up_ratio(inputs.h100_up, inputs.h100_out),
@@ -105,7 +98,7 @@ def scale_out_is_slower(inputs: Any) -> Parts:
 
 
 @recomputes("MOE-08")
-def tokens_leave_the_rack(inputs: Any) -> Parts:
+def tokens_leave_the_rack(inputs: ClaimInputs) -> Parts:
     """Share of tokens that leaves a rack with experts over R racks, and the slowdown of the all-to-all."""
     ranks = inputs.rack * inputs.two
     slower = {f"slower over {racks} racks": racks_slowdown(inputs.ratio, count) for racks, count in
@@ -114,7 +107,7 @@ def tokens_leave_the_rack(inputs: Any) -> Parts:
 
 
 @recomputes("MOE-09")
-def experts_over_nodes(inputs: Any) -> Parts:
+def experts_over_nodes(inputs: ClaimInputs) -> Parts:
     """Scale-up domains that DeepSeek's expert-parallel groups span."""
     return {
         "domains of the decode unit": group_domains(inputs.decode_ep, inputs.next_to, inputs.node),
@@ -123,7 +116,7 @@ def experts_over_nodes(inputs: Any) -> Parts:
 
 
 @recomputes("MOE-10")
-def experts_too_small_to_split(inputs: Any) -> Parts:
+def experts_too_small_to_split(inputs: ClaimInputs) -> Parts:
     """Largest tensor parallel degree that pays, for one expert and for a dense layer."""
     return {
         "one expert of DeepSeek-V3": tensor_ways_paid(inputs.expert_width, inputs.link_bw, inputs.peak, inputs.element),
@@ -132,7 +125,7 @@ def experts_too_small_to_split(inputs: Any) -> Parts:
 
 
 @recomputes("MOE-11")
-def all_to_all_time(inputs: Any) -> Parts:
+def all_to_all_time(inputs: ClaimInputs) -> Parts:
     """Dispatch and combine time of all layers over the weight read time, in a rack and over scale-out."""
     vectors = (activation_bytes_per_token(inputs.hidden, element) for element in (inputs.fp8, inputs.bf16))
     message_bytes = exchange_bytes(inputs.batch / inputs.chips, inputs.copies, *vectors)
@@ -152,7 +145,7 @@ def all_to_all_time(inputs: Any) -> Parts:
 
 
 @recomputes("MOE-12")
-def sends_per_token(inputs: Any) -> Parts:
+def sends_per_token(inputs: ClaimInputs) -> Parts:
     """Sends per token (one per expert), and expected chips reached: experts drawn without replacement, and independently."""
     return {
         "chips reached": distinct_places(inputs.chips, inputs.experts, inputs.active),
@@ -164,7 +157,7 @@ def sends_per_token(inputs: Any) -> Parts:
 
 
 @recomputes("SP-01")
-def which_way_up(inputs: Any) -> Parts:
+def which_way_up(inputs: ClaimInputs) -> Parts:
     """Both readings of sparsity: total over active, and active over total."""
     return {
         "total over active": sparsity(inputs.experts, inputs.board_experts_per_token),
@@ -173,21 +166,21 @@ def which_way_up(inputs: Any) -> Parts:
 
 
 @recomputes("SP-07")
-def free_given_users(inputs: Any) -> Parts:
+def free_given_users(inputs: ClaimInputs) -> Parts:
     """Machine time per token at multiples of the balanced batch, which must not depend on total parameters."""
-    balanced = balanced_batch(hardware_ratio(inputs.weight_byte, inputs.peak, inputs.mem_bw), inputs.total, inputs.active)
-    weights = latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
+    balanced = balance(inputs)
+    weights = weights_s(inputs)
 
-    def cost(multiple: Any) -> Any:
+    def cost(multiple: Number) -> Any:
         batch = balanced * multiple
-        step = roofline_s(batch_compute_s(batch, inputs.active, inputs.peak), weights)
+        step = roofline_s(compute_s(inputs, batch), weights)
         return machine_s_per_token(step, batch)
 
     return {"at half the balanced batch": cost(inputs.below), "at twice the balanced batch": cost(inputs.above)}
 
 
 @recomputes("SP-08")
-def paid_in_capacity(inputs: Any) -> Parts:
+def paid_in_capacity(inputs: ClaimInputs) -> Parts:
     """Largest sparsity that leaves memory for the KV cache."""
     kv = inputs.kv_bytes * inputs.context * inputs.batch
     most = capacity_params(inputs.hbm, kv, inputs.weight_byte)
@@ -195,7 +188,7 @@ def paid_in_capacity(inputs: Any) -> Parts:
     return {"largest sparsity": sparsity(most, inputs.active), "memory left for KV over KV": kv_room / kv}
 
 
-def _effective(name: str, active: Any, experts: Any) -> Any:
+def _effective(name: str, active: Number, experts: Number) -> Any:
     """Parameters of the equivalent dense model by one of the laws of Clark et al."""
     by = routed()[name]
     saturated_experts = saturated(experts, by.start, by.most)
@@ -204,7 +197,7 @@ def _effective(name: str, active: Any, experts: Any) -> Any:
 
 
 @recomputes("SP-02")
-def equal_dense_model(inputs: Any) -> Parts:
+def equal_dense_model(inputs: ClaimInputs) -> Parts:
     """Parameters of the equivalent dense model for each routing of Clark et al., with their published coefficients."""
     figures = {
         title: _effective(name, inputs.active, inputs.experts) for title, name in (("S-BASE", "s-base"), ("RL-R", "rl-r"), ("HASH", "hash"))
@@ -213,7 +206,7 @@ def equal_dense_model(inputs: Any) -> Parts:
 
 
 @recomputes("SP-03")
-def gain_of_experts(inputs: Any) -> Parts:
+def gain_of_experts(inputs: ClaimInputs) -> Parts:
     """Equivalent dense model over active parameters: read off the figure, and by the law."""
     return {
         "read off": inputs.dense / inputs.active,
@@ -222,7 +215,7 @@ def gain_of_experts(inputs: Any) -> Parts:
 
 
 @recomputes("SP-04")
-def experts_are_not_parameters(inputs: Any) -> Parts:
+def experts_are_not_parameters(inputs: ClaimInputs) -> Parts:
     """Total parameters when only the routed FFNs are multiplied by experts."""
     total_params = routed_total_params(inputs.active, inputs.experts, inputs.blocks * inputs.ffn)
     return {
@@ -233,7 +226,7 @@ def experts_are_not_parameters(inputs: Any) -> Parts:
 
 
 @recomputes("SP-05")
-def law_of_experts(inputs: Any) -> Parts:
+def law_of_experts(inputs: ClaimInputs) -> Parts:
     """Equivalent dense model at the lecture's size by number of experts, and the paper's example."""
     counts = (
         ("8", inputs.e_8),
@@ -249,7 +242,7 @@ def law_of_experts(inputs: Any) -> Parts:
 
 
 @recomputes("SP-06")
-def total_for_active(inputs: Any) -> Parts:
+def total_for_active(inputs: ClaimInputs) -> Parts:
     """Exponent of total parameters in the rule, as stated and as read off the figure."""
     return {
         "exponent": dense_exponent(inputs.four, inputs.experts),
@@ -258,7 +251,7 @@ def total_for_active(inputs: Any) -> Parts:
 
 
 @recomputes("SP-09")
-def ten_for_a_hundred(inputs: Any) -> Parts:
+def ten_for_a_hundred(inputs: ClaimInputs) -> Parts:
     """Gain by the law for 100 times the total parameters, at the figure's and at a frontier size, and the size of no gain."""
     experts = experts_for_total(inputs.hundred, inputs.blocks * inputs.ffn)
     by = routed()["s-base"]
@@ -271,11 +264,11 @@ def ten_for_a_hundred(inputs: Any) -> Parts:
 
 
 @recomputes("SP-10")
-def what_limits_size(inputs: Any) -> Parts:
+def what_limits_size(inputs: ClaimInputs) -> Parts:
     """Largest model on 8 domains as pipeline stages over one domain; compute per token at twice the active parameters."""
     largest = capacity_params(inputs.hbm, inputs.kv, inputs.weight_byte)
     more = capacity_params(inputs.hbm * inputs.stages, inputs.kv, inputs.weight_byte)
-    compute = (compute_s_per_token(inputs.active * inputs.twice, inputs.peak), compute_s_per_token(inputs.active, inputs.peak))
+    compute = (compute_s_per_token(inputs.active * inputs.twice, inputs.peak), token_s(inputs))
     return {
         "largest model, 8 domains over one": more / largest,
         "compute of a token, twice the active": compute[0] / compute[1],

@@ -5,25 +5,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping
-from types import SimpleNamespace
 from typing import Any
 
 from headway.core.errors import BadValue, HeadwayError, UnknownName
 from headway.core.quantity import known
 from headway.core.trace import record
-from headway.evidence.claims import (
-    context,
-    cross_checks,
-    departures,
-    experts,
-    over_training,
-    pipeline,
-    prices,
-    reversible,
-    roofline,
-    scale_up,
-)
-from headway.evidence.claims.claim import RECOMPUTE, Claim, Parts, claims
+from headway.evidence.claims import costs, experts, racks, roofline, training
+from headway.evidence.claims.claim import RECOMPUTE, Claim, ClaimInputs, Parts, claims
 from headway.hardware.chip import chip
 from headway.hardware.memory_tier import tier
 from headway.hardware.rack_facts import rack_facts
@@ -72,10 +60,7 @@ def _near(value: float, target: float, relative: float) -> bool:
     return abs(value - target) <= relative * abs(target) * (1 + 1e-12)
 
 
-GROUPS = (
-    *(roofline, roofline, prices, departures, experts, experts, scale_up, pipeline),
-    *(scale_up, scale_up, context, cross_checks, prices, context, over_training, reversible),
-)
+GROUPS = (costs, experts, racks, roofline, training)  # whose functions register themselves
 
 
 def computable() -> list[str]:
@@ -88,7 +73,7 @@ def recompute(claim: Claim, inputs: Mapping[str, Any] | None = None) -> Parts | 
     function = RECOMPUTE.get(claim.id)
     if function is None:
         return None
-    return function(SimpleNamespace(**{**claim.inputs, **(inputs or {})}))
+    return function(ClaimInputs(**{**claim.inputs, **(inputs or {})}))
 
 
 def recompute_today(claim: Claim) -> Parts | None:

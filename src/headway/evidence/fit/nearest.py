@@ -13,13 +13,14 @@ from dataclasses import dataclass, fields
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from headway.core.records import record_of
 from headway.evidence.rows.names import NAMES, model_class
 from headway.hardware.chip import Chip
 from headway.models.model import Model
 from headway.performance.achieved import OTHER_FAMILY, family
 
 if TYPE_CHECKING:
-    from headway.evidence.fit.residuals import Residual
+    from headway.evidence.serving.score import Residual
 
 MEASURES = ("served TPOT", "throughput", "decode", "prefill")  # measures in order of preference
 PLACES = ("chip", "family")
@@ -44,7 +45,7 @@ class NearestEntry:
 
 def entries(residuals: Iterable[Residual], date: str) -> list[NearestEntry]:
     """Entries of the table: a group of rows per chip, engine, model class, kind and measure."""
-    from headway.evidence.fit.residuals import stats  # which a prediction would wait for
+    from headway.evidence.serving.score import stats
 
     groups: dict[tuple[str, ...], list[Residual]] = {}
     for residual in residuals:
@@ -61,16 +62,13 @@ def entries(residuals: Iterable[Residual], date: str) -> list[NearestEntry]:
 
 def text(table: Sequence[NearestEntry]) -> str:
     """CSV text of a table."""
-    out = io.StringIO()
+    out, names = io.StringIO(), [field.name for field in fields(NearestEntry)]
     writer = csv.writer(out, lineterminator="\n")
-    names = [field.name for field in fields(NearestEntry)]
     writer.writerow(names)
-    writer.writerows([_cell(getattr(entry, name)) for name in names] for entry in table)
+    for entry in table:
+        cells = [getattr(entry, name) for name in names]
+        writer.writerow([("yes" if cell else "no") if isinstance(cell, bool) else cell for cell in cells])
     return out.getvalue()
-
-
-def _cell(value: object) -> object:
-    return ("yes" if value else "no") if isinstance(value, bool) else value
 
 
 @functools.cache
@@ -81,14 +79,7 @@ def shipped() -> tuple[NearestEntry, ...]:
 
 def read(lines: str) -> tuple[NearestEntry, ...]:
     """Table from CSV text."""
-    return tuple(
-        NearestEntry(
-            chip=row["chip"], family=row["family"], engine=row["engine"], model_class=row["model_class"], kind=row["kind"],
-            measure=row["measure"], rows=int(row["rows"]), median_error=float(row["median_error"]),
-            cross_validated=row["cross_validated"] == "yes", sources=row["sources"], date=row["date"],
-        )
-        for row in csv.DictReader(io.StringIO(lines))
-    )  # fmt: skip
+    return tuple(record_of(NearestEntry, row) for row in csv.DictReader(io.StringIO(lines)))
 
 
 def nearest(chip: Chip, model: Model, engine: str, table: Sequence[NearestEntry] | None = None) -> list[NearestEntry]:

@@ -1,7 +1,8 @@
-"""Results of a fit: numbers with standard errors, widths of the 90 % intervals, and data/efficiency.toml, which stores them."""
+"""Numbers of a fit: log-normal priors, fitted values with standard errors, widths of the 90 % intervals, and data/efficiency.toml."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,8 +12,9 @@ import numpy as np
 
 from headway.core import catalog
 from headway.core.errors import BadFile
-from headway.evidence.fit.weighted import cluster_weights, quantile, t_factor
-from headway.performance.achieved import KERNELS, entries, kernel_sections, kind_of
+from headway.core.quantity import known
+from headway.evidence.fit.statistics import cluster_weights, quantile, t_factor
+from headway.performance.achieved import KERNELS, Efficiencies, entries, kernel_sections, kind_of
 
 INTERVAL = "interval"
 UNSAID = {"value": 0.0, "unit": "", "error": 0.0, "rows": 0, "range": "stated", "meaning": "", "source": "user's file", "date": "undated"}
@@ -58,9 +60,14 @@ class KernelFit:
 
 def line(number: FittedNumbers) -> str:
     """A fitted number as a line of TOML."""
+
+    def short(value: float, digits: int) -> str:
+        text = repr(float(f"{value:.{digits}g}"))
+        return text if "inf" not in text else "inf"
+
     texts = {"range": number.range, "meaning": number.meaning, "source": number.source, "date": number.date, "kind": "fitted"}
     words = ", ".join(f"{key} = {quoted(text)}" for key, text in texts.items())
-    figures = f"value = {_short(number.value, 4)}, unit = {quoted(number.unit)}, error = {_short(number.error, 2)}, rows = {number.rows}"
+    figures = f"value = {short(number.value, 4)}, unit = {quoted(number.unit)}, error = {short(number.error, 2)}, rows = {number.rows}"
     return f"{number.key} = {{ {figures}, {words} }}"
 
 
@@ -69,16 +76,19 @@ def quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _short(value: float, digits: int) -> str:
-    text = f"{float(f'{value:.{digits}g}')!r}"
-    return text if "inf" not in text else "inf"
-
-
 def write_efficiency(path: Path, fitted: tuple[FittedNumbers, ...], head: str, keep_other_sections: bool = True) -> None:
-    """Write numbers to `path`; `keep_other_sections` retains classes of the old file that `fitted` does not contain."""
-    previous_numbers = _retained_numbers(fitted, read_efficiency(path)) if keep_other_sections else ()
+    """Write numbers to `path`; `keep_other_sections` retains classes of the old file that `fitted` does not contain.
+
+    Numbers of a class belong together, so that one new number of it drops all old ones; intervals count one by one.
+    """
+    kinds, places = {kind_of(number.section) for number in fitted}, {(number.section, number.key) for number in fitted}
+    retained = [
+        number
+        for number in (read_efficiency(path) if keep_other_sections else ())
+        if (number.section, number.key) not in places and ((kind := kind_of(number.section)) not in kinds or kind == INTERVAL)
+    ]
     blocks = [head.rstrip("\n")] if head else []
-    all_numbers = (*fitted, *previous_numbers)
+    all_numbers = (*fitted, *retained)
     sections = dict.fromkeys(number.section for number in all_numbers)
     for section in sections:
         blocks.append("\n".join([*_heading(section, sections), *(line(number) for number in all_numbers if number.section == section)]))
@@ -95,28 +105,17 @@ def _heading(section: str, present: Collection[str]) -> list[str]:
     return [f"[{section}]", *([f"# what is not here is in {', then '.join(fallbacks)}"] if fallbacks else [])]
 
 
-def _retained_numbers(new_numbers: Sequence[FittedNumbers], old_numbers: Sequence[FittedNumbers]) -> tuple[FittedNumbers, ...]:
-    """Old numbers to keep: classes without a new number, since numbers of a class belong together; intervals count one by one."""
-    kinds, places = {kind_of(number.section) for number in new_numbers}, {(number.section, number.key) for number in new_numbers}
-    candidates = (number for number in old_numbers if (kind := kind_of(number.section)) not in kinds or kind == INTERVAL)
-    return tuple(number for number in candidates if (number.section, number.key) not in places)
-
-
 def read_efficiency(path: Path) -> tuple[FittedNumbers, ...]:
-    """All numbers of the file, in file order; empty if there is no file."""
-    if not path.exists():
-        return ()
-    return tuple(_fitted_number(entry, section, key, path) for section, key, entry in entries(catalog.read(path), path))
-
-
-def _fitted_number(item: Mapping[str, Any], section: str, key: str, path: Path) -> FittedNumbers:
-    """A number from TOML; a file written by hand may give the value alone."""
-    values = {name: item.get(name, default) for name, default in UNSAID.items()}
-    for name, value in values.items():
-        wants = str if isinstance(UNSAID[name], str) else int | float
-        if isinstance(value, bool) or not isinstance(value, wants):
-            raise BadFile(path, f"{section}.{key}: got {name} {value!r}; wants {'text' if wants is str else 'a number'}")
-    return FittedNumbers(section=section, key=key, **values)
+    """All numbers of the file, in file order; empty if there is no file. A file written by hand may give values alone."""
+    numbers = []
+    for section, key, entry in entries(catalog.read(path), path) if path.exists() else ():
+        values = {name: entry.get(name, default) for name, default in UNSAID.items()}
+        for name, value in values.items():
+            wants = str if isinstance(UNSAID[name], str) else int | float
+            if isinstance(value, bool) or not isinstance(value, wants):
+                raise BadFile(path, f"{section}.{key}: got {name} {value!r}; wants {'text' if wants is str else 'a number'}")
+        numbers.append(FittedNumbers(section=section, key=key, **values))
+    return tuple(numbers)
 
 
 DRAWS = 100  # bootstrap draws of the sources
@@ -153,33 +152,30 @@ class HeldOutResiduals:
     slower: Any  # whether each row was measured slower than predicted
     few: bool = False  # whether few clusters were measured, which makes an interval wider
 
-    def where(self, keep: Any) -> HeldOutResiduals:
+    def where(self, keep: np.ndarray) -> HeldOutResiduals:
         """Rows where `keep` is true."""
         wider = {name: holds[keep] for name, holds in self.wider.items()}
         return replace(self, key=self.key[keep], error=self.error[keep], source=self.source[keep], wider=wider, slower=self.slower[keep])
 
 
 def widths(samples: HeldOutResiduals) -> tuple[FittedNumbers, ...]:
-    """Half-width of the 90 % interval per quantity, and its growth per circumstance; standard errors by bootstrap over sources."""
-    factors, spread = width_factors(samples), _bootstrap_errors(samples)
-    rows = {key: int((samples.key == key).sum()) for key in KEYS} | {name: int(samples.wider[name].sum()) for name in WIDER}
-    return tuple(_line(name, value, spread.get(name, 0.0), rows[name] or len(samples.error)) for name, value in factors.items())
-
-
-def _bootstrap_errors(samples: HeldOutResiduals) -> dict[str, float]:
-    """Standard error of each width: bootstrap over sources, then over rows within a source."""
+    """Half-width of the 90 % interval per quantity, and its growth per circumstance; errors by bootstrap over sources, then over rows."""
     names, random = np.unique(samples.source), np.random.default_rng(0)
-    width_draws: dict[str, list[float]] = {}
+    draws: dict[str, list[float]] = {}
     for _ in range(DRAWS):
-        rows = np.concatenate([_resampled_rows(samples.source == name, random) for name in random.choice(names, len(names))])
+        members = [np.flatnonzero(samples.source == name) for name in random.choice(names, len(names))]
+        rows = np.concatenate([random.choice(places, len(places)) for places in members])
         for name, value in width_factors(samples.where(rows)).items():
-            width_draws.setdefault(name, []).append(value)
-    return {name: float(np.std(values)) for name, values in width_draws.items()}
-
-
-def _resampled_rows(mask: Any, random: Any) -> Any:
-    rows = np.flatnonzero(mask)
-    return random.choice(rows, len(rows))
+            draws.setdefault(name, []).append(value)
+    counts = {key: int((samples.key == key).sum()) for key in KEYS} | {name: int(samples.wider[name].sum()) for name in WIDER}
+    return tuple(
+        FittedNumbers(
+            section="interval.other", key=name, value=value, unit="", error=float(np.std(draws[name])) if name in draws else 0.0,
+            rows=counts[name] or len(samples.error), range="rows left out of the fit, by source; docs/accuracy.md",
+            meaning=MEANINGS[name], source="published serving runs, docs/accuracy.md", date=DATE,
+        )
+        for name, value in width_factors(samples).items()
+    )  # fmt: skip
 
 
 def width_names(keys: Iterable[str]) -> Any:
@@ -218,24 +214,21 @@ def pooled_widths(halves: dict[str, float], kinds: dict[str, int]) -> dict[str, 
     >>> {key: round(half, 2) for key, half in halves.items()}
     {'decode': 0.38, 'tpot': 0.39, 'offline': 0.4}
     """
-    return {key: half for alike in ALIKE for key, half in _pooled({name: halves[name] for name in alike if name in halves}, kinds).items()}
-
-
-def _pooled(halves: dict[str, float], kinds: dict[str, int]) -> dict[str, float]:
-    """Half-widths of quantities alike."""
-    if not halves:
-        return {}
-    freedom = np.array([max(kinds[key] - 1, 1) for key in halves], dtype=float)
-    logs, weights = 2 * np.log(np.maximum(list(halves.values()), NARROWEST)), freedom / 2
-    mean = float(np.average(logs, weights=weights))
-    excess = float(weights @ (logs - mean) ** 2) - (len(logs) - 1)
-    apart = max(excess, 0.0) / max(float(weights.sum() - weights @ weights / weights.sum()), NARROWEST)
-    prior = 0.0 if len(logs) == 1 else min(2 / max(apart, 2 / MOST_FREEDOM), MOST_FREEDOM)
-    variance = (prior * np.exp(mean) + freedom * np.exp(logs)) / (prior + freedom)
-    return {
-        key: float(np.sqrt(pooled)) * t_factor(1 + int(degrees + prior))
-        for key, pooled, degrees in zip(halves, variance, freedom, strict=True)
-    }
+    pooled: dict[str, float] = {}
+    for alike in ALIKE:
+        keys = [key for key in alike if key in halves]
+        if not keys:
+            continue
+        freedom = np.array([max(kinds[key] - 1, 1) for key in keys], dtype=float)
+        logs, weights = 2 * np.log(np.maximum([halves[key] for key in keys], NARROWEST)), freedom / 2
+        mean = float(np.average(logs, weights=weights))
+        excess = float(weights @ (logs - mean) ** 2) - (len(logs) - 1)
+        apart = max(excess, 0.0) / max(float(weights.sum() - weights @ weights / weights.sum()), NARROWEST)
+        prior = 0.0 if len(logs) == 1 else min(2 / max(apart, 2 / MOST_FREEDOM), MOST_FREEDOM)
+        variance = (prior * np.exp(mean) + freedom * np.exp(logs)) / (prior + freedom)
+        for key, square, degrees in zip(keys, variance, freedom, strict=True):
+            pooled[key] = float(np.sqrt(square)) * t_factor(1 + int(degrees + prior))
+    return pooled
 
 
 def _scale(samples: HeldOutResiduals, growth: dict[str, float]) -> Any:
@@ -245,9 +238,67 @@ def _scale(samples: HeldOutResiduals, growth: dict[str, float]) -> Any:
     return scale
 
 
-def _line(key: str, value: float, error: float, rows: int) -> FittedNumbers:
-    return FittedNumbers(
-        section="interval.other", key=key, value=value, unit="", error=error, rows=rows,
-        range="rows left out of the fit, by source; docs/accuracy.md", meaning=MEANINGS[key],
-        source="published serving runs, docs/accuracy.md", date="2026-11",
-    )  # fmt: skip
+DATE = "2026-11"
+Place = tuple[str, str]  # section and key of a number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorNumber:
+    """A number with a log-normal prior: one standard deviation is a factor exp(spread); fixed if `spread` is 0."""
+
+    section: str
+    key: str
+    prior: float  # times the value of the same key in the section `parent`, if any
+    spread: float = 0.0
+    unit: str = ""
+    meaning: str = ""
+    most: float = math.inf
+    parent: str = ""
+
+    @property
+    def place(self) -> Place:
+        """Section and key."""
+        return self.section, self.key
+
+    def at(self, z: float, base: float = 1.0) -> float:
+        """Value at `z` standard deviations from the prior; `base` is the parent's value."""
+        return min(self.prior * base * math.exp(self.spread * z), self.most)
+
+
+def free_places(numbers: Iterable[PriorNumber]) -> list[Place]:
+    """Places of the numbers that a fit moves."""
+    return [number.place for number in numbers if number.spread]
+
+
+def values_at(numbers: Sequence[PriorNumber], moves: Mapping[Place, float]) -> dict[Place, float]:
+    """Values of all numbers, parents first; `moves` in standard deviations of the priors."""
+    values: dict[Place, float] = {}
+    for number in numbers:
+        values[number.place] = number.at(moves.get(number.place, 0.0), values[number.parent, number.key] if number.parent else 1.0)
+    return values
+
+
+def overlaid(
+    sections: Mapping[str, Mapping[str, Any]], numbers: Sequence[PriorNumber | FittedNumbers], values: Iterable[float]
+) -> Efficiencies:
+    """Efficiencies of `sections` with these values of numbers."""
+    table = {name: dict(section) for name, section in sections.items()}
+    for number, value in zip(numbers, values, strict=True):
+        fact = known(value, f"{number.section}.{number.key}", number.unit, "fitted", number.meaning)
+        table.setdefault(number.section, {})[number.key] = fact
+    return Efficiencies(table)
+
+
+def fitted_lines(
+    numbers: Sequence[PriorNumber], values: Mapping[Place, float], errors: Mapping[Place, float], rows: int, what: str, runs: str
+) -> tuple[FittedNumbers, ...]:
+    """Lines of a file of fitted numbers; `errors` of their logarithms: without one a number was stated, not fitted to `runs`."""
+    lines = []
+    for number in numbers:
+        value, error = values[number.place], errors.get(number.place, 0.0)
+        source = f"published {runs} runs, docs/accuracy.md" if error else "stated, docs/decisions.md"
+        lines.append(FittedNumbers(
+            section=number.section, key=number.key, value=value, unit=number.unit, error=value * error, rows=rows if error else 0,
+            range=what if error else "fixed", meaning=number.meaning, source=source, date=DATE,
+        ))  # fmt: skip
+    return tuple(lines)

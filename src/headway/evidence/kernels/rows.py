@@ -15,7 +15,7 @@ from headway.laws.step.parts import SCAN_CHUNK
 
 FAMILY = (("a100", "ampere"), ("a800", "ampere"), ("h100", "hopper"), ("h200", "hopper"), ("h800", "hopper"), ("h20", "hopper"),
           ("b200", "blackwell"), ("b300", "blackwell"))  # fmt: skip
-Column = Any  # a numpy array
+Column = np.ndarray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,7 @@
-"""Chapters of the lecture (data/lecture/N_*.toml): prose in sections, each with its claims in the order of the argument."""
+"""Chapters of the lecture (data/lecture/N_*.toml): prose in sections, each with its claims in the order of the argument.
+
+Beside them the points on which published summaries disagree or err, each with the right version and the claims that show it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from typing import Any
 
 from headway.core.errors import UnknownName
 from headway.core.listing import format_value
-from headway.evidence.claims.rows import AGREES, DIFFERS, ROUNDING, ClaimPart, ClaimRow
+from headway.core.records import record_of
+from headway.evidence.claims.rows import AGREES, DIFFERS, ROUNDING, ClaimPart, ClaimRow, claim
 
 EXTRA = 8  # number of the cross-checks, which are no chapter of the lecture; shown as +
 FORMS = ("form", "formula", "shape", "policy", "qualitative", "equality", "neutral", "cancels", "fits", "limited", "floor", "stable", "yes")
@@ -37,7 +41,7 @@ class Section:
     title: str
     text: str
     statements: dict[str, str]  # claim id -> statement in plain words
-    commands: tuple[str, ...]  # what to try next; none: those of the chapter
+    commands: tuple[str, ...] = ()  # what to try next; none: those of the chapter
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +54,8 @@ class Chapter:
     says: str
     words: tuple[str, ...]  # terms of its subject, for the search
     commands: tuple[str, ...]  # what to try next
-    figures: dict[str, str]  # claim id -> name of the figure to show; "" for none
     sections: tuple[Section, ...]
+    figures: dict[str, str] = dataclasses.field(default_factory=dict)  # claim id -> name of the figure to show; "" for none
 
     @property
     def label(self) -> str:
@@ -82,30 +86,12 @@ def facts() -> LectureFacts:
 @functools.cache
 def chapters() -> tuple[Chapter, ...]:
     """Chapters in the lecture's order, then the cross-checks."""
-    names = sorted(path.name.removesuffix(".toml") for path in folder().iterdir() if path.name[0].isdigit())
-    return tuple(_chapter(document(name)) for name in names)
+    pages = [document(name) for name in sorted(path.name.removesuffix(".toml") for path in folder().iterdir() if path.name[0].isdigit())]
+    return tuple(record_of(Chapter, page, sections=tuple(map(_section, page["section"]))) for page in pages)
 
 
-def _chapter(page: dict[str, Any]) -> Chapter:
-    sections = tuple(
-        Section(
-            title=part["title"],
-            text=" ".join(part["text"].split(" ")).strip(),
-            statements=dict(part["claims"]),
-            commands=tuple(part.get("commands", ())),
-        )
-        for part in page["section"]
-    )
-    return Chapter(
-        number=page["number"],
-        title=page["title"],
-        time=page["time"],
-        says=page["says"],
-        words=tuple(page["words"]),
-        commands=tuple(page["commands"]),
-        figures=dict(page.get("figures", {})),
-        sections=sections,
-    )
+def _section(part: dict[str, Any]) -> Section:
+    return record_of(Section, part, text=part["text"].strip(), statements=part["claims"])
 
 
 def chapter(label: str) -> Chapter:
@@ -175,3 +161,26 @@ def shown_part(row: ClaimRow) -> ClaimPart | None:
 
 def _is_unit_ratio(part: ClaimPart) -> bool:
     return part.unit == "" and abs(part.recomputed - 1) < 1e-9
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class DisputedPoint:
+    """A point that summaries dispute."""
+
+    topic: str
+    versions: tuple[str, ...]
+    right: str
+    reason: str
+    claim_ids: tuple[str, ...]
+
+
+@functools.cache
+def disputed_points() -> tuple[DisputedPoint, ...]:
+    """All disputed points, in the order of the lecture's check."""
+    points = document("disputed")["point"]
+    return tuple(record_of(DisputedPoint, point, reason=point["why"], claim_ids=tuple(point["claims"])) for point in points)
+
+
+def claim_rows(point: DisputedPoint) -> list[ClaimRow]:
+    """Rows of the claims that show a point."""
+    return [row for claim_id in point.claim_ids for row in claim(claim_id)]

@@ -20,8 +20,7 @@ from headway.core.measured import LENGTH, REQUEST_RATE, REQUEST_TIME, REQUESTS, 
 from headway.core.schema import Field
 from headway.evidence.readers import files
 from headway.evidence.readers.files import Record, RecordLine, RunFields, RunMachine, Unusable, model, one_model, place
-from headway.evidence.rows.csv_file import BadRow
-from headway.evidence.rows.row import MeasuredRow
+from headway.evidence.rows.row import BadRow, MeasuredRow
 
 WHAT = "an artifact of AIPerf"
 SOURCE = "aiperf"
@@ -70,10 +69,16 @@ def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], li
 
 def _exports(path: Path) -> list[Path]:
     """Summary files of the runs below a folder: the JSON of each folder, else its CSV; for a run with phases, its phases."""
+
+    def is_summary(file: Path) -> bool:
+        stem = file.name.rpartition(".")[0]
+        is_export = file.suffix in (".json", ".csv") and stem.endswith(("_aiperf", "_genai_perf"))
+        return is_export and not any(part in stem for part in _NOT_RUNS)
+
     try:
         if not path.is_dir():
             return [path]
-        candidates = [file for file in sorted(path.rglob("*")) if file.suffix in (".json", ".csv") and _is_summary(file.name)][:MOST_FILES]
+        candidates = [file for file in sorted(path.rglob("*")) if is_summary(file)][:MOST_FILES]
     except (OSError, ValueError) as error:
         raise BadFile(path, f"cannot be read ({getattr(error, 'strerror', None) or error})") from None
     json_folders = {file.parent for file in candidates if file.suffix == ".json"}
@@ -82,11 +87,6 @@ def _exports(path: Path) -> list[Path]:
     if not exports:
         raise BadFile(path, "holds no profile_export_aiperf.json and no profile_export_genai_perf.json, here or in folders below")
     return exports
-
-
-def _is_summary(name: str) -> bool:
-    stem = name.rpartition(".")[0]
-    return stem.endswith(("_aiperf", "_genai_perf")) and not any(part in stem for part in _NOT_RUNS)
 
 
 def _csv(path: Path) -> Iterator[RecordLine]:
@@ -119,16 +119,18 @@ def _row(run: Record, line: int, path: Path, user_input: RunFields) -> MeasuredR
     if load.users is None and inside is None:
         raise Unusable("neither the concurrency nor request_throughput and request_latency: how many users there were is not known")
     rate = _metric(run, "output_token_throughput") or (request_rate * output if request_rate else None)
-    at = place(user_input, RunMachine(hardware=_telemetry(run)), WHAT)
-    return MeasuredRow(
-        line=line, id=path.parent.name or path.stem, model=model(user_input, _model(run), WHAT), mode="serving_concurrency",
-        hardware=at.hardware, chips=at.chips, tp=at.tp, ep=at.ep, pp=at.pp, dp=at.dp,
-        engine=user_input.engine, engine_version=user_input.engine_version,
-        weights=user_input.weights, kv=user_input.kv, prompt=prompt, output=output, concurrency=load.users or inside,
+    ends = files.inner(run, "telemetry_data", "endpoints").values()
+    gpus = [gpu for end in ends if isinstance(end, dict) for gpu in files.inner(end, "gpus").values() if isinstance(gpu, dict)]
+    chips = {files.text(gpu, "gpu_name") for gpu in gpus}  # of one kind, if telemetry was on
+    at = place(user_input, RunMachine(hardware=chips.pop() if len(chips) == 1 else ""), WHAT)
+    return files.measured_row(
+        user_input, at, line=line, id=path.parent.name or path.stem, model=model(user_input, _model(run), WHAT),
+        mode="serving_concurrency", prompt=prompt, output=output, concurrency=load.users or inside,
         ttft_s=_metric(run, "time_to_first_token"), tpot_s=_metric(run, "inter_token_latency"), output_tok_per_s=rate,
-        input_tok_per_s=request_rate * prompt if request_rate else None, tok_per_s_chip=rate / at.chips if rate and at.chips else None,
+        input_tok_per_s=request_rate * prompt if request_rate else None,
         source=SOURCE if load.users else f"{SOURCE}, {'open loop' if load.rate else 'load not said'} (users by Little's law)",
-        reliability=_reliability(run, load), roofline="tpot_partial" if load.users else "no",
+        reliability="A" if load.users and not files.flag(run, "was_cancelled") and not _metric(run, "error_request_count") else "B",
+        roofline="tpot_partial" if load.users else "no",
         request_rate=load.rate, requests=_metric(run, "request_count"),
     )  # fmt: skip
 
@@ -144,11 +146,6 @@ def _refuse(run: Record) -> None:
     turns = files.inner(run, "input_config", "input", "conversation", "turn")
     if (files.number(turns, "mean", TURNS) or 1) > 1:
         raise Unusable("conversations of several turns: prompts share a prefix, whose reuse is not told")
-
-
-def _reliability(run: Record, load: _SentRequest) -> str:
-    is_complete = load.users and not files.flag(run, "was_cancelled") and not _metric(run, "error_request_count")
-    return "A" if is_complete else "B"
 
 
 def _metric(run: Record, name: str) -> float | None:
@@ -169,7 +166,10 @@ def _metric(run: Record, name: str) -> float | None:
 
 
 def _load(run: Record, path: Path) -> _SentRequest:
-    """Requested load: from the phase (AIPerf 0.8 on), from `loadgen` (before 0.8), or from `stimulus` (GenAI-Perf)."""
+    """Requested load: from the phase (AIPerf 0.8 on), from `loadgen` (before 0.8), or from `stimulus` (GenAI-Perf).
+
+    A folder that states none may name its users: both tools call it MODEL-ENDPOINT-concurrencyN.
+    """
     config = files.inner(run, "input_config")
     if "phases" in config:
         return _phase(config["phases"], path)
@@ -177,7 +177,10 @@ def _load(run: Record, path: Path) -> _SentRequest:
     if files.flag(files.inner(config, "input"), "fixed_schedule") or load.get("user_centric_rate"):
         raise Unusable("a replay by a schedule, or by users with pauses: no steady load to compare with")
     rate = _first(load, "request_rate", REQUEST_RATE)
-    return _SentRequest(rate=rate) if rate else _SentRequest(users=_first(load, "concurrency", USERS) or _named_users(path))
+    if rate:
+        return _SentRequest(rate=rate)
+    match = _USERS.search(path.parent.name)
+    return _SentRequest(users=_first(load, "concurrency", USERS) or (float(match[1]) if match and int(match[1]) else None))
 
 
 def _phase(phases: Any, path: Path) -> _SentRequest:
@@ -205,12 +208,6 @@ def _first(load: Record, key: str, q: Field) -> float | None:
     return files.positive(load, q, key)
 
 
-def _named_users(path: Path) -> float | None:
-    """Users N from the run's folder, which both tools name MODEL-ENDPOINT-concurrencyN."""
-    match = _USERS.search(path.parent.name)
-    return float(match[1]) if match and int(match[1]) else None
-
-
 def _model(run: Record) -> str:
     """Name of the served model, from the keys that the tool's versions use."""
     config = files.inner(run, "input_config")
@@ -224,9 +221,3 @@ def _model(run: Record) -> str:
     return ""
 
 
-def _telemetry(run: Record) -> str:
-    """Chip name from GPU telemetry; "" if it was off or saw several kinds."""
-    ends = files.inner(run, "telemetry_data", "endpoints").values()
-    gpus = [gpu for end in ends if isinstance(end, dict) for gpu in files.inner(end, "gpus").values() if isinstance(gpu, dict)]
-    names = {files.text(gpu, "gpu_name") for gpu in gpus}
-    return names.pop() if len(names) == 1 else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,7 @@ from headway.core import user_file
 from headway.core.errors import BadFile, BadValue, HeadwayError, clip, printable
 from headway.core.measured import DEGREE, BadCell, cell
 from headway.core.schema import Field
-from headway.evidence.rows.csv_file import BadRow
-from headway.evidence.rows.row import MeasuredRow
+from headway.evidence.rows.row import BadRow, MeasuredRow
 from headway.hardware.system import system
 
 Record = Mapping[str, Any]
@@ -61,16 +60,12 @@ def number(record: Record, key: str, q: Field, scale: float = 1.0) -> float | No
     value = record.get(key)
     if value is None or value == "":
         return None
+    if (isinstance(value, str) and re.fullmatch(r"\s*0+(\.0*)?\s*", value)) or (value == 0 and not isinstance(value, bool)):
+        return 0.0
     try:
-        return 0.0 if _is_zero(value) else cell(value, q, key, scale)
+        return cell(value, q, key, scale)
     except BadCell as error:
         raise Unusable(str(error)) from None
-
-
-def _is_zero(value: Any) -> bool:
-    if isinstance(value, str):
-        return re.fullmatch(r"0+(\.0*)?", value.strip()) is not None
-    return value == 0 and not isinstance(value, bool)
 
 
 def positive(record: Record, q: Field, *keys: str, scale: float = 1.0) -> float | None:
@@ -137,23 +132,18 @@ def json_records(text: str, path: str | Path) -> Iterator[RecordLine]:
         try:
             value, at = decoder.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
-            yield RecordLine(line=line, record=None, why=_why(error))
-            wrong = getattr(error, "pos", at)
-            following = _NEXT.search(text, max(at, text.rfind("\n", at, wrong + 1)))
+            if isinstance(error, json.JSONDecodeError):
+                why = f"is not JSON, or was cut off (line {error.lineno}, column {error.colno}: {error.msg})"
+            else:
+                why = "is not JSON that can be read (too deep, or a number too long)" if "twice" not in str(error) else clip(error)
+            yield RecordLine(line=line, record=None, why=why)
+            following = _NEXT.search(text, max(at, text.rfind("\n", at, getattr(error, "pos", at) + 1)))
             if following is None:
                 return
             at = following.end()
             continue
-        yield (
-            RecordLine(line=line, record=value) if isinstance(value, dict) else RecordLine(line=line, record=None, why="is no JSON object")
-        )
-
-
-def _why(error: Exception) -> str:
-    """Phrase for a JSON error."""
-    if isinstance(error, json.JSONDecodeError):
-        return f"is not JSON, or was cut off (line {error.lineno}, column {error.colno}: {error.msg})"
-    return "is not JSON that can be read (too deep, or a number too long)" if "twice" not in str(error) else clip(error)
+        is_record = isinstance(value, dict)
+        yield RecordLine(line=line, record=value if is_record else None, why="" if is_record else "is no JSON object")
 
 
 _COUNT_AND_NAME = re.compile(r"\s*(\d{1,7})\s*[xX*×]\s*(\S.*)")
@@ -203,28 +193,41 @@ def machine(text: str) -> tuple[str, int | None]:
     return name, int(match[1]) * (count or 1)
 
 
+def run_machine(user_input: RunFields, run_place: RunMachine) -> RunMachine:
+    """Machine and layout of a run, each fact from the command line, else from its file."""
+    facts = asdict(run_place)
+    return RunMachine(**{name: getattr(user_input, name) or value for name, value in facts.items()})
+
+
 def place(user_input: RunFields, run_place: RunMachine, what: str) -> RunMachine:
-    """Machine and layout of a run, from the command line, else from its file; `what` names the kind of file."""
-    hardware = user_input.hardware or run_place.hardware
-    if not hardware:
+    """Machine and layout of a run, with its chips; `what` names the kind of file."""
+    at = run_machine(user_input, run_place)
+    if not at.hardware:
         raise BadValue("--on", "nothing", f"the chips that ran it, such as 8xh100-sxm: {what} does not name them")
-    tp, ep, pp, dp = (
-        user_input.tp or run_place.tp,
-        user_input.ep or run_place.ep,
-        user_input.pp or run_place.pp,
-        user_input.dp or run_place.dp,
-    )
-    final_place = RunMachine(hardware=hardware, chips=user_input.chips or run_place.chips, tp=tp, ep=ep, pp=pp, dp=dp)
     try:
-        return replace(final_place, chips=_layout_chips(final_place))
+        return replace(at, chips=_layout_chips(at))
     except BadValue as error:  # a layout from the file makes one run unusable; a layout from the command line is wrong for all runs
         raise (Unusable(str(error)) if run_place.tp or run_place.pp or run_place.dp else error) from None
 
 
+def measured_row(user_input: RunFields, at: RunMachine, **values: Any) -> MeasuredRow:
+    """Row of a run on a machine: these values, but for those that the command line states."""
+    names = ("engine", "engine_version", "weights", "kv")
+    rate = values.get("output_tok_per_s") or values.get("input_tok_per_s")
+    values |= {name: value for name in names if (value := getattr(user_input, name))}
+    return MeasuredRow(**values, **asdict(at), tok_per_s_chip=rate / at.chips if rate and at.chips else None)
+
+
 def _layout_chips(at: RunMachine) -> int | None:
-    """Chips of a layout; raises BadValue if the machine has another number (idle chips and replicas are not guessed)."""
+    """Chips of a layout; raises BadValue if the machine has another number (idle chips and replicas are not guessed).
+
+    Without a layout those of a rack or server, 1 of a chip, None of an unknown name.
+    """
     if at.tp is None:
-        return at.chips or _system_chips(at.hardware)
+        try:
+            return at.chips or int(system(at.hardware).chips)
+        except HeadwayError:  # the prediction of the row reports an unknown name, with the nearest names
+            return None
     ranks = at.dp or 1
     chips = at.tp * (at.pp or 1) * ranks
     shared = {chips, chips // ranks} if (at.ep or 1) > 1 else {chips}  # attention ranks may count within tp, as SGLang's --dp does
@@ -232,14 +235,6 @@ def _layout_chips(at: RunMachine) -> int | None:
         return at.chips or chips
     copies = f", or add --dp {at.chips // chips}" if at.chips % chips == 0 else ""
     raise BadValue("--on", f"{at.chips} chips", f"the tp x pp x dp = {chips} chips of the layout: --on {chips}x{at.hardware}{copies}")
-
-
-def _system_chips(hardware: str) -> int | None:
-    """Chips of a machine named without a number: those of a rack or server, 1 for a chip; None for an unknown name."""
-    try:
-        return int(system(hardware).chips)
-    except HeadwayError:  # the prediction of the row reports an unknown name, with the nearest names
-        return None
 
 
 def one_model(user_input: RunFields, model_names: Iterable[str], what: str) -> None:

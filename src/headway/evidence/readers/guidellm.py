@@ -15,8 +15,7 @@ from headway.core.measured import LENGTH, REQUEST_RATE, REQUEST_TIME, REQUESTS, 
 from headway.core.schema import Field
 from headway.evidence.readers import files
 from headway.evidence.readers.files import Record, RecordLine, RunFields, RunMachine, Unusable, model, place
-from headway.evidence.rows.csv_file import BadRow
-from headway.evidence.rows.row import MeasuredRow
+from headway.evidence.rows.row import BadRow, MeasuredRow
 
 WHAT = "a report of GuideLLM"
 SOURCE = "guidellm benchmark"
@@ -53,7 +52,9 @@ def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRo
     )  # fmt: skip
     if not prompt or not output:
         raise Unusable("prompt_token_count and output_token_count: missing, so no text of known length was generated")
-    strategy = _strategy(run)
+    strategy = _inner(run, ("config", "strategy"), ("args", "strategy"), ("scheduler", "strategy"))  # the latter two in older reports
+    args = _inner(run, ("report_args",), ("config", "backend"), ("benchmarker", "backend"), ("worker",), key="model")
+    served = files.text(args, "model")
     kind = files.text(strategy, "type_")
     rate = files.needed(strategy, REQUEST_RATE, "rate") if kind in RATED else None
     users = 1.0 if kind == "synchronous" else files.positive(strategy, USERS, "streams") if kind == "concurrent" else None
@@ -62,12 +63,10 @@ def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRo
         raise Unusable(f"strategy {kind or 'not stated'}: neither its users nor requests_per_second and request_latency")
     at = place(user_input, RunMachine(hardware=""), WHAT)
     tokens = _mean(run, "output_tokens_per_second", TOKEN_RATE) or (through * output if through else None)
-    return MeasuredRow(
-        line=line, id=name, model=model(user_input, _model(run), WHAT), mode="serving_concurrency", hardware=at.hardware, chips=at.chips,
-        tp=at.tp, ep=at.ep, pp=at.pp, dp=at.dp, engine=user_input.engine or "vLLM", engine_version=user_input.engine_version,
-        weights=user_input.weights, kv=user_input.kv, prompt=prompt, output=output, concurrency=users or inside,
-        ttft_s=ttft, tpot_s=tpot if output > 1 else None, output_tok_per_s=tokens,
-        input_tok_per_s=through * prompt if through else None, tok_per_s_chip=tokens / at.chips if tokens and at.chips else None,
+    return files.measured_row(
+        user_input, at, line=line, id=name, model=model(user_input, served, WHAT), mode="serving_concurrency", engine="vLLM",
+        prompt=prompt, output=output, concurrency=users or inside, ttft_s=ttft, tpot_s=tpot if output > 1 else None,
+        output_tok_per_s=tokens, input_tok_per_s=through * prompt if through else None,
         source=SOURCE if users else f"{SOURCE}, {'open loop' if rate else 'all at once'} (users by Little's law)",
         reliability="A" if users else "B", roofline="tpot_partial" if users else "no", request_rate=rate,
         requests=files.positive(files.inner(run, "metrics", "request_totals"), REQUESTS, "successful"),
@@ -82,13 +81,7 @@ def _mean(run: Record, metric: str, q: Field, scale: float = 1.0) -> float | Non
         raise Unusable(f"{metric}.{error}") from None
 
 
-def _strategy(run: Record) -> Record:
-    """The load of a benchmark: under config, in older reports under args or scheduler."""
-    places = (("config", "strategy"), ("args", "strategy"), ("scheduler", "strategy"))
-    return next((strategy for keys in places if (strategy := files.inner(run, *keys))), {})
-
-
-def _model(run: Record) -> str:
-    """Name of the served model, from the arguments of the benchmark or of the report; "" if they do not say."""
-    places = (("report_args",), ("config", "backend"), ("benchmarker", "backend"), ("worker",))
-    return next((name for keys in places if (name := files.text(files.inner(run, *keys), "model"))), "")
+def _inner(run: Record, *places: tuple[str, ...], key: str = "") -> Record:
+    """The first of some records of a benchmark that is there, and has a text `key`; empty if none is."""
+    records = (files.inner(run, *keys) for keys in places)
+    return next((record for record in records if (files.text(record, key) if key else record)), {})

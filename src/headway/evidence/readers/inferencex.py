@@ -8,13 +8,13 @@ SemiAnalysisAI/InferenceX-app, packages/db/src/etl/normalizers.ts (`hw` is a chi
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from headway.core.measured import CHIP_TOKEN_RATE, LENGTH, REQUESTS, TPOT, TTFT, USER_TOKEN_RATE, USERS
 from headway.evidence.readers import files
 from headway.evidence.readers.files import Record, RunFields, RunMachine, Unusable, model, one_model
-from headway.evidence.rows.csv_file import BadRow
-from headway.evidence.rows.row import MeasuredRow
+from headway.evidence.rows.row import BadRow, MeasuredRow
 
 WHAT = "a result of InferenceX"
 ENGINES = (("trt", "TensorRT-LLM"), ("sglang", "SGLang"), ("vllm", "vLLM"), ("atom", "ATOM"))
@@ -29,18 +29,24 @@ def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], li
 
 def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRow:
     _refuse(run)
-    at = _at(run, user_input)
-    served = model(user_input, files.text(run, "model"), WHAT)
-    rate = _output_rate(run, at)
-    return MeasuredRow(
-        line=line, id=name, model=served, mode="disagg" if _disaggregated(run) else "serving_concurrency",
-        hardware=at.hardware, chips=at.chips, tp=at.tp, ep=at.ep, pp=at.pp, dp=at.dp,
-        engine=user_input.engine or _engine(files.text(run, "framework")), engine_version=user_input.engine_version or _image(run),
-        weights=user_input.weights or _weights(run, at.hardware, served), kv=user_input.kv,
-        prompt=files.needed(run, LENGTH, "isl"), output=files.needed(run, LENGTH, "osl"),
+    is_split = _disaggregated(run)
+    at = files.run_machine(user_input, _run_place(run, is_split))
+    if not at.hardware:
+        raise Unusable("hw: missing; --on names the chips, such as 8xh100-sxm")
+    if not at.chips and at.tp:  # at least those of one engine
+        at = replace(at, chips=at.tp * (at.pp or 1) * (at.dp or 1))
+    served, framework = model(user_input, files.text(run, "model"), WHAT), files.text(run, "framework")
+    chip_rate = files.positive(run, CHIP_TOKEN_RATE, "output_tput_per_gpu")  # the file divides by the chips of the decode pool, if any
+    rated = files.count(run, "num_decode_gpu") if is_split else at.chips
+    return files.measured_row(
+        user_input, at, line=line, id=name, model=served, mode="disagg" if is_split else "serving_concurrency",
+        engine=next((engine for part, engine in ENGINES if part in framework.lower()), framework),
+        engine_version=files.text(run, "image").rpartition(":")[2][:40],  # tag of the engine's container image
+        weights=_weights(run, at.hardware, served), prompt=files.needed(run, LENGTH, "isl"), output=files.needed(run, LENGTH, "osl"),
         concurrency=files.needed(run, USERS, "conc"), ttft_s=files.positive(run, TTFT, "mean_ttft", "median_ttft"),
-        tpot_s=_tpot(run), output_tok_per_s=rate, tok_per_s_chip=rate / at.chips if rate and at.chips else None,
-        source="inferencex", reliability="A", roofline="tpot_partial",
+        tpot_s=files.positive(run, TPOT, "mean_tpot", "median_tpot")
+        or 1 / files.needed(run, USER_TOKEN_RATE, "median_intvty", "mean_intvty"),  # else the inverse of interactivity
+        output_tok_per_s=chip_rate * rated if chip_rate and rated else None, source="inferencex", reliability="A", roofline="tpot_partial",
     )  # fmt: skip
 
 
@@ -63,64 +69,22 @@ def _disaggregated(run: Record) -> bool:
     return bool(files.count(run, "decode_num_workers")) and "prefill_tp" in run
 
 
-def _at(run: Record, user_input: RunFields) -> RunMachine:
-    """Machine of a run, from the command line, else from the run: chips of all pools, at least those of one engine."""
-    run_place = _run_place(run)
-    tp, ep, pp, dp = (
-        user_input.tp or run_place.tp,
-        user_input.ep or run_place.ep,
-        user_input.pp or run_place.pp,
-        user_input.dp or run_place.dp,
-    )
-    if not (user_input.hardware or run_place.hardware):
-        raise Unusable("hw: missing; --on names the chips, such as 8xh100-sxm")
-    chips = user_input.chips or run_place.chips or (tp * (pp or 1) * (dp or 1) if tp else None)
-    return RunMachine(hardware=user_input.hardware or run_place.hardware, chips=chips, tp=tp, ep=ep, pp=pp, dp=dp)
-
-
-def _run_place(run: Record) -> RunMachine:
+def _run_place(run: Record, is_split: bool) -> RunMachine:
     """Chips and layout that a run states; for a disaggregated run, all chips and the layout of a decode worker."""
-    hardware = files.text(run, "hw").lower().rpartition(":")[2].partition("-")[0]
-    if _disaggregated(run):
+    if is_split:
         sizes = [files.count(run, f"num_{pool}_gpu") for pool in ("prefill", "decode")]
-        chips = sum(size for size in sizes if size) if all(sizes) else None
-        return _way(run, "decode_", hardware, chips)
-    if "tp" in run:
-        return _way(run, "", hardware, files.count(run, "num_gpus"))
-    pool = "prefill" if not files.count(run, "decode_tp") else "decode"
-    return _way(run, f"{pool}_", hardware, files.count(run, "num_gpus", f"num_{pool}_gpu"))
-
-
-def _way(run: Record, prefix: str, hardware: str, chips: int | None) -> RunMachine:
-    """Layout of an engine: `tp` counts its chips; with attention data parallelism each chip is a separate attention rank."""
+        prefix, chips = "decode_", sum(size for size in sizes if size) if all(sizes) else None
+    elif "tp" in run:
+        prefix, chips = "", files.count(run, "num_gpus")
+    else:
+        pool = "prefill" if not files.count(run, "decode_tp") else "decode"
+        prefix, chips = f"{pool}_", files.count(run, "num_gpus", f"num_{pool}_gpu")
     tp, ep = files.count(run, f"{prefix}tp"), files.count(run, f"{prefix}ep") or 1
-    if tp and files.flag(run, f"{prefix}dp_attention"):
-        if ep == 1 and tp > 1:
-            raise Unusable(f"attention data parallel over {tp} chips with the experts tensor parallel (ep 1): no layout of a row says that")
-        return RunMachine(hardware=hardware, chips=chips, tp=1, ep=ep, pp=files.count(run, f"{prefix}pp"), dp=tp)
-    return RunMachine(hardware=hardware, chips=chips, tp=tp, ep=ep, pp=files.count(run, f"{prefix}pp"))
-
-
-def _output_rate(run: Record, at: RunMachine) -> float | None:
-    """Output tokens per second over all chips; the file divides by the chips of the decode pool if there is one."""
-    chip_rate = files.positive(run, CHIP_TOKEN_RATE, "output_tput_per_gpu")
-    chips = files.count(run, "num_decode_gpu") if _disaggregated(run) else at.chips
-    return chip_rate * chips if chip_rate and chips else None
-
-
-def _tpot(run: Record) -> float:
-    """TPOT in seconds, else the inverse of interactivity."""
-    seconds = files.positive(run, TPOT, "mean_tpot", "median_tpot")
-    return seconds or 1 / files.needed(run, USER_TOKEN_RATE, "median_intvty", "mean_intvty")
-
-
-def _engine(framework: str) -> str:
-    return next((engine for part, engine in ENGINES if part in framework.lower()), framework)
-
-
-def _image(run: Record) -> str:
-    """Tag of the engine's container image."""
-    return files.text(run, "image").rpartition(":")[2][:40]
+    dp = tp if tp and files.flag(run, f"{prefix}dp_attention") else None  # then each of an engine's `tp` chips is an attention rank
+    if dp and ep == 1 and dp > 1:
+        raise Unusable(f"attention data parallel over {dp} chips with the experts tensor parallel (ep 1): no layout of a row says that")
+    hardware = files.text(run, "hw").lower().rpartition(":")[2].partition("-")[0]
+    return RunMachine(hardware=hardware, chips=chips, tp=1 if dp else tp, ep=ep, pp=files.count(run, f"{prefix}pp"), dp=dp)
 
 
 def _weights(run: Record, hardware: str, served: str) -> str:

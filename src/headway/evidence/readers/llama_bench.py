@@ -17,8 +17,7 @@ from headway.core.measured import LAYERS, LENGTH, RUN_TIME, USER_TOKEN_RATE
 from headway.evidence.readers import files
 from headway.evidence.readers.files import Record, RecordLine, RunFields, RunMachine, Unusable, json_records, model, one_model, place
 from headway.evidence.rows import names
-from headway.evidence.rows.csv_file import BadRow
-from headway.evidence.rows.row import MeasuredRow
+from headway.evidence.rows.row import BadRow, MeasuredRow
 from headway.models.config import model as find_model
 
 # Short column names of the Markdown table, for each field.
@@ -48,7 +47,7 @@ def records(text: str, path: str | Path) -> Iterator[RecordLine]:
 
 
 def _markdown(lines: list[str], text: str) -> Iterator[RecordLine]:
-    """Rows of each Markdown table; GPUs from the log lines before the table, if present."""
+    """Rows of each Markdown table, `test` and `t/s` split into fields; GPUs from the log lines before the table, if present."""
     build = _BUILD.search(text)
     shared = {"gpu_info": ", ".join(_DEVICE.findall(text)), "build_number": build[1] if build else ""}
     columns: list[str] = []
@@ -58,22 +57,18 @@ def _markdown(lines: list[str], text: str) -> Iterator[RecordLine]:
             continue
         if cells[0] == "model":
             columns = [_COLUMNS.get(cell, cell) for cell in cells]
-        elif columns and len(cells) == len(columns):
-            yield _tabled(dict(zip(columns, cells, strict=True)), shared, number)
-        elif columns:
+        elif columns and len(cells) != len(columns):
             yield RecordLine(line=number, record=None, why=f"{len(cells)} cells under {len(columns)} column names")
-
-
-def _tabled(row: dict[str, str], shared: dict[str, str], number: int) -> RecordLine:
-    """A row of a Markdown table with `test` and `t/s` split into fields."""
-    test = _TEST.fullmatch(row.get("test", ""))
-    if test is None or not any(test.groups()):
-        return RecordLine(
-            line=number, record=None, why=f"test: got {row.get('test', '')!r}; wants one such as pp512, tg128 or tg128 @ d512"
-        )
-    prompt, generated, depth = (part or "0" for part in test.groups())
-    rate = re.split(r"\s*(?:±|\+/-|Â±)", row.get("t/s", ""))[0].strip()
-    return RecordLine(line=number, record=shared | row | {"n_prompt": prompt, "n_gen": generated, "n_depth": depth, "avg_ts": rate})
+        elif columns:
+            row = dict(zip(columns, cells, strict=True))
+            test = _TEST.fullmatch(row.get("test", ""))
+            if test is None or not any(test.groups()):
+                why = f"test: got {row.get('test', '')!r}; wants one such as pp512, tg128 or tg128 @ d512"
+                yield RecordLine(line=number, record=None, why=why)
+                continue
+            counts = dict(zip(("n_prompt", "n_gen", "n_depth"), (part or "0" for part in test.groups()), strict=True))
+            rate = re.split(r"\s*(?:±|\+/-|Â±)", row.get("t/s", ""))[0].strip()
+            yield RecordLine(line=number, record=shared | row | counts | {"avg_ts": rate})
 
 
 def _csv(lines: list[str], header: int, path: str | Path) -> Iterator[RecordLine]:
@@ -126,34 +121,14 @@ def _row(test: Record, line: int, name: str, user_input: RunFields) -> MeasuredR
     _refuse_offload(test, model_name)
     build = files.count(test, "build_number")
     decode = generated > 0
-    return MeasuredRow(
-        line=line,
-        id=name,
-        model=model_name,
-        hardware=at.hardware,
-        chips=at.chips,
-        tp=at.tp,
-        ep=at.ep,
-        pp=at.pp,
-        dp=at.dp,
-        mode="decode_step" if decode else "prefill",
-        engine=user_input.engine or "llama.cpp",
-        engine_version=user_input.engine_version or (f"b{build}" if build else ""),
-        weights=user_input.weights or (_format(described[2]) if described else ""),
-        kv=user_input.kv or files.text(test, "type_k") or "f16",
-        prompt=depth if decode else prompt,
-        output=generated,
-        context=depth + generated / 2 if decode else None,
-        concurrency=1.0,
-        ttft_s=None if decode else prompt / rate,
-        tpot_s=1 / rate if decode else None,
-        output_tok_per_s=rate if decode else None,
-        input_tok_per_s=None if decode else rate,
-        tok_per_s_chip=rate / at.chips if at.chips else None,
-        source=SOURCE,
-        reliability="A",
-        roofline="yes",
-    )
+    return files.measured_row(
+        user_input, at, line=line, id=name, model=model_name, mode="decode_step" if decode else "prefill", engine="llama.cpp",
+        engine_version=f"b{build}" if build else "", weights=_format(described[2]) if described else "",
+        kv=files.text(test, "type_k") or "f16", prompt=depth if decode else prompt, output=generated,
+        context=depth + generated / 2 if decode else None, concurrency=1.0, ttft_s=None if decode else prompt / rate,
+        tpot_s=1 / rate if decode else None, output_tok_per_s=rate if decode else None, input_tok_per_s=None if decode else rate,
+        source=SOURCE, reliability="A", roofline="yes",
+    )  # fmt: skip
 
 
 def _refuse(test: Record, prompt: float, generated: float, depth: float) -> None:
@@ -175,7 +150,7 @@ def _refuse(test: Record, prompt: float, generated: float, depth: float) -> None
         raise Unusable("n_cpu_moe: experts were in the host's memory")
     if files.text(test, "tensor_buft_overrides") not in ("", "none"):
         raise Unusable("tensor_buft_overrides: tensors were placed by hand")
-    if "RPC" in _backends(test):
+    if any("RPC" in part for part in _backends(test)):
         raise Unusable("backends: RPC servers, whose network is not told")
 
 
@@ -185,12 +160,8 @@ def _refuse_offload(test: Record, model_name: str) -> None:
     if not _on_gpu(test) or on_gpu in (None, "") or str(on_gpu).startswith("-"):  # -1: all layers, or all that fit
         return
     offloaded = files.number(test, "n_gpu_layers", LAYERS) or 0.0
-    if offloaded < 99 and offloaded < _layers(model_name):
-        raise Unusable(f"n_gpu_layers: {offloaded:g} of {_layers(model_name)} layers were on the GPU, the others on the host")
-
-
-def _layers(model_name: str) -> int:
-    return sum(int(block.count) for block in find_model(model_name).blocks)
+    if offloaded < 99 and offloaded < (layers := sum(int(block.count) for block in find_model(model_name).blocks)):
+        raise Unusable(f"n_gpu_layers: {offloaded:g} of {layers} layers were on the GPU, the others on the host")
 
 
 def _rate(test: Record, tokens: float) -> float:
@@ -203,14 +174,13 @@ def _rate(test: Record, tokens: float) -> float:
     return rate
 
 
-def _backends(test: Record) -> str:
-    return files.text(test, "backends") or files.text(test, "backend")
-
-
 def _on_gpu(test: Record) -> bool:
-    parts = [part.strip() for part in _backends(test).split(",")]
-    has_gpu = bool(files.text(test, "gpu_info")) or any(part and part not in _NO_GPU for part in parts)
+    has_gpu = bool(files.text(test, "gpu_info")) or any(part not in ("", *_NO_GPU) for part in _backends(test))
     return has_gpu and files.text(test, "devices") != "none"
+
+
+def _backends(test: Record) -> list[str]:
+    return [part.strip() for part in (files.text(test, "backends") or files.text(test, "backend")).split(",")]
 
 
 def _run_place(test: Record, user_input: RunFields) -> RunMachine:

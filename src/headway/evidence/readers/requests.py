@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,7 @@ from headway.core.measured import INSTANT, LENGTH, REQUEST_TIME, SECONDS, BadCel
 from headway.core.schema import Field
 from headway.evidence.readers import files
 from headway.evidence.readers.files import Record, RecordLine, RunFields, RunMachine, Unusable, model, place
-from headway.evidence.rows.csv_file import BadRow
-from headway.evidence.rows.row import MeasuredRow, RequestLog
+from headway.evidence.rows.row import BadRow, MeasuredRow, RequestLog
 
 WHAT = "a file of requests"
 SOURCE = "requests"
@@ -34,7 +34,7 @@ E2E = ("e2e", "e2el", "latency", "request_latency", "e2e_latency", "duration")
 TPOT = ("tpot", "time_per_output_token", "inter_token_latency")
 PROMPT = ("prompt_tokens", "input_tokens", "prompt", "input_len", "input_sequence_length", "num_prompt_tokens", "isl")
 OUTPUT = ("output_tokens", "completion_tokens", "output", "output_len", "output_sequence_length", "num_output_tokens", "osl")
-FAILED = ("error", "failed", "was_cancelled")
+FAILED, NOT_FAILED = ("error", "failed", "was_cancelled"), (None, "", 0, "0", False, "false", "False", "None", "null")
 TIMES = ((TTFT, measured.TTFT), (E2E, REQUEST_TIME), (TPOT, measured.TPOT))
 NAMED_UNITS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6, "ns": 1e-9, "nanoseconds": 1e-9}
 LEAST = 10  # requests, below which means say little
@@ -60,29 +60,36 @@ class ServedRequest:
 def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], list[BadRow]]:
     """The measured row of a file's requests, and its lines without one with the reason; BadFile or BadValue if unreadable."""
     entries = list(_records(path))
-    bad = [_bad(path, entry.line, entry.why) for entry in entries if entry.record is None]
-    complete = [(entry.line, entry.record) for entry in entries if entry.record is not None and not _failed(entry.record)]
-    failed = len(entries) - len(bad) - len(complete)
-    timed = [names for names in (TTFT, E2E, TPOT) if any(_is_timed(record, names) for _, record in complete)]
-    served: list[tuple[int, ServedRequest]] = []
-    for line, record in complete:
+    complete = [entry for entry in entries if entry.record is not None and all(entry.record.get(key) in NOT_FAILED for key in FAILED)]
+    whys = [(entry.line, entry.why) for entry in entries if entry.record is None]
+    failed = len(entries) - len(whys) - len(complete)
+
+    def is_timed(record: Record, names: Sequence[str]) -> bool:
         try:
-            served.append((line, _request(record, timed)))
+            return _seconds(record, names, []) is not None
+        except Unusable:
+            return False
+
+    timed = [names for names in (TTFT, E2E, TPOT) if any(is_timed(entry.record or {}, names) for entry in complete)]
+    served: list[tuple[int, ServedRequest]] = []
+    for entry in complete:
+        try:
+            served.append((entry.line, _request(entry.record or {}, timed)))
         except Unusable as error:
-            bad.append(_bad(path, line, str(error)))
-    served, far = _together(served)
-    bad += [_bad(path, line, why) for line, why in far]
-    bad.sort(key=lambda row: row.line)
-    if not served or len(bad) > MOST_BAD * (len(served) + len(bad)):
+            whys.append((entry.line, str(error)))
+    far = strays([request.start for _, request in served], sum(request.seconds for _, request in served) / max(len(served), 1))
+    near = [pair for at, pair in enumerate(served) if at not in far]
+    if far:
+        first, last = (end(request.start for _, request in near) for end in (min, max))
+        why = "start: got {:.6g} s, far from the {:.6g} .. {:.6g} s of the other requests: another unit or clock?"
+        whys += [(served[at][0], why.format(served[at][1].start, first, last)) for at in sorted(far)]
+    whys.sort(key=itemgetter(0))
+    bad = [BadRow(line=line, id=printable(f"{Path(path).stem}-{line}"), why=clip(why, files.MOST_WHY)) for line, why in whys]
+    if not near or len(bad) > MOST_BAD * (len(near) + len(bad)):
         raise BadFile(path, f"line {bad[0].line}: {bad[0].why}" if bad else "holds no request that succeeded")
-    if len(served) < LEAST:
-        raise BadFile(path, f"holds {len(served)} requests; wants at least {LEAST}, so that means say something")
-    in_order = sorted((request for _, request in served), key=lambda request: request.start)
-    return [_row(path, in_order, failed, user_input)], bad
-
-
-def _bad(path: str | Path, line: int, why: str) -> BadRow:
-    return BadRow(line=line, id=printable(f"{Path(path).stem}-{line}"), why=clip(why, files.MOST_WHY))
+    if len(near) < LEAST:
+        raise BadFile(path, f"holds {len(near)} requests; wants at least {LEAST}, so that means say something")
+    return [_row(path, sorted((request for _, request in near), key=lambda request: request.start), failed, user_input)], bad
 
 
 def _records(path: str | Path) -> Iterator[RecordLine]:
@@ -90,7 +97,10 @@ def _records(path: str | Path) -> Iterator[RecordLine]:
     text = files.text_of(path)
     if text.lstrip()[:1] in "{[":
         for entry in files.json_records(text, path):
-            yield entry if entry.record is None else _flat_record(entry.line, entry.record)
+            try:
+                yield entry if entry.record is None else RecordLine(line=entry.line, record=dict(_flat(entry.record)))
+            except Unusable as error:
+                yield RecordLine(line=entry.line, record=None, why=str(error))
         return
     rows = csv_lines(text)
     header = [name.lower() for name in csv_header(rows, path)]
@@ -98,13 +108,6 @@ def _records(path: str | Path) -> Iterator[RecordLine]:
     for number, cells, why in rows:
         wrong = why or width_error(cells, len(header))
         yield RecordLine(line=number, record=None if wrong else dict(zip(header, cells, strict=False)), why=wrong)
-
-
-def _flat_record(line: int, record: Record) -> RecordLine:
-    try:
-        return RecordLine(line=line, record=dict(_flat(record)))
-    except Unusable as error:
-        return RecordLine(line=line, record=None, why=str(error))
 
 
 def _flat(record: Record) -> Iterator[tuple[str, Any]]:
@@ -123,18 +126,6 @@ def _flat(record: Record) -> Iterator[tuple[str, Any]]:
             yield from _flat(value)
 
 
-def _failed(record: Record) -> bool:
-    return any(record.get(key) not in (None, "", 0, "0", False, "false", "False", "None", "null") for key in FAILED)
-
-
-def _is_timed(record: Record, names: Sequence[str]) -> bool:
-    """Whether a record states a time above 0 under one of the names."""
-    try:
-        return _seconds(record, names, []) is not None
-    except Unusable:
-        return False
-
-
 def _request(record: Record, timed: Sequence[Sequence[str]]) -> ServedRequest:
     start, end = _instant(record, START), _instant(record, END)
     if start is None:
@@ -147,7 +138,8 @@ def _request(record: Record, timed: Sequence[Sequence[str]]) -> ServedRequest:
         raise Unusable(f"e2e: missing; wants a column {', '.join((*E2E[:3], END[0]))}, or ttft and tpot")
     seconds = _checked(seconds, REQUEST_TIME, "end - start" if end is not None else "e2e")
     if ttft and ttft > seconds:
-        raise Unusable(f"ttft: got {ttft:g} s; wants at most the {seconds:g} s of the whole request{_likely_ms(ttft, seconds)}")
+        likely = ": milliseconds?" if ttft > 3 * seconds > 3e-3 * ttft else ""
+        raise Unusable(f"ttft: got {ttft:g} s; wants at most the {seconds:g} s of the whole request{likely}")
     if ttft and output >= TIMED_FROM:
         _checked((seconds - ttft) / (output - 1), measured.TPOT, f"e2e - ttft over {output - 1:g} tokens")
     return ServedRequest(start=start, ttft=ttft, seconds=seconds, prompt=prompt, output=output)
@@ -159,10 +151,6 @@ def _checked(value: float, q: Field, name: str) -> float:
         return cell(value, q, name)
     except BadCell as error:
         raise Unusable(str(error)) from None
-
-
-def _likely_ms(ttft: float, seconds: float) -> str:
-    return ": milliseconds?" if ttft > 3 * seconds > 3e-3 * ttft else ""
 
 
 def _seconds(record: Record, names: Sequence[str], timed: Sequence[Sequence[str]]) -> float | None:
@@ -196,19 +184,7 @@ def _instant(record: Record, names: Sequence[str]) -> float | None:
     return None
 
 
-def _together(served: list[tuple[int, ServedRequest]]) -> tuple[list[tuple[int, ServedRequest]], list[tuple[int, str]]]:
-    """The requests of one run, and the lines of those sent so far from all others that their clock was another, with the reason."""
-    mean_s = sum(request.seconds for _, request in served) / max(len(served), 1)
-    far = strays([request.start for _, request in served], mean_s)
-    first, last = (end(request.start for at, (_, request) in enumerate(served) if at not in far) for end in (min, max)) if far else (0, 0)
-    why = "start: got {:.6g} s, far from the {:.6g} .. {:.6g} s of the other requests: another unit or clock?"
-    return (
-        [pair for at, pair in enumerate(served) if at not in far],
-        [(line, why.format(request.start, first, last)) for at, (line, request) in enumerate(served) if at in far],
-    )
-
-
-def users_of(starts: Any, ends: Any) -> float | None:
+def users_of(starts: np.ndarray, ends: np.ndarray) -> float | None:
     """Users of a closed loop, in which nearly all are in service after each start; None for arrivals that wait for nobody.
 
     `starts` and `ends` are arrays in seconds, in the order of the starts. Users come at once, or ask often: a queue that grew until
@@ -240,32 +216,24 @@ def _row(path: str | Path, served: Sequence[ServedRequest], failed: int, user_in
     rate = None if users else (len(served) - 1) / float(starts[-1] - starts[0])
     first = [request.ttft for request in served if request.ttft]
     after = [(request.seconds - request.ttft) / (request.output - 1) for request in served if request.ttft and request.output > 1]
-    decoding, context = _decoding(served)
-    at, tokens = place(user_input, RunMachine(hardware=""), WHAT), float(sum(request.output for request in served)) / span
-    return MeasuredRow(
-        line=1, id=Path(path).stem, model=model(user_input, "", WHAT), mode="serving_concurrency", hardware=at.hardware, chips=at.chips,
-        tp=at.tp, ep=at.ep, pp=at.pp, dp=at.dp, engine=user_input.engine or "vLLM", engine_version=user_input.engine_version,
-        weights=user_input.weights, kv=user_input.kv, prompt=prompt, output=output,
-        concurrency=users or max(float(np.sum(seconds)) / span, 1.0),
-        ttft_s=float(np.mean(first)) if first else None, tpot_s=float(np.mean(after)) if after else None, output_tok_per_s=tokens,
-        input_tok_per_s=tokens * prompt / output, tok_per_s_chip=tokens / at.chips if at.chips else None,
-        source=SOURCE if users else f"{SOURCE}, open loop (users by Little's law)", reliability="B" if failed or not users else "A",
-        roofline="tpot_partial" if users else "no", request_rate=rate, requests=float(len(served)),
-        decoding=decoding / span if decoding else None, context=context, log=_log(served),
-    )  # fmt: skip
-
-
-def _decoding(served: Sequence[ServedRequest]) -> tuple[float, float | None]:
-    """Seconds that all requests together decoded, and their mean context over that time; the context is None without a first token."""
     times = [request.seconds - request.ttft if request.ttft else 0.0 for request in served]
-    total = sum(times)
+    decoding = sum(times)  # seconds that all requests together decoded
     middle = sum(time * (request.prompt + request.output / 2) for time, request in zip(times, served, strict=True))
-    return total, middle / total if total else None
-
-
-def _log(served: Sequence[ServedRequest]) -> RequestLog:
-    return RequestLog(
+    at, tokens = place(user_input, RunMachine(hardware=""), WHAT), float(sum(request.output for request in served)) / span
+    log = RequestLog(
         arrival=tuple(request.start - served[0].start for request in served),
         prompt=tuple(max(round(request.prompt), 1) for request in served),
         output=tuple(max(round(request.output), 1) for request in served),
     )
+    return files.measured_row(
+        user_input, at, line=1, id=Path(path).stem, model=model(user_input, "", WHAT), mode="serving_concurrency", engine="vLLM",
+        prompt=prompt, output=output,
+        concurrency=users or max(float(np.sum(seconds)) / span, 1.0),
+        ttft_s=float(np.mean(first)) if first else None, tpot_s=float(np.mean(after)) if after else None, output_tok_per_s=tokens,
+        input_tok_per_s=tokens * prompt / output,
+        source=SOURCE if users else f"{SOURCE}, open loop (users by Little's law)", reliability="B" if failed or not users else "A",
+        roofline="tpot_partial" if users else "no", request_rate=rate, requests=float(len(served)),
+        decoding=decoding / span if decoding else None, context=middle / decoding if decoding else None, log=log,
+    )  # fmt: skip
+
+

@@ -12,8 +12,7 @@ from pathlib import Path
 from headway.core.measured import LENGTH, REQUEST_RATE, REQUESTS, TOKEN_RATE, TPOT, TTFT, USERS
 from headway.evidence.readers import files
 from headway.evidence.readers.files import Record, RunFields, RunMachine, Unusable, model, one_model, place
-from headway.evidence.rows.csv_file import BadRow
-from headway.evidence.rows.row import MeasuredRow
+from headway.evidence.rows.row import BadRow, MeasuredRow
 
 WHAT = "a report of trtllm-bench"
 SOURCE = "trtllm-bench report"
@@ -41,16 +40,15 @@ def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRo
     prompt, output = (files.needed(requests, LENGTH, f"avg_{part}_length") for part in ("input", "output"))
     through = files.positive(performance, REQUEST_RATE, "request_throughput_req_s")
     tokens = files.positive(performance, TOKEN_RATE, "system_output_throughput_tok_s") or (through * output if through else None)
-    stored, cache = (_format(engine, key) for key in ("quantization", "kv_cache_dtype"))
-    return MeasuredRow(
-        line=line, id=name, model=model(user_input, files.text(engine, "model"), WHAT), mode="serving_concurrency",
-        hardware=at.hardware, chips=at.chips, tp=at.tp, ep=at.ep, pp=at.pp, dp=at.dp, engine=user_input.engine or "TensorRT-LLM",
-        engine_version=user_input.engine_version or files.text(engine, "version"),
-        weights=user_input.weights or stored or _dtype(engine), kv=user_input.kv or cache or _dtype(engine), prompt=prompt, output=output,
+    dtype = DTYPES.get(files.text(engine, "dtype").removeprefix("torch."), "")
+    stored, cache = (_format(engine, key) or dtype for key in ("quantization", "kv_cache_dtype"))
+    return files.measured_row(
+        user_input, at, line=line, id=name, model=model(user_input, files.text(engine, "model"), WHAT), mode="serving_concurrency",
+        engine="TensorRT-LLM", engine_version=files.text(engine, "version"), weights=stored, kv=cache, prompt=prompt, output=output,
         concurrency=files.needed(requests, USERS, "avg_num_concurrent_requests"),
         ttft_s=files.positive(streamed, TTFT, "avg_ttft_ms", scale=1e-3),
         tpot_s=files.positive(streamed, TPOT, "avg_tpot_ms", scale=1e-3) if output > 1 else None, output_tok_per_s=tokens,
-        input_tok_per_s=through * prompt if through else None, tok_per_s_chip=tokens / at.chips if tokens and at.chips else None,
+        input_tok_per_s=through * prompt if through else None,
         source=f"{SOURCE} (users by Little's law)", reliability="B", roofline="no",
         requests=files.positive(requests, REQUESTS, "num_requests"),
     )  # fmt: skip
@@ -66,5 +64,3 @@ def _format(engine: Record, key: str) -> str:
     return FORMATS[algorithm]
 
 
-def _dtype(engine: Record) -> str:
-    return DTYPES.get(files.text(engine, "dtype").removeprefix("torch."), "")

@@ -8,16 +8,16 @@ layout or number formats, unless --metadata tp=8 version=0.11 added them.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from headway.core.errors import clip
 from headway.core.measured import LENGTH, RATIO, REQUEST_RATE, REQUEST_TIME, REQUESTS, RUN_TIME, TOKEN_RATE, TOKENS, TPOT, TTFT, USERS
 from headway.core.schema import Field
 from headway.evidence.readers import files
 from headway.evidence.readers.files import Record, RunFields, RunMachine, Unusable, model, one_model, place
-from headway.evidence.rows.csv_file import BadRow
-from headway.evidence.rows.row import MeasuredRow
+from headway.evidence.rows.row import BadRow, MeasuredRow
 
 WHAT = "a result of vllm bench"
 SOURCE = "vllm bench serve"
@@ -56,16 +56,16 @@ def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRo
     completed = files.needed(run, REQUESTS, "completed")
     prompt, output = _length(run, "total_input_tokens", completed), _length(run, "total_output_tokens", completed)
     ttft, tpot = _time_s(run, "ttft", TTFT), _time_s(run, "tpot", TPOT)
-    load = _load(run, completed, ttft, _end_to_end(run, ttft, tpot, output))
+    measured = _time_s(run, "e2el", REQUEST_TIME) or _time_s(run, "e2e_latency", REQUEST_TIME)
+    load = _load(run, completed, ttft, measured or (ttft + tpot * (output - 1) if ttft and tpot else None))
     timed = load.mode == "serving_concurrency"
     rate = files.positive(run, TOKEN_RATE, "output_throughput") or completed * output / files.needed(run, RUN_TIME, "duration")
-    row = _base(run, line, name, user_input)
-    return replace(
-        row, mode=load.mode, prompt=prompt, output=output, concurrency=load.concurrency,
-        ttft_s=ttft if timed else None, tpot_s=tpot if timed and output > 1 else None, output_tok_per_s=rate,
-        input_tok_per_s=rate * prompt / output, tok_per_s_chip=rate / row.chips if row.chips else None,
-        source=load.source, reliability=load.reliability, roofline=load.roofline,
-        request_rate=_rate(run), requests=completed, decoding=load.decoding, itl_s=_median_s(run, "itl") if timed and output > 1 else None,
+    return files.measured_row(
+        user_input, **_base(run, user_input), line=line, id=name, mode=load.mode, prompt=prompt, output=output,
+        concurrency=load.concurrency, ttft_s=ttft if timed else None, tpot_s=tpot if timed and output > 1 else None, output_tok_per_s=rate,
+        input_tok_per_s=rate * prompt / output, source=load.source, reliability=load.reliability, roofline=load.roofline,
+        request_rate=_rate(run), requests=completed, decoding=load.decoding,
+        itl_s=_stated_s(run, TPOT, "median_itl") if timed and output > 1 else None,
     )  # fmt: skip
 
 
@@ -96,11 +96,6 @@ def _time_s(run: Record, name: str, q: Field) -> float | None:
     return _stated_s(run, q, f"mean_{name}", f"median_{name}")
 
 
-def _median_s(run: Record, name: str) -> float | None:
-    """Median of a metric in seconds, or None."""
-    return _stated_s(run, TPOT, f"median_{name}")
-
-
 def _stated_s(run: Record, q: Field, *keys: str) -> float | None:
     """The first of these times that the run states: milliseconds where the key ends so, else seconds, within the run's own time."""
     milliseconds = files.positive(run, q, *(f"{key}_ms" for key in keys), scale=1e-3)
@@ -113,12 +108,6 @@ def _stated_s(run: Record, q: Field, *keys: str) -> float | None:
         if seconds:
             return seconds
     return None
-
-
-def _end_to_end(run: Record, ttft: float | None, tpot: float | None, output: float) -> float | None:
-    """End-to-end time of a request in seconds: as measured, else TTFT + TPOT * (output - 1)."""
-    measured = _time_s(run, "e2el", REQUEST_TIME) or _time_s(run, "e2e_latency", REQUEST_TIME)
-    return measured or (ttft + tpot * (output - 1) if ttft and tpot else None)
 
 
 def _load(run: Record, completed: float, ttft: float | None, seconds: float | None) -> _Load:
@@ -151,35 +140,26 @@ def _rate(run: Record) -> float | None:
 
 def _throughput(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRow:
     """Row of `vllm bench throughput --output-json`, which states only the sum of tokens: the given lengths must agree with it."""
-    if not (user_input.prompt and user_input.output):
+    prompt, output = user_input.prompt, user_input.output
+    if not (prompt and output):
         raise Unusable("a result of `vllm bench throughput` does not tell prompt from output: --prompt and --output say how long they were")
     requests, tokens = files.needed(run, REQUESTS, "num_requests"), files.needed(run, TOKENS, "total_num_tokens")
-    if abs(requests * (user_input.prompt + user_input.output) / tokens - 1) > 0.02:
-        request_tokens = user_input.prompt + user_input.output
-        raise Unusable(f"total_num_tokens: {tokens / requests:.6g} a request, not the {request_tokens:.6g} of --prompt and --output")
-    rate = requests * user_input.output / files.needed(run, RUN_TIME, "elapsed_time")
-    row = _base(run, line, name, user_input)
-    return replace(
-        row,
-        prompt=user_input.prompt,
-        output=user_input.output,
-        output_tok_per_s=rate,
-        input_tok_per_s=rate * user_input.prompt / user_input.output,
-        tok_per_s_chip=rate / row.chips if row.chips else None,
-        source="vllm bench throughput",
-        reliability="A",
+    if abs(requests * (prompt + output) / tokens - 1) > 0.02:
+        raise Unusable(f"total_num_tokens: {tokens / requests:.6g} a request, not the {prompt + output:.6g} of --prompt and --output")
+    rate = requests * output / files.needed(run, RUN_TIME, "elapsed_time")
+    return files.measured_row(
+        user_input, **_base(run, user_input), line=line, id=name, mode="offline_throughput", prompt=prompt, output=output,
+        output_tok_per_s=rate, input_tok_per_s=rate * prompt / output, source="vllm bench throughput", reliability="A",
         roofline="upper_bound_only",
-    )
+    )  # fmt: skip
 
 
-def _base(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRow:
-    """Row with machine, layout, model, engine and formats; fields from --metadata count as the file's."""
+def _base(run: Record, user_input: RunFields) -> dict[str, Any]:
+    """Machine, layout, model and engine of a run; fields from --metadata count as the file's."""
     run_place = RunMachine(hardware="", tp=files.count(run, "tp", "tensor_parallel_size"), ep=files.count(run, "ep"),
                  pp=files.count(run, "pp", "pipeline_parallel_size"), dp=files.count(run, "dp", "data_parallel_size"))  # fmt: skip
-    at = place(user_input, run_place, WHAT)
     backend = files.text(run, "backend").lower() or files.text(run, "endpoint_type").lower()
-    return MeasuredRow(
-        line=line, id=name, mode="offline_throughput", model=model(user_input, files.text(run, "model_id"), WHAT),
-        hardware=at.hardware, chips=at.chips, tp=at.tp, ep=at.ep, pp=at.pp, dp=at.dp, weights=user_input.weights, kv=user_input.kv,
-        engine=user_input.engine or ENGINES.get(backend, "vLLM"), engine_version=user_input.engine_version or files.text(run, "version"),
-    )  # fmt: skip
+    return {
+        "at": place(user_input, run_place, WHAT), "model": model(user_input, files.text(run, "model_id"), WHAT),
+        "engine": ENGINES.get(backend, "vLLM"), "engine_version": files.text(run, "version"),
+    }  # fmt: skip

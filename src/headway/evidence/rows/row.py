@@ -1,12 +1,159 @@
-"""One published measurement of serving, in SI, and the CSV reader; a malformed row is reported with its line."""
+"""One published measurement of serving, in SI, and the reader of CSV files of measured rows; a malformed row is reported with its line.
+
+Columns go by header name, numbers within limits. A table may have columns of its own, but none that is nearly, or means, one that is read.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import difflib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from headway.core.measured import CHIP_TOKEN_RATE, DEGREE, LENGTH, REQUEST_RATE, TOKEN_RATE, TPOT, TTFT, USERS
-from headway.evidence.rows.csv_file import BadRow, NumberColumn, RowFormat, read_csv
+from headway.core import user_file
+from headway.core.csv_text import csv_header, csv_lines, refuse_twins, width_error
+from headway.core.errors import BadFile, clip, printable
+from headway.core.measured import CHIP_TOKEN_RATE, DEGREE, LENGTH, REQUEST_RATE, TOKEN_RATE, TPOT, TTFT, USERS, BadCell, cell
+from headway.core.schema import Field
+
+MOST_NOTED = 10  # lines left out that have a note of their own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadRow:
+    """A line that is not a valid row, and the reason."""
+
+    line: int
+    id: str
+    why: str
+
+
+def need_rows(path: str | Path, rows: Sequence[Any], bad: Sequence[BadRow]) -> None:
+    """Raise BadFile, with the first reason, for a file of which no line is a row."""
+    if bad and not rows:
+        more = f" (and {len(bad) - 1:,} more lines)" if len(bad) > 1 else ""
+        raise BadFile(path, f"has no good line; line {bad[0].line}: {bad[0].why}{more}")
+
+
+def left_out(path: str | Path, bad: Sequence[BadRow]) -> list[str]:
+    """A note on each of the first lines that are no rows, and one on the others."""
+    name = printable(Path(path).name)
+    notes = [f"{name} line {row.line}: {row.why}; left out" for row in bad[:MOST_NOTED]]
+    return [*notes, f"{name}: {len(bad) - MOST_NOTED:,} more lines left out"] if len(bad) > MOST_NOTED else notes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberColumn:
+    """A column of numbers: its header, the field of the row, what a cell may hold, and the SI units of one of its own."""
+
+    header: str
+    field: str
+    q: Field
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFormat:
+    """Columns of a kind of rows: those that a file needs (cells of all but the first are never blank), texts and numbers."""
+
+    what: str
+    needed: tuple[str, ...]
+    texts: Mapping[str, str]  # header -> field
+    numbers: tuple[NumberColumn, ...]
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # needed header -> texts that a cell may have
+    skipped: tuple[str, ...] = ()  # fields of numbers that are known and not read
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """All columns that are read."""
+        return (*self.texts, *(column.header for column in self.numbers))
+
+
+def read_csv(path: str | Path, record: Callable[..., Any], columns: RowFormat) -> tuple[list[Any], list[BadRow]]:
+    """Rows of a CSV file as records, and its malformed lines; BadFile if the file cannot be read."""
+    lines = csv_lines(user_file.text_of(path, user_file.TABLE))
+    header = csv_header(lines, path)
+    _check(path, header, columns)
+    needed = [(header.index(name), name, columns.choices.get(name, ())) for name in columns.needed[1:]]
+    texts = [(header.index(name), field) for name, field in columns.texts.items() if name in header]
+    numbers = [
+        (header.index(column.header), column)
+        for column in columns.numbers
+        if column.header in header and column.field not in columns.skipped
+    ]
+    rows, bad, at = [], [], header.index(columns.needed[0])
+    for number, cells, why in lines:
+        try:
+            if why:
+                raise BadCell(why)
+            rows.append(record(line=number, **_values(cells, len(header), needed, texts, numbers)))
+        except BadCell as error:
+            bad.append(BadRow(line=number, id=printable(cells[at]) if at < len(cells) else "", why=str(error)))
+    return rows, bad
+
+
+def _check(path: str | Path, header: Sequence[str], columns: RowFormat) -> None:
+    """Raise BadFile for a header without the columns needed, with one twice, or with a slip."""
+    missing = [name for name in columns.needed if name not in header]
+    if missing:
+        needed = ", ".join(columns.needed)
+        raise BadFile(path, f"has no column {', '.join(missing)}: the first line of {columns.what} names at least {needed}")
+    refuse_twins([name for name in header if name in columns.headers], path)
+    refuse_slips(path, header, columns.headers)
+
+
+def _values(
+    row_cells: list[str],
+    width: int,
+    needed: Iterable[tuple[int, str, Collection[str]]],
+    texts: Iterable[tuple[int, str]],
+    numbers: Iterable[tuple[int, NumberColumn]],
+) -> dict[str, Any]:
+    """Fields of a row; BadCell names the cell that is wrong."""
+    cells = row_cells + [""] * (width - len(row_cells))
+    values: dict[str, Any] = {}
+    for at, name in texts:
+        values[name] = cells[at].strip()
+    if not "".join(values.values()).isprintable():
+        values = {field: printable(text) for field, text in values.items()}
+    for at, name, choices in needed:
+        text = cells[at].strip()
+        if not text:
+            raise BadCell(f"{name}: missing")
+        if choices and text not in choices:
+            raise BadCell(f"{name}: got {clip(text)!r}; wants one of {', '.join(choices)}")
+    if len(row_cells) != width and (why := width_error(row_cells, width)):
+        raise BadCell(why)
+    for at, column in numbers:
+        text = cells[at].strip()
+        if text:
+            value = cell(text, column.q, column.header, column.scale)
+            values[column.field] = int(value) if column.q.integer else value
+    return values
+
+
+NEAR = 0.85  # of difflib's ratio, from which a name is a misspelling
+# Names under which other verbs and tools know the columns of measured rows.
+MEANT = {
+    "weights": "weight_precision", "quantization": "weight_precision", "kv": "kv_precision", "kv_cache_dtype": "kv_precision",
+    "prompt": "isl", "input_len": "isl", "output": "osl", "output_len": "osl", "context": "context_len", "batch": "batch_or_concurrency",
+    "concurrency": "batch_or_concurrency", "users": "batch_or_concurrency", "chips": "n_chips", "gpus": "n_chips", "num_gpus": "n_chips",
+    "chip": "hardware", "gpu": "hardware", "machine": "hardware", "seq": "seq_len",
+}  # fmt: skip
+
+
+def refuse_slips(path: str | Path, header: Sequence[str], known: Collection[str]) -> None:
+    """Raise BadFile for a column that stands for a known one which is not there: its values would be taken as not stated."""
+    absent = [name for name in known if name not in header]
+    for name in header:
+        if not name or name in known:
+            continue
+        plain = name.lower().replace(" ", "_").replace("-", "_")
+        meant = MEANT.get(plain) or next(iter(difflib.get_close_matches(plain, absent, 1, NEAR)), "")
+        if meant in absent:
+            raise BadFile(path, f"column {name!r} is not read; did you mean {meant}? A column of your own needs a name less like it")
+
 
 MODES = ("decode_step", "prefill", "serving_concurrency", "offline_throughput", "disagg")
 

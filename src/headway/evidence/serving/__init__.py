@@ -1,4 +1,5 @@
 """Measured serving runs: predictions of rows, scores, and the fit of engine overheads.
 
-`machines` (setups as arrays) -> `quantities` (times by kind of task) -> `predict` (with intervals) -> `score`; `engine_fit`, `refit`.
+`machines` (setups as arrays, times by kind of task) -> `predict` (with intervals) -> `score`; `runs`, `causes`, `remedies` (one run);
+`engine_fit`, `crossval`, `refit`.
 """

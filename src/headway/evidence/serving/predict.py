@@ -12,10 +12,8 @@ import numpy as np
 
 from headway.evidence.fit.result import QUEUED, SLOWER, width_names
 from headway.evidence.rows.row import MeasuredRow
-from headway.evidence.rows.setup import Setup
-from headway.evidence.rows.tasks import Task, Unpredictable
-from headway.evidence.serving.machines import machines, rows
-from headway.evidence.serving.quantities import MeasuredLoad, Quantities, quantities, served_times, with_room
+from headway.evidence.rows.tasks import Setup, Task, Unpredictable
+from headway.evidence.serving.machines import MeasuredLoad, Quantities, machines, quantities, rows, served_times, with_room
 from headway.laws.serving.request import interval_factor, interval_low
 from headway.laws.step.memory import fits_hbm
 from headway.laws.step.step import step_s
@@ -75,7 +73,7 @@ def spreads(kind: str, tasks: Sequence[Task], m: Server, load: MeasuredLoad, tab
     names = TIMES + RATES
     widths = dict(zip(names, width_names(width_key(kind, name) for name in names), strict=True))
 
-    def halves(wider: Any) -> Quantities:
+    def halves(wider: np.ndarray) -> Quantities:
         wide = {"ttft": wider * queued}
         return Quantities(**{name: interval_factor(float(table.interval(key)), wide.get(key, wider)) for name, key in widths.items()})
 

@@ -7,18 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headway.core.errors import BadFile
-from headway.evidence.fit.class_scores import class_scores
-from headway.evidence.fit.crossval import ServingCrossValidation, cross_validate, flat_residuals
-from headway.evidence.fit.priors import overlaid
-from headway.evidence.fit.residuals import UNSCORED
-from headway.evidence.fit.result import FittedNumbers, KernelFit
+from headway.evidence.fit.result import FittedNumbers, KernelFit, overlaid
 from headway.evidence.kernels.efficiency import HEAD, fit_kernels
 from headway.evidence.pages import Report
-from headway.evidence.rows.csv_file import left_out, need_rows
-from headway.evidence.rows.row import read_rows
+from headway.evidence.rows.row import left_out, need_rows, read_rows
 from headway.evidence.rows.tasks import Task, Unpredictable, tasks
-from headway.evidence.serving.engine_fit import as_fitted
-from headway.evidence.serving.engine_numbers import numbers
+from headway.evidence.serving.crossval import ServingCrossValidation, class_scores, cross_validate, flat_residuals
+from headway.evidence.serving.engine_fit import as_fitted, numbers
+from headway.evidence.serving.score import UNSCORED
 from headway.performance.achieved import Efficiencies, efficiencies, kind_of
 
 NO_LENGTH = "input length not stated"

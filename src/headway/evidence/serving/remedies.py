@@ -12,13 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from headway.evidence.rows.setup import Setup
-from headway.evidence.rows.tasks import Task
-from headway.evidence.serving.bounds import beaten
-from headway.evidence.serving.causes import QUEUE, SMALL, Causes
-from headway.evidence.serving.faults import BATCH_LIMIT, MOST_SIZE
+from headway.evidence.rows.tasks import Setup, Task
+from headway.evidence.serving.causes import BATCH_LIMIT, MOST_SIZE, QUEUE, SMALL, Causes
 from headway.evidence.serving.machines import ENGINES
 from headway.evidence.serving.predict import PredictedQuantity, Prediction
+from headway.evidence.serving.runs import beaten
 
 MOST = 5
 LEAST_GAIN = 0.02  # share from which a change is worth a line

@@ -1,22 +1,192 @@
-"""Score of measured runs: errors of the predictions by group, rows left out with the reason, and the parts of each row's step."""
+"""Measurements beside their predictions: residuals, statistics of the errors by any field, and the parts of each row's step."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from headway.evidence.fit.residuals import MEASURES, UNSCORED, ErrorGroup, Residual, grouped, measured, residuals
+from headway.evidence.rows.names import model_class
+from headway.evidence.rows.row import MeasuredRow
 from headway.evidence.rows.tasks import Task, Unpredictable
 from headway.evidence.serving.machines import machines
-from headway.evidence.serving.predict import Prediction
+from headway.evidence.serving.predict import TIMES, PredictedQuantity, Prediction
 from headway.laws.collectives.cost import collectives_s
 from headway.laws.serving.request import causal_pairs
 from headway.laws.step import step
 from headway.laws.step.parts import place
-from headway.performance.achieved import Efficiencies
+from headway.performance.achieved import Efficiencies, family
 from headway.performance.request import Server
+
+UNSCORED = "C"  # reliability that is never scored
+SERVED = ("serving", "serving_unloaded", "disagg")
+# Quantities scored for each kind of row: in each bracket the first one measured, because the others follow from it.
+RATE = ("per_chip", "rate")
+MEASURES = {
+    "decode": (("tpot", *RATE),), "decode_e2e": ((*RATE, "tpot"),), "prefill": (("ttft", *RATE),), "static": ((*RATE, "tpot"), ("ttft",)),
+    "offline": (RATE, ("tpot",)), **dict.fromkeys(SERVED, (("tpot",), ("ttft",), RATE)),
+}  # fmt: skip
+MEASURE_OF = {"decode": "decode", "decode_e2e": "decode", "prefill": "prefill"}  # measure of the kinds that have a single one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Residual:
+    """A measured and predicted quantity: seconds or tokens per second; the floor of a rate is its upper limit."""
+
+    id: str
+    source: str
+    chip: str
+    family: str  # chip family, by kernels
+    engine: str
+    model: str
+    model_class: str
+    kind: str
+    quantity: str  # ttft, tpot, rate or per_chip
+    measured: float
+    predicted: float
+    floor: float
+    lo: float
+    hi: float
+    fold: str = ""  # rows left out of the fit of this prediction
+    line: int = 0
+    reliability: str = ""
+    roofline: str = ""
+
+    @property
+    def log_ratio(self) -> float:
+        """ln(predicted / measured)."""
+        return math.log(self.predicted / self.measured)
+
+    @property
+    def covered(self) -> bool:
+        """Whether the measurement lies within the 90 % interval."""
+        return self.lo <= self.measured <= self.hi
+
+    @property
+    def is_time(self) -> bool:
+        """Whether the quantity is a time (smaller is faster)."""
+        return self.quantity in TIMES
+
+    @property
+    def limit_share(self) -> float:
+        """Measured speed over the speed at the floor; above 1 the measurement beats the roofline."""
+        return self.floor / self.measured if self.is_time else self.measured / self.floor
+
+    @property
+    def measure(self) -> str:
+        """Name of the measure in the tables of errors."""
+        return measure(self.kind, self.quantity)
+
+
+def measure(kind: str, quantity: str) -> str:
+    """Name of the measure for a quantity of a kind of row.
+
+    >>> measure("decode", "tpot"), measure("disagg", "tpot"), measure("offline", "per_chip"), measure("static", "ttft")
+    ('decode', 'served TPOT', 'throughput', 'TTFT')
+    """
+    if kind in MEASURE_OF:
+        return MEASURE_OF[kind]
+    if quantity == "ttft":
+        return "TTFT"
+    if kind in SERVED:
+        return "served TPOT" if quantity == "tpot" else "served rate"
+    return "TPOT at throughput" if quantity == "tpot" else "throughput"
+
+
+def measured(row: MeasuredRow, quantity: str) -> float | None:
+    """Measured value of a quantity in a row; None if the row does not state it."""
+    if quantity == "rate":
+        return row.input_tok_per_s if row.mode == "prefill" else row.output_tok_per_s
+    return {"ttft": row.ttft_s, "tpot": row.tpot_s, "per_chip": row.tok_per_s_chip}[quantity]
+
+
+def residuals(tasks: Sequence[Task | Unpredictable], predictions: Sequence[Prediction], folds: Sequence[str] = ()) -> list[Residual]:
+    """Residual of every scored measurement; rows of reliability C or without a prediction are left out."""
+    names = folds or [""] * len(tasks)
+    all_residuals: list[Residual] = []
+    for task, prediction, fold in zip(tasks, predictions, names, strict=True):
+        if isinstance(task, Task) and task.row.reliability != UNSCORED:
+            all_residuals += _of_row(task, prediction, fold)
+    return all_residuals
+
+
+def _of_row(task: Task, prediction: Prediction, fold: str) -> Iterable[Residual]:
+    for names in MEASURES[task.kind]:
+        for quantity in names:
+            value, estimate = measured(task.row, quantity), getattr(prediction, quantity)
+            is_load = quantity in RATE and task.rate is not None and task.concurrency is None  # what arrives, not what is predicted
+            if value is not None and estimate is not None and not is_load:
+                yield _residual(task, quantity, value, estimate, fold)
+                break
+
+
+def _residual(task: Task, quantity: str, value: float, estimate: PredictedQuantity, fold: str) -> Residual:
+    chip, model = task.setup.system.chip, task.setup.model
+    return Residual(
+        id=task.row.id, source=task.row.source, chip=chip.name, family=family(chip), engine=task.setup.engine, model=model.name,
+        model_class=model_class(model), kind=task.kind, quantity=quantity, measured=value, predicted=estimate.expected,
+        floor=estimate.floor, lo=estimate.lo, hi=estimate.hi, fold=fold, line=task.row.line,
+        reliability=task.row.reliability, roofline=task.row.roofline,
+    )  # fmt: skip
+
+
+ORDER = ("served TPOT", "TTFT", "served rate", "decode", "prefill", "throughput", "TPOT at throughput")
+SLACK = 1e-9  # rounding allowed before a measurement counts as beyond the floor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """Error statistics of a set of predictions."""
+
+    n: int
+    median_error: float  # median of |predicted / measured - 1|
+    p90_log: float  # 90th percentile of |ln(predicted / measured)|
+    bias: float  # median of ln(predicted / measured)
+    coverage: float  # share of measurements within the 90 % interval
+    below_floor: float  # share of measurements faster than the floor
+    width: float  # median of hi / lo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorGroup:
+    """Error statistics of one measure in one group of rows."""
+
+    by: str  # field of Residual, or "all"
+    name: str
+    measure: str
+    stats: Stats
+
+
+def stats(residuals: Sequence[Residual]) -> Stats:
+    """Error statistics of residuals, at least one."""
+    logs = np.array([residual.log_ratio for residual in residuals])
+    return Stats(
+        n=len(residuals),
+        median_error=float(np.median(np.abs(np.expm1(logs)))),
+        p90_log=float(np.percentile(np.abs(logs), 90)),
+        bias=float(np.median(logs)),
+        coverage=sum(bool(residual.covered) for residual in residuals) / len(residuals),
+        below_floor=sum(bool(residual.limit_share > 1 + SLACK) for residual in residuals) / len(residuals),
+        width=float(np.median([residual.hi / residual.lo for residual in residuals])),
+    )
+
+
+def grouped(residuals: Iterable[Residual], by: str) -> list[ErrorGroup]:
+    """Error statistics grouped by a field of Residual, or "all"; in the order of measures, then by size."""
+    members_by_group: dict[tuple[str, str], list[Residual]] = {}
+    for residual in residuals:
+        members_by_group.setdefault((residual.measure, "all" if by == "all" else getattr(residual, by)), []).append(residual)
+    groups = [ErrorGroup(by=by, name=name, measure=measure, stats=stats(members)) for (measure, name), members in members_by_group.items()]
+    return sorted(groups, key=lambda group: (ORDER.index(group.measure), -group.stats.n, group.name))
+
+
+def worst(residuals: Iterable[Residual], count: int) -> list[Residual]:
+    """The `count` residuals of each measure with the largest error."""
+    ranking = sorted(residuals, key=lambda residual: -abs(residual.log_ratio))
+    return [residual for measure in ORDER for residual in [candidate for candidate in ranking if candidate.measure == measure][:count]]
+
 
 BY = ("all", "source", "chip", "model", "engine", "kind")
 

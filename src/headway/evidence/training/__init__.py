@@ -1,4 +1,4 @@
 """Measured training runs: rows, their models and layouts, predictions, and the fit of training efficiencies.
 
-`row` -> `setup`, `shape` and `layouts` (values that a row does not state) -> `predict`; `fit`, `crossval`, `refit`.
+`row` -> `setup` (values that a row does not state) -> `predict`; `fit`, `crossval`, `refit`.
 """

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from headway.evidence.fit.priors import Place, PriorNumber, free_places, overlaid, values_at
-from headway.evidence.fit.robust import covariance_by_source, least_squares, softened
-from headway.evidence.fit.weighted import cluster_sizes
+from headway.evidence.fit.result import Place, PriorNumber, free_places, overlaid, values_at
+from headway.evidence.fit.statistics import cluster_sizes, covariance_by_source, least_squares, softened
 from headway.evidence.serving.machines import columns
 from headway.evidence.training.setup import TrainingSetup, measured_speed
 from headway.performance.achieved import OTHER_FAMILY, Efficiencies
@@ -191,17 +190,17 @@ def errors(problem: TrainingProblem, efficiencies: Efficiencies) -> Any:
     return np.log(speeds(problem, efficiencies) / problem.measured)
 
 
-def fit(problem: TrainingProblem, all_numbers: Sequence[PriorNumber], row_mask: Any = None) -> TrainingFit:
+def fit(problem: TrainingProblem, all_numbers: Sequence[PriorNumber], row_mask: np.ndarray | None = None) -> TrainingFit:
     """Numbers fitted to the rows of `row_mask` (default: all rows)."""
     rows = problem.fitted if row_mask is None else problem.fitted & row_mask
     sources = problem.sources[rows]
     weight = np.sqrt(ROWS_PER_SOURCE / cluster_sizes(sources))
     free = free_places(all_numbers)
 
-    def values(z: Any) -> dict[Place, float]:
+    def values(z: np.ndarray) -> dict[Place, float]:
         return values_at(all_numbers, dict(zip(free, z, strict=True)))
 
-    def residuals(z: Any) -> Any:
+    def residuals(z: np.ndarray) -> Any:
         return np.concatenate([softened(errors(problem, table(values(z), problem.base))[rows] / SCATTER) * weight, z])
 
     solution = least_squares()(residuals, np.zeros(len(free)), max_nfev=MOST_CALLS)

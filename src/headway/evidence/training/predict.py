@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from headway.core.catalog import Catalog
 from headway.evidence.training.row import TrainingRow
-from headway.evidence.training.setup import TrainingSetup, flop_per_token, setup
-from headway.evidence.training.shape import is_unread
+from headway.evidence.training.setup import TrainingSetup, flop_per_token, is_unread, setup
 from headway.laws.serving.request import interval_low
 from headway.laws.training.memory import allocated_bytes
 from headway.laws.training.run import joint_factor
@@ -99,10 +98,10 @@ def _memory(memory: Memory, achieved: TrainingReach) -> RangedNumber:
     )  # fmt: skip
 
 
-def _mapped(of: RangedNumber, law: Any) -> RangedNumber:
+def _mapped(of: RangedNumber, law: Callable[[float], Any]) -> RangedNumber:
     return RangedNumber(expected=float(law(of.expected)), lo=float(law(of.lo)), hi=float(law(of.hi)))
 
 
-def _reversed(of: RangedNumber, law: Any) -> RangedNumber:
+def _reversed(of: RangedNumber, law: Callable[[float], Any]) -> RangedNumber:
     """Interval of a decreasing function of a ranged number: low and high exchange."""
     return RangedNumber(expected=float(law(of.expected)), lo=float(law(of.hi)), hi=float(law(of.lo)))

@@ -11,24 +11,22 @@ from typing import Any
 import numpy as np
 
 from headway.core.errors import BadFile
-from headway.evidence.fit.folds import ClassFold
-from headway.evidence.fit.priors import PriorNumber, fitted_lines
-from headway.evidence.fit.result import FittedNumbers
-from headway.evidence.fit.weighted import Misses, misses, misses_by_class
+from headway.evidence.fit.result import FittedNumbers, PriorNumber, fitted_lines
+from headway.evidence.fit.statistics import ClassFold, Misses, misses, misses_by_class
 from headway.evidence.pages import table, target_table
-from headway.evidence.rows.csv_file import left_out, need_rows
+from headway.evidence.rows.row import left_out, need_rows
 from headway.evidence.training.crossval import (
     FLAT,
     HeldOutErrors,
     TrainingCrossValidation,
+    clusters,
+    covered,
     cross_validate,
     memory_width,
     shipped_widths,
     sources,
 )
 from headway.evidence.training.fit import MEANINGS, TrainingFit, number, numbers, training_problem
-from headway.evidence.training.folds import clusters
-from headway.evidence.training.intervals import covered
 from headway.evidence.training.row import MEASURED, TrainingRow, read_training_rows
 from headway.evidence.training.setup import TrainingSetup, setup
 from headway.training.achieved import SHARED_SECTION, training_efficiencies
@@ -104,7 +102,7 @@ READ = (
 )
 
 
-def misses_of(residuals: HeldOutErrors, rows: Any = None) -> Misses:
+def misses_of(residuals: HeldOutErrors, rows: np.ndarray | None = None) -> Misses:
     """Error statistics of residuals, or of the rows `rows` among them."""
     keep = np.ones(len(residuals.error), bool) if rows is None else rows
     return misses(residuals.error[keep], clusters(residuals.setups)[keep])
@@ -177,7 +175,7 @@ def _folds(refit: TrainingRefit) -> str:
     return f"### Training: folds\n\n{table(head, lines)}"
 
 
-def _worst_class(fold: ClassFold, names: Any, within: Any) -> str:
+def _worst_class(fold: ClassFold, names: np.ndarray, within: np.ndarray) -> str:
     """The class of a fold with the largest median error, among those with enough rows."""
     worst = max(misses_by_class(fold.labels, fold.error, names, within, FEWEST_ROWS), key=lambda part: part.median, default=None)
     return "-" if worst is None else f"{worst.name}: {worst.median:.0%}, {worst.bias:+.2f}, {worst.coverage:.0%}, {worst.rows:,}"

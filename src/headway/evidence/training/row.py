@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headway.core.measured import CHIP_TOKEN_RATE, DEGREE, LAYERS, MEMORY_GB, MFU, PARAMS, SEQUENCE, SEQUENCES, SHAPE, STEP_TIME, TFLOPS
-from headway.evidence.rows.csv_file import BadRow, NumberColumn, RowFormat, read_csv
+from headway.evidence.rows.row import BadRow, NumberColumn, RowFormat, read_csv
 
 NEEDED = ("id", "model", "hardware")
 RENAMED = {"n_params_total": "params", "n_params_active": "active", "n_chips": "chips", "zero_or_fsdp": "sharding"}

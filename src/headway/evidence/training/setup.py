@@ -1,30 +1,282 @@
-"""Setup of a training row: stated values, defaults for the rest, and measured speed in tokens per second and chip."""
+"""Setup of a training row: model, layout and stated values, defaults for the rest, and measured speed in tokens per second and chip.
+
+The model is one of the catalogue by name, or a plain decoder of the row's shape and size; the layout is the stated one, or the fastest of
+all legal layouts consistent with the stated parts.
+"""
 
 from __future__ import annotations
 
 import functools
 import itertools
+import math
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from headway.core.catalog import Catalog, default_catalog
-from headway.core.errors import HeadwayError
-from headway.core.quantity import user_input
+from headway.core.errors import HeadwayError, UnknownName
+from headway.core.quantity import known, user_input
 from headway.core.schema import defaults
-from headway.evidence.rows.names import hardware
-from headway.evidence.training.layouts import LayoutArrays, is_open, layout_options
+from headway.evidence.rows.names import hardware, model_name
 from headway.evidence.training.row import TrainingRow
-from headway.evidence.training.shape import shaped
 from headway.hardware.system import System, system
-from headway.models.model import Model
+from headway.models.attention.grouped_query import Attention
+from headway.models.config import model as find_model
+from headway.models.model import Block, Dense, Model, MoE, StoredPrecision
+from headway.models.totals import total_params
 from headway.training.achieved import chip_efficiency
 from headway.training.estimate import estimate
-from headway.training.layouts import layout_at, rows
+from headway.training.layouts import LONG, MOST_TP, NAMES, bounds, candidates, layout_at, rows
 from headway.training.pipeline import TrainingCase, machine
 from headway.training.recipe import KERNELS, Recipe, TrainingLayout, optimizer
 from headway.training.work import hardware_flop, matmul_flop, model_flop, training_work
+
+VOCABULARY = 50_304  # GPT-2's, padded
+HEAD = 128
+ASPECT = 128  # default hidden over layers of a plain decoder
+NEAR = 0.15  # largest relative difference of a size from the catalogue's: longer position tables, another vocabulary
+TWO_BYTES = StoredPrecision(mixer="bf16", ffn="bf16", expert="bf16", embedding="bf16")
+PLAIN = "read as a plain decoder"  # flag of a named model whose structure is not known
+_BRACKETS = re.compile(r"\s*[(\[][^)\]]*[)\]]?")
+_CUT = re.compile(r"(.+?)[-_ ]?(\d{1,3})[-_ ]?layers?", re.IGNORECASE)
+_DESCRIPTION = re.compile(r"(gpt|mpt|moe|dense|maxtext|opt|llama|bloom)[-_ ]?\d?[-_. ]?\d", re.IGNORECASE)  # plain decoders
+_EXPERTS = re.compile(r"(\d+)e-top-?(\d+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ShapedModel:
+    """A model, with flags for the assumptions about it."""
+
+    model: Model
+    flags: tuple[str, ...]
+
+
+def shaped(row: TrainingRow) -> ShapedModel | str:
+    """Model of a row, or the reason why there is none."""
+    catalog_model = _catalog_model(row)
+    if catalog_model is not None:
+        return ShapedModel(catalog_model, ())
+    cut_model = _cut_model(row)
+    if cut_model is not None:
+        return ShapedModel(cut_model, ())
+    if row.params is None and (row.layers is None or row.hidden is None):
+        return "the model is not in the catalogue and the row states neither its parameters nor its layers and width"
+    layers, hidden, flags = _width(row)
+    return ShapedModel(_plain(row, layers, hidden), (*flags, *_unread(row)))
+
+
+def _unread(row: TrainingRow) -> tuple[str, ...]:
+    """Flag of a row whose name is no description of a plain decoder."""
+    if _DESCRIPTION.match(row.model):
+        return ()
+    return (f"{PLAIN}: {row.model} is not in the catalogue",)
+
+
+def is_unread(flags: Sequence[str]) -> bool:
+    """Whether a model is read as a plain decoder although its name says more."""
+    return any(flag.startswith(PLAIN) for flag in flags)
+
+
+def _catalog_model(row: TrainingRow) -> Model | None:
+    """Catalogue model of the row's name, if its shape and size agree with the row; else None."""
+    try:
+        model = find_model(model_name(_bare(row.model)))
+    except UnknownName:
+        return None
+    layers = sum(int(block.count) for block in model.blocks)
+    if (row.layers and row.layers != layers) or (row.hidden and row.hidden != model.hidden):
+        return None
+    return model if row.params is None or abs(float(total_params(model)) / row.params - 1) < NEAR else None
+
+
+def _bare(name: str) -> str:
+    """Name without brackets, which qualify the run.
+
+    >>> _bare("DeepSeek V3 (w/o MTP)"), _bare("Qwen3_30B_a3B")
+    ('DeepSeek V3', 'Qwen3_30B_a3B')
+    """
+    return _BRACKETS.sub("", name).strip()
+
+
+def _cut_model(row: TrainingRow) -> Model | None:
+    """Catalogue model cut to the layers that its name states ("DeepSeek-V3-12layers"); None if the name states none.
+
+    Of two kinds of layer the row's parameters say which remain: all of the first kind that fit, as they lead, or none.
+    """
+    match = _CUT.fullmatch(_bare(row.model))
+    if match is None:
+        return None
+    try:
+        model = find_model(model_name(match[1]))
+    except UnknownName:
+        return None
+    layers, options = int(match[2]), []
+    if not 0 < layers <= sum(int(block.count) for block in model.blocks):
+        return None
+    for skipped in range(len(model.blocks)):
+        blocks, remaining = [], layers
+        for block in model.blocks[skipped:]:
+            count = min(remaining, int(block.count))
+            remaining -= count
+            if count:
+                blocks.append(replace(block, count=known(count, f"{row.id}.layers", "", "input", "the name of the row's model")))
+        if not remaining:
+            options.append(replace(model, blocks=tuple(blocks)))
+    if not row.params or len(options) < 2:
+        return options[0] if options else None
+    return min(options, key=lambda option: abs(float(total_params(option)) - float(row.params or 0)))
+
+
+def _width(row: TrainingRow) -> tuple[int, int, tuple[str, ...]]:
+    """Layers and width of a row: as stated, else from 12 h^2 parameters per layer; with flags."""
+    active = row.active or row.params or 0.0
+    if row.layers and row.hidden:
+        return row.layers, row.hidden, ()
+    if row.layers:
+        return row.layers, _rounded((active / (12 * row.layers)) ** 0.5), ("width not stated: that of 12 h^2 parameters a layer",)
+    if row.hidden:
+        return max(1, round(active / (12 * row.hidden**2))), row.hidden, ("layers not stated: those of 12 h^2 parameters a layer",)
+    layers = max(2, round((active / (12 * ASPECT**2)) ** (1 / 3)))
+    return layers, _rounded((active / (12 * layers)) ** 0.5), (f"shape not stated: {layers} layers, {ASPECT} times as wide",)
+
+
+def _rounded(width: float) -> int:
+    return max(HEAD, HEAD * round(width / HEAD))
+
+
+def _plain(row: TrainingRow, layers: int, hidden: int) -> Model:
+    """Plain decoder of this shape; the FFN width is chosen to match the row's parameters."""
+
+    def number(value: float, what: str) -> Any:
+        return known(value, f"{row.id}.{what}", "", "input", "the row's shape and size")
+
+    heads = row.heads if row.heads and hidden % row.heads == 0 else max(1, hidden // HEAD)
+    width = number(hidden, "hidden")
+    attention = Attention(hidden=width, heads=number(heads, "heads"), kv_heads=number(heads, "heads"),
+                          head_dim=number(hidden // heads, "head_dim"), value_dim=number(hidden // heads, "head_dim"))  # fmt: skip
+    active, total = row.active or row.params, row.params or row.active
+    per_layer = (active - VOCABULARY * hidden) / layers - 4 * hidden**2 if active else 8 * hidden**2
+    inner = max(1, round(max(per_layer, hidden**2) / (2 * hidden)))
+    ffn: Any = Dense(hidden=width, intermediate=number(inner, "intermediate"), matrices=number(2, "matrices"))
+    if active and total and total > 1.05 * active:
+        ffn = _routed(row, layers, width, inner, total - active, number)
+    block = Block(count=number(layers, "layers"), attention=attention, ffn=ffn)
+    return Model(
+        name=row.model, family="plain", vocab=number(VOCABULARY, "vocab"), hidden=width, embedding_dim=width, tied=True, blocks=(block,),
+        precision=TWO_BYTES,
+    )  # fmt: skip
+
+
+def _routed(row: TrainingRow, layers: int, width: float, inner: int, idle: float, number: Callable[[float, str], Any]) -> MoE:
+    """MoE layer whose inactive experts account for the `idle` parameters; experts from the model's name, else 2 of 8."""
+    match = _EXPERTS.search(row.model)
+    experts, per_token = (int(match[1]), int(match[2])) if match else (8, 2)
+    per_token = min(per_token, experts - 1) or 1
+    expert_width = max(1, round(idle / (layers * (experts - per_token)) / (2 * float(width))))
+    rest = max(inner - per_token * expert_width, 0)
+    return MoE(
+        hidden=width, experts=number(experts, "experts"), per_token=number(per_token, "experts_per_token"),
+        intermediate=number(expert_width, "expert_intermediate"), matrices=number(2, "matrices"),
+        shared_experts=1 if rest else 0, shared_intermediate=number(rest, "shared_intermediate") if rest else 0,
+        shared_matrices=number(2, "matrices") if rest else 0,
+    )  # fmt: skip
+
+
+MICRO_BATCHES = (1, 2, 4, 8)  # micro-batches, in sequences, tried for a row that states none
+ACCUMULATED = 8  # default micro-batches per step and pipeline stage
+FEW = 2  # micro-batches per stage up to which the schedule is taken as interleaved (1F1B would idle a third of the time)
+SCHEDULE_NAMES = ("1f1b", "zb-", "gpipe", "dualpipe", "interleaved")  # names of schedules in notes
+TOKENS = 8192  # default tokens per step and chip, for a row without batch and layout
+SHARDED = (("zero-3", 3), ("fsdp", 3), ("zero-2", 2), ("zero-1", 1), ("dist", 1), ("ddp", 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutArrays:
+    """Layouts as a record of arrays, with the sequences per step of each."""
+
+    layouts: TrainingLayout
+    sequences: Any
+
+
+def is_open(row: TrainingRow) -> bool:
+    """Whether a row states no split of its model: no sharded data parallelism, and no tp with pp."""
+    return not (row.sharding or (row.tp and row.pp))
+
+
+def layout_options(row: TrainingRow, model: Model, where: System, sequence: int) -> LayoutArrays | str:
+    """Candidate layouts of a row, or the reason why there is none."""
+    chips = int(where.chips)
+    options = _legal(row, model, chips, sequence) if is_open(row) else None
+    if options is not None and len(options.sequences):
+        return options
+    replica_chips = (row.tp or 1) * (row.cp or 1) * (row.pp or 1)
+    if chips % replica_chips:
+        return f"tp {row.tp or 1} x cp {row.cp or 1} x pp {row.pp or 1} does not divide {chips} chips"
+    return _stated_layouts(row, model, chips, chips // replica_chips, 3 if is_open(row) else sharding(row))
+
+
+def sharding(row: TrainingRow) -> int:
+    """ZeRO stage of a row; default 1, as in Megatron's distributed optimiser."""
+    sharding_text = row.sharding.lower()
+    return next((stage for text, stage in SHARDED if text in sharding_text), 1)
+
+
+def expert_degree(model: Model, chips: int) -> int:
+    """Largest expert-parallel degree that divides experts and chips."""
+    return max((math.gcd(int(block.ffn.experts), chips) for block in model.blocks if isinstance(block.ffn, MoE)), default=1)
+
+
+def chunks(row: TrainingRow, model: Model, dp: int) -> int:
+    """Chunks of layers per pipeline stage: as stated, else 1; with FEW micro-batches, the most that leave no stage fuller."""
+    pp, notes = row.pp or 1, row.notes.lower()
+    if row.vpp or pp == 1 or not row.global_batch or any(name in notes for name in SCHEDULE_NAMES):
+        return row.vpp or 1
+    count = row.global_batch // (dp * (row.micro_batch or 1))
+    if not 0 < count <= FEW * pp or count % pp:
+        return 1
+    layers = sum(int(block.count) for block in model.blocks)
+    return max((n for n in range(1, layers // pp + 1) if n * -(-layers // (pp * n)) == -(-layers // pp)), default=1)
+
+
+def _stated_layouts(row: TrainingRow, model: Model, chips: int, dp: int, zero: int) -> LayoutArrays:
+    """Stated layout, with each possible micro-batch."""
+    most = max(1, row.global_batch // dp) if row.global_batch else max(MICRO_BATCHES)
+    micro = np.array([row.micro_batch] if row.micro_batch else sorted({min(n, most) for n in MICRO_BATCHES}))
+    pp, ep = row.pp or 1, row.ep or expert_degree(model, chips // (row.pp or 1))
+    columns = {"tp": row.tp or 1, "cp": row.cp or 1, "pp": pp, "vpp": chunks(row, model, dp), "ep": ep, "dp": dp, "micro_batch": micro}
+    columns["zero"] = zero
+    sequences = row.global_batch or dp * micro * (ACCUMULATED * pp if pp > 1 else 1)
+    return LayoutArrays(
+        layouts=TrainingLayout(**{name: np.broadcast_to(value, micro.shape) for name, value in columns.items()}),
+        sequences=np.broadcast_to(sequences, micro.shape),
+    )  # fmt: skip
+
+
+def _legal(row: TrainingRow, model: Model, chips: int, sequence: int) -> LayoutArrays:
+    """All legal layouts that use every chip and agree with the row."""
+    sequences = row.global_batch or chips * max(1, TOKENS // sequence)
+    row_values = {"tp": row.tp, "cp": row.cp, "pp": row.pp, "dp": row.dp, "micro_batch": row.micro_batch}
+    if row.micro_batch and sequences % row.micro_batch:
+        return _nothing()
+    pinned: dict[str, Sequence[int]] = {name: (value,) for name, value in row_values.items() if value}
+    pinned = {"micro_batch": [n for n in MICRO_BATCHES if sequences % n == 0], "vpp": (row.vpp or 1,), "zero": (1, 3)} | pinned
+    if not row.cp and sequence < LONG:
+        pinned["cp"] = (1,)
+    if row.ep and expert_degree(model, chips) > 1:
+        pinned["ep"] = (row.ep,)
+    all_layouts = candidates(bounds(model, chips, sequence, sequences), MOST_TP, pinned)
+    fills_system = all_layouts.tp * all_layouts.cp * all_layouts.pp * all_layouts.dp == chips
+    layouts = TrainingLayout(**{name: getattr(all_layouts, name)[fills_system] for name in NAMES})
+    return LayoutArrays(layouts=layouts, sequences=np.full(len(layouts.tp), sequences))
+
+
+def _nothing() -> LayoutArrays:
+    none = np.zeros(0, dtype=int)
+    return LayoutArrays(layouts=TrainingLayout(**dict.fromkeys(NAMES, none)), sequences=none)
+
 
 SEQUENCE = 2048
 OPTIMIZER, NARROW_OPTIMIZER, XLA_OPTIMIZER = "adam", "adam-bf16-grad", "adam-no-master"  # XLA trainers keep no 16-bit copy of the weights
@@ -146,8 +398,8 @@ def _best_choice(row: TrainingRow, model: Model, where: System, sequence: int, a
 
 
 def _best_layout(
-    row: TrainingRow, model: Model, where: System, sequence: int, layouts: TrainingLayout, sequences: Any, recompute: str, kernels: str,
-    catalog: Catalog | None,
+    row: TrainingRow, model: Model, where: System, sequence: int, layouts: TrainingLayout, sequences: np.ndarray, recompute: str,
+    kernels: str, catalog: Catalog | None,
 ) -> _Choice:  # fmt: skip
     """Best of the layouts under one recipe."""
     case = _run(row, model, where, sequence, recompute, kernels, _schedule(row, layouts), catalog)

@@ -9,8 +9,8 @@ from typing import Any
 from headway.core.errors import BadValue
 from headway.core.listing import format_value
 from headway.evidence.claims.claim import Claim
-from headway.evidence.lecture.along import input_words
 from headway.evidence.lecture.chapters import statement
+from headway.evidence.lecture.inputs import input_words
 from headway.report.pictures import marks
 from headway.report.pictures.frame import Panel, Picture, View, compose, inner, margins
 from headway.report.pictures.palette import MEANINGS

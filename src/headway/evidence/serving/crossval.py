@@ -1,11 +1,13 @@
-"""Cross-validation of the engine fit: groups of rows left out together and predicted unseen, and a flat baseline.
+"""Cross-validation of the engine fit: rows left out together and predicted unseen, scores by class, and a flat baseline.
 
-The baseline changes the step alone: lengths, layouts, formats, slots and the closed loop are those of the fitted prediction.
+Groups are sources, chips and models; classes are sources, quarters of the year, model families, kinds of chip and engines. The baseline
+changes the step alone: lengths, layouts, formats, slots and the closed loop are those of the fitted prediction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,20 +15,121 @@ import numpy as np
 
 from headway.core.progress import expect, tick
 from headway.core.schema import defaults
-from headway.evidence.fit.folds import ClassFold
-from headway.evidence.fit.priors import PriorNumber, overlaid
-from headway.evidence.fit.residuals import Residual, residuals
-from headway.evidence.fit.result import QUEUED, WIDER, FittedNumbers, HeldOutResiduals, widths
+from headway.evidence.fit.result import (
+    QUEUED,
+    SLOWER,
+    WIDER,
+    FittedNumbers,
+    HeldOutResiduals,
+    PriorNumber,
+    overlaid,
+    width_factors,
+    width_names,
+    widths,
+)
+from headway.evidence.fit.statistics import ClassFold, Misses, misses, misses_by_class, unseen_halves
 from headway.evidence.rows.tasks import Task, Unpredictable
-from headway.evidence.serving.engine_fit import EngineFit, fit, fit_without, measured_tasks, problem
-from headway.evidence.serving.engine_numbers import table_at
-from headway.evidence.serving.folds import MeasuredClasses, classes, cluster
-from headway.evidence.serving.machines import machines, rows, stack
+from headway.evidence.serving.engine_fit import EngineFit, EngineProblem, fit, fit_without, measured_tasks, problem, table_at
+from headway.evidence.serving.machines import machines, quantities, rows, stack
 from headway.evidence.serving.predict import TIMES, circumstances, load_of, placed, predict, width_key
-from headway.evidence.serving.quantities import quantities
-from headway.performance.achieved import Efficiencies, efficiencies
+from headway.evidence.serving.score import Residual, residuals
+from headway.performance.achieved import OTHER_FAMILY, Efficiencies, efficiencies, family, platform
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import compile_layout
+
+FEWEST = 20  # rows of a measure that a fit must have seen for its prediction of the measure to count
+CARD_GENERATIONS = ((2022, "before 2022"), (2025, "2022 to 2024"))  # first year after each generation of cards
+NEWER_CARDS = "from 2025"
+
+
+def model_family(name: str) -> str:
+    """Family of a model: the letters with which its name begins.
+
+    >>> model_family("llama-3.1-70b"), model_family("gpt-oss-120b"), model_family("qwen2.5-7b")
+    ('llama', 'gpt-oss', 'qwen')
+    """
+    match = re.match(r"[a-z]+(?:-oss)?", name.lower())
+    return match[0] if match else name
+
+
+def chip_kind(task: Task) -> str:
+    """Kind of a row's chip: the family of its kernels, else its platform, cards by their generation."""
+    chip = task.setup.system.chip
+    kernels, kind = family(chip), platform(chip)
+    if kernels != OTHER_FAMILY or kind != "card":
+        return kernels if kernels != OTHER_FAMILY else kind
+    year = float(chip.year or 0)
+    return f"card, {next((name for first, name in CARD_GENERATIONS if year < first), NEWER_CARDS)}"
+
+
+def quarter(task: Task) -> str:
+    """Quarter of a year in which a row was measured; "" without a date.
+
+    >>> from types import SimpleNamespace as Name
+    >>> quarter(Name(row=Name(month="2026-02", date=""))), quarter(Name(row=Name(month="", date="")))
+    ('2026-Q1', '')
+    """
+    match = re.match(r"(20\d\d)-(\d\d)", task.row.month or task.row.date)
+    return f"{match[1]}-Q{(int(match[2]) + 2) // 3}" if match else ""
+
+
+KINDS: dict[str, Callable[[Task], str]] = {
+    "source": lambda task: task.row.source,
+    "date": quarter,
+    "family": lambda task: model_family(task.setup.model.name),
+    "chip": chip_kind,
+    "engine": lambda task: task.setup.engine,
+}
+IN_ORDER = "date"  # kind whose classes are predicted from the earlier ones alone
+
+
+def cluster(task: Task) -> str:
+    """Rows of a model, a chip and an engine, which count once together."""
+    return f"{task.setup.model.name}|{task.setup.system.chip.name}|{task.setup.engine}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredClasses:
+    """Each measurement of a problem: its task, quantity and key of its interval, and its error in every kind of fold."""
+
+    tasks: tuple[Task, ...]
+    quantities: Any
+    keys: Any
+    folds: tuple[ClassFold, ...]
+
+
+def class_fold(
+    fit_problem: EngineProblem, numbers: Sequence[PriorNumber], full: EngineFit, tasks: Sequence[Task], keys: np.ndarray, kind: str
+) -> ClassFold:
+    """Errors of every class of one kind, each predicted by a fit to the others (by date: to the earlier ones)."""
+    labels = np.array([KINDS[kind](task) for task in tasks])
+    weight = np.concatenate([group.weight for rows in fit_problem.kinds for group in rows.groups])
+    error = np.full(len(labels), np.nan)
+    for name in np.unique(labels):
+        out = labels == name
+        if kind == IN_ORDER and not name:
+            continue
+        keep = (labels < name) if kind == IN_ORDER else ~out
+        scored = out & np.isin(keys, [key for key in np.unique(keys[keep]) if (keep & (keys == key)).sum() >= FEWEST])
+        if scored.any():
+            error[scored] = (fit_without(fit_problem, numbers, full, keep, fresh=False).raw / weight)[scored]
+    return ClassFold(kind=kind, labels=labels, error=error)
+
+
+def classes(
+    fit_problem: EngineProblem,
+    numbers: Sequence[PriorNumber],
+    full: EngineFit,
+    tasks: Sequence[Task],
+    width_key: Callable[[str, str], str],
+) -> MeasuredClasses:
+    """All folds by class of a problem; `tasks` are those that it was made of."""
+    measured = tuple(tasks[int(index)] for index in measured_tasks(fit_problem))
+    quantities = np.array([group.quantity for rows in fit_problem.kinds for group in rows.groups for _ in group.rows])
+    keys = np.array([width_key(task.kind, quantity) for task, quantity in zip(measured, quantities, strict=True)])
+    folds = tuple(class_fold(fit_problem, numbers, full, measured, keys, kind) for kind in KINDS)
+    return MeasuredClasses(tasks=measured, quantities=quantities, keys=keys, folds=folds)
+
 
 CHIP_FOLDS = 4  # folds of chips: a quarter of the chips is left out at a time
 
@@ -165,7 +268,7 @@ def fold_samples(measured: MeasuredClasses, fold: ClassFold, table: Efficiencies
     return _samples(tasks, measured.keys[scored], fold.error[scored], measured.quantities[scored], table)
 
 
-def _samples(tasks: Sequence[Task], keys: Any, error: Any, quantities: Any, table: Efficiencies) -> HeldOutResiduals:
+def _samples(tasks: Sequence[Task], keys: np.ndarray, error: np.ndarray, quantities: np.ndarray, table: Efficiencies) -> HeldOutResiduals:
     return HeldOutResiduals(
         key=keys, error=error, source=np.array([cluster(task) for task in tasks], dtype=str), few=True,
         wider=_circumstances(tasks, keys, table), slower=_slower(error, quantities),
@@ -194,12 +297,12 @@ def _pairs(fold: Fold, tasks: Sequence[Task], table: Efficiencies) -> list[tuple
     return [(residual, task) for task, prediction in task_predictions for residual in residuals([task], [prediction], [fold.name])]
 
 
-def _slower(error: Any, quantities: Any) -> Any:
+def _slower(error: np.ndarray, quantities: np.ndarray) -> Any:
     """Whether each measurement is slower than predicted, from ln(predicted / measured): a longer time, or a lower rate."""
     return np.where(np.isin(quantities, TIMES), error < 0, error > 0)
 
 
-def _circumstances(tasks: Sequence[Task], keys: Any, table: Efficiencies) -> dict[str, Any]:
+def _circumstances(tasks: Sequence[Task], keys: np.ndarray, table: Efficiencies) -> dict[str, Any]:
     """How far each circumstance holds for each measurement, 0 to 1; `keys` are those of the measurements' intervals."""
     if not tasks:
         return {name: np.zeros(0) for name in WIDER}
@@ -243,3 +346,62 @@ def _predicted(tasks: Sequence[Task], table: Efficiencies) -> dict[tuple[int, st
                 (task.row.line, task.row.id, name): float(value) for task, value in zip(kind_tasks, getattr(estimates, name), strict=True)
             }
     return predictions
+
+
+MEASURE_OF_KEY = {
+    "tpot": "served TPOT", "ttft": "TTFT", "ttft_split": "TTFT, split pools", "decode": "decode", "prefill": "prefill",
+    "offline": "throughput",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassScore:
+    """Errors of one measure in one kind of fold, each cluster of rows counted once, and of its classes of FEWEST rows and more."""
+
+    kind: str
+    measure: str
+    all_rows: Misses
+    width: float  # median of hi / lo
+    classes: tuple[Misses, ...]
+
+    @property
+    def worst(self) -> Misses | None:
+        """The class with the largest median error."""
+        return max(self.classes, key=lambda group: group.median, default=None)
+
+
+def class_scores(measured: MeasuredClasses, samples: Sequence[HeldOutResiduals]) -> tuple[ClassScore, ...]:
+    """Scores of every kind of fold and measure; a class's intervals come from the errors of the others alone."""
+    return tuple(score for index in range(len(samples)) for score in _scores(measured, samples, index))
+
+
+def _scores(measured: MeasuredClasses, samples: Sequence[HeldOutResiduals], index: int) -> Iterator[ClassScore]:
+    fold, rows = measured.folds[index], samples[index]
+    labels = [fold.labels[np.isfinite(kind.error)] for kind in measured.folds]
+
+    factors = {
+        str(name): width_factors(joined([part.where(names != name) for part, names in zip(samples, labels, strict=True)]))
+        for name in np.unique(labels[index])
+    }
+    half, opposite_half = (
+        unseen_halves(labels[index], lambda name, part=part: _halves(part, factors[str(name)]))
+        for part in (rows, replace(rows, slower=~rows.slower))
+    )
+    within = np.abs(rows.error) <= half
+    for key, measure in MEASURE_OF_KEY.items():
+        at = rows.key == key
+        if at.any():
+            part = (rows.error[at], rows.source[at], within[at])
+            yield ClassScore(
+                kind=fold.kind, measure=measure, all_rows=misses(*part), width=float(np.exp(np.median((half + opposite_half)[at]))),
+                classes=misses_by_class(labels[index][at], *part, FEWEST),
+            )  # fmt: skip
+
+
+def _halves(rows: HeldOutResiduals, factors: dict[str, float]) -> Any:
+    """Half of each row's interval in the logarithm, on the side of its error; a quantity that no other class measures has none."""
+    half = np.log(np.array([factors.get(name, 1.0) for name in width_names(rows.key)]))
+    for name, holds in rows.wider.items():
+        extent = np.asarray(holds, dtype=float)
+        half = half * factors[name] ** (np.where(rows.slower, extent, 0.0) if name == SLOWER else extent)
+    return half

@@ -1,0 +1,213 @@
+"""A measured run as it was: floors at the sequences that were in service, and its times as the simulator plays it.
+
+The floor of a prediction has every user in service and every prompt computed. Where more requests arrive than the server carries, where a
+run is too short to be steady, and where a measurement shows that it was otherwise, what is certain is less: the decode steps at the batch
+that the run's own times and rate say (Little's law), and a first token by one step.
+
+A run that ended is no steady load either: a burst drains, and of arrivals beyond the capacity the last wait longest. Its expected times are
+those of its own requests where the file has them, else of as many as it had, of its mean lengths, sent as they were sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from headway.core.errors import HeadwayError
+from headway.core.schema import defaults
+from headway.evidence.rows.names import ENGINES
+from headway.evidence.rows.tasks import Task
+from headway.evidence.serving.machines import machines, with_room
+from headway.evidence.serving.predict import PredictedQuantity, Prediction, load_of
+from headway.laws.queueing.closed_loop import SINGLE, LoopTimes
+from headway.laws.serving.request import interval_low, unsteady_floor_s
+from headway.laws.step.step import step_floor_s
+from headway.performance import request
+from headway.performance.assumptions import Assumptions
+from headway.performance.request import Requests, Server
+from headway.serving.serve import checked_load, query
+from headway.simulation.fleet import fleet
+from headway.simulation.policy import Policy
+from headway.simulation.results import measured
+from headway.simulation.simulate import simulate
+from headway.simulation.traffic.requests import Traffic
+
+KINDS = ("serving", "serving_unloaded")
+BATCHES = 64  # at which the floor of a step is computed
+ROUNDS = 3  # requests for each of those at a time, from which a run is steady
+BEYOND = 1.02  # times a measurement beyond which a floor is above it by more than clocks err
+
+
+def unsteady(task: Task, capacity: float | None) -> bool:
+    """Whether a run is no steady load: it had few requests for those at a time, or more arrived than `capacity` requests per second."""
+    row = task.row
+    short = bool(row.requests and task.concurrency and row.requests < ROUNDS * task.concurrency)
+    return short or (row.request_rate is not None and capacity is not None and row.request_rate > capacity)
+
+
+def beaten(task: Task, prediction: Prediction) -> bool:
+    """Whether a run's TPOT is less than its floor, by more than clocks err."""
+    return prediction.tpot is not None and bool(task.row.tpot_s) and (task.row.tpot_s or 0.0) * BEYOND < prediction.tpot.floor
+
+
+def bounded(task: Task, prediction: Prediction, is_unsteady: bool) -> Prediction:
+    """The prediction with floors that hold for this run."""
+    if task.kind not in KINDS or prediction.why:
+        return prediction
+    row, change = task.row, {}
+    server = with_room(machines([task.setup]), load_of([task])).ideal()
+    tpot, decoding = prediction.tpot, decoding_of(task)
+    if tpot is not None and decoding and row.tpot_s and (is_unsteady or row.tpot_s < tpot.floor):
+        least = min(_token_floor(task, server, decoding), tpot.floor)
+        change["tpot"] = _lowered(tpot, least)
+    if prediction.ttft is not None and row.ttft_s and row.ttft_s < prediction.ttft.floor:
+        step = request.decode_s(server, Requests(prompt=task.prompt, output=1.0), SINGLE, step_floor_s)
+        change["ttft"] = _lowered(prediction.ttft, min(_scalar(step), prediction.ttft.floor))
+    return replace(prediction, **change, **_limits(task, replace(prediction, **change), decoding, "tpot" in change))
+
+
+def _limits(task: Task, prediction: Prediction, decoding: float | None, lowered: bool) -> dict[str, PredictedQuantity]:
+    """Most tokens per second of a run with so many decoding, where the floor of their TPOT is lower, or arrivals were the limit."""
+    measured, tpot = task.row.output_tok_per_s, prediction.tpot
+    limits: dict[str, PredictedQuantity] = {}
+    if tpot is None or not decoding or not measured or not task.output or task.output <= 1:
+        return limits
+    for name, chips in (("rate", 1.0), ("per_chip", float(task.setup.system.chips))):
+        limit = getattr(prediction, name)
+        if limit is not None and (lowered or measured / chips > limit.floor):
+            most = decoding / tpot.floor * task.output / (task.output - 1) / chips  # first tokens come of prompts
+            limits[name] = replace(limit, floor=max(limit.floor, most))
+    return limits
+
+
+def decoding_of(task: Task) -> float | None:
+    """Sequences that decoded at once, over all chips: as the run's file says, else of its rate and TPOT; None without them."""
+    row = task.row
+    if row.decoding:
+        return row.decoding
+    if not row.tpot_s or not task.output or task.output <= 1:
+        return None
+    if row.output_tok_per_s:
+        return row.output_tok_per_s * row.tpot_s * (task.output - 1) / task.output
+    if row.ttft_s and task.concurrency:
+        decode = row.tpot_s * (task.output - 1)
+        return task.concurrency * decode / (row.ttft_s + decode)
+    return None
+
+
+def _token_floor(task: Task, server: Server, decoding: float) -> float:
+    """Least mean TPOT of a replica whose mean batch over the run is this, however the batch varied."""
+    users = (task.row.requests or task.concurrency or 1.0) / task.setup.replicas
+    batch = decoding / task.setup.replicas
+    batches = np.geomspace(1.0, max(min(users, _scalar(server.seats(task.prompt, task.output))), batch, 2.0), BATCHES)
+    context = task.row.context or (task.prompt or 0.0) + (task.output or 0.0) / 2
+    steps = np.ravel(step_floor_s(server.step, batches, batches * context, 0.0, 0.0))
+    return float(unsteady_floor_s(batch, batches, steps))
+
+
+def _lowered(quantity: PredictedQuantity, floor: float) -> PredictedQuantity:
+    """A time with a lower floor, and the low end of its interval that this floor allows."""
+    low = float(interval_low(quantity.expected, floor, quantity.hi / quantity.expected))
+    return replace(quantity, floor=floor, lo=min(low, quantity.lo))
+
+
+def _scalar(value: Any) -> float:
+    return float(np.ravel(value)[0])
+
+
+MOST_REQUESTS = 2000  # played of a run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayedRun:
+    """Means of a played run: times per request in seconds, sequences over all replicas, output tokens per second."""
+
+    ttft: float
+    tpot: float
+    seat_wait: float
+    decoding: float
+    in_service: float
+    tok_per_s: float
+
+    def times(self, steady: LoopTimes, replicas: float) -> LoopTimes:
+        """The times of this run, per replica; the share of TPOT that is decode steps, and a prompt's time, as of a steady load."""
+
+        def array(value: float) -> Any:
+            return np.full(np.shape(steady.ttft), value)
+
+        share = np.minimum(steady.decode / steady.tpot, 1.0)
+        return replace(
+            steady, ttft=array(self.ttft), tpot=array(self.tpot), decode=self.tpot * share, seat_wait=array(self.seat_wait),
+            decoding=array(self.decoding / replicas), in_service=array(self.in_service / replicas),
+        )  # fmt: skip
+
+
+def played(task: Task, sequences: int | None = None) -> PlayedRun | None:
+    """Means of the run as the simulator plays it, with at most `sequences` of a rank in service; None for a run that it cannot play."""
+    setup = task.setup
+    users = int(task.concurrency or 0) if task.row.request_rate is None else 0
+    traffic = _traffic(task, users)
+    assumptions = defaults(Assumptions, {"engine": ENGINES[setup.engine]})
+    load = checked_load(prompt=float(traffic.prompt.mean()), output=float(traffic.output.mean()))
+    try:
+        request = query(setup.model, setup.system, replace(setup.layout, replicas=setup.replicas), load, setup.precision, assumptions)
+        server = fleet(request, request.layouts[0], Policy(max_seqs=sequences), traffic, closed=bool(users))
+    except HeadwayError:
+        return None
+    if server.pace is None:
+        return None
+    run = simulate(
+        traffic, server.pace, server.scheduler.rules, replicas=server.replicas, overhead_s=server.scheduler.overhead_s,
+        think=np.zeros(len(traffic)) if users else None, users=users,
+    )  # fmt: skip
+    times = measured(run, 0.0)
+    return _means(run, times) if run.completed.any() else None
+
+
+def _traffic(task: Task, users: int) -> Any:
+    """The requests of a run, at most MOST_REQUESTS: as logged, else of its mean lengths, sent by its users or evenly at its rate."""
+    log = task.row.log
+    if log is not None:
+        first = slice(0, MOST_REQUESTS)
+        return Traffic.of(np.array(log.arrival[first]), np.array(log.prompt[first]), np.array(log.output[first]))
+    count = int(min(task.row.requests or 1, MOST_REQUESTS))
+    arrivals = np.zeros(count) if users or not task.row.request_rate else np.arange(count) / task.row.request_rate
+    return Traffic.of(arrivals, max(round(task.prompt or 1), 1), max(round(task.output or 1), 1))
+
+
+def _means(run: Any, times: Any) -> PlayedRun:
+    completed = run.completed
+    first, last = float(np.nanmin(run.arrival)), float(np.nanmax(run.finish))
+    span = max(last - first, 1e-9)
+
+    def mean(key: str) -> float:
+        values = times.values(key, known=True)
+        return float(values.mean()) if len(values) else 0.0
+
+    decoding, in_service = (float(np.sum((run.finish - begin)[completed])) / span for begin in (run.first, run.scheduled))
+    tokens = float(run.traffic.output[completed].sum()) / span
+    return PlayedRun(
+        ttft=mean("ttft_s"), tpot=mean("tpot_s"), seat_wait=mean("queue_s"), decoding=decoding, in_service=in_service, tok_per_s=tokens
+    )  # fmt: skip
+
+
+def as_played(prediction: Prediction, run: PlayedRun) -> Prediction:
+    """The prediction with the times of the played run as expected; its intervals keep their widths."""
+    chips = float(prediction.setup.system.chips) if prediction.setup else 1.0
+    values = {"ttft": run.ttft, "tpot": run.tpot, "rate": run.tok_per_s, "per_chip": run.tok_per_s / chips}
+    changes: dict[str, Any] = {
+        name: _around(estimate, value, name in ("ttft", "tpot"))
+        for name, value in values.items() if (estimate := getattr(prediction, name)) is not None and value
+    }  # fmt: skip
+    return replace(prediction, **changes)
+
+
+def _around(estimate: PredictedQuantity, value: float, time: bool) -> PredictedQuantity:
+    slower = estimate.hi / estimate.expected if time else estimate.expected / estimate.lo
+    low, high = value / slower, value * slower
+    floor = min(estimate.floor, value) if time else max(estimate.floor, value)
+    return PredictedQuantity(
+        expected=value, floor=floor, lo=max(low, floor) if time else low, hi=high if time else min(high, floor)
+    )
