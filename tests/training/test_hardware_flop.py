@@ -14,9 +14,10 @@ from headway.models.config import model
 from headway.training.estimate import estimate
 from headway.training.pipeline import placement
 from headway.training.recipe import Recipe, TrainingLayout, TrainingRun
+from headway.training.run import case_of
 from headway.training.search import with_recipe
 from headway.training.step_time import step_work
-from headway.training.train import TrainingQuestion, case_of, cases
+from headway.training.train import TrainingQuestion, cases
 from headway.training.work import hardware_flop
 
 SEED = 20261129

@@ -18,8 +18,9 @@ from headway.training import dualpipe, step_time, timeline
 from headway.training.estimate import estimate
 from headway.training.pipeline import TrainingMachine, copies, dense_params, expert_params, in_flight, most_params, stage
 from headway.training.recipe import Optimizer, Recipe, TrainingLayout, TrainingRun, optimizer
+from headway.training.run import case_of
 from headway.training.step_time import param_exchange_s, update
-from headway.training.train import TrainingQuestion, case_of, cases
+from headway.training.train import TrainingQuestion, cases
 from headway.training.work import training_work
 from support.training_cases import decoder, held, number, on_stages
 

@@ -13,11 +13,24 @@ import headway as hw
 from headway.hardware.system import system
 from headway.models.config import model
 from headway.training.estimate import estimate
-from headway.training.layouts import FEWEST_TOKENS, MICRO_BATCHES, NAMES, bounds, candidates, legal, rows, rules, why_illegal
 from headway.training.recipe import RECOMPUTE, Recipe, TrainingLayout, TrainingRun
-from headway.training.search import AT_ONCE, PLAIN_MARGIN, search, with_recipe
-from headway.training.sizing import parts
-from headway.training.train import TrainingQuestion, case_of, cases
+from headway.training.run import case_of, parts
+from headway.training.search import (
+    AT_ONCE,
+    FEWEST_TOKENS,
+    MICRO_BATCHES,
+    NAMES,
+    PLAIN_MARGIN,
+    bounds,
+    candidates,
+    legal,
+    rows,
+    rules,
+    search,
+    why_illegal,
+    with_recipe,
+)
+from headway.training.train import TrainingQuestion, cases
 from support.work import calls
 
 
@@ -53,9 +66,10 @@ def every_legal(of: Any, micro: int) -> TrainingLayout:
 )
 def test_search__no_legal_layout_is_faster(name: str, machine: str, sequences: int, seq: int) -> None:
     """Every legal layout with at most 6 sequences a micro-batch and 1,024 tokens of a sequence a chip, of every ZeRO stage."""
-    case = case_of(asked(name, machine, seq=seq, global_batch=sequences * seq))
+    request = asked(name, machine, seq=seq, global_batch=sequences * seq)
+    case = case_of(request)
     of = bounds(model(name), int(case.system.chips), seq, sequences)
-    found = search(model(name), case, {})
+    found = search(request, case)
     every = every_legal(of, 6)
     best = np.inf
     for mode, chunked in itertools.product(RECOMPUTE, (False, True)):
@@ -65,9 +79,9 @@ def test_search__no_legal_layout_is_faster(name: str, machine: str, sequences: i
         recipe = replace(case.recipe, recompute=mode, schedule="interleaved" if chunked else "1f1b")
         made = estimate(with_recipe(case, model(name), recipe), some)
         best = min(best, float(np.where(made.fits, made.time.step, np.inf).min()))
-    assert found.best[0].fits
-    assert min(one.step for one in found.best if one.fits) == pytest.approx(best, rel=1e-12)
-    assert found.best[0].step <= best * (1 + PLAIN_MARGIN)
+    assert found.layouts[0].fits
+    assert min(one.step for one in found.layouts if one.fits) == pytest.approx(best, rel=1e-12)
+    assert found.layouts[0].step <= best * (1 + PLAIN_MARGIN)
 
 
 def test_candidates__legal_and_distinct() -> None:

@@ -11,10 +11,10 @@ import pytest
 
 from headway.hardware.system import system
 from headway.models.config import model
-from headway.training.layouts import NAMES, bounds, candidates
 from headway.training.recipe import Recipe, TrainingLayout, TrainingRun, optimizer
-from headway.training.search import estimate, rows
-from headway.training.train import TrainingQuestion, case_of, cases
+from headway.training.run import case_of
+from headway.training.search import NAMES, bounds, candidates, estimate, rows
+from headway.training.train import TrainingQuestion, cases
 
 SEED = 20261125
 SUBJECTS = (("llama-3.1-8b", "64xh100-sxm", 256), ("llama-3.1-70b", "256xh100-sxm", 512), ("qwen3-30b-a3b", "64xh100-sxm", 256),

@@ -67,18 +67,11 @@ PER_TOKEN = known(2.0, "bytes of an activation", "byte/token", "constant", "acti
 NARROW = known(1.0, "bytes of a dispatched activation", "byte/token", "constant", "DeepSeek-V3 (arXiv:2412.19437) section 3.3.3: in fp8")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overlap:
-    """Sizes at which compute hides communication, at peak rates; None without such communication or without a known link."""
+def overlap(case: TrainingCase, layout: TrainingLayout) -> dict[str, Any]:
+    """Columns of a layout's micro-batch tokens on a chip, and of the sizes at which compute would hide its communication, at peak rates.
 
-    micro_tokens: Any  # tokens of a micro-batch on one chip
-    tokens_to_hide: Any = None  # micro-batch tokens per chip that hide gathers and reductions of parameters
-    tp_paid: Any = None
-    expert_width_to_hide: Any = None
-
-
-def overlap(case: TrainingCase, layout: TrainingLayout) -> Overlap:
-    """A layout's micro-batch tokens, and the sizes at which its communication would be hidden."""
+    None without such communication or without a known link.
+    """
     work, fabric, recipe = case.work, case.machine.fabric, case.recipe
     part, up = stage(work, layout, recipe.schedule), domain_bandwidth(case.system)
 
@@ -103,7 +96,5 @@ def overlap(case: TrainingCase, layout: TrainingLayout) -> Overlap:
     if int(ranks) > 1 and is_routed(work) and (link := link_of(group(fabric, ranks, 1))) is not None:
         narrow = NARROW if int(dispatched(recipe.dtype)) == 1 else PER_TOKEN
         wide = expert_width_to_hide(narrow, PER_TOKEN, case.machine.peak, link)
-    return Overlap(
-        micro_tokens=layout.micro_batch * work.sequence / layout.cp, tokens_to_hide=hide, tp_paid=tp_limit,
-        expert_width_to_hide=wide,
-    )  # fmt: skip
+    tokens = layout.micro_batch * work.sequence / layout.cp
+    return {"micro_tokens": tokens, "tokens_to_hide": hide, "tp_paid": tp_limit, "expert_width_to_hide": wide}

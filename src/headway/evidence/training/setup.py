@@ -29,9 +29,9 @@ from headway.models.model import Block, Dense, Model, MoE, StoredPrecision
 from headway.models.totals import total_params
 from headway.training.achieved import chip_efficiency
 from headway.training.estimate import estimate
-from headway.training.layouts import LONG, MOST_TP, NAMES, bounds, candidates, layout_at, rows
 from headway.training.pipeline import TrainingCase, machine
 from headway.training.recipe import KERNELS, Recipe, TrainingLayout, optimizer
+from headway.training.search import LONG, MOST_TP, NAMES, bounds, candidates, layout_at, rows
 from headway.training.work import hardware_flop, matmul_flop, model_flop, training_work
 
 VOCABULARY = 50_304  # GPT-2's, padded
