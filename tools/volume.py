@@ -1,8 +1,8 @@
 """Volume of the source by package: python tools/volume.py [FOLDER] prints a row each; --lower writes ceilings that have fallen.
 
 Counted are Python's tokens (names, operators, numbers and strings but docstrings), lines of code (neither blank, comment nor docstring),
-modules, private functions that are named once beside their definition, imports inside functions, and functions that hand notes back
-beside their value (a tuple that ends in texts, in a function that speaks of notes).
+modules, private functions that their module names once beside their definition, imports inside functions, functions that hand notes back
+beside their value (a tuple that ends in texts, in a function that speaks of notes), and parameters of which only `Any` is said.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class Volume:
     private_functions_used_once: int = 0
     imports_inside_functions: int = 0
     functions_returning_notes: int = 0
+    parameters_of_any_type: int = 0
 
     def __add__(self, other: Volume) -> Volume:
         return Volume(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
@@ -42,19 +43,17 @@ class Volume:
 
 def volumes(source: Path = SOURCE) -> dict[str, Volume]:
     """Volume of each package below a folder; modules at its root are the package `.`."""
-    texts = {path: path.read_text(encoding="utf-8") for path in sorted(source.rglob("*.py"))}
-    names = Counter(name for text in texts.values() for name in re.findall(r"\b_\w+", text))
     sums: dict[str, Volume] = {}
-    for path, text in texts.items():
+    for path in sorted(source.rglob("*.py")):
         parts = path.relative_to(source).parts
         package = parts[0] if len(parts) > 1 else "."
-        sums[package] = sums.get(package, Volume()) + of_module(text, names)
+        sums[package] = sums.get(package, Volume()) + of_module(path.read_text(encoding="utf-8"))
     return sums
 
 
-def of_module(text: str, names: Counter[str]) -> Volume:
-    """Volume of one module; `names` counts the private names of all modules together."""
-    tree = ast.parse(text)
+def of_module(text: str) -> Volume:
+    """Volume of one module."""
+    tree, names = ast.parse(text), Counter(re.findall(r"\b_\w+", text))
     docstrings = {line for node in ast.walk(tree) if isinstance(node, DOCUMENTED) for line in _docstring_lines(node)}
     tokens = [token for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type in COUNTED]
     code = [token for token in tokens if token.type != tokenize.STRING or token.start[0] not in docstrings]
@@ -65,7 +64,14 @@ def of_module(text: str, names: Counter[str]) -> Volume:
         tokens=len(code), code_lines=len({line for token in code for line in range(token.start[0], token.end[0] + 1)}), modules=1,
         private_functions_used_once=sum(names[node.name] == 2 for node in private), imports_inside_functions=len(inside),
         functions_returning_notes=sum(map(_returns_notes, functions)),
+        parameters_of_any_type=sum(annotation == "Any" for node in functions for annotation in _annotations(node.args)),
     )  # fmt: skip
+
+
+def _annotations(arguments: ast.arguments) -> list[str]:
+    packed = [argument for argument in (arguments.vararg, arguments.kwarg) if argument]
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *packed]
+    return [ast.unparse(argument.annotation) for argument in every if argument.annotation]
 
 
 def _returns_notes(node: ast.AST) -> bool:
