@@ -22,7 +22,7 @@ from headway.evidence.serving.predict import predict
 from headway.evidence.serving.score import Residual, grouped, residuals, stats, worst
 from headway.hardware.chip import chip
 from headway.models.config import model
-from headway.report.pictures import parity
+from headway.report import prediction_pictures
 from headway.report.pictures.frame import View
 from support.command import Cli
 from support.paths import DATA, ROOT
@@ -271,7 +271,7 @@ def test_accuracy_page__repository_page_has_the_generated_part() -> None:
 
 
 def test_parity_picture__points_in_si() -> None:
-    drawn = parity.picture([one(0.01, 0.012), one(0.02, 0.015, source="t")], "decode", View())
+    drawn = prediction_pictures.parity([one(0.01, 0.012), one(0.02, 0.015, source="t")], "decode", View())
     points = [point for name, rows in drawn.data.items() if name.startswith("parity_group") for point in rows]
     assert [(point["x"], point["y"]) for point in points] == [(0.01, 0.012), (0.02, 0.015)]
     assert "100% within a factor of 2" in drawn.title

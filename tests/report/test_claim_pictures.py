@@ -45,7 +45,7 @@ def test_every_claim_with_figures_has_a_picture() -> None:
 def test_curve__dots_are_the_claims_own_inputs_and_figures() -> None:
     table, curves = rows(), 0
     for claim_id, picture in pictures(View()).items():
-        for dot in picture.data.get("lecture", ()):
+        for dot in picture.data.get("claim_lecture", ()):
             claim = claims()[claim_id]
             figures = [part["recomputed"] for part in table[claim_id]["parts"]]
             assert dot["along"] == float(claim.inputs[inputs.axis(claim)])

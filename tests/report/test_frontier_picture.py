@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import headway as hw
-from headway.report.pictures import frontier
+from headway.report.plan import frontier
 from headway.report.pictures.frame import View
 from headway.web import pages
 from headway.web.question import question
@@ -28,7 +28,7 @@ def test_plan__no_drawn_point_that_keeps_the_limits_is_cheaper(place: dict[str, 
     rows = hw.command(shlex.join(asked.argv())).rows()
     limit = place["flags"].get("tpot")
     tpot_s = None if limit is None else float(limit.removesuffix("ms")) / 1e3
-    data = frontier.picture(rows, tpot_s, View()).data
+    data = frontier(rows, tpot_s, View()).data
     (plan,) = data["frontier1_best"]
     slowest = plan["x"] if tpot_s is None else 1 / tpot_s
     assert plan["y"] == pytest.approx(rows[0]["usd_per_1k_requests"])

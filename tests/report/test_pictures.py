@@ -147,7 +147,7 @@ def test_timeline__dualpipe_idles_as_its_law_says(stages: int, count: int) -> No
 
 
 def test_spread__moves_as_little_as_possible() -> None:
-    from headway.report.pictures.placing import spread
+    from headway.report.pictures.plot import spread
 
     assert spread([10, 50, 90], 10, 0, 100) == [10, 50, 90]
     assert spread([50, 50], 10, 0, 100) == [45, 55]

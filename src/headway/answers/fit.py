@@ -17,8 +17,7 @@ from headway.evidence.fit import nearest
 from headway.evidence.fit.result import write_efficiency
 from headway.evidence.pages import inserted
 from headway.evidence.serving.score import grouped
-from headway.report import output
-from headway.report.pictures import parity
+from headway.report import output, prediction_pictures
 from headway.report.pictures.file import check_path
 from headway.report.pictures.frame import View
 from headway.report.words import sentence
@@ -141,7 +140,7 @@ def _pages(report: Any, folder: Path, page: str | None, summary: str | None) -> 
             Path(path).write_text(pages.inserted(document, name, text(report), path), encoding="utf-8")
     if page:
         paths.append(Path(page).with_name(pages.FIGURE))
-        parity.picture(report.residuals, "served TPOT", View()).save(paths[-1])
+        prediction_pictures.parity(report.residuals, "served TPOT", View()).save(paths[-1])
     return paths
 
 

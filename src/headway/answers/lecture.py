@@ -25,12 +25,11 @@ from headway.evidence.lecture import inputs, quiz
 from headway.evidence.lecture.chapters import chapter, claim_rows, disputed_points, statement
 from headway.evidence.lecture.inputs import InputCase, cases, figures, idle_inputs, lecture_figures
 from headway.evidence.lecture.quiz import Deck, QuizCard, deck_path, forget, load
+from headway.report import complete, feistel, layout_pictures, lecture_pictures, output, sim, train
 from headway.report import lecture as words
-from headway.report import output
 from headway.report.lecture import paragraph
 from headway.report.lecture_claim import law_lines
 from headway.report.lecture_claim import words as claim_words
-from headway.report.pictures.claim_curve import claim_curve
 
 if TYPE_CHECKING:
     from headway.report.pictures.frame import Picture, View
@@ -176,7 +175,7 @@ def other_inputs(text: str, changes: Sequence[str]) -> output.Answer:
 
 
 def _input_picture(claim: Claim, rows: Any, view: View) -> Picture:
-    return claim_curve(claim, list(rows), view)
+    return lecture_pictures.curve(claim, list(rows), view)
 
 
 def _input_row(claim: Claim, case: InputCase, name: str, value: Any, before: float) -> dict[str, Any]:
@@ -242,33 +241,26 @@ def draw(rows: list[Mapping[str, Any]], view: View) -> Picture:
 
 def _curve(claim: Claim, name: str, view: View) -> Picture:
     """The claim's figures along one of its inputs, as `--with` draws them."""
-    from headway.report import complete
-
     return complete.draw(other_inputs(claim.id, [f"{name}={inputs.span(claim, name)}"]), view, "inputs")
 
 
 def _board(claim: Claim, view: View) -> Picture:
     from headway.evidence.lecture.card import board_curves
-    from headway.report.pictures import curves
 
     prices = claims()["RB-21"].inputs
     case = board_curves({**claim.inputs, "chips": prices["chips"], "chip_price": prices["chip_price"]})
     subject = {"model": f"claim {claim.id}", "system": "the lecture's rack"}
-    return curves.batch(case, subject, "KV cache left out, as on the board", view)
+    return layout_pictures.batch(case, subject, "KV cache left out, as on the board", view)
 
 
 def _context(claim: Claim, view: View) -> Picture:
-    from headway.report.pictures import price_context
-
     knee = float(claim.inputs["crossing"])
     about = f"claim {claim.id}: dense attention reads the whole cache, square-root attention less; price as in the lecture"
-    return price_context.picture(knee, STEP, knee, view, about=about)
+    return lecture_pictures.price_context(knee, STEP, view, about)
 
 
 def _figures(row: Mapping[str, Any], view: View) -> Picture:
-    from headway.report.pictures import claim
-
-    return claim.figures(row, view)
+    return lecture_pictures.figures(row, view)
 
 
 # -- scenes ---------------------------------------------------------------------------------------------------------------------
@@ -277,7 +269,6 @@ def _figures(row: Mapping[str, Any], view: View) -> Picture:
 def _timetable(claim: Claim, view: View) -> Picture:
     """The small train of the claim: its seats, its load, its beat."""
     from headway.laws.queueing.departures import train_rate
-    from headway.report.pictures import timetable
     from headway.simulation.timetable import DEPARTURES, random_timetable
 
     beat, seats, load = (float(claim.inputs[name]) for name in ("step_s", "few_seats", "few_load"))
@@ -286,26 +277,20 @@ def _timetable(claim: Claim, view: View) -> Picture:
     title = f"A train leaves every {format_value(beat, 's')}, full or not: {load:.0%} of the seats are asked for, the mean wait is " \
             f"{format_value(wait, 's')}"  # fmt: skip
     subtitle = f"claim {claim.id}: {seats:g} seats, requests drawn at random, first come, first served"
-    return timetable.picture(table.departures, table.boardings, beat, view, title=title, subtitle=subtitle)
+    return sim.timetable(table.departures, table.boardings, beat, view, title=title, subtitle=subtitle)
 
 
 def _decoding(claim: Claim, view: View) -> Picture:
-    from headway.report.pictures import pipeline
-
     stages = int(claim.inputs["stages"])
-    return pipeline.serving(stages, view, subject=f"claim {claim.id}: the lecture's {stages} stages")
+    return layout_pictures.pipeline(stages, view, f"claim {claim.id}: the lecture's {stages} stages")
 
 
 def _bubbles(claim: Claim, view: View) -> Picture:
-    from headway.report.pictures import pipeline
-
     stages, count = int(claim.inputs["stages"]), int(claim.inputs["few"])
-    return pipeline.training(stages, count, view, subject=f"claim {claim.id}")
+    return train.pipeline(stages, count, view, f"claim {claim.id}")
 
 
 def _coupling(claim: Claim, view: View) -> Picture:
-    from headway.report.pictures import feistel
-
     numbers = {"x": float(claim.inputs["x"]), "y": float(claim.inputs["y"]), "z": lecture_figures(claim)["z"]}
     return feistel.step(view, numbers)
 
@@ -322,8 +307,6 @@ def _valley(claim: Claim, view: View) -> Picture:
 
 def _of_command(command: str, name: str, view: View) -> Picture:
     """The picture of another verb that is asked with the claim's inputs."""
-    from headway.report import complete
-
     return complete.draw(from_words(shlex.split(command)).answer(), view, name)
 
 

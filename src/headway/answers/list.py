@@ -10,7 +10,7 @@ from headway.core import catalog, schema
 from headway.core.columns import Column
 from headway.core.errors import check_known
 from headway.core.listing import Listing, clean
-from headway.report import output
+from headway.report import output, prediction_pictures
 
 COLUMNS = {
     "hf_id": Column("", "name of the repository on Hugging Face"),
@@ -130,9 +130,7 @@ def _evidence(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
 
 def _errors(table: Any, view: Any) -> Any:
     """The picture of the errors."""
-    from headway.report.pictures import evidence
-
-    return evidence.picture(list(table), view)
+    return prediction_pictures.errors(table, view)
 
 
 def _laws(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:

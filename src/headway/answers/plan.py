@@ -17,8 +17,9 @@ from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import SLO, Load
-from headway.report import output, serving
+from headway.report import layout_pictures, output, serving
 from headway.report import plan as words
+from headway.report.words import subject
 from headway.serving import curves
 from headway.serving.plan.plan import plan as search
 from headway.simulation.check.limits import LatencyLimits
@@ -124,27 +125,20 @@ def pictures(plan: Any) -> dict[str, Any]:
     tpot = getattr(plan.slo, "tpot", None)
 
     def frontier(rows: Any, view: Any) -> Any:
-        from headway.report.pictures import frontier as drawing
-
-        return drawing.picture(list(rows), None if tpot is None else float(tpot), view)
+        return words.frontier(list(rows), None if tpot is None else float(tpot), view)
 
     def memory(rows: Any, view: Any) -> Any:
-        from headway.report.pictures import memory as drawing
-
         points = [row for row in rows if row["kind"] in ("best", "current")]
         names = [f"{row['kind']}: {serving.layout(row)}, batch {row['batch']:,.0f}" for row in points]
-        return drawing.picture(points, names, view, words.subject(points[0]))
+        return layout_pictures.memory(points, names, view, subject(points[0]))
 
     def tornado(rows: Any, view: Any) -> Any:
-        from headway.report.pictures import tornado as drawing
-
-        return drawing.picture(list(rows), words.INPUTS, words.GOAL_NAMES[plan.objective], view)
+        return words.tornado(list(rows), plan.objective, view)
 
     def batch(rows: Any, view: Any) -> Any:
-        from headway.report.pictures import curves as drawing
-
         row = plan.table.row(0)
         about = f"{serving.layout(row)}, {serving.formats(row)}, decoding at context {serving.value(row, 'context')}"
-        return drawing.batch(curves.of_row(query.model, query.system, row, query.assumptions), row, about, view, float(row["batch"]))
+        case = curves.of_row(query.model, query.system, row, query.assumptions)
+        return layout_pictures.batch(case, row, about, view, float(row["batch"]))
 
     return {"frontier": frontier, "memory": memory, "tornado": tornado, "batch": batch}

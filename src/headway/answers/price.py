@@ -28,8 +28,7 @@ from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import SLO, Load
-from headway.report import output, price, serving
-from headway.report.pictures import curves
+from headway.report import layout_pictures, output, price, serving
 from headway.report.words import sentence
 from headway.serving.curves import context_curves
 from headway.serving.serve import prefix_hits
@@ -126,7 +125,7 @@ def of_cost(args: Any) -> output.Answer:
 def context_picture(query: Any, row: Mapping[str, Any], view: Any) -> Any:
     """Picture of the cost of a token against context, at the layout and batch of a row."""
     case = context_curves(query.model, query.system, row, query.assumptions)
-    return curves.context(case, row, serving.layout(row), view, float(row["prompt"]))
+    return layout_pictures.context(case, row, serving.layout(row), view, float(row["prompt"]))
 
 
 def _plans(args: Any, hits: Sequence[Any]) -> list[tuple[dict[str, Any], Any]]:

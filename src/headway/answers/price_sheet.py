@@ -217,8 +217,8 @@ def _drawing(rows: Any, view: Any) -> Any:
         own_rows = [row for row in points if row["quantity"] == name]
         if own_rows:
             labels, texts = [row["sheet"] for row in own_rows], [format_value(row["value"], row["unit"]) for row in own_rows]
-            panels.append([dots.panel(view, f"quantity{number}", own_rows, "value", labels, texts, unit=own_rows[0]["unit"], title="",
-                                      heading=about[:1].upper() + about[1:])])  # fmt: skip
+            panels.append([dots.Dots(name=f"quantity{number}", rows=own_rows, key="value", labels=labels, texts=texts,
+                                     unit=own_rows[0]["unit"], heading=about[:1].upper() + about[1:])])  # fmt: skip
     caption = "Each rule is the interval that holds with 80 %: where it is long, the price sheet hardly says."
     return compose(
         view, panels, title="What price sheets imply", subtitle="middle and 80 % interval of what is identified", caption=caption

@@ -19,7 +19,7 @@ from headway.hardware.rack import cached_needs, catalogue_needs, domain, domains
 from headway.hardware.rack_facts import RackFacts, rack_facts
 from headway.hardware.system import RANK
 from headway.models.work import work_of
-from headway.report import output
+from headway.report import output, rack_pictures
 from headway.report.pictures import years
 from headway.report.words import sentence
 
@@ -117,23 +117,17 @@ def _pictures(args: Any, several: bool) -> dict[str, Any]:
     """Pictures of domains by name: along their size, of the wiring, of an expert layer."""
 
     def sizes(rows: Any, view: Any) -> Any:
-        from headway.report.pictures import rack
-
-        return rack.sizes(list(rows), view)
+        return rack_pictures.sizes(list(rows), view)
 
     def wiring(rows: Any, view: Any) -> Any:
-        from headway.report.pictures import rack
-
-        return rack.wiring(_first(rows), view)
+        return rack_pictures.wiring(_first(rows), view)
 
     def experts(rows: Any, view: Any) -> Any:
-        from headway.report.pictures import rack
-
         row = _first(rows)
         block = next((block for block in work_of(arguments.model(row["model"], args)).blocks if block.experts), None)
         if block is None:
             raise BadValue("--picture", "experts", f"a model with routed experts; {row['model']} has none")
-        return rack.experts(row, int(block.experts), int(block.experts_per_token), view)
+        return rack_pictures.experts(row, int(block.experts), int(block.experts_per_token), view)
 
     drawings = {"wiring": wiring, "experts": experts, "sizes": sizes}
     return {"sizes": sizes, **drawings} if several else drawings

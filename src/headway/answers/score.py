@@ -25,9 +25,8 @@ from headway.evidence.serving.causes import expected
 from headway.evidence.serving.remedies import remedies
 from headway.evidence.serving.score import parts, residuals, score
 from headway.evidence.serving.score import worst as largest_misses
-from headway.report import output, words
+from headway.report import output, prediction_pictures, words
 from headway.report.causes import headline, percent, share_columns, summary, times
-from headway.report.pictures import parity, run_parts
 
 RUN_KEYS = {
     "line": Column("", "line of the file"),
@@ -332,11 +331,11 @@ def _errors(result: Any) -> list[str]:
 
 
 def _parity(residuals: Any, view: Any) -> Any:
-    return parity.picture(residuals, "served TPOT", view)
+    return prediction_pictures.parity(residuals, "served TPOT", view)
 
 
 def _parts(rows: Any, view: Any) -> Any:
-    return run_parts.picture(list(rows), view)
+    return prediction_pictures.run(list(rows), view)
 
 
 def as_run(read: predict.MeasuredFile, cases: Mapping[int, Any]) -> predict.MeasuredFile:

@@ -23,7 +23,8 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.formats import resolve
 from headway.performance.layout import Layout, shape
 from headway.performance.workload import Load
-from headway.report import money, output, serving
+from headway.report import layout_pictures, money, output, serving
+from headway.report.pictures import grid as grid_picture
 from headway.serving import curves
 from headway.serving.changes import changes
 from headway.serving.serve import MOST_POINTS, SERVE
@@ -249,38 +250,30 @@ def setting_of(row: Mapping[str, Any], *keys: str) -> str:
 
 def batch_picture(grid: ServeGrid, table: Any, view: View) -> Picture:
     """Latency and cost against batch for one layout and context."""
-    from headway.report.pictures import curves as drawing
-
     model, system, row, assumptions = drawn_case(grid, table)
     place = float(row["batch"]) if len(table) == 1 else None
-    return drawing.batch(curves.of_row(model, system, row, assumptions), row, setting_of(row, "context"), view, place)
+    return layout_pictures.batch(curves.of_row(model, system, row, assumptions), row, setting_of(row, "context"), view, place)
 
 
 def context_picture(grid: ServeGrid, table: Any, view: View) -> Picture:
     """Latency and cost against context for one layout and batch."""
-    from headway.report.pictures import curves as drawing
-
     model, system, row, assumptions = drawn_case(grid, table)
     place = float(row["context"]) if len(table) == 1 else None
-    return drawing.context(curves.context_curves(model, system, row, assumptions), row, setting_of(row), view, place)
+    return layout_pictures.context(curves.context_curves(model, system, row, assumptions), row, setting_of(row), view, place)
 
 
 def memory_picture(_: ServeGrid, table: Any, view: View) -> Picture:
     """What fills a chip, a bar for each row."""
-    from headway.report.pictures import memory as drawing
-
     row = first_row(table)
     varying = varied(table)
     rows = table.take(range(min(len(table), 40))).rows()
     names = [serving.setting(point, varying) if varying else serving.work(point) for point in rows]
     keys = [key for key in ("model", "system") if key not in varying]
-    return drawing.picture(rows, names, view, " on ".join(str(row[key]) for key in keys) + f", {setting_of(row)}")
+    return layout_pictures.memory(rows, names, view, " on ".join(str(row[key]) for key in keys) + f", {setting_of(row)}")
 
 
 def inputs_picture(_: ServeGrid | None, table: Any, view: View) -> Picture:
     """Times and cost along the inputs that vary."""
-    from headway.report.pictures import grid as drawing
-
     first = first_row(table)
     varying = varied(table)
     x = max((key for key in varying if key not in serving.TEXTS), key=lambda key: len(set(table.values(key))), default="")
@@ -288,39 +281,32 @@ def inputs_picture(_: ServeGrid | None, table: Any, view: View) -> Picture:
         raise BadValue("--plot", "only names vary" if varying else "one point", "a list or a range for a number, such as --batch 1..256*2")
     ys = ("tpot_s", "ttft_s", "usd_per_mtok_out", "tok_per_s_chip") if serving.is_request(first) else ("step_s", "decode_tok_per_s")
     series = [key for key in varying if key not in (x, "why")]  # a sentence is no name of a curve
-    rows = table.take(range(min(len(table), drawing.MOST_POINTS))).sort(x).rows()
+    rows = table.take(range(min(len(table), grid_picture.MOST_POINTS))).sort(x).rows()
     name = " on ".join(str(first[key]) for key in ("model", "system") if key not in varying) or "Models and machines beside each other"
-    return drawing.picture(rows, x, ys, series, view, title=drawing.finding(rows, x, ys[0], name), about=name)
+    return grid_picture.picture(rows, x, ys, series, view, title=grid_picture.finding(rows, x, ys[0], name), about=name)
 
 
 def pipeline_picture(_: ServeGrid, table: Any, view: View) -> Picture:
     """Micro-batches that decode through the stages."""
-    from headway.report.pictures import pipeline as drawing
-
     row = next((row for row in table.rows() if row["pp"] > 1), None)
     if row is None:
         raise BadValue("--picture", "pipeline", "a layout with stages, such as --pp 4")
-    return drawing.serving(int(row["pp"]), view, subject=f"{row['model']} on {row['system']}, {serving.layout(row)}")
+    return layout_pictures.pipeline(int(row["pp"]), view, f"{row['model']} on {row['system']}, {serving.layout(row)}")
 
 
 def roofline_picture(grid: ServeGrid, table: Any, view: View) -> Picture:
     """Operators of the first row's decode step under the roofline."""
-    from headway.report.pictures import roofline as drawing
-
     model, system, row, assumptions = drawn_case(grid, table)
     case = curves.roofline_of_row(model, system, row, assumptions)
-    operators = [dataclasses.asdict(operator) for operator in case.operators]
     words = f"{row['model']} on {row['system']}, {setting_of(row, 'batch', 'context')}, one decode step at peak rates"
-    return drawing.picture(operators, case.peaks, case.bandwidth, view, subtitle=words)
+    return layout_pictures.roofline(case, view, words)
 
 
 def stages_picture(grid: ServeGrid, table: Any, view: View) -> Picture:
     """Weights and KV cache per chip as the first row's layout is cut into stages."""
-    from headway.report.pictures import stages as drawing
-
     model, system, row, assumptions = drawn_case(grid, table)
     words = f"{row['model']} with {setting_of(row, 'batch', 'context')}, on as many {system.chip.name} as the stages take"
-    return drawing.picture(curves.by_stages(model, system, row, assumptions), view, words)
+    return layout_pictures.stages(curves.by_stages(model, system, row, assumptions), view, words)
 
 
 DRAWINGS = {

@@ -18,6 +18,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import SLO, Load
 from headway.report import output, serving
+from headway.report import price as words
 from headway.report.words import sentence, timed
 
 MOST_LADDERS = 50
@@ -244,15 +245,13 @@ def _offer(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _drawing(rows: Any, view: Any) -> Any:
     """Picture of price multiple against speed multiple: tiers as a line, larger domains and offers as points."""
-    from headway.report.pictures import ladder
-
     point_rows = [row for row in rows if row["price_multiple"] is not None and row["speed_multiple"] is not None]
     points = [
         {"x": row["speed_multiple"], "y": row["price_multiple"], "kind": _line(row), "name": _label(row), "batch": row["batch"],
          "subject": f"{row['model']} {row['system']}", "above": row["standing"] == "above the ladder"}
         for row in point_rows
     ]  # fmt: skip
-    return ladder.picture(points, view, _title(point_rows))
+    return words.ladder(points, view, _title(point_rows))
 
 
 def _line(row: Mapping[str, Any]) -> str:

@@ -34,6 +34,9 @@ class Help:
 DEPTH = 3  # levels of an explanation unless told
 
 
+PictureOf = Callable[[Any, "View"], "Picture"]  # of the rows that are left
+
+
 @dataclasses.dataclass(slots=True)
 class Summary:
     """Text around the table of an answer, and its view for people."""
@@ -56,7 +59,7 @@ class Answer:
     words: Summary = dataclasses.field(default_factory=Summary)
     notes: Sequence[str] = ()
     trees: Mapping[str, Any] | None = None  # explained key -> tree
-    pictures: Mapping[str, Callable[[Any, View], Picture]] = dataclasses.field(default_factory=dict)  # by name, the default first
+    pictures: Mapping[str, PictureOf] = dataclasses.field(default_factory=dict)  # by name, the default first
     default_picture: Callable[[Any], str] | None = None  # name of the default where it depends on the rows left after filters
     columns: Mapping[str, columns.Column] = dataclasses.field(default_factory=dict)  # columns outside the contract
     describe: Callable[[Any], Summary] | None = None

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from headway.core.errors import BadValue
 from headway.core.listing import Listing, format_value
 from headway.report import money, output, serving
-from headway.report.words import NO_ROW, interval, number_of, sentence, value
+from headway.report.pictures import bars, frame, plot, scale
+from headway.report.words import NO_ROW, Row, interval, number_of, sentence, subject, value
 from headway.serving.plan import problem
 from headway.serving.serve import SERVE
 
-Row = Mapping[str, Any]
+if TYPE_CHECKING:
+    from headway.report.pictures.frame import Picture, View
+
 ROWS = ("kind", "model", "system", "layout", "weights", "kv", "batch")
 FIGURES = ("ttft_s", *serving.TPOT, "tok_per_s_user", "tok_per_s_chip", "usd_per_mtok_in", "usd_per_mtok_out", "usd_per_1k_requests")
 FIRST = ("kind", "system", "layout", "batch", "tpot_s", "ttft_s", "usd_per_1k_requests", "tok_per_s_chip")  # what a narrow table keeps
@@ -52,11 +56,6 @@ def answer(row: Row, plan: Any) -> str:
 def bests(plan: Any) -> list[Row]:
     """The best row of each model and machine."""
     return [row for row in plan.table.rows() if row["kind"] == "best"]
-
-
-def subject(row: Row) -> str:
-    """Model and machine."""
-    return f"{row['model']} on {row['system']}"
 
 
 def refusal(row: Row, plan: Any) -> str:
@@ -166,3 +165,78 @@ def describe_several(rows: Any) -> output.Summary:
     headline = sentence(f"{number_of(len(best), 'plan')}, the best layout of each; {len(fit)} meet their limits", span)
     columns = [*view, *loaded, *FIGURES, "bound", "why"]
     return output.Summary(headline, columns, people=Listing(best), remarks=[serving.DEFINED], first=(*extra, *FIRST))
+
+
+# -- pictures -------------------------------------------------------------------------------------------------------------------
+
+QUANTITIES = (("tok_per_s_chip", "Throughput (output tokens per second and chip)", "token/s"),
+              ("usd_per_1k_requests", "Cost of a thousand requests", "USD"))  # fmt: skip
+MARKS = {"best": ("the plan", "compute", "circle"), "current": ("your layout", "network", "square")}
+DECADE = 12  # times from the least to the largest cost, from which they stand on a logarithmic axis
+
+
+def frontier(rows: Sequence[Row], tpot: float | None, view: View) -> Picture:
+    """Speed of one user against throughput per chip and against cost: the frontier, the plan, the limit, the user's own layout."""
+    points = [row for row in rows if row["kind"] in ("best", "frontier", "current") and row.get("tok_per_s_user")]
+    if not points:
+        raise BadValue("--plot", "no layout that fits", "a plan with a layout")
+    quantities = [quantity for quantity in QUANTITIES if any(row.get(quantity[0]) is not None for row in points)]
+    plots = [_frontier_plot([row for row in points if row.get(key) is not None], key, heading, unit, tpot, number, len(quantities))
+             for number, (key, heading, unit) in enumerate(quantities)]  # fmt: skip
+    best = next((row for row in rows if row["kind"] == "best"), points[0])
+    title = f"Every token of speed is paid in throughput: {format_value(best['tok_per_s_user'], 'token/s')} a user at " \
+            f"{format_value(best['tok_per_s_chip'], 'token/s')} a chip"  # fmt: skip
+    load = f", prompt {format_value(best['prompt'], 'token')}, output {format_value(best['output'], 'token')}"
+    caption = "Each step of the line is the best layout for users who need at least that speed" \
+              + (", and left of the limit no layout is fast enough for the load." if tpot else ".")  # fmt: skip
+    return frame.compose(view, [plots], title=title, subtitle=f"{subject(best)}{load}; expected values at the load", caption=caption)
+
+
+def _frontier_plot(rows: Sequence[Row], key: str, heading: str, unit: str, tpot: float | None, number: int, panels: int) -> plot.Plot:
+    limit = None if tpot is None else 1 / tpot
+    sign = 1 if key == "tok_per_s_chip" else -1  # more throughput is better, or less cost
+    front: list[Row] = []  # rows that no faster row beats: a layout of the user's may lie between those searched
+    for row in sorted(rows, key=lambda row: row["tok_per_s_user"])[::-1]:
+        if not front or sign * row[key] > sign * front[-1][key]:
+            front.append(row)
+    steps = [{"x": row["tok_per_s_user"], "y": row[key]} for row in reversed(front)]
+    parts: list[plot.Part] = [plot.Span(start=0, end=limit or 0.0, text="slower than the limit"),
+                              plot.Series(rows=steps, meaning="whole", steps="step-before", dots=28, data="front")]  # fmt: skip
+    for kind, (name, meaning, shape) in MARKS.items():
+        for row in [row for row in rows if row["kind"] == kind][:1]:
+            text = f"{name}: batch {row['batch']:,.0f}, {format_value(row[key], unit)}"
+            parts.append(plot.Point(x=row["tok_per_s_user"], y=row[key], text=text, meaning=meaning, shape=shape, size=120, data=kind))
+    parts += [plot.Note(x=row["tok_per_s_user"], y=row[key], text=f"batch {row['batch']:,.0f}")
+              for row in (front[-1], front[0]) if row["kind"] == "frontier" and len(front) > 2]  # fmt: skip
+    values = [row[key] for row in rows]
+    is_log = sign < 0 and max(values) / min(values) > DECADE
+    speed = "Speed that one user sees (output tokens per second)" if panels == 1 else "Speed that one user sees (tokens/s)"
+    return plot.Plot(
+        name=f"frontier{number}", parts=parts, heading=heading, columns=panels, height=300,
+        x=scale.AxisScale(speed, [*(row["tok_per_s_user"] for row in rows), limit], zero=True, log=False, most=6, room=0.06),
+        y=scale.AxisScale("", values, unit, zero=not is_log, log=is_log, room=0.08),
+    )  # fmt: skip
+
+
+LEAST = 0.005  # per cent per 1 %, from which an input is drawn
+INPUT_MEANINGS = {"chip.peak": "compute", "chip.hbm_bw": "weights", "chip.hbm": "kv", "system.scale_up_bw": "network",
+                  "system.scale_out_bw": "network", "alpha": "network"}  # fmt: skip
+
+
+def tornado(rows: Sequence[Row], objective: str, view: View) -> Picture:
+    """What 1 % more of each input does to the objective: bars to both sides of no change, the longest first."""
+    strong = [row for row in rows if row["kind"] == "elasticity" and abs(row["elasticity"]) >= LEAST]
+    ordered = sorted(strong, key=lambda row: -abs(row["elasticity"]))
+    if not ordered:
+        raise BadValue("--plot", "no elasticities", "a plan of one load that is met")
+    changes = [row["elasticity"] for row in ordered]
+    extent = max(0.1, *map(abs, changes)) * 1.25
+    low = min(0.0, *changes) * 1.25 - extent / 8
+    lines = [bars.Bar(name=INPUTS.get(row["input"]) or row["input"], note=f"{row['elasticity']:+.2f} %",
+                      parts=[("", row["elasticity"], INPUT_MEANINGS.get(row["input"], "whole"))]) for row in ordered]  # fmt: skip
+    across = scale.AxisScale("Improvement per 1 % more of the input (%)", [low, extent], ends=(low, extent), log=False, most=6)
+    drawing = bars.Bars(name="tornado", bars=lines, x=across, thick=20, pitch=32, zero=True)
+    title = f"{lines[0].name} counts most: 1 % of it changes the {GOAL_NAMES[objective]} by {abs(changes[0]):.2g} %"
+    caption = "To the right, more of the input helps; to the left, it harms. Each bar is the plan searched again with 1 % more."
+    about = subject(next(row for row in rows if row["kind"] == "best"))
+    return frame.compose(view, [[drawing]], title=title[:1].upper() + title[1:], subtitle=about, caption=caption)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import log
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.core.errors import BadValue
-from headway.core.listing import Listing, cell, format_value
+from headway.core.listing import Listing, Rows, cell, format_value
 from headway.core.units import show
+from headway.economics.price.price import LAID
 from headway.report import output, serving
-from headway.report.words import sentence
+from headway.report.pictures import bars, frame, plot, scale, years
+from headway.report.pictures import grid as along
+from headway.report.words import Row, sentence, subject
+
+if TYPE_CHECKING:
+    from headway.report.pictures.frame import Picture, View
 
 BY_KIND = {"in": "fresh input", "cached": "cached input", "out": "output"}
 ENDS = ("chip_price", "utilisation", "margin")
@@ -32,7 +38,7 @@ HOW = (
 )
 
 
-Changed = Callable[[Mapping[str, Any], str, str], Mapping[str, Any] | None]  # (row, name of a term, its text) -> the row that it leads to
+Changed = Callable[[Row, str, str], Row | None]  # (row, name of a term, its text) -> the row that it leads to
 
 
 def describe(table: Any, changed: Changed = lambda *_: None) -> output.Summary:
@@ -40,12 +46,10 @@ def describe(table: Any, changed: Changed = lambda *_: None) -> output.Summary:
 
     `changed` prices a row again with another value of a commercial term, None where that flag cannot be added.
     """
-    from headway.economics.price.price import LAID
-
     rows = list(table)
     priced = [row for row in rows if row.get("price_out") is not None]
     if not priced:
-        return output.Summary(sentence(f"{_subject(rows[0])}: no price", f", {rows[0]['why']}"), [*LAID, "why"])
+        return output.Summary(sentence(f"{subject(rows[0])}: no price", f", {rows[0]['why']}"), [*LAID, "why"])
     if len(rows) == 1:
         row = rows[0]
         remarks = [*_remarks(row), HOW]
@@ -57,14 +61,12 @@ def describe(table: Any, changed: Changed = lambda *_: None) -> output.Summary:
     )
 
 
-def _span(rows: Sequence[Mapping[str, Any]]) -> str:
+def _span(rows: Sequence[Row]) -> str:
     least, most = (cell("price_out", pick(rows, key=lambda row: row["price_out"])) for pick in (min, max))
     return f"output from {least} to {most} per Mtok" if least != most else f"output {least} per Mtok"
 
 
-def _varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    from headway.economics.price.price import LAID
-
+def _varying(rows: Sequence[Row]) -> list[str]:
     keys = [
         key for key in rows[0] if key in (*LAID, "hit_rate", *(f"{n}{e}" for n in ENDS for e in ("", "_lo", "_hi")), "tpot", "ttft", "e2e")
     ]
@@ -77,7 +79,7 @@ def _varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return varying_keys
 
 
-def _margins(rows: Sequence[Mapping[str, Any]]) -> str:
+def _margins(rows: Sequence[Row]) -> str:
     if rows[0].get("sheet_margin") is None:
         return ""
     ends = (pick(rows, key=lambda row: row["sheet_margin"]) for pick in (min, max))
@@ -85,19 +87,15 @@ def _margins(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"the list leaves a margin of {least} to {most}"
 
 
-def _where(row: Mapping[str, Any], varying: Sequence[str] = ()) -> str:
+def _where(row: Row, varying: Sequence[str] = ()) -> str:
     if {"model", "system"} & set(varying):
         return "Cost to price"
     if varying:
-        return f"{row['model']} on {row['system']}"
-    return f"{_subject(row)} with {_pool(row)}{serving.layout(row)}, {serving.formats(row)}, {serving.work(row)}"
+        return subject(row)
+    return f"{subject(row)} with {_pool(row)}{serving.layout(row)}, {serving.formats(row)}, {serving.work(row)}"
 
 
-def _subject(row: Mapping[str, Any]) -> str:
-    return f"{row['model']} on {row['system']}"
-
-
-def _pool(row: Mapping[str, Any]) -> str:
+def _pool(row: Row) -> str:
     """Text on the prefill pool, which precedes the figures of the decode pool."""
     if row.get("prefill_replicas") is None:
         return ""
@@ -105,28 +103,28 @@ def _pool(row: Mapping[str, Any]) -> str:
     return f"{int(row['prefill_chips'])} chips that prefill ({serving.layout(prefill_layout)}) and {int(row['decode_chips'])} that decode: "
 
 
-def _sold(row: Mapping[str, Any]) -> str:
+def _sold(row: Row) -> str:
     """Sentence on the price of output with its interval, then of input."""
     middle, low, high = (cell(f"price_out{end}", row) for end in ("", "_lo", "_hi"))
     ends = f" (90 %: {low} .. {high})" if low != high else ""
     inputs = [f"{BY_KIND[kind]} {cell(f'price_{kind}', row)}" for kind in ("in", "cached") if row.get(f"price_{kind}") is not None]
     with_layout = f" with {serving.layout(row)}, batch {serving.value(row, 'batch')}"
     input_text = f", {', '.join(inputs)}" if inputs else ""
-    return sentence(f"{_subject(row)}: output costs {middle} per Mtok{ends}", _at_list(row), input_text, with_layout)
+    return sentence(f"{subject(row)}: output costs {middle} per Mtok{ends}", _at_list(row), input_text, with_layout)
 
 
-def _at_list(row: Mapping[str, Any]) -> str:
+def _at_list(row: Row) -> str:
     if row.get("sheet_margin") is None:
         return ""
     return f"; the list leaves a margin of {row['sheet_margin']:.0%}"
 
 
-def _interval(row: Mapping[str, Any], name: str) -> str:
+def _interval(row: Row, name: str) -> str:
     low, high = (cell(f"{name}_{end}", row) for end in ("lo", "hi"))
     return low if low == high else f"{low} .. {high}"
 
 
-def _by_kind(row: Mapping[str, Any]) -> Listing:
+def _by_kind(row: Row) -> Listing:
     """Table with a row per kind of token."""
     shares = {"in": row["prefill_share"], "cached": None, "out": row["decode_share"]}
     token_rows = []
@@ -142,25 +140,25 @@ def _by_kind(row: Mapping[str, Any]) -> Listing:
     return Listing(token_rows)
 
 
-def _three(row: Mapping[str, Any], stem: str) -> tuple[str, str, str]:
+def _three(row: Row, stem: str) -> tuple[str, str, str]:
     middle, low, high, least, most = (cell(f"{stem}{end}", row) for end in ("", "_lo", "_hi", "_least", "_most"))
     return middle, f"{low} .. {high}", f"{least} .. {most}"
 
 
-def _binds(row: Mapping[str, Any]) -> str:
+def _binds(row: Row) -> str:
     """What binds a step, and what makes the interval of the price wide."""
     step = f"{serving.bound(row)} a step: TPOT {cell('tpot_s', row)}, {cell('tok_per_s_chip', row)} per chip"
     drivers = ", ".join(f"{DRIVERS[name]} {share:.0%}" for name, share in _widths(row))
     return step + (f"; the interval of the price of output comes from {drivers}" if drivers else "")
 
 
-def _widths(row: Mapping[str, Any]) -> list[tuple[str, float]]:
+def _widths(row: Row) -> list[tuple[str, float]]:
     """Causes of the width of the price of output, the greatest first."""
     shares = [(name, row.get(f"width_{name}") or 0.0) for name in DRIVERS]
     return sorted(((name, share) for name, share in shares if share), key=lambda item: -item[1])
 
 
-def _helps(row: Mapping[str, Any], changed: Changed) -> list[output.Help]:
+def _helps(row: Row, changed: Changed) -> list[output.Help]:
     """Fewer idle hours, by what they save; one value for an uncertain input, by how much narrower the interval is. Each priced again."""
     helps = []
     after = changed(row, "utilisation", "1") if row["utilisation"] < 1 else None
@@ -179,12 +177,12 @@ def _helps(row: Mapping[str, Any], changed: Changed) -> list[output.Help]:
     return output.ranked(helps)
 
 
-def _width(row: Mapping[str, Any]) -> float:
+def _width(row: Row) -> float:
     """Width of the interval of the price of output, as a logarithm."""
     return log(row["price_out_hi"] / row["price_out_lo"])
 
 
-def _remarks(row: Mapping[str, Any]) -> list[str]:
+def _remarks(row: Row) -> list[str]:
     """Notes on one price: its inputs, power, memory."""
     ends = ", ".join(f"{name.replace('_', ' ')} {_interval(row, name)}" for name in ENDS)
     notes = [f"{_where(row)}; at {ends}"]
@@ -200,33 +198,37 @@ def _remarks(row: Mapping[str, Any]) -> list[str]:
     return notes
 
 
-def _share(row: Mapping[str, Any], name: str) -> str:
+def _share(row: Row, name: str) -> str:
     low, high = row[f"{name}_lo"], row[f"{name}_hi"]
     return f"{low:.1%}" if low == high else f"{low:.1%} .. {high:.1%}"
 
 
-def grid(rows: Any, view: Any) -> Any:
-    """Picture of margin against hit rate at a sheet, else of prices against the input with the most values."""
-    from headway.report.pictures import grid as drawing
+# -- pictures -------------------------------------------------------------------------------------------------------------------
 
-    rows = [row for row in rows if row.get("price_out") is not None]
-    varying = [key for key in _varying(rows) if "~" not in key and key not in serving.TEXTS] if rows else []
+
+def _numbers(rows: Sequence[Row]) -> list[str]:
+    """Inputs of these rows that have several values and are numbers."""
+    return [key for key in _varying(rows) if "~" not in key and key not in serving.TEXTS] if rows else []
+
+
+def varies(rows: Sequence[Row]) -> bool:
+    """Whether an input of the rows has several values."""
+    return bool(_numbers([row for row in rows if row.get("price_out") is not None]))
+
+
+def grid(rows: Rows, view: View) -> Picture:
+    """Margin against hit rate at a sheet, else prices against the input with the most values."""
+    priced = [row for row in rows if row.get("price_out") is not None]
+    varying = _numbers(priced)
     if not varying:
         raise BadValue("--picture", "grid", "a list or a range, such as --hit 0..0.95 or --margin 0,0.4,0.8")
-    x = "hit_rate" if "hit_rate" in varying else max(varying, key=lambda key: len({row[key] for row in rows}))
-    ys = ("sheet_margin",) if rows[0].get("sheet_margin") is not None else ("price_in", "price_out")
-    about = f"{rows[0]['model']} on {rows[0]['system']}"
-    title = drawing.finding(rows, x, ys[-1], about)
-    return drawing.picture(rows, x, ys, [key for key in varying if key != x], view, title=title, about=about)
+    x = "hit_rate" if "hit_rate" in varying else max(varying, key=lambda key: len({row[key] for row in priced}))
+    ys = ("sheet_margin",) if priced[0].get("sheet_margin") is not None else ("price_in", "price_out")
+    about = subject(priced[0])
+    title = along.finding(priced, x, ys[-1], about)
+    return along.picture(priced, x, ys, [key for key in varying if key != x], view, title=title, about=about)
 
 
-def varies(rows: Any) -> bool:
-    """Whether an input of the rows has several values."""
-    priced = [row for row in rows if row.get("price_out") is not None]
-    return any("~" not in key and key not in serving.TEXTS for key in (_varying(priced) if priced else ()))
-
-
-Rows = Sequence[Mapping[str, Any]]
 RATES = (
     ("input_usd_per_mtok", "Input, USD per Mtok (log)", "USD/Mtok"),
     ("output_usd_per_mtok", "Output, USD per Mtok (log)", "USD/Mtok"),
@@ -240,10 +242,8 @@ PARTS = (
 MOST_BARS = 12
 
 
-def history(rows: Rows, title: str, view: Any) -> Any:
-    """Picture of price sheets by their date, a panel for each kind of rate."""
-    from headway.report.pictures import years
-
+def history(rows: Sequence[Row], title: str, view: View) -> Picture:
+    """Price sheets by their date, a panel for each kind of rate."""
     dated = [{**row, "year": int(row["as_of"][:4]), "released": row["as_of"][:7]} for row in rows if row["as_of"][:4].isdigit()]
     if not dated:
         raise BadValue("--plot", "these rows", "sheets with a date")
@@ -251,36 +251,61 @@ def history(rows: Rows, title: str, view: Any) -> Any:
     return years.picture(dated, RATES, "model", view, title=title, subtitle="list prices by date of the sheet", caption=caption)
 
 
-def bills(rows: Rows, view: Any) -> Any:
-    """Picture of bills: a bar of parts per billing option, the cheapest on top."""
-    from headway.report.pictures import bars
-    from headway.report.pictures.frame import compose
-    from headway.report.pictures.scale import axis
-
-    priced = [row for row in rows if row["usd"] is not None]
-    if not priced:
+def bills(rows: Sequence[Row], view: View) -> Picture:
+    """The same requests billed in every way: a bar of parts for each, the cheapest on top."""
+    options = [row for row in rows if row["usd"] is not None][:MOST_BARS]
+    if not options:
         raise BadValue("--plot", "these rows", "at least one bill")
-    options = priced[:MOST_BARS]
     same = len({(row["provider"], row["model"]) for row in options}) == 1
-    options_bars = [
-        bars.Bar(name=_way(row).partition(", ")[2] if same else _way(row), note=format_value(row["usd"], "USD"), parts=_parts(row))
-        for row in options
-    ]
-    x = axis("Bill of all requests", [0.0, *(row["usd"] for row in options)], "USD", zero=True, log=False, most=5, room=0.18)
-    most, least = format_value(options[-1]["usd"], "USD"), format_value(options[0]["usd"], "USD")
+    lines = []
+    for row in options:
+        prompts = f", {row['prompt_layout']}" if row["prompt_layout"] not in ("any", "as recorded") else ""
+        way = f"{row['mode']}, {'no cache' if row['cache'] == 'none' else row['cache']}{prompts}"
+        parts = [(words, row[key], meaning) for key, words, meaning in PARTS if row.get(key)]
+        name = way if same else f"{row['provider']}/{row['model']}, {way}"
+        lines.append(bars.Bar(name=name, note=format_value(row["usd"], "USD"), parts=parts))
+    x = scale.AxisScale("Bill of all requests", [0.0, *(row["usd"] for row in options)], "USD", zero=True, log=False, most=5, room=0.18)
     whose = f"{options[0]['provider']}/{options[0]['model']}, " if same else ""
     subtitle = f"{whose}the cheapest way on top" + (f"; {len(rows) - len(options)} more are not drawn" if len(rows) > len(options) else "")
     caption = "Each bar is the same requests billed in another way; its parts show what the money is for."
-    panel = bars.panel(view, "bills", options_bars, x)
-    return compose(view, [[panel]], title=f"The same requests cost {least} to {most}", subtitle=subtitle, caption=caption)
+    title = f"The same requests cost {lines[0].note} to {lines[-1].note}"
+    return frame.compose(view, [[bars.Bars(name="bills", bars=lines, x=x)]], title=title, subtitle=subtitle, caption=caption)
 
 
-def _way(row: Mapping[str, Any]) -> str:
-    layout = f", {row['prompt_layout']}" if row["prompt_layout"] not in ("any", "as recorded") else ""
-    return f"{row['provider']}/{row['model']}, {row['mode']}, {'no cache' if row['cache'] == 'none' else row['cache']}{layout}"
+LADDER = "the ladder"
+KEYS = ((LADDER, "● the ladder: smaller batches", "compute", ""), ("larger domain", "● a larger domain", "weights", "diamond"),
+        ("offered", "■ offered", "kv", "square"), ("cost measured", "● cost measured", "network", "circle"))  # fmt: skip
 
 
-def _parts(row: Mapping[str, Any]) -> list[Any]:
-    from headway.report.pictures.bars import BarPart
-
-    return [BarPart(name=words, value=row[key], meaning=meaning) for key, words, meaning in PARTS if row.get(key)]
+def ladder(points: Sequence[Row], view: View, about: str) -> Picture:
+    """Price against speed, both over the standard rung (y, x): the ladder of batch sizes, larger domains, real offers with their names."""
+    if not points:
+        raise BadValue("--plot", "these rows", "rows with a price multiple and a speed multiple")
+    by_kind = {kind: [point for point in points if point["kind"] == kind] for kind, *_ in KEYS}
+    parts: list[plot.Part] = []
+    for of in dict.fromkeys(point["subject"] for point in by_kind[LADDER]):  # its ends are named by their batch
+        rungs = sorted((point for point in by_kind[LADDER] if point["subject"] == of), key=lambda point: point["x"])
+        parts.append(plot.Series(rows=[{"x": rung["x"], "y": rung["y"]} for rung in rungs], meaning="compute", width=2.5, dots=40))
+        parts += [plot.Note(x=rung["x"], y=rung["y"], text=f"{words} {rung['batch']:,.0f}", meaning="compute")
+                  for rung, words in ((rungs[0], "the ladder: batch"), (rungs[-1], "batch"))]  # fmt: skip
+    for kind, _, meaning, shape in KEYS[1:]:
+        parts.append(plot.Series(rows=by_kind[kind], meaning=meaning, width=0, dots=55, shape=shape))
+        places: dict[tuple[float, float], list[str]] = {}
+        for point in by_kind[kind]:
+            places.setdefault((point["x"], point["y"]), []).append(point["name"])
+        for (x, y), names in places.items():
+            text = names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+            parts.append(plot.Note(x=x, y=y, text=text, meaning=meaning))
+    drawing = plot.Plot(
+        name="ladder", parts=parts, heading="Price per token over the standard tier (log)", height=340,
+        keys=[(words, meaning) for kind, words, meaning, _ in KEYS if by_kind[kind]],
+        x=scale.AxisScale("Speed of one user over the standard tier (log)", [point["x"] for point in points], "x", log=True, room=0.06),
+        y=scale.AxisScale("", [point["y"] for point in points], "x", log=True, room=0.08),
+    )  # fmt: skip
+    offers, fastest = by_kind["offered"], max((point["x"] for point in by_kind[LADDER]), default=0.0)
+    above, beyond = sum(point["above"] for point in offers), sum(point["x"] > fastest for point in offers)
+    title = f"{above} of {len(offers)} offers ask for more than a smaller batch costs" if offers else "Speed is bought with smaller batches"
+    if beyond:
+        title = f"{title}; {beyond} are faster than any batch here" if beyond < len(offers) else "Every offer is faster than any batch here"
+    caption = "Offers are over their own standard tier; above the line, a smaller batch alone would be cheaper for that speed."
+    return frame.compose(view, [[drawing]], title=title, subtitle=about, caption=caption)

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from headway.core import columns
 from headway.core.errors import BadValue
-from headway.core.listing import cell, format_value
+from headway.core.listing import Rows, cell, format_value
 from headway.report.output import Help, Summary
-from headway.report.words import sentence
+from headway.report.pictures import dots, frame, grid, plot
+from headway.report.pictures import scale as axes
+from headway.report.words import Row, sentence
+from headway.training.scaling.compute import point
+from headway.training.scaling.equal_quality import quality_curve
 
-Row = Mapping[str, Any]
+if TYPE_CHECKING:
+    from headway.report.output import PictureOf
+    from headway.report.pictures.frame import Picture, View
+    from headway.training.scaling.equal_quality import QualityCurve
+    from headway.training.scaling.scale import ScalingQuestion
+
 OF_SEVERAL = "ling"  # the law in which a token may use several experts
 Words = tuple[list[str], list[str], list[Help]]  # clauses of the sentence, notes, changes that would help
 LOSSES = ("epochs", "tokens_worth", "fresh_share", "loss_fresh", "params_worth", "loss_rounded")
@@ -48,8 +59,6 @@ def _assumed_serving(row: Row, flags: Mapping[str, Any]) -> dict[str, str]:
     """How the served tokens come from what was typed, for the sentence, and a note on the defaults in it."""
     if row.get("served") is None:
         return {"served_from": "", "served_note": ""}
-    from headway.training.scaling.compute import point
-
     at = point(flags)
     parts, defaults_taken = [], []
     if "served" not in flags and float(at.utilisation) != 1:
@@ -205,27 +214,74 @@ NAMES = {
 }
 
 
-def pictures(request: Any) -> dict[str, Any]:
+HIGHEST = 3.0  # times the cheapest, where the axis of over-training ends
+FAR = 100.0  # drawn for tokens on which no size reaches the quality
+
+
+def pictures(request: ScalingQuestion) -> dict[str, PictureOf]:
     """Pictures of `scale` by name."""
 
-    def overtraining(rows: Any, view: Any) -> Any:
-        from headway.report.pictures import overtraining as drawing
-        from headway.training.scaling.equal_quality import quality_curve
-
+    def over(rows: Rows, view: View) -> Picture:
         first = next(iter(rows), None)
         if first is None:
             raise BadValue("--plot", "no rows", "rows to draw")
         laws = dict.fromkeys(row["law"] for row in rows if row["kind"] in ("law", "beside"))
-        return drawing.picture([quality_curve(law, request.points[0]) for law in laws], first, view)
+        return overtraining([quality_curve(law, request.points[0]) for law in laws], first, view)
 
-    def laws(rows: Any, view: Any) -> Any:
-        from headway.report.pictures import laws as drawing
-
+    def laws(rows: Rows, view: View) -> Picture:
         keys = [key for key in PANEL_KEYS[request.mode] if any(row.get(key) is not None for row in rows)]
         if not keys:
             raise BadValue("--plot", "these rows", "rows with " + " or ".join(PANEL_KEYS[request.mode]))
-        return drawing.picture(list(rows), keys, NAMES, request.varied, view, title=TITLES[request.mode])
+        title, about = TITLES[request.mode], "scaling laws, each fitted on its own runs"
+        if request.varied:
+            return grid.picture(list(rows), request.varied[0], keys, ("law", *request.varied[1:]), view, title=title, about=about)
+        panels = []
+        for number, key in enumerate(keys):
+            known = [row for row in rows if row.get(key) is not None]
+            texts = [f"{row[key]:.1%}" if key.endswith("regret") else format_value(row[key], columns.unit(key)) for row in known]
+            words = NAMES.get(key, key.replace("_", " "))
+            panels.append(dots.Dots(name=f"law{number}", rows=known, key=key, labels=[row["law"] for row in known], texts=texts,
+                                    unit="share" if key.endswith("regret") else columns.unit(key), columns=len(keys),
+                                    heading=words[:1].upper() + words[1:]))  # fmt: skip
+        caption = "Each point is one published law's answer; the rule through it is the 90 % interval from the errors of its coefficients."
+        return frame.compose(view, [panels], title=title, subtitle=about, caption=caption)
 
-    if request.mode == "life" and not request.varied:
-        return {"overtraining": overtraining, "laws": laws}
-    return {"laws": laws}
+    return {"overtraining": over, "laws": laws} if request.mode == "life" and not request.varied else {"laws": laws}
+
+
+def overtraining(curves: Sequence[QualityCurve], row: Row, view: View) -> Picture:
+    """What a model of equal quality costs over its life against its tokens, by law, the first in bold: the optimum and the simple rule."""
+    lead = curves[0]
+    low, high = max(curve.tokens[0] for curve in curves), min(curve.tokens[-1] for curve in curves)
+    low, high = (low, high) if low < lead.best_tokens < high else (lead.tokens[0], lead.tokens[-1])  # where every law is drawn
+    tokens = np.geomspace(low, high, 160)
+    shares = {curve.law: np.interp(np.log(tokens), np.log(curve.tokens), curve.over_cheapest, left=FAR, right=FAR) for curve in curves}
+    points = []
+    for place, at in enumerate(tokens):
+        by_law = {law: float(values[place]) for law, values in shares.items()}
+        by_law = {law: value if value < 1e6 else None for law, value in by_law.items()}  # which nan is not
+        known = [FAR if value is None else value for value in by_law.values()]
+        points.append({"tokens": float(at), **by_law, "low": min(known), "high": max(known)})
+    at_rule = 1 + row["rule_regret"]
+    parts = [
+        plot.Series(rows=points, x="tokens", meaning="whole", width=0, band=("low", "high")),
+        plot.Series(rows=points, x="tokens", y=lead.law, meaning="compute", text=lead.law, width=3.5),
+        plot.Point(x=lead.best_tokens, y=1.0, text=f"cheapest: {format_value(lead.best_tokens, 'token')} tokens", meaning="compute"),
+        plot.Point(x=lead.rule_tokens, y=at_rule, text=f"simple rule: {at_rule:.2f} times", meaning="network", shape="square",
+                   is_free=True),
+        plot.Rules(x=[row["chinchilla"]], text="20 tokens a parameter"),
+    ]  # fmt: skip
+    valley = plot.Plot(
+        name="overtraining", parts=parts, height=300,
+        heading="Compute of training and serving over that of the cheapest model of equal quality",
+        x=axes.AxisScale("Tokens of pre-training (log)", list(tokens), "token", log=True, most=6, room=0.0),
+        y=axes.AxisScale("", [1.0, HIGHEST], ends=(0.95, HIGHEST), log=False, most=5),
+    )  # fmt: skip
+    size, served = format_value(row["active"], ""), format_value(row["served"], "token")
+    title = f"At one quality the simple rule costs {at_rule:.2f} times the cheapest model; the valley is flat"
+    caption = (
+        f"Every point has the quality of {size} parameters on {format_value(lead.rule_tokens, 'token')} tokens: left, a larger model is "
+        f"dearer to serve; right, a smaller one is dearer to train. The band spans {len(curves)} published laws."
+    )
+    subtitle = f"{size} active parameters, {served} tokens served, by {lead.law}"
+    return frame.compose(view, [[valley]], title=title, subtitle=subtitle, caption=caption)

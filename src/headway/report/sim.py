@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from headway.core.errors import BadValue
-from headway.core.listing import format_value
+from headway.core.listing import Rows, format_value
 from headway.report import output, serving
-from headway.report.words import sentence
+from headway.report.pictures import frame, plot, scale
+from headway.report.words import Row, sentence, subject
+from headway.simulation import timetable as runs
+from headway.simulation.results import curves
+
+if TYPE_CHECKING:
+    from headway.report.output import PictureOf
+    from headway.report.pictures.frame import Picture, View
+    from headway.simulation.simulate import SimulatedRun
+    from headway.simulation.timetable import Boarding, Departure
 
 VIEW = (
     "kind", "rate", "users", "replicas", "tp", "stable", "utilisation", "mean_ttft_s", "p99_ttft_s", "mean_tpot_s", "p99_tpot_s",
@@ -43,7 +55,7 @@ def describe(rows: Any) -> output.Summary:
     return output.Summary(_several_runs(runs), (*kinds[:at], *BAND, *kinds[at:]), remarks=remarks, first=first)
 
 
-def checked(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+def checked(rows: Sequence[Row]) -> dict[str, Any] | None:
     """What was simulated and its verdict; None if no request was completed."""
     runs = [row for row in rows if row.get("kind") not in DETAIL_KINDS[1:] and row.get("completed")]
     if not runs:
@@ -54,7 +66,7 @@ def checked(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     return {"answer": f"{requests:,} requests simulated: {verdict_text}.", "requests": requests, "runs": len(runs), "stable": stable}
 
 
-def beyond(row: Mapping[str, Any], limits: Mapping[str, float]) -> str:
+def beyond(row: Row, limits: Mapping[str, float]) -> str:
     """Clause on the limits that a row exceeds."""
     if not row["stable"]:
         return f"at {serving.value(row, 'rate')} the replicas are overloaded, at {_load_text(row)}"
@@ -66,11 +78,11 @@ def beyond(row: Mapping[str, Any], limits: Mapping[str, float]) -> str:
     return f"at {serving.value(row, 'rate')} {' and '.join(misses)}"
 
 
-def _misses(row: Mapping[str, Any], key: str, most: float) -> bool:
+def _misses(row: Row, key: str, most: float) -> bool:
     return row.get(key) is None or row[key] > most
 
 
-def _several_runs(runs: Sequence[Mapping[str, Any]]) -> str:
+def _several_runs(runs: Sequence[Row]) -> str:
     """Sentence on several runs: number of stable runs, and the load from which the others are unstable."""
     known = [row for row in runs if row.get("fits") is not False]
     stable = [row for row in known if row["stable"]]
@@ -84,7 +96,7 @@ def _several_runs(runs: Sequence[Mapping[str, Any]]) -> str:
     return sentence(f"{len(runs)} simulations, {len(stable)} of them stable", *clauses)
 
 
-def rejected_requests(row: Mapping[str, Any]) -> list[str]:
+def rejected_requests(row: Row) -> list[str]:
     """Line on requests larger than the KV cache."""
     if not row.get("rejected"):
         return []
@@ -92,7 +104,7 @@ def rejected_requests(row: Mapping[str, Any]) -> list[str]:
     return [f"{row['rejected']:,} of {row['requests']:,} requests are rejected: they are longer than {room}."]
 
 
-def _draining(row: Mapping[str, Any]) -> list[str]:
+def _draining(row: Row) -> list[str]:
     """Line on a run too short, compared with its requests, to represent a sustained load."""
     offered_rate, ended = row.get("offered_req_per_s"), row.get("req_per_s")
     if not (row.get("stable") and offered_rate and ended and ended < DRAINED * offered_rate and not row["cancelled"] + row["rejected"]):
@@ -101,7 +113,7 @@ def _draining(row: Mapping[str, Any]) -> list[str]:
     return [f"a short run: {few}; rates, costs and what is full count filling and draining: more --requests make that less."]
 
 
-def _train(row: Mapping[str, Any]) -> list[str]:
+def _train(row: Row) -> list[str]:
     """Lines on steps that leave on a timetable: how full, how long the wait, and what half the interval does."""
     if row.get("departures_s") is None:
         return []
@@ -116,7 +128,7 @@ def _train(row: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def sensitive(row: Mapping[str, Any]) -> list[str]:
+def sensitive(row: Row) -> list[str]:
     """Line on latencies with shorter and longer step times."""
     if row.get("mean_ttft_lo_s") is None:
         return []
@@ -130,7 +142,7 @@ def sensitive(row: Mapping[str, Any]) -> list[str]:
     return [f"had every step been shorter .. longer (--sensitivity): {ttft}, {tpot}."]
 
 
-def _load_text(row: Mapping[str, Any]) -> str:
+def _load_text(row: Row) -> str:
     share, able = row.get("utilisation"), serving.value(row, "capacity_req_per_s")
     if not share:
         return "the given load"
@@ -144,7 +156,7 @@ def _load_text(row: Mapping[str, Any]) -> str:
     )
 
 
-def verdict(row: Mapping[str, Any]) -> list[str]:
+def verdict(row: Row) -> list[str]:
     """Line on a verdict that utilisation and queue do not give alike, or that the error of the capacity leaves open."""
     share, width = row.get("utilisation"), row.get("capacity_ci_req_per_s")
     if not share or width is None or row.get("hit_rate") is not None:
@@ -161,14 +173,14 @@ def verdict(row: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def _by_seed(row: Mapping[str, Any]) -> str:
+def _by_seed(row: Row) -> str:
     """Interval of a rate found over several draws of the traffic."""
     if row.get("seeds") is None:
         return ""
     return f" ({row['seeds']} seeds: {format_value(row['rate_lo'], '1/s')} to {format_value(row['rate_hi'], '1/s')})"
 
 
-def _refused(row: Mapping[str, Any]) -> str:
+def _refused(row: Row) -> str:
     """Clause on requests that are longer than the KV cache."""
     if not row.get("rejected"):
         return ""
@@ -177,7 +189,7 @@ def _refused(row: Mapping[str, Any]) -> str:
     )
 
 
-def _sentence(row: Mapping[str, Any]) -> str:
+def _sentence(row: Row) -> str:
     """Sentence on one run: its limits, p99 latencies and load."""
     about = f"{row['model']} on {row['system']} with {serving.layout(row)}"
     if row.get("fits") is False:
@@ -196,7 +208,7 @@ def _sentence(row: Mapping[str, Any]) -> str:
     return sentence(f"{about}: p99 TTFT {ttft}, p99 TPOT {tpot}", overloaded, load)
 
 
-def _binds(row: Mapping[str, Any]) -> str:
+def _binds(row: Row) -> str:
     """What limits a run: its load over its capacity, and what is full."""
     if row.get("fits") is False or not row["completed"]:
         return ""
@@ -207,7 +219,7 @@ def _binds(row: Mapping[str, Any]) -> str:
     return f"{text}; on average {', '.join(texts)}" if texts else text
 
 
-def _growing(row: Mapping[str, Any]) -> list[str]:
+def _growing(row: Row) -> list[str]:
     """Note on latencies of an overloaded run."""
     if row.get("fits") is False or not row["completed"] or row["stable"]:
         return []
@@ -216,38 +228,153 @@ def _growing(row: Mapping[str, Any]) -> list[str]:
     return ["overloaded: the queue grows as long as the trace lasts, and these latencies with it"]
 
 
-def pictures(run: Any, limits: Mapping[str, float]) -> dict[str, Any]:
+# -- pictures -------------------------------------------------------------------------------------------------------------------
+
+MOST_BINS = 200
+MOST_REQUESTS = 400
+SERIES = (("waiting", "Requests waiting, all replicas", "whole", ""),
+          ("running", "Requests in service (the batch), all replicas", "compute", ""),
+          ("kv_blocks", "KV cache that requests hold (share of the whole)", "kv", "share"))  # fmt: skip
+PERCENTILES = (("p50", "compute", ()), ("p95", "weights", (6, 3)), ("p99", "kv", (2, 3)))
+LATENCIES = (("ttft", "Time to first token (TTFT)"), ("tpot", "Time per output token (TPOT)"))
+
+
+def pictures(run: SimulatedRun | None, limits: Mapping[str, float]) -> dict[str, PictureOf]:
     """Pictures of a simulation by name: over time for one load, percentiles along several, the timetable; `limits` by column."""
 
-    def points(rows: Any) -> list[Mapping[str, Any]]:
-        simulated = [row for row in rows if row["kind"] == "point"]
+    def points(rows: Rows) -> tuple[SimulatedRun, list[Row]]:
+        simulated: list[Row] = [row for row in rows if row["kind"] == "point"]
         if not simulated or run is None:
             raise BadValue("--plot", "no layout that runs" if simulated else "no rows", "a run to draw")
-        return simulated
+        return run, simulated
 
-    def loads(rows: Any) -> str:
+    def loads(rows: Sequence[Row]) -> str:
         return next((load for load in ("rate", "users") if len({row.get(load) for row in rows}) > 1), "")
 
-    def time(rows: Any, view: Any) -> Any:
-        from headway.report.pictures import simulation
-
-        simulated = points(rows)
+    def time(rows: Rows, view: View) -> Picture:
+        drawn, simulated = points(rows)
         load = loads(simulated)
-        if load:
-            return simulation.latencies(simulated, load, limits, view)
-        return simulation.over_time(run, simulated[-1], limits, view)
+        return latencies(simulated, load, limits, view) if load else over_time(drawn, simulated[-1], limits, view)
 
-    def latency(rows: Any, view: Any) -> Any:
-        from headway.report.pictures import simulation
-
-        simulated = points(rows)
+    def latency(rows: Rows, view: View) -> Picture:
+        _, simulated = points(rows)
         if not loads(simulated):
             raise BadValue("--picture", "latency", "several rates or numbers of users, such as --rate 1..8+1")
-        return simulation.latencies(simulated, loads(simulated), limits, view)
+        return latencies(simulated, loads(simulated), limits, view)
 
-    def trains(rows: Any, view: Any) -> Any:
-        from headway.report.pictures import timetable
-
-        return timetable.of_run(run, points(rows)[-1], view)
+    def trains(rows: Rows, view: View) -> Picture:
+        drawn, (*_, row) = points(rows)
+        departures, boardings = runs.timetable(drawn)
+        if not departures:
+            raise BadValue("--picture", "trains", "steps that leave on a clock: --departures 20ms or drain")
+        beat, seats = float(drawn.rules.departures), max(train.riders for train in departures)
+        fill = f"trains are {row['train_fill']:.0%} full" if row.get("train_fill") is not None else f"{seats} ride at most"
+        wait = format_value(row["mean_queue_s"], "s")
+        title = f"A train leaves every {format_value(beat, 's')}, full or not: {fill}, and a request waits {wait}"
+        return timetable(departures, boardings, beat, view, title=title, subtitle=f"{subject(row)}, one replica, where most board")
 
     return {"time": time, "latency": latency, "trains": trains}
+
+
+def over_time(run: SimulatedRun, row: Row, limits: Mapping[str, float], view: View) -> Picture:
+    """Queue, batch, KV cache and TTFT over the time of one run; `limits` by column, such as p99_ttft_s."""
+    replicas = [curves(state) for state in run.states]
+    times = max((curve["time_s"] for curve in replicas), key=len)
+    sums = {key: np.zeros(len(times)) for key, *_ in SERIES}  # over all replicas
+    for curve in replicas:
+        for key, total in sums.items():
+            total[: len(curve[key])] += curve[key]
+    sums["kv_blocks"] /= run.rules.capacity * len(replicas)
+    stride, end = -(-len(times) // MOST_BINS), float(times[-1]) or 1.0
+    points = [{"t": float(times[at]), **{key: float(total[at : at + stride].mean()) for key, total in sums.items()}}
+              for at in range(0, len(times), stride)]  # fmt: skip
+    panels = []
+
+    def add(heading: str, parts: Sequence[plot.Part], values: Sequence[float | None], unit: str, room: float) -> None:
+        number = len(panels)
+        title = "Time since the first request" if number > 1 else ""
+        panels.append(plot.Plot(name=f"time{number}", parts=parts, heading=heading, columns=2, height=170,
+                                x=scale.AxisScale(title, [0.0, end], "s", ends=(0.0, end), log=False, most=5),
+                                y=scale.AxisScale("", values, unit, zero=True, log=False, most=5, room=room)))  # fmt: skip
+
+    for key, heading, meaning, unit in SERIES:
+        line = plot.Series(rows=points, x="t", y=key, meaning=meaning, steps="step-after")
+        add(heading, [line], [point[key] for point in points], unit, 0.15)
+    at = np.flatnonzero(run.completed)
+    at = at[:: -(-len(at) // MOST_REQUESTS) or 1]
+    requests = [{"t": float(run.arrival[place]), "ttft": float(run.first[place] - run.arrival[place])} for place in at]
+    dots = plot.Series(rows=requests, x="t", y="ttft", meaning="compute", width=0, dots=10, opacity=0.5)
+    limit = next((value for key, value in limits.items() if "ttft" in key), None)
+    levels = [] if limit is None else [plot.Rules(y=[limit], text=f"limit {format_value(limit, 's')}", meaning="ink")]
+    first_tokens = [*(request["ttft"] for request in requests), limit]
+    add("Time to first token of a request, by its arrival", [dots, *levels], first_tokens, "s", 0.12)
+    load = f"{format_value(row['rate'], '1/s')} offered" if row.get("rate") else f"{row.get('users')} users"
+    title = f"{row['waiting_mean']:.2g} requests wait on average, and the KV cache is at most {row['kv_used_peak']:.0%} full"
+    if not row.get("stable", True):
+        title = "The queue grows without end: more arrives than the replicas finish"
+    caption = (
+        "A queue that returns to nothing again and again is stable; where the KV cache is full, requests wait however idle the chips are."
+    )
+    subtitle = f"{subject(row)}, {load}, {row['completed']:,} requests completed"
+    return frame.compose(view, [panels[:2], panels[2:]], title=title, subtitle=subtitle, caption=caption)
+
+
+def latencies(rows: Sequence[Row], load: str, limits: Mapping[str, float], view: View) -> Picture:
+    """Percentiles of TTFT and TPOT against the rate or the users, with saturation."""
+    rows = sorted((row for row in rows if row["kind"] == "point" and row.get(load) is not None), key=lambda row: row[load])
+    known = [row for row in rows if row.get("p99_ttft_s") is not None]
+    if not known:
+        raise BadValue("--plot", "no rate that is stable", "rates below capacity")
+    able = next((row["capacity_req_per_s"] for row in rows if row.get("capacity_req_per_s")), None) if load == "rate" else None
+    across = [row[load] for row in rows]
+    x = scale.AxisScale("Requests per second offered" if load == "rate" else "Users who wait for an answer and ask again", [*across, able],
+                        log=max(across) / max(min(across), 1e-9) > 30, zero=load == "rate")  # fmt: skip
+    saturated = [] if able is None else [plot.Span(start=able, end=math.inf, text="saturated")]
+    panels = []
+    for number, (key, heading) in enumerate(LATENCIES):
+        points = [{"x": row[load], **{name: row[f"{name}_{key}_s"] for name, *_ in PERCENTILES}} for row in known]
+        lines = [plot.Series(rows=points, y=name, meaning=meaning, text=name, dash=dash, dots=22) for name, meaning, dash in PERCENTILES]
+        values = [point[name] for point in points for name, *_ in PERCENTILES]
+        limit = next(((column, most) for column, most in limits.items() if key in column), None)
+        levels = []
+        if limit:
+            words = f"limit on {limit[0].split('_')[0]}: {format_value(limit[1], 's')}"
+            levels = [plot.Rules(y=[limit[1]], text=words, meaning="ink")]
+        y = scale.AxisScale("", [*values, limit[1] if limit else None], "s", zero=max(values) / min(values) < 15)
+        parts = [*saturated, *lines, *levels]
+        panels.append(plot.Plot(name=f"latency{number}", x=x, y=y, parts=parts, heading=heading, columns=2, height=260))
+    first, last = known[0], known[-1]
+    title = f"p99 TTFT goes from {format_value(first['p99_ttft_s'], 's')} to {format_value(last['p99_ttft_s'], 's')} as the load grows"
+    title += f"; the replicas saturate at {format_value(able, '1/s')}" if able else ""
+    caption = (
+        "Half of the requests are faster than p50, one in a hundred is slower than p99; beyond saturation the queue grows without end."
+    )
+    subtitle = f"{subject(first)}, simulated; percentiles over requests"
+    return frame.compose(view, [panels], title=title, subtitle=subtitle, caption=caption)
+
+
+def timetable(departures: Sequence[Departure], boardings: Sequence[Boarding], beat: float, view: View, *, title: str,
+              subtitle: str) -> Picture:  # fmt: skip
+    """Steps that leave on a clock, as the lecture's trains do: riders of each above, requests that wait for theirs below."""
+    start = departures[0].time_s
+    ends = (-1.5 * beat, departures[-1].time_s - start + beat / 2)
+    x = scale.AxisScale("Time since the first of these departures", ends, "s", ends=ends, log=False, most=5)
+    carriages, half = [], beat * 0.3
+    for train in departures:  # those aboard, and those who board on top of them
+        at, aboard = train.time_s - start, train.riders - train.boarded
+        carriages += [{"x": at - half, "x2": at + half, "y": low, "y2": high, "meaning": meaning}
+                      for low, high, meaning in ((0, aboard, "compute"), (aboard, train.riders, "kv"))]  # fmt: skip
+    waits = [{"x": entry.arrival_s - start, "x2": entry.departure_s - start, "y": place + 0.5, "y2": place + 0.5, "meaning": "network"}
+             for place, entry in enumerate(boardings[:MOST_REQUESTS])]  # fmt: skip
+    leaving = plot.Rules(x=[train.time_s - start for train in departures], data="departures")
+    stay = any(train.riders > train.boarded for train in departures)
+    seats = max(train.riders for train in departures)
+    riders = plot.Plot(name="riders", x=x, height=150,
+                       y=scale.AxisScale("", [0.0, seats], "count", zero=True, log=False, most=5, room=0.15),
+                       parts=[plot.Boxes(rows=carriages)], heading="Sequences in each departing step",
+                       keys=[*([("■ still aboard", "compute")] if stay else []), ("■ boarding here", "kv")])  # fmt: skip
+    queue = plot.Plot(name="waits", x=x, y=scale.AxisScale("", [0.0, len(boardings)], "count", zero=True, log=False, most=4, falls=True),
+                      parts=[plot.Boxes(rows=waits, line=1.5), leaving], heading="Requests in order of arrival, waiting for their train",
+                      height=190)  # fmt: skip
+    caption = "Each line below is one request from its arrival to the departure it boards: half a beat on average while seats are free."
+    return frame.compose(view, [[riders], [queue]], title=title, subtitle=subtitle, caption=caption)

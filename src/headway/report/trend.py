@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from headway.core import units
+from headway.core.listing import Rows
 from headway.report.output import Summary
-from headway.report.words import sentence
+from headway.report.pictures import years
+from headway.report.words import Row, sentence
+
+if TYPE_CHECKING:
+    from headway.report.pictures.frame import Picture, View
 
 
-def words(rows: Sequence[Mapping[str, Any]], view: tuple[str, ...]) -> Summary:
+def words(rows: Sequence[Row], view: tuple[str, ...]) -> Summary:
     """Sentence on the largest models of the first and last year, then each figure year by year."""
-    by_year: dict[int, list[Mapping[str, Any]]] = {}
+    by_year: dict[int, list[Row]] = {}
     for row in rows:
         by_year.setdefault(int(row["year"]), []).append(row)
     years = sorted(by_year)
@@ -29,11 +34,11 @@ def words(rows: Sequence[Mapping[str, Any]], view: tuple[str, ...]) -> Summary:
     return Summary(sentence(headline, highest), view, remarks=after, first=("released", "model"))
 
 
-def _count(row: Mapping[str, Any]) -> str:
+def _count(row: Row) -> str:
     return f"{units.show(row['active_params'], '')} ({row['model']})"
 
 
-def _by_year(years: Mapping[int, Sequence[Mapping[str, Any]]]) -> list[str]:
+def _by_year(years: Mapping[int, Sequence[Row]]) -> list[str]:
     """Lines on what grew: size, the domain's memory, context, KV; each with a figure for every year that has one."""
     size, domain, context, cache = [], [], [], []
     for year, rows in sorted(years.items()):
@@ -54,10 +59,8 @@ def _median(values: Sequence[float]) -> float:
     return sorted(values)[len(values) // 2]
 
 
-def drawing(rows: Any, view: Any) -> Any:
+def drawing(rows: Rows, view: View) -> Picture:
     """Picture of parameters, context, KV cache and sparsity by release."""
-    from headway.report.pictures import years
-
     return years.picture(
         list(rows), years.MODELS, "model", view, title="Contexts and sparsity grew faster than active parameters",
         subtitle="each point is an open or published model by the month of its release",

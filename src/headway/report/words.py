@@ -10,6 +10,7 @@ from headway.core.listing import format_value
 from headway.report.output import MOST_WORDS
 
 NO_ROW = "No row is left."
+Row = Mapping[str, Any]
 
 
 def sentence(first: str, *clauses: str, most: int = MOST_WORDS, last: str = "") -> str:
@@ -50,9 +51,14 @@ def count(text: str) -> int:
     return len(text.split())
 
 
-def value(row: Mapping[str, Any], key: str) -> str:
+def value(row: Row, key: str) -> str:
     """Value of a row with its unit."""
     return format_value(row.get(key), columns.unit(key))
+
+
+def subject(row: Row) -> str:
+    """Model and machine of a row."""
+    return f"{row['model']} on {row['system']}"
 
 
 def interval(low: Any, high: Any, unit: str) -> str:
@@ -66,7 +72,7 @@ def interval(low: Any, high: Any, unit: str) -> str:
     return f"{number} .. {last}" if suffix and suffix == last.partition(" ")[2] else f"{first} .. {last}"
 
 
-def timed(row: Mapping[str, Any], stem: str) -> str:
+def timed(row: Row, stem: str) -> str:
     """Time of a row with its interval and floor."""
     ends = interval(row.get(f"{stem}_lo_s"), row.get(f"{stem}_hi_s"), "s")
     return f"{value(row, f'{stem}_s')} (90 %: {ends}, floor {value(row, f'{stem}_floor_s')})"

@@ -1,4 +1,4 @@
-"""Horizontal bars made of parts, each with its words: over the bar, under it, or in a list of names where it is too narrow."""
+"""Horizontal bars made of parts, a bar a row, along one axis: each with its name, its marks and what stands after it."""
 
 from __future__ import annotations
 
@@ -9,95 +9,78 @@ from headway.report.pictures import marks
 from headway.report.pictures.frame import Panel, View, inner
 from headway.report.pictures.lettering import LEADING, SIZE, shorten, text_width
 from headway.report.pictures.marks import Row
-from headway.report.pictures.scale import PictureAxis
+from headway.report.pictures.scale import AxisScale
 
-THICK = 26  # px of a bar
-PITCH = 40  # px from bar to bar
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class BarPart:
-    """One part of a bar: what it is, how long, its colour."""
-
-    name: str
-    value: float
-    meaning: str
-    text: str = ""  # what stands in or at the part
+BarPart = tuple[str, float, str]  # what it is, how long, its colour
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One bar; `limit` is a mark across it, `note` stands after its end."""
+    """One bar, whose parts follow each other from 0, to the left where they are negative."""
 
     name: str
     parts: Sequence[BarPart]
-    limit: float | None = None
-    note: str = ""
+    limit: float | None = None  # where a mark stands across it
+    note: str = ""  # what stands after its end
     low: float | None = None  # ends of an interval around the whole
     high: float | None = None
 
 
-def name_width(view: View, bars: Sequence[Bar]) -> float:
-    """Px for the names beside the bars; none in a narrow view, where they stand over them."""
-    return 0.0 if view.is_narrow else min(max(text_width(bar.name) for bar in bars) + 10, view.width * 0.34)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Bars:
+    """A panel of bars below each other; `name` is the prefix of its data sets."""
 
+    name: str
+    bars: Sequence[Bar]
+    x: AxisScale
+    heading: str = ""
+    has_key: bool = True  # whether the parts are named over the panel
+    thick: float = 26  # px of a bar
+    pitch: float = 40  # px from bar to bar
+    zero: bool = False  # whether a rule stands at 0
 
-def bar_width(view: View, bars: Sequence[Bar], columns: int = 1) -> float:
-    """Px of the plot of bars."""
-    return inner(view, name_width(view, bars), 14, columns)
+    def panel(self, view: View, suffix: str) -> Panel:
+        """The bars, their names beside them, over them in a narrow view."""
+        theme, x, raised = view.colours, self.x.axis(view.ends(f"x{suffix}")), SIZE * LEADING * view.is_narrow
+        margin = 0.0 if view.is_narrow else min(max(text_width(bar.name) for bar in self.bars) + 10, view.width * 0.34)
+        width, pitch = inner(view, margin, 14), self.pitch + raised
+        boxes, words, limits, names = [], [], [], []
+        for place, bar in enumerate(self.bars):
+            top = place * pitch + (pitch - self.thick) / 2 + raised / 2
+            start = 0.0
+            for _, value, meaning in bar.parts:
+                ends = sorted(x.across(max(end, x.low), width) for end in (start, start + value))
+                start += value
+                boxes.append({"x": ends[0], "x2": ends[1], "y": top, "y2": top + self.thick, "color": theme.line(meaning)})
+            words += self._note(view, bar, x.across(min(max(start, 0.0, bar.high or 0.0, bar.limit or 0.0), x.high), width) + 6, width, top)
+            if bar.limit is not None and x.holds(bar.limit):
+                at = x.across(bar.limit, width)
+                limits.append({"x": at, "x2": at, "y": top - (0 if view.is_narrow else 5), "y2": top + self.thick + 5, "color": theme.ink})
+            if bar.low is not None and bar.high is not None:
+                ends = [x.across(min(max(end, x.low), x.high), width) for end in (bar.low, bar.high)]
+                middle = top + self.thick / 2
+                whole = {"x": ends[0], "x2": ends[1], "y": middle, "y2": middle, "color": theme.ink}
+                limits += [whole, *(whole | {"x": end, "x2": end, "y": middle - 5, "y2": middle + 5} for end in ends)]
+            text = shorten(bar.name, margin - 8 if margin else view.width - 40)
+            spot = (-8 - text_width(text), top + self.thick / 2) if margin else (0.0, top - SIZE * LEADING / 2 - 1)
+            names.append({"x": spot[0], "y": spot[1], "text": text, "color": theme.ink})
+        data = {f"{self.name}_parts": boxes, f"{self.name}_words": words, f"{self.name}_names": names, f"{self.name}_limits": limits}
+        layers = [marks.pixel_boxes(f"{self.name}_parts", stroke=theme.paper), marks.pixel_rules(f"{self.name}_limits", width=2),
+                  marks.labels(f"{self.name}_words"), marks.labels(f"{self.name}_names")]  # fmt: skip
+        if self.zero:
+            at = x.across(0.0, width)
+            line = {"x": at, "x2": at, "y": 0, "y2": len(self.bars) * pitch, "color": theme.muted}
+            data[f"{self.name}_zero"] = [] if view.is_narrow else [line]
+            layers = [marks.pixel_rules(f"{self.name}_zero"), *layers]
+        keys = [(f"■ {name}", meaning) for bar in self.bars for name, _, meaning in bar.parts if name and self.has_key]
+        return Panel(width=width, height=len(self.bars) * pitch, layers=layers, data=data, x=x, left_margin=margin, right_margin=14,
+                     heading=self.heading, keys=list(dict.fromkeys(keys)))  # fmt: skip
 
-
-def panel(view: View, name: str, bars: Sequence[Bar], x: PictureAxis, *, heading: str = "", columns: int = 1,
-          legend: bool = True) -> Panel:  # fmt: skip
-    """Bars below each other along one axis; words of a part stand in it if it is broad enough."""
-    theme, margin = view.colours, name_width(view, bars)
-    width = bar_width(view, bars, columns)
-    pitch = PITCH + (SIZE * LEADING if view.is_narrow else 0)
-    boxes: list[Row] = []
-    words: list[Row] = []
-    names: list[Row] = []
-    limits: list[Row] = []
-    for place, bar in enumerate(bars):
-        top = place * pitch + (pitch - THICK) / 2 + (SIZE * LEADING / 2 if view.is_narrow else 0)
-        start = 0.0
-        for part in bar.parts:
-            x0, x1 = x.across(max(start, x.low), width), x.across(max(start + part.value, x.low), width)
-            start += part.value
-            boxes.append({"x": x0, "x2": max(x1, x0), "y": top, "y2": top + THICK, "color": theme.line(part.meaning)})
-        words += _end_words(view, bar, x, width, top, start)
-        limits += _marks(view, bar, x, width, top)
-        text = shorten(bar.name, margin - 8 if margin else view.width - 40)
-        spot = (-8 - text_width(text), top + THICK / 2) if margin else (0.0, top - SIZE * LEADING / 2 - 1)
-        names.append({"x": spot[0], "y": spot[1], "text": text, "color": theme.ink})
-    data = {f"{name}_parts": boxes, f"{name}_words": words, f"{name}_names": names, f"{name}_limits": limits}
-    layers = [marks.pixel_boxes(f"{name}_parts", stroke=theme.paper), marks.pixel_rules(f"{name}_limits", width=2),
-              marks.labels(f"{name}_words"), marks.labels(f"{name}_names")]  # fmt: skip
-    keys = list(dict.fromkeys((f"■ {part.name}", part.meaning) for bar in bars for part in bar.parts if part.name)) if legend else []
-    return Panel(width=width, height=len(bars) * pitch, layers=layers, data=data, x=x, left_margin=margin, right_margin=14,
-                 heading=heading, keys=keys)  # fmt: skip
-
-
-def _end_words(view: View, bar: Bar, x: PictureAxis, width: float, top: float, end: float) -> list[Row]:
-    """What stands after the bar, or before its end where there is no room after it."""
-    if not bar.note:
-        return []
-    extent = max(end, bar.high or 0.0, bar.limit or 0.0)
-    after = x.across(min(extent, x.high), width) + 6
-    if after + text_width(bar.note) > width + 12:
-        return [
-            {"x": max(width - text_width(bar.note), 0), "y": top - SIZE * LEADING / 2 + 1, "text": bar.note, "color": view.colours.muted}
-        ]
-    return [{"x": after, "y": top + THICK / 2, "text": bar.note, "color": view.colours.muted}]
-
-
-def _marks(view: View, bar: Bar, x: PictureAxis, width: float, top: float) -> list[Row]:
-    rows: list[Row] = []
-    if bar.limit is not None and x.holds(bar.limit):
-        at = x.across(bar.limit, width)
-        rows.append({"x": at, "x2": at, "y": top - (0 if view.is_narrow else 5), "y2": top + THICK + 5, "color": view.colours.ink})
-    if bar.low is not None and bar.high is not None:
-        ends = [x.across(min(max(end, x.low), x.high), width) for end in (bar.low, bar.high)]
-        middle = top + THICK / 2
-        rows.append({"x": ends[0], "x2": ends[1], "y": middle, "y2": middle, "color": view.colours.ink})
-        rows += [{"x": end, "x2": end, "y": middle - 5, "y2": middle + 5, "color": view.colours.ink} for end in ends]
-    return rows
+    def _note(self, view: View, bar: Bar, after: float, width: float, top: float) -> list[Row]:
+        """What stands after the bar, or over its end where there is no room after it."""
+        if not bar.note:
+            return []
+        x, y = after, top + self.thick / 2
+        if after + text_width(bar.note) > width + 12:
+            x, y = max(width - text_width(bar.note), 0), top - SIZE * LEADING / 2 + 1
+        return [{"x": x, "y": y, "text": bar.note, "color": view.colours.muted}]

@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from headway.core.errors import BadValue
 from headway.report.pictures import lettering, palette
@@ -177,96 +177,97 @@ def inner(view: View, left_margin: float, right_margin: float, columns: int = 1)
 # -- composition --------------------------------------------------------------------------------------------------------------------
 
 
-def compose(view: View, rows: Sequence[Sequence[Panel]], *, title: str, subtitle: str, caption: str, alt: str = "") -> Picture:
+class Drawing(Protocol):
+    """The declaration of a panel, of any kind: curves, bars, dots, blocks, a sketch."""
+
+    def panel(self, view: View, suffix: str) -> Panel:
+        """The panel for a reader; `suffix` follows the names of its axes."""
+        ...
+
+
+def compose(view: View, drawings: Sequence[Sequence[Drawing]], *, title: str, subtitle: str, caption: str) -> Picture:
     """Panels in rows, with title, subtitle and caption, as one specification; in a narrow view every panel has a row of its own."""
-    rows = [[panel] for row in rows for panel in row] if view.is_narrow else rows
-    wide = view.width - 2 * EDGE
-    head, foot = _head(view, title, subtitle, wide), _foot(view, caption, wide)
+    drawings = [[drawing] for row in drawings for drawing in row] if view.is_narrow else drawings
+    suffixes = iter(["", *(str(number) for number in range(2, sum(map(len, drawings)) + 1))])  # x and y of the first, x2 of the second
+    axes: dict[str, tuple[float, float]] = {}
+    rows: list[list[Panel]] = []
+    for row in drawings:
+        rows.append([])
+        for drawing in row:
+            suffix = next(suffixes)
+            panel = drawing.panel(view, suffix)
+            axes |= {f"{way}{suffix}": (axis.low, axis.high) for way, axis in (("x", panel.x), ("y", panel.y)) if axis}
+            rows[-1].append(panel)
+    head, foot = _page_lines(view, title, subtitle, caption)
+    head_height, foot_height = (sum(size * LEADING for _, size, _, _ in lines) for lines in (head, foot))
+    head_height, foot_height = head_height + 10 * view.words, foot_height + 12 * bool(foot)
     tops = [max(panel.top for panel in row) for row in rows]
     bottoms = [max(panel.bottom for panel in row) for row in rows]
-    gap = max((bottom + top for bottom, top in zip(bottoms[:-1], tops[1:], strict=True)), default=0.0) + BETWEEN
+    between = [BETWEEN + bottom + top for bottom, top in zip(bottoms[:-1], tops[1:], strict=True)]
+    gap = max(between, default=BETWEEN)
     total = sum(max(panel.height for panel in row) for row in rows) + tops[0] + bottoms[-1] + gap * (len(rows) - 1)
     datasets: dict[str, list[Row]] = {}
     panels_drawn = []
     for place, row in enumerate(rows):
         for number, panel in enumerate(row):
-            extra: list[Layer] = []
-            name = f"panel{place}{number}"
             datasets |= dict(panel.data)
-            extra += _panel_words(view, panel, name, datasets, tops[place])
+            name = f"panel{place}{number}"
+            datasets[name] = _panel_words(view, panel)
+            extra = [labels(name)]
             if place == number == 0:
-                start = -tops[0] - head.height
-                extra = [_paper(panel.left_margin + EDGE, start - EDGE, view.width, head.height + total + foot.height + 2 * EDGE), *extra]
-                extra += _page_words(view, head, foot, panel.left_margin, start, start + head.height + total, datasets)
-            panels_drawn.append(_panel(view, panel, extra))
+                start = -tops[0] - head_height
+                extra = [_paper(panel.left_margin + EDGE, start - EDGE, view.width, head_height + total + foot_height + 2 * EDGE), *extra]
+                places = {key: [] for key in sorted({(size, bold) for _, size, _, bold in (*head, *foot)})}
+                for lines, y in ((head, start), (foot, start + head_height + total + 12)):
+                    for text, size, tone, bold in lines:
+                        middle = round(y + size * LEADING / 2, 1)
+                        places[size, bold].append({"x": -panel.left_margin, "y": middle, "text": text, "color": tone})
+                        y += size * LEADING
+                for of, ((size, bold), words) in enumerate(places.items()):
+                    datasets[f"words{of}"] = words
+                    extra.append(labels(f"words{of}", size=size, bold=bold))
+            panels_drawn.append(_panel_spec(panel, extra))
     spec: dict[str, Any] = {"$schema": SCHEMA, "background": view.colours.paper, "padding": 0, "config": _config(view.colours)}
-    spec |= {"description": alt or f"{title}. {caption}", "datasets": datasets}
-    spec |= _arranged(rows, panels_drawn, tops, bottoms)
-    axes = {name: (axis.low, axis.high) for name, axis in _named_axes(rows)}
-    return Picture(spec=spec, title=title, subtitle=subtitle, caption=caption, alt=alt or f"{title}. {caption}", axes=axes)
+    spec |= {"description": f"{title}. {caption}", "datasets": datasets}
+    if len(panels_drawn) == 1:
+        spec |= panels_drawn[0]
+    else:  # what stands around a panel has a place of its own, so that the panels alone are aligned
+        across = [before.right_margin + after.left_margin for row in rows for before, after in itertools.pairwise(row)]
+        spacing = {"column": round(max(across, default=0), 1), "row": round(max(between, default=0), 1)}
+        spec |= {"concat": panels_drawn, "columns": max(map(len, rows)), "spacing": spacing, "bounds": "flush", "align": "each"}
+    return Picture(spec=spec, title=title, subtitle=subtitle, caption=caption, alt=f"{title}. {caption}", axes=axes)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _TextBlock:
-    lines: Sequence[tuple[str, float, str, bool]]  # text, size, colour, bold
-    height: float
+PageLine = tuple[str, float, str, bool]  # text, size, colour, bold
 
 
-def _head(view: View, title: str, subtitle: str, width: float) -> _TextBlock:
+def _page_lines(view: View, title: str, subtitle: str, caption: str) -> tuple[list[PageLine], list[PageLine]]:
+    """Lines over the panels and below them."""
     if not view.words:
-        return _TextBlock([], 0)
-    size = TITLE_SIZE - 1 if view.is_narrow else TITLE_SIZE
-    lines = [(text, size, view.colours.ink, True) for text in wrap(title, width, size, True)]
-    lines += [(text, SIZE, view.colours.muted, False) for text in wrap(subtitle, width)]
-    return _TextBlock(lines, sum(size * LEADING for _, size, _, _ in lines) + 10)
+        return [], []
+    wide, size = view.width - 2 * EDGE, TITLE_SIZE - 1 if view.is_narrow else TITLE_SIZE
+    head: list[PageLine] = [(text, size, view.colours.ink, True) for text in wrap(title, wide, size, True)]
+    head += [(text, SIZE, view.colours.muted, False) for text in wrap(subtitle, wide)]
+    return head, [(text, SIZE, view.colours.ink, False) for text in wrap(caption, wide)]
 
 
-def _foot(view: View, caption: str, width: float) -> _TextBlock:
-    if not view.words or not caption:
-        return _TextBlock([], 0)
-    lines = [(text, SIZE, view.colours.ink, False) for text in wrap(caption, width)]
-    return _TextBlock(lines, len(lines) * LINE + 12)
-
-
-def _page_words(
-    view: View, head: _TextBlock, foot: _TextBlock, left_margin: float, top: float, bottom: float, datasets: Any
-) -> list[Layer]:
-    layers: list[Layer] = []
-    sizes = sorted({(size, bold) for _, size, _, bold in (*head.lines, *foot.lines)})
-    places = {key: [] for key in sizes}
-    for words, y in ((head, top), (foot, bottom + 12)):
-        for text, size, tone, bold in words.lines:
-            places[size, bold].append({"x": -left_margin, "y": round(y + size * LEADING / 2, 1), "text": text, "color": tone})
-            y += size * LEADING
-    for number, (size, bold) in enumerate(sizes):
-        datasets[f"words{number}"] = places[size, bold]
-        layers.append(labels(f"words{number}", size=size, bold=bold))
-    return layers
-
-
-def _panel_words(view: View, panel: Panel, name: str, datasets: dict[str, list[Row]], top: float) -> list[Layer]:
+def _panel_words(view: View, panel: Panel) -> list[Row]:
     """Heading, names of lines and the title of the x axis."""
-    theme = view.colours
+    theme, left = view.colours, -panel.left_margin
     heading, names = panel.head()
-    rows: list[Row] = []
     y = -((len(heading) + len(names)) * LINE + 10) + LINE / 2
-    for text in heading:
-        rows.append({"x": -panel.left_margin, "y": y, "text": text, "color": theme.muted})
-        y += LINE
-    for line_of_names in names:
-        x = -panel.left_margin
+    rows: list[Row] = [{"x": left, "y": y + place * LINE, "text": text, "color": theme.muted} for place, text in enumerate(heading)]
+    for place, line_of_names in enumerate(names, len(heading)):
+        x = left
         for text, meaning in line_of_names:
-            rows.append({"x": x, "y": y, "text": text, "color": theme.label(meaning)})
+            rows.append({"x": x, "y": y + place * LINE, "text": text, "color": theme.label(meaning)})
             x += text_width(text) + 14
-        y += LINE
     if panel.x and panel.x.title:
         below = panel.height + (TICKS if panel.x.ticks else 6) + LINE / 2
-        for text in wrap(panel.x.title, panel.outer):
-            start = max(-panel.left_margin, min((panel.width - text_width(text)) / 2, panel.width + panel.right_margin - text_width(text)))
-            rows.append({"x": start, "y": below, "text": text, "color": theme.muted})
-            below += LINE
-    datasets[name] = rows
-    return [labels(name)]
+        for place, text in enumerate(wrap(panel.x.title, panel.outer)):
+            start = max(left, min((panel.width - text_width(text)) / 2, panel.width + panel.right_margin - text_width(text)))
+            rows.append({"x": start, "y": below + place * LINE, "text": text, "color": theme.muted})
+    return rows
 
 
 def _paper(left_margin: float, top: float, width: float, height: float) -> Layer:
@@ -276,36 +277,14 @@ def _paper(left_margin: float, top: float, width: float, height: float) -> Layer
     return {"data": {"values": [{}]}, "mark": {"type": "rect", "color": "transparent"}, "encoding": encoding}
 
 
-def _panel(view: View, panel: Panel, extra: Sequence[Layer]) -> dict[str, Any]:
+def _panel_spec(panel: Panel, extra: Sequence[Layer]) -> dict[str, Any]:
     layers = list(panel.layers)
-    anchor: dict[str, Any] = {}
-    if panel.x and panel.x.ticks:
-        anchor["x"] = channel(panel.x, "x")
-    if panel.y and panel.y.ticks:
-        anchor["y"] = channel(panel.y, "y", True)
+    axes = {way: axis for way, axis in (("x", panel.x), ("y", panel.y)) if axis}
+    anchor = {way: channel(axis, way, way == "y") for way, axis in axes.items() if axis.ticks}
     if anchor:  # axes are drawn although a data set is empty
-        corner = {"x": panel.x.low if panel.x else 0, "y": panel.y.low if panel.y else 0}
+        corner = {"x": 0, "y": 0} | {way: axis.low for way, axis in axes.items()}
         layers = [{"data": {"values": [corner]}, "mark": {"type": "point", "opacity": 0, "size": 0}, "encoding": anchor}, *layers]
     return {"width": round(panel.width, 1), "height": round(panel.height, 1), "layer": [*layers, *extra], "view": {"stroke": None}}
-
-
-def _arranged(rows: Any, panels_drawn: Sequence[dict[str, Any]], tops: Sequence[float], bottoms: Sequence[float]) -> dict[str, Any]:
-    """The panels in their rows; what stands around a panel has a place of its own, so that the panels alone are aligned."""
-    if len(panels_drawn) == 1:
-        return panels_drawn[0]
-    across = [before.right_margin + after.left_margin for row in rows for before, after in itertools.pairwise(row)]
-    down = [BETWEEN + bottom + top for bottom, top in zip(bottoms[:-1], tops[1:], strict=True)]
-    spacing = {"column": round(max(across, default=0), 1), "row": round(max(down, default=0), 1)}
-    return {"concat": list(panels_drawn), "columns": max(map(len, rows)), "spacing": spacing, "bounds": "flush", "align": "each"}
-
-
-def _named_axes(rows: Sequence[Sequence[Panel]]) -> list[tuple[str, PictureAxis]]:
-    """Axes by name: x and y of the first panel, x2 and y2 of the second, and so on."""
-    pairs = []
-    for number, panel in enumerate((panel for row in rows for panel in row), 1):
-        suffix = "" if number == 1 else str(number)
-        pairs += [(f"{way}{suffix}", axis) for way, axis in (("x", panel.x), ("y", panel.y)) if axis]
-    return pairs
 
 
 def _config(theme: palette.Theme) -> dict[str, Any]:

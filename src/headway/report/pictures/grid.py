@@ -10,26 +10,13 @@ from headway.core.errors import BadValue
 from headway.core.listing import cell, heading
 from headway.report.pictures.frame import Picture, View, compose
 from headway.report.pictures.palette import MEANINGS
-from headway.report.pictures.plot import Plot
-from headway.report.pictures.scale import axis
+from headway.report.pictures.plot import DASHES, Part, Plot, Series
+from headway.report.pictures.scale import AxisScale
 
 MOST_POINTS = 5000
 MOST_CURVES = 5  # that the palette tells apart
-BINARY = (
-    "batch",
-    "context",
-    "prompt",
-    "output",
-    "seq",
-    "global_batch",
-    "tp",
-    "ep",
-    "dp",
-    "pp",
-    "chips",
-    "replicas",
-)  # ticks at powers of two
-DASHES = ((), (6, 3), (2, 3), (8, 3, 2, 3), (12, 4))
+BINARY = ("batch", "context", "prompt", "output", "seq", "global_batch", "tp", "ep", "dp", "pp", "chips", "replicas")  # powers of two
+MOST_DOTTED = 40  # points of a line that are drawn as dots
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -53,14 +40,14 @@ def picture(rows: Rows, x: str, ys: Sequence[str], series: Sequence[str], view: 
     ys = [key for key in ys if any(row.get(key) is not None for row in points)]
     if not points or not ys:
         raise BadValue("--plot", x, "rows with numbers to draw")
-    plots = [_plot(points, x, key, series, shortlist, view, number, min(len(ys), 2)) for number, key in enumerate(ys)]
-    lines = [plots[place : place + 2] for place in range(0, len(plots), 2)]
-    panels = [[plot.panel(doc(key)) for plot, key in zip(line, ys[2 * place :], strict=False)] for place, line in enumerate(lines)]
+    curves = {name: sorted((row for row in points if curve_name(row, series) == name), key=lambda row: row[x]) for name in shortlist}
+    plots = [_plot(curves, points, x, key, number, min(len(ys), 2)) for number, key in enumerate(ys)]
     lacks = [f"{len(rows) - len(fitting)} points that do not fit are left out"] if len(fitting) < len(rows) else []
     lacks += [f"the first {len(shortlist)} of {len(names)} curves"] if len(names) > len(shortlist) else []
     parts = ["Each panel shows one quantity along the same input" if len(ys) > 1 else "Each line is one case along the input"]
     parts += ["the band is the 90 % interval"] if any(row.get(ends(key)[1]) is not None for key in ys for row in points) else []
     parts += ["the dotted line is the floor"] if any(row.get(ends(key)[0]) is not None for key in ys for row in points) else []
+    panels = [plots[place : place + 2] for place in range(0, len(plots), 2)]
     return compose(view, panels, title=title, subtitle="; ".join([about, *lacks]), caption=caption or ", ".join(parts) + ".")
 
 
@@ -75,28 +62,24 @@ def curve_name(row: Mapping[str, Any], series: Sequence[str]) -> str:
     return ", ".join(str(row[key]) if key in ("model", "system", "line", "law") else f"{heading(key)} {cell(key, row)}" for key in series)
 
 
-def _plot(rows: Rows, x: str, key: str, series: Sequence[str], names: Sequence[str], view: View, number: int, panels: int) -> Plot:
-    keys = (key, *(end for end in ends(key) if end in columns.declared()))
-    values = [row.get(column) for row in rows for column in keys]
+def _plot(curves: Mapping[str, Rows], rows: Rows, x: str, key: str, number: int, panels: int) -> Plot:
+    floor, low, high = (end if end in columns.declared() else "" for end in ends(key))
+    keys = [key, *filter(None, (floor, low, high))]
     across = [row[x] for row in rows]
     is_log = min(across) > 0 and max(across) / min(across) >= 8
-    x_axis = axis(doc(x), across, columns.unit(x), log=is_log, base=2 if x in BINARY and is_log else 10, most=6,
-                  fixed_ends=view.ends("x" if not number else f"x{number + 1}"), room=0.02)  # fmt: skip
-    y_axis = axis("", values, columns.unit(key), fixed_ends=view.ends("y" if not number else f"y{number + 1}"))
-    plot = Plot(view, f"grid{number}", x_axis, y_axis, columns=panels, ends=names if len(names) > 1 else (), height=260)
-    floor, low, high = ends(key)
-    for place, name in enumerate(names):
-        mine = sorted((row for row in rows if curve_name(row, series) == name and row.get(key) is not None), key=lambda row: row[x])
-        data = plot.rows(f"curve{place}", [{"x": row[x], **{column: row.get(column) for column in keys}} for row in mine])
-        meaning = MEANINGS[place] if len(names) > 1 else "compute"
-        if low in keys:
-            plot.band(data, "x", low, high, meaning)
-        if floor in keys:
-            plot.curve(data, "x", floor, meaning, width=1.2, dash=(1, 3))
-        plot.curve(data, "x", key, meaning, text=name if len(names) > 1 else "", dash=DASHES[place])
-        if len(mine) <= 40:
-            plot.cloud(data, "x", key, meaning, size=22)
-    return plot
+    parts: list[Part] = []
+    for place, (name, curve) in enumerate(curves.items()):
+        mine = [{"x": row[x], **{column: row.get(column) for column in keys}} for row in curve if row.get(key) is not None]
+        text, meaning = (name, MEANINGS[place]) if len(curves) > 1 else ("", "compute")
+        common = {"rows": mine, "meaning": meaning, "data": f"curve{place}"}
+        parts += [Series(**common, width=0, band=(low, high))] if low else []
+        parts += [Series(**common, y=floor, width=1.2, dash=(1, 3))] if floor else []
+        parts.append(Series(**common, y=key, text=text, dash=DASHES[place], dots=22 if len(mine) <= MOST_DOTTED else 0))
+    return Plot(
+        name=f"grid{number}", parts=parts, heading=doc(key), columns=panels, height=260,
+        x=AxisScale(doc(x), across, columns.unit(x), log=is_log, base=2 if x in BINARY and is_log else 10, most=6, room=0.02),
+        y=AxisScale("", [row.get(column) for row in rows for column in keys], columns.unit(key)),
+    )  # fmt: skip
 
 
 def finding(rows: Rows, x: str, key: str, subject: str) -> str:

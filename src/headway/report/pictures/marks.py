@@ -1,8 +1,9 @@
-"""Layers of a picture in Vega-Lite's words: lines, bands, points, bars, regions, rules and labels, each over a named data set."""
+"""Layers of a picture in Vega-Lite's words, each over a named data set: what stands in px, and the channels of what stands along axes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Sequence
 from typing import Any
 
 from headway.report.pictures.lettering import SIZE
@@ -15,114 +16,46 @@ Row = dict[str, Any]
 
 def channel(scale_axis: PictureAxis, field: str, grid: bool = False) -> dict[str, Any]:
     """Encoding of a field along an axis; every layer of a panel names the same axis."""
-    places, texts = [place for place, _ in scale_axis.ticks], [text for _, text in scale_axis.ticks]
+    places, texts = ([tick[part] for tick in scale_axis.ticks] for part in (0, 1))
     guide: dict[str, Any] = {"title": None, "grid": grid, "values": places, "labelOverlap": False, "labelBound": False, "labelFlush": False}
-    guide["labelExpr"] = f"{_literal(texts)}[indexof({_literal(places)}, datum.value)]"
+    guide["labelExpr"] = f"{json.dumps(texts, ensure_ascii=False)}[indexof({json.dumps(places)}, datum.value)]"
     return {"field": field, "type": "quantitative", "scale": scale_axis.scale, "axis": guide if places else None}
 
 
-def _literal(values: Sequence[Any]) -> str:
-    import json
-
-    return json.dumps(list(values), ensure_ascii=False)
-
-
-def pixel(field: str) -> dict[str, Any]:
-    """Encoding of a field that holds px."""
-    return {"field": field, "type": "quantitative", "scale": None}
-
-
-def colour(field: str = "color") -> dict[str, Any]:
-    """Encoding of a field that holds a colour."""
-    return {"field": field, "type": "nominal", "scale": None, "legend": None}
-
-
-def line(data: str, x: PictureAxis, across: str, y: PictureAxis, up: str, stroke: str, *, width: float = 2, dash: Sequence[int] = (),
-         steps: str = "") -> Layer:  # fmt: skip
-    """A curve through the rows of a data set; a null breaks it."""
-    mark: Layer = {"type": "line", "clip": True, "color": stroke, "strokeWidth": width, "strokeJoin": "round"}
-    mark |= {"strokeDash": list(dash)} if dash else {}
-    mark |= {"interpolate": steps} if steps else {}
-    return {"data": {"name": data}, "mark": mark, "encoding": {"x": channel(x, across), "y": channel(y, up, True)}}
-
-
-def band(data: str, x: PictureAxis, across: str, y: PictureAxis, low: str, high: str, fill: str, opacity: float = 0.16) -> Layer:
-    """The area between two fields."""
-    mark = {"type": "area", "clip": True, "color": fill, "opacity": opacity, "line": False}
-    encoding = {"x": channel(x, across), "y": channel(y, low, True), "y2": {"field": high}}
-    return {"data": {"name": data}, "mark": mark, "encoding": encoding}
-
-
-def points(data: str, x: PictureAxis, across: str, y: PictureAxis, up: str, fill: str = "", *, size: float = 70, shape: str = "circle",
-           opacity: float = 1.0, hollow: bool = False) -> Layer:  # fmt: skip
-    """A point per row; without a colour the rows' own `color`."""
-    mark: Layer = {
-        "type": "point",
-        "filled": not hollow,
-        "size": size,
-        "shape": shape,
-        "opacity": opacity,
-        "clip": True,
-        "strokeWidth": 1.8,
-    }
-    mark |= {"color": fill} if fill else {}
-    tone = {} if fill else {"color": colour()}
-    return {"data": {"name": data}, "mark": mark, "encoding": {"x": channel(x, across), "y": channel(y, up, True), **tone}}
-
-
-def region(data: str, x: PictureAxis, fill: str, opacity: float = 0.45) -> Layer:
-    """Shaded spans of the x axis, `from` .. `to`, as high as the panel."""
-    mark = {"type": "rect", "color": fill, "opacity": opacity, "clip": True}
-    return {"data": {"name": data}, "mark": mark, "encoding": {"x": channel(x, "from"), "x2": {"field": "to"}}}
-
-
-def uprights(data: str, x: PictureAxis, stroke: str, dash: Sequence[int] = (2, 3)) -> Layer:
-    """Vertical rules at `at`."""
-    mark = {"type": "rule", "color": stroke, "strokeDash": list(dash), "clip": True}
-    return {"data": {"name": data}, "mark": mark, "encoding": {"x": channel(x, "at")}}
-
-
-def levels(data: str, y: PictureAxis, stroke: str, dash: Sequence[int] = (2, 3)) -> Layer:
-    """Horizontal rules at `at`."""
-    mark = {"type": "rule", "color": stroke, "strokeDash": list(dash), "clip": True}
-    return {"data": {"name": data}, "mark": mark, "encoding": {"y": channel(y, "at", True)}}
+def _pixels(data: str, mark: Layer, **fields: str) -> Layer:
+    """A layer at px `x`, `y`, in the rows' own colour."""
+    encoding: Layer = {way: {"field": way, "type": "quantitative", "scale": None} for way in ("x", "y")}
+    encoding |= {"color": {"field": "color", "type": "nominal", "scale": None, "legend": None}}
+    return {"data": {"name": data}, "mark": mark, "encoding": encoding | {way: {"field": field} for way, field in fields.items()}}
 
 
 def pixel_rules(data: str, width: float = 1.0, dash: Sequence[int] = ()) -> Layer:
-    """Straight lines in px, `x`, `y` to `x2`, `y2`, in the rows' own colour."""
-    mark: Layer = {"type": "rule", "strokeWidth": width} | ({"strokeDash": list(dash)} if dash else {})
-    encoding = {"x": pixel("x"), "y": pixel("y"), "x2": {"field": "x2"}, "y2": {"field": "y2"}, "color": colour()}
-    return {"data": {"name": data}, "mark": mark, "encoding": encoding}
+    """Straight lines from `x`, `y` to `x2`, `y2`."""
+    return _pixels(data, {"type": "rule", "strokeWidth": width} | ({"strokeDash": list(dash)} if dash else {}), x2="x2", y2="y2")
 
 
 def pixel_boxes(data: str, opacity: float = 1.0, radius: float = 0, stroke: str | None = None) -> Layer:
-    """Filled rectangles in px, `x`, `y` to `x2`, `y2`, in the rows' own colour."""
+    """Filled rectangles from `x`, `y` to `x2`, `y2`."""
     mark: Layer = {"type": "rect", "opacity": opacity, "cornerRadius": radius} | ({"stroke": stroke, "strokeWidth": 1} if stroke else {})
-    encoding = {"x": pixel("x"), "y": pixel("y"), "x2": {"field": "x2"}, "y2": {"field": "y2"}, "color": colour()}
-    return {"data": {"name": data}, "mark": mark, "encoding": encoding}
+    return _pixels(data, mark, x2="x2", y2="y2")
 
 
-def pixel_points(data: str, size: float = 60, shape: str = "circle", hollow: bool = False) -> Layer:
-    """Points in px, `x`, `y`, in the rows' own colour."""
-    mark = {"type": "point", "filled": not hollow, "size": size, "shape": shape, "opacity": 1, "strokeWidth": 1.8}
-    return {"data": {"name": data}, "mark": mark, "encoding": {"x": pixel("x"), "y": pixel("y"), "color": colour()}}
+def pixel_points(data: str, size: float) -> Layer:
+    """Dots at `x`, `y`."""
+    return _pixels(data, {"type": "point", "filled": True, "size": size, "shape": "circle", "opacity": 1, "strokeWidth": 1.8})
 
 
 def labels(data: str, *, size: float = SIZE, align: str = "left", bold: bool = False) -> Layer:
-    """Text at px `x`, `y` (its middle) in the rows' own colour."""
+    """Text around the height `y`, from `x` on."""
     mark: Layer = {"type": "text", "align": align, "baseline": "middle", "fontSize": size} | ({"fontWeight": "bold"} if bold else {})
-    encoding = {"x": pixel("x"), "y": pixel("y"), "text": {"field": "text", "type": "nominal"}, "color": colour()}
-    return {"data": {"name": data}, "mark": mark, "encoding": encoding}
+    layer = _pixels(data, mark)
+    layer["encoding"]["text"] = {"field": "text", "type": "nominal"}
+    return layer
 
 
-def label_rows(theme: Theme, meaning: str, lines_of_text: Sequence[str], x: float, y: float, size: float = SIZE) -> list[Row]:
+def label_rows(theme: Theme, meaning: str, lines_of_text: Sequence[str], x: float, y: float) -> list[Row]:
     """Rows of a label, one for each of its lines, from the middle of the first."""
     tone = theme.label(meaning)
     return [
-        {"x": round(x, 1), "y": round(y + place * size * 1.25, 1), "text": text, "color": tone} for place, text in enumerate(lines_of_text)
+        {"x": round(x, 1), "y": round(y + place * SIZE * 1.25, 1), "text": text, "color": tone} for place, text in enumerate(lines_of_text)
     ]
-
-
-def values(rows: Sequence[Mapping[str, Any]], key: str) -> list[float]:
-    """The numbers of a column."""
-    return [row[key] for row in rows if row.get(key) is not None]

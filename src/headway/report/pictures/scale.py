@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -58,53 +58,57 @@ class PictureAxis:
         return plain | ({"reverse": True} if self.falls else {})
 
 
-def axis(
-    title: str,
-    values: Iterable[float | None],
-    unit: str = "",
-    *,
-    log: bool | None = None,
-    zero: bool = False,
-    ends: Sequence[float | None] = (None, None),
-    base: int = 10,
-    most: int = 7,
-    fixed_ends: Sequence[float] | None = None,
-    room: float = 0.04,
-    falls: bool = False,
-) -> PictureAxis:
-    """Axis around values: logarithmic if they span decades, unless told; `fixed_ends` stay as they are while a slider moves.
+@dataclasses.dataclass(frozen=True, slots=True)
+class AxisScale:
+    """What an axis is about: its title, the values it spans, their unit.
 
-    `ends` fixes the low or high end, `base` 2 puts ticks at powers of two, `most` bounds the number of ticks, `room` is what stays free
-    beyond the values, as a share of the axis.
+    It is logarithmic if the values span decades, unless `log` tells; `ends` fixes the low or high end, `base` 2 puts ticks at powers of
+    two, `most` bounds the number of ticks, `room` is what stays free beyond the values, as a share of the axis. `ticks` stand in place of
+    those that are chosen here.
     """
-    numbers = [float(value) for value in values if value is not None and math.isfinite(value)]
-    if log is None:
-        span = list(fixed_ends or numbers)  # ends that stay also say what kind of axis stays
-        log = bool(span) and min(span) > 0 and not zero and math.log10(max(span) / min(span)) > DECADES
-    if fixed_ends and (fixed_ends[0] >= fixed_ends[1] or (log and fixed_ends[0] <= 0)):
-        fixed_ends = None  # no ends of this axis
-    numbers = [number for number in numbers if number > 0] if log else numbers
-    if not numbers:
-        raise BadValue("--plot", f"no {title}", "rows with numbers to draw")
-    around = _log_ends(min(numbers), max(numbers), room) if log else _linear_ends(min(numbers), max(numbers), room, zero)
-    low, high = fixed_ends or [free if fixed is None else fixed for fixed, free in zip(ends, around, strict=True)]
-    places = _log_ticks(low, high, base, most, unit) if log else _linear_ticks(low, high, most, unit)
-    ticks = tuple((place, tick_text(place, unit)) for place in places)
-    return PictureAxis(title=title, low=low, high=high, ticks=ticks, log=log, falls=falls)
 
+    title: str
+    values: Sequence[float | None]
+    unit: str = ""
+    _: dataclasses.KW_ONLY
+    log: bool | None = None
+    zero: bool = False
+    ends: Sequence[float | None] = (None, None)
+    base: int = 10
+    most: int = 7
+    room: float = 0.04
+    falls: bool = False
+    ticks: Sequence[tuple[float, str]] = ()
 
-def roomy(wide: float, build: Callable[[int], PictureAxis], most: int) -> PictureAxis:
-    """The axis with the most ticks, of at most `most`, whose texts do not touch on `wide` px."""
-    fitting = build(most)
-    while most > 2 and _touch(fitting, wide):
-        most -= 1
-        fitting = build(most)
-    return fitting
+    def axis(self, fixed_ends: Sequence[float] | None = None) -> PictureAxis:
+        """The axis; `fixed_ends` stay as they are while a slider moves."""
+        numbers = [float(value) for value in self.values if value is not None and math.isfinite(value)]
+        log = self.log
+        if log is None:
+            span = list(fixed_ends or numbers)  # ends that stay also say what kind of axis stays
+            log = bool(span) and min(span) > 0 and not self.zero and math.log10(max(span) / min(span)) > DECADES
+        if fixed_ends and (fixed_ends[0] >= fixed_ends[1] or (log and fixed_ends[0] <= 0)):
+            fixed_ends = None  # no ends of this axis
+        numbers = [number for number in numbers if number > 0] if log else numbers
+        if not numbers:
+            raise BadValue("--plot", f"no {self.title}", "rows with numbers to draw")
+        least, largest = min(numbers), max(numbers)
+        around = _log_ends(least, largest, self.room) if log else _linear_ends(least, largest, self.room, self.zero)
+        low, high = fixed_ends or [free if fixed is None else fixed for fixed, free in zip(self.ends, around, strict=True)]
+        places = _log_ticks(low, high, self.base, self.most, self.unit) if log else _linear_ticks(low, high, self.most, self.unit)
+        ticks = self.ticks or [(place, tick_text(place, self.unit)) for place in places]
+        ticks = tuple(tick for tick in ticks if low <= tick[0] <= high) if self.ticks else tuple(ticks)
+        return PictureAxis(title=self.title, low=low, high=high, ticks=ticks, log=log, falls=self.falls)
 
-
-def _touch(axis_: PictureAxis, wide: float) -> bool:
-    spans = sorted((axis_.across(at, wide), text_width(text) / 2) for at, text in axis_.ticks)
-    return any(later - at < half + half_later + TICK_GAP for (at, half), (later, half_later) in pairwise(spans))
+    def fitting(self, wide: float, fixed_ends: Sequence[float] | None = None) -> PictureAxis:
+        """The axis with the most ticks, of at most `most`, whose texts do not touch on `wide` px."""
+        axis = self.axis(fixed_ends)
+        for most in range(self.most, 1, -1):
+            axis = dataclasses.replace(self, most=most).axis(fixed_ends)
+            spans = sorted((axis.across(at, wide), text_width(text) / 2) for at, text in axis.ticks)
+            if all(later - at >= half + half_later + TICK_GAP for (at, half), (later, half_later) in pairwise(spans)):
+                break
+        return axis
 
 
 def _log_ends(low: float, high: float, room: float) -> tuple[float, float]:

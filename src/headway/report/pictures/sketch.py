@@ -1,44 +1,40 @@
-"""A drawing in px: boxes with words, lines, dots; for pictures of things rather than of numbers."""
+"""A drawing in px, x and y from its upper left corner: boxes with words, lines, dots; for pictures of things rather than of numbers."""
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from collections.abc import Sequence
 
 from headway.report.pictures import marks
-from headway.report.pictures.frame import EDGE, Panel, View
-from headway.report.pictures.marks import Row
+from headway.report.pictures.frame import Panel, View
+
+Box = tuple[float, float, float, float, str, str]  # x, y, width, height, the word in its middle, meaning
+Line = tuple[float, float, float, float, str]  # x, y, x2, y2, meaning
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Sketch:
-    """A panel of boxes, lines, dots and words; x and y from its upper left corner."""
+    """A panel of boxes over lines from point to point; `name` is the prefix of its data sets."""
 
-    def __init__(self, view: View, name: str, height: float, width: float | None = None) -> None:
-        self.view, self.name, self.height = view, name, height
-        self.width = width or view.width - 2 * EDGE
-        self.parts: dict[str, list[Row]] = {"lines": [], "boxes": [], "dots": [], "words": []}
+    name: str
+    width: float
+    height: float
+    boxes: Sequence[Box] = ()
+    lines: Sequence[Line] = ()
+    dots: Sequence[tuple[float, float]] = ()
+    heading: str = ""
+    right_margin: float = 0.0
 
-    def box(self, x: float, y: float, wide: float, high: float, text: str = "", meaning: str = "grid") -> None:
-        """A rounded box with a word in its middle."""
-        self.parts["boxes"].append({"x": x, "x2": x + wide, "y": y, "y2": y + high, "color": self.view.colours.line(meaning)})
-        if text:
-            self.word(x + wide / 2, y + high / 2, text)
-
-    def line(self, x: float, y: float, x2: float, y2: float, meaning: str = "ink") -> None:
-        """A straight line."""
-        self.parts["lines"].append({"x": x, "y": y, "x2": x2, "y2": y2, "color": self.view.colours.line(meaning)})
-
-    def dot(self, x: float, y: float, meaning: str = "compute") -> None:
-        """A dot."""
-        self.parts["dots"].append({"x": x, "y": y, "color": self.view.colours.line(meaning)})
-
-    def word(self, x: float, y: float, text: str, meaning: str = "ink") -> None:
-        """A word around its middle."""
-        self.parts["words"].append({"x": x, "y": y, "text": text, "color": self.view.colours.label(meaning)})
-
-    def panel(self, heading: str = "", **rest: Any) -> Panel:
-        """The drawing as a panel."""
-        data = {f"{self.name}_{part}": rows for part, rows in self.parts.items()}
-        lines, boxes, dots, words = data
-        layers = [marks.pixel_rules(lines, width=1.2), marks.pixel_boxes(boxes, opacity=0.45, radius=4), marks.pixel_points(dots, size=70),
-                  marks.labels(words, align="center")]  # fmt: skip
-        return Panel(width=self.width, height=self.height, layers=layers, data=data, heading=heading, below=8, **rest)
+    def panel(self, view: View, suffix: str) -> Panel:
+        """The drawing."""
+        theme = view.colours
+        lines = [{"x": x, "y": y, "x2": x2, "y2": y2, "color": theme.line(meaning)} for x, y, x2, y2, meaning in self.lines]
+        boxes = [{"x": x, "x2": x + wide, "y": y, "y2": y + high, "color": theme.line(meaning)}
+                 for x, y, wide, high, _, meaning in self.boxes]  # fmt: skip
+        words = [{"x": x + wide / 2, "y": y + high / 2, "text": text, "color": theme.ink} for x, y, wide, high, text, _ in self.boxes]
+        dots = [{"x": x, "y": y, "color": theme.line("compute")} for x, y in self.dots]
+        names = [f"{self.name}_{part}" for part in ("lines", "boxes", "dots", "words")]
+        layers = [marks.pixel_rules(names[0], width=1.2), marks.pixel_boxes(names[1], opacity=0.45, radius=4),
+                  marks.pixel_points(names[2], size=70), marks.labels(names[3], align="center")]  # fmt: skip
+        return Panel(width=self.width, height=self.height, layers=layers, data=dict(zip(names, (lines, boxes, dots, words), strict=True)),
+                     heading=self.heading, below=8, right_margin=self.right_margin)  # fmt: skip

@@ -7,8 +7,8 @@ from typing import Any
 
 from headway.core.errors import BadValue
 from headway.report.pictures.frame import Picture, View, compose
-from headway.report.pictures.plot import Plot
-from headway.report.pictures.scale import axis
+from headway.report.pictures.plot import Note, Plot, Series
+from headway.report.pictures.scale import AxisScale
 
 Rows = Sequence[Mapping[str, Any]]
 Quantity = tuple[str, str, str]  # column, words, unit
@@ -33,10 +33,9 @@ def picture(rows: Rows, quantities: Sequence[Quantity], name: str, view: View, *
     drawable = [quantity for quantity in quantities if any(row.get(quantity[0]) for row in dated)]
     if not drawable:
         raise BadValue("--plot", "these rows", "rows with a year")
-    plots = [_plot(dated, quantity, name, view, number, min(len(drawable), 2)) for number, quantity in enumerate(drawable)]
-    panels = [plot.panel(words) for plot, (_, words, _) in zip(plots, drawable, strict=True)]
-    lines = [panels[place : place + 2] for place in range(0, len(panels), 2)]
-    return compose(view, lines, title=title, subtitle=subtitle, caption=caption)
+    plots = [_plot(dated, quantity, name, number, min(len(drawable), 2)) for number, quantity in enumerate(drawable)]
+    panels = [plots[place : place + 2] for place in range(0, len(plots), 2)]
+    return compose(view, panels, title=title, subtitle=subtitle, caption=caption)
 
 
 def year(row: Mapping[str, Any]) -> float:
@@ -45,19 +44,18 @@ def year(row: Mapping[str, Any]) -> float:
     return float(row["year"]) + ((int(released[5:7]) - 1) / 12 if len(released) >= 7 else 0.0)
 
 
-def _plot(rows: Rows, quantity: Quantity, name: str, view: View, number: int, columns: int) -> Plot:
-    key, _, unit = quantity
+def _plot(rows: Rows, quantity: Quantity, name: str, number: int, columns: int) -> Plot:
+    key, words, unit = quantity
     points = [row for row in rows if row.get(key)]
-    x = axis("", [row["at"] for row in rows], "year", log=False, most=5, room=0.06, fixed_ends=view.ends(f"x{number + 1 or ''}"))
-    y = axis("", [row[key] for row in points], unit, log=True, room=0.08)
-    plot = Plot(view, f"years{number}", x, y, columns=columns, height=260)
-    plot.cloud(plot.rows("points", [{"x": row["at"], "y": row[key]} for row in points]), "x", "y", "compute", size=26, opacity=0.75)
+    dots = Series(rows=[{"x": row["at"], "y": row[key]} for row in points], meaning="compute", width=0, dots=26, opacity=0.75)
     extremes = sorted(points, key=lambda row: (row[key], row["at"]))
     newest = sorted(points, key=lambda row: -row["at"])
-    order = [*extremes[-3:], *extremes[:2], *newest[:6], *points]
-    labelled: set[str] = set()
-    for row in order:
-        if row[name] not in labelled:
-            labelled.add(row[name])
-            plot.note(str(row[name]), "muted", around=plot.place(row["at"], row[key]), most=NEAR)
-    return plot
+    first: dict[str, Mapping[str, Any]] = {}  # of each name, in the order in which names are placed
+    for row in (*extremes[-3:], *extremes[:2], *newest[:6], *points):
+        first.setdefault(row[name], row)
+    notes = [Note(x=row["at"], y=row[key], text=str(label), most=NEAR) for label, row in first.items()]
+    return Plot(
+        name=f"years{number}", parts=[dots, *notes], heading=words, columns=columns, height=260,
+        x=AxisScale("", [row["at"] for row in rows], "year", log=False, most=5, room=0.06),
+        y=AxisScale("", [row[key] for row in points], unit, log=True, room=0.08),
+    )  # fmt: skip

@@ -1,0 +1,116 @@
+"""Pictures of measured rows: predicted against measured, how far off predictions were, and where one run's time goes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from headway.core.errors import BadValue
+from headway.core.listing import Rows, format_value
+from headway.report.causes import percent, times
+from headway.report.pictures import bars, dots, frame, palette, plot, scale
+from headway.report.words import Row
+
+if TYPE_CHECKING:
+    from headway.evidence.serving.score import Residual
+    from headway.report.pictures.frame import Picture, View
+
+# -- predicted against measured -----------------------------------------------------------------------------------------------------
+
+SHAPES = (("circle", "●"), ("square", "■"), ("diamond", "●"), ("triangle-up", "●"), ("cross", "+"))  # with a sign that every font has
+MOST_POINTS = 3000
+DIAGONALS = ((1.0, "equal", (), 2.6), (2.0, "twice", (4, 3), 2.8), (0.5, "half", (4, 3), 2.6))  # factor, word, dash, place of the word
+
+
+def parity(residuals: Sequence[Residual], measure: str, view: View) -> Picture:
+    """One measure on logarithmic axes, lines at equality and at a factor of 2, a shape for each of the largest sources."""
+    matches = [row for row in residuals if row.measure == measure] or list(residuals)
+    matches = [row for row in matches if row.measured and row.predicted and min(row.measured, row.predicted) > 0]
+    if not matches:
+        raise BadValue("--plot", "these rows", "at least one measurement with a prediction")
+    measure = matches[0].measure
+    rows = [row for row in matches if row.measure == measure][:MOST_POINTS]
+    values = [value for row in rows for value in (row.measured, row.predicted)]
+    ends = (min(values) / 1.25, max(values) * 1.25)
+    parts: list[plot.Part] = []
+    for factor, word, dash, below in DIAGONALS:
+        parts.append(plot.Series(rows=[{"x": end, "y": end * factor} for end in ends], meaning="muted", width=1, dash=dash))
+        parts.append(plot.Note(x=ends[1] / below, y=ends[1] / below * factor, text=word, most=30.0))
+    groups = [group for group, _ in Counter(row.source for row in rows).most_common()]  # the largest first
+    distinct = len(SHAPES) - (len(groups) > len(SHAPES))  # in a colour and a shape of their own
+    for place, group in enumerate(groups):
+        meaning, shape = (palette.MEANINGS[place], SHAPES[place][0]) if place < distinct else ("whole", "circle")
+        mine = [{"x": row.measured, "y": row.predicted} for row in rows if row.source == group]
+        parts.append(plot.Series(rows=mine, meaning=meaning, width=0, dots=22, opacity=0.6, shape=shape,
+                                 data=f"group{place}"))  # fmt: skip
+    keys = [(f"{SHAPES[place][1]} {group}", palette.MEANINGS[place]) for place, group in enumerate(groups[:distinct]) if len(groups) > 1]
+    keys += [(f"● {len(groups) - distinct} more", "whole")] if len(groups) > distinct else []
+    x = scale.AxisScale(f"Measured {measure} (log)", values, "s" if rows[0].is_time else "token/s", log=True, ends=ends, most=6)
+    drawing = plot.Plot(name="parity", x=x, y=dataclasses.replace(x, title=""), parts=parts, keys=keys, height=380,
+                        heading=f"Predicted {measure} (log)")  # fmt: skip
+    errors = sorted(abs(row.predicted / row.measured - 1) for row in rows)
+    within = sum(0.5 <= row.predicted / row.measured <= 2 for row in rows) / len(rows)
+    title = f"Predictions of {measure} are off by {errors[len(errors) // 2]:.0%} in the median, {within:.0%} within a factor of 2"
+    subtitle = f"{len(rows):,} measurement{'s' * (len(rows) != 1)}, {'a shape' if len(groups) > 1 else 'one'} for each source"
+    caption = "A point on the solid line is predicted exactly; above it the prediction is too high, below too low."
+    return frame.compose(view, [[drawing]], title=title, subtitle=subtitle, caption=caption)
+
+
+# -- errors by group ----------------------------------------------------------------------------------------------------------------
+
+GROUPS = 20  # of which there is a row
+
+
+def errors(rows: Rows, view: View) -> Picture:
+    """The largest groups of measured rows with the median error of their predictions, the best predicted first."""
+    largest = sorted(rows, key=lambda row: -row["rows"])[:GROUPS]
+    if not largest:
+        raise BadValue("--plot", "no rows", "rows to draw")
+    largest.sort(key=lambda row: row["median_error"])
+    labels = [f"{row['chip']}, {row['engine']}, {row['model_class'].replace('moe', 'MoE')}" for row in largest]
+    texts = [f"{row['median_error']:.0%}, {row['measure']} ({row['rows']:,})" for row in largest]
+    panel = dots.Dots(name="errors", rows=largest, key="median_error", labels=labels, texts=texts, unit="share",
+                      title="median error of a prediction")  # fmt: skip
+    low, high = (f"{largest[place]['median_error']:.0%}" for place in (0, -1))
+    return frame.compose(
+        view, [[panel]], title=f"Predictions miss by {low} to {high} in the median, by what was measured",
+        subtitle=f"the {len(largest)} largest of {len(rows)} groups of measured rows, by chip, engine and class of model",
+        caption="Each row was predicted by a fit that had not seen its source; in brackets is the number of measurements.",
+    )  # fmt: skip
+
+
+# -- the parts of a run -------------------------------------------------------------------------------------------------------------
+
+MEANINGS = {"weights": "weights", "KV cache": "kv", "compute": "compute", "network": "network", "prefill of the request": "compute"}
+MILLI = 1e3
+MOST_RUNS = 3
+
+
+def run(rows: Sequence[Row], view: View) -> Picture:
+    """Where measured runs stand: a panel for each time beside its floor and prediction, and the parts of the time."""
+    runs = [row for row in rows if row.get("parts") and row.get("unit") == "ms" and row.get("measured")][:MOST_RUNS]
+    if not runs:
+        raise BadValue("--plot", "no run with a time", "a run whose TPOT or TTFT is measured and predicted")
+    first = runs[0]
+    largest = max(first["parts"], key=first["parts"].get)
+    title = f"The run takes {times(first['measured'] / first['floor'])} times its floor; the largest part is {largest}, "
+    title += percent(first["parts"][largest] / first["measured"])
+    caption = "The floor is the least that the datasheet allows; the rule is the 90 % interval; the bars below are the measured time."
+    subtitle = f"{first['model']} on {first['chip']} by {first['engine']}"
+    panels = [[_run_panel(row, f"run{number}")] for number, row in enumerate(runs)]
+    return frame.compose(view, panels, title=title, subtitle=subtitle, caption=caption)
+
+
+def _run_panel(row: Row, name: str) -> bars.Bars:
+    lines = [("measured", row["measured"], "ink", ""), ("predicted", row["expected"], "whole", ""), ("floor", row["floor"], "whole", "")]
+    lines += [(part, value, MEANINGS.get(part, "network"), f", {percent(value / row['measured'])}") for part, value in row["parts"].items()]
+    ends = {"predicted": (row["lo"] / MILLI, row["hi"] / MILLI)}
+    drawn = []
+    for key, value, meaning, share in lines:
+        low, high = ends.get(key, (None, None))
+        note = format_value(value / MILLI, "s") + share
+        drawn.append(bars.Bar(name=key, parts=[(key, max(value / MILLI, 0.0), meaning)], note=note, low=low, high=high))
+    x = scale.AxisScale("Time", [0.0, max(row["measured"], row["hi"]) / MILLI], "s", zero=True, log=False, most=5, room=0.2)
+    return bars.Bars(name=name, bars=drawn, x=x, heading=f"{row['id']}: {row['measure']}", has_key=False)
