@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import headway as hw
-from headway.report.plan import frontier
 from headway.report.pictures.frame import View
+from headway.report.plan import frontier
 from headway.web import pages
 from headway.web.question import question
 
