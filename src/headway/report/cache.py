@@ -60,7 +60,7 @@ MINUTES_5, HOUR = 300.0, 3600.0
 HOLD_TICKS = ((1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (MINUTES_5, "5 min"), (HOUR, "1 h"), (6 * HOUR, "6 h"), (24 * HOUR, "1 d"),
               (7 * 24 * HOUR, "1 week"), (30 * 24 * HOUR, "30 d"))  # fmt: skip
 LIFETIMES = ((MINUTES_5, "5 min"), (HOUR, "1 h"))  # for which providers sell a cache
-HELD = "How long the cache is held (log)"
+HOLD_TITLE = "How long the cache is held (log)"
 
 
 def pictures(case: Callable[[], tuple[Sequence[CacheTier], CacheSubject, CacheHold]]) -> dict[str, PictureOf]:
@@ -102,13 +102,13 @@ def winners(cells: Sequence[MapCell], row: Row, view: View) -> Picture:
             first, last = _broadest(fields)
             middle = math.sqrt(first.hold * last.hold_end), math.sqrt(first.reuse * first.reuse_end)
             parts.append(plot.Note(x=middle[0], y=middle[1], text=name, meaning="ink", is_inside=True))
-    parts += [plot.Rules(x=[seconds]) for seconds, _ in LIFETIMES]
-    asked = f"asked: {format_value(row['hold'], 's')}, {row['reuse']:.0%}"
-    parts.append(plot.Point(x=row["hold"], y=row["reuse"], text=asked, is_free=True))
+    parts += [plot.RuleLines(x=[seconds]) for seconds, _ in LIFETIMES]
+    text = f"asked: {format_value(row['hold'], 's')}, {row['reuse']:.0%}"
+    parts.append(plot.Point(x=row["hold"], y=row["reuse"], text=text, is_free=True))
     low, high = cells[0].hold, cells[-1].hold_end
     drawing = plot.Plot(
         name="map", parts=parts, keys=keys, heading="Chance that the cache is used again (log)", height=300,
-        x=scale.AxisScale(HELD, [low, high], log=True, ends=(low, high), ticks=HOLD_TICKS[::2] if view.is_narrow else HOLD_TICKS),
+        x=scale.AxisScale(HOLD_TITLE, [low, high], log=True, ends=(low, high), ticks=HOLD_TICKS[::2] if view.is_narrow else HOLD_TICKS),
         y=scale.AxisScale("", [cells[0].reuse, cells[-1].reuse_end], "share", log=True, room=0.0, most=5),
     )  # fmt: skip
     title = f"{' then '.join(stores)} {'win' if len(stores) > 1 else 'wins'} as the hold grows; else computing again is cheaper"
@@ -161,10 +161,10 @@ def holds(rows: Rows, view: View) -> Picture:
         name, meaning = _look(tier, number)
         line = [{"x": row["hold"], "y": row["usd_per_mtok_held"]} for row in mine]
         parts.append(plot.Series(rows=line, meaning=meaning, text=name))
-    parts.append(plot.Rules(y=[again], text=f"computing again {format_value(again, 'USD/Mtok')}" if again else "", meaning="ink"))
+    parts.append(plot.RuleLines(y=[again], text=f"computing again {format_value(again, 'USD/Mtok')}" if again else "", meaning="ink"))
     drawing = plot.Plot(
         name="holds", parts=parts, heading="Cost of a million tokens for the whole hold", height=300,
-        x=scale.AxisScale(HELD, [row["hold"] for row in known], "s", log=True, room=0.02, ticks=HOLD_TICKS),
+        x=scale.AxisScale(HOLD_TITLE, [row["hold"] for row in known], "s", log=True, room=0.02, ticks=HOLD_TICKS),
         y=scale.AxisScale("", [*(row["usd_per_mtok_held"] for row in known), again], "USD/Mtok", log=True),
     )  # fmt: skip
     title = "Holding costs less than computing again as long as a line is below the level" if again else "What a hold costs"

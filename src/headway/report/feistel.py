@@ -132,7 +132,7 @@ def spread(rows: Rows, view: View) -> Picture:
         for cipher, meaning, dash in zip(ciphers, ("compute", "weights", "kv", "network", "whole"), plot.DASHES, strict=False)
     ]  # fmt: skip
     drawing = plot.Plot(
-        name="avalanche", parts=[*parts, plot.Rules(y=[half], text="half of the bits, as in a random permutation")],
+        name="avalanche", parts=[*parts, plot.RuleLines(y=[half], text="half of the bits, as in a random permutation")],
         heading="Share of the output bits that change",
         x=scale.AxisScale("Rounds", [row["rounds"] for row in known], "count", log=False, room=0.03, most=8),
         y=scale.AxisScale("", [0.0, 0.55, *(row["changed_share"] for row in known)], "share", zero=True, log=False, most=6),

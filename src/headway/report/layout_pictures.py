@@ -74,11 +74,11 @@ def _step_plots(curves: Curves | ContextCurves, across: tuple[str, np.ndarray, s
         expected = ["expected"] if "expected" in lines else []  # the lecture's board has none
         rows = [{"at": float(places[at]), **{name.replace(" ", "_"): float(values[at]) for name, values in lines.items()}}
                 for at in view.thinned(range(len(places)))]  # fmt: skip
-        drawn = [plot.Series(rows=rows, x="at", y=name.replace(" ", "_"), meaning=meaning, text=name)
+        part_lines = [plot.Series(rows=rows, x="at", y=name.replace(" ", "_"), meaning=meaning, text=name)
                  for name, meaning in MEANINGS.items() if float(lines[name].max()) > 0]  # fmt: skip
         parts: list[plot.Part] = [
             plot.Span(start=last if curves.capacity is None else curves.capacity, end=last, text="HBM is full"),
-            plot.Series(rows=rows, x="at", y="floor", meaning="ink", text="floor", width=4), *drawn,
+            plot.Series(rows=rows, x="at", y="floor", meaning="ink", text="floor", width=4), *part_lines,
             *(plot.Series(rows=rows, x="at", y=name, meaning="ink", text=name, width=1.5, dash=(5, 4)) for name in expected),
         ]  # fmt: skip
         for name, mark in marks.items():
@@ -88,10 +88,10 @@ def _step_plots(curves: Curves | ContextCurves, across: tuple[str, np.ndarray, s
                 parts.append(plot.Point(x=mark[0], y=value, text=text, shape=shape, size=90, is_free=True))
         highest = 1.05 * float(max(lines[name].max() for name in ("floor", *expected)))
         if window:
-            parts.append(plot.Rules(x=[window], text=f"the model's longest: {format_value(window, 'token')}"))
+            parts.append(plot.RuleLines(x=[window], text=f"the model's longest: {format_value(window, 'token')}"))
         if floors:
             floor = floors[number]
-            parts.append(plot.Rules(y=[floor], text=f"{('latency', 'cost')[number]} floor {format_value(floor, unit)}"))
+            parts.append(plot.RuleLines(y=[floor], text=f"{('latency', 'cost')[number]} floor {format_value(floor, unit)}"))
             highest = CEILING * floor if number and floor else highest
         plots.append(plot.Plot(
             name=f"panel{number}", parts=parts, heading=HEADINGS[number], columns=2 if curves.costs else 1,
@@ -122,7 +122,7 @@ def roofline(case: StepRoofline, view: View, subtitle: str) -> Picture:
         text = f"{format_value(peak, 'flop/s')} {name}"
         parts += [plot.Series(rows=roof, **look), plot.Note(x=x.high / 2.2, y=peak, text=text, meaning="ink")]
     parts.append(plot.Note(x=x.low * 4, y=bandwidth * x.low * 4, text=f"{format_value(bandwidth, 'byte/s')} of memory", meaning="ink"))
-    parts.append(plot.Rules(x=[ridge], text=f"{ridge:,.0f} FLOP per byte"))
+    parts.append(plot.RuleLines(x=[ridge], text=f"{ridge:,.0f} FLOP per byte"))
     parts += [plot.Point(x=operator.intensity, y=operator.flops, text=f"{operator.name}: {operator.intensity:,.3g} FLOP/byte",
                          meaning=OPERATORS.get(operator.name, "network"), size=120) for operator in operators]  # fmt: skip
     attainable = plot.Plot(
@@ -174,7 +174,7 @@ def stages(rows: Sequence[Row], view: View, about: str) -> Picture:
     first, last = rows[0], rows[-1]
     lines = [plot.Series(rows=rows, x="pp", y=key, meaning=meaning, text=words, dash=dash, dots=30)
              for key, words, meaning, dash in STAGE_LINES]  # fmt: skip
-    level = plot.Rules(y=[first["hbm_bytes_chip"]], text=f"usable HBM {format_value(first['hbm_bytes_chip'], 'byte')}", meaning="ink")
+    level = plot.RuleLines(y=[first["hbm_bytes_chip"]], text=f"usable HBM {format_value(first['hbm_bytes_chip'], 'byte')}", meaning="ink")
     by_stages = plot.Plot(
         name="stages", parts=[*lines, level], heading="Bytes on the fullest chip (log)", height=300,
         x=AxisScale("Pipeline stages (log)", [row["pp"] for row in rows], "count", log=True, base=2, most=6, room=0.02),

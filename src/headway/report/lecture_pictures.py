@@ -35,8 +35,8 @@ def figures(row: Row, view: View) -> Picture:
     texts, labels = [], []  # of all panels, which have the same margins
     for place, (unit, parts) in enumerate(units.items()):
         recomputed = [part for part in parts if _is_number(part.get("recomputed"))]
-        stated = [f" ({format_value(part['stated'], unit)})" if _is_number(part.get("stated")) else "" for part in recomputed]
-        words = [format_value(part["recomputed"], unit) + beside for part, beside in zip(recomputed, stated, strict=True)]
+        brackets = [f" ({format_value(part['stated'], unit)})" if _is_number(part.get("stated")) else "" for part in recomputed]
+        words = [format_value(part["recomputed"], unit) + beside for part, beside in zip(recomputed, brackets, strict=True)]
         texts += words
         if len(recomputed) > 1:
             values = [float(f"{part['recomputed']:.{DIGITS}g}") for part in recomputed]
@@ -113,7 +113,7 @@ def curve(claim: Claim, rows: Sequence[Row], view: View) -> Picture:
     width = frame.inner(view, *frame.margins(view, y.axis(view.ends("y"))))
     drawing = plot.Plot(
         name="claim", x=scale.AxisScale(_capital(words), [point["along"] for point in ordered], x_unit, room=0.0), y=y, is_fitting=True,
-        parts=[plot.Rules(x=[at]), *lines, dots_there],
+        parts=[plot.RuleLines(x=[at]), *lines, dots_there],
         keys=[(name, palette.MEANINGS[place]) for place, name in enumerate(names) if len(names) > 1],
         height=min(max(width * SHARE, LEAST_HEIGHT), MOST_HEIGHT),
     )  # fmt: skip

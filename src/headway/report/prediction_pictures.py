@@ -107,10 +107,10 @@ def _run_panel(row: Row, name: str) -> bars.Bars:
     lines = [("measured", row["measured"], "ink", ""), ("predicted", row["expected"], "whole", ""), ("floor", row["floor"], "whole", "")]
     lines += [(part, value, MEANINGS.get(part, "network"), f", {percent(value / row['measured'])}") for part, value in row["parts"].items()]
     ends = {"predicted": (row["lo"] / MILLI, row["hi"] / MILLI)}
-    drawn = []
+    run_bars = []
     for key, value, meaning, share in lines:
         low, high = ends.get(key, (None, None))
         note = format_value(value / MILLI, "s") + share
-        drawn.append(bars.Bar(name=key, parts=[(key, max(value / MILLI, 0.0), meaning)], note=note, low=low, high=high))
+        run_bars.append(bars.Bar(name=key, parts=[(key, max(value / MILLI, 0.0), meaning)], note=note, low=low, high=high))
     x = scale.AxisScale("Time", [0.0, max(row["measured"], row["hi"]) / MILLI], "s", zero=True, log=False, most=5, room=0.2)
-    return bars.Bars(name=name, bars=drawn, x=x, heading=f"{row['id']}: {row['measure']}", has_key=False)
+    return bars.Bars(name=name, bars=run_bars, x=x, heading=f"{row['id']}: {row['measure']}", has_key=False)

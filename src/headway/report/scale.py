@@ -269,7 +269,7 @@ def overtraining(curves: Sequence[QualityCurve], row: Row, view: View) -> Pictur
         plot.Point(x=lead.best_tokens, y=1.0, text=f"cheapest: {format_value(lead.best_tokens, 'token')} tokens", meaning="compute"),
         plot.Point(x=lead.rule_tokens, y=at_rule, text=f"simple rule: {at_rule:.2f} times", meaning="network", shape="square",
                    is_free=True),
-        plot.Rules(x=[row["chinchilla"]], text="20 tokens a parameter"),
+        plot.RuleLines(x=[row["chinchilla"]], text="20 tokens a parameter"),
     ]  # fmt: skip
     valley = plot.Plot(
         name="overtraining", parts=parts, height=300,

@@ -252,9 +252,9 @@ def pictures(run: SimulatedRun | None, limits: Mapping[str, float]) -> dict[str,
         return next((load for load in ("rate", "users") if len({row.get(load) for row in rows}) > 1), "")
 
     def time(rows: Rows, view: View) -> Picture:
-        drawn, simulated = points(rows)
+        played, simulated = points(rows)
         load = loads(simulated)
-        return latencies(simulated, load, limits, view) if load else over_time(drawn, simulated[-1], limits, view)
+        return latencies(simulated, load, limits, view) if load else over_time(played, simulated[-1], limits, view)
 
     def latency(rows: Rows, view: View) -> Picture:
         _, simulated = points(rows)
@@ -263,11 +263,11 @@ def pictures(run: SimulatedRun | None, limits: Mapping[str, float]) -> dict[str,
         return latencies(simulated, loads(simulated), limits, view)
 
     def trains(rows: Rows, view: View) -> Picture:
-        drawn, (*_, row) = points(rows)
-        departures, boardings = runs.timetable(drawn)
+        played, (*_, row) = points(rows)
+        departures, boardings = runs.timetable(played)
         if not departures:
             raise BadValue("--picture", "trains", "steps that leave on a clock: --departures 20ms or drain")
-        beat, seats = float(drawn.rules.departures), max(train.riders for train in departures)
+        beat, seats = float(played.rules.departures), max(train.riders for train in departures)
         fill = f"trains are {row['train_fill']:.0%} full" if row.get("train_fill") is not None else f"{seats} ride at most"
         wait = format_value(row["mean_queue_s"], "s")
         title = f"A train leaves every {format_value(beat, 's')}, full or not: {fill}, and a request waits {wait}"
@@ -305,7 +305,7 @@ def over_time(run: SimulatedRun, row: Row, limits: Mapping[str, float], view: Vi
     requests = [{"t": float(run.arrival[place]), "ttft": float(run.first[place] - run.arrival[place])} for place in at]
     dots = plot.Series(rows=requests, x="t", y="ttft", meaning="compute", width=0, dots=10, opacity=0.5)
     limit = next((value for key, value in limits.items() if "ttft" in key), None)
-    levels = [] if limit is None else [plot.Rules(y=[limit], text=f"limit {format_value(limit, 's')}", meaning="ink")]
+    levels = [] if limit is None else [plot.RuleLines(y=[limit], text=f"limit {format_value(limit, 's')}", meaning="ink")]
     first_tokens = [*(request["ttft"] for request in requests), limit]
     add("Time to first token of a request, by its arrival", [dots, *levels], first_tokens, "s", 0.12)
     load = f"{format_value(row['rate'], '1/s')} offered" if row.get("rate") else f"{row.get('users')} users"
@@ -339,7 +339,7 @@ def latencies(rows: Sequence[Row], load: str, limits: Mapping[str, float], view:
         levels = []
         if limit:
             words = f"limit on {limit[0].split('_')[0]}: {format_value(limit[1], 's')}"
-            levels = [plot.Rules(y=[limit[1]], text=words, meaning="ink")]
+            levels = [plot.RuleLines(y=[limit[1]], text=words, meaning="ink")]
         y = scale.AxisScale("", [*values, limit[1] if limit else None], "s", zero=max(values) / min(values) < 15)
         parts = [*saturated, *lines, *levels]
         panels.append(plot.Plot(name=f"latency{number}", x=x, y=y, parts=parts, heading=heading, columns=2, height=260))
@@ -366,7 +366,7 @@ def timetable(departures: Sequence[Departure], boardings: Sequence[Boarding], be
                       for low, high, meaning in ((0, aboard, "compute"), (aboard, train.riders, "kv"))]  # fmt: skip
     waits = [{"x": entry.arrival_s - start, "x2": entry.departure_s - start, "y": place + 0.5, "y2": place + 0.5, "meaning": "network"}
              for place, entry in enumerate(boardings[:MOST_REQUESTS])]  # fmt: skip
-    leaving = plot.Rules(x=[train.time_s - start for train in departures], data="departures")
+    leaving = plot.RuleLines(x=[train.time_s - start for train in departures], data="departures")
     stay = any(train.riders > train.boarded for train in departures)
     seats = max(train.riders for train in departures)
     riders = plot.Plot(name="riders", x=x, height=150,

@@ -59,8 +59,8 @@ class Bars:
             if bar.low is not None and bar.high is not None:
                 ends = [x.across(min(max(end, x.low), x.high), width) for end in (bar.low, bar.high)]
                 middle = top + self.thick / 2
-                whole = {"x": ends[0], "x2": ends[1], "y": middle, "y2": middle, "color": theme.ink}
-                limits += [whole, *(whole | {"x": end, "x2": end, "y": middle - 5, "y2": middle + 5} for end in ends)]
+                interval = {"x": ends[0], "x2": ends[1], "y": middle, "y2": middle, "color": theme.ink}
+                limits += [interval, *(interval | {"x": end, "x2": end, "y": middle - 5, "y2": middle + 5} for end in ends)]
             text = shorten(bar.name, margin - 8 if margin else view.width - 40)
             spot = (-8 - text_width(text), top + self.thick / 2) if margin else (0.0, top - SIZE * LEADING / 2 - 1)
             names.append({"x": spot[0], "y": spot[1], "text": text, "color": theme.ink})

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ROW = 20  # px of a stage
 HALF = ROW / 2
 LANES = {0: (1, ROW - 1), 1: (1, HALF - 0.5), 2: (HALF + 0.5, ROW - 1)}  # upper and lower edge in the row; two at once share it
-LEFT, RIGHT = 64.0, 10.0
+BEFORE, AFTER = 64.0, 10.0  # px beside the blocks
 KINDS = {"F": ("forward", "compute"), "B": ("backward", "kv"), "W": ("gradients of weights", "weights")}
 LIGHT = {"light": ("kv",), "dark": ("kv", "compute", "whole")}  # tones on which text is black
 
@@ -37,7 +37,7 @@ class Blocks:
 
     def panel(self, view: View, suffix: str) -> Panel:
         """The blocks, as wide as they are long."""
-        theme, width = view.colours, view.width - 2 * EDGE - LEFT - RIGHT
+        theme, width = view.colours, view.width - 2 * EDGE - BEFORE - AFTER
         x_axis = PictureAxis(title="", low=0.0, high=self.end, ticks=())
         boxes, words = [], []
         for block in self.blocks:
@@ -54,5 +54,5 @@ class Blocks:
         layers = [marks.pixel_boxes(f"{self.name}_blocks", stroke=theme.paper or theme.grid),
                   marks.labels(f"{self.name}_words", align="center"), marks.labels(f"{self.name}_stages", align="right")]  # fmt: skip
         keys = [(f"■ {words_of}", meaning) for words_of, meaning in KINDS.values() if self.has_key]
-        return Panel(width=width, height=self.stages * ROW, layers=layers, data=data, x=x_axis, left_margin=LEFT, right_margin=RIGHT,
+        return Panel(width=width, height=self.stages * ROW, layers=layers, data=data, x=x_axis, left_margin=BEFORE, right_margin=AFTER,
                      heading=self.heading, keys=keys, below=8)  # fmt: skip

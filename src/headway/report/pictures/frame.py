@@ -253,20 +253,20 @@ def _page_lines(view: View, title: str, subtitle: str, caption: str) -> tuple[li
 
 def _panel_words(view: View, panel: Panel) -> list[Row]:
     """Heading, names of lines and the title of the x axis."""
-    theme, left = view.colours, -panel.left_margin
+    theme, start = view.colours, -panel.left_margin
     heading, names = panel.head()
     y = -((len(heading) + len(names)) * LINE + 10) + LINE / 2
-    rows: list[Row] = [{"x": left, "y": y + place * LINE, "text": text, "color": theme.muted} for place, text in enumerate(heading)]
+    rows: list[Row] = [{"x": start, "y": y + place * LINE, "text": text, "color": theme.muted} for place, text in enumerate(heading)]
     for place, line_of_names in enumerate(names, len(heading)):
-        x = left
+        x = start
         for text, meaning in line_of_names:
             rows.append({"x": x, "y": y + place * LINE, "text": text, "color": theme.label(meaning)})
             x += text_width(text) + 14
     if panel.x and panel.x.title:
         below = panel.height + (TICKS if panel.x.ticks else 6) + LINE / 2
         for place, text in enumerate(wrap(panel.x.title, panel.outer)):
-            start = max(left, min((panel.width - text_width(text)) / 2, panel.width + panel.right_margin - text_width(text)))
-            rows.append({"x": start, "y": below + place * LINE, "text": text, "color": theme.muted})
+            across = max(start, min((panel.width - text_width(text)) / 2, panel.width + panel.right_margin - text_width(text)))
+            rows.append({"x": across, "y": below + place * LINE, "text": text, "color": theme.muted})
     return rows
 
 

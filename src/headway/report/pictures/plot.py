@@ -183,7 +183,7 @@ class Span:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class RuleLines:
     """Dotted rules across the panel at values of x, or at values of y; words stand beside the first."""
 
     x: Sequence[float | None] = ()
@@ -261,7 +261,7 @@ class Sheet:
 
     def rows(self, rows: Sequence[Mapping[str, Any]], data: str = "") -> str:
         """Name of the data set of these rows, a new one unless they are drawn already."""
-        name = next((name for drawn, name in self.sets if drawn is rows), "")
+        name = next((name for known, name in self.sets if known is rows), "")
         if not name:
             name = f"{self.name}_{data or f'rows{len(self.sets)}'}"
             self.sets.append((rows, name))
