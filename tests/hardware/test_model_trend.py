@@ -10,7 +10,7 @@ from headway.core.formula import anonymous
 from headway.core.trace import record
 from headway.hardware.trend import trend_models
 from headway.models.config import catalogue_index
-from headway.models.releases import releases
+from headway.models.describe import releases
 from support.command import Cli
 
 ROWS = {row.model: row for row in trend_models()}

@@ -15,7 +15,7 @@ from headway.models import totals
 from headway.models.config import catalogue_index, from_data, model
 from headway.models.model import MoE
 from headway.models.readers.families import READERS, REFUSED
-from headway.models.readers.keys import harmless_reason
+from headway.models.readers.read import harmless_reason
 from headway.models.reading import reading, shortened
 from headway.models.weights import header
 from support.command import Cli

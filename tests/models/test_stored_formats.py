@@ -12,9 +12,8 @@ import pytest
 from headway.core.errors import UnsupportedModel
 from headway.models import totals
 from headway.models.config import from_data, model
-from headway.models.gguf import gguf_bytes, is_gguf
 from headway.models.precision import WEIGHTS, formats
-from headway.models.stored import stored_formats
+from headway.models.stored import gguf_bytes, is_gguf, stored_formats
 from headway.models.totals import stored_bytes
 from headway.models.work import work_of
 from support.command import Cli

@@ -12,8 +12,8 @@ from headway.hardware.chip import chip
 from headway.hardware.edit import edit
 from headway.hardware.system import system
 from headway.models.config import model
-from headway.models.gguf import is_gguf
 from headway.models.precision import CACHE, COMPUTE, WEIGHTS, Precision, formats
+from headway.models.stored import is_gguf
 from headway.models.work import work_of
 from headway.performance.formats import best_peak, floor_note, peak, resolve
 from support.each import for_each

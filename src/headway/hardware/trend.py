@@ -14,9 +14,9 @@ from headway.laws.roofline.balance import capacity_context, domain_read_s, drain
 from headway.laws.scaling.power_laws import tokens_per_param
 from headway.models.config import catalogue_index
 from headway.models.config import model as find_model
+from headway.models.describe import Release, releases
 from headway.models.model import Model
 from headway.models.precision import formats
-from headway.models.releases import Release, releases
 from headway.models.totals import active_params, kv_bytes_per_token, loaded_bytes, total_params
 
 MODEL = "deepseek-v3"

@@ -13,12 +13,11 @@ from typing import Any
 from headway.core.catalog import default_catalog, fold, lines
 from headway.core.errors import BadValue, HeadwayError, UnknownName, UnsupportedModel, printable
 from headway.models import hub
-from headway.models.checkpoints import as_asked, catalogue_checkpoints, checkpoint, published_by
+from headway.models.checkpoints import SCHEMES, as_asked, catalogue_checkpoints, checkpoint, published_by, with_named_format, with_side_file
 from headway.models.model import Model
 from headway.models.readers.families import read_config
 from headway.models.readers.read import Config, load, parse
 from headway.models.reading import Reading, cut, shortened
-from headway.models.side_files import SCHEMES, with_named_format, with_side_file
 from headway.models.weights import with_hub_weights, with_weights
 
 Keys = tuple[tuple[str, Any], ...]  # keys of a config.json with their values

@@ -1,6 +1,6 @@
 """A language model: blocks of equal layers, each with a mixer (attention or a recurrence) and a feed-forward part.
 
-Every number is a Sourced, which carries where it came from, or a literal 0, 1 or 2. The kinds of mixer are in attention/, one file each.
+Every number is a Sourced, which carries where it came from, or a literal 0, 1 or 2. The kinds of mixer are in attention/.
 """
 
 from __future__ import annotations
@@ -10,7 +10,40 @@ from typing import Any
 
 from headway.core.quantity import known
 from headway.models.attention import Mixer
-from headway.models.tower import Tower
+
+PIXELS = 1024  # side of the image whose tokens are assumed where a tower takes any size
+BYTES = known(2, "bytes of a tower's weight", "byte", "constant", "towers are kept in 16 bits, whatever the decoder's format")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tower:
+    """Shapes of a tower; every number is a Sourced."""
+
+    kind: str  # model_type of its config
+    encoder_params: Any  # used by every patch
+    projector_params: Any  # used by every token that the decoder gets
+    table_params: Any  # positions and the like: no matmul
+    hidden: Any
+    full_layers: Any  # layers in which every patch attends to the whole image
+    window_layers: Any
+    window: Any  # patches of a window or a tile
+    patches_per_token: Any
+    image_tokens: Any  # of an image of its fixed size, else of a square of PIXELS
+
+    @property
+    def params(self) -> Any:
+        """All parameters of the tower and its projector."""
+        from headway.laws.step.parts import tower_params
+
+        return tower_params(self.encoder_params, self.projector_params, self.table_params)
+
+    @property
+    def bytes(self) -> Any:
+        """Bytes of its weights."""
+        from headway.laws.step.parts import tower_bytes
+
+        return tower_bytes(self.params, BYTES)
+
 
 DTYPES = (
     "fp32", "bf16", "fp16", "fp8", "mxfp8", "int8", "int4", "int4_g128", "int4_g64", "int4_g32", "fp4", "mxfp4", "nvfp4", "nf4",

@@ -13,7 +13,7 @@ from typing import Any
 from headway.core import schema, units
 from headway.core.errors import BadValue, UnknownName
 from headway.core.quantity import default, known, user_input
-from headway.models.attention.stated import StatedAttention
+from headway.models.attention.grouped_query import StatedAttention
 from headway.models.by_numbers import ByNumbers
 from headway.models.model import Block, Dense, FeedForward, Model, MoE, StoredPrecision, Vector
 from headway.models.readers.families import read_config

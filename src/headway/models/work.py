@@ -11,10 +11,8 @@ from typing import Any
 
 from headway.core.quantity import known
 from headway.laws.architecture import params
-from headway.models.attention import TWO_MATMULS, AttentionSpan, CacheStore
-from headway.models.model import Block, Dense, FeedForward, Model, MoE
-from headway.models.tensors import LayerTensors, Tensor
-from headway.models.tower import Tower
+from headway.models.attention import TWO_MATMULS, AttentionSpan, CacheStore, LayerTensors, Tensor
+from headway.models.model import Block, Dense, FeedForward, Model, MoE, Tower
 
 # Families whose query, key and value llama.cpp keeps as one matrix (attn_qkv).
 FUSED_QKV = re.compile(r"phi-?[34]|^falcon(-?\d.*)?$|bloom|mpt|gpt_?neox|pythia|gpt-?2|chatglm|dbrx|gpt_bigcode|^qwen(-?1)?$")

@@ -51,7 +51,7 @@ from headway.laws.step.layer_terms import (
 )
 from headway.laws.step.memory import end_bytes, weights_bytes_chip
 from headway.laws.step.parts import image_flop, image_s_per_token
-from headway.models.tower import Tower
+from headway.models.model import Tower
 from headway.models.work import LayerWork, ModelWork
 from headway.performance.achieved import Efficiencies, KernelCounts, achieved_efficiency, dense_part, dynamic, routing_skew, with_links
 from headway.performance.assumptions import Assumptions

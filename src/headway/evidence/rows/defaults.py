@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headway.core.errors import UnknownName
-from headway.models.gguf import is_gguf
 from headway.models.precision import Precision
+from headway.models.stored import is_gguf
 from headway.performance.layout import Layout
 
 
@@ -72,7 +72,7 @@ GGUF = {
     "q2-k-l": "q2_k", "q4-k-l": "q4_k_m", "q5-k-l": "q5_k_m", "q6-k-l": "q6_k",
     "q2-k-xl": "q2_k", "q3-k-xl": "q3_k_m", "q4-k-xl": "q4_k_m", "q5-k-xl": "q5_k_m", "q6-k-xl": "q6_k", "q8-k-xl": "q8_0",
 }  # fmt: skip
-# Format of the output head (a matrix of the embedding's shape): MLC quantises the head too, GGUF files have theirs (models/gguf.py),
+# Format of the output head (a matrix of the embedding's shape): MLC quantises the head too, GGUF files have theirs (models/stored.py),
 # AWQ, GPTQ, FP8 and FP4 checkpoints leave it as it was trained.
 HEAD = {"int4_g32": "int4_g32"}
 IN_A_NAME = re.compile(

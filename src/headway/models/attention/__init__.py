@@ -1,13 +1,13 @@
 """What every attention kind answers, and the parts that several kinds share.
 
-Holds        one file per kind, each with its record, parameters, cache, reads, score FLOPs and state: grouped_query (MHA, GQA, MQA),
-             narrow_kv, latent (MLA), compressed (DeepSeek-V4), gated_delta, short_convolution, lightning, rwkv, state_space (Mamba,
-             Mamba-2), parallel (two mixers), stated (totals alone). Here: Mixer, the questions; NarrowLayout, SoftmaxAttention and
-             ConvolvedRecurrence, answers that several kinds share; AttentionPattern, Indexer, AttentionSpan, CacheStore, parts of one.
+Holds        a record per kind, with its parameters, cache, reads, score FLOPs and state: grouped_query (MHA, GQA, MQA; one KV projection
+             or none; totals alone), latent (MLA; DeepSeek-V4's compressed), recurrent (Mamba, gated DeltaNet, lightning, RWKV, short
+             convolutions, two mixers at once). Here: Mixer, the questions; NarrowLayout, SoftmaxAttention, ConvolvedRecurrence, answers
+             that several share; AttentionPattern, Indexer, AttentionSpan, CacheStore, parts of one; Tensor, matrices by kind.
 Import       a kind from its file, the rest from here.
-May import   laws, core, models.tensors. Its users: models.model, the readers that make the records, and whoever has a block's `attention`.
-New kind     a record in a file of its own that extends one of these, and a reader that makes it; nothing else lists kinds. Mixer leaves
-             `params` open, all else is "none"; SoftmaxAttention (an entry per token) `params`, `stores` and `spans`, which must apply
+May import   laws, core. Its users: models.model, the readers that make the records, and whoever has a block's `attention`.
+New kind     a record that extends one of these, in a file of its subject, and a reader that makes it; nothing else lists kinds. Mixer
+             leaves `params` open, all else is "none"; SoftmaxAttention (an entry per token) `params`, `stores`, `spans`, which must apply
              `kv_share`, `look` and `indexer`; ConvolvedRecurrence (a state of fixed size) `matrix_params`, `channels`,
              `recurrent_elements` and `recurrent_flop`; a kind whose answers mostly hold, such as grouped_query.Attention, what differs.
 
@@ -25,7 +25,25 @@ from typing import Any, ClassVar
 from headway.core.quantity import known
 from headway.laws.architecture.attention import convolution_flop, index_score_flop
 from headway.laws.architecture.params import indexer_params, latent_scale_bytes
-from headway.models.tensors import Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tensor:
+    """Matrices of one kind in a layer: values | key | query | output | up | down | router | other."""
+
+    kind: str
+    width: Any  # numbers in a row, which is what a block of a format divides: the inputs of the matrix
+    dims: tuple[Any, ...]  # whose product is the count of parameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerTensors:
+    """Matrices of a layer by part."""
+
+    mixer: tuple[Tensor, ...] = ()
+    ffn: tuple[Tensor, ...] = ()
+    expert: tuple[Tensor, ...] = ()  # of one routed expert
+
 
 NO_LIMIT = known(math.inf, "no limit", "token", "constant", "a query may look at every earlier token")
 ZERO_FLOP = known(0.0, "no look back", "flop/token", "constant", "the architecture has no such part")

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from headway.laws.architecture.attention import score_flop
-from headway.laws.architecture.params import attention_params, kv_projection_params
-from headway.models.attention import AttentionSpan, CacheStore, SoftmaxAttention
-from headway.models.tensors import Tensor
+from headway.laws.architecture.params import attention_params, kv_projection_params, narrow_kv_attention_params
+from headway.models.attention import AttentionSpan, CacheStore, SoftmaxAttention, Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,3 +72,58 @@ class Attention(SoftmaxAttention):
         flop = score_flop(self.heads, self.head_dim, self.value_dim)
         read = kv_elements_read(self.kv_heads, self.head_dim, self.value_dim)
         return (*self.look.spans(read, flop, flop), *self.index_spans())
+
+
+# -- attention with fewer than two KV projections (Gemma 4): key and value from one, or the KV of an earlier layer and none -----
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NarrowKvAttention(Attention):
+    """Grouped-query attention whose key and value share a projection, or that has none; the cache holds both all the same."""
+
+    kv_share_refusal: ClassVar[str] = "keeps a key and value of one projection, or none"
+
+    kv_projections: Any  # 1: one for key and value; 0: the layer reads an earlier layer's KV
+
+    def params(self) -> Any:
+        """Projections of queries, outputs, and of key and value together."""
+        return narrow_kv_attention_params(self.hidden, self.heads, self.kv_heads, self.head_dim, self.value_dim, self.kv_projections)
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The projections that the layer has: no value, and no key where it reads an earlier layer's."""
+        kinds = ("query", "key", "output") if self.kv_projections else ("query", "output")
+        return tuple(tensor for tensor in Attention.tensors(self) if tensor.kind in kinds)
+
+    def kv_params(self) -> Any:
+        """The projection of key and value, where the layer has it."""
+        return kv_projection_params(self.hidden, self.kv_heads, self.head_dim, 0, self.kv_projections, self.kv_share)
+
+
+# -- attention of which only totals are known (a model by numbers): its parameters and the KV elements that a token adds --------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedAttention(Attention):
+    """Grouped-query attention whose parameters and cache are stated; heads serve for splits and scores alone."""
+
+    is_stated: ClassVar[bool] = True
+
+    stated_params: Any
+    stated_elements: Any
+
+    def params(self) -> Any:
+        """The stated parameters."""
+        return self.stated_params
+
+    def stores(self) -> tuple[CacheStore, ...]:
+        """The stated elements, less where layers share them."""
+        from headway.laws.architecture.kv import shared_elements
+
+        return self.look.stores(shared_elements(self.stated_elements, self.kv_share))
+
+    def spans(self) -> tuple[AttentionSpan, ...]:
+        """The stated elements of each token attended to."""
+        from headway.laws.architecture.kv import entry_elements
+
+        flop = score_flop(self.heads, self.head_dim, self.value_dim)
+        return self.look.spans(entry_elements(self.stated_elements), flop, flop)

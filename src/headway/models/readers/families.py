@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from headway.core.errors import UnsupportedModel, clip, nearest
 from headway.models.model import Model
-from headway.models.readers import dense, gemma4, gpt, latent, linear, mimo, mixture, nemotron, recurrent, relatives, residual, rwkv, sparse
+from headway.models.readers import dense, gpt, latent, linear, mixture, recurrent
 from headway.models.readers.mechanism import MECHANISMS
 from headway.models.readers.read import Config
 from headway.models.readers.towers import with_tower
@@ -47,21 +47,21 @@ READERS: dict[str, Reader] = {
     "qwen2_vl": dense.qwen2, "qwen2_5_vl": dense.qwen2,
     "qwen2_vl_text": dense.qwen2, "qwen2_5_vl_text": dense.qwen2, "qwen3": dense.qwen3, "qwen3_vl_text": dense.qwen3,
     "phi": dense.phi, "phi3": dense.phi3, "gemma": dense.gemma, "gemma2": dense.gemma2, "gemma3_text": dense.gemma3,
-    "gemma3n_text": dense.gemma3n, "gemma4_text": gemma4.gemma4,
+    "gemma3n_text": dense.gemma3n, "gemma4_text": dense.gemma4,
     "cohere": dense.cohere, "cohere2": dense.cohere2, "olmo": dense.olmo, "olmo2": dense.olmo2, "olmo3": dense.olmo2,
     "starcoder2": dense.starcoder2, "glm": dense.glm, "glm4": dense.glm4, "nemotron": dense.nemotron, "stablelm": dense.stablelm,
     "exaone4": dense.exaone4, "exaone": dense.llama, "minicpm3": latent.deepseek_v2,
-    "qwen": relatives.qwen, "chatglm": relatives.chatglm, "gpt_neo": relatives.gpt_neo, "xglm": relatives.xglm,
-    "persimmon": relatives.persimmon, "bitnet": relatives.bitnet, "apertus": relatives.apertus, "orion": relatives.layered,
-    "internlm": relatives.internlm, "vaultgemma": relatives.vaultgemma, "mllama_text_model": relatives.mllama,
+    "qwen": dense.qwen, "chatglm": dense.chatglm, "gpt_neo": dense.gpt_neo, "xglm": dense.xglm,
+    "persimmon": dense.persimmon, "bitnet": dense.bitnet, "apertus": dense.apertus, "orion": dense.layered,
+    "internlm": dense.internlm, "vaultgemma": dense.vaultgemma, "mllama_text_model": dense.mllama,
     "helium": dense.llama, "cwm": dense.llama, "aquila": dense.llama, "xverse": dense.llama, "minicpm4": dense.llama,
     "exaone4_text": dense.exaone4, "qwen2_5_omni_text": dense.qwen2, "qwen3_omni_text": dense.qwen3,
-    "PanguEmbedded": dense.llama, "TeleFLM": dense.llama, "teleflm": dense.llama, "jais2": relatives.jais2, "solar": relatives.solar,
-    "telechat": relatives.telechat, "plamo3": relatives.plamo3,
+    "PanguEmbedded": dense.llama, "TeleFLM": dense.llama, "teleflm": dense.llama, "jais2": dense.jais2, "solar": dense.solar,
+    "telechat": dense.telechat, "plamo3": dense.plamo3,
     "arcee": dense.arcee, "hunyuan_v1_dense": dense.hunyuan_dense, "palm": dense.palm,
     # GPT-2's generation
     "gpt2": gpt.gpt2, "gpt_bigcode": gpt.gpt_bigcode, "gptj": gpt.gptj, "codegen": gpt.gptj, "gpt_neox": gpt.gpt_neox, "opt": gpt.opt,
-    "bloom": gpt.bloom, "jais": relatives.jais,
+    "bloom": gpt.bloom, "jais": dense.jais,
     "mpt": gpt.mpt, "falcon": gpt.falcon, "RefinedWeb": gpt.falcon, "RefinedWebModel": gpt.falcon,
     # experts
     "mixtral": mixture.mixtral, "gpt_oss": mixture.gpt_oss, "qwen2_moe": mixture.qwen2_moe, "qwen3_moe": mixture.qwen3_moe,
@@ -69,21 +69,21 @@ READERS: dict[str, Reader] = {
     "dots1": mixture.deepseek_like, "deepseek": mixture.deepseek_like, "bailing_moe": mixture.bailing, "bailing_moe_v2": mixture.bailing,
     "olmoe": mixture.olmoe, "flex_olmo": mixture.olmoe, "phimoe": mixture.phimoe, "granitemoe": mixture.granite_moe,
     "granitemoeshared": mixture.granite_moe, "dbrx": mixture.dbrx, "grok-1": mixture.grok, "glam": mixture.glam,
-    "arctic": residual.arctic, "afmoe": residual.afmoe, "solar_open": mixture.deepseek_like,
+    "arctic": mixture.arctic, "afmoe": mixture.afmoe, "solar_open": mixture.deepseek_like,
     "llama4_text": mixture.llama4, "hunyuan": mixture.hunyuan, "hunyuan_v1_moe": mixture.hunyuan, "ernie4_5_moe": mixture.ernie_moe,
     # latent and sparse attention
     "deepseek_v2": latent.deepseek_v2, "deepseek_v3": latent.deepseek_v3, "kimi_k2": latent.deepseek_v3,
     "glm4_moe_lite": latent.deepseek_v3,
     "deepseek_v32": latent.deepseek_v32, "glm_moe_dsa": latent.deepseek_v32, "deepseek_v4": latent.deepseek_v4,
-    "mimo_v2_flash": mimo.mimo_v2, "mimo_v2": mimo.mimo_v2, "minimax_m2": sparse.minimax_m2, "minimax_m3": sparse.minimax_m3,
+    "mimo_v2_flash": mixture.mimo_v2, "mimo_v2": mixture.mimo_v2, "minimax_m2": mixture.minimax_m2, "minimax_m3": mixture.minimax_m3,
     # fixed state
     "mamba": recurrent.mamba, "falcon_mamba": recurrent.mamba, "mamba2": recurrent.mamba2, "jamba": recurrent.jamba,
-    "nemotron_h": nemotron.nemotron_h, "nemotron_h_puzzle": nemotron.nemotron_h, "nemotron-nas": nemotron.nemotron_nas,
+    "nemotron_h": recurrent.nemotron_h, "nemotron_h_puzzle": recurrent.nemotron_h, "nemotron-nas": recurrent.nemotron_nas,
     "falcon_h1": recurrent.falcon_h1, "bamba": recurrent.bamba, "granitemoehybrid": recurrent.granite_hybrid,
     "qwen3_next": linear.qwen3_next, "qwen3_5_text": linear.qwen3_next, "qwen3_5_moe_text": linear.qwen3_next,
     "minimax": linear.minimax_lightning, "minimax_m1": linear.minimax_lightning,
     "minimax_text_01": linear.minimax_lightning,
-    "kimi_linear": linear.kimi_linear, "lfm2": linear.lfm2, "lfm2_moe": linear.lfm2, "rwkv": rwkv.rwkv,
+    "kimi_linear": linear.kimi_linear, "lfm2": linear.lfm2, "lfm2_moe": linear.lfm2, "rwkv": recurrent.rwkv,
     # encoder and decoder
     "switch_transformers": gpt.switch,
 }  # fmt: skip

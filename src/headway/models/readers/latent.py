@@ -6,8 +6,7 @@ from typing import Any
 
 from headway.core.quantity import known
 from headway.models.attention import AttentionPattern, Indexer
-from headway.models.attention.compressed import CompressedAttention
-from headway.models.attention.latent import LatentAttention
+from headway.models.attention.latent import CompressedAttention, LatentAttention
 from headway.models.model import Model, Vector
 from headway.models.readers.read import Config, translate_layers
 from headway.models.readers.standard import Style, block, constant, dense, finish, layer_count, moe, norms

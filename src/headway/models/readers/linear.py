@@ -6,13 +6,11 @@ from typing import Any
 
 from headway.core.errors import BadValue
 from headway.models.attention import Mixer
-from headway.models.attention.gated_delta import GatedDelta
-from headway.models.attention.lightning import Lightning
-from headway.models.attention.short_convolution import ShortConvolution
+from headway.models.attention.recurrent import GatedDelta, Lightning, ShortConvolution
 from headway.models.model import Model, MoE, Vector
 from headway.models.readers.latent import deepseek_experts, deepseek_sparse, latent_attention, left_out
 from headway.models.readers.mixture import mixtral_experts, qwen_experts, qwen_sparse
-from headway.models.readers.read import Config, translate_layers
+from headway.models.readers.read import EXTEND, Config, translate_layers
 from headway.models.readers.standard import (
     DecoderShape,
     Style,
@@ -62,7 +60,7 @@ def minimax_lightning(config: Config) -> Model:
     """MiniMax-01 and M1: lightning attention with softmax attention every eighth layer, experts in all."""
     s, style = shape(config), Style()
     if config.count("shared_intermediate_size", default=0, low=0):
-        raise config.refuse("shared_intermediate_size", "a shared expert of MiniMax-01; --as dense, moe or mla reads the usual keys")
+        raise config.refuse("shared_intermediate_size", f"a shared expert of MiniMax-01; {EXTEND}")
     ffn = mixtral_experts(config, s.hidden)
     linear = block(
         Lightning(hidden=s.hidden, heads=s.heads, head_dim=s.head_dim),
@@ -139,7 +137,7 @@ def lfm2(config: Config) -> Model:
     """LFM2: short convolutions, with grouped-query attention in listed layers; experts after leading dense layers in LFM2-MoE."""
     s, style = shape(config), Style(qk_norm="head", tied=True)
     if config.flag("conv_bias"):
-        raise config.refuse("conv_bias", "--as dense, moe or mla reads the usual keys")
+        raise config.refuse("conv_bias")
     conv = ShortConvolution(hidden=s.hidden, kernel=config.count("conv_L_cache"))
     kinds = config.layer_list("layer_types", s.layers) or _lfm2_places(config, s)
     choices = {"full_attention": (attention(s), mixer_vectors(s, style)), "conv": (conv, ())}

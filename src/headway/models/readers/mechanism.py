@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from headway.core.errors import UnsupportedModel
 from headway.models.attention import AttentionPattern, Mixer
-from headway.models.attention.gated_delta import GatedDelta
+from headway.models.attention.recurrent import GatedDelta
 from headway.models.model import Model, MoE
 from headway.models.readers.dense import alternating, qwen_looks
 from headway.models.readers.latent import deepseek_sparse, deepseek_v3, left_out

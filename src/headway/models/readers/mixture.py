@@ -1,14 +1,16 @@
-"""Readers of decoders with routed experts and grouped-query attention: Mixtral, Qwen-MoE and their relatives."""
+"""Readers of decoders with routed experts and grouped-query attention: Mixtral, Qwen-MoE and their relatives, MiniMax, MiMo."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from headway.models.attention import AttentionPattern
+from headway.core.errors import UnsupportedModel
+from headway.models.attention import AttentionPattern, Indexer
+from headway.models.attention.grouped_query import Attention
 from headway.models.model import Model, MoE, Vector
-from headway.models.readers.dense import looks, qwen_looks
+from headway.models.readers.dense import full_every, looks, qwen_looks
 from headway.models.readers.latent import deepseek_experts, deepseek_sparse, left_out
-from headway.models.readers.read import MAX_COUNT, Config, translate_layers, whole_number
+from headway.models.readers.read import EXTEND, MAX_COUNT, Config, translate_layers, whole_number
 from headway.models.readers.standard import (
     PLAIN,
     DecoderShape,
@@ -19,12 +21,14 @@ from headway.models.readers.standard import (
     chunk,
     dense,
     finish,
+    layer_count,
     mixer_vectors,
     moe,
     norms,
     routed_layers,
     shape,
     uniform,
+    window,
 )
 
 
@@ -117,7 +121,7 @@ def bailing(config: Config) -> Model:
     shared_width = config.count("moe_shared_expert_intermediate_size", default=config.count("moe_intermediate_size"))
     if shared_width != config.count("moe_intermediate_size"):
         raise config.refuse(
-            "moe_shared_expert_intermediate_size", "wants moe_intermediate_size; --as dense, moe or mla reads the usual keys"
+            "moe_shared_expert_intermediate_size", f"wants moe_intermediate_size; {EXTEND}"
         )
     return _deepseek_experts(config, shape(config), style, config.count("num_experts"), router_bias)
 
@@ -240,7 +244,7 @@ def same_in_all(config: Config, key: str, layers: int, default: Any = None) -> A
         return config.count(key, default=default) if default is not None else config.count(key)
     counts = config.layer_list(key, layers) or []
     if len(set(map(str, counts))) != 1:
-        raise config.refuse(key, "wants the same number in all layers; --as dense, moe or mla reads the usual keys")
+        raise config.refuse(key, f"wants the same number in all layers; {EXTEND}")
     return config.derived(whole_number(counts[0], f"config.json {key}", 1, MAX_COUNT), key, f"{key}, equal in all layers,")
 
 
@@ -265,3 +269,154 @@ def ernie_moe(config: Config) -> Model:
     layers = routed_layers(config, s, style, [AttentionPattern()] * s.layers, routed, sparse, router)
     left_out(config)
     return finish(config, layers, s.hidden, style)
+
+
+# -- readers of MiniMax-M2 and M3: many experts; attention of M3 reads only the KV blocks that an index selects -----------------
+
+
+def minimax_m2(config: Config) -> Model:
+    """MiniMax-M2: full attention with norms over all query and key heads."""
+    s = shape(config)
+    style = Style(qk_norm=_qk_norm(config))
+    if config.count("shared_intermediate_size", default=0, low=0):
+        raise config.refuse("shared_intermediate_size", f"a shared expert; {EXTEND}")
+    if any(kind != 1 for kind in config.layer_list("attn_type_list", s.layers) or []):
+        raise config.refuse("attn_type_list", f"only full attention (1) is known here; {EXTEND}")
+    ffn = mixtral_experts(config, s.hidden)
+    left_out(config)
+    config.ignore("mtp_transformer_layers", "use_mtp")
+    bias = (Vector(name="router correction bias", dims=(ffn.experts,)),) if config.flag("use_routing_bias") else ()
+    layers = [block(layer.attention, ffn, layer.vectors, bias) for layer in uniform(s, style, ffn)]
+    return finish(config, layers, s.hidden, style)
+
+
+def _qk_norm(config: Config) -> str:
+    kinds = {"per_layer": "full", "per_head": "head"}
+    kind = config.text("qk_norm_type", default="per_layer")
+    if not config.flag("use_qk_norm"):
+        return ""
+    if kind not in kinds:
+        raise config.refuse("qk_norm_type", "known are per_layer and per_head")
+    return kinds[kind]
+
+
+def minimax_m3(config: Config) -> Model:
+    """MiniMax-M3: leading dense layers, then routed and shared experts; sparse layers select KV blocks by an index key."""
+    s = shape(config)
+    style = Style(qk_norm=_qk_norm(config))
+    if config.flag("attention_output_gate"):
+        raise config.refuse("attention_output_gate")
+    routed = moe(
+        s.hidden,
+        experts=config.count("num_local_experts"),
+        per_token=config.count("num_experts_per_tok"),
+        intermediate=config.count("moe_intermediate_size", "intermediate_size"),
+        shared=config.count("n_shared_experts", default=0, low=0),
+        shared_intermediate=config.count("shared_intermediate_size", default=0, low=0),
+    )
+    plain = dense(config, s.hidden, style, "dense_intermediate_size")
+    config.ignore("intermediate_size", "mtp_transformer_layers", "use_mtp")
+    left_out(config)
+    router = (Vector(name="router correction bias", dims=(routed.experts,)),) if config.flag("use_routing_bias") else ()
+    base, (mixer, extra) = (norms(s.hidden, style), mixer_vectors(s, style)), _picked(config, s)
+    layers = [
+        block(mixer if picks else attention(s), routed if sparse else plain, *base, extra if picks else (), router if sparse else ())
+        for picks, sparse in zip(_picks(config, s.layers), deepseek_sparse(config, s.layers), strict=True)
+    ]
+    return finish(config, layers, s.hidden, style)
+
+
+def _picks(config: Config, layers: int) -> list[bool]:
+    inner = config.table("sparse_attention_config")
+    if inner is None or not inner.flag("use_sparse_attention"):
+        return [False] * layers
+    return [bool(flag) for flag in inner.layer_list("sparse_attention_freq", layers) or [True] * layers]
+
+
+def _picked(config: Config, s: DecoderShape) -> tuple[Any, tuple[Vector, ...]]:
+    """Attention that reads the top-k KV blocks, including the newest block."""
+    inner = config.table("sparse_attention_config")
+    if inner is None or not inner.flag("use_sparse_attention"):
+        return attention(s), ()
+    dim = inner.count("sparse_index_dim")
+    indexer = Indexer(heads=inner.count("sparse_num_index_heads"), dim=dim, query_input=s.hidden, head_weights=0)
+    blocks, size = inner.count("sparse_topk_blocks"), inner.count("sparse_block_size", unit="token")
+    cap = inner.derived(int(blocks) * int(size), "tokens picked", "sparse_topk_blocks * sparse_block_size", "token")
+    vectors = (Vector(name="index query and key norm", dims=(2, dim)),)
+    return attention(s, AttentionPattern(name="topk", cap_tokens=cap), indexer=indexer), vectors
+
+
+# -- readers of routed decoders with more beside the experts: Arctic's dense path in each layer, Trinity's gated attention ------
+
+
+def arctic(config: Config) -> Model:
+    """Snowflake Arctic: beside the experts each routed layer has a dense FFN as wide as the model, with a norm of its own."""
+    s, style = shape(config), Style()
+    if not config.flag("use_residual"):
+        raise config.refuse("use_residual")
+    config.ignore("parallel_attn_mlp_res", "enc_index", "enable_expert_tensor_parallelism", "moe_token_dropping")
+    routed = mixtral_experts(config, s.hidden, shared=1, shared_intermediate=s.hidden)
+    dense_block = block(attention(s), dense(config, s.hidden, style), norms(s.hidden, style))
+    step, pattern = int(config.count("moe_layer_frequency", default=2)), looks(config, s, True)
+    layers = [
+        block(attention(s, look), routed, norms(s.hidden, style, 3)) if (layer + 1) % step == 0 else dense_block
+        for layer, look in enumerate(pattern)
+    ]
+    return finish(config, layers, s.hidden, style)
+
+
+def afmoe(config: Config) -> Model:
+    """Arcee's Trinity: a gate on the output of attention, norms around each part, windows in 3 of 4 layers, sigmoid routing with a bias."""
+    s, style = shape(config), biased(config, norms=4, qk_norm="head")
+    width = config.count("moe_intermediate_size")
+    routed = moe(
+        s.hidden, experts=config.count("num_experts"), per_token=config.count("num_experts_per_tok"), intermediate=width,
+        shared=config.count("num_shared_experts", default=0, low=0), shared_intermediate=width,
+    )  # fmt: skip
+    first = int(config.count("num_dense_layers", default=0, low=0, high=s.layers))
+    plain, vectors = dense(config, s.hidden, style), (norms(s.hidden, style), mixer_vectors(s, style))
+    router = (Vector(name="router correction bias", dims=(routed.experts,)),)
+    config.ignore("num_expert_groups", "route_norm")
+    layers = [
+        block(attention(s, look, query_copies=2), plain if layer < first else routed, *vectors, () if layer < first else router)
+        for layer, look in enumerate(full_every(config, s.layers, int(config.count("global_attn_every_n_layers", default=4))))
+    ]
+    return finish(config, layers, s.hidden, style)
+
+
+# -- reader of MiMo-V2: full and sliding-window layers with heads of their own, keys wider than values, experts in listed layers 
+
+
+def mimo_v2(config: Config) -> Model:
+    """MiMo-V2-Flash and Pro."""
+    hidden, layers, style = config.count("hidden_size"), layer_count(config), Style()
+    for key in ("attention_bias", "mlp_bias", "attention_projection_layout", "use_qk_norm"):
+        if config.raw(key) not in (None, False, "fused_qkv", "split"):
+            raise config.refuse(key)
+    config.ignore("sliding_window_size", "attention_chunk_size", "hybrid_block_size", "num_key_value_heads")
+    pattern = config.layer_list("hybrid_layer_pattern", layers)
+    if pattern is None:
+        raise config.refuse("hybrid_layer_pattern", "MiMo-V2 lists there which layers have a sliding window (1)")
+    near = window(config, "sliding_window", "sliding_window_size")
+    mixers = {0: _attention(config, hidden, "", AttentionPattern()), 1: _attention(config, hidden, "swa_", near)}
+    sinks = {0: config.flag("add_full_attention_sink_bias"), 1: config.flag("add_swa_attention_sink_bias")}
+    routed, router = deepseek_experts(config, hidden, config.count("n_routed_experts"), router_bias=True)
+    plain = dense(config, hidden, style)
+    blocks = []
+    kinds = translate_layers(pattern, {0: 0, 1: 1}, config, "hybrid_layer_pattern")
+    for kind, sparse in zip(kinds, deepseek_sparse(config, layers), strict=True):
+        mixer = mixers[kind]
+        sink = (Vector(name="attention sinks", dims=(mixer.heads,)),) if sinks[kind] else ()
+        blocks.append(block(mixer, routed if sparse else plain, norms(hidden, style), sink, router if sparse else ()))
+    left_out(config)
+    return finish(config, blocks, hidden, style)
+
+
+def _attention(config: Config, hidden: Any, stem: str, look: AttentionPattern) -> Attention:
+    """Attention of one of the two kinds; the keys of sliding layers begin with `stem`."""
+    head_dim = config.count(f"{stem}head_dim", "head_dim")
+    heads, kv_heads = config.count(f"{stem}num_attention_heads", "num_attention_heads"), config.count(f"{stem}num_key_value_heads")
+    if heads % kv_heads:
+        raise UnsupportedModel(f"{stem}num_key_value_heads", int(kv_heads), f"must divide the {int(heads)} query heads")
+    value_dim = config.count(f"{stem}v_head_dim", "v_head_dim", default=head_dim)
+    return Attention(hidden=hidden, heads=heads, kv_heads=kv_heads, head_dim=head_dim, value_dim=value_dim, look=look)

@@ -8,7 +8,140 @@ from typing import Any
 from headway.core.errors import UnsupportedModel
 from headway.models.model import StoredPrecision
 from headway.models.readers.read import Config
-from headway.models.readers.schemes import BY_HAND, weight_formats
+
+BY_HAND = "--key quantization_config=null reads the checkpoint without it, and --weights states the format"
+INTEGERS = ("awq", "gptq", "auto-round", "intel/auto-round", "auto_round", "gptq_marlin", "awq_marlin", "quark")
+MODELOPT = {
+    "FP8": "fp8", "FP8_PB_WO": "fp8", "FP8_PER_CHANNEL_PER_TOKEN": "fp8", "NVFP4": "nvfp4", "NVFP4_AWQ": "nvfp4", "W4A8_NVFP4_FP8": "nvfp4",
+    "MXFP4": "mxfp4", "W4A8_MXFP4_FP8": "mxfp4", "MXFP8": "mxfp8", "W8A8_SQ_PER_CHANNEL": "int8", "INT8_SQ": "int8", "INT8": "int8",
+}  # fmt: skip
+MODELOPT_GROUPED = ("W4A16_AWQ", "W4A8_AWQ", "INT4_AWQ", "W4A16", "W4A8")
+ONE_BYTE_SCALES = ("uint8", "e8m0", "float8")
+
+
+def weight_formats(scheme: dict[str, Any]) -> dict[str, str]:
+    """Formats by the module that they are for, "" for all others."""
+    method = str(scheme.get("quant_method") or ("modelopt" if scheme.get("quant_algo") else "")).lower()
+    if method in ("fp8", "fbgemm_fp8"):
+        return {"": "fp8"}
+    if method in ("mxfp4", "gpt_oss_mxfp4"):
+        return {"": "mxfp4"}
+    if method in INTEGERS:
+        return {"": _integers(scheme)}
+    if method == "bitsandbytes":
+        return {"": _bitsandbytes(scheme)}
+    if method in ("compressed-tensors", "compressed_tensors"):
+        return _compressed(scheme)
+    if method.startswith("modelopt"):
+        return _modelopt(scheme)
+    if method in ("hqq", "quanto", "torchao", "eetq"):
+        return {"": _few_words(method, scheme)}
+    raise UnsupportedModel("quantization_config.quant_method", scheme.get("quant_method"), f"no format is known for it; {BY_HAND}")
+
+
+def format_name(bits: Any, kind: str, group: Any = None, has_zeros: bool = False, one_byte_scale: bool = False) -> str:
+    """Name of a format by its bits and what a group of weights shares.
+
+    >>> format_name(4, "int", 128, has_zeros=True), format_name(4, "int", 64), format_name(4, "float", 32), format_name(4, "float", 16)
+    ('int4_g128', 'int4_g64_sym', 'mxfp4', 'nvfp4')
+    """
+    group = group if isinstance(group, int) and not isinstance(group, bool) and group > 0 else None
+    if kind == "float" and bits == 8 and not isinstance(bits, bool):
+        return "mxfp8" if group == 32 and one_byte_scale else "fp8"
+    if kind == "float" and bits == 4 and not isinstance(bits, bool):
+        return "mxfp4" if group == 32 else "nvfp4"
+    if kind != "int" or isinstance(bits, bool) or not isinstance(bits, int) or not 2 <= bits <= 8:
+        raise UnsupportedModel("quantization_config bits", bits, f"known are whole numbers of 2 to 8 bits, floats of 4 and 8; {BY_HAND}")
+    if group is None:
+        return f"int{bits}"
+    spellings = {(4, 128, True): "int4_g128", (4, 64, True): "int4_g64", (4, 32, False): "int4_g32"}
+    return spellings.get((bits, group, has_zeros), f"int{bits}_g{group}" + ("_asym" if has_zeros else "_sym"))
+
+
+def _integers(scheme: dict[str, Any]) -> str:
+    """AWQ, GPTQ and AutoRound: their files hold zero points even where the scheme is symmetric."""
+    bits = scheme.get("bits", scheme.get("w_bit", scheme.get("weight_bits")))
+    group = scheme.get("group_size", scheme.get("q_group_size"))
+    return format_name(bits, "int", group, has_zeros=True)
+
+
+def _bitsandbytes(scheme: dict[str, Any]) -> str:
+    if not (scheme.get("load_in_4bit") or scheme.get("_load_in_4bit")):
+        return "int8"
+    return "nf4_double" if scheme.get("bnb_4bit_use_double_quant") else "nf4"
+
+
+def _compressed(scheme: dict[str, Any]) -> dict[str, str]:
+    groups = scheme.get("config_groups")
+    by_target: dict[str, str] = {}
+    for group in groups.values() if isinstance(groups, dict) else ():
+        weights = group.get("weights") if isinstance(group, dict) else None
+        if not isinstance(weights, dict):
+            continue
+        layout = str(group.get("format") or scheme.get("format") or "")
+        targets = group.get("targets")
+        for target in targets if isinstance(targets, list) else [""]:
+            by_target[_module(target)] = _weights_format(weights, layout)
+    if not by_target:
+        raise UnsupportedModel("quantization_config.config_groups", groups, f"wants a group with weights; {BY_HAND}")
+    return by_target
+
+
+def _module(target: Any) -> str:
+    """The module that a target of compressed-tensors names: "" for a class of modules such as Linear."""
+    text = str(target)
+    return "" if text.isidentifier() else text
+
+
+def _weights_format(weights: dict[str, Any], layout: str) -> str:
+    """Format of the weights of one group of compressed-tensors."""
+    if layout.startswith(("mxfp4", "mxfp8", "nvfp4")):
+        return layout.partition("-")[0]
+    scale = str(weights.get("scale_dtype") or "").removeprefix("torch.")
+    grouped = weights.get("strategy") in (None, "group", "tensor_group")
+    return format_name(
+        weights.get("num_bits"), str(weights.get("type")), weights.get("group_size") if grouped else None,
+        has_zeros=weights.get("symmetric") is False, one_byte_scale=scale.startswith(ONE_BYTE_SCALES),
+    )  # fmt: skip
+
+
+def _modelopt(scheme: dict[str, Any]) -> dict[str, str]:
+    """NVIDIA's ModelOpt, in its own words or in those of compressed-tensors."""
+    algorithm = str(scheme.get("quant_algo") or "").upper()
+    layers = scheme.get("quantized_layers")
+    if algorithm == "MIXED_PRECISION" and isinstance(layers, dict):
+        return {str(module): _algorithm(words) for module, words in layers.items() if isinstance(words, dict)} or _unknown(algorithm)
+    if not algorithm and isinstance(scheme.get("config_groups"), dict):
+        return _compressed(scheme)
+    return {"": _algorithm(scheme)}
+
+
+def _algorithm(scheme: dict[str, Any]) -> str:
+    algorithm = str(scheme.get("quant_algo") or "").upper()
+    if algorithm in MODELOPT_GROUPED:
+        return format_name(4, "int", scheme.get("group_size", 128), has_zeros=bool(scheme.get("has_zero_point")))
+    return MODELOPT[algorithm] if algorithm in MODELOPT else _unknown(algorithm)
+
+
+def _unknown(algorithm: str) -> Any:
+    known = ", ".join((*MODELOPT, *MODELOPT_GROUPED))
+    raise UnsupportedModel("quantization_config.quant_algo", algorithm or None, f"known are {known}; {BY_HAND}")
+
+
+def _few_words(method: str, scheme: dict[str, Any]) -> str:
+    """Schemes that say bits and group in a few words of their own."""
+    inner = scheme.get("quant_config")
+    hqq = inner.get("weight_quant_params") if isinstance(inner, dict) else None
+    if method == "hqq" and isinstance(hqq, dict):
+        return format_name(hqq.get("nbits"), "int", hqq.get("group_size"), has_zeros=True)
+    if method == "eetq":
+        return "int8"
+    text = str(scheme.get("weights") or scheme.get("quant_type") or "").lower()
+    for word, name in (("int8", "int8"), ("int4", "int4"), ("int2", "int2"), ("float8", "fp8"), ("fp8", "fp8")):
+        if word in text:
+            return name
+    raise UnsupportedModel("quantization_config.quant_method", f"{method} without bits", f"its weights are not stated; {BY_HAND}")
+
 
 TORCH = {"float32": "fp32", "float": "fp32", "bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float8_e4m3fn": "fp8"}
 PER_BLOCK = 128  # of ModelOpt's FP8_PB_WO

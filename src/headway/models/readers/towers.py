@@ -14,9 +14,8 @@ from headway.core import catalog
 from headway.core.catalog import PACKAGED
 from headway.core.errors import BadFile, HeadwayError
 from headway.core.quantity import known
-from headway.models.model import Model
+from headway.models.model import PIXELS, Model, Tower
 from headway.models.readers.read import Config
-from headway.models.tower import PIXELS, Tower
 
 PATH = PACKAGED / "towers.toml"
 
