@@ -15,7 +15,7 @@ from headway.simulation.check.check import checks
 from headway.simulation.check.limits import LatencyLimits
 from headway.simulation.check.offered import OfferedTraffic
 from headway.simulation.check.plays import Candidate, candidate
-from headway.simulation.compiled_loop import is_ready
+from headway.simulation.compiled import is_ready
 from headway.simulation.traffic.distributions import parse_lengths
 
 BOUND_S = 2.0

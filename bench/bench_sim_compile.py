@@ -23,7 +23,7 @@ def cpu_s():
 
 def made(kind):
     """Print CPU and wall seconds of making a loop ready, from importing numba on."""
-    from headway.simulation.compiled_loop import runner
+    from headway.simulation.compiled import runner
     from headway.simulation.step_time import plain
 
     source = "def step(batch, context, tokens, pairs, ranks):\n    return 0.01 + 1e-4 * batch\n"
@@ -49,7 +49,7 @@ def plain_s():
 
 def main():
     """Every loop cold, then from the cache; the least of some rounds, as other work on the machine only adds."""
-    from headway.simulation import compiled_loop
+    from headway.simulation import compiled
 
     for name, kind in LOOPS.items():
         cold, warm = [], []
@@ -60,8 +60,8 @@ def main():
         (cpu, wall), (again, _) = min(cold), min(warm)
         told = f"{cpu:5.2f} CPU-s cold ({wall:.1f} s by the clock), {cpu / BUDGET_S:.2f} of the budget of {BUDGET_S:g} s"
         print(f"{name:34} {told}; {again:.2f} CPU-s from the cache")
-    plain = f"at least {compiled_loop.REQUEST_S * 1e6:.0f} us a request in plain Python"
-    print(f"assumed: {compiled_loop.COMPILE_S:g} s cold, {compiled_loop.LOAD_S:g} s from the cache, {plain}")
+    plain = f"at least {compiled.REQUEST_S * 1e6:.0f} us a request in plain Python"
+    print(f"assumed: {compiled.COMPILE_S:g} s cold, {compiled.LOAD_S:g} s from the cache, {plain}")
     print(f"plain Python, a chat service's request: {plain_s() * 1e6:.0f} us")
 
 

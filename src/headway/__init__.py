@@ -45,9 +45,9 @@ _HOME = {
 }
 # verb -> (its question, sentence of the help)
 QUESTIONS = {
-    "plan": ("simulation.check.question:Plan", "layout, batch, cost and launch line for a load and its latency limits"),
+    "plan": ("simulation.questions:Plan", "layout, batch, cost and launch line for a load and its latency limits"),
     "serve": ("serving.questions:Serve", "latency, throughput, cost and memory of a given layout, over a grid of inputs"),
-    "sim": ("simulation.question:Simulate", "percentiles, goodput and capacity under a trace or drawn traffic"),
+    "sim": ("simulation.questions:Simulate", "percentiles, goodput and capacity under a trace or drawn traffic"),
     "score": ("evidence.questions:Score", "measured runs or your own benchmark beside predictions, with what binds"),
     "solve": ("serving.questions:Solve", "the input at which an output reaches a value"),
     "train": ("training.questions:Train", "layout, memory, step time, MFU, days and cost of a training run"),

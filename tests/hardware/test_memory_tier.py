@@ -19,8 +19,24 @@ from headway.laws import tiers as wear
 from headway.laws.roofline.balance import drain_s
 from headway.simulation import compiled
 from headway.simulation.hit_rates import replayed
-from headway.simulation.kv_pools import BELOW, CAPACITY, NOWHERE, POOL, WRITES, expire, free_pages
-from headway.simulation.prefix_cache import admits, count_lookups, hold, hold_just, leave, match, publish, release, take
+from headway.simulation.kv_pools import (
+    BELOW,
+    CAPACITY,
+    NOWHERE,
+    POOL,
+    WRITES,
+    admits,
+    count_lookups,
+    expire,
+    free_pages,
+    hold,
+    hold_just,
+    leave,
+    match,
+    publish,
+    release,
+    take,
+)
 from headway.simulation.prefix_tiers import (
     NEVER,
     cache_tier,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from headway.simulation.hit_rates import replay_hits
-from headway.simulation.prefix_cache import HITS
+from headway.simulation.kv_pools import HITS
 from headway.simulation.prefix_tiers import Prefix, hit_rates
 from headway.simulation.simulate import SimulatedRun, simulate
 from headway.simulation.traffic.read import read_trace

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import pickle
+import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from headway.simulation import compiled, compiled_loop
-from headway.simulation.compiled_loop import COMPILE_S, LOAD_S, choose_form, plain_s, runner
+from headway.simulation import compiled
+from headway.simulation.compiled import COMPILE_S, LOAD_S, choose_form, plain_s, runner
 from headway.simulation.traffic.requests import Traffic
+from support.paths import ROOT
 from support.simulated import pace, play
 from support.work import calls
 
+TRIED = ("0.60", "0.61", "0.62", "0.63", "0.68")  # releases of numba with which this file and test_routing.py passed
 CALLS_PER_S = 4e6  # Python functions, with what they do, on the machine that `plain_s` was measured on
 
 
@@ -48,7 +51,7 @@ def test_choose_form__missing_code_is_compiled_only_for_longer_runs(
 
     assert choice(between) == "auto"
     assert choice(COMPILE_S * 1.1) == "compiled"
-    (tmp_path / f"{compiled_loop._stem(law.source)}-0.code").touch()
+    (tmp_path / f"{compiled._stem(law.source)}-0.code").touch()
     for name, needed in (("run_one", not shared), ("send", routed or shared)):
         if needed:
             assert choice(between) == "auto"
@@ -101,3 +104,12 @@ def test_entry__without_a_folder_or_with_a_full_one_is_compiled_all_the_same(tmp
     for folder in (None, tmp_path / "gone"):
         assert machine_code.entry(doubled, folder, "doubled")(4.0) == 8.0
         assert machine_code.callback(doubled, "float64(float64)", folder, "doubled").ctypes(4.0) == 8.0
+
+
+def test_numba__releases_that_were_tried_bound_what_is_installed() -> None:
+    """machine_code.py builds on classes that numba changes without notice: try a new release here, then raise the bound."""
+    first, last = (int(release.partition(".")[2]) for release in (TRIED[0], TRIED[-1]))
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert extras["fast"] == [f"numba>=0.{first},<0.{last + 1}"]
+    numba = pytest.importorskip("numba")
+    assert numba.__version__.split(".")[1] in {str(minor) for minor in range(first, last + 1)}

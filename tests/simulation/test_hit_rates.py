@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.core.errors import BadValue, MissingExtra
-from headway.simulation import compiled, kv_pools, prefix_cache
+from headway.simulation import compiled, kv_pools
 from headway.simulation.hit_rates import hit_share, hit_token_share, replay_hits, replayed, reuse
 from headway.simulation.kv_pools import (
     BLOCK,
@@ -233,24 +233,24 @@ def sound(pools: CachePools) -> None:
 def find(pools: CachePools, prompt: list[int], now: float, p: int = 0, least: tuple[int, ...] = ()) -> tuple[int, list[int]]:
     found = np.zeros(pools.tiers, np.int64)
     few = np.array([*least, *[0] * (pools.tiers - len(least))])
-    hits = prefix_cache.match(pools, p, np.array(prompt), 0, len(prompt), now, few, found)
+    hits = kv_pools.match(pools, p, np.array(prompt), 0, len(prompt), now, few, found)
     return hits, found.tolist()
 
 
 def serve(pools: CachePools, prompt: list[int], now: float, done: float, p: int = 0) -> int:
     """One request from admission to its end, a page beside its prompt for the answer."""
     blocks = np.array(prompt)
-    prefix_cache.expire(pools, p, now)
+    kv_pools.expire(pools, p, now)
     hits, _ = find(pools, prompt, now, p)
     pages = int(pools.pool[p * POOL + PAGES]) * (len(prompt) - hits) + 1
-    assert prefix_cache.admits(pools, p, blocks, 0, hits, pages)
-    prefix_cache.take(pools, p, blocks, 0, hits, now)
-    assert prefix_cache.hold(pools, p, pages, now)
+    assert kv_pools.admits(pools, p, blocks, 0, hits, pages)
+    kv_pools.take(pools, p, blocks, 0, hits, now)
+    assert kv_pools.hold(pools, p, pages, now)
     sound(pools)
-    prefix_cache.publish(pools, p, blocks, hits, len(prompt), now)
-    prefix_cache.release(pools, p, 1)
+    kv_pools.publish(pools, p, blocks, hits, len(prompt), now)
+    kv_pools.release(pools, p, 1)
     sound(pools)
-    prefix_cache.leave(pools, p, blocks, 0, len(prompt), done)
+    kv_pools.leave(pools, p, blocks, 0, len(prompt), done)
     sound(pools)
     return hits
 
@@ -284,16 +284,16 @@ def test_prefix_cache__overlapping_requests_keep_prefixes_whole(data: st.DataObj
         now += 1.0
         while running and data.draw(st.booleans()):
             blocks, published = running.pop(data.draw(st.integers(0, len(running) - 1)))
-            prefix_cache.release(pools, 0, len(blocks) - published)
-            prefix_cache.leave(pools, 0, blocks, 0, published, now)
+            kv_pools.release(pools, 0, len(blocks) - published)
+            kv_pools.leave(pools, 0, blocks, 0, published, now)
             sound(pools)
         hits, _ = find(pools, prompt.tolist(), now)
         before = pools.pool.copy()
-        if prefix_cache.admits(pools, 0, prompt, 0, hits, len(prompt) - hits):
-            prefix_cache.take(pools, 0, prompt, 0, hits, now)
-            assert prefix_cache.hold(pools, 0, len(prompt) - hits, now)
+        if kv_pools.admits(pools, 0, prompt, 0, hits, len(prompt) - hits):
+            kv_pools.take(pools, 0, prompt, 0, hits, now)
+            assert kv_pools.hold(pools, 0, len(prompt) - hits, now)
             published = data.draw(st.integers(hits, len(prompt)))  # preempted before the rest was computed
-            prefix_cache.publish(pools, 0, prompt, hits, published, now)
+            kv_pools.publish(pools, 0, prompt, hits, published, now)
             running.append((prompt, published))
         else:
             assert np.array_equal(before, pools.pool), "a question changes nothing"
@@ -302,67 +302,67 @@ def test_prefix_cache__overlapping_requests_keep_prefixes_whole(data: st.DataObj
         everywhere = set().union(*(stored(pools, p) for p in range(len(pools.ttl))))
         assert all(parents[block] in everywhere for block in everywhere if block in parents)
     for blocks, published in running:
-        prefix_cache.release(pools, 0, len(blocks) - published)
-        prefix_cache.leave(pools, 0, blocks, 0, published, now)
+        kv_pools.release(pools, 0, len(blocks) - published)
+        kv_pools.leave(pools, 0, blocks, 0, published, now)
     sound(pools)
     assert pools.pool[PRIVATE] == pools.pool[PINNED] == 0
 
 
 def test_prefix_cache__block_is_a_hit_only_once_computed() -> None:
     pools, prompt = make_pools(4, [10]), np.arange(4)
-    assert prefix_cache.hold(pools, 0, 4, 0.0)
+    assert kv_pools.hold(pools, 0, 4, 0.0)
     assert find(pools, [0, 1, 2, 3], 0.0) == (0, [0])
-    prefix_cache.publish(pools, 0, prompt, 0, 3, 1.0)
+    kv_pools.publish(pools, 0, prompt, 0, 3, 1.0)
     assert find(pools, [0, 1, 2, 3], 1.0) == (3, [3])
 
 
 def test_prefix_cache__equal_blocks_of_two_requests_share_one_copy() -> None:
     pools, prompt = make_pools(4, [10]), np.arange(4)
     for _ in range(2):
-        assert prefix_cache.hold(pools, 0, 4, 0.0)
+        assert kv_pools.hold(pools, 0, 4, 0.0)
     assert kv_pools.free_pages(pools, 0) == 2
     for _ in range(2):
-        prefix_cache.publish(pools, 0, prompt, 0, 4, 1.0)
+        kv_pools.publish(pools, 0, prompt, 0, 4, 1.0)
     assert kv_pools.free_pages(pools, 0) == 6
-    prefix_cache.leave(pools, 0, prompt, 0, 4, 2.0)
+    kv_pools.leave(pools, 0, prompt, 0, 4, 2.0)
     assert kv_pools.oldest(pools, 0) == NOWHERE, "the second still uses them"
-    prefix_cache.leave(pools, 0, prompt, 0, 4, 3.0)
+    kv_pools.leave(pools, 0, prompt, 0, 4, 3.0)
     sound(pools)
     assert [kv_pools.evict(pools, 0, 4.0) for _ in range(5)] == [3, 2, 1, 0, NOWHERE]
 
 
 def test_eviction__blocks_in_use_stay_and_do_not_expire() -> None:
     pools = make_pools(6, [4], ttl_s=[5.0])
-    assert prefix_cache.hold(pools, 0, 3, 0.0)
-    prefix_cache.publish(pools, 0, np.arange(3), 0, 3, 0.0)
-    prefix_cache.expire(pools, 0, 100.0)
+    assert kv_pools.hold(pools, 0, 3, 0.0)
+    kv_pools.publish(pools, 0, np.arange(3), 0, 3, 0.0)
+    kv_pools.expire(pools, 0, 100.0)
     assert stored(pools, 0) == {0, 1, 2}
     assert find(pools, [0, 1, 2], 100.0)[0] == 3
-    assert not prefix_cache.hold(pools, 0, 2, 100.0)
+    assert not kv_pools.hold(pools, 0, 2, 100.0)
     assert pools.pool[PRIVATE] == 0
-    assert not prefix_cache.admits(pools, 0, np.arange(3), 0, 3, 2)
-    assert prefix_cache.admits(pools, 0, np.arange(3), 0, 3, 1)
-    prefix_cache.leave(pools, 0, np.arange(3), 0, 3, 100.0)
-    prefix_cache.expire(pools, 0, 105.0)
+    assert not kv_pools.admits(pools, 0, np.arange(3), 0, 3, 2)
+    assert kv_pools.admits(pools, 0, np.arange(3), 0, 3, 1)
+    kv_pools.leave(pools, 0, np.arange(3), 0, 3, 100.0)
+    kv_pools.expire(pools, 0, 105.0)
     assert stored(pools, 0) == {0, 1, 2}
-    prefix_cache.expire(pools, 0, 105.1)
+    kv_pools.expire(pools, 0, 105.1)
     assert stored(pools, 0) == set()
 
 
 def test_preemption__return_hits_are_not_prefix_hits() -> None:
     pools, prompt, counted, found = make_pools(8, [10]), np.arange(4), np.zeros(4, np.int64), np.zeros(1, np.int64)
     least = np.zeros(1, np.int64)
-    prefix_cache.count_lookups(pools, counted, found, 4, False)  # the first admission: nothing is there
-    assert prefix_cache.hold(pools, 0, 5, 0.0)
-    prefix_cache.publish(pools, 0, prompt, 0, 4, 1.0)
-    prefix_cache.release(pools, 0, 1)  # preempted: the answer's page is lost, the prompt's blocks stay until somebody needs the room
-    prefix_cache.leave(pools, 0, prompt, 0, 4, 2.0)
-    hits = prefix_cache.match(pools, 0, prompt, 0, 4, 3.0, least, found)
-    prefix_cache.count_lookups(pools, counted, found, 4, True)
+    kv_pools.count_lookups(pools, counted, found, 4, False)  # the first admission: nothing is there
+    assert kv_pools.hold(pools, 0, 5, 0.0)
+    kv_pools.publish(pools, 0, prompt, 0, 4, 1.0)
+    kv_pools.release(pools, 0, 1)  # preempted: the answer's page is lost, the prompt's blocks stay until somebody needs the room
+    kv_pools.leave(pools, 0, prompt, 0, 4, 2.0)
+    hits = kv_pools.match(pools, 0, prompt, 0, 4, 3.0, least, found)
+    kv_pools.count_lookups(pools, counted, found, 4, True)
     assert hits == 4
     assert counted.tolist() == [4, 4, 4, 0]
-    prefix_cache.match(pools, 0, prompt, 0, 4, 4.0, least, found)
-    prefix_cache.count_lookups(pools, counted, found, 4, False)  # another request with the same prompt
+    kv_pools.match(pools, 0, prompt, 0, 4, 4.0, least, found)
+    kv_pools.count_lookups(pools, counted, found, 4, False)  # another request with the same prompt
     assert counted.tolist() == [8, 4, 4, 4]
 
 
@@ -370,11 +370,11 @@ def test_eviction__private_pages_push_cached_blocks_out() -> None:
     pools = make_pools(6, [6])
     for prompt in ([0, 1, 2], [3, 4]):
         serve(pools, prompt, 0.0, 0.0)
-    assert prefix_cache.hold_just(pools, 0, 3, 1.0)
+    assert kv_pools.hold_just(pools, 0, 3, 1.0)
     assert stored(pools, 0) == {0, 3, 4}
-    assert prefix_cache.hold_just(pools, 0, 6, 1.0)
+    assert kv_pools.hold_just(pools, 0, 6, 1.0)
     assert stored(pools, 0) == set()
-    assert not prefix_cache.hold_just(pools, 0, 7, 1.0)
+    assert not kv_pools.hold_just(pools, 0, 7, 1.0)
 
 
 def test_tiers__evicted_blocks_move_down_and_hits_move_up() -> None:
@@ -398,8 +398,8 @@ def test_tiers__recomputed_blocks_leave_the_lower_tier() -> None:
     serve(pools, [3, 4], 1.0, 1.0)
     assert stored(pools, 1) == {0, 1}
     assert find(pools, [0, 1, 2], 2.0, least=(0, 3)) == (0, [0, 0])
-    assert prefix_cache.hold(pools, 0, 3, 2.0)
-    prefix_cache.publish(pools, 0, prompt, 0, 3, 2.0)
+    assert kv_pools.hold(pools, 0, 3, 2.0)
+    kv_pools.publish(pools, 0, prompt, 0, 3, 2.0)
     sound(pools)
     assert stored(pools, 0) == {0, 1, 2}
     assert stored(pools, 1) == {3, 4}
@@ -409,17 +409,17 @@ def test_tiers__recomputed_blocks_leave_the_lower_tier() -> None:
 def test_ttl__each_tier_expires_by_its_own() -> None:
     pools = make_pools(2, [4, 4], ttl_s=[5.0, 60.0])
     serve(pools, [0, 1], 0.0, 0.0)
-    prefix_cache.expire(pools, 0, 6.0)
+    kv_pools.expire(pools, 0, 6.0)
     assert [stored(pools, p) for p in range(2)] == [set(), {0, 1}]
     assert find(pools, [0, 1], 60.0) == (2, [0, 2])
-    prefix_cache.expire(pools, 0, 61.0)
+    kv_pools.expire(pools, 0, 61.0)
     assert [stored(pools, p) for p in range(2)] == [set(), set()]
 
 
 def test_ttl__expired_blocks_are_written_to_no_tier() -> None:
     pools = make_pools(2, [4, 4], ttl_s=[5.0, 5.0])
     serve(pools, [0, 1], 0.0, 0.0)
-    prefix_cache.expire(pools, 0, 6.0)
+    kv_pools.expire(pools, 0, 6.0)
     assert [stored(pools, p) for p in range(2)] == [set(), set()]
     assert pools.pool[POOL + WRITES] == 0
 
@@ -427,8 +427,8 @@ def test_ttl__expired_blocks_are_written_to_no_tier() -> None:
 def test_admits__blocks_pinned_by_hits_leave_no_room() -> None:
     pools = make_pools(3, [6])
     serve(pools, [0, 1, 2], 0.0, 0.0)
-    assert prefix_cache.admits(pools, 0, np.arange(3), 0, 3, 3)
-    assert not prefix_cache.admits(pools, 0, np.arange(3), 0, 3, 4)
+    assert kv_pools.admits(pools, 0, np.arange(3), 0, 3, 3)
+    assert not kv_pools.admits(pools, 0, np.arange(3), 0, 3, 4)
 
 
 def test_tiers__replicas_share_the_lowest() -> None:
@@ -442,8 +442,8 @@ def test_tiers__replicas_share_the_lowest() -> None:
 
 
 def test_cached_tokens__last_token_is_always_computed() -> None:
-    assert prefix_cache.cached_tokens(2, 512, 1024) == 1023
-    assert prefix_cache.cached_tokens(2, 512, 1025) == 1024
+    assert kv_pools.cached_tokens(2, 512, 1024) == 1023
+    assert kv_pools.cached_tokens(2, 512, 1025) == 1024
 
 
 def test_replayed__pools_carry_over_to_the_next_replay() -> None:

@@ -19,9 +19,12 @@ from headway.simulation.kv_pools import (
     CAPACITY,
     EVICTED,
     EXPIRED,
+    HITS,
+    LOOKUPS,
     PAGES,
     PINNED,
     POOL,
+    RETURN_HITS,
     STORED,
     WRITES,
     evict,
@@ -29,9 +32,9 @@ from headway.simulation.kv_pools import (
     link,
     make_pools,
     make_room,
+    match,
     put,
 )
-from headway.simulation.prefix_cache import HITS, LOOKUPS, RETURN_HITS, match
 from headway.simulation.prefix_tiers import NEVER, Prefix, hit_rates, parse_tiers, prefix_of
 from headway.simulation.simulate import SimulatedRun, simulate
 from headway.simulation.state import LANE

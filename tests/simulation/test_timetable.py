@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headway.simulation.capacity import saturated_sample
-from headway.simulation.compiled_loop import COMPILE_S, NO_RULES, saturated_s
+from headway.simulation.compiled import COMPILE_S, NO_RULES, saturated_s
 from headway.simulation.state import place_of
 from headway.simulation.traffic.requests import Traffic
 from support.command import Cli

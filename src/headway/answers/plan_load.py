@@ -24,7 +24,7 @@ from headway.simulation.check.check import DEFAULT
 from headway.simulation.check.limits import check_limits, idle_limits, read_limits
 from headway.simulation.check.offered import OfferedTraffic
 from headway.simulation.check.plan_at_load import CheckedPlan, LoadGoal, best_at_load, width_of
-from headway.simulation.check.question import MOST_SPARE
+from headway.simulation.questions import MOST_SPARE
 from headway.simulation.traffic.distributions import parse_lengths
 from headway.simulation.traffic.read import read_trace
 

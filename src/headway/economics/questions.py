@@ -17,7 +17,7 @@ from headway.models.precision import Precision
 from headway.performance.assumptions import HIT_RATE, Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import SLO, Load
-from headway.simulation.question import ARRIVALS, SEED, TRACE_BLOCK
+from headway.simulation.questions import ARRIVALS, SEED, TRACE_BLOCK
 
 PER_TOKEN = Field("USD/token", bare="USD/Mtok", open_low=False)
 LAYOUT = tuple(schema.fields(Layout))

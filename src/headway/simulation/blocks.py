@@ -10,9 +10,22 @@ from __future__ import annotations
 
 from math import inf
 
-from headway.simulation.kv_pools import PAGES, PINNED, POOL, PRIVATE, expire
-from headway.simulation.prefix_cache import HITS, admits, cached_tokens, count_lookups, hold_just, match, publish, take
-from headway.simulation.prefix_cache import leave as unpin
+from headway.simulation.kv_pools import (
+    HITS,
+    PAGES,
+    PINNED,
+    POOL,
+    PRIVATE,
+    admits,
+    cached_tokens,
+    count_lookups,
+    expire,
+    hold_just,
+    match,
+    publish,
+    take,
+)
+from headway.simulation.kv_pools import leave as unpin
 from headway.simulation.prefix_tiers import fetched_s
 from headway.simulation.state import (
     AGAIN,

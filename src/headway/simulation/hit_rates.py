@@ -21,8 +21,7 @@ import numpy as np
 
 from headway.core.errors import BadValue
 from headway.simulation import compiled
-from headway.simulation.kv_pools import CachePools, as_lists, dense_ids, into_arrays, make_pools
-from headway.simulation.prefix_cache import use
+from headway.simulation.kv_pools import CachePools, as_lists, dense_ids, into_arrays, make_pools, use
 from headway.simulation.traffic.generate import BLOCK, ConversationTurns, first_seen, turn_blocks
 from headway.simulation.traffic.requests import NO_CONVERSATION, Traffic
 

@@ -6,7 +6,8 @@ A replica has some forty arrays and a run twenty rules. As tuples, every functio
 compile and to run. Here it takes two addresses, and naming an array reads the table. The table never changes, so machine code may read it
 wherever that is cheapest. 32-bit integers are read as 64-bit, so that no function is compiled for both.
 
-Import only to compile, since numba loads slowly.
+Import only to compile, since numba loads slowly. Plain `njit(cache=True)` over typed lists of named tuples gives the same digits at seven
+times the time to compile (41 s for 6), twice that to load (1.1 s for 0.4) and five times that of 300,000 requests (3.4 s for 0.6).
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from headway.core.schema import RARE, Field
 from headway.hardware.chip import Chip
 from headway.performance.achieved import efficiencies, platform
 from headway.performance.assumptions import Assumptions
+from headway.simulation import state
 
 POLICIES = ("chunked", "prefill-first", "disaggregated")
 ROUTES = ("round-robin", "least-loaded", "prefix-aware")
@@ -60,7 +61,7 @@ class Policy:
 class Scheduler:
     """A policy with every number resolved, and the origin of each."""
 
-    rules: Any  # Rules for the loop
+    rules: state.Rules
     overhead_s: float
     patience_s: float | None
     notes: tuple[str, ...]
@@ -70,8 +71,6 @@ def scheduler(
     policy: Policy, assumptions: Assumptions, chip: Chip, dp: int, kv_tokens: float, classes: int, closed: bool, pp: int = 1
 ) -> Scheduler:
     """The scheduler of a replica of `dp` ranks and `pp` stages with KV memory for `kv_tokens` tokens; each micro-batch has a budget."""
-    from headway.simulation.state import LANE, Rules
-
     table, kind = efficiencies(), platform(chip)
     name = "other" if assumptions.engine == "none" else assumptions.engine
 
@@ -87,10 +86,10 @@ def scheduler(
     )  # the simulator grows each answer, so it needs no mean over its growth
     without = assumptions.engine == "none" or assumptions.overlap != "fitted"
     overhead = 0.0 if without and policy.request_overhead is None else number(policy.request_overhead, "request_overhead_s")
-    rules = Rules(
+    rules = state.Rules(
         budget=budget * dp * pp, chunk=budget, seats=limit * dp, capacity=int(kv_tokens // policy.block), block=int(policy.block),
         mixed=int(mixed), handed=0, reserve=reserve, departures=float(policy.departures or 0.0), accept=float(assumptions.accept_length),
-        closed=int(closed), lanes=LANE * classes, hit=float(assumptions.hit_rate),
+        closed=int(closed), lanes=state.LANE * classes, hit=float(assumptions.hit_rate),
     )  # fmt: skip
     batching = f"{policy.policy or ('chunked' if mixed else 'prefill-first')}, {budget} tokens a step and {limit} sequences a rank"
     reservation = "answers set aside whole" if reserve >= 1 else f"preemption: {policy.preemption}"

@@ -17,8 +17,7 @@ from headway.core.quantity import user_input
 from headway.hardware.memory_tier import MemoryTier, holding_of
 from headway.hardware.memory_tier import tier as device_of
 from headway.laws.tiers import fetch_s, load_gain_s
-from headway.simulation.kv_pools import BELOW, NOWHERE, POOL, CachePools, as_lists, dense_ids, make_pools
-from headway.simulation.prefix_cache import HITS, LOOKUPS
+from headway.simulation.kv_pools import BELOW, HITS, LOOKUPS, NOWHERE, POOL, CachePools, as_lists, dense_ids, make_pools
 from headway.simulation.state import CacheState, Rules
 from headway.simulation.step_time import StepPace
 from headway.simulation.traffic.requests import Traffic

@@ -11,7 +11,7 @@ import numpy as np
 from headway.core.errors import BadValue, HeadwayError
 from headway.core.progress import expect, tick
 from headway.simulation import state as slot
-from headway.simulation.compiled_loop import Runner, plain_s, runner
+from headway.simulation.compiled import Runner, plain_s, runner
 from headway.simulation.events import abandonments, initial_times
 from headway.simulation.loop import IDLE, STUCK
 from headway.simulation.prefix_tiers import Prefix

@@ -44,6 +44,7 @@ from headway.simulation.check.plays import (
     lifetimes,
     playable,
 )
+from headway.simulation.results import occupancy
 
 DEFAULT = 0.8
 MOST_PLAYS = 12
@@ -305,8 +306,6 @@ def reported(
     work: Effort, seeds: tuple[int, ...],
 ) -> CheckedCandidate:  # fmt: skip
     """The answer from the play with steps as estimated, and the confidence."""
-    from headway.simulation.results import occupancy
-
     rate, share = goodput(scene, first, limits) if first.stable else (None, None)
     return CheckedCandidate(
         candidate=candidate, stable=first.stable, statuses=first.latencies.statuses(limits, first.stable),

@@ -30,7 +30,7 @@ from headway.simulation.capacity import MeasuredCapacity
 from headway.simulation.check.latencies import PlayedLatencies, latencies_of
 from headway.simulation.check.limits import LatencyLimit, check_requests, least_requests
 from headway.simulation.check.offered import OfferedTraffic
-from headway.simulation.compiled_loop import LOAD_S, STEP_S, is_ready
+from headway.simulation.compiled import LOAD_S, STEP_S, is_ready
 from headway.simulation.fleet import Fleet, fleet
 from headway.simulation.policy import Policy
 from headway.simulation.run import LoadingPlan, Trial
