@@ -17,8 +17,8 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.serving.serve import checked_load, query
 from headway.simulation.fleet import Fleet, fleet
-from headway.simulation.policy import Policy
 from headway.simulation.prefix_tiers import parse_tiers
+from headway.simulation.questions import Policy
 from headway.simulation.simulate import simulate
 from headway.simulation.state import PREEMPTED
 from headway.simulation.traffic.distributions import parse_arrivals, parse_lengths

@@ -20,7 +20,7 @@ from headway.performance.layout import Layout
 from headway.serving.serve import checked_load, query
 from headway.simulation.compiled import available
 from headway.simulation.fleet import fleet
-from headway.simulation.policy import Policy
+from headway.simulation.questions import Policy
 from headway.simulation.simulate import simulate
 from headway.simulation.traffic.distributions import parse_arrivals, parse_lengths
 from headway.simulation.traffic.generate import generate

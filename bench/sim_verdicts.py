@@ -18,7 +18,7 @@ from headway.answers.sim import _rate_loads
 from headway.performance.layout import Layout
 from headway.serving.serve import checked_load, query
 from headway.simulation.fleet import fleet
-from headway.simulation.policy import Policy
+from headway.simulation.questions import Policy
 from headway.simulation.run import LoadedTrial, Trial
 from headway.simulation.simulate import turns_of
 from headway.simulation.traffic.distributions import parse_lengths

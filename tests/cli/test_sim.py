@@ -17,7 +17,7 @@ from headway.simulation import capacity, results
 from headway.simulation import state as of
 from headway.simulation.capacity import highest
 from headway.simulation.fleet import PrefillDecodePools, split
-from headway.simulation.policy import Policy
+from headway.simulation.questions import Policy
 from headway.simulation.simulate import simulate
 from headway.simulation.traffic.requests import Traffic
 from support.command import Cli

@@ -21,7 +21,8 @@ from headway.laws.step.memory import rank_sequence_limit, sequence_bytes
 from headway.performance.achieved import Efficiencies, efficiencies
 from headway.performance.assumptions import Assumptions
 from headway.performance.request import Server
-from headway.simulation.policy import Policy, scheduler
+from headway.simulation.fleet import scheduler
+from headway.simulation.questions import Policy
 from headway.simulation.simulate import simulate
 from headway.simulation.state import Rules
 from headway.simulation.step_time import pace_of

@@ -30,8 +30,8 @@ from headway.performance.layout import Layout
 from headway.serving.serve import checked_load, query
 from headway.simulation import state as of
 from headway.simulation.fleet import Fleet, fleet
-from headway.simulation.policy import Policy
 from headway.simulation.prefix_tiers import parse_tiers
+from headway.simulation.questions import Policy
 from headway.simulation.simulate import SimulatedRun, simulate
 from headway.simulation.step_time import scaled
 from headway.simulation.traffic.requests import Traffic

@@ -18,7 +18,7 @@ from headway.simulation.check.check import CheckedCandidate, check, checks, conf
 from headway.simulation.check.limits import LatencyLimits, limit_of
 from headway.simulation.check.offered import OfferedTraffic, replica_share
 from headway.simulation.check.plays import COMPILED, PLAIN, Candidate, PlayableCandidate, candidate, effort, in_flight, playable, stretched
-from headway.simulation.policy import Policy
+from headway.simulation.questions import Policy
 from headway.simulation.simulate import simulate
 from headway.simulation.traffic.distributions import Bursty, Constant, Diurnal, Even, Lengths, Lognormal, Poisson
 from support.simulated import pace

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headway.performance.layout import Layout
-from headway.simulation.policy import Policy
+from headway.simulation.questions import Policy
 from headway.simulation.results import measured
 from headway.simulation.simulate import SimulatedRun, simulate
 from headway.simulation.step_time import StepPace, scaled

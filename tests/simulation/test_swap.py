@@ -11,8 +11,8 @@ from headway.core.errors import BadValue
 from headway.performance.layout import Layout
 from headway.simulation import state as of
 from headway.simulation.kv_pools import HITS, LOOKUPS, RETURN_HITS
-from headway.simulation.policy import Policy
 from headway.simulation.prefix_tiers import Prefix
+from headway.simulation.questions import Policy
 from headway.simulation.simulate import SimulatedRun, simulate
 from headway.simulation.traffic.requests import Traffic
 from support.simulated import RULES, pace, play, real

@@ -17,7 +17,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.serving.serve import checked_load, query
 from headway.simulation.fleet import fleet
-from headway.simulation.policy import Policy
+from headway.simulation.questions import Policy
 from headway.simulation.results import gaps, measured
 from headway.simulation.simulate import SimulatedRun, simulate
 from headway.simulation.traffic.requests import Traffic

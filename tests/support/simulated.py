@@ -10,7 +10,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.serving.serve import checked_load, query
 from headway.simulation.fleet import Fleet, fleet
-from headway.simulation.policy import Policy
+from headway.simulation.questions import Policy
 from headway.simulation.simulate import SimulatedRun, simulate
 from headway.simulation.state import LANE, Rules
 from headway.simulation.step_time import StepPace, pace_from

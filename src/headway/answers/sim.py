@@ -29,9 +29,8 @@ from headway.serving.serve import checked_load, query
 from headway.simulation import results as run_results
 from headway.simulation.capacity import MOST, saturated_sample
 from headway.simulation.compiled import choose_form, plain_s, runner, saturated_s
-from headway.simulation.policy import Policy
 from headway.simulation.prefix_tiers import parse_tiers
-from headway.simulation.questions import CHEAP, REQUESTS, SEEDS, STEPS, WARMUP
+from headway.simulation.questions import CHEAP, REQUESTS, SEEDS, STEPS, WARMUP, Policy
 from headway.simulation.run import LoadedTrial, LoadingPlan, Trial
 from headway.simulation.traffic.distributions import parse_arrivals, parse_lengths
 from headway.simulation.traffic.generate import (

@@ -1,30 +1,80 @@
 """The subject of a simulation: a model on a machine in one layout, or in separate prefill and decode pools, with memory and cost.
 
+Scheduling of requests is the user's choice (`Policy`), else the default of the engine family (data/efficiency.toml).
+
 With pools, the first token is out when the decode pool admits the request, so its queue and the KV transfer are part of TTFT.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from headway.core.errors import BadValue
+from headway.hardware.chip import Chip
 from headway.laws.serving.replicas import transfer_s
 from headway.laws.serving.request import prefix_load_s
 from headway.laws.step.memory import kv_bytes_chip, rank_sequence_limit, sequence_bytes
+from headway.performance.achieved import efficiencies, platform
+from headway.performance.assumptions import Assumptions
 from headway.performance.compile import StepModel, compile_layout
 from headway.performance.estimate import ONE_RANK
 from headway.performance.layout import NAMES, Layout, copies
 from headway.serving.pools import hand_over_link
 from headway.serving.serve import ServeRequest
-from headway.simulation.policy import Policy, Scheduler, scheduler
-from headway.simulation.prefix_tiers import Prefix, prefix_of
+from headway.simulation.prefix_tiers import Prefix, SimulatedTier, prefix_of
+from headway.simulation.questions import BLOCK, Policy
 from headway.simulation.simulate import SimulatedRun, simulate
-from headway.simulation.state import Rules
+from headway.simulation.state import LANE, Rules
 from headway.simulation.step_time import StepPace, pace_of, scaled
 from headway.simulation.traffic.requests import Traffic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduler:
+    """A policy with every number resolved, and the origin of each."""
+
+    rules: Rules
+    overhead_s: float
+    patience_s: float | None
+    notes: tuple[str, ...]
+
+
+def scheduler(
+    policy: Policy, assumptions: Assumptions, chip: Chip, dp: int, kv_tokens: float, classes: int, closed: bool, pp: int = 1
+) -> Scheduler:
+    """The scheduler of a replica of `dp` ranks and `pp` stages with KV memory for `kv_tokens` tokens; each micro-batch has a budget."""
+    table, kind = efficiencies(), platform(chip)
+    name = "other" if assumptions.engine == "none" else assumptions.engine
+
+    def number(user_value: Any, key: str) -> float:
+        return float(table.engine(name, kind, key)) if user_value is None else float(user_value)
+
+    mixed = number({"chunked": 1, "prefill-first": 0, "disaggregated": 0}.get(policy.policy), "chunked_prefill")
+    budget, limit = int(number(policy.token_budget, "step_budget_tokens")), int(number(policy.max_seqs, "max_sequences"))
+    if policy.token_budget is not None and budget < BLOCK:
+        raise BadValue("--token-budget", budget, f"at least {BLOCK} tokens a step, a block of KV cache; engines take 512 to 16384")
+    if policy.token_budget is not None and policy.max_seqs is not None and budget < int(policy.max_seqs):  # no engine starts with fewer
+        raise BadValue("--token-budget", budget, f"at least a token for each of the {int(policy.max_seqs)} sequences (--max-seqs)")
+    reserve = number(policy.reserve, "reserved_output_share")
+    reserve = reserve if policy.reserve is not None or reserve >= 1 else 0.0  # each answer grows, so no mean over its growth is needed
+    without = assumptions.engine == "none" or assumptions.overlap != "fitted"
+    overhead = 0.0 if without and policy.request_overhead is None else number(policy.request_overhead, "request_overhead_s")
+    rules = Rules(
+        budget=budget * dp * pp, chunk=budget, seats=limit * dp, capacity=int(kv_tokens // policy.block), block=int(policy.block),
+        mixed=int(mixed), handed=0, reserve=reserve, departures=float(policy.departures or 0.0), accept=float(assumptions.accept_length),
+        closed=int(closed), lanes=LANE * classes, hit=float(assumptions.hit_rate),
+    )  # fmt: skip
+    batching = f"{policy.policy or ('chunked' if mixed else 'prefill-first')}, {budget} tokens a step and {limit} sequences a rank"
+    reservation = "answers set aside whole" if reserve >= 1 else f"preemption: {policy.preemption}"
+    notes = [f"scheduler of engine {assumptions.engine!r}: {batching}, blocks of {int(policy.block)} tokens, {reservation}"]
+    if overhead:
+        notes.append(f"{overhead * 1e3:.3g} ms of the engine's own work on each request are part of TTFT")
+    patience = None if policy.patience is None else float(policy.patience)
+    return Scheduler(rules=rules, overhead_s=overhead, patience_s=patience, notes=tuple(notes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,21 +153,38 @@ class Fleet:
 
 
 def fleet(
-    query: ServeRequest, layout: Layout, policy: Policy, traffic: Traffic, *, classes: int = 1, closed: bool = False, tiers: Any = ()
-) -> Fleet:
+    query: ServeRequest, layout: Layout, policy: Policy, traffic: Traffic, *, classes: int = 1, closed: bool = False,
+    tiers: Sequence[SimulatedTier] = (),
+) -> Fleet:  # fmt: skip
     """The fleet of a layout, compiled for the traffic's longest request and mean context."""
     layout, _ = copies(layout, 1, query.work.blocks)
-    compiled = compile_layout(query.work, query.system, layout, query.assumptions, query.formats, prompt=float(traffic.prompt.mean()))
-    room = _kv_tokens(query, layout, compiled, traffic)
+    chip, ranks, prompt = query.system.chip, int(layout.dp), float(traffic.prompt.mean())
+    compiled = compile_layout(query.work, query.system, layout, query.assumptions, query.formats, prompt=prompt)
+    usable = chip.need("hbm") * query.assumptions.hbm_utilization
+    context = float((traffic.prompt + traffic.output / 2).mean())  # on which with windows or state the KV of a token depends
+    kv_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, context)
+    sequences = float(rank_sequence_limit(usable, compiled.weights_bytes, kv_bytes, compiled.stage, layout.cp))
+    room = float(np.minimum(sequences * context, 1e12)) * ranks
     kv_tokens = float(policy.kv_tokens) if policy.kv_tokens is not None else room
-    rules = scheduler(policy, query.assumptions, query.system.chip, int(layout.dp), kv_tokens, classes, closed, int(layout.pp))
-    pools = _pools(query, layout, compiled, policy, traffic)
-    prefix, hbm = prefix_of(tiers, _rank_usd(query, layout, compiled, policy)) if tiers else (None, 0.0)
-    if prefix is not None:
-        cached = prefix.rules(rules.rules, traffic, _token_bytes(layout, compiled, traffic), hbm)
-        rules = replace(rules, rules=cached, notes=(*rules.notes, *prefix.room_notes(rules.rules, cached, hbm)))
+    plan = scheduler(policy, query.assumptions, chip, ranks, kv_tokens, classes, closed, int(layout.pp))
+    rules, notes = plan.rules, plan.notes
+    pools, prefix = _pools(query, layout, compiled, policy, traffic), None
+    if tiers:
+        usd_per_s = None
+        if policy.reload != "time":  # loading is judged by cost: that of the chips which prefill a prompt
+            if query.price is None:
+                raise BadValue("--reload", policy.reload, f"a chip with a price, which {chip.name} has not, or --reload time")
+            usd_per_s = float(query.price.value) * float(compiled.chips) / ranks
+        prefix, hbm = prefix_of(tiers, usd_per_s)
+        prompt_bytes = kv_bytes_chip(ONE_RANK, sequence_bytes(compiled.stores, compiled.state_bytes, prompt), compiled.stage, layout.cp)
+        cached = prefix.rules(rules, traffic, float(prompt_bytes) / prompt * float(compiled.chips) / ranks, hbm)
+        rules, notes = cached, (*notes, *prefix.room_notes(rules, cached, hbm))
     if policy.preemption == "swap":
-        rules = replace(rules, rules=_with_swap(rules.rules, query, layout, compiled, policy, traffic))
+        if chip.host_link_bw is None:
+            raise BadValue("--preemption", policy.preemption, f"a chip with a link to its host, which {chip.name} has not")
+        block_bytes = float(kv_bytes_chip(ONE_RANK, kv_bytes, compiled.stage, layout.cp)) / context * rules.block  # each chip's shard
+        copy_s = float(prefix_load_s(kv_bytes, compiled.stage, layout.cp, chip.host_link_bw)) / context * rules.block
+        rules = rules._replace(swap=int(float(policy.swap_space) // block_bytes) * ranks, copy_s=copy_s)
     chip_count = int(compiled.chips * (int(layout.replicas) + (pools.prefill if pools else 0)))
     why = ""
     if chip_count > query.system.chips:
@@ -125,12 +192,13 @@ def fleet(
     elif room <= 0:
         why = f"weights need {float(compiled.weights_bytes) / 1e9:.4g} GB on the fullest chip and leave no room for a KV cache"
     longest = float((traffic.prompt + traffic.output).max())
-    pace = None if why else pace_of(compiled.step, query.assumptions, rules.rules.seats, longest)
+    pace = None if why else pace_of(compiled.step, query.assumptions, rules.seats, longest)
     if pace is not None and policy.step_factor != 1:
         pace = scaled(pace, float(policy.step_factor))
     if prefix is not None and pace is not None:
-        rules = replace(rules, notes=(*rules.notes, *prefix.notes(rules.rules, traffic, pace)))
-    return Fleet(query=query, layout=layout, compiled=compiled, scheduler=rules, pace=pace, why=why, pools=pools, prefix=prefix)
+        notes = (*notes, *prefix.notes(rules, traffic, pace))
+    plan = replace(plan, rules=rules, notes=notes)
+    return Fleet(query=query, layout=layout, compiled=compiled, scheduler=plan, pace=pace, why=why, pools=pools, prefix=prefix)
 
 
 def _pools(query: ServeRequest, layout: Layout, compiled: StepModel, policy: Policy, traffic: Traffic) -> PrefillDecodePools | None:
@@ -143,40 +211,3 @@ def _pools(query: ServeRequest, layout: Layout, compiled: StepModel, policy: Pol
     return PrefillDecodePools(
         prefill=int(policy.prefill_replicas), decode=int(layout.replicas), transfer_s=np.asarray(transfer_s(side, side), float)
     )
-
-
-def _rank_usd(query: ServeRequest, layout: Layout, compiled: StepModel, policy: Policy) -> float | None:
-    """Price per second of the chips that prefill a prompt, if loading is judged by cost; else None."""
-    if policy.reload == "time":
-        return None
-    if query.price is None:
-        raise BadValue("--reload", policy.reload, f"a chip with a price, which {query.system.chip.name} has not, or --reload time")
-    return float(query.price.value) * float(compiled.chips) / int(layout.dp)
-
-
-def _with_swap(rules: Rules, query: ServeRequest, layout: Layout, compiled: StepModel, policy: Policy, traffic: Traffic) -> Rules:
-    """The rules with host memory for preempted requests, in blocks, and the copy time of a block; each chip copies its shard."""
-    link = query.system.chip.host_link_bw
-    if link is None:
-        raise BadValue("--preemption", policy.preemption, f"a chip with a link to its host, which {query.system.chip.name} has not")
-    context = float((traffic.prompt + traffic.output / 2).mean())
-    kv_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, context)
-    chip = float(kv_bytes_chip(ONE_RANK, kv_bytes, compiled.stage, layout.cp)) / context * rules.block
-    time = float(prefix_load_s(kv_bytes, compiled.stage, layout.cp, link)) / context * rules.block
-    return rules._replace(swap=int(float(policy.swap_space) // chip) * int(layout.dp), copy_s=time)
-
-
-def _token_bytes(layout: Layout, compiled: StepModel, traffic: Traffic) -> float:
-    """KV bytes of a prompt token on all chips of its rank, at the mean prompt."""
-    context = float(traffic.prompt.mean())
-    kv_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, context)
-    return float(kv_bytes_chip(ONE_RANK, kv_bytes, compiled.stage, layout.cp)) / context * float(compiled.chips) / int(layout.dp)
-
-
-def _kv_tokens(query: ServeRequest, layout: Layout, compiled: StepModel, traffic: Traffic) -> float:
-    """Tokens whose KV fits next to the weights of a replica; with windows or state this depends on the traffic's mean context."""
-    usable = query.system.chip.need("hbm") * query.assumptions.hbm_utilization
-    context = float((traffic.prompt + traffic.output / 2).mean())
-    kv_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, context)
-    sequences = float(rank_sequence_limit(usable, compiled.weights_bytes, kv_bytes, compiled.stage, layout.cp))
-    return float(np.minimum(sequences * context, 1e12)) * int(layout.dp)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from headway.core import schema
 from headway.core.errors import BadValue
 from headway.core.question import MODELS, REQUIRED, FlagGroup, FlagRecord, Question, declared, field
-from headway.core.schema import Field
+from headway.core.schema import RARE, Field
 from headway.hardware.chip_price import TypedPrice
 from headway.models.by_numbers import BY_NUMBERS
 from headway.models.precision import Precision
@@ -15,7 +16,6 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import MOST, SLO, Load
 from headway.simulation.check.limits import LatencyLimits
-from headway.simulation.policy import Policy
 
 REQUESTS = 10_000
 SEEDS = 5  # default draws of the traffic over which --find looks
@@ -34,6 +34,51 @@ TRACE_BLOCK = Field(
     help="prompt tokens that each of a trace's hash_ids stands for (default 512)",
 )
 SEED = Field(kind="count", word="N", help="of what is drawn (default 0)")
+
+
+POLICIES = ("chunked", "prefill-first", "disaggregated")
+ROUTES = ("round-robin", "least-loaded", "prefix-aware")
+RELOADS = ("time", "cost")
+PREEMPTIONS = ("recompute", "swap")
+BLOCK = 16  # tokens, vLLM's default
+SWAP_SPACE = 4 * 2**30  # bytes of host memory per chip, vLLM's default
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The scheduler of one replica; None for the default of the engine family."""
+
+    policy: Annotated[str, Field(choices=(*POLICIES, ""), help="prompts: beside decodes, before them, or on replicas of their own")] = ""
+    token_budget: Annotated[Any, Field("token", integer=True, low=1, open_low=False, high=1e9, help="tokens of a rank's step")] = None
+    max_seqs: Annotated[Any, Field(integer=True, low=1, open_low=False, high=1e6, help="sequences of one rank (vLLM: max_num_seqs)")] = None
+    kv_tokens: Annotated[
+        Any, Field("token", low=1, open_low=False, high=1e12, help="KV cache of one replica, instead of what is left"), RARE
+    ] = None
+    block: Annotated[Any, Field("token", integer=True, low=1, open_low=False, high=1e6, help="tokens in a block of KV cache"), RARE] = BLOCK
+    reserve: Annotated[
+        Any, Field(open_low=False, high=1, help="part of an answer's KV cache that is set aside when it is admitted"), RARE
+    ] = None
+    departures: Annotated[
+        Any, Field("s", help="steps leave at multiples of this time, full or not; drain: the time to read all HBM"), RARE
+    ] = None
+    request_overhead: Annotated[
+        Any, Field("s", open_low=False, help="an engine's own work on a request before its first token is out"), RARE
+    ] = None
+    preemption: Annotated[str, Field(choices=PREEMPTIONS, help="what becomes of a cache for which there is no room any more"), RARE] = (
+        "recompute"
+    )
+    swap_space: Annotated[Any, Field("byte", open_low=False, high=1e15, help="host memory of each chip for caches swapped out"), RARE] = (
+        SWAP_SPACE
+    )
+    patience: Annotated[Any, Field("s", help="a user whose first token has not come by then leaves"), RARE] = None
+    step_factor: Annotated[Any, Field(high=1e6, help="every step takes so many times as long as estimated"), RARE] = 1
+    prefill_replicas: Annotated[
+        Any, Field(integer=True, low=1, open_low=False, high=1e6, help="of policy disaggregated, besides --replicas")
+    ] = 1
+    routing: Annotated[str, Field(choices=ROUTES, help="which replica gets a request")] = "round-robin"
+    reload: Annotated[
+        str, Field(choices=RELOADS, help="a found prefix is loaded where that is faster than computing it, or cheaper"), RARE
+    ] = "time"
 
 
 class PlayedTraffic(FlagRecord):

@@ -29,7 +29,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.request import Requests, Server
 from headway.serving.serve import checked_load, query
 from headway.simulation.fleet import fleet
-from headway.simulation.policy import Policy
+from headway.simulation.questions import Policy
 from headway.simulation.results import measured
 from headway.simulation.simulate import simulate
 from headway.simulation.traffic.requests import Traffic

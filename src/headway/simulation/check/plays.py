@@ -32,7 +32,7 @@ from headway.simulation.check.limits import LatencyLimit, check_requests, least_
 from headway.simulation.check.offered import OfferedTraffic
 from headway.simulation.compiled import LOAD_S, STEP_S, is_ready
 from headway.simulation.fleet import Fleet, fleet
-from headway.simulation.policy import Policy
+from headway.simulation.questions import Policy
 from headway.simulation.run import LoadingPlan, Trial
 from headway.simulation.simulate import SimulatedRun
 from headway.simulation.step_time import scaled
