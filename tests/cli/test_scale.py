@@ -16,10 +16,9 @@ from headway.core.quantity import user_input
 from headway.core.schema import defaults
 from headway.core.trace import Traced
 from headway.core.units import parse
-from headway.training.scaling.answer import explained, rows
-from headway.training.scaling.equal_quality import quality_curve
+from headway.training.scaling.compute import quality_curve
 from headway.training.scaling.inputs import Uncertainty
-from headway.training.scaling.scale import question
+from headway.training.scaling.scale import explained, question, rows
 from support.command import Cli
 
 KINDS = {
@@ -84,7 +83,7 @@ def test_scale__every_number_replays(kind: str) -> None:
 
     args: Any = from_words(["scale", *KINDS[kind].split()])
     flags = {key: value for record in RECORDS for key, value in schema.read(args, record).items()}
-    asked, _ = question(flags, defaults(Uncertainty), args.law, "all", args.moe)
+    asked = question(flags, defaults(Uncertainty), args.law, "all", args.moe)
     for row in rows(asked):
         for key, value in row.plain.items():
             if isinstance(value, float):

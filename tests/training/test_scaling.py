@@ -13,10 +13,10 @@ from headway.laws.scaling import power_laws as laws
 from headway.laws.scaling import power_laws as repeated
 from headway.training.scaling import compute as losses
 from headway.training.scaling import fits as outside
-from headway.training.scaling.answer import draw_coefficients, interval, law_columns
 from headway.training.scaling.compute import best_split, point
 from headway.training.scaling.fits import bits, clark, decay, exponents, fit, fits, leverage, routed
 from headway.training.scaling.inputs import Uncertainty
+from headway.training.scaling.scale import draw_coefficients, interval, law_columns
 
 GOPHER = 5.76e23  # FLOPs of Gopher and Chinchilla
 # tokens per parameter at GOPHER, and the tokens that are best for 100B

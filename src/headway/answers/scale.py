@@ -25,9 +25,9 @@ def run(args: Any) -> output.Answer:
     for record in RECORDS:
         values = schema.read(args, record)
         inputs |= values
-    request, unused = question(inputs, _doubt(args), args.law, args.beside.strip().lower(), args.moe)
+    request = question(inputs, _doubt(args), args.law, args.beside.strip().lower(), args.moe)
     return output.Answer(
-        listing(request, unused),
+        listing(request),
         describe=lambda rows: scale.words(request, list(rows)),
         pictures=scale.pictures(request),
         most=200,

@@ -14,13 +14,12 @@ from headway.report.output import Help, Summary
 from headway.report.pictures import dots, frame, grid, plot
 from headway.report.pictures import scale as axes
 from headway.report.words import Row, sentence
-from headway.training.scaling.compute import point
-from headway.training.scaling.equal_quality import quality_curve
+from headway.training.scaling.compute import point, quality_curve
 
 if TYPE_CHECKING:
     from headway.report.output import PictureOf
     from headway.report.pictures.frame import Picture, View
-    from headway.training.scaling.equal_quality import QualityCurve
+    from headway.training.scaling.compute import QualityCurve
     from headway.training.scaling.scale import ScalingQuestion
 
 OF_SEVERAL = "ling"  # the law in which a token may use several experts

@@ -107,6 +107,7 @@ class Leverage:
 class Bits:
     """Bits at which a part of a model keeps 1 - 1/e of its parameters, by part; and the fit of post-training rounding."""
 
+    title: str
     status: str
     weights: Any
     activations: Any
@@ -168,22 +169,15 @@ def fit(name: str) -> ScalingFit:
 @functools.cache
 def exponents() -> tuple[Exponents, ...]:
     """Published estimates of exponents of compute without a loss."""
-    tables, _ = document("exponents")
-    estimates = []
-    for name, entry in tables.items():
-        if name != "sources":
-            both = {key: fact(entry[key], f"{name}.{key}", file="exponents") for key in ("size", "data")}
-            estimates.append(Exponents(name=name, title=entry["title"], **both))
-    return tuple(estimates)
+    entries = {name: entry for name, entry in document("exponents")[0].items() if name != "sources"}
+    return tuple(Exponents(name=name, **_texts_and_facts(entry, name, "exponents")) for name, entry in entries.items())
 
 
 @functools.cache
 def decay() -> Decay:
     """Decay constants of repeated tokens and surplus parameters."""
     entry = document("repeated")[0]["facts"]
-    return Decay(
-        size=fact(entry["size_decay"], "size_decay", file="repeated"), data=fact(entry["data_decay"], "data_decay", file="repeated")
-    )
+    return Decay(**{name: fact(entry[f"{name}_decay"], f"{name}_decay", file="repeated") for name in ("size", "data")})
 
 
 @functools.cache
@@ -195,13 +189,8 @@ def lecture_assumptions() -> dict[str, Any]:
 @functools.cache
 def routed() -> dict[str, RoutedFit]:
     """Clark's law of routed models, as published and as refitted, by name."""
-    tables, _ = document("routed")
-    routed_fits = {}
-    for name, entry in tables.items():
-        if "start" in entry and "c" in entry:
-            numbers = _facts({key: line for key, line in entry.items() if isinstance(line, dict)}, name, "routed")
-            routed_fits[name] = RoutedFit(name=name, title=entry["title"], status=entry["status"], **numbers)
-    return routed_fits
+    entries = {name: entry for name, entry in document("routed")[0].items() if "start" in entry and "c" in entry}
+    return {name: RoutedFit(name=name, **_texts_and_facts(entry, name, "routed")) for name, entry in entries.items()}
 
 
 @functools.cache
@@ -213,18 +202,19 @@ def clark() -> dict[str, Any]:
 @functools.cache
 def leverage() -> Leverage:
     """Ling's law of efficiency leverage."""
-    entry = document("routed")[0]["ling"]
-    names = [field.name for field in fields(Leverage) if field.name not in ("title", "status")]
-    numbers = {key: fact(entry[key], f"ling.{key}", file="routed") for key in names}
-    return Leverage(title=entry["title"], status=entry["status"], **numbers)
+    return Leverage(**_texts_and_facts(document("routed")[0]["ling"], "ling", "routed"))
 
 
 @functools.cache
 def bits() -> Bits:
     """Kumar's law of low-bit training and rounding."""
-    entry = document("routed")[0]["precision"]
-    numbers = {key: fact(entry[key], f"precision.{key}", file="routed") for key in entry if key not in ("title", "status")}
-    return Bits(status=entry["status"], **numbers)
+    return Bits(**_texts_and_facts(document("routed")[0]["precision"], "precision", "routed"))
+
+
+def _texts_and_facts(entry: dict[str, Any], subject: str, file: str) -> dict[str, Any]:
+    """The entries of a table: its texts, and its numbers with their origin."""
+    texts = {key: value for key, value in entry.items() if isinstance(value, str)}
+    return texts | _facts({key: value for key, value in entry.items() if key not in texts}, subject, file)
 
 
 def _facts(entries: dict[str, Any], subject: str, file: str) -> dict[str, Any]:
