@@ -15,7 +15,7 @@ from headway.core.schema import defaults
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
-from headway.serving.serve import checked_load, query
+from headway.serving.serve import checked_load, deployment
 from headway.simulation.fleet import Fleet, fleet
 from headway.simulation.prefix_tiers import parse_tiers
 from headway.simulation.questions import Policy
@@ -41,9 +41,9 @@ def drawn() -> Traffic:
 def prepared(traffic: Traffic, tiers: str = "", kv_tokens: float | None = None, replicas: int = 1, **assumed: Any) -> Fleet:
     """Replicas for a trace."""
     layout, taken = Layout(replicas=replicas), defaults(Assumptions, assumed)
-    asked = query(MODEL, f"{replicas}x{SYSTEM}", layout, checked_load(prompt=1000, output=200), Precision(), taken)
+    asked = deployment(MODEL, f"{replicas}x{SYSTEM}", layout, checked_load(prompt=1000, output=200), Precision(), taken)
     policy = Policy(kv_tokens=kv_tokens) if kv_tokens else Policy()
-    return fleet(asked, asked.layouts[0], policy, traffic, tiers=parse_tiers(tiers) if tiers else ())
+    return fleet(asked, asked.layout, policy, traffic, tiers=parse_tiers(tiers) if tiers else ())
 
 
 def rate(made: Fleet, traffic: Traffic, how: str, routing: str = "round-robin") -> tuple[float, float, int]:

@@ -17,7 +17,7 @@ from headway.core.schema import defaults
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
-from headway.serving.serve import checked_load, query
+from headway.serving.serve import checked_load, deployment
 from headway.simulation.compiled import available
 from headway.simulation.fleet import fleet
 from headway.simulation.questions import Policy
@@ -42,8 +42,8 @@ def traffic_of(path, count=MOST, rate=RATE):
 
 def replica(traffic, **taken):
     """One card with its scheduler."""
-    asked = query(MODEL, MACHINE, Layout(), checked_load(prompt=1000, output=200), Precision(), defaults(Assumptions, taken))
-    return fleet(asked, asked.layouts[0], Policy(policy="chunked"), traffic)
+    asked = deployment(MODEL, MACHINE, Layout(), checked_load(prompt=1000, output=200), Precision(), defaults(Assumptions, taken))
+    return fleet(asked, asked.layout, Policy(policy="chunked"), traffic)
 
 
 def cpu_s(run, runs=RUNS):

@@ -57,7 +57,7 @@ def main(count, seed):
         if chip == "gb200-nvl72":
             continue
         answer, offered, load, assumptions = plan_of(model, chip, engine, rate, words, hit, limits)
-        nodes = int(answer.plan.best.query.system.chips) // 8
+        nodes = int(answer.plan.best.case.system.chips) // 8
         if not answer.holds or not 2 <= nodes <= MOST_NODES:
             continue
         began = time.time()

@@ -54,7 +54,7 @@ def plan_of(model, machine, engine, rate, words, hit, limits):
 
 def one_node_fewer(best):
     """The layout on one node fewer, None where a single node or replica carries the load."""
-    system, layout = best.query.system, best.layout
+    system, layout = best.case.system, best.case.layout
     node, replica = int(system.scale_up_domain), int(system.chips) // max(int(layout.replicas), 1)
     nodes = int(system.chips) // node - 1
     replicas = nodes * (node // replica) if replica <= node else nodes // (replica // node)
@@ -77,16 +77,16 @@ def main(count, seed):
         planned += 1
         best = answer_plan.plan.best
         fresh = check(
-            Candidate(query=best.query, layout=best.layout), offered, tuple(limits), requests=FRESH, seeds=(FRESH_SEED,), exact=False
+            Candidate(query=best.case, layout=best.case.layout), offered, tuple(limits), requests=FRESH, seeds=(FRESH_SEED,), exact=False
         )
         held += fresh.is_met
         less, result = one_node_fewer(best), "-"
         if less is not None:
             fewer += 1
-            result = check(Candidate(query=best.query, layout=less), offered, tuple(limits), requests=FRESH, seeds=(FRESH_SEED,)).holds(0.8)
+            result = check(Candidate(query=best.case, layout=less), offered, tuple(limits), requests=FRESH, seeds=(FRESH_SEED,)).holds(0.8)
             broke += not result
         sure = answer_plan.checked.confidence.probability
-        print(f"{words_of}: {best.query.system.name} {best.layout} {sure:.0%}, fresh {'kept' if fresh.is_met else 'BROKEN'}, "
+        print(f"{words_of}: {best.case.system.name} {best.case.layout} {sure:.0%}, fresh {'kept' if fresh.is_met else 'BROKEN'}, "
               f"one node fewer {result if result == '-' else 'kept' if result else 'breaks'} ({took:.1f} s)", flush=True)  # fmt: skip
     print(f"{held} of {planned} plans keep every limit with fresh requests; with one node fewer {broke} of {fewer} no longer do so with "
           f"80 % confidence; {count - planned} loads without a plan; {time.time() - start:.0f} s")  # fmt: skip

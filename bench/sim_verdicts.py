@@ -16,7 +16,7 @@ import numpy as np
 
 from headway.answers.sim import _rate_loads
 from headway.performance.layout import Layout
-from headway.serving.serve import checked_load, query
+from headway.serving.serve import checked_load, deployment
 from headway.simulation.fleet import fleet
 from headway.simulation.questions import Policy
 from headway.simulation.run import LoadedTrial, Trial
@@ -62,8 +62,8 @@ def grew(run, load) -> bool:
 def judged(asked: SimpleNamespace, requests: int, rate: float | None):
     """Row and run of a traffic at a rate, or at its share of the capacity; and the rate."""
     load, layout = loaded(asked, requests, rate or 1.0), Layout(replicas=asked.replicas)
-    request = query(MODEL, f"{asked.replicas}x{SYSTEM}", layout, checked_load(prompt=1000, output=200))
-    refit = partial(fleet, request, request.layouts[0], Policy(**asked.policy))
+    request = deployment(MODEL, f"{asked.replicas}x{SYSTEM}", layout, checked_load(prompt=1000, output=200))
+    refit = partial(fleet, request, request.layout, Policy(**asked.policy))
     trial = Trial(
         fleet=refit(load.traffic), limits={}, warmup=0.1, lasting=True, how="compiled", routing="round-robin", fast=0.0, seed=0, refit=refit
     )

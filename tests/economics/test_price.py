@@ -60,9 +60,9 @@ def plain(found: dict[str, Any]) -> dict[str, Any]:
 def test_cost__busy_chips_equal_serve(best: LayoutPlan) -> None:
     one = best.best
     found = priced(one, terms(chip_price=2.0))
-    machine = edit(one.query.system, "chip.price", 2.0 / 3600)
+    machine = edit(one.case.system, "chip.price", 2.0 / 3600)
     kv = Precision(kv=best.table.row(0)["kv"])
-    row = serve("deepseek-v3", machine, one.layout, batch=one.load.batch, prompt=8000, output=1000, precision=kv).row(0)
+    row = serve("deepseek-v3", machine, one.case.layout, batch=one.case.load.batch, prompt=8000, output=1000, precision=kv).row(0)
     for kind in ("in", "cached", "out"):
         for end in ("", "_lo", "_hi"):
             assert float(found[f"cost_{kind}{end}"]) == pytest.approx(row[f"usd_per_mtok_{kind}{end}"], rel=1e-12)
@@ -117,8 +117,8 @@ def test_price_interval__ends_from_all_inputs_at_once(best: LayoutPlan) -> None:
 
 def test_price_interval__margin_alone(best: LayoutPlan) -> None:
     """A margin alone: its 5 % and 95 % points, beside an estimate whose spread is 1."""
-    one = dataclasses.replace(best.best, query=dataclasses.replace(best.best.query, assumptions=dataclasses.replace(
-        best.best.query.assumptions, spread=1)))  # fmt: skip
+    one = dataclasses.replace(best.best, case=dataclasses.replace(best.best.case, assumptions=dataclasses.replace(
+        best.best.case.assumptions, spread=1)))  # fmt: skip
     found = priced(one, agreed(chip_price=2 / 3600, margin=(0.0, 0.8)))
     cost_out = float(found["cost_out"])
     assert float(found["cost_out_lo"]) == pytest.approx(cost_out) == pytest.approx(float(found["cost_out_most"]))

@@ -20,7 +20,7 @@ from headway.models.work import works
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import compile_layout
 from headway.performance.layout import Layout, illegal, shape
-from headway.serving.serve import checked_load, query, serve
+from headway.serving.serve import checked_load, deployment, serve
 from headway.simulation.step_time import pace_of, plain
 
 SEED = 20261128
@@ -30,8 +30,8 @@ DRAWS = 500
 
 def compiled(name: str, layout: Layout, **assumed: Any) -> Any:
     taken = defaults(Assumptions, assumed)
-    asked = query(config.model(name), "16xh200", layout, checked_load(batch=1.0, context=1000.0), assumptions=taken)
-    return compile_layout(asked.work, asked.system, asked.layouts[0], asked.assumptions, asked.formats)
+    asked = deployment(config.model(name), "16xh200", layout, checked_load(batch=1.0, context=1000.0), assumptions=taken)
+    return compile_layout(asked.work, asked.system, asked.layout, asked.assumptions, asked.formats)
 
 
 def chunk(cached: float, new: float) -> float:
@@ -103,9 +103,9 @@ def test_cached_latents__are_expanded_again() -> None:
 def test_expansion__lengthens_the_prompt_and_not_its_floor() -> None:
     rows = []
     for factor in (1.0, 0.0):
-        asked = query(config.model("deepseek-v3"), "8xh200", Layout(tp=8, ep=8), checked_load(batch=1.0, prompt=131072, output=100),
+        asked = deployment(config.model("deepseek-v3"), "8xh200", Layout(tp=8, ep=8), checked_load(batch=1.0, prompt=131072, output=100),
                       assumptions=defaults(Assumptions, {"hit_rate": 0.95}))  # fmt: skip
-        step = compile_layout(asked.work, asked.system, asked.layouts[0], asked.assumptions, asked.formats).step
+        step = compile_layout(asked.work, asked.system, asked.layout, asked.assumptions, asked.formats).step
         spans = tuple(dataclasses.replace(span, expand=span.expand * factor) for span in step.spans)
         rows.append(dataclasses.replace(step, spans=spans))
     asked = (0.0, 0.0, 6554.0, chunk(124518, 6554))

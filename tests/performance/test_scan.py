@@ -15,13 +15,13 @@ from headway.performance.achieved import efficiencies
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import compile_layout
 from headway.performance.layout import Layout
-from headway.serving.serve import checked_load, query
+from headway.serving.serve import checked_load, deployment
 
 BUDGET = 8192.0
 
 
 def compiled(name: str, layout: Layout, engine: str = "vllm"):
-    request = query(
+    request = deployment(
         model(name), system("8xh100-sxm"), layout, checked_load(batch=1.0, context=1024.0), Precision(), Assumptions(engine=engine)
     )
     return compile_layout(request.work, request.system, layout, request.assumptions, request.formats).step

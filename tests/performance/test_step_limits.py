@@ -14,7 +14,7 @@ from headway.hardware.system import system
 from headway.performance.assumptions import LATENCIES
 from headway.performance.compile import compile_layout
 from headway.performance.layout import Layout
-from headway.serving.serve import checked_load, query
+from headway.serving.serve import checked_load, deployment
 from support.cases import FLAT, IDEAL, PARTS, STEP_MODELS, Point, drawn
 
 POINTS = [drawn(seed) for seed in range(80)]
@@ -59,8 +59,8 @@ def coefficients(point: Point) -> Any:
 
     load: dict[str, Any] = {"context": None, "prompt": None, "output": None} | dict(point.load)
     taken, formats = defaults(Assumptions, dict(point.assumed)), Precision(**dict(point.formats))
-    asked = query(point.model, point.system, point.layout, checked_load(**load), formats, taken)
-    return compile_layout(asked.work, asked.system, asked.layouts[0], asked.assumptions, asked.formats).step
+    asked = deployment(point.model, point.system, point.layout, checked_load(**load), formats, taken)
+    return compile_layout(asked.work, asked.system, asked.layout, asked.assumptions, asked.formats).step
 
 
 @pytest.mark.parametrize("point", [point for point in POINTS if "context" in dict(point.load)], ids=name)

@@ -27,7 +27,7 @@ from headway.evidence.readers.files import json_records, text_of
 from headway.evidence.rows.names import hardware, model_name
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
-from headway.serving.serve import checked_load, query
+from headway.serving.serve import checked_load, deployment
 from headway.simulation import state as of
 from headway.simulation.fleet import Fleet, fleet
 from headway.simulation.prefix_tiers import parse_tiers
@@ -221,9 +221,9 @@ def fleet_of(run: MeasuredRun, catalog: Catalog | None = None) -> Fleet:
     assumption_values = {"engine": "vllm"} | ({"hbm_utilization": settings.hbm_utilization} if settings.hbm_utilization else {})
     system = f"{chips}x{machine.chip}" if chips > 1 else machine.chip
     load = checked_load(prompt=run.prompt.mean(), output=run.output.mean())
-    request = query(model_name(settings.model), system, layout, load, assumptions=defaults(Assumptions, assumption_values))
+    request = deployment(model_name(settings.model), system, layout, load, assumptions=defaults(Assumptions, assumption_values))
     tiers = parse_tiers(UNLIMITED_CACHE) if settings.prefix_caching and len(run.blocks) else ()
-    return fleet(request, request.layouts[0], policy_of(settings), traffic_of(run), tiers=tiers)
+    return fleet(request, request.layout, policy_of(settings), traffic_of(run), tiers=tiers)
 
 
 def policy_of(settings: Settings) -> Policy:

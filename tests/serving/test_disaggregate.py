@@ -23,7 +23,7 @@ from headway.performance.compile import compile_layout
 from headway.performance.layout import Layout
 from headway.performance.workload import Load
 from headway.serving.plan.plan import plan
-from headway.serving.serve import checked_load, query, serve
+from headway.serving.serve import checked_load, deployment, serve
 
 pytestmark = pytest.mark.slow
 
@@ -88,8 +88,9 @@ def decoding(model: str, machine: Any, layout: Layout, load: Load, asked: dict[s
 
 def prompt_step_s(model: str, machine: Any, layout: Layout, load: Load, asked: dict[str, Any]) -> float:
     """A step with a whole prompt and nothing else: TTFT of it alone under a scheduler without chunks, less the engine's work on it."""
-    deployed = query(model, machine, layout, checked_load(prompt=load.prompt, output=load.output), asked["precision"], asked["assumptions"])
-    step = compile_layout(deployed.work, deployed.system, deployed.layouts[0], deployed.assumptions, deployed.formats).step
+    served = checked_load(prompt=load.prompt, output=load.output)
+    deployed = deployment(model, machine, layout, served, asked["precision"], asked["assumptions"])
+    step = compile_layout(deployed.work, deployed.system, deployed.layout, deployed.assumptions, deployed.formats).step
     return float(step_s(step, 0.0, 0.0, load.prompt, load.prompt**2 / 2))
 
 

@@ -8,13 +8,13 @@ from headway.performance.layout import Layout
 from headway.performance.workload import Load
 from headway.serving.plan.candidates import PLAIN_WITHIN, compile_candidates, oddness
 from headway.serving.plan.plan import plan
-from headway.serving.serve import checked_load, query
+from headway.serving.serve import checked_load, deployment
 
 
 def broken_rules(name: str, machine: str, *layouts: Layout) -> list[int]:
     """How many rules of plain layouts each of these breaks."""
     columns = {key: np.array([[getattr(layout, key)] for layout in layouts]) for key in ("tp", "ep", "dp", "pp", "cp", "replicas")}
-    asked = query(name, machine, Layout(), checked_load(prompt=1000, output=100))
+    asked = deployment(name, machine, Layout(), checked_load(prompt=1000, output=100))
     return oddness(compile_candidates(asked, Layout(**columns), len(layouts)))[:, 0].tolist()
 
 
@@ -32,12 +32,12 @@ def test_plan__pipeline_gives_way_to_plain_replicas_nearly_as_cheap() -> None:
     plain, cheapest = (
         plan("qwen3-32b", "8xh100-sxm", load, elasticities=False, frontier=False, plainest=plainest) for plainest in (True, False)
     )
-    assert (plain.best.layout.pp, plain.best.layout.tp) == (1, 4)
-    assert cheapest.best.layout.pp > 1
+    assert (plain.best.case.layout.pp, plain.best.case.layout.tp) == (1, 4)
+    assert cheapest.best.case.layout.pp > 1
     assert 1 < plain.answer["value"] / cheapest.answer["value"] < 1 + PLAIN_WITHIN
 
 
 def test_plan__small_model_is_neither_split_nor_staged() -> None:
     """A model of 16 GB on chips of 80 GB."""
-    best = plan("llama-3.1-8b", "8xh100-sxm", Load(prompt=1000, output=300), elasticities=False, frontier=False).best.layout
+    best = plan("llama-3.1-8b", "8xh100-sxm", Load(prompt=1000, output=300), elasticities=False, frontier=False).best.case.layout
     assert str(best) == "tp=1" and best.replicas == 8

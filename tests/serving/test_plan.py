@@ -25,7 +25,7 @@ from headway.serving.plan import choice, space
 from headway.serving.plan.plan import LayoutPlan, plan
 from headway.serving.plan.search import PLAIN_WITHIN
 from headway.serving.plan.sensitivity import INPUTS, parse
-from headway.serving.serve import SERVE, checked_load, query, serve
+from headway.serving.serve import SERVE, checked_load, deployment, serve
 from support.cases import FLAT, STEP_MODELS
 
 CHAT = Load(prompt=8000, output=1000)
@@ -68,7 +68,7 @@ def every_layout(model: Model, machine: System) -> list[Layout]:
     """Every legal layout whose replicas the domains hold or take whole, tp inside one, fewer replicas than that among them."""
     chips, domain = int(machine.chips), int(machine.scale_up_domain)
     domains = [domain] * (chips // domain) + ([chips % domain] if chips % domain else [])
-    what = shape(query(model, machine, Layout(), checked_load(context=1)).work.blocks)
+    what = shape(deployment(model, machine, Layout(), checked_load(context=1)).work.blocks)
     found = []
     for tp, dp, pp in itertools.product(range(1, domain + 1), range(1, chips + 1), range(1, chips + 1)):
         taken = tp * dp * pp
@@ -177,7 +177,7 @@ def test_frontier__dominated_by_no_candidate() -> None:
 
 def test_space__every_legal_layout_and_no_other() -> None:
     machine = system("gb200-nvl72")
-    what = shape(query("deepseek-v3", machine, Layout(), checked_load(context=1)).work.blocks)
+    what = shape(deployment("deepseek-v3", machine, Layout(), checked_load(context=1)).work.blocks)
     found = space.space(what, machine, {})
     names = ("tp", "ep", "dp", "pp")
     mine = set(zip(*(getattr(found.layouts, name).ravel().tolist() for name in names), strict=True))

@@ -49,15 +49,15 @@ def test_plan__rows_are_expressible(engine: str) -> None:
 def test_plan__best_of_no_engine_may_be_beyond_one() -> None:
     """TensorRT-LLM's attention is all tensor parallel or all data parallel; Qwen3-235B on 8 H200 does best with tp=4 dp=2."""
     free, bound = planned("other", "8xh200-sxm", "qwen3-235b-a22b"), planned("other", "8xh200-sxm", "qwen3-235b-a22b", launch="trtllm")
-    assert free.best.layout.tp > 1 and free.best.layout.dp > 1
-    assert bound.best.layout.tp == 1 or bound.best.layout.dp == 1
+    assert free.best.case.layout.tp > 1 and free.best.case.layout.dp > 1
+    assert bound.best.case.layout.tp == 1 or bound.best.case.layout.dp == 1
     assert bound.best.value >= free.best.value, "fewer layouts cannot be cheaper"
     assert len(left_out(bound)) == 1
 
 
 def test_plan__pinned_layout_stays_best_and_is_noted() -> None:
     answer = planned("vllm", ways=ONE_STAGE | {"tp": 4, "ep": 2})
-    assert (answer.best.layout.tp, answer.best.layout.ep) == (4, 2)
+    assert (answer.best.case.layout.tp, answer.best.case.layout.ep) == (4, 2)
     assert left_out(answer) == [
         "vLLM cannot express the layout asked for: expert parallelism is off (ep=1) or over all tp*cp*dp = 4 chips, not 2"
     ]

@@ -133,7 +133,7 @@ def test_plan__evaluates_prefix_hits_and_speculation_as_its_row(taken: dict[str,
     best = answer.table.row(0)
     cost = best["chips"] / best["capacity_req_per_s"]
     assert not answer.infeasible and best["tpot_s"] <= 0.03 * (1 + 1e-12)
-    price = answer.best.query.price
+    price = answer.best.case.price
     assert price and answer.answer["value"] == pytest.approx(price.value * cost, rel=1e-9)
     for key in ("ttft_s", "tpot_s", "tpot_decode_s", "e2e_s", "capacity_req_per_s"):
         tree = answer.explain(key)

@@ -20,7 +20,7 @@ from headway.performance.compile import compile_layout
 from headway.performance.layout import Layout
 from headway.performance.workload import Load
 from headway.serving.plan.plan import plan
-from headway.serving.serve import checked_load, query, serve
+from headway.serving.serve import checked_load, deployment, serve
 
 DECODE = Layout(dp=144, ep=144, redundant=32)
 PREFILL = Layout(dp=32, ep=32, redundant=32)
@@ -54,8 +54,8 @@ def test_deepseek_decode_unit__near_the_frontier() -> None:
 
 def prompt_s(node: Any, layout: Layout, taken: Assumptions) -> float:
     """Time of the 32 chips per prompt while every rank and stage of a prefill unit has one, as nothing else is done there."""
-    asked = query("deepseek-v3", node, layout, checked_load(batch=32, prompt=4989, output=100), Precision(), taken)
-    step = compile_layout(asked.work, asked.system, asked.layouts[0], asked.assumptions, asked.formats).step
+    asked = deployment("deepseek-v3", node, layout, checked_load(batch=32, prompt=4989, output=100), Precision(), taken)
+    step = compile_layout(asked.work, asked.system, asked.layout, asked.assumptions, asked.formats).step
     return float(step_s(step, 0.0, 0.0, 4989.0 * layout.dp, 4989.0**2 / 2 * layout.dp)) / (layout.dp * layout.pp)
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from headway.models.precision import Precision
-from headway.performance.compile import compile_layout
-from headway.performance.estimate import server_of
 from headway.performance.layout import Layout
 from headway.performance.request import Requests, closed_loop
-from headway.serving.serve import case_of, serve
+from headway.serving.serve import serve
 from headway.simulation.check.check import check
 from headway.simulation.check.limits import LatencyLimits
 from headway.simulation.check.offered import OfferedTraffic
@@ -32,9 +30,8 @@ TURNS = 4  # requests of each user
 
 def scattered_e2e_s(deployment: Candidate, prompt: int, output: int, users: int, scatter: float) -> float:
     """E2E time by the fixed point, where lengths of answers have this standard deviation over their mean."""
-    query = deployment.query
-    case = case_of(query, deployment.layout, query.load)
-    server = server_of(case, compile_layout(case.work, case.system, case.layout, case.assumptions, case.formats))
+    case = deployment.query.at(deployment.layout, deployment.query.load)
+    server = case.server(case.compiled())
     times = closed_loop(server, Requests(prompt=float(prompt), output=float(output), spread=scatter), float(users))
     return float(times.ttft + times.tpot * (output - 1))
 

@@ -15,7 +15,7 @@ from headway.hardware.edit import edit
 from headway.hardware.system import system
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
-from headway.serving.serve import checked_load, query
+from headway.serving.serve import checked_load, deployment
 from headway.simulation.fleet import fleet
 from headway.simulation.questions import Policy
 from headway.simulation.results import gaps, measured
@@ -78,9 +78,9 @@ def simulated(case: FaultyRun) -> tuple[SimulatedRun, Traffic]:
     traffic = Traffic.of(arrivals, prompts, outputs)
     load, assumptions = checked_load(prompt=case.prompt, output=case.output), defaults(Assumptions, {"engine": "vllm"} | dict(case.assumed))
     layout = Layout(tp=case.tp, pp=case.pp, dp=case.dp, ep=case.ep, replicas=case.replicas)
-    asked = query(case.model, machine, layout, load, assumptions=assumptions)
+    asked = deployment(case.model, machine, layout, load, assumptions=assumptions)
     policy = Policy(max_seqs=case.max_seqs, kv_tokens=case.kv_tokens)
-    played = fleet(asked, asked.layouts[0], policy, traffic, closed=bool(case.users))
+    played = fleet(asked, asked.layout, policy, traffic, closed=bool(case.users))
     assert played.pace is not None
     think = np.zeros(count) if case.users else None
     run = simulate(

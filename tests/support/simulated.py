@@ -8,7 +8,7 @@ from headway.core.schema import defaults
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
-from headway.serving.serve import checked_load, query
+from headway.serving.serve import checked_load, deployment
 from headway.simulation.fleet import Fleet, fleet
 from headway.simulation.questions import Policy
 from headway.simulation.simulate import SimulatedRun, simulate
@@ -36,5 +36,5 @@ def play(traffic: Traffic, formula: str, how: str = "plain", replicas: int = 1, 
 
 def real(model: str, system: str, layout: Layout, traffic: Traffic, policy: Policy | None = None, **assumed: Any) -> Fleet:
     """Replicas of a catalogue model."""
-    asked = query(model, system, layout, checked_load(prompt=1000, output=1000), Precision(), defaults(Assumptions, assumed))
-    return fleet(asked, asked.layouts[0], policy or Policy(), traffic)
+    asked = deployment(model, system, layout, checked_load(prompt=1000, output=1000), Precision(), defaults(Assumptions, assumed))
+    return fleet(asked, asked.layout, policy or Policy(), traffic)

@@ -12,12 +12,9 @@ from headway.core.files import write_whole
 from headway.hardware.links import chips_per_host
 from headway.models.config import model as model_of
 from headway.models.precision import Precision
-from headway.performance.compile import compile_layout
-from headway.performance.estimate import server_of
 from headway.performance.layout import Layout
 from headway.serving.launch import kubernetes
 from headway.serving.launch.launch import launch
-from headway.serving.serve import case_of
 
 KINDS = ("k8s",)
 
@@ -76,14 +73,14 @@ def _pools(args: Any, plan: Any, manifest: bool = False) -> list[Any]:
     """Launches of the pools, prefill first; for a manifest those of one replica that listens on every address."""
     best, row = plan.best, plan.table.row(0)
     precision = Precision(weights=row["weights"] if args.weights else "", kv=row["kv"], compute=row["compute"] if args.compute else "")
-    host = _chips_per_host(args.chips_per_host) if args.chips_per_host else chips_per_host(best.query.system)
+    host = _chips_per_host(args.chips_per_host) if args.chips_per_host else chips_per_host(best.case.system)
     launches = []
-    for role, layout in (("prefill", best.prefill), ("decode" if best.prefill else "", best.layout)):
+    for role, layout in (("prefill", best.prefill), ("decode" if best.prefill else "", best.case.layout)):
         if layout is None:
             continue
         pool = launch(
-            args.launch, best.query.model, dataclasses.replace(layout, replicas=1) if manifest else layout, precision, best.load,
-            memory=best.query.assumptions.hbm_utilization, chips_per_host=host, checkpoint=_checkpoint(args, best.query.model),
+            args.launch, best.case.model, dataclasses.replace(layout, replicas=1) if manifest else layout, precision, best.case.load,
+            memory=best.case.assumptions.hbm_utilization, chips_per_host=host, checkpoint=_checkpoint(args, best.case.model),
             sequences=_sequences(best, layout, role), role=role, exposed=manifest,
         )  # fmt: skip
         launches.append(dataclasses.replace(pool, replicas=int(layout.replicas)))
@@ -94,11 +91,11 @@ def _sequences(best: Any, layout: Layout, role: str) -> int | None:
     """Sequences that one replica must admit: its users, or at a rate as many as fit; None for a prefill pool."""
     if role == "prefill":
         return None
-    if best.load.rate is None:
-        return math.ceil(best.load.batch)
-    case = case_of(best.query, layout, best.load)
-    compiled = compile_layout(case.work, case.system, case.layout, case.assumptions, case.formats)
-    return max(1, int(server_of(case, compiled).seats(best.load.prompt, best.load.output)))
+    load = best.case.load
+    if load.rate is None:
+        return math.ceil(load.batch)
+    case = best.case.at(layout, load)
+    return max(1, int(case.server(case.compiled()).seats(load.prompt, load.output)))
 
 
 def _checkpoint(args: Any, model: Any) -> str:
@@ -123,7 +120,7 @@ def _with_manifest(args: Any, plan: Any, script: LaunchScript) -> LaunchScript:
     if not args.manifest:
         return script
 
-    query, pools = plan.best.query, _pools(args, plan, manifest=True)
+    query, pools = plan.best.case, _pools(args, plan, manifest=True)
     text = kubernetes.manifests(pools, query.model.name, query.system.chip.vendor)
     notes = [f"launch: {note}" for note in kubernetes.notes(pools)]
     if len(args.manifest) == 1:

@@ -87,10 +87,10 @@ def shown_notes(args: Any, choices: Iterable[Any], skip: Sequence[str] = ()) -> 
     """Notes on typed assumptions that count in layouts of a search, but in none of these choices, which the answer shows."""
     names, subjects = [name for name in typed_assumptions(args) if name not in skip], []
     for choice in choices if names else ():
-        load = {key: value for key, value in dataclasses.asdict(choice.load).items() if value is not None}
+        load = {key: value for key, value in dataclasses.asdict(choice.case.load).items() if value is not None}
         load.pop("batch" if "rate" in load else "", None)  # which follows from the rate
-        values = {name: getattr(choice.query.assumptions, name) for name in names}
-        subjects.append(Subject(model=choice.query.model, system=choice.query.system, layouts=[choice.layout], load=load,
+        values = {name: getattr(choice.case.assumptions, name) for name in names}
+        subjects.append(Subject(model=choice.case.model, system=choice.case.system, layouts=[choice.case.layout], load=load,
                                 precision=Precision(), assumptions=values))  # fmt: skip
     idle = [(flag, value) for flag, value, pairs, _ in _assumptions(args, names, subjects) if _are_equal(pairs)]
     return [f"no effect: {flag} {value} changes no number of the best layout; it counts in others of the search" for flag, value in idle]

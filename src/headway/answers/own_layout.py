@@ -22,7 +22,7 @@ def own_changes(args: Any, plan: Any) -> list[output.Help]:
     if plan.current is None:
         return []
 
-    query = plan.current.query
+    query = plan.current.case
     row = next(row for row in plan.table.rows() if row["kind"] == "current")
     typed = parse(args.current)
     precision = Precision(**{name: typed.get(name, "") for name in schema.fields(Precision)})

@@ -115,13 +115,13 @@ def _plans(args: Any) -> list[tuple[dict[str, Any], Any]]:
 
 def _nearest(plans: Sequence[tuple[dict[str, Any], Any]]) -> list[str]:
     """Sentences on the measured rows nearest to the best layout of each plan."""
-    best = [plan.best.query for _, plan in plans]
+    best = [plan.best.case for _, plan in plans]
     return list(dict.fromkeys(serving.nearest_measured(query.model, query.system.chip, query.assumptions.engine) for query in best))
 
 
 def pictures(plan: Any) -> dict[str, Any]:
     """Pictures of a plan by name, the frontier first."""
-    query = plan.best.query
+    query = plan.best.case
     tpot = getattr(plan.slo, "tpot", None)
 
     def frontier(rows: Any, view: Any) -> Any:

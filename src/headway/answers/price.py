@@ -116,7 +116,7 @@ def of_cost(args: Any) -> output.Answer:
         if first is None:
             raise BadValue("--plot", "no rows", "rows to draw")
         row_plan, _, _ = cells[next(at for at, entry in enumerate(rows) if entry["model"] == first["model"])]
-        return context_picture(row_plan.best.query, first, view)
+        return context_picture(row_plan.best.case, first, view)
 
     drawings = {"grid": price.grid, "context": context} if price.varies(rows) else {"context": context, "grid": price.grid}
     return output.Answer(listing, describe=lambda table: price.describe(table, changed), pictures=drawings, columns=OWN_COLUMNS)
@@ -169,7 +169,7 @@ def _plans(args: Any, hits: Sequence[Any]) -> list[tuple[dict[str, Any], Any]]:
 
 def _plan_notes(plan: Any) -> list[str]:
     """Notes of a plan, without those on its chip price."""
-    query = plan.best.query
+    query = plan.best.case
     price_notes = (
         "chip price $",
         "without a price the objective",

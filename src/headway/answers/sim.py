@@ -25,7 +25,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.layout import UNHALVED, Layout, halves, shape
 from headway.performance.workload import SLO
 from headway.report import output, sim
-from headway.serving.serve import checked_load, query
+from headway.serving.serve import checked_load, deployment
 from headway.simulation import results as run_results
 from headway.simulation.capacity import MOST, saturated_sample
 from headway.simulation.compiled import choose_form, plain_s, runner, saturated_s
@@ -264,8 +264,8 @@ def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any,
     layouts = arguments.ranked(shape(work_of(model).blocks, args.weights or ""), schema.read(args, Layout))
     tiers = parse_tiers(args.prefix_cache, args.ttl, arguments.catalog(args)) if args.prefix_cache else ()
     for policy, formats, assumptions, labels in cases:
-        request = query(model, system, layouts, load, formats, assumptions)
-        for layout in _halved(request, loadings):
+        request = deployment(model, system, layouts, load, formats, assumptions)
+        for layout in _halved(layouts, assumptions, loadings):
             refit = partial(fleet, request, layout, policy, classes=classes, closed=loadings[0].users > 0, tiers=tiers)
             sim_fleet = refit(traffic)
             note(*request.notes, *sim_fleet.scheduler.notes)
@@ -296,10 +296,9 @@ def _drained(args: Any, chip: Any) -> tuple[Any, str]:
     )
 
 
-def _halved(request: Any, loadings: list[Any]) -> list[Any]:
+def _halved(layouts: list[Layout], assumptions: Assumptions, loadings: list[Any]) -> list[Layout]:
     """Layouts whose batches two-batch overlap can halve at some load, all of them without it; a note says how many it cannot."""
-    layouts = list(request.layouts)
-    if request.assumptions.communication != "two-batch":
+    if assumptions.communication != "two-batch":
         return layouts
     users = max(load.users or EVERY_BATCH for load in loadings)
     legal = [layout for layout in layouts if halves(layout, math.ceil(users / layout.replicas))]

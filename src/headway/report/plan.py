@@ -49,7 +49,7 @@ def answer(row: Row, plan: Any) -> str:
     if plan.fails:
         return sentence(refusal(row, plan), f": {plan.infeasible}")
     start = carried(row) if row["rate"] is not None else f"{subject(row)} {GOALS[plan.objective]}"
-    lacking = money.unpriced(bests(plan), plan.best.query.assumptions.price_metric)
+    lacking = money.unpriced(bests(plan), plan.best.case.assumptions.price_metric)
     return sentence(f"{start} with {layout(row)} at batch {value(row, 'batch')}: {tpot(row)}", price(row), ttft(row), last=lacking)
 
 
@@ -120,9 +120,9 @@ def _judged(pick: Any, objective: str) -> tuple[str, str]:
     """The objective of a choice as a column of its row states it, and what it is of."""
     if objective == "latency":
         return format_value(pick.value, "token/s"), "for a user"
-    if objective == "cost" and pick.query.price is not None:
+    if objective == "cost" and pick.case.price is not None:
         return format_value(THOUSAND * pick.value, "USD"), "per 1,000 requests"
-    per_chip = pick.value if objective == "throughput" else float(pick.load.output) / pick.value
+    per_chip = pick.value if objective == "throughput" else float(pick.case.load.output) / pick.value
     return format_value(per_chip, "token/s"), "per chip"
 
 

@@ -24,7 +24,7 @@ def facts(checked: Any, spare: int = 0) -> dict[str, Any]:
 
     out: dict[str, Any] = {}
     if not checked.plan.fails:
-        query = checked.plan.best.query
+        query = checked.plan.best.case
         system = query.system
         node = int(system.scale_up_domain or system.chips)
         engine = "other" if query.assumptions.engine == "none" else query.assumptions.engine
@@ -78,7 +78,7 @@ def answer(row: Mapping[str, Any], checked: Any, sized: Any = None) -> str:
     start = f"{_nodes(row)}{_lost(row)} {'carries' if int(row['nodes']) == 1 else 'carry'} {_load(checked.goal.offered)}"
     month = row.get("usd_per_month")
     cost = f" for ${month:,.0f}/month" if month is not None else ""
-    lacking = money.unpriced(words.bests(plan), plan.best.query.assumptions.price_metric)
+    lacking = money.unpriced(words.bests(plan), plan.best.case.assumptions.price_metric)
     if not checked.holds:
         surely = f" with {checked.goal.confidence:.0%} confidence" if checked.checked.is_met else ""
         refused = f"No layout on {row['system']} keeps every limit at {_load(checked.goal.offered)}{surely}"

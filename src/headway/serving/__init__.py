@@ -2,7 +2,7 @@
 
 Holds        serve (a resolved request, and a grid of points as one table), solve, pools (prefill and decode apart), curves (the lecture's
              figures of a layout), changes (what would help a point), plan/, launch/, questions (serve, solve).
-Import       serve.serve, serve.query, plan.plan.plan, plan.space.domain_of, solve.solve, solve.scan, pools.estimate_pools,
+Import       serve.serve, serve.deployment, plan.plan.plan, plan.space.domain_of, solve.solve, solve.scan, pools.estimate_pools,
              curves.curves, launch.launch.launch, launch.kubernetes.manifests.
 May import   performance, hardware, models, laws, core. Its users: simulation, economics, evidence, answers, cli.
 Reads        data/engines/*.toml (launch/launch.py, launch/kubernetes.py).

@@ -25,10 +25,10 @@ from headway.models.precision import Precision
 from headway.models.work import work_of
 from headway.performance.assumptions import EFFICIENCIES, LATENCIES, Assumptions
 from headway.performance.compile import StepModel, compile_layout
-from headway.performance.estimate import Deployment, step_at, step_parts
+from headway.performance.estimate import Deployment, step_parts
 from headway.performance.formats import resolve
-from headway.performance.layout import Layout, stacked
-from headway.serving.serve import case_of, checked_load, query, serve
+from headway.performance.layout import Layout
+from headway.serving.serve import checked_load, deployment, serve
 
 POINTS = 240
 MOST_BATCH = 1e7
@@ -61,23 +61,17 @@ class PeakStep:
 
     def times(self, batches: Any) -> dict[str, Any]:
         """Seconds of each line and of the floor, as `serve` has them at these batches."""
-        batch = np.asarray(batches, dtype=float).reshape(1, -1, 1)
-        parts = step_parts(self.compiled, batch, self.case.load.context)
-        parts["floor"] = step_at(self.case, self.compiled, batch, self.case.load.context).floor
-        return {name: np.broadcast_to(parts[key], batch.shape).ravel() for name, key in (LINES | {"floor": "floor"}).items()}
-
-
-def peak_step(model: Model, system: System, layout: Layout, context: Any, precision: Precision, assumptions: Assumptions) -> PeakStep:
-    """The step of one layout and context at peak rates."""
-    peak = defaults(Assumptions, perfect(assumptions), PEAK)
-    resolved = query(model, system, layout, checked_load(context=context), precision, peak)
-    case = case_of(resolved, stacked(list(resolved.layouts), 3), resolved.load)
-    return PeakStep(case, compile_layout(case.work, case.system, case.layout, case.assumptions, case.formats))
+        batch, context = np.asarray(batches, dtype=float).reshape(1, -1, 1), self.case.load.context
+        parts = step_parts(self.compiled, batch, context)
+        times = {name: parts[key] for name, key in LINES.items()} | {"floor": self.case.step(self.compiled, batch, context).floor}
+        return {name: np.broadcast_to(seconds, batch.shape).ravel() for name, seconds in times.items()}
 
 
 def curves(model: Model, system: System, layout: Layout, context: Any, precision: Precision, assumptions: Assumptions) -> Curves:
     """The curves of one layout at one context, over batches from 1 to beyond the knee."""
-    peak, lines = peak_step(model, system, layout, context, precision, assumptions), [name for name in LINES if name != "weights"]
+    at_peak = deployment(model, system, layout, checked_load(context=context), precision, defaults(Assumptions, perfect(assumptions), PEAK))
+    at_peak = at_peak.at(at_peak.layout, at_peak.load)
+    peak, lines = PeakStep(at_peak, at_peak.compiled()), [name for name in LINES if name != "weights"]
     turn = _first(peak, lambda times: np.max([times[name] for name in lines], axis=0) >= times["weights"] * (1 - 1e-9))
     knee = _first(peak, lambda times: times["compute"] >= times["floor"] * (1 - 1e-9))
     end_batch = knee if knee and (turn is None or knee <= FAR * turn) else turn
@@ -197,9 +191,9 @@ class StepRoofline:
 def roofline_of_row(model: Model, system: System, row: Mapping[str, Any], assumptions: Assumptions) -> StepRoofline:
     """The operators of one row of a serve table."""
     load = checked_load(batch=float(row["batch"]), context=float(row["context"]))
-    case = query(model, system, _layout(row), load, row_precision(model, system, row), assumptions)
+    case = deployment(model, system, _layout(row), load, row_precision(model, system, row), assumptions)
     formats = case.formats
-    step = compile_layout(case.work, case.system, case.layouts[0], case.assumptions, formats).step
+    step = compile_layout(case.work, case.system, case.layout, case.assumptions, formats).step
     work = parts.place(step, float(row["batch"]), float(row["batch"]) * float(row["context"]), 0.0, 0.0)
     bandwidth = float(system.chip.need("hbm_bw"))
     dense_peak, expert_peak = float(formats.peaks[-1][1]), float(formats.peaks[-1][2])

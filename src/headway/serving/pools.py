@@ -14,38 +14,16 @@ from headway.hardware.system import System
 from headway.laws.queueing.closed_loop import SINGLE, open_seat_wait_s
 from headway.laws.serving import replicas
 from headway.laws.serving.replicas import full_batch, utilisation
-from headway.laws.serving.request import (
-    decode_tok_per_s,
-    e2e_s,
-    middle_context,
-    request_s,
-    user_tok_per_s,
-)
+from headway.laws.serving.request import decode_tok_per_s, e2e_s, middle_context, request_s, user_tok_per_s
 from headway.laws.step.layer_terms import idle_chips, replica_chips
 from headway.laws.step.memory import fits, fits_chips, kv_bytes_chip, sequence_bytes
 from headway.laws.step.step import step_floor_s, step_s
 from headway.performance import request
-from headway.performance.estimate import (
-    ENDS,
-    ONE_RANK,
-    Deployment,
-    Estimate,
-    chips_of,
-    compiled_case,
-    flat,
-    machine_usd,
-    memory_of,
-    requests_of,
-    server_of,
-    spread_costs,
-    step_at,
-    step_parts,
-    timed,
-)
+from headway.performance.compile import StepModel
+from headway.performance.estimate import ONE_RANK, Deployment, Estimate, columns, cost_range, machine_usd, memory_of, step_parts
 from headway.performance.layout import Layout
 from headway.performance.request import NO_WORK, prefilled
 
-TIMES = ("expected", "low", "high")  # of an Estimate
 NO_PREFILL = known(0.0, "no prefill", "s", "constant", "the decode pool prefills nothing")
 AT_PEAK = known(1.0, "efficiency at the floor", "", "constant", "links at their datasheet bandwidth")
 POOL_DEGREES = ("tp", "ep", "dp", "pp", "cp", "replicas")
@@ -62,112 +40,91 @@ def hand_over_link(system: System, beyond: bool = False) -> Any:
     return system.scale_out_bw if system.scale_out_bw is not None else system.chip.need("scale_out_bw")
 
 
-def side_s(case: Deployment, compiled: Any, link: Any, efficiency: Any) -> Any:
-    """Link time in seconds of one prompt's KV cache on a chip of one pool."""
-    prompt_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, case.load.prompt)
-    return kv_bytes_chip(ONE_RANK, prompt_bytes, compiled.stage, case.layout.cp) / (link * efficiency)
+def handed_bytes(compiled: StepModel, prompt: Any, cp: Any) -> Any:
+    """KV cache of one prompt on a chip of one pool, which its link carries."""
+    return kv_bytes_chip(ONE_RANK, sequence_bytes(compiled.stores, compiled.state_bytes, prompt), compiled.stage, cp)
 
 
 def estimate_pools(case: Deployment, layout: Layout, link: Any) -> dict[str, Any]:
     """Contract key -> value for a decode pool (the case) with a prefill pool of layout `layout`."""
-    first = replace(case, layout=layout, load=replace(case.load, batch=full_batch(ONE_RANK, layout.dp, layout.pp), rate=None))
-    sides = [(side, compiled_case(side)) for side in (first, case)]
-    moves, fastest = ([side_s(*side, link, share) for side in sides] for share in (case.assumptions.eff_network, AT_PEAK))
-    prefill, decode = _busy_prefill(*sides[0]), _decode(*sides[1])
-    row = _decode_row(case, sides[1][1], decode)
-    busy = [_busy_s(case, layout, prefill, decode, moves, time) for time in TIMES]
-    row |= _rates(case, layout, busy)
-    row |= _times(sides[0], case, row, decode, replicas.transfer_s(*moves), replicas.transfer_s(*fastest))
-    row |= _chips(case, layout, memory_of(*sides[0], first.load.batch), memory_of(*sides[1], case.load.batch))
-    row |= {f"prefill_{name}": getattr(layout, name) for name in POOL_DEGREES}
-    return row | _money(case, row, busy)
-
-
-def _busy_prefill(first: Deployment, compiled: Any) -> Estimate:
-    """Time of a step in which every rank of a prefill replica prefills a prompt."""
-    tokens, pairs = (amount * first.layout.dp for amount in prefilled(first.load.prompt, first.assumptions.hit_rate))
-    expected, floor = (law(compiled.step, NO_WORK, NO_WORK, tokens, pairs) for law in (step_s, step_floor_s))
-    return timed(first, expected, floor, "prefill")
-
-
-def _decode(case: Deployment, compiled: Any) -> Estimate:
-    """TPOT of the decode pool: no prompt is prefilled there."""
-    server, requests = server_of(case, compiled), requests_of(case)
-    expected, floor = (request.decode_s(server, requests, case.load.batch, law) for law in (step_s, step_floor_s))
-    return timed(case, expected, floor, "tpot")
-
-
-def _decode_row(case: Deployment, compiled: Any, decode: Estimate) -> dict[str, Any]:
     load, count = case.load, case.layout.replicas
-    context = middle_context(load.prompt, load.output)
-    row = chips_of(case, compiled) | memory_of(case, compiled, load.batch) | step_parts(compiled, load.batch, context)
-    row |= {"context": context, "concurrency": load.batch * count, "decoding": load.batch}
-    row |= flat("step", step_at(case, compiled, load.batch, context)) | flat("tpot", decode) | {"tpot_decode_s": decode.expected}
-    row |= {"tok_per_s_user": user_tok_per_s(decode.expected)}
-    times = zip(ENDS, (decode.expected, decode.high, decode.low), strict=True)
-    return row | {f"decode_tok_per_s{end}": decode_tok_per_s(load.batch, time, count) for end, time in times}
+    first = replace(case, layout=layout, load=replace(load, batch=full_batch(ONE_RANK, layout.dp, layout.pp), rate=None))
+    prefilling, compiled = first.compiled(), case.compiled()
+    moves, fastest = (
+        [handed_bytes(step, load.prompt, side.layout.cp) / (link * share) for side, step in ((first, prefilling), (case, compiled))]
+        for share in (case.assumptions.eff_network, AT_PEAK)
+    )
+    tokens, pairs = (amount * layout.dp for amount in prefilled(load.prompt, first.assumptions.hit_rate))
+    busy, busy_floor = (law(prefilling.step, NO_WORK, NO_WORK, tokens, pairs) for law in (step_s, step_floor_s))
+    prefill = first.timed(busy, busy_floor, "prefill")  # a step in which every rank of a replica prefills a prompt
+    server, requests = case.server(compiled), case.requests()
+    tpot_s, tpot_floor_s = (request.decode_s(server, requests, load.batch, law) for law in (step_s, step_floor_s))
+    tpot = case.timed(tpot_s, tpot_floor_s, "tpot")
+    answer_ranks = case.layout.dp * case.layout.pp
+    # Time that a request takes of a replica of each pool.
+    prompts = prefill.apply(lambda time: replicas.pool_request_s(time / (layout.dp * layout.pp), moves[0], layout.dp))
+    answers = tpot.apply(
+        lambda time: replicas.pool_request_s(request_s(load.batch, load.output, time, NO_PREFILL, answer_ranks), moves[1], case.layout.dp)
+    )
+    capacity, slowest, most = (
+        replicas.pools_capacity(layout.replicas, prompt, count, answer)
+        for prompt, answer in ((prompts.expected, answers.expected), (prompts.high, answers.high), (prompts.low, answers.low))
+    )
+    rates = Estimate(expected=capacity, low=slowest, high=most).apply(lambda rate: rate * load.output)
+    prefill_chips = layout.replicas * replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
+    decode_chips = count * replica_chips(case.layout.tp, case.layout.cp, case.layout.dp, case.layout.pp)
+    chips, chips_used = case.system.chips, prefill_chips + decode_chips
+    memory, context = memory_of(case, compiled, load.batch), middle_context(load.prompt, load.output)
+    in_memory = fits(memory_of(first, prefilling, first.load.batch)["fits"], memory["fits"])
+    prompt_rate = layout.replicas / prompts.expected
+    values = {
+        **memory, **step_parts(compiled, load.batch, context), "context": context, "concurrency": load.batch * count,
+        "decoding": load.batch, "step": case.step(compiled, load.batch, context), "tpot": tpot, "tpot_decode_s": tpot.expected,
+        "tok_per_s_user": user_tok_per_s(tpot.expected),
+        "decode_tok_per_s": tpot.invert(lambda time: decode_tok_per_s(load.batch, time, count)),
+        "tok_per_s": rates, "tok_per_s_chip": rates.apply(lambda rate: rate / chips),
+        "capacity_req_per_s": capacity, "request_s": replicas.between_s(capacity),
+        "fits": fits(in_memory, fits_chips(chips_used, chips)), "chips": chips, "chips_used": chips_used,
+        "chips_idle": idle_chips(chips, chips_used), "prefill_chips": prefill_chips, "decode_chips": decode_chips,
+        **{f"prefill_{name}": getattr(layout, name) for name in POOL_DEGREES},
+        **_first_token(first, prefilling, load.rate, prompt_rate, replicas.transfer_s(*moves), replicas.transfer_s(*fastest)),
+    }  # fmt: skip
+    values["e2e_s"] = e2e_s(values["ttft"].expected, tpot.expected, load.output)
+    if load.rate is not None:
+        values |= {"utilisation": utilisation(load.rate, capacity), "rate": load.rate}
+    shares = {"in": (prompts, prefill_chips / chips_used), "out": (answers, decode_chips / chips_used)}
+    return columns(values | _money(case, capacity, shares))
 
 
-def _times(
-    first: tuple[Deployment, Any], case: Deployment, row: dict[str, Any], decode: Estimate, transfer: Any, fastest: Any
-) -> dict[str, Any]:
-    """TTFT with the transfer of the KV cache; at a rate also with the wait for a prefill worker."""
-    server, requests = server_of(*first), requests_of(first[0])
+def _first_token(first: Deployment, compiled: StepModel, rate: Any, prompt_rate: Any, transfer: Any, fastest: Any) -> dict[str, Any]:
+    """TTFT with the transfer of the KV cache; at a rate also with the wait for a worker of the prefill pool (the case)."""
+    server, requests = first.server(compiled), first.requests()
     alone = request.unloaded_ttft_s(server, requests, step_s)
     waited = alone
-    if case.load.rate is not None:
-        lanes = first[0].load.batch * first[0].layout.replicas
-        waited = alone + open_seat_wait_s(row["prefill_utilisation"] * lanes, lanes, case.load.rate, SINGLE)
-    ttft = timed(case, waited, request.unloaded_ttft_s(server.ideal(), requests, step_floor_s), "ttft")
-    out = {key: time + transfer for key, time in flat("ttft", ttft).items()}
-    out |= {"ttft_floor_s": ttft.floor + fastest, "transfer_s": transfer}
-    out |= {"ttft_unloaded_s": alone + transfer}
-    return out | {"e2e_s": e2e_s(out["ttft_s"], decode.expected, case.load.output)}
+    if rate is not None:
+        lanes = first.load.batch * first.layout.replicas
+        waited = alone + open_seat_wait_s(utilisation(rate, prompt_rate) * lanes, lanes, rate, SINGLE)
+    ttft = first.timed(waited, request.unloaded_ttft_s(server.ideal(), requests, step_floor_s), "ttft")
+    transferred = replace(ttft.apply(lambda time: time + transfer), floor=ttft.floor + fastest)
+    return {"ttft": transferred, "transfer_s": transfer, "ttft_unloaded_s": alone + transfer}
 
 
-def _busy_s(case: Deployment, layout: Layout, prefill: Estimate, decode: Estimate, moves: list[Any], time: str) -> tuple[Any, Any]:
-    """Time that a request takes of a replica of each pool, at one end of both pools' times."""
-    prompt = getattr(prefill, time) / (layout.dp * layout.pp)
-    answer = request_s(case.load.batch, case.load.output, getattr(decode, time), NO_PREFILL, case.layout.dp * case.layout.pp)
-    return replicas.pool_request_s(prompt, moves[0], layout.dp), replicas.pool_request_s(answer, moves[1], case.layout.dp)
+def _money(case: Deployment, capacity: Any, shares: dict[str, tuple[Estimate, Any]]) -> dict[str, Any]:
+    """Costs of each pool's tokens. Their ends are of that pool's own time: who serves gives each pool chips by its measured speed.
 
-
-def _rates(case: Deployment, layout: Layout, busy: list[tuple[Any, Any]]) -> dict[str, Any]:
-    """Rates of both pools together; the low end of a rate comes from the high end of the times."""
-    load, row = case.load, {}
-    for end, (prefill_request, decode_request) in zip(("", "_hi", "_lo"), busy, strict=True):
-        capacity = replicas.pools_capacity(layout.replicas, prefill_request, case.layout.replicas, decode_request)
-        rate = capacity * load.output
-        row |= {f"capacity{end}": capacity, f"tok_per_s{end}": rate, f"tok_per_s_chip{end}": rate / case.system.chips}
-        if load.rate is not None and not end:
-            row["prefill_utilisation"] = utilisation(load.rate, layout.replicas / prefill_request)
-    row |= {"capacity_req_per_s": row["capacity"], "request_s": replicas.between_s(row["capacity"])}
-    if load.rate is not None:
-        row["utilisation"] = utilisation(load.rate, row["capacity"])
-        row["rate"] = load.rate
-    return row
-
-
-def _chips(case: Deployment, layout: Layout, prefill: dict[str, Any], decode: dict[str, Any]) -> dict[str, Any]:
-    chips = [replica_chips(side.tp, side.cp, side.dp, side.pp) for side in (layout, case.layout)]
-    prefill_chips, decode_chips = layout.replicas * chips[0], case.layout.replicas * chips[1]
-    chips_used = prefill_chips + decode_chips
-    good = fits(fits(prefill["fits"], decode["fits"]), fits_chips(chips_used, case.system.chips))
-    row = {"prefill_chips": prefill_chips, "decode_chips": decode_chips, "chips_used": chips_used, "fits": good}
-    return row | {"chips_idle": idle_chips(case.system.chips, chips_used)}
-
-
-def _money(case: Deployment, row: dict[str, Any], busy: list[tuple[Any, Any]]) -> dict[str, Any]:
-    """Costs of each pool's tokens. Their ends are of that pool's own time: who serves gives each pool chips by its measured speed."""
+    `shares`: the time that a request takes of each pool, and the pool's share of the chips.
+    """
     price, chips = case.price, case.system.chips
-    out: dict[str, Any] = {f"usd_per_mtok_cached{end}": None for end in ("", "_lo", "_hi")}
+    cached = {f"usd_per_mtok_cached{end}": None for end in ("", "_lo", "_hi")}
     if price is None:
-        return out
+        return cached
     tokens, _ = prefilled(case.load.prompt, case.assumptions.hit_rate)
-    pools = (("in", "prefill_chips", tokens), ("out", "decode_chips", case.load.output))
-    for pool, (key, chips_key, token_count) in enumerate(pools):
-        share = row[chips_key] / row["chips_used"]
-        rates = (row["capacity"], *(row["capacity"] * (busy[0][pool] / at[pool]) for at in busy[1:]))
-        cost, low, high = (replicas.usd_per_mtok_pool(price.value, chips, share, rate, token_count) for rate in rates)
-        out |= spread_costs(f"usd_per_mtok_{key}", cost, low, high, price)
-    return out | machine_usd(price, chips, out["usd_per_mtok_out"], None)
+    costs = {}
+    for key, (times, share) in shares.items():
+        count = tokens if key == "in" else case.load.output
+        cost, low, high = (
+            replicas.usd_per_mtok_pool(price.value, chips, share, rate, count)
+            for rate in (capacity, *(capacity * (times.expected / time) for time in (times.low, times.high)))
+        )
+        costs[f"usd_per_mtok_{key}"] = cost_range(Estimate(expected=cost, low=low, high=high), price)
+    return cached | costs | machine_usd(price, chips, costs["usd_per_mtok_out"].expected, None)

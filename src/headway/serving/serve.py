@@ -26,13 +26,13 @@ from headway.hardware.system import system as find_system
 from headway.models.config import model as find_model
 from headway.models.model import Model, MoE
 from headway.models.precision import Precision
-from headway.models.work import ModelWork, work_of
+from headway.models.work import work_of
 from headway.performance.achieved import basis, with_links
 from headway.performance.assumptions import Assumptions, at_mfu
 from headway.performance.compile import image_notes
 from headway.performance.estimate import Deployment, estimate
 from headway.performance.formats import Formats, check_compute, floor_note, has_peak, no_peak_note, resolve
-from headway.performance.layout import NAMES, UNHALVED, Layout, check, copies, copies_note, halves, shape, stacked
+from headway.performance.layout import NAMES, UNHALVED, Layout, check, copies_note, halves, shape, stacked
 from headway.performance.workload import Load, read_expert_load
 
 SERVE = columns.table("serve")
@@ -40,36 +40,21 @@ AS_STORED = Precision()
 SPECULATIVE = "speculation: a step that verifies drafts is taken to last as long as one without, or as its accepted tokens' arithmetic"
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ServeRequest:
-    """A resolved request: model, machine, layouts, load and formats looked up and checked."""
-
-    model: Model
-    work: ModelWork
-    system: System
-    layouts: tuple[Layout, ...]
-    load: Load
-    assumptions: Assumptions
-    formats: Formats
-    price: PriceQuote | None
-    notes: tuple[str, ...]
-
-
-def query(
+def deployment(
     model: Model | str,
     system: System | str,
     layouts: Layout | Sequence[Layout],
     load: Load,
     precision: Precision = AS_STORED,
     assumptions: Assumptions | None = None,
-) -> ServeRequest:
-    """The resolved request: names looked up, numbers checked, formats and price resolved."""
+) -> Deployment:
+    """A model on a machine at a load: names looked up, numbers checked, formats and price resolved; of several layouts the first."""
     known_model = find_model(model) if isinstance(model, str) else model
     machine = find_system(system) if isinstance(system, str) else system
     case_assumptions = at_mfu(with_links(assumptions or defaults(Assumptions), machine.chip))
     work = work_of(known_model, _expert_load(case_assumptions, known_model))
-    layout_list = (layouts,) if isinstance(layouts, Layout) else tuple(layouts)
-    legal = tuple(check(known_layout(layout), shape(work.blocks, precision.weights)) for layout in layout_list)
+    layout_list = [layouts] if isinstance(layouts, Layout) else list(layouts)
+    legal = [check(known_layout(layout), shape(work.blocks, precision.weights)) for layout in layout_list]
     check_compute(machine.chip, precision)
     if not has_peak(machine.chip) and (load.prompt is not None or load.rate is not None):
         machine.chip.need("peak_bf16")  # which decides prompts
@@ -77,9 +62,9 @@ def query(
     price = price_quote(machine.chip, case_assumptions.price_metric)
     remarks = (no_peak_note(machine.chip), floor_note(work, formats), copies_note(legal, work.blocks))
     notes = [*filter(None, remarks), *image_notes(work, case_assumptions)]
-    return ServeRequest(
-        model=known_model, work=work, system=machine, layouts=legal, load=load, assumptions=case_assumptions, formats=formats, price=price,
-        notes=(*notes, *_notes(known_model, machine, price, case_assumptions, formats)),
+    return Deployment(
+        model=known_model, work=work, system=machine, layout=legal[0], load=load, assumptions=case_assumptions, formats=formats,
+        price=price, notes=(*notes, *_notes(known_model, machine, price, case_assumptions, formats)),
     )  # fmt: skip
 
 
@@ -156,31 +141,6 @@ def prefix_hits(system: System) -> str:
     return f"{hits}; usd_per_mtok_cached is for a prefix kept outside it, over the {link}"
 
 
-def case_of(query: ServeRequest, layout: Layout, load: Load) -> Deployment:
-    """The deployment of a resolved request at one layout and load, scalar or array."""
-    layout, batch = copies(layout, load.batch, query.work.blocks)
-    load = load if batch is load.batch else dataclasses.replace(load, batch=batch)
-    return Deployment(
-        work=query.work, system=query.system, layout=layout, load=load,
-        assumptions=query.assumptions, formats=query.formats, price=query.price,
-    )  # fmt: skip
-
-
-def grid_deployment(query: ServeRequest, axes: tuple[Axis, ...]) -> Deployment:
-    """The whole grid as one deployment, each number an array along its axis or a scalar."""
-    ndim = len(axes)
-    load = {}
-    for position, axis in enumerate(axes[1:], start=1):
-        value = getattr(query.load, axis.name)
-        load[axis.name] = value if isinstance(value, Sourced) else value.reshape((1,) * position + (-1,) + (1,) * (ndim - 1 - position))
-    return case_of(query, stacked(list(query.layouts), ndim), Load(**{"batch": 1} | load))
-
-
-def replayed(query: ServeRequest, layout: Layout, load: Load) -> Deployment:
-    """The deployment with the work of its model counted again, for a recorder that is on."""
-    return dataclasses.replace(case_of(query, layout, load), work=work_of(query.model, query.work.expert_load))
-
-
 ONE_CHIP = Layout()
 BOUNDS = ("compute", "weights", "kv", "network", "overhead", "capacity")
 PARTS = ("compute_s", "weights_s", "kv_s", "network_s", "overhead_s")
@@ -214,27 +174,37 @@ def serve(
     Arguments are scalars or sequences, in SI and tokens. Returns a Table with axes layout, batch, context (or prompt, output).
     Raises BadValue, IllegalLayout, UnknownName, MissingFact for invalid input; a point that does not fit is a row with fits False.
     """
-    return table_of(query(model, system, layouts, checked_load(batch, context, prompt, output, rate), precision, assumptions))
-
-
-def _axes(query: ServeRequest) -> tuple[Axis, ...]:
-    load = query.load
+    load = checked_load(batch, context, prompt, output, rate)
+    layout_list = tuple(known_layout(layout) for layout in ((layouts,) if isinstance(layouts, Layout) else layouts))
+    case = deployment(model, system, layout_list, load, precision, assumptions)
     names = ("batch", "context") if load.prompt is None else ("batch" if load.rate is None else "rate", "prompt", "output")
-    numbers = [(name, np.atleast_1d(np.asarray(getattr(load, name), dtype=float))) for name in names]
-    return (Axis("layout", tuple(str(layout) for layout in query.layouts)), *(Axis(name, values) for name, values in numbers))
-
-
-def table_of(query: ServeRequest) -> Table:
-    """The table of a resolved request."""
-    axes = _axes(query)
+    numbers = [Axis(name, np.atleast_1d(np.asarray(getattr(load, name), dtype=float))) for name in names]
+    axes = (Axis("layout", tuple(str(layout) for layout in layout_list)), *numbers)
     points = math.prod(len(axis.values) for axis in axes)
     if points > MOST_POINTS:
         raise BadValue("grid", f"{points} points", f"at most {MOST_POINTS}: fewer values, or longer steps")
-    case = grid_deployment(query, axes)
-    picked = filled(query, case, axes)
-    recorded_row = functools.lru_cache(maxsize=1)(lambda row: recorded(lambda: _row_deployment(query, axes, row)))  # its columns share it
-    table = Table(axes=axes, columns=picked, notes=query.notes, tree=lambda row, key: explain(recorded_row, row, key))
-    return _halved(table, case) if query.assumptions.communication == "two-batch" else table
+    spread = {}  # each number an array along its axis, or a scalar
+    for position, axis in enumerate(numbers, start=1):
+        value, shape_of = getattr(load, axis.name), (-1 if place == position else 1 for place in range(len(axes)))
+        spread[axis.name] = value if isinstance(value, Sourced) else value.reshape(*shape_of)
+    grid = case.at(stacked(list(layout_list), len(axes)), Load(**{"batch": 1} | spread))
+
+    @functools.lru_cache(maxsize=1)  # the columns of a row share it
+    def recorded_row(row: int) -> dict[str, Any]:
+        layout, *place = np.unravel_index(row, tuple(len(axis.values) for axis in axes))
+        entries = {}
+        for axis, index in zip(numbers, place, strict=True):
+            value, unit = getattr(load, axis.name), fields(Load)[axis.name][0].unit
+            entries[axis.name] = value if isinstance(value, Sourced) else user_input(axis.values[index].item(), axis.name, unit)
+        return recorded(lambda: case.replayed(layout_list[int(layout)], Load(**entries)))
+
+    def tree(row: int, key: str) -> Any:
+        if key not in SERVE:
+            raise UnknownName("column", key, SERVE)
+        return explained_value(recorded_row(row), key)
+
+    table = Table(axes=axes, columns=filled(grid, axes), notes=case.notes, tree=tree)
+    return _halved(table, grid) if case.assumptions.communication == "two-batch" else table
 
 
 def _halved(table: Table, case: Deployment) -> Table:
@@ -248,11 +218,11 @@ def _halved(table: Table, case: Deployment) -> Table:
     return dataclasses.replace(table.take(rows), notes=(*table.notes, note))
 
 
-def filled(query: ServeRequest, case: Deployment, axes: tuple[Axis, ...], values: dict[str, Any] | None = None) -> dict[str, Any]:
+def filled(case: Deployment, axes: tuple[Axis, ...], values: dict[str, Any] | None = None) -> dict[str, Any]:
     """Every contract column of a deployment whose numbers lie along `axes`; `values` replaces its estimate."""
     values = dict(values or estimate(case))
-    labels = {"kind": "point", "model": query.model.name, "system": query.system.name}
-    labels |= dict(zip(("weights", "kv", "compute"), query.formats.labels, strict=True))
+    labels = {"kind": "point", "model": case.model.name, "system": case.system.name}
+    labels |= dict(zip(("weights", "kv", "compute"), case.formats.labels, strict=True))
     labels |= {name: getattr(case.layout, name) for name in NAMES}
     labels |= {name: _counts(getattr(case.load, name)) for name in ("prompt", "output")}
     labels["batch"] = _counts(case.load.batch) if case.load.rate is None else values["decoding"]
@@ -313,10 +283,6 @@ def _why(values: dict[str, Any], case: Deployment, axes: tuple[Axis, ...]) -> La
     )
     if int(np.prod([len(axis.values) for axis in axes])) > EXACT_REASONS or not reason.any():
         return Labels(reason.astype(np.int8), REASONS)
-    return _exact(reason, values, case)
-
-
-def _exact(reason: Any, values: dict[str, Any], case: Deployment) -> Labels:
     keys = ("chips_used", "weights_bytes_chip", "kv_bytes_chip", "hbm_bytes_chip", "sequence_limit")
     chips_used, weights, kv, usable, limit, code = np.broadcast_arrays(*(values[key] for key in keys), reason)
     texts: dict[str, int] = {"": 0}
@@ -334,13 +300,6 @@ def _exact(reason: Any, values: dict[str, Any], case: Deployment) -> Labels:
     return Labels(codes, tuple(texts))
 
 
-def explain(recorded_row: Callable[[int], dict[str, Any]], row: int, key: str) -> Any:
-    """One cell of a table as a tree of laws, computed again for its point with the recorder on."""
-    if key not in SERVE:
-        raise UnknownName("column", key, SERVE)
-    return explained_value(recorded_row(row), key)
-
-
 def explained_value(values: dict[str, Any], key: str) -> Any:
     """One number of a recorded row."""
     if values.get(key) is None:
@@ -348,24 +307,14 @@ def explained_value(values: dict[str, Any], key: str) -> Any:
     return values[key]
 
 
-def recorded(deployed: Callable[[], Deployment]) -> dict[str, Any]:
-    """Every number of a deployment, which is made with the recorder on, as trees of laws."""
+def recorded(
+    deployed: Callable[[], Deployment], estimated: Callable[[Deployment], dict[str, Any]] = estimate
+) -> dict[str, Any]:
+    """Every number of a deployment, which is made and estimated with the recorder on, as trees of laws."""
     with record():
         case = deployed()
-        outputs = estimate(case)
+        outputs = estimated(case)
     load = case.load
     outputs |= undefined_tpot(outputs, load.output) | unknown_prompts(outputs, case.system)
     degrees = {name: getattr(case.layout, name) for name in NAMES}
     return outputs | degrees | {"batch": load.batch, "prompt": load.prompt, "output": load.output}
-
-
-def _row_deployment(query: ServeRequest, axes: tuple[Axis, ...], row: int) -> Deployment:
-    """One row of a grid as a deployment whose every number has an origin, the work of its model counted again."""
-    place = np.unravel_index(row, tuple(len(axis.values) for axis in axes))
-    load = {axis.name: _entry(query.load, axis, int(index)) for axis, index in zip(axes[1:], place[1:], strict=True)}
-    return replayed(query, query.layouts[int(place[0])], Load(**load))
-
-
-def _entry(load: Load, axis: Axis, index: int) -> Any:
-    value = getattr(load, axis.name)
-    return value if isinstance(value, Sourced) else user_input(axis.values[index].item(), axis.name, fields(Load)[axis.name][0].unit)

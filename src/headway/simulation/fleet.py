@@ -21,10 +21,9 @@ from headway.laws.step.memory import kv_bytes_chip, rank_sequence_limit, sequenc
 from headway.performance.achieved import efficiencies, platform
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import StepModel, compile_layout
-from headway.performance.estimate import ONE_RANK
+from headway.performance.estimate import ONE_RANK, Deployment
 from headway.performance.layout import NAMES, Layout, copies
 from headway.serving.pools import hand_over_link
-from headway.serving.serve import ServeRequest
 from headway.simulation.prefix_tiers import Prefix, SimulatedTier, prefix_of
 from headway.simulation.questions import BLOCK, Policy
 from headway.simulation.simulate import SimulatedRun, simulate
@@ -130,7 +129,7 @@ def split(
 class Fleet:
     """Replicas of one layout, ready for traffic; `why` is the reason if they cannot run, else ""."""
 
-    query: ServeRequest
+    query: Deployment
     layout: Layout
     compiled: StepModel
     scheduler: Scheduler
@@ -153,7 +152,7 @@ class Fleet:
 
 
 def fleet(
-    query: ServeRequest, layout: Layout, policy: Policy, traffic: Traffic, *, classes: int = 1, closed: bool = False,
+    query: Deployment, layout: Layout, policy: Policy, traffic: Traffic, *, classes: int = 1, closed: bool = False,
     tiers: Sequence[SimulatedTier] = (),
 ) -> Fleet:  # fmt: skip
     """The fleet of a layout, compiled for the traffic's longest request and mean context."""
@@ -201,7 +200,7 @@ def fleet(
     return Fleet(query=query, layout=layout, compiled=compiled, scheduler=plan, pace=pace, why=why, pools=pools, prefix=prefix)
 
 
-def _pools(query: ServeRequest, layout: Layout, compiled: StepModel, policy: Policy, traffic: Traffic) -> PrefillDecodePools | None:
+def _pools(query: Deployment, layout: Layout, compiled: StepModel, policy: Policy, traffic: Traffic) -> PrefillDecodePools | None:
     """Prefill and decode pools of one layout: replicas of each, and the KV transfer time of each request; None without pools."""
     if policy.policy != "disaggregated":
         return None

@@ -57,11 +57,11 @@ def priced(pick: Choice, terms: CommercialTerms, hit: Any = None, rates: Rates |
     """
     chip = _middle_price(terms.chip_price)
     at = chip_price.PriceQuote(value=chip, low=chip, high=chip, metric="input", note="")
-    assumptions = pick.query.assumptions if hit is None else replace(pick.query.assumptions, hit_rate=hit)
-    query = replace(pick.query, price=at, assumptions=assumptions)
-    estimates = estimates_of(pick, query)
+    assumptions = pick.case.assumptions if hit is None else replace(pick.case.assumptions, hit_rate=hit)
+    case = replace(pick.case, price=at, assumptions=assumptions)
+    estimates = estimates_of(pick, case)
     utilisation, margin = _middle(terms.utilisation), _middle(terms.margin)
-    speeds = estimates | undefined_tpot(estimates, pick.load.output)
+    speeds = estimates | undefined_tpot(estimates, pick.case.load.output)
     out: dict[str, Any] = {key: speeds[key] for key in SPEED_KEYS}
     out |= {"chip_price": chip, "utilisation": utilisation, "margin": margin, "hit_rate": assumptions.hit_rate}
     for kind in KINDS:
@@ -151,7 +151,7 @@ def _drivers(spreads: Mapping[str, _PriceSpread]) -> dict[str, Any]:
 
 def _tokens(pick: Choice, hit: Any) -> dict[str, Any]:
     """Tokens of a request by kind."""
-    load = pick.load
+    load = pick.case.load
     if not hit:
         return {"in": load.prompt, "out": load.output}
     return {"in": missed_tokens(load.prompt, hit), "cached": load.prompt * hit, "out": load.output}
@@ -184,7 +184,7 @@ def _against(out: Mapping[str, Any], pick: Choice, hit: Any, rates: Rates) -> di
 
 def _power(pick: Choice, chip: Interval, middle: Any, electricity: Any) -> dict[str, Any]:
     """Power's share of the cost, lower with expensive chips."""
-    power = fact(pick.query.system.chip, POWER)
+    power = fact(pick.case.system.chip, POWER)
     if power is None or electricity is None:
         return {"power_share": None, "power_share_lo": None, "power_share_hi": None}
     usd = power * electricity
@@ -258,11 +258,11 @@ def explained(answer: LayoutPlan, ask: PriceRequest, key: str) -> Any:
 
 def quote(pick: Choice, ask: PriceRequest) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Costs and prices at one layout and load, with the interval of each input, and notes on the chip's price."""
-    chip, assumptions = pick.query.system.chip, chip_price.assumptions(ask.catalog)
+    chip, assumptions = pick.case.system.chip, chip_price.assumptions(ask.catalog)
     tco = owned(chip, assumptions) if ask.is_owned else None
     about = _chip_price(chip, ask, tco)
     agreed = replace(ask.terms, chip_price=about.interval)
-    rates = None if ask.sheet is None else rates_at(ask.sheet, pick.load.prompt)
+    rates = None if ask.sheet is None else rates_at(ask.sheet, pick.case.load.prompt)
     values = priced(pick, agreed, ask.hit, rates, assumptions.get("tco_default_electricity"))
     for name in (field.name for field in dataclasses.fields(agreed)):
         span = getattr(agreed, name)

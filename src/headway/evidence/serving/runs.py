@@ -27,7 +27,7 @@ from headway.laws.step.step import step_floor_s
 from headway.performance import request
 from headway.performance.assumptions import Assumptions
 from headway.performance.request import Requests, Server
-from headway.serving.serve import checked_load, query
+from headway.serving.serve import checked_load, deployment
 from headway.simulation.fleet import fleet
 from headway.simulation.questions import Policy
 from headway.simulation.results import measured
@@ -152,8 +152,8 @@ def played(task: Task, sequences: int | None = None) -> PlayedRun | None:
     assumptions = defaults(Assumptions, {"engine": ENGINES[setup.engine]})
     load = checked_load(prompt=float(traffic.prompt.mean()), output=float(traffic.output.mean()))
     try:
-        request = query(setup.model, setup.system, replace(setup.layout, replicas=setup.replicas), load, setup.precision, assumptions)
-        server = fleet(request, request.layouts[0], Policy(max_seqs=sequences), traffic, closed=bool(users))
+        request = deployment(setup.model, setup.system, replace(setup.layout, replicas=setup.replicas), load, setup.precision, assumptions)
+        server = fleet(request, request.layout, Policy(max_seqs=sequences), traffic, closed=bool(users))
     except HeadwayError:
         return None
     if server.pace is None:

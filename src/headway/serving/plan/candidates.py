@@ -19,27 +19,24 @@ from headway.laws.serving.request import user_tok_per_s
 from headway.laws.step.memory import fits_chips, fits_hbm, kv_bytes_chip, rank_sequence_limit, resident_sequences, sequence_bytes
 from headway.laws.step.step import step_s
 from headway.performance import request as request_laws
-from headway.performance.compile import StepModel, compile_layout
-from headway.performance.estimate import requests_of, server_of
+from headway.performance.compile import StepModel
+from headway.performance.estimate import Deployment
 from headway.performance.formats import Formats
 from headway.performance.layout import Layout
-from headway.performance.request import NO_WORK, SINGLE, Requests, Server, prefilled
+from headway.performance.request import NO_WORK, SINGLE, Server, prefilled
 from headway.serving.plan.problem import Goal
-from headway.serving.serve import ServeRequest, case_of
 
 UNTOUCHED = 31 << 17  # doubles; C's allocator keeps freed arrays up to the largest ever freed, and gives the others' pages back each time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """Compiled layouts of one model on one machine in one set of formats: all that does not depend on the load."""
+    """Compiled layouts of one deployment: all that does not depend on the load."""
 
-    query: ServeRequest
-    layout: Layout  # arrays (n, 1)
+    case: Deployment  # its degrees are arrays (n, 1)
     count: int
     compiled: StepModel
     server: Server
-    requests: Requests
     loop: Loop
     ttft: Any  # of a request alone
     prefill: Any  # of a step in which every rank prefills a prompt
@@ -47,55 +44,48 @@ class Candidates:
     usable: Any
     limit: Any  # most sequences of one rank, all pipeline stages together
 
+    @property
+    def layout(self) -> Layout:
+        """The layouts."""
+        return self.case.layout
+
     def rows(self, keep: Any) -> Candidates:
         """The candidates at the indices `keep`."""
-        keys = ("layout", "compiled", "server", "loop", "ttft", "prefill", "sequence", "limit")
-        return replace(self, **{key: _rows(getattr(self, key), keep, self.count) for key in keys}, count=len(keep))
+        keys = ("compiled", "server", "loop", "ttft", "prefill", "sequence", "limit")
+        parts = {key: take(getattr(self, key), keep, self.count) for key in keys}
+        return replace(self, case=replace(self.case, layout=take(self.layout, keep, self.count)), **parts, count=len(keep))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadPoint:
-    """A replica at a load, as arrays: requests in service, times of a request, and requests per second."""
-
-    served: Any
-    ttft: Any
-    tpot: Any
-    decode: Any  # TPOT of decode steps alone
-    rate: Any
-
-
-def _rows(value: Any, keep: Any, count: int) -> Any:
+def take(value: Any, keep: Any, count: int) -> Any:
+    """The rows at the indices `keep` of arrays over `count` layouts, in records and tuples too."""
     if isinstance(value, np.ndarray):
         return value[keep] if value.ndim == 2 and value.shape[0] == count else value
     if is_dataclass(value) and not isinstance(value, type | Formats):
-        return replace(value, **{field.name: _rows(getattr(value, field.name), keep, count) for field in fields(value)})
-    return tuple(_rows(item, keep, count) for item in value) if isinstance(value, tuple) else value
+        return replace(value, **{field.name: take(getattr(value, field.name), keep, count) for field in fields(value)})
+    return tuple(take(item, keep, count) for item in value) if isinstance(value, tuple) else value
 
 
-def compile_candidates(query: ServeRequest, layout: Layout, count: int) -> Candidates:
-    """The compiled candidates of `count` layouts."""
+def compile_candidates(case: Deployment, layouts: Layout, count: int) -> Candidates:
+    """The compiled candidates of `count` layouts of a deployment."""
     tick(count)
     np.empty(UNTOUCHED)
-    compiled = compile_layout(query.work, query.system, layout, query.assumptions, query.formats, prompt=query.load.prompt)
-    case = case_of(query, layout, query.load)
-    server, requests = server_of(case, compiled), requests_of(case)
-    tokens, pairs = prefilled(query.load.prompt, query.assumptions.hit_rate)
-    busy = step_s(compiled.step, NO_WORK, NO_WORK, tokens * layout.dp, pairs * layout.dp)
-    sequence_size = sequence_bytes(compiled.stores, compiled.state_bytes, query.load.prompt + query.load.output)
-    usable = query.system.chip.need("hbm") * query.assumptions.hbm_utilization
+    case = replace(case, layout=layouts)
+    compiled, load = case.compiled(), case.load
+    server, requests = case.server(compiled), case.requests()
+    tokens, pairs = prefilled(load.prompt, case.assumptions.hit_rate)
+    sequence_size = sequence_bytes(compiled.stores, compiled.state_bytes, load.prompt + load.output)
+    usable = case.system.chip.need("hbm") * case.assumptions.hbm_utilization
     return Candidates(
-        query=query,
-        layout=layout,
+        case=case,
         count=count,
         compiled=compiled,
         server=server,
-        requests=requests,
         loop=request_laws.loop_of(server, requests, SINGLE),
         ttft=request_laws.unloaded_ttft_s(server, requests, step_s),
-        prefill=busy,
+        prefill=step_s(compiled.step, NO_WORK, NO_WORK, tokens * layouts.dp, pairs * layouts.dp),
         sequence=sequence_size,
         usable=usable,
-        limit=rank_sequence_limit(usable, compiled.weights_bytes, sequence_size, compiled.stage, layout.cp),
+        limit=rank_sequence_limit(usable, compiled.weights_bytes, sequence_size, compiled.stage, layouts.cp),
     )
 
 
@@ -103,7 +93,7 @@ def fits(w: Candidates, batch: Any) -> Any:
     """Whether weights and the KV cache of `batch` sequences fit in HBM, and the machine has the chips."""
     layout = w.layout
     kv = kv_bytes_chip(resident_sequences(batch, layout.dp), w.sequence, w.compiled.stage, layout.cp)
-    chips = fits_chips(w.compiled.chips * layout.replicas, w.query.system.chips)
+    chips = fits_chips(w.compiled.chips * layout.replicas, w.case.system.chips)
     return fits_hbm(w.compiled.weights_bytes, kv, w.usable) & chips
 
 
@@ -118,10 +108,14 @@ class ReplicaCounts:
     chips_used: Any
     chips: Any
 
+    def spread(self, count: int) -> ReplicaCounts:
+        """The same for each of `count` layouts, as arrays."""
+        return ReplicaCounts(**{name: np.broadcast_to(getattr(self, name), (count, 1)) for name in self.__slots__})
+
 
 def sized(w: Candidates, request: Any, goal: Goal) -> ReplicaCounts:
     """The replicas that the machine holds, or that the load needs: in whole nodes where their number is free."""
-    replicas, chips = w.layout.replicas, w.query.system.chips
+    replicas, chips = w.layout.replicas, w.case.system.chips
     if goal.sizing:
         replicas = ONE_REPLICA if goal.rate is None else replicas_needed(goal.rate, request)
         if goal.free:
@@ -131,14 +125,14 @@ def sized(w: Candidates, request: Any, goal: Goal) -> ReplicaCounts:
 
 def in_nodes(w: Candidates, replicas: Any, spare: int = 0) -> ReplicaCounts:
     """Whole nodes that hold the replicas, with as many replicas as fit in them, and spare nodes that are paid for."""
-    node = w.query.system.scale_up_domain
+    node = w.case.system.scale_up_domain
     nodes = nodes_needed(replicas, node, w.compiled.chips)
     in_node_replicas = replicas_in_nodes(nodes, node, w.compiled.chips)
     all_nodes = nodes + spare if spare else nodes
     return ReplicaCounts(replicas=in_node_replicas, chips_used=w.compiled.chips * in_node_replicas, chips=all_nodes * node)
 
 
-def objective_value(goal: Goal, query: ServeRequest, size: ReplicaCounts, tpot: Any, request: Any) -> Any:
+def objective_value(goal: Goal, case: Deployment, size: ReplicaCounts, tpot: Any, request: Any) -> Any:
     """The objective: USD per request (chip time without a price), tokens/s per chip, tokens/s of a user, or chips.
 
     If the number of chips follows from a rate, the requests of that rate share their cost; else the requests of full capacity do.
@@ -149,16 +143,16 @@ def objective_value(goal: Goal, query: ServeRequest, size: ReplicaCounts, tpot: 
     if goal.objective == "chips":
         return size.chips if goal.free else size.chips_used
     if goal.objective == "throughput":
-        load = query.load
+        load = case.load
         rate = goal.rate * load.output if at_rate else load.output / request * size.replicas
         return rate / size.chips
-    if query.price is None:
+    if case.price is None:
         if at_rate:
             return size.chips / goal.rate
         return size.chips * request / size.replicas
     if at_rate:
-        return query.price.value * size.chips / goal.rate
-    return query.price.value * size.chips * request / size.replicas
+        return case.price.value * size.chips / goal.rate
+    return case.price.value * size.chips * request / size.replicas
 
 
 PLAIN_WITHIN = 0.03  # of the best objective: layouts so near to it are compared by how plain they are
@@ -170,14 +164,14 @@ def oddness(w: Candidates) -> Any:
     The rules: a replica divides its node or takes whole nodes, so that no chips idle; each degree is a power of two or the whole node;
     no pipeline; experts divide by ep.
     """
-    layout, domain = w.layout, int(w.query.system.scale_up_domain)
+    layout, domain = w.layout, int(w.case.system.scale_up_domain)
     degrees = [np.asarray(getattr(layout, name), dtype=np.int64) for name in ("tp", "ep", "dp", "pp", "cp")]
     count = np.zeros((w.count, 1), dtype=np.int64)
     for degree in degrees:
         count = count + (((degree & (degree - 1)) != 0) & (degree != domain))
     chips = np.asarray(w.compiled.chips, dtype=np.int64)
     count = count + (np.maximum(domain, chips) % np.minimum(domain, chips) != 0) + (degrees[3] > 1)
-    for block in w.query.work.blocks:
+    for block in w.case.work.blocks:
         if block.experts:
             return count + (int(block.experts) % degrees[1] != 0)
     return count

@@ -14,15 +14,16 @@ from headway.core.errors import BadValue
 from headway.core.quantity import known, user_input
 from headway.core.table import Axis, Table, from_rows
 from headway.core.trace import record
+from headway.hardware.system import System
 from headway.laws.economics.cost import usd_per_1k_requests
-from headway.performance.estimate import Deployment, estimate, throughput_of
+from headway.performance.estimate import Deployment, estimate, throughput
 from headway.performance.layout import NAMES, Layout
 from headway.performance.workload import Load
-from headway.serving.plan.candidates import PLAIN_WITHIN, Candidates, ReplicaCounts, oddness, sized
+from headway.serving.plan.candidates import PLAIN_WITHIN, Candidates, ReplicaCounts, oddness
 from headway.serving.plan.problem import Goal
 from headway.serving.plan.search import BestLoads
 from headway.serving.pools import POOL_DEGREES, estimate_pools, hand_over_link
-from headway.serving.serve import ServeRequest, case_of, explained_value, filled, recorded, replayed
+from headway.serving.serve import explained_value, filled, recorded
 
 SAID_BY = {"input": "elasticity", "elasticity": "elasticity", "gain": "current", "cause": "current"}
 POOLED = (*(f"prefill_{name}" for name in POOL_DEGREES), "prefill_chips", "decode_chips", "transfer_s")
@@ -31,13 +32,11 @@ TIE = 1e-12  # values closer than this are equal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """One candidate of a plan: request, layout, load and objective value."""
+    """One candidate of a plan: the deployment, its layout that of the decode pool where there are two, and its objective."""
 
-    query: ServeRequest
-    layout: Layout
-    load: Load
+    case: Deployment
     value: float = float("nan")  # value of the objective
-    prefill: Layout | None = None  # layout of the prefill pool if `layout` is the decode pool
+    prefill: Layout | None = None  # layout of the prefill pool
     order: tuple[float, ...] = ()  # of equal values the lower is better: time for a user, then chips in use
 
 
@@ -49,37 +48,34 @@ class PlanRow:
     pick: Choice
     extra: dict[str, Any] = field(default_factory=dict)
     trees: dict[str, Callable[[], Any]] = field(default_factory=dict)  # explanations of keys that `serve` lacks
-    queried: Callable[[], ServeRequest] | None = None  # rebuilds an edited request, so that an explanation shows the edit
+    edited: Callable[[], Deployment] | None = None  # edits the deployment again, so that an explanation shows the edit
 
 
 def pick(w: Candidates, row: int, batch: float, goal: Goal, size: ReplicaCounts, value: float = float("nan")) -> Choice:
     """The choice of one layout of a search, with `batch` users per replica or at the goal's rate, in a number of replicas."""
-    degrees = {name: int(np.broadcast_to(getattr(w.layout, name), (w.count, 1))[row, 0]) for name in NAMES}
-    layout = Layout(**{name: _number(count, name, name in goal.pinned) for name, count in degrees.items()})
-    load = w.query.load
+
+    def at_row(column: Any) -> int:
+        return int(np.broadcast_to(column, (w.count, 1))[row, 0])
+
+    case = w.case
+    layout = Layout(**{name: _number(at_row(getattr(w.layout, name)), name, name in goal.pinned) for name in NAMES})
     users = {"rate": goal.rate} if goal.rate is not None else {"batch": _number(batch, "batch", bool(goal.batches))}
-    choice = Choice(query=w.query, layout=layout, load=Load(prompt=load.prompt, output=load.output, **users), value=value)
-    return _resized(choice, goal, *(int(np.broadcast_to(count, (w.count, 1))[row, 0]) for count in (size.replicas, size.chips)))
+    case = replace(case, layout=layout, load=Load(prompt=case.load.prompt, output=case.load.output, **users))
+    if goal.sizing:  # the replicas that the load needs, and the chips too if their number is free
+        if goal.free:
+            case = replace(case, system=_with_nodes(case.system, at_row(size.chips), goal.spare))
+        carried = known(at_row(size.replicas), "replicas", "", "derived", "as many as carry the load", "now")
+        case = replace(case, layout=replace(layout, replicas=carried))
+    return Choice(case=case, value=value)
 
 
-def point_choice(w: Candidates, row: int, batch: int, rate: float, goal: Goal) -> Choice:
-    """The choice of one layout at a point of the frontier, where one replica carries `rate` requests per second."""
-    return pick(w, row, batch, goal, sized(w, np.full((w.count, 1), 1 / rate), goal))
-
-
-def _resized(choice: Choice, goal: Goal, replicas: int, chips: int) -> Choice:
-    """The choice with the replicas that the load needs, and the chips too if their number is free."""
-    if not goal.sizing:
-        return choice
-    system = choice.query.system
-    if goal.free:
-        domain = int(system.scale_up_domain)
-        bare = fold(system.name) == fold(system.chip.name)
-        name = f"{chips}x{fold(system.chip.name)}" if bare else f"{chips // int(system.chips)}x{system.name}"
-        source = f"{chips // domain} whole nodes of {domain}, as many as carry the load{f' and {goal.spare} spare' if goal.spare else ''}"
-        system = replace(system, name=name, chips=known(chips, f"{name}.chips", "", "derived", source, "now"))
-    layout = replace(choice.layout, replicas=known(replicas, "replicas", "", "derived", "as many as carry the load", "now"))
-    return replace(choice, query=replace(choice.query, system=system), layout=layout)
+def _with_nodes(system: System, chips: int, spare: int) -> System:
+    """The machine in whole nodes, as many as carry the load."""
+    domain = int(system.scale_up_domain)
+    bare = fold(system.name) == fold(system.chip.name)
+    name = f"{chips}x{fold(system.chip.name)}" if bare else f"{chips // int(system.chips)}x{system.name}"
+    source = f"{chips // domain} whole nodes of {domain}, as many as carry the load{f' and {spare} spare' if spare else ''}"
+    return replace(system, name=name, chips=known(chips, f"{name}.chips", "", "derived", source, "now"))
 
 
 def _number(value: float, name: str, typed: bool) -> Any:
@@ -140,9 +136,10 @@ def _keys(index: int, best: BestLoads, goal: Goal) -> list[Any]:
 
 def table(lines: Sequence[PlanRow], notes: Sequence[str]) -> Table:
     """The table of a plan; rows of one request are computed together."""
-    groups: dict[tuple[int, bool], list[int]] = {}
+    groups: dict[tuple[int, ...], list[int]] = {}
     for index, line in enumerate(lines):
-        key = id(line.pick.query if line.pick.prefill is None else line.pick), line.pick.load.rate is None
+        case = line.pick.case
+        key = id(case.formats if line.pick.prefill is None else line.pick), id(case.system), id(case.assumptions), case.load.rate is None
         groups.setdefault(key, []).append(index)
     pooled = any(line.pick.prefill for line in lines)
     blank = dict.fromkeys(("input", "elasticity", "gain", "cause", *(POOLED if pooled else ())))
@@ -161,20 +158,19 @@ def requests_usd(row: Mapping[str, Any]) -> Any:
 
 
 def _rows(picks: Sequence[Choice]) -> list[dict[str, Any]]:
-    first = picks[0]
-    layout, load = first.layout, first.load
+    """Rows of choices that differ in layout and load alone."""
+    first, cases = picks[0], [choice.case for choice in picks]
+    layout, load = cases[0].layout, cases[0].load
     if len(picks) > 1:
-        layout = Layout(**{name: np.array([int(getattr(choice.layout, name)) for choice in picks]) for name in NAMES})
-        users: dict[str, Any] = {"batch": np.array([float(choice.load.batch) for choice in picks])}
-        if load.rate is not None:
-            users = {"rate": np.array([float(choice.load.rate) for choice in picks])}
-        load = Load(prompt=load.prompt, output=load.output, **users)
+        layout = Layout(**{name: np.array([int(getattr(case.layout, name)) for case in cases]) for name in NAMES})
+        name = "batch" if load.rate is None else "rate"
+        load = Load(prompt=load.prompt, output=load.output, **{name: np.array([float(getattr(case.load, name)) for case in cases])})
     axes = (Axis("row", range(len(picks))),)
-    case = case_of(first.query, layout, load)
+    case = cases[0].at(layout, load)
     if first.prefill is None:
-        return Table(axes, filled(first.query, case, axes)).rows()
-    estimates = estimate_pools(case, first.prefill, hand_over_link(first.query.system))
-    return Table(axes, filled(first.query, case, axes, estimates) | {key: estimates[key] for key in POOLED}).rows()
+        return Table(axes, filled(case, axes)).rows()
+    estimates = estimate_pools(case, first.prefill, hand_over_link(case.system))
+    return Table(axes, filled(case, axes, estimates) | {key: estimates[key] for key in POOLED}).rows()
 
 
 def explained(line: PlanRow, key: str, recorded_row: Callable[[], dict[str, Any]]) -> Any:
@@ -186,35 +182,30 @@ def explained(line: PlanRow, key: str, recorded_row: Callable[[], dict[str, Any]
     if key == "usd_per_1k_requests":
         with record():
             return requests_usd(recorded_row())
-    if line.pick.prefill is None:
-        return explained_value(recorded_row(), key)
     values = recorded_row()
-    if values.get(key) is None:
+    if line.pick.prefill is not None and values.get(key) is None:
         raise BadValue("explain", key, "a numeric column that applies to this row, such as tpot_s, ttft_s or transfer_s")
-    return values[key]
+    return explained_value(values, key)
 
 
 def _recorded(line: PlanRow) -> dict[str, Any]:
     """Every number of one row, as trees of laws."""
-    choice = line.pick
-    if choice.prefill is None:
-        return recorded(lambda: replayed(choice.query if line.queried is None else line.queried(), choice.layout, choice.load))
-    with record():
-        outputs = estimates_of(choice, choice.query)
-    degrees = {name: getattr(choice.layout, name) for name in NAMES}
-    return degrees | {"prompt": choice.load.prompt, "output": choice.load.output} | outputs | {"batch": choice.load.batch}
+    case, edited = line.pick.case, line.edited
+    return recorded(
+        lambda: (case if edited is None else edited()).replayed(case.layout, case.load),
+        lambda deployed: _estimated(line.pick, deployed, estimate),
+    )
 
 
-def estimates_of(choice: Choice, query: ServeRequest) -> dict[str, Any]:
-    """Every estimated quantity of a choice, computed as for printing and explaining."""
-    return _estimated(choice, query, estimate)
+def estimates_of(choice: Choice, case: Deployment) -> dict[str, Any]:
+    """Every estimated quantity of a choice in a deployment, computed as for printing and explaining."""
+    return _estimated(choice, case.replayed(choice.case.layout, choice.case.load), estimate)
 
 
-def throughput_estimates(choice: Choice, query: ServeRequest) -> dict[str, Any]:
+def throughput_of(choice: Choice, case: Deployment) -> dict[str, Any]:
     """Of `estimates_of`, what an objective needs: chips, TPOT and time between requests."""
-    return _estimated(choice, query, throughput_of)
+    return _estimated(choice, case.replayed(choice.case.layout, choice.case.load), throughput)
 
 
-def _estimated(choice: Choice, query: ServeRequest, law: Callable[[Deployment], dict[str, Any]]) -> dict[str, Any]:
-    case = replayed(query, choice.layout, choice.load)
-    return law(case) if choice.prefill is None else estimate_pools(case, choice.prefill, hand_over_link(query.system))
+def _estimated(choice: Choice, case: Deployment, law: Callable[[Deployment], dict[str, Any]]) -> dict[str, Any]:
+    return law(case) if choice.prefill is None else estimate_pools(case, choice.prefill, hand_over_link(case.system))

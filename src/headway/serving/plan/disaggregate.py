@@ -17,15 +17,13 @@ from headway.core.quantity import known
 from headway.laws.serving import replicas as laws
 from headway.laws.serving.replicas import nodes_needed, replicas_held, replicas_needed
 from headway.laws.serving.request import e2e_s, request_s
-from headway.laws.step.memory import kv_bytes_chip, sequence_bytes
-from headway.performance.estimate import ONE_RANK
 from headway.performance.layout import Layout, halves
 from headway.serving.plan.candidates import ONE_REPLICA, Candidates, ReplicaCounts, fits, objective_value
 from headway.serving.plan.choice import Choice, pick
 from headway.serving.plan.problem import Goal, rounded
 from headway.serving.plan.search import batch_of, bisect_ranks, decode_tpot, least_sequences, most_fitting
 from headway.serving.plan.space import domain_of
-from headway.serving.pools import NO_PREFILL, hand_over_link
+from headway.serving.pools import NO_PREFILL, hand_over_link, handed_bytes
 
 LEVELS = 8  # TPOT limits tried for the frontier, for an E2E limit and for a rate at low latency
 FEW = 2000  # pairs sized first, to bound the rest
@@ -92,10 +90,9 @@ def _levels(w: Candidates, most: Any, goal: Goal) -> list[float]:
 
 
 def _link_s(w: Candidates, goal: Goal) -> Any:
-    query, layout = w.query, w.layout
-    prompt_bytes = sequence_bytes(w.compiled.stores, w.compiled.state_bytes, query.load.prompt)
-    prompt_bytes = kv_bytes_chip(ONE_RANK, prompt_bytes, w.compiled.stage, layout.cp)
-    return prompt_bytes / (hand_over_link(query.system, goal.free) * query.assumptions.eff_network)
+    """Link time of one prompt's KV cache on a chip of a pool."""
+    case = w.case
+    return handed_bytes(w.compiled, case.load.prompt, w.layout.cp) / (hand_over_link(case.system, goal.free) * case.assumptions.eff_network)
 
 
 def _prefill_side(w: Candidates, goal: Goal) -> Pool:
@@ -120,7 +117,7 @@ def _decode_side(w: Candidates, most: Any, limit: float, goal: Goal) -> Pool:
         ranks = bisect_ranks(lambda ranks: decode_tpot(w, batch_of(w, ranks)) <= limit, most + 1)
         batch, good = batch_of(w, np.maximum(ranks, 1)), ranks >= least_sequences(w)
     times, link, layout = decode_tpot(w, batch), _link_s(w, goal), w.layout
-    work = request_s(batch, w.query.load.output, times, NO_PREFILL, layout.dp * layout.pp)
+    work = request_s(batch, w.case.load.output, times, NO_PREFILL, layout.dp * layout.pp)
     side = _side(w, batch, laws.pool_request_s(work, link, layout.dp), times, link)
     timed = goal.objective == "latency" or goal.slo.e2e is not None
     return _undominated(side.take(np.flatnonzero(np.broadcast_to(good, (w.count, 1)))), timed)
@@ -166,13 +163,13 @@ def _best(first: Pool, second: Pool, goal: Goal) -> PoolPair | None:
     """The best pair of pools with its replica counts, or None if no pair meets the limits."""
     a, b = np.meshgrid(np.arange(len(first.row)), np.arange(len(second.row)), indexing="ij")
     a, b = a.ravel(), b.ravel()
-    query = first.candidates.query
+    case = first.candidates.case
     ttft = first.time[a] + laws.transfer_s(first.link[a], second.link[b])
     good = np.full(len(a), True)
     if goal.slo.ttft is not None:
         good &= ttft <= goal.slo.ttft
     if goal.slo.e2e is not None:
-        good &= e2e_s(ttft, second.time[b], query.load.output) <= goal.slo.e2e
+        good &= e2e_s(ttft, second.time[b], case.load.output) <= goal.slo.e2e
     a, b, ttft = a[good], b[good], ttft[good]
     if not len(a):
         return None
@@ -182,7 +179,7 @@ def _best(first: Pool, second: Pool, goal: Goal) -> PoolPair | None:
     p, q, size, capacity = _sized(first.take(a), second.take(b), goal)
     feasible = (p >= 1) & (q >= 1)
     capacity = np.where(feasible, capacity, 1.0)
-    value = np.broadcast_to(objective_value(goal, query, size, second.time[b], 1 / capacity), p.shape)
+    value = np.broadcast_to(objective_value(goal, case, size, second.time[b], 1 / capacity), p.shape)
     able = feasible & (True if goal.rate is None else capacity >= goal.rate * (1 - TIE))
     if not able.any():
         return None
@@ -199,7 +196,7 @@ def _best(first: Pool, second: Pool, goal: Goal) -> PoolPair | None:
 
 def _promising(first: Pool, second: Pool, goal: Goal) -> Any:
     """Indices of pairs whose rate with fractional replicas is at least the best rate of a few pairs with whole replicas."""
-    chips = first.candidates.query.system.chips
+    chips = first.candidates.case.system.chips
     bound = laws.fluid_capacity(chips, first.chips, first.request, second.chips, second.request)
     few = np.argsort(-bound, kind="stable")[:FEW]
     *_, capacity = _sized(first.take(few), second.take(few), goal)
@@ -208,7 +205,7 @@ def _promising(first: Pool, second: Pool, goal: Goal) -> Any:
 
 def _sized(first: Pool, second: Pool, goal: Goal) -> tuple[Any, Any, ReplicaCounts, Any]:
     """Replicas of both pools, chips and capacity (request/s): sized for the load, or for the largest rate of the machine."""
-    system = first.candidates.query.system
+    system = first.candidates.case.system
     chips = system.chips
     domain = min(domain_of(system), int(chips))
     if goal.sizing:
@@ -256,16 +253,13 @@ def picked(pair: PoolPair, goal: Goal) -> Choice:
     first, second = pair.prefill, pair.decode
     prompts = pick(first.candidates, int(first.row[a]), int(first.batch[a]), plain, NO_SIZE)
     answers = pick(second.candidates, int(second.row[b]), int(second.batch[b]), plain, NO_SIZE, pair.value)
-    query = answers.query
+    case = answers.case
     if goal.free:
-        name = f"{pair.chips}x{fold(query.system.chip.name)}"
+        name = f"{pair.chips}x{fold(case.system.chip.name)}"
         chips = known(pair.chips, f"{name}.chips", "", "derived", "as many as carry the load", "now")
-        query = replace(query, system=replace(query.system, name=name, chips=chips))
-    load = replace(answers.load, rate=goal.rate)
-    return replace(
-        answers, order=pair.key[1:3], query=query, load=load, layout=_with_replicas(answers.layout, q),
-        prefill=_with_replicas(prompts.layout, p),
-    )  # fmt: skip
+        case = replace(case, system=replace(case.system, name=name, chips=chips))
+    case = replace(case, load=replace(case.load, rate=goal.rate), layout=_with_replicas(case.layout, q))
+    return replace(answers, order=pair.key[1:3], case=case, prefill=_with_replicas(prompts.case.layout, p))
 
 
 def _with_replicas(layout: Layout, replicas: int) -> Layout:

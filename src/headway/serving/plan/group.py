@@ -20,7 +20,7 @@ from headway.hardware.system import System
 from headway.laws.serving.request import e2e_s
 from headway.models.model import Model
 from headway.models.precision import Precision
-from headway.performance.estimate import estimate
+from headway.performance.estimate import Deployment, estimate
 from headway.performance.formats import able_computes, resolve
 from headway.performance.layout import NAMES, Layout, shape
 from headway.performance.workload import Load
@@ -31,7 +31,7 @@ from headway.serving.plan.disaggregate import PoolPair, pairs, picked
 from headway.serving.plan.problem import LIMIT_NAMES, Goal, limits, rounded
 from headway.serving.plan.search import BestLoads, best_loads, exact
 from headway.serving.plan.space import PlanProblem, SearchSpace, expressible, halved, space
-from headway.serving.serve import ServeRequest, case_of, checked_load, query
+from headway.serving.serve import checked_load, deployment
 
 
 def nearest(candidates: Sequence[Candidates], goal: Goal) -> tuple[Choice, str, tuple[int, float]]:
@@ -44,19 +44,19 @@ def nearest(candidates: Sequence[Candidates], goal: Goal) -> tuple[Choice, str, 
 
 def beyond(most: Choice, goal: Goal) -> str:
     """Why a load is not carried, in words, with the machine's largest."""
-    estimates = estimate(case_of(most.query, most.layout, most.load))
-    words = f"{most.layout}, {int(most.layout.replicas)} replicas"
+    estimates = estimate(most.case.at(most.case.layout, most.case.load))
+    words = f"{most.case.layout}, {int(most.case.layout.replicas)} replicas"
     if goal.rate is None:
         users, most_users = int(goal.users or 0), int(estimates["concurrency"])
-        return f"the load is {users} users, {most.query.system.name} serves {most_users} within the limits at most ({words})"
+        return f"the load is {users} users, {most.case.system.name} serves {most_users} within the limits at most ({words})"
     rate, most_rate = (units.show(float(value), "") for value in (goal.rate, estimates["capacity_req_per_s"]))
-    return f"rate is {rate} req/s, {most.query.system.name} carries {most_rate} req/s within the limits at most ({words})"
+    return f"rate is {rate} req/s, {most.case.system.name} carries {most_rate} req/s within the limits at most ({words})"
 
 
 def _times(w: Candidates, batch: Any, goal: Goal) -> dict[str, Any]:
     """The mean time behind each limit, in seconds, of so many users."""
     point = exact(w, np.asarray(batch, dtype=float), replace(goal, rate=None))
-    e2e = e2e_s(point.ttft, point.tpot, w.query.load.output)
+    e2e = e2e_s(point.ttft, point.tpot, w.case.load.output)
     return {"ttft": point.ttft, "tpot": point.tpot, "e2e": e2e, "tpot_decode": point.decode}
 
 
@@ -141,9 +141,9 @@ class PlanGroup:
         return PlanRow(kind="best", pick=cast(Choice, self.near), extra={"fits": False, "why": self.why})
 
     @property
-    def query(self) -> ServeRequest:
-        """The request of the first formats."""
-        return self.problems[0].query
+    def case(self) -> Deployment:
+        """The deployment in the first formats."""
+        return self.problems[0].case
 
     @property
     def space(self) -> SearchSpace:
@@ -153,14 +153,14 @@ class PlanGroup:
     def rank(self) -> tuple[Any, ...]:
         """Sort key: those with an answer, then with a price, by the objective, of equals the faster; else the nearest miss."""
         if self.best is None:
-            return True, MISSES.index(self.fails), self.miss, self.query.model.name, self.query.system.name
-        query, goal, value = self.best.query, self.goal, -self.best.value if self.goal.more else self.best.value
+            return True, MISSES.index(self.fails), self.miss, self.case.model.name, self.case.system.name
+        case, goal, value = self.best.case, self.goal, -self.best.value if self.goal.more else self.best.value
         if goal.is_loaded and goal.objective == "cost":  # fixed and free machines compare by what is paid for
-            value = float(query.system.chips) * (1.0 if query.price is None else float(query.price.value))
+            value = float(case.system.chips) * (1.0 if case.price is None else float(case.price.value))
         elif goal.rate is not None and goal.objective == "throughput":
-            value = float(query.system.chips)
-        unpriced = goal.objective == "cost" and query.price is None
-        return False, unpriced, rounded(value), *self.best.order, query.model.name, query.system.name, str(query.formats.labels)
+            value = float(case.system.chips)
+        unpriced = goal.objective == "cost" and case.price is None
+        return False, unpriced, rounded(value), *self.best.order, case.model.name, case.system.name, str(case.formats.labels)
 
 
 def first_of_each(groups: Sequence[Any]) -> list[Any]:
@@ -204,7 +204,7 @@ def _first_that_holds(tried: Iterable[list[PlanProblem]], goal: Goal) -> PlanGro
         group = _searched(problems, goal)
         if any(best.in_memory for best in group.searches):
             break
-    if group is None or not goal.free or goal.rate is None or int(group.query.system.scale_up_domain or 0) > SMALL_NODE:
+    if group is None or not goal.free or goal.rate is None or int(group.case.system.scale_up_domain or 0) > SMALL_NODE:
         return cast(PlanGroup, group)
     wider = next(machines, None)
     return group if wider is None else min((group, _searched(wider, goal)), key=PlanGroup.rank)
@@ -218,7 +218,7 @@ def _problems(
         if hasattr(getattr(load, name), "__len__"):
             raise BadValue(name, getattr(load, name), "one number: a plan is for one kind of request")
     served = checked_load(context=load.context, prompt=load.prompt, output=load.output)
-    first = query(model, system, Layout(), served, assumptions=assumptions)
+    first = deployment(model, system, Layout(), served, assumptions=assumptions)
     if load.context is not None:
         raise BadValue("load", "a context", "a prompt and an output")
     fp8 = first.system.chip.peak_fp8 is not None
@@ -233,7 +233,7 @@ def _problems(
         precision = Precision(weights=weights, kv=kv, compute=compute)
         formats = resolve(first.work, first.system.chip, precision)
         notes = (*first.notes, *(note for note in formats.notes if note not in first.notes), *both, *compute_notes)
-        problems.append(PlanProblem(query=replace(first, formats=formats, notes=notes), precision=precision, space=layouts))
+        problems.append(PlanProblem(case=replace(first, formats=formats, notes=notes), precision=precision, space=layouts))
     return problems
 
 
@@ -241,7 +241,7 @@ def _searched(problems: list[PlanProblem], goal: Goal) -> PlanGroup:
     """The search of every problem; of listed degrees and batches each alone."""
     inside = [problem for problem in problems if problem.space.count]
     expect(sum(problem.space.count for problem in inside))
-    candidate_sets = [compile_candidates(problem.query, problem.space.layouts, problem.space.count) for problem in inside]
+    candidate_sets = [compile_candidates(problem.case, problem.space.layouts, problem.space.count) for problem in inside]
     parts = [_apart(w, goal) for w in candidate_sets]
     searches = [[best_loads(w, goal) for w in part] for part in parts]
     best = best_pick(searches, goal)
@@ -296,11 +296,10 @@ def _with_nearest(group: PlanGroup) -> PlanGroup:
     miss: tuple[float, ...] = ()
     if not group.candidates:
         why, sample = group.space.why, group.space.sample
-        query = group.query
-        query = replace(query, system=replace(query.system, scale_up_domain=ANY_DOMAIN))
-        load = Load(batch=user_input(min(group.goal.batches, default=1), "batch"), prompt=query.load.prompt, output=query.load.output)
+        system = replace(group.case.system, scale_up_domain=ANY_DOMAIN)
+        load = replace(group.case.load, batch=user_input(min(group.goal.batches, default=1), "batch"))
         known = Layout(**{name: user_input(int(getattr(sample, name)), name) for name in Layout.__dataclass_fields__})
-        near, fails, miss = Choice(query=query, layout=known, load=load), "memory", (float("inf"),)
+        near, fails, miss = Choice(case=replace(group.case, system=system, layout=known, load=load)), "memory", (float("inf"),)
     elif group.aggregated:
         near, fails = group.aggregated, "pools"
         why = "no prefill pool and decode pool keep every limit; without --disaggregate this row does"

@@ -21,17 +21,17 @@ from headway.laws.serving.request import user_tok_per_s
 from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
+from headway.performance.estimate import Deployment
 from headway.performance.formats import check_compute, resolve
 from headway.performance.workload import SLO, Load
 from headway.serving.plan import problem as plan_problem
 from headway.serving.plan.candidates import ReplicaCounts, objective_value, sized
-from headway.serving.plan.choice import Choice, PlanRow, estimates_of, point_choice, table
+from headway.serving.plan.choice import Choice, PlanRow, estimates_of, pick, table
 from headway.serving.plan.disaggregate import PoolPair, picked
 from headway.serving.plan.group import PlanGroup, first_of_each, searched
 from headway.serving.plan.problem import LIMIT_NAMES, LIMITS, Goal, limits, objective_named
 from headway.serving.plan.search import BestLoads, batch_of, curve, exact, least_sequences, most_within
 from headway.serving.plan.sensitivity import Lever, cause, elasticities, gain, levers, objective_of, parse, placed
-from headway.serving.serve import ServeRequest
 
 SMALL_NODE = 8  # chips of a node beyond which replicas over two are not searched unless one is too small
 FP8_NOTE = "KV cache formats searched: bf16 and fp8 (the chip multiplies in fp8; quality is not modelled, kv=bf16 leaves it out)"
@@ -116,11 +116,11 @@ def _user_pick(group: PlanGroup, mine: Mapping[str, Any] | None) -> Choice | Non
     """The user's own layout of the first model on the first machine, in the user's formats."""
     if not mine:
         return None
-    query = group.query
+    case = group.case
     precision = Precision(**{name: mine.get(name, "") for name in ("weights", "kv", "compute")})
-    check_compute(query.system.chip, precision)
-    formats = resolve(query.work, query.system.chip, precision)
-    user_pick = placed(replace(query, formats=formats), mine)
+    check_compute(case.system.chip, precision)
+    formats = resolve(case.work, case.system.chip, precision)
+    user_pick = placed(replace(case, formats=formats), mine)
     return user_pick
 
 
@@ -181,11 +181,11 @@ def _frontier(groups: Sequence[PlanGroup]) -> tuple[Any, list[BestLoads], list[G
     """Candidates of the first group's model on every machine with a comparable cost, and their searches and goals."""
     if not groups:
         return candidates([], []), [], []
-    lead = groups[0].query
+    lead = groups[0].case
     same = [
         group
         for group in groups
-        if group.query.model is lead.model and (group is groups[0] or (lead.price is not None and group.query.price is not None))
+        if group.case.model is lead.model and (group is groups[0] or (lead.price is not None and group.case.price is not None))
     ]
     members = [best for group in same for best in group.searches]
     goals = [replace(group.goal, objective="cost") for group in same for _ in group.searches]
@@ -198,9 +198,10 @@ def _layout_frontier(points: Any, members: list[BestLoads], goals: list[Goal], g
     front = frontier(points) if goal.rate is None else frontier(points, FEW_POINTS, RATE_REACH)
     for *place, rate in zip(front.search, front.row, front.batch, front.rate, strict=True):
         index, row, users = map(int, place)
-        choice = point_choice(members[index].fitting, row, users, float(rate), goals[index])
-        size = users if goal.rate is None else int(choice.layout.replicas)
-        choices.setdefault((index, row, size, int(choice.query.system.chips)), choice)
+        w, member_goal = members[index].fitting, goals[index]
+        choice = pick(w, row, users, member_goal, sized(w, np.full((w.count, 1), 1 / float(rate)), member_goal))
+        size = users if goal.rate is None else int(choice.case.layout.replicas)
+        choices.setdefault((index, row, size, int(choice.case.system.chips)), choice)
     return list(choices.values())
 
 
@@ -215,12 +216,12 @@ def _pool_frontier(lead: PlanGroup) -> list[Choice]:
 
 def _own_line(lead: PlanGroup, user_pick: Choice) -> PlanRow:
     best, goal = lead.best, lead.goal
-    if best is None or (goal.objective == "cost" and (user_pick.query.price is None) != (lead.query.price is None)):
+    if best is None or (goal.objective == "cost" and (user_pick.case.price is None) != (lead.case.price is None)):
         return PlanRow(kind="current", pick=user_pick)
 
     def tree() -> Any:
         with record():
-            return gain(objective_of(best, best.query, goal), objective_of(user_pick, user_pick.query, goal), goal)
+            return gain(objective_of(best, best.case, goal), objective_of(user_pick, user_pick.case, goal), goal)
 
     return PlanRow(kind="current", pick=user_pick, extra={"gain": float(tree()), "cause": cause(best, user_pick)}, trees={"gain": tree})
 
@@ -248,7 +249,7 @@ def _notes(groups: Sequence[PlanGroup], count: int) -> tuple[str, ...]:
             f"dropped {layouts - inside} layouts that do not fit in memory, {inside - timely} over the {slower} limit{short}",
         )
     )
-    if goal.objective == "cost" and any(group.query.price is None for group in groups):
+    if goal.objective == "cost" and any(group.case.price is None for group in groups):
         notes |= {"without a price the objective is chip-seconds per request; machines without a price come last": None}
     if goal.disaggregate:
         notes |= {f"sized {sum(group.sized for group in groups)} pairs of a prefill and a decode replica; TPOT is free of prompts": None}
@@ -256,26 +257,26 @@ def _notes(groups: Sequence[PlanGroup], count: int) -> tuple[str, ...]:
     if any(group.goal.free for group in groups):
         notes |= {FREE_NOTE: None}
     for group in groups:
-        notes |= dict.fromkeys(group.space.notes) | dict.fromkeys(_query_notes(group.query, groups))
+        notes |= dict.fromkeys(group.space.notes) | dict.fromkeys(_case_notes(group.case, groups))
     return tuple(notes)
 
 
 def _pool_note(group: PlanGroup) -> list[str]:
     """A note that compares two pools with one pool."""
     if not (group.best and group.aggregated):
-        return [] if not group.best else [f"{group.query.system.name}: one pool keeps no such limits, two do"]
+        return [] if not group.best else [f"{group.case.system.name}: one pool keeps no such limits, two do"]
     goal, one_pool = group.goal, group.aggregated
-    times = float(gain(objective_of(group.best, group.best.query, goal), objective_of(one_pool, one_pool.query, goal), goal))
-    one_tpot = show(float(estimates_of(one_pool, one_pool.query)["tpot_s"]), "s")
+    times = float(gain(objective_of(group.best, group.best.case, goal), objective_of(one_pool, one_pool.case, goal), goal))
+    one_tpot = show(float(estimates_of(one_pool, one_pool.case)["tpot_s"]), "s")
     words = ("two pools are", times, "than one") if times >= 1 else ("one pool is", 1 / times, "than two")
-    least = f"one pool: {one_pool.layout}, TPOT {one_tpot}"
+    least = f"one pool: {one_pool.case.layout}, TPOT {one_tpot}"
     return [f"{words[0]} {words[1]:.3g} times {BETTER[goal.objective]} {words[2]} ({least})"]
 
 
-def _query_notes(query: ServeRequest, groups: Sequence[PlanGroup]) -> list[str]:
+def _case_notes(case: Deployment, groups: Sequence[PlanGroup]) -> list[str]:
     """The notes of one request; a note that not all machines share names its model and machine."""
-    name = f"{query.model.name} on {query.system.name}: "
-    return [note if all(note in group.query.notes for group in groups) else name + note for note in query.notes]
+    name = f"{case.model.name} on {case.system.name}: "
+    return [note if all(note in group.case.notes for group in groups) else name + note for note in case.notes]
 
 
 FINEST, COARSEST = 150, 20  # batches tried per layout
@@ -310,7 +311,7 @@ def candidates(searches: Sequence[BestLoads], goals: Sequence[Goal]) -> Points:
         if best.fitting.count:
             parts.append(_grid(index, best, size, goal))
         if best.candidates.count:
-            cost = objective_value(goal, best.candidates.query, best.size, best.point.tpot, 1 / best.point.rate)
+            cost = objective_value(goal, best.candidates.case, best.size, best.point.tpot, 1 / best.point.rate)
             cost, speed = np.broadcast_to(cost, best.batch.shape), user_tok_per_s(best.point.tpot)
             parts.append(_points(index, best.fitting_rows, best.batch, best.point.rate, speed, cost))
     if not parts:
@@ -331,13 +332,13 @@ def _grid(index: int, best: BestLoads, size: int, goal: Goal) -> Points:
         new[:, 1:] = ranks[:, 1:] > ranks[:, :-1]
         new &= ranks >= least_sequences(w)
         point = curve(w, batch_of(w, ranks).astype(float), goal)
-        users = np.maximum(np.floor(point.served), 1)
+        users = np.maximum(np.floor(point.in_service), 1)
         new = new & (users <= batch_of(w, best.most))
     counts = sized(w, 1 / point.rate, goal)
     new = new & _carried(counts, point.rate, goal)
     if goal.slo.ttft is not None:
         new = new & (point.ttft <= goal.slo.ttft)
-    cost = objective_value(goal, w.query, counts, point.tpot, 1 / point.rate)
+    cost = objective_value(goal, w.case, counts, point.tpot, 1 / point.rate)
     row = np.broadcast_to(np.arange(w.count).reshape(-1, 1), users.shape)
     values = (np.broadcast_to(value, users.shape)[new] for value in (point.rate, user_tok_per_s(point.tpot), cost))
     return _points(index, row[new], users[new].astype(np.int64), *values)

@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 
 from headway.laws.queueing import closed_loop as loops
-from headway.laws.queueing.closed_loop import Law, decoded_per_s, loop_rate, random_arrivals, request_times, step_times, token_times
+from headway.laws.queueing.closed_loop import (
+    Law,
+    LoopTimes,
+    decoded_per_s,
+    loop_rate,
+    random_arrivals,
+    request_times,
+    step_times,
+    token_times,
+)
 from headway.laws.queueing.root import increasing_root, screened_root
 from headway.laws.queueing.users import prompt_chunks
 from headway.laws.serving.replicas import fitting_batch, replicas_needed
@@ -23,13 +32,13 @@ from headway.performance.layout import halves
 from headway.serving.plan.candidates import (
     PLAIN_WITHIN,
     Candidates,
-    LoadPoint,
     ReplicaCounts,
     fits,
     in_nodes,
     objective_value,
     oddness,
     sized,
+    take,
 )
 from headway.serving.plan.problem import Goal, limits
 
@@ -44,7 +53,7 @@ LEAST_ANSWER = 1e-3  # tokens after the first, so that an answer of one token ha
 
 def decode_tpot(w: Candidates, batch: Any, law: Law = step_s) -> Any:
     """TPOT in seconds of a replica that only decodes."""
-    return request_laws.decode_s(w.server, w.requests, batch, law)
+    return request_laws.decode_s(w.server, w.case.requests(), batch, law)
 
 
 def _law(goal: Goal) -> Law:
@@ -58,29 +67,27 @@ def _times(w: Candidates, goal: Goal) -> tuple[Any, Any]:
     return step_times(w.server.step, law), token_times(w.server.step, law, w.server.accept_length, w.server.draft_cost)
 
 
-def curve(w: Candidates, decoding: Any, goal: Goal) -> LoadPoint:
+def curve(w: Candidates, decoding: Any, goal: Goal) -> LoopTimes:
     """Replicas in which so many sequences decode on average; near the fixed points of `exact`, from one evaluation."""
     step, token = _times(w, goal)
     loop = w.loop if goal.rate is None else random_arrivals(w.loop)
-    answer = w.query.load.output - 1
+    answer, rest = w.case.load.output - 1, {"decoding": decoding, "seat_wait": 0, "prompt": 0}  # which no limit is on
     if answer < 1:  # nothing decodes: `decoding` counts the requests in service
         ttft, time, decode, _ = request_times(step, loop, decoding, 0.0 * decoding, token)
-        return LoadPoint(served=decoding, ttft=ttft, tpot=time, decode=decode, rate=decoding / ttft)
+        return LoopTimes(ttft=ttft, tpot=time, decode=decode, rate=decoding / ttft, in_service=decoding, **rest)
     chunks = prompt_chunks(loop.prefill, loop.step_budget_tokens / loop.lanes)
     served = decoding * (1 + loop.accept_length * chunks / answer) + 1
     ttft, time, decode, _ = request_times(step, loop, served, decoding, token)
-    rate = decoded_per_s(decoding, w.query.load.output, time)
-    return LoadPoint(served=decoding + rate * ttft, ttft=ttft, tpot=time, decode=decode, rate=rate)
+    rate = decoded_per_s(decoding, w.case.load.output, time)
+    return LoopTimes(ttft=ttft, tpot=time, decode=decode, rate=rate, in_service=decoding + rate * ttft, **rest)
 
 
-def exact(w: Candidates, users: Any, goal: Goal) -> LoadPoint:
+def exact(w: Candidates, users: Any, goal: Goal) -> LoopTimes:
     """Replicas under a closed loop of `users`, or under arrivals at `users` requests per second if the goal has a rate."""
     step, token = _times(w, goal)
     if goal.rate is None:
-        times = loops.closed_loop(step, replace(w.loop, users=users), token)
-    else:
-        times = loops.open_loop(step, replace(w.loop, in_turn=goal.rate / users), users, token)
-    return LoadPoint(served=times.in_service, ttft=times.ttft, tpot=times.tpot, decode=times.decode, rate=times.rate)
+        return loops.closed_loop(step, replace(w.loop, users=users), token)
+    return loops.open_loop(step, replace(w.loop, in_turn=goal.rate / users), users, token)
 
 
 def most_fitting(w: Candidates) -> Any:
@@ -91,15 +98,15 @@ def most_fitting(w: Candidates) -> Any:
     return np.minimum(bisect_ranks(lambda ranks: fits(w, batch_of(w, ranks)), high), admitted.astype(np.int64))
 
 
-def within(w: Candidates, point: LoadPoint, goal: Goal) -> Any:
+def within(w: Candidates, point: LoopTimes, goal: Goal) -> Any:
     """Whether a load keeps the limits on mean times."""
     return strain(w, point, goal) <= 1
 
 
-def strain(w: Candidates, point: LoadPoint, goal: Goal) -> Any:
+def strain(w: Candidates, point: LoopTimes, goal: Goal) -> Any:
     """The largest of a load's mean times, each as a share of its limit; 0 without limits."""
     times = {"ttft": point.ttft, "tpot": point.tpot, "tpot_decode": point.decode}
-    times["e2e"] = e2e_s(point.ttft, point.tpot, w.query.load.output)
+    times["e2e"] = e2e_s(point.ttft, point.tpot, w.case.load.output)
     most = np.zeros(np.broadcast_shapes(np.shape(point.tpot), np.shape(point.ttft)))
     for name, limit in limits(goal.slo).items():
         most = np.maximum(most, times[name] / limit)
@@ -108,7 +115,7 @@ def strain(w: Candidates, point: LoadPoint, goal: Goal) -> Any:
 
 def least_sequences(w: Candidates) -> int:
     """Fewest sequences of a rank: two where each batch is computed in halves."""
-    return 2 if w.query.assumptions.communication == "two-batch" else 1
+    return 2 if w.case.assumptions.communication == "two-batch" else 1
 
 
 def batch_of(w: Candidates, ranks: Any) -> Any:
@@ -135,7 +142,7 @@ class BestLoads:
     tried: Candidates  # those computed exactly: the best on the curve, and of those nearly as good the plainest
     candidates: Candidates
     batch: Any  # users per replica; at a rate, requests in service
-    point: LoadPoint
+    point: LoopTimes
     size: ReplicaCounts
     value: Any
     fitting: Candidates  # layouts that fit in memory, limits ignored
@@ -163,14 +170,15 @@ def best_loads(w: Candidates, goal: Goal) -> BestLoads:
         return _at_rate(met, decoding, timely, goal, counts | rest)
     screened = fewest_users(met, goal) if goal.objective == "latency" else curve(met, decoding, goal)
     best = _finalists(met, screened, sized(met, 1 / screened.rate, goal), goal)
-    users = np.maximum(np.floor(np.broadcast_to(screened.served, (met.count, 1))[best]), 1)
+    users = np.maximum(np.floor(np.broadcast_to(screened.in_service, (met.count, 1))[best]), 1)
     finalists = met.rows(best)
     rest |= {"tried": finalists}
     users, point = _most_users(finalists, users, batch_of(finalists, most[timely][best]), goal)
     if goal.users is not None:
         return _with_users(finalists, users, timely[best], goal, counts | rest, len(timely))
     good = np.flatnonzero(users[:, 0] >= 1)
-    return _best(finalists.rows(good), users[good], _point_rows(point, good), timely[best][good], goal, counts | rest, len(timely))
+    point = take(point, good, finalists.count)
+    return _best(finalists.rows(good), users[good], point, timely[best][good], goal, counts | rest, len(timely))
 
 
 def on_curve(w: Candidates, goal: Goal) -> tuple[Any, Any, Any]:
@@ -188,9 +196,9 @@ def on_curve(w: Candidates, goal: Goal) -> tuple[Any, Any, Any]:
         low = np.where(share <= point.rate, _decoding_at(w, share, low, goal, EXACTLY), 0.0)
         point = curve(w, np.maximum(low, 1e-9), goal)
     rows = np.flatnonzero(low[:, 0] > 0)
-    value = objective_value(goal, w.query, sized(w, 1 / point.rate, goal), point.tpot, 1 / point.rate)
+    value = objective_value(goal, w.case, sized(w, 1 / point.rate, goal), point.tpot, 1 / point.rate)
     value = np.broadcast_to(np.asarray(value, dtype=float), (w.count, 1))
-    return keep[rows], np.broadcast_to(point.served, (w.count, 1))[rows, 0], value[rows, 0]
+    return keep[rows], np.broadcast_to(point.in_service, (w.count, 1))[rows, 0], value[rows, 0]
 
 
 def _highest_decoding(w: Candidates, room: Any, goal: Goal, close: float) -> Any:
@@ -198,21 +206,22 @@ def _highest_decoding(w: Candidates, room: Any, goal: Goal, close: float) -> Any
 
     def excess(decoding: Any) -> Any:
         point = curve(w, decoding, goal)
-        return np.maximum(strain(w, point, goal), point.served / room) - 1
+        return np.maximum(strain(w, point, goal), point.in_service / room) - 1
 
     most = (screened_root if close == SCREENED else increasing_root)(excess, 0.0 * room, room, -1.0, close)
     return np.where(most > 2 * close * room, most, 0.0)
 
 
-def fewest_users(w: Candidates, goal: Goal) -> LoadPoint:
+def fewest_users(w: Candidates, goal: Goal) -> LoopTimes:
     """Replicas with the fewest users: one alone, or where batches are halved two on each rank."""
     alone = np.ones((w.count, 1))
     if least_sequences(w) > 1:
         return exact(w, batch_of(w, 2 * alone), replace(goal, rate=None))
     law = _law(goal)
     tpot = decode_tpot(w, alone, law)  # nobody else's prompt, nobody to wait for: the fixed point in one evaluation
-    ttft = w.ttft if goal.step_factor == 1 else request_laws.unloaded_ttft_s(w.server, w.requests, law)
-    return LoadPoint(served=alone, ttft=ttft, tpot=tpot, decode=tpot, rate=loop_rate(alone, ttft, tpot, w.query.load.output))
+    ttft = w.ttft if goal.step_factor == 1 else request_laws.unloaded_ttft_s(w.server, w.case.requests(), law)
+    rate = loop_rate(alone, ttft, tpot, w.case.load.output)
+    return LoopTimes(ttft=ttft, tpot=tpot, decode=tpot, rate=rate, decoding=alone, in_service=alone, seat_wait=0, prompt=0)
 
 
 def _most_decoding(w: Candidates, most: Any, goal: Goal) -> Any:
@@ -220,7 +229,7 @@ def _most_decoding(w: Candidates, most: Any, goal: Goal) -> Any:
     least = 0.0 if least_sequences(w) == 1 else batch_of(w, 2 * np.ones((w.count, 1)))
     decoding = _highest_decoding(w, batch_of(w, most).astype(float), goal, SCREENED)
     few = fewest_users(w, goal)
-    time = few.rate * np.maximum(w.query.load.output - 1, LEAST_ANSWER) * few.tpot
+    time = few.rate * np.maximum(w.case.load.output - 1, LEAST_ANSWER) * few.tpot
     return np.where((decoding > time) & (decoding >= least), decoding, np.where(within(w, few, goal), time, 0.0)).astype(float)
 
 
@@ -230,14 +239,14 @@ def most_within(w: Candidates, most: Any, goal: Goal) -> Any:
 
     def holds(ranks: Any) -> Any:
         point = curve(w, batch_of(w, ranks).astype(float), goal)
-        return within(w, point, goal) & ((point.served <= room) | (ranks <= 1))
+        return within(w, point, goal) & ((point.in_service <= room) | (ranks <= 1))
 
     return bisect_ranks(holds, most + 1)
 
 
-def _finalists(w: Candidates, point: LoadPoint, size: ReplicaCounts, goal: Goal, most: int = FINALISTS) -> Any:
+def _finalists(w: Candidates, point: LoopTimes, size: ReplicaCounts, goal: Goal, most: int = FINALISTS) -> Any:
     """Indices of the layouts that may be best: the best on the curve, and of those nearly as good the plainest."""
-    value = objective_value(goal, w.query, size, point.tpot, 1 / point.rate)
+    value = objective_value(goal, w.case, size, point.tpot, 1 / point.rate)
     value = np.broadcast_to(np.asarray(-value if goal.more else value, dtype=float), (w.count, 1))[:, 0]
     order = np.argsort(value, kind="stable")
     if len(order) <= most:
@@ -252,7 +261,7 @@ RISE = 1e-3  # of the rate, for which fewer users than the most are taken
 NARROWED = 10  # loads tried between the last that keeps the limits and the first that does not
 
 
-def _most_users(w: Candidates, users: Any, room: Any, goal: Goal) -> tuple[Any, LoadPoint]:
+def _most_users(w: Candidates, users: Any, room: Any, goal: Goal) -> tuple[Any, LoopTimes]:
     """The most users near `users` that keep every limit by the fixed point, and their times; 0 users where none do.
 
     Without users to place, those of them at which a replica finishes most: beyond some load decodes take room from prompts.
@@ -291,19 +300,20 @@ def _at_rate(w: Candidates, decoding: Any, rows: Any, goal: Goal, known_parts: d
     share = goal.rate / np.broadcast_to(size.replicas, (w.count, 1))
     carried = np.flatnonzero((share <= most.rate)[:, 0])
     w, share, rows = w.rows(carried), share[carried], rows[carried]
-    size = _size_rows(size, carried, len(decoding))
+    size = take(size.spread(len(decoding)), carried, len(decoding))
     point = curve(w, _decoding_at(w, share, decoding[carried], goal), goal)
     best = _finalists(w, point, size, goal, AT_RATE)
     finalists, most_rate = w.rows(best), np.broadcast_to(most.rate, (len(decoding), 1))[carried][best]
-    point, size = _resized(finalists, most_rate, _size_rows(size, best), goal)
+    point, size = _resized(finalists, most_rate, take(size, best, w.count), goal)
     good = np.flatnonzero(within(finalists, point, goal)[:, 0])
     met, known_parts = finalists.rows(good), known_parts | {"tried": finalists}
     return _best(
-        met, point.served[good], _point_rows(point, good), rows[best][good], goal, known_parts, len(carried), _size_rows(size, good)
+        met, point.in_service[good], take(point, good, finalists.count), rows[best][good], goal, known_parts, len(carried),
+        take(size, good, finalists.count),
     )
 
 
-def _resized(w: Candidates, most: Any, size: ReplicaCounts, goal: Goal) -> tuple[LoadPoint, ReplicaCounts]:
+def _resized(w: Candidates, most: Any, size: ReplicaCounts, goal: Goal) -> tuple[LoopTimes, ReplicaCounts]:
     """Times of layouts at their share of the rate; more nodes for those that break a limit, where nodes are free.
 
     The curve, by which they were sized, is near the fixed point and not at it.
@@ -313,16 +323,10 @@ def _resized(w: Candidates, most: Any, size: ReplicaCounts, goal: Goal) -> tuple
         bad = np.flatnonzero(~within(w, point, goal)[:, 0])
         if not bad.size:
             break
-        larger = _size_rows(sized(w.rows(bad), 1 / (factor * most[bad]), goal), slice(None), len(bad))
+        larger = sized(w.rows(bad), 1 / (factor * most[bad]), goal).spread(len(bad))
         relieved = exact(w.rows(bad), goal.rate / larger.replicas, goal)
         size, point = _replaced(size, bad, larger), _replaced(point, bad, relieved)
     return point, size
-
-
-def _size_rows(size: ReplicaCounts, keep: Any, count: int | None = None) -> ReplicaCounts:
-    """The counts of some rows; with `count` they are first spread over so many layouts."""
-    values = {name: getattr(size, name) for name in size.__slots__}
-    return ReplicaCounts(**{name: (value if count is None else np.broadcast_to(value, (count, 1)))[keep] for name, value in values.items()})
 
 
 def _replaced(record: Any, rows: Any, by: Any) -> Any:
@@ -336,17 +340,17 @@ def _replaced(record: Any, rows: Any, by: Any) -> Any:
 def _with_users(w: Candidates, most: Any, rows: Any, goal: Goal, known_parts: dict[str, Any], met: int) -> BestLoads:
     """Layouts with the goal's users spread over as many replicas as they need, or as the machine holds."""
     need = replicas_needed(goal.users, 1 / np.maximum(most, 1))
-    size = ReplicaCounts(replicas=w.layout.replicas, chips_used=w.compiled.chips * w.layout.replicas, chips=w.query.system.chips)
+    size = ReplicaCounts(replicas=w.layout.replicas, chips_used=w.compiled.chips * w.layout.replicas, chips=w.case.system.chips)
     if goal.sizing:
         size = in_nodes(w, need, goal.spare) if goal.free else replace(size, replicas=need, chips_used=w.compiled.chips * need)
-    size = _size_rows(size, slice(None), w.count)
+    size = size.spread(w.count)
     good = np.flatnonzero(((most >= 1) & (need <= size.replicas))[:, 0])
-    w, size = w.rows(good), _size_rows(size, good)
+    w, size = w.rows(good), take(size, good, w.count)
     users = np.maximum(goal.users / size.replicas, 1.0)
     best = _best(w, users, exact(w, users, goal), rows[good], goal, known_parts, met, size)
     if not goal.free or goal.objective != "cost":
         return best
-    price = 1.0 if w.query.price is None else w.query.price.value  # the users are as many on any machine: what is paid is compared
+    price = 1.0 if w.case.price is None else w.case.price.value  # the users are as many on any machine: what is paid is compared
     return replace(best, value=np.broadcast_to(np.asarray(price * size.chips / goal.users, dtype=float), best.value.shape))
 
 
@@ -368,7 +372,7 @@ def _pinned(w: Candidates, goal: Goal, batches: Any) -> BestLoads:
     timely = room[keep] & within(fitting, point, closed)
     size = sized(fitting, 1 / point.rate, goal)
     good = timely & (True if goal.rate is None or goal.sizing else size.replicas * point.rate >= goal.rate)
-    values = objective_value(goal, w.query, size, point.tpot, 1 / point.rate)
+    values = objective_value(goal, w.case, size, point.tpot, 1 / point.rate)
     ranked = np.where(good, -values if goal.more else values, np.inf)
     met = np.flatnonzero(good.any(axis=1))
     column = np.argmin(ranked, axis=1)[met].reshape(-1, 1) if len(keep) else np.empty((0, 1), dtype=np.int64)
@@ -379,13 +383,9 @@ def _pinned(w: Candidates, goal: Goal, batches: Any) -> BestLoads:
     return _best(finalists, batch, exact(finalists, batch.astype(float), closed), met, goal, counts, len(met))
 
 
-def _point_rows(point: LoadPoint, keep: Any) -> LoadPoint:
-    return LoadPoint(**{field.name: getattr(point, field.name)[keep] for field in fields(point)})
-
-
 def _best(
-    w: Candidates, batch: Any, point: LoadPoint, rows: Any, goal: Goal, known_parts: dict[str, Any], met: int, size: Any = None
+    w: Candidates, batch: Any, point: LoopTimes, rows: Any, goal: Goal, known_parts: dict[str, Any], met: int, size: Any = None
 ) -> BestLoads:
     counts = sized(w, 1 / point.rate, goal) if size is None else size
-    value = np.broadcast_to(objective_value(goal, w.query, counts, point.tpot, 1 / point.rate), (w.count, 1))
+    value = np.broadcast_to(objective_value(goal, w.case, counts, point.tpot, 1 / point.rate), (w.count, 1))
     return BestLoads(candidates=w, batch=batch, point=point, size=counts, value=value, fitting_rows=rows, met=met, **known_parts)

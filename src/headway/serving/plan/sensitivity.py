@@ -25,17 +25,17 @@ from headway.laws.serving.request import request_s
 from headway.laws.step.layer_terms import replica_chips
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
-from headway.performance.estimate import estimate
+from headway.performance.estimate import Deployment, estimate
 from headway.performance.formats import resolve
 from headway.performance.layout import NAMES, UNASKED, Layout, check, shape
 from headway.performance.workload import Load
 from headway.serving.plan.candidates import ONE_REPLICA, Candidates, ReplicaCounts, compile_candidates, objective_value, sized
-from headway.serving.plan.choice import Choice, PlanRow, pick, throughput_estimates
+from headway.serving.plan.choice import Choice, PlanRow, pick, throughput_of
 from headway.serving.plan.group import PlanGroup, best_pick
 from headway.serving.plan.problem import Goal
 from headway.serving.plan.search import BestLoads, best_loads, on_curve
 from headway.serving.plan.space import PlanProblem, domain_of
-from headway.serving.serve import ServeRequest, case_of, query
+from headway.serving.serve import deployment
 
 STEP = default(1.01, "step of an elasticity", "", "1 % more of the input")
 # Varied inputs, each with its words.
@@ -58,17 +58,18 @@ def elasticities(problems: Sequence[PlanProblem], searches: Sequence[BestLoads |
     if goal.sizing:
         return []
     near = _nearest(searches, goal)
-    before = _optimum([problem.query for problem in problems], near, goal)
+    before = _optimum([problem.case for problem in problems], near, goal)
     if before is None:
         return []
-    lines, inputs = [], [name for name in INPUTS if has(best.query, name)]
-    objective = objective_of(before, before.query, goal)
+    lines, inputs = [], [name for name in INPUTS if has(best.case, name)]
+    objective = objective_of(before, before.case, goal)
     expect(len(inputs) * NEAR * len(near))
     for name in inputs:
-        again = [edited(problem.query, problem.precision, name) for problem in problems]
+        again = [edited(problem.case, problem.precision, name) for problem in problems]
         after = _optimum(again, near, goal)
         if after is not None:
-            precision = next(problem.precision for problem, changed in zip(problems, again, strict=True) if changed is after.query)
+            edits = zip(problems, again, strict=True)
+            precision = next(problem.precision for problem, changed in edits if changed.formats is after.case.formats)
             lines.append(_line(name, before, after, precision, goal, objective))
     return sorted(lines, key=lambda line: -abs(line.extra["elasticity"]))
 
@@ -92,17 +93,17 @@ def _nearest(searches: Sequence[BestLoads | None], goal: Goal) -> list[Layout | 
     return near
 
 
-def _optimum(queries: Sequence[ServeRequest], layouts: Sequence[Layout | None], goal: Goal) -> Choice | None:
+def _optimum(cases: Sequence[Deployment], layouts: Sequence[Layout | None], goal: Goal) -> Choice | None:
     """The best of a few layouts with a load that is not rounded to whole users, so that 1 % more of an input is seen.
 
     Pinned users, and the fewest for latency, stay as they are.
     """
     best: tuple[float, Candidates, int, float] | None = None
     users_stay = bool(goal.batches) or (goal.objective == "latency" and goal.rate is None)
-    for request, layout in zip(queries, layouts, strict=True):
+    for case, layout in zip(cases, layouts, strict=True):
         if layout is None:
             continue
-        w = compile_candidates(request, layout, len(layout.tp))
+        w = compile_candidates(case, layout, len(layout.tp))
         if users_stay:
             loads = best_loads(w, goal)
             w, rows = loads.candidates, np.arange(loads.candidates.count)
@@ -120,11 +121,11 @@ def _optimum(queries: Sequence[ServeRequest], layouts: Sequence[Layout | None], 
     return pick(w, row, best_users, goal, sized(w, np.ones((w.count, 1)), goal))
 
 
-def has(query: ServeRequest, name: str) -> bool:
+def has(case: Deployment, name: str) -> bool:
     """Whether the machine has the input."""
     if not name.endswith(("scale_up_bw", "scale_out_bw")):
         return True
-    system, key = query.system, name.removeprefix("system.")
+    system, key = case.system, name.removeprefix("system.")
     joined = key == "scale_up_bw" or (system.scale_up_domain is not None and system.chips > system.scale_up_domain)
     return joined and _link(system, key) is not None
 
@@ -133,9 +134,9 @@ def _link(system: System, key: str) -> Any:
     return getattr(system, key) if getattr(system, key) is not None else getattr(system.chip, key)
 
 
-def edited(query: ServeRequest, precision: Precision, name: str) -> ServeRequest:
-    """The request with 1 % more of an input."""
-    system, assumptions = query.system, query.assumptions
+def edited(case: Deployment, precision: Precision, name: str) -> Deployment:
+    """The deployment with 1 % more of an input."""
+    system, assumptions = case.system, case.assumptions
     if name == "chip.hbm_bw":
         system = replace(system, chip=replace(system.chip, hbm_bw=system.chip.need("hbm_bw") * STEP))
     elif name == "chip.hbm":
@@ -149,36 +150,36 @@ def edited(query: ServeRequest, precision: Precision, name: str) -> ServeRequest
         system = replace(system, **{key: _link(system, key) * STEP})
     else:
         assumptions = replace(assumptions, **{name: getattr(assumptions, name) * STEP})
-    formats = resolve(query.work, system.chip, precision)
-    return replace(query, system=system, assumptions=assumptions, formats=formats)
+    formats = resolve(case.work, system.chip, precision)
+    return replace(case, system=system, assumptions=assumptions, formats=formats)
 
 
 def _line(name: str, before: Choice, after: Choice, precision: Precision, goal: Goal, objective: Any) -> PlanRow:
-    base = replace(after.query, system=before.query.system, assumptions=before.query.assumptions)  # formats are resolved again below
+    base = replace(after.case, system=before.case.system, assumptions=before.case.assumptions)  # formats are resolved again below
 
-    def again() -> ServeRequest:
+    def again() -> Deployment:
         with record():
             return edited(base, precision, name)
 
     def tree() -> Any:
         with record():
-            return _gain(objective_of(before, before.query, goal), objective_of(after, edited(base, precision, name), goal), goal)
+            return _gain(objective_of(before, before.case, goal), objective_of(after, edited(base, precision, name), goal), goal)
 
-    number = float(_gain(objective, objective_of(after, after.query, goal), goal))
+    number = float(_gain(objective, objective_of(after, after.case, goal), goal))
     extra = {"input": name, "elasticity": number}
-    return PlanRow(kind="elasticity", pick=after, extra=extra, trees={"elasticity": tree}, queried=again)
+    return PlanRow(kind="elasticity", pick=after, extra=extra, trees={"elasticity": tree}, edited=again)
 
 
 def _gain(before: Any, after: Any, goal: Goal) -> Any:
     return elasticity(gain(after, before, goal), STEP)
 
 
-def objective_of(pick: Choice, query: ServeRequest, goal: Goal) -> Any:
+def objective_of(pick: Choice, case: Deployment, goal: Goal) -> Any:
     """The objective of one choice, computed as for printing and explaining."""
-    estimates = throughput_estimates(pick, query)
-    replicas = pick.layout.replicas if pick.prefill is None else ONE_REPLICA  # a pair of pools counts as one replica
-    size = ReplicaCounts(replicas=replicas, chips_used=estimates["chips_used"], chips=query.system.chips)
-    return objective_value(goal, query, size, estimates["tpot_s"], estimates["request_s"])
+    estimates = throughput_of(pick, case)
+    replicas = pick.case.layout.replicas if pick.prefill is None else ONE_REPLICA  # a pair of pools counts as one replica
+    size = ReplicaCounts(replicas=replicas, chips_used=estimates["chips_used"], chips=case.system.chips)
+    return objective_value(goal, case, size, estimates["tpot_s"], estimates["request_s"])
 
 
 PARTS = {"compute_s": "arithmetic", "weights_s": "reading weights", "kv_s": "reading the KV cache", "network_s": "collectives",
@@ -210,18 +211,18 @@ def parse(text: str) -> dict[str, Any]:
     return values
 
 
-def placed(query: ServeRequest, user_values: Mapping[str, Any]) -> Choice:
+def placed(case: Deployment, user_values: Mapping[str, Any]) -> Choice:
     """The user's layout and batch; omitted degrees are 1, omitted replicas fill the machine."""
     degrees = {name: user_values.get(name, UNASKED[name]) for name in NAMES}
     if "replicas" not in user_values:
         chips = replica_chips(degrees["tp"], degrees["cp"], degrees["dp"], degrees["pp"])
-        replicas = max(int(replicas_held(int(query.system.chips), domain_of(query.system), chips)), 1)
+        replicas = max(int(replicas_held(int(case.system.chips), domain_of(case.system), chips)), 1)
         degrees["replicas"] = default(replicas, "replicas", "", "as many as the machine holds")
     degrees = {name: value if hasattr(value, "kind") else user_input(int(value), name) for name, value in degrees.items()}
-    stored = {part.name for parts in query.formats.weights for part in parts}
-    layout = check(Layout(**degrees), shape(query.work.blocks, *stored))
+    stored = {part.name for parts in case.formats.weights for part in parts}
+    layout = check(Layout(**degrees), shape(case.work.blocks, *stored))
     batch = user_values["batch"] if hasattr(user_values["batch"], "kind") else user_input(int(user_values["batch"]), "batch")
-    return Choice(query=query, layout=layout, load=Load(batch=batch, prompt=query.load.prompt, output=query.load.output))
+    return Choice(case=replace(case, layout=layout, load=Load(batch=batch, prompt=case.load.prompt, output=case.load.output)))
 
 
 def gain(best: Any, current: Any, goal: Goal) -> Any:
@@ -237,7 +238,7 @@ def cause(best: Choice, current: Choice) -> str:
     if savings[word] <= 0:
         return "no part of a request's chip time is larger than at the best layout"
     share = f"{mine[word]:.3g} chip-seconds per request against {theirs[word]:.3g}"
-    ranks = f"batch {int(current.load.batch)} on {_size(current)} against {int(best.load.batch)} on {_size(best)}"
+    ranks = f"batch {int(current.case.load.batch)} on {_size(current)} against {int(best.case.load.batch)} on {_size(best)}"
     gap = sum(savings.values())
     order = sorted((key for key in savings if abs(savings[key]) >= LEAST_SHARE * abs(gap)), key=lambda key: -savings[key])
     parts = ", ".join(f"{key} {savings[key]:+.2g}" for key in order)
@@ -245,15 +246,15 @@ def cause(best: Choice, current: Choice) -> str:
 
 
 def _size(pick: Choice) -> str:
-    count = int(replica_chips(*(int(getattr(pick.layout, name)) for name in ("tp", "cp", "dp", "pp"))))
+    count = int(replica_chips(*(int(getattr(pick.case.layout, name)) for name in ("tp", "cp", "dp", "pp"))))
     return f"{count} chip{'s' if count > 1 else ''} per replica"
 
 
 def request_parts(pick: Choice) -> dict[str, float]:
     """Chip-seconds of a request by part; they sum to all chips over the rate."""
-    query, layout, load = pick.query, pick.layout, pick.load
-    estimates = estimate(case_of(query, layout, load))
-    chips, batch = query.system.chips, estimates["decoding"]
+    case, layout, load = pick.case, pick.case.layout, pick.case.load
+    estimates = estimate(case.at(layout, load))
+    chips, batch = case.system.chips, estimates["decoding"]
     parts = {
         word: float(chips * request_s(batch, load.output, estimates[key], NO_PREFILL, ONE_REPLICA) / layout.replicas)
         for key, word in PARTS.items()
@@ -289,7 +290,7 @@ def levers(group: PlanGroup, rows: Sequence[PlanRow]) -> list[Lever]:
     known = []
     for row in rows[:MOST_LEVERS]:
         name, percent = str(row.extra["input"]), 1 if row.extra["elasticity"] > 0 else -1
-        changed = _changed(best.query, name, percent)
+        changed = _changed(best.case, name, percent)
         pick = changed and _planned(group, *changed[1:])
         if changed and pick is not None:
             gain = float(pick.value / best.value if goal.more else best.value / pick.value) - 1
@@ -298,16 +299,16 @@ def levers(group: PlanGroup, rows: Sequence[PlanRow]) -> list[Lever]:
     return sorted(known, key=lambda lever: -lever.gain)
 
 
-def _changed(request: ServeRequest, name: str, percent: int) -> tuple[str, Any, Any] | None:
+def _changed(case: Deployment, name: str, percent: int) -> tuple[str, Any, Any] | None:
     """The flags that set an input to 1 % more or less, and the machine and assumptions with it; None where no flag can."""
-    factor, system, assumptions = 1 + percent / 100, request.system, request.assumptions
+    factor, system, assumptions = 1 + percent / 100, case.system, case.assumptions
     if name in fields(Assumptions):
         field = fields(Assumptions)[name][0]
         text = units.show(float(getattr(assumptions, name)) * factor, field.unit, DIGITS).replace(" ", "")
         return f"{flag(name)} {text}", system, replace(assumptions, **{name: scalar(text, field, flag(name))})
     keys = [name]
     if name == "chip.peak":
-        labels = {PEAK_OF.get(request.formats.labels[2], "peak_bf16"), "peak_bf16"}
+        labels = {PEAK_OF.get(case.formats.labels[2], "peak_bf16"), "peak_bf16"}
         keys = [f"chip.{peak}" for peak in sorted(labels) if getattr(system.chip, peak) is not None]
     texts = []
     for key in keys:
@@ -326,7 +327,7 @@ def _planned(group: PlanGroup, system: Any, assumptions: Any) -> Choice | None:
     pairs = list(zip(group.searched_problems, group.searches, strict=True))
     for start in range(0, len(pairs), count):
         problem = pairs[start][0]
-        first = query(problem.query.model, system, Layout(), problem.query.load, problem.precision, assumptions)
+        first = deployment(problem.case.model, system, Layout(), problem.case.load, problem.precision, assumptions)
         tried = [search.tried for _, search in pairs[start : start + count]]
         searches.append([best_loads(compile_candidates(first, w.layout, w.count), group.goal) if w.count else None for w in tried])
     return best_pick(searches, group.goal)

@@ -21,10 +21,10 @@ from headway.hardware.system import System
 from headway.laws.serving.replicas import replicas_held
 from headway.laws.step.layer_terms import replica_chips
 from headway.models.precision import Precision
+from headway.performance.estimate import Deployment
 from headway.performance.layout import NAMES, UNHALVED, Layout, ModelShape, expert_why, halves, illegal, tensor_why
 from headway.serving.launch.launch import ENGINES, flags
 from headway.serving.launch.needs import ask
-from headway.serving.serve import ServeRequest
 
 EXHAUSTIVE_CHIPS = 256  # domain size in chips up to which every dp and pp is tried
 MOST = 200_000
@@ -48,7 +48,7 @@ class SearchSpace:
 class PlanProblem:
     """One model on one machine in one set of formats, and the layouts to search."""
 
-    query: ServeRequest
+    case: Deployment
     precision: Precision
     space: SearchSpace
 
@@ -243,7 +243,7 @@ def _with_replicas(layout_rows: Any, pinned: Mapping[str, tuple[int, ...]], syst
     return SearchSpace(layouts=Layout(**arrays), count=len(all_columns["tp"]), notes=notes)
 
 
-def expressible(layouts: SearchSpace, query: ServeRequest, engine: str, host: Any = None) -> SearchSpace:
+def expressible(layouts: SearchSpace, case: Deployment, engine: str, host: Any = None) -> SearchSpace:
     """The layouts that `engine` can express on hosts of `host` chips, with a note on the others; all, with a note, if it expresses none.
 
     An engine without launch lines expresses all.
@@ -251,7 +251,7 @@ def expressible(layouts: SearchSpace, query: ServeRequest, engine: str, host: An
     if engine not in ENGINES or not layouts.count:
         return layouts
     writer, name = ENGINES[engine], flags(engine).name
-    request = ask(query.model, Layout(), Precision(), None, None, chips_per_host(query.system) if host is None else host)
+    request = ask(case.model, Layout(), Precision(), None, None, chips_per_host(case.system) if host is None else host)
     columns = [np.broadcast_to(getattr(layouts.layouts, key), (layouts.count, 1))[:, 0].tolist() for key in NAMES]
     rows = [dict(zip(NAMES, degrees, strict=True)) for degrees in zip(*columns, strict=True)]
     reasons = [writer.layout_why(dataclasses.replace(request, **row)) for row in rows]

@@ -103,11 +103,11 @@ class _Look:
     @property
     def machine(self) -> str:
         """Name of the best layout's machine, with its number of chips."""
-        return str(self.plan.best.query.system.name)
+        return str(self.plan.best.case.system.name)
 
 
 def _chips(plan: LayoutPlan) -> int:
-    return int(plan.best.query.system.chips)
+    return int(plan.best.case.system.chips)
 
 
 def best_at_load(questions: Sequence[tuple[int, Search, LoadGoal]]) -> list[CheckedPlan]:
@@ -184,13 +184,13 @@ def _first_bounds(limits: Sequence[LatencyLimit]) -> _Bounds:
 
 
 def _candidate(plan: LayoutPlan) -> Candidate:
-    return Candidate(query=plan.best.query, layout=plan.best.layout)
+    return Candidate(query=plan.best.case, layout=plan.best.case.layout)
 
 
 def _checked(plan: LayoutPlan, goal: LoadGoal, plays: dict[Any, CheckedCandidate]) -> CheckedCandidate:
     """The best layout of a plan, simulated once."""
     best = plan.best
-    key = (best.query.model.name, best.query.system.name, str(best.layout), best.query.formats.labels)
+    key = (best.case.model.name, best.case.system.name, str(best.case.layout), best.case.formats.labels)
     if key not in plays:
         plays[key] = check(_candidate(plan), goal.offered, goal.limits, needed=goal.confidence, exact=False)
     return plays[key]

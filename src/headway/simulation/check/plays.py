@@ -23,8 +23,9 @@ from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.performance.achieved import spread
 from headway.performance.assumptions import Assumptions
+from headway.performance.estimate import Deployment
 from headway.performance.layout import Layout
-from headway.serving.serve import ServeRequest, checked_load, query
+from headway.serving.serve import checked_load, deployment
 from headway.simulation import capacity, results
 from headway.simulation.capacity import MeasuredCapacity
 from headway.simulation.check.latencies import PlayedLatencies, latencies_of
@@ -46,7 +47,7 @@ STEP_INTERVALS = {"ttft": "prefill", "tpot": "tpot", "itl": "tpot", "e2e": "tpot
 class Candidate:
     """Model, machine and formats (in `query`), layout with replicas, scheduler, and tiers of a prefix cache."""
 
-    query: ServeRequest
+    query: Deployment
     layout: Layout
     policy: Policy = ENGINE_DEFAULTS  # max_seqs: the most sequences of one attention rank, as the launch line has it
     tiers: Any = ()  # as sim.prefix_tiers.parse_tiers gives them
@@ -68,8 +69,8 @@ def candidate(
     assumptions: Assumptions | None = None, policy: Policy = ENGINE_DEFAULTS, tiers: Any = (),
 ) -> Candidate:  # fmt: skip
     """A candidate from names or records; `prompt` and `output` are mean tokens of a request."""
-    request = query(model, system, layout, checked_load(prompt=prompt, output=output), precision, assumptions)
-    return Candidate(query=request, layout=request.layouts[0], policy=policy, tiers=tiers)
+    request = deployment(model, system, layout, checked_load(prompt=prompt, output=output), precision, assumptions)
+    return Candidate(query=request, layout=request.layout, policy=policy, tiers=tiers)
 
 
 COMPILED, PLAIN, AUTO = "compiled", "plain", "auto"
