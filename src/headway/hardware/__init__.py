@@ -10,3 +10,7 @@ May import   models, laws, core. Its users: performance and every package above.
 Reads        data/chips (chip.py), data/systems (system.py), data/costs (chip_price.py), data/tiers (memory_tier.py), data/rack
              (rack_facts.py), and the names in data/aliases.
 """
+
+from headway.core.lazy import at_first_use
+
+__getattr__ = at_first_use(__name__)

@@ -8,11 +8,14 @@ from headway.core import catalog as facts
 from headway.core import schema
 from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import BadValue, MissingFact, UnknownName
-from headway.core.quantity import Sourced, known
+from headway.core.quantity import Sourced, default, known
+from headway.hardware import memory_tier
 from headway.hardware.chip import Chip, price_quote
 from headway.hardware.chip import read as read_chip
 from headway.hardware.system import System, system
+from headway.models import config, describe
 
+CONTEXT = default(8192, "context", "token", "context at which kv_read_bytes_per_token is taken")
 EXAMPLES = "h100.hbm_bw, gb200-nvl72.chips or deepseek-v3.active_params"
 
 
@@ -30,9 +33,7 @@ def fact(text: str, field: str = "fact", catalog: Catalog | None = None) -> Any:
     if path:
         return _of_chip(read_chip(path, where), key, name)
     if where.find("tiers", name):
-        from headway.hardware.memory_tier import tier
-
-        return tier(name, where).need(key)
+        return memory_tier.tier(name, where).need(key)
     if where.find("systems", name) or _is_machine(name, where):
         return _of_system(system(name, where), key, name)
     return _of_model(name, key, where)
@@ -67,20 +68,11 @@ def _of_system(machine: System, key: str, name: str) -> Any:
 
 
 def _of_model(name: str, key: str, where: Catalog) -> Any:
-    from headway.models.config import model
-    from headway.models.describe import ModelSummary, about_model
-
-    marks = {field: mark for field, (mark, _) in schema.fields(ModelSummary).items()}
+    marks = {field: mark for field, (mark, _) in schema.fields(describe.ModelSummary).items()}
     if key not in marks:
         raise UnknownName(f"fact of {name}", key, [*marks, *facts.declared(Chip)], f"such as {EXAMPLES}")
-    number = getattr(about_model(model(name, [root / "models" for root in where.roots[:-1]]), _context()), key)
-    return _numeric(number, name, key, marks[key].unit)
-
-
-def _context() -> Any:
-    from headway.core.quantity import default
-
-    return default(8192, "context", "token", "context at which kv_read_bytes_per_token is taken")
+    summary = describe.about_model(config.model(name, [root / "models" for root in where.roots[:-1]]), CONTEXT)
+    return _numeric(getattr(summary, key), name, key, marks[key].unit)
 
 
 def _numeric(number: Any, name: str, key: str, unit: str = "") -> Any:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from importlib.resources import files
 from typing import Any
 
+from headway.core import catalog
 from headway.core.catalog import fold
 from headway.core.quantity import known
 from headway.hardware.system import System
@@ -60,9 +60,7 @@ MOST = 8  # chips of a scale-up domain that is one server where no fact says oth
 @functools.cache
 def host_facts() -> dict[str, Any]:
     """Chips per host of each chip whose scale-up domain spans several hosts."""
-    import tomllib
-
-    document = tomllib.loads(files("headway").joinpath("data/hosts.toml").read_text(encoding="utf-8"))
+    document = catalog.read(catalog.PACKAGED / "hosts.toml")
     sources = document["sources"]
     return {
         name: known(row["value"], f"{name}.chips_per_host", "", "datasheet", sources[row["source"]], row["date"])

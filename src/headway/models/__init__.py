@@ -14,3 +14,7 @@ Reads        data/models/*.json, data/model_index.csv, data/aliases/models.txt (
              data/towers.toml (readers/towers.py), data/dtypes.toml (precision.py), data/gguf.toml (stored.py), data/model_releases.csv
              (describe.py).
 """
+
+from headway.core.lazy import at_first_use
+
+__getattr__ = at_first_use(__name__)

@@ -12,6 +12,7 @@ from typing import Any
 from headway.core.catalog import fold, lines
 from headway.models.model import Model
 from headway.models.readers.read import load
+from headway.models.readers.towers import catalogue_tower, words
 from headway.models.reading import decoder
 
 # File -> the scheme whose words it has. NVIDIA's ModelOpt, AutoGPTQ and AutoAWQ wrote them before transformers read `quantization_config`.
@@ -136,7 +137,5 @@ def as_asked(model: Model, text: str) -> Model:
 
 def _towered(model: Model, name: str) -> Model:
     """The model with a tower of the catalogue."""
-    from headway.models.readers.towers import catalogue_tower, words
-
     tower = catalogue_tower(name, int(model.hidden))
     return replace(model, tower=tower, notes=(*model.notes, words(tower)))

@@ -12,7 +12,7 @@ from typing import Any
 
 from headway.core.catalog import default_catalog, fold, lines
 from headway.core.errors import BadValue, HeadwayError, UnknownName, UnsupportedModel, printable
-from headway.models import hub
+from headway.models import hub, numbers
 from headway.models.checkpoints import SCHEMES, as_asked, catalogue_checkpoints, checkpoint, published_by, with_named_format, with_side_file
 from headway.models.model import Model
 from headway.models.readers.families import read_config
@@ -53,9 +53,7 @@ def model(name: str | os.PathLike[str] | Model, folders: Iterable[str | os.PathL
     text = os.fspath(name)
     how = user or Reading()
     if isinstance(text, str) and text.lstrip().startswith("("):
-        from headway.models.numbers import by_numbers
-
-        return by_numbers(text)
+        return numbers.by_numbers(text)
     if isinstance(text, str) and _existing(text) is None:
         text, layers = cut(text)
         how = how if layers is None else replace(how, layers=layers)

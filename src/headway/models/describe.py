@@ -10,6 +10,8 @@ from headway.core.catalog import lines
 from headway.core.quantity import Sourced, known, number, user_input
 from headway.core.schema import Field
 from headway.core.trace import Traced
+from headway.laws.architecture import params
+from headway.models import config, totals
 from headway.models.model import Block, Dense, Model, MoE
 
 
@@ -58,20 +60,15 @@ class ModelEntry:
 
 def list_models() -> tuple[ModelEntry, ...]:
     """Every model of the catalogue, by name; instant, since the counts are in the index."""
-    from headway.models.config import catalogue_index
-
     counts = ("total_params", "active_params")
     return tuple(
         ModelEntry(name=row["name"], family=row["family"], hf_id=row["hf_id"], **{key: int(row[key]) for key in counts})
-        for row in catalogue_index()
+        for row in config.catalogue_index()
     )
 
 
 def about_model(model: Model, context: Any = 8192) -> ModelSummary:
     """Everything that follows from a model alone."""
-    from headway.laws.architecture import params
-    from headway.models import totals
-
     at = context if isinstance(context, Sourced) else user_input(context, "context", "token")
     total, active = totals.total_params(model), totals.active_params(model)
     return ModelSummary(

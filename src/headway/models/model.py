@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.core.quantity import known
+from headway.laws.step import parts
 from headway.models.attention import Mixer
 
 PIXELS = 1024  # side of the image whose tokens are assumed where a tower takes any size
@@ -33,16 +34,12 @@ class Tower:
     @property
     def params(self) -> Any:
         """All parameters of the tower and its projector."""
-        from headway.laws.step.parts import tower_params
-
-        return tower_params(self.encoder_params, self.projector_params, self.table_params)
+        return parts.tower_params(self.encoder_params, self.projector_params, self.table_params)
 
     @property
     def bytes(self) -> Any:
         """Bytes of its weights."""
-        from headway.laws.step.parts import tower_bytes
-
-        return tower_bytes(self.params, BYTES)
+        return parts.tower_bytes(self.params, BYTES)
 
 
 DTYPES = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Annotated, Any
 
+from headway.core import catalog
 from headway.core.quantity import known
 from headway.core.schema import RARE, Field
 from headway.laws.architecture.params import grouped_bytes
@@ -64,9 +64,7 @@ class FormatTable(dict[str, Format]):
 @functools.cache
 def formats() -> FormatTable:
     """Every format by name."""
-    import tomllib
-
-    table = tomllib.loads(files("headway").joinpath("data/dtypes.toml").read_text(encoding="utf-8"))
+    table = catalog.read(catalog.PACKAGED / "dtypes.toml")
     return FormatTable({
         name: Format(
             name=name,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from headway.core.quantity import known
 from headway.laws import arithmetic
 from headway.laws.architecture import kv
+from headway.models import stored
 from headway.models.model import Model
 from headway.models.work import CacheStore, ModelWork, embedding_and_head, other_params, work_of, works
 
@@ -93,10 +94,8 @@ def layers(model: Model) -> Any:
 
 def stored_bytes(model: Model, weights: str = "") -> Any:
     """Bytes of all weights as the checkpoint stores them, or in the format `weights`, a tied table once."""
-    from headway.models.stored import stored_formats
-
     work = work_of(model)
-    return weights_bytes(work, stored_formats(work, weights))
+    return weights_bytes(work, stored.stored_formats(work, weights))
 
 
 def loaded_bytes(model: Model, weights: str = "") -> Any:

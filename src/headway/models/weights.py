@@ -14,6 +14,7 @@ from typing import Any
 
 from headway.core import user_file
 from headway.core.errors import BadFile
+from headway.models import totals
 from headway.models.model import Model
 
 INDEX = "model.safetensors.index.json"
@@ -100,8 +101,6 @@ def count_params(entries: dict[str, dict[str, Any]], layers: int, tied: bool) ->
 
 def _compared(model: Model, entries: dict[str, dict[str, Any]]) -> str:
     """How the count of the headers compares with that of the config."""
-    from headway.models import totals
-
     text, apart, packed = count_params(entries, int(totals.layers(model)), model.tied)
     more = f"; {apart:,} further numbers are apart from the text decoder" if apart else ""
     if packed:
@@ -131,8 +130,6 @@ def _indexed(model: Model, path: Path) -> str:
 
 
 def _difference(model: Model, count: int, where: str) -> str:
-    from headway.models import totals
-
     expected = int(totals.total_params(model)) + (int(model.tower.params) if model.tower is not None and INDEX in where else 0)
     if count == expected:
         return f"weights agree: {count:,} parameters by the {where}"
@@ -141,8 +138,6 @@ def _difference(model: Model, count: int, where: str) -> str:
 
 def _byte_difference(model: Model, size: float, where: str) -> str:
     """How the bytes of all weights, a vision tower's in 16 bits, compare with those that the formats of the config give."""
-    from headway.models import totals
-
     expected = float(totals.loaded_bytes(model))
     word = "agree" if abs(size / expected - 1) < AGREES else "differ"
     return f"weights {word}: {size / 1e9:.4g} GB by {where}, {expected / 1e9:.4g} GB by config.json ({size / expected - 1:+.2%})"

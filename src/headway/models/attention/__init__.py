@@ -23,8 +23,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from headway.core.quantity import known
+from headway.laws.architecture import kv
 from headway.laws.architecture.attention import convolution_flop, index_score_flop
 from headway.laws.architecture.params import indexer_params, latent_scale_bytes
+from headway.laws.training import memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +68,8 @@ class NarrowLayout:
 
     def element_bytes(self, format_bytes: Any) -> Any:
         """Mean bytes of an element of a cache whose format has so many bytes."""
-        from headway.laws.architecture.kv import narrow_element_bytes
-
         element = format_bytes if self.own_bytes is None else self.own_bytes
-        return narrow_element_bytes(self.elements, self.wide, self.scale_bytes, element)
+        return kv.narrow_element_bytes(self.elements, self.wide, self.scale_bytes, element)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,9 +154,7 @@ class Indexer:
 
     def key_elements(self) -> Any:
         """Cache elements of the index key of one token."""
-        from headway.laws.architecture.kv import entry_elements
-
-        return entry_elements(self.dim)
+        return kv.entry_elements(self.dim)
 
     def span(self) -> AttentionSpan:
         """The index keys read: those of every token of the context, whatever attention reads."""
@@ -267,9 +265,7 @@ class Mixer(ABC):
 
     def activation_bytes(self, hidden: Any, element_bytes: Any) -> Any:
         """Bytes per token that a layer keeps for its backward pass and tensor parallelism splits."""
-        from headway.laws.training.memory import matmul_activation_bytes
-
-        return matmul_activation_bytes(self.params(), hidden, element_bytes)
+        return memory.matmul_activation_bytes(self.params(), hidden, element_bytes)
 
     def selective_activation_bytes(self, hidden: Any, element_bytes: Any) -> Any:
         """Those bytes where selective recomputation makes again what is cheap to make."""
@@ -349,9 +345,7 @@ class ConvolvedRecurrence(Mixer):
 
     def state_elements(self) -> Any:
         """The recurrent state, and the inputs that the convolution has to remember."""
-        from headway.laws.architecture.kv import convolution_state
-
-        return self.recurrent_elements() + convolution_state(self.channels(), self.kernel)
+        return self.recurrent_elements() + kv.convolution_state(self.channels(), self.kernel)
 
     def recurrence_flop_per_token(self) -> Any:
         """FLOPs per token of the recurrence and the convolution."""

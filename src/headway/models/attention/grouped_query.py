@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from headway.laws.architecture import kv
 from headway.laws.architecture.attention import score_flop
 from headway.laws.architecture.params import attention_params, kv_projection_params, narrow_kv_attention_params
 from headway.models.attention import AttentionSpan, CacheStore, SoftmaxAttention, Tensor
@@ -59,18 +60,14 @@ class Attention(SoftmaxAttention):
 
     def stores(self) -> tuple[CacheStore, ...]:
         """A key and a value per KV head, unless an earlier layer keeps them, and index keys."""
-        from headway.laws.architecture.kv import kv_elements
-
         if not self.caches:
             return ()
-        return (*self.look.stores(kv_elements(self.kv_heads, self.head_dim, self.value_dim, self.kv_share)), *self.index_stores())
+        return (*self.look.stores(kv.kv_elements(self.kv_heads, self.head_dim, self.value_dim, self.kv_share)), *self.index_stores())
 
     def spans(self) -> tuple[AttentionSpan, ...]:
         """A key and a value per KV head of each token attended to, even where layers share them, and index keys."""
-        from headway.laws.architecture.kv import kv_elements_read
-
         flop = score_flop(self.heads, self.head_dim, self.value_dim)
-        read = kv_elements_read(self.kv_heads, self.head_dim, self.value_dim)
+        read = kv.kv_elements_read(self.kv_heads, self.head_dim, self.value_dim)
         return (*self.look.spans(read, flop, flop), *self.index_spans())
 
 
@@ -117,13 +114,9 @@ class StatedAttention(Attention):
 
     def stores(self) -> tuple[CacheStore, ...]:
         """The stated elements, less where layers share them."""
-        from headway.laws.architecture.kv import shared_elements
-
-        return self.look.stores(shared_elements(self.stated_elements, self.kv_share))
+        return self.look.stores(kv.shared_elements(self.stated_elements, self.kv_share))
 
     def spans(self) -> tuple[AttentionSpan, ...]:
         """The stated elements of each token attended to."""
-        from headway.laws.architecture.kv import entry_elements
-
         flop = score_flop(self.heads, self.head_dim, self.value_dim)
-        return self.look.spans(entry_elements(self.stated_elements), flop, flop)
+        return self.look.spans(kv.entry_elements(self.stated_elements), flop, flop)

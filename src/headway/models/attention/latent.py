@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from headway.core.quantity import known
+from headway.laws.architecture import kv
 from headway.laws.architecture.attention import (
     index_score_flop,
     latent_expand_flop,
@@ -26,6 +27,7 @@ from headway.laws.architecture.params import (
     latent_up_params,
     latent_whole_params,
 )
+from headway.laws.training import memory
 from headway.models.attention import (
     NO_LIMIT,
     ZERO_FLOP,
@@ -86,20 +88,16 @@ class LatentAttention(SoftmaxAttention):
 
     def stores(self) -> tuple[CacheStore, ...]:
         """A latent and a rotary key per token, and index keys."""
-        from headway.laws.architecture.kv import latent_elements
-
-        return (*self.look.stores(latent_elements(self.kv_rank, self.rope_dim, self.kv_share), self._narrow()), *self.index_stores())
+        return (*self.look.stores(kv.latent_elements(self.kv_rank, self.rope_dim, self.kv_share), self._narrow()), *self.index_stores())
 
     def spans(self) -> tuple[AttentionSpan, ...]:
         """The latent and the rotary key of each token attended to, even where layers share them, and index keys."""
-        from headway.laws.architecture.kv import latent_elements_read
-
         absorbed = latent_score_flop_absorbed(self.heads, self.kv_rank, self.rope_dim)
         # Tokens picked query by query leave no shared keys to expand, so a sparse prefill is absorbed too.
         sparse = self.indexer or self.reads_picks
         prefill = absorbed if sparse else latent_score_flop_expanded(self.heads, self.nope_dim, self.rope_dim, self.value_dim)
         expand = ZERO_FLOP if sparse else latent_expand_flop(self.heads, self.kv_rank, self.nope_dim, self.value_dim)
-        read = latent_elements_read(self.kv_rank, self.rope_dim)
+        read = kv.latent_elements_read(self.kv_rank, self.rope_dim)
         return (*self.look.spans(read, absorbed, prefill, self._narrow(), expand), *self.index_spans())
 
     def _narrow(self) -> NarrowLayout | None:
@@ -110,16 +108,13 @@ class LatentAttention(SoftmaxAttention):
 
     def activation_bytes(self, hidden: Any, element_bytes: Any) -> Any:
         """Queries, keys, values and outputs of every head, and the latents they come from."""
-        from headway.laws.training.memory import latent_activation_bytes
-
-        return latent_activation_bytes(self.heads, self.nope_dim, self.rope_dim, self.value_dim, self._latent_elements(), element_bytes)
+        widths = self.nope_dim, self.rope_dim, self.value_dim
+        return memory.latent_activation_bytes(self.heads, *widths, self._latent_elements(), element_bytes)
 
     def selective_activation_bytes(self, hidden: Any, element_bytes: Any) -> Any:
         """Latents, outputs, and queries that come from no latent: up-projections run again."""
-        from headway.laws.training.memory import latent_selective_bytes
-
         query_dim = 0 if self.query_rank else self.nope_dim + self.rope_dim
-        return latent_selective_bytes(self.heads, query_dim, self.value_dim, self._latent_elements(), element_bytes)
+        return memory.latent_selective_bytes(self.heads, query_dim, self.value_dim, self._latent_elements(), element_bytes)
 
     def recomputed_params(self) -> Any:
         """Up-projections, from latents to heads."""
@@ -173,9 +168,7 @@ class CompressedAttention(Mixer):
 
     def stores(self) -> tuple[CacheStore, ...]:
         """The window, compressed entries, and compressed index keys."""
-        from headway.laws.architecture.kv import entry_elements
-
-        entry, narrow = entry_elements(self.head_dim), self._narrow()
+        entry, narrow = kv.entry_elements(self.head_dim), self._narrow()
         if self.look is not None:
             return self.look.stores(entry, narrow)
         stores = [CacheStore(what="window", elements_per_token=entry, cap_tokens=self.window, narrow=narrow)]
@@ -189,9 +182,7 @@ class CompressedAttention(Mixer):
 
     def spans(self) -> tuple[AttentionSpan, ...]:
         """The window; compressed entries, all of them or those that the indexer picks; and every compressed index key."""
-        from headway.laws.architecture.kv import entry_elements
-
-        entry, flop = entry_elements(self.head_dim), score_flop(self.heads, self.head_dim, self.head_dim)
+        entry, flop = kv.entry_elements(self.head_dim), score_flop(self.heads, self.head_dim, self.head_dim)
         narrow = self._narrow()
         if self.look is not None:
             return self.look.spans(entry, flop, flop, narrow)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from headway.core.quantity import known
+from headway.laws.architecture import kv
 from headway.laws.architecture.attention import gated_delta_flop, lightning_flop, mamba2_flop, rwkv_flop, ssm_flop
 from headway.laws.architecture.params import (
     gated_delta_params,
@@ -47,9 +48,7 @@ class Mamba(ConvolvedRecurrence):
 
     def recurrent_elements(self) -> Any:
         """`state` numbers per inner channel."""
-        from headway.laws.architecture.kv import ssm_state
-
-        return ssm_state(self.inner, self.state)
+        return kv.ssm_state(self.inner, self.state)
 
     def recurrent_flop(self) -> Any:
         """Decay, write and read of those numbers."""
@@ -76,15 +75,11 @@ class Mamba2(ConvolvedRecurrence):
 
     def channels(self) -> Any:
         """Values of every head, and a B and a C per group."""
-        from headway.laws.architecture.kv import convolution_channels
-
-        return convolution_channels(self.heads, self.head_dim, self.groups, self.state)
+        return kv.convolution_channels(self.heads, self.head_dim, self.groups, self.state)
 
     def recurrent_elements(self) -> Any:
         """A head_dim x state matrix per head."""
-        from headway.laws.architecture.kv import gated_delta_state
-
-        return gated_delta_state(self.heads, self.head_dim, self.state)
+        return kv.gated_delta_state(self.heads, self.head_dim, self.state)
 
     def recurrent_flop(self) -> Any:
         """Decay, write and read of that matrix."""
@@ -121,15 +116,11 @@ class GatedDelta(ConvolvedRecurrence):
 
     def channels(self) -> Any:
         """Queries, keys and values."""
-        from headway.laws.architecture.kv import convolution_channels
-
-        return convolution_channels(self.value_heads, self.value_dim, self.key_heads, self.key_dim)
+        return kv.convolution_channels(self.value_heads, self.value_dim, self.key_heads, self.key_dim)
 
     def recurrent_elements(self) -> Any:
         """A key x value matrix per value head."""
-        from headway.laws.architecture.kv import gated_delta_state
-
-        return gated_delta_state(self.value_heads, self.key_dim, self.value_dim)
+        return kv.gated_delta_state(self.value_heads, self.key_dim, self.value_dim)
 
     def recurrent_flop(self) -> Any:
         """Decay, read, write and query of that matrix."""
@@ -157,9 +148,7 @@ class Lightning(Mixer):
 
     def state_elements(self) -> Any:
         """A key x value matrix per head."""
-        from headway.laws.architecture.kv import gated_delta_state
-
-        return gated_delta_state(self.heads, self.head_dim, self.head_dim)
+        return kv.gated_delta_state(self.heads, self.head_dim, self.head_dim)
 
     def recurrence_flop_per_token(self) -> Any:
         """Decay, write and query of that matrix."""
@@ -186,9 +175,7 @@ class Rwkv(Mixer):
 
     def state_elements(self) -> Any:
         """Two sums and a maximum per channel, and the last input of both mixings."""
-        from headway.laws.architecture.kv import rwkv_state
-
-        return rwkv_state(self.hidden, self.inner)
+        return kv.rwkv_state(self.hidden, self.inner)
 
     def recurrence_flop_per_token(self) -> Any:
         """Update and read of the sums."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from headway.core import user_file
 from headway.core.errors import BadFile, BadValue, UnsupportedModel
 from headway.core.quantity import known
+from headway.laws.architecture.params import largest_cache_share, largest_params_share
+from headway.models import totals
 
 if TYPE_CHECKING:
     from headway.models.model import Model
@@ -147,16 +149,13 @@ def largest_change(key: str, value: Any, model: Model | None) -> str:
     """What an unread key could change at most, in parameters and KV cache, in words."""
     if model is None:
         return "what it changes is not known"
-    from headway.laws.architecture.params import largest_cache_share, largest_params_share
-    from headway.models.totals import layers, total_params
-
     if LOOK_BACK.fullmatch(key):
         return "at most: no parameters, up to all of the KV cache less"
     numbers = [item for item in _numbers(value) if item >= 0]
     width = max(numbers, default=1.0)
     if isinstance(value, bool) or not numbers:
         width = 1.0 if re.search("bias|norm|scale", key) else float(model.hidden)
-    params = largest_params_share(width, float(model.hidden), float(layers(model)), float(total_params(model)))
+    params = largest_params_share(width, float(model.hidden), float(totals.layers(model)), float(totals.total_params(model)))
     if isinstance(value, bool) or re.search("bias|norm|expert|intermediate|ffn|mlp", key):
         return f"at most: {params:.2g} of the parameters more, no KV cache"
     cache = largest_cache_share(width, max(_cache_elements(model), 1.0))
