@@ -8,8 +8,7 @@ import time
 
 import numpy as np
 
-from headway.economics.bill import BillCalculator, ways_of
-from headway.economics.bill_requests import FIRST, requests_of
+from headway.economics.bill import FIRST, BillCalculator, requests_of, ways_of
 from headway.economics.sheets.catalogue import newest, sheet, sheets
 from headway.simulation.traffic.requests import Traffic
 

@@ -20,8 +20,26 @@ from headway.core.formula import anonymous, leaves, replay
 from headway.core.quantity import Sourced
 from headway.core.trace import record
 from headway.core.units import show
-from headway.economics.bill import AUTOMATIC, OFF, PRICED, BillCalculator, BilledOption, BillingOption, compare, modes_of, ttls_of, ways_of
-from headway.economics.bill_requests import ANY, FIRST, LAST, RECORDED, BlockPrefixes, ConversationPrefixes, requests_of, requests_of_totals
+from headway.economics.bill import (
+    ANY,
+    AUTOMATIC,
+    FIRST,
+    LAST,
+    OFF,
+    PRICED,
+    RECORDED,
+    BillCalculator,
+    BilledOption,
+    BillingOption,
+    BlockPrefixes,
+    ConversationPrefixes,
+    compare,
+    modes_of,
+    requests_of,
+    requests_of_totals,
+    ttls_of,
+    ways_of,
+)
 from headway.economics.questions import Bill
 from headway.economics.sheets.catalogue import sheet
 from headway.economics.sheets.schema import sheets_of

@@ -26,8 +26,7 @@ from headway.economics.inversion.calibration import (
     scores,
 )
 from headway.economics.inversion.features import features
-from headway.economics.inversion.priors import AssumedIntervals, priors, read_assumed, reference
-from headway.economics.inversion.samples import draw, markup, reference_log_cost
+from headway.economics.inversion.priors import AssumedIntervals, draw, markup, priors, read_assumed, reference, reference_log_cost
 from headway.economics.sheets.catalogue import sheet
 from headway.economics.sheets.sheet import ContextTier, Mode, PriceSheet, Rates
 from headway.evidence.pages import PART

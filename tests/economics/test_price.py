@@ -20,8 +20,8 @@ from headway.core.trace import record
 from headway.economics.chip_cost import PATH, by_metric, chip_memory, hbm_share, over_all, owned, parts
 from headway.economics.price.price import INPUTS, price, priced, rates_at
 from headway.economics.price.published_day import account, case
-from headway.economics.price.terms import CommercialTerms
-from headway.economics.price.terms import terms as agreed
+from headway.economics.questions import CommercialTerms
+from headway.economics.questions import terms as agreed
 from headway.economics.sheets import catalogue
 from headway.economics.sheets.sheet import ContextTier, PriceSheet, Rates
 from headway.hardware import chip_price as cost

@@ -16,8 +16,7 @@ from headway.core.listing import Listing, clean, computed
 from headway.core.notes import note
 from headway.core.progress import expect, tick
 from headway.core.trace import record
-from headway.economics.bill import AUTOMATIC, PRICED, BillCalculator, compare, modes_of, ttls_of, ways_of
-from headway.economics.bill_requests import requests_of, requests_of_totals
+from headway.economics.bill import AUTOMATIC, PRICED, BillCalculator, compare, modes_of, requests_of, requests_of_totals, ttls_of, ways_of
 from headway.economics.sheets.catalogue import newest, read
 from headway.economics.sheets.catalogue import sheets as catalogue_sheets
 from headway.laws.economics.cost import whole_reads

@@ -16,16 +16,20 @@ from headway.core.quantity import user_input
 from headway.core.question import refuse
 from headway.core.trace import record
 from headway.core.units import show
-from headway.economics.cache.fees import CacheFee, charges, fee, read_fee, read_share
 from headway.economics.cache.placement import (
     CRITERIA,
     MONEY,
     RECOMPUTE,
     STORE,
     WEAR,
+    CacheFee,
+    charges,
+    fee,
     flow_of,
     hold_row,
     money_bands,
+    read_fee,
+    read_share,
     sized,
     wear_bands,
     with_choices,

@@ -19,8 +19,7 @@ from headway.economics.chip_cost import CAPEX, fact, parts
 from headway.economics.price.price import PriceRequest, explained
 from headway.economics.price.price import row as price_row_of
 from headway.economics.price.published_day import STATED_COLUMNS, Account, account, case
-from headway.economics.price.terms import CommercialTerms
-from headway.economics.questions import FORMS, MemoryShare, PriceList
+from headway.economics.questions import FORMS, CommercialTerms, MemoryShare, PriceList
 from headway.economics.sheets import catalogue
 from headway.economics.sheets.sheet import PriceSheet, Rates
 from headway.hardware.chip_price import price_name

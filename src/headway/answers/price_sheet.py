@@ -253,9 +253,10 @@ def _sheets_of(whose: str, catalog: Any) -> tuple[Any, ...]:
     before, _, name = whose.strip().rpartition(":")
     if Path(whose).suffix.lower() in SUFFIXES:
         return read_sheets(whose).sheets
-    among = (
-        catalogue.genai().sheets if fold(before) == catalogue.GENAI else read_sheets(before).sheets if before else catalogue.sheets(catalog)
-    )
+    if fold(before) == catalogue.GENAI:
+        among = catalogue.genai.read_genai().sheets
+    else:
+        among = read_sheets(before).sheets if before else catalogue.sheets(catalog)
     query = fold(name)
     if query == ALL_SHEETS:
         return tuple(among)

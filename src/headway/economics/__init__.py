@@ -1,7 +1,7 @@
 """Money: what tokens cost and sell for, what a cache costs, price sheets and what they imply, bills, tiers of speed.
 
 Holds        price/ (cost to price), chip_cost (owning a chip), sheets/ (price sheets from files), inversion/ (a sheet read backwards),
-             cache/ (where a KV cache should live), bill and bill_requests (what requests cost), speed_tiers, questions (price, speed,
+             cache/ (where a KV cache should live), bill (what requests cost), speed_tiers, questions (price, speed,
              cache, bill).
 Import       price.price.price, sheets.catalogue.sheet, sheets.sheet.PriceSheet, inversion.answer.invert, cache.problem.cache, bill.bill,
              speed_tiers.ladder, chip_cost.owned.

@@ -10,6 +10,7 @@ from headway.core.catalog import PACKAGED, Catalog
 from headway.core.errors import BadValue, MissingFact
 from headway.core.interval import Interval, point
 from headway.core.schema import Field
+from headway.core.units import show
 from headway.hardware import chip_price
 from headway.hardware.chip import Chip, meant_metric
 from headway.hardware.memory_tier import MemoryTier, tier
@@ -87,8 +88,6 @@ def fact(chip: Chip, metric: str) -> Any | None:
 
 
 def _usd(price: Any) -> str:
-    from headway.core.units import show
-
     return show(float(price), "USD/s")
 
 

@@ -11,16 +11,14 @@ from headway.core.columns import Column
 from headway.core.errors import BadValue
 from headway.core.listing import Rows, format_value
 from headway.core.units import show
-from headway.economics.cache.placement import RECOMPUTE
-from headway.economics.cache.tier_map import tier_map
+from headway.economics.cache.placement import RECOMPUTE, tier_map
 from headway.report.pictures import dots, frame, palette, plot, scale
 from headway.report.words import Row, subject
 
 if TYPE_CHECKING:
-    from headway.economics.cache.placement import CacheSubject
+    from headway.economics.cache.placement import CacheSubject, MapCell
     from headway.economics.cache.problem import CacheProblem
     from headway.economics.cache.records import CacheHold
-    from headway.economics.cache.tier_map import MapCell
     from headway.economics.cache.tiers import CacheTier
     from headway.report.output import PictureOf
     from headway.report.pictures.frame import Picture, View

@@ -1,5 +1,7 @@
 """Placement of a KV cache by drain time, device cost, wear and recomputation; and the devices of each tier that a service needs.
 
+Also the tier of least cost for each hold time and chance of reuse, and the KV bytes that a provider's cache fees pay for in each tier.
+
 The criteria answer different questions and often choose different tiers, so each answer names its criterion. The arithmetic is in laws/.
 """
 
@@ -11,9 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from headway.core.quantity import known
-from headway.economics.cache.records import CacheHold, CacheService, HoldRow, SizingRow
+from headway.core.quantity import Sourced, default, known, user_input
+from headway.economics.cache.records import CacheHold, CacheService, FeeRow, HoldRow, SizingRow
 from headway.economics.cache.tiers import CacheTier, NumberRange
+from headway.economics.sheets.sheet import Rates
 from headway.hardware.chip_price import PriceQuote
 from headway.laws import tiers as laws
 from headway.laws.economics.cost import cached_token_s
@@ -281,3 +284,104 @@ def _worn_out_s(place: CacheTier, write_traffic: Any, count: Any) -> Any:
         return None
     endurance_bytes = laws.endurance(count * place.capacity, place.drive_writes, place.rated_life)
     return laws.worn_out_s(endurance_bytes, write_traffic)
+
+
+HOLDS = (1.0, 30 * 86400.0, 44)  # s: first, last, number, evenly on a log scale
+REUSES = (0.01, 1.0, 15)
+WHY = "a point of the map"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapCell:
+    """One field of the map: ends of its hold times (s) and of its chances of reuse, and the tier that wins there."""
+
+    hold: float
+    hold_end: float
+    reuse: float
+    reuse_end: float
+    tier: str
+
+
+def tier_map(places: Sequence[CacheTier], subject: CacheSubject, uses: Any, waiting: Any) -> list[MapCell]:
+    """Fields of the map, hold by hold; each is judged at its middle."""
+    holds, reuses = _steps(*HOLDS), _steps(*REUSES)
+    cells = []
+    for hold, hold_end in pairwise(holds):
+        for reuse, reuse_end in pairwise(reuses):
+            middle = {"hold": default((hold * hold_end) ** 0.5, "hold", "s", WHY),
+                      "reuse": default((reuse * reuse_end) ** 0.5, "reuse", "", WHY)}  # fmt: skip
+            request = CacheHold(**middle, uses=uses, waiting=waiting)
+            tier = _best(places, request, subject)
+            cells.append(MapCell(hold=hold, hold_end=hold_end, reuse=reuse, reuse_end=reuse_end, tier=tier))
+    return cells
+
+
+def _steps(first: float, last: float, count: int) -> list[float]:
+    return [first * (last / first) ** (place / (count - 1)) for place in range(count)]
+
+
+def _best(places: Sequence[CacheTier], request: CacheHold, subject: CacheSubject) -> str:
+    """The tier in which a hold costs least, if keeping there pays at this chance of reuse."""
+    rows = [hold_row(place, request, subject) for place in places]
+    tier = cheapest_tier(rows)
+    gain = next((row.usd_per_mtok_gain for row in rows if row.tier == tier), None)
+    return tier if gain is not None and gain > 0 else RECOMPUTE
+
+
+NO_WEAR = known(0.0, "wear left out", "USD/byte", "constant", "a fee is set against holding alone")
+ALL = known(1.0, "bought by capacity", "", "constant", "a fee is set against holding alone")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheFee:
+    """A fee for holding one token's cache for a time."""
+
+    name: str
+    fee: Any  # USD/token for one hold
+    hold: Any  # s
+
+
+def charges(rates: Rates, holds: Sequence[Any] = ()) -> list[CacheFee]:
+    """Cache fees of a price sheet: each write beyond the input rate, each longer time to live, and storage for each of `holds`."""
+    writes = []
+    for row in rates.cache_writes:
+        if row.ttl_s:
+            rate: Any = row.rate  # whose origin the time to live has too
+            ttl = float(row.ttl_s)
+            sourced = isinstance(rate, Sourced)
+            hold = known(ttl, f"{rate.name}.ttl", "s", rate.kind, rate.source, rate.date) if sourced else user_input(ttl, "ttl", "s")
+            writes.append((hold, rate - rates.input))
+    fee_rows = [CacheFee(name="cache write", fee=fee, hold=ttl) for ttl, fee in writes]
+    for (short, less), (long, more) in pairwise(writes):
+        fee_rows.append(CacheFee(name="longer cache write", fee=more - less, hold=long - short))
+    if rates.storage is not None:
+        fee_rows += [CacheFee(name="storage", fee=rates.storage * hold, hold=hold) for hold in holds]
+    return fee_rows
+
+
+def read_fee(place: CacheTier, share: Any, chip_time: Any, kv: Any) -> FeeRow | None:
+    """Cache-read rate over input rate if both were at cost; None for a tier without loading."""
+    if place.in_place or place.read_bw is None:
+        return None
+    paid_bytes = share * chip_time * place.read_bw
+    return FeeRow(
+        fee_of="cache read", hold=None, usd_per_mtok_fee=None, kv_bytes=kv, tier=place.name, device=place.device, paid_bytes=paid_bytes,
+        markup=paid_bytes / kv,
+    )  # fmt: skip
+
+
+def read_share(rates: Rates) -> Any:
+    """Cache-read rate over input rate; None without a cache-read rate."""
+    return None if rates.cache_read is None else rates.cache_read / rates.input
+
+
+def fee(place: CacheTier, charge: CacheFee, kv: Any) -> FeeRow:
+    """One fee against the cost of one tier: the KV bytes that it pays for, fewer in an expensive tier."""
+    paid_bytes = {end: charge.fee / (charge.hold * getattr(place.holding, end)) for end in ("value", "high", "low")}
+    room = kv * laws.hold_usd_per_byte(place.holding.value, ALL, charge.hold, NO_WEAR)
+    markup = {end: size / kv for end, size in paid_bytes.items()}
+    return FeeRow(
+        fee_of=charge.name, hold=charge.hold, usd_per_mtok_fee=per_mtok(charge.fee), kv_bytes=kv, tier=place.name,
+        device=place.device, usd_per_mtok_room=per_mtok(room), paid_bytes=paid_bytes["value"], paid_bytes_lo=paid_bytes["high"],
+        paid_bytes_hi=paid_bytes["low"], markup=markup["value"], markup_lo=markup["high"], markup_hi=markup["low"],
+    )  # fmt: skip

@@ -16,8 +16,7 @@ from headway.core.catalog import Catalog
 from headway.core.errors import BadValue
 from headway.core.quantity import known
 from headway.economics.inversion import features as closed_forms
-from headway.economics.inversion.features import Features, SheetTiers, features
-from headway.economics.inversion.posterior import (
+from headway.economics.inversion.features import (
     FAST,
     INPUT,
     KV,
@@ -26,6 +25,9 @@ from headway.economics.inversion.posterior import (
     MACHINE,
     MODEL,
     OUTPUT,
+    Features,
+    SheetTiers,
+    features,
     prior_spans,
     spans,
     strangeness,
@@ -36,13 +38,14 @@ from headway.economics.inversion.priors import (
     AssumedIntervals,
     CandidateChip,
     Priors,
+    Samples,
     assumed_intervals,
+    draw,
     machine,
     machines,
     priors,
     reference,
 )
-from headway.economics.inversion.samples import Samples, draw
 from headway.economics.sheets.sheet import PriceSheet
 from headway.laws.economics import inversion as laws
 from headway.laws.economics.cost import cost_share

@@ -24,10 +24,12 @@ from headway.core.csv_text import csv_header, csv_lines, refuse_twins, width_err
 from headway.core.errors import BadFile, clip
 from headway.core.measured import PARAMS_B, USD_PER_MTOK, BadCell, cell
 from headway.core.schema import Field
-from headway.economics.inversion.features import Features
-from headway.economics.inversion.posterior import spans
-from headway.economics.inversion.priors import AssumedIntervals, Priors, priors, reference
-from headway.economics.inversion.samples import SD_TO_P90, draw, reference_log_cost, stated_only
+from headway.economics.inversion import answer as inverted
+from headway.economics.inversion.features import Features, spans
+from headway.economics.inversion.priors import SD_TO_P90, AssumedIntervals, Priors, draw, priors, reference, reference_log_cost, stated_only
+from headway.economics.sheets.catalogue import sheet
+from headway.models.config import model
+from headway.models.totals import kv_bytes_per_token
 
 SPARSE = 1.5  # total over active parameters from which a model is sparse
 LEAST_SPARSE = 2  # sparse models, without which their sparsity stays as assumed
@@ -274,15 +276,10 @@ LADDERS = {"qwen3-coder-plus": "qwen3-coder-480b-a35b-instruct", "qwen3-coder-fl
 
 def ladders() -> list[LadderVerdict]:
     """The catalogue's sheets with context tiers that sell an open model, each with its verdict."""
-    from headway.economics.inversion.answer import invert, row
-    from headway.economics.sheets.catalogue import sheet
-    from headway.models.config import model
-    from headway.models.totals import kv_bytes_per_token
-
     rows = []
-    for answer in invert([sheet(name) for name in LADDERS]):
+    for answer in inverted.invert([sheet(name) for name in LADDERS]):
         name = LADDERS[answer.sheet.model]
-        wide, kv = float(kv_bytes_per_token(model(name))), row(answer, "kv")
+        wide, kv = float(kv_bytes_per_token(model(name))), inverted.row(answer, "kv")
         rows.append(LadderVerdict(sold=answer.sheet.model, model=name, fp8=wide / 2, bf16=wide, lo=kv.lo, value=kv.value, hi=kv.hi))
     return rows
 

@@ -20,7 +20,7 @@ from headway.core.quantity import Sourced, known, user_input
 from headway.core.table import Table, from_rows
 from headway.core.trace import record
 from headway.economics.chip_cost import POWER, ChipPrice, OwnershipCost, by_metric, fact, hbm_share, over_all, owned
-from headway.economics.price.terms import CommercialTerms, terms
+from headway.economics.questions import CommercialTerms, terms
 from headway.economics.sheets.sheet import PriceSheet, Rates
 from headway.hardware import chip_price
 from headway.hardware.chip import Chip

@@ -3,3 +3,7 @@
 `sheet.PriceSheet` is the record, `catalogue.sheet` finds one by name, `schema` reads TOML and JSON, `table` CSV; `litellm`, `models_dev`
 and `genai` read foreign files, `history` compares dates. Reads data/sheets.
 """
+
+from headway.core.lazy import at_first_use
+
+__getattr__ = at_first_use(__name__)

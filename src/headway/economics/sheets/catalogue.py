@@ -17,32 +17,28 @@ from headway.core import catalog as facts
 from headway.core import user_file
 from headway.core.catalog import Catalog, default_catalog, fold
 from headway.core.errors import BadFile, HeadwayError, UnknownName, clip
-from headway.economics.sheets.entry import SheetMatches
+from headway.economics.sheets import genai, litellm, models_dev, schema, table
 from headway.economics.sheets.sheet import PriceSheet
 
 SUFFIXES = (".toml", ".json", ".csv")
 
 
-def read_sheets(path: str | Path) -> SheetMatches:
+def read_sheets(path: str | Path) -> schema.SheetMatches:
     """Every price sheet of a TOML, JSON or CSV file in the project's schema, of litellm's price JSON or of models.dev's api.json."""
-    from headway.economics.sheets import schema, table
-
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise BadFile(path, f"is no price sheet by its name; wants {', '.join(SUFFIXES)}")
     text = user_file.text_of(path, user_file.SHEETS)
     if suffix == ".csv":
-        return SheetMatches(sheets=table.read_table(path, text))
+        return schema.SheetMatches(sheets=table.read_table(path, text))
     if suffix == ".json":
         return of_json(path, user_file.json_of(text, path, user_file.SHEETS, constants=False))
-    return SheetMatches(sheets=schema.sheets_of(user_file.toml_of(text, path), path))
+    return schema.SheetMatches(sheets=schema.sheets_of(user_file.toml_of(text, path), path))
 
 
-def of_json(path: Path, document: Any) -> SheetMatches:
+def of_json(path: Path, document: Any) -> schema.SheetMatches:
     """Sheets of a JSON document in any known format."""
-    from headway.economics.sheets import genai, litellm, models_dev, schema
-
     if isinstance(document, list) and any(isinstance(entry, Mapping) and isinstance(entry.get("models"), list) for entry in document):
         return genai.of_json(document, path)
     if isinstance(document, list):
@@ -54,7 +50,7 @@ def of_json(path: Path, document: Any) -> SheetMatches:
         return models_dev.sheets_of(document, path)
     if any("litellm_provider" in entry or "input_cost_per_token" in entry for entry in inner):
         return litellm.sheets_of(document, path)
-    return SheetMatches(sheets=schema.sheets_of(document, path))
+    return schema.SheetMatches(sheets=schema.sheets_of(document, path))
 
 
 GENAI = "genai-prices"
@@ -77,9 +73,7 @@ def sheets(catalog: Catalog | None = None) -> tuple[PriceSheet, ...]:
 
 @functools.cache
 def _sheets_of(catalog: Catalog) -> tuple[PriceSheet, ...]:
-    from headway.economics.sheets.schema import sheets_of
-
-    price_sheets = [sheet for path in catalog.files("sheets").values() for sheet in sheets_of(facts.read(path), path, "datasheet")]
+    price_sheets = [sheet for path in catalog.files("sheets").values() for sheet in schema.sheets_of(facts.read(path), path, "datasheet")]
     return tuple(sorted(price_sheets, key=lambda sheet: (day(sheet), sheet.provider, sheet.model)))
 
 
@@ -95,24 +89,16 @@ def sheet(name: str, catalog: Catalog | None = None) -> PriceSheet:
     return find(name, sheets(catalog), "`headway list sheets` shows those that ship")
 
 
-def read(text: str, catalog: Catalog | None = None) -> SheetMatches:
+def read(text: str, catalog: Catalog | None = None) -> schema.SheetMatches:
     """Sheets for a name or file on the command line; a file alone gives the newest sheet of each of its models."""
     before, colon, after = text.strip().rpartition(":")
     if colon and (before.lower() == GENAI or Path(before).suffix.lower() in SUFFIXES):
-        everything = genai() if before.lower() == GENAI else read_sheets(before)
-        return SheetMatches(sheets=(find(after, everything.sheets),))
+        everything = genai.read_genai() if before.lower() == GENAI else read_sheets(before)
+        return schema.SheetMatches(sheets=(find(after, everything.sheets),))
     if Path(text).suffix.lower() in SUFFIXES:
         everything = read_sheets(text)
-        return SheetMatches(sheets=newest(everything.sheets), notes=everything.notes)
-    return SheetMatches(sheets=(sheet(text, catalog),))
-
-
-@functools.cache
-def genai() -> SheetMatches:
-    """Every sheet of the installed genai-prices package."""
-    from headway.economics.sheets.genai import read_genai
-
-    return read_genai()
+        return schema.SheetMatches(sheets=newest(everything.sheets), notes=everything.notes)
+    return schema.SheetMatches(sheets=(sheet(text, catalog),))
 
 
 def find(name: str, among: Sequence[PriceSheet], hint: str = "") -> PriceSheet:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import datetime
+import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from headway.core.errors import BadFile, MissingExtra, clip
-from headway.economics.sheets.common import read_all, tiers_of
-from headway.economics.sheets.entry import SheetMatches
+from headway.economics.sheets.schema import SheetMatches, read_all, tiers_of
 
 NAMES = {"input_mtok": "input", "output_mtok": "output", "cache_read_mtok": "cache_read"}
 WRITE, LONG_WRITE = "cache_write_mtok", "cache_write_1h_mtok"  # the first means 5 minutes if the second is present
@@ -19,14 +20,13 @@ MODES = {("processing", "batch"), ("service_tier", "flex"), ("service_tier", "pr
 EARLIEST = datetime.date.min
 
 
+@functools.cache
 def read_genai() -> SheetMatches:
     """Every sheet of the installed package."""
     try:
         from genai_prices.data import providers  # type: ignore[import-not-found]
     except ImportError:
         raise MissingExtra("genai-prices", "prices") from None
-    from importlib.metadata import version
-
     return sheets_of(providers, f"genai-prices {version('genai-prices')}")
 
 

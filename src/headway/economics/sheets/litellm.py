@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from headway.economics.sheets.common import read_all, tiers_of
-from headway.economics.sheets.entry import SheetMatches
+from headway.economics.sheets.schema import SheetMatches, read_all, tiers_of
 
 MTOK = 1e6
 CHAT = ("chat", "responses", "completion")

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from headway.economics.sheets.common import read_all, tiers_of
-from headway.economics.sheets.entry import SheetMatches
+from headway.economics.sheets.schema import SheetMatches, read_all, tiers_of
 
 RATES = ("input", "output", "cache_read", "cache_write")
 OLD_THRESHOLD = 200_000.0  # tokens, for the key `context_over_200k`

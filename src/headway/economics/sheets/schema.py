@@ -15,21 +15,112 @@
 Rates are in USD per million tokens; "0.1x" is a multiple of the input rate. A tier, mode or hour inherits the rates that it omits; its
 cache rates keep their multiple of the input rate. A mode or hours given by a ratio have the sheet's tiers, given by rates their own.
 `[[sheets]]` holds several sheets, each with the keys above them in the file as defaults.
+
+A `SheetEntry` is one table of such a file with its position, so that errors name the key. Readers of the price files of others write
+documents in this schema: `tiers_of` rates by threshold, and `read_all` counts what is left out.
 """
 
 from __future__ import annotations
 
 import datetime
+import math
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from headway.core import units
-from headway.core.errors import BadFile, BadValue, clip
+from headway.core.errors import BadFile, BadValue, clip, nearest
 from headway.core.quantity import KINDS, known
-from headway.economics.sheets.entry import MOST_RATE, SheetEntry
 from headway.economics.sheets.sheet import CacheWrite, ContextTier, Hours, Mode, PriceSheet, Rates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SheetMatches:
+    """The readable sheets of a file, and notes."""
+
+    sheets: tuple[PriceSheet, ...]
+    notes: tuple[str, ...] = ()
+
+
+MOST_RATE = 1e5  # USD per Mtok; more than ten cents per token is a unit error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SheetEntry:
+    """A table of a price file, with its file and position."""
+
+    values: Mapping[str, Any]
+    path: Any
+    where: str = ""
+
+    def wrong(self, key: str, why: str) -> BadFile:
+        """The error for a key, with the reason."""
+        return BadFile(self.path, f"{self.where}{key}: {why}")
+
+    def only(self, keys: Iterable[str]) -> None:
+        """Refuse unknown keys, since a misspelt key would be lost silently."""
+        known = list(keys)
+        for key in self.values:
+            if key not in known:
+                near = nearest(str(key), known)
+                offer = f"did you mean {' or '.join(near)}?" if near else f"wants {', '.join(known)}"
+                raise self.wrong(clip(key), f"no such entry; {offer}")
+
+    def text(self, key: str, default: str) -> str:
+        """The text under a key, or the default."""
+        value = self.values.get(key, default)
+        if not isinstance(value, str) or not value.strip():
+            raise self.wrong(key, f"got {clip(value)!r}; wants text in quotes")
+        return " ".join(value.split())
+
+    def number(self, key: str, most: float = math.inf, above: float | None = None) -> float | None:
+        """The finite number of 0 or more under a key, or None."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise self.wrong(key, f"got {clip(value)!r}; wants a finite number")
+        if value < 0 or (above is not None and value <= above):
+            raise self.wrong(key, f"got {value:g}; wants a number {'of 0 or more' if above is None else f'above {above:g}'}")
+        if value > most:
+            raise self.wrong(key, f"got {value:g}; wants at most {most:g}: rates are in USD per million tokens")
+        return float(value)
+
+    def tokens(self, key: str) -> float | None:
+        """The count of tokens under a key, given as a number or as 200k."""
+        value = self.values.get(key)
+        if isinstance(value, str):
+            try:
+                value = units.parse(value, "token", key)
+            except BadValue as error:
+                raise BadFile(self.path, f"{self.where}{error}") from None
+        count = SheetEntry(values={key: value}, path=self.path, where=self.where).number(key, most=1e12, above=0)
+        if count is not None and not count.is_integer():
+            raise self.wrong(key, f"got {count:g}; wants whole tokens")
+        return count
+
+    def part(self, key: str) -> SheetEntry:
+        """The table under a key, empty if absent."""
+        value = self.values.get(key, {})
+        if not isinstance(value, Mapping):
+            raise self.wrong(key, f"got {clip(value)!r}; wants a table")
+        return SheetEntry(values=value, path=self.path, where=f"{self.where}{key}.")
+
+    def parts(self, key: str) -> Iterator[SheetEntry]:
+        """The tables in the list under a key."""
+        value = self.values.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
+            raise self.wrong(key, f"got {clip(value)!r}; wants a list of tables")
+        for number, table in enumerate(value, 1):
+            yield SheetEntry(values=table, path=self.path, where=f"{self.where}{key}[{number}].")
+
+    def present_keys(self, keys: Iterable[str]) -> list[str]:
+        """The keys that the table has."""
+        return [key for key in keys if self.values.get(key) is not None]
+
 
 TINY = 1e-4  # USD per Mtok, lower than any real rate
 
@@ -352,3 +443,34 @@ def _inside(second: float, hours: Hours) -> bool:
     if hours.start_s < hours.end_s:
         return hours.start_s <= second < hours.end_s
     return second >= hours.start_s or second < hours.end_s
+
+
+Steps = Mapping[float, Mapping[str, Any]]  # threshold in tokens (0: base rates) -> rates in USD per Mtok
+
+
+def tiers_of(steps: Steps) -> list[dict[str, Any]]:
+    """The tiers above 0 tokens in the schema; a threshold inherits rates that it does not restate."""
+    tiers, rates = [], dict(steps[0])
+    for above in sorted(steps):
+        rates = {**rates, **steps[above]}
+        if above:
+            tiers.append({"above_tokens": above, "rates": dict(rates)})
+    return tiers
+
+
+def read_all(documents: Sequence[Mapping[str, Any]], path: Path, left_out: Counter[str]) -> SheetMatches:
+    """Sheets of documents in the schema; an illegal document is dropped and counted in `left_out` by its first reason."""
+    sheets: list[PriceSheet] = []
+    wrong: list[str] = []
+    for document in documents:
+        where = f"{document['provider']}/{document['model']}: "
+        try:
+            sheets.append(sheet_of(SheetEntry(values=document, path=path, where=where), "datasheet"))
+        except BadFile as error:
+            wrong.append(str(error).removeprefix(f"{path}: "))
+    if not sheets:
+        raise BadFile(path, f"holds no price sheet that can be read{' (' + wrong[0] + ')' if wrong else ''}")
+    without = ", ".join(f"{count} {why}" for why, count in left_out.items())
+    notes = [f"{path}: {len(sheets)} sheets; left out: {without}"] if left_out else []
+    notes += [f"{path}: {len(wrong)} entries are not legal and left out, the first: {wrong[0]}"] if wrong else []
+    return SheetMatches(sheets=tuple(sheets), notes=tuple(notes))

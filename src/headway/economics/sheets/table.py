@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.core.errors import BadFile
-from headway.economics.sheets.entry import SheetEntry
-from headway.economics.sheets.schema import ABOUT, RATES, sheet_of
+from headway.economics.sheets.schema import ABOUT, RATES, SheetEntry, sheet_of
 from headway.economics.sheets.sheet import PriceSheet
 
 TEXTS = ("provider", "model", "as_of", "source", "kind", "currency", "notes")
