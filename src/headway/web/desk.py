@@ -135,18 +135,18 @@ class Desk:
 
     def _start_spare(self) -> None:
         """Start workers for those who want one, or one to rest."""
+        async def spare() -> None:
+            try:
+                worker = await started(self.folder)
+            except (EOFError, OSError, TimeoutError):
+                return
+            finally:
+                self.starting -= 1
+            self._rest(worker)
+
         if not self.is_closed and self.starting < max(len(self.waiting), not self.idle):
             self.starting += 1
-            self._beside(self._spare())
-
-    async def _spare(self) -> None:
-        try:
-            worker = await started(self.folder)
-        except (EOFError, OSError, TimeoutError):
-            return
-        finally:
-            self.starting -= 1
-        self._rest(worker)
+            self._beside(spare())
 
     def _rest(self, worker: WorkerProcess, turn: Turn | None = None) -> None:
         """A worker without a job: for whoever wants one, else it waits."""
@@ -213,21 +213,21 @@ class Desk:
         return message
 
     async def _worker(self, turn: Turn) -> WorkerProcess:
+        """A worker that rests, or the first that comes to rest; a slow question leaves one for quick ones, whose answer cannot wait."""
         await self.is_ready.wait()
-        worker, self.quick_worker = (self.quick_worker, None) if not turn.is_slow else (None, self.quick_worker)
-        worker = worker or await self._rested(turn)
+        worker = None
+        if not turn.is_slow:
+            worker, self.quick_worker = self.quick_worker, None
+        if worker is None and len(self.idle) > (turn.is_slow and self.quick_worker is None):
+            worker = self.idle.pop()
+        if worker is None:
+            rested: asyncio.Future[WorkerProcess] = asyncio.get_running_loop().create_future()
+            self.waiting.insert(len(self.waiting) if turn.is_slow else 0, rested)
+            self._start_spare()
+            worker = await asyncio.wait_for(rested, START_S)
         self.working.add(worker)
         self._start_spare()  # ready before it is wanted
         return worker
-
-    async def _rested(self, turn: Turn) -> WorkerProcess:
-        """A worker that rests, or the first that comes to rest; a slow question leaves one for quick ones, whose answer cannot wait."""
-        if len(self.idle) > (turn.is_slow and self.quick_worker is None):
-            return self.idle.pop()
-        rested: asyncio.Future[WorkerProcess] = asyncio.get_running_loop().create_future()
-        self.waiting.insert(len(self.waiting) if turn.is_slow else 0, rested)
-        self._start_spare()
-        return await asyncio.wait_for(rested, START_S)
 
     async def _message(self, turn: Turn, worker: WorkerProcess) -> dict[str, Any] | None:
         answer = asyncio.ensure_future(worker.answer())
@@ -253,7 +253,8 @@ class Desk:
 
     async def run(self, job: Any, key: Any) -> AsyncGenerator[dict[str, Any], None]:
         """Progress, then the answer; whoever stops listening stops the work."""
-        worker = self._idle(key) or await started(self.folder)
+        at = next((place for place, worker in enumerate(self.idle) if worker.question == key), -1)  # which holds the result already
+        worker = self.idle.pop(at) if self.idle else await started(self.folder)
         self.working.add(worker)
         is_answered = False
         try:
@@ -265,19 +266,10 @@ class Desk:
                 is_answered = "progress" not in message
                 yield message
         except (TimeoutError, EOFError, OSError):
-            yield {
-                "error": f"this took longer than {HEAVY_S:g} s, or more memory than a page may take: use the command line",
-                "status": 503,
-            }
+            text = f"this took longer than {HEAVY_S:g} s, or more memory than a page may take: use the command line"
+            yield {"error": text, "status": 503}
         finally:
             if is_answered:
                 self._rest(worker)
             else:
                 self._end(worker)
-
-    def _idle(self, key: Any) -> WorkerProcess | None:
-        """A waiting worker, the one that holds the result of this question if there is one."""
-        if not self.idle:
-            return None
-        at = next((place for place, worker in enumerate(self.idle) if worker.question == key), len(self.idle) - 1)
-        return self.idle.pop(at)

@@ -76,7 +76,9 @@ class Guard:
         for name, value in scope["headers"]:
             headers.setdefault(name.lower(), []).append(value)
         hosts, method = headers.get(b"host", []), scope["method"]
-        known = self._hosts(scope)
+        known, place = self.hosts, scope.get("server")
+        if self.token and place:  # open to others: also the number at which this connection arrived, which no evil page can make its own
+            known = known | {f"{in_url(place[0])}:{self.port}".encode()}
         if len(hosts) != 1 or hosts[0].lower() not in known:
             return 421
         if any(not origin.startswith(b"http://") or origin[7:] not in known for origin in headers.get(b"origin", ())):
@@ -88,21 +90,10 @@ class Guard:
             return 405
         if method == "POST" and headers.get(b"content-type", [b""])[0].split(b";")[0].strip() != b"application/json":
             return 415
-        return 0 if self._has_token(scope, headers) else 401
-
-    def _hosts(self, scope: Scope) -> frozenset[bytes]:
-        """Names of this server; where it is open to others also the address, by number, at which this connection arrived.
-
-        A name of an evil page can be made to point here, a number cannot.
-        """
-        place = scope.get("server")
-        return self.hosts | {f"{in_url(place[0])}:{self.port}".encode()} if self.token and place else self.hosts
-
-    def _has_token(self, scope: Scope, headers: dict[bytes, list[bytes]]) -> bool:
-        """Beyond this machine every request for data needs the token; the page's own files hold nothing."""
         if not self.token or not scope["path"].startswith("/api/"):
-            return True
-        return any(hmac.compare_digest(value, self.token.encode()) for value in headers.get(b"x-headway-token", ()))
+            return 0  # beyond this machine every request for data needs the token; the page's own files hold nothing
+        tokens = headers.get(b"x-headway-token", ())
+        return 0 if any(hmac.compare_digest(value, self.token.encode()) for value in tokens) else 401
 
 
 def in_url(address: str) -> str:

@@ -53,14 +53,18 @@ def names() -> list[str]:
 
 @functools.cache
 def pages() -> dict[str, Any]:
-    """All pages with their views, and the names that fields offer."""
+    """All pages with their views, and the names that a field of models or machines offers as one types."""
+    where = default_catalog()
+    chips = [name.replace("_", "-") for name in where.files("chips")]
+    models = [row["name"] for row in catalogue_index()] + sorted(where.files("models").keys() - permitted.models())
     return {
         "pages": [
             {"name": page["name"], "title": page["title"], "says": page["says"],
              "views": [view | {"heavy": view["verb"] in permitted.HEAVY, "sliders": _sliders(view)} for view in page.get("view", ())]}
             for page in document()
         ],
-        "names": _names(),
+        "names": {"model": models, "machine": [*sorted(where.files("systems")), *(f"8x{name}" for name in chips)], "chip": chips,
+                  "sheet": sorted(where.files("sheets"))},
     }  # fmt: skip
 
 
@@ -89,17 +93,6 @@ def steps(texts: list[str], field: schema.Field) -> list[dict[str, str]]:
     return [{"word": word, "text": text} for word, text in words.items()]
 
 
-@functools.cache
-def _names() -> dict[str, list[str]]:
-    """Names that a field of models or machines offers as one types."""
-    where = default_catalog()
-    chips = [name.replace("_", "-") for name in where.files("chips")]
-    models = [row["name"] for row in catalogue_index()] + sorted(where.files("models").keys() - permitted.models())
-    systems = sorted(where.files("systems"))
-    sheets = sorted(where.files("sheets"))
-    return {"model": models, "machine": [*systems, *(f"8x{name}" for name in chips)], "chip": chips, "sheet": sheets}
-
-
 # -- controls -------------------------------------------------------------------------------------------------------------------
 
 
@@ -109,20 +102,19 @@ def verb(name: str) -> dict[str, Any]:
     check_known("verb of a page", name[:60], permitted.VERBS)
     question = asked_by(name, ["serve"] if name == "solve" else [])
     groups: dict[str, list[dict[str, Any]]] = {}
-    flags = [flag for flag in flags_of(question).values() if permitted.kind_of(flag)]
-    for flag in sorted(flags, key=_group_place):
+
+    def group_place(flag: QuestionField) -> int:
+        """Subjects, flags without a title, the others; then what every verb has, and a model by numbers."""
+        if not flag.group:
+            return 0 if flag.field.place else 1
+        return 5 if flag.into else {WHAT_IF.title: 4, PRINTED.title: 3}.get(flag.group, 2)
+
+    for flag in sorted(filter(permitted.kind_of, flags_of(question).values()), key=group_place):
         title = flag.group or ("Positional arguments" if flag.field.place else "Options")
         title = title.split(":")[0].split("(")[0].strip()  # without what follows its colon
         groups.setdefault(title[:1].upper() + title[1:], []).append(control(flag))
     titled = [{"title": title, "controls": controls} for title, controls in groups.items()]
     return {"verb": name, "sentence": QUESTIONS[name][1], "heavy": name in permitted.HEAVY, "groups": titled}
-
-
-def _group_place(flag: QuestionField) -> int:
-    """Subjects, flags without a title, the others; then what every verb has, and a model by numbers."""
-    if not flag.group:
-        return 0 if flag.field.place else 1
-    return 5 if flag.into else 4 if flag.group == WHAT_IF.title else 3 if flag.group == PRINTED.title else 2
 
 
 def number_field(flag: QuestionField) -> schema.Field:

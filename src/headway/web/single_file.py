@@ -7,6 +7,7 @@ import base64
 import functools
 import hashlib
 import json
+from collections.abc import Iterable
 from html import escape
 from importlib.metadata import version
 from typing import Any
@@ -59,15 +60,27 @@ def document(answer: dict[str, Any]) -> str:
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in scripts)
     style = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{style}'; img-src data:; script-src {hashes or chr(39) + 'none' + chr(39)}"
+    notes = [line for line in (answer.get("checked"), *answer.get("notes", ())) if line]
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">'
         f'<meta name="viewport" content="width=device-width"><title>{escape(answer["answer"])}</title><style>{STYLE}</style>'
-        f"<h1>{escape(answer['answer'])}</h1>{''.join(map(_figure, specs, pictures))}{_advice(answer)}{_table(answer.get('table'))}"
-        f"{_notes(answer)}<h2>The command</h2><pre>{escape(answer['command'])}</pre>"
-        f'<script type="application/json" id="pictures">{data}</script>'
+        f"<h1>{escape(answer['answer'])}</h1>{''.join(map(_figure, specs, pictures))}{_advice(answer)}"
+        + _under("The numbers", _table(answer.get("table")))
+        + _under("What was assumed", _each("li", notes), "ul")
+        + _under("The command", escape(answer["command"]), "pre")
+        + f'<script type="application/json" id="pictures">{data}</script>'
         + "".join(f"<script>{text}</script>" for text in scripts)
         + "</html>"
     )
+
+
+def _under(heading: str, body: str, tag: str = "") -> str:
+    """A part of the file under its heading, in a tag; nothing without a body."""
+    return (f"<h2>{heading}</h2>" + (f"<{tag}>{body}</{tag}>" if tag else body)) if body else ""
+
+
+def _each(tag: str, texts: Iterable[str]) -> str:
+    return "".join(f"<{tag}>{escape(text)}</{tag}>" for text in texts)
 
 
 def _figure(name: str, picture: dict[str, Any]) -> str:
@@ -77,30 +90,23 @@ def _figure(name: str, picture: dict[str, Any]) -> str:
     return f"<figure><h2>{escape(picture['title'])}</h2>{subtitle}{drawing}<figcaption>{escape(picture['caption'])}</figcaption></figure>"
 
 
-def _table(table: Any) -> str:
+def _table(table: dict[str, Any] | None) -> str:
     """The table, and the lines that the command prints below it."""
     if not table:
         return ""
     head = "".join(f'<th title="{escape(column["doc"])}">{escape(column["name"])}</th>' for column in table["columns"])
-    rows = "".join("<tr>" + "".join(f"<td>{escape(cell['text'])}</td>" for cell in row) + "</tr>" for row in table["rows"])
+    rows = "".join(f"<tr>{_each('td', (cell['text'] for cell in row))}</tr>" for row in table["rows"])
     body = f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>' if table["rows"] else ""
-    more = f"<p>and {table['more']:,} more rows in the CSV</p>" if table["more"] > 0 else ""
-    after = "".join(f"<pre>{escape(line)}</pre>" for line in table["after"] if line.strip())
-    return f"<h2>The numbers</h2>{body}{more}{after}" if body or after else ""
+    after = _each("pre", (line for line in table["after"] if line.strip()))
+    more = f"<p>and {table['more']:,} more rows in the CSV</p>" if table["more"] > 0 and (body or after) else ""
+    return f"{body}{more}{after}"
 
 
 def _advice(answer: dict[str, Any]) -> str:
     """What binds, what would help, and the launch lines, under the page's headings."""
-    binds = f"<h2>What binds</h2><p>{escape(answer['binds'])}</p>" if answer.get("binds") else ""
-    helps = "".join(f"<li>{escape(change['change'])}: {escape(change['effect'])}</li>" for change in answer.get("helps", ()))
-    launch = "".join(f"<pre>{escape(line)}</pre>" for line in answer.get("launch", ()))
+    helps = _each("li", (f"{change['change']}: {change['effect']}" for change in answer.get("helps", ())))
     return (
-        binds
-        + (f"<h2>What would help, the most first</h2><ol>{helps}</ol>" if helps else "")
-        + (f"<h2>Launch</h2>{launch}" if launch else "")
+        _under("What binds", escape(answer.get("binds") or ""), "p")
+        + _under("What would help, the most first", helps, "ol")
+        + _under("Launch", _each("pre", answer.get("launch", ())))
     )
-
-
-def _notes(answer: dict[str, Any]) -> str:
-    lines = [line for line in (answer.get("checked"), *answer.get("notes", ())) if line]
-    return f"<h2>What was assumed</h2><ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>" if lines else ""

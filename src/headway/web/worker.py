@@ -15,7 +15,7 @@ import struct
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -71,20 +71,17 @@ class Worker:
 
     def _result(self, query: PageQuestion) -> Any:
         if query.key not in self.results:
-            self.results[query.key] = self._run(query)
+            check_size(query)
+            if query.upload and not self.has_folder:
+                raise HeadwayError("a dropped file cannot be read, since no folder for it can be written: set TMPDIR")
+            with watched(self._progress()), _uploaded(query):
+                self.results[query.key] = command(shlex.join(query.argv()))
         self.results.move_to_end(query.key)
         while len(self.results) > MOST_RESULTS:
             self.results.popitem(last=False)
         return self.results[query.key]
 
-    def _run(self, query: PageQuestion) -> Any:
-        check_size(query)
-        if query.upload and not self.has_folder:
-            raise HeadwayError("a dropped file cannot be read, since no folder for it can be written: set TMPDIR")
-        with watched(self._progress()), _uploaded(query):
-            return command(shlex.join(query.argv()))
-
-    def _progress(self) -> Any:
+    def _progress(self) -> Callable[[int, int], None]:
         count_done = expected = 0
         spoken = 0.0
 
