@@ -66,7 +66,7 @@ def document(answer: dict[str, Any]) -> str:
         f'<meta name="viewport" content="width=device-width"><title>{escape(answer["answer"])}</title><style>{STYLE}</style>'
         f"<h1>{escape(answer['answer'])}</h1>{''.join(map(_figure, specs, pictures))}{_advice(answer)}"
         + _under("The numbers", _table(answer.get("table")))
-        + _under("What was assumed", _each("li", notes), "ul")
+        + _under("What was assumed", _elements("li", notes), "ul")
         + _under("The command", escape(answer["command"]), "pre")
         + f'<script type="application/json" id="pictures">{data}</script>'
         + "".join(f"<script>{text}</script>" for text in scripts)
@@ -79,7 +79,7 @@ def _under(heading: str, body: str, tag: str = "") -> str:
     return (f"<h2>{heading}</h2>" + (f"<{tag}>{body}</{tag}>" if tag else body)) if body else ""
 
 
-def _each(tag: str, texts: Iterable[str]) -> str:
+def _elements(tag: str, texts: Iterable[str]) -> str:
     return "".join(f"<{tag}>{escape(text)}</{tag}>" for text in texts)
 
 
@@ -95,18 +95,18 @@ def _table(table: dict[str, Any] | None) -> str:
     if not table:
         return ""
     head = "".join(f'<th title="{escape(column["doc"])}">{escape(column["name"])}</th>' for column in table["columns"])
-    rows = "".join(f"<tr>{_each('td', (cell['text'] for cell in row))}</tr>" for row in table["rows"])
+    rows = "".join(f"<tr>{_elements('td', (cell['text'] for cell in row))}</tr>" for row in table["rows"])
     body = f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>' if table["rows"] else ""
-    after = _each("pre", (line for line in table["after"] if line.strip()))
+    after = _elements("pre", (line for line in table["after"] if line.strip()))
     more = f"<p>and {table['more']:,} more rows in the CSV</p>" if table["more"] > 0 and (body or after) else ""
     return f"{body}{more}{after}"
 
 
 def _advice(answer: dict[str, Any]) -> str:
     """What binds, what would help, and the launch lines, under the page's headings."""
-    helps = _each("li", (f"{change['change']}: {change['effect']}" for change in answer.get("helps", ())))
+    helps = _elements("li", (f"{change['change']}: {change['effect']}" for change in answer.get("helps", ())))
     return (
         _under("What binds", escape(answer.get("binds") or ""), "p")
         + _under("What would help, the most first", helps, "ol")
-        + _under("Launch", _each("pre", answer.get("launch", ())))
+        + _under("Launch", _elements("pre", answer.get("launch", ())))
     )
