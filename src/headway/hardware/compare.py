@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headway.core.catalog import Catalog
+from headway.core.units import UsdPerSecond, Watt
 from headway.hardware.chip import price_quote
 from headway.hardware.links import domain_bandwidth
 from headway.hardware.system import System, system
@@ -16,7 +17,7 @@ MODEL_FACTS = ("total_params", "active_params", "sparsity", "layers", "hidden", 
 EQUAL_BY = {"usd": "price", "watt": "watts"}  # basis -> the column that is made equal
 
 
-def machine_rows(systems: list[System], basis: str, cost: Any, power: Any, watts: Sequence[Any]) -> list[dict[str, Any]]:
+def machine_rows(systems: list[System], basis: str, cost: UsdPerSecond, power: Watt, watts: Sequence[Any]) -> list[dict[str, Any]]:
     """A row per machine: facts of a chip (of the whole machine where the basis is that), ratios to the first, chips that a budget takes."""
     rows: list[dict[str, Any]] = []
     for machine, chip_watts in zip(systems, watts, strict=True):

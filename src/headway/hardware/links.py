@@ -8,6 +8,7 @@ from typing import Any
 from headway.core import catalog
 from headway.core.catalog import fold
 from headway.core.quantity import known
+from headway.core.units import Number
 from headway.hardware.system import System
 from headway.laws.collectives.topology import mesh_bandwidth
 
@@ -43,7 +44,7 @@ def pair_bandwidth(system: System) -> Any:
     return group_bandwidth(system, PAIR)
 
 
-def group_bandwidth(system: System, members: Any) -> Any:
+def group_bandwidth(system: System, members: Number) -> Any:
     """Bandwidth of a chip within a group of its scale-up domain (byte/s), None where it is not known."""
     up = system.scale_up_bw if system.scale_up_bw is not None else system.chip.scale_up_bw
     if up is None or system.topology not in MESHES:

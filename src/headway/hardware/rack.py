@@ -15,6 +15,7 @@ from typing import Any
 from headway.core.catalog import Catalog
 from headway.core.errors import BadValue
 from headway.core.quantity import Sourced, default, known, user_input
+from headway.core.units import BytePerSecond, Number, Token, Watt
 from headway.hardware.describe import list_systems
 from headway.hardware.links import wired
 from headway.hardware.rack_facts import RackFacts, rack_facts
@@ -67,13 +68,13 @@ class ModelFit:
     latency_floor_s: Any
 
 
-def need(model: Model, context: Any) -> ModelNeed:
+def need(model: Model, context: Token) -> ModelNeed:
     """Bytes of weights, and of the KV cache and state of one sequence of `context` tokens."""
     sequence = sequence_bytes(model, context)
     return ModelNeed(model=model.name, params=total_params(model), weights=loaded_bytes(model), sequence=sequence)
 
 
-def catalogue_needs(context: Any) -> tuple[ModelNeed, ...]:
+def catalogue_needs(context: Token) -> tuple[ModelNeed, ...]:
     """Memory needs of all models of the catalogue, the largest first."""
     needs = (need(find_model(row["name"]), context) for row in catalogue_index())
     return tuple(sorted(needs, key=lambda row: (-row.params, row.model)))
@@ -82,19 +83,19 @@ def catalogue_needs(context: Any) -> tuple[ModelNeed, ...]:
 cached_needs = functools.lru_cache(maxsize=4)(catalogue_needs)  # not for explain, which records every call
 
 
-def fits(model_need: ModelNeed, system: System, chips: Any) -> Any:
+def fits(model_need: ModelNeed, system: System, chips: Number) -> Any:
     """Whether a model and one sequence fit in a domain of `chips` chips; None where the memory is not known."""
     hbm = system.chip.hbm
     return None if hbm is None else fits_hbm(model_need.weights, model_need.sequence, chips * hbm)
 
 
-def floor_s(model_need: ModelNeed, system: System, chips: Any) -> Any:
+def floor_s(model_need: ModelNeed, system: System, chips: Number) -> Any:
     """Latency floor: time to read a model's weights once with the whole domain; None where it does not fit or a fact is missing."""
     bandwidth = system.chip.hbm_bw
     return domain_read_s(model_need.weights, chips, bandwidth) if bandwidth is not None and fits(model_need, system, chips) else None
 
 
-def fitting(needs: Sequence[ModelNeed], system: System, chips: Any) -> tuple[ModelFit, ...]:
+def fitting(needs: Sequence[ModelNeed], system: System, chips: Number) -> tuple[ModelFit, ...]:
     """All models that fit, the largest first."""
     return tuple(
         ModelFit(model=row.model, total_params=row.params, weights_bytes=row.weights, latency_floor_s=floor_s(row, system, chips))
@@ -235,7 +236,7 @@ def _law(run: Any, *inputs: Any) -> Any:
 # -- wires ----------------------------------------------------------------------------------------------------------------------
 
 
-def wiring(system: System, facts: RackFacts, chips: Any) -> dict[str, Any]:
+def wiring(system: System, facts: RackFacts, chips: Number) -> dict[str, Any]:
     """Links, cables, switches and connectors of a mesh, a star, a two-level Clos and a torus of `chips` chips."""
     per_chip, pairs, ports = facts.links_per_chip, facts.pairs_per_link, facts.ports_per_switch
     base, rank = system.scale_up_domain, RANK.get(system.topology)
@@ -265,7 +266,7 @@ def wiring(system: System, facts: RackFacts, chips: Any) -> dict[str, Any]:
     }
 
 
-def _levels(chips: Any, ports: Any) -> str | None:
+def _levels(chips: Number, ports: Number) -> str | None:
     """Levels of switches with `ports` ports that join all chips, each chip with a link in every plane."""
     if ports is None:
         return None
@@ -280,7 +281,7 @@ def _axes(system: System) -> Any:
 # -- body -----------------------------------------------------------------------------------------------------------------------
 
 
-def body(system: System, facts: RackFacts, chips: Any) -> dict[str, Any]:
+def body(system: System, facts: RackFacts, chips: Number) -> dict[str, Any]:
     """Power, weight, cooling and floor at the known machine's share per chip, and the limits that keep the domain from one rack."""
     power = _law(operator.mul, _law(operator.truediv, system.power, system.chips), chips)
     weight = _law(operator.mul, _law(operator.truediv, system.weight, system.chips), chips)
@@ -300,7 +301,7 @@ def body(system: System, facts: RackFacts, chips: Any) -> dict[str, Any]:
     }
 
 
-def _cooling(power: Any, facts: RackFacts) -> str | None:
+def _cooling(power: Watt, facts: RackFacts) -> str | None:
     """Cooling that the whole domain needs in one rack."""
     if power is None:
         return None
@@ -309,7 +310,7 @@ def _cooling(power: Any, facts: RackFacts) -> str | None:
     return "liquid" if facts.liquid_limit is None or power <= facts.liquid_limit else "beyond liquid"
 
 
-def _one_rack(power: Any, weight: Any, chips: Any, facts: RackFacts) -> str | None:
+def _one_rack(power: Watt, weight: Any, chips: Number, facts: RackFacts) -> str | None:
     """Limits that the domain exceeds in one rack: text, "yes" when none, None where its density is not known."""
     limits = (("power", power, facts.liquid_limit), ("weight", weight, facts.cabinet_limit), ("space", chips, facts.chips_per_rack))
     over = [name for name, value, limit in limits if value is not None and limit is not None and value > limit]
@@ -334,7 +335,7 @@ def network(system: System, ask: RackRequest) -> dict[str, Any]:
     }
 
 
-def bisection(system: System, chips: Any) -> Any:
+def bisection(system: System, chips: Number) -> Any:
     """Bisection bandwidth of a domain of `chips` chips joined like the system: the published figure where the size matches."""
     up = system.scale_up_bw
     if chips == system.scale_up_domain and system.bisection is not None:
@@ -348,14 +349,14 @@ def bisection(system: System, chips: Any) -> Any:
     return switch_bisection(up, chips) if system.topology == "switch" else None
 
 
-def _longest_side(system: System, chips: Any) -> Any:
+def _longest_side(system: System, chips: Number) -> Any:
     if system.shape and chips == system.scale_up_domain:
         return max(system.shape)
     side = max(even_sides(int(chips), RANK[system.topology]))
     return known(side, f"{system.name}.side", "", "derived", f"longest side of the most even torus of {chips} chips")
 
 
-def _exchange(system: System, ask: RackRequest, cut: Any, domains: Any) -> dict[str, Any]:
+def _exchange(system: System, ask: RackRequest, cut: BytePerSecond, domains: Number) -> dict[str, Any]:
     """Exchange of an expert layer: each chip holds its own tokens and sends one copy to each selected expert."""
     routed = next((block.ffn for block in ask.model.blocks if isinstance(block.ffn, MoE)), None)
     up, out, chips = system.scale_up_bw, system.scale_out_bw, ask.chips
@@ -379,7 +380,7 @@ def _exchange(system: System, ask: RackRequest, cut: Any, domains: Any) -> dict[
 # -- memory ---------------------------------------------------------------------------------------------------------------------
 
 
-def room(system: System, chips: Any, need: ModelNeed, needs: Sequence[ModelNeed]) -> dict[str, Any]:
+def room(system: System, chips: Number, need: ModelNeed, needs: Sequence[ModelNeed]) -> dict[str, Any]:
     """Memory of a domain, its drain time, and the models that fit."""
     chip, fitting_models = system.chip, fitting(needs, system, chips)
     largest = fitting_models[0] if fitting_models else None
@@ -427,14 +428,14 @@ class DomainGeneration:
     largest_floor_s: Any = None
 
 
-def domains(need: ModelNeed, context: Any, needs: Sequence[ModelNeed], catalog: Catalog | None = None) -> list[DomainGeneration]:
+def domains(need: ModelNeed, context: Token, needs: Sequence[ModelNeed], catalog: Catalog | None = None) -> list[DomainGeneration]:
     """Scale-up domains of all systems whose chip has a known year, oldest first."""
     dated = (system for system in list_systems(catalog) if system.chip.year is not None)
     ordered = sorted(dated, key=lambda system: (system.chip.year, system.chip.vendor, system.scale_up_domain, system.name))
     return [domain(system, need, context, needs) for system in ordered]
 
 
-def domain(system: System, need: ModelNeed, context: Any, needs: Sequence[ModelNeed]) -> DomainGeneration:
+def domain(system: System, need: ModelNeed, context: Token, needs: Sequence[ModelNeed]) -> DomainGeneration:
     """Scale-up domain of one system."""
     chips = system.scale_up_domain
     memory_row = room(system, chips, need, needs)

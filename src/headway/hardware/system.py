@@ -17,6 +17,7 @@ from headway.core.catalog import Catalog, default_catalog, fold
 from headway.core.errors import BadFile, BadValue, MissingFact, UnknownName, clip
 from headway.core.quantity import known
 from headway.core.schema import Field
+from headway.core.units import Number
 from headway.hardware.chip import TOPOLOGIES, Chip, chip_by_numbers, link, memory_size, needed, price_quote, split_machine
 from headway.hardware.chip import read as read_chip
 from headway.hardware.chip_price import market_metric
@@ -254,7 +255,7 @@ def read(path: Path, catalog: Catalog) -> System:
     return System(name=fold(name), chip=chip, topology=topology, shape=shape, notes=notes, **links | numbers)
 
 
-def _read_shape(shape_text: str, name: str, path: Path, chips: Any) -> tuple[Any, ...]:
+def _read_shape(shape_text: str, name: str, path: Path, chips: Number) -> tuple[Any, ...]:
     if not shape_text:
         return ()
     sides = shape_text.split("x")

@@ -8,6 +8,7 @@ from typing import Any
 from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import UnsupportedModel
 from headway.core.quantity import default
+from headway.core.units import Byte, BytePerToken
 from headway.hardware.chip import Chip, chip
 from headway.laws.architecture.params import sparsity
 from headway.laws.roofline.balance import capacity_context, domain_read_s, drain_s, hardware_ratio
@@ -55,7 +56,7 @@ def trend_chips(catalog: Catalog | None = None, model: str | Model = MODEL) -> l
     return [_row(device, resolved_model.name, weights, kv) for device in dated]
 
 
-def _row(device: Chip, model: str, weights: Any, kv: Any) -> TrendRow:
+def _row(device: Chip, model: str, weights: Byte, kv: BytePerToken) -> TrendRow:
     peaks = {"bf16": device.peak_bf16, "fp8": device.peak_fp8, "fp4": device.peak_fp4}
     bandwidth, width = device.hbm_bw, {name: formats()[name].bytes for name in peaks}
     intensity = {name: None if None in (peak, bandwidth) else peak / bandwidth for name, peak in peaks.items()}
@@ -77,7 +78,7 @@ def _row(device: Chip, model: str, weights: Any, kv: Any) -> TrendRow:
     )
 
 
-def _of_domain(device: Chip, weights: Any, kv: Any) -> tuple[bool | None, Any, Any]:
+def _of_domain(device: Chip, weights: Byte, kv: BytePerToken) -> tuple[bool | None, Any, Any]:
     """Whether the model fits in the chip's usual scale-up domain, its latency floor and its longest context there."""
     if None in (device.hbm, device.scale_up_domain):
         return None, None, None

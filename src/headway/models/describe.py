@@ -10,6 +10,7 @@ from headway.core.catalog import lines
 from headway.core.quantity import Sourced, known, number, user_input
 from headway.core.schema import Field
 from headway.core.trace import Traced
+from headway.core.units import Token
 from headway.laws.architecture import params
 from headway.models import config, totals
 from headway.models.model import Block, Dense, Model, MoE
@@ -67,7 +68,7 @@ def list_models() -> tuple[ModelEntry, ...]:
     )
 
 
-def about_model(model: Model, context: Any = 8192) -> ModelSummary:
+def about_model(model: Model, context: Token = 8192) -> ModelSummary:
     """Everything that follows from a model alone."""
     at = context if isinstance(context, Sourced) else user_input(context, "context", "token")
     total, active = totals.total_params(model), totals.active_params(model)

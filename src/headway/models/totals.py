@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headway.core.quantity import known
+from headway.core.units import Byte, Token
 from headway.laws import arithmetic
 from headway.laws.architecture import kv
 from headway.models import stored
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 KV_BYTES = known(2, "bytes per cache element", "byte", "default", "16-bit cache, as published KV figures count")
 
 
-def kv_bytes_per_token(model: Model, element_bytes: Any = KV_BYTES) -> Any:
+def kv_bytes_per_token(model: Model, element_bytes: Byte = KV_BYTES) -> Any:
     """KV cache that one more token adds, all layers, before sharding: bytes per token, far beyond every window, index keys apart.
 
     Each layer's attention says how many cache elements a token adds: 2 * KV heads * head width for GQA, latent + rotary key for MLA, 0
@@ -32,7 +33,7 @@ def kv_bytes_per_token(model: Model, element_bytes: Any = KV_BYTES) -> Any:
     return _lasting_bytes(model, element_bytes, index=False)
 
 
-def index_bytes_per_token(model: Model, element_bytes: Any = KV_BYTES) -> Any:
+def index_bytes_per_token(model: Model, element_bytes: Byte = KV_BYTES) -> Any:
     """Index keys that one more token adds, all layers, as engines keep them: bytes per token, 0 without an indexer."""
     return _lasting_bytes(model, element_bytes, index=True)
 
@@ -52,7 +53,7 @@ def cache_bytes_per_token(model: Model) -> Any:
     return kv_bytes_per_token(model) + index_bytes_per_token(model)
 
 
-def _lasting_bytes(model: Model, element_bytes: Any, index: bool, wide: bool = False) -> Any:
+def _lasting_bytes(model: Model, element_bytes: Byte, index: bool, wide: bool = False) -> Any:
     """Bytes of index keys, or of all other caches, that one more token adds for ever; `wide`: none in a format of its own."""
     per_layer = []
     for block in model.blocks:
@@ -129,7 +130,7 @@ def params_by_part(model: Model) -> dict[str, Any]:
     }
 
 
-def kv_read_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -> Any:
+def kv_read_bytes(model: Model, context: Token, element_bytes: Byte = KV_BYTES) -> Any:
     """Cache bytes that one decoded token reads at `context`, index keys included."""
     per_layer = []
     for w in works(model):
@@ -141,7 +142,7 @@ def kv_read_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -> 
     return _sum(model, tuple(per_layer))
 
 
-def kv_stored_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -> Any:
+def kv_stored_bytes(model: Model, context: Token, element_bytes: Byte = KV_BYTES) -> Any:
     """Cache bytes that one sequence of `context` tokens occupies, index keys included, recurrent state not."""
     per_layer = []
     for w in works(model):
@@ -151,18 +152,18 @@ def kv_stored_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -
     return _sum(model, tuple(per_layer))
 
 
-def sequence_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES, state_bytes: Any = KV_BYTES) -> Any:
+def sequence_bytes(model: Model, context: Token, element_bytes: Byte = KV_BYTES, state_bytes: Byte = KV_BYTES) -> Any:
     """Everything that one sequence of `context` tokens occupies: cache with index keys and windows, and recurrent state."""
     states = _sum(model, tuple(w.state_elements * state_bytes for w in works(model)))
     return kv_stored_bytes(model, context, element_bytes) + states
 
 
-def state_bytes_per_sequence(model: Model, element_bytes: Any = KV_BYTES, window_bytes: Any = KV_BYTES) -> Any:
+def state_bytes_per_sequence(model: Model, element_bytes: Byte = KV_BYTES, window_bytes: Byte = KV_BYTES) -> Any:
     """State of fixed size per sequence: recurrence and convolution, and the uncompressed window of DeepSeek-V4, which is cache."""
     return _sum(model, tuple(w.state_elements * element_bytes + _window_state(w.stores, window_bytes) for w in works(model)))
 
 
-def _window_state(stores: tuple[CacheStore, ...], window_bytes: Any) -> Any:
+def _window_state(stores: tuple[CacheStore, ...], window_bytes: Byte) -> Any:
     """Bytes of a window that lives beside a compressed cache is a state of fixed size; a plain sliding window is cache."""
     window = next((store for store in stores if store.what == "window"), None)
     if window is None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.core.quantity import known
+from headway.core.units import Number
 from headway.laws.architecture import params
 from headway.models.attention import TWO_MATMULS, AttentionSpan, CacheStore, LayerTensors, Tensor
 from headway.models.model import Block, Dense, FeedForward, Model, MoE, Tower
@@ -172,7 +173,7 @@ def ffn_tensors(ffn: FeedForward) -> dict[str, tuple[Tensor, ...]]:
     return {"ffn": (router, *shared), "expert": _up_and_down(ffn.latent or ffn.hidden, ffn.intermediate, ffn.matrices)}
 
 
-def _up_and_down(hidden: Any, intermediate: Any, matrices: Any, copies: Any = 1) -> tuple[Tensor, ...]:
+def _up_and_down(hidden: Number, intermediate: Number, matrices: Number, copies: Number = 1) -> tuple[Tensor, ...]:
     """Projections to the inner width, with the gate where there are three matrices, and the projection back."""
     ups = TWO_MATMULS if int(matrices) == 3 else 1
     return (

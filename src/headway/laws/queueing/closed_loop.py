@@ -65,7 +65,7 @@ NO_RATE = known(0.0, "no arrivals", "1/s", "constant", "a closed loop has users 
 EVEN = known(0.0, "none together", "", "constant", "Poisson arrivals come one by one")
 
 
-def step_yields_token(decoding: Any, kv_tokens: Any, step: Any) -> Any:
+def step_yields_token(decoding: Number, kv_tokens: Token, step: Second) -> Any:
     """Time per token without speculation: that of the step."""
     return step
 
@@ -109,7 +109,7 @@ class LoopTimes:
     prompt: Second  # time of the replica that one prompt takes from decoding
 
 
-def poisson(loop: Loop, rate: Any) -> Loop:
+def poisson(loop: Loop, rate: PerSecond) -> Loop:
     """The load with requests that arrive at random, whatever the backlog."""
     return replace(loop, closed=OPEN, rate=rate, spread=IRREGULAR, synchronised_share=EVEN, concurrent_prompts=EVEN)
 
@@ -120,7 +120,7 @@ def random_arrivals(loop: Loop) -> Loop:
 
 
 def request_times(
-    step: StepTime, loop: Loop, served: Any, decoding: Any, token: TokenTime = step_yields_token, *, whole_answer: bool = False
+    step: StepTime, loop: Loop, served: Number, decoding: Number, token: TokenTime = step_yields_token, *, whole_answer: bool = False
 ) -> tuple[Any, Any, Any, Any]:
     """TTFT in service, TPOT, TPOT of decode steps alone, and a prompt's time, while `decoding` of `served` requests decode.
 
@@ -155,7 +155,7 @@ def request_times(
 StepLoad = tuple[Any, Any, Any, Any, Any]  # the arguments of a StepTime
 
 
-def _steps(step: StepTime, like: Any, decodes: list[StepLoad], *prompts: StepLoad) -> tuple[Any, ...]:
+def _steps(step: StepTime, like: Number, decodes: list[StepLoad], *prompts: StepLoad) -> tuple[Any, ...]:
     """Times of decode steps, as a list, and of each step with prompts: of many replicas in one evaluation, of one step by step.
 
     `like` has the shape of the replicas.
@@ -191,7 +191,7 @@ class _Prompts:
     not_queued: Any  # other users whose prompts are not among those queued before
 
 
-def _prompts(loop: Loop, served: Any, other_users: Any, beside: Any) -> _Prompts:
+def _prompts(loop: Loop, served: Number, other_users: Number, beside: Number) -> _Prompts:
     chunk = chunk_budget(loop.step_budget_tokens, beside, loop.chunked_prefill)
     lane = chunk / loop.lanes
     chunks = prompt_chunks(loop.prefill, lane)
@@ -208,7 +208,7 @@ def _prompts(loop: Loop, served: Any, other_users: Any, beside: Any) -> _Prompts
     )  # fmt: skip
 
 
-def _prompt_steps(loop: Loop, p: _Prompts, beside: Any) -> list[StepLoad]:
+def _prompt_steps(loop: Loop, p: _Prompts, beside: Number) -> list[StepLoad]:
     """Steps with one chunk of one prompt, with queued prompts, and in a closed loop with all prompts that share one; then the longest."""
     kv_tokens = beside * middle_context(loop.prompt, loop.output)
     of_prompt = p.packed / loop.prefill
@@ -225,7 +225,7 @@ def _sharing(loop: Loop, p: _Prompts, load: Any) -> Any:
     return prompts_in_progress(load, np.minimum(loop.concurrent_prompts, p.not_queued), p.most)
 
 
-def _shared(p: _Prompts, beside: Any, kv_tokens: Any, prompts: Any) -> StepLoad:
+def _shared(p: _Prompts, beside: Number, kv_tokens: Token, prompts: Number) -> StepLoad:
     return beside, kv_tokens, p.tokens * prompts, p.pairs * prompts, prompts
 
 
@@ -238,7 +238,9 @@ def _longest(loop: Loop, p: _Prompts, chunk: StepLoad) -> list[StepLoad]:
     return [(beside, kv_tokens, p.largest * prompts, pairs * prompts, prompts)]
 
 
-def _in_turn(loop: Loop, p: _Prompts, alone: Any, full: Any, further: list[Any], decode: Any, busy: Any) -> tuple[tuple[Any, Any], Any]:
+def _in_turn(
+    loop: Loop, p: _Prompts, alone: Second, full: Second, further: list[Any], decode: Second, busy: Number
+) -> tuple[tuple[Any, Any], Any]:
     """Users in a loop, one by one: TTFT, the time that others' prompts add to an answer, and what one prompt adds."""
     shared, longest = further[0], further[-1] if len(further) > 1 else alone
     prompts = _sharing(loop, p, p.arriving * p.chunks)
@@ -249,7 +251,7 @@ def _in_turn(loop: Loop, p: _Prompts, alone: Any, full: Any, further: list[Any],
 
 
 def _at_random(
-    step: StepTime, loop: Loop, p: _Prompts, alone: Any, full: Any, beside: Any, decode: Any, busy: Any
+    step: StepTime, loop: Loop, p: _Prompts, alone: Second, full: Second, beside: Number, decode: Second, busy: Number
 ) -> tuple[tuple[Any, Any], Any]:
     """Poisson arrivals: TTFT, the time that others' prompts add to an answer, and what one prompt adds."""
     kv_tokens = beside * middle_context(loop.prompt, loop.output)
@@ -333,17 +335,17 @@ def closed_loop(step: StepTime, loop: Loop, token: TokenTime = step_yields_token
     return loop_times(step, loop, served, decoding_of(step, loop, served, token), token)
 
 
-def decoding_of(step: StepTime, loop: Loop, served: Any, token: TokenTime = step_yields_token) -> Any:
+def decoding_of(step: StepTime, loop: Loop, served: Number, token: TokenTime = step_yields_token) -> Any:
     """Decoding sequences of a closed loop: with them, decoding and prefilling fill the service."""
 
-    def excess(decoding: Any) -> Any:
+    def excess(decoding: Number) -> Any:
         ttft, tpot, *_ = request_times(step, loop, served, decoding, token)
         return decoding + decoded_per_s(decoding, loop.output, tpot) * ttft - served
 
     return increasing_root(excess, 0 * served, served, -served)
 
 
-def loop_times(step: StepTime, loop: Loop, served: Any, decoding: Any, token: TokenTime = step_yields_token) -> LoopTimes:
+def loop_times(step: StepTime, loop: Loop, served: Number, decoding: Number, token: TokenTime = step_yields_token) -> LoopTimes:
     """Times of a closed loop with `served` requests in service, of which `decoding` decode."""
     ttft, tpot, decode, prompt = request_times(step, loop, served, decoding, token, whole_answer=True)
     rate = loop_rate(served, ttft, tpot, loop.output)
@@ -352,22 +354,22 @@ def loop_times(step: StepTime, loop: Loop, served: Any, decoding: Any, token: To
     return LoopTimes(ttft=waited, tpot=tpot, decode=decode, rate=rate, decoding=decoding, in_service=served, seat_wait=wait, prompt=prompt)
 
 
-def open_decoding(step: StepTime, loop: Loop, rate: Any, token: TokenTime = step_yields_token) -> Any:
+def open_decoding(step: StepTime, loop: Loop, rate: PerSecond, token: TokenTime = step_yields_token) -> Any:
     """Sequences that decode at once when Poisson arrivals come at `rate`; all seats decode from saturation on."""
     full = loop.seats + 0.0 * loop.prompt + 0.0 * loop.output + 0.0 * rate
 
-    def excess(decoding: Any) -> Any:
+    def excess(decoding: Number) -> Any:
         return decoded_per_s(decoding, loop.output, _served_at(step, loop, rate, decoding, token)[1]) - rate
 
     return increasing_root(excess, 0 * full, full, -rate + 0 * full)
 
 
-def open_served(step: StepTime, loop: Loop, rate: Any, decoding: Any, token: TokenTime = step_yields_token) -> Any:
+def open_served(step: StepTime, loop: Loop, rate: PerSecond, decoding: Number, token: TokenTime = step_yields_token) -> Any:
     """Requests in service when Poisson arrivals come at `rate` and `decoding` sequences decode."""
     return np.minimum(_served_at(step, loop, rate, decoding, token)[0], loop.seats)
 
 
-def _served_at(step: StepTime, loop: Loop, rate: Any, decoding: Any, token: TokenTime) -> tuple[Any, Any]:
+def _served_at(step: StepTime, loop: Loop, rate: PerSecond, decoding: Number, token: TokenTime) -> tuple[Any, Any]:
     """Requests in service beside `decoding` sequences, seats ignored, and their TPOT."""
     random, served, tpot = poisson(loop, rate), decoding + LEAST_SERVED, None
     for _ in range(SETTLED):  # TTFT hardly depends on the requests in service
@@ -376,14 +378,16 @@ def _served_at(step: StepTime, loop: Loop, rate: Any, decoding: Any, token: Toke
     return served, tpot
 
 
-def open_loop(step: StepTime, loop: Loop, rate: Any, token: TokenTime = step_yields_token) -> LoopTimes:
+def open_loop(step: StepTime, loop: Loop, rate: PerSecond, token: TokenTime = step_yields_token) -> LoopTimes:
     """Times of Poisson arrivals at `rate` on one replica; `loop.users` is not used, and times beyond the capacity mean nothing."""
     decoding = open_decoding(step, loop, rate, token)
     served = open_served(step, loop, rate, decoding, token)
     return open_times(step, poisson(loop, rate), rate, served, decoding, token)
 
 
-def open_times(step: StepTime, loop: Loop, rate: Any, served: Any, decoding: Any, token: TokenTime = step_yields_token) -> LoopTimes:
+def open_times(
+    step: StepTime, loop: Loop, rate: PerSecond, served: Number, decoding: Number, token: TokenTime = step_yields_token
+) -> LoopTimes:
     """Times of Poisson arrivals at `rate` with `served` requests in service, of which `decoding` decode."""
     ttft, tpot, decode, prompt = request_times(step, loop, served, decoding, token, whole_answer=True)
     wait = open_seat_wait_s(served, loop.seats, rate, loop.in_turn)
@@ -395,7 +399,7 @@ def capacity(step: StepTime, loop: Loop, token: TokenTime = step_yields_token) -
     """Requests per second of one replica with every seat taken: the highest rate at which `open_loop` is steady."""
     spread = closed_loop(step, replace(random_arrivals(loop), users=loop.seats), token).rate
 
-    def excess(rate: Any) -> Any:
+    def excess(rate: PerSecond) -> Any:
         return rate - closed_loop(step, replace(poisson(loop, rate), users=loop.seats + 0.0 * rate), token).rate
 
     return increasing_root(excess, 0 * spread, 2 * spread, -spread, CAPACITY_CLOSE)
@@ -416,31 +420,31 @@ PROMPTS_2K = Loop(
 def step_times(step: StepCoefficients, law: Law) -> StepTime:
     """The step law of a server, for steps in which `prompts` prompts share its ranks and pipeline stages."""
 
-    def at(batch: Any, kv_tokens: Any, tokens: Any, pairs: Any, prompts: Any) -> Any:
+    def at(batch: Number, kv_tokens: Token, tokens: Token, pairs: Number, prompts: Number) -> Any:
         return law(with_prompts(step, prompts), batch, kv_tokens, tokens, pairs)
 
     return at
 
 
-def with_prompts(step: StepCoefficients, prompts: Any) -> StepCoefficients:
+def with_prompts(step: StepCoefficients, prompts: Number) -> StepCoefficients:
     """The step of a server while so many prompts share its ranks and pipeline stages."""
     lanes = prompt_lanes(prompts, step.dp, step.pp)
     return replace(step, prefill_ranks=lanes, rank_prompts=lane_prompts(prompts, lanes))
 
 
-def token_times(step: StepCoefficients, law: Law, accept_length: Any, draft_cost: Any) -> TokenTime:
+def token_times(step: StepCoefficients, law: Law, accept_length: Number, draft_cost: Number) -> TokenTime:
     """Time per token of a decode step; less than the step where it yields several (speculative decoding)."""
     if np.all(accept_length == 1) and not np.any(draft_cost):
         return step_yields_token
     arithmetic = compute_floor_s if law is step_floor_s else compute_s
 
-    def at(batch: Any, kv_tokens: Any, time: Any) -> Any:
+    def at(batch: Number, kv_tokens: Token, time: Second) -> Any:
         return speculative_s(time, arithmetic(step, batch, kv_tokens), accept_length, draft_cost)
 
     return at
 
 
-def _laws(step: StepCoefficients, loop: Loop, draft_cost: Any, floor: Any) -> tuple[StepTime, TokenTime]:
+def _laws(step: StepCoefficients, loop: Loop, draft_cost: Number, floor: Number) -> tuple[StepTime, TokenTime]:
     """Step and token times of a replica, expected or at the floor."""
     law = step_floor_s if floor else step_s
     return step_times(step, law), token_times(step, law, loop.accept_length, draft_cost)
@@ -530,7 +534,7 @@ def handed_loop(step: StepTime, loop: HandedLoop) -> LoopTimes:
     """Times of a closed loop with disaggregated prefill and decode; `step` is one decode worker's."""
     served = np.minimum(loop.users, loop.seats) + 0.0 * loop.prompt * loop.decode_workers
 
-    def excess(decoding: Any) -> Any:
+    def excess(decoding: Number) -> Any:
         ttft, tpot = _handed_times(step, loop, served, decoding)
         return decoding + decoded_per_s(decoding, loop.output, tpot) * ttft - served
 
@@ -541,7 +545,7 @@ def handed_loop(step: StepTime, loop: HandedLoop) -> LoopTimes:
     return LoopTimes(ttft=ttft + wait, tpot=tpot, decode=tpot, rate=rate, decoding=decoding, in_service=served, seat_wait=wait, prompt=NONE)
 
 
-def _handed_times(step: StepTime, loop: HandedLoop, served: Any, decoding: Any) -> tuple[Any, Any]:
+def _handed_times(step: StepTime, loop: HandedLoop, served: Number, decoding: Number) -> tuple[Any, Any]:
     worker_batch = np.maximum(decoding_beside(decoding, served, CLOSED) / loop.decode_workers, 1)
     queuing = np.maximum(served / loop.prefill_workers, 1)
     kv_tokens = worker_batch * middle_context(loop.prompt, loop.output)
@@ -557,7 +561,7 @@ def _handed_times(step: StepTime, loop: HandedLoop, served: Any, decoding: Any) 
 
 
 def best_split(
-    step: StepTime, loop: HandedLoop, chips: Any, prefill_chips: Any, decode_chips: Any, beyond: Callable[[Any], Any] | None = None
+    step: StepTime, loop: HandedLoop, chips: Number, prefill_chips: Number, decode_chips: Number, beyond: Callable[[Any], Any] | None = None
 ) -> HandedLoop:
     """Times of the split of chips between the pools that completes most requests, no chip idle where possible.
 

@@ -138,7 +138,7 @@ def empty_share(rate: PerSecond, period: Second, seats: Number) -> Number:
     return np.where(steady, (seats - come) * none, 0)
 
 
-def _roots(come: Any, seats: Any) -> tuple[Any, Any]:
+def _roots(come: Number, seats: Number) -> tuple[Any, Any]:
     """The seats - 1 roots inside the unit circle on a last axis (of the widest train), and a mask of the roots of this train."""
     come, seats = (np.expand_dims(value, -1) for value in (come + 0 * seats, seats + 0 * come))
     index = np.arange(1, max(int(np.max(seats)), 1))

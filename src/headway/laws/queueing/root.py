@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from headway.core.units import Number
+
 CLOSE = 1e-12  # width of the last bracket, of the first
 MOST_AT_ONCE = 2**14  # numbers; with more elements the places are looked at one after the other
 FIRST = (1e-3, 1e-2, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)  # places in the first bracket
@@ -22,7 +24,7 @@ SLOWER = 8  # more steps than a bisection at worst, for which ITP may follow the
 SLACK = 0.2  # of ITP's truncation
 
 
-def increasing_root(function: Callable[[Any], Any], low: Any, high: Any, at_low: Any, close: float = CLOSE) -> Any:
+def increasing_root(function: Callable[[Any], Any], low: Number, high: Number, at_low: Number, close: float = CLOSE) -> Any:
     """Where `function` crosses zero between `low` and `high`; `high` where it is negative up to there.
 
     `close` is the width of the last bracket, as a share of the first. `function` takes arrays of the shape of the ends, and with one
@@ -51,7 +53,7 @@ def increasing_root(function: Callable[[Any], Any], low: Any, high: Any, at_low:
     return np.where(above > 0, (low + high) / 2, high)
 
 
-def _values(function: Callable[[Any], Any], places: Any, active: Any) -> Any:
+def _values(function: Callable[[Any], Any], places: Number, active: Number) -> Any:
     """Values at the places of a round; one after the other, those behind all active elements' sign changes are not computed."""
     if places.size <= MOST_AT_ONCE:
         return np.broadcast_to(function(places), places.shape)
@@ -64,7 +66,7 @@ def _values(function: Callable[[Any], Any], places: Any, active: Any) -> Any:
     return values
 
 
-def _bracket(places: Any, values: Any, low: Any, high: Any, below: Any, above: Any) -> tuple[Any, Any, Any, Any]:
+def _bracket(places: Number, values: Number, low: Number, high: Number, below: Number, above: Number) -> tuple[Any, Any, Any, Any]:
     """The two neighbouring places between which the function first changes its sign, and its values there."""
     places, values = np.concatenate(([low], places, [high])), np.concatenate(([below], values, [above]))
     over = values > 0
@@ -74,7 +76,7 @@ def _bracket(places: Any, values: Any, low: Any, high: Any, below: Any, above: A
     return ends[0], ends[1], ends[2], ends[3]
 
 
-def screened_root(function: Callable[[Any], Any], low: Any, high: Any, at_low: Any, close: float) -> Any:
+def screened_root(function: Callable[[Any], Any], low: Number, high: Number, at_low: Number, close: float) -> Any:
     """As `increasing_root`, with one place at a time: for many elements of which only the best are computed again.
 
     ITP (Oliveira and Takahashi 2021, ACM TOMS 47(1)): regula falsi pulled towards the middle, never slower than bisection.
@@ -100,7 +102,7 @@ def screened_root(function: Callable[[Any], Any], low: Any, high: Any, at_low: A
     return (low + high) / 2
 
 
-def _next(low: Any, high: Any, below: Any, above: Any, span: Any, tolerance: Any) -> Any:
+def _next(low: Number, high: Number, below: Number, above: Number, span: Number, tolerance: Number) -> Any:
     """The next point of the ITP method."""
     middle, width = (low + high) / 2, high - low
     with np.errstate(all="ignore"):

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from headway.core.quantity import known
+from headway.core.units import Byte, FlopPerToken, Number, PerToken
 from headway.laws.architecture import kv
 from headway.laws.architecture.attention import convolution_flop, index_score_flop
 from headway.laws.architecture.params import indexer_params, latent_scale_bytes
@@ -66,7 +67,7 @@ class NarrowLayout:
     scale_bytes: Any
     own_bytes: Any = None  # of an element that is kept in a format of its own, whatever that of the cache
 
-    def element_bytes(self, format_bytes: Any) -> Any:
+    def element_bytes(self, format_bytes: Byte) -> Any:
         """Mean bytes of an element of a cache whose format has so many bytes."""
         element = format_bytes if self.own_bytes is None else self.own_bytes
         return kv.narrow_element_bytes(self.elements, self.wide, self.scale_bytes, element)
@@ -85,7 +86,7 @@ class AttentionSpan:
     expand_flop: Any = ZERO_FLOP  # of each token before a prompt chunk, whose keys and values are made again from a latent
     narrow: NarrowLayout | None = None  # None: every element in the cache's format
 
-    def element_bytes(self, format_bytes: Any) -> Any:
+    def element_bytes(self, format_bytes: Byte) -> Any:
         """Bytes of an element of the cache read, in a format of so many bytes."""
         return format_bytes if self.narrow is None else self.narrow.element_bytes(format_bytes)
 
@@ -99,7 +100,7 @@ class CacheStore:
     cap_tokens: Any
     narrow: NarrowLayout | None = None  # None: every element in the cache's format
 
-    def element_bytes(self, format_bytes: Any) -> Any:
+    def element_bytes(self, format_bytes: Byte) -> Any:
         """Bytes of an element of the cache, in a format of so many bytes."""
         return format_bytes if self.narrow is None else self.narrow.element_bytes(format_bytes)
 
@@ -114,8 +115,9 @@ class AttentionPattern:
     sqrt_tokens: Any = NO_LIMIT  # a query attends to sqrt(context * sqrt_tokens) tokens
 
     def spans(
-        self, read_elements: Any, decode_flop: Any, prefill_flop: Any, narrow: NarrowLayout | None = None, expand_flop: Any = ZERO_FLOP
-    ) -> tuple[AttentionSpan, ...]:
+        self, read_elements: PerToken, decode_flop: FlopPerToken, prefill_flop: FlopPerToken, narrow: NarrowLayout | None = None,
+        expand_flop: FlopPerToken = ZERO_FLOP,
+    ) -> tuple[AttentionSpan, ...]:  # fmt: skip
         """The reads of attention with this pattern, given elements and score FLOPs per token attended to."""
         if self.name == "none":
             return ()
@@ -131,7 +133,7 @@ class AttentionPattern:
         )
         return (span,)
 
-    def stores(self, elements_per_token: Any, narrow: NarrowLayout | None = None) -> tuple[CacheStore, ...]:
+    def stores(self, elements_per_token: PerToken, narrow: NarrowLayout | None = None) -> tuple[CacheStore, ...]:
         """The cache of attention with this pattern, given the elements that a token adds."""
         if self.name == "none":
             return ()
@@ -148,7 +150,7 @@ class Indexer:
     head_weights: Any = 1  # 1 where the hidden state also gives each index head a weight, else 0
     scaled: bool = False  # engines keep its keys in fp8 with scales beside them, whatever the format of the cache
 
-    def params(self, hidden: Any) -> Any:
+    def params(self, hidden: Number) -> Any:
         """Parameters of the indexer; its key is one for all heads, so tensor parallelism does not split it."""
         return indexer_params(hidden, self.query_input, self.heads, self.dim, self.head_weights)
 
@@ -257,17 +259,17 @@ class Mixer(ABC):
         """The layer with another attention pattern; itself where there is none to change."""
         return self
 
-    def with_kv_share(self, layers: Any) -> Mixer:
+    def with_kv_share(self, layers: Number) -> Mixer:
         """The layer with one KV cache for so many layers; itself where it has none to share."""
         return self
 
     # Training
 
-    def activation_bytes(self, hidden: Any, element_bytes: Any) -> Any:
+    def activation_bytes(self, hidden: Number, element_bytes: Byte) -> Any:
         """Bytes per token that a layer keeps for its backward pass and tensor parallelism splits."""
         return memory.matmul_activation_bytes(self.params(), hidden, element_bytes)
 
-    def selective_activation_bytes(self, hidden: Any, element_bytes: Any) -> Any:
+    def selective_activation_bytes(self, hidden: Number, element_bytes: Byte) -> Any:
         """Those bytes where selective recomputation makes again what is cheap to make."""
         return self.activation_bytes(hidden, element_bytes)
 
@@ -289,7 +291,7 @@ class SoftmaxAttention(Mixer):
     look: AttentionPattern = AttentionPattern()
     indexer: Indexer | None = None
 
-    def index_params(self, hidden: Any) -> tuple[Any, ...]:
+    def index_params(self, hidden: Number) -> tuple[Any, ...]:
         """Parameters of the indexer, where there is one."""
         return () if self.indexer is None else (self.indexer.params(hidden),)
 
@@ -312,7 +314,7 @@ class SoftmaxAttention(Mixer):
             return self
         return replace(self, look=pattern, indexer=self.indexer if pattern.name == "topk" else None)
 
-    def with_kv_share(self, layers: Any) -> Mixer:
+    def with_kv_share(self, layers: Number) -> Mixer:
         """The layer with one KV cache for so many layers."""
         return replace(self, kv_share=layers)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from headway.core.quantity import known
+from headway.core.units import Byte, FlopPerToken, Number, PerToken, Token
 from headway.laws.architecture import kv
 from headway.laws.architecture.attention import (
     index_score_flop,
@@ -106,12 +107,12 @@ class LatentAttention(SoftmaxAttention):
             return None
         return NarrowLayout(elements=self.kv_rank + self.rope_dim, wide=self.rope_dim, scale_bytes=latent_scale_bytes(self.kv_rank))
 
-    def activation_bytes(self, hidden: Any, element_bytes: Any) -> Any:
+    def activation_bytes(self, hidden: Number, element_bytes: Byte) -> Any:
         """Queries, keys, values and outputs of every head, and the latents they come from."""
         widths = self.nope_dim, self.rope_dim, self.value_dim
         return memory.latent_activation_bytes(self.heads, *widths, self._latent_elements(), element_bytes)
 
-    def selective_activation_bytes(self, hidden: Any, element_bytes: Any) -> Any:
+    def selective_activation_bytes(self, hidden: Number, element_bytes: Byte) -> Any:
         """Latents, outputs, and queries that come from no latent: up-projections run again."""
         query_dim = 0 if self.query_rank else self.nope_dim + self.rope_dim
         return memory.latent_selective_bytes(self.heads, query_dim, self.value_dim, self._latent_elements(), element_bytes)
@@ -220,7 +221,7 @@ class CompressedAttention(Mixer):
         return entries, index, compressor_params(self.hidden, self.indexer.dim, self.overlap)
 
 
-def _span(what: str, cap: Any, elements: Any, flop: Any, narrow: NarrowLayout | None = None) -> AttentionSpan:
+def _span(what: str, cap: Token, elements: PerToken, flop: FlopPerToken, narrow: NarrowLayout | None = None) -> AttentionSpan:
     return AttentionSpan(
         what=what, cap_tokens=cap, read_elements_per_token=elements, decode_score_flop=flop, prefill_score_flop=flop, narrow=narrow
     )  # fmt: skip

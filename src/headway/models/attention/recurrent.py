@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from headway.core.quantity import known
+from headway.core.units import Number
 from headway.laws.architecture import kv
 from headway.laws.architecture.attention import gated_delta_flop, lightning_flop, mamba2_flop, rwkv_flop, ssm_flop
 from headway.laws.architecture.params import (
@@ -264,6 +265,6 @@ class ParallelMixer(Mixer):
         """The layer with another attention pattern."""
         return replace(self, attention=self.attention.with_pattern(pattern))
 
-    def with_kv_share(self, layers: Any) -> Mixer:
+    def with_kv_share(self, layers: Number) -> Mixer:
         """The layer with one KV cache for so many layers."""
         return replace(self, attention=self.attention.with_kv_share(layers))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from headway.core.units import Number
 from headway.models.attention import AttentionPattern
 from headway.models.attention.grouped_query import NarrowKvAttention
 from headway.models.model import Dense, FeedForward, Model, Vector
@@ -246,7 +247,7 @@ def gemma3n(config: Config) -> Model:
     return finish(config, layers, s.hidden, style, (*norms(s.hidden, style, 1), *_ends(config, s.hidden)))
 
 
-def _ffns(config: Config, hidden: Any, style: Style, layers: int) -> list[Dense]:
+def _ffns(config: Config, hidden: Number, style: Style, layers: int) -> list[Dense]:
     """Dense FFN of each layer, from one width or a list of widths."""
     if not isinstance(config.data.get("intermediate_size"), list):
         return [dense(config, hidden, style)] * layers
@@ -257,7 +258,7 @@ def _ffns(config: Config, hidden: Any, style: Style, layers: int) -> list[Dense]
     return [dense(config, hidden, style, intermediate=intermediates[width]) for width in widths]
 
 
-def _streams(config: Config, hidden: Any) -> tuple[Vector, ...]:
+def _streams(config: Config, hidden: Number) -> tuple[Vector, ...]:
     """Parameters per layer of the low-rank residual (Laurel), stream mixing (AltUp) and the gate of the layer's embedding."""
     rank, streams, layer_width = config.count("laurel_rank"), config.count("altup_num_inputs"), config.count("hidden_size_per_layer_input")
     return (
@@ -270,7 +271,7 @@ def _streams(config: Config, hidden: Any) -> tuple[Vector, ...]:
     )
 
 
-def _ends(config: Config, hidden: Any) -> tuple[Vector, ...]:
+def _ends(config: Config, hidden: Number) -> tuple[Vector, ...]:
     """Parameters of the embeddings of all layers, their projection, and the projections that split and join the streams."""
     layers, layer_width = config.derived(layer_count(config), "layers", "num_hidden_layers"), config.count("hidden_size_per_layer_input")
     further_streams = config.derived(max(int(config.count("altup_num_inputs")) - 1, 0), "further streams", "altup_num_inputs - 1")
@@ -358,7 +359,7 @@ def _experts_beside(config: Config, s: DecoderShape, style: Style) -> tuple[Feed
     return ffn, (*vectors, *norms(s.hidden, style, 3))
 
 
-def _layer_input(hidden: Any, width: Any) -> tuple[Vector, ...]:
+def _layer_input(hidden: Number, width: Number) -> tuple[Vector, ...]:
     """The layer's scale; gate, projection and norm of its own embedding where there is one."""
     scale = (Vector(name="scale of the layer", dims=(1,)),)
     if not width:
@@ -367,7 +368,7 @@ def _layer_input(hidden: Any, width: Any) -> tuple[Vector, ...]:
     return (*scale, gates, Vector(name="norm of the layer's embedding", dims=(hidden,)))
 
 
-def _layer_tables(config: Config, hidden: Any, width: Any) -> tuple[Vector, ...]:
+def _layer_tables(config: Config, hidden: Number, width: Number) -> tuple[Vector, ...]:
     """Embeddings of all layers, their projection and its norm."""
     if not width:
         return ()

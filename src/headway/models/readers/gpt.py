@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from headway.core.units import Number
 from headway.models.attention import AttentionPattern
 from headway.models.model import Block, Model, Vector
 from headway.models.readers.read import Config
@@ -28,13 +29,13 @@ from headway.models.readers.standard import (
 OLD = Style(matrices=PLAIN, qkv_bias=True, out_bias=True, mlp_bias=True, norm_parts=2, tied=True)
 
 
-def four_times(config: Config, hidden: Any, *keys: str) -> Any:
+def four_times(config: Config, hidden: Number, *keys: str) -> Any:
     """FFN width: under one of `keys`, else four times the hidden size."""
     width = config.count(*keys, default=None)
     return width if width is not None else config.derived(4 * int(hidden), keys[0], "4 * hidden size")
 
 
-def _old(config: Config, s: DecoderShape, style: Style, width: Any, final: tuple[Vector, ...] | None = None) -> Model:
+def _old(config: Config, s: DecoderShape, style: Style, width: Number, final: tuple[Vector, ...] | None = None) -> Model:
     return finish(config, uniform(s, style, dense(config, s.hidden, style, intermediate=width)), s.hidden, style, final)
 
 

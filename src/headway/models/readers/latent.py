@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headway.core.quantity import known
+from headway.core.units import Number
 from headway.models.attention import AttentionPattern, Indexer
 from headway.models.attention.latent import CompressedAttention, LatentAttention
 from headway.models.model import Model, Vector
@@ -71,7 +72,7 @@ def left_out(config: Config) -> None:
         config.notes.append("multi-token prediction layers are left out")
 
 
-def deepseek_experts(config: Config, hidden: Any, experts: Any, router_bias: bool) -> tuple[Any, tuple[Vector, ...]]:
+def deepseek_experts(config: Config, hidden: Number, experts: Number, router_bias: bool) -> tuple[Any, tuple[Vector, ...]]:
     """Routed and shared experts of one size, and the router's correction bias."""
     width = config.count("moe_intermediate_size")
     groups, topk = config.count("n_group", default=None), config.count("topk_group", default=None)
@@ -108,7 +109,7 @@ def deepseek_sparse(config: Config, layers: int) -> list[bool]:
     return [layer >= first and layer % step == 0 for layer in range(layers)]
 
 
-def latent_attention(config: Config, hidden: Any, sparse: bool, index: str = "full") -> tuple[LatentAttention, tuple[Vector, ...]]:
+def latent_attention(config: Config, hidden: Number, sparse: bool, index: str = "full") -> tuple[LatentAttention, tuple[Vector, ...]]:
     """MLA with its norms and biases, and the indexer if there is one (`index` "shared": it reads the picks of an earlier layer's)."""
     config.ignore("num_key_value_heads", "head_dim", "qk_head_dim")
     heads, query_rank = config.count("num_attention_heads"), config.count("q_lora_rank", default=None)
@@ -172,7 +173,7 @@ def deepseek_v4(config: Config) -> Model:
     return finish(config, blocks, hidden, style, (*norms(hidden, style, 1), *_head_connection(config, hidden)))
 
 
-def _mixer(config: Config, hidden: Any, ratio: int | None) -> tuple[CompressedAttention, tuple[Vector, ...]]:
+def _mixer(config: Config, hidden: Number, ratio: int | None) -> tuple[CompressedAttention, tuple[Vector, ...]]:
     head_dim, heads, query_rank = config.count("head_dim"), config.count("num_attention_heads"), config.count("q_lora_rank")
     vectors = [
         Vector(name="query norm", dims=(query_rank,)),
@@ -208,11 +209,11 @@ def _mixer(config: Config, hidden: Any, ratio: int | None) -> tuple[CompressedAt
     return mixer, tuple(vectors)
 
 
-def _compressor_vectors(ratio: Any, overlap: Any, dim: Any) -> list[Vector]:
+def _compressor_vectors(ratio: Number, overlap: Number, dim: Number) -> list[Vector]:
     return [Vector(name="position bias of the compressor", dims=(ratio, overlap, dim)), Vector(name="compressor norm", dims=(dim,))]
 
 
-def _hyper_connections(config: Config, hidden: Any) -> tuple[Vector, ...]:
+def _hyper_connections(config: Config, hidden: Number) -> tuple[Vector, ...]:
     """Two hyper-connections per layer: weights from all n residual streams to the (2 + n) * n numbers that mix them."""
     streams = config.count("hc_mult")
     mixes = config.derived((2 + int(streams)) * int(streams), "hyper-connection weights", "(2 + hc_mult) * hc_mult")
@@ -223,7 +224,7 @@ def _hyper_connections(config: Config, hidden: Any) -> tuple[Vector, ...]:
     )
 
 
-def _head_connection(config: Config, hidden: Any) -> tuple[Vector, ...]:
+def _head_connection(config: Config, hidden: Number) -> tuple[Vector, ...]:
     streams = config.count("hc_mult")
     return (
         Vector(name="hyper-connection of the head", dims=(streams, streams, hidden)),

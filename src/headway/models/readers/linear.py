@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headway.core.errors import BadValue
+from headway.core.units import Number
 from headway.models.attention import Mixer
 from headway.models.attention.recurrent import GatedDelta, Lightning, ShortConvolution
 from headway.models.model import Model, MoE, Vector
@@ -106,7 +107,7 @@ def kimi_linear(config: Config) -> Model:
     return finish(config, blocks, hidden, style, final)
 
 
-def _residual_attention(config: Config, hidden: Any) -> tuple[Vector, ...]:
+def _residual_attention(config: Config, hidden: Number) -> tuple[Vector, ...]:
     """Norms and scores with which each part of a Kimi-K3 layer weighs the residuals of earlier blocks of layers."""
     if not config.raw("attn_res_block_size"):
         return ()
@@ -114,7 +115,7 @@ def _residual_attention(config: Config, hidden: Any) -> tuple[Vector, ...]:
     return (Vector(name="residual attention", dims=(2, 2, hidden)),)
 
 
-def _kimi_delta(inner: Config, hidden: Any) -> tuple[Mixer, tuple[Vector, ...]]:
+def _kimi_delta(inner: Config, hidden: Number) -> tuple[Mixer, tuple[Vector, ...]]:
     """Kimi delta attention: a decay per channel; decay and output gate have low-rank projections of a head's width."""
     heads, dim = inner.count("num_heads"), inner.count("head_dim")
     mixer = GatedDelta(
@@ -153,7 +154,7 @@ def lfm2(config: Config) -> Model:
     return finish(config, blocks, s.hidden, style)
 
 
-def _lfm2_experts(config: Config, hidden: Any) -> MoE | None:
+def _lfm2_experts(config: Config, hidden: Number) -> MoE | None:
     """Routed experts of LFM2-MoE; None in the dense models."""
     if config.data.get("model_type") != "lfm2_moe":
         return None

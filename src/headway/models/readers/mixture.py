@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headway.core.errors import UnsupportedModel
+from headway.core.units import Number
 from headway.models.attention import AttentionPattern, Indexer
 from headway.models.attention.grouped_query import Attention
 from headway.models.model import Model, MoE, Vector
@@ -39,7 +40,7 @@ def mixtral(config: Config) -> Model:
     return finish(config, uniform(s, style, mixtral_experts(config, s.hidden), looks(config, s, True)), s.hidden, style)
 
 
-def mixtral_experts(config: Config, hidden: Any, **more: Any) -> MoE:
+def mixtral_experts(config: Config, hidden: Number, **more: Any) -> MoE:
     """Routed experts with the width of a dense FFN."""
     return moe(
         hidden,
@@ -81,7 +82,7 @@ def _qwen_moe(config: Config, style: Style, shared: bool) -> Model:
     return finish(config, layers, s.hidden, style)
 
 
-def qwen_experts(config: Config, hidden: Any, shared: bool) -> MoE:
+def qwen_experts(config: Config, hidden: Number, shared: bool) -> MoE:
     """Routed experts of a Qwen layer, with a gated shared expert if the architecture has one."""
     width = config.count("shared_expert_intermediate_size", default=None, low=0)
     more = {"shared": 1, "shared_intermediate": width, "shared_gates": 1} if shared and width else {}
@@ -126,7 +127,7 @@ def bailing(config: Config) -> Model:
     return _deepseek_experts(config, shape(config), style, config.count("num_experts"), router_bias)
 
 
-def _deepseek_experts(config: Config, s: DecoderShape, style: Style, experts: Any, router_bias: bool) -> Model:
+def _deepseek_experts(config: Config, s: DecoderShape, style: Style, experts: Number, router_bias: bool) -> Model:
     routed, router = deepseek_experts(config, s.hidden, experts, router_bias)
     layers = routed_layers(config, s, style, looks(config, s), routed, deepseek_sparse(config, s.layers), router)
     left_out(config)
@@ -412,7 +413,7 @@ def mimo_v2(config: Config) -> Model:
     return finish(config, blocks, hidden, style)
 
 
-def _attention(config: Config, hidden: Any, stem: str, look: AttentionPattern) -> Attention:
+def _attention(config: Config, hidden: Number, stem: str, look: AttentionPattern) -> Attention:
     """Attention of one of the two kinds; the keys of sliding layers begin with `stem`."""
     head_dim = config.count(f"{stem}head_dim", "head_dim")
     heads, kv_heads = config.count(f"{stem}num_attention_heads", "num_attention_heads"), config.count(f"{stem}num_key_value_heads")

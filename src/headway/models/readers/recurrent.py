@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headway.core.errors import BadValue
+from headway.core.units import Number
 from headway.models.attention import NoMixer
 from headway.models.attention.recurrent import Mamba, Mamba2, ParallelMixer, Rwkv
 from headway.models.model import Block, Model, NoFeedForward, Vector
@@ -39,7 +40,7 @@ def mamba(config: Config) -> Model:
 
 
 def _mamba1(
-    config: Config, hidden: Any, state: str, kernel: str, expand: str, rank: str, bias: str, conv_bias: str
+    config: Config, hidden: Number, state: str, kernel: str, expand: str, rank: str, bias: str, conv_bias: str
 ) -> tuple[Mamba, tuple[Vector, ...]]:
     inner = config.count("intermediate_size", default=None) if state == "state_size" else None
     if inner is None:
@@ -70,7 +71,7 @@ def mamba2(config: Config) -> Model:
 
 def mamba2_mixer(
     config: Config,
-    hidden: Any,
+    hidden: Number,
     heads: str,
     head_dim: str,
     groups: str,
@@ -279,7 +280,7 @@ def _layer(config: Config, s: DecoderShape, style: Style, part: str, sizes: dict
     return block(NoMixer(), experts, norm, (Vector(name="router correction bias", dims=(experts.experts,)),))
 
 
-def _experts(config: Config, hidden: Any, sizes: dict[str, int]) -> Any:
+def _experts(config: Config, hidden: Number, sizes: dict[str, int]) -> Any:
     """Routed and shared experts of two matrices; the routed experts may work at a latent width."""
 
     def size(key: str, **more: Any) -> Any:
@@ -344,7 +345,7 @@ def _searched(config: Config, entry: Any, index: int, sizes: tuple[Any, int, Any
     return block(mixer, ffn, norms(hidden, style, parts_present))
 
 
-def _width(config: Config, feeding: Config, hidden: Any, field: str) -> Any:
+def _width(config: Config, feeding: Config, hidden: Number, field: str) -> Any:
     """FFN width: stated, or 2/3 of `ffn_mult` times the hidden size, rounded up to a multiple of 256."""
     width = feeding.count("intermediate_size", default=None)
     if width is not None:

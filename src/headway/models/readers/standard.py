@@ -7,6 +7,7 @@ from typing import Any
 
 from headway.core.errors import UnsupportedModel
 from headway.core.quantity import known
+from headway.core.units import Number
 from headway.models.attention import AttentionPattern, Mixer
 from headway.models.attention.grouped_query import Attention
 from headway.models.model import Block, Dense, FeedForward, Model, MoE, NoFeedForward, Vector, grouped
@@ -66,7 +67,7 @@ def layer_count(config: Config, *keys: str) -> int:
     return int(config.count(*(keys or ("num_hidden_layers", "n_layer", "num_layers", "n_layers")), high=MAX_LAYERS))
 
 
-def shape(config: Config, kv_default: Any = None, head_dim_default: int | None = None) -> DecoderShape:
+def shape(config: Config, kv_default: Number = None, head_dim_default: int | None = None) -> DecoderShape:
     """Hidden size, layers, heads, KV heads and head size, with the family's defaults for absent keys."""
     hidden = config.count("hidden_size", "n_embd", "d_model")
     heads = config.count("num_attention_heads", "n_head", "n_heads", "num_heads")
@@ -81,7 +82,7 @@ def shape(config: Config, kv_default: Any = None, head_dim_default: int | None =
     return DecoderShape(hidden=hidden, layers=layer_count(config), heads=heads, kv_heads=kv_heads, head_dim=head_dim)
 
 
-def divided(config: Config, top: Any, bottom: Any, name: str, how: str) -> Any:
+def divided(config: Config, top: Number, bottom: Number, name: str, how: str) -> Any:
     """Quotient of two counts; raises an error if it is not whole."""
     if top % bottom:
         raise UnsupportedModel(name, f"{int(top)} / {int(bottom)}", f"{how} must be whole")
@@ -129,21 +130,22 @@ def mixer_vectors(s: DecoderShape, style: Style) -> tuple[Vector, ...]:
     return tuple(vectors)
 
 
-def norms(hidden: Any, style: Style, count: int | None = None) -> tuple[Vector, ...]:
+def norms(hidden: Number, style: Style, count: int | None = None) -> tuple[Vector, ...]:
     """Norms of a layer, by style or `count` of them."""
     vectors = style.norm_parts * (style.norms if count is None else count)
     return (Vector(name="norms", dims=(COPIES[vectors], hidden)),) if vectors else ()
 
 
-def dense(config: Config, hidden: Any, style: Style, *keys: str, intermediate: Any = None) -> Dense:
+def dense(config: Config, hidden: Number, style: Style, *keys: str, intermediate: Number = None) -> Dense:
     """Dense FFN."""
     width = intermediate if intermediate is not None else config.count(*(keys or ("intermediate_size",)))
     return Dense(hidden=hidden, intermediate=width, matrices=style.matrices, biases=1 if style.mlp_bias else 0)
 
 
 def moe(
-    hidden: Any, *, experts: Any, per_token: Any, intermediate: Any, shared: Any = 0, shared_intermediate: Any = 0, **more: Any
-) -> MoE:
+    hidden: Number, *, experts: Number, per_token: Number, intermediate: Number, shared: Number = 0, shared_intermediate: Number = 0,
+    **more: Any,
+) -> MoE:  # fmt: skip
     """Routed and shared experts, gated by default."""
     if per_token > experts:
         raise UnsupportedModel("num_experts_per_tok", int(per_token), f"must not exceed the {int(experts)} experts")
@@ -193,7 +195,7 @@ def routed_layers(
 
 
 def finish(
-    config: Config, layers: list[Block], hidden: Any, style: Style, final: tuple[Vector, ...] | None = None, embedding_dim: Any = None
+    config: Config, layers: list[Block], hidden: Number, style: Style, final: tuple[Vector, ...] | None = None, embedding_dim: Number = None
 ) -> Model:
     """Model from its layers, with vocabulary, embedding, head, final norm and precision."""
     vectors = norms(hidden, style, 1) if final is None else final
