@@ -6,3 +6,9 @@ Import       asked.result, asked.answered, asked.asking.
 May import   report and every package below it. Its users: web, cli, `headway/__init__.py`.
 Reads        no file of data/: the packages below do; files that the user names.
 """
+
+from __future__ import annotations
+
+from headway.core.lazy import at_first_use
+
+__getattr__ = at_first_use(__name__)

@@ -17,11 +17,20 @@ from headway.core.quantity import default
 from headway.core.question import Question, refuse
 from headway.hardware.chip import chip as find_chip
 from headway.hardware.chip_price import MARKET, TypedPrice
-from headway.hardware.edit import editable
-from headway.performance.layout import expand
+from headway.hardware.edit import edit, editable
+from headway.hardware.system import market_kinds, system, with_market
+from headway.models import config, reading, variants
+from headway.models.precision import Precision
+from headway.performance import achieved
+from headway.performance.assumptions import Assumptions
+from headway.performance.layout import Layout, expand
+from headway.performance.workload import SLO, Load
 
 if TYPE_CHECKING:
-    from headway.performance.layout import Layout, ModelShape
+    from headway.core.table import Table
+    from headway.hardware.system import System
+    from headway.models.model import Model
+    from headway.performance.layout import ModelShape
 
 
 MOST_TABLES = 2000  # most combinations of models, machines, formats and assumptions, each a grid
@@ -30,7 +39,7 @@ COUNTS = ("batch", "context", "prompt", "output")
 NO_CONFIG = "a model by name or file: it is about a config.json, which this model has not"
 
 
-def catalog(args: Any) -> Any:
+def catalog(args: Question) -> Any:
     """Catalogue with the user's folders first."""
     return open_catalog(args.catalog)
 
@@ -54,34 +63,27 @@ def _is_path(text: str) -> bool:
         return False
 
 
-def models(args: Any, names: Any = None) -> list[Any]:
+def models(args: Question, names: Any = None) -> list[Any]:
     """The models of a question, or those named, with --attention and --kv-share applied."""
     return [model(name, args) for name in split(args.model if names is None else names, "model")]
 
 
-def model(name: Any, args: Any) -> Any:
+def model(name: Any, args: Question) -> Any:
     """Model by name or file, or an object of a Python call, with the command line's changes."""
-    from headway.models import config
-    from headway.models.reading import reading, with_embedding
-    from headway.models.variants import override
-
     folders = [root / "models" for root in catalog(args).roots[:-1]]
-
     if not isinstance(name, str) or name.lstrip().startswith("("):
         refuse(args, dict.fromkeys(("strict", "as_", "key"), NO_CONFIG))
-    base_model = config.model(name, folders, reading(args.strict, args.as_ or "", args.key)) if isinstance(name, str) else name
+    base_model = config.model(name, folders, reading.reading(args.strict, args.as_ or "", args.key)) if isinstance(name, str) else name
     if args.embedding:
-        base_model = with_embedding(base_model, args.embedding)
+        base_model = reading.with_embedding(base_model, args.embedding)
     remark(*(note for note in base_model.notes if note.startswith(("assumed", "weights differ"))))
     if args.attention or args.kv_share:
-        return override(base_model, args.attention, args.kv_share)
+        return variants.override(base_model, args.attention, args.kv_share)
     return base_model
 
 
-def systems(args: Any, machines: Any = None) -> list[tuple[Any, dict[str, Any]]]:
+def systems(args: Question, machines: Any = None) -> list[tuple[Any, dict[str, Any]]]:
     """The machines of --on or of another field, for each combination of --set values, with the edits that vary."""
-    from headway.hardware.system import market_kinds, system, with_market
-
     names = split(args.on if machines is None else machines, "--on")
     known_machines = with_market([system(name, catalog(args)) if isinstance(name, str) else name for name in names])
     edits = [*(edit_values(text) for text in args.set), *_typed_price(args)]
@@ -95,7 +97,7 @@ def systems(args: Any, machines: Any = None) -> list[tuple[Any, dict[str, Any]]]
     return all_edited
 
 
-def _typed_price(args: Any) -> list[tuple[str, tuple[Any, ...]]]:
+def _typed_price(args: Question) -> list[tuple[str, tuple[Any, ...]]]:
     """The edit of --chip-price; each way to say what a chip costs stands alone."""
     text = getattr(args, "chip_price", None)
     if text is None or not isinstance(args, Question) or TypedPrice not in (group.record for group in args.groups):
@@ -109,16 +111,11 @@ def _typed_price(args: Any) -> list[tuple[str, tuple[Any, ...]]]:
 def _borrow(chips: Iterable[Any]) -> None:
     """Add what hypothetical chips borrow to the first sentence of the answer."""
     if any(chip.hypothetical for chip in chips):
-        from headway.performance.achieved import borrowed_costs
-
-        borrow(*filter(None, map(borrowed_costs, chips)))
+        borrow(*filter(None, map(achieved.borrowed_costs, chips)))
 
 
-def chip(name: str, args: Any) -> Any:
+def chip(name: str, args: Question) -> Any:
     """Chip by name, with --set chip.FACT=VALUE applied."""
-    from headway.hardware.edit import edit
-    from headway.hardware.system import system
-
     where = catalog(args)
     machine = system(name if "(" in name and where.find("chips", name) is None else find_chip(name, where).name, where)
     _borrow([machine.chip])
@@ -140,16 +137,14 @@ def edit_values(text: str) -> tuple[str, tuple[Any, ...]]:
     return key, schema.several(values)
 
 
-def edited(system: Any, keys: list[str], values: tuple[Any, ...]) -> tuple[Any, dict[str, Any]]:
+def edited(machine: System, keys: list[str], values: tuple[Any, ...]) -> tuple[Any, dict[str, Any]]:
     """System with edits applied, and the edits by key."""
-    from headway.hardware.edit import edit
-
     for key, value in zip(keys, values, strict=True):
-        system = edit(system, key, value)
-    return system, dict(zip(keys, values, strict=True))
+        machine = edit(machine, key, value)
+    return machine, dict(zip(keys, values, strict=True))
 
 
-def replaced(table: Any, extra: dict[str, Any]) -> Any:
+def replaced(table: Table, extra: dict[str, Any]) -> Table:
     """Table with constant columns for inputs varied outside its axes."""
     return dataclasses.replace(table, columns={**table.columns, **extra}) if extra else table
 
@@ -190,7 +185,7 @@ def note_beyond(models: Iterable[Any], load: dict[str, Any]) -> None:
         note(f"{tokens} tokens exceed the longest context of {model.name}, {model.max_context}: computed as if it took them")
 
 
-def layouts(args: Any, shape: ModelShape, degrees: dict[str, Any]) -> list[Layout]:
+def layouts(args: Question, shape: ModelShape, degrees: dict[str, Any]) -> list[Layout]:
     """Layouts that a Python call listed, else the legal layouts of a product of degrees."""
     return list(args.layouts) if args.layouts else ranked(shape, degrees)
 
@@ -219,7 +214,7 @@ def ranked(shape: ModelShape, degrees: dict[str, Any]) -> list[Layout]:
     return legal_layouts
 
 
-def typed_edits(args: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def typed_edits(args: Question) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Each edit of a machine or a model that was typed: its flag, its value, and the arguments without it."""
     for name, flag in (("set", "--set"), ("key", "--key")):
         for text in getattr(args, name, None) or ():
@@ -229,7 +224,7 @@ def typed_edits(args: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
             yield flag, getattr(args, name), {name: None}
 
 
-def combinations(args: Any, record: type, skip: Sequence[str] = ()) -> list[dict[str, Any]]:
+def combinations(args: Question, record: type, skip: Sequence[str] = ()) -> list[dict[str, Any]]:
     """Combinations of the user's values for the fields of a record but those to `skip`."""
     values = schema.read(args, record, skip=tuple(skip), most=MOST_TABLES)
     lists = [schema.several(value) for value in values.values()]
@@ -239,3 +234,72 @@ def combinations(args: Any, record: type, skip: Sequence[str] = ()) -> list[dict
         if count > MOST_TABLES:
             raise BadValue(record.__name__.lower(), f"{count} combinations", f"at most {MOST_TABLES}")
     return [dict(zip(values, members, strict=True)) for members in itertools.product(*lists)]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SearchGrid:
+    """What a search is asked, its flags read once: lists of loads, limits and assumptions are searches of their own."""
+
+    models: list[Model]
+    systems: list[tuple[System, dict[str, Any]]]  # with the edits of each
+    load: dict[str, Any]
+    limits: dict[str, Any]
+    degrees: dict[str, Any]
+    formats: dict[str, Any]
+    assumptions: list[dict[str, Any]]
+
+    def cases(self, verb: str, most: int, inputs: dict[str, Any], each_subject: bool = True) -> list[SearchCase]:
+        """Each combination, at most `most`: of models and machines too, unless one search takes them all; `inputs` are the verb's own."""
+        axes = schema.axes(self.load | self.limits | inputs)
+        subjects = itertools.product(self.models, self.systems) if each_subject else [(None, (None, {}))]
+        points = itertools.product(subjects, itertools.product(*axes.values()), self.assumptions)
+        cases = list(itertools.islice(points, most + 1))
+        if len(cases) > most:
+            of = "models, machines, " if each_subject else ""
+            raise BadValue(verb, f"too many combinations of {of}loads, limits and assumptions", f"at most {most}")
+        labels = [name for name, values in axes.items() if len(values) > 1 and name not in self.load]
+        return [
+            SearchCase(
+                model=model, system=system, edits=edits, inputs=(values := dict(zip(axes, point, strict=True))), assumptions=assumptions,
+                labels={name: values[name] for name in labels}, varied=assumptions if len(self.assumptions) > 1 else {},
+            )
+            for (model, (system, edits)), point, assumptions in cases
+        ]  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SearchCase:
+    """One combination of a SearchGrid; what tells its rows from those of the others are edits, `labels` and `varied` assumptions."""
+
+    model: Any
+    system: Any
+    edits: dict[str, Any]
+    inputs: dict[str, Any]  # load, limits, and those of the verb
+    assumptions: dict[str, Any]
+    labels: dict[str, Any]
+    varied: dict[str, Any]
+
+    @property
+    def load(self) -> Load:
+        """Its request, and the rate if there is one."""
+        return Load(prompt=self.inputs["prompt"], output=self.inputs["output"], rate=self.inputs.get("rate"))
+
+    @property
+    def slo(self) -> SLO:
+        """Its limits."""
+        return SLO(**{name: value for name, value in self.inputs.items() if name in schema.fields(SLO)})
+
+
+def search_grid(args: Question, skip: Sequence[str] = ()) -> SearchGrid:
+    """The grid of a question that searches; `skip`: flags of the verb that bear an assumption's name."""
+    load = schema.read(args, Load, COUNTS, most=MOST_VALUES)
+    limits = schema.read(args, SLO, most=MOST_VALUES)
+    degrees = schema.read(args, Layout, most=MOST_VALUES)
+    formats = schema.axes(schema.read(args, Precision))
+    assumptions = combinations(args, Assumptions, skip)
+    load = requested(load)
+    all_models, all_systems = models(args), systems(args)
+    note_beyond(all_models, load)
+    return SearchGrid(
+        models=all_models, systems=all_systems, load=load, limits=limits, degrees=degrees, formats=formats, assumptions=assumptions,
+    )  # fmt: skip

@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.answers import arguments
 from headway.core import schema, units
@@ -17,6 +17,7 @@ from headway.core.notes import note
 from headway.core.progress import expect, tick
 from headway.core.trace import record
 from headway.economics.bill import AUTOMATIC, PRICED, BillCalculator, compare, modes_of, requests_of, requests_of_totals, ttls_of, ways_of
+from headway.economics.questions import Bill
 from headway.economics.sheets.catalogue import newest, read
 from headway.economics.sheets.catalogue import sheets as catalogue_sheets
 from headway.laws.economics.cost import whole_reads
@@ -26,6 +27,9 @@ from headway.simulation.traffic.distributions import parse_arrivals, parse_lengt
 from headway.simulation.traffic.generate import ConversationTurns, generate, generate_conversations, parse_turns
 from headway.simulation.traffic.read import read_trace
 from headway.simulation.traffic.requests import LONGEST
+
+if TYPE_CHECKING:
+    from headway.core.listing import Rows
 
 VIEW = ("provider", "model", "as_of", "mode", "cache", "prompt_layout", "usd", "over_cheapest", "saved_share", "usd_input", "usd_cached",
         "usd_written", "usd_output", "usd_storage", "cached_share", "reads_per_write", "speed_ratio", "why")  # fmt: skip
@@ -44,7 +48,7 @@ OWN_COLUMNS = {  # columns with a meaning specific to this verb
 }
 
 
-def run(args: Any) -> output.Answer:
+def run(args: Bill) -> output.Answer:
     """Answer with a row per billing option, cheapest first."""
     sheets, requests = _sheets(args), requests_billed(args)
     biller, options = _billing_options(args, sheets, requests)
@@ -61,7 +65,7 @@ def run(args: Any) -> output.Answer:
     )  # fmt: skip
 
 
-def _sheets(args: Any) -> list[Any]:
+def _sheets(args: Bill) -> list[Any]:
     """Price sheets named on the command line, without repeats."""
     catalog, sheets = arguments.catalog(args), []
     for name in arguments.split(args.sheet, "--sheet"):
@@ -74,7 +78,7 @@ def _sheets(args: Any) -> list[Any]:
     return list(dict.fromkeys(sheets))
 
 
-def _billing_options(args: Any, sheets: Sequence[Any], requests: Any) -> tuple[Any, list[Any]]:
+def _billing_options(args: Bill, sheets: Sequence[Any], requests: Any) -> tuple[Any, list[Any]]:
     """Billing options that are requested and sold; notes say which are not sold."""
     modes, ttls = _names(args.mode), _ttls(args.cache)
     known = sorted({mode for sheet in sheets for mode in modes_of(sheet)})
@@ -234,7 +238,7 @@ def _options_behind(options: Sequence[Any], row: Mapping[str, Any], key: str, bi
 # -- words ----------------------------------------------------------------------------------------------------------------------
 
 
-def _words(rows: Any, first_row: Mapping[str, Any], count: int, has_lengths: bool) -> output.Summary:
+def _words(rows: Rows, first_row: Mapping[str, Any], count: int, has_lengths: bool) -> output.Summary:
     """Summary: the cheapest option, the cost of the first requested option, and the cache that pays at each sheet."""
     row_list = list(rows)
     least = min(row_list, key=lambda row: (not row["fits"], row["usd"]))
@@ -350,7 +354,7 @@ TOTALS = ("input", "cached", "output")
 CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 
-def requests_billed(args: Any) -> Any:
+def requests_billed(args: Bill) -> Any:
     """The requests that are billed."""
     if args.tokens:
         alone = [
@@ -404,7 +408,7 @@ def _totals(text: str) -> Any:
     return requests_of_totals(prompt, hits, answers, "totals given by the user")
 
 
-def _trace(args: Any) -> Any:
+def _trace(args: Bill) -> Any:
     if args.prompt or args.output or args.turns:
         raise BadValue("--requests", args.requests, "a trace alone, which has its own lengths; --shared and --rate may stand beside it")
     if args.arrivals != ARRIVALS or args.seed != SEED:
@@ -426,7 +430,7 @@ def _shorter(traffic: Any, shared: int) -> list[str]:
     return [text] if count else []
 
 
-def _described(args: Any) -> Any:
+def _described(args: Bill) -> Any:
     """Requests drawn from the distributions on the command line."""
     if args.trace_block:
         raise BadValue("--trace-block", args.trace_block, "--requests TRACE beside it")
@@ -468,7 +472,7 @@ def _rate_of(text: str) -> float:
     return float(schema.scalar(text, schema.Field("1/s", high=1e12), "--rate"))
 
 
-def _shared(args: Any) -> int:
+def _shared(args: Bill) -> int:
     return int(schema.scalar(args.shared, schema.Field("token", integer=True, open_low=False, high=1e9), "--shared")) if args.shared else 0
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.answers import arguments, cache_subject, cache_workload
 from headway.core import schema, units
@@ -35,11 +35,16 @@ from headway.economics.cache.placement import (
     with_choices,
 )
 from headway.economics.cache.records import CacheHold, CacheService, FeeRow, HoldRow, SizingRow
+from headway.economics.questions import Cache
 from headway.economics.sheets.catalogue import read
 from headway.economics.sheets.sheet import Rates
 from headway.report import cache, output
 from headway.report.pictures import grid
 from headway.report.words import sentence
+
+if TYPE_CHECKING:
+    from headway.core.listing import Rows
+    from headway.report.pictures.frame import Picture, View
 
 VIEW = ("model", "system", "hold", "reuse", "uses", "tier", "balanced_hold_s", "device_usd_per_byte", "usd_per_mtok_held",
         "usd_per_mtok_gain", "break_even_hold_s", "hold_bound_s", "chosen_by", "contends")  # fmt: skip
@@ -49,7 +54,7 @@ CRITERIA_NOTE = (
 )
 
 
-def run(args: Any) -> output.Answer:
+def run(args: Cache) -> output.Answer:
     """Answer with criteria, sizes, fees or the bill of a trace, by the flags given."""
     if args.workload:
         return cache_workload.run(args)
@@ -70,7 +75,7 @@ class _PlacementPoint:
     tier: int
 
 
-def _criteria(args: Any) -> output.Answer:
+def _criteria(args: Cache) -> output.Answer:
     """Answer with a row per hold and tier."""
     axes, cases = cache_subject.holds(args), cache_subject.cases(args)
     rows, points = [], []
@@ -109,7 +114,7 @@ def _notes(cases: Sequence[Any]) -> list[str]:
 # -- words ------------------------------------------------------------------------------------------------------------------------
 
 
-def _describe(table: Any, all_rows: Sequence[Mapping[str, Any]], cases: Sequence[Any]) -> output.Summary:
+def _describe(table: Rows, all_rows: Sequence[Mapping[str, Any]], cases: Sequence[Any]) -> output.Summary:
     """Summary: the tier by each criterion, the tiers, the holds at which the choice changes, and what decides."""
     rows = list(table)
     extra = list(dict.fromkeys(key for variant in cases for key in variant.extra))
@@ -221,7 +226,7 @@ def _row(variant: Any, make: Callable[[], Any]) -> _SizePoint:
 # -- sizes ------------------------------------------------------------------------------------------------------------------------
 
 
-def sizes(args: Any) -> output.Answer:
+def sizes(args: Cache) -> output.Answer:
     """Answer with a row per TTL and tier."""
     axes = cache_subject.holds(args)
     if axes.keys() - {"hold"}:
@@ -259,7 +264,7 @@ def _check_service_flags(service: Any) -> None:
         raise BadValue("sizes", " ".join(flags), "--hit-tokens and --new-tokens, or --rate and --hit-rate with --prompt and --output")
 
 
-def _describe_sizes(table: Any) -> output.Summary:
+def _describe_sizes(table: Rows) -> output.Summary:
     """Summary: the cheapest tier of each TTL."""
     rows = list(table)
     holds = list(dict.fromkeys(row["hold"] for row in rows))
@@ -285,7 +290,7 @@ def _describe_sizes(table: Any) -> output.Summary:
     return output.Summary(headline, view, binds="; ".join(binding), remarks=remarks, first=("hold", "tier", "devices_usd"))
 
 
-def _drawing(table: Any, view: Any) -> Any:
+def _drawing(table: Rows, view: View) -> Picture:
     title = "What a service's cache takes, by how long it is kept"
     return grid.picture(
         list(table), "hold", ("cache_bytes", "devices", "devices_usd"), ("tier",), view, title=title, about="by memory tier"
@@ -295,7 +300,7 @@ def _drawing(table: Any, view: Any) -> Any:
 # -- fees -------------------------------------------------------------------------------------------------------------------------
 
 
-def fees(args: Any) -> output.Answer:
+def fees(args: Cache) -> output.Answer:
     """Answer with a row per fee and tier."""
     rates = _rates(args)
     is_timed = bool(args.fee or args.storage or any(rate.storage is not None for rate in rates))  # else the sheet says how long
@@ -323,7 +328,7 @@ def fees(args: Any) -> output.Answer:
     )
 
 
-def _rates(args: Any) -> list[Any]:
+def _rates(args: Cache) -> list[Any]:
     """Standard rates of each sheet named."""
     if not args.sheet:
         return []
@@ -346,7 +351,7 @@ def _reads(variant: Any, rates: Sequence[Any]) -> list[_SizePoint]:
     return rows
 
 
-def _charges(args: Any, rates: Sequence[Any], holds: Sequence[Any]) -> list[Any]:
+def _charges(args: Cache, rates: Sequence[Any], holds: Sequence[Any]) -> list[Any]:
     """Cache fees of the sheets, and fees given as flags for each hold."""
     all_charges = [charge for sheet_rates in rates for charge in charges(sheet_rates, holds)]
     if args.fee:
@@ -365,7 +370,7 @@ def _positive(text: str, unit: str, flag: str) -> float:
     return value
 
 
-def _describe_fees(table: Any) -> output.Summary:
+def _describe_fees(table: Rows) -> output.Summary:
     """Summary: KV bytes that the first fee pays for in each tier, with the reminder that the markup is unknown."""
     rows = list(table)
     first = rows[0]

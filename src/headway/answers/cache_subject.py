@@ -17,6 +17,7 @@ from headway.core.question import refuse
 from headway.economics.cache.problem import CacheProblem
 from headway.economics.cache.records import CacheHold, PrefillCost
 from headway.economics.cache.tiers import EDITED, edit_of
+from headway.economics.questions import Cache
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
@@ -57,12 +58,12 @@ class _UsefulFlags:
         """Fields of PrefillCost that do not count."""
         return (*(() if self.lengths else ("prompt", "output")), *(() if self.recompute else ("mfu", "fresh", "active")))
 
-    def formats(self, args: Any) -> tuple[str, ...]:
+    def formats(self, args: Cache) -> tuple[str, ...]:
         """Fields of Precision that do not count."""
         kv = () if self.is_estimated or args.kv_bytes is None else ("kv",)
         return (*kv, *(() if self.is_estimated else ("weights",)), *(() if self.is_estimated or self.mfu else ("compute",)))
 
-    def skipped(self, args: Any) -> tuple[str, ...]:
+    def skipped(self, args: Cache) -> tuple[str, ...]:
         """Every field that does not count."""
         of_layout = () if self.is_estimated else tuple(schema.fields(Layout))
         of_step = tuple(name for name in self.assumptions() if name not in OWN_FLAGS)
@@ -74,7 +75,7 @@ class _UsefulFlags:
         return (*OWN_FLAGS, *(name for name in rest if name not in OWN_FLAGS), *(() if self.quote else ("price_metric",)))
 
 
-def _useful_flags(args: Any, lengths: bool, recompute: bool) -> _UsefulFlags:
+def _useful_flags(args: Cache, lengths: bool, recompute: bool) -> _UsefulFlags:
     typed_cost = args.mfu is not None or args.fresh is not None
     in_hbm = bool(args.on) and CHIP_MEMORY in _tiers(args)
     return _UsefulFlags(
@@ -83,7 +84,7 @@ def _useful_flags(args: Any, lengths: bool, recompute: bool) -> _UsefulFlags:
     )  # fmt: skip
 
 
-def _recompute_values(args: Any, useful: _UsefulFlags) -> dict[str, Any]:
+def _recompute_values(args: Cache, useful: _UsefulFlags) -> dict[str, Any]:
     """What the user said of computing again."""
     values = schema.read(args, PrefillCost, skip=useful.costs())
     if len({"mfu", "fresh"} & values.keys()) > 1:
@@ -93,7 +94,7 @@ def _recompute_values(args: Any, useful: _UsefulFlags) -> dict[str, Any]:
     return values
 
 
-def cases(args: Any, lengths: bool = False, recompute: bool = True) -> list[CacheQuestion]:
+def cases(args: Cache, lengths: bool = False, recompute: bool = True) -> list[CacheQuestion]:
     """Cache problems for each combination of models, machines, edits, formats and numbers.
 
     `lengths`: prompt and output count even where no layout is searched; `recompute`: what computing again costs counts.
@@ -134,7 +135,7 @@ def cases(args: Any, lengths: bool = False, recompute: bool = True) -> list[Cach
     return variants
 
 
-def _machines(args: Any) -> Iterator[tuple[Any, dict[str, Any], dict[str, dict[str, Any]]]]:
+def _machines(args: Cache) -> Iterator[tuple[Any, dict[str, Any], dict[str, dict[str, Any]]]]:
     """Machines for each combination of --set values, with their edits and those of tiers."""
     machine_edits = _of_machine(args).set
     of_tiers = [text for text in args.set if text not in machine_edits]
@@ -153,12 +154,12 @@ def _machines(args: Any) -> Iterator[tuple[Any, dict[str, Any], dict[str, dict[s
         yield system, varied if any("," in text for text in machine_edits) else {}, edits
 
 
-def _of_machine(args: Any) -> Any:
+def _of_machine(args: Cache) -> Any:
     """The arguments without the edits of tiers."""
     return args.replace(set=tuple(text for text in args.set if not text.strip().startswith(EDITED)))
 
 
-def _tiers(args: Any) -> tuple[str, ...]:
+def _tiers(args: Cache) -> tuple[str, ...]:
     if args.tier == ALL:
         from headway.hardware.memory_tier import tiers
 
@@ -169,7 +170,7 @@ def _tiers(args: Any) -> tuple[str, ...]:
     return names
 
 
-def holds(args: Any) -> dict[str, tuple[Any, ...]]:
+def holds(args: Cache) -> dict[str, tuple[Any, ...]]:
     """Fields of CacheHold from the command line, each a list."""
     hold_values = schema.read(args, CacheHold, most=MOST_VALUES)
     axes = schema.axes(hold_values)

@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.answers import arguments, cache_subject
 from headway.answers.bill import blocked_trace
@@ -21,11 +21,14 @@ from headway.core.trace import record
 from headway.core.units import show
 from headway.economics.cache.records import CacheHold, TraceRow
 from headway.economics.cache.trace import TraceCounts, billed, usage_row, with_list_price
-from headway.economics.questions import TTLS
+from headway.economics.questions import TTLS, Cache
 from headway.economics.sheets.catalogue import read
 from headway.report import cache, output
 from headway.report.words import sentence
 from headway.simulation.hit_rates import curve
+
+if TYPE_CHECKING:
+    from headway.core.listing import Rows
 
 FOR_EVER = ("never", "inf", "none")
 LEAST_SPAN = 2  # least duration of a trace in TTLs, for a typical cache occupancy
@@ -36,7 +39,7 @@ VIEW = ("model", "ttl", "room", "tier", "hit_share", "held_bytes_mean", "held_by
 PLAIN = ("ttl", "hit_share", "held_tokens_mean", "held_tokens_peak")
 
 
-def check_unused(args: Any) -> None:
+def check_unused(args: Cache) -> None:
     """Raise an error for flags that need --workload."""
     for key in ("ttl", "capacity", "requests", "trace_block"):
         if getattr(args, key) is not None:
@@ -69,14 +72,14 @@ class _WorkloadPoint:
         return trace_row if self.rates is None else with_list_price(trace_row, self.counts, self.rates)
 
 
-def _waiting(args: Any) -> Any:
+def _waiting(args: Cache) -> Any:
     waiting = schema.read(args, CacheHold).get("waiting")
     if isinstance(waiting, tuple):
         raise BadValue("--waiting", args.waiting, "one value beside --workload")
     return schema.defaults(CacheHold, {"hold": None} | ({} if waiting is None else {"waiting": waiting})).waiting
 
 
-def run(args: Any) -> output.Answer:
+def run(args: Cache) -> output.Answer:
     """Answer with a row per TTL, capacity and tier."""
     _check(args)
     ttls, traffic = _ttls(args), _traffic(args)
@@ -102,7 +105,7 @@ def run(args: Any) -> output.Answer:
     return output.Answer(listing, describe=_describe, pictures=pictures, columns=cache.own_columns(TraceRow), most=200)
 
 
-def _check(args: Any) -> None:
+def _check(args: Cache) -> None:
     for key in ("hold", "reuse", "uses", "hit_tokens", "new_tokens", "rate", "hit_rate", "fee", "storage"):
         if getattr(args, key) is not None:
             wants = "--ttl for how long it is kept" if key == "hold" else "a trace without it, which says so itself"
@@ -111,7 +114,7 @@ def _check(args: Any) -> None:
         raise BadValue("--spread", args.spread, "no --workload beside it: what a trace costs has no interval")
 
 
-def _ttls(args: Any) -> list[Any]:
+def _ttls(args: Cache) -> list[Any]:
     """TTLs in rising order (None: no expiry)."""
     parts = [part.strip() for part in (args.ttl or TTLS).split(",")]
     timed = [part for part in parts if part.lower() not in FOR_EVER]
@@ -121,7 +124,7 @@ def _ttls(args: Any) -> list[Any]:
     return [*values, *([None] if len(timed) < len(parts) else [])]
 
 
-def _traffic(args: Any) -> Any:
+def _traffic(args: Cache) -> Any:
     trace = blocked_trace(args.workload, args.trace_block)
     count = schema.scalar(args.requests, Field(integer=True, low=1, open_low=False), "--requests") if args.requests else None
     note(*trace.notes())
@@ -132,7 +135,7 @@ def _traffic(args: Any) -> Any:
     return trace.traffic.head(count)
 
 
-def _points(args: Any, hits: Any, ttls: Sequence[Any], cases: Sequence[Any]) -> list[_WorkloadPoint]:
+def _points(args: Cache, hits: Any, ttls: Sequence[Any], cases: Sequence[Any]) -> list[_WorkloadPoint]:
     """Points for each TTL, capacity, tier and cache problem."""
     rates = _rates(args)
     points = []
@@ -148,7 +151,7 @@ def _points(args: Any, hits: Any, ttls: Sequence[Any], cases: Sequence[Any]) -> 
     return points
 
 
-def _with_lengths(args: Any, variant: Any, hits: Any) -> Any:
+def _with_lengths(args: Cache, variant: Any, hits: Any) -> Any:
     """Cache problem with the trace's mean prompt and output, if the user gave none, for the prefill estimate."""
     name = Path(args.workload).name
     means = {
@@ -158,14 +161,14 @@ def _with_lengths(args: Any, variant: Any, hits: Any) -> Any:
     return dataclasses.replace(variant, case=dataclasses.replace(variant.case, **means))
 
 
-def _rates(args: Any) -> list[Any]:
+def _rates(args: Cache) -> list[Any]:
     if not args.sheet:
         return [None]
 
     return [sheet.rates for sheet in read(args.sheet, arguments.catalog(args)).sheets]
 
 
-def _rooms(args: Any, case: Any) -> list[Any]:
+def _rooms(args: Cache, case: Any) -> list[Any]:
     if not args.capacity:
         return [None]
     if case is None:
@@ -174,7 +177,7 @@ def _rooms(args: Any, case: Any) -> list[Any]:
     return list(schema.several(rooms))
 
 
-def _trace_counts(args: Any, hits: Any, ttl: Any, room: Any, case: Any) -> Any:
+def _trace_counts(args: Cache, hits: Any, ttl: Any, room: Any, case: Any) -> Any:
     """Counts of one pass over the trace, each a sourced number."""
     name = Path(args.workload).name
 
@@ -203,7 +206,7 @@ def _mark(rows: Sequence[dict[str, Any]]) -> None:
         row["best"] = row is least
 
 
-def _notes(args: Any, hits: Any, ttls: Sequence[Any], points: Sequence[_WorkloadPoint]) -> list[str]:
+def _notes(args: Cache, hits: Any, ttls: Sequence[Any], points: Sequence[_WorkloadPoint]) -> list[str]:
     notes = [f"{hits.requests} requests in {show(hits.span, 's')}, blocks of {hits.block_tokens} tokens; the cache is empty at the start"]
     if not hits.answers:
         notes.append("the trace does not say what answers leave in the cache: a next turn finds at least this much")
@@ -220,7 +223,7 @@ def _notes(args: Any, hits: Any, ttls: Sequence[Any], points: Sequence[_Workload
 # -- words ------------------------------------------------------------------------------------------------------------------------
 
 
-def _describe(table: Any) -> output.Summary:
+def _describe(table: Rows) -> output.Summary:
     """Summary: the best row, or the hit rates; then the table."""
     rows = list(table)
     best = next((row for row in rows if row.get("best")), None)

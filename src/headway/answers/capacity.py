@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING
 
 from headway.answers import arguments
 from headway.core import schema, units
@@ -14,15 +14,19 @@ from headway.core.trace import record
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.capacity import even_split
+from headway.performance.questions import CapacityQuestion
 from headway.performance.workload import Load
 from headway.report import output
+
+if TYPE_CHECKING:
+    from headway.core.listing import Rows
 
 VIEW = ("model", "system", "chips", "batch", "context", "weights_bytes", "sequence_bytes", "fits", "chips_exact", "chips_needed",
         "largest_batch", "largest_context", "room_bytes", "read_floor_s")  # fmt: skip
 MOST_POINTS = 10_000
 
 
-def run(args: Any) -> output.Answer:
+def run(args: CapacityQuestion) -> output.Answer:
     """Answer with a row per model, machine, batch and context."""
     load = schema.read(
         args, Load, ("batch", "context"), tuple(key for key in schema.fields(Load) if key not in ("batch", "context"))
@@ -49,7 +53,7 @@ def run(args: Any) -> output.Answer:
     return output.Answer(traced_listing(traced), notes=all_notes, describe=_describe)
 
 
-def _describe(rows: Any) -> output.Summary:
+def _describe(rows: Rows) -> output.Summary:
     row_list = list(rows)
     first = row_list[0]
     holds = f"{first['model']} at batch {first['batch']} and context {first['context']:,} needs {units.show(first['load_bytes'], 'byte')}"

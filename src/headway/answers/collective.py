@@ -8,7 +8,7 @@ import dataclasses
 import itertools
 import math
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.answers import arguments
 from headway.core import schema
@@ -25,15 +25,19 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.collectives import NEAREST, NO_WRAP, WRAP, torus_sides
 from headway.performance.mesh import NETWORKS, OPERATIONS, by_numbers, collective, of_system, send
 from headway.performance.product import Chain, ProductRates
+from headway.performance.questions import CollectiveQuestion, MeshQuestion
 from headway.report import mesh as words
 from headway.report import output
+
+if TYPE_CHECKING:
+    from headway.hardware.system import System
 
 SHARES = ("exact", "limit")
 SIZE = Field("byte", "")
 COUNT = Field(low=1, open_low=False, integer=True)
 
 
-def run(args: Any) -> output.Answer:
+def run(args: CollectiveQuestion) -> output.Answer:
     """Answer with a row for each size."""
     operation, subscript = _operation(args.operation)
     system = machine(args)
@@ -59,7 +63,9 @@ def _operation(text: str) -> tuple[str, str]:
     return folded, subscript
 
 
-def _sizes(args: Any, operation: str, axes: tuple[Any, ...], names: tuple[str, ...] | None) -> list[tuple[str, Any, tuple[str, ...]]]:
+def _sizes(
+    args: CollectiveQuestion, operation: str, axes: tuple[Any, ...], names: tuple[str, ...] | None
+) -> list[tuple[str, Any, tuple[str, ...]]]:
     """Label, bytes and axes of each collective: of bytes typed as numbers, or of an array at each point of its sizes."""
     all_names = tuple(axis.name for axis in axes)
     if "[" not in args.what:
@@ -89,7 +95,9 @@ def _sizes(args: Any, operation: str, axes: tuple[Any, ...], names: tuple[str, .
     return rows
 
 
-def _row(args: Any, operation: str, network: Any, axes: tuple[Any, ...], size: Any, names: tuple[str, ...], label: str) -> dict[str, Any]:
+def _row(
+    args: CollectiveQuestion, operation: str, network: Any, axes: tuple[Any, ...], size: Any, names: tuple[str, ...], label: str
+) -> dict[str, Any]:
     if operation == "send":
         if args.to is None:
             raise BadValue("--to", "nothing", "the chip that receives, by its place along each axis, such as 3,3")
@@ -124,7 +132,7 @@ RATE = Field("byte/s", "")
 TIME = Field("s", "", open_low=False)
 
 
-def machine(args: Any) -> Any:
+def machine(args: MeshQuestion) -> Any:
     """The machine of --on, with edits; None without."""
     if args.on is None:
         return None
@@ -134,7 +142,7 @@ def machine(args: Any) -> Any:
     return machines[0][0]
 
 
-def whole_machine(system: Any) -> str:
+def whole_machine(system: System) -> str:
     """The mesh of all chips of a machine: the sides of a torus, else one axis; empty without a machine of several chips."""
     if system is None or int(system.chips) < 2:
         return ""
@@ -150,7 +158,7 @@ def scalar(text: str | None, field: Field, flag: str) -> Any:
     return None if text is None else schema.scalar(text, field, flag)
 
 
-def links_of(args: Any, system: Any, axes: tuple[Any, ...]) -> Any:
+def links_of(args: MeshQuestion, system: System, axes: tuple[Any, ...]) -> Any:
     """Links that the mesh runs on; None without a mesh."""
     if not axes:
         return None
@@ -181,7 +189,7 @@ def links_of(args: Any, system: Any, axes: tuple[Any, ...]) -> Any:
     return dataclasses.replace(links, **changes)
 
 
-def grid(args: Any, names: list[str]) -> tuple[list[dict[str, Any]], list[str]]:
+def grid(args: MeshQuestion, names: list[str]) -> tuple[list[dict[str, Any]], list[str]]:
     """Sizes of the named dimensions at each point of the grid, and those that vary; sizes written as numbers need no name."""
     texts = dict(assignments(list(args.values), "sizes"))
     by_letter = [name for name in names if not name[0].isdigit()]

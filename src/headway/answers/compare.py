@@ -14,6 +14,7 @@ from headway.core.question import Edits, refuse
 from headway.core.schema import Field
 from headway.core.trace import record
 from headway.hardware.compare import machine_rows, model_rows, watts_of
+from headway.hardware.questions import Compare
 from headway.hardware.system import market_kinds, system
 from headway.models.describe import about_model
 from headway.report import compare as words
@@ -23,7 +24,7 @@ COST, POWER = Field("USD/s", "", bare="USD/h"), Field("W", "")
 CONTEXT = "8192"
 
 
-def run(args: Any) -> output.Answer:
+def run(args: Compare) -> output.Answer:
     """Answer with a row per machine or model."""
     names = [name for text in args.names for name in arguments.split(text, "name")]
     if len(names) < 2:
@@ -51,7 +52,7 @@ def run(args: Any) -> output.Answer:
     )
 
 
-def _systems(names: list[str], args: Any) -> list[Any] | None:
+def _systems(names: list[str], args: Compare) -> list[Any] | None:
     """The machines of these names with edits; None where they are models."""
     catalog = arguments.catalog(args)
     machines, strangers = [], []
@@ -68,7 +69,7 @@ def _systems(names: list[str], args: Any) -> list[Any] | None:
     return [machine for machine, _ in arguments.systems(args, tuple(dict.fromkeys(names)))]
 
 
-def _summaries(names: list[str], args: Any) -> list[Any]:
+def _summaries(names: list[str], args: Compare) -> list[Any]:
     refuse(args, {"set": "a machine to edit"})
     context = default(int(CONTEXT), "context", "token", "context at which KV read per token is taken")
     return [about_model(arguments.model(name, args), context) for name in names]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headway.answers import arguments
@@ -15,7 +15,7 @@ from headway.core.quantity import default
 from headway.core.trace import record
 from headway.reality import demonstrations
 from headway.reality.ciphers.catalogue import CIPHERS, cipher
-from headway.reality.question import SUBJECTS, FeistelRun
+from headway.reality.question import SUBJECTS, Feistel, FeistelRun
 from headway.report import feistel, output
 
 ROUNDS = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 44, 64)
@@ -24,7 +24,7 @@ LAYERS = (1, 4, 16, 64)
 REDUCED = "simon32"  # the cipher whose differentials are searched: its blocks are short and its rounds alike under rotation
 
 
-def run(args: Any) -> output.Answer:
+def run(args: Feistel) -> output.Answer:
     """Answer with a row per vector, round or depth."""
     check_known("demonstration", args.what, SUBJECTS)
     values = schema.read(args, FeistelRun)
@@ -37,7 +37,7 @@ def run(args: Any) -> output.Answer:
         rows = _rows(args, axes, settings)
     plain = clean([dataclasses.asdict(row) for row in rows])
 
-    def tree(row: Any, key: str) -> Any:
+    def tree(row: Mapping[str, Any], key: str) -> Any:
         return computed(getattr(rows[place_of(row, plain)], key), key)
 
     return output.Answer(
@@ -46,7 +46,7 @@ def run(args: Any) -> output.Answer:
     )  # fmt: skip
 
 
-def _rows(args: Any, axes: dict[str, Any], settings: Any) -> list[Any]:
+def _rows(args: Feistel, axes: dict[str, Any], settings: Any) -> list[Any]:
     if args.what == "coupling":
         return list(demonstrations.coupling_rows(_axis(axes["layers"], "layers", LAYERS), int(settings.seed)))
     names = [cipher(name).name for name in arguments.split(args.cipher, "--cipher")] if args.cipher else list(CIPHERS)

@@ -16,7 +16,10 @@ from headway.evidence import pages
 from headway.evidence.fit import nearest
 from headway.evidence.fit.result import write_efficiency
 from headway.evidence.pages import inserted
+from headway.evidence.questions import Fit
+from headway.evidence.serving import refit
 from headway.evidence.serving.score import grouped
+from headway.evidence.training import refit as training_refit
 from headway.report import output, prediction_pictures
 from headway.report.pictures.file import check_path
 from headway.report.pictures.frame import View
@@ -49,22 +52,20 @@ def text_of(path: str) -> str:
 TRAINING_NUMBERS = Path("training") / "efficiency.toml"  # within the output folder
 
 
-def run_training(args: Any) -> output.Answer:
+def run_training(args: Fit) -> output.Answer:
     """Answer of a training fit: writes the numbers and lists them."""
-    from headway.evidence.training import refit
-
     out, page = folder(args.out), args.report
     if page:  # fail early if the page has no markers
-        inserted(text_of(page), refit.PAGE, "", page)
+        inserted(text_of(page), training_refit.PAGE, "", page)
     rows = Path(args.training)
-    fit_result = refit.refit(rows, f"headway fit --training {rows.name}", datetime.date.today().isoformat())
+    fit_result = training_refit.refit(rows, f"headway fit --training {rows.name}", datetime.date.today().isoformat())
     paths = [out / TRAINING_NUMBERS]
     paths[0].parent.mkdir(exist_ok=True)
-    write_efficiency(paths[0], fit_result.numbers, refit.HEAD, keep_other_sections=False)
+    write_efficiency(paths[0], fit_result.numbers, training_refit.HEAD, keep_other_sections=False)
     if page:
-        Path(page).write_text(inserted(text_of(page), refit.PAGE, refit.page(fit_result), page), encoding="utf-8")
+        Path(page).write_text(inserted(text_of(page), training_refit.PAGE, training_refit.page(fit_result), page), encoding="utf-8")
         paths.append(Path(page))
-    return _answer(fit_result, sentence(refit.sentence(fit_result)), paths)
+    return _answer(fit_result, sentence(training_refit.sentence(fit_result)), paths)
 
 
 def _answer(fit_result: Any, first: str, paths: Sequence[Path]) -> output.Answer:
@@ -78,10 +79,8 @@ def _answer(fit_result: Any, first: str, paths: Sequence[Path]) -> output.Answer
 NUMBERS, NEAREST = "efficiency.toml", "evidence.csv"
 
 
-def run(args: Any) -> output.Answer:
+def run(args: Fit) -> output.Answer:
     """Answer of a fit: writes the numbers and lists them."""
-    from headway.evidence.serving.refit import refit
-
     if args.training:
         if args.from_ or args.summary:
             raise BadValue("--training", args.training, "no --from and no --summary beside it: it is a fit of its own")
@@ -94,7 +93,7 @@ def run(args: Any) -> output.Answer:
     out = folder(args.out)
     _check_pages(args.report, args.summary)
     command = "headway fit " + " ".join(f"--from {Path(path).name}{'/' if Path(path).is_dir() else ''}" for path in args.from_)
-    fit_result = refit(kernels, measured, command, datetime.date.today().isoformat())
+    fit_result = refit.refit(kernels, measured, command, datetime.date.today().isoformat())
     paths = [out / NUMBERS]
     write_efficiency(paths[0], fit_result.numbers, fit_result.head)
     if fit_result.report is not None:

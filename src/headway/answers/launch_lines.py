@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.core.errors import BadFile, BadValue, IllegalCombination, UnknownName
 from headway.core.files import write_whole
@@ -15,6 +15,10 @@ from headway.models.precision import Precision
 from headway.performance.layout import Layout
 from headway.serving.launch import kubernetes
 from headway.serving.launch.launch import launch
+from headway.simulation.questions import Plan
+
+if TYPE_CHECKING:
+    from headway.models.model import Model
 
 KINDS = ("k8s",)
 
@@ -28,7 +32,7 @@ class LaunchScript:
     document: str = ""
 
 
-def search_input(args: Any) -> dict[str, Any]:
+def search_input(args: Plan) -> dict[str, Any]:
     """What the search of a plan is told about the launch: the engine that must express the layout, and the chips of its hosts."""
     if args.chips_per_host is not None and not args.launch:
         raise BadValue("--chips-per-host", _chips_per_host(args.chips_per_host), "--launch ENGINE beside it: it is about the command line")
@@ -36,7 +40,7 @@ def search_input(args: Any) -> dict[str, Any]:
     return {"launch": args.launch or "", "chips_per_host": host}
 
 
-def launched(args: Any, plan: Any) -> LaunchScript:
+def launched(args: Plan, plan: Any) -> LaunchScript:
     """Launch lines with notes, or the reason why the engine cannot run the layout."""
     _check(args)
     if not args.launch:
@@ -52,7 +56,7 @@ def launched(args: Any, plan: Any) -> LaunchScript:
     return _with_manifest(args, plan, LaunchScript(lines=lines, notes=notes))
 
 
-def _check(args: Any) -> None:
+def _check(args: Plan) -> None:
     if not args.manifest:
         return
     if args.manifest[0] not in KINDS:
@@ -69,7 +73,7 @@ def _of_pool(pool: Any, note: str) -> str:
     return f"{pool.role} pool: {note}" if pool.role and differs else note
 
 
-def _pools(args: Any, plan: Any, manifest: bool = False) -> list[Any]:
+def _pools(args: Plan, plan: Any, manifest: bool = False) -> list[Any]:
     """Launches of the pools, prefill first; for a manifest those of one replica that listens on every address."""
     best, row = plan.best, plan.table.row(0)
     precision = Precision(weights=row["weights"] if args.weights else "", kv=row["kv"], compute=row["compute"] if args.compute else "")
@@ -98,7 +102,7 @@ def _sequences(best: Any, layout: Layout, role: str) -> int | None:
     return max(1, int(case.server(case.compiled()).seats(load.prompt, load.output)))
 
 
-def _checkpoint(args: Any, model: Any) -> str:
+def _checkpoint(args: Plan, model: Model) -> str:
     """The model as the user named it."""
     if not isinstance(args.model, str):
         return ""
@@ -115,7 +119,7 @@ def _chips_per_host(text: str) -> int:
         raise BadValue("--chips-per-host", text, "a whole number of chips, such as 4 or 8") from None
 
 
-def _with_manifest(args: Any, plan: Any, script: LaunchScript) -> LaunchScript:
+def _with_manifest(args: Plan, plan: Any, script: LaunchScript) -> LaunchScript:
     """The script with its manifest as the document, or in the file that was named."""
     if not args.manifest:
         return script

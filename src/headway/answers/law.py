@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Mapping
 from typing import Any
 
 from headway.answers import arguments
@@ -13,6 +15,7 @@ from headway.core.law_values import assignments, unit_of
 from headway.core.listing import Listing, clean, computed, place_of
 from headway.core.quantity import user_input
 from headway.performance.law import evaluate, hints_of, read
+from headway.performance.questions import LawQuestion
 from headway.report import law as words
 from headway.report import output
 from headway.serving.solve import Condition, SolveInput, solve
@@ -21,7 +24,7 @@ from headway.training.scaling.fits import DEFAULT, fit
 MOST_MATCHES = 40
 
 
-def run(args: Any) -> output.Answer:
+def run(args: LawQuestion) -> output.Answer:
     """Answer with the law's results, the law itself, or the laws that a search met."""
     if args.find is not None:
         if args.law or args.values:
@@ -52,7 +55,7 @@ def _about(law: Any) -> output.Answer:
     return output.Answer(Listing([row]), words.about(row), columns=words.ABOUT)
 
 
-def _call(law: Any, args: Any, absent: str = "") -> Any:
+def _call(law: Any, args: LawQuestion, absent: str = "") -> Any:
     texts = dict(assignments([word for word in args.values if word.partition("=")[0].replace("-", "_") != absent], law.name))
     texts, note = _with_published(law, texts, absent)
     call = read(law, texts, arguments.catalog(args), absent)
@@ -69,7 +72,7 @@ def _with_published(law: Any, texts: dict[str, str], absent: str) -> tuple[dict[
     return texts | published, (f"{words}: {fit(DEFAULT).name}'s fit ({fit(DEFAULT).by.alpha.source}); typed ones take their place",)
 
 
-def _results(law: Any, args: Any) -> output.Answer:
+def _results(law: Any, args: LawQuestion) -> output.Answer:
     call = _call(law, args)
     points = call.points()
     results, defined, undefined = [], [], []
@@ -103,7 +106,7 @@ SCAN = 600
 COEFFICIENTS = ("a", "b", "alpha", "beta", "irreducible")  # of Chinchilla's law, by which published fits differ
 
 
-def _solved(law: Any, args: Any) -> output.Answer:
+def _solved(law: Any, args: LawQuestion) -> output.Answer:
     """Answer with the values of an argument at which the law has a result."""
     name, _, span = args.for_.partition("=")
     name = name.strip().replace("-", "_")
@@ -124,7 +127,7 @@ def _solved(law: Any, args: Any) -> output.Answer:
     table: Any = solution.table
     rows = [{key: value for key, value in row.items() if value is not None} for row in table]
 
-    def solved_cell(row: Any, key: str) -> Any:
+    def solved_cell(row: Mapping[str, Any], key: str) -> Any:
         return computed(table.tree(place_of(row, rows), key) if key == "result" else row[key], key)
 
     listing = Listing(rows, call.notes, tree=solved_cell)
@@ -148,8 +151,6 @@ def _target(text: str, unit: str, name: str) -> float:
 
 def _table(law: Any, call: Any, name: str) -> Any:
     """Function from values of an argument to a table of the law's results."""
-    import math
-
     point = call.points()[0]
 
     def result(value: float) -> Any:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from headway.answers import show
 from headway.core import schema
 from headway.core.columns import Column
 from headway.core.errors import BadValue, HeadwayError, UnknownName
@@ -21,19 +22,22 @@ from headway.evidence import claims as ledger
 from headway.evidence.claims.claim import Claim, claims
 from headway.evidence.claims.rows import ClaimRow
 from headway.evidence.lecture import chapters as lecture
-from headway.evidence.lecture import inputs, quiz
-from headway.evidence.lecture.chapters import chapter, claim_rows, disputed_points, statement
-from headway.evidence.lecture.inputs import InputCase, cases, figures, idle_inputs, lecture_figures
-from headway.evidence.lecture.quiz import Deck, QuizCard, deck_path, forget, load
+from headway.evidence.lecture import inputs, quiz, search
+from headway.evidence.lecture.card import board_curves
+from headway.evidence.lecture.chapters import claim_rows, disputed_points
+from headway.evidence.questions import Lecture
+from headway.laws.queueing import departures
 from headway.report import complete, feistel, layout_pictures, lecture_pictures, output, sim, train
 from headway.report import lecture as words
 from headway.report.lecture import paragraph
 from headway.report.lecture_claim import law_lines
 from headway.report.lecture_claim import words as claim_words
+from headway.simulation import timetable
 
 if TYPE_CHECKING:
+    from headway.core.listing import Rows
+    from headway.evidence.lecture.quiz import Deck, QuizCard
     from headway.report.pictures.frame import Picture, View
-
 
 FIGURES = ("recomputed", "today", "stated", "reference")
 VIEW = ("id", "says", "stated", "recomputed", "unit", "verdict", "cause", "note")
@@ -41,37 +45,34 @@ CODE = re.compile(r"[A-Za-z]{2,3}-?\d+")
 CHAPTER = re.compile(r"\d{1,2}|\+")
 
 
-def run(args: Any) -> output.Answer:
+def run(args: Lecture) -> output.Answer:
     """Answer with the page that was asked for."""
     text = " ".join(args.what).strip()
     if args.model or args.on or args.bridge:
-        from headway.answers.show import card
-
-        return card(args, args.model)
+        return show.card(args, args.model)
     if args.with_:
         return other_inputs(text, args.with_)
     if args.what[:1] == ("quiz",) or args.forget:
         return dealt(args)
     if args.disputed:
         return _disputed()
-    if args.find is not None:
-        return _search(args.find)
-    if CHAPTER.fullmatch(text):
-        return _chapter(text)
     is_group = text.upper() in {claim.group for claim in claims().values()}
-    return _claims(text) if not text or is_group or CODE.fullmatch(text) else _search(text)
+    if args.find is not None or not (not text or is_group or CHAPTER.fullmatch(text) or CODE.fullmatch(text)):
+        result = search.find(text if args.find is None else args.find)
+        rows = [row for match in result.claims for row in ledger.claim(match.claim_id)]
+        return output.Answer(_listing(rows), describe=lambda _: words.search_page(result, rows), describes_none=True, most=1000)
+    return _chapter(text) if CHAPTER.fullmatch(text) else _claims(text)
 
 
 def _claims(text: str) -> output.Answer:
-    """All claims under the table of chapters, a group, or one claim."""
+    """All claims under the table of chapters, a group, or one claim, which has a picture."""
     rows = ledger.claim(text) if text else ledger.rows()
 
-    def describe(table: Any) -> output.Summary:
-        if not text and len(table) == len(rows):
-            return words.front_page(rows)
-        return _counts(list(table))
+    def describe(table: Rows) -> output.Summary:
+        return words.front_page(rows) if not text and len(table) == len(rows) else _counts(list(table))
 
-    return output.Answer(_listing(rows), describe=describe, describes_none=True, pictures=pictures(rows), most=1000)
+    pictures = {"claim": lambda table, view: draw(list(table), view)} if len(rows) == 1 else {}
+    return output.Answer(_listing(rows), describe=describe, describes_none=True, pictures=pictures, most=1000)
 
 
 def _chapter(label: str) -> output.Answer:
@@ -79,32 +80,20 @@ def _chapter(label: str) -> output.Answer:
     by_id = {row.id: row for row in ledger.rows()}
     rows = [by_id[claim_id] for claim_id in page.claim_ids()]
 
-    def describe(table: Any) -> output.Summary:
+    def describe(table: Rows) -> output.Summary:
         return words.chapter_page(page, rows) if len(table) == len(rows) else _counts(list(table))
 
     return output.Answer(_listing(rows), describe=describe, describes_none=True, most=1000)
 
 
-def _search(text: str) -> output.Answer:
-    from headway.evidence.lecture.search import find
-
-    result = find(text)
-    rows = [row for match in result.claims for row in ledger.claim(match.claim_id)]
-    return output.Answer(_listing(rows), describe=lambda _: words.search_page(result, rows), describes_none=True, most=1000)
-
-
 def _disputed() -> output.Answer:
+    fields = ("id", "stated", "recomputed", "unit", "verdict")
     rows = [
         {"topic": point.topic, "versions": list(point.versions), "right": point.right, "reason": point.reason,
-         "claims": [_brief(row) for row in claim_rows(point)]}
+         "claims": [{key: getattr(row, key) for key in fields} | words.claim_fields(row.id) for row in claim_rows(point)]}
         for point in disputed_points()
     ]  # fmt: skip
     return output.Answer(Listing(rows), words.disputed_page(disputed_points()), most=100)
-
-
-def _brief(row: ClaimRow) -> dict[str, Any]:
-    fields = ("id", "stated", "recomputed", "unit", "verdict")
-    return {**{key: getattr(row, key) for key in fields}, **words.claim_fields(row.id)}
 
 
 def _listing(rows: Sequence[ClaimRow]) -> Listing:
@@ -122,7 +111,7 @@ def _counts(rows: list[dict[str, Any]]) -> output.Summary:
     return output.Summary(headline, VIEW, [titles] if rows else [])
 
 
-def _tree(row: Any, key: str) -> Any:
+def _tree(row: Mapping[str, Any], key: str) -> Any:
     """Formula tree of a claim's figure: of the first part that decides the verdict."""
     if key not in FIGURES or row[key] is None:
         raise BadValue("--explain", key, "a figure that the claim has: " + ", ".join(FIGURES))
@@ -146,67 +135,48 @@ def other_inputs(text: str, changes: Sequence[str]) -> output.Answer:
     claim = claims().get(text.upper())
     if claim is None:
         raise UnknownName("claim", text, {key.lower(): key for key in claims()}, "--with changes the inputs of one claim, such as RB-10")
-    combinations = cases(claim, changes)
-    idle = idle_inputs(claim, combinations)
-    before = lecture_figures(claim)
+    cases = inputs.cases(claim, changes)
+    before = inputs.lecture_figures(claim)
     rows, values = [], []
-    for case in combinations:
-        for name, value in figures(claim, case).items():
-            rows.append(_input_row(claim, case, name, value, before[name]))
+    for case in cases:
+        for name, value in inputs.figures(claim, case).items():
+            rows.append({
+                **case.labels, "id": claim.id, "figure": name, "value": float(value), "lecture_inputs": before[name],
+                "over_lecture": float(value) / before[name] if before[name] else None, "unit": claim.units.get(name, claim.unit),
+            })  # fmt: skip
             values.append(value)
 
-    def tree(row: Any, key: str) -> Any:
+    def tree(row: Mapping[str, Any], key: str) -> Any:
         if key != "value":
             raise BadValue("--explain", key, "the column value")
         return computed(values[place_of(row, rows)], key)
 
-    axes = list(dict.fromkeys(name for case in combinations for name in case.labels))
-    view = (*axes, "figure", "with_yours", "with_the_lecture's", "over_lecture")
+    units = {name: claim.inputs[name].unit if name in claim.inputs else "" for case in cases for name in case.labels}
     changed = {row["figure"] for row in rows if row["value"] != row["lecture_inputs"]}
-    visible_rows = [row for row in rows if row["figure"] in changed] or rows
-    people = [_cells(claim, row, axes) for row in visible_rows]
+    people = [
+        {name: format_value(row[name], unit) for name, unit in units.items()}
+        | {"figure": row["figure"], "with_yours": format_value(row["value"], row["unit"]),
+           "with_the_lecture's": format_value(row["lecture_inputs"], row["unit"]), "over_lecture": row["over_lecture"]}
+        for row in [row for row in rows if row["figure"] in changed] or rows
+    ]  # fmt: skip
     notes = ["names of figures are those of the lecture's inputs"] if changed else []
-    notes += [f"no effect: {name}={combinations[0].labels[name]} leaves every figure as it is" for name in idle]
-    units = {name: claim.inputs[name].unit if name in claim.inputs else "" for name in axes}
+    idle = inputs.idle_inputs(claim, cases)
+    notes += [f"no effect: {name}={cases[0].labels[name]} leaves every figure as it is" for name in idle]
     columns = INPUT_COLUMNS | {name: Column(unit, "input that the user gave") for name, unit in units.items()}
-    summary = output.Summary(_input_headline(claim, visible_rows[0]), view, _input_remarks(claim), Listing(people))
-    pictures = {"inputs": lambda table, view: _input_picture(claim, table, view)}
-    return output.Answer(Listing(rows, tree=tree), summary, notes=notes, columns=columns, most=200, pictures=pictures)
+    with_yours, before_text = people[0]["with_yours"], people[0]["with_the_lecture's"]
+    about = f"{claim.id}, {lecture.statement(claim.id)}: {people[0]['figure']}"
+    headline = f"{about} is {with_yours} with your inputs, {before_text} with the lecture's."
+    known_inputs = ", ".join(f"{name}={format_value(value, value.unit)}" for name, value in claim.inputs.items())
+    after = [f"inputs of the claim: {known_inputs}", f"Next: headway lecture {claim.id} (where each input is from)"]
+    view = (*units, "figure", "with_yours", "with_the_lecture's", "over_lecture")
+    pictures = {"inputs": lambda table, view: lecture_pictures.curve(claim, list(table), view)}
+    return output.Answer(
+        Listing(rows, tree=tree), output.Summary(headline, view, after, Listing(people)), notes=notes, columns=columns, most=200,
+        pictures=pictures,
+    )  # fmt: skip
 
 
-def _input_picture(claim: Claim, rows: Any, view: View) -> Picture:
-    return lecture_pictures.curve(claim, list(rows), view)
-
-
-def _input_row(claim: Claim, case: InputCase, name: str, value: Any, before: float) -> dict[str, Any]:
-    ratio = float(value) / before if before else None
-    unit = claim.units.get(name, claim.unit)
-    return {
-        **case.labels,
-        "id": claim.id,
-        "figure": name,
-        "value": float(value),
-        "lecture_inputs": before,
-        "over_lecture": ratio,
-        "unit": unit,
-    }
-
-
-def _cells(claim: Claim, row: dict[str, Any], axes: Sequence[str]) -> dict[str, Any]:
-    labels = {name: format_value(row[name], claim.inputs[name].unit if name in claim.inputs else "") for name in axes}
-    value, before = (format_value(row[key], row["unit"]) for key in ("value", "lecture_inputs"))
-    return {**labels, "figure": row["figure"], "with_yours": value, "with_the_lecture's": before, "over_lecture": row["over_lecture"]}
-
-
-def _input_headline(claim: Claim, row: dict[str, Any]) -> str:
-    value, before = (format_value(row[key], row["unit"]) for key in ("value", "lecture_inputs"))
-    return f"{claim.id}, {statement(claim.id)}: {row['figure']} is {value} with your inputs, {before} with the lecture's."
-
-
-def _input_remarks(claim: Claim) -> list[str]:
-    inputs = ", ".join(f"{name}={format_value(value, value.unit)}" for name, value in claim.inputs.items())
-    return [f"inputs of the claim: {inputs}", f"Next: headway lecture {claim.id} (where each input is from)"]
-
+# -- the picture of a claim -----------------------------------------------------------------------------------------------------
 
 BOARD = ("RB-01", "RB-04", "RB-05", "RB-06", "RB-07", "RB-10", "RB-27")  # about time and cost against batch
 CONTEXT = ("CW", "AP")  # groups about cost against context
@@ -214,66 +184,37 @@ STEP = 1.5  # the lecture's price above its step, over the price below
 ARRIVALS = 7  # seed of the requests of a timetable
 
 
-def pictures(rows: list[Any]) -> dict[str, Any]:
-    """The picture of the one claim of an answer; none for several."""
-    return {"claim": lambda table, view: draw(list(table), view)} if len(rows) == 1 else {}
-
-
 def draw(rows: list[Mapping[str, Any]], view: View) -> Picture:
-    """The picture of a claim."""
+    """The picture of a claim, drawn from its own inputs.
 
+    A few claims have a scene of their own; those about batch or context have the lecture's curves; the others a curve along the input that
+    moves their figures, and where no input moves most of them, the figures beside each other.
+    """
     if len(rows) != 1:
         raise BadValue("--plot", f"{len(rows)} claims", "one claim, such as headway lecture RB-10 --plot claim.png")
     claim = claims()[rows[0]["id"]]
     if claim.id in SCENES:
         return SCENES[claim.id](claim, view)
     if claim.id in BOARD:
-        return _board(claim, view)
+        prices = claims()["RB-21"].inputs
+        case = board_curves({**claim.inputs, "chips": prices["chips"], "chip_price": prices["chip_price"]})
+        subject = {"model": f"claim {claim.id}", "system": "the lecture's rack"}
+        return layout_pictures.batch(case, subject, "KV cache left out, as on the board", view)
     if claim.group in CONTEXT and "crossing" in claim.inputs:
-        return _context(claim, view)
+        knee = float(claim.inputs["crossing"])
+        about = f"claim {claim.id}: dense attention reads the whole cache, square-root attention less; price as in the lecture"
+        return lecture_pictures.price_context(knee, STEP, view, about)
     if inputs.is_curve(claim):
-        return _curve(claim, inputs.axis(claim), view)
-    return _figures(rows[0], view)
-
-
-# -- curves ---------------------------------------------------------------------------------------------------------------------
-
-
-def _curve(claim: Claim, name: str, view: View) -> Picture:
-    """The claim's figures along one of its inputs, as `--with` draws them."""
-    return complete.draw(other_inputs(claim.id, [f"{name}={inputs.span(claim, name)}"]), view, "inputs")
-
-
-def _board(claim: Claim, view: View) -> Picture:
-    from headway.evidence.lecture.card import board_curves
-
-    prices = claims()["RB-21"].inputs
-    case = board_curves({**claim.inputs, "chips": prices["chips"], "chip_price": prices["chip_price"]})
-    subject = {"model": f"claim {claim.id}", "system": "the lecture's rack"}
-    return layout_pictures.batch(case, subject, "KV cache left out, as on the board", view)
-
-
-def _context(claim: Claim, view: View) -> Picture:
-    knee = float(claim.inputs["crossing"])
-    about = f"claim {claim.id}: dense attention reads the whole cache, square-root attention less; price as in the lecture"
-    return lecture_pictures.price_context(knee, STEP, view, about)
-
-
-def _figures(row: Mapping[str, Any], view: View) -> Picture:
-    return lecture_pictures.figures(row, view)
-
-
-# -- scenes ---------------------------------------------------------------------------------------------------------------------
+        name = inputs.axis(claim)
+        return complete.draw(other_inputs(claim.id, [f"{name}={inputs.span(claim, name)}"]), view, "inputs")
+    return lecture_pictures.figures(rows[0], view)
 
 
 def _timetable(claim: Claim, view: View) -> Picture:
     """The small train of the claim: its seats, its load, its beat."""
-    from headway.laws.queueing.departures import train_rate
-    from headway.simulation.timetable import DEPARTURES, random_timetable
-
     beat, seats, load = (float(claim.inputs[name]) for name in ("step_s", "few_seats", "few_load"))
-    table = random_timetable(float(train_rate(load, beat, seats)), beat, int(seats), DEPARTURES, ARRIVALS)
-    wait = lecture_figures(claim)["mean wait, 4 seats 80 % full"]
+    table = timetable.random_timetable(float(departures.train_rate(load, beat, seats)), beat, int(seats), timetable.DEPARTURES, ARRIVALS)
+    wait = inputs.lecture_figures(claim)["mean wait, 4 seats 80 % full"]
     title = f"A train leaves every {format_value(beat, 's')}, full or not: {load:.0%} of the seats are asked for, the mean wait is " \
             f"{format_value(wait, 's')}"  # fmt: skip
     subtitle = f"claim {claim.id}: {seats:g} seats, requests drawn at random, first come, first served"
@@ -291,7 +232,7 @@ def _bubbles(claim: Claim, view: View) -> Picture:
 
 
 def _coupling(claim: Claim, view: View) -> Picture:
-    numbers = {"x": float(claim.inputs["x"]), "y": float(claim.inputs["y"]), "z": lecture_figures(claim)["z"]}
+    numbers = {"x": float(claim.inputs["x"]), "y": float(claim.inputs["y"]), "z": inputs.lecture_figures(claim)["z"]}
     return feistel.step(view, numbers)
 
 
@@ -316,6 +257,8 @@ SCENES: dict[str, Callable[[Claim, Any], Picture]] = {
 }  # fmt: skip
 
 
+# -- flashcards ------------------------------------------------------------------------------------------------------------------
+
 MOST_CARDS = 50
 MOST_TRIES = 3  # at a number that cannot be read
 MOST_ANSWER = 10_000  # characters of a line that is typed
@@ -332,38 +275,34 @@ CARD_COLUMNS = {
 }
 
 
-def dealt(args: Any) -> output.Answer:
+def dealt(args: Lecture) -> output.Answer:
     """Deal cards, as rows for a program or one by one for a person."""
-    path = deck_path()
+    path = quiz.deck_path()
     if args.forget:
-        text = (
-            f"Past answers are forgotten: {path} is deleted." if forget(path) else f"There are no past answers to forget: no file {path}."
-        )
+        success = f"Past answers are forgotten: {path} is deleted."
+        text = success if quiz.forget(path) else f"There are no past answers to forget: no file {path}."
         return output.Answer(Listing([]), output.Summary(text))
     label = " ".join(args.what[1:])
     if label:
-        chapter(label)
+        lecture.chapter(label)
     count = int(schema.scalar(args.cards, schema.Field(integer=True, low=1, high=MOST_CARDS, open_low=False), "--cards"))
     counts = schema.Field(integer=True, open_low=False)
     seed = secrets.randbelow(10**6) if args.seed is None else int(schema.scalar(args.seed, counts, "--seed"))
 
     def dialogue() -> output.Answer:
-        deck, today = load(path), datetime.date.today()
+        deck, today = quiz.load(path), datetime.date.today()
         return _ask(quiz.hand(label, lambda key: deck.rank(key, today), count, seed), deck, today)
 
-    cards = quiz.hand(label, lambda _: 0, count, seed)
-    words = output.Summary(f"{len(cards)} cards")
-    return output.Answer(Listing([_card_row(card) for card in cards]), words, columns=CARD_COLUMNS, dialogue=dialogue)
-
-
-def _card_row(card: QuizCard) -> dict[str, Any]:
-    figure = quiz.derivation(card)
-    return {
-        "card": card.key, "chapter": card.chapter, "id": card.claim_id, "kind": card.kind, "question": card.text(),
-        "shown_inputs": list(card.inputs), "answer": card.answer, "answer_text": card.answer_text, "unit": card.unit,
-        "tolerance": card.tolerance if card.kind == quiz.NUMBER else None,
-        "derivation": [] if figure is None else [line.strip() for line in law_lines(figure, card.figure, 1, set())],
-    }  # fmt: skip
+    rows = []
+    for card in quiz.hand(label, lambda _: 0, count, seed):
+        figure = quiz.derivation(card)
+        rows.append({
+            "card": card.key, "chapter": card.chapter, "id": card.claim_id, "kind": card.kind, "question": card.text(),
+            "shown_inputs": list(card.inputs), "answer": card.answer, "answer_text": card.answer_text, "unit": card.unit,
+            "tolerance": card.tolerance if card.kind == quiz.NUMBER else None,
+            "derivation": [] if figure is None else [line.strip() for line in law_lines(figure, card.figure, 1, set())],
+        })  # fmt: skip
+    return output.Answer(Listing(rows), output.Summary(f"{len(rows)} cards"), columns=CARD_COLUMNS, dialogue=dialogue)
 
 
 # -- one by one -----------------------------------------------------------------------------------------------------------------
@@ -383,19 +322,22 @@ def _ask(cards: list[QuizCard], deck: Deck, today: datetime.date) -> output.Answ
             break
         answered += 1
         rights += verdict
-        _print(
-            paragraph(f"{'Right' if verdict else 'Not quite'}: {_answer_text(card)} (claim {card.claim_id}: {statement(card.claim_id)})")
-        )
+        answer_text = "see above" if card.kind == quiz.SENTENCE else card.answer_text
+        grade = "Right" if verdict else "Not quite"
+        _print(paragraph(f"{grade}: {answer_text} (claim {card.claim_id}: {lecture.statement(card.claim_id)})"))
         figure = quiz.derivation(card)
         for line in law_lines(figure, card.figure, 1, set()) if figure is not None else ():
             _print(line)
-        _save(deck, card, verdict, today)
+        try:
+            deck.answer(card.key, verdict, today)
+        except OSError as error:
+            raise HeadwayError(f"cannot write {deck.path}: {error.strerror or error}; HEADWAY_QUIZ names another file") from None
     _print("")
-    return output.Answer(Listing([]), output.Summary(_quiz_result(rights, answered), (), _deck_remarks(deck, today)))
-
-
-def _answer_text(card: QuizCard) -> str:
-    return "see above" if card.kind == quiz.SENTENCE else card.answer_text
+    misses = answered - rights
+    comeback = f"; {misses} come back first next time." if misses > 1 else "; 1 comes back first next time." if misses else "."
+    result = f"{rights} of {answered} right{comeback}" if answered else "No card was answered."
+    due = f"{len(deck.cards)} cards have been answered so far, {deck.due(today)} are due; the record is {deck.path} (--forget deletes it)."
+    return output.Answer(Listing([]), output.Summary(result, (), [due]))
 
 
 def _graded(card: QuizCard) -> bool | None:
@@ -431,24 +373,3 @@ def _read() -> str | None:
 
 def _print(text: str) -> None:
     sys.stdout.write(text + "\n")
-
-
-def _save(deck: Deck, card: QuizCard, right: bool, today: datetime.date) -> None:
-    try:
-        deck.answer(card.key, right, today)
-    except OSError as error:
-        raise HeadwayError(f"cannot write {deck.path}: {error.strerror or error}; HEADWAY_QUIZ names another file") from None
-
-
-def _quiz_result(rights: int, answered: int) -> str:
-    if not answered:
-        return "No card was answered."
-    misses = answered - rights
-    return f"{rights} of {answered} right" + (
-        f"; {misses} come back first next time." if misses > 1 else "; 1 comes back first next time." if misses else "."
-    )
-
-
-def _deck_remarks(deck: Deck, today: datetime.date) -> list[str]:
-    due = deck.due(today)
-    return [f"{len(deck.cards)} cards have been answered so far, {due} are due; the record is {deck.path} (--forget deletes it)."]

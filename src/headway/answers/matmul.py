@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.answers import collective
 from headway.core.errors import BadValue, UnknownName
@@ -12,15 +12,19 @@ from headway.core.trace import record
 from headway.models.precision import formats
 from headway.performance import mesh as notation
 from headway.performance.product import Chain, ProductRates, bounds
+from headway.performance.questions import MatmulQuestion
 from headway.report import mesh as words
 from headway.report import output
+
+if TYPE_CHECKING:
+    from headway.hardware.system import System
 
 STRATEGIES = ("gather", "reduce")
 MEMORIES = ("hbm", "host")
 PEAK = Field("flop/s", "")
 
 
-def run(args: Any) -> output.Answer:
+def run(args: MatmulQuestion) -> output.Answer:
     """Answer with the totals of each point; for a single point, its steps too."""
     system = collective.machine(args)
     axes = notation.mesh(args.mesh or (collective.whole_machine(system) if notation.is_sharded(args.product) else ""))
@@ -73,7 +77,7 @@ def _between(chain: Any, current: Any) -> Any:
     return chain.finish(current, None) if current.unreduced else current
 
 
-def _rates(args: Any, system: Any, arrays: list[Any]) -> Any:
+def _rates(args: MatmulQuestion, system: System, arrays: list[Any]) -> Any:
     """Peak and memory bandwidth: typed, or the machine's."""
     table = formats()
     widest = max((sharded.number_format for sharded in arrays), key=lambda name: float(table[name].bytes))

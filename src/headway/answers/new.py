@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 from headway.answers import arguments
 from headway.core.columns import Column
 from headway.core.errors import BadFile, BadValue, check_known
 from headway.core.listing import Listing
 from headway.hardware.chip import empty_toml
+from headway.hardware.questions import New
 from headway.report import output
 
 KINDS = ("chip",)
 COLUMNS = {"file": Column("", "the file that was written"), "next": Column("", "what to do with it")}
 
 
-def run(args: Any) -> output.Answer:
+def run(args: New) -> output.Answer:
     """Answer with the file that was written."""
     check_known("kind of file to write", args.what, KINDS)
     name = args.called.strip().lower().replace("-", "_")

@@ -17,14 +17,14 @@ from headway.core import schema
 from headway.core.errors import BadValue, HeadwayError
 from headway.core.notes import noted
 from headway.core.quantity import user_input
+from headway.core.question import Question
 from headway.hardware.system import System
 from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.models.work import work_of
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import NAMES, Layout, shape
-from headway.serving.plan.problem import grown, usual_node
-from headway.serving.plan.space import space
+from headway.serving.plan import problem, space
 from headway.serving.serve import serve
 
 MOST_POINTS = 10_000  # of a grid, beyond which nothing is evaluated twice
@@ -37,8 +37,8 @@ BATCHES = (1, 64, 4096)  # at which a search or a simulation without a batch is 
 class Subject:
     """What is evaluated: a model on a machine, in layouts, at a load, under assumptions."""
 
-    model: Any
-    system: Any
+    model: Model
+    system: System
     layouts: Any
     load: Mapping[str, Any]
     precision: Precision
@@ -58,7 +58,7 @@ class Subject:
         return table.rows() if len(table) <= MOST_POINTS else None
 
 
-def serve_notes(args: Any, subjects: Sequence[Subject]) -> list[str]:
+def serve_notes(args: Question, subjects: Sequence[Subject]) -> list[str]:
     """Notes on typed values that change no number of any subject; BadValue for an assumption of which no value would."""
     names = typed_assumptions(args)
     if "hit_rate" in names and args.hit_rate != "0" and not any("prompt" in subject.load for subject in subjects):
@@ -66,7 +66,7 @@ def serve_notes(args: Any, subjects: Sequence[Subject]) -> list[str]:
     return _notes((*_assumptions(args, names, subjects), *_edits(args, subjects)), subjects, "at this layout and load")
 
 
-def search_notes(args: Any, load: Mapping[str, Any], degrees: Mapping[str, Any] | None = None, skip: Sequence[str] = ()) -> list[str]:
+def search_notes(args: Question, load: Mapping[str, Any], degrees: Mapping[str, Any] | None = None, skip: Sequence[str] = ()) -> list[str]:
     """The same of any layout with these degrees, by default the typed ones; `skip`: flags of the verb that bear an assumption's name."""
     names = [name for name in typed_assumptions(args) if name not in skip]
     if not (names or any(arguments.typed_edits(args))):
@@ -83,7 +83,7 @@ def search_notes(args: Any, load: Mapping[str, Any], degrees: Mapping[str, Any] 
     return _notes((*_assumptions(args, names, subjects), *_edits(args, subjects, _nodes)), subjects, "in any layout")
 
 
-def shown_notes(args: Any, choices: Iterable[Any], skip: Sequence[str] = ()) -> list[str]:
+def shown_notes(args: Question, choices: Iterable[Any], skip: Sequence[str] = ()) -> list[str]:
     """Notes on typed assumptions that count in layouts of a search, but in none of these choices, which the answer shows."""
     names, subjects = [name for name in typed_assumptions(args) if name not in skip], []
     for choice in choices if names else ():
@@ -96,7 +96,7 @@ def shown_notes(args: Any, choices: Iterable[Any], skip: Sequence[str] = ()) -> 
     return [f"no effect: {flag} {value} changes no number of the best layout; it counts in others of the search" for flag, value in idle]
 
 
-def typed_assumptions(args: Any) -> list[str]:
+def typed_assumptions(args: Question) -> list[str]:
     """Names of the assumptions that the user typed."""
     return [name for name in schema.fields(Assumptions) if getattr(args, name, None) is not None]
 
@@ -106,7 +106,7 @@ def _searched(model: Model, system: System, degrees: Mapping[str, Any]) -> Itera
     import numpy as np
 
     nodes, model_shape = _nodes(system), shape(work_of(model).blocks)
-    layouts = space(model_shape, nodes, {name: value for name, value in degrees.items() if name != "dp" or model_shape.experts})
+    layouts = space.space(model_shape, nodes, {name: value for name, value in degrees.items() if name != "dp" or model_shape.experts})
     rows = np.unique(np.linspace(0, layouts.count - 1, MOST_LAYOUTS).astype(int)) if layouts.count else ()
     sample = [Layout(**{name: int(getattr(layouts.layouts, name)[row, 0]) for name in NAMES}) for row in rows] or [Layout()]
     parts = -(-len(sample) // LAYOUTS_AT_ONCE)  # the first that differs ends the comparison
@@ -115,7 +115,7 @@ def _searched(model: Model, system: System, degrees: Mapping[str, Any]) -> Itera
 
 def _nodes(system: System) -> System:
     """The machine of a search: two nodes where their number is free."""
-    return system if system.fixed_count or system.shape else list(itertools.islice(grown(usual_node(system)), 2))[-1]
+    return system if system.fixed_count or system.shape else list(itertools.islice(problem.grown(problem.usual_node(system)), 2))[-1]
 
 
 Pairs = list[tuple[Subject, Subject]]  # a subject with what was typed, and without
@@ -139,7 +139,7 @@ def _notes(flags: Flags, subjects: Sequence[Subject], where: str) -> list[str]:
     return notes
 
 
-def _assumptions(args: Any, names: Sequence[str], subjects: Sequence[Subject]) -> Iterator[tuple[str, str, Pairs, list[Pairs]]]:
+def _assumptions(args: Question, names: Sequence[str], subjects: Sequence[Subject]) -> Iterator[tuple[str, str, Pairs, list[Pairs]]]:
     """Each assumption that was typed and differs from its default: the subjects without it, and with other values of it."""
     for name in names:
         q, default = schema.fields(Assumptions)[name]
@@ -165,7 +165,7 @@ def _values(name: str, q: schema.Field, subjects: Sequence[Subject], factor: flo
     return [None if q.illegal(value) else user_input(value, name, q.unit) for value in values]
 
 
-def _edits(args: Any, subjects: Sequence[Subject], nodes: Callable[[System], System] = lambda system: system) -> Iterator[Edit]:
+def _edits(args: Question, subjects: Sequence[Subject], nodes: Callable[[System], System] = lambda system: system) -> Iterator[Edit]:
     """Each edit of a machine or a model, with the subjects without it: a fact that does not count here is a fact, and no mistake."""
     for flag, text, changed in arguments.typed_edits(args):
         plain = args.replace(**changed)

@@ -12,12 +12,13 @@ from headway.report import output, serving
 from headway.report.words import interval
 from headway.serving.changes import changes
 from headway.serving.plan.sensitivity import parse
+from headway.simulation.questions import Plan
 
 LAYOUT_FLAGS = ("tp", "ep", "dp", "pp", "cp", "replicas")
 MOST_CHANGES = 5
 
 
-def own_changes(args: Any, plan: Any) -> list[output.Help]:
+def own_changes(args: Plan, plan: Any) -> list[output.Help]:
     """Changes of the user's own layout; none without one."""
     if plan.current is None:
         return []
@@ -45,7 +46,7 @@ def _effect(before: Any, after: Any) -> str:
     return serving.changed(before, after) + (f" (TPOT 90 %: {ends})" if ends else "")
 
 
-def _settings(args: Any) -> str:
+def _settings(args: Plan) -> str:
     """What the user set besides layout, formats and load: assumptions, prices, edits."""
     names = (*schema.fields(Assumptions), "chip_price")
     flags = [("--" + name.replace("_", "-"), getattr(args, name, None)) for name in names]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.answers import arguments, launch_lines, serve
 from headway.answers.no_effect import search_notes, shown_notes
@@ -13,22 +12,25 @@ from headway.answers.own_layout import own_changes
 from headway.core import schema
 from headway.core.errors import BadValue, IllegalCombination, drop_note
 from headway.core.notes import note
-from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
-from headway.performance.layout import Layout
-from headway.performance.workload import SLO, Load
 from headway.report import layout_pictures, output, serving
 from headway.report import plan as words
 from headway.report.words import subject
 from headway.serving import curves
+from headway.serving.plan.plan import LayoutPlan
 from headway.serving.plan.plan import plan as search
 from headway.simulation.check.limits import LatencyLimits
+from headway.simulation.questions import Plan
+
+if TYPE_CHECKING:
+    from headway.core.listing import Rows
+    from headway.report.pictures.frame import Picture, View
 
 ONLY_AT_LOAD = ("confidence", "no_check", "spare")
 MOST_PLANS = 100
 
 
-def run(args: Any) -> output.Answer:
+def run(args: Plan) -> output.Answer:
     """Answer with the best layout, the frontier of speed against cost, sensitivities, and the user's layout."""
     if _is_loaded(args):
         from headway.answers import plan_load  # with the simulator, which a plan without a load need not wait for
@@ -55,57 +57,38 @@ def run(args: Any) -> output.Answer:
     )
 
 
-def _is_loaded(args: Any) -> bool:
-    """Whether the question has one load; a list of rates is a table of plans without a check."""
+def _is_loaded(args: Plan) -> bool:
+    """Whether the question has one load, which a list of rates is not; without one, flags about it are refused."""
     rates = args.rate is not None and not any(mark in args.rate for mark in (",", ".."))
     if rates or args.users is not None or args.trace is not None:
         return True
-    _refuse_without_load(args)
-    return False
-
-
-def _refuse_without_load(args: Any) -> None:
-    """Refuse flags that only a load gives a meaning."""
-    names = [*ONLY_AT_LOAD, *(name for name in schema.fields(LatencyLimits) if name not in ("ttft", "tpot", "e2e"))]
-    for name in names:
+    for name in (*ONLY_AT_LOAD, *(name for name in schema.fields(LatencyLimits) if name not in ("ttft", "tpot", "e2e"))):
         value = getattr(args, name)
         if value not in (None, False):
             raise BadValue(schema.flag(name), value, "one load beside it: --rate 12, --users 64 or --trace FILE")
+    return False
 
 
-def _plans(args: Any) -> list[tuple[dict[str, Any], Any]]:
+def _plans(args: Plan) -> list[tuple[dict[str, Any], LayoutPlan]]:
     """Plans for each combination of loads, limits and assumptions."""
-    load = schema.read(args, Load, arguments.COUNTS, most=arguments.MOST_VALUES)
-    limits = schema.read(args, SLO, most=arguments.MOST_VALUES)
-    degrees = schema.read(args, Layout, most=arguments.MOST_VALUES)
-    formats = schema.read(args, Precision)
-    assumption_sets = arguments.combinations(args, Assumptions)
-    load = arguments.requested(load)
-    batch = load.pop("batch", None)
-    axes = schema.axes(load | limits)
-    cases = list(itertools.islice(itertools.product(itertools.product(*axes.values()), assumption_sets), MOST_PLANS + 1))
-    if len(cases) > MOST_PLANS:
-        raise BadValue("plan", "too many combinations of loads, limits and assumptions", f"at most {MOST_PLANS}")
-    models, systems = arguments.models(args), [system for system, _ in arguments.systems(args)]
-    arguments.note_beyond(models, load)
-    note(*search_notes(args, {"prompt": axes["prompt"], "output": axes["output"], "batch": batch}))
-    names: dict[str, Any] = schema.axes(formats)
+    grid = arguments.search_grid(args)
+    batch = grid.load.pop("batch", None)  # of which each plan searches all values
+    cases = grid.cases("plan", MOST_PLANS, {}, each_subject=False)
+    systems = [system for system, _ in grid.systems]
+    note(*search_notes(args, schema.axes(grid.load) | {"batch": batch}))
     plans, illegal = [], list[IllegalCombination]()
-    for values, assumptions in cases:
-        point = dict(zip(axes, values, strict=True))
+    for case in cases:
         try:
             case_plan = search(
-                models, systems, Load(prompt=point["prompt"], output=point["output"], rate=point.get("rate")),
-                SLO(**{name: value for name, value in point.items() if name in limits}), **names, ways=degrees, batch=batch,
-                assumptions=schema.defaults(Assumptions, assumptions), objective=args.objective, disaggregate=args.disaggregate,
+                grid.models, systems, case.load, case.slo, **grid.formats, ways=grid.degrees, batch=batch,
+                assumptions=schema.defaults(Assumptions, case.assumptions), objective=args.objective, disaggregate=args.disaggregate,
                 current=args.current, elasticities=len(cases) == 1, plainest=args.plainest != "off",
                 **launch_lines.search_input(args),
             )  # fmt: skip
         except IllegalCombination as error:
             illegal.append(error)
             continue
-        limit = {key: value for key, value in point.items() if key in limits and len(axes[key]) > 1}
-        plans.append((limit | {key: value for key, value in assumptions.items() if len(assumption_sets) > 1}, case_plan))
+        plans.append((case.labels | case.varied, case_plan))
     if not plans:
         raise illegal[0]
     best = [case_plan.best for _, case_plan in plans]
@@ -113,29 +96,29 @@ def _plans(args: Any) -> list[tuple[dict[str, Any], Any]]:
     return plans
 
 
-def _nearest(plans: Sequence[tuple[dict[str, Any], Any]]) -> list[str]:
+def _nearest(plans: Sequence[tuple[dict[str, Any], LayoutPlan]]) -> list[str]:
     """Sentences on the measured rows nearest to the best layout of each plan."""
     best = [plan.best.case for _, plan in plans]
     return list(dict.fromkeys(serving.nearest_measured(query.model, query.system.chip, query.assumptions.engine) for query in best))
 
 
-def pictures(plan: Any) -> dict[str, Any]:
+def pictures(plan: LayoutPlan) -> dict[str, Any]:
     """Pictures of a plan by name, the frontier first."""
     query = plan.best.case
     tpot = getattr(plan.slo, "tpot", None)
 
-    def frontier(rows: Any, view: Any) -> Any:
+    def frontier(rows: Rows, view: View) -> Picture:
         return words.frontier(list(rows), None if tpot is None else float(tpot), view)
 
-    def memory(rows: Any, view: Any) -> Any:
+    def memory(rows: Rows, view: View) -> Picture:
         points = [row for row in rows if row["kind"] in ("best", "current")]
         names = [f"{row['kind']}: {serving.layout(row)}, batch {row['batch']:,.0f}" for row in points]
         return layout_pictures.memory(points, names, view, subject(points[0]))
 
-    def tornado(rows: Any, view: Any) -> Any:
+    def tornado(rows: Rows, view: View) -> Picture:
         return words.tornado(list(rows), plan.objective, view)
 
-    def batch(rows: Any, view: Any) -> Any:
+    def batch(rows: Rows, view: View) -> Picture:
         row = plan.table.row(0)
         about = f"{serving.layout(row)}, {serving.formats(row)}, decoding at context {serving.value(row, 'context')}"
         case = curves.of_row(query.model, query.system, row, query.assumptions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.answers import arguments, launch_lines
 from headway.answers.no_effect import search_notes, shown_notes
@@ -24,14 +24,18 @@ from headway.simulation.check.check import DEFAULT
 from headway.simulation.check.limits import check_limits, idle_limits, read_limits
 from headway.simulation.check.offered import OfferedTraffic
 from headway.simulation.check.plan_at_load import CheckedPlan, LoadGoal, best_at_load, width_of
-from headway.simulation.questions import MOST_SPARE
+from headway.simulation.questions import MOST_SPARE, Plan
 from headway.simulation.traffic.distributions import parse_lengths
 from headway.simulation.traffic.read import read_trace
+
+if TYPE_CHECKING:
+    from headway.hardware.system import System
+    from headway.models.model import Model
 
 MOST_QUESTIONS = 200  # combinations of models, machines, formats and degrees, each simulated
 
 
-def answer(args: Any, pictures: Any) -> output.Answer:
+def answer(args: Plan, pictures: Any) -> output.Answer:
     """The smallest whole nodes that carry the load within every limit; `pictures` draws a plan."""
     goal = _goal(args)
     inputs = _search_input(args, goal)
@@ -51,7 +55,7 @@ def answer(args: Any, pictures: Any) -> output.Answer:
     )  # fmt: skip
 
 
-def _any_number(machine: Any) -> Any:
+def _any_number(machine: System) -> Any:
     """The machine without a number: of chips of one usual domain the bare chip, as one would type it."""
     if machine.chips == machine.chip.scale_up_domain and machine.fixed_count:
         return dataclasses.replace(machine, name=machine.chip.name.replace("_", "-"), chips=1, scale_up_domain=1, fixed_count=False)
@@ -63,7 +67,7 @@ def _checked(inputs: _SearchInput, goal: Any, systems: Sequence[Any], unchecked:
     if unchecked:
         return [CheckedPlan(plan=plan(inputs.models, systems, inputs.load, _means(goal), **inputs.rest, **inputs.lists), goal=goal)]
 
-    def question(place: int, model: Any, system: Any, lists: dict[str, Any]) -> tuple[int, Any, Any]:
+    def question(place: int, model: Model, system: System, lists: dict[str, Any]) -> tuple[int, Any, Any]:
         def search(slo: SLO, factor: float) -> Any:
             return plan(model, system, inputs.load, slo, step_factor=factor, elasticities=False, frontier=False, **inputs.rest, **lists)
 
@@ -83,7 +87,7 @@ def _means(goal: Any) -> SLO:
     return SLO(tpot_decode=goal.tpot_decode, **values)
 
 
-def _goal(args: Any) -> Any:
+def _goal(args: Plan) -> Any:
     """The traffic, the limits and the confidence of the question."""
     offered, longest = _offered(args)
     limits = check_limits(tuple(read_limits(args)), longest)
@@ -98,7 +102,7 @@ def _goal(args: Any) -> Any:
     return goal
 
 
-def _offered(args: Any) -> tuple[Any, int]:
+def _offered(args: Plan) -> tuple[Any, int]:
     """The traffic, and its longest answer."""
     if args.users is not None and (args.rate is not None or args.trace is not None):
         raise BadValue("--users", args.users, "one load: --users, --rate or --trace (a rate scales a trace)")
@@ -139,7 +143,7 @@ class _SearchInput:
             yield {name: member[name] for name in formats} | {"ways": {name: member[name] for name in degrees}}
 
 
-def _search_input(args: Any, goal: Any) -> _SearchInput:
+def _search_input(args: Plan, goal: Any) -> _SearchInput:
     degrees = schema.read(args, Layout, most=arguments.MOST_VALUES)
     formats = schema.read(args, Precision)
     assumption_sets = arguments.combinations(args, Assumptions)
@@ -166,7 +170,7 @@ def _search_input(args: Any, goal: Any) -> _SearchInput:
     return _SearchInput(models=models, load=load, lists=names | {"ways": degrees}, rest=rest)
 
 
-def _spare(args: Any) -> int:
+def _spare(args: Plan) -> int:
     """Nodes that may be lost."""
     if args.spare is None:
         return 0

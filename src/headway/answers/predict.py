@@ -9,6 +9,7 @@ from typing import Any
 from headway.answers import arguments
 from headway.core.columns import Column, column
 from headway.core.listing import Listing
+from headway.core.question import Question
 from headway.evidence.rows.row import need_rows, read_rows
 from headway.evidence.rows.tasks import Setup, tasks
 from headway.evidence.serving.predict import MEMORY
@@ -33,7 +34,7 @@ class MeasuredFile:
     bad: Sequence[Any]
 
 
-def predicted(rows: Sequence[Any], bad: Sequence[Any], args: Any) -> MeasuredFile:
+def predicted(rows: Sequence[Any], bad: Sequence[Any], args: Question) -> MeasuredFile:
     """Predictions of rows, with the user's catalogue."""
     row_tasks = tasks(rows, arguments.catalog(args))
     return MeasuredFile(tasks=row_tasks, predictions=predict_serving(row_tasks), bad=bad)
@@ -200,7 +201,7 @@ def training_table() -> RowTable:
     return RowTable(quantities=tuple(quantity for quantity, _, _ in TRAINING_QUANTITIES), columns=ABOUT | columns, view=view)
 
 
-def run(args: Any) -> output.Answer:
+def run(args: Question) -> output.Answer:
     """Answer with a row per line of the file, in file order; measured values are ignored, valid or not."""
     if args.training:
 

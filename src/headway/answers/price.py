@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.answers import arguments, price_sheet
 from headway.answers.no_effect import search_notes, shown_notes
@@ -19,18 +19,22 @@ from headway.economics.chip_cost import CAPEX, fact, parts
 from headway.economics.price.price import PriceRequest, explained
 from headway.economics.price.price import row as price_row_of
 from headway.economics.price.published_day import STATED_COLUMNS, Account, account, case
-from headway.economics.questions import FORMS, CommercialTerms, MemoryShare, PriceList
+from headway.economics.questions import FORMS, CommercialTerms, MemoryShare, Price, PriceList
 from headway.economics.sheets import catalogue
 from headway.economics.sheets.sheet import PriceSheet, Rates
 from headway.hardware.chip_price import price_name
-from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
-from headway.performance.layout import Layout
-from headway.performance.workload import SLO, Load
 from headway.report import layout_pictures, output, price, serving
 from headway.report.words import sentence
 from headway.serving.curves import context_curves
+from headway.serving.plan import plan as planning
 from headway.serving.serve import prefix_hits
+
+if TYPE_CHECKING:
+    from headway.core.listing import Rows
+    from headway.hardware.system import System
+    from headway.report.pictures.frame import Picture, View
+    from headway.serving.plan.plan import LayoutPlan
 
 ASKS = (
     "wants a model and --on MACHINE (what its tokens cost and sell for), --sheet NAME (what a sheet implies), --history WHOSE, "
@@ -40,7 +44,7 @@ MODEL = "model"
 ASSUME_KEYS = {"chip_price": "price", "utilisation": "utilisation", "margin": "margin"}  # cost flag -> key of --assume for a sheet
 
 
-def run(args: Any) -> output.Answer:
+def run(args: Price) -> output.Answer:
     """Answer to the question that the flags ask."""
     questions = [name for name in QUESTIONS if getattr(args, name)]
     if len(questions) > 1:
@@ -56,7 +60,7 @@ def _question_name(question: str) -> str:
     return "a model" if question == MODEL else schema.flag(question)
 
 
-def _check(args: Any, topic: str) -> None:
+def _check(args: Price, topic: str) -> None:
     """Raise an error for a flag of another question, which would be ignored."""
     typed = args.entries()
     for name, fields in FORMS.items():
@@ -80,7 +84,7 @@ OWN_COLUMNS = {  # columns with a meaning specific to this question
 # -- the rows -------------------------------------------------------------------------------------------------------------------
 
 
-def of_cost(args: Any) -> output.Answer:
+def of_cost(args: Price) -> output.Answer:
     """Answer with a row per plan, commercial terms and hit rate."""
     hits, hit_notes = _hits(args)
     plans = _plans(args, hits)
@@ -110,7 +114,7 @@ def of_cost(args: Any) -> output.Answer:
 
     listing = Listing(rows, tree=tree)
 
-    def context(table: Any, view: Any) -> Any:
+    def context(table: Rows, view: View) -> Picture:
         first = next(iter(table), None)
         if first is None:
             raise BadValue("--plot", "no rows", "rows to draw")
@@ -121,52 +125,35 @@ def of_cost(args: Any) -> output.Answer:
     return output.Answer(listing, describe=lambda table: price.describe(table, changed), pictures=drawings, columns=OWN_COLUMNS)
 
 
-def context_picture(query: Any, row: Mapping[str, Any], view: Any) -> Any:
+def context_picture(query: Any, row: Mapping[str, Any], view: View) -> Picture:
     """Picture of the cost of a token against context, at the layout and batch of a row."""
     case = context_curves(query.model, query.system, row, query.assumptions)
     return layout_pictures.context(case, row, serving.layout(row), view, float(row["prompt"]))
 
 
-def _plans(args: Any, hits: Sequence[Any]) -> list[tuple[dict[str, Any], Any]]:
+def _plans(args: Price, hits: Sequence[Any]) -> list[tuple[dict[str, Any], LayoutPlan]]:
     """Plans (cheapest layout within the limits) for each model, machine, load, limit and assumption."""
-    from headway.serving.plan.plan import plan
-
-    load = schema.read(args, Load, arguments.COUNTS, most=arguments.MOST_VALUES)
-    limits = schema.read(args, SLO, most=arguments.MOST_VALUES)
-    degrees = schema.read(args, Layout, most=arguments.MOST_VALUES)
-    formats = schema.read(args, Precision)
-    assumption_sets = arguments.combinations(args, Assumptions, ("hit_rate",))
+    grid = arguments.search_grid(args, ("hit_rate",))
     several = len(hits) > 1
     planned = {} if several or hits[0] is None else {"hit_rate": hits[0]}
-    load = arguments.requested(load)
-    models, systems = arguments.models(args), arguments.systems(args)
-    arguments.note_beyond(models, load)
-    note(*search_notes(args, load, skip=("hit_rate",)))
-    axes = schema.axes(load | limits)
-    names: dict[str, Any] = schema.axes(formats)
-    cases = list(itertools.islice(itertools.product(models, systems, itertools.product(*axes.values()), assumption_sets), MOST_PLANS + 1))
-    if len(cases) > MOST_PLANS:
-        raise BadValue("price", "too many combinations of models, machines, loads, limits and assumptions", f"at most {MOST_PLANS}")
+    note(*search_notes(args, grid.load, skip=("hit_rate",)))
     plans = []
-    for model, (system, edits), values, assumptions in cases:
-        point = dict(zip(axes, values, strict=True))
-        slo = SLO(**{name: value for name, value in point.items() if name in limits})
-        case_plan = plan(
-            model, system, Load(prompt=point["prompt"], output=point["output"]), slo, **names, ways=degrees, batch=point.get("batch"),
-            assumptions=schema.defaults(Assumptions, assumptions | planned), disaggregate=args.disaggregate, elasticities=False,
+    for point in grid.cases("price", MOST_PLANS, {}):
+        case_plan = planning.plan(
+            point.model, point.system, point.load, point.slo, **grid.formats, ways=grid.degrees, batch=point.inputs.get("batch"),
+            assumptions=schema.defaults(Assumptions, point.assumptions | planned), disaggregate=args.disaggregate, elasticities=False,
         )  # fmt: skip
-        varied = {key: value for key, value in point.items() if key in limits and len(axes[key]) > 1} | edits
-        plans.append((clean(varied | (assumptions if len(assumption_sets) > 1 else {})), case_plan))
+        plans.append((clean(point.labels | point.edits | point.varied), case_plan))
     plan_notes = [note for _, result in plans for note in _plan_notes(result)]
-    free = [] if limits else ["no limit is given, so the cheapest layout may be slow for a user: --tpot 50ms sets one"]
+    free = [] if grid.limits else ["no limit is given, so the cheapest layout may be slow for a user: --tpot 50ms sets one"]
     free += [] if args.utilisation else ["no idle hours are counted: --utilisation 0.3..0.7 does"]
     hit_notes = ["every hit rate is taken at the layout and batch planned without a prefix cache"] if several else []
-    hit_notes += dict.fromkeys(prefix_hits(system) for system, _ in systems) if several else []
+    hit_notes += dict.fromkeys(prefix_hits(system) for system, _ in grid.systems) if several else []
     note(*free, *hit_notes, *plan_notes)
     return plans
 
 
-def _plan_notes(plan: Any) -> list[str]:
+def _plan_notes(plan: LayoutPlan) -> list[str]:
     """Notes of a plan, without those on its chip price."""
     query = plan.best.case
     price_notes = (
@@ -177,7 +164,7 @@ def _plan_notes(plan: Any) -> list[str]:
     return [note for note in plan.notes if not note.startswith(price_notes)]
 
 
-def _terms(args: Any) -> Iterator[CommercialTerms]:
+def _terms(args: Price) -> Iterator[CommercialTerms]:
     """Commercial terms for each combination of chip price, utilisation and margin."""
     if args.chip_price and (args.own or args.price_metric):
         raise BadValue("--chip-price", args.chip_price, "no --own and no --price-metric beside it: each says what a chip costs")
@@ -192,7 +179,7 @@ def _terms(args: Any) -> Iterator[CommercialTerms]:
         yield CommercialTerms(**dict(zip(term_values, values, strict=True)))
 
 
-def _hits(args: Any) -> tuple[list[Any], Sequence[str]]:
+def _hits(args: Price) -> tuple[list[Any], Sequence[str]]:
     """Hit rates, and notes on values of a range that are left out."""
     q, text = schema.fields(PriceList)["hit_rate"][0], args.hit_rate
     if text is None:
@@ -202,7 +189,7 @@ def _hits(args: Any) -> tuple[list[Any], Sequence[str]]:
     return list(schema.several(values)), drop_notes
 
 
-def _rates(args: Any) -> Any:
+def _rates(args: Price) -> Any:
     """Rates of the user's sheet or list prices; None without either."""
     prices = {name: getattr(args, name) for name in ("input_price", "cached_price", "output_price")}
     if args.at_sheet:
@@ -221,7 +208,7 @@ def _rates(args: Any) -> Any:
     return PriceSheet(provider="", model="", as_of="now", source="given by the user", rates=user_rates)
 
 
-def _sheet(args: Any, beside: Sequence[str]) -> Any:
+def _sheet(args: Price, beside: Sequence[str]) -> Any:
     if beside:
         raise BadValue("--at-sheet", args.at_sheet, f"no {' and no '.join(beside)} beside it")
     source = catalogue.read(args.at_sheet, arguments.catalog(args))
@@ -245,7 +232,7 @@ DAY_COLUMNS = {
 DAY_VIEW = ("quantity", "value", "stated", "over_stated", "about")
 
 
-def of_day(args: Any) -> output.Answer:
+def of_day(args: Price) -> output.Answer:
     """Answer with a row per figure of the account."""
     day = case(args.case, arguments.catalog(args))
     rows = list(_day_rows(day))
@@ -269,7 +256,7 @@ def _day_rows(day: Any) -> Any:
         yield row | {"over_stated": None if stated_value is None else float(value / stated_value), "about": marks[name][0].help}
 
 
-def _describe_day(table: Any, day: Any) -> output.Summary:
+def _describe_day(table: Rows, day: Any) -> output.Summary:
     """Summary: the account in one sentence, then the figures."""
     rows = {row["quantity"]: row for row in table}
     people = [{**row, **{key: _day_cell(row, key) for key in ("value", "stated")}, "over_stated": _over(row)} for row in rows.values()]
@@ -313,7 +300,7 @@ DOCS = {
 CLAIM = "the lecture's host says that about half of capital spending goes to memory; compare with all memory (headway lecture FS-09)"
 
 
-def of_memory(args: Any) -> output.Answer:
+def of_memory(args: Price) -> output.Answer:
     """Answer with a row per memory of each machine."""
     catalog = arguments.catalog(args)
     host_memory = schema.read(args, MemoryShare, skip=("memory_share",))
@@ -340,7 +327,7 @@ def of_memory(args: Any) -> output.Answer:
     return output.Answer(listing, columns=columns, describe=_describe_memory)
 
 
-def _part_row(machine: Any, part: Any) -> dict[str, Any]:
+def _part_row(machine: System, part: Any) -> dict[str, Any]:
     values = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
     plain = {key: value if isinstance(value, str | None) else float(value) for key, value in values.items()}
     return {"system": machine.name, "chips": int(machine.chips)} | plain
@@ -362,7 +349,7 @@ def _notes(machines: list[Any]) -> list[str]:
     return list(dict.fromkeys(notes))
 
 
-def _describe_memory(table: Any) -> output.Summary:
+def _describe_memory(table: Rows) -> output.Summary:
     """Summary: the shares in one sentence, then each memory."""
     rows = list(table)
     first = rows[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.answers import arguments
 from headway.core import units
@@ -18,6 +18,7 @@ from headway.economics.inversion.answer import invert
 from headway.economics.inversion.answer import tree as answer_tree
 from headway.economics.inversion.calibration import OURS, fitted_priors, ladders, left_out, read_examples, scores
 from headway.economics.inversion.priors import LEVEL, Priors, assumed_intervals, machines, priors, read_assumed
+from headway.economics.questions import Price
 from headway.economics.sheets import catalogue
 from headway.economics.sheets.catalogue import SUFFIXES, read_sheets
 from headway.economics.sheets.history import history
@@ -27,6 +28,11 @@ from headway.report import output, price
 from headway.report.pictures import dots
 from headway.report.pictures.frame import compose
 from headway.report.words import number_of, sentence
+
+if TYPE_CHECKING:
+    from headway.core.catalog import Catalog
+    from headway.core.listing import Rows
+    from headway.report.pictures.frame import Picture, View
 
 SHEET_COLUMNS = {
     "provider": Column("", "who sells"),
@@ -64,7 +70,7 @@ class _SheetRows(Listing):
         return Listing.explain(self, "value", row_numbers[0]) if row_numbers else Listing.explain(self, key, row)
 
 
-def of_sheet(args: Any) -> output.Answer:
+def of_sheet(args: Price) -> output.Answer:
     """Answer with a row per quantity, closed form and contradiction of each sheet."""
     assumptions = read_assumed(args.assume)
     source = catalogue.read(args.sheet, arguments.catalog(args))
@@ -203,7 +209,7 @@ def _notes(assumptions: Any) -> list[str]:
     return [*notes, MEDIAN, *(f"{', '.join(values)}: {source}, {date}" for (source, date), values in by.items())]
 
 
-def _drawing(rows: Any, view: Any) -> Any:
+def _drawing(rows: Rows, view: View) -> Picture:
     """Picture of the intervals of identified quantities: a panel per quantity, a line per sheet."""
     quantity_rows = [row for row in rows if row["kind"] == "quantity" and row["quantity"] in PANEL_TITLES and row["lo"] is not None]
     points = [
@@ -228,11 +234,11 @@ def _drawing(rows: Any, view: Any) -> Any:
 ALL_SHEETS = "all"
 
 
-def of_history(args: Any) -> output.Answer:
+def of_history(args: Price) -> output.Answer:
     """Answer with a row per sheet, by date."""
     sheets = _sheets_of(args.history, arguments.catalog(args))
 
-    def tree(row: Any, key: str) -> Any:
+    def tree(row: Mapping[str, Any], key: str) -> Any:
         with record():
             history_row = next(
                 entry for entry in history(sheets) if all(str(getattr(entry, name)) == row[name] for name in ("provider", "model", "as_of"))
@@ -246,7 +252,7 @@ def of_history(args: Any) -> output.Answer:
     return output.Answer(Listing(rows, tree=tree), describe=_words, pictures=pictures, most=200, columns=columns)
 
 
-def _sheets_of(whose: str, catalog: Any) -> tuple[Any, ...]:
+def _sheets_of(whose: str, catalog: Catalog) -> tuple[Any, ...]:
     """Price sheets of a provider, a family or a model, from every source."""
     from pathlib import Path
 
@@ -270,7 +276,7 @@ def _sheets_of(whose: str, catalog: Any) -> tuple[Any, ...]:
     return sheets
 
 
-def _words(rows: Any) -> output.Summary:
+def _words(rows: Rows) -> output.Summary:
     """Summary: number and dates of the sheets, and the largest price changes."""
     row_list = list(rows)
     row_list.sort(key=lambda row: row["as_of"].replace("undated", ""))
@@ -348,7 +354,7 @@ SCORE_VIEW = ("method", "quantity", "models", "rms_ln_error", "over_constant", "
 SIZE_NAMES = {"active": "active parameters", "total": "all parameters"}
 
 
-def of_score(args: Any) -> output.Answer:
+def of_score(args: Price) -> output.Answer:
     """Answer with rows of methods, of models and of context tiers."""
     if not args.truth:
         raise BadValue("--score", "no --truth", "a CSV of sizes: --truth ARCH.csv")

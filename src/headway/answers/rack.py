@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from headway.answers import arguments
 from headway.core import columns, schema
@@ -14,14 +16,20 @@ from headway.core.listing import Listing, cell, clean, format_value, place_of
 from headway.core.notes import noted
 from headway.core.quantity import default
 from headway.core.trace import record
-from headway.hardware.questions import DomainRequest
+from headway.hardware import rack as domain_rack
+from headway.hardware.questions import DomainRequest, Rack
 from headway.hardware.rack import cached_needs, catalogue_needs, domain, domains, need
 from headway.hardware.rack_facts import RackFacts, rack_facts
-from headway.hardware.system import RANK
+from headway.hardware.system import RANK, system
 from headway.models.work import work_of
 from headway.report import output, rack_pictures
 from headway.report.pictures import years
 from headway.report.words import sentence
+
+if TYPE_CHECKING:
+    from headway.core.listing import Rows
+    from headway.hardware.system import System
+    from headway.report.pictures.frame import Picture, View
 
 MOST_ROWS = 1000
 YEARS = ("year", "vendor", "system", "scale_up_domain", "topology", "domain_hbm", "drain_s", "latency_floor_s", "params_fit",
@@ -32,73 +40,56 @@ BRIEF = ("chips", "star_cables", "mesh_cables", "clos_switches", "domain_power",
 ABREAST = 5  # most domains side by side; more are a table of BRIEF
 
 
-def run(args: Any) -> output.Answer:
+def run(args: Rack) -> output.Answer:
     """Answer with a row per domain."""
     return _by_year(args) if args.by_year else _of_system(args)
 
 
-def _of_system(args: Any) -> output.Answer:
+def _of_system(args: Rack) -> output.Answer:
+    """Answer with a row for each combination of the inputs, each with its assumed facts and edits."""
     if args.system is None:
         raise BadValue("rack", "no system", "a system, such as headway rack gb200-nvl72 --chips 72,144,576, or --by-year")
     with noted() as book:
         domain_values, fact_values = schema.read(args, DomainRequest, most=MOST_ROWS), schema.read(args, RackFacts)
-    cases = _cases(args, domain_values, fact_values)
-    plain_rows = [(clean(dataclasses.asdict(case.rack())) | extra) for case, extra in cases]
-
-    def tree(row: Any, key: str) -> Any:
-        return _explained(cases[place_of(row, plain_rows)][0].explained, key)
-
-    rows = Listing(plain_rows, notes=(*book.texts, *_notes([case for case, _ in cases])), tree=tree)
-    return output.Answer(rows, describe=_describe, pictures=_pictures(args, len(plain_rows) > 1), columns=_own_columns(), most=100)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _RackCase:
-    """A point of the grid of domains."""
-
-    args: Any
-    system: Any
-    model: str
-    facts: RackFacts
-    chips: Any
-    batch: Any
-    context: Any
-
-    def rack(self) -> Any:
-        """Row of the domain, with the catalogue's models cached."""
-        return self._row(cached_needs(self.context))
-
-    def explained(self, key: str) -> Any:
-        """Row with all formulas recorded; includes the catalogue's models only if `key` depends on them."""
-        return self._row(catalogue_needs(self.context) if key.startswith(("models", "largest")) else ())
-
-    def _row(self, needs: Any) -> Any:
-        from headway.hardware.rack import RackRequest, rack
-
-        model = arguments.model(self.model, self.args)
-        ask = RackRequest(chips=self.chips, model=model, need=need(model, self.context), batch=self.batch, context=self.context)
-        return rack(self.system, self.facts, ask, needs)
-
-
-def _cases(args: Any, domain_values: dict[str, Any], fact_values: dict[str, Any]) -> list[tuple[_RackCase, dict[str, Any]]]:
-    """Points for each combination of the inputs, each with its assumed facts and edits."""
     axes = schema.axes(domain_values | fact_values)
     points = [dict(zip(axes, values, strict=True)) for values in itertools.islice(itertools.product(*axes.values()), MOST_ROWS + 1)]
     systems, models = arguments.systems(args, args.system), arguments.split(args.model, "--model")
     if len(points) * len(systems) * len(models) > MOST_ROWS:
         raise BadValue("rack", "more points", f"at most {MOST_ROWS}")
-    cases = []
-    for (system, edits), model, point in itertools.product(systems, models, points):
-        facts = rack_facts(system.chip.name, arguments.catalog(args))
+    rows, makes, notes = list[dict[str, Any]](), list[Callable[[str], Any]](), list[str]()
+    for (machine, edits), name, point in itertools.product(systems, models, points):
         user_facts = {key: point[key] for key in fact_values}
-        plain = schema.defaults(DomainRequest, {key: point[key] for key in domain_values})
-        changed = dataclasses.replace(facts, **user_facts)
-        case = _RackCase(args, system, model, changed, plain.chips or system.scale_up_domain, plain.batch, plain.context)
-        cases.append((case, clean(user_facts | edits)))
-    return cases
+        facts = dataclasses.replace(rack_facts(machine.chip.name, arguments.catalog(args)), **user_facts)
+        domain_request = schema.defaults(DomainRequest, {key: point[key] for key in domain_values})
+        makes.append(functools.partial(_domain, args, machine, name, facts, domain_request))
+        rows.append(clean(dataclasses.asdict(makes[-1](ALL_MODELS))) | clean(user_facts | edits))
+        notes += _about(machine, facts)
+
+    def tree(row: Mapping[str, Any], key: str) -> Any:
+        return _explained(makes[place_of(row, rows)], key)
+
+    listing = Listing(rows, notes=(*book.texts, *NOTES, *dict.fromkeys(notes)), tree=tree)
+    return output.Answer(listing, describe=_describe, pictures=_pictures(args, len(rows) > 1), columns=_own_columns(), most=100)
 
 
-def _explained(make: Any, key: str) -> Any:
+ALL_MODELS = "all models of the catalogue, computed once"
+
+
+def _needs(key: str, context: Any) -> Any:
+    """What the catalogue's models need, with formulas recorded for a number that depends on them."""
+    return cached_needs(context) if key == ALL_MODELS else catalogue_needs(context) if key.startswith(("models", "largest")) else ()
+
+
+def _domain(args: Rack, machine: System, name: Any, facts: RackFacts, ask: DomainRequest, key: str) -> domain_rack.RackDomain:
+    """Row of a domain, with what the number `key` of it takes."""
+    model = arguments.model(name, args)
+    request = domain_rack.RackRequest(
+        chips=ask.chips or machine.scale_up_domain, model=model, need=need(model, ask.context), batch=ask.batch, context=ask.context
+    )
+    return domain_rack.rack(machine, facts, request, _needs(key, ask.context))
+
+
+def _explained(make: Callable[[str], Any], key: str) -> Any:
     """Formula tree of a number of a row."""
     with record():
         value = getattr(make(key), key, None)
@@ -113,16 +104,16 @@ def _own_columns() -> dict[str, Any]:
             "fits": Column("bool", "whether the model and one sequence of `context` fit in the domain")}  # fmt: skip
 
 
-def _pictures(args: Any, several: bool) -> dict[str, Any]:
+def _pictures(args: Rack, several: bool) -> dict[str, Any]:
     """Pictures of domains by name: along their size, of the wiring, of an expert layer."""
 
-    def sizes(rows: Any, view: Any) -> Any:
+    def sizes(rows: Rows, view: View) -> Picture:
         return rack_pictures.sizes(list(rows), view)
 
-    def wiring(rows: Any, view: Any) -> Any:
+    def wiring(rows: Rows, view: View) -> Picture:
         return rack_pictures.wiring(_first(rows), view)
 
-    def experts(rows: Any, view: Any) -> Any:
+    def experts(rows: Rows, view: View) -> Picture:
         row = _first(rows)
         block = next((block for block in work_of(arguments.model(row["model"], args)).blocks if block.experts), None)
         if block is None:
@@ -133,14 +124,14 @@ def _pictures(args: Any, several: bool) -> dict[str, Any]:
     return {"sizes": sizes, **drawings} if several else drawings
 
 
-def _first(rows: Any) -> Any:
+def _first(rows: Rows) -> Any:
     row = next(iter(rows), None)
     if row is None:
         raise BadValue("--plot", "no rows", "rows to draw")
     return row
 
 
-def _year_drawing(rows: Any, view: Any) -> Any:
+def _year_drawing(rows: Rows, view: View) -> Picture:
     plain = list(rows)
     quantities = (("scale_up_domain", "Chips in a scale-up domain (log)", "count"), ("domain_hbm", "Memory of the domain (log)", "byte"),
                   ("latency_floor_s", "Least decode step (log)", "s"))  # fmt: skip
@@ -152,7 +143,7 @@ def _year_drawing(rows: Any, view: Any) -> Any:
 # -- words ----------------------------------------------------------------------------------------------------------------------
 
 
-def _describe(rows: Any) -> output.Summary:
+def _describe(rows: Rows) -> output.Summary:
     domains = list(rows)
     first, *clauses = (f"{clause}" for clause in _point(domains[0]))
     last = "".join(f"; {_point(row)[0]}" for row in domains[1:ABREAST])
@@ -200,18 +191,14 @@ def _fitting(row: dict[str, Any]) -> str:
     return f"fit in {_chips(row)}, largest first, with their floors: {', '.join(models) or 'none'}{more}"
 
 
-def _notes(cases: list[_RackCase]) -> list[str]:
-    """Notes on the assumptions, and on facts that are not public."""
-    notes = [
-        "a mesh has one link per pair of chips; cables are differential pairs, as an NVL72's 5,184 are number_of",
-        "floors: bytes over peak bandwidth, weights as in the checkpoint, spread evenly over the domain; no latency number_of",
-    ]
-    return [*notes, *dict.fromkeys(note for case in cases for note in _about(case))]
+NOTES = (
+    "a mesh has one link per pair of chips; cables are differential pairs, as an NVL72's 5,184 are number_of",
+    "floors: bytes over peak bandwidth, weights as in the checkpoint, spread evenly over the domain; no latency number_of",
+)
 
 
-def _about(case: _RackCase) -> list[str]:
+def _about(system: System, facts: RackFacts) -> list[str]:
     """Notes on the facts scaled from a system, and on its unknown facts."""
-    system, facts = case.system, case.facts
     notes = [f"power and weight scale with the chips from the {system.chips} of {system.name}"]
     limits = {"room air": (facts.air_limit, "W"), "liquid": (facts.liquid_limit, "W"), "cabinet": (facts.cabinet_limit, "kg")}
     limits["floor"] = facts.floor_limit, "kg/m^2"
@@ -230,9 +217,7 @@ def _about(case: _RackCase) -> list[str]:
 # -- by year --------------------------------------------------------------------------------------------------------------------
 
 
-def _by_year(args: Any) -> output.Answer:
-    from headway.hardware.system import system
-
+def _by_year(args: Rack) -> output.Answer:
     keys = [key for record in (DomainRequest, RackFacts) for key in schema.fields(record) if key != "context"]
     beside = [*filter(None, (args.system,)), *(schema.flag(key) for key in keys if getattr(args, key) is not None), *args.set]
     if beside:
@@ -244,19 +229,15 @@ def _by_year(args: Any) -> output.Answer:
     model, where = arguments.model(args.model, args), arguments.catalog(args)
     rows = clean([dataclasses.asdict(row) for row in domains(need(model, context), context, cached_needs(context), where)])
 
-    def tree(row: Any, key: str) -> Any:
-        def make(key: str) -> Any:
-            needs = catalogue_needs(context) if key.startswith(("models", "largest")) else ()
-            return domain(system(row["system"], where), need(model, context), context, needs)
-
-        return _explained(make, key)
+    def tree(row: Mapping[str, Any], key: str) -> Any:
+        return _explained(lambda key: domain(system(row["system"], where), need(model, context), context, _needs(key, context)), key)
 
     return output.Answer(
         Listing(rows, tree=tree), describe=_years, pictures={"years": _year_drawing}, columns=_own_columns(), most=1000
     )
 
 
-def _years(rows: Any) -> output.Summary:
+def _years(rows: Rows) -> output.Summary:
     domain_rows = [row for row in rows if row["latency_floor_s"] is not None]
     if not domain_rows:
         return output.Summary("No system's domain holds the model.", YEARS)

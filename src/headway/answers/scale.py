@@ -7,6 +7,7 @@ from typing import Any
 from headway.core import schema
 from headway.core.errors import BadValue
 from headway.report import output, scale
+from headway.training.questions import Scale
 from headway.training.scaling.inputs import RECORDS, Budget, FewBits, ReinforcementLearning, Routing, ServedTokens, Uncertainty
 from headway.training.scaling.scale import listing, question
 
@@ -19,7 +20,7 @@ GROUPS = {
 }
 
 
-def run(args: Any) -> output.Answer:
+def run(args: Scale) -> output.Answer:
     """Answer with a row per law and point, laws with a result first."""
     inputs: dict[str, Any] = {}
     for record in RECORDS:
@@ -34,7 +35,7 @@ def run(args: Any) -> output.Answer:
     )
 
 
-def _doubt(args: Any) -> Uncertainty:
+def _doubt(args: Scale) -> Uncertainty:
     values = schema.read(args, Uncertainty)
     for name, value in values.items():
         if isinstance(value, tuple):

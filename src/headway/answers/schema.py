@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
+from headway.answers.questions import SchemaOf
 from headway.core.listing import Listing
 from headway.core.question import question_of
 from headway.core.question_schema import of_answer, of_question
 from headway.report import output
 
 
-def run(args: Any) -> output.Answer:
+def run(args: SchemaOf) -> output.Answer:
     """Answer with one document, which pages, assistants and editors read."""
     question = question_of(args.of)
     document = {"question": of_question(question), "answer": of_answer(args.of)}

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.answers import predict
 from headway.answers.asked import result
@@ -16,7 +16,7 @@ from headway.core.columns import Column
 from headway.core.errors import BadValue, HeadwayError
 from headway.core.listing import Listing, format_value
 from headway.core.question import from_words
-from headway.evidence.questions import TOOLS
+from headway.evidence.questions import TOOLS, Score
 from headway.evidence.readers.files import RunFields, machine
 from headway.evidence.rows.names import hardware as hardware_name
 from headway.evidence.rows.row import left_out, need_rows, read_rows
@@ -27,6 +27,10 @@ from headway.evidence.serving.score import parts, residuals, score
 from headway.evidence.serving.score import worst as largest_misses
 from headway.report import output, prediction_pictures, words
 from headway.report.causes import headline, percent, share_columns, summary, times
+
+if TYPE_CHECKING:
+    from headway.core.listing import Rows
+    from headway.report.pictures.frame import Picture, View
 
 RUN_KEYS = {
     "line": Column("", "line of the file"),
@@ -86,7 +90,7 @@ def answer(
     return output.Answer(table, describe=describe, describes_none=True, pictures=pictures, columns=about, notes=all_notes)
 
 
-def _cause_words(rows: Any, runs: Sequence[tuple[Any, Any, Any]], catalogs: str) -> output.Summary:
+def _cause_words(rows: Rows, runs: Sequence[tuple[Any, Any, Any]], catalogs: str) -> output.Summary:
     """Summary of the run with the most users: its cause, the parts of its time, what would help; the others as notes."""
     row_list = [row for row in rows if row["measured"] is not None]
     run = next((run for run in runs if any(row["id"] == run[0].row.id for row in row_list)), None)
@@ -134,7 +138,7 @@ def sentence(row: Mapping[str, Any]) -> str:
     return f"  {row['group']}{source} (line {row['line']}; {what}): {row['measure']} measured {number[0]}, expected {number[1]}: {apart}"
 
 
-def _run_words(rows: Any) -> output.Summary:
+def _run_words(rows: Rows) -> output.Summary:
     row_list = list(rows)
     sentences = [_comparison_sentence(row) for row in row_list if row["measured"] is not None]
     people = Listing([_people(row) for row in row_list])
@@ -211,7 +215,7 @@ VIEW = tuple(KEYS)
 FIT_NOTE = "errors are those of the shipped fit, which may have seen these rows: docs/accuracy.md has the cross-validated ones"
 
 
-def run(args: Any) -> output.Answer:
+def run(args: Score) -> output.Answer:
     """Answer with a row per group of errors, or per measurement."""
     tool = _tool(args)
     rows, bad = _rows(args, tool)
@@ -233,7 +237,7 @@ def run(args: Any) -> output.Answer:
     )  # fmt: skip
 
 
-def _check_names(args: Any, read: Any) -> None:
+def _check_names(args: Score, read: Any) -> None:
     """Raise an error for a typed name for which no row could be predicted."""
     reasons = [prediction.why for prediction in read.predictions]
     for name in ("model", "weights", "kv"):
@@ -242,7 +246,7 @@ def _check_names(args: Any, read: Any) -> None:
             raise BadValue(f"--{name}", value, f"a known name; {reasons[0].partition('; ')[2]}")
 
 
-def _tool(args: Any) -> str:
+def _tool(args: Score) -> str:
     """Flag of the benchmark whose output is given; "" for a table."""
     tools = [name for name in TOOLS if getattr(args, name)]
     if len(tools) + bool(args.rows) != 1:
@@ -252,7 +256,7 @@ def _tool(args: Any) -> str:
     return tools[0] if tools else ""
 
 
-def _rows(args: Any, tool: str) -> tuple[list[Any], list[Any]]:
+def _rows(args: Score, tool: str) -> tuple[list[Any], list[Any]]:
     flags = [name for name in ("on", *TEXTS, *DEGREES, *LENGTHS) if getattr(args, name)]
     if not tool:
         if flags:
@@ -300,7 +304,7 @@ def _left_out(result: Any, bad: Sequence[Any]) -> list[str]:
     return notes + [f"no row: {predict.at_line(bad_row.line, bad_row.why)}" for bad_row in bad[:MOST_BAD]] + more(bad, MOST_BAD)
 
 
-def _words(table: Any, result: Any) -> output.Summary:
+def _words(table: Rows, result: Any) -> output.Summary:
     """Summary: the errors in one sentence, the table, the worst rows."""
     rows = list(table)
     groups = [row for row in rows if row["by"] != "worst"]
@@ -330,11 +334,11 @@ def _errors(result: Any) -> list[str]:
     return [f"median error: {errors}"] if errors else []
 
 
-def _parity(residuals: Any, view: Any) -> Any:
+def _parity(residuals: Any, view: View) -> Picture:
     return prediction_pictures.parity(residuals, "served TPOT", view)
 
 
-def _parts(rows: Any, view: Any) -> Any:
+def _parts(rows: Rows, view: View) -> Picture:
     return prediction_pictures.run(list(rows), view)
 
 

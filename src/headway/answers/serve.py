@@ -26,16 +26,20 @@ from headway.report import layout_pictures, money, output, serving
 from headway.report.pictures import grid as grid_picture
 from headway.serving import curves
 from headway.serving.changes import changes
+from headway.serving.questions import Serve
 from headway.serving.serve import MOST_POINTS, SERVE
 
 if TYPE_CHECKING:
+    from headway.core.table import Table
+    from headway.hardware.system import System
+    from headway.models.model import Model
     from headway.report.pictures.frame import Picture, View
 
 
 OF_PLANS = ("usd_per_1k_requests",)  # results beside those of serve
 
 
-def run(args: Any) -> output.Answer:
+def run(args: Serve) -> output.Answer:
     """Answer with a row per point of the grid."""
     grid = grid_of(args)
     table = tables(grid, args)
@@ -46,7 +50,7 @@ def run(args: Any) -> output.Answer:
     )  # fmt: skip
 
 
-def varied(table: Any) -> list[str]:
+def varied(table: Table) -> list[str]:
     """Inputs with more than one value in a table."""
     extra = [key for key in table.keys() if key not in (*SERVE, *OF_PLANS)]  # noqa: SIM118 -- a table is not a mapping
     keys = [key for key in (*serving.WHAT, *extra) if table.varies(key)]
@@ -55,7 +59,7 @@ def varied(table: Any) -> list[str]:
     return [key for key in keys if key not in follows]
 
 
-def tables(grid: ServeGrid, args: Any) -> Any:
+def tables(grid: ServeGrid, args: Serve) -> Table:
     """Table of all models, machines, formats and assumptions of a grid."""
     all_tables, subjects, illegal = [], [], []
     for case in (cases := grid.cases()):
@@ -76,7 +80,7 @@ def tables(grid: ServeGrid, args: Any) -> Any:
     return all_tables[0].concat(*all_tables[1:]) if len(all_tables) > 1 else all_tables[0]
 
 
-def describe(table: Any, grid: ServeGrid, metric: str) -> output.Summary:
+def describe(table: Table, grid: ServeGrid, metric: str) -> output.Summary:
     """Summary: the sentence, the columns of the table, what binds the point that the sentence names and what would help it."""
     first = table.row(0)
     varying = varied(table)
@@ -145,7 +149,7 @@ class ServeGrid:
             same_depth = [layout for layout in layouts if int(layout.pp) == depth]
             yield same_depth, self.load | {"batch": tuple(batches) if len(batches) > 1 else batches[0]}
 
-    def layouts(self, case: GridCase, args: Any) -> list[Layout]:
+    def layouts(self, case: GridCase, args: Serve) -> list[Layout]:
         """Layouts of a case; notes say which degrees its model cannot have, and what the batch of a stage is where pp varies."""
         layouts = arguments.layouts(args, shape(work_of(case.model).blocks, case.precision.weights), self.degrees)
         if len({int(layout.pp) for layout in layouts}) > 1:
@@ -157,8 +161,8 @@ class ServeGrid:
 class GridCase:
     """One combination, and what tells its rows from those of the others: edits of the machine, assumptions that vary."""
 
-    model: Any
-    system: Any
+    model: Model
+    system: System
     precision: Precision
     assumptions: dict[str, Any]
     labels: dict[str, Any]
@@ -185,7 +189,7 @@ class GridCase:
         )
 
 
-def grid_of(args: Any) -> ServeGrid:
+def grid_of(args: Serve) -> ServeGrid:
     """The grid that a question asks for."""
     load = schema.read(args, Load, arguments.COUNTS)
     batch_per_stage = _batch_per_stage(args)
@@ -202,7 +206,7 @@ def grid_of(args: Any) -> ServeGrid:
     return grid
 
 
-def _batch_per_stage(args: Any) -> tuple[Any, ...] | None:
+def _batch_per_stage(args: Serve) -> tuple[Any, ...] | None:
     """The batches of a stage; None where the user gave none."""
     if args.batch_per_stage is None:
         return None
@@ -220,7 +224,7 @@ def drawings_of(grid: ServeGrid, table: Any) -> dict[str, Callable[[Any, View], 
     return {first: drawings[first], **drawings}
 
 
-def default_picture(table: Any) -> str:
+def default_picture(table: Table) -> str:
     """The batch curves of a point or a list of batches, the context curves of a list of contexts, else the grid."""
     if not len(table):
         return "batch"
@@ -235,7 +239,7 @@ def drawn_case(grid: ServeGrid, table: Any) -> tuple[Any, Any, Mapping[str, Any]
     return case.model, case.system, row, case.complete_assumptions()
 
 
-def first_row(table: Any) -> Mapping[str, Any]:
+def first_row(table: Table) -> Mapping[str, Any]:
     """First row of a table."""
     if not len(table):
         raise BadValue("--plot", "no rows", "rows to draw")

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.answers import arguments
 from headway.core import schema
 from headway.core.columns import Column
 from headway.core.errors import BadValue, check_known
-from headway.core.listing import Listing, cell, clean, computed, format_value
+from headway.core.listing import Listing, cell, clean, computed, format_value, remade
 from headway.core.trace import record
-from headway.evidence.lecture.card import figures, lecture_case
+from headway.evidence.lecture import card as lecture_case
+from headway.evidence.questions import Lecture, Show
+from headway.hardware.chip import chip_toml
+from headway.hardware.describe import FactEntry, about_chip, about_system
+from headway.models import describe
 from headway.models.precision import Precision
+from headway.performance import achieved
 from headway.performance.workload import Load
-from headway.report import lecture_card as words
-from headway.report import output
+from headway.report import lecture_card, output
 from headway.report.words import sentence
 
 if TYPE_CHECKING:
-    from headway.evidence.lecture.card import BridgeStage, CardFigure, LectureCase
-
+    from headway.evidence.lecture.card import LectureCase
+    from headway.hardware.chip import Chip
 
 KINDS = ("model", "chip", "system")
 SOURCES = {"sources": Column("", "where each fact comes from: source, date and kind")}
@@ -29,7 +34,7 @@ UNKNOWN = "- where no public figure is known"
 HEADLINE = {"chips": " chips", "peak_bf16": " in bf16", "hbm": " of HBM", "hbm_bw": " to HBM", "scale_up_domain": " chips in a domain"}
 
 
-def run(args: Any) -> output.Answer:
+def run(args: Show) -> output.Answer:
     """Answer with one row: the facts of the subject, and values derived from them."""
     check_known("kind of thing to show", args.what, KINDS)
     if args.on or args.bridge:
@@ -39,49 +44,51 @@ def run(args: Any) -> output.Answer:
     return _model(args) if args.what == "model" else _machine(args)
 
 
-def _model(args: Any) -> output.Answer:
-    from headway.core.trace import record
-    from headway.models.describe import ModelSummary, about_model
-    from headway.performance.workload import Load
-
+def _model(args: Show) -> output.Answer:
     context = schema.scalar(args.context, schema.fields(Load)["context"][0], "--context")
     model = arguments.model(args.name, args)
-    row = clean(dataclasses.asdict(about_model(model, context)))
-
-    def tree(_: Any, key: str) -> Any:
-        with record():
-            value = getattr(about_model(arguments.model(args.name, args), context), key)
-        return computed(value, key)
-
+    row = clean(dataclasses.asdict(describe.about_model(model, context)))
+    marks = {key: q for key, (q, _) in schema.fields(describe.ModelSummary).items()}
     plain = {key: value for key, value in row.items() if not isinstance(value, list | dict)}
-    people = [{"fact": key, "value": cell(key, row), "about": q.help} for key, q in _marks(ModelSummary).items() if key in plain]
-    people += [line for key, value in row.items() if isinstance(value, list | dict) for line in _part(key, value)]
+    people = [{"fact": key, "value": cell(key, row), "about": q.help} for key, q in marks.items() if key in plain]
+    for key, value in row.items():
+        if isinstance(value, dict):
+            people += [{"fact": f"{key}: {name}", "value": format_value(item, "")} for name, item in value.items()]
+        elif isinstance(value, list):
+            people += [{"fact": f"{key} {place}", "value": format_value(item, "")} for place, item in enumerate(value, 1)]
+    labels = {"total_params": "parameters", "active_params": "active per token", "cache_bytes_per_token": "bytes of KV cache per token"}
+    brief = ", ".join(f"{format_value(row[key], '')} {words}" for key, words in labels.items())
+    beyond = " beyond its window" if row["kv_read_bytes_per_token"] > row["kv_bytes_per_token"] == 0 else ""
     return output.Answer(
-        Listing([row], tree=tree),
-        output.Summary(sentence(f"{model.name}: {_brief(row)}"), people=Listing(people), first=("fact", "value")),
-        columns={key: Column(q.unit, q.help) for key, q in _marks(ModelSummary).items()},
+        remade([row], lambda _: describe.about_model(arguments.model(args.name, args), context)),
+        output.Summary(sentence(f"{model.name}: {brief}{beyond}"), people=Listing(people), first=("fact", "value")),
+        columns={key: Column(q.unit, q.help) for key, q in marks.items()},
     )
 
 
-def _marks(kind: type) -> dict[str, Any]:
+def _machine(args: Show) -> output.Answer:
+    is_chip = args.what == "chip"
+    subject = arguments.chip(args.name, args) if is_chip else arguments.systems(args, args.name)[0][0]
+    entries = about_chip(subject) if is_chip else about_system(subject)
+    values = {entry.key: entry.value for entry in entries}
+    known = [entry for entry in entries if entry.source and entry.value is not None]
+    row: dict[str, Any] = {entry.key: clean(entry.value) for entry in entries}
+    row["sources"] = {entry.key: {"source": entry.source, "date": entry.date, "kind": entry.kind} for entry in known}
+    people = [
+        {"fact": entry.key, "value": format_value(clean(entry.value), entry.unit), "about": entry.doc, "kind": entry.kind,
+         "source": f"{entry.source} ({entry.date})" if entry.source else ""}
+        for entry in entries
+    ]  # fmt: skip
+    headline = _known(subject.name, entries)
+    return output.Answer(
+        Listing([row], tree=lambda _, key: computed(values.get(key), key)),
+        output.Summary(headline, people=Listing(people), first=("fact", "value"), remarks=[UNKNOWN]),
+        columns={entry.key: Column(entry.unit, entry.doc) for entry in entries} | SOURCES,
+        documents={"toml": lambda: _document(subject)} if is_chip else {}, most=200,
+    )  # fmt: skip
 
-    return {key: q for key, (q, _) in schema.fields(kind).items()}
 
-
-def _brief(row: dict[str, Any]) -> str:
-    labels = {"total_params": "parameters", "active_params": "active per token", "cache_bytes_per_token": "bytes of KV cache per token"}
-    beyond = " beyond its window" if row["kv_read_bytes_per_token"] > row["kv_bytes_per_token"] == 0 else ""
-    return ", ".join(f"{format_value(row[key], '')} {words}" for key, words in labels.items()) + beyond
-
-
-def _part(key: str, value: Any) -> list[dict[str, Any]]:
-    """Lines of a nested part."""
-    if isinstance(value, dict):
-        return [{"fact": f"{key}: {name}", "value": format_value(item, "")} for name, item in value.items()]
-    return [{"fact": f"{key} {place}", "value": format_value(item, "")} for place, item in enumerate(value, 1)]
-
-
-def _known(name: str, entries: Any) -> str:
+def _known(name: str, entries: Sequence[FactEntry]) -> str:
     """Sentence on the facts that decide speed, and on how many are known."""
     values = {key: f"{format_value(clean(entry.value), entry.unit)}{words}" for entry in entries if entry.value is not None
               for key, words in HEADLINE.items() if entry.key.removeprefix("chip.") == key}  # fmt: skip
@@ -89,38 +96,13 @@ def _known(name: str, entries: Any) -> str:
     return sentence(f"{name}: {known} of {len(entries)} facts known", *(f", {text}" for text in values.values()))
 
 
-def _machine(args: Any) -> output.Answer:
-    from headway.hardware.describe import about_chip, about_system
-
-    subject = arguments.chip(args.name, args) if args.what == "chip" else arguments.systems(args, args.name)[0][0]
-    entries = about_chip(subject) if args.what == "chip" else about_system(subject)
-    values = {entry.key: entry.value for entry in entries}
-    people = Listing([_line(entry) for entry in entries])
-    known = [entry for entry in entries if entry.source and entry.value is not None]
-    row: dict[str, Any] = {entry.key: clean(entry.value) for entry in entries}
-    row["sources"] = {entry.key: {"source": entry.source, "date": entry.date, "kind": entry.kind} for entry in known}
-    return output.Answer(
-        Listing([row], tree=lambda _, key: computed(values.get(key), key)),
-        output.Summary(_known(subject.name, entries), people=people, first=("fact", "value"), remarks=[UNKNOWN]),
-        columns={entry.key: Column(entry.unit, entry.doc) for entry in entries} | SOURCES,
-        documents={"toml": lambda: _document(subject)} if args.what == "chip" else {}, most=200,
-    )
-
-
-def _document(chip: Any) -> str:
+def _document(chip: Chip) -> str:
     """Catalogue file of a chip, which keeps the costs fitted to it under any name."""
-    from headway.hardware.chip import chip_toml
-    from headway.performance.achieved import OTHER_FAMILY, family, platform
-
-    measured = family(chip) != OTHER_FAMILY or platform(chip) != OTHER_FAMILY
-    return chip_toml(chip, (chip.like or chip.name) if measured else "")
+    is_measured = achieved.family(chip) != achieved.OTHER_FAMILY or achieved.platform(chip) != achieved.OTHER_FAMILY
+    return chip_toml(chip, (chip.like or chip.name) if is_measured else "")
 
 
-def _line(entry: Any) -> dict[str, str]:
-    value = format_value(clean(entry.value), entry.unit)
-    source = f"{entry.source} ({entry.date})" if entry.source else ""
-    return {"fact": entry.key, "value": value, "about": entry.doc, "kind": entry.kind, "source": source}
-
+# -- a model on a machine, beside the lecture's figures -------------------------------------------------------------------------
 
 CARD = {
     "figure": Column("", "quantity of the lecture"),
@@ -137,67 +119,59 @@ BRIDGE = {
 }
 
 
-def card(args: Any, model: Any) -> output.Answer:
+def card(args: Show | Lecture, model: str) -> output.Answer:
     """Answer with the card of a model, or with the bridge."""
     for flag, value in (("--model", model), ("--on", args.on)):
         if not value:
             raise BadValue(flag, "nothing", "a model and a machine: --model deepseek-v3 --on gb200-nvl72")
-    from headway.evidence.lecture.card import stages
-
     with record():
-        case = _case(args, model)
-        return _bridge(case, stages(case)) if args.bridge else _card(case, figures(case))
+        models, machines = arguments.models(args, model), arguments.systems(args)
+        if len(models) > 1 or len(machines) > 1:
+            raise BadValue("--model, --on", f"{model}, {args.on}", "one model and one machine")
+        context = None if args.context is None else schema.scalar(args.context, schema.fields(Load)["context"][0], "--context")
+        batch = None if args.batch is None else schema.scalar(args.batch, schema.Field(integer=True, high=1e7), "--batch")
+        formats = {
+            name: schema.scalar(getattr(args, name), schema.fields(Precision)[name][0], f"--{name}")
+            for name in ("weights", "kv") if getattr(args, name)
+        }  # fmt: skip
+        case = lecture_case.lecture_case(models[0], machines[0][0], Precision(**formats), batch, context)
+        return _bridge(case) if args.bridge else _card(case)
 
 
-def _case(args: Any, model: Any) -> LectureCase:
-    models, machines = arguments.models(args, model), arguments.systems(args)
-    if len(models) > 1 or len(machines) > 1:
-        raise BadValue("--model, --on", f"{model}, {args.on}", "one model and one machine")
-    marks = schema.fields(Load)
-    context = None if args.context is None else schema.scalar(args.context, marks["context"][0], "--context")
-    batch = None if args.batch is None else schema.scalar(args.batch, schema.Field(integer=True, high=1e7), "--batch")
-    formats = schema.fields(Precision)
-    overrides = {
-        name: schema.scalar(getattr(args, name), formats[name][0], f"--{name}") for name in ("weights", "kv") if getattr(args, name)
-    }
-    return lecture_case(models[0], machines[0][0], Precision(**overrides), batch, context)
-
-
-def _card(case: LectureCase, quantities: list[CardFigure]) -> output.Answer:
+def _card(case: LectureCase) -> output.Answer:
+    figures = {entry.name: entry for entry in lecture_case.figures(case)}
     rows = [
         {"figure": entry.name, "id": entry.claim_id, "here": None if entry.value is None else float(entry.value), "unit": entry.unit,
          "lecture": entry.lecture, "reason": entry.reason}
-        for entry in quantities
+        for entry in figures.values()
     ]  # fmt: skip
-    by_name = {entry.name: entry for entry in quantities}
 
-    def tree(row: Any, key: str) -> Any:
-        if key != "here" or by_name[row["figure"]].value is None:
-            raise BadValue(
-                "--explain", key, "the column here, of a figure that applies; choose it by --where \"figure = 'balanced batch'\""
-            )
-        return computed(by_name[row["figure"]].value, key)
+    def tree(row: Mapping[str, Any], key: str) -> Any:
+        if key != "here" or figures[row["figure"]].value is None:
+            wants = "the column here, of a figure that applies; choose it by --where \"figure = 'balanced batch'\""
+            raise BadValue("--explain", key, wants)
+        return computed(figures[row["figure"]].value, key)
 
-    def describe(table: Any) -> output.Summary:
-        return words.card(case, [by_name[row["figure"]] for row in table])
-
-    return output.Answer(Listing(rows, tree=tree), describe=describe, describes_none=True, notes=words.notes(case), columns=CARD)
+    return output.Answer(
+        Listing(rows, tree=tree), describes_none=True, notes=lecture_card.notes(case), columns=CARD,
+        describe=lambda table: lecture_card.card(case, [figures[row["figure"]] for row in table]),
+    )  # fmt: skip
 
 
-def _bridge(case: LectureCase, stages: list[BridgeStage]) -> output.Answer:
+def _bridge(case: LectureCase) -> output.Answer:
+    stages = {(stage.quantity, stage.name): stage for stage in lecture_case.stages(case)}
     rows = [
         {"quantity": stage.quantity, "stage": stage.name, "factor": None if stage.factor is None else float(stage.factor),
          "value": float(stage.value), "unit": stage.unit, "reason": stage.reason}
-        for stage in stages
+        for stage in stages.values()
     ]  # fmt: skip
-    by_key = {(stage.quantity, stage.name): stage for stage in stages}
 
-    def tree(row: Any, key: str) -> Any:
+    def tree(row: Mapping[str, Any], key: str) -> Any:
         if key not in ("value", "factor") or row[key] is None:
             raise BadValue("--explain", key, "value, or factor of a stage that has one; choose it by --where \"stage = 'fitted rates'\"")
-        return computed(getattr(by_key[row["quantity"], row["stage"]], key), key)
+        return computed(getattr(stages[row["quantity"], row["stage"]], key), key)
 
-    def describe(table: Any) -> output.Summary:
-        return words.bridge(case, [by_key[row["quantity"], row["stage"]] for row in table])
-
-    return output.Answer(Listing(rows, tree=tree), describe=describe, describes_none=True, notes=words.notes(case), columns=BRIDGE)
+    return output.Answer(
+        Listing(rows, tree=tree), describes_none=True, notes=lecture_card.notes(case), columns=BRIDGE,
+        describe=lambda table: lecture_card.bridge(case, [stages[row["quantity"], row["stage"]] for row in table]),
+    )  # fmt: skip

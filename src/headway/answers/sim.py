@@ -26,11 +26,12 @@ from headway.performance.layout import UNHALVED, Layout, halves, shape
 from headway.performance.workload import SLO
 from headway.report import output, sim
 from headway.serving.serve import checked_load, deployment
+from headway.simulation import fleet
 from headway.simulation import results as run_results
 from headway.simulation.capacity import MOST, saturated_sample
 from headway.simulation.compiled import choose_form, plain_s, runner, saturated_s
 from headway.simulation.prefix_tiers import parse_tiers
-from headway.simulation.questions import CHEAP, REQUESTS, SEEDS, STEPS, WARMUP, Policy
+from headway.simulation.questions import CHEAP, REQUESTS, SEEDS, STEPS, WARMUP, Policy, Simulate
 from headway.simulation.run import LoadedTrial, LoadingPlan, Trial
 from headway.simulation.traffic.distributions import parse_arrivals, parse_lengths
 from headway.simulation.traffic.generate import (
@@ -54,7 +55,7 @@ COMPILED_S = 1.0  # compile time in seconds from which a note states it
 DRAIN = "drain"  # --departures drain: the interval is the drain time of the HBM
 
 
-def run(args: Any) -> output.Answer:
+def run(args: Simulate) -> output.Answer:
     """Answer with a row per layout and rate; of a saved plan with its latencies beside its limits."""
     saved = None
     if args.plan:
@@ -80,7 +81,7 @@ def run(args: Any) -> output.Answer:
 
 
 def _simulated(
-    args: Any, loadings: list[Any], sample: tuple[float, bool], so_that: dict[str, float]
+    args: Simulate, loadings: list[Any], sample: tuple[float, bool], so_that: dict[str, float]
 ) -> SimulationProgress:
     """Rows of every layout under every load; `sample` is the warm-up and whether the traffic samples an endless load."""
     warmup, lasting = sample
@@ -160,7 +161,7 @@ def answer_of(trial: Any) -> dict[str, Any]:
     return run_results.impossible(trial.fleet)
 
 
-def _check(args: Any) -> None:
+def _check(args: Simulate) -> None:
     for name in ONE_VALUE:
         text = getattr(args, name) or ""
         if "," in text or ".." in text:
@@ -192,7 +193,7 @@ def _check(args: Any) -> None:
         raise BadValue("--timeline", args.timeline, "a file in a folder that there is")
 
 
-def _check_single_token(args: Any, loadings: list[Any], so_that: dict[str, float]) -> None:
+def _check_single_token(args: Simulate, loadings: list[Any], so_that: dict[str, float]) -> None:
     """Refuse limits on the time between tokens where every answer has one token."""
     if max(load.traffic.output.max() for load in loadings) > 1:
         return
@@ -203,7 +204,7 @@ def _check_single_token(args: Any, loadings: list[Any], so_that: dict[str, float
         raise BadValue("--so-that", name, wants)
 
 
-def _conditions(args: Any) -> dict[str, float]:
+def _conditions(args: Simulate) -> dict[str, float]:
     """Upper limits by column, from text such as `p99_ttft_s=1s,p99_tpot_s=50ms`."""
     limits, marks = {}, schema.fields(SLO)
     for text in args.so_that.split(",") if args.so_that else ():
@@ -217,43 +218,38 @@ def _conditions(args: Any) -> dict[str, float]:
     return limits
 
 
-def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Iterator[tuple[Any, dict[str, Any]]]:
+def _trials(args: Simulate, loadings: list[Any], warmup: float, lasting: bool) -> Iterator[tuple[Any, dict[str, Any]]]:
     """Trial of each requested layout and scheduler, and the inputs that tell its rows from those of others."""
     tries = TRIED * seeds(args, loadings) if args.find else 1
     band = _band(args, sum(len(load.traffic) for load in loadings) * tries)
     runs = tries * (BANDED if band else 1)
     limits = _single_values(args, SLO)
     fast = float(schema.scalar(args.fast, schema.Field(open_low=False, high=1), "--fast")) if args.fast else 0.0
-    for fleet, policy, refit, labels in _fleets(args, loadings, 2 if fast else 1):
+    for compiled, policy, refit, labels in _fleets(args, loadings, 2 if fast else 1):
         how, compile_s = args.loop, 0.0
-        if fleet.pace:
-            takes_s = sum(plain_s(load.traffic, fleet.prefix is not None) for load in loadings) * runs + _filling_s(fleet, loadings)
-            meet = fleet.pools is not None or (policy.routing != "round-robin" and fleet.replicas > 1)
-            shared = fleet.prefix is not None and fleet.prefix.shared
-            how = choose_form(fleet.pace.source, takes_s, args.loop, meet, shared)
-            compile_s = runner(fleet.pace.source, fleet.pace.step, takes_s, how, meet, shared).compile_s
+        if compiled.pace:
+            takes_s = sum(plain_s(load.traffic, compiled.prefix is not None) for load in loadings) * runs
+            if not loadings[0].users:  # the capacity is measured with full batches on all ranks
+                takes_s += saturated_s(*saturated_sample(loadings[0].requests, compiled.scheduler.rules))
+            meet = compiled.pools is not None or (policy.routing != "round-robin" and compiled.replicas > 1)
+            shared = compiled.prefix is not None and compiled.prefix.shared
+            how = choose_form(compiled.pace.source, takes_s, args.loop, meet, shared)
+            compile_s = runner(compiled.pace.source, compiled.pace.step, takes_s, how, meet, shared).compile_s
         yield Trial(
-            fleet=fleet, limits={f"{key}_s": float(value) for key, value in limits.items()}, warmup=warmup, lasting=lasting, how=how,
+            fleet=compiled, limits={f"{key}_s": float(value) for key, value in limits.items()}, warmup=warmup, lasting=lasting, how=how,
             routing=policy.routing, fast=fast, seed=seed(args), compile_s=compile_s, band=band, refit=refit,
         ), labels  # fmt: skip
 
 
-def _filling_s(fleet: Any, loadings: list[Any]) -> float:
-    """Least seconds that plain Python takes to measure the capacity: full batches on all ranks; closed loops need none."""
-    return 0.0 if loadings[0].users else saturated_s(*saturated_sample(loadings[0].requests, fleet.scheduler.rules))
-
-
-def _band(args: Any, requests: int) -> float:
+def _band(args: Simulate, requests: int) -> float:
     """Relative change of step times for the sensitivity: as the user states, else 10 % if the simulation is short, else 0."""
     if args.sensitivity is None:
         return STEPS if requests <= CHEAP and not args.find else 0.0
     return float(schema.scalar(args.sensitivity, schema.Field(open_low=False, high=0.9), "--sensitivity"))
 
 
-def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any, Any, Any, dict[str, Any]]]:
+def _fleets(args: Simulate, loadings: list[Any], classes: int) -> Iterator[tuple[Any, Any, Any, dict[str, Any]]]:
     """Compiled fleet of each requested layout and scheduler, with its policy, the same for other traffic, and what varies."""
-    from headway.simulation.fleet import fleet
-
     model, system = _subject(args)
     args, drain_text = _drained(args, system.chip)
     cases, traffic = _cases(args), loadings[0].traffic
@@ -266,13 +262,13 @@ def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any,
     for policy, formats, assumptions, labels in cases:
         request = deployment(model, system, layouts, load, formats, assumptions)
         for layout in _halved(layouts, assumptions, loadings):
-            refit = partial(fleet, request, layout, policy, classes=classes, closed=loadings[0].users > 0, tiers=tiers)
+            refit = partial(fleet.fleet, request, layout, policy, classes=classes, closed=loadings[0].users > 0, tiers=tiers)
             sim_fleet = refit(traffic)
             note(*request.notes, *sim_fleet.scheduler.notes)
             yield sim_fleet, policy, refit, labels
 
 
-def _cases(args: Any) -> list[tuple[Any, Precision, Assumptions, dict[str, Any]]]:
+def _cases(args: Simulate) -> list[tuple[Any, Precision, Assumptions, dict[str, Any]]]:
     """Scheduler, formats and assumptions of every combination of listed values, with those that vary."""
     parts = [arguments.combinations(args, record) for record in (Policy, Precision, Assumptions)]
     cases = list(itertools.islice(itertools.product(*parts), MOST_CASES + 1))
@@ -286,7 +282,7 @@ def _cases(args: Any) -> list[tuple[Any, Precision, Assumptions, dict[str, Any]]
     ]
 
 
-def _drained(args: Any, chip: Any) -> tuple[Any, str]:
+def _drained(args: Simulate, chip: Any) -> tuple[Any, str]:
     """The question with the drain time of the chip's HBM in place of `--departures drain`, and a note on it."""
     if args.departures is None or args.departures.strip().lower() != DRAIN:
         return args, ""
@@ -309,7 +305,7 @@ def _halved(layouts: list[Layout], assumptions: Assumptions, loadings: list[Any]
     return legal
 
 
-def _single_values(args: Any, record: type) -> dict[str, Any]:
+def _single_values(args: Simulate, record: type) -> dict[str, Any]:
     """Fields of a record, each a single value; a list raises an error."""
     values = schema.read(args, record)
     for key, value in values.items():
@@ -318,7 +314,7 @@ def _single_values(args: Any, record: type) -> dict[str, Any]:
     return values
 
 
-def _subject(args: Any) -> tuple[Any, Any]:
+def _subject(args: Simulate) -> tuple[Any, Any]:
     models, systems = arguments.models(args), arguments.systems(args)
     if len(models) > 1 or len(systems) > 1:
         raise BadValue("sim", f"{len(models)} models on {len(systems)} machines", "one model on one machine")
@@ -329,7 +325,7 @@ MOST_LOADS = 1000  # rates, or numbers of users, each simulated
 RATE = schema.Field("1/s", high=1e12)
 
 
-def loads_of(args: Any) -> tuple[list[Any], bool]:
+def loads_of(args: Simulate) -> tuple[list[Any], bool]:
     """Loads, and whether they represent a sustained load."""
     rates = _axis(args.rate, RATE, "--rate")
     users = _axis(args.users, schema.Field(integer=True, low=1, open_low=False), "--users")
@@ -356,12 +352,12 @@ def loads_of(args: Any) -> tuple[list[Any], bool]:
     return _rate_loads(args, rates, prompt, output, count, seed_value), True
 
 
-def seed(args: Any) -> int:
+def seed(args: Simulate) -> int:
     """Seed of the random draws: arrivals, lengths, priority classes."""
     return _whole_number(args.seed, "--seed", 0)
 
 
-def _trace(args: Any, rates: tuple[float, ...]) -> list[Any]:
+def _trace(args: Simulate, rates: tuple[float, ...]) -> list[Any]:
     block = _whole_number(args.trace_block, "--trace-block")
     trace = read_trace(args.trace, block=block) if block else read_trace(args.trace)
     if block and not len(trace.traffic.blocks):
@@ -376,7 +372,7 @@ def _trace(args: Any, rates: tuple[float, ...]) -> list[Any]:
     return loadings
 
 
-def _rate_loads(args: Any, rates: Any, prompt: Any, output: Any, count: int, seed: int) -> list[Any]:
+def _rate_loads(args: Simulate, rates: Any, prompt: Any, output: Any, count: int, seed: int) -> list[Any]:
     loadings, population = [], None
     if args.turns:
         population = conversation_turns(prompt, output, parse_turns(args.turns), MOST, seed)
@@ -392,7 +388,7 @@ def _rate_loads(args: Any, rates: Any, prompt: Any, output: Any, count: int, see
     return loadings
 
 
-def loads_by_seed(args: Any, loadings: list[Any]) -> dict[int, Any]:
+def loads_by_seed(args: Simulate, loadings: list[Any]) -> dict[int, Any]:
     """Seed -> the load at a rate, for the seeds over which --find looks: the user's first; of a trace that one."""
     first, count = seed(args), seeds(args, loadings)
     if args.trace:
@@ -405,7 +401,7 @@ def loads_by_seed(args: Any, loadings: list[Any]) -> dict[int, Any]:
     }
 
 
-def seeds(args: Any, loadings: list[Any]) -> int:
+def seeds(args: Simulate, loadings: list[Any]) -> int:
     """Number of seeds over which --find looks; without --find one."""
     if args.seeds and (args.trace or not args.find):
         raise BadValue("--seeds", args.seeds, "--find rate beside it, of traffic that is drawn")
@@ -414,12 +410,12 @@ def seeds(args: Any, loadings: list[Any]) -> int:
     return _whole_number(args.seeds, "--seeds") or (SEEDS if len(loadings[0].traffic) <= CHEAP else 1)
 
 
-def _loops(args: Any, users: Any, prompt: Any, output: Any, count: int, seed: int) -> list[Any]:
+def _loops(args: Simulate, users: Any, prompt: Any, output: Any, count: int, seed: int) -> list[Any]:
     loops = [generate_loop(number, parse_think(args.think or "0s"), prompt, output, max(count, number), seed) for number in users]
     return [LoadingPlan(traffic=loop.traffic, rate=None, users=loop.users, think=loop.think) for loop in loops]
 
 
-def _lengths(args: Any) -> tuple[Any, Any]:
+def _lengths(args: Simulate) -> tuple[Any, Any]:
     lengths = {key: value for key, value in (("prompt", args.prompt), ("output", args.output)) if value is not None}
     filled = arguments.requested(lengths)
     for key, text in lengths.items():

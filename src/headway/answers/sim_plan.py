@@ -20,6 +20,7 @@ from headway.performance.workload import SLO
 from headway.report import output, played_plan, sim
 from headway.simulation.check.latencies import latencies_of
 from headway.simulation.check.limits import check_limits, check_requests, read_limits
+from headway.simulation.questions import Simulate
 from headway.simulation.results import measured
 
 WANTS = "what `headway plan ... -o json` wrote"
@@ -85,7 +86,7 @@ def _check_row(saved: SavedPlan) -> None:
         raise BadFile(saved.path, "its prefill and decode pools differ in layout, which `sim` does not play")
 
 
-def played(args: Any, saved: SavedPlan) -> Any:
+def played(args: Simulate, saved: SavedPlan) -> Any:
     """The question of `sim` that plays a plan; what the user adds (scheduler, requests, seed, another rate or users) takes precedence."""
     _refuse_retyped(args)
     row, flags = saved.row, saved.flags
@@ -109,7 +110,7 @@ def max_sequences(row: Mapping[str, Any]) -> str | None:
     return None if row.get("rate") is not None else str(-(-int(row["batch"]) // int(row["dp"])))
 
 
-def _refuse_retyped(args: Any) -> None:
+def _refuse_retyped(args: Simulate) -> None:
     """Refuse flags whose values the plan holds."""
     names = [*FROM_PLAN, *(name for record in (Layout, Precision, Assumptions, SLO) for name in schema.fields(record))]
     for name in dict.fromkeys(names):
@@ -119,7 +120,7 @@ def _refuse_retyped(args: Any) -> None:
             raise IllegalCombination(flag, value, "no --plan beside it: the plan holds it")
 
 
-def _load(args: Any, saved: SavedPlan) -> dict[str, Any]:
+def _load(args: Simulate, saved: SavedPlan) -> dict[str, Any]:
     """The plan's load: its rate, users or trace, or without them the users of its full batches; or the rate or users that `sim` gives."""
     flags, row = saved.flags, saved.row
     load = {name: getattr(flags, name, None) for name in LOADS}

@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.answers import arguments
 from headway.answers.no_effect import BATCHES, search_notes
@@ -33,9 +33,14 @@ from headway.performance.workload import Load
 from headway.report import output, serving
 from headway.report.pictures import grid
 from headway.report.words import sentence
-from headway.serving.questions import OF_SOLVE
+from headway.serving.questions import OF_SOLVE, Solve
 from headway.serving.serve import serve as evaluate
 from headway.serving.solve import Condition, SolveInput, condition, scan, solve
+
+if TYPE_CHECKING:
+    from headway.hardware.system import System
+    from headway.models.model import Model
+    from headway.report.pictures.frame import Picture, View
 
 MOST_CASES = 200
 MOST_WAYS = 4096  # most values tried for an input of the layout
@@ -50,7 +55,7 @@ RANGES = {
 AROUND = 30.0  # the input is drawn from the answer over this to the answer times this
 
 
-def run(args: Any) -> output.Answer:
+def run(args: Solve) -> output.Answer:
     """Answer with a row per crossing and its neighbours, for each combination of the other inputs."""
     if args.of != "serve":
         return of_verb(args)
@@ -70,7 +75,7 @@ def run(args: Any) -> output.Answer:
     )
 
 
-def _drawing(args: Any, name: str, target: Any, answers: list[Any], view: Any) -> Any:
+def _drawing(args: Solve, name: str, target: Any, answers: list[Any], view: View) -> Picture:
     """Picture of both sides of the question over the range of the input, for the first case."""
     case, *_ = _cases(args, name)
     at, sought = _problem(args, case, name)
@@ -97,7 +102,7 @@ def _drawing(args: Any, name: str, target: Any, answers: list[Any], view: Any) -
     return grid.picture(lines, name, (left_key,), ("line",), view, title=title, about=about, caption=caption)
 
 
-def _describe(rows: Any, headline: str, keys: list[str]) -> output.Summary:
+def _describe(rows: Table, headline: str, keys: list[str]) -> output.Summary:
     first = rows.row(0)
     varying = [key for key in serving.WHAT if rows.varies(key)]
     view = serving.REQUEST_VIEW if serving.is_request(first) else serving.STEP_VIEW
@@ -118,7 +123,7 @@ def _name(text: str) -> str:
     return name
 
 
-def _cases(args: Any, name: str) -> list[dict[str, Any]]:
+def _cases(args: Solve, name: str) -> list[dict[str, Any]]:
     """Values of the other inputs in each of their combinations."""
     lists: dict[str, tuple[Any, ...]] = {
         "model": tuple(arguments.split(args.model, "model")),
@@ -136,7 +141,7 @@ def _cases(args: Any, name: str) -> list[dict[str, Any]]:
     return [dict(zip(lists, combo, strict=True)) for combo in combos]
 
 
-def _problem(args: Any, inputs: dict[str, Any], name: str) -> tuple[Callable[[Sequence[float]], Any], Any]:
+def _problem(args: Solve, inputs: dict[str, Any], name: str) -> tuple[Callable[[Sequence[float]], Any], Any]:
     """Function that evaluates a case at values of the input, and the search range."""
     model = arguments.model(inputs["model"], args)
     system = arguments.systems(args, inputs["on"])[0][0]
@@ -171,7 +176,7 @@ def _problem(args: Any, inputs: dict[str, Any], name: str) -> tuple[Callable[[Se
     return _over_values(table_at), _fact(system, name)
 
 
-def _legal(model: Any, system: Any, degrees: dict[str, Any], name: str, weights: str, batch: Any) -> tuple[float, ...]:
+def _legal(model: Model, system: System, degrees: dict[str, Any], name: str, weights: str, batch: Any) -> tuple[float, ...]:
     """Legal degrees of one kind of parallelism, at most the number of chips; where a `batch` is given it is computed in halves."""
     all_degrees = tuple(range(1, min(int(system.chips), MOST_WAYS) + 1))
     layouts, _ = expand(shape(work_of(model).blocks, weights), degrees | {name: all_degrees})
@@ -181,7 +186,7 @@ def _legal(model: Any, system: Any, degrees: dict[str, Any], name: str, weights:
     return tuple(float(getattr(layout, name)) for layout in legal)
 
 
-def _fact(system: Any, name: str) -> Any:
+def _fact(system: System, name: str) -> Any:
     """Fact of the chip or the system, which is the centre of the search range."""
     part, _, key = name.partition(".")
     quote = price_quote(system.chip, MARKET) if name == "chip.price" else None
@@ -201,7 +206,7 @@ def _over_values(table_at: Callable[[float], Any]) -> Callable[[Sequence[float]]
     return table
 
 
-def _range(args: Any, name: str) -> tuple[float, float]:
+def _range(args: Solve, name: str) -> tuple[float, float]:
     """Ends of the search range: from the flag if given, else the default of the input."""
     record = Load if name in schema.fields(Load) else Assumptions
     values = schema.read(args, record)
@@ -226,7 +231,7 @@ UNIT_RANGES = {
 SHARE = (1e-3, 1.0)
 
 
-def of_verb(args: Any) -> output.Answer:
+def of_verb(args: Solve) -> output.Answer:
     """Answer with the rows at each crossing and its neighbours."""
     if args.of == "law":
         name = args.for_.strip().replace("-", "_")
@@ -259,7 +264,7 @@ def _text(value: float, sought: Any) -> str:
 # -- the input ------------------------------------------------------------------------------------------------------------------
 
 
-def _input(args: Any) -> tuple[Any, Evaluate]:
+def _input(args: Solve) -> tuple[Any, Evaluate]:
     """The input to search, and the first row of the verb's answer at a value of it."""
     name, _, span = args.for_.partition("=")
     name = name.strip().replace("-", "_")
@@ -303,7 +308,7 @@ def _unit_range(text: str, field: Field, name: str) -> tuple[float, float]:
     return max(low, field.low if field.low > 0 else low, 1.0 if field.integer else low), min(high, field.high)
 
 
-def _evaluator(args: Any, sought: Any, field: Field, is_flag: bool) -> Evaluate:
+def _evaluator(args: Solve, sought: Any, field: Field, is_flag: bool) -> Evaluate:
     rows: dict[float, dict[str, Any] | None] = {}
 
     def evaluate(value: float, is_told: bool = False) -> dict[str, Any] | None:
@@ -317,7 +322,7 @@ def _evaluator(args: Any, sought: Any, field: Field, is_flag: bool) -> Evaluate:
     return evaluate
 
 
-def _with(args: Any, name: str, value: float, field: Field, is_flag: bool) -> Question:
+def _with(args: Solve, name: str, value: float, field: Field, is_flag: bool) -> Question:
     """The question of the verb with one value of the input."""
     text = str(int(value)) if field.integer else repr(value)
     text += "USD/s" if field.unit == "USD/s" else field.unit if field.bare or field.bare_least else ""
@@ -337,7 +342,7 @@ def _first(answer: output.Answer, where: str | None) -> dict[str, Any] | None:
 # -- the output -----------------------------------------------------------------------------------------------------------------
 
 
-def _output(args: Any, evaluate: Evaluate, sought: Any) -> tuple[str, float | None, str]:
+def _output(args: Solve, evaluate: Evaluate, sought: Any) -> tuple[str, float | None, str]:
     """Output, its target as a number or the other output that it should equal."""
     name, equals, right = (part.strip() for part in args.so_that.replace("==", "=").partition("="))
     name, right_key = name.replace("-", "_"), right.replace("-", "_")

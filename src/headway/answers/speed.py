@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.answers import arguments
 from headway.answers.no_effect import search_notes
@@ -12,14 +12,17 @@ from headway.core import schema
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, clean, format_value, place_of
 from headway.core.notes import note
-from headway.economics.questions import SpeedRequest
-from headway.models.precision import Precision
+from headway.economics.questions import Speed, SpeedRequest
+from headway.economics.speed_tiers import SpeedTiers, catalogue_offers, ladder
 from headway.performance.assumptions import Assumptions
-from headway.performance.layout import Layout
-from headway.performance.workload import SLO, Load
+from headway.performance.workload import SLO
 from headway.report import output, serving
 from headway.report import price as words
 from headway.report.words import sentence, timed
+
+if TYPE_CHECKING:
+    from headway.core.listing import Rows
+    from headway.report.pictures.frame import Picture, View
 
 MOST_LADDERS = 50
 MOST_DOMAINS = 20
@@ -36,7 +39,7 @@ LEAST_GAIN = 0.001  # share of speed from which a larger domain helps
 NARROW = ("kind", "scale_up_domain", "tok_per_s_user", "price_multiple", "speed_multiple", "tpot_s", "batch")  # of a narrow table
 
 
-def run(args: Any) -> output.Answer:
+def run(args: Speed) -> output.Answer:
     """Answer with speed tiers from slowest to fastest, larger domains and offers, for each requested case in turn."""
     ladders = _ladders(args)
     rows = [row | extra for extra, ladder in ladders for row in ladder.plain]
@@ -52,66 +55,35 @@ def run(args: Any) -> output.Answer:
     return output.Answer(listing, describe=lambda table: _describe(table, ladders), pictures={"ladder": _drawing}, most=200)
 
 
-def _notes(ladders: Sequence[Any]) -> list[str]:
+def _notes(ladders: Sequence[SpeedTiers]) -> list[str]:
     """Notes of all cases; a note that does not hold for all names its case."""
     everywhere = [note for note in ladders[0].notes if all(note in ladder.notes for ladder in ladders)]
     return [note if note in everywhere else f"{_subject(ladder)}: {note}" for ladder in ladders for note in ladder.notes]
 
 
-def _ladders(args: Any) -> list[tuple[dict[str, Any], Any]]:
+def _ladders(args: Speed) -> list[tuple[dict[str, Any], SpeedTiers]]:
     """Speed tiers for each combination of models, machines, loads, limits and assumptions."""
-    load = schema.read(args, Load, arguments.COUNTS, most=arguments.MOST_VALUES)
-    limits = schema.read(args, SLO, most=arguments.MOST_VALUES)
-    degrees = schema.read(args, Layout, most=arguments.MOST_VALUES)
-    formats = schema.read(args, Precision)
-    speed_values = schema.read(args, SpeedRequest)
-    assumption_sets = arguments.combinations(args, Assumptions)
-    load = arguments.requested(load)
+    grid, speed_values = arguments.search_grid(args), schema.read(args, SpeedRequest)
     domains = speed_values.pop("domains", None)
     options = {} if domains is None else {"domains": schema.several(domains)}
     if len(options.get("domains", ())) > MOST_DOMAINS:
         raise BadValue("--domains", f"{len(options['domains'])} values", f"at most {MOST_DOMAINS}")
-    axes = schema.axes(load | limits | speed_values)
-    options |= schema.axes(formats)
-    models = arguments.models(args)
-    arguments.note_beyond(models, load)
-    note(*search_notes(args, load))
-    points = itertools.product(models, arguments.systems(args), itertools.product(*axes.values()), assumption_sets)
-    cases = list(itertools.islice(points, MOST_LADDERS + 1))
-    if len(cases) > MOST_LADDERS:
-        raise BadValue("speed", "too many combinations of models, machines, loads, limits and assumptions", f"at most {MOST_LADDERS}")
+    note(*search_notes(args, grid.load))
     ladders = []
-    for model, (system, edits), values, assumptions in cases:
-        point = dict(zip(axes, values, strict=True))
-        extra = {key: value for key, value in point.items() if key in limits | speed_values and len(axes[key]) > 1}
-        extra |= {key: value for key, value in assumptions.items() if len(assumption_sets) > 1}
-        ladders.append((clean(edits | extra), _ladder(model, system, point, degrees, options, assumptions, arguments.catalog(args))))
+    for case in grid.cases("speed", MOST_LADDERS, speed_values):
+        tiers = ladder(
+            case.model, case.system, case.load, **{key: value for key, value in case.inputs.items() if key not in grid.load},
+            **options, **grid.formats, ways=grid.degrees, assumptions=schema.defaults(Assumptions, case.assumptions),
+            offers=catalogue_offers(arguments.catalog(args)),
+        )  # fmt: skip
+        ladders.append((clean(case.edits | case.labels | case.varied), tiers))
     return ladders
-
-
-def _ladder(
-    model: Any, system: Any, point: dict[str, Any], degrees: Any, options: dict[str, Any], assumptions: dict[str, Any], catalog: Any
-) -> Any:
-    from headway.economics.speed_tiers import catalogue_offers, ladder
-
-    load = Load(prompt=point["prompt"], output=point["output"])
-    rest = {key: value for key, value in point.items() if key not in ("prompt", "output")}
-    return ladder(
-        model,
-        system,
-        load,
-        **rest,
-        **options,
-        ways=degrees,
-        assumptions=schema.defaults(Assumptions, assumptions),
-        offers=catalogue_offers(catalog),
-    )
 
 
 # -- words ------------------------------------------------------------------------------------------------------------------------
 
 
-def _describe(table: Any, ladders: Sequence[tuple[Any, Any]]) -> output.Summary:
+def _describe(table: Rows, ladders: Sequence[tuple[dict[str, Any], SpeedTiers]]) -> output.Summary:
     """Summary: the cost of the requested speed, the tiers, what binds the fastest, what larger domains would help, and the offers."""
     rows = list(table)
     ladder_rows = [row for row in rows if row["kind"] != "offer"]
@@ -139,7 +111,7 @@ def _varied(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return [key for key in names if len({row.get(key) for row in rows}) > 1]
 
 
-def _subject(ladder: Any) -> str:
+def _subject(ladder: SpeedTiers) -> str:
     return f"{ladder.standard.row['model']} on {ladder.standard.row['system']}"
 
 
@@ -147,14 +119,14 @@ def _times(value: Any) -> str:
     return f"{format_value(value, '')}x"
 
 
-def _standard(ladder: Any) -> str:
+def _standard(ladder: SpeedTiers) -> str:
     """Note on the standard tier."""
     row = ladder.standard.row
     about = f"{serving.value(row, 'tok_per_s_user')} per user, {serving.layout(row)}, batch {row['batch']}"
     return f"the standard tier is the cheapest {_within(ladder)}: {about}"
 
 
-def _within(ladder: Any) -> str:
+def _within(ladder: SpeedTiers) -> str:
     return "of all" if ladder.limit is None else f"with TPOT <= {format_value(_seconds(ladder.limit), 's')}"
 
 
@@ -162,7 +134,7 @@ def _seconds(limit: Any) -> Any:
     return schema.scalar(limit, schema.fields(SLO)["tpot"][0], "tpot") if isinstance(limit, str) else limit
 
 
-def _sentence(ladder: Any) -> str:
+def _sentence(ladder: SpeedTiers) -> str:
     """Sentence on the cost of the requested speed, and on the speed that no price buys."""
     if ladder.infeasible:
         return sentence(f"{_subject(ladder)}: no standard tier, nothing meets every limit", f": {ladder.infeasible}")
@@ -177,20 +149,20 @@ def _sentence(ladder: Any) -> str:
     return sentence(f"{_subject(ladder)}: {speed} costs {_times(price)} its price", fewer, f"; {most}")
 
 
-def _floor(ladder: Any) -> str:
+def _floor(ladder: SpeedTiers) -> str:
     """What binds the fastest tier."""
     row, multiples = ladder.rungs[-1].row, ladder.measured(ladder.rungs[-1])
     where = f"at {_times(multiples['price_multiple'])} the price, {serving.layout(row)}, batch {row['batch']}"
     return f"the fastest tier has TPOT {timed(row, 'tpot')} {where}: {serving.binds(row)}"
 
 
-def _bought(ladder: Any) -> str:
+def _bought(ladder: SpeedTiers) -> str:
     """Note on the last step of the tiers."""
     bought = ladder.measured(ladder.rungs[-1]).get("speed_bought")
     return "" if bought is None else f"on the last step to the fastest tier 1 % of price buys {format_value(bought, '')} % of speed"
 
 
-def _slow(ladder: Any) -> list[str]:
+def _slow(ladder: SpeedTiers) -> list[str]:
     """Note on the savings of a slower tier."""
     if ladder.rungs[0] is ladder.standard:
         return ["no slower tier is cheaper than the standard one"]
@@ -199,7 +171,7 @@ def _slow(ladder: Any) -> list[str]:
     return [f"nothing costs less than {price} the standard price, at {speed} its speed; lower offers sell idle capacity, not batch"]
 
 
-def _lever(ladder: Any) -> list[output.Help]:
+def _lever(ladder: SpeedTiers) -> list[output.Help]:
     """Larger scale-up domains: price of the requested speed there, and the fastest tier, ranked by its speed."""
     helps, fastest = [], ladder.measured(ladder.rungs[-1])["speed_multiple"]
     for domain in dict.fromkeys(int(rung.domain) for rung in ladder.wider):
@@ -243,7 +215,7 @@ def _offer(rows: Sequence[Mapping[str, Any]]) -> str:
 # -- picture ----------------------------------------------------------------------------------------------------------------------
 
 
-def _drawing(rows: Any, view: Any) -> Any:
+def _drawing(rows: Rows, view: View) -> Picture:
     """Picture of price multiple against speed multiple: tiers as a line, larger domains and offers as points."""
     point_rows = [row for row in rows if row["price_multiple"] is not None and row["speed_multiple"] is not None]
     points = [

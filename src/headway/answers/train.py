@@ -16,11 +16,13 @@ from headway.hardware.chip_price import MARKET
 from headway.report import output, train
 from headway.report.serving import setting
 from headway.report.words import interval, sentence
+from headway.training.questions import Train
 from headway.training.recipe import BINARY_FLAGS, Failures, Recipe, TrainingLayout, TrainingReach, binary_text
 from headway.training.train import PARTS as MEMORY
 from headway.training.train import RECORDS, TIMES, TrainingQuestion, cases, listing, sample, swept
 
 if TYPE_CHECKING:
+    from headway.core.listing import Rows
     from headway.training.train import TrainingQuestion
 
 SAME = 0.001  # of two costs that a reader cannot tell apart
@@ -35,7 +37,7 @@ DAY, GWH = 86400.0, 3.6e12
 NARROW = ("kind", "tp", "cp", "pp", "vpp", "ep", "dp", "recompute", "step_s", "mfu", "run_s", "run_usd", "memory_bytes_chip", "why")
 
 
-def run(args: Any) -> output.Answer:
+def run(args: Train) -> output.Answer:
     """Answer with the best layouts, and days, cost and energy of the run."""
     records = {}
     args, notes = _binary(args)
@@ -56,7 +58,7 @@ def run(args: Any) -> output.Answer:
     )
 
 
-def _idle_notes(args: Any, question: TrainingQuestion, best: Mapping[str, Any]) -> list[str]:
+def _idle_notes(args: Train, question: TrainingQuestion, best: Mapping[str, Any]) -> list[str]:
     """Notes on typed values without which the best layout has the same numbers: they count in other layouts, or not at all."""
     pinned = dataclasses.replace(question, layout={name: best[name] for name in schema.fields(TrainingLayout)})
 
@@ -83,7 +85,7 @@ def _idle_notes(args: Any, question: TrainingQuestion, best: Mapping[str, Any]) 
     return notes
 
 
-def _refuse_idle(args: Any, question: TrainingQuestion, rows: Callable[[TrainingQuestion], Any]) -> None:
+def _refuse_idle(args: Train, question: TrainingQuestion, rows: Callable[[TrainingQuestion], Any]) -> None:
     """Raise an error for a value that changes no number of any layout, nor would a tenth of it; a default typed out is no mistake."""
     for record in (Recipe, Failures, TrainingReach):
         values, marks = question.records[record], schema.fields(record)
@@ -101,7 +103,7 @@ def _refuse_idle(args: Any, question: TrainingQuestion, rows: Callable[[Training
                 raise BadValue(flag, getattr(args, name), f"no {flag}: it changes no number of {args.model} on {args.on} in any layout")
 
 
-def _binary(args: Any) -> tuple[Any, tuple[str, ...]]:
+def _binary(args: Train) -> tuple[Any, tuple[str, ...]]:
     """The question with k and M of sequence lengths and token batches as the field writes them, powers of 1024; a note on what changed."""
     typed = {name: text for name in BINARY_FLAGS if isinstance(text := getattr(args, name), str)}
     binary = {name: words for name, text in typed.items() if (words := binary_text(text)) != text}
@@ -113,7 +115,7 @@ def _binary(args: Any) -> tuple[Any, tuple[str, ...]]:
 # -- words ----------------------------------------------------------------------------------------------------------------------
 
 
-def _describe(rows: Any, axes: Sequence[str]) -> output.Summary:
+def _describe(rows: Rows, axes: Sequence[str]) -> output.Summary:
     """Summary of the best layout, or of the best of several points with the swept inputs `axes` first."""
     row_list = list(rows)
     best, place = (row_list[0], "") if not axes else _winner(row_list, axes)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from headway.answers import arguments
 from headway.core.errors import check_known
 from headway.core.listing import Listing, cell, clean, computed
 from headway.core.trace import record
+from headway.hardware.questions import Trend
 from headway.hardware.trend import trend_chips, trend_models
 from headway.report import output, trend
 from headway.report.pictures import years
 from headway.report.words import number_of, sentence
+
+if TYPE_CHECKING:
+    from headway.core.listing import Rows
+    from headway.report.pictures.frame import Picture, View
 
 VIEW = ("year", "chip", "hardware_ratio_bf16", "hardware_ratio_fp8", "hardware_ratio_fp4", "drain_s", "hbm_per_flop", "scale_up_domain",
         "latency_floor_s", "longest_context")  # fmt: skip
@@ -24,25 +29,25 @@ MODEL_VIEW = ("released", "model", "total_params", "active_params", "sparsity", 
 SUBJECTS = ("chips", "models")
 
 
-def run(args: Any) -> output.Answer:
+def run(args: Trend) -> output.Answer:
     """Answer with a row per chip or model, by date."""
     check_known("trend", args.what, SUBJECTS)
     return _models(args) if args.what == "models" else _chips(args)
 
 
-def _models(args: Any) -> output.Answer:
+def _models(args: Trend) -> output.Answer:
     listing = _listing(trend_models, args, "model")
     return output.Answer(listing, describe=lambda rows: trend.words(list(rows), MODEL_VIEW), pictures={"years": trend.drawing}, most=1000)
 
 
-def _chips(args: Any) -> output.Answer:
+def _chips(args: Trend) -> output.Answer:
     return output.Answer(_listing(trend_chips, args, "chip"), describe=_describe, pictures={"years": _drawing}, most=1000)
 
 
-def _listing(rows_of: Callable[[Any], list[Any]], args: Any, subject: str) -> Listing:
+def _listing(rows_of: Callable[[Any], list[Any]], args: Trend, subject: str) -> Listing:
     """The rows of a trend, computed again where one is explained."""
 
-    def tree(row: Any, key: str) -> Any:
+    def tree(row: Mapping[str, Any], key: str) -> Any:
         with record():
             traced_row = next(entry for entry in rows_of(arguments.catalog(args)) if getattr(entry, subject) == row[subject])
         return computed(getattr(traced_row, key), key)
@@ -50,7 +55,7 @@ def _listing(rows_of: Callable[[Any], list[Any]], args: Any, subject: str) -> Li
     return Listing(clean(rows_of(arguments.catalog(args))), tree=tree)
 
 
-def _describe(table: Any) -> output.Summary:
+def _describe(table: Rows) -> output.Summary:
     """Summary: the span of years, and what the newest chips changed since the oldest."""
     rows = list(table)
     dated = sorted((row for row in rows if row["year"] is not None and row["hardware_ratio_bf16"] is not None), key=lambda row: row["year"])
@@ -62,7 +67,7 @@ def _describe(table: Any) -> output.Summary:
     return output.Summary(sentence(number_of(len(rows), "chip"), span), VIEW, remarks=[FLOOR], first=("year", "chip"))
 
 
-def _drawing(rows: Any, view: Any) -> Any:
+def _drawing(rows: Rows, view: View) -> Picture:
     return years.picture(
         list(rows), years.CHIPS, "chip", view, title="FLOP/s grew faster than bandwidth; draining HBM still takes tens of ms",
         subtitle="each point is a chip by the year it came out", caption="Names stand where there is room; the table has them all.",

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from headway.core import columns, units
 from headway.core.errors import BadValue, UnknownName
+from headway.core.trace import record
 
 MOST = 40  # rows of a text table
 
@@ -78,6 +79,16 @@ def traced_listing(traced: Sequence[Mapping[str, Any]], notes: tuple[str, ...] =
     """Rows whose numbers were recorded: each cell explains itself."""
     rows = [clean(row) for row in traced]
     return Listing(rows, notes, tree=lambda row, key: computed(traced[place_of(row, rows)].get(key), key))
+
+
+def remade(rows: Sequence[Mapping[str, Any]], make: Callable[[int], Any], notes: Sequence[str] = ()) -> Listing:
+    """Rows of which each is made again, by its place, where a number of it is explained: then its formulas are recorded."""
+
+    def tree(row: Mapping[str, Any], key: str) -> Any:
+        with record():
+            return computed(getattr(make(place_of(row, rows)), key, None), key)
+
+    return Listing(rows, tuple(dict.fromkeys(notes)), tree)
 
 
 # -- cells ----------------------------------------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ Reads        data/chips (chip.py), data/systems (system.py), data/costs (chip_pr
              (rack_facts.py), and the names in data/aliases.
 """
 
+from __future__ import annotations
+
 from headway.core.lazy import at_first_use
 
 __getattr__ = at_first_use(__name__)

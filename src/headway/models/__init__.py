@@ -15,6 +15,8 @@ Reads        data/models/*.json, data/model_index.csv, data/aliases/models.txt (
              (describe.py).
 """
 
+from __future__ import annotations
+
 from headway.core.lazy import at_first_use
 
 __getattr__ = at_first_use(__name__)

@@ -10,3 +10,9 @@ Import       layout.Layout, workload.Load, workload.SLO, assumptions.Assumptions
 May import   hardware, models, laws, core. Its users: serving, training, simulation, economics, evidence and above.
 Reads        data/efficiency.toml and data/families.toml (achieved.py).
 """
+
+from __future__ import annotations
+
+from headway.core.lazy import at_first_use
+
+__getattr__ = at_first_use(__name__)

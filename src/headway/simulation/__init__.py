@@ -10,6 +10,8 @@ May import   serving, performance, hardware, models, laws, core. Its users: econ
 Reads        no file of data/ itself: scheduling numbers of an engine come through performance.achieved; traces are the user's.
 """
 
+from __future__ import annotations
+
 from headway.core.lazy import at_first_use
 
 __getattr__ = at_first_use(__name__)

@@ -4,6 +4,8 @@
 and `genai` read foreign files, `history` compares dates. Reads data/sheets.
 """
 
+from __future__ import annotations
+
 from headway.core.lazy import at_first_use
 
 __getattr__ = at_first_use(__name__)

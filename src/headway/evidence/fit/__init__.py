@@ -3,3 +3,9 @@
 `result` (priors, numbers and their lines, efficiency.toml, widths), `statistics` (losses, errors by source and by cluster); of serving
 alone: `nearest` (data/evidence.csv).
 """
+
+from __future__ import annotations
+
+from headway.core.lazy import at_first_use
+
+__getattr__ = at_first_use(__name__)

@@ -2,3 +2,9 @@
 
 Reads data/lecture; every figure comes from `evidence.claims` or straight from laws. `chapters` is where to begin.
 """
+
+from __future__ import annotations
+
+from headway.core.lazy import at_first_use
+
+__getattr__ = at_first_use(__name__)

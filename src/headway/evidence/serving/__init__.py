@@ -3,3 +3,9 @@
 `machines` (setups as arrays, times by kind of task) -> `predict` (with intervals) -> `score`; `runs`, `causes`, `remedies` (one run);
 `engine_fit`, `crossval`, `refit`.
 """
+
+from __future__ import annotations
+
+from headway.core.lazy import at_first_use
+
+__getattr__ = at_first_use(__name__)

@@ -3,3 +3,9 @@
 `balance` (where compute and memory, attention and the rest, links and chips take equal time; what fits, drain time; one matmul),
 `batch_step` (a step by batch and context). The step of a real layout is `laws.step`.
 """
+
+from __future__ import annotations
+
+from headway.core.lazy import at_first_use
+
+__getattr__ = at_first_use(__name__)
