@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headway.reality import residual_network as network
+from headway.reality import attacks as network
+from headway.reality.attacks import best_differential, candidates
 from headway.reality.ciphers.catalogue import cipher
-from headway.reality.differential import best_differential, candidates
 
 KEY = 0x1918111009080100
 PUBLISHED = {1: 0, 2: 2, 3: 4, 4: 6}  # weights of the optimal trails: Biryukov, Roy and Velichkov 2014, ePrint 2013/663

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.core.errors import UnknownName
-from headway.reality.avalanche import changed_bits, random_blocks
+from headway.reality.attacks import changed_bits, random_blocks
 from headway.reality.ciphers.catalogue import CIPHERS, Cipher, cipher, published_vectors
 from headway.reality.ciphers.des import BOXES
 from reference import ciphers as reference

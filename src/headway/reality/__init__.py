@@ -1,10 +1,10 @@
 """What can be run here to check a claim: couplings that undo themselves, ciphers built of them, and attacks on both.
 
-Holds        coupling (forward and back, exact or in floats), ciphers/ (DES, TEA, SIMON and their published vectors), avalanche (one flipped
-             bit by round), differential (likely differences of a reduced cipher), residual_network (a small network, trained and attacked
-             with gradients), demonstrations (what `headway feistel` shows, as counts and laws), question.
-Import       coupling.forward, coupling.back, ciphers.catalogue.cipher, ciphers.catalogue.published_vectors, avalanche.changed_bits,
-             differential.best_differential, residual_network.attacked, demonstrations.avalanche_rows.
+Holds        coupling (forward and back, exact or in floats), ciphers/ (DES, TEA, SIMON and their published vectors), attacks (one flipped
+             bit by round, likely differences of a reduced cipher, a small network trained and attacked with gradients), demonstrations
+             (what `headway feistel` shows, as counts and laws), question.
+Import       coupling.forward, coupling.back, ciphers.catalogue.cipher, ciphers.catalogue.published_vectors, attacks.changed_bits,
+             attacks.best_differential, attacks.attacked, demonstrations.avalanche_rows.
 May import   laws, core. Its users: evidence, report, answers, cli.
 Reads        data/ciphers.toml (ciphers/catalogue.py).
 """

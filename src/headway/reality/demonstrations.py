@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +11,9 @@ import numpy as np
 from headway.core.errors import BadValue
 from headway.core.quantity import known
 from headway.laws.coupling import differential_pairs, differential_weight, random_avalanche, random_differential
-from headway.reality import coupling, residual_network
-from headway.reality.avalanche import changed_bits
+from headway.reality import attacks, coupling
+from headway.reality.attacks import best_differential, changed_bits
 from headway.reality.ciphers.catalogue import Cipher, cipher, published_vectors
-from headway.reality.differential import best_differential
 from headway.reality.question import FeistelRun
 
 
@@ -148,14 +146,9 @@ def flipped_share(bits: Any) -> Any:
 
 def network_sensitivity(blocks: int, seed: int) -> Any:
     """Growth of a small change through a residual network with random weights."""
-    change_out, change_in = _changes(blocks, seed)
+    change_out, change_in = attacks.relative_changes(blocks, seed)
     how = f"residual network of {blocks} blocks with random weights, seed {seed}"
     return _count(change_out, "relative change of the output", how) / _count(change_in, "relative change of the input", how)
-
-
-@functools.cache
-def _changes(blocks: int, seed: int) -> tuple[float, float]:
-    return residual_network.relative_changes(blocks, seed)
 
 
 def differential_rows(subject: Cipher, rounds: Iterable[Any], key: int, run: FeistelRun) -> Iterator[DifferentialRow]:
@@ -165,7 +158,7 @@ def differential_rows(subject: Cipher, rounds: Iterable[Any], key: int, run: Fei
         how = f"{subject.title}, {int(count)} rounds, pairs with difference {best.input_difference:08x}, seed {int(run.seed)}"
         hits = _count(best.hits, "pairs with the output difference", how)
         probability = hits / run.pairs if best.hits else None
-        attack = residual_network.attacked(int(count), float(run.epsilon), int(run.seed))
+        attack = attacks.attacked(int(count), float(run.epsilon), int(run.seed))
         about = f"network of {int(count)} blocks trained on two clouds, seed {int(run.seed)}"
         points = _count(attack.points, "points", about)
         yield DifferentialRow(

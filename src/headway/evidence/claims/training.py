@@ -306,7 +306,7 @@ BLOCK = "SIMON32/64"
 @recomputes("CR-07")
 def avalanche_and_smoothness(inputs: ClaimInputs) -> Parts:
     """One flipped bit behind a cipher, and a small change behind a residual network, counted here."""
-    from headway.reality.avalanche import changed_bits
+    from headway.reality.attacks import changed_bits
     from headway.reality.ciphers.catalogue import cipher
     from headway.reality.demonstrations import flipped_share, key_of, network_sensitivity
 

@@ -60,21 +60,18 @@ def _round(key: int, size: SimonSize) -> Residual:
     return lambda half: (rotated(half, 1) & rotated(half, 8)) ^ rotated(half, 2) ^ kind(key)
 
 
-def _halves(blocks: np.ndarray, size: SimonSize) -> tuple[np.ndarray, np.ndarray]:
-    return (blocks >> np.uint64(size.word)).astype(size.dtype), (blocks & np.uint64((1 << size.word) - 1)).astype(size.dtype)
-
-
-def _block(x: np.ndarray, y: np.ndarray, size: SimonSize) -> np.ndarray:
-    return (x.astype(np.uint64) << np.uint64(size.word)) | y.astype(np.uint64)
-
-
 def encrypt(blocks: np.ndarray, key: int, rounds: int, size: SimonSize) -> np.ndarray:
     """Blocks (uint64) after the first `rounds` rounds."""
-    residuals = [_round(part, size) for part in round_keys(key, size)[:rounds]]
-    return _block(*forward(*_halves(blocks, size), residuals, XOR), size)
+    return _through(blocks, key, rounds, size, forward)
 
 
 def decrypt(blocks: np.ndarray, key: int, rounds: int, size: SimonSize) -> np.ndarray:
     """Blocks (uint64) before the first `rounds` rounds."""
-    residuals = [_round(part, size) for part in round_keys(key, size)[:rounds]]
-    return _block(*back(*_halves(blocks, size), residuals, XOR), size)
+    return _through(blocks, key, rounds, size, back)
+
+
+def _through(blocks: np.ndarray, key: int, rounds: int, size: SimonSize, direction: Any) -> np.ndarray:
+    word = np.uint64(size.word)
+    high, low = (blocks >> word).astype(size.dtype), (blocks & np.uint64((1 << size.word) - 1)).astype(size.dtype)
+    x, y = direction(high, low, [_round(part, size) for part in round_keys(key, size)[:rounds]], XOR)
+    return (x.astype(np.uint64) << word) | y.astype(np.uint64)
