@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 _HOME = {
     "Assumptions": "performance.assumptions",
     "Chip": "hardware.chip",
-    "Explanation": "report.explanation",
+    "Explanation": "report.result",
     "Picture": "report.pictures.frame",
     "HeadwayError": "core.errors",
     "Layout": "performance.layout",

@@ -256,7 +256,7 @@ def test_arrow__mixed_empty_and_great_values() -> None:
     pytest.importorskip("pyarrow")
     from headway.core.columns import Column
     from headway.core.listing import Listing
-    from headway.report.arrow import arrow_table
+    from headway.report.output import arrow_table
 
     rows = [{"mixed": 1, "none_s": None, "great": 10**30, "record": {}, "list": [{}]}, {"mixed": "two", "none_s": None, "great": 1}]
     table = arrow_table(Listing(rows), {key: Column("s" if key == "none_s" else "", "") for key in rows[0]})

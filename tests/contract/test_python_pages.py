@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from headway.report.explanation import Explanation
 from headway.report.output import MOST_WORDS
-from headway.report.result import Result
+from headway.report.result import Explanation, Result
 from support.command import Cli
 from support.followed import cells, examples, steps, text_of, write_files
 from support.paths import ROOT

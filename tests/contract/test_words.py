@@ -22,7 +22,7 @@ from headway.core.question import Edits
 from headway.core.text_table import fitting
 from headway.models import hub
 from headway.report import output
-from headway.report.notes import by_weight
+from headway.report.output import by_weight
 from headway.report.result import Result
 from headway.report.words import sentence
 from support.command import Cli

@@ -30,8 +30,6 @@ from headway.laws.queueing import departures
 from headway.report import complete, feistel, layout_pictures, lecture_pictures, output, sim, train
 from headway.report import lecture as words
 from headway.report.lecture import paragraph
-from headway.report.lecture_claim import law_lines
-from headway.report.lecture_claim import words as claim_words
 from headway.simulation import timetable
 
 if TYPE_CHECKING:
@@ -103,7 +101,7 @@ def _listing(rows: Sequence[ClaimRow]) -> Listing:
 def _counts(rows: list[dict[str, Any]]) -> output.Summary:
     """One claim in full, or the count of verdicts above a table."""
     if len(rows) == 1:
-        return claim_words(rows[0])
+        return words.claim_page(rows[0])
     verdicts = [row["verdict"] for row in rows]
     counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
     titles = ", ".join(f"{group}: {title}" for group, title in dict.fromkeys((row["group"], claims()[row["id"]].title) for row in rows))
@@ -300,7 +298,7 @@ def dealt(args: Lecture) -> output.Answer:
             "card": card.key, "chapter": card.chapter, "id": card.claim_id, "kind": card.kind, "question": card.text(),
             "shown_inputs": list(card.inputs), "answer": card.answer, "answer_text": card.answer_text, "unit": card.unit,
             "tolerance": card.tolerance if card.kind == quiz.NUMBER else None,
-            "derivation": [] if figure is None else [line.strip() for line in law_lines(figure, card.figure, 1, set())],
+            "derivation": [] if figure is None else [line.strip() for line in words.law_lines(figure, card.figure, 1, set())],
         })  # fmt: skip
     return output.Answer(Listing(rows), output.Summary(f"{len(rows)} cards"), columns=CARD_COLUMNS, dialogue=dialogue)
 
@@ -326,7 +324,7 @@ def _ask(cards: list[QuizCard], deck: Deck, today: datetime.date) -> output.Answ
         grade = "Right" if verdict else "Not quite"
         _print(paragraph(f"{grade}: {answer_text} (claim {card.claim_id}: {lecture.statement(card.claim_id)})"))
         figure = quiz.derivation(card)
-        for line in law_lines(figure, card.figure, 1, set()) if figure is not None else ():
+        for line in words.law_lines(figure, card.figure, 1, set()) if figure is not None else ():
             _print(line)
         try:
             deck.answer(card.key, verdict, today)

@@ -17,7 +17,7 @@ from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import NAMES, Layout
 from headway.performance.workload import SLO
-from headway.report import output, played_plan, sim
+from headway.report import output, sim
 from headway.simulation.check.latencies import latencies_of
 from headway.simulation.check.limits import check_limits, check_requests, read_limits
 from headway.simulation.questions import Simulate
@@ -157,7 +157,7 @@ def answer(results: Any, warmup: float, limits: tuple[Any, ...], status: int) ->
     if results.last is not None and results.rows[0].get("fits") is not False:
         results.rows[0], statuses = _verdict(results.rows[0], results.last, warmup, limits)
     return output.Answer(
-        Listing(results.rows), describe=lambda rows: played_plan.describe(rows, statuses),
+        Listing(results.rows), describe=lambda rows: sim.describe_plan(rows, statuses),
         pictures=sim.pictures(results.last, {limit.column: limit.most_s for limit in limits}), status=status,
         checked=sim.checked(results.rows),
     )  # fmt: skip

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from headway.core.listing import Listing, format_value
 from headway.report import output
 from headway.report.words import interval, sentence
@@ -143,8 +145,6 @@ def _batch(cause: Any) -> float:
 
 
 def _first(value: Any) -> float:
-    import numpy as np
-
     return float(np.ravel(value)[0])
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from headway import QUESTIONS
 from headway.core.errors import BadValue, UnknownName
 from headway.core.notes import Notebook
 from headway.core.question import question_of
 from headway.core.units import plain
 from headway.report.output import Answer, Summary
-from headway.report.words import NO_ROW
+from headway.report.pictures import frame
+from headway.report.words import NO_ROW, number_of, with_clause
 
 if TYPE_CHECKING:
     from headway.report.pictures.frame import Picture, View
@@ -43,30 +45,20 @@ def describe(answer: Answer, borrowed: str = "") -> None:
     if answer.describe:
         answer.words = answer.describe(answer.rows) if len(answer.rows) or answer.describes_none else Summary(NO_ROW)
     if not answer.words.headline:
-        from headway.report.words import number_of
-
         answer.words = dataclasses.replace(answer.words, headline=f"{number_of(len(answer.rows), 'row')}.")
     if borrowed and answer.words.headline:
-        from headway.report.words import with_clause
-
         answer.words = dataclasses.replace(answer.words, headline=with_clause(answer.words.headline, borrowed))
-    answer.words, answer.notes = _plain(answer.words), [plain(note) for note in answer.notes]
-
-
-def _plain(words: Summary) -> Summary:
-    """The words with every number as a person writes it, whatever formatted it."""
-    helps = [dataclasses.replace(change, change=plain(change.change), effect=plain(change.effect)) for change in words.helps]
-    return dataclasses.replace(
-        words, headline=plain(words.headline), after=[plain(line) for line in words.after], binds=plain(words.binds), helps=helps,
-        remarks=[plain(remark) for remark in words.remarks],
+    words = answer.words  # with every number as a person writes it, whatever formatted it
+    answer.words = dataclasses.replace(
+        words, headline=plain(words.headline), after=[*map(plain, words.after)], binds=plain(words.binds),
+        remarks=[*map(plain, words.remarks)],
+        helps=[dataclasses.replace(change, change=plain(change.change), effect=plain(change.effect)) for change in words.helps],
     )  # fmt: skip
+    answer.notes = [*map(plain, answer.notes)]
 
 
 def draw(answer: Answer, view: View | None = None, name: str = "") -> Picture:
     """The picture that `--plot` writes: the answer's own, or the one of its pictures that is named."""
-    from headway import QUESTIONS
-    from headway.report.pictures import frame
-
     if not answer.pictures:
         verbs = ", ".join(verb for verb in QUESTIONS if question_of(verb).pictures)
         raise BadValue("--plot", "an answer without a picture", f"a verb that draws: {verbs}")

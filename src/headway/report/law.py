@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import sys
+import typing
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -72,8 +74,6 @@ def _example(value: Any, hint: Any) -> str:
 
 
 def _hints(law: Law) -> dict[str, Any]:
-    import typing
-
     return typing.get_type_hints(law.run, include_extras=True)
 
 
@@ -87,8 +87,6 @@ def command_of(law: Law, inputs: dict[str, Any]) -> str:
 
 def example_calls(law: Law) -> list[tuple[dict[str, Any], Any]]:
     """Inputs and result of each call of a law in its own doctest, scalar calls alone."""
-    import sys
-
     calls: list[tuple[dict[str, Any], Any]] = []
     signature = inspect.signature(law.run)
 

@@ -1,4 +1,4 @@
-"""Words of `headway lecture`: the front page, a chapter, a search, the points that summaries dispute."""
+"""Words of `headway lecture`: the front page, a chapter, a search, the points that summaries dispute, one claim in full."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from headway.core.listing import Listing
-from headway.evidence.claims.claim import claims
+from headway.core.equation import equation_of, inputs, text_with_unit, unit_of
+from headway.core.listing import Listing, format_value
+from headway.core.quantity import Sourced
+from headway.core.trace import Call, Traced
+from headway.evidence import claims as ledger
+from headway.evidence.claims.claim import Claim, claims
 from headway.evidence.claims.rows import ClaimRow
 from headway.evidence.lecture import chapters as lecture
-from headway.evidence.lecture.chapters import Chapter, DisputedPoint, claim_rows
+from headway.evidence.lecture.chapters import Chapter, DisputedPoint, claim_rows, statement
 from headway.evidence.lecture.search import LectureMatches
 from headway.report.output import Summary
 
@@ -64,7 +68,7 @@ def _name(page: Chapter) -> str:
 
 def _claim_lines(row: ClaimRow) -> Iterator[str]:
     """A claim in two lines: what it says; the lecture's figure, the recomputed figure and the verdict."""
-    yield f"    {row.id:7}{lecture.statement(row.id)}"
+    yield f"    {row.id:7}{statement(row.id)}"
     cause = f" ({row.cause})" if row.cause and row.cause != row.verdict else ""
     figure = lecture.lecture_text(row)
     origin = "follows from the lecture" if figure == "-" else f"lecture: {figure}"
@@ -95,7 +99,7 @@ def search_page(result: LectureMatches, rows: Sequence[ClaimRow]) -> Summary:
         f"Next: headway lecture {best.label}" + (f"; other chapters: {further}" if further else "") + f"; try: {'; '.join(commands)}"
     )
     people = [
-        {"id": row.id, "says": lecture.statement(row.id), "verdict": row.verdict, "chapter": lecture.chapter_of(row.id).label}
+        {"id": row.id, "says": statement(row.id), "verdict": row.verdict, "chapter": lecture.chapter_of(row.id).label}
         for row in rows
     ]
     return Summary(f"{_name(best)} answers: {best.says}.", MATCHES, after, Listing(people) if people else None)
@@ -118,13 +122,134 @@ def disputed_page(points: Sequence[DisputedPoint]) -> Summary:
 def place_lines(claim_id: str) -> Iterator[str]:
     """Lines on where a claim stands: plain words, chapter, the claims before and after it."""
     page = lecture.chapter_of(claim_id)
-    yield f"in words: {lecture.statement(claim_id)}"
+    yield f"in words: {statement(claim_id)}"
     before, after = lecture.neighbours(claim_id)
     neighbours = (("follows", before), ("leads to", after))
-    steps = [f"{word} {neighbour} ({lecture.statement(neighbour)})" for word, neighbour in neighbours if neighbour]
+    steps = [f"{word} {neighbour} ({statement(neighbour)})" for word, neighbour in neighbours if neighbour]
     yield f"chapter {page.label}, {page.title}, group {claims()[claim_id].title}: " + "; ".join(steps)
 
 
 def claim_fields(claim_id: str) -> dict[str, Any]:
     """Keys of a claim's row that say where it stands."""
-    return {"chapter": lecture.chapter_of(claim_id).label, "says": lecture.statement(claim_id)}
+    return {"chapter": lecture.chapter_of(claim_id).label, "says": statement(claim_id)}
+
+
+# -- one claim ----------------------------------------------------------------------------------------------------------------------
+
+CLAIM_VIEW = ("figure", "stated", "by_hand", "recomputed", "today", "verdict")
+EXACT = 1e-9  # relative, of the claims that are algebra
+OPEN_END = 1e9  # upper end from which a claim's range counts as open
+
+
+def claim_page(row: dict[str, Any]) -> Summary:
+    """Summary of one claim."""
+    claim = claims()[row["id"]]
+    entry = {"claim": row["claim"], "as_stated": row["stated_text"], "source": row["source"]}
+    figures = [_figure(claim, part) for part in row["parts"]]
+    return Summary(
+        headline(claim, row), CLAIM_VIEW if figures else tuple(entry), list(_lines(claim, row)), Listing(figures or [entry])
+    )
+
+
+def headline(claim: Claim, row: dict[str, Any]) -> str:
+    """Line with the verdict, the recomputed figure behind it, and the stated figure."""
+    cause = f" ({row['cause']})" if row["cause"] and row["verdict"] not in ("agrees", row["cause"]) else ""
+    start = f"{row['id']} {row['verdict']}{cause}"
+    part = next((part for part in row["parts"] if part["verdict"] == row["verdict"]), None)
+    if part is None:
+        return start + (": an observation, which no law gives" if claim.empirical else "")
+    value, beside = format_value(part["recomputed"], part["unit"]), _claimed_value(claim, part)
+    other_verdicts = [other_part["verdict"] for other_part in row["parts"] if other_part["verdict"] and other_part is not part]
+    more = ", ".join(f"{other_verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(other_verdicts))
+    further = f"; others: {more}" if more else ""
+    if part["stated"] == 1 and not part["unit"] and abs(part["recomputed"] - 1) < EXACT:  # a form, whose test is a ratio of 1
+        return f"{start}: {statement(claim.id)}; its test, {part['name']}, is {value}{further}"
+    return f"{start}: {part['name']} is {value}, {beside}{further}"
+
+
+def _claimed_value(claim: Claim, part: dict[str, Any]) -> str:
+    if part["name"] in claim.ranges:
+        return f"claimed {_range(claim, part)}"
+    if part["stated"] is not None:
+        return f"stated {format_value(part['stated'], part['unit'])}"
+    return f"worked out by hand {format_value(part['reference'], part['unit'])}"
+
+
+def _range(claim: Claim, part: dict[str, Any]) -> str:
+    low, high = claim.ranges[part["name"]]
+    least, most = (format_value(end, part["unit"]) for end in (low, high))
+    if high >= OPEN_END * max(1.0, low):
+        return f"at least {least}"
+    return f"at most {most}" if low == 0 else f"{least} .. {most}"
+
+
+def _figure(claim: Claim, part: dict[str, Any]) -> dict[str, str]:
+    lecture, by_hand, recomputed, today = (format_value(part[key], part["unit"]) for key in ("stated", "reference", "recomputed", "today"))
+    if part["name"] in claim.ranges:
+        lecture = _range(claim, part)
+    verdict = part["verdict"] or "not judged"
+    return {"figure": part["name"], "stated": lecture, "by_hand": by_hand, "recomputed": recomputed, "today": today, "verdict": verdict}
+
+
+def _lines(claim: Claim, row: dict[str, Any]) -> Iterator[str]:
+    """Lines on the statement, the cause of a difference, the inputs, and the laws."""
+    if row["parts"]:
+        yield f"claim: {row['claim']}"
+        yield from place_lines(row["id"])
+        yield f"as stated: {row['stated_text'] or '-'}   [{row['source']}]"
+    if any(part["verdict"] and part["name"] not in claim.ranges for part in row["parts"]):
+        yield f"tolerance: {claim.tolerance}"
+    if claim.worked:
+        yield f"by hand: {claim.worked}"
+    for key in ("cause", "note"):
+        if row[key]:
+            yield f"{key}: {row[key]}"
+    if row["inputs"]:
+        yield "inputs:"
+        yield from _inputs(row["inputs"])
+    if row["parts"]:
+        yield "how (all of it with --explain recomputed):"
+        part = next((part for part in row["parts"] if part["verdict"] == row["verdict"]), row["parts"][0])
+        yield from law_lines(ledger.explain(row["id"])[part["name"]], part["name"], 1, set())
+
+
+def _inputs(inputs: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Line per input: value, source, and the catalogue's current value if different."""
+    texts = [(entry["name"], format_value(entry["value"], entry["unit"])) for entry in inputs]
+    wide = [max(len(cells[at]) for cells in texts) for at in (0, 1)]
+    for (name, value), item in zip(texts, inputs, strict=True):
+        date = f", {item['date']}" if item["date"] not in ("", "undated") else ""
+        yield f"  {name:<{wide[0]}}  {value:<{wide[1]}}  {item['source']}{date}{_catalogue_today(item)}"
+
+
+def _catalogue_today(item: dict[str, Any]) -> str:
+    if item["today"] is None:
+        return ""
+    if item["today"] == item["value"]:
+        return "; the catalogue says the same"
+    now, then = (format_value(item[key], item["unit"]) for key in ("today", "value"))
+    return f"; the catalogue says {now if now != then else 'the same to three digits'}"
+
+
+def law_lines(value: Any, name: str, depth: int, printed_lines: set[str]) -> Iterator[str]:
+    """Line per law behind a figure, down to the inputs listed above."""
+    if isinstance(value, tuple | list):
+        for item in value:
+            yield from law_lines(item, name, depth, printed_lines)
+    if not isinstance(value, Traced):
+        return
+    step = value.step
+    called = equation_of(step) if step.is_operation else f"{step.law.name}({_arguments(step)})"
+    call_text = f"{called} = {text_with_unit(value, unit_of(value))}"
+    if call_text in printed_lines:
+        yield f"{'  ' * depth}{name} = {call_text}   (as above)"
+        return
+    printed_lines.add(call_text)
+    yield f"{'  ' * depth}{name} = {call_text}" + ("" if step.is_operation else f"   {equation_of(step)}")
+    for key, item in inputs(step).items():
+        yield from law_lines(item, key, depth + 1, printed_lines)
+
+
+def _arguments(step: Call) -> str:
+    """Arguments of a law: a claim's inputs by name, results of other laws by the name of the argument."""
+    return ", ".join(item.name if isinstance(item, Sourced) else key for key, item in step.inputs.items())

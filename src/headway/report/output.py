@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from headway.core import columns, text_table
-from headway.core.errors import BadValue
-from headway.core.listing import MOST, cell, clean, first_rows, headings, visible
-from headway.report.notes import by_weight
+from headway.core import columns, explain, mermaid, text_table
+from headway.core.errors import BadValue, MissingExtra
+from headway.core.listing import MOST, Rows, cell, clean, first_rows, headings, visible
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from headway.report.pictures.frame import Picture, View
 
 FORMATS = ("text", "md", "csv", "json", "parquet", "mermaid")
@@ -91,9 +93,7 @@ def text(answer: Answer, out: TextIO) -> None:
     text_table.print_rows(console, answer.words.people or answer.rows, answer.words.view, answer.most, answer.words.first)
     text_table.print_lines(console, lines(answer))
     for key, tree in (answer.trees or {}).items():
-        from headway.core.explain import explain
-
-        out.write("\n" + explain(tree, key, answer.depth) + "\n")
+        out.write("\n" + explain.explain(tree, key, answer.depth) + "\n")
 
 
 def lines(answer: Answer) -> list[str]:
@@ -112,6 +112,26 @@ def lines(answer: Answer) -> list[str]:
     if len(notes) > len(visible_notes):
         below.append(f"... and {len(notes) - len(visible_notes)} more note{'s' * (len(notes) - len(visible_notes) > 1)} with --verbose")
     return below
+
+
+# Beginnings of notes by weight, the heaviest first; a note that begins with none of them stands between the two groups.
+HEAVY = ("by default ", "--where ", "no price", "dropped as illegal", "launch: ", "overloaded", "unfitted: ", "nothing meets")
+LIGHT = (
+    "TTFT", "nearest measured", "prefix hits are in HBM", "KV cache formats searched", "latencies leave out", "scheduler of engine",
+    "multi-token prediction layers are left out", "intervals: ", "searched ", "dropped 0 layouts", "dropped ", "fitted: ",
+)  # fmt: skip
+
+
+def by_weight(notes: Sequence[str]) -> list[str]:
+    """Notes with those first that this answer owes to what was typed; otherwise in the order in which they came."""
+
+    def weight(note: str) -> int:
+        if note.startswith(HEAVY):
+            return 0
+        place = next((place for place, start in enumerate(LIGHT) if note.startswith(start) or f": {start}" in note), None)
+        return 1 if place is None else 2 + place
+
+    return sorted(notes, key=weight)
 
 
 def all_notes(answer: Answer) -> list[str]:
@@ -135,9 +155,7 @@ def markdown(answer: Answer, out: TextIO) -> None:
     for line in lines(answer):
         out.write(f"\n{line}\n")
     for key, tree in (answer.trees or {}).items():
-        from headway.core.explain import explain
-
-        out.write("\n```\n" + explain(tree, key, answer.depth) + "\n```\n")
+        out.write("\n```\n" + explain.explain(tree, key, answer.depth) + "\n```\n")
 
 
 # -- data -----------------------------------------------------------------------------------------------------------------------
@@ -156,7 +174,6 @@ def known_columns(answer: Answer) -> dict[str, columns.Column]:
 def to_json(answer: Answer, command: Sequence[str], out: TextIO) -> None:
     """Write the answer as JSON by the contract, row by row."""
     from headway import __version__
-    from headway.core.explain import to_json as tree_json
 
     words = answer.words
     sentences = {"answer": words.headline, "binds": words.binds or None, "helps": list(words.helps), "launch": list(answer.launch)}
@@ -167,7 +184,7 @@ def to_json(answer: Answer, command: Sequence[str], out: TextIO) -> None:
         out.write(("," if number else "") + "\n" + json.dumps(clean(row), allow_nan=False))
     end: dict[str, Any] = {"notes": all_notes(answer)}
     if answer.trees:
-        end["explain"] = {key: tree_json(tree, key) for key, tree in answer.trees.items()}
+        end["explain"] = {key: explain.to_json(tree, key) for key, tree in answer.trees.items()}
     out.write("\n], " + json.dumps(clean(end), allow_nan=False)[1:] + "\n")
 
 
@@ -176,8 +193,6 @@ FORMULA = ("=", "+", "-", "@")  # with which a text is a formula to spreadsheets
 
 def to_csv(answer: Answer, out: TextIO) -> None:
     """Write the rows as CSV: SI numbers, empty for null."""
-    import csv
-
     writer = csv.writer(out, lineterminator="\n")
     keys = list(answer.rows.keys())
     writer.writerow(keys)
@@ -198,15 +213,49 @@ def _plain_text(value: Any) -> Any:
 
 def to_mermaid(answer: Answer, out: TextIO) -> None:
     """Write the explained numbers as diagrams of Mermaid."""
-    from headway.core.mermaid import diagram
+    out.write("\n\n".join(mermaid.diagram(tree, key, answer.depth) for key, tree in (answer.trees or {}).items()) + "\n")
 
-    out.write("\n\n".join(diagram(tree, key, answer.depth) for key, tree in (answer.trees or {}).items()) + "\n")
+
+def arrow_table(rows: Rows, columns_of_rows: Mapping[str, columns.Column], what: str = "to_arrow()") -> pyarrow.Table:
+    """The rows as an Arrow table: SI numbers, null where a value does not apply, unit and sentence in each column's metadata.
+
+    Values of several kinds become JSON text, a column of nulls has the type of its unit; `what` is named where pyarrow is not installed.
+    """
+    try:
+        import pyarrow
+    except ImportError:
+        raise MissingExtra(what, "table") from None
+
+    def has_empty_struct(kind: pyarrow.DataType) -> bool:
+        """Whether a type holds a record without fields or of nulls alone, which neither Parquet nor polars can hold."""
+        if pyarrow.types.is_struct(kind):
+            return kind.num_fields == 0 or any(has_empty_struct(kind.field(place).type) for place in range(kind.num_fields))
+        return pyarrow.types.is_list(kind) and has_empty_struct(kind.value_type)
+
+    def as_json(values: Sequence[Any]) -> pyarrow.Array:
+        texts = [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]
+        return pyarrow.array(texts, pyarrow.string())
+
+    arrays, fields = [], []
+    for key, column in columns_of_rows.items():
+        column_of = getattr(rows, "values", None)  # which a table has
+        values = [clean(value) for value in (column_of(key) if column_of else [row.get(key) for row in rows])]
+        try:
+            array = pyarrow.array(values)
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, OverflowError):
+            is_number = all(value is None or isinstance(value, int | float) for value in values)
+            array = pyarrow.array([None if value is None else float(value) for value in values]) if is_number else as_json(values)
+        if pyarrow.types.is_null(array.type):
+            array = array.cast(pyarrow.float64() if column.unit not in ("", "bool") else pyarrow.string())
+        elif has_empty_struct(array.type):
+            array = as_json(values)
+        arrays.append(array)
+        fields.append(pyarrow.field(key, array.type, metadata={"unit": column.unit, "doc": column.doc}))
+    return pyarrow.table(arrays, schema=pyarrow.schema(fields))
 
 
 def to_parquet(answer: Answer) -> None:
     """Write the rows as Parquet to standard output, with units in the column metadata."""
-    from headway.report.arrow import arrow_table
-
     table = arrow_table(answer.rows, known_columns(answer), "-o parquet")
     if sys.stdout.isatty():
         raise BadValue("-o", "parquet", "standard output redirected to a file: headway ... -o parquet > FILE")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from headway.core import schema
 from headway.core.errors import BadValue, UnknownName
 from headway.core.question import FlagGroup, FlagRecord, Question, field
 from headway.core.schema import Field
 from headway.report.output import DEPTH, FORMATS
+from headway.report.pictures import file, frame
+
+if TYPE_CHECKING:
+    from headway.report.pictures.frame import View
 
 WIDTHS = (320, 1200)  # px
 THEMES = ("light", "dark")
@@ -44,21 +48,17 @@ class Printed(FlagRecord):
         if self.plot or changed:
             self.view()
         if self.plot:
-            from headway.report.pictures.file import check_path
-
-            check_path(self.plot)
+            file.check_path(self.plot)
         elif changed:
             raise BadValue(schema.flag(changed[0]), getattr(self, changed[0]), "--plot FILE.png beside it: nothing is drawn")
         question.check_printed(self)
 
-    def view(self) -> Any:
+    def view(self) -> View:
         """Width and colours of the picture."""
-        from headway.report.pictures.frame import View
-
         if self.plot_theme not in THEMES:
             raise UnknownName("theme", self.plot_theme, THEMES, "light or dark")
         width = Field(integer=True, low=WIDTHS[0], open_low=False, high=WIDTHS[1])
-        return View(width=int(schema.scalar(self.plot_width, width, "--plot-width")), theme=self.plot_theme)
+        return frame.View(width=int(schema.scalar(self.plot_width, width, "--plot-width")), theme=self.plot_theme)
 
     def levels(self) -> int | None:
         """Levels of an explanation; None for all."""

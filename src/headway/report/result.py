@@ -5,17 +5,18 @@ from __future__ import annotations
 import dataclasses
 import functools
 import io
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
-from headway.core import text_table
+from headway.core import explain, formula, mermaid, text_table
 from headway.core.columns import Column
 from headway.core.errors import BadValue, MissingExtra, UnknownName
 from headway.core.listing import MOST, Rows, clean, html_table
 from headway.report import complete, output
-from headway.report.explanation import Explanation
 from headway.report.output import Answer, Help, Summary
+from headway.report.pictures import file, frame
 
 if TYPE_CHECKING:
     import numpy
@@ -34,8 +35,6 @@ class ReadableTable:
 
     def __call__(self, keys: Sequence[str] = (), most: int = MOST) -> None:
         """Print the first `most` rows, as wide as the terminal; `keys` chooses columns."""
-        import sys
-
         self._print(sys.stdout, keys, most)
 
     def _print(self, out: Any, keys: Sequence[str], most: int) -> None:
@@ -56,6 +55,47 @@ class ReadableTable:
 
     def __len__(self) -> int:
         return len(self._rows)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Explanation:
+    """A number and the tree of laws behind it; `repr` is the tree as text."""
+
+    key: str
+    tree: Any  # a recorded call, or a fact with its source
+
+    @property
+    def value(self) -> float:
+        """The number, in SI."""
+        return float(self.tree)
+
+    def replay(self) -> float:
+        """The number computed again from the leaves of the tree."""
+        return float(formula.replay(self.tree))
+
+    def anonymous(self) -> list[str]:
+        """Paths of leaves without a source: empty for a complete explanation."""
+        return formula.anonymous(self.tree)
+
+    def to_json(self) -> Any:
+        """The tree as plain objects, as `-o json --explain` writes it."""
+        return explain.to_json(self.tree, self.key)
+
+    def text(self, depth: int | None = None) -> str:
+        """The tree as indented lines, `depth` levels of it (None: all)."""
+        return explain.explain(self.tree, self.key, depth)
+
+    def to_mermaid(self, depth: int | None = output.DEPTH) -> str:
+        """The tree as a diagram of Mermaid."""
+        return mermaid.diagram(self.tree, self.key, depth)
+
+    def __str__(self) -> str:
+        return self.text(output.DEPTH)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 class Result:
@@ -170,12 +210,9 @@ class Result:
 
     def plot(self, path: Any = None, *, picture: str = "", width: int = 760, theme: str = "light") -> Picture:
         """The picture that `--plot` draws; a notebook shows it, and `path` (png, svg or html) saves it."""
-        from headway.report.pictures.file import check_path
-        from headway.report.pictures.frame import View
-
         if path is not None:
-            check_path(str(path))
-        plotted = complete.draw(self._answer, View(width=width, theme=theme), picture)
+            file.check_path(str(path))
+        plotted = complete.draw(self._answer, frame.View(width=width, theme=theme), picture)
         if path is not None:
             plotted.save(path)
         return plotted
@@ -196,9 +233,7 @@ class Result:
 
     def to_arrow(self) -> pyarrow.Table:
         """A table of pyarrow, with unit and sentence in each field's metadata."""
-        from headway.report.arrow import arrow_table
-
-        return arrow_table(self._answer.rows, self.columns)
+        return output.arrow_table(self._answer.rows, self.columns)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)

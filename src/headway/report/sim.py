@@ -1,4 +1,4 @@
-"""Sentences and pictures of `sim`: latencies, queue and occupancy."""
+"""Sentences and pictures of `sim`, with loads or a saved plan: latencies, queue and occupancy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headway.core.errors import BadValue
-from headway.core.listing import Rows, format_value
+from headway.core.listing import Listing, Rows, format_value
 from headway.report import output, serving
 from headway.report.pictures import frame, plot, scale
 from headway.report.words import Row, sentence, subject
@@ -20,6 +20,7 @@ from headway.simulation.results import curves
 if TYPE_CHECKING:
     from headway.report.output import PictureOf
     from headway.report.pictures.frame import Picture, View
+    from headway.simulation.check.latencies import LimitStatus
     from headway.simulation.simulate import SimulatedRun
     from headway.simulation.timetable import Boarding, Departure
 
@@ -226,6 +227,56 @@ def _growing(row: Row) -> list[str]:
     if row["mean_ttft_s"] is None:
         return [f"the queue grows by {row['queue_growth_per_s']:.3g} requests a second"]
     return ["overloaded: the queue grows as long as the trace lasts, and these latencies with it"]
+
+
+# -- a saved plan, played -------------------------------------------------------------------------------------------------------
+
+QUANTITIES = ("ttft", "tpot", "itl", "e2e")
+STATISTICS = ("mean", "p50", "p95", "p99")
+MOST_NAMED = 3  # limits in the first sentence
+
+
+def describe_plan(rows: Rows, statuses: Sequence[LimitStatus]) -> output.Summary:
+    """Summary of a played plan: the verdict, a row for each latency beside its limits, the load and what the engine meets."""
+    row = next(iter(rows))
+    if row.get("fits") is False:
+        return output.Summary(f"The plan does not run: {row['why']}.")
+    table = []
+    for quantity in QUANTITIES:
+        limits = [status.limit for status in statuses if status.limit.quantity == quantity]
+        most = ", ".join(f"{format_value(limit.most_s, 's')} {limit.statistic}" for limit in limits)
+        cells = {statistic: serving.value(row, f"{statistic}_{quantity}_s") for statistic in STATISTICS}
+        within = row.get(f"{quantity}_within")
+        share = "-" if within is None else f"{within:.1%}"
+        table.append({"latency": quantity.upper(), **cells, "limit": most or "-", "requests within": share})
+    share = row.get("utilisation")
+    of_capacity = f"load is {share:.0%} of capacity ({serving.value(row, 'capacity_req_per_s')})" if share else "the load"
+    if row.get("users"):
+        rate = serving.value(row, "req_per_s")
+        load = f"load: {row['users']} users who each wait for an answer and ask again; {rate} of requests are answered."
+    else:
+        rate, where = serving.value(row, "offered_req_per_s"), f"{serving.layout(row)}, {serving.formats(row)}"
+        load = f"load: {rate} of requests on {where}; {of_capacity}, {'stable' if row['stable'] else 'not stable'}."
+    close = " and ".join(status.limit.words for status in statuses if status.is_close)
+    close_notes = [f"{close}: the limit lies within the error of so few requests; more --requests decide."] if close else []
+    count = f"in {row['measured']:,} requests"
+    broken = [status for status in statuses if not status.is_met]
+    figures = ", ".join(
+        f"{status.limit.words} {'without a value' if status.simulated is None else format_value(status.simulated.value, 's')} of "
+        f"{format_value(status.limit.most_s, 's')}" for status in (broken or statuses)[:MOST_NAMED]
+    )  # fmt: skip
+    if not row["stable"]:
+        headline = f"Overloaded: {of_capacity}, so the queue grows and {'no limit is met' if statuses else 'latencies have no value'}."
+    elif not statuses:
+        latencies_text = f"p95 TTFT {serving.value(row, 'p95_ttft_s')}, p95 TPOT {serving.value(row, 'p95_tpot_s')}"
+        headline = f"The plan is stable and has no limits: {latencies_text}, {count}."
+    elif broken:
+        verdict_text = "The limit is broken" if len(statuses) == 1 else f"{len(broken)} of {len(statuses)} limits are broken"
+        headline = f"{verdict_text}: {figures}, {count}."
+    else:
+        headline = f"Every limit is met: {figures}, {count}."
+    remarks = [load, *verdict(row), *close_notes, *sensitive(row), *rejected_requests(row), DEFINED]
+    return output.Summary(headline, ("latency", *STATISTICS, "limit", "requests within"), people=Listing(table), remarks=remarks)
 
 
 # -- pictures -------------------------------------------------------------------------------------------------------------------

@@ -25,8 +25,7 @@ from headway.evidence.lecture.inputs import PER_MTOK, InputCase, cases, figures
 from headway.laws.queueing.departures import beat_wait_s, timetable_wait_s, train_rate
 from headway.laws.training.memory import activation_bytes_chip, reversible_bytes_chip, stream_bytes
 from headway.laws.training.step import one_forward_one_backward_bubble, wall_time_share
-from headway.report.lecture import chapter_page
-from headway.report.lecture_claim import law_lines
+from headway.report.lecture import chapter_page, law_lines
 from headway.simulation.timetable import random_timetable
 from headway.training.timeline import training
 from headway.web import pages, permitted

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from headway.core.errors import BadValue
-from headway.report.pictures import lettering, palette
+from headway.report.pictures import file, lettering, palette
 from headway.report.pictures.lettering import LEADING, SIZE, TITLE_SIZE, text_width, wrap
 from headway.report.pictures.marks import Layer, Row, channel, labels
 from headway.report.pictures.scale import PictureAxis, widest
@@ -90,20 +90,16 @@ class Picture:
 
     def save(self, path: Any) -> None:
         """Write it to a file that ends in .png, .svg or .html."""
-        from headway.report.pictures.file import check_path, save
-
-        check_path(str(path))
-        save(self.spec, str(path))
+        file.check_path(str(path))
+        file.save(self.spec, str(path))
 
     def __repr__(self) -> str:
         return f"<headway picture: {self.title}; save('picture.svg') writes it>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         """The picture for a notebook: the specification, and where the extra `plot` is installed an SVG."""
-        from headway.report.pictures.file import svg
-
         bundle: dict[str, Any] = {"application/vnd.vegalite.v5+json": self.spec, "text/plain": repr(self)}
-        image = svg(self.spec)
+        image = file.svg(self.spec)
         return bundle | ({"image/svg+xml": image} if image else {})
 
 

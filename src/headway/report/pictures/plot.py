@@ -8,6 +8,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from headway.report.pictures import marks
 from headway.report.pictures.frame import Panel, View, inner, margins
 from headway.report.pictures.lettering import LEADING, SIZE, text_width, wrap
@@ -369,15 +371,11 @@ class Canvas:
     """The area of a plot in px from its upper corner, as a raster of what labels keep away from: curves, points, other labels."""
 
     def __init__(self, width: float, height: float) -> None:
-        import numpy as np
-
         self.width, self.height = width, height
         self.cells = np.zeros((int(height // CELL) + 1, int(width // CELL) + 1), dtype=bool)
 
     def add_curve(self, across: Sequence[float], down: Sequence[float]) -> None:
         """Keep labels away from a line through points."""
-        import numpy as np
-
         points = np.column_stack([np.asarray(across, dtype=float), np.asarray(down, dtype=float)])
         points = points[np.isfinite(points).all(axis=1)]
         if len(points) < 2:
@@ -405,16 +403,12 @@ class Canvas:
 
     def _sums(self) -> Any:
         """Marked cells above and left of each corner: four of them count the marks in a rectangle."""
-        import numpy as np
-
         sums = np.zeros((self.cells.shape[0] + 1, self.cells.shape[1] + 1), dtype=int)
         sums[1:, 1:] = self.cells.cumsum(axis=0).cumsum(axis=1)
         return sums
 
     def place(self, text: Sequence[str], across: float, down: float, size: float = SIZE, most: float = 130.0) -> Any:
         """Left end and middle of a label's first line, in the free place nearest to a point, right of it rather than left; or None."""
-        import numpy as np
-
         wide, high = max(text_width(line, size) for line in text) + 2 * MARGIN, size * LEADING * len(text) + 2
         wide_cells, high_cells = int(wide // CELL) + 2, int(high // CELL) + 2
         rows, columns = self.cells.shape[0] - high_cells, self.cells.shape[1] - wide_cells
