@@ -16,6 +16,7 @@ from headway.models.readers.standard import (
     PLAIN,
     DecoderShape,
     Style,
+    alike,
     attention,
     biased,
     block,
@@ -23,11 +24,10 @@ from headway.models.readers.standard import (
     divided,
     finish,
     layer_count,
-    mixer_vectors,
+    layer_vectors,
     moe,
     norms,
     shape,
-    uniform,
     window,
 )
 
@@ -48,7 +48,7 @@ def looks(config: Config, s: DecoderShape, sliding_default: bool = False) -> lis
 def plain(config: Config, s: DecoderShape, style: Style, patterns: list[AttentionPattern] | None = None, *width: str) -> Model:
     """Decoder with equal layers, which may differ in attention pattern."""
     ffn = dense(config, s.hidden, style, *width)
-    return finish(config, uniform(s, style, ffn, looks(config, s, True) if patterns is None else patterns), s.hidden, style)
+    return alike(config, s, style, ffn, looks(config, s, True) if patterns is None else patterns)
 
 
 def llama(config: Config) -> Model:
@@ -237,14 +237,17 @@ def gemma3n(config: Config) -> Model:
     shared = int(config.count("num_kv_shared_layers", low=0, high=s.layers))
     config.ignore("layer_types")
     looks = full_every(config, s.layers, 5)
-    vectors = (norms(s.hidden, style), mixer_vectors(s, style), _streams(config, s.hidden))
+    vectors = (layer_vectors(s, style), _streams(config, s.hidden))
     layers = [
         block(attention(s, look, caches=layer < s.layers - shared), ffn, *vectors)
         for layer, (look, ffn) in enumerate(zip(looks, _ffns(config, s.hidden, style, s.layers), strict=True))
     ]
     config.ignore("activation_sparsity_pattern", "altup_active_idx", "altup_coef_clip", "altup_correct_scale")
     config.notes.append("embeddings of each layer, Laurel and AltUp are counted as parameters; their small matmuls are not timed")
-    return finish(config, layers, s.hidden, style, (*norms(s.hidden, style, 1), *_ends(config, s.hidden)))
+    further_streams = config.derived(max(int(config.count("altup_num_inputs")) - 1, 0), "further streams", "altup_num_inputs - 1")
+    streams = Vector(name="stream projections, in and out", dims=(2, further_streams, s.hidden, s.hidden))
+    tables = _layer_tables(config, s.hidden, config.count("hidden_size_per_layer_input"))
+    return finish(config, layers, s.hidden, style, (*norms(s.hidden, style, 1), *tables, streams))
 
 
 def _ffns(config: Config, hidden: Number, style: Style, layers: int) -> list[Dense]:
@@ -268,18 +271,6 @@ def _streams(config: Config, hidden: Number) -> tuple[Vector, ...]:
         Vector(name="AltUp correction", dims=(streams, streams)),
         Vector(name="AltUp prediction", dims=(streams, streams, streams)),
         Vector(name="gate and projection of the layer's embedding", dims=(2, hidden, layer_width)),
-    )
-
-
-def _ends(config: Config, hidden: Number) -> tuple[Vector, ...]:
-    """Parameters of the embeddings of all layers, their projection, and the projections that split and join the streams."""
-    layers, layer_width = config.derived(layer_count(config), "layers", "num_hidden_layers"), config.count("hidden_size_per_layer_input")
-    further_streams = config.derived(max(int(config.count("altup_num_inputs")) - 1, 0), "further streams", "altup_num_inputs - 1")
-    return (
-        Vector(name="embedding of each layer", dims=(config.count("vocab_size_per_layer_input"), layers, layer_width)),
-        Vector(name="projection to the layers' embeddings", dims=(hidden, layers, layer_width)),
-        Vector(name="norm of it", dims=(layer_width,)),
-        Vector(name="stream projections, in and out", dims=(2, further_streams, hidden, hidden)),
     )
 
 
@@ -316,6 +307,8 @@ def gemma4(config: Config) -> Model:
         layers.append(block(mixer, ffn, parts[0], scales, extra, parts[2]))
     config.ignore("attention_k_eq_v", "use_double_wide_mlp", "num_global_key_value_heads", "top_k_experts", "moe_intermediate_size")
     config.ignore("num_experts", "enable_moe_block", "expert_intermediate_size", "vocab_size_per_layer_input", "global_head_dim")
+    if width:
+        config.notes.append("embeddings of each layer are counted as parameters; their small matmuls are not timed")
     return finish(config, layers, s.hidden, style, (*norms(s.hidden, style, 1), *_layer_tables(config, s.hidden, width)))
 
 
@@ -373,7 +366,6 @@ def _layer_tables(config: Config, hidden: Number, width: Number) -> tuple[Vector
     if not width:
         return ()
     layers = config.derived(layer_count(config), "layers", "num_hidden_layers")
-    config.notes.append("embeddings of each layer are counted as parameters; their small matmuls are not timed")
     return (
         Vector(name="embedding of each layer", dims=(config.count("vocab_size_per_layer_input"), layers, width)),
         Vector(name="projection to the layers' embeddings", dims=(hidden, layers, width)),
@@ -391,7 +383,7 @@ def qwen(config: Config) -> Model:
         raise config.refuse("no_bias")
     width = config.derived(int(both) // 2, "FFN width", "intermediate_size / 2")
     s, style = shape(config), Style(qkv_bias=True)
-    return finish(config, uniform(s, style, dense(config, hidden, style, intermediate=width)), hidden, style)
+    return alike(config, s, style, dense(config, hidden, style, intermediate=width))
 
 
 def chatglm(config: Config) -> Model:
@@ -409,7 +401,7 @@ def chatglm(config: Config) -> Model:
     if config.data.get("pre_seq_len"):
         raise config.refuse("pre_seq_len", f"a trained prefix; {EXTEND}")
     config.ignore("multi_query_group_num", "original_rope", "post_layer_norm", "prefix_projection")
-    return finish(config, uniform(s, style, dense(config, hidden, style, "ffn_hidden_size")), hidden, style)
+    return alike(config, s, style, dense(config, hidden, style, "ffn_hidden_size"))
 
 
 def gpt_neo(config: Config) -> Model:
@@ -422,7 +414,7 @@ def gpt_neo(config: Config) -> Model:
         raise config.refuse("attention_types", f"wants a kind for each of the {s.layers} layers")
     looks = translate_layers(kind_list, {"global": AttentionPattern(), "local": window(config, "window_size")}, config, "attention_types")
     ffn = dense(config, s.hidden, style, intermediate=four_times(config, s.hidden, "intermediate_size"))
-    return finish(config, uniform(s, style, ffn, looks), s.hidden, style)
+    return alike(config, s, style, ffn, looks)
 
 
 def xglm(config: Config) -> Model:
@@ -430,7 +422,7 @@ def xglm(config: Config) -> Model:
     hidden, heads = config.count("d_model"), config.count("attention_heads")
     head_dim = divided(config, hidden, heads, "head_dim", "d_model / attention_heads")
     s = DecoderShape(hidden=hidden, layers=layer_count(config), heads=heads, kv_heads=heads, head_dim=head_dim)
-    return finish(config, uniform(s, OLD, dense(config, hidden, OLD, "ffn_dim")), hidden, OLD)
+    return alike(config, s, OLD, dense(config, hidden, OLD, "ffn_dim"))
 
 
 def persimmon(config: Config) -> Model:
@@ -438,8 +430,7 @@ def persimmon(config: Config) -> Model:
     s, style = shape(config), OLD.but(tied=False)
     ffn = dense(config, s.hidden, style)
     scales = (Vector(name="query and key norm", dims=(COPIES[4], s.head_dim)),) if config.flag("qk_layernorm", default=True) else ()
-    layer = block(attention(s), ffn, norms(s.hidden, style), mixer_vectors(s, style), scales)
-    return finish(config, [layer] * s.layers, s.hidden, style)
+    return alike(config, s, style, ffn, extra=scales)
 
 
 def bitnet(config: Config) -> Model:
@@ -447,17 +438,15 @@ def bitnet(config: Config) -> Model:
     s, style = shape(config), Style(tied=True)
     ffn = dense(config, s.hidden, style)
     inner = (Vector(name="norm before the output", dims=(s.hidden,)), Vector(name="norm before down", dims=(ffn.intermediate,)))
-    layer = block(attention(s), ffn, norms(s.hidden, style), inner)
-    return finish(config, [layer] * s.layers, s.hidden, style)
+    return alike(config, s, style, ffn, extra=inner)
 
 
 def apertus(config: Config) -> Model:
     """Apertus: a plain FFN with a learned activation, norms on each query and key head."""
     s, style = shape(config), biased(config, matrices=PLAIN, qk_norm="head", mlp_bias=config.flag("mlp_bias"))
     learned = () if config.text("hidden_act", default="xielu") != "xielu" else (Vector(name="learned activation", dims=(2,)),)
-    layer = block(attention(s), dense(config, s.hidden, style), norms(s.hidden, style), mixer_vectors(s, style), learned)
     config.ignore("post_norm", "qk_norm")
-    return finish(config, [layer] * s.layers, s.hidden, style)
+    return alike(config, s, style, dense(config, s.hidden, style), extra=learned)
 
 
 def layered(config: Config) -> Model:
@@ -503,7 +492,7 @@ def jais(config: Config) -> Model:
     style = OLD.but(matrices=GATED if is_gated else PLAIN, positions=is_learned)
     ffn = dense(config, s.hidden, style, intermediate=four_times(config, s.hidden, "n_inner"))
     config.ignore("width_scale", "mup_width_scale", "scale_qk_dot_by_d", "mup_scale_qk_dot_by_d")
-    return finish(config, uniform(s, style, ffn), s.hidden, style)
+    return alike(config, s, style, ffn)
 
 
 def jais2(config: Config) -> Model:
@@ -526,8 +515,7 @@ def telechat(config: Config) -> Model:
     config.ignore("skip_bias_add", "skip_bias_add_qkv", "logn", "n_inner", "offset_alibi", "slow_but_exact", "base_seqlen")
     config.ignore("training_seqlen", "flash_attn", "bias_dropout_fusion", "masked_softmax_fusion", "parallel_attn")
     down = (Vector(name="down bias", dims=(s.hidden,)),)
-    layer = block(attention(s), dense(config, s.hidden, style, "ffn_hidden_size"), norms(s.hidden, style), mixer_vectors(s, style), down)
-    return finish(config, [layer] * s.layers, s.hidden, style)
+    return alike(config, s, style, dense(config, s.hidden, style, "ffn_hidden_size"), extra=down)
 
 
 def plamo3(config: Config) -> Model:

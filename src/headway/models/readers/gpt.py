@@ -14,6 +14,7 @@ from headway.models.readers.standard import (
     PLAIN,
     DecoderShape,
     Style,
+    alike,
     attention,
     block,
     dense,
@@ -23,7 +24,6 @@ from headway.models.readers.standard import (
     moe,
     norms,
     shape,
-    uniform,
 )
 
 OLD = Style(matrices=PLAIN, qkv_bias=True, out_bias=True, mlp_bias=True, norm_parts=2, tied=True)
@@ -36,7 +36,7 @@ def four_times(config: Config, hidden: Number, *keys: str) -> Any:
 
 
 def _old(config: Config, s: DecoderShape, style: Style, width: Number, final: tuple[Vector, ...] | None = None) -> Model:
-    return finish(config, uniform(s, style, dense(config, s.hidden, style, intermediate=width)), s.hidden, style, final)
+    return alike(config, s, style, dense(config, s.hidden, style, intermediate=width), final=final)
 
 
 def gpt2(config: Config) -> Model:
@@ -79,8 +79,7 @@ def opt(config: Config) -> Model:
         final += norms(s.hidden, style, 1)
     if width != s.hidden:
         final.append(Vector(name="projections from and to the embedding", dims=(2, width, s.hidden)))
-    layers = uniform(s, style, dense(config, s.hidden, style, "ffn_dim"))
-    return finish(config, layers, s.hidden, style, tuple(final), width)
+    return alike(config, s, style, dense(config, s.hidden, style, "ffn_dim"), final=tuple(final), embedding_dim=width)
 
 
 def bloom(config: Config) -> Model:

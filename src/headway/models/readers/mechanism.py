@@ -21,9 +21,8 @@ from headway.models.readers.standard import (
     chunk,
     dense,
     finish,
-    mixer_vectors,
+    layer_vectors,
     moe,
-    norms,
     shape,
     window,
 )
@@ -45,16 +44,16 @@ def as_dense(config: Config) -> Model:
     """Attention as the layers state it, and a gated FFN in every layer."""
     s, style = shape(config), _style(config)
     ffn = dense(config, s.hidden, style)
-    vectors = norms(s.hidden, style), mixer_vectors(s, style)
-    return finish(config, [block(mixer, ffn, *vectors) for mixer in _mixers(config, s)], s.hidden, style)
+    vectors = layer_vectors(s, style)
+    return finish(config, [block(mixer, ffn, vectors) for mixer in _mixers(config, s)], s.hidden, style)
 
 
 def as_moe(config: Config) -> Model:
     """Attention as the layers state it; gated routed and shared experts in the layers that have them."""
     s, style = shape(config), _style(config)
-    routed, vectors = _routed(config, s), (norms(s.hidden, style), mixer_vectors(s, style))
+    routed, vectors = _routed(config, s), layer_vectors(s, style)
     layers = [
-        block(mixer, routed if sparse else dense(config, s.hidden, style, *_dense_width(config)), *vectors)
+        block(mixer, routed if sparse else dense(config, s.hidden, style, *_dense_width(config)), vectors)
         for mixer, sparse in zip(_mixers(config, s), _sparse(config, s.layers), strict=True)
     ]
     config.ignore("intermediate_size", "intermediate_size_mlp", "dense_intermediate_size")

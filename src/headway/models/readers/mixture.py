@@ -16,6 +16,7 @@ from headway.models.readers.standard import (
     PLAIN,
     DecoderShape,
     Style,
+    alike,
     attention,
     biased,
     block,
@@ -23,12 +24,11 @@ from headway.models.readers.standard import (
     dense,
     finish,
     layer_count,
-    mixer_vectors,
+    layer_vectors,
     moe,
     norms,
     routed_layers,
     shape,
-    uniform,
     window,
 )
 
@@ -37,7 +37,7 @@ def mixtral(config: Config) -> Model:
     """Mixtral: eight gated experts in place of the FFN."""
     config.assume("MixtralConfig", num_key_value_heads=8)
     s, style = shape(config), Style()
-    return finish(config, uniform(s, style, mixtral_experts(config, s.hidden), looks(config, s, True)), s.hidden, style)
+    return alike(config, s, style, mixtral_experts(config, s.hidden), looks(config, s, True))
 
 
 def mixtral_experts(config: Config, hidden: Number, **more: Any) -> MoE:
@@ -59,8 +59,7 @@ def gpt_oss(config: Config) -> Model:
     style = Style(qkv_bias=bias, out_bias=bias)
     ffn = mixtral_experts(config, s.hidden, biases=1, clamped=1 if config.raw("swiglu_limit") else 0)
     extra = (Vector(name="attention sinks", dims=(s.heads,)), Vector(name="router bias", dims=(ffn.experts,)))
-    layers = [block(attention(s, look), ffn, norms(s.hidden, style), mixer_vectors(s, style), extra) for look in looks(config, s)]
-    return finish(config, layers, s.hidden, style)
+    return alike(config, s, style, ffn, looks(config, s), extra)
 
 
 def qwen2_moe(config: Config) -> Model:
@@ -137,14 +136,14 @@ def _deepseek_experts(config: Config, s: DecoderShape, style: Style, experts: Nu
 def olmoe(config: Config) -> Model:
     """OLMoE: 64 small experts, norms over all query and key heads."""
     s, style = shape(config), biased(config, qk_norm="full")
-    return finish(config, uniform(s, style, mixtral_experts(config, s.hidden)), s.hidden, style)
+    return alike(config, s, style, mixtral_experts(config, s.hidden))
 
 
 def phimoe(config: Config) -> Model:
     """Phi-3.5-MoE: Mixtral with LayerNorm and biases on attention and head."""
     s, style = shape(config), biased(config, norm_parts=2, head_bias=config.flag("lm_head_bias"))
     ffn = mixtral_experts(config, s.hidden)
-    return finish(config, uniform(s, style, ffn, looks(config, s, True)), s.hidden, style)
+    return alike(config, s, style, ffn, looks(config, s, True))
 
 
 def granite_moe(config: Config) -> Model:
@@ -153,7 +152,7 @@ def granite_moe(config: Config) -> Model:
     width = config.count("shared_intermediate_size", default=0, low=0)
     more = {"shared": 1, "shared_intermediate": width} if width else {}
     ffn = mixtral_experts(config, s.hidden, **more)
-    return finish(config, uniform(s, style, ffn), s.hidden, style)
+    return alike(config, s, style, ffn)
 
 
 def dbrx(config: Config) -> Model:
@@ -169,13 +168,13 @@ def dbrx(config: Config) -> Model:
         intermediate=routing.count("ffn_hidden_size"),
     )
     inner.check_unread()
-    return finish(config, uniform(s, style, ffn), s.hidden, style)
+    return alike(config, s, style, ffn)
 
 
 def grok(config: Config) -> Model:
     """Grok-1: eight gated experts, norms before and after each part, a tied head."""
     s, style = shape(config), Style(norms=4, tied=True)
-    return finish(config, uniform(s, style, mixtral_experts(config, s.hidden)), s.hidden, style)
+    return alike(config, s, style, mixtral_experts(config, s.hidden))
 
 
 def glam(config: Config) -> Model:
@@ -235,7 +234,7 @@ def hunyuan(config: Config) -> Model:
     experts, per_token = same_in_all(config, "num_experts", s.layers), same_in_all(config, "moe_topk", s.layers)
     ffn = moe(s.hidden, experts=experts, per_token=per_token, intermediate=width, shared=shared, shared_intermediate=width)
     return finish(
-        config, [block(attention(s, kv_share=share), ffn, norms(s.hidden, style), mixer_vectors(s, style))] * s.layers, s.hidden, style
+        config, [block(attention(s, kv_share=share), ffn, layer_vectors(s, style))] * s.layers, s.hidden, style
     )
 
 
@@ -287,8 +286,7 @@ def minimax_m2(config: Config) -> Model:
     left_out(config)
     config.ignore("mtp_transformer_layers", "use_mtp")
     bias = (Vector(name="router correction bias", dims=(ffn.experts,)),) if config.flag("use_routing_bias") else ()
-    layers = [block(layer.attention, ffn, layer.vectors, bias) for layer in uniform(s, style, ffn)]
-    return finish(config, layers, s.hidden, style)
+    return alike(config, s, style, ffn, extra=bias)
 
 
 def _qk_norm(config: Config) -> str:
@@ -319,32 +317,26 @@ def minimax_m3(config: Config) -> Model:
     config.ignore("intermediate_size", "mtp_transformer_layers", "use_mtp")
     left_out(config)
     router = (Vector(name="router correction bias", dims=(routed.experts,)),) if config.flag("use_routing_bias") else ()
-    base, (mixer, extra) = (norms(s.hidden, style), mixer_vectors(s, style)), _picked(config, s)
+    base, (mixer, extra, picking) = layer_vectors(s, style), _picked(config, s)
     layers = [
-        block(mixer if picks else attention(s), routed if sparse else plain, *base, extra if picks else (), router if sparse else ())
-        for picks, sparse in zip(_picks(config, s.layers), deepseek_sparse(config, s.layers), strict=True)
+        block(mixer if picks else attention(s), routed if sparse else plain, base, extra if picks else (), router if sparse else ())
+        for picks, sparse in zip(picking, deepseek_sparse(config, s.layers), strict=True)
     ]
     return finish(config, layers, s.hidden, style)
 
 
-def _picks(config: Config, layers: int) -> list[bool]:
+def _picked(config: Config, s: DecoderShape) -> tuple[Attention, tuple[Vector, ...], list[bool]]:
+    """Attention that reads the top-k KV blocks, including the newest block, with its vectors, and whether each layer has it."""
     inner = config.table("sparse_attention_config")
     if inner is None or not inner.flag("use_sparse_attention"):
-        return [False] * layers
-    return [bool(flag) for flag in inner.layer_list("sparse_attention_freq", layers) or [True] * layers]
-
-
-def _picked(config: Config, s: DecoderShape) -> tuple[Any, tuple[Vector, ...]]:
-    """Attention that reads the top-k KV blocks, including the newest block."""
-    inner = config.table("sparse_attention_config")
-    if inner is None or not inner.flag("use_sparse_attention"):
-        return attention(s), ()
+        return attention(s), (), [False] * s.layers
     dim = inner.count("sparse_index_dim")
     indexer = Indexer(heads=inner.count("sparse_num_index_heads"), dim=dim, query_input=s.hidden, head_weights=0)
     blocks, size = inner.count("sparse_topk_blocks"), inner.count("sparse_block_size", unit="token")
     cap = inner.derived(int(blocks) * int(size), "tokens picked", "sparse_topk_blocks * sparse_block_size", "token")
     vectors = (Vector(name="index query and key norm", dims=(2, dim)),)
-    return attention(s, AttentionPattern(name="topk", cap_tokens=cap), indexer=indexer), vectors
+    picking = [bool(flag) for flag in inner.layer_list("sparse_attention_freq", s.layers) or [True] * s.layers]
+    return attention(s, AttentionPattern(name="topk", cap_tokens=cap), indexer=indexer), vectors, picking
 
 
 # -- readers of routed decoders with more beside the experts: Arctic's dense path in each layer, Trinity's gated attention ------
@@ -375,11 +367,11 @@ def afmoe(config: Config) -> Model:
         shared=config.count("num_shared_experts", default=0, low=0), shared_intermediate=width,
     )  # fmt: skip
     first = int(config.count("num_dense_layers", default=0, low=0, high=s.layers))
-    plain, vectors = dense(config, s.hidden, style), (norms(s.hidden, style), mixer_vectors(s, style))
+    plain, vectors = dense(config, s.hidden, style), layer_vectors(s, style)
     router = (Vector(name="router correction bias", dims=(routed.experts,)),)
     config.ignore("num_expert_groups", "route_norm")
     layers = [
-        block(attention(s, look, query_copies=2), plain if layer < first else routed, *vectors, () if layer < first else router)
+        block(attention(s, look, query_copies=2), plain if layer < first else routed, vectors, () if layer < first else router)
         for layer, look in enumerate(full_every(config, s.layers, int(config.count("global_attn_every_n_layers", default=4))))
     ]
     return finish(config, layers, s.hidden, style)

@@ -25,6 +25,7 @@ from headway.models.readers.standard import (
     divided,
     finish,
     layer_count,
+    layer_vectors,
     mixer_vectors,
     moe,
     norms,
@@ -138,7 +139,7 @@ def bamba(config: Config) -> Model:
     ffn = dense(config, s.hidden, style)
     places = config.places("attn_layer_indices")
     layers = [
-        block(attention(s), ffn, norms(s.hidden, style), mixer_vectors(s, style))
+        block(attention(s), ffn, layer_vectors(s, style))
         if layer in places
         else block(mixer, ffn, norms(s.hidden, style), mamba_vectors)
         for layer in range(s.layers)
@@ -178,7 +179,7 @@ def granite_hybrid(config: Config) -> Model:
     else:
         config.ignore("num_experts_per_tok", "intermediate_size")
         ffn = dense(config, s.hidden, style, intermediate=shared)
-    choices = {"attention": block(attention(s), ffn, norms(s.hidden, style), mixer_vectors(s, style))}
+    choices = {"attention": block(attention(s), ffn, layer_vectors(s, style))}
     if "mamba" in kinds or "linear_attention" in kinds:
         mixer, mamba_vectors = mamba2_mixer(config, s.hidden, *_BAMBA)
         choices["mamba"] = choices["linear_attention"] = block(mixer, ffn, norms(s.hidden, style), mamba_vectors)
@@ -199,7 +200,7 @@ def falcon_h1(config: Config) -> Model:
         raise config.refuse("projectors_bias")
     mixer, mamba_vectors = mamba2_mixer(config, s.hidden, *_BAMBA, gated_norm=config.flag("mamba_rms_norm"))
     both = ParallelMixer(attention=attention(s), recurrence=mixer)
-    layer = block(both, dense(config, s.hidden, style), norms(s.hidden, style), mixer_vectors(s, style), mamba_vectors)
+    layer = block(both, dense(config, s.hidden, style), layer_vectors(s, style), mamba_vectors)
     return finish(config, [layer] * s.layers, s.hidden, style)
 
 

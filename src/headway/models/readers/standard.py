@@ -166,10 +166,19 @@ def block(mixer: Mixer, ffn: FeedForward, *vectors: tuple[Vector, ...]) -> Block
     return Block(count=1, attention=mixer, ffn=ffn, vectors=tuple(vector for group in vectors for vector in group))
 
 
-def uniform(s: DecoderShape, style: Style, ffn: FeedForward, looks: list[AttentionPattern] | None = None) -> list[Block]:
-    """Equal layers, which may differ in attention pattern."""
-    vectors = (*norms(s.hidden, style), *mixer_vectors(s, style))
-    return [block(attention(s, look), ffn, vectors) for look in looks or [AttentionPattern()] * s.layers]
+def layer_vectors(s: DecoderShape, style: Style) -> tuple[Vector, ...]:
+    """Norms of a layer, and biases and norms of its attention."""
+    return (*norms(s.hidden, style), *mixer_vectors(s, style))
+
+
+def alike(
+    config: Config, s: DecoderShape, style: Style, ffn: FeedForward, looks: list[AttentionPattern] | None = None,
+    extra: tuple[Vector, ...] = (), **ends: Any,
+) -> Model:  # fmt: skip
+    """Model of equal layers, which may differ in attention pattern."""
+    vectors = layer_vectors(s, style)
+    layers = [block(attention(s, look), ffn, vectors, extra) for look in looks or [AttentionPattern()] * s.layers]
+    return finish(config, layers, s.hidden, style, **ends)
 
 
 def routed_layers(
@@ -183,11 +192,11 @@ def routed_layers(
     width: str = "intermediate_size",
 ) -> list[Block]:
     """Layers with experts and the router's vectors where `sparse`, with a dense FFN of the width under `width` elsewhere."""
-    vectors = (norms(s.hidden, style), mixer_vectors(s, style))
+    vectors = layer_vectors(s, style)
     layers = [
-        block(attention(s, look), routed, *vectors, router)
+        block(attention(s, look), routed, vectors, router)
         if is_sparse
-        else block(attention(s, look), dense(config, s.hidden, style, width), *vectors)
+        else block(attention(s, look), dense(config, s.hidden, style, width), vectors)
         for look, is_sparse in zip(looks, sparse, strict=True)
     ]
     config.ignore(width)
