@@ -143,13 +143,9 @@ def read(path: Path, catalog: Catalog) -> Chip:
     texts["like"] = alike.stem if alike else ""
     is_users = facts.PACKAGED not in path.parents
     return Chip(
-        name=name,
-        topology=topology,
-        hypothetical=is_users,
-        **texts,
-        **facts.numbers(document, Chip, name, path),
+        name=name, topology=topology, hypothetical=is_users, **texts, **facts.numbers(document, Chip, name, path),
         costs=costs(name, catalog),
-    )
+    )  # fmt: skip
 
 
 # -- a chip by numbers -----------------------------------------------------------------------------------------------------------

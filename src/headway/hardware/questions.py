@@ -108,8 +108,6 @@ class New(Question):
     no_edits = "a verb about a model or a machine; new only writes a file"
     what = field(kind="text", word="chip", place="1", help="what it is of")
     called = field(
-        kind="output",
-        word="NAME",
-        place="1",
+        kind="output", word="NAME", place="1",
         help="name of the chip, such as zeta-1; the file goes to DIR/chips of --catalog DIR, else here",
-    )
+    )  # fmt: skip

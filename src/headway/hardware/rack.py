@@ -216,16 +216,10 @@ def _count(value: Any, name: str) -> Any:
 def rack(system: System, facts: RackFacts, ask: RackRequest, needs: Sequence[ModelNeed] = ()) -> RackDomain:
     """A domain of `ask.chips` chips wired and built like `system`, and the models of `needs` that fit in it."""
     return RackDomain(
-        system=system.name,
-        chips=ask.chips,
-        model=ask.model.name,
-        batch=ask.batch,
-        context=ask.context,
-        **wiring(system, facts, ask.chips),
-        **body(system, facts, ask.chips),
-        **network(system, ask),
+        system=system.name, chips=ask.chips, model=ask.model.name, batch=ask.batch, context=ask.context,
+        **wiring(system, facts, ask.chips), **body(system, facts, ask.chips), **network(system, ask),
         **room(system, ask.chips, ask.need, needs),
-    )
+    )  # fmt: skip
 
 
 def _law(run: Any, *inputs: Any) -> Any:
@@ -440,15 +434,7 @@ def domain(system: System, need: ModelNeed, context: Token, needs: Sequence[Mode
     chips = system.scale_up_domain
     memory_row = room(system, chips, need, needs)
     return DomainGeneration(
-        year=system.chip.year,
-        vendor=system.chip.vendor,
-        system=system.name,
-        chip=system.chip.name,
-        scale_up_domain=chips,
-        topology=system.topology,
-        model=need.model,
-        context=context,
-        scale_up_bw=system.scale_up_bw,
-        domain_bisection=bisection(system, chips),
-        **{key: value for key, value in memory_row.items() if key != "fitting"},
-    )
+        year=system.chip.year, vendor=system.chip.vendor, system=system.name, chip=system.chip.name, scale_up_domain=chips,
+        topology=system.topology, model=need.model, context=context, scale_up_bw=system.scale_up_bw,
+        domain_bisection=bisection(system, chips), **{key: value for key, value in memory_row.items() if key != "fitting"},
+    )  # fmt: skip

@@ -182,15 +182,10 @@ def _filled(count: int, chip: Chip) -> System:
     if usual == 1 and chip.topology == "pcie":
         usual = known(CARDS_OF_HOST, f"{name}.scale_up_domain", "", "derived", "cards that one host joins by PCIe", "undated")
     return System(
-        name=name,
-        chip=chip,
-        topology=chip.topology,
-        notes=chip.notes,
-        chips=chips,
+        name=name, chip=chip, topology=chip.topology, notes=chip.notes, chips=chips,
         scale_up_domain=usual if usual < count else _typed(count, f"{name}.scale_up_domain", "all chips share one scale-up domain"),
-        scale_up_bw=chip.scale_up_bw,
-        scale_out_bw=chip.scale_out_bw,
-    )
+        scale_up_bw=chip.scale_up_bw, scale_out_bw=chip.scale_out_bw,
+    )  # fmt: skip
 
 
 def _shaped(name: str, where: Catalog) -> System | None:

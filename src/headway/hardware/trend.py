@@ -63,19 +63,13 @@ def _row(device: Chip, model: str, weights: Byte, kv: BytePerToken) -> TrendRow:
     ratio = {name: None if None in (peak, bandwidth) else hardware_ratio(width[name], peak, bandwidth) for name, peak in peaks.items()}
     fits, floor, context = _of_domain(device, weights, kv)
     return TrendRow(
-        year=device.year,
-        vendor=device.vendor,
-        chip=device.name,
+        year=device.year, vendor=device.vendor, chip=device.name,
         **{f"flop_per_byte_{name}": value for name, value in intensity.items()},
         **{f"hardware_ratio_{name}": value for name, value in ratio.items()},
         drain_s=None if None in (device.hbm, bandwidth) else drain_s(device.hbm, bandwidth),
         hbm_per_flop=None if None in (device.hbm, device.peak_bf16) else device.hbm / device.peak_bf16,
-        scale_up_domain=device.scale_up_domain,
-        model=model,
-        fits=fits,
-        latency_floor_s=floor,
-        longest_context=context,
-    )
+        scale_up_domain=device.scale_up_domain, model=model, fits=fits, latency_floor_s=floor, longest_context=context,
+    )  # fmt: skip
 
 
 def _of_domain(device: Chip, weights: Byte, kv: BytePerToken) -> tuple[bool | None, Any, Any]:
@@ -143,24 +137,13 @@ def _of_release(release: Release, family: str, domains: list[Chip]) -> ModelTren
     tokens, device = release.training_tokens, domain_of(int(release.year), domains)
     weights, hbm = _weights(model), None if device is None else device.scale_up_domain * device.hbm
     return ModelTrendRow(
-        released=release.month,
-        year=release.year,
-        model=release.name,
-        family=family,
-        total_params=total,
-        active_params=active,
-        sparsity=sparsity(total, active),
-        max_context=model.max_context,
-        kv_bytes_per_token=kv_bytes_per_token(model),
-        training_tokens=tokens,
-        tokens_per_active=None if tokens is None else tokens_per_param(tokens, active),
-        tokens_status=None if tokens is None else release.status,
-        weights_bytes=weights,
-        domain_chip=None if device is None else device.name,
-        scale_up_domain=None if device is None else device.scale_up_domain,
-        domain_hbm=hbm,
-        fits=None if None in (weights, hbm) else bool(weights < hbm),
-    )
+        released=release.month, year=release.year, model=release.name, family=family, total_params=total, active_params=active,
+        sparsity=sparsity(total, active), max_context=model.max_context, kv_bytes_per_token=kv_bytes_per_token(model),
+        training_tokens=tokens, tokens_per_active=None if tokens is None else tokens_per_param(tokens, active),
+        tokens_status=None if tokens is None else release.status, weights_bytes=weights,
+        domain_chip=None if device is None else device.name, scale_up_domain=None if device is None else device.scale_up_domain,
+        domain_hbm=hbm, fits=None if None in (weights, hbm) else bool(weights < hbm),
+    )  # fmt: skip
 
 
 def _weights(model: Any) -> Any:

@@ -73,29 +73,18 @@ def about_model(model: Model, context: Token = 8192) -> ModelSummary:
     at = context if isinstance(context, Sourced) else user_input(context, "context", "token")
     total, active = totals.total_params(model), totals.active_params(model)
     return ModelSummary(
-        name=model.name,
-        family=model.family,
-        total_params=_plain_count(total),
-        active_params=_plain_count(active),
-        tower_params=None if model.tower is None else model.tower.params,
-        matmul_params=_plain_count(totals.matmul_params(model)),
-        sparsity=_plain_count(params.sparsity(total, active)),
-        layers=_plain_count(totals.layers(model)),
-        hidden=model.hidden,
-        vocab=model.vocab,
-        max_context=model.max_context,
-        kv_bytes_per_token=_plain_count(totals.kv_bytes_per_token(model)),
+        name=model.name, family=model.family, total_params=_plain_count(total), active_params=_plain_count(active),
+        tower_params=None if model.tower is None else model.tower.params, matmul_params=_plain_count(totals.matmul_params(model)),
+        sparsity=_plain_count(params.sparsity(total, active)), layers=_plain_count(totals.layers(model)), hidden=model.hidden,
+        vocab=model.vocab, max_context=model.max_context, kv_bytes_per_token=_plain_count(totals.kv_bytes_per_token(model)),
         index_bytes_per_token=_plain_count(totals.wide_index_bytes_per_token(model)),
-        cache_bytes_per_token=_plain_count(totals.cache_bytes_per_token(model)),
-        context=at,
+        cache_bytes_per_token=_plain_count(totals.cache_bytes_per_token(model)), context=at,
         kv_read_bytes_per_token=_plain_count(totals.kv_read_bytes(model, at) / at),
         state_bytes_per_sequence=_plain_count(totals.state_bytes_per_sequence(model)),
         params={name: _plain_count(value) for name, value in totals.params_by_part(model).items()},
         precision={part: getattr(model.precision, part) for part in ("mixer", "ffn", "expert", "embedding")},
-        blocks=[_block(block) for block in model.blocks],
-        notes=list(model.notes),
-        source=model.origin or model.source,
-    )
+        blocks=[_block(block) for block in model.blocks], notes=list(model.notes), source=model.origin or model.source,
+    )  # fmt: skip
 
 
 def _plain_count(value: Any) -> Any:

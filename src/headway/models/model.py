@@ -145,9 +145,7 @@ def grouped(layers: list[Block]) -> tuple[Block, ...]:
     return tuple(
         Block(
             count=known(count, f"layers of kind {index + 1}", "", "derived", "layers of the config that look alike, counted"),
-            attention=layer.attention,
-            ffn=layer.ffn,
-            vectors=layer.vectors,
+            attention=layer.attention, ffn=layer.ffn, vectors=layer.vectors,
         )
         for index, (layer, count) in enumerate(counts.items())
     )

@@ -83,21 +83,13 @@ def work_of(model: Model, expert_load: tuple[Any, ...] = ()) -> ModelWork:
     blocks = works(model)
     table, head = embedding_and_head(model)
     return ModelWork(
-        name=model.name,
-        hidden=model.hidden,
-        blocks=blocks,
-        layers=_count(blocks),
+        name=model.name, hidden=model.hidden, blocks=blocks, layers=_count(blocks),
         ffns=_count(tuple(block for block in blocks if block.dense_ffn_params and not block.experts)),
-        moes=_count(tuple(block for block in blocks if block.experts)),
-        table_params=table,
-        head_params=head,
-        vector_params=other_params(model),
-        embedding_dtype=_engine_format(model.precision.embedding),
-        head_dtype=_engine_format(model.precision.head),
-        fused_qkv=bool(FUSED_QKV.search(model.family.lower())),
-        expert_load=expert_load,
-        tower=model.tower,
-    )
+        moes=_count(tuple(block for block in blocks if block.experts)), table_params=table, head_params=head,
+        vector_params=other_params(model), embedding_dtype=_engine_format(model.precision.embedding),
+        head_dtype=_engine_format(model.precision.head), fused_qkv=bool(FUSED_QKV.search(model.family.lower())),
+        expert_load=expert_load, tower=model.tower,
+    )  # fmt: skip
 
 
 def _engine_format(stored: str) -> str:

@@ -122,15 +122,9 @@ class AttentionPattern:
         if self.name == "none":
             return ()
         span = AttentionSpan(
-            what="kv",
-            cap_tokens=self.cap_tokens,
-            read_elements_per_token=read_elements,
-            decode_score_flop=decode_flop,
-            prefill_score_flop=prefill_flop,
-            sqrt_tokens=self.sqrt_tokens,
-            expand_flop=expand_flop,
-            narrow=narrow,
-        )
+            what="kv", cap_tokens=self.cap_tokens, read_elements_per_token=read_elements, decode_score_flop=decode_flop,
+            prefill_score_flop=prefill_flop, sqrt_tokens=self.sqrt_tokens, expand_flop=expand_flop, narrow=narrow,
+        )  # fmt: skip
         return (span,)
 
     def stores(self, elements_per_token: PerToken, narrow: NarrowLayout | None = None) -> tuple[CacheStore, ...]:
@@ -162,13 +156,9 @@ class Indexer:
         """The index keys read: those of every token of the context, whatever attention reads."""
         flop = index_score_flop(self.heads, self.dim)
         return AttentionSpan(
-            what="index",
-            cap_tokens=NO_LIMIT,
-            read_elements_per_token=self.key_elements(),
-            decode_score_flop=flop,
-            prefill_score_flop=flop,
-            narrow=self._narrow(),
-        )
+            what="index", cap_tokens=NO_LIMIT, read_elements_per_token=self.key_elements(), decode_score_flop=flop,
+            prefill_score_flop=flop, narrow=self._narrow(),
+        )  # fmt: skip
 
     def store(self) -> CacheStore:
         """The index keys cached: those of every token of the context."""
@@ -285,7 +275,7 @@ class Mixer(ABC):
 class SoftmaxAttention(Mixer):
     """Softmax attention over a cache with an entry per token: GQA and MLA. A pattern limits it, an indexer may pick its tokens."""
 
-    softmax: ClassVar[bool] = True
+    softmax = True
 
     kv_share: Any = 1  # layers that use one KV cache
     look: AttentionPattern = AttentionPattern()
@@ -358,7 +348,7 @@ class ConvolvedRecurrence(Mixer):
 class NoMixer(Mixer):
     """A layer that is a feed-forward part alone."""
 
-    matmuls: ClassVar[Any] = 0
+    matmuls = 0
 
     def params(self) -> Any:
         """No parameters."""

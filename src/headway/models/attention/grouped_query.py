@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from headway.laws.architecture import kv
 from headway.laws.architecture.attention import score_flop
@@ -15,9 +15,9 @@ from headway.models.attention import AttentionSpan, CacheStore, SoftmaxAttention
 class Attention(SoftmaxAttention):
     """Softmax attention with a key and a value per KV head: MHA, GQA and MQA. Fields kv_share, look, indexer: see SoftmaxAttention."""
 
-    SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("heads", "kv_heads", "head_dim", "value_dim", "kv_share")
-    heads_field: ClassVar[str] = "heads"
-    cache_heads_field: ClassVar[str] = "kv_heads"
+    SUMMARY_FIELDS = ("heads", "kv_heads", "head_dim", "value_dim", "kv_share")
+    heads_field = "heads"
+    cache_heads_field = "kv_heads"
 
     hidden: Any
     heads: Any
@@ -78,7 +78,7 @@ class Attention(SoftmaxAttention):
 class NarrowKvAttention(Attention):
     """Grouped-query attention whose key and value share a projection, or that has none; the cache holds both all the same."""
 
-    kv_share_refusal: ClassVar[str] = "keeps a key and value of one projection, or none"
+    kv_share_refusal = "keeps a key and value of one projection, or none"
 
     kv_projections: Any  # 1: one for key and value; 0: the layer reads an earlier layer's KV
 
@@ -103,7 +103,7 @@ class NarrowKvAttention(Attention):
 class StatedAttention(Attention):
     """Grouped-query attention whose parameters and cache are stated; heads serve for splits and scores alone."""
 
-    is_stated: ClassVar[bool] = True
+    is_stated = True
 
     stated_params: Any
     stated_elements: Any

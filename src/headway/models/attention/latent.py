@@ -6,7 +6,7 @@ Decode scores against the latents themselves (projections absorbed); prefill and
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from headway.core.quantity import known
 from headway.core.units import Byte, FlopPerToken, Number, PerToken, Token
@@ -51,10 +51,10 @@ LATENT_MATMULS = known(
 class LatentAttention(SoftmaxAttention):
     """MLA: one latent and one rotary key per token for all heads. Fields kv_share, look, indexer: see SoftmaxAttention."""
 
-    SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("heads", "query_rank", "kv_rank", "nope_dim", "rope_dim", "value_dim", "kv_share")
-    heads_field: ClassVar[str] = "heads"
-    matmuls: ClassVar[Any] = LATENT_MATMULS
-    latent: ClassVar[bool] = True
+    SUMMARY_FIELDS = ("heads", "query_rank", "kv_rank", "nope_dim", "rope_dim", "value_dim", "kv_share")
+    heads_field = "heads"
+    matmuls = LATENT_MATMULS
+    latent = True
 
     hidden: Any
     heads: Any
@@ -136,10 +136,10 @@ ONE_TOKEN = known(1, "one token", "token", "constant", "by definition")
 class CompressedAttention(Mixer):
     """DeepSeek-V4: one shared key = value entry per `ratio` tokens, beside a short window of uncompressed ones."""
 
-    SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("heads", "head_dim", "query_rank", "window")
-    heads_field: ClassVar[str] = "heads"
-    softmax: ClassVar[bool] = True
-    kv_share_refusal: ClassVar[str] = "keeps compressed entries"
+    SUMMARY_FIELDS = ("heads", "head_dim", "query_rank", "window")
+    heads_field = "heads"
+    softmax = True
+    kv_share_refusal = "keeps compressed entries"
 
     hidden: Any
     heads: Any

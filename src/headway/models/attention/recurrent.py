@@ -6,7 +6,7 @@ Mamba has a state vector per channel, Mamba-2 a matrix per head.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from headway.core.quantity import known
 from headway.core.units import Number
@@ -30,9 +30,9 @@ from headway.models.attention.grouped_query import Attention
 class Mamba(ConvolvedRecurrence):
     """Mamba-1 selective state space: `state` numbers per inner channel and a short convolution of `kernel` taps."""
 
-    SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("state", "inner", "kernel")
-    heads_field: ClassVar[str] = "inner"
-    cache_heads_field: ClassVar[str] = "inner"
+    SUMMARY_FIELDS = ("state", "inner", "kernel")
+    heads_field = "inner"
+    cache_heads_field = "inner"
 
     hidden: Any
     inner: Any
@@ -60,9 +60,9 @@ class Mamba(ConvolvedRecurrence):
 class Mamba2(ConvolvedRecurrence):
     """Mamba-2: a head_dim x state matrix per head and a short convolution of `kernel` taps."""
 
-    SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("heads", "head_dim", "state", "groups", "kernel")
-    heads_field: ClassVar[str] = "heads"
-    cache_heads_field: ClassVar[str] = "heads"
+    SUMMARY_FIELDS = ("heads", "head_dim", "state", "groups", "kernel")
+    heads_field = "heads"
+    cache_heads_field = "heads"
 
     hidden: Any
     heads: Any
@@ -94,10 +94,10 @@ class Mamba2(ConvolvedRecurrence):
 class GatedDelta(ConvolvedRecurrence):
     """Gated DeltaNet (Qwen3-Next): a key x value state per value head and a short convolution of `kernel` taps."""
 
-    SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("value_dim", "key_heads", "value_heads", "key_dim", "kernel")
-    heads_field: ClassVar[str] = "value_heads"
-    cache_heads_field: ClassVar[str] = "key_heads"
-    scanned: ClassVar[bool] = True
+    SUMMARY_FIELDS = ("value_dim", "key_heads", "value_heads", "key_dim", "kernel")
+    heads_field = "value_heads"
+    cache_heads_field = "key_heads"
+    scanned = True
 
     hidden: Any
     key_heads: Any
@@ -135,9 +135,9 @@ class GatedDelta(ConvolvedRecurrence):
 class Lightning(Mixer):
     """Lightning (linear) attention of MiniMax-01: a head_dim x head_dim state per head."""
 
-    SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("heads", "head_dim")
-    heads_field: ClassVar[str] = "heads"
-    cache_heads_field: ClassVar[str] = "heads"
+    SUMMARY_FIELDS = ("heads", "head_dim")
+    heads_field = "heads"
+    cache_heads_field = "heads"
 
     hidden: Any
     heads: Any
@@ -163,9 +163,9 @@ class Lightning(Mixer):
 class Rwkv(Mixer):
     """Time mixing of RWKV-4, and the receptance gate of its channel mixing."""
 
-    SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("inner",)
-    heads_field: ClassVar[str] = "inner"
-    cache_heads_field: ClassVar[str] = "inner"
+    SUMMARY_FIELDS = ("inner",)
+    heads_field = "inner"
+    cache_heads_field = "inner"
 
     hidden: Any
     inner: Any
@@ -190,9 +190,9 @@ class Rwkv(Mixer):
 class ShortConvolution(ConvolvedRecurrence):
     """A gated short convolution of `kernel` taps over the hidden state (LFM2)."""
 
-    SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("kernel",)
-    heads_field: ClassVar[str] = "hidden"
-    cache_heads_field: ClassVar[str] = "hidden"
+    SUMMARY_FIELDS = ("kernel",)
+    heads_field = "hidden"
+    cache_heads_field = "hidden"
 
     hidden: Any
 
@@ -215,8 +215,8 @@ FOUR_MATMULS = known(4, "matmuls", "", "constant", "projections in and out of ea
 class ParallelMixer(Mixer):
     """Grouped-query attention beside a recurrence in one layer."""
 
-    matmuls: ClassVar[Any] = FOUR_MATMULS
-    softmax: ClassVar[bool] = True
+    matmuls = FOUR_MATMULS
+    softmax = True
 
     attention: Attention
     recurrence: ConvolvedRecurrence

@@ -159,12 +159,9 @@ def _stack(config: Config, s: DecoderShape, style: Style, count: int, key: str, 
     step = max(count // sparse, 1) if sparse else 0
     width, plain = config.count("d_ff"), dense(config, s.hidden, style, "d_ff")
     routed = moe(
-        s.hidden,
-        experts=config.count("num_experts"),
-        per_token=config.count("num_selected_experts", default=1),
-        intermediate=width,
+        s.hidden, experts=config.count("num_experts"), per_token=config.count("num_selected_experts", default=1), intermediate=width,
         matrices=style.matrices,
-    )
+    )  # fmt: skip
     mixer = attention(s, NO_CACHE) if encodes else attention(s, stacks=2)
     vectors = (Vector(name="norms", dims=(COPIES[2 if encodes else 3], s.hidden)),)
     return [block(mixer, routed if step and (step == 1 or layer % step == 1) else plain, vectors) for layer in range(count)]

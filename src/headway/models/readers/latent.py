@@ -80,15 +80,9 @@ def deepseek_experts(config: Config, hidden: Number, experts: Number, router_bia
     shared = config.count("n_shared_experts", "num_shared_experts", default=0, low=0)
     latent = config.count("routed_expert_hidden_size", default=0)
     routed = moe(
-        hidden,
-        experts=experts,
-        per_token=config.count("num_experts_per_tok", "num_experts_per_token"),
-        intermediate=width,
-        shared=shared,
-        shared_intermediate=width,
-        latent=latent,
-        **limit,
-    )
+        hidden, experts=experts, per_token=config.count("num_experts_per_tok", "num_experts_per_token"), intermediate=width,
+        shared=shared, shared_intermediate=width, latent=latent, **limit,
+    )  # fmt: skip
     noaux = router_bias and config.text("topk_method", default="noaux_tc") == "noaux_tc"
     vectors = (Vector(name="router correction bias", dims=(experts,)),) if noaux else ()
     if latent and config.flag("latent_moe_use_norm"):
@@ -127,18 +121,10 @@ def latent_attention(config: Config, hidden: Number, sparse: bool, index: str = 
         indexer = Indexer(heads=config.count("index_n_heads"), dim=dim, query_input=query_rank or hidden, scaled=True)
         vectors.append(Vector(name="index key norm, weight and bias", dims=(2, indexer.dim)))
     mixer = LatentAttention(
-        hidden=hidden,
-        heads=heads,
-        query_rank=query_rank,
-        kv_rank=kv_rank,
-        nope_dim=config.count("qk_nope_head_dim"),
-        rope_dim=rope,
-        value_dim=config.count("v_head_dim"),
-        look=top_k(config) if sparse else AttentionPattern(),
-        indexer=indexer,
-        output_gate=config.flag("mla_use_output_gate"),
-        reads_picks=sparse and index == "shared",
-    )
+        hidden=hidden, heads=heads, query_rank=query_rank, kv_rank=kv_rank, nope_dim=config.count("qk_nope_head_dim"), rope_dim=rope,
+        value_dim=config.count("v_head_dim"), look=top_k(config) if sparse else AttentionPattern(), indexer=indexer,
+        output_gate=config.flag("mla_use_output_gate"), reads_picks=sparse and index == "shared",
+    )  # fmt: skip
     return mixer, tuple(vectors)
 
 
@@ -192,20 +178,10 @@ def _mixer(config: Config, hidden: Number, ratio: int | None) -> tuple[Compresse
         top = config.count("index_topk")
         vectors += _compressor_vectors(tokens, overlap, indexer.dim)
     mixer = CompressedAttention(
-        hidden=hidden,
-        heads=heads,
-        head_dim=head_dim,
-        query_rank=query_rank,
-        output_groups=config.count("o_groups"),
-        output_rank=config.count("o_lora_rank"),
-        window=config.count("sliding_window", unit="token"),
-        ratio=tokens,
-        overlap=overlap,
-        rope_dim=config.count("qk_rope_head_dim", default=0, low=0),
-        scale_bytes=ENTRY_SCALES,
-        top_entries=top,
-        indexer=indexer,
-    )
+        hidden=hidden, heads=heads, head_dim=head_dim, query_rank=query_rank, output_groups=config.count("o_groups"),
+        output_rank=config.count("o_lora_rank"), window=config.count("sliding_window", unit="token"), ratio=tokens, overlap=overlap,
+        rope_dim=config.count("qk_rope_head_dim", default=0, low=0), scale_bytes=ENTRY_SCALES, top_entries=top, indexer=indexer,
+    )  # fmt: skip
     return mixer, tuple(vectors)
 
 

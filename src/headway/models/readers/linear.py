@@ -31,13 +31,10 @@ def qwen3_next(config: Config) -> Model:
     """Qwen3-Next: three gated DeltaNet layers per layer of gated attention, with many small experts."""
     s, style = shape(config, head_dim_default=256), Style(qk_norm="head")
     delta = GatedDelta(
-        hidden=s.hidden,
-        key_heads=config.count("linear_num_key_heads"),
-        value_heads=config.count("linear_num_value_heads"),
-        key_dim=config.count("linear_key_head_dim"),
-        value_dim=config.count("linear_value_head_dim"),
+        hidden=s.hidden, key_heads=config.count("linear_num_key_heads"), value_heads=config.count("linear_num_value_heads"),
+        key_dim=config.count("linear_key_head_dim"), value_dim=config.count("linear_value_head_dim"),
         kernel=config.count("linear_conv_kernel_dim"),
-    )
+    )  # fmt: skip
     inner = (Vector(name="decay and step bias", dims=(2, delta.value_heads)), Vector(name="gated norm", dims=(delta.value_dim,)))
     gated = config.flag("attn_output_gate", default=True)
     full = (attention(s, query_copies=2 if gated else 1), mixer_vectors(s, style))
@@ -64,11 +61,9 @@ def minimax_lightning(config: Config) -> Model:
         raise config.refuse("shared_intermediate_size", f"a shared expert of MiniMax-01; {EXTEND}")
     ffn = mixtral_experts(config, s.hidden)
     linear = block(
-        Lightning(hidden=s.hidden, heads=s.heads, head_dim=s.head_dim),
-        ffn,
-        norms(s.hidden, style),
+        Lightning(hidden=s.hidden, heads=s.heads, head_dim=s.head_dim), ffn, norms(s.hidden, style),
         (Vector(name="output norm", dims=(s.heads, s.head_dim)),),
-    )
+    )  # fmt: skip
     full = block(attention(s), ffn, norms(s.hidden, style))
     types = config.layer_list("layer_types", s.layers)
     if types is not None:
@@ -119,15 +114,9 @@ def _kimi_delta(inner: Config, hidden: Number) -> tuple[Mixer, tuple[Vector, ...
     """Kimi delta attention: a decay per channel; decay and output gate have low-rank projections of a head's width."""
     heads, dim = inner.count("num_heads"), inner.count("head_dim")
     mixer = GatedDelta(
-        hidden=hidden,
-        key_heads=heads,
-        value_heads=heads,
-        key_dim=dim,
-        value_dim=dim,
-        kernel=inner.count("short_conv_kernel_size"),
-        gate_rank=dim,
-        full_gate=inner.flag("use_full_rank_gate"),
-    )
+        hidden=hidden, key_heads=heads, value_heads=heads, key_dim=dim, value_dim=dim, kernel=inner.count("short_conv_kernel_size"),
+        gate_rank=dim, full_gate=inner.flag("use_full_rank_gate"),
+    )  # fmt: skip
     vectors = (
         Vector(name="decay", dims=(heads,)), Vector(name="step bias", dims=(heads, dim)), Vector(name="gated norm", dims=(dim,)),
     )  # fmt: skip

@@ -43,12 +43,9 @@ def mixtral(config: Config) -> Model:
 def mixtral_experts(config: Config, hidden: Number, **more: Any) -> MoE:
     """Routed experts with the width of a dense FFN."""
     return moe(
-        hidden,
-        experts=config.count("num_local_experts", "num_experts"),
-        per_token=config.count("num_experts_per_tok"),
-        intermediate=config.count("intermediate_size"),
-        **more,
-    )
+        hidden, experts=config.count("num_local_experts", "num_experts"), per_token=config.count("num_experts_per_tok"),
+        intermediate=config.count("intermediate_size"), **more,
+    )  # fmt: skip
 
 
 def gpt_oss(config: Config) -> Model:
@@ -88,12 +85,9 @@ def qwen_experts(config: Config, hidden: Number, shared: bool) -> MoE:
     if width and not shared:
         raise config.refuse("shared_expert_intermediate_size", "this architecture has no shared expert")
     return moe(
-        hidden,
-        experts=config.count("num_experts", "num_local_experts"),
-        per_token=config.count("num_experts_per_tok"),
-        intermediate=config.count("moe_intermediate_size"),
-        **more,
-    )
+        hidden, experts=config.count("num_experts", "num_local_experts"), per_token=config.count("num_experts_per_tok"),
+        intermediate=config.count("moe_intermediate_size"), **more,
+    )  # fmt: skip
 
 
 def qwen_sparse(config: Config, layers: int) -> list[bool]:
@@ -162,11 +156,9 @@ def dbrx(config: Config) -> Model:
         raise config.refuse("attn_config" if inner is None else "ffn_config", "DBRX keeps its dimensions in attn_config and ffn_config")
     s, style = shape(config, kv_default=inner.count("kv_n_heads")), Style()
     ffn = moe(
-        s.hidden,
-        experts=routing.count("moe_num_experts"),
-        per_token=routing.count("moe_top_k"),
+        s.hidden, experts=routing.count("moe_num_experts"), per_token=routing.count("moe_top_k"),
         intermediate=routing.count("ffn_hidden_size"),
-    )
+    )  # fmt: skip
     inner.check_unread()
     return alike(config, s, style, ffn)
 
@@ -196,13 +188,9 @@ def llama4(config: Config) -> Model:
     config.raw("use_qk_norm")  # query and key norms have no parameters
     width = config.count("intermediate_size")
     routed = moe(
-        s.hidden,
-        experts=config.count("num_local_experts"),
-        per_token=config.count("num_experts_per_tok", default=1),
-        intermediate=width,
-        shared=1,
-        shared_intermediate=width,
-    )
+        s.hidden, experts=config.count("num_local_experts"), per_token=config.count("num_experts_per_tok", default=1),
+        intermediate=width, shared=1, shared_intermediate=width,
+    )  # fmt: skip
     step, moe_layers = int(config.count("interleave_moe_layer_step", default=1)), config.places("moe_layers")
     sparse = [layer in moe_layers if moe_layers else (layer + 1) % step == 0 for layer in range(s.layers)]
     layers = routed_layers(config, s, style, _llama4_looks(config, s), routed, sparse, width="intermediate_size_mlp")
@@ -254,14 +242,9 @@ def ernie_moe(config: Config) -> Model:
     s, style = shape(config), Style(qkv_bias=bias, out_bias=bias, mlp_bias=bias, tied=True)
     experts, width = config.count("moe_num_experts"), config.count("moe_intermediate_size")
     routed = moe(
-        s.hidden,
-        experts=experts,
-        per_token=config.count("moe_k"),
-        intermediate=width,
-        shared=config.count("moe_num_shared_experts", default=0, low=0),
-        shared_intermediate=width,
-        biases=1 if bias else 0,
-    )
+        s.hidden, experts=experts, per_token=config.count("moe_k"), intermediate=width,
+        shared=config.count("moe_num_shared_experts", default=0, low=0), shared_intermediate=width, biases=1 if bias else 0,
+    )  # fmt: skip
     first, last = int(config.count("moe_layer_start_index", low=0)), config.raw("moe_layer_end_index", default=-1)
     end = s.layers - 1 if last == -1 else whole_number(last, "config.json moe_layer_end_index", 0, s.layers)
     step, router = int(config.count("moe_layer_interval", default=1)), (Vector(name="router correction bias", dims=(experts,)),)

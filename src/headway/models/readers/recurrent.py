@@ -86,13 +86,9 @@ def mamba2_mixer(
     """Mamba-2 with its vectors, from the keys of a family."""
     config.ignore(expand)
     mixer = Mamba2(
-        hidden=hidden,
-        heads=config.count(heads),
-        head_dim=config.count(head_dim),
-        groups=config.count(groups, default=1),
-        state=config.count(state),
-        kernel=config.count(kernel, default=4),
-    )
+        hidden=hidden, heads=config.count(heads), head_dim=config.count(head_dim), groups=config.count(groups, default=1),
+        state=config.count(state), kernel=config.count(kernel, default=4),
+    )  # fmt: skip
     inner = config.derived(int(mixer.heads) * int(mixer.head_dim), "inner", f"{heads} * {head_dim}")
     both = config.derived(2 * int(mixer.groups) * int(mixer.state), "B and C", f"2 * {groups} * {state}")
     vectors = [
@@ -169,13 +165,9 @@ def granite_hybrid(config: Config) -> Model:
     shared, experts = config.count("shared_intermediate_size"), config.count("num_local_experts", default=0, low=0)
     if experts:
         ffn: Any = moe(
-            s.hidden,
-            experts=experts,
-            per_token=config.count("num_experts_per_tok"),
-            intermediate=config.count("intermediate_size"),
-            shared=1,
-            shared_intermediate=shared,
-        )
+            s.hidden, experts=experts, per_token=config.count("num_experts_per_tok"), intermediate=config.count("intermediate_size"),
+            shared=1, shared_intermediate=shared,
+        )  # fmt: skip
     else:
         config.ignore("num_experts_per_tok", "intermediate_size")
         ffn = dense(config, s.hidden, style, intermediate=shared)

@@ -92,14 +92,9 @@ def divided(config: Config, top: Number, bottom: Number, name: str, how: str) ->
 def attention(s: DecoderShape, look: AttentionPattern | None = None, **more: Any) -> Attention:
     """Grouped-query attention of this shape."""
     return Attention(
-        hidden=s.hidden,
-        heads=s.heads,
-        kv_heads=s.kv_heads,
-        head_dim=s.head_dim,
-        value_dim=s.head_dim,
-        look=look or AttentionPattern(),
-        **more,
-    )
+        hidden=s.hidden, heads=s.heads, kv_heads=s.kv_heads, head_dim=s.head_dim, value_dim=s.head_dim,
+        look=look or AttentionPattern(), **more,
+    )  # fmt: skip
 
 
 def window(config: Config, *keys: str) -> AttentionPattern:
@@ -151,14 +146,9 @@ def moe(
         raise UnsupportedModel("num_experts_per_tok", int(per_token), f"must not exceed the {int(experts)} experts")
     fields = {"matrices": GATED, "shared_matrices": GATED} | more
     return MoE(
-        hidden=hidden,
-        experts=experts,
-        per_token=per_token,
-        intermediate=intermediate,
-        shared_experts=shared,
-        shared_intermediate=shared_intermediate,
-        **fields,
-    )
+        hidden=hidden, experts=experts, per_token=per_token, intermediate=intermediate, shared_experts=shared,
+        shared_intermediate=shared_intermediate, **fields,
+    )  # fmt: skip
 
 
 def block(mixer: Mixer, ffn: FeedForward, *vectors: tuple[Vector, ...]) -> Block:
@@ -217,16 +207,8 @@ def finish(
     if style.head_bias:
         vectors = (*vectors, Vector(name="head bias", dims=(vocab,)))
     return Model(
-        name=config.name,
-        family=config.text("_family", default=config.text("model_type")),
-        vocab=vocab,
-        hidden=hidden,
-        embedding_dim=hidden if embedding_dim is None else embedding_dim,
-        tied=tied,
-        blocks=grouped(layers),
-        precision=precision(config, only_routers),
-        max_context=context,
-        vectors=vectors,
-        notes=tuple(config.notes),
+        name=config.name, family=config.text("_family", default=config.text("model_type")), vocab=vocab, hidden=hidden,
+        embedding_dim=hidden if embedding_dim is None else embedding_dim, tied=tied, blocks=grouped(layers),
+        precision=precision(config, only_routers), max_context=context, vectors=vectors, notes=tuple(config.notes),
         source=config.source,
-    )
+    )  # fmt: skip
