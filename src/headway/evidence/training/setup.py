@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,41 +55,29 @@ class ShapedModel:
 
 
 def shaped(row: TrainingRow) -> ShapedModel | str:
-    """Model of a row, or the reason why there is none."""
-    catalog_model = _catalog_model(row)
-    if catalog_model is not None:
-        return ShapedModel(catalog_model, ())
+    """Model of a row, or the reason why there is none: the catalogue's by name if its shape and size agree with the row, else a decoder."""
+    try:
+        model = find_model(model_name(_bare(row.model)))
+    except UnknownName:
+        model = None
+    if model is not None:
+        layers = sum(int(block.count) for block in model.blocks)
+        agrees = (not row.layers or row.layers == layers) and (not row.hidden or row.hidden == model.hidden)
+        if agrees and (row.params is None or abs(float(total_params(model)) / row.params - 1) < NEAR):
+            return ShapedModel(model, ())
     cut_model = _cut_model(row)
     if cut_model is not None:
         return ShapedModel(cut_model, ())
     if row.params is None and (row.layers is None or row.hidden is None):
         return "the model is not in the catalogue and the row states neither its parameters nor its layers and width"
     layers, hidden, flags = _width(row)
-    return ShapedModel(_plain(row, layers, hidden), (*flags, *_unread(row)))
-
-
-def _unread(row: TrainingRow) -> tuple[str, ...]:
-    """Flag of a row whose name is no description of a plain decoder."""
-    if _DESCRIPTION.match(row.model):
-        return ()
-    return (f"{PLAIN}: {row.model} is not in the catalogue",)
+    unread = () if _DESCRIPTION.match(row.model) else (f"{PLAIN}: {row.model} is not in the catalogue",)
+    return ShapedModel(_plain(row, layers, hidden), (*flags, *unread))
 
 
 def is_unread(flags: Sequence[str]) -> bool:
     """Whether a model is read as a plain decoder although its name says more."""
     return any(flag.startswith(PLAIN) for flag in flags)
-
-
-def _catalog_model(row: TrainingRow) -> Model | None:
-    """Catalogue model of the row's name, if its shape and size agree with the row; else None."""
-    try:
-        model = find_model(model_name(_bare(row.model)))
-    except UnknownName:
-        return None
-    layers = sum(int(block.count) for block in model.blocks)
-    if (row.layers and row.layers != layers) or (row.hidden and row.hidden != model.hidden):
-        return None
-    return model if row.params is None or abs(float(total_params(model)) / row.params - 1) < NEAR else None
 
 
 def _bare(name: str) -> str:
@@ -132,23 +120,26 @@ def _cut_model(row: TrainingRow) -> Model | None:
 
 def _width(row: TrainingRow) -> tuple[int, int, tuple[str, ...]]:
     """Layers and width of a row: as stated, else from 12 h^2 parameters per layer; with flags."""
+
+    def width(layers: int) -> int:
+        return max(HEAD, HEAD * round((active / (12 * layers)) ** 0.5 / HEAD))
+
     active = row.active or row.params or 0.0
     if row.layers and row.hidden:
         return row.layers, row.hidden, ()
     if row.layers:
-        return row.layers, _rounded((active / (12 * row.layers)) ** 0.5), ("width not stated: that of 12 h^2 parameters a layer",)
+        return row.layers, width(row.layers), ("width not stated: that of 12 h^2 parameters a layer",)
     if row.hidden:
         return max(1, round(active / (12 * row.hidden**2))), row.hidden, ("layers not stated: those of 12 h^2 parameters a layer",)
     layers = max(2, round((active / (12 * ASPECT**2)) ** (1 / 3)))
-    return layers, _rounded((active / (12 * layers)) ** 0.5), (f"shape not stated: {layers} layers, {ASPECT} times as wide",)
-
-
-def _rounded(width: float) -> int:
-    return max(HEAD, HEAD * round(width / HEAD))
+    return layers, width(layers), (f"shape not stated: {layers} layers, {ASPECT} times as wide",)
 
 
 def _plain(row: TrainingRow, layers: int, hidden: int) -> Model:
-    """Plain decoder of this shape; the FFN width is chosen to match the row's parameters."""
+    """Plain decoder of this shape; the FFN width is chosen to match the row's parameters.
+
+    Parameters that no token uses are those of experts: as many as the model's name says, else 2 of 8.
+    """
 
     def number(value: float, what: str) -> Any:
         return known(value, f"{row.id}.{what}", "", "input", "the row's shape and size")
@@ -160,28 +151,23 @@ def _plain(row: TrainingRow, layers: int, hidden: int) -> Model:
     active, total = row.active or row.params, row.params or row.active
     per_layer = (active - VOCABULARY * hidden) / layers - 4 * hidden**2 if active else 8 * hidden**2
     inner = max(1, round(max(per_layer, hidden**2) / (2 * hidden)))
-    ffn: Any = Dense(hidden=width, intermediate=number(inner, "intermediate"), matrices=number(2, "matrices"))
+    matrices = number(2, "matrices")
+    ffn: Any = Dense(hidden=width, intermediate=number(inner, "intermediate"), matrices=matrices)
     if active and total and total > 1.05 * active:
-        ffn = _routed(row, layers, width, inner, total - active, number)
+        match = _EXPERTS.search(row.model)
+        experts, per_token = (int(match[1]), int(match[2])) if match else (8, 2)
+        per_token = min(per_token, experts - 1) or 1
+        expert_width = max(1, round((total - active) / (layers * (experts - per_token)) / (2 * float(width))))
+        rest = max(inner - per_token * expert_width, 0)
+        ffn = MoE(
+            hidden=width, experts=number(experts, "experts"), per_token=number(per_token, "experts_per_token"),
+            intermediate=number(expert_width, "expert_intermediate"), matrices=matrices, shared_experts=1 if rest else 0,
+            shared_intermediate=number(rest, "shared_intermediate") if rest else 0, shared_matrices=matrices if rest else 0,
+        )  # fmt: skip
     block = Block(count=number(layers, "layers"), attention=attention, ffn=ffn)
     return Model(
         name=row.model, family="plain", vocab=number(VOCABULARY, "vocab"), hidden=width, embedding_dim=width, tied=True, blocks=(block,),
         precision=TWO_BYTES,
-    )  # fmt: skip
-
-
-def _routed(row: TrainingRow, layers: int, width: float, inner: int, idle: float, number: Callable[[float, str], Any]) -> MoE:
-    """MoE layer whose inactive experts account for the `idle` parameters; experts from the model's name, else 2 of 8."""
-    match = _EXPERTS.search(row.model)
-    experts, per_token = (int(match[1]), int(match[2])) if match else (8, 2)
-    per_token = min(per_token, experts - 1) or 1
-    expert_width = max(1, round(idle / (layers * (experts - per_token)) / (2 * float(width))))
-    rest = max(inner - per_token * expert_width, 0)
-    return MoE(
-        hidden=width, experts=number(experts, "experts"), per_token=number(per_token, "experts_per_token"),
-        intermediate=number(expert_width, "expert_intermediate"), matrices=number(2, "matrices"),
-        shared_experts=1 if rest else 0, shared_intermediate=number(rest, "shared_intermediate") if rest else 0,
-        shared_matrices=number(2, "matrices") if rest else 0,
     )  # fmt: skip
 
 
@@ -255,14 +241,14 @@ def _stated_layouts(row: TrainingRow, model: Model, chips: int, dp: int, zero: i
     )  # fmt: skip
 
 
-def _legal(row: TrainingRow, model: Model, chips: int, sequence: int) -> LayoutArrays:
-    """All legal layouts that use every chip and agree with the row."""
+def _legal(row: TrainingRow, model: Model, chips: int, sequence: int) -> LayoutArrays | None:
+    """All legal layouts that use every chip and agree with the row; None where its micro-batch does not divide the batch."""
     sequences = row.global_batch or chips * max(1, TOKENS // sequence)
-    row_values = {"tp": row.tp, "cp": row.cp, "pp": row.pp, "dp": row.dp, "micro_batch": row.micro_batch}
     if row.micro_batch and sequences % row.micro_batch:
-        return _nothing()
-    pinned: dict[str, Sequence[int]] = {name: (value,) for name, value in row_values.items() if value}
-    pinned = {"micro_batch": [n for n in MICRO_BATCHES if sequences % n == 0], "vpp": (row.vpp or 1,), "zero": (1, 3)} | pinned
+        return None
+    divisors = [n for n in MICRO_BATCHES if sequences % n == 0]
+    pinned: dict[str, Sequence[int]] = {"micro_batch": divisors, "vpp": (row.vpp or 1,), "zero": (1, 3)}
+    pinned |= {name: (value,) for name in ("tp", "cp", "pp", "dp", "micro_batch") if (value := getattr(row, name))}
     if not row.cp and sequence < LONG:
         pinned["cp"] = (1,)
     if row.ep and expert_degree(model, chips) > 1:
@@ -271,11 +257,6 @@ def _legal(row: TrainingRow, model: Model, chips: int, sequence: int) -> LayoutA
     fills_system = all_layouts.tp * all_layouts.cp * all_layouts.pp * all_layouts.dp == chips
     layouts = TrainingLayout(**{name: getattr(all_layouts, name)[fills_system] for name in NAMES})
     return LayoutArrays(layouts=layouts, sequences=np.full(len(layouts.tp), sequences))
-
-
-def _nothing() -> LayoutArrays:
-    none = np.zeros(0, dtype=int)
-    return LayoutArrays(layouts=TrainingLayout(**dict.fromkeys(NAMES, none)), sequences=none)
 
 
 SEQUENCE = 2048
@@ -341,9 +322,12 @@ def _case(row: TrainingRow, model: Model, where: System, flags: list[str], catal
     if isinstance(among, str):
         return among
     best = _best_choice(row, model, where, sequence, among, catalog)
-    if not row.task and not best.fits and _states_exceed(best):  # adapters alone need no gradients and states
-        adapters = _best_choice(replace(row, task="lora"), model, where, sequence, among, catalog)
-        best, flags = (adapters, [*flags, ADAPTERS]) if adapters.fits else (best, flags)
+    if not row.task and not best.fits:
+        memory = estimate(best.case, best.layout).memory
+        states = float(memory.weights + memory.gradients + memory.optimizer)  # which are certain; adapters alone need none of the latter
+        if states > float(where.chip.need("hbm")):
+            adapters = _best_choice(replace(row, task="lora"), model, where, sequence, among, catalog)
+            best, flags = (adapters, [*flags, ADAPTERS]) if adapters.fits else (best, flags)
     for is_stated, what in (
         (row.seq_len, f"sequence not stated: {SEQUENCE} tokens"),
         (not is_open(row), f"{OPEN}: tp {best.layout.tp} cp {best.layout.cp} pp {best.layout.pp} zero {best.layout.zero}"),
@@ -358,12 +342,6 @@ def _case(row: TrainingRow, model: Model, where: System, flags: list[str], catal
     return TrainingSetup(
         row=row, model=model, case=best.case, layout=best.layout, sequences=best.sequences, open=is_open(row), flags=tuple(flags)
     )  # fmt: skip
-
-
-def _states_exceed(choice: _Choice) -> bool:
-    """Whether weights, gradients and optimiser states alone, which are certain, exceed a chip's memory."""
-    memory = estimate(choice.case, choice.layout).memory
-    return float(memory.weights + memory.gradients + memory.optimizer) > float(choice.case.system.chip.need("hbm"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -385,38 +363,37 @@ class _Choice:
 
 
 def _best_choice(row: TrainingRow, model: Model, where: System, sequence: int, among: LayoutArrays, catalog: Catalog | None) -> _Choice:
+    """Best of the layouts, each with the kernels of its software, under the recomputation that the row states, or any that is usual.
+
+    Elementwise kernels run eagerly as the software says, else where training on GPUs is fully sharded, which is PyTorch's.
+    """
     best: _Choice | None = None
-    eager = _eager(row, where, among)
-    for recompute, kernels in itertools.product(_recompute(row), KERNELS):
-        index = np.flatnonzero(eager == (kernels == "eager"))
-        if len(index):
-            part = rows(among.layouts, index)
-            choice = _best_layout(row, model, where, sequence, part, among.sequences[index], recompute, kernels, catalog)
-            best = choice if choice.better(best) else best
+    software, text, notes = row.kernels.lower(), row.recompute.lower(), row.notes.lower()
+    is_fused = software in FUSED or _xla(where)
+    eager = np.full(len(among.sequences), not is_fused) if is_fused or software in EAGER else among.layouts.zero == 3
+    modes = next(((mode,) for mode in ("full", "selective", "none") if mode in text), UNASKED)
+    for recompute, kernels in itertools.product(modes, KERNELS):
+        part = np.flatnonzero(eager == (kernels == "eager"))
+        if not len(part):
+            continue
+        layouts, sequences = rows(among.layouts, part), among.sequences[part]
+        usual = "interleaved" if (layouts.vpp > 1).any() else "1f1b"
+        schedule = next((name for word, name in SCHEDULES.items() if word in notes), usual)
+        case = _run(row, model, where, sequence, recompute, kernels, schedule, catalog)
+        run_estimate = estimate(replace(case, batch=sequences * sequence), layouts)
+        step, memory_bytes, fits = (
+            np.broadcast_to(value, sequences.shape)
+            for value in (run_estimate.time.step / sequences, run_estimate.memory.total, run_estimate.fits)
+        )
+        index = int(np.lexsort((step, ~fits))[0] if fits.any() else np.argmin(memory_bytes))
+        choice = _Choice(
+            case=replace(case, batch=user_input(int(sequences[index]) * sequence, "global_batch", "token")),
+            layout=layout_at(layouts, index, {}), sequences=int(sequences[index]), fits=bool(fits[index]), step=float(step[index]),
+            memory=float(memory_bytes[index]),
+        )  # fmt: skip
+        best = choice if choice.better(best) else best
     assert best is not None  # every layout has fused or eager kernels
     return best
-
-
-def _best_layout(
-    row: TrainingRow, model: Model, where: System, sequence: int, layouts: TrainingLayout, sequences: np.ndarray, recompute: str,
-    kernels: str, catalog: Catalog | None,
-) -> _Choice:  # fmt: skip
-    """Best of the layouts under one recipe."""
-    case = _run(row, model, where, sequence, recompute, kernels, _schedule(row, layouts), catalog)
-    run_estimate = estimate(replace(case, batch=sequences * sequence), layouts)
-    shape = sequences.shape
-    step, memory_bytes, fits = (
-        np.broadcast_to(value, shape) for value in (run_estimate.time.step / sequences, run_estimate.memory.total, run_estimate.fits)
-    )
-    index = int(np.lexsort((step, ~fits))[0] if fits.any() else np.argmin(memory_bytes))
-    return _Choice(
-        case=replace(case, batch=user_input(int(sequences[index]) * sequence, "global_batch", "token")),
-        layout=layout_at(layouts, index, {}),
-        sequences=int(sequences[index]),
-        fits=bool(fits[index]),
-        step=float(step[index]),
-        memory=float(memory_bytes[index]),
-    )
 
 
 def _run(
@@ -461,15 +438,6 @@ def captured(row: TrainingRow, where: System, dtype: str) -> bool:
     return "cuda graphs" not in notes and row.date >= CAPTURED and dtype in ("mxfp8", "nvfp4")
 
 
-def _recompute(row: TrainingRow) -> tuple[str, ...]:
-    """Recomputation modes to consider: the stated mode, else all."""
-    text = row.recompute.lower()
-    for mode in ("full", "selective", "none"):
-        if mode in text:
-            return (mode,)
-    return UNASKED
-
-
 def _keeps_scores(row: TrainingRow, where: System) -> bool:
     """Whether attention writes its scores to memory: stated in notes, usual before 2022, or a chip without fused kernels."""
     notes, year = row.notes.lower(), where.chip.year
@@ -498,22 +466,6 @@ def dtype_of(row: TrainingRow, where: System) -> tuple[str, str]:
 def _xla(where: System) -> bool:
     """Whether XLA compiles the chip's programs (TPU)."""
     return where.chip.name.startswith("tpu")
-
-
-def _eager(row: TrainingRow, where: System, among: LayoutArrays) -> Any:
-    """Whether elementwise kernels run eagerly: stated by the software, else fully sharded training on GPUs is PyTorch's."""
-    software = row.kernels.lower()
-    if software in FUSED or _xla(where):
-        return np.zeros(len(among.sequences), bool)
-    return np.full(len(among.sequences), True) if software in EAGER else among.layouts.zero == 3
-
-
-def _schedule(row: TrainingRow, layouts: TrainingLayout) -> str:
-    notes = row.notes.lower()
-    for text, schedule in SCHEDULES.items():
-        if text in notes:
-            return schedule
-    return "interleaved" if (layouts.vpp > 1).any() else "1f1b"
 
 
 # Sources that count FLOPs differently (docs/measured_rows.md); all others count full attention and no recomputation.
