@@ -54,4 +54,4 @@ def test_predict__disagg_pools_keep_floor_below_interval(tmp_path: Path) -> None
     found = predicted(tmp_path, "qwen2.5-0.5b,a10,6,,trt-llm,,,disagg,1024,256,,384")
     for time in (found.ttft, found.tpot):
         assert time is not None
-        assert time.floor <= time.lo <= time.expected <= time.hi
+        assert time.floor <= time.low <= time.expected <= time.high

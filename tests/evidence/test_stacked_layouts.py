@@ -127,7 +127,7 @@ def numbers(some: Sequence[Task], at: int) -> list[float]:
     """Every number of one row's prediction, made beside the others."""
     made = predict(some)[at]
     found = [getattr(made, name) for name in TIMES + RATES]
-    return [value for one in found if one is not None for value in (one.expected, one.floor, one.lo, one.hi)]
+    return [value for one in found if one is not None for value in (one.expected, one.floor, one.low, one.high)]
 
 
 def test_predict__independent_of_other_rows() -> None:
@@ -142,8 +142,8 @@ def test_predict__independent_of_other_rows() -> None:
             one, other = getattr(lonely, name), getattr(made, name)
             assert (one is None) == (other is None), (task.row.id, name)
             if one is not None:
-                assert (one.expected, one.floor, one.lo, one.hi) == pytest.approx(
-                    (other.expected, other.floor, other.lo, other.hi), rel=1e-12
+                assert (one.expected, one.floor, one.low, one.high) == pytest.approx(
+                    (other.expected, other.floor, other.low, other.high), rel=1e-12
                 ), (task.row.id, name)  # fmt: skip
 
 

@@ -131,8 +131,9 @@ class RowTable:
         for quantity in self.quantities:
             estimate = getattr(prediction, quantity.name)
             if estimate is not None:
-                names = ("expected", *quantity.ends)
-                row |= {key: getattr(estimate, end) / quantity.unit for key, end in zip(quantity.keys, names, strict=True)}
+                values = {"lo": estimate.low, "hi": estimate.high, "floor": estimate.floor}
+                sizes = (estimate.expected, *(values[end] for end in quantity.ends))
+                row |= {key: size / quantity.unit for key, size in zip(quantity.keys, sizes, strict=True)}
         row["flags"] = "; ".join(prediction.flags) or None
         row["why"] = at_line(prediction.row.line, prediction.why) if prediction.why else None
         return row

@@ -137,7 +137,7 @@ def fault_words(fault: Any) -> str:
 def _faster(row: Any, prediction: Any) -> bool:
     """Whether TPOT, or else TTFT, is below its interval."""
     estimate, value = (prediction.tpot, row.tpot_s) if row.tpot_s else (prediction.ttft, row.ttft_s)
-    return estimate is not None and value < estimate.lo
+    return estimate is not None and value < estimate.low
 
 
 def _batch(cause: Any) -> float:
@@ -153,7 +153,7 @@ def binds(task: Any, prediction: Any, cause: Any, name: str) -> str:
     estimate = prediction.ttft if name == "TTFT" else prediction.tpot
     if estimate is None:
         return cause.name
-    expected = f"expected {name} {seconds(estimate.expected)} (90 %: {interval(estimate.lo, estimate.hi, 's')})"
+    expected = f"expected {name} {seconds(estimate.expected)} (90 %: {interval(estimate.low, estimate.high, 's')})"
     if cause.saturated:
         longer = "; a longer run waits longer" if task.row.request_rate and task.row.request_rate > cause.capacity else ""
         return f"{cause.name}; {expected}{longer}"
@@ -186,7 +186,7 @@ def _help(change: Any) -> output.Help:
     after, is_rate = change.after, change.quantity == "rate"
     unit, name = ("token/s", "tokens/s") if is_rate else ("s", change.quantity.upper())
     start = f"{format_value(change.before, unit)}{'' if change.explained else ' as it should run'}"
-    effect = f"{name} {start} -> {format_value(after.expected, unit)} (90 %: {interval(after.lo, after.hi, unit)})"
+    effect = f"{name} {start} -> {format_value(after.expected, unit)} (90 %: {interval(after.low, after.high, unit)})"
     more = f", {change.rate:.2f}x tokens/s" if change.rate is not None and not is_rate else ""
     return output.Help(change=change.change, effect=f"{effect}{more}; try: {change.command}", gain=change.rank_gain)
 

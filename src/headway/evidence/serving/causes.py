@@ -91,7 +91,7 @@ def measurement(task: Task, prediction: Prediction, served: Served) -> Measureme
     busy = served.times.rate * chunks * (row.tpot_s or served.times.tpot)
     return Measurement(
         ttft=row.ttft_s, tpot=row.tpot_s, itl=row.itl_s if float(np.max(busy)) < MOST_PROMPT_STEPS else None,
-        ttft_factor=ttft.hi / ttft.expected if ttft else np.inf, tpot_factor=tpot.hi / tpot.expected if tpot else np.inf,
+        ttft_factor=ttft.high / ttft.expected if ttft else np.inf, tpot_factor=tpot.high / tpot.expected if tpot else np.inf,
     )  # fmt: skip
 
 

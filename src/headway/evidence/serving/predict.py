@@ -18,6 +18,7 @@ from headway.laws.serving.request import interval_factor, interval_low
 from headway.laws.step.memory import fits_hbm
 from headway.laws.step.step import step_s
 from headway.performance.achieved import OTHER_FAMILY, Efficiencies, efficiencies, family, foreign
+from headway.performance.estimate import Estimate
 from headway.performance.request import Requests, Server, unloaded_ttft_s
 
 QUANTITY = {  # kind -> quantity -> key of its interval width; "" is the default of the kind
@@ -85,41 +86,31 @@ TOGETHER = ("decode", "decode_e2e", "static")  # kinds whose whole batch must fi
 
 
 def beyond(tasks: Sequence[Task], m: Server) -> list[tuple[str, ...]]:
-    """Flags per task that exceeds the memory of its machine or the context of its model; `m` has a machine per task."""
+    """Flags per task that exceeds the memory of its machine or the context of its model; `m` has a machine per task.
+
+    An engine's memory reserve makes no flag. A sequence is as long as it ends; of a decode step as the stated context.
+    """
+
+    def tokens(task: Task) -> float:
+        if task.kind == "decode":
+            return task.context or 1.0
+        return (task.prompt or 0.0) + (0.0 if task.kind == "prefill" else task.output or 0.0)
+
     sequences = [task.batch if task.kind in TOGETHER and task.batch else 1.0 for task in tasks]
-    longest = [_longest(task) for task in tasks]
+    longest = [tokens(task) for task in tasks]
     cache = np.ceil(np.array(sequences) / m.step.dp) * m.cache_bytes(np.array(longest))
     fits = np.broadcast_to(fits_hbm(m.room.weights, cache, m.room.hbm), len(tasks))
-    return [
-        (*_memory(bool(fits[index]), m.room.weights[index], cache[index], m.room.hbm[index]), *_context(task, longest[index]))
-        for index, task in enumerate(tasks)
-    ]
-
-
-def _longest(task: Task) -> float:
-    """Final length of a sequence in tokens; the stated context for a decode step."""
-    if task.kind == "decode":
-        return task.context or 1.0
-    return (task.prompt or 0.0) + (0.0 if task.kind == "prefill" else task.output or 0.0)
-
-
-def _memory(fits: bool, weights: float, cache: float, hbm: float) -> tuple[str, ...]:
-    """Flag for a task that exceeds the datasheet's HBM; an engine's memory reserve makes no flag."""
-    if fits:
-        return ()
-    needs = f"weights need {_gb(weights)}" if weights > hbm else f"weights and KV cache need {_gb(weights + cache)}"
-    return (f"{MEMORY}: {needs} on the fullest chip, which has {_gb(hbm)}",)
-
-
-def _gb(amount: float) -> str:
-    return f"{amount / 1e9:.4g} GB"
-
-
-def _context(task: Task, tokens: float) -> tuple[str, ...]:
-    most: Any = task.setup.model.max_context
-    if most is None or tokens <= most:
-        return ()
-    return (f"{tokens:.0f} tokens exceed the longest context of {task.setup.model.name}, {int(most)}: computed as if it took them",)
+    flags: list[tuple[str, ...]] = []
+    for index, task in enumerate(tasks):
+        weights, hbm, most = m.room.weights[index], m.room.hbm[index], task.setup.model.max_context
+        what, size = ("weights need", weights) if weights > hbm else ("weights and KV cache need", weights + cache[index])
+        memory = f"{MEMORY}: {what} {size / 1e9:.4g} GB on the fullest chip, which has {hbm / 1e9:.4g} GB"
+        limits = [] if fits[index] else [memory]
+        if most is not None and longest[index] > most:
+            excess = f"{longest[index]:.0f} tokens exceed the longest context of {task.setup.model.name}"
+            limits.append(f"{excess}, {int(most)}: computed as if it took them")
+        flags.append(tuple(limits))
+    return flags
 
 
 TIMES, RATES = ("ttft", "tpot"), ("rate", "per_chip")
@@ -129,26 +120,16 @@ LOAD_FIELDS = {"prompt": "prompt", "output": "output", "context": "context", "ba
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedQuantity:
-    """A predicted value with its floor (for a rate, its upper limit) and its 90 % interval."""
-
-    expected: float
-    floor: float
-    lo: float
-    hi: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
     """Prediction of a row, times in seconds and rates in tokens per second; `why` is the reason if there is none."""
 
     row: MeasuredRow
     kind: str = ""
     setup: Setup | None = None
-    ttft: PredictedQuantity | None = None
-    tpot: PredictedQuantity | None = None
-    rate: PredictedQuantity | None = None
-    per_chip: PredictedQuantity | None = None
+    ttft: Estimate | None = None  # the floor of a rate is its upper limit
+    tpot: Estimate | None = None
+    rate: Estimate | None = None
+    per_chip: Estimate | None = None
     flags: tuple[str, ...] = ()
     why: str = ""
 
@@ -189,16 +170,14 @@ def prefill_places(tasks: Sequence[Task]) -> Any:
 
 def load_of(tasks: Sequence[Task]) -> MeasuredLoad:
     """Loads of tasks as arrays; NaN for a field that a task does not state."""
-    pools = {
-        name: np.array([np.nan if task.split is None else float(getattr(task.split, name)) for task in tasks])
-        for name in ("prefill_workers", "decode_workers")
-    }
-    loads = {name: np.array([_number(getattr(task, key)) for task in tasks]) for name, key in LOAD_FIELDS.items()}
-    return MeasuredLoad(**loads, **pools)
 
+    def column(records: Sequence[Any], key: str) -> np.ndarray:
+        values = [None if record is None else getattr(record, key) for record in records]
+        return np.array([np.nan if value is None else float(value) for value in values])
 
-def _number(value: float | None) -> float:
-    return np.nan if value is None else float(value)
+    loads = {name: column(tasks, key) for name, key in LOAD_FIELDS.items()}
+    splits = [task.split for task in tasks]
+    return MeasuredLoad(**loads, **{name: column(splits, name) for name in ("prefill_workers", "decode_workers")})
 
 
 def _of_kind(kind: str, tasks: Sequence[Task], m: Server, table: Efficiencies, pool: Server | None) -> list[Prediction]:
@@ -206,30 +185,16 @@ def _of_kind(kind: str, tasks: Sequence[Task], m: Server, table: Efficiencies, p
     expected, floor = (quantities(kind, m, load, at_floor, pool) for at_floor in (False, True))
     if kind == "disagg":  # the floor splits the chips again for the highest rate, which may lengthen TTFT or TPOT
         floor = replace(floor, ttft=np.fmin(floor.ttft, expected.ttft), tpot=np.fmin(floor.tpot, expected.tpot))
-    widths = spreads(kind, tasks, m, load, table)
-    limits = beyond(tasks, m)
-    return [_prediction(task, _estimates(expected, floor, widths, index), limits[index]) for index, task in enumerate(tasks)]
+    columns, limits, predictions = (expected, floor, *spreads(kind, tasks, m, load, table)), beyond(tasks, m), []
+    for index, task in enumerate(tasks):
+        estimates = {name: _estimate(*(getattr(column, name)[index] for column in columns), time=name in TIMES) for name in TIMES + RATES}
+        if task.output == 1:  # vLLM divides by the tokens after the first
+            estimates["tpot"] = None
+        predictions.append(Prediction(row=task.row, kind=kind, setup=task.setup, flags=(*limits[index], *task.flags), **estimates))
+    return predictions
 
 
-def _prediction(task: Task, estimates: dict[str, PredictedQuantity | None], limits: tuple[str, ...]) -> Prediction:
-    ttft, tpot, rate, chip_rate = (estimates[name] for name in (*TIMES, *RATES))
-    if task.output == 1:  # vLLM divides by the tokens after the first
-        tpot = None
-    flags = (*limits, *task.flags)
-    return Prediction(row=task.row, kind=task.kind, setup=task.setup, flags=flags, ttft=ttft, tpot=tpot, rate=rate, per_chip=chip_rate)
-
-
-def _estimates(
-    expected: Quantities, floor: Quantities, widths: tuple[Quantities, Quantities], index: int
-) -> dict[str, PredictedQuantity | None]:
-    estimates: dict[str, PredictedQuantity | None] = {}
-    for name in TIMES + RATES:
-        value, least, faster, slower = (getattr(columns, name)[index] for columns in (expected, floor, *widths))
-        estimates[name] = _estimate(value, least, faster, slower, name in TIMES)
-    return estimates
-
-
-def _estimate(expected: float, floor: float, faster: float, slower: float, time: bool) -> PredictedQuantity | None:
+def _estimate(expected: float, floor: float, faster: float, slower: float, time: bool) -> Estimate | None:
     """Prediction with its interval, cut at the floor: the low end of a time, the high end of a rate."""
     if not np.isfinite(expected):
         return None
@@ -237,4 +202,4 @@ def _estimate(expected: float, floor: float, faster: float, slower: float, time:
         low, high = float(interval_low(expected, floor, faster)), float(expected * slower)
     else:
         low, high = expected / slower, min(expected * faster, max(floor, expected))
-    return PredictedQuantity(expected=float(expected), floor=float(floor), lo=low, hi=high)
+    return Estimate(expected=float(expected), floor=float(floor), low=low, high=high)

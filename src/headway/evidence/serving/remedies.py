@@ -15,8 +15,9 @@ import numpy as np
 from headway.evidence.rows.tasks import Setup, Task
 from headway.evidence.serving.causes import BATCH_LIMIT, MOST_SIZE, QUEUE, SMALL, Causes
 from headway.evidence.serving.machines import ENGINES
-from headway.evidence.serving.predict import PredictedQuantity, Prediction
+from headway.evidence.serving.predict import Prediction
 from headway.evidence.serving.runs import beaten
+from headway.performance.estimate import Estimate
 
 MOST = 5
 LEAST_GAIN = 0.02  # share from which a change is worth a line
@@ -60,7 +61,7 @@ class Remedy:
     quantity: str  # ttft, tpot, or rate in tokens per second
     before: float  # as measured, or as the deployment should run, where the measurement is not explained
     explained: bool  # whether `before` is the measurement
-    after: PredictedQuantity
+    after: Estimate
     rate: float | None  # tokens per second after it over those before
     command: str
     gain: float  # how much less time, or how many more tokens per second, as a share
@@ -131,11 +132,11 @@ def _evaluated(option: Option, quantity: str, task: Task, prediction: Prediction
     if min(gains) < LEAST_GAIN:
         return None
     before = measured if explained or start is None else start
-    ends = (value * interval.lo / interval.expected, value * interval.hi / interval.expected)
+    ends = (value * interval.low / interval.expected, value * interval.high / interval.expected)
     rates = [_answer(answer, "rate") for answer in (row, base.row)]
     return Remedy(
         change=option.change, quantity=quantity, before=before, explained=explained, command=command,
-        after=PredictedQuantity(expected=value, floor=min(interval.floor, value), lo=ends[0], hi=ends[1]),
+        after=Estimate(expected=value, floor=min(interval.floor, value), low=ends[0], high=ends[1]),
         rate=rates[0] / rates[1] if rates[0] and rates[1] else None, gain=gains[0] if explained else gains[-1],
     )  # fmt: skip
 

@@ -20,12 +20,13 @@ from headway.core.schema import defaults
 from headway.evidence.rows.names import ENGINES
 from headway.evidence.rows.tasks import Task
 from headway.evidence.serving.machines import machines, with_room
-from headway.evidence.serving.predict import PredictedQuantity, Prediction, load_of
+from headway.evidence.serving.predict import Prediction, load_of
 from headway.laws.queueing.closed_loop import SINGLE, LoopTimes
 from headway.laws.serving.request import interval_low, unsteady_floor_s
 from headway.laws.step.step import step_floor_s
 from headway.performance import request
 from headway.performance.assumptions import Assumptions
+from headway.performance.estimate import Estimate
 from headway.performance.request import Requests, Server
 from headway.serving.serve import checked_load, deployment
 from headway.simulation.fleet import fleet
@@ -68,10 +69,10 @@ def bounded(task: Task, prediction: Prediction, is_unsteady: bool) -> Prediction
     return replace(prediction, **change, **_limits(task, replace(prediction, **change), decoding, "tpot" in change))
 
 
-def _limits(task: Task, prediction: Prediction, decoding: float | None, lowered: bool) -> dict[str, PredictedQuantity]:
+def _limits(task: Task, prediction: Prediction, decoding: float | None, lowered: bool) -> dict[str, Estimate]:
     """Most tokens per second of a run with so many decoding, where the floor of their TPOT is lower, or arrivals were the limit."""
     measured, tpot = task.row.output_tok_per_s, prediction.tpot
-    limits: dict[str, PredictedQuantity] = {}
+    limits: dict[str, Estimate] = {}
     if tpot is None or not decoding or not measured or not task.output or task.output <= 1:
         return limits
     for name, chips in (("rate", 1.0), ("per_chip", float(task.setup.system.chips))):
@@ -107,10 +108,10 @@ def _token_floor(task: Task, server: Server, decoding: float) -> float:
     return float(unsteady_floor_s(batch, batches, steps))
 
 
-def _lowered(quantity: PredictedQuantity, floor: float) -> PredictedQuantity:
+def _lowered(quantity: Estimate, floor: float) -> Estimate:
     """A time with a lower floor, and the low end of its interval that this floor allows."""
-    low = float(interval_low(quantity.expected, floor, quantity.hi / quantity.expected))
-    return replace(quantity, floor=floor, lo=min(low, quantity.lo))
+    low = float(interval_low(quantity.expected, floor, quantity.high / quantity.expected))
+    return replace(quantity, floor=floor, low=min(low, quantity.low))
 
 
 def _scalar(value: Any) -> float:
@@ -204,10 +205,10 @@ def as_played(prediction: Prediction, run: PlayedRun) -> Prediction:
     return replace(prediction, **changes)
 
 
-def _around(estimate: PredictedQuantity, value: float, time: bool) -> PredictedQuantity:
-    slower = estimate.hi / estimate.expected if time else estimate.expected / estimate.lo
+def _around(estimate: Estimate, value: float, time: bool) -> Estimate:
+    slower = estimate.high / estimate.expected if time else estimate.expected / estimate.low
     low, high = value / slower, value * slower
     floor = min(estimate.floor, value) if time else max(estimate.floor, value)
-    return PredictedQuantity(
-        expected=value, floor=floor, lo=max(low, floor) if time else low, hi=high if time else min(high, floor)
+    return Estimate(
+        expected=value, floor=floor, low=max(low, floor) if time else low, high=high if time else min(high, floor)
     )

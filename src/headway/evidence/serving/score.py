@@ -12,12 +12,13 @@ from headway.evidence.rows.names import model_class
 from headway.evidence.rows.row import MeasuredRow
 from headway.evidence.rows.tasks import Task, Unpredictable
 from headway.evidence.serving.machines import machines
-from headway.evidence.serving.predict import TIMES, PredictedQuantity, Prediction
+from headway.evidence.serving.predict import TIMES, Prediction
 from headway.laws.collectives.cost import collectives_s
 from headway.laws.serving.request import causal_pairs
 from headway.laws.step import step
 from headway.laws.step.parts import place
 from headway.performance.achieved import Efficiencies, family
+from headway.performance.estimate import Estimate
 from headway.performance.request import Server
 
 UNSCORED = "C"  # reliability that is never scored
@@ -122,12 +123,12 @@ def _of_row(task: Task, prediction: Prediction, fold: str) -> Iterable[Residual]
                 break
 
 
-def _residual(task: Task, quantity: str, value: float, estimate: PredictedQuantity, fold: str) -> Residual:
+def _residual(task: Task, quantity: str, value: float, estimate: Estimate, fold: str) -> Residual:
     chip, model = task.setup.system.chip, task.setup.model
     return Residual(
         id=task.row.id, source=task.row.source, chip=chip.name, family=family(chip), engine=task.setup.engine, model=model.name,
         model_class=model_class(model), kind=task.kind, quantity=quantity, measured=value, predicted=estimate.expected,
-        floor=estimate.floor, lo=estimate.lo, hi=estimate.hi, fold=fold, line=task.row.line,
+        floor=estimate.floor, lo=estimate.low, hi=estimate.high, fold=fold, line=task.row.line,
         reliability=task.row.reliability, roofline=task.row.roofline,
     )  # fmt: skip
 

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from headway.core.catalog import Catalog
+from headway.core.units import Number
 from headway.evidence.training.row import TrainingRow
 from headway.evidence.training.setup import TrainingSetup, flop_per_token, is_unread, setup
 from headway.laws.serving.request import interval_low
 from headway.laws.training.memory import allocated_bytes
 from headway.laws.training.run import joint_factor
 from headway.performance.achieved import Efficiencies
+from headway.performance.estimate import Estimate
 from headway.training.achieved import SHARED_SECTION, training_efficiencies
-from headway.training.estimate import TrainingEstimate, estimate
+from headway.training.estimate import estimate
 from headway.training.memory import Memory
 from headway.training.recipe import TrainingReach
 
 FITTED_YEAR = "2026"  # year of the latest software among the measured runs
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RangedNumber:
-    """A predicted value with its 90 % interval."""
-
-    expected: float
-    lo: float
-    hi: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +29,10 @@ class TrainingPrediction:
 
     row: TrainingRow
     setup: TrainingSetup | None = None
-    speed: RangedNumber | None = None  # tokens per second and chip
-    step: RangedNumber | None = None
-    flops: RangedNumber | None = None  # FLOP/s per chip, as the row's source counts FLOPs
-    memory: RangedNumber | None = None  # bytes of tensors on the fullest chip
+    speed: Estimate | None = None  # tokens per second and chip
+    step: Estimate | None = None
+    flops: Estimate | None = None  # FLOP/s per chip, as the row's source counts FLOPs
+    memory: Estimate | None = None  # bytes of tensors on the fullest chip
     flags: tuple[str, ...] = ()
     why: str = ""
 
@@ -53,15 +46,21 @@ def predicted(row: TrainingRow, row_setup: TrainingSetup | str, catalog: Catalog
     """Prediction of a row from its setup."""
     if isinstance(row_setup, str):
         return TrainingPrediction(row=row, why=row_setup)
-    run_estimate = estimate(row_setup.case, row_setup.layout)
-    achieved = row_setup.case.efficiency
-    step = _step(run_estimate, row_setup, catalog)
-    speed = _reversed(step, lambda seconds: row_setup.case.batch / (seconds * row_setup.case.system.chips))
+    case = row_setup.case
+    run_estimate = estimate(case, row_setup.layout)
+    step = _around(run_estimate.time.step, run_estimate.time.floor, row_spread(row_setup, training_efficiencies(catalog)))
+    speeds = {name: float(case.batch / (getattr(step, name) * case.system.chips)) for name in ("expected", "floor", "low", "high")}
+    speed = Estimate(**speeds | {"low": speeds["high"], "high": speeds["low"]})  # the longest step is the lowest speed
     flop = flop_per_token(row_setup)
-    return TrainingPrediction(
-        row=row, setup=row_setup, speed=speed, step=step, flops=_mapped(speed, lambda rate: flop * rate),
-        memory=_memory(run_estimate.memory, achieved), flags=row_setup.flags,
-    )  # fmt: skip
+    flops = Estimate(**{name: float(flop * getattr(speed, name)) for name in speeds})
+    memory = _around(allocator_bytes(run_estimate.memory, case.efficiency), run_estimate.memory.weights, case.efficiency.spread_memory)
+    return TrainingPrediction(row=row, setup=row_setup, speed=speed, step=step, flops=flops, memory=memory, flags=row_setup.flags)
+
+
+def _around(expected: Number, floor: Number, spread: Number) -> Estimate:
+    """An estimate whose interval is a factor each way, cut at the floor."""
+    low = float(interval_low(expected, floor, spread))
+    return Estimate(expected=float(expected), floor=float(floor), low=low, high=float(expected * spread))
 
 
 def row_spread(row_setup: TrainingSetup, table: Efficiencies) -> Any:
@@ -82,26 +81,3 @@ def allocator_bytes(memory: Memory, achieved: TrainingReach) -> Any:
     return allocated_bytes(sum(parts), achieved.fragmentation, 0)
 
 
-def _step(run_estimate: TrainingEstimate, row_setup: TrainingSetup, catalog: Catalog | None) -> RangedNumber:
-    spread = row_spread(row_setup, training_efficiencies(catalog))
-    seconds = run_estimate.time.step
-    return RangedNumber(
-        expected=float(seconds), lo=float(interval_low(seconds, run_estimate.time.floor, spread)), hi=float(seconds * spread)
-    )  # fmt: skip
-
-
-def _memory(memory: Memory, achieved: TrainingReach) -> RangedNumber:
-    memory_bytes = allocator_bytes(memory, achieved)
-    return RangedNumber(
-        expected=float(memory_bytes), lo=float(interval_low(memory_bytes, memory.weights, achieved.spread_memory)),
-        hi=float(memory_bytes * achieved.spread_memory),
-    )  # fmt: skip
-
-
-def _mapped(of: RangedNumber, law: Callable[[float], Any]) -> RangedNumber:
-    return RangedNumber(expected=float(law(of.expected)), lo=float(law(of.lo)), hi=float(law(of.hi)))
-
-
-def _reversed(of: RangedNumber, law: Callable[[float], Any]) -> RangedNumber:
-    """Interval of a decreasing function of a ranged number: low and high exchange."""
-    return RangedNumber(expected=float(law(of.expected)), lo=float(law(of.hi)), hi=float(law(of.lo)))

@@ -324,7 +324,7 @@ def _case(row: TrainingRow, model: Model, where: System, flags: list[str], catal
     best = _best_choice(row, model, where, sequence, among, catalog)
     if not row.task and not best.fits:
         memory = estimate(best.case, best.layout).memory
-        states = float(memory.weights + memory.gradients + memory.optimizer)  # which are certain; adapters alone need none of the latter
+        states = float(memory.weights + memory.gradients + memory.optimizer)  # certain; adapters alone need no gradients and states
         if states > float(where.chip.need("hbm")):
             adapters = _best_choice(replace(row, task="lora"), model, where, sequence, among, catalog)
             best, flags = (adapters, [*flags, ADAPTERS]) if adapters.fits else (best, flags)
