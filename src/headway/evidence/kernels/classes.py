@@ -52,10 +52,14 @@ class KernelEstimate:
 def fit(
     predict: Predict, rows: KernelRows, keys: tuple[KernelKey, ...], fixed: tuple[float | None, ...], weights: Column | None = None
 ) -> KernelEstimate:
-    """Fit of the parameters that are not fixed: least squares of log time with a soft-L1 loss."""
+    """Fit of the parameters that are not fixed: least squares of log time with a soft-L1 loss.
+
+    Standard errors are those of the log parameters: sandwich estimator of White (1980), clustered by shape, for a soft-L1 loss.
+    """
     free = [index for index, value in enumerate(fixed) if value is None]
     parameters = np.array([keys[index].start if value is None else value for index, value in enumerate(fixed)])
-    root = np.sqrt(_weights(rows) if weights is None else weights * _weights(rows))
+    shares = rows.seconds / (rows.seconds + SHORT)
+    root = np.sqrt(shares if weights is None else weights * shares)
     target = np.log(rows.seconds)
 
     def misses(point: Column) -> Any:
@@ -65,29 +69,17 @@ def fit(
 
     bounds = (np.log([keys[index].low for index in free]), np.log([keys[index].high for index in free]))
     solution = least_squares()(misses, np.log(parameters[free]), bounds=bounds, loss="soft_l1", f_scale=SCALE, max_nfev=200)
-    parameters[free] = np.exp(solution.x)
+    jacobian, rest = solution.jac, misses(solution.x)  # SciPy scales the first by (1 + z)^(-3/4), z the squared miss over SCALE squared
+    scores = jacobian * (rest * (1 + (rest / SCALE) ** 2) ** 0.25)[:, None]
+    codes = np.unique(rows.shape, return_inverse=True)[1]
+    sums = np.stack([np.bincount(codes, weights=column) for column in scores.T], axis=1)
+    inverse = np.linalg.pinv(jacobian.T @ jacobian)
     errors = np.zeros(len(parameters))
-    errors[free] = parameters[free] * _log_errors(solution.jac, misses(solution.x), rows.shape)
+    parameters[free] = np.exp(solution.x)
+    errors[free] = parameters[free] * np.sqrt(np.maximum(np.diag(inverse @ (sums.T @ sums) @ inverse), 0))
     return KernelEstimate(
         values=tuple(map(float, parameters)), errors=tuple(map(float, errors)), free=tuple(value is None for value in fixed), rows=len(rows)
     )
-
-
-def _weights(rows: KernelRows) -> Any:
-    return rows.seconds / (rows.seconds + SHORT)
-
-
-def _log_errors(jacobian: Column, misses: Column, shape: Column) -> Any:
-    """Standard errors of the log parameters: sandwich estimator of White (1980), clustered by shape, for a soft-L1 loss.
-
-    `jacobian` is the one that SciPy returns, scaled by (1 + z)^(-3/4) with z the squared miss over SCALE squared.
-    """
-    z = (misses / SCALE) ** 2
-    scores = jacobian * (misses * (1 + z) ** 0.25)[:, None]
-    codes = np.unique(shape, return_inverse=True)[1]
-    sums = np.stack([np.bincount(codes, weights=column) for column in scores.T], axis=1)
-    inverse = np.linalg.pinv(jacobian.T @ jacobian)
-    return np.sqrt(np.maximum(np.diag(inverse @ (sums.T @ sums) @ inverse), 0))
 
 
 def log_misses(predict: Predict, rows: KernelRows, values: tuple[float, ...]) -> Any:
@@ -124,12 +116,6 @@ def _t0(start: float, of: str) -> KernelKey:
     return KernelKey(name="t0_s", unit="s", start=start, low=1e-7, high=2e-4, meaning=f"fixed cost of {of}, replayed from a graph")
 
 
-def _norm() -> KernelKey:
-    return KernelKey(
-        name="norm", unit="", start=2.0, low=1.0, high=20.0, meaning="how compute and weights meet: 1 a sum, inf a hard maximum"
-    )
-
-
 def _matmul(p: Column, work: tuple[Column, ...]) -> Any:
     compute, weights, activations = work
     return p[0] + matmul_s(compute, weights, activations, p[1], p[2], p[3], p[4])
@@ -160,6 +146,7 @@ def _elementwise(p: Column, work: tuple[Column, ...]) -> Any:
 COMPUTE_MEANING = "share of the dense peak; experts reach what dense matmuls do, but for activations"
 MEMORY_MEANING = "share of HBM bandwidth, weights streamed"
 ACTIVATION_MEANING = "share of HBM bandwidth, 16-bit activations in and out (quantising them included)"
+NORM = KernelKey(name="norm", unit="", start=2.0, low=1.0, high=20.0, meaning="how compute and weights meet: 1 a sum, inf a hard maximum")
 BLOCK = KernelKey(name="block_bytes", unit="byte", start=4e4, low=1e2, high=1e7,
             meaning="cost of a pair of sequence and KV head, as bytes the HBM would move meanwhile")  # fmt: skip
 PAD = KernelKey(name="pad_tokens", unit="token", start=400.0, low=1.0, high=1e4,
@@ -174,7 +161,7 @@ ATTENTION_MEANING = "share of the bf16 peak, whatever the KV's format"
 
 def _matmul_keys(start: float, of: str) -> tuple[KernelKey, ...]:
     return (_t0(start, of), _share("compute", 0.7, COMPUTE_MEANING), _share("memory", 0.8, MEMORY_MEANING),
-            _share("activation", 0.5, ACTIVATION_MEANING), _norm())  # fmt: skip
+            _share("activation", 0.5, ACTIVATION_MEANING), NORM)  # fmt: skip
 
 
 def _decode_keys(meaning: str) -> tuple[KernelKey, ...]:
@@ -262,39 +249,32 @@ def all_reduces(folder: Path) -> tuple[KernelRows, tuple[LinkRows, ...]]:
         ("chip", "n_chips", "bytes"),
     )
     places = _places(rows, ("chip", "n_chips"), rows.bytes.astype(float), lambda row: (None, 1.0))
-    return _kernels(rows, rows.latency_s, shape_codes(rows.chip, rows.n_chips, np.log2(rows.bytes) // 4)), places
+    return _link_kernels(rows, shape_codes(rows.chip, rows.n_chips, np.log2(rows.bytes) // 4)), places
 
 
 def exchanges(folder: Path) -> tuple[KernelRows, tuple[LinkRows, ...]]:
-    """Dispatch plus combine of each case, by the faster of the low-latency and high-throughput kernels."""
+    """Dispatch plus combine of each case that has both, by the faster of the low-latency and high-throughput kernels."""
     rows = table(folder, "moe_all_to_all")
     few = rows.tokens_per_rank <= FEW_TOKENS
     rows = rows.where(((rows.sms == 0) | ((rows.sms == MOST_SMS) & ~few)) & (rows.tokens_per_rank >= 2))
     keys = ("chip", "n_chips", "hidden", "n_experts", "topk", "tokens_per_rank")
     dispatch, combine = (fastest(rows.where(rows.phase == phase), (*keys, "impl")) for phase in ("dispatch", "combine"))
-    dispatch, combine = _matched(dispatch, combine, (*keys, "impl"))
-    both = KernelTable({**dispatch.columns, "latency_s": dispatch.latency_s + combine.latency_s})
-    both = fastest(both, keys)
-    places = _places(both, keys[:5], both.tokens_per_rank.astype(float), _routed)
-    return _kernels(both, both.latency_s, shape_codes(*(both.columns[key] for key in keys[:5]))), places
+    codes = shape_codes(*(np.concatenate([dispatch.columns[key], combine.columns[key]]) for key in (*keys, "impl")))
+    sent = len(dispatch.latency_s)
+    _, first, second = np.intersect1d(codes[:sent], codes[sent:], return_indices=True)
+    dispatch, combine = dispatch.where(first), combine.where(second)
+    both = fastest(KernelTable({**dispatch.columns, "latency_s": dispatch.latency_s + combine.latency_s}), keys)
+
+    def routed(row: KernelTable) -> tuple[RoutedLayer, float]:
+        hidden, experts, active = (float(row.columns[key][0]) for key in ("hidden", "n_experts", "topk"))
+        return RoutedLayer(layers=1, experts=experts, active=active, dispatch=DISPATCHED * hidden), hidden * (DISPATCHED + COMBINED) / 2
+
+    places = _places(both, keys[:5], both.tokens_per_rank.astype(float), routed)
+    return _link_kernels(both, shape_codes(*(both.columns[key] for key in keys[:5]))), places
 
 
-def _matched(first: KernelTable, second: KernelTable, keys: tuple[str, ...]) -> tuple[KernelTable, KernelTable]:
-    """Cases that both tables contain, in a common order."""
-    joined_columns = {key: np.concatenate([first.columns[key], second.columns[key]]) for key in keys}
-    codes = shape_codes(*joined_columns.values())
-    first_codes, second_codes = codes[: len(first.latency_s)], codes[len(first.latency_s) :]
-    _, first_index, second_index = np.intersect1d(first_codes, second_codes, return_indices=True)
-    return first.where(first_index), second.where(second_index)
-
-
-def _routed(row: KernelTable) -> tuple[RoutedLayer, float]:
-    hidden, experts, active = (float(row.columns[key][0]) for key in ("hidden", "n_experts", "topk"))
-    return RoutedLayer(layers=1, experts=experts, active=active, dispatch=DISPATCHED * hidden), hidden * (DISPATCHED + COMBINED) / 2
-
-
-def _kernels(rows: KernelTable, seconds: Column, shape: Column) -> KernelRows:
-    return KernelRows(chip=rows.chip, shape=shape, seconds=seconds, work=(np.arange(len(seconds)),))
+def _link_kernels(rows: KernelTable, shape: Column) -> KernelRows:
+    return KernelRows(chip=rows.chip, shape=shape, seconds=rows.latency_s, work=(np.arange(len(rows.latency_s)),))
 
 
 def _places(
@@ -303,18 +283,13 @@ def _places(
     codes, places = shape_codes(*(rows.columns[key] for key in keys)), []
     for code in np.unique(codes):
         indices = np.flatnonzero(codes == code)
+        names = rows.chip[indices[:1]]
         routed, message = read(rows.where(indices[:1]))
-        places.append(
-            LinkRows(fabric=_fabric(str(rows.chip[indices[0]])), members=int(rows.n_chips[indices[0]]), routed=routed, message=message,
-                  rows=indices, tokens=tokens[indices])
-        )  # fmt: skip
+        up, out = (float(per_chip(names, fact)[0]) for fact in ("scale_up_bw", "scale_out_bw"))
+        fabric = Fabric(kind="switch", domain=DOMAIN, up=up, exchange=up, out=out, in_switch=family(str(names[0])) in SUMS)
+        members = int(rows.n_chips[indices[0]])
+        places.append(LinkRows(fabric=fabric, members=members, routed=routed, message=message, rows=indices, tokens=tokens[indices]))
     return tuple(places)
-
-
-def _fabric(name: str) -> Fabric:
-    names = np.array([name])
-    up, out = (float(per_chip(names, fact)[0]) for fact in ("scale_up_bw", "scale_out_bw"))
-    return Fabric(kind="switch", domain=DOMAIN, up=up, exchange=up, out=out, in_switch=family(name) in SUMS)
 
 
 def place_s(place: LinkRows, costs: LinkCosts) -> Any:
@@ -322,13 +297,9 @@ def place_s(place: LinkRows, costs: LinkCosts) -> Any:
     if place.routed is None:
         term = all_reduce_term(place.fabric, group(place.fabric, place.members, 1), place.message, costs)
     else:
-        term = exchange_term(place.fabric, _layout(place.members), place.routed, place.message, costs)
+        degree = known(place.members, "ep", "", "input", "measured")
+        term = exchange_term(place.fabric, Layout(dp=degree, ep=degree), place.routed, place.message, costs)
     return collective_term_s(term, place.tokens)
-
-
-def _layout(members: int) -> Layout:
-    degree = known(members, "ep", "", "input", "measured")
-    return Layout(dp=degree, ep=degree)
 
 
 def predicted(places: tuple[LinkRows, ...], costs: LinkCosts, rows: int) -> Any:
@@ -364,72 +335,52 @@ def _alpha(name: str, start: float, meaning: str) -> KernelKey:
     return KernelKey(name=name, unit="s", start=start, low=1e-7, high=2e-4, meaning=meaning)
 
 
-def _link_share(name: str, start: float, meaning: str) -> KernelKey:
-    return KernelKey(name=name, unit="", start=start, low=0.02, high=1.0, meaning=meaning)
-
-
 REDUCTION_KEYS = (_alpha("alpha", 4e-6, "round of a reduction over scale-up links, launched from a graph"),
-           _link_share("eff_network", 0.65, "share of scale-up bandwidth that reductions and gathers reach"),
-           _link_share("eff_in_switch", 0.5, "the same where the switch does the adding"))  # fmt: skip
+           _share("eff_network", 0.65, "share of scale-up bandwidth that reductions and gathers reach", low=0.02),
+           _share("eff_in_switch", 0.5, "the same where the switch does the adding", low=0.02))  # fmt: skip
 EXCHANGE_KEYS = (_alpha("alpha_exchange", 12e-6, "round of an exchange of experts over scale-up links"),
-             _link_share("eff_exchange", 0.5, "share of scale-up bandwidth that exchanges of experts reach"))  # fmt: skip
+             _share("eff_exchange", 0.5, "share of scale-up bandwidth that exchanges of experts reach", low=0.02))  # fmt: skip
 EXCHANGE_OUT_KEYS = (EXCHANGE_KEYS[0], _alpha("alpha_exchange_out", 24e-6, "round of an exchange of experts over scale-out links"),
-        _link_share("eff_out", 0.9, "share of scale-out bandwidth that exchanges of experts reach"))  # fmt: skip
+        _share("eff_out", 0.9, "share of scale-out bandwidth that exchanges of experts reach", low=0.02))  # fmt: skip
+
+
+def _costs(**values: Any) -> LinkCosts:
+    """Costs of links with these parameters; the lines without measurements are never the fastest."""
+    slow = dict.fromkeys(("up", "out", "exchange_up", "exchange_out"), NEVER)
+    return LinkCosts(**slow | dict.fromkeys(("efficiency", "in_switch", "exchange", "beyond"), 1.0) | values)
 
 
 def collectives(folder: Path) -> tuple[tuple[KernelClass, KernelRows], ...]:
     """Collective classes with their rows: all-reduce, exchange of experts inside a machine, and across machines."""
     reduced, exchanged = all_reduces(folder), exchanges(folder)
-    inside = _chips(*exchanged) <= DOMAIN
-    rows = exchanged[0]
-    return (
-        (
-            _kind(REDUCTION_KEYS, reduced, _reduction, "all-reduces of 1 KB..1 GB in a machine of 8", "collectives", "all-reduce"),
-            reduced[0],
-        ),
-        (
-            _kind(EXCHANGE_KEYS, exchanged, _exchange, "DeepEP in a machine of 8, 2..131072 tokens a chip", "moe_all_to_all", "exchange"),
-            rows.where(inside),
-        ),
-        (
-            _kind(EXCHANGE_OUT_KEYS, exchanged, _exchange_out, "DeepEP over 2, 4 and 8 machines of 8", "moe_all_to_all", "exchange out"),
-            rows.where(~inside),
-        ),
-    )
-
-
-def _kind(
-    keys: tuple[KernelKey, ...],
-    read: tuple[KernelRows, tuple[LinkRows, ...]],
-    costs: Callable[[Any], LinkCosts],
-    where: str,
-    table: str,
-    label: str,
-) -> KernelClass:
-    rows, places = read
-
-    def predict(p: Column, work: tuple[Column, ...]) -> Any:
-        return predicted(places, costs(p), len(rows))[work[0]]
-
-    return KernelClass(name="collective", read=lambda folder, dtype: rows, predict=predict, keys=keys, shared=(), dtypes=("bf16",),
-                       range=where, table=table, differs=0.05, like="collective", label=label,
-                       borrowed=("alpha_exchange",) if keys is EXCHANGE_OUT_KEYS else ())  # fmt: skip
-
-
-def _reduction(p: Column) -> LinkCosts:
-    return LinkCosts(up=p[0], out=NEVER, exchange_up=NEVER, exchange_out=NEVER, efficiency=p[1], in_switch=p[2], exchange=1.0, beyond=1.0)
-
-
-def _exchange(p: Column) -> LinkCosts:
-    return LinkCosts(up=NEVER, out=NEVER, exchange_up=p[0], exchange_out=NEVER, efficiency=1.0, in_switch=1.0, exchange=p[1], beyond=1.0)
-
-
-def _exchange_out(p: Column) -> LinkCosts:
-    return LinkCosts(up=NEVER, out=NEVER, exchange_up=p[0], exchange_out=p[1], efficiency=1.0, in_switch=1.0, exchange=p[2], beyond=p[2])
-
-
-def _chips(rows: KernelRows, places: tuple[LinkRows, ...]) -> Any:
-    members = np.zeros(len(rows), int)
-    for place in places:
+    members = np.zeros(len(exchanged[0]), int)
+    for place in exchanged[1]:
         members[place.rows] = place.members
-    return members
+    inside = members <= DOMAIN
+
+    def kind(
+        keys: tuple[KernelKey, ...], read: tuple[KernelRows, tuple[LinkRows, ...]], costs: Callable[[Column], LinkCosts], where: str,
+        table: str, label: str,
+    ) -> KernelClass:  # fmt: skip
+        rows, places = read
+        return KernelClass(
+            name="collective", read=lambda folder, dtype: rows, predict=lambda p, work: predicted(places, costs(p), len(rows))[work[0]],
+            keys=keys, shared=(), dtypes=("bf16",), range=where, table=table, differs=0.05, like="collective", label=label,
+            borrowed=("alpha_exchange",) if keys is EXCHANGE_OUT_KEYS else (),
+        )  # fmt: skip
+
+    reduction = kind(
+        REDUCTION_KEYS, reduced, lambda p: _costs(up=p[0], efficiency=p[1], in_switch=p[2]),
+        "all-reduces of 1 KB..1 GB in a machine of 8", "collectives", "all-reduce",
+    )  # fmt: skip
+    exchange = kind(
+        EXCHANGE_KEYS, exchanged, lambda p: _costs(exchange_up=p[0], exchange=p[1]),
+        "DeepEP in a machine of 8, 2..131072 tokens a chip", "moe_all_to_all", "exchange",
+    )  # fmt: skip
+    across = kind(
+        EXCHANGE_OUT_KEYS, exchanged, lambda p: _costs(exchange_up=p[0], exchange_out=p[1], exchange=p[2], beyond=p[2]),
+        "DeepEP over 2, 4 and 8 machines of 8", "moe_all_to_all", "exchange out",
+    )  # fmt: skip
+    return (reduction, reduced[0]), (exchange, exchanged[0].where(inside)), (across, exchanged[0].where(~inside))
+
+

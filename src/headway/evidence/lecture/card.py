@@ -100,55 +100,42 @@ def lecture_case(model: Model, system: System, precision: Precision, batch: int 
     peak, bandwidth = formats.peaks[block][part] * chips, chip.need("hbm_bw") * chips
     weight_byte, all_params, used_params = formats.weights[block][part].bytes, total_params(model), active_params(model)
     ratio = hardware_ratio(weight_byte, peak, bandwidth)
-    balanced = balanced_batch(ratio, all_params, used_params)
     expected = with_links(defaults(Assumptions), chip)
-    ideal = defaults(Assumptions, {name: _peak_rate(name, value) for name, value in PEAK_RATES.items()})
-    fitted = compile_layout(work, system, layout, expected, formats)
+    why = "the datasheet's peak, without latency"
+    rates = {name: value if isinstance(value, str) else default(value, name, "", why) for name, value in PEAK_RATES.items()}
+    ideal = defaults(Assumptions, rates)
     case = LectureCase(
         model=model, system=system, work=work, formats=formats, layout=layout, weight_byte=weight_byte, peak=peak, bandwidth=bandwidth,
-        hbm=chip.need('hbm') * chips, total=all_params, active=used_params, ratio=ratio, balanced=balanced,
-        kv=kv_bytes_per_token(model, formats.kv.bytes), fitted=fitted,
-        at_peak=compile_layout(work, system, layout, ideal, formats),
-        on_one_chip=compile_layout(work, system, Layout(**UNASKED), ideal, formats),
-        batch=NO_TOKENS, context=default(CONTEXT, "context", "token", "default of --context") if context is None else context,
+        hbm=chip.need('hbm') * chips, total=all_params, active=used_params, ratio=ratio,
+        balanced=balanced_batch(ratio, all_params, used_params), kv=kv_bytes_per_token(model, formats.kv.bytes),
+        fitted=compile_layout(work, system, layout, expected, formats), at_peak=compile_layout(work, system, layout, ideal, formats),
+        on_one_chip=compile_layout(work, system, Layout(**UNASKED), ideal, formats), batch=NO_TOKENS,
+        context=default(CONTEXT, "context", "token", "default of --context") if context is None else context,
     )  # fmt: skip
-    return dataclasses.replace(case, batch=_batch(case, batch))
-
-
-def _peak_rate(name: str, value: Number) -> Any:
-    return value if isinstance(value, str) else default(value, name, "", "the datasheet's peak, without latency")
+    if batch is not None:
+        return dataclasses.replace(case, batch=known(batch, "batch", "", "input", "given by the user", "now"))
+    ranks, room = int(layout.dp), capacity(case)
+    sequences, why = max(int(float(case.balanced) // ranks) * ranks, ranks), "balanced batch, in whole sequences on each rank"
+    if room < ranks:
+        why = "balanced batch in whole sequences on each rank; its caches do not fit"
+    elif room < sequences:
+        sequences, why = int(room // ranks * ranks), "most sequences whose caches fit, in whole sequences on each rank"
+    return dataclasses.replace(case, batch=known(sequences, "batch", "", "derived", why))
 
 
 def usual_layout(form: ModelShape, chips: int) -> Layout:
     """A rank of attention on each chip and experts over all, or for a dense model the widest legal tensor parallelism."""
     if form.experts:
-        ep = max(degree for degree in range(1, min(chips, form.experts) + 1) if chips % degree == 0)
-        layout = Layout(**_degrees(ep=ep, dp=chips))
+        degrees = {"ep": max(degree for degree in range(1, min(chips, form.experts) + 1) if chips % degree == 0), "dp": chips}
     else:
         tp = max(degree for degree in range(1, chips + 1) if chips % degree == 0 and not tensor_why(degree, form))
-        layout = Layout(**_degrees(tp=tp, dp=chips // tp))
+        degrees = {"tp": tp, "dp": chips // tp}
+    why = "usual layout: a rank on each chip"
+    layout = Layout(**UNASKED | {name: default(value, name, "", why) for name, value in degrees.items()})
     reason = illegal(layout, form)
     if reason:
         raise BadValue("--on", f"{chips} chips", f"a machine on which the usual layout is legal ({reason})")
     return layout
-
-
-def _degrees(**degrees: int) -> dict[str, Any]:
-    return UNASKED | {name: default(value, name, "", "usual layout: a rank on each chip") for name, value in degrees.items()}
-
-
-def _batch(case: LectureCase, batch: int | None) -> Any:
-    """Batch of the card's step."""
-    ranks = int(case.layout.dp)
-    if batch is not None:
-        return known(batch, "batch", "", "input", "given by the user", "now")
-    room = capacity(case)
-    balanced = max(int(float(case.balanced) // ranks) * ranks, ranks)
-    if room < ranks:
-        return known(balanced, "batch", "", "derived", "balanced batch in whole sequences on each rank; its caches do not fit")
-    if room < balanced:
-        return known(int(room // ranks * ranks), "batch", "", "derived", "most sequences whose caches fit, in whole sequences on each rank")
-    return known(balanced, "batch", "", "derived", "balanced batch, in whole sequences on each rank")
 
 
 def capacity(case: LectureCase) -> float:
@@ -335,6 +322,10 @@ def _balanced(case: LectureCase) -> list[BridgeStage]:
     board = claims()["RB-11"].inputs
     experts, active = board["experts"], board["board_experts_per_token"]
     on_one, peak, fitted = coefficients(case)
+    at_peak, at_fitted = knee(case, peak, case.context), knee(case, fitted, case.context)
+    rates = "the fitted knee, up: kernels cost weight reads more than compute"
+    if float(at_fitted) / float(at_peak) < 1:
+        rates = "the fitted knee, down: kernels and activations cost compute more than weight reads"
     attention = f"scores and values at context {int(case.context)} are compute that the board drops"
     return _walk(
         BALANCED, "token",
@@ -344,34 +335,21 @@ def _balanced(case: LectureCase) -> list[BridgeStage]:
             ("true sparsity", case.balanced, "total over active parameters instead of 256 over 32"),
             ("formats and parts", knee(case, on_one, None), "formats of each part; the embedding is looked up"),
             ("copies on ranks", knee(case, peak, None), f"{case.layout}: each rank reads all but the experts; fullest chip"),
-            ("attention's own FLOPs", knee(case, peak, case.context), attention),
-            ("fitted rates", knee(case, fitted, case.context), _rates_reason(case)),
+            ("attention's own FLOPs", at_peak, attention),
+            ("fitted rates", at_fitted, rates),
         ],
     )  # fmt: skip
 
 
-def _rates_reason(case: LectureCase) -> str:
-    _, peak, fitted = coefficients(case)
-    ratio = float(knee(case, fitted, case.context)) / float(knee(case, peak, case.context))
-    if ratio < 1:
-        return "the fitted knee, down: kernels and activations cost compute more than weight reads"
-    return "the fitted knee, up: kernels cost weight reads more than compute"
+def knee(case: LectureCase, terms: StepCoefficients, context: Token | None) -> Any:
+    """Batch at which compute takes as long as weight reads by the step law; `context` None leaves attention's own FLOPs out.
 
-
-def knee(case: LectureCase, terms: StepCoefficients, context: Token) -> Any:
-    """Batch at which compute takes as long as weight reads by the step law; `context` None leaves attention's own FLOPs out."""
-    return balanced_batch_with_kv(_weights(terms), _per_sequence(case, terms, context), NO_KV)
-
-
-def _weights(terms: StepCoefficients) -> Any:
-    return weights_s(terms, SEQUENCES_PER_RANK * terms.dp)
-
-
-def _per_sequence(case: LectureCase, terms: StepCoefficients, context: Token) -> Any:
-    """Compute time per sequence of the batch; it is linear in the batch, so that one sequence on each rank gives it."""
+    Compute is linear in the batch, so that one sequence on each rank gives its time per sequence.
+    """
     ranks = terms.dp
-    tokens = NO_TOKENS if context is None else ranks * context
-    return machine_s_per_token(compute_s(terms, ranks, tokens), known(1.0, "token per sequence", "token", "constant", "decode") * ranks)
+    one_token = known(1.0, "token per sequence", "token", "constant", "decode")
+    compute = machine_s_per_token(compute_s(terms, ranks, NO_TOKENS if context is None else ranks * context), one_token * ranks)
+    return balanced_batch_with_kv(weights_s(terms, SEQUENCES_PER_RANK * terms.dp), compute, NO_KV)
 
 
 # -- step and drain -------------------------------------------------------------------------------------------------------------
@@ -380,12 +358,13 @@ def _per_sequence(case: LectureCase, terms: StepCoefficients, context: Token) ->
 def _step(case: LectureCase) -> list[BridgeStage]:
     on_one, peak, _ = coefficients(case)
     place = f"batch {int(case.batch)}, context {int(case.context)}"
+    weights, split = (weights_s(terms, SEQUENCES_PER_RANK * terms.dp) for terms in (on_one, peak))
     return _walk(
         STEP, "s",
         [
             ("the board", latency_floor_s(case.total, ONE_BYTE, case.bandwidth), "all parameters at one byte over the bandwidth"),
-            ("formats and parts", _weights(on_one) / case.system.chips, "formats of each part; the embedding is looked up"),
-            ("copies on ranks", _weights(peak), f"floor of the weights; {case.layout}: the fullest chip's experts and its copy"),
+            ("formats and parts", weights / case.system.chips, "formats of each part; the embedding is looked up"),
+            ("copies on ranks", split, f"floor of the weights; {case.layout}: the fullest chip's experts and its copy"),
             ("caches and compute", floor(case), f"floor of the step: the longest of compute, memory and network; {place}"),
             ("fitted rates", step(case), "achieved rates, launches, collectives and the engine's own work"),
         ],
@@ -393,21 +372,19 @@ def _step(case: LectureCase) -> list[BridgeStage]:
 
 
 def _drain(case: LectureCase) -> list[BridgeStage]:
-    _, peak, fitted = coefficients(case)
     chip, place = case.system.chip, f"batch {int(case.batch)}, context {int(case.context)}"
+    peak, fitted = (
+        weights_s(terms, case.batch) + kv_s(terms, case.batch, case.batch * case.context) for terms in coefficients(case)[1:]
+    )
     return _walk(
         DRAIN, "s",
         [
             ("the board", BOARD_DRAIN, "some 20 ms for many generations"),
             ("this chip", drain_s(chip.need("hbm"), chip.need("hbm_bw")), "its HBM over its bandwidth"),
-            ("what a step reads", _memory(case, peak), f"weights and caches of the step ({place})"),
-            ("fitted rates", _memory(case, fitted), "achieved shares of the bandwidth"),
+            ("what a step reads", peak, f"weights and caches of the step ({place})"),
+            ("fitted rates", fitted, "achieved shares of the bandwidth"),
         ],
     )  # fmt: skip
-
-
-def _memory(case: LectureCase, terms: StepCoefficients) -> Any:
-    return weights_s(terms, case.batch) + kv_s(terms, case.batch, case.batch * case.context)
 
 
 # -- crossing -------------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from headway.evidence.rows.tasks import Task
-from headway.evidence.serving.machines import MeasuredLoad, machines, rows, served_times
+from headway.evidence.serving.machines import MeasuredLoad, machines, rows, scalar, served_times
 from headway.evidence.serving.predict import Prediction, load_of
 from headway.evidence.serving.runs import PlayedRun, as_played, beaten, bounded, played, unsteady
 from headway.laws.collectives.cost import collectives_floor_s
@@ -293,10 +293,10 @@ def _trials(task: Task, measured: Measurement, case: Expected) -> list[Fault]:
     if case.run is None:
         return faults(measured, case.served, case.load)
     server = case.served.server
-    peak = min(float(task.row.requests or 1) / _scalar(server.replicas), _scalar(server.seats(task.prompt, task.output)))
+    peak = min(float(task.row.requests or 1) / scalar(server.replicas), scalar(server.seats(task.prompt, task.output)))
     tries = []
     for size in LIMITS:
-        sequences = max(int(peak / size / _scalar(server.step.dp)), 1)
+        sequences = max(int(peak / size / scalar(server.step.dp)), 1)
         run = played(task, sequences)
         if run is not None:
             served = replace(case.served, server=limited(server, sequences), times=run.times(case.served.times, server.replicas))
@@ -326,13 +326,13 @@ def _name(
 
 def capacity_of(served: Served) -> float:
     """Requests per second that all replicas carry."""
-    return _scalar(request.capacity(served.server, served.requests) * served.server.replicas)
+    return scalar(request.capacity(served.server, served.requests) * served.server.replicas)
 
 
 def growth(served: Served, load: MeasuredLoad) -> float:
     """Times as many requests per second with twice the users."""
     base, double = (served_at(served.server, replace(load, users=factor * load.users, rate=NO_RATE)) for factor in (1, 2))
-    return _scalar(double.times.rate / base.times.rate)
+    return scalar(double.times.rate / base.times.rate)
 
 
 def _parts(
@@ -359,7 +359,7 @@ def token_parts(served: Served) -> dict[str, float]:
         "weights": weights, "KV cache": kv, "compute": exposed_compute_s(times.decode, weights, kv, network, overhead),
         "network": network, ENGINE: overhead, PREFILLS: np.maximum(times.tpot - times.decode, 0 * times.tpot),
     }  # fmt: skip
-    return {name: _scalar(value) for name, value in parts.items()}
+    return {name: scalar(value) for name, value in parts.items()}
 
 
 def first_token_parts(served: Served) -> dict[str, float]:
@@ -369,7 +369,7 @@ def first_token_parts(served: Served) -> dict[str, float]:
     wait = served.times.seat_wait
     before = prompts_before_s(served.times.ttft, overhead, prefill, wait)
     parts = {"prefill of the request": prefill, PREFILLS: before, WAIT: wait, ENGINE: overhead}
-    return {name: _scalar(value) for name, value in parts.items()}
+    return {name: scalar(value) for name, value in parts.items()}
 
 
 def floors(served: Served, load: MeasuredLoad) -> dict[str, float]:
@@ -387,8 +387,6 @@ def floors(served: Served, load: MeasuredLoad) -> dict[str, float]:
         "network": collectives_floor_s(coefficients.collectives, at.tokens),
         ENGINE: 0.0, PREFILLS: np.maximum(floor_times.tpot - floor_times.decode, 0 * floor_times.tpot),
     }  # fmt: skip
-    return {name: _scalar(value) for name, value in parts.items()}
+    return {name: scalar(value) for name, value in parts.items()}
 
 
-def _scalar(value: Any) -> float:
-    return float(np.ravel(value)[0])

@@ -63,6 +63,51 @@ FACTORS = ("launch_factor", "compute_factor", "memory_factor", "attention_factor
 SHARES = ("first_round_share", "start_share", "synchronised_share", "pipeline_overlap_share", "chunked_prefill", "reserved_output_share")
 
 
+# Section -> key -> prior of a number, and its spread in ln where it is fitted; in the order of the lines of data/efficiency.toml.
+PRIORS: tuple[tuple[str, dict[str, tuple[float, ...]]], ...] = (
+    ("engine.other", {
+        "launch_factor": (0.8, 0.4), "step_overhead_s": (0.5 * MS, 0.7), "layer_overhead_s": (0.0,), "split_overhead_s": (0.0,),
+    }),
+    ("engine.eager", {"layer_overhead_s": (200 * US, 0.7)}),
+    ("engine.waiting", {"step_overhead_s": (1.0 * MS, 0.7)}),
+    ("engine.other", {
+        "weight_only_factor": (0.95, 0.15), "yearly_growth": (0.2, 0.7), "sequence_overhead_s": (5 * US, 1.0),
+        "streaming_overhead_s": (5 * US, 1.0), "compute_factor": (0.9,), "memory_factor": (0.95, 0.15), "attention_factor": (1.0,),
+        "expert_factor": (0.9, 0.2), "request_overhead_s": (15 * MS,), "synchronised_share": (0.0,), "prompt_launch_s": (20 * US, 0.7),
+        "concurrent_prompts": (2.0, 0.8), "prompt_routed_s": (0.3 * MS, 0.7), "captured_tokens": (0.0,), "start_share": (0.1, 0.7),
+        "first_round_share": (0.1, 0.2), "step_budget_tokens": (8192.0,), "chunked_prefill": (1.0,), "reserved_output_share": (0.5,),
+        "max_sequences": (1024.0,), "pipeline_overlap_share": (0.8,), "usable_hbm_factor": (0.95, 0.02),
+    }),
+    ("engine.vllm", {
+        "step_overhead_s": (0.5 * MS, 0.7), "compute_factor": (0.9, 0.15), "memory_factor": (0.95, 0.15),
+        "request_overhead_s": (15 * MS, 0.4), "concurrent_prompts": (2.0, 0.8),
+        "captured_tokens": (512.0,),  # the largest of its default capture sizes
+    }),
+    ("engine.sglang", {
+        "step_overhead_s": (1.5 * MS, 0.7), "request_overhead_s": (15 * MS, 0.4), "synchronised_share": (0.6, 0.5),
+        "chunked_prefill": (0.0,),
+    }),
+    ("engine.trtllm", {
+        "step_overhead_s": (1.0 * MS, 0.7), "compute_factor": (0.9, 0.15), "memory_factor": (0.95, 0.15),
+        "request_overhead_s": (15 * MS, 0.4), "concurrent_prompts": (2.0, 0.8), "reserved_output_share": (1.0,),
+    }),
+    ("engine.llamacpp", {
+        "launch_factor": (1.0,), "prompt_launch_s": (0.0,), "prompt_routed_s": (0.0,), "step_overhead_s": (0.3 * MS,),
+        "layer_overhead_s": (30 * US, 0.7), "step_budget_tokens": (512.0,), "compute_factor": (0.6, 0.5), "attention_factor": (0.5, 0.7),
+        "memory_factor": (0.9,), "request_overhead_s": (0.0,), "pipeline_overlap_share": (0.6, 0.5), "split_overhead_s": (100 * US, 0.7),
+    }),
+    ("engine.other", {"mma_share": (1.0,)}),
+    ("engine.llamacpp", {"mma_share": (0.62, 0.2), "weight_only_factor": (1.0, 0.15)}),
+    ("engine.llamacpp.card", {"memory_factor": (0.95, 0.2)}),
+    ("engine.native", {"launch_factor": (1.0,), "yearly_growth": (0.0,)}),
+    ("engine.llamacpp.datacenter", {"memory_factor": (0.9, 0.2)}),
+    ("platform.other", {"compute_factor": (1.0,), "memory_factor": (1.0,), "power_exponent": (0.4, 0.5)}),
+    ("platform.card", {"memory_factor": (1.0, 0.2)}),
+    ("platform.host", {"compute_factor": (1.0, 0.3), "memory_factor": (1.0, 0.2)}),
+    ("platform.amd", {"compute_factor": (0.8, 0.1), "memory_factor": (0.85, 0.1)}),
+)  # fmt: skip
+
+
 def number(section: str, key: str, prior: float, spread: float = 0.0) -> PriorNumber:
     """Engine number with unit, meaning and limit of its key."""
     unit, meaning = MEANINGS[key]
@@ -74,61 +119,7 @@ def number(section: str, key: str, prior: float, spread: float = 0.0) -> PriorNu
 def numbers() -> tuple[PriorNumber, ...]:
     """All numbers of engines and platforms, free or fixed."""
     none = [number("engine.none", key, 0.0) for key in OVERHEADS] + [number("engine.none", key, 1.0) for key in FACTORS]
-    fallback = [
-        number("engine.other", "launch_factor", 0.8, 0.4), number("engine.other", "step_overhead_s", 0.5 * MS, 0.7),
-        number("engine.other", "layer_overhead_s", 0.0), number("engine.other", "split_overhead_s", 0.0),
-        number("engine.eager", "layer_overhead_s", 200 * US, 0.7), number("engine.waiting", "step_overhead_s", 1.0 * MS, 0.7),
-        number("engine.other", "weight_only_factor", 0.95, 0.15), number("engine.other", "yearly_growth", 0.2, 0.7),
-        number("engine.other", "sequence_overhead_s", 5 * US, 1.0), number("engine.other", "streaming_overhead_s", 5 * US, 1.0),
-        number("engine.other", "compute_factor", 0.9), number("engine.other", "memory_factor", 0.95, 0.15),
-        number("engine.other", "attention_factor", 1.0), number("engine.other", "expert_factor", 0.9, 0.2),
-        number("engine.other", "request_overhead_s", 15 * MS), number("engine.other", "synchronised_share", 0.0),
-        number("engine.other", "prompt_launch_s", 20 * US, 0.7), number("engine.other", "concurrent_prompts", 2.0, 0.8),
-        number("engine.other", "prompt_routed_s", 0.3 * MS, 0.7), number("engine.other", "captured_tokens", 0.0),
-        number("engine.other", "start_share", 0.1, 0.7),
-        number("engine.other", "first_round_share", 0.1, 0.2),
-        number("engine.other", "step_budget_tokens", 8192.0), number("engine.other", "chunked_prefill", 1.0),
-        number("engine.other", "reserved_output_share", 0.5), number("engine.other", "max_sequences", 1024.0),
-        number("engine.other", "pipeline_overlap_share", 0.8), number("engine.other", "usable_hbm_factor", 0.95, 0.02),
-    ]  # fmt: skip
-    local = [
-        number("engine.llamacpp", "launch_factor", 1.0), number("engine.llamacpp", "prompt_launch_s", 0.0),
-        number("engine.llamacpp", "prompt_routed_s", 0.0),
-        number("engine.llamacpp", "step_overhead_s", 0.3 * MS),
-        number("engine.llamacpp", "layer_overhead_s", 30 * US, 0.7), number("engine.llamacpp", "step_budget_tokens", 512.0),
-        number("engine.llamacpp", "compute_factor", 0.6, 0.5), number("engine.llamacpp", "attention_factor", 0.5, 0.7),
-        number("engine.llamacpp", "memory_factor", 0.9), number("engine.llamacpp", "request_overhead_s", 0.0),
-        number("engine.llamacpp", "pipeline_overlap_share", 0.6, 0.5), number("engine.llamacpp", "split_overhead_s", 100 * US, 0.7),
-        number("engine.other", "mma_share", 1.0), number("engine.llamacpp", "mma_share", 0.62, 0.2),
-        number("engine.llamacpp", "weight_only_factor", 1.0, 0.15), number("engine.llamacpp.card", "memory_factor", 0.95, 0.2),
-        number("engine.native", "launch_factor", 1.0), number("engine.native", "yearly_growth", 0.0),
-        number("engine.llamacpp.datacenter", "memory_factor", 0.9, 0.2),
-    ]  # fmt: skip
-    return (*none, *fallback, *_servers(), *local, *_platforms())
-
-
-def _servers() -> list[PriorNumber]:
-    """Numbers of the engines that serve many users."""
-    return [
-        number("engine.vllm", "step_overhead_s", 0.5 * MS, 0.7), number("engine.vllm", "compute_factor", 0.9, 0.15),
-        number("engine.vllm", "memory_factor", 0.95, 0.15), number("engine.vllm", "request_overhead_s", 15 * MS, 0.4),
-        number("engine.vllm", "concurrent_prompts", 2.0, 0.8),
-        number("engine.vllm", "captured_tokens", 512.0),  # the largest of its default capture sizes
-        number("engine.sglang", "step_overhead_s", 1.5 * MS, 0.7), number("engine.sglang", "request_overhead_s", 15 * MS, 0.4),
-        number("engine.sglang", "synchronised_share", 0.6, 0.5), number("engine.sglang", "chunked_prefill", 0.0),
-        number("engine.trtllm", "step_overhead_s", 1.0 * MS, 0.7), number("engine.trtllm", "compute_factor", 0.9, 0.15),
-        number("engine.trtllm", "memory_factor", 0.95, 0.15), number("engine.trtllm", "request_overhead_s", 15 * MS, 0.4),
-        number("engine.trtllm", "concurrent_prompts", 2.0, 0.8), number("engine.trtllm", "reserved_output_share", 1.0),
-    ]  # fmt: skip
-
-
-def _platforms() -> list[PriorNumber]:
-    """Numbers of kinds of machines."""
-    platforms = [number("platform.other", "compute_factor", 1.0), number("platform.other", "memory_factor", 1.0)]
-    platforms += [number("platform.other", "power_exponent", 0.4, 0.5), number("platform.card", "memory_factor", 1.0, 0.2)]
-    platforms += [number("platform.host", "compute_factor", 1.0, 0.3), number("platform.host", "memory_factor", 1.0, 0.2)]
-    platforms += [number("platform.amd", "compute_factor", 0.8, 0.1), number("platform.amd", "memory_factor", 0.85, 0.1)]
-    return platforms
+    return (*none, *(number(section, key, *prior) for section, priors in PRIORS for key, prior in priors.items()))
 
 
 def table_at(base: Efficiencies, engine_numbers: Sequence[PriorNumber], values: Sequence[float]) -> Efficiencies:

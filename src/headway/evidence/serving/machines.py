@@ -68,6 +68,11 @@ def columns(records: Sequence[Any]) -> Any:
     return np.array([float(record) for record in records])
 
 
+def scalar(value: Any) -> float:
+    """The number of a record of one row, or the first."""
+    return float(np.ravel(value)[0])
+
+
 def rows(record: Any, index: np.ndarray | slice | list[int]) -> Any:
     """Record of arrays restricted to the rows `index`."""
     if is_dataclass(record):

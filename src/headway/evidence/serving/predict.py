@@ -187,7 +187,9 @@ def _of_kind(kind: str, tasks: Sequence[Task], m: Server, table: Efficiencies, p
         floor = replace(floor, ttft=np.fmin(floor.ttft, expected.ttft), tpot=np.fmin(floor.tpot, expected.tpot))
     columns, limits, predictions = (expected, floor, *spreads(kind, tasks, m, load, table)), beyond(tasks, m), []
     for index, task in enumerate(tasks):
-        estimates = {name: _estimate(*(getattr(column, name)[index] for column in columns), time=name in TIMES) for name in TIMES + RATES}
+        estimates: dict[str, Any] = {}
+        for name in TIMES + RATES:
+            estimates[name] = _estimate(*(getattr(column, name)[index] for column in columns), time=name in TIMES)
         if task.output == 1:  # vLLM divides by the tokens after the first
             estimates["tpot"] = None
         predictions.append(Prediction(row=task.row, kind=kind, setup=task.setup, flags=(*limits[index], *task.flags), **estimates))

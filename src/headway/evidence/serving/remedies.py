@@ -14,7 +14,7 @@ import numpy as np
 
 from headway.evidence.rows.tasks import Setup, Task
 from headway.evidence.serving.causes import BATCH_LIMIT, MOST_SIZE, QUEUE, SMALL, Causes
-from headway.evidence.serving.machines import ENGINES
+from headway.evidence.serving.machines import ENGINES, scalar
 from headway.evidence.serving.predict import Prediction
 from headway.evidence.serving.runs import beaten
 from headway.performance.estimate import Estimate
@@ -98,23 +98,20 @@ def remedies(task: Task, prediction: Prediction, cause: Causes, ask: Ask, more: 
         option = Option(change=REPAIRS[cause.fault.name], flags=(), chips=float(task.setup.system.chips))
         nominal = Baseline(flags=(), row=base.row, explained=True)
         repairs = [remedy for remedy in (_evaluated(option, quantity, task, prediction, nominal, answered),) if remedy is not None]
-    capacity = _capacity(cause, base)
+    simulated = base.row.get("capacity_req_per_s") if base.row is not None else None
+    capacity = float(simulated or cause.capacity or np.inf)  # as the command without a change says; without bound in a closed loop
     for option in _options(task, cause, capacity):
         if (task.row.request_rate or 0.0) > option.most * capacity:
             continue
         remedy = _evaluated(option, "rate" if option.more else quantity, task, prediction, base, answered)
         if remedy is not None:
-            known.append(replace(remedy, rank_gain=max(_yield_per_chip(remedy, option, task) - 1, 0.0)))
+            speed = 1.0 if remedy.quantity == "rate" else 1 + remedy.gain
+            more_per_chip = (remedy.rate or 1.0) / (option.chips / float(task.setup.system.chips))
+            known.append(replace(remedy, rank_gain=max(speed * more_per_chip - 1, 0.0)))
     ranked = sorted(known, key=lambda remedy: -remedy.rank_gain)
     most = max((remedy.rank_gain for remedy in ranked), default=0.0)
     repairs = [replace(repair, rank_gain=max(repair.gain, most)) for repair in repairs]
     return [*repairs, *ranked][:MOST]
-
-
-def _yield_per_chip(remedy: Remedy, option: Option, task: Task) -> float:
-    """Speed times tokens per second and chip, over those before."""
-    chips = option.chips / float(task.setup.system.chips)
-    return (1.0 if remedy.quantity == "rate" else 1 + remedy.gain) * (remedy.rate or 1.0) / chips
 
 
 def _evaluated(option: Option, quantity: str, task: Task, prediction: Prediction, base: Baseline, ask: AskFlags) -> Remedy | None:
@@ -125,8 +122,12 @@ def _evaluated(option: Option, quantity: str, task: Task, prediction: Prediction
         return None
     command, row = ask((*base.flags, *option.flags))
     value, start = _answer(row, quantity), _answer(base.row, quantity)
-    if value is None or not _steady(row, quantity):
+    if value is None or row is None:
         return None
+    if quantity != "rate":  # an answer that is not between those with every step shorter and longer is chance, not a promise
+        low, middle, high = (row.get(key) for key in (f"mean_{quantity}_lo_s", f"mean_{quantity}_s", f"mean_{quantity}_hi_s"))
+        if not ((low is None or low <= middle) and (high is None or middle <= high)):
+            return None
     explained = base.explained or start is None
     gains = [value / before - 1 if quantity == "rate" else before / value - 1 for before in (measured, start) if before]
     if min(gains) < LEAST_GAIN:
@@ -145,14 +146,6 @@ def _answer(row: Row, quantity: str) -> float | None:
     """A quantity of a row of `headway sim`; None of an overloaded run, and where it has none."""
     value = row.get(COLUMNS[quantity]) if row is not None and row.get("stable") else None
     return float(value) if value and np.isfinite(value) else None
-
-
-def _steady(row: Row, quantity: str) -> bool:
-    """Whether a command's answer lies between those that it gives with every step shorter and longer; else it is chance, not a promise."""
-    if row is None or quantity == "rate":
-        return row is not None
-    low, value, high = (row.get(key) for key in (f"mean_{quantity}_lo_s", f"mean_{quantity}_s", f"mean_{quantity}_hi_s"))
-    return (low is None or low <= value) and (high is None or value <= high)
 
 
 def _baseline(task: Task, cause: Causes, quantity: str, measured: float, ask: AskFlags) -> Baseline:
@@ -186,16 +179,10 @@ def _fault_flags(task: Task, cause: Causes) -> Flags:
     if fault is None:
         return ()
     if fault.name == BATCH_LIMIT:
-        return (("max-seqs", f"{max(round(_scalar(fault.served.server.scheduling.max_sequences)), 1)}"),)
+        return (("max-seqs", f"{max(round(scalar(fault.served.server.scheduling.max_sequences)), 1)}"),)
     fact = {"network": "scale_up_bw", "memory": "hbm_bw"}.get(fault.name)
     value = getattr(chip, fact) if fact else None
     return (("set", f"chip.{fact}={float(value) / fault.size / 1e9:.4g}GB/s"),) if value is not None else ()
-
-
-def _capacity(cause: Causes, base: Baseline) -> float:
-    """Requests per second that the deployment carries, as the command without a change says; without bound in a closed loop."""
-    simulated = base.row.get("capacity_req_per_s") if base.row is not None else None
-    return float(simulated or cause.capacity or np.inf)
 
 
 def _options(task: Task, cause: Causes, capacity: float) -> Iterator[Option]:
@@ -260,12 +247,11 @@ def _setups(setup: Setup) -> Iterator[Option]:
         yield Option(change=f"tp={2 * tp} on {2 * chips} chips", flags=(("on", twice), ("tp", str(2 * tp))), chips=2 * chips)
 
 
-def _scalar(value: Any) -> float:
-    return float(np.ravel(value)[0])
-
-
 def sim_command(task: Task, flags: Flags) -> str:
-    """Command line that simulates the measured load on the deployment with a change."""
+    """Command line that simulates the measured load on the deployment with a change; a model that is a file goes by its path.
+
+    As many requests as the run had, as far as they are few; of a closed loop some of each user.
+    """
     row, setup = task.row, task.setup
     layout, rate = setup.layout, row.request_rate
     through = row.output_tok_per_s / task.output if row.output_tok_per_s and task.output else None
@@ -281,18 +267,11 @@ def sim_command(task: Task, flags: Flags) -> str:
     if pairs.get("policy") and through:
         pairs.pop("users", None)
         pairs |= {"rate": f"{rate or through:.3g}"}
-    pairs |= {"requests": f"{_requests(task, int(pairs.get('users', 0)))}"}
-    return f"headway sim {_model_name(task)} " + " ".join(f"--{name} {value}" for name, value in pairs.items())
+    users = int(pairs.get("users", 0))
+    count = int(row.requests or max(ROUNDS * users, LEAST_REQUESTS))
+    pairs |= {"requests": f"{max(min(count, max(MOST_REQUESTS, ROUNDS * users)), users, 1)}"}
+    name = row.config or row.model
+    model = shlex.quote(name) if Path(name).exists() else setup.model.name
+    return f"headway sim {model} " + " ".join(f"--{name} {value}" for name, value in pairs.items())
 
 
-def _model_name(task: Task) -> str:
-    """The model as a command names it: a file by its path."""
-    name = task.row.config or task.row.model
-    return shlex.quote(name) if Path(name).exists() else task.setup.model.name
-
-
-def _requests(task: Task, users: int) -> int:
-    """Requests to simulate: those of the run, as far as they are few; of a closed loop some of each user."""
-    count = int(task.row.requests or max(ROUNDS * users, LEAST_REQUESTS))
-    most = max(MOST_REQUESTS, ROUNDS * users)
-    return max(min(count, most), users, 1)

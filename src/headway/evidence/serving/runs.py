@@ -19,7 +19,7 @@ from headway.core.errors import HeadwayError
 from headway.core.schema import defaults
 from headway.evidence.rows.names import ENGINES
 from headway.evidence.rows.tasks import Task
-from headway.evidence.serving.machines import machines, with_room
+from headway.evidence.serving.machines import machines, scalar, with_room
 from headway.evidence.serving.predict import Prediction, load_of
 from headway.laws.queueing.closed_loop import SINGLE, LoopTimes
 from headway.laws.serving.request import interval_low, unsteady_floor_s
@@ -65,7 +65,7 @@ def bounded(task: Task, prediction: Prediction, is_unsteady: bool) -> Prediction
         change["tpot"] = _lowered(tpot, least)
     if prediction.ttft is not None and row.ttft_s and row.ttft_s < prediction.ttft.floor:
         step = request.decode_s(server, Requests(prompt=task.prompt, output=1.0), SINGLE, step_floor_s)
-        change["ttft"] = _lowered(prediction.ttft, min(_scalar(step), prediction.ttft.floor))
+        change["ttft"] = _lowered(prediction.ttft, min(scalar(step), prediction.ttft.floor))
     return replace(prediction, **change, **_limits(task, replace(prediction, **change), decoding, "tpot" in change))
 
 
@@ -102,7 +102,7 @@ def _token_floor(task: Task, server: Server, decoding: float) -> float:
     """Least mean TPOT of a replica whose mean batch over the run is this, however the batch varied."""
     users = (task.row.requests or task.concurrency or 1.0) / task.setup.replicas
     batch = decoding / task.setup.replicas
-    batches = np.geomspace(1.0, max(min(users, _scalar(server.seats(task.prompt, task.output))), batch, 2.0), BATCHES)
+    batches = np.geomspace(1.0, max(min(users, scalar(server.seats(task.prompt, task.output))), batch, 2.0), BATCHES)
     context = task.row.context or (task.prompt or 0.0) + (task.output or 0.0) / 2
     steps = np.ravel(step_floor_s(server.step, batches, batches * context, 0.0, 0.0))
     return float(unsteady_floor_s(batch, batches, steps))
@@ -112,10 +112,6 @@ def _lowered(quantity: Estimate, floor: float) -> Estimate:
     """A time with a lower floor, and the low end of its interval that this floor allows."""
     low = float(interval_low(quantity.expected, floor, quantity.high / quantity.expected))
     return replace(quantity, floor=floor, low=min(low, quantity.low))
-
-
-def _scalar(value: Any) -> float:
-    return float(np.ravel(value)[0])
 
 
 MOST_REQUESTS = 2000  # played of a run
@@ -146,10 +142,19 @@ class PlayedRun:
 
 
 def played(task: Task, sequences: int | None = None) -> PlayedRun | None:
-    """Means of the run as the simulator plays it, with at most `sequences` of a rank in service; None for a run that it cannot play."""
-    setup = task.setup
-    users = int(task.concurrency or 0) if task.row.request_rate is None else 0
-    traffic = _traffic(task, users)
+    """Means of the run as the simulator plays it, with at most `sequences` of a rank in service; None for a run that it cannot play.
+
+    At most MOST_REQUESTS are played: as logged, else of the run's mean lengths, sent by its users or evenly at its rate.
+    """
+    setup, row, log = task.setup, task.row, task.row.log
+    users = int(task.concurrency or 0) if row.request_rate is None else 0
+    if log is not None:
+        first = slice(0, MOST_REQUESTS)
+        traffic = Traffic.of(np.array(log.arrival[first]), np.array(log.prompt[first]), np.array(log.output[first]))
+    else:
+        count = int(min(row.requests or 1, MOST_REQUESTS))
+        arrivals = np.zeros(count) if users or not row.request_rate else np.arange(count) / row.request_rate
+        traffic = Traffic.of(arrivals, max(round(task.prompt or 1), 1), max(round(task.output or 1), 1))
     assumptions = defaults(Assumptions, {"engine": ENGINES[setup.engine]})
     load = checked_load(prompt=float(traffic.prompt.mean()), output=float(traffic.output.mean()))
     try:
@@ -163,35 +168,17 @@ def played(task: Task, sequences: int | None = None) -> PlayedRun | None:
         traffic, server.pace, server.scheduler.rules, replicas=server.replicas, overhead_s=server.scheduler.overhead_s,
         think=np.zeros(len(traffic)) if users else None, users=users,
     )  # fmt: skip
-    times = measured(run, 0.0)
-    return _means(run, times) if run.completed.any() else None
-
-
-def _traffic(task: Task, users: int) -> Any:
-    """The requests of a run, at most MOST_REQUESTS: as logged, else of its mean lengths, sent by its users or evenly at its rate."""
-    log = task.row.log
-    if log is not None:
-        first = slice(0, MOST_REQUESTS)
-        return Traffic.of(np.array(log.arrival[first]), np.array(log.prompt[first]), np.array(log.output[first]))
-    count = int(min(task.row.requests or 1, MOST_REQUESTS))
-    arrivals = np.zeros(count) if users or not task.row.request_rate else np.arange(count) / task.row.request_rate
-    return Traffic.of(arrivals, max(round(task.prompt or 1), 1), max(round(task.output or 1), 1))
-
-
-def _means(run: Any, times: Any) -> PlayedRun:
-    completed = run.completed
-    first, last = float(np.nanmin(run.arrival)), float(np.nanmax(run.finish))
-    span = max(last - first, 1e-9)
-
-    def mean(key: str) -> float:
+    times, completed = measured(run, 0.0), run.completed
+    if not completed.any():
+        return None
+    span = max(float(np.nanmax(run.finish)) - float(np.nanmin(run.arrival)), 1e-9)
+    means = {}
+    for name, key in (("ttft", "ttft_s"), ("tpot", "tpot_s"), ("seat_wait", "queue_s")):
         values = times.values(key, known=True)
-        return float(values.mean()) if len(values) else 0.0
-
+        means[name] = float(values.mean()) if len(values) else 0.0
     decoding, in_service = (float(np.sum((run.finish - begin)[completed])) / span for begin in (run.first, run.scheduled))
     tokens = float(run.traffic.output[completed].sum()) / span
-    return PlayedRun(
-        ttft=mean("ttft_s"), tpot=mean("tpot_s"), seat_wait=mean("queue_s"), decoding=decoding, in_service=in_service, tok_per_s=tokens
-    )  # fmt: skip
+    return PlayedRun(**means, decoding=decoding, in_service=in_service, tok_per_s=tokens)
 
 
 def as_played(prediction: Prediction, run: PlayedRun) -> Prediction:
