@@ -144,7 +144,8 @@ def _axis(claim: Claim, text: str) -> Iterator[tuple[dict[str, Any], dict[str, A
     name, equals, value = text.partition("=")
     name = name.strip().replace("-", "_")
     if not equals or not value.strip():
-        raise BadValue("--with", text, f"NAME=VALUE, such as {_example(claim)}")
+        example, usual = next(iter(claim.inputs.items()))
+        raise BadValue("--with", text, f"NAME=VALUE, such as {example}={float(usual):g}")
     if name in claim.inputs:
         yield from _input_axis(claim, name, value)
     elif name in SUBJECTS:
@@ -156,29 +157,22 @@ def _axis(claim: Claim, text: str) -> Iterator[tuple[dict[str, Any], dict[str, A
         raise UnknownName(f"input of {claim.id}", name, names, "inputs: " + ", ".join(names[:MOST_NAMED]) + more)
 
 
-def _example(claim: Claim) -> str:
-    name, value = next(iter(claim.inputs.items()))
-    return f"{name}={float(value):g}"
-
-
 def _input_axis(claim: Claim, name: str, text: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Quantities of an input's unit, or names of chips, systems and models that have this fact."""
-    present = claim.inputs[name]
-    if name in claim.today and _is_name(text):
+    """Quantities of an input's unit, or names of chips, systems and models that have this fact.
+
+    A name begins with a letter or is a count of chips such as 8xh100-sxm, and so is no number.
+    """
+    first = text.strip().lower().split(",")[0]
+    if name in claim.today and first not in ("nan", "inf") and re.match(r"[a-z]|\d+x[a-z]", first):
         for subject in text.split(","):
             yield {name: subject.strip()}, {name: _fact_of(claim.today[name], subject.strip(), f"--with {name}")}
         return
-    for value in _quantities(claim, name, text, present):
+    for value in _quantities(claim, name, text):
         yield {name: float(value)}, {name: value}
 
 
-def _is_name(text: str) -> bool:
-    """Whether a value begins as a name does, or is a count of chips such as 8xh100-sxm, and so is no number."""
-    first = text.strip().lower().split(",")[0]
-    return first not in ("nan", "inf") and bool(re.match(r"[a-z]|\d+x[a-z]", first))
-
-
-def _quantities(claim: Claim, name: str, text: str, present: Any) -> list[Any]:
+def _quantities(claim: Claim, name: str, text: str) -> list[Any]:
+    present = claim.inputs[name]
     unit, factor = READ_AS.get(present.unit, (present.unit, 1.0))
     text = text.replace("/token", "") if present.unit in ("byte/token", "flop/token") else text
     text = text.strip().removesuffix("m") if present.unit == "m" else text
@@ -216,38 +210,23 @@ def _facts(claim: Claim, word: str, subject: str) -> dict[str, Any]:
     names = {path.split()[1] for path in paths.values()}
     if len(names) > 1:
         raise BadValue("--with", f"{word}={subject}", f"one input of {claim.id}, which has several: {', '.join(paths)}")
-    if word == "chip" and any(path.split()[0] == "domain" for path in paths.values()):
-        subject = _one_chip(subject)
-    facts: dict[str, Any] = {}
-    for name, path in paths.items():
-        facts[name] = _fact_of(path, subject, f"--with {word}")
-    return facts
-
-
-def _one_chip(name: str) -> str:
-    return name if name[:1].isdigit() else f"1x{name}"
+    if word == "chip" and not subject[:1].isdigit() and any(path.split()[0] == "domain" for path in paths.values()):
+        subject = f"1x{subject}"
+    return {name: _fact_of(path, subject, f"--with {word}") for name, path in paths.items()}
 
 
 def _fact_of(path: str, subject: str, field: str) -> Any:
-    """Fact of another subject at a path of the catalogue; an error that names what would work."""
+    """Fact of another subject at a path of the catalogue; an error that names what would work, of an unknown name the catalogue's own."""
     kind, _, key = path.split()
-    _check(kind, subject)
+    is_model = kind in SUBJECTS["model"]
+    find = model if is_model else chip if kind == "chip" else system if kind in ("domain", "system") else None
+    if find is None:
+        raise HeadwayError(f"--with: {subject!r} cannot stand for a {kind} here; give the quantity itself")
+    find(subject)
     value = look_up(f"{kind} {subject} {key}")
     if value is None:
-        raise BadValue(field, subject, f"a {'model' if kind in SUBJECTS['model'] else 'chip or system'} with {key.replace('_', ' ')}")
+        raise BadValue(field, subject, f"a {'model' if is_model else 'chip or system'} with {key.replace('_', ' ')}")
     return known(value, f"{subject} {key}", getattr(value, "unit", ""), "input", f"catalogue, {subject}, given by the user", "now")
-
-
-def _check(kind: str, subject: str) -> None:
-    """Raise the catalogue's own error for an unknown name."""
-    if kind in SUBJECTS["model"]:
-        model(subject)
-    elif kind == "chip":
-        chip(subject)
-    elif kind in ("domain", "system"):
-        system(subject)
-    else:
-        raise HeadwayError(f"--with: {subject!r} cannot stand for a {kind} here; give the quantity itself")
 
 
 def lecture_figures(claim: Claim) -> Mapping[str, float]:
@@ -279,15 +258,15 @@ def input_words(claim: Claim, name: str) -> str:
     >>> input_words(claims()["RB-10"], "total"), input_words(claims()["TS-03"], "h100_bw")
     ('total parameters', 'H100 bandwidth')
     """
+
+    def part_words(part: str) -> str:
+        if CHIP.match(part):
+            return part.upper()
+        return f"TPU {part}" if TPU.match(part) else CAPITALS.get(part, part)
+
     words = _about()["words"]
     text = words.get(claim.id, {}).get(name) or words.get(name)
-    return text if isinstance(text, str) else " ".join(_word(part) for part in name.split("_"))
-
-
-def _word(part: str) -> str:
-    if CHIP.match(part):
-        return part.upper()
-    return f"TPU {part}" if TPU.match(part) else CAPITALS.get(part, part)
+    return text if isinstance(text, str) else " ".join(part_words(part) for part in name.split("_"))
 
 
 @functools.cache

@@ -12,7 +12,7 @@ import json
 import os
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +99,7 @@ def chapter_sources(label: str) -> list[CardSource]:
 def deal(source: CardSource, draw: random.Random) -> QuizCard:
     """A card with the lecture's inputs or with a variant's, whichever is drawn and does not give its answer away."""
     if source.kind == SENTENCE:
-        return _sentence(source)
+        return _card(source, source.ask, (), source.answer, source.answer)
     options = [()] + [tuple(variant.split()) for variant in source.variants]
     draw.shuffle(options)
     if source.kind == DIRECTION:
@@ -108,25 +108,25 @@ def deal(source: CardSource, draw: random.Random) -> QuizCard:
     return next((card for card in cards if not gives_away(card)), cards[0])
 
 
-def _sentence(source: CardSource) -> QuizCard:
+def _card(source: CardSource, question: str, inputs: Iterable[str], answer: float | str, text: str, **values: Any) -> QuizCard:
+    values = {"unit": "", "tolerance": 0.0, "changes": ()} | values
     return QuizCard(
-        key=source.key, chapter=chapter_of(source.claim_id).label, claim_id=source.claim_id, kind=SENTENCE, question=source.ask, inputs=(),
-        answer=source.answer, answer_text=source.answer, unit="", tolerance=0.0, figure="", changes=(),
+        key=source.key, chapter=chapter_of(source.claim_id).label, claim_id=source.claim_id, kind=source.kind, question=question,
+        inputs=tuple(inputs), answer=answer, answer_text=text, figure=source.figure, **values,
     )  # fmt: skip
 
 
 def _number(source: CardSource, changes: tuple[str, ...]) -> QuizCard:
-    claim, case = claims()[source.claim_id], _case(source, changes)
-    value, unit = float(figures(claim, case)[source.figure]), _unit(claim, source.figure)
-    return QuizCard(
-        key=source.key, chapter=chapter_of(source.claim_id).label, claim_id=source.claim_id, kind=NUMBER, question=source.ask,
-        inputs=tuple(_inputs(source, case)), answer=value, answer_text=format_value(value, unit), unit=unit, tolerance=tolerance(claim),
-        figure=source.figure, changes=changes,
-    )  # fmt: skip
+    claim = claims()[source.claim_id]
+    case = _case(claim, changes)
+    value, unit = float(figures(claim, case)[source.figure]), claim.units.get(source.figure, claim.unit)
+    text = format_value(value, unit)
+    return _card(source, source.ask, _inputs(source, case), value, text, unit=unit, tolerance=tolerance(claim), changes=changes)
 
 
 def _direction(source: CardSource, changes: tuple[str, ...], draw: random.Random) -> QuizCard:
-    claim, case = claims()[source.claim_id], _case(source, changes)
+    claim = claims()[source.claim_id]
+    case = _case(claim, changes)
     before = float(figures(claim, case)[source.figure])
     name = draw.choice(movable(source, case))
     value = float(_value(claim, case, name))
@@ -134,20 +134,11 @@ def _direction(source: CardSource, changes: tuple[str, ...], draw: random.Random
     after = float(figures(claim, nudged)[source.figure])
     answer = STAYS if abs(after - before) <= 1e-9 * abs(before) else RISES if after > before else FALLS
     question = f"{source.ask} Now {label(source, name)} grows by 10 % and all else stays. What happens to that figure?"
-    return QuizCard(
-        key=source.key, chapter=chapter_of(source.claim_id).label, claim_id=source.claim_id, kind=DIRECTION, question=question,
-        inputs=tuple(_inputs(source, case)), answer=answer, answer_text=f"it {answer}", unit="", tolerance=0.0, figure=source.figure,
-        changes=changes,
-    )  # fmt: skip
+    return _card(source, question, _inputs(source, case), answer, f"it {answer}", changes=changes)
 
 
-def _case(source: CardSource, changes: tuple[str, ...]) -> InputCase:
-    claim = claims()[source.claim_id]
+def _case(claim: Claim, changes: tuple[str, ...]) -> InputCase:
     return cases(claim, changes)[0] if changes else InputCase(labels={}, values={})
-
-
-def _unit(claim: Claim, figure: str) -> str:
-    return claim.units.get(figure, claim.unit)
 
 
 def _value(claim: Claim, case: InputCase, name: str) -> Any:
@@ -266,8 +257,7 @@ def derivation(card: QuizCard) -> Any:
     if not card.figure:
         return None
     claim = claims()[card.claim_id]
-    case = cases(claim, card.changes)[0] if card.changes else InputCase(labels={}, values={})
-    return figures(claim, case)[card.figure]
+    return figures(claim, _case(claim, card.changes))[card.figure]
 
 
 INTERVALS = (0, 1, 3, 7, 21, 60)  # days until a card of each box comes back
@@ -338,22 +328,19 @@ def load(path: Path) -> Deck:
     if not path.exists():
         return Deck(path, {})
     text = user_file.data_of(path, user_file.DECK)
+    cards: dict[str, CardRecord] = {}
     try:
-        page = json.loads(text)
-        cards = {str(key): _record(entry) for key, entry in page["cards"].items()}
+        for key, entry in json.loads(text)["cards"].items():
+            box = int(entry["box"])
+            datetime.date.fromisoformat(entry["due"])
+            if not 0 <= box < len(INTERVALS):
+                raise ValueError(box)
+            cards[str(key)] = CardRecord(box, entry["due"], int(entry["answers"]), int(entry["misses"]))
         return Deck(path, cards)
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError, OverflowError):
         aside = path.with_suffix(".broken")
         path.replace(aside)
         return Deck(path, {}, f"the record of past answers could not be read: it is now {aside.name}, and a new one begins")
-
-
-def _record(entry: dict) -> CardRecord:
-    box = int(entry["box"])
-    datetime.date.fromisoformat(entry["due"])
-    if not 0 <= box < len(INTERVALS):
-        raise ValueError(box)
-    return CardRecord(box, entry["due"], int(entry["answers"]), int(entry["misses"]))
 
 
 def forget(path: Path) -> bool:

@@ -8,7 +8,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from headway.core.errors import UnknownName, clip, nearest
 from headway.evidence.claims.claim import claims
@@ -61,7 +61,9 @@ def find(text: str) -> LectureMatches:
     stems += [pair for pair in map("".join, itertools.pairwise(stems)) if pair in known]  # micro batch: micro-batch
     unknown = {stem: near(stem) for stem in stems if stem not in known and stem not in _concept_stems()}
     if not stems or len(unknown) == len(stems):
-        raise UnknownName("word of the lecture", clip(text), [], _offer(unknown))
+        words = list(dict.fromkeys(spellings()[word] for words in unknown.values() for word in words))
+        offer = f"nearest words: {', '.join(words[:5])}" if words else "try a word such as batch, rack, pipeline, cache or disk"
+        raise UnknownName("word of the lecture", clip(text), [], offer)
     readings = _readings(stems) + [dict.fromkeys(stems_near, MISSPELT) for stems_near in unknown.values()]
     scores = [(page, sum(_score(page, reading) for reading in readings)) for page in index()]
     by_claim = sorted(((page, score) for page, score in scores if page.kind == "claim" and score > 0), key=lambda item: -item[1])
@@ -76,17 +78,15 @@ def find(text: str) -> LectureMatches:
     remarks = tuple(dict.fromkeys(line for word, line in about.items() if set(stems_of(word)) & set(stems)))
     spelling = {_stem(word.replace("-", "")): word for word in words_of(text)}
     offers = {spelling.get(stem, stem): tuple(spellings()[word] for word in words) for stem, words in unknown.items()}
-    passage = _best_section(ranked[0].chapter, scores) if ranked else None
+    passage = None
+    if ranked:  # the section of the best chapter that answers best, its claims counted
+        best = ranked[0].chapter
+        by_section = [0.0] * len(best.sections)
+        for page, score in scores:
+            if page.chapter is best and page.kind != "chapter":
+                by_section[page.section] = max(by_section[page.section], score)
+        passage = best.sections[by_section.index(max(by_section))]
     return LectureMatches(chapters=ranked, claims=claim_matches, passage=passage, unknown=offers, remarks=remarks)
-
-
-def _best_section(chapter: Chapter, scores: Sequence[tuple[TextPage, float]]) -> Section:
-    """Section of a chapter that answers best, its claims counted."""
-    by_section = [0.0] * len(chapter.sections)
-    for page, score in scores:
-        if page.chapter is chapter and page.kind != "chapter":
-            by_section[page.section] = max(by_section[page.section], score)
-    return chapter.sections[by_section.index(max(by_section))]
 
 
 def _chapter_score(chapter: Chapter, scores: Iterable[tuple[TextPage, float]]) -> float:
@@ -128,19 +128,11 @@ def _stem(word: str) -> str:
     for ending, least in (("ies", 3), ("ing", 3), ("ed", 3), ("es", 4), ("s", 3), ("er", 4), ("ly", 3)):
         if word.endswith(ending) and len(word) - len(ending) >= least and not word.endswith(("ss", "us", "is")):
             root = word[: -len(ending)] + ("y" if ending == "ies" else "")
-            return (
-                _single(root).removesuffix("e")
-                if ending in ("ing", "ed", "er", "es")
-                else root.removesuffix("e")
-                if len(root) > 5
-                else root
-            )
+            if ending in ("ing", "ed", "er", "es"):
+                doubled = len(root) > 3 and root[-1] == root[-2] and root[-1] not in "lsz"  # the consonant before the ending
+                return (root[:-1] if doubled else root).removesuffix("e")
+            return root.removesuffix("e") if len(root) > 5 else root
     return word.removesuffix("e") if len(word) > 5 else word
-
-
-def _single(root: str) -> str:
-    """A root without the doubled consonant before its ending."""
-    return root[:-1] if len(root) > 3 and root[-1] == root[-2] and root[-1] not in "lsz" else root
 
 
 STOP_STEMS = frozenset(stems_of(document("words")["stop_words"]))
@@ -182,11 +174,6 @@ def near(stem: str) -> list[str]:
     return nearest(stem, sorted(word for word in vocabulary() if len(word) > 2))
 
 
-def _offer(unknown: dict[str, list[str]]) -> str:
-    offers = list(dict.fromkeys(spellings()[word] for words in unknown.values() for word in words))
-    return f"nearest words: {', '.join(offers[:5])}" if offers else "try a word such as batch, rack, pipeline, cache or disk"
-
-
 # -- index ----------------------------------------------------------------------------------------------------------------------
 
 
@@ -223,19 +210,14 @@ def spellings() -> dict[str, str]:
     """A word of the index for each stem: the shortest."""
     words: dict[str, str] = {}
     for chapter in chapters():
-        for text in _texts(chapter):
-            for word in words_of(text):
-                stem = _stem(word.replace("-", ""))
-                words[stem] = min(words.get(stem, word), word, key=len)
+        texts = [chapter.title, chapter.says, " ".join(chapter.words)]
+        for section in chapter.sections:
+            texts += (section.title, section.text)
+            texts += [text for claim_id, statement in section.statements.items() for text, _ in _claim_fields(claim_id, statement, section)]
+        for word in (word for text in texts for word in words_of(text)):
+            stem = _stem(word.replace("-", ""))
+            words[stem] = min(words.get(stem, word), word, key=len)
     return words
-
-
-def _texts(chapter: Chapter) -> Iterator[str]:
-    yield from (chapter.title, chapter.says, " ".join(chapter.words))
-    for section in chapter.sections:
-        yield from (section.title, section.text)
-        for claim_id, statement in section.statements.items():
-            yield from (text for text, _ in _claim_fields(claim_id, statement, section))
 
 
 @functools.cache

@@ -214,9 +214,16 @@ def place(row: StatedLayout, holds: Callable[[int, int], bool], divides: Callabl
     `holds(tp, pp)`: weights leave room for a KV cache; `divides(tp)`: tp divides the heads; `domain`: chips on fast links.
     """
     flags: list[str] = []
-    chips = row.chips or _chip_count(row, flags)
+    worker = (row.tp or 1) * (row.pp or 1) * (row.dp or 1)
+    chips = row.chips or (2 * worker if row.split else worker)
+    if not row.chips:
+        why = "a decode worker and as many for prefill" if row.split else "what the layout needs"
+        flags.append(f"chips not stated: {chips}, {why}")
     room = max(1, chips // 2) if row.split else chips  # a decode worker leaves chips for prefill
-    pp = row.pp or _stages(row, room, flags)
+    pp = row.pp or 1
+    if not row.pp and row.engine == "llama.cpp" and room > 1 and row.tp in (None, 1) and not row.dp:
+        pp = room
+        flags.append(f"layout not stated: llama.cpp splits the layers over {room} chips")
     tp, dp, ep = row.tp or _tp_degree(row, room // pp, pp, holds, divides, domain, flags), row.dp or 1, row.ep or 1
     if row.engine == "llama.cpp" and not divides(tp):
         tp, pp = 1, pp * tp
@@ -237,8 +244,10 @@ def place(row: StatedLayout, holds: Callable[[int, int], bool], divides: Callabl
     elif row.moe and row.ep is None and tp > 1:
         flags.append("ep not stated: experts are split as everything else, by tp")
     replica_chips = tp * pp * (dp if inside else 1)
+    if replica_chips > chips:
+        return f"the layout needs {replica_chips} chips, the row has {chips}"
     if replica_chips > chips - row.split:
-        return _lacks(replica_chips, chips)
+        return "a decode worker takes every chip of the row: none is left for prefill"
     replicas = 1 if row.split else chips // replica_chips
     if row.split:
         flags.append("chips of prefill and of decode are not told apart: tp, ep and dp are one decode worker's")
@@ -247,27 +256,6 @@ def place(row: StatedLayout, holds: Callable[[int, int], bool], divides: Callabl
     elif replicas * replica_chips != chips:
         flags.append(f"{chips - replicas * replica_chips} of {chips} chips idle")
     return PlacedLayout(layout=Layout(tp=tp, ep=ep, dp=dp if inside else 1, pp=pp), replicas=replicas, chips=chips, flags=tuple(flags))
-
-
-def _lacks(replica_chips: int, chips: int) -> str:
-    if replica_chips > chips:
-        return f"the layout needs {replica_chips} chips, the row has {chips}"
-    return "a decode worker takes every chip of the row: none is left for prefill"
-
-
-def _chip_count(row: StatedLayout, flags: list[str]) -> int:
-    worker = (row.tp or 1) * (row.pp or 1) * (row.dp or 1)
-    chips = 2 * worker if row.split else worker
-    flags.append(f"chips not stated: {chips}, " + ("a decode worker and as many for prefill" if row.split else "what the layout needs"))
-    return chips
-
-
-def _stages(row: StatedLayout, chips: int, flags: list[str]) -> int:
-    """Pipeline stages of a row that states none: all chips for llama.cpp (it splits layers by default), 1 for other engines."""
-    if row.engine == "llama.cpp" and chips > 1 and row.tp in (None, 1) and not row.dp:
-        flags.append(f"layout not stated: llama.cpp splits the layers over {chips} chips")
-        return chips
-    return 1
 
 
 def _tp_degree(

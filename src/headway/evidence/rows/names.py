@@ -68,17 +68,13 @@ def older(engine: str, text: str, date: str = "") -> tuple[str, ...]:
     """
     if engine != "vLLM":
         return ()
-    release = version(text)
+    release, day = version(text), text.strip() or date.strip()
+    is_date = bool(re.match(r"20\d\d(-|$)", day))
     return tuple(
         name
         for name, since, month in (("eager", GRAPHS_SINCE, "2024-01"), ("waiting", AHEAD_SINCE, "2026-01"))
-        if (release < since if release else _before(text.strip() or date.strip(), month))
+        if (release < since if release else is_date and day[:7] < month)
     )
-
-
-def _before(date: str, month: str) -> bool:
-    """Whether a date (year first) lies before a month."""
-    return bool(re.match(r"20\d\d(-|$)", date)) and date[:7] < month
 
 
 NEWEST = 2026.25  # the newest engines and kernels measured: spring of 2026
@@ -165,22 +161,19 @@ def _link(name: str) -> str:
 
 
 def _chip(name: str, catalog: Catalog) -> str | None:
-    """First form of a name that is in the catalogue, with the memory that the name states."""
+    """First form of a name that is in the catalogue, also without hyphens, with the memory that the name states."""
     if _SLOWER.search(fold(name)):
         return None
     size = _MEMORY.search(fold(name))
     for form in dict.fromkeys(_hardware_forms(fold(name))):
-        path = catalog.find("chips", form) or _path_without_hyphens(form, catalog)
+        closed = _closed_chips(catalog).get(_closed(form))
+        path = catalog.find("chips", form) or (catalog.find("chips", closed) if closed else None)
         if path is None:
             continue
-        known_whole = form == fold(name)
-        if known_whole or size is None or _holds(chip(path.stem, catalog).hbm, int(size[1])):
+        memory = None if form == fold(name) or size is None else chip(path.stem, catalog).hbm
+        if memory is None or size is None or abs(float(memory) / 1e9 - int(size[1])) <= NEAR * int(size[1]):
             return path.stem
     return None
-
-
-def _holds(memory: float | None, stated_gb: int) -> bool:
-    return memory is None or abs(float(memory) / 1e9 - stated_gb) <= NEAR * stated_gb
 
 
 def _hardware_forms(text: str) -> Iterator[str]:
@@ -193,11 +186,6 @@ def _hardware_forms(text: str) -> Iterator[str]:
     for pattern in (_BRACKETS, _CORES, _MEMORY, _FORM, _FORM, _FORM):
         shorter = pattern.sub("", shorter, count=1).strip("-")
         yield shorter
-
-
-def _path_without_hyphens(form: str, catalog: Catalog):
-    name = _closed_chips(catalog).get(_closed(form))
-    return catalog.find("chips", name) if name else None
 
 
 @functools.cache
@@ -230,7 +218,7 @@ def model_name(name: str) -> str:
     for form in dict.fromkeys(_model_forms(fold(name))):
         file = files.get(form) or _closed_models().get(_closed(form))
         if file is not None:
-            return _name_of(file)
+            return _names()[file]
     known = [row["name"] for row in catalogue_index()]
     raise UnknownName("model", name, known, "`headway list models` shows all")
 
@@ -243,10 +231,6 @@ def _closed_models() -> dict[str, str]:
 @functools.cache
 def _names() -> dict[str, str]:
     return {row["file"]: row["name"] for row in catalogue_index()}
-
-
-def _name_of(file: str) -> str:
-    return _names()[file]
 
 
 def _model_forms(text: str) -> Iterator[str]:

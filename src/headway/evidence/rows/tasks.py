@@ -33,6 +33,7 @@ from headway.serving.serve import known_layout
 
 HOST = 8  # cards per host over PCIe
 INEXACT = r"[-\s]class\b|\bcores?\b"  # words of hardware names that say more or less than a chip's name
+_DEFAULTS, _BARE = defaults(Assumptions), defaults(Assumptions, {"engine": "none"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,12 +106,12 @@ def _find(key: SetupKey, catalog: Catalog) -> InferredSetup | str:
         chips=key.chips or spec.count, tp=key.tp, ep=key.ep, pp=key.pp, dp=key.dp, engine=engine, version=version(key.engine_version),
         load=key.load, moe=any(block.experts for block in work.blocks), split=key.split, attention_dp=key.attention_dp,
     )  # fmt: skip
-    usable = ROOM * float(device.need("hbm")) * _default_assumptions().hbm_utilization
+    usable = ROOM * float(device.need("hbm")) * _DEFAULTS.hbm_utilization
     placement = place(
         row_layout,
         lambda tp, pp: _weights(name, row_formats, catalog, spec.chip, Layout(tp=tp, pp=pp)) <= usable,
         lambda tp: not tensor_why(tp, shape(work.blocks)),
-        _domain(device, spec, HOST),
+        HOST if _over_pcie(device, spec) else int(device.scale_up_domain or 1),
     )
     if isinstance(placement, str):
         return placement
@@ -142,16 +143,6 @@ def _named_model(key: SetupKey, catalog: Catalog) -> str:
 def main_format(model: Model) -> str:
     """Number format of most weights of a checkpoint."""
     return model.precision.expert if any(isinstance(block.ffn, MoE) for block in model.blocks) else model.precision.ffn
-
-
-@functools.cache
-def _default_assumptions() -> Assumptions:
-    return defaults(Assumptions)
-
-
-@functools.cache
-def _bare_assumptions() -> Assumptions:
-    return defaults(Assumptions, {"engine": "none"})
 
 
 @functools.cache
@@ -196,10 +187,6 @@ def _over_pcie(device: Chip, spec: Hardware) -> bool:
     return device.topology == "pcie" or (device.topology == "bridge" and spec.link != "nvlink")
 
 
-def _domain(device: Chip, spec: Hardware, host: int) -> int:
-    return host if _over_pcie(device, spec) else int(device.scale_up_domain or 1)
-
-
 @functools.cache
 def _weights(name: str, row_formats: row_defaults.StatedFormats, catalog: Catalog, chip_name: str, layout: Layout) -> float:
     """Bytes of weights on the fullest chip of a layout."""
@@ -214,7 +201,7 @@ def _weights(name: str, row_formats: row_defaults.StatedFormats, catalog: Catalo
         scale_up_bw=user_input(1e12, "link", "byte/s"),
     )
     resolved_formats = resolve(work, device, row_formats.precision)
-    return float(compile_layout(work, machine, known_layout(layout), _default_assumptions(), resolved_formats).weights_bytes)
+    return float(compile_layout(work, machine, known_layout(layout), _DEFAULTS, resolved_formats).weights_bytes)
 
 
 @functools.cache
@@ -237,7 +224,7 @@ def _setup(
     form = replace(shape(work.blocks), dimensions=())  # a run that was measured was loaded
     legal = check(known_layout(layout), form)
     resolved_formats = resolve(work, machine.chip, precision)
-    compiled = compile_layout(work, machine, legal, _bare_assumptions(), resolved_formats, backend=ENGINES[engine])
+    compiled = compile_layout(work, machine, legal, _BARE, resolved_formats, backend=ENGINES[engine])
     return Setup(
         model=model, system=machine, layout=legal, precision=precision, engine=engine, older=lacks, years=years, replicas=replicas,
         work=work, formats=resolved_formats,
@@ -306,36 +293,28 @@ def _task(row: MeasuredRow, catalog: Catalog) -> Task | Unpredictable:
     why = _unstated(row, kind)
     if why:
         return Unpredictable(row=row, why=why)
-    if kind == "disagg" and row.prefill_workers and row.decode_workers:
-        return _split_task(row, catalog)
-    resolution = find(_key(row, kind), catalog)
-    if isinstance(resolution, str):
-        return Unpredictable(row=row, why=resolution)
-    return _task_under_load(row, kind, resolution)
-
-
-def _key(row: MeasuredRow, kind: str) -> SetupKey:
     run = benchmark(row.source)
-    return SetupKey(
+    key = SetupKey(
         model=row.model, hardware=row.hardware, chips=row.chips, tp=row.tp, ep=row.ep, pp=row.pp, dp=row.dp, engine=row.engine,
         engine_version=row.engine_version, date=row.month or row.date, weights=row.weights, kv=row.kv,
         load="saturated" if kind == "offline" else "given", split=kind == "disagg", benchmark=run.key if run else "", config=row.config,
     )  # fmt: skip
-
-
-def _split_task(row: MeasuredRow, catalog: Catalog) -> Task | Unpredictable:
-    """Task of a disaggregated row that states both kinds of workers; one worker is one instance of tp x dp chips."""
-    pools = [
-        replace(_key(row, "disagg"), chips=(tp or 1) * (dp or 1), tp=tp, ep=ep, dp=dp, pp=None, split=False, attention_dp=True)
-        for tp, ep, dp in ((row.prefill_tp, row.prefill_ep, row.prefill_dp), (row.decode_tp, row.decode_ep, row.decode_dp))
-    ]
-    prefill, decode = (find(key, catalog) for key in pools)
-    if isinstance(prefill, str):
-        return Unpredictable(row=row, why=prefill)
-    if isinstance(decode, str):
-        return Unpredictable(row=row, why=decode)
-    split = StatedSplit(prefill=prefill.setup, prefill_workers=row.prefill_workers or 1, decode_workers=row.decode_workers or 1)
-    return replace(_task_under_load(row, "disagg", decode), split=split)
+    keys = [key]
+    if kind == "disagg" and row.prefill_workers and row.decode_workers:  # one worker is one instance of tp x dp chips
+        pools = (row.prefill_tp, row.prefill_ep, row.prefill_dp), (row.decode_tp, row.decode_ep, row.decode_dp)
+        keys = [
+            replace(key, chips=(tp or 1) * (dp or 1), tp=tp, ep=ep, dp=dp, pp=None, split=False, attention_dp=True) for tp, ep, dp in pools
+        ]
+    resolutions = [find(key, catalog) for key in keys]
+    for resolution in resolutions:
+        if isinstance(resolution, str):
+            return Unpredictable(row=row, why=resolution)
+    setups = [resolution for resolution in resolutions if isinstance(resolution, InferredSetup)]
+    task = _task_under_load(row, kind, setups[-1])
+    if len(setups) == 1:
+        return task
+    split = StatedSplit(prefill=setups[0].setup, prefill_workers=row.prefill_workers or 1, decode_workers=row.decode_workers or 1)
+    return replace(task, split=split)
 
 
 def _unstated(row: MeasuredRow, kind: str) -> str:
@@ -356,50 +335,35 @@ def _unstated(row: MeasuredRow, kind: str) -> str:
 
 
 def _task_under_load(row: MeasuredRow, kind: str, resolution: InferredSetup) -> Task:
-    flags = list(resolution.flags)
-    prompt, output = _mean_lengths(row, kind, flags)
-    context = _context(row, kind, prompt, output, flags)
-    batch, concurrency = _batch(row, kind, resolution.setup, flags)
-    run = benchmark(row.source)
+    """Task with mean lengths, mean KV length of decoding (as stated, else the prompt and half of the output), and its batch or users."""
+    flags, run, setup = list(resolution.flags), benchmark(row.source), resolution.setup
+    prompt, output, context = row.prompt, row.output, None
+    if run is not None and kind in ("serving", "disagg") and prompt and output:
+        flags.append(f"{run.how}: {run.mean_length_ratio:g} of them in the mean")
+        prompt, output = run.mean_length_ratio * prompt, run.mean_length_ratio * output
+    if row.context is not None and kind in ("decode", "decode_e2e"):
+        context = max(row.context, 1.0)
+    elif kind != "prefill":
+        context = max((prompt or 0.0) + (output or 0.0) / 2, 1.0)
+        if kind == "decode":
+            flags.append(f"context not stated: {context:g} tokens, the prompt" + (" and half the output" if output else ""))
+    ranks, users = int(setup.layout.dp), row.concurrency
+    if kind in ("serving", "disagg", "offline"):
+        batch = None
+    elif kind == "serving_unloaded":
+        batch, users = 1.0, float(setup.replicas)
+    elif kind == "prefill" and users is None and ranks > 1:
+        batch = float(ranks * max(1, int(RANK_TOKENS // (row.prompt or 1))))
+        flags.append(f"batch not stated: {batch:g} prompts, which fill the {ranks} ranks")
+        users = batch * setup.replicas
+    else:
+        if users is None:
+            flags.append("batch not stated: one sequence")
+        users = users or 1.0
+        batch = max(1.0, users / setup.replicas)
     return Task(
-        row=row, setup=resolution.setup, kind=kind, prompt=prompt, output=output, context=context, batch=batch, concurrency=concurrency,
+        row=row, setup=setup, kind=kind, prompt=prompt, output=output, context=context, batch=batch, concurrency=users,
         flags=tuple(flags), spread=run.spread if run else 0.0, rate=row.request_rate,
     )  # fmt: skip
 
 
-def _mean_lengths(row: MeasuredRow, kind: str, flags: list[str]) -> tuple[float | None, float | None]:
-    """Mean lengths of prompts and outputs, in tokens."""
-    run = benchmark(row.source)
-    if run is not None and kind in ("serving", "disagg") and row.prompt and row.output:
-        flags.append(f"{run.how}: {run.mean_length_ratio:g} of them in the mean")
-        return run.mean_length_ratio * row.prompt, run.mean_length_ratio * row.output
-    return row.prompt, row.output
-
-
-def _context(row: MeasuredRow, kind: str, prompt: float | None, output: float | None, flags: list[str]) -> float | None:
-    """Mean KV length during decode: as stated, else the prompt and half of the output."""
-    if kind == "prefill":
-        return None
-    if row.context is not None and kind in ("decode", "decode_e2e"):
-        return max(row.context, 1.0)
-    middle = max((prompt or 0.0) + (output or 0.0) / 2, 1.0)
-    if kind == "decode":
-        flags.append(f"context not stated: {middle:g} tokens, the prompt" + (" and half the output" if output else ""))
-    return middle
-
-
-def _batch(row: MeasuredRow, kind: str, setup: Setup, flags: list[str]) -> tuple[float | None, float | None]:
-    """Sequences per instance, where a row fixes them, and users over all instances, where it fixes those."""
-    if kind in ("serving", "disagg", "offline"):
-        return None, row.concurrency
-    if kind == "serving_unloaded":
-        return 1.0, float(setup.replicas)
-    ranks = int(setup.layout.dp)
-    if kind == "prefill" and row.concurrency is None and ranks > 1:
-        batch = float(ranks * max(1, int(RANK_TOKENS // (row.prompt or 1))))
-        flags.append(f"batch not stated: {batch:g} prompts, which fill the {ranks} ranks")
-        return batch, batch * setup.replicas
-    if row.concurrency is None:
-        flags.append("batch not stated: one sequence")
-    total = row.concurrency or 1.0
-    return max(1.0, total / setup.replicas), total

@@ -7,7 +7,7 @@ changes the step alone: lengths, layouts, formats, slots and the closed loop are
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,7 +31,7 @@ from headway.evidence.fit.statistics import ClassFold, Misses, misses, misses_by
 from headway.evidence.rows.tasks import Task, Unpredictable
 from headway.evidence.serving.engine_fit import EngineFit, EngineProblem, fit, fit_without, measured_tasks, problem, table_at
 from headway.evidence.serving.machines import machines, quantities, rows, stack
-from headway.evidence.serving.predict import TIMES, circumstances, load_of, placed, predict, width_key
+from headway.evidence.serving.predict import RATES, TIMES, circumstances, load_of, placed, predict, width_key
 from headway.evidence.serving.score import Residual, residuals
 from headway.performance.achieved import OTHER_FAMILY, Efficiencies, efficiencies, family, platform
 from headway.performance.assumptions import Assumptions
@@ -146,12 +146,22 @@ class Fold:
 def folds(tasks: Sequence[Task]) -> list[Fold]:
     """All folds: each scored row is in a fold of its source, or in a fold of its chip if one source has all rows of its mode."""
     alone = single_source(tasks)
-    all_folds = [_by_source(source, tasks, alone) for source in sorted({task.row.source for task in tasks})]
+    shared = {task.row.mode for task in tasks} - alone
+    all_folds = []
+    for source in sorted({task.row.source for task in tasks}):
+        out = [index for index, task in enumerate(tasks) if task.row.source == source]
+        all_folds.append(_fold(f"source {source}", tasks, out, shared))
     for mode in sorted(alone):
         chips = sorted({task.setup.system.chip.name for task in tasks if task.row.mode == mode})
-        parts = [chips[start::CHIP_FOLDS] for start in range(min(CHIP_FOLDS, len(chips)))]
-        all_folds += [_by_chips(mode, part, tasks) for part in parts]
+        for part in (chips[start::CHIP_FOLDS] for start in range(min(CHIP_FOLDS, len(chips)))):
+            out = [index for index, task in enumerate(tasks) if task.setup.system.chip.name in part]
+            all_folds.append(_fold(f"chips {', '.join(part)}", tasks, out, {mode}))
     return [fold for fold in all_folds if fold.scored]
+
+
+def _fold(name: str, tasks: Sequence[Task], out: Sequence[int], modes: Collection[str]) -> Fold:
+    """A fold of the rows `out`, scored by those of some modes."""
+    return Fold(name=name, out=frozenset(out), scored=frozenset(index for index in out if tasks[index].row.mode in modes))
 
 
 def model_folds(tasks: Sequence[Task]) -> list[Fold]:
@@ -159,8 +169,8 @@ def model_folds(tasks: Sequence[Task]) -> list[Fold]:
     all_folds = []
     for mode in sorted(single_source(tasks)):
         for model in sorted({task.setup.model.name for task in tasks if task.row.mode == mode}):
-            out = frozenset(index for index, task in enumerate(tasks) if task.setup.model.name == model)
-            all_folds.append(Fold(name=f"model {model}", out=out, scored=frozenset(i for i in out if tasks[i].row.mode == mode)))
+            out = [index for index, task in enumerate(tasks) if task.setup.model.name == model]
+            all_folds.append(_fold(f"model {model}", tasks, out, {mode}))
     return all_folds
 
 
@@ -170,16 +180,6 @@ def single_source(tasks: Sequence[Task]) -> frozenset[str]:
     for task in tasks:
         sources.setdefault(task.row.mode, set()).add(task.row.source)
     return frozenset(mode for mode, names in sources.items() if len(names) == 1)
-
-
-def _by_source(source: str, tasks: Sequence[Task], alone: frozenset[str]) -> Fold:
-    out = frozenset(index for index, task in enumerate(tasks) if task.row.source == source)
-    return Fold(name=f"source {source}", out=out, scored=frozenset(index for index in out if tasks[index].row.mode not in alone))
-
-
-def _by_chips(mode: str, chips: Sequence[str], tasks: Sequence[Task]) -> Fold:
-    out = frozenset(index for index, task in enumerate(tasks) if task.setup.system.chip.name in chips)
-    return Fold(name=f"chips {', '.join(chips)}", out=out, scored=frozenset(index for index in out if tasks[index].row.mode == mode))
 
 
 LEAST_SHIFT = 3.0  # standard errors by which a number must move for its fold to be reported
@@ -220,8 +220,13 @@ def cross_validate(tasks: Sequence[Task], base: Efficiencies, engine_numbers: Se
 
     def without(fold: Fold) -> tuple[Fold, Efficiencies]:
         if fold.out not in fits:
-            fits[fold.out] = fit_without(all_rows, engine_numbers, full_fit, ~np.isin(places, list(fold.out)))
-            shifts.extend(_shifts(fold.name, full_fit, fits[fold.out]))
+            part = fits[fold.out] = fit_without(all_rows, engine_numbers, full_fit, ~np.isin(places, list(fold.out)))
+            moves = zip(full_fit.free, (part.z - full_fit.z) / full_fit.error, strict=True)
+            shifts.extend(
+                NumberShift(fold=fold.name, number=f"{number.section}.{number.key}", errors=float(move))
+                for number, move in moves
+                if abs(move) > LEAST_SHIFT
+            )
         tick(1)
         return fold, table_at(base, engine_numbers, fits[fold.out].values(engine_numbers))
 
@@ -233,7 +238,7 @@ def cross_validate(tasks: Sequence[Task], base: Efficiencies, engine_numbers: Se
     classed, plain = joined(samples), _raw_residuals(tasks, fold_tables, fitted)
     intervals = widths(joined((classed, plain.where(~np.isin(plain.key, classed.key)))))
     out, models = (
-        tuple(residual for fold, table in tables for residual in _residuals(fold, tasks, with_intervals(table, intervals)))
+        tuple(residual for fold, table in tables for residual, _ in _pairs(fold, tasks, with_intervals(table, intervals)))
         for tables in (fold_tables, [without(fold) for fold in model_folds(tasks)])
     )
     table = with_intervals(fitted, intervals)
@@ -248,19 +253,6 @@ def with_intervals(table: Efficiencies, intervals: Sequence[FittedNumbers]) -> E
     return overlaid(table.sections, intervals, [number.value for number in intervals])
 
 
-def _shifts(fold: str, full_fit: EngineFit, fold_fit: EngineFit) -> list[NumberShift]:
-    by = (fold_fit.z - full_fit.z) / full_fit.error
-    return [
-        NumberShift(fold=fold, number=f"{number.section}.{number.key}", errors=float(move))
-        for number, move in zip(full_fit.free, by, strict=True)
-        if abs(move) > LEAST_SHIFT
-    ]
-
-
-def _residuals(fold: Fold, tasks: Sequence[Task], table: Efficiencies) -> list[Residual]:
-    return [residual for residual, _ in _pairs(fold, tasks, table)]
-
-
 def fold_samples(measured: MeasuredClasses, fold: ClassFold, table: Efficiencies) -> HeldOutResiduals:
     """Errors of one kind of fold, with what may widen each row's interval."""
     scored = np.isfinite(fold.error)
@@ -269,10 +261,18 @@ def fold_samples(measured: MeasuredClasses, fold: ClassFold, table: Efficiencies
 
 
 def _samples(tasks: Sequence[Task], keys: np.ndarray, error: np.ndarray, quantities: np.ndarray, table: Efficiencies) -> HeldOutResiduals:
-    return HeldOutResiduals(
-        key=keys, error=error, source=np.array([cluster(task) for task in tasks], dtype=str), few=True,
-        wider=_circumstances(tasks, keys, table), slower=_slower(error, quantities),
-    )  # fmt: skip
+    """Errors of tasks, with how far each circumstance holds for each, 0 to 1, and whether each is slower than predicted.
+
+    Slower is a longer time or a lower rate, from ln(predicted / measured); `keys` are those of the measurements' intervals.
+    """
+    extents: dict[str, np.ndarray] = {name: np.zeros(0) for name in WIDER}
+    if tasks:
+        place, setups = placed(tasks)
+        extents = circumstances(tasks, rows(machines(setups, table), place), load_of(tasks))
+        extents |= {QUEUED: np.where(np.char.startswith(keys, "ttft"), extents[QUEUED], 0.0)}
+    slower = np.where(np.isin(quantities, TIMES), error < 0, error > 0)
+    source = np.array([cluster(task) for task in tasks], dtype=str)
+    return HeldOutResiduals(key=keys, error=error, source=source, few=True, wider=extents, slower=slower)
 
 
 def _raw_residuals(tasks: Sequence[Task], fold_tables: Sequence[tuple[Fold, Efficiencies]], table: Efficiencies) -> HeldOutResiduals:
@@ -297,20 +297,6 @@ def _pairs(fold: Fold, tasks: Sequence[Task], table: Efficiencies) -> list[tuple
     return [(residual, task) for task, prediction in task_predictions for residual in residuals([task], [prediction], [fold.name])]
 
 
-def _slower(error: np.ndarray, quantities: np.ndarray) -> Any:
-    """Whether each measurement is slower than predicted, from ln(predicted / measured): a longer time, or a lower rate."""
-    return np.where(np.isin(quantities, TIMES), error < 0, error > 0)
-
-
-def _circumstances(tasks: Sequence[Task], keys: np.ndarray, table: Efficiencies) -> dict[str, Any]:
-    """How far each circumstance holds for each measurement, 0 to 1; `keys` are those of the measurements' intervals."""
-    if not tasks:
-        return {name: np.zeros(0) for name in WIDER}
-    place, setups = placed(tasks)
-    extents = circumstances(tasks, rows(machines(setups, table), place), load_of(tasks))
-    return extents | {QUEUED: np.where(np.char.startswith(keys, "ttft"), extents[QUEUED], 0.0)}
-
-
 OVERLAP = "operators"  # compute and memory traffic overlap within an operator; operators run in sequence
 
 
@@ -318,34 +304,27 @@ def flat_residuals(
     tasks: Sequence[Task | Unpredictable], residuals: Sequence[Residual], table: Efficiencies | None = None
 ) -> list[Residual]:
     """Residuals of the flat model; their intervals are those of the fitted model and have no meaning here."""
-    known = [task for task in tasks if isinstance(task, Task)]
-    predictions = _predicted(known, table or efficiencies())
+    known, flat_table = [task for task in tasks if isinstance(task, Task)], table or efficiencies()
+    if not known:
+        return []
+    place, setups = placed(known)
+    assumptions = defaults(Assumptions, {"engine": "none", "overlap": OVERLAP})
+    steps = [compile_layout(setup.work, setup.system, setup.layout, assumptions, setup.formats, flat_table).step for setup in setups]
+    all_machines = replace(machines(setups, flat_table), step=stack(steps))
+    predictions: dict[tuple[int, str, str], float] = {}  # by line, id and quantity
+    for kind in dict.fromkeys(task.kind for task in known):
+        at = [index for index, task in enumerate(known) if task.kind == kind]
+        kind_tasks = [known[index] for index in at]
+        estimates = quantities(kind, rows(all_machines, place[np.array(at)]), load_of(kind_tasks), False)
+        for name in (*TIMES, *RATES):
+            values = zip(kind_tasks, getattr(estimates, name), strict=True)
+            predictions |= {(task.row.line, task.row.id, name): float(value) for task, value in values}
     return [replace(residual, predicted=predictions[(residual.line, residual.id, residual.quantity)]) for residual in residuals]
 
 
 def floor_residuals(residuals: Sequence[Residual]) -> list[Residual]:
     """Residuals of the floor taken as the prediction."""
     return [replace(residual, predicted=residual.floor) for residual in residuals]
-
-
-def _predicted(tasks: Sequence[Task], table: Efficiencies) -> dict[tuple[int, str, str], float]:
-    """Predicted quantities of all rows, keyed by line, id and quantity."""
-    if not tasks:
-        return {}
-    place, setups = placed(tasks)
-    assumptions = defaults(Assumptions, {"engine": "none", "overlap": OVERLAP})
-    steps = [compile_layout(setup.work, setup.system, setup.layout, assumptions, setup.formats, table).step for setup in setups]
-    all_machines = replace(machines(setups, table), step=stack(steps))
-    predictions: dict[tuple[int, str, str], float] = {}
-    for kind in dict.fromkeys(task.kind for task in tasks):
-        at = [index for index, task in enumerate(tasks) if task.kind == kind]
-        kind_tasks = [tasks[index] for index in at]
-        estimates = quantities(kind, rows(all_machines, place[np.array(at)]), load_of(kind_tasks), False)
-        for name in ("ttft", "tpot", "rate", "per_chip"):
-            predictions |= {
-                (task.row.line, task.row.id, name): float(value) for task, value in zip(kind_tasks, getattr(estimates, name), strict=True)
-            }
-    return predictions
 
 
 MEASURE_OF_KEY = {
@@ -372,30 +351,27 @@ class ClassScore:
 
 def class_scores(measured: MeasuredClasses, samples: Sequence[HeldOutResiduals]) -> tuple[ClassScore, ...]:
     """Scores of every kind of fold and measure; a class's intervals come from the errors of the others alone."""
-    return tuple(score for index in range(len(samples)) for score in _scores(measured, samples, index))
-
-
-def _scores(measured: MeasuredClasses, samples: Sequence[HeldOutResiduals], index: int) -> Iterator[ClassScore]:
-    fold, rows = measured.folds[index], samples[index]
-    labels = [fold.labels[np.isfinite(kind.error)] for kind in measured.folds]
-
-    factors = {
-        str(name): width_factors(joined([part.where(names != name) for part, names in zip(samples, labels, strict=True)]))
-        for name in np.unique(labels[index])
-    }
-    half, opposite_half = (
-        unseen_halves(labels[index], lambda name, part=part: _halves(part, factors[str(name)]))
-        for part in (rows, replace(rows, slower=~rows.slower))
-    )
-    within = np.abs(rows.error) <= half
-    for key, measure in MEASURE_OF_KEY.items():
-        at = rows.key == key
-        if at.any():
-            part = (rows.error[at], rows.source[at], within[at])
-            yield ClassScore(
-                kind=fold.kind, measure=measure, all_rows=misses(*part), width=float(np.exp(np.median((half + opposite_half)[at]))),
-                classes=misses_by_class(labels[index][at], *part, FEWEST),
-            )  # fmt: skip
+    scores = []
+    for index, (fold, sample) in enumerate(zip(measured.folds, samples, strict=True)):
+        labels = [fold.labels[np.isfinite(kind.error)] for kind in measured.folds]
+        factors = {
+            str(name): width_factors(joined([part.where(names != name) for part, names in zip(samples, labels, strict=True)]))
+            for name in np.unique(labels[index])
+        }
+        half, opposite_half = (
+            unseen_halves(labels[index], lambda name, part=part, factors=factors: _halves(part, factors[str(name)]))
+            for part in (sample, replace(sample, slower=~sample.slower))
+        )
+        within = np.abs(sample.error) <= half
+        for key, measure in MEASURE_OF_KEY.items():
+            at = sample.key == key
+            if at.any():
+                part = (sample.error[at], sample.source[at], within[at])
+                scores.append(ClassScore(
+                    kind=fold.kind, measure=measure, all_rows=misses(*part), width=float(np.exp(np.median((half + opposite_half)[at]))),
+                    classes=misses_by_class(labels[index][at], *part, FEWEST),
+                ))  # fmt: skip
+    return tuple(scores)
 
 
 def _halves(rows: HeldOutResiduals, factors: dict[str, float]) -> Any:
