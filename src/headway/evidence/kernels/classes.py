@@ -260,8 +260,8 @@ def exchanges(folder: Path) -> tuple[KernelRows, tuple[LinkRows, ...]]:
     keys = ("chip", "n_chips", "hidden", "n_experts", "topk", "tokens_per_rank")
     dispatch, combine = (fastest(rows.where(rows.phase == phase), (*keys, "impl")) for phase in ("dispatch", "combine"))
     codes = shape_codes(*(np.concatenate([dispatch.columns[key], combine.columns[key]]) for key in (*keys, "impl")))
-    sent = len(dispatch.latency_s)
-    _, first, second = np.intersect1d(codes[:sent], codes[sent:], return_indices=True)
+    dispatched = len(dispatch.latency_s)
+    _, first, second = np.intersect1d(codes[:dispatched], codes[dispatched:], return_indices=True)
     dispatch, combine = dispatch.where(first), combine.where(second)
     both = fastest(KernelTable({**dispatch.columns, "latency_s": dispatch.latency_s + combine.latency_s}), keys)
 
