@@ -8,9 +8,8 @@ import time
 from headway.hardware.system import system
 from headway.models.config import model
 from headway.training.estimate import estimate
-from headway.training.layouts import candidates, rows
 from headway.training.recipe import TrainingRun
-from headway.training.search import AT_ONCE, bounds_of
+from headway.training.search import AT_ONCE, bounds_of, candidates, rows
 from headway.training.train import TrainingQuestion, case_of, cases
 
 WANTED_PER_S, BUDGET_S, RUNS = 100_000, 5.0, 5
