@@ -7,10 +7,16 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from headway import QUESTIONS, __version__
+from headway.cli import parser
+from headway.cli import verb as runner
 from headway.core.errors import HeadwayError
+
+if TYPE_CHECKING:
+    from headway.core.question import Question
+    from headway.report.printed import Printed
 
 GROUPS = {
     "Serve": ("plan", "serve", "sim", "score", "solve"),
@@ -41,13 +47,16 @@ def main(argv: Sequence[str]) -> int:
     try:
         return _run(list(argv))
     except HeadwayError as error:
-        sys.stderr.write(f"headway: {' '.join(str(error).split())}\n")
-        return 2
+        return _fail(str(error), 2)
 
 
 def _run(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help", "help"):
-        sys.stdout.write(USAGE.format(verbs=_verb_lines()))
+        grouped = [verb for verbs in GROUPS.values() for verb in verbs]
+        groups = {**GROUPS, "More": tuple(verb for verb in QUESTIONS if verb not in grouped)}
+        places = ((group if not place else "", verb) for group, verbs in groups.items() for place, verb in enumerate(verbs))
+        lines = "\n".join(f"{group:8}  {verb:11}{QUESTIONS[verb][1]}" for group, verb in places)  # the first of a group names it
+        sys.stdout.write(USAGE.format(verbs=lines))
         return 0
     if argv[0] in ("--version", "-V"):
         sys.stdout.write(f"headway {__version__}\n")
@@ -57,34 +66,24 @@ def _run(argv: list[str]) -> int:
     except SystemExit:  # argparse has printed the help
         return 0
     from headway.answers.asked import answered
-    from headway.cli.verb import bar, finish
 
     printed.check(question)
-    with bar(sys.stderr, question.progress, question.patience_s):
+    with runner.bar(sys.stderr, question.progress, question.patience_s):
         answer, book = answered(question)
-    finish(answer, book, printed, ["headway", *argv])
+    runner.finish(answer, book, printed, ["headway", *argv])
     return answer.status
 
 
-def parsed(argv: list[str]) -> tuple[Any, Any]:
+def parsed(argv: list[str]) -> tuple[Question, Printed]:
     """The question of a command and how its answer is printed; SystemExit after its help."""
     return parser_of(argv).read(argv[1:])
 
 
-def parser_of(argv: list[str]) -> Any:
+def parser_of(argv: list[str]) -> parser.Parser:
     """The parser of a command: of its verb, and of what its words ask."""
-    from headway.cli.parser import Parser
     from headway.core.question import question_of
 
-    return Parser(question_of(argv[0]).of_words(argv[1:]), QUESTIONS[argv[0]][1])
-
-
-def _verb_lines() -> str:
-    """The verbs by group, a line each; the first line of a group names it."""
-    grouped = [verb for verbs in GROUPS.values() for verb in verbs]
-    groups = {**GROUPS, "More": tuple(verb for verb in QUESTIONS if verb not in grouped)}
-    places = ((group if not place else "", verb) for group, verbs in groups.items() for place, verb in enumerate(verbs))
-    return "\n".join(f"{group:8}  {verb:11}{QUESTIONS[verb][1]}" for group, verb in places)
+    return parser.Parser(question_of(argv[0]).of_words(argv[1:]), QUESTIONS[argv[0]][1])
 
 
 def guarded(argv: Sequence[str]) -> int:
@@ -103,7 +102,10 @@ def guarded(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted, with nothing to show", 130)
     except OSError as error:
-        _flush_or_drop_output()
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _drop_output()
         return _fail(f"cannot write the answer: {error.strerror or error}", 2)
     except MemoryError:
         return _fail("this grid does not fit in memory: ask for fewer values", 2)
@@ -113,16 +115,8 @@ def guarded(argv: Sequence[str]) -> int:
         return _fail(f"internal error, please report it ({type(error).__name__}: {error}); HEADWAY_DEBUG=1 shows where", 1)
 
 
-def _flush_or_drop_output() -> None:
-    """Flush the standard streams; if that fails, drop their buffers so that Python's flush at exit does not fail again."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        _drop_output()
-
-
 def _drop_output() -> None:
-    """Redirect output to the null device: its buffer has no reader or no disk space."""
+    """Redirect output to the null device: its buffer has no reader or no disk space, and Python's flush at exit must not fail again."""
     with contextlib.suppress(OSError):  # a stream without a file has no descriptor
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

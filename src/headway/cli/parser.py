@@ -69,18 +69,15 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Help text with everyday flags, an example, and the number of flags left out."""
-        hidden = [action for action in self._actions if action.help != argparse.SUPPRESS and self._is_rare(action.dest)]
-        texts = [action.help for action in hidden]
+        rare = {flag.name for flag in self.flags.values() if flag.field.rare}
+        hidden = {action: action.help for action in self._actions if action.help != argparse.SUPPRESS and action.dest in rare}
         for action in hidden:
             action.help = argparse.SUPPRESS
         try:
             return self.every_flag() + (f"{len(hidden)} more flags: {self.prog} {HELP_ALL}\n" if hidden else "")
         finally:
-            for action, text in zip(hidden, texts, strict=True):
+            for action, text in hidden.items():
                 action.help = text
-
-    def _is_rare(self, name: str) -> bool:
-        return name in self.flags and self.flags[name].field.rare
 
     def every_flag(self) -> str:
         """Help text with every flag."""
@@ -125,14 +122,11 @@ class Parser(argparse.ArgumentParser):
         printing = {flag.name for flag in PRINTED.flags()}
         typed |= {name: tuple(value) for name, value in typed.items() if isinstance(value, list)}
         printed = {name: value for name, value in typed.items() if name in printing}
-        values_of = {name: typed[name] for name in self._order(words) if name in typed and name not in printing}
+        order = dict.fromkeys((*self.question.leading(), *(flag.name for flag, _, _ in self._typed(words))))
+        values_of = {name: typed[name] for name in order if name in typed and name not in printing}
         if "where" in self.question.flags():  # which chooses among the rows of the other verb
             values_of["where"] = printed.pop("where", None)
         return self.question.from_values(values_of).meant(), Printed(**printed)
-
-    def _order(self, words: Sequence[str]) -> list[str]:
-        """Names of what was typed: subjects, then flags in their order."""
-        return list(dict.fromkeys((*self.question.leading(), *(flag.name for flag, _, _ in self._typed(words)))))
 
     def _typed(self, words: Sequence[str]) -> Iterator[tuple[QuestionField, str, str | None]]:
         """Each flag of a command line, as it is spelled, and its value where it takes one."""

@@ -30,7 +30,13 @@ def bar(stream: Any, label: str, patience_s: float) -> Iterator[None]:
         nonlocal total, end
         total, end = total + count, end + more
         if not bars and time.perf_counter() - start > patience_s:
-            bars.append(_progress(stream))
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+            columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+            bars.append(Progress(*columns, console=Console(file=stream), transient=True))
+            bars[0].add_task("", total=None)
+            bars[0].start()
         if bars:
             of = f" of {end:,}" if end >= total else ""
             bars[0].update(0, description=f"{total:,}{of} {label}", completed=total, total=end if of else None)
@@ -41,17 +47,6 @@ def bar(stream: Any, label: str, patience_s: float) -> Iterator[None]:
     finally:
         for progress in bars:
             progress.stop()
-
-
-def _progress(out: Any) -> Any:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()
-    progress = Progress(*columns, console=Console(file=out), transient=True)
-    progress.add_task("", total=None)
-    progress.start()
-    return progress
 
 
 def finish(answer: output.Answer, book: Notebook, printed: Printed, command: Sequence[str]) -> None:
