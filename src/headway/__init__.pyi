@@ -30,8 +30,8 @@ from headway.performance.law import law as law
 from headway.performance.layout import Layout as Layout
 from headway.performance.workload import Load as Load
 from headway.performance.workload import SLO as SLO
-from headway.report.explanation import Explanation as Explanation
 from headway.report.pictures.frame import Picture as Picture
+from headway.report.result import Explanation as Explanation
 from headway.report.result import Result as Result
 
 __version__: str
@@ -46,7 +46,6 @@ Machine: TypeAlias = System | str | Sequence[System | str]
 
 def public(name: str) -> Any: ...
 ACTS: Any
-COLUMN_MODULES: Any
 PREFIXED_RECORDS: Any
 QUESTIONS: Any
 RECORDS: Any
