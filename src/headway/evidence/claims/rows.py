@@ -213,52 +213,30 @@ def explain(name: str, today: bool = False) -> Parts:
 
 
 def _row(claim: Claim) -> ClaimRow:
-    figures = recompute(claim)
-    parts = _parts(claim, figures) if figures is not None else ()
-    overall = _verdict(claim, parts)
-    first = next((part for part in parts if part.verdict == overall), None)
-    return ClaimRow(
-        id=claim.id,
-        group=claim.group,
-        claim=claim.claim,
-        stated=first.stated if first else None,
-        recomputed=first.recomputed if first else None,
-        unit=first.unit if first else claim.unit,
-        tolerance=_tolerance(claim, first),
-        verdict=overall,
-        cause=claim.cause,
-        note=claim.note,
-        today=first.today if first else None,
-        reference=first.reference if first else None,
-        stated_text=claim.stated_text,
-        source=claim.source,
-        parts=parts,
-        inputs=_inputs(claim),
-    )
-
-
-def _parts(claim: Claim, figures: Parts) -> tuple[ClaimPart, ...]:
-    now = recompute_today(claim)
-    return tuple(
+    figures, today, now = recompute(claim), recompute_today(claim), current(claim)
+    parts = tuple(
         ClaimPart(
-            name=name,
-            unit=claim.units.get(name, claim.unit),
-            stated=claim.stated.get(name),
-            reference=claim.reference.get(name),
-            recomputed=float(value),
-            today=None if now is None else float(now[name]),
-            verdict=_part_verdict(claim, name, float(value)),
+            name=name, unit=claim.units.get(name, claim.unit), stated=claim.stated.get(name), reference=claim.reference.get(name),
+            recomputed=float(value), today=None if today is None else float(today[name]), verdict=_part_verdict(claim, name, float(value)),
         )
-        for name, value in figures.items()
-    )
-
-
-def _inputs(claim: Claim) -> tuple[ClaimInput, ...]:
-    now = current(claim)
-    return tuple(
+        for name, value in (figures or {}).items()
+    )  # fmt: skip
+    verdict = NOT_COMPUTABLE if claim.empirical else NOT_YET
+    if parts:
+        verdict = worst([part.verdict for part in parts if part.verdict])
+    first, tolerance = next((part for part in parts if part.verdict == verdict), None), claim.tolerance
+    if first is not None and first.name in claim.ranges:
+        tolerance = "{:g}..{:g}".format(*claim.ranges[first.name])
+    inputs = tuple(
         ClaimInput(name=name, value=float(value), unit=value.unit, source=value.source, date=value.date, today=now.get(name))
         for name, value in claim.inputs.items()
     )
+    return ClaimRow(
+        id=claim.id, group=claim.group, claim=claim.claim, stated=first.stated if first else None,
+        recomputed=first.recomputed if first else None, unit=first.unit if first else claim.unit, tolerance=tolerance, verdict=verdict,
+        cause=claim.cause, note=claim.note, today=first.today if first else None, reference=first.reference if first else None,
+        stated_text=claim.stated_text, source=claim.source, parts=parts, inputs=inputs,
+    )  # fmt: skip
 
 
 def _part_verdict(claim: Claim, name: str, value: float) -> str:
@@ -269,14 +247,3 @@ def _part_verdict(claim: Claim, name: str, value: float) -> str:
     return beside(value, target[name], claim.tolerance) if name in target else ""
 
 
-def _verdict(claim: Claim, parts: tuple[ClaimPart, ...]) -> str:
-    if parts:
-        return worst([part.verdict for part in parts if part.verdict])
-    return NOT_COMPUTABLE if claim.empirical else NOT_YET
-
-
-def _tolerance(claim: Claim, first: ClaimPart | None) -> str:
-    if first is not None and first.name in claim.ranges:
-        low, high = claim.ranges[first.name]
-        return f"{low:g}..{high:g}"
-    return claim.tolerance

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from headway.core import user_file
 from headway.core.errors import BadFile, MissingExtra
-from headway.hardware.chip import Chip, chip
+from headway.hardware.chip import chip
 from headway.laws.step.parts import SCAN_CHUNK
 
 FAMILY = (("a100", "ampere"), ("a800", "ampere"), ("h100", "hopper"), ("h200", "hopper"), ("h800", "hopper"), ("h20", "hopper"),
@@ -66,12 +65,11 @@ def table(folder: Path, name: str) -> KernelTable:
         read = parquet.read_table(BufferReader(data))
     except (ArrowException, OSError, ValueError):
         raise BadFile(path, "cannot be read as a parquet table") from None
-    return KernelTable({column: _plain(read.column(column).combine_chunks()) for column in read.column_names}, path)
-
-
-def _plain(column: Any) -> Column:
-    values = column.to_numpy(zero_copy_only=False)
-    return values.astype(str) if values.dtype == object else values
+    columns = {}
+    for column in read.column_names:
+        values = read.column(column).combine_chunks().to_numpy(zero_copy_only=False)
+        columns[column] = values.astype(str) if values.dtype == object else values
+    return KernelTable(columns, path)
 
 
 def family(name: str) -> str:
@@ -82,11 +80,7 @@ def family(name: str) -> str:
 def per_chip(names: Column, fact: str) -> Column:
     """Datasheet value of each row's chip."""
     known, place = np.unique(names, return_inverse=True)
-    return np.array([float(getattr(_chip(str(name)), fact) or np.nan) for name in known])[place]
-
-
-def _chip(name: str) -> Chip:
-    return chip(name)
+    return np.array([float(getattr(chip(str(name)), fact) or np.nan) for name in known])[place]
 
 
 def fastest(rows: KernelTable, keys: tuple[str, ...]) -> KernelTable:

@@ -18,7 +18,6 @@ from headway.laws.serving.request import causal_pairs
 from headway.laws.step import step
 from headway.laws.step.parts import place
 from headway.performance.achieved import Efficiencies, family
-from headway.performance.estimate import Estimate
 from headway.performance.request import Server
 
 UNSCORED = "C"  # reliability that is never scored
@@ -105,32 +104,25 @@ def measured(row: MeasuredRow, quantity: str) -> float | None:
 
 def residuals(tasks: Sequence[Task | Unpredictable], predictions: Sequence[Prediction], folds: Sequence[str] = ()) -> list[Residual]:
     """Residual of every scored measurement; rows of reliability C or without a prediction are left out."""
-    names = folds or [""] * len(tasks)
     all_residuals: list[Residual] = []
-    for task, prediction, fold in zip(tasks, predictions, names, strict=True):
-        if isinstance(task, Task) and task.row.reliability != UNSCORED:
-            all_residuals += _of_row(task, prediction, fold)
-    return all_residuals
-
-
-def _of_row(task: Task, prediction: Prediction, fold: str) -> Iterable[Residual]:
-    for names in MEASURES[task.kind]:
-        for quantity in names:
-            value, estimate = measured(task.row, quantity), getattr(prediction, quantity)
-            is_load = quantity in RATE and task.rate is not None and task.concurrency is None  # what arrives, not what is predicted
-            if value is not None and estimate is not None and not is_load:
-                yield _residual(task, quantity, value, estimate, fold)
+    for task, prediction, fold in zip(tasks, predictions, folds or [""] * len(tasks), strict=True):
+        if not isinstance(task, Task) or task.row.reliability == UNSCORED:
+            continue
+        row, chip, model = task.row, task.setup.system.chip, task.setup.model
+        is_load = task.rate is not None and task.concurrency is None  # then its rates are what arrives, not what is predicted
+        for names in MEASURES[task.kind]:
+            for quantity in names:
+                value, estimate = measured(row, quantity), getattr(prediction, quantity)
+                if value is None or estimate is None or (is_load and quantity in RATE):
+                    continue
+                all_residuals.append(Residual(
+                    id=row.id, source=row.source, chip=chip.name, family=family(chip), engine=task.setup.engine, model=model.name,
+                    model_class=model_class(model), kind=task.kind, quantity=quantity, measured=value, predicted=estimate.expected,
+                    floor=estimate.floor, lo=estimate.low, hi=estimate.high, fold=fold, line=row.line, reliability=row.reliability,
+                    roofline=row.roofline,
+                ))  # fmt: skip
                 break
-
-
-def _residual(task: Task, quantity: str, value: float, estimate: Estimate, fold: str) -> Residual:
-    chip, model = task.setup.system.chip, task.setup.model
-    return Residual(
-        id=task.row.id, source=task.row.source, chip=chip.name, family=family(chip), engine=task.setup.engine, model=model.name,
-        model_class=model_class(model), kind=task.kind, quantity=quantity, measured=value, predicted=estimate.expected,
-        floor=estimate.floor, lo=estimate.low, hi=estimate.high, fold=fold, line=task.row.line,
-        reliability=task.row.reliability, roofline=task.row.roofline,
-    )  # fmt: skip
+    return all_residuals
 
 
 ORDER = ("served TPOT", "TTFT", "served rate", "decode", "prefill", "throughput", "TPOT at throughput")
