@@ -22,7 +22,8 @@ from headway.laws.roofline.balance import drain_s
 from headway.models.precision import Precision
 from headway.models.work import work_of
 from headway.performance.assumptions import Assumptions
-from headway.performance.layout import UNHALVED, Layout, halves, shape
+from headway.performance.compile import halves
+from headway.performance.layout import UNHALVED, Layout, shape
 from headway.performance.workload import SLO
 from headway.report import output, sim
 from headway.serving.serve import checked_load, deployment

@@ -28,7 +28,8 @@ from headway.hardware.edit import edit, editable
 from headway.models.precision import Precision
 from headway.models.work import work_of
 from headway.performance.assumptions import LATENCIES, Assumptions
-from headway.performance.layout import UNHALVED, Layout, expand, halves, shape
+from headway.performance.compile import halves
+from headway.performance.layout import UNHALVED, Layout, expand, shape
 from headway.performance.workload import Load
 from headway.report import output, serving
 from headway.report.pictures import grid

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from importlib.resources import files
 from pathlib import Path
@@ -21,6 +21,7 @@ from headway.core import catalog
 from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import BadFile, MissingFact, nearest
 from headway.core.quantity import default, known
+from headway.core.units import Second
 from headway.hardware.chip import Chip
 from headway.hardware.chip import chip as find_chip
 from headway.laws.serving.request import interval_factor
@@ -324,20 +325,18 @@ def achieved_efficiency(
     if assumptions.overlap != "fitted":
         return _flat(kernels, formats, assumptions)
     numbers = table or efficiencies()
-    bare = _FittedKernels(
-        kernels=kernels,
-        chip=chip,
-        formats=formats,
-        assumptions=assumptions,
-        table=numbers,
-        backend=expert_backend(backend or assumptions.engine, layout),
-    ).achieved_efficiency()
+    bare = _fitted(kernels, chip, formats, assumptions.t0, numbers, expert_backend(backend or assumptions.engine, layout))
     engine = engine_cost(assumptions.engine, chip, numbers, form_of(formats, kernels.dense))
     if assumptions.t0 is not None:
         engine = replace(engine, launch_factor=1)  # the user's fixed cost replaces the launch factor too
     streaming_s = numbers.engine(assumptions.engine, platform(chip), "streaming_overhead_s")
     streamed = replace(engine, sequence_overhead_s=engine.sequence_overhead_s + streaming_s)
-    return _with_user_shares(with_engine(bare, streamed, kernels.layers, layout.tp, layout.pp), assumptions)
+    served = with_engine(bare, streamed, kernels.layers, layout.tp, layout.pp)
+    compute = ("compute", "expert_compute", "decode_compute", "prefill_compute") if assumptions.eff_compute is not None else ()
+    memory = ("memory", "expert_memory", "decode_memory") if assumptions.eff_memory is not None else ()
+    shares = dict.fromkeys(compute, assumptions.eff_compute) | dict.fromkeys(memory, assumptions.eff_memory)
+    fixed = {key: getattr(served, key) * assumptions.fixed for key in ("fixed", "expert_fixed", "prompted")}
+    return replace(served, **shares, **fixed)
 
 
 def engine_cost(
@@ -360,20 +359,15 @@ def engine_cost(
         key = OLDER[what]
         engine_numbers = replace(engine_numbers, **{key: getattr(engine_numbers, key) + table.find(key, f"engine.{what}")})
     engine_numbers = replace(engine_numbers, **{key: getattr(engine_numbers, key) * table.platform(kind, key) for key in PLATFORM_KEYS})
-    return _on_chip(engine_numbers, name, chip, table)
-
-
-def _on_chip(cost: EngineCost, name: str, chip: Chip, table: Efficiencies) -> EngineCost:
-    """Costs with what clocks and newer instructions leave of a peak: of cards, and in engines whose kernels were not measured."""
-    unmeasured = name in OWN_KERNELS
-    peak = chip.peak(ACCUMULATED) or chip.peak_bf16
-    if (unmeasured or platform(chip) == "card") and chip.tdp is not None and peak is not None:
-        usual, exponent = _usual_chip(), table.platform(platform(chip), "power_exponent")
+    unmeasured, peak = name in OWN_KERNELS, chip.peak(ACCUMULATED) or chip.peak_bf16
+    if (unmeasured or kind == "card") and chip.tdp is not None and peak is not None:  # what clocks leave of a peak
+        usual, exponent = _usual_chip(), table.platform(kind, "power_exponent")
         share = clock_share(chip.tdp, peak, usual.need("tdp"), usual.need("peak_bf16"), exponent)
-        cost = replace(cost, compute_factor=cost.compute_factor * share)
-    if unmeasured and family(chip) in GROUPED_INSTRUCTIONS:
-        cost = replace(cost, compute_factor=cost.compute_factor * table.engine(name, platform(chip), "mma_share"))
-    return cost
+        engine_numbers = replace(engine_numbers, compute_factor=engine_numbers.compute_factor * share)
+    if unmeasured and family(chip) in GROUPED_INSTRUCTIONS:  # and what only newer instructions reach
+        share = table.engine(name, kind, "mma_share")
+        engine_numbers = replace(engine_numbers, compute_factor=engine_numbers.compute_factor * share)
+    return engine_numbers
 
 
 @functools.cache
@@ -403,15 +397,6 @@ def with_engine(bare: Achieved, engine: EngineCost, layers: Any, tp: Any, pp: An
     )
 
 
-def _with_user_shares(baseline: Achieved, assumptions: Assumptions) -> Achieved:
-    """Achieved rates with the user's shares and factor in place of the fitted ones."""
-    compute = ("compute", "expert_compute", "decode_compute", "prefill_compute") if assumptions.eff_compute is not None else ()
-    memory = ("memory", "expert_memory", "decode_memory") if assumptions.eff_memory is not None else ()
-    shares = dict.fromkeys(compute, assumptions.eff_compute) | dict.fromkeys(memory, assumptions.eff_memory)
-    fixed = {key: getattr(baseline, key) * assumptions.fixed for key in ("fixed", "expert_fixed", "prompted")}
-    return replace(baseline, **shares, **fixed)
-
-
 def _flat(kernels: KernelCounts, formats: Formats, assumptions: Assumptions) -> Achieved:
     compute = EFF_COMPUTE if assumptions.eff_compute is None else assumptions.eff_compute
     memory = EFF_MEMORY if assumptions.eff_memory is None else assumptions.eff_memory
@@ -427,74 +412,50 @@ def _flat(kernels: KernelCounts, formats: Formats, assumptions: Assumptions) -> 
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _FittedKernels:
-    """Fitted numbers of one compiled layout for any engine; one method per class of kernels."""
+def _fitted(k: KernelCounts, chip: Chip, formats: Formats, user_t0: Second, table: Efficiencies, backend: str) -> Achieved:
+    """Fitted numbers of one compiled layout for any engine; `user_t0` replaces the launch time of every kernel.
 
-    kernels: KernelCounts
-    chip: Chip
-    formats: Formats
-    assumptions: Assumptions
-    table: Efficiencies
-    backend: str  # engine whose kernels of routed experts these are
+    `backend` is the engine whose kernels of routed experts, and scans of prompts where they were measured, these are.
+    """
+    number = functools.partial(table.kernel, family=family(chip))
+    form, expert_kernels = form_of(formats, k.dense), expert_form(formats, k.routed, backend) if k.routed else ""
 
-    def achieved_efficiency(self) -> Achieved:
-        matmul, routed = functools.partial(self.matmul, form_of(self.formats, self.kernels.dense)), self.kernels.routed
-        expert = functools.partial(self.number, "moe", expert_form(self.formats, routed, self.backend)) if routed else matmul
-        decode = functools.partial(self.number, "mla_decode" if self.kernels.latent else "decode", self.cache_form())
-        prefill = functools.partial(self.number, "mla_prefill" if self.kernels.latent else "prefill", WIDE)
-        return Achieved(
-            compute=matmul("compute"), memory=matmul("memory"), activation=matmul("activation"), norm=matmul("norm"),
-            expert_compute=expert("compute"), expert_memory=expert("memory"), expert_activation=expert("activation"),
-            expert_norm=expert("norm"),
-            decode_compute=decode("compute"), decode_memory=decode("memory"),
-            block=decode('block_bytes') / self.chip.need('hbm_bw'),
-            prefill_compute=self.narrowed(prefill), prefill_pad=prefill("pad_tokens"),
-            elementwise=self.number("elementwise", WIDE, "memory"),
-            fixed=self.launched(matmul, decode), expert_fixed=self.routing(expert) if routed else NO_TIME, sequence=NO_TIME,
-            prompted=self.attending(prefill),
-            scan_chunk=self.scan("chunk_s") if self.kernels.scans else NO_TIME,
-            scan_heads=self.scan("heads") if self.kernels.scans else 1,
-        )  # fmt: skip
+    def matmul(key: str) -> Any:  # 8-bit and 4-bit fits include a kernel that quantises the input, absent when fused
+        return number("gemm", form=WIDE if k.fused and form in QUANTISED and key in QUANTISING else form, key=key)
 
-    def matmul(self, form: str, key: str) -> Any:
-        """A fitted number of dense matmuls; 8-bit and 4-bit fits include a kernel that quantises the input, absent when fused."""
-        return self.number("gemm", WIDE if self.kernels.fused and form in QUANTISED and key in QUANTISING else form, key)
+    def expert(key: str) -> Any:
+        return number("moe", form=expert_kernels, key=key) if k.routed else matmul(key)
 
-    def narrowed(self, prefill: Any) -> Any:
-        """Achieved share of prefill attention, lower for narrow heads; a latent's heads are wide."""
-        return prefill("compute") if self.kernels.latent else narrow_reach(prefill("compute"), self.kernels.head, prefill("narrow"))
+    def decode(key: str) -> Any:
+        return number("mla_decode" if k.latent else "decode", form="fp8" if formats.kv.bytes < 2 else WIDE, key=key)
 
-    def number(self, kind: str, form: str, key: str) -> Any:
-        return self.table.kernel(kind, family(self.chip), form, key)
+    def prefill(key: str) -> Any:
+        return number("mla_prefill" if k.latent else "prefill", form=WIDE, key=key)
 
-    def cache_form(self) -> str:
-        return "fp8" if self.formats.kv.bytes < 2 else WIDE
+    def scan(key: str) -> Any:
+        return number("scan", form=f"{WIDE}.{backend}" if backend in BACKENDS else WIDE, key=key)
 
-    def attending(self, prefill: Any) -> Any:
-        """Launch time of prefill attention, in all layers, and of scans where layers have them instead."""
-        user, k = self.assumptions.t0, self.kernels
-        t0 = prefill("t0_s") if user is None else user
-        if not k.scans:
-            return k.attentions * t0 * k.depth
-        scan_t0 = self.scan("t0_s") if user is None else user
-        return ((k.attentions - k.scans) * t0 + k.scans * scan_t0) * k.depth
+    def small(key: str) -> Any:
+        return number("elementwise", form=WIDE, key=key)
 
-    def scan(self, key: str) -> Any:
-        """A fitted number of scans of prompts, by the engine's own kernels where they were measured."""
-        return self.number("scan", f"{WIDE}.{self.backend}" if self.backend in BACKENDS else WIDE, key)
+    def t0(kernel: Callable[[str], Any]) -> Any:
+        return kernel("t0_s") if user_t0 is None else user_t0
 
-    def routing(self, expert: Any) -> Any:
-        """Fixed time of the routed experts in all layers: no launches, so that no engine's cost of a launch scales it."""
-        t0 = expert("t0_s") if self.assumptions.t0 is None else self.assumptions.t0
-        return self.kernels.moes * t0 * self.kernels.depth
-
-    def launched(self, matmul: Any, decode: Any) -> Any:
-        """Launch time of all kernels of a step but experts."""
-        k, t0 = self.kernels, self.assumptions.t0
-        small = functools.partial(self.number, "elementwise", WIDE)
-        kernel_counts = [(k.matmuls, matmul), (k.attentions, decode), (k.elementwise, small)]
-        return sum(count * (of("t0_s") if t0 is None else t0) * k.depth for count, of in kernel_counts)
+    prompted = k.attentions * t0(prefill) if not k.scans else (k.attentions - k.scans) * t0(prefill) + k.scans * t0(scan)
+    share = prefill("compute")  # lower for narrow heads; a latent's heads are wide
+    return Achieved(
+        compute=matmul("compute"), memory=matmul("memory"), activation=matmul("activation"), norm=matmul("norm"),
+        expert_compute=expert("compute"), expert_memory=expert("memory"), expert_activation=expert("activation"),
+        expert_norm=expert("norm"),
+        decode_compute=decode("compute"), decode_memory=decode("memory"),
+        block=decode("block_bytes") / chip.need("hbm_bw"),
+        prefill_compute=share if k.latent else narrow_reach(share, k.head, prefill("narrow")), prefill_pad=prefill("pad_tokens"),
+        elementwise=small("memory"),
+        fixed=sum(count * t0(kernel) * k.depth for count, kernel in ((k.matmuls, matmul), (k.attentions, decode), (k.elementwise, small))),
+        expert_fixed=k.moes * t0(expert) * k.depth if k.routed else NO_TIME,  # no launches: no engine's cost of a launch scales it
+        sequence=NO_TIME, prompted=prompted * k.depth,
+        scan_chunk=scan("chunk_s") if k.scans else NO_TIME, scan_heads=scan("heads") if k.scans else 1,
+    )  # fmt: skip
 
 
 def dynamic(kernels: KernelCounts, formats: Formats) -> bool:

@@ -9,6 +9,7 @@ import dataclasses
 from typing import Any
 
 from headway.core.quantity import known
+from headway.core.units import Byte, Number, Token
 from headway.hardware.system import System
 from headway.laws.rack import fewest_within
 from headway.laws.roofline.balance import bytes_beside_weights, domain_read_s
@@ -16,9 +17,10 @@ from headway.models import totals
 from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.models.work import work_of
-from headway.performance.formats import resolve
+from headway.performance.formats import Formats, resolve
 
 LONGEST = 2**40
+BESIDE = "memory beside the weights over the bytes of a sequence"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +41,11 @@ class EvenSplit:
     notes: tuple[str, ...]
 
 
-def even_split(model: Model, machine: System, precision: Precision, utilization: Any, batch: Any, context: Any) -> EvenSplit:
+def even_split(model: Model, machine: System, precision: Precision, utilization: Number, batch: Number, context: Token) -> EvenSplit:
     """Capacity of all chips together; sequences are of equal context, their recurrent state counted."""
     formats = resolve(work_of(model), machine.chip, precision)
     weights = totals.loaded_bytes(model, precision.weights)
-    sequence = _sequence(model, context, formats)
+    sequence = totals.sequence_bytes(model, context, formats.kv.bytes, formats.state.bytes)
     chip_bytes = machine.chip.need("hbm") * utilization
     usable = machine.chips * chip_bytes
     load = weights + sequence * batch
@@ -52,28 +54,22 @@ def even_split(model: Model, machine: System, precision: Precision, utilization:
     return EvenSplit(
         weights_bytes=weights, sequence_bytes=sequence, load_bytes=load, usable_bytes=usable, fits=bool(load <= usable),
         chips_exact=load / chip_bytes, chips_needed=fewest_within(load, chip_bytes),
-        largest_batch=_rounded_down(beside / sequence, "largest batch, rounded down"),
+        largest_batch=known(int(beside / sequence), "largest batch, rounded down", "", "derived", BESIDE),
         largest_context=_longest(model, formats, beside, batch), room_bytes=bytes_beside_weights(usable, load),
         read_floor_s=domain_read_s(read, machine.chips, machine.chip.need("hbm_bw")), notes=(*formats.notes, *model.notes),
     )  # fmt: skip
 
 
-def _sequence(model: Model, context: Any, formats: Any) -> Any:
-    """KV cache and recurrent state of one sequence."""
-    kv, state = formats.kv.bytes, formats.state.bytes
-    return totals.sequence_bytes(model, context, kv, state)
-
-
-def _rounded_down(value: Any, what: str) -> Any:
-    return known(int(value), what, "", "derived", "memory beside the weights over the bytes of a sequence")
-
-
-def _longest(model: Model, formats: Any, beside: Any, batch: Any) -> Any:
+def _longest(model: Model, formats: Formats, beside: Byte, batch: Number) -> Any:
     """Longest context at which the batch fits, by halving; 0 where none does, None where a longer context takes no more."""
+
+    def fits(context: int) -> bool:
+        return float(totals.sequence_bytes(model, context, formats.kv.bytes, formats.state.bytes)) * batch <= beside
+
     low, high = 0, LONGEST
-    if float(_sequence(model, high, formats)) * batch <= beside:
+    if fits(high):
         return None
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if float(_sequence(model, middle, formats)) * batch <= beside else (low, middle)
+        low, high = (middle, high) if fits(middle) else (low, middle)
     return known(low, "longest context", "token", "derived", "memory beside the weights, searched by halving")

@@ -23,8 +23,7 @@ from headway.laws.collectives.expert_parallel import (
     exchange_up,
     forwarded_out,
     forwarded_up,
-    mean_message,
-    places_hit,
+        places_hit,
     torus_exchange_up,
 )
 from headway.laws.collectives.topology import (
@@ -240,17 +239,6 @@ class RoutedLayer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MessageTraffic:
-    """Messages of a model: number of layers that send, and bytes per token."""
-
-    layers: Any
-    sublayers: Any  # each ends in an all-reduce over tp
-    routed: tuple[RoutedLayer, ...]
-    depth: Any
-    vector: Any  # activations of one token, in bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Algorithm:
     """One collective algorithm: rounds, and bytes sent over message bytes, per phase and network level."""
 
@@ -279,26 +267,14 @@ def group(fabric: Fabric, members: Any, stride: Any) -> ChipGroup:
     return ChipGroup(members=members, stride=stride, inside=members / domains, domains=domains)
 
 
-def network_terms(traffic: MessageTraffic, fabric: Fabric, layout: Layout, costs: LinkCosts) -> tuple[CollectiveTerm, ...]:
-    """Collectives of one step, all layers; groups of one chip send nothing and are left out."""
-    terms = []
-    if most(layout.tp) > 1:
-        terms.append(all_reduce_term(fabric, group(fabric, layout.tp, 1), traffic.vector, costs, traffic.sublayers * traffic.depth))
-    if most(layout.cp) > 1:
-        message, count = traffic.vector / layout.tp, traffic.layers * traffic.depth
-        terms.append(all_reduce_term(fabric, group(fabric, layout.cp, layout.tp), message, costs, count))
-    if most(layout.dp * layout.cp) > 1:
-        for routed in traffic.routed:
-            message = mean_message(routed.dispatch, traffic.vector)
-            terms.append(exchange_term(fabric, layout, routed, message, costs, routed.layers * traffic.depth))
-    if most(layout.pp) > 1:
-        terms.append(hop_term(fabric, layout, traffic.vector / layout.tp, costs))
-    return tuple(terms)
-
-
 def all_reduce_term(fabric: Fabric, peers: ChipGroup, message: Any, costs: LinkCosts, count: Any = 1) -> CollectiveTerm:
     """All-reduce, as the lines of all algorithms that the fabric supports."""
-    algorithms = _torus_reduce(fabric, peers) if fabric.kind == "torus" else _switch_reduce(fabric, peers)
+    if fabric.kind == "torus":
+        up = torus_one_shot_share(peers.inside, _feeding(fabric, peers))
+        one_shot = _exchange(1, _hops(fabric, peers), one_round(peers.domains), up, one_shot_out(peers.members, peers.inside))
+        algorithms = [one_shot, *_torus_gather(fabric, peers, 2)]
+    else:
+        algorithms = _switch_reduce(fabric, peers)
     bandwidth = _group_bandwidth(fabric, peers.inside)
     return _term(count, _algorithm_lines(algorithms, message, bandwidth, fabric.out, costs))
 
@@ -394,12 +370,6 @@ def _levels(phases: Any, rounds: Any, domains: Any, up: Any, out: Any) -> list[A
     ]
 
 
-def _torus_reduce(fabric: Fabric, peers: ChipGroup) -> list[Algorithm]:
-    up = torus_one_shot_share(peers.inside, _feeding(fabric, peers))
-    one_shot = _exchange(ONE_PHASE, _hops(fabric, peers), one_round(peers.domains), up, one_shot_out(peers.members, peers.inside))
-    return [one_shot, *_torus_gather(fabric, peers, TWO_PHASES)]
-
-
 def _torus_gather(fabric: Fabric, peers: ChipGroup, phases: Any) -> list[Algorithm]:
     up = torus_gather_share(peers.inside, _feeding(fabric, peers))
     return _levels(phases, _hops(fabric, peers), peers.domains, up, levels_out(peers.members, peers.domains))
@@ -456,11 +426,7 @@ def _term(count: Any, lines: list[Way]) -> CollectiveTerm:
 
 
 def _beats(line: CollectiveLine, rival: CollectiveLine) -> bool:
-    return _all(line.alpha <= rival.alpha) and _all(line.slope <= rival.slope)
-
-
-def _all(truth: Any) -> bool:
-    return bool(truth.all()) if hasattr(truth, "all") else bool(truth)
+    return bool(np.all(line.alpha <= rival.alpha)) and bool(np.all(line.slope <= rival.slope))
 
 
 def most(number: Any) -> float:
@@ -468,12 +434,7 @@ def most(number: Any) -> float:
     return float(number.max()) if hasattr(number, "max") else float(number)
 
 
-def crosses(fabric: Fabric, layout: Layout) -> bool:
-    """Whether a replica of any layout is larger than a scale-up domain."""
-    return most(replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)) > fabric.domain
-
-
 def need_scale_out(fabric: Fabric, layout: Layout, name: str) -> None:
     """MissingFact when a layout needs scale-out links of unknown bandwidth."""
-    if crosses(fabric, layout) and fabric.out_is_missing:
+    if fabric.out_is_missing and most(replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)) > fabric.domain:
         raise MissingFact(name, "scale_out_bw", "give it with --set system.scale_out_bw=50GB/s")

@@ -5,6 +5,7 @@ Only laws do arithmetic here: this file chooses the law for each block.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,10 +13,17 @@ import numpy as np
 
 from headway.core.errors import BadValue, IllegalCombination
 from headway.core.quantity import default, known
+from headway.core.units import Number
 from headway.hardware.chip import Chip
 from headway.hardware.system import System
 from headway.laws.arithmetic import sum_over_blocks
-from headway.laws.collectives.expert_parallel import activation_bytes_per_token, load_imbalance, skewed_imbalance, wire_bytes_per_token
+from headway.laws.collectives.expert_parallel import (
+    activation_bytes_per_token,
+    load_imbalance,
+    mean_message,
+    skewed_imbalance,
+    wire_bytes_per_token,
+)
 from headway.laws.roofline.balance import compute_s_per_token
 from headway.laws.step.coefficients import (
     COMMUNICATIONS,
@@ -50,14 +58,38 @@ from headway.laws.step.layer_terms import (
     state_s,
 )
 from headway.laws.step.memory import end_bytes, weights_bytes_chip
-from headway.laws.step.parts import image_flop, image_s_per_token
+from headway.laws.step.parts import image_flop, image_s_per_token, rank_sequences
 from headway.models.model import Tower
 from headway.models.work import LayerWork, ModelWork
 from headway.performance.achieved import Efficiencies, KernelCounts, achieved_efficiency, dense_part, dynamic, routing_skew, with_links
 from headway.performance.assumptions import Assumptions
-from headway.performance.collectives import MessageTraffic, RoutedLayer, fabric, link_costs, most, need_scale_out, network_terms
+from headway.performance.collectives import (
+    RoutedLayer,
+    all_reduce_term,
+    exchange_term,
+    fabric,
+    group,
+    hop_term,
+    link_costs,
+    most,
+    need_scale_out,
+)
 from headway.performance.formats import Formats
 from headway.performance.layout import Layout
+
+
+def copies(layout: Layout, batch: Number, blocks: Iterable[LayerWork]) -> tuple[Layout, Any]:
+    """Layout and users of one copy: data-parallel ranks that no routed experts join are copies, as engines run them, which share users."""
+    if any(block.experts for block in blocks) or np.all(np.asarray(layout.dp, dtype=float) == 1):
+        return layout, batch
+    return replace(layout, dp=1, replicas=layout.replicas * layout.dp), batch / layout.dp
+
+
+def halves(layout: Layout, batch: Number) -> Any:
+    """Whether a batch can be halved on every rank, and a replica has collectives to hide behind the other half; scalars or arrays."""
+    chips = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
+    return (rank_sequences(batch, layout.dp, layout.pp) >= 2) & (chips > 1)
+
 
 KNOWN_TOWER = "a model whose vision tower is known, such as qwen2.5-vl-7b; without --images the tokens of images are part of --prompt"
 
@@ -138,64 +170,50 @@ def compile_layout(
     `prompt` is the length of the prompts that bring images, where the assumptions name images.
     `table` replaces the shipped efficiencies, `backend` the assumed engine as the one whose expert kernels run.
     """
-    chips = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
+    chips, depth = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp), depth_factor(work.layers, layout.pp)
     formats = formats.fastest() if assumptions.overlap == "full" else formats
-    parts = _Parts(
-        work=work, formats=formats, layout=layout, depth=depth_factor(work.layers, layout.pp), bandwidth=system.chip.need("hbm_bw")
-    )
-    states = sum_over_blocks(parts.counts(), tuple(block.state_elements for block in work.blocks))
-    images = image_terms(work, system.chip, layout, assumptions, prompt)
-    return StepModel(
-        step=replace(_coefficients(parts, states, system, assumptions, chips, table, backend), images=images),
-        weights_bytes=parts.weights_bytes(),
-        stores=parts.stores(),
-        state_bytes=states * _state_element(assumptions, formats) / layout.tp,
-        stage=stage_share(work.layers, layout.pp),
-        chips=chips,
-        formats=formats,
-    )
-
-
-def _coefficients(
-    parts: _Parts, states: Any, system: System, assumptions: Assumptions, chips: Any, table: Efficiencies | None, backend: str
-) -> StepCoefficients:
-    """Coefficients of the step of a layout, whose sequences have `states` elements of recurrent state."""
-    work, layout, formats, depth = parts.work, parts.layout, parts.formats, parts.depth
+    parts = _Parts(work=work, formats=formats, layout=layout, depth=depth, bandwidth=system.chip.need("hbm_bw"))
+    states = sum_over_blocks(parts.counts(), tuple(block.state_elements for block in work.blocks))  # elements of a sequence
+    element = formats.state.bytes if assumptions.state_bytes is None else assumptions.state_bytes
     skew = routing_skew(system.chip, assumptions, table) if parts.routed() else 0
-    return StepCoefficients(
+    kernels = parts.kernels()
+    matmul = QUANTISED_MATMUL if dynamic(kernels, formats) else 1  # kernels of a matmul of an input that is quantised on the way
+    step = StepCoefficients(
         dense_compute=parts.dense_compute(formats.peaks),
         dense_gain=parts.dense_gain(),
-        head_compute=parts.head_compute(),
+        head_compute=compute_s_per_token(split_params(work.table_params, layout.tp), formats.head_peak),
         head_gain=_gain(formats.best_head_peak, formats.head_peak),
         dense_weights=parts.dense_weights(),
         experts=parts.experts(skew),
         spans=parts.spans(),
-        state=state_s(states, _state_element(assumptions, formats), layout.tp, depth, parts.bandwidth),
+        state=state_s(states, element, layout.tp, depth, parts.bandwidth),
         kv_write=parts.kv_write(),
-        collectives=_collectives(parts, system, with_links(assumptions, system.chip, table), chips),
+        collectives=parts.collectives(system, with_links(assumptions, system.chip, table), chips),
         activations=parts.activations(),
         elementwise=elementwise_s(work.hidden, parts.sublayers(), depth, parts.bandwidth),
         blocks=parts.blocks(),
-        dp=layout.dp,
-        pp=layout.pp,
-        cp=layout.cp,
-        layers=work.layers,
+        dp=layout.dp, pp=layout.pp, cp=layout.cp, layers=work.layers,
         attention_gain=_gain(formats.best_attention_peak, formats.wide_peak),
-        imbalance=_imbalance(work, layout, assumptions, skew),
+        imbalance=parts.imbalance(assumptions, skew),
         prefill_ranks=layout.dp,
         rank_prompts=1,
         overlap=default(OVERLAPS[assumptions.overlap], "overlap", "", f"overlap model {assumptions.overlap!r}"),
         communication=default(COMMUNICATIONS[assumptions.communication], "communication", "", assumptions.communication),
-        launches=parts.launches(dynamic(parts.kernels(), formats)),
+        launches=engine_launches(kernels.matmuls, kernels.attentions, kernels.elementwise, matmul, depth),
         routed_layers=work.moes * depth,
         scans=parts.scans(),
-        achieved=achieved_efficiency(parts.kernels(), system.chip, formats, layout, assumptions, table, backend),
+        achieved=achieved_efficiency(kernels, system.chip, formats, layout, assumptions, table, backend),
+        images=image_terms(work, system.chip, layout, assumptions, prompt),
+    )  # fmt: skip
+    return StepModel(
+        step=step,
+        weights_bytes=parts.weights_bytes(),
+        stores=parts.stores(),
+        state_bytes=states * element / layout.tp,
+        stage=stage_share(work.layers, layout.pp),
+        chips=chips,
+        formats=formats,
     )
-
-
-def _state_element(assumptions: Assumptions, formats: Formats) -> Any:
-    """Bytes of an element of recurrent state: as the user says, else as the config names it."""
-    return formats.state.bytes if assumptions.state_bytes is None else assumptions.state_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,33 +281,22 @@ class _Parts:
         """Number of mixers and feed-forward layers, each with its norm and its all-reduce."""
         return self.work.layers + self.work.ffns + self.work.moes
 
-    def small_kernels(self) -> Any:
-        """Norms, rotations, activations: kernels of a step that are neither matmuls, attention nor routed experts."""
-        return self.sublayers() + sum_over_blocks(self.counts(), tuple(block.inner_kernels for block in self.work.blocks))
-
-    def launches(self, quantised: bool) -> Any:
-        """Kernels of a step as an engine launches them: a matmul of a dynamically quantised input is two; routed experts are apart."""
-        kernels = self.kernels()
-        return engine_launches(
-            kernels.matmuls, kernels.attentions, kernels.elementwise, QUANTISED_MATMUL if quantised else 1, self.depth
-        )
-
     def kernels(self) -> KernelCounts:
-        """Kernels per step on one chip, by class."""
+        """Kernels per step on one chip, by class; elementwise are norms, rotations and activations."""
         blocks, work = self.work.blocks, self.work
         matmuls = sum_over_blocks(self.counts(), tuple(block.mixer_matmuls + block.ffn_matmuls for block in blocks))
+        small = self.sublayers() + sum_over_blocks(self.counts(), tuple(block.inner_kernels for block in blocks))
         dense, routed = dense_part(self.formats, blocks)
+        block, part = blocks[dense[0]], dense[1]
+        as_published = (block.mixer_dtype, block.ffn_dtype, block.expert_dtype)[part]
         return KernelCounts(
-            matmuls=matmuls + 1, attentions=work.layers, moes=work.moes, elementwise=self.small_kernels(), layers=work.layers,
+            matmuls=matmuls + 1, attentions=work.layers, moes=work.moes, elementwise=small, layers=work.layers,
             launches=kernels_per_step(work.layers, work.ffns, work.moes, self.depth), depth=self.depth,
             scans=sum(block.count for block in blocks if block.scanned),
             latent=any(block.latent for block in blocks), dense=dense, routed=routed,
             head=next((block.head for block in blocks if block.spans), 1),
-            fused=_converted(blocks[dense[0]], dense[1], self.formats.weights[dense[0]][dense[1]].name),
+            fused=self.formats.weights[dense[0]][part].name != as_published,  # converted after training
         )  # fmt: skip
-
-    def head_compute(self) -> Any:
-        return compute_s_per_token(split_params(self.work.table_params, self.layout.tp), self.formats.head_peak)
 
     def dense_weights(self) -> Any:
         head = split_params(self.work.table_params, self.layout.tp) * self.formats.head.bytes
@@ -403,38 +410,37 @@ class _Parts:
                 groups.setdefault(key, []).append(size)
         return tuple((sum(terms), limits[key]) for key, terms in groups.items())
 
+    def imbalance(self, assumptions: Assumptions, skew: Number) -> Any:
+        """Routed work of the busiest chip over the mean: of a measured load, as the user says, or of a skewed router."""
+        if self.work.expert_load:
+            return load_imbalance(self.work.expert_load, self.layout.ep, self.layout.redundant)
+        if assumptions.imbalance is not None:
+            return assumptions.imbalance
+        return skewed_imbalance(self.layout.ep, skew) if self.work.moes else 1
+
+    def collectives(self, system: System, assumptions: Assumptions, chips: Number) -> tuple[CollectiveTerm, ...]:
+        """Collectives of a replica's chips in one step, all layers; groups of one chip send nothing, need no link and are left out."""
+        if most(chips) == 1:
+            return ()
+        joined, costs, layout = fabric(system, chips), link_costs(system, assumptions), self.layout
+        need_scale_out(joined, layout, system.name)
+        vector = activation_bytes_per_token(self.work.hidden, assumptions.activation_bytes)
+        terms = []
+        if most(layout.tp) > 1:
+            terms.append(all_reduce_term(joined, group(joined, layout.tp, 1), vector, costs, self.sublayers() * self.depth))
+        if most(layout.cp) > 1:
+            count = self.work.layers * self.depth
+            terms.append(all_reduce_term(joined, group(joined, layout.cp, layout.tp), vector / layout.tp, costs, count))
+        if most(layout.dp * layout.cp) > 1:
+            for index, block in self.routed():
+                routed = self.routed_traffic(index, block, vector, assumptions)
+                message = mean_message(routed.dispatch, vector)
+                terms.append(exchange_term(joined, layout, routed, message, costs, routed.layers * self.depth))
+        if most(layout.pp) > 1:
+            terms.append(hop_term(joined, layout, vector / layout.tp, costs))
+        return tuple(terms)
+
 
 def _gain(best: Any, run: Any) -> Any:
     """Speed-up of arithmetic at the best peak over that of the format in which a part runs."""
     return 1 if best == run else best / run
-
-
-def _imbalance(work: ModelWork, layout: Layout, assumptions: Assumptions, skew: Any) -> Any:
-    """Routed work of the busiest chip over the mean: of a measured load, as the user says, or of a skewed router."""
-    if work.expert_load:
-        return load_imbalance(work.expert_load, layout.ep, layout.redundant)
-    if assumptions.imbalance is not None:
-        return assumptions.imbalance
-    return skewed_imbalance(layout.ep, skew) if work.moes else 1
-
-
-def _converted(block: LayerWork, part: int, stored: str) -> bool:
-    """Whether a part is stored in another format than in the checkpoint."""
-    return stored != (block.mixer_dtype, block.ffn_dtype, block.expert_dtype)[part]
-
-
-def _collectives(parts: _Parts, system: System, assumptions: Assumptions, chips: Any) -> tuple[CollectiveTerm, ...]:
-    """Collectives of a replica's chips in a step; a one-chip replica sends nothing and needs no link."""
-    if most(chips) == 1:
-        return ()
-    joined, work = fabric(system, chips), parts.work
-    need_scale_out(joined, parts.layout, system.name)
-    vector = activation_bytes_per_token(work.hidden, assumptions.activation_bytes)
-    traffic = MessageTraffic(
-        layers=work.layers,
-        sublayers=parts.sublayers(),
-        routed=tuple(parts.routed_traffic(index, block, vector, assumptions) for index, block in parts.routed()),
-        depth=parts.depth,
-        vector=vector,
-    )
-    return network_terms(traffic, joined, parts.layout, link_costs(system, assumptions))

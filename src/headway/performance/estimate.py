@@ -55,9 +55,9 @@ from headway.models.work import ModelWork, work_of
 from headway.performance import request
 from headway.performance.achieved import efficiencies, spread
 from headway.performance.assumptions import UTILIZATION, Assumptions
-from headway.performance.compile import StepModel, compile_layout
+from headway.performance.compile import StepModel, compile_layout, copies
 from headway.performance.formats import Formats
-from headway.performance.layout import Layout, copies
+from headway.performance.layout import Layout
 from headway.performance.request import NO_WORK, SINGLE, MemoryRoom, Requests, Server, ideal_scheduling, scheduling, transfer_link
 from headway.performance.workload import Load
 

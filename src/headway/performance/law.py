@@ -43,12 +43,9 @@ class LawCall:
         if unit != "*":
             return unit
         same = [key for key, hint in hints.items() if "*" in (law_values.unit_of(hint), *map(law_values.unit_of, typing.get_args(hint)))]
-        members = [member for key in same if key in self.axes for member in _flat(self.axes[key][0])]
+        values = [self.axes[key][0] for key in same if key in self.axes]
+        members = [member for value in values for member in (value if isinstance(value, tuple) else (value,))]
         return next((member.unit for member in members if isinstance(member, Sourced) and member.unit), "")
-
-
-def _flat(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, tuple) else (value,)
 
 
 def hints_of(law: Law) -> dict[str, Any]:
@@ -68,18 +65,13 @@ def read(law: Law, texts: Mapping[str, str], catalog: Catalog | None = None, abs
             if name in texts:
                 axes[name], more = law_values.values(texts[name], hint, name, reading)
                 notes += more
-    _agree(LawCall(law, axes), hints)
-    return LawCall(law, axes, notes)
-
-
-def _agree(call: LawCall, hints: Mapping[str, Any]) -> None:
-    """Raise an error where arguments of any unit, which must be equal, have different ones."""
-    units = {name: member.unit for name, axis in call.axes.items() if law_values.unit_of(hints[name]) == "*"
+    units = {name: member.unit for name, axis in axes.items() if law_values.unit_of(hints[name]) == "*"
              for member in axis if isinstance(member, Sourced) and member.unit}  # fmt: skip
-    first = next(iter(units), "")
-    for name, unit in units.items():
+    for name, unit in units.items():  # arguments of any unit, which must be equal
+        first = next(iter(units))
         if unit != units[first]:
             raise BadValue(name, f"a quantity in {unit}", f"a quantity in {units[first]}, as {first} is")
+    return LawCall(law, axes, notes)
 
 
 def _constants(law: Law) -> dict[str, Any]:
@@ -91,7 +83,7 @@ def evaluate(law: Law, inputs: Mapping[str, Any]) -> Any:
     """Value of a law, recorded so that it explains itself; an error in one line where the law is not defined."""
     try:
         with record():
-            value = _recorded(law)(**inputs)
+            value = getattr(sys.modules[law.run.__module__], law.name, law.run)(**inputs)
     except (ArithmeticError, ValueError, TypeError, IndexError, KeyError) as error:
         if isinstance(error, BadValue):
             raise
@@ -99,10 +91,6 @@ def evaluate(law: Law, inputs: Mapping[str, Any]) -> Any:
     if isinstance(value, complex) or math.isnan(value):
         raise BadValue(law.name, _spelled(inputs), "values at which the law is defined")
     return value
-
-
-def _recorded(law: Law) -> Any:
-    return getattr(sys.modules[law.run.__module__], law.name, law.run)
 
 
 def _spelled(inputs: Mapping[str, Any]) -> str:
@@ -120,13 +108,13 @@ def law(name: str, /, **arguments: Any) -> Any:
     hints = [key for key in hints_of(formula) if key != "return"]
     law_values.check_names(arguments, hints, formula.name)
     inputs = dict(arguments)
-    if texts:
-        call = read_some(formula, texts)
-        inputs |= {key: _broadcast(axis) for key, axis in call.items()}
-    if any(_is_array(value) for value in inputs.values()):
-        return formula.run(**{key: _array(value) for key, value in inputs.items()})
-    value = evaluate(formula, inputs)
-    return value
+    for key, axis in read_some(formula, texts).items() if texts else ():
+        inputs[key] = axis[0] if len(axis) == 1 else list(axis)
+    if not any(isinstance(value, list) or hasattr(value, "__array__") for value in inputs.values()):
+        return evaluate(formula, inputs)
+    import numpy as np
+
+    return formula.run(**{key: np.array(value) if isinstance(value, list) else value for key, value in inputs.items()})
 
 
 def read_some(formula: Law, texts: Mapping[str, str]) -> dict[str, tuple[Any, ...]]:
@@ -134,19 +122,3 @@ def read_some(formula: Law, texts: Mapping[str, str]) -> dict[str, tuple[Any, ..
     reading = ValueSources(fact, _constants(formula))
     hints = hints_of(formula)
     return {key: law_values.values(text, hints[key], key, reading)[0] for key, text in texts.items()}
-
-
-def _broadcast(axis: tuple[Any, ...]) -> Any:
-    return axis[0] if len(axis) == 1 else list(axis)
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, list) or hasattr(value, "__array__")
-
-
-def _array(value: Any) -> Any:
-    if not isinstance(value, list):
-        return value
-    import numpy as np
-
-    return np.array(value)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any
 
 from headway.core.errors import BadValue, IllegalLayout
 from headway.core.quantity import default
 from headway.core.schema import RARE, Field
+
+if TYPE_CHECKING:
+    from headway.models.work import LayerWork
 
 GROUPED = re.compile(r"int\d_g(\d+)")
 SCALED = {"nvfp4": 16, "mxfp8": 32}  # mxfp4 is padded by the engines
@@ -40,32 +43,26 @@ class SplitDimension:
         return ""
 
 
-def dimensions(blocks: Iterable[Any], weights: Sequence[str]) -> tuple[SplitDimension, ...]:
-    """Dimensions of a model's compiled blocks, without its query heads, in each format of `weights`; "" is the stored one."""
-    pairs = itertools.product((block for block in blocks if not block.is_stated), weights)
-    return tuple(dict.fromkeys(part for block, dtype in pairs for part in (*_of_mixer(block, dtype), *_of_ffn(block, dtype))))
+def dimensions(blocks: Iterable[LayerWork], weights: Sequence[str]) -> tuple[SplitDimension, ...]:
+    """Dimensions of a model's compiled blocks, without its query heads, in each format of `weights`; "" is the stored one.
 
-
-def _of_mixer(block: Any, weights: str) -> Iterator[SplitDimension]:
-    """KV heads, and the widths of queries and outputs, whose shares are whole blocks of the format."""
-    if not any(span.what == "kv" for span in block.spans):
-        return
-    if not block.latent:
-        yield SplitDimension(what="KV heads", size=int(block.kv_heads), copied=True)
-    size = _block(block.mixer_dtype, block.scale_block, weights)
-    for tensor in (tensor for tensor in block.tensors.mixer if tensor.kind == "output" and size > 1):
-        yield SplitDimension(what="attention's output width", size=int(tensor.width), block=size)
-
-
-def _of_ffn(block: Any, weights: str) -> Iterator[SplitDimension]:
-    """Widths of the FFN that every token uses, shared experts as one, and of a routed expert."""
-    for tensors, dtype, expert in ((block.tensors.ffn, block.ffn_dtype, False), (block.tensors.expert, block.expert_dtype, True)):
-        for tensor in (tensor for tensor in tensors if tensor.kind == "down"):
-            copies = int(tensor.dims[0])
-            yield SplitDimension(
-                what="an expert's width" if expert else "the FFN's width", size=copies * int(tensor.width), expert=expert,
-                block=_block(dtype, block.scale_block, weights),
-            )  # fmt: skip
+    KV heads, and the widths of outputs, whose shares are whole blocks of the format; the widths of the FFN that every token uses, shared
+    experts as one, and of a routed expert.
+    """
+    parts: dict[SplitDimension, None] = {}
+    for block, dtype in itertools.product((block for block in blocks if not block.is_stated), weights):
+        if any(span.what == "kv" for span in block.spans):
+            if not block.latent:
+                parts[SplitDimension(what="KV heads", size=int(block.kv_heads), copied=True)] = None
+            size = _block(block.mixer_dtype, block.scale_block, dtype)
+            for tensor in (tensor for tensor in block.tensors.mixer if tensor.kind == "output" and size > 1):
+                parts[SplitDimension(what="attention's output width", size=int(tensor.width), block=size)] = None
+        for tensors, stored, expert in ((block.tensors.ffn, block.ffn_dtype, False), (block.tensors.expert, block.expert_dtype, True)):
+            size = _block(stored, block.scale_block, dtype)
+            for tensor in (tensor for tensor in tensors if tensor.kind == "down"):
+                what, width = "an expert's width" if expert else "the FFN's width", int(tensor.dims[0]) * int(tensor.width)
+                parts[SplitDimension(what=what, size=width, expert=expert, block=size)] = None
+    return tuple(parts)
 
 
 def _block(stored: str, scale_block: int, weights: str) -> int:
@@ -116,7 +113,7 @@ class ModelShape:
     dimensions: tuple[SplitDimension, ...] = ()  # that engines split in whole heads and blocks
 
 
-def shape(blocks: Iterable[Any], *weights: str) -> ModelShape:
+def shape(blocks: Iterable[LayerWork], *weights: str) -> ModelShape:
     """Shape of a model's compiled blocks, in the stored format of weights or in all that are named ("": as stored)."""
     blocks = tuple(blocks)
     routed = [block.experts for block in blocks if block.experts]
@@ -151,7 +148,8 @@ def tensor_why(tp: int, shape: ModelShape) -> str:
     """Why engines do not split a model over `tp` chips, whatever the other degrees, or ""."""
     for heads in shape.heads:
         if heads % tp:
-            return f"tp {tp} does not divide {heads} attention heads; divisors: {_divisors(heads)}"
+            divisors = ", ".join(str(n) for n in range(1, min(heads, 1024) + 1) if heads % n == 0)
+            return f"tp {tp} does not divide {heads} attention heads; divisors: {divisors}"
     return next((why for part in shape.dimensions if not part.expert and (why := part.why(tp))), "")
 
 
@@ -161,20 +159,7 @@ def expert_why(chips: int, shape: ModelShape) -> str:
     return f"{why} (tp*cp*dp/ep = {chips}): more ep" if why else ""
 
 
-def _divisors(number: int) -> str:
-    return ", ".join(str(n) for n in range(1, min(number, 1024) + 1) if number % n == 0)
-
-
-def copies(layout: Layout, batch: Any, blocks: Iterable[Any]) -> tuple[Layout, Any]:
-    """Layout and users of one copy: data-parallel ranks that no routed experts join are copies, as engines run them, which share users."""
-    import numpy as np
-
-    if any(block.experts for block in blocks) or np.all(np.asarray(layout.dp, dtype=float) == 1):
-        return layout, batch
-    return replace(layout, dp=1, replicas=layout.replicas * layout.dp), batch / layout.dp
-
-
-def copies_note(layouts: Iterable[Layout], blocks: Iterable[Any]) -> str:
+def copies_note(layouts: Iterable[Layout], blocks: Iterable[LayerWork]) -> str:
     """The note on data-parallel ranks that are copies, or ""."""
     ranks = max(int(layout.dp) for layout in layouts)
     if ranks == 1 or any(block.experts for block in blocks):
@@ -183,15 +168,6 @@ def copies_note(layouts: Iterable[Layout], blocks: Iterable[Any]) -> str:
 
 
 UNHALVED = "several chips in a replica and at least 2 sequences on each rank: one sequence cannot be halved, one chip exchanges nothing"
-
-
-def halves(layout: Layout, batch: Any) -> Any:
-    """Whether a batch can be halved on every rank, and a replica has collectives to hide behind the other half; scalars or arrays."""
-    from headway.laws.step.layer_terms import replica_chips
-    from headway.laws.step.parts import rank_sequences
-
-    chips = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
-    return (rank_sequences(batch, layout.dp, layout.pp) >= 2) & (chips > 1)
 
 
 def check(layout: Layout, shape: ModelShape) -> Layout:
@@ -219,13 +195,3 @@ def expand(shape: ModelShape, axes: Mapping[str, Any]) -> tuple[list[Layout], tu
     first = next((f"{layout}: {why}" for layout, why in zip(layouts, reasons, strict=True) if why), "")
     illegal_count = count - len(legal)
     return legal, (f"dropped {illegal_count} of {count} layouts as illegal, such as {first}",) if illegal_count else ()
-
-
-def stacked(layouts: list[Layout], ndim: int) -> Layout:
-    """Several layouts as one whose numbers are arrays along the first of `ndim` axes; a single layout unchanged."""
-    if len(layouts) == 1:
-        return layouts[0]
-    import numpy as np
-
-    tall = (-1, *(1,) * (ndim - 1))
-    return Layout(**{name: np.array([int(getattr(layout, name)) for layout in layouts]).reshape(tall) for name in NAMES})

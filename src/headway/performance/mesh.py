@@ -258,6 +258,13 @@ class MeshNetwork:
         """Chips along an axis."""
         return next(axis.size for axis in self.axes if axis.name == name)
 
+    def members(self, names: tuple[str, ...]) -> Any:
+        """Chips over several axes."""
+        count: Any = 1
+        for name in names:
+            count = count * self.size(name)
+        return count
+
     def stride(self, names: tuple[str, ...]) -> int:
         """Chips between neighbours of a group: the axes inside its innermost one, the last axis innermost."""
         inner = max(index for index, axis in enumerate(self.axes) if axis.name in names)
@@ -309,37 +316,25 @@ def collective(
     network: MeshNetwork, operation: str, size: Any, names: tuple[str, ...], *, in_switch: bool = False, active: Any = None
 ) -> CollectiveTime:
     """Time of a collective over axes of a mesh, of an array of `size` bytes; `active` parts of an all-to-all are filled."""
-    members = _members(network, names)
+    members = network.members(names)
     if int(members) == 1:
         nothing = known(0.0, "no transfer", "s", "constant", "a group of one chip")
         return CollectiveTime(latency_s=nothing, transfer_s=nothing, time_s=nothing, limit_s=nothing, latency_bound_bytes=None,
                               bandwidth=None, levels="one chip")  # fmt: skip
-    if network.kind == "torus":
-        share, limit, hops = _torus(network, operation, names, members)
+    if network.kind == "torus":  # share of the array per link, that share in the long-ring limit, and hops
+        sizes = [(network.size(name), network.wraps[name]) for name in names if int(network.size(name)) > 1]
+        hops = sum(axis_hops(side, 1, wrap) for side, wrap in sizes)
+        if operation == "all-to-all":
+            share = limit = longest(tuple(axis_exchange_share(side, 1, wrap) for side, wrap in sizes)) / members
+        else:
+            links = sum(axis_links(side, 1, wrap) for side, wrap in sizes)
+            share, limit = torus_gather_share(members, links), long_ring_share(links)
         levels = [(share, limit, network.bandwidth, hops, network.hop)]
     else:
         levels = _switched(network, operation, names, members, in_switch)
     if active is not None:
         levels = [(filled_share(share, active, members), filled_share(limit, active, members), *rest) for share, limit, *rest in levels]
     return _slowest(size, levels, 2 if operation == "all-reduce" else 1, network)
-
-
-def _members(network: MeshNetwork, names: tuple[str, ...]) -> Any:
-    members: Any = 1
-    for name in names:
-        members = members * network.size(name)
-    return members
-
-
-def _torus(network: MeshNetwork, operation: str, names: tuple[str, ...], members: Any) -> tuple[Any, Any, Any]:
-    """Share of the array per link, that share in the long-ring limit, and hops."""
-    sizes = [(network.size(name), network.wraps[name]) for name in names if int(network.size(name)) > 1]
-    hops = sum(axis_hops(side, 1, wrap) for side, wrap in sizes)
-    if operation == "all-to-all":
-        share = longest(tuple(axis_exchange_share(side, 1, wrap) for side, wrap in sizes)) / members
-        return share, share, hops
-    links = sum(axis_links(side, 1, wrap) for side, wrap in sizes)
-    return torus_gather_share(members, links), long_ring_share(links), hops
 
 
 def _switched(network: MeshNetwork, operation: str, names: tuple[str, ...], members: Any, in_switch: bool) -> list[tuple[Any, ...]]:

@@ -49,12 +49,13 @@ class Chain:
 
     def shards(self, axes: tuple[str, ...]) -> Any:
         """Chips over which axes split an array."""
-        count: Any = 1
-        for axis in axes:
-            if self.network is None:
-                raise BadValue("--mesh", "nothing", "the axes that the arrays name, such as X4,Y8")
-            count = count * self.network.size(axis)
-        return count
+        return self.mesh().members(axes) if axes else 1
+
+    def mesh(self) -> MeshNetwork:
+        """The mesh that the arrays name axes of."""
+        if self.network is None:
+            raise BadValue("--mesh", "nothing", "the axes that the arrays name, such as X4,Y8")
+        return self.network
 
     def local_bytes(self, sharded: ShardedArray) -> Any:
         """Bytes of an array on each chip."""
@@ -65,9 +66,7 @@ class Chain:
 
     def communicate(self, operation: str, sharded: ShardedArray, axes: tuple[str, ...], size: Any) -> None:
         """Add a collective over axes."""
-        if self.network is None:
-            raise BadValue("--mesh", "nothing", "the axes that the arrays name, such as X4,Y8")
-        time = collective(self.network, operation, size, axes)
+        time = collective(self.mesh(), operation, size, axes)
         label = f"{operation} over {''.join(axes)} of {sharded}"
         self.steps.append(ProductStep(kind=operation, what=label, bytes=size, network_s=time.time_s))
 
@@ -93,48 +92,35 @@ class Chain:
         free = [dim for dim in (*first_array.dims, *right.dims) if dim.name not in contracted]
         dims = tuple({dim.name: dim for dim in free}.values())
         out = ShardedArray("", dims, number_format, tuple(summed))
-        self._compute(first_array, right, out, contracted)
+        names = [*(dim.name for dim in out.dims), *contracted]
+        flop = matmul_flop(tuple(self.sizes[name] for name in names), self.shards((*out.axes, *out.unreduced)))
+        parts = tuple(self.local_bytes(sharded) for sharded in (first_array, right, out))
+        traffic, row, balanced = sum(parts), first_array.dims[0].name, None
+        if not right.dim(row):  # rows at which compute and memory balance; none where the second array grows with them too
+            rows = self.sizes[row]
+            balanced = balanced_rows(parts[1], flop / rows, (parts[0] + parts[2]) / rows, self.rates.peak, self.rates.bandwidth)
+        self.steps.append(
+            ProductStep(kind="product", what=f"{first_array} x {right} -> {out}", flop=flop, bytes=traffic,
+                        intensity=flop / traffic,
+                        compute_s=flop_s(flop, self.rates.peak), memory_s=sent_s(traffic, self.rates.bandwidth), balanced=balanced)
+        )  # fmt: skip
         return out
 
     def _aligned(self, first_array: ShardedArray, right: ShardedArray, shared: list[str], contracted: list[str]) -> Any:
         """Both arrays gathered so that they can be multiplied chip by chip, and the axes of partial sums."""
         summed: list[str] = []
         for name in shared:
-            first, second = first_array.dim(name), right.dim(name)
-            mine, theirs = (first.axes if first else ()), (second.axes if second else ())
-            both = tuple(axis for axis in mine if axis in theirs)
             if self.strategy == "reduce" and name in contracted:  # a whole array can be cut without sending anything
-                first_array, both = _cut(first_array, name, tuple(axis for axis in theirs if axis not in first_array.axes)), both
+                mine, theirs = _axes_of(first_array, name), _axes_of(right, name)
+                first_array = _cut(first_array, name, tuple(axis for axis in theirs if axis not in first_array.axes))
                 right = _cut(right, name, tuple(axis for axis in mine if axis not in right.axes))
-                first, second = first_array.dim(name), right.dim(name)
-                mine, theirs = (first.axes if first else ()), (second.axes if second else ())
-                both = tuple(axis for axis in mine if axis in theirs)
+            mine, theirs = _axes_of(first_array, name), _axes_of(right, name)
+            both = tuple(axis for axis in mine if axis in theirs)
             first_array = self.gathered(first_array, tuple(axis for axis in mine if axis not in both))
             right = self.gathered(right, tuple(axis for axis in theirs if axis not in both))
             summed += both if name in contracted else ()
         clash = tuple(axis for dim in right.dims if dim.name not in shared for axis in dim.axes if axis in first_array.axes)
         return first_array, self.gathered(right, clash), summed
-
-    def _compute(self, first_array: ShardedArray, right: ShardedArray, out: ShardedArray, contracted: list[str]) -> None:
-        names = [*(dim.name for dim in out.dims), *contracted]
-        flop = matmul_flop(tuple(self.sizes[name] for name in names), self.shards((*out.axes, *out.unreduced)))
-        parts = tuple(self.local_bytes(sharded) for sharded in (first_array, right, out))
-        traffic = sum(parts)
-        self.steps.append(
-            ProductStep(kind="product", what=f"{first_array} x {right} -> {out}", flop=flop, bytes=traffic,
-                        intensity=flop / traffic,
-                        compute_s=flop_s(flop, self.rates.peak), memory_s=sent_s(traffic, self.rates.bandwidth),
-                        balanced=self._balanced(first_array, right, flop, parts))
-        )  # fmt: skip
-
-    def _balanced(self, first_array: ShardedArray, right: ShardedArray, flop: Any, parts: tuple[Any, ...]) -> Any:
-        """Rows (the first dimension) at which compute and memory balance; None where the second array grows with them too."""
-        row = first_array.dims[0].name
-        if right.dim(row):
-            return None
-        rows = self.sizes[row]
-        traffic = parts[0] + parts[2]
-        return balanced_rows(parts[1], flop / rows, traffic / rows, self.rates.peak, self.rates.bandwidth)
 
     def finish(self, out: ShardedArray, result: ShardedArray | None) -> ShardedArray:
         """The result as wanted: partial sums reduced, axes gathered, scattered or exchanged."""
@@ -147,7 +133,8 @@ class Chain:
             self.communicate("all-reduce", out, reduce, size)
         if scatter:
             self.communicate("reduce-scatter", out, scatter, size)
-            out = dataclasses.replace(out, dims=tuple(ArrayDim(dim.name, _joined(dim, result, scatter)) for dim in out.dims))
+            added = {dim.name: tuple(axis for axis in _axes_of(result, dim.name) if axis in scatter) for dim in out.dims}
+            out = dataclasses.replace(out, dims=tuple(ArrayDim(dim.name, dim.axes + added[dim.name]) for dim in out.dims))
         out = dataclasses.replace(out, unreduced=result.unreduced)
         traffic = tuple(axis for dim in out.dims for axis in dim.axes if axis in result.axes and axis not in _axes_of(result, dim.name))
         for axis in traffic:
@@ -187,7 +174,3 @@ def _cut(sharded: ShardedArray, name: str, axes: tuple[str, ...]) -> ShardedArra
 def _axes_of(sharded: ShardedArray, name: str) -> tuple[str, ...]:
     dim = sharded.dim(name)
     return dim.axes if dim else ()
-
-
-def _joined(dim: ArrayDim, result: ShardedArray, axes: tuple[str, ...]) -> tuple[str, ...]:
-    return dim.axes + tuple(axis for axis in _axes_of(result, dim.name) if axis in axes)

@@ -45,23 +45,19 @@ def read_expert_load(path: str) -> tuple[Any, ...]:
     """Tokens per expert: a JSON list of numbers, or one number a line; BadFile for anything else."""
     text = user_file.text_of(path, user_file.EXPERT_LOAD).strip()
     is_json = text.startswith("[")
-    values: list[Any] = user_file.json_of(text, path, user_file.EXPERT_LOAD) if is_json else [*map(_load_line, text.splitlines())]
-    wrong = next((number for number, value in enumerate(values, 1) if not _is_count(value)), 0)
-    if wrong:
-        raise BadFile(path, f"expert {wrong}: got {clip(values[wrong - 1])!r}; wants a number of tokens, 0 to {MOST:g}")
+    values: list[Any] = user_file.json_of(text, path, user_file.EXPERT_LOAD) if is_json else [*map(_number, text.splitlines())]
+    for number, value in enumerate(values, 1):
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= MOST:
+            raise BadFile(path, f"expert {number}: got {clip(value)!r}; wants a number of tokens, 0 to {MOST:g}")
     if sum(values) <= 0:
         raise BadFile(path, "wants tokens per expert, not all zero")
     source = f"expert load in {Path(path).name}"
     return tuple(known(float(value), f"tokens of expert {index}", "", "input", source) for index, value in enumerate(values))
 
 
-def _load_line(line: str) -> float | str:
+def _number(line: str) -> float | str:
     """The number of a line, or the line if it is none."""
     try:
         return float(line)
     except ValueError:
         return line
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST

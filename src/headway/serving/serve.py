@@ -29,10 +29,10 @@ from headway.models.precision import Precision
 from headway.models.work import work_of
 from headway.performance.achieved import basis, with_links
 from headway.performance.assumptions import Assumptions, at_mfu
-from headway.performance.compile import image_notes
+from headway.performance.compile import halves, image_notes
 from headway.performance.estimate import Deployment, estimate
 from headway.performance.formats import Formats, check_compute, floor_note, has_peak, no_peak_note, resolve
-from headway.performance.layout import NAMES, UNHALVED, Layout, check, copies_note, halves, shape, stacked
+from headway.performance.layout import NAMES, UNHALVED, Layout, check, copies_note, shape
 from headway.performance.workload import Load, read_expert_load
 
 SERVE = columns.table("serve")
@@ -187,7 +187,7 @@ def serve(
     for position, axis in enumerate(numbers, start=1):
         value, shape_of = getattr(load, axis.name), (-1 if place == position else 1 for place in range(len(axes)))
         spread[axis.name] = value if isinstance(value, Sourced) else value.reshape(*shape_of)
-    grid = case.at(stacked(list(layout_list), len(axes)), Load(**{"batch": 1} | spread))
+    grid = case.at(_stacked(list(layout_list), len(axes)), Load(**{"batch": 1} | spread))
 
     @functools.lru_cache(maxsize=1)  # the columns of a row share it
     def recorded_row(row: int) -> dict[str, Any]:
@@ -205,6 +205,14 @@ def serve(
 
     table = Table(axes=axes, columns=filled(grid, axes), notes=case.notes, tree=tree)
     return _halved(table, grid) if case.assumptions.communication == "two-batch" else table
+
+
+def _stacked(layouts: list[Layout], ndim: int) -> Layout:
+    """Several layouts as one whose numbers are arrays along the first of `ndim` axes; a single layout unchanged."""
+    if len(layouts) == 1:
+        return layouts[0]
+    tall = (-1, *(1,) * (ndim - 1))
+    return Layout(**{name: np.array([int(getattr(layout, name)) for layout in layouts]).reshape(tall) for name in NAMES})
 
 
 def _halved(table: Table, case: Deployment) -> Table:

@@ -204,22 +204,17 @@ def _rows(at: At, sought: SolveInput, marked: list[tuple[float, str]]) -> Table:
     table = at(values).concat()
     kinds = tuple(dict.fromkeys(marks))
     extra = {"for": sought.name, "solution": np.array(values), "is": Labels(np.array([kinds.index(mark) for mark in marks]), kinds)}
-    return dataclasses.replace(table, columns={**extra, **table.columns}, tree=_tree(table, values, sought))
-
-
-def _tree(table: Table, values: list[float], sought: SolveInput) -> Callable[[int, str], Any]:
-    """The function that explains a cell: the table's tree of laws, or the solved input as a leaf."""
 
     def tree(row: int, key: str) -> Any:
+        """A cell: the table's tree of laws, or the solved input as a leaf."""
         if key == "solution":
-            return known(
-                values[row], sought.name, sought.unit or columns.unit(sought.name), "derived", "solved for: there the outputs are as asked"
-            )
+            unit = sought.unit or columns.unit(sought.name)
+            return known(values[row], sought.name, unit, "derived", "solved for: there the outputs are as asked")
         if table.tree is None:
             raise BadValue("explain", key, "an output of serve")
         return table.tree(row, key)
 
-    return tree
+    return dataclasses.replace(table, columns={**extra, **table.columns}, tree=tree)
 
 
 def _none(at: At, sought: SolveInput, target: Condition, points: Any, gaps: Any) -> Solution:

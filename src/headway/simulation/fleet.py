@@ -20,9 +20,9 @@ from headway.laws.serving.request import prefix_load_s
 from headway.laws.step.memory import kv_bytes_chip, rank_sequence_limit, sequence_bytes
 from headway.performance.achieved import efficiencies, platform
 from headway.performance.assumptions import Assumptions
-from headway.performance.compile import StepModel, compile_layout
+from headway.performance.compile import StepModel, compile_layout, copies
 from headway.performance.estimate import ONE_RANK, Deployment
-from headway.performance.layout import NAMES, Layout, copies
+from headway.performance.layout import NAMES, Layout
 from headway.serving.pools import hand_over_link
 from headway.simulation.prefix_tiers import Prefix, SimulatedTier, prefix_of
 from headway.simulation.questions import BLOCK, Policy

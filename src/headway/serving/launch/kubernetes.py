@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -32,8 +33,6 @@ class KubernetesFacts:
 @functools.cache
 def facts() -> KubernetesFacts:
     """The images and resources of data/engines/kubernetes.toml."""
-    import tomllib
-
     table = tomllib.loads(files("headway").joinpath("data/engines/kubernetes.toml").read_text(encoding="utf-8"))
     read = {kind: {name: row["name"] for name, row in table[kind].items()} for kind in ("images", "resources")}
     return KubernetesFacts(images=read["images"], resources=read["resources"])
@@ -41,7 +40,8 @@ def facts() -> KubernetesFacts:
 
 def manifests(pools: Sequence[Launch], name: str, vendor: str) -> str:
     """YAML of every pool: each launch holds the command of one replica, without counted ports, and its number of replicas."""
-    return _yaml([entry for pool in pools for entry in pool_objects(pool, name, vendor)])
+    documents = [entry for pool in pools for entry in pool_objects(pool, name, vendor)]
+    return "".join("---\n" + "\n".join(_block(entry)) + "\n" for entry in documents)
 
 
 def notes(pools: Sequence[Launch]) -> list[str]:
@@ -117,13 +117,8 @@ PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*")  # text that needs no quotes, k
 KEYWORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 
 
-def _yaml(objects: Sequence[dict[str, Any]]) -> str:
-    """Several documents, each begun by a line of three dashes."""
-    return "".join("---\n" + "\n".join(_block(entry)) + "\n" for entry in objects)
-
-
 def _block(value: Any) -> Iterator[str]:
-    """Lines of a dictionary or a list."""
+    """Lines of YAML of a dictionary or a list: block style, text in double quotes wherever YAML could read it otherwise."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if isinstance(inner, dict | list) and inner:

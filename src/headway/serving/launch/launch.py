@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -42,8 +43,6 @@ class Flags:
 @functools.cache
 def flags(engine: str) -> Flags:
     """The known flags of `vllm`, `sglang` or `trtllm`."""
-    import tomllib
-
     table = tomllib.loads(files("headway").joinpath(f"data/engines/{engine}.toml").read_text(encoding="utf-8"))
     return Flags(
         name=table["name"],
@@ -61,10 +60,16 @@ def _read(rows: dict[str, dict]) -> dict[str, Flag]:
 
 def nearest(request: LaunchRequest, why: Callable[[LaunchRequest], str]) -> Layout | None:
     """The closest legal layout (product of ratios) for which `why` is "": on all chips of a stage, else on a smaller power of two."""
-    for chips in (request.stage_chips, *_powers(request.stage_chips)):
-        fits = [variant for variant in _spread(request, chips) if not illegal(_layout(variant), request.needs.shape) and not why(variant)]
-        if fits:
-            return _layout(min(fits, key=lambda variant: (_distance(request, variant), variant.tp, variant.cp, variant.ep)))
+
+    def distance(layout: Layout) -> float:
+        ratios = (getattr(layout, name) / getattr(request.layout, name) for name in ("tp", "cp", "dp", "ep", "replicas"))
+        return round(sum(abs(math.log(ratio)) for ratio in ratios), 9)
+
+    for chips in (request.stage_chips, *(2**power for power in reversed(range(request.stage_chips.bit_length())))):
+        legal = [layout for layout in _spread(request, chips) if not illegal(layout, request.needs.shape)]
+        able = [layout for layout in legal if not why(replace(request, layout=layout))]
+        if able:
+            return min(able, key=lambda layout: (distance(layout), layout.tp, layout.cp, layout.ep))
     return None
 
 
@@ -73,33 +78,20 @@ def offer(request: LaunchRequest, closest: Layout | None) -> str:
     if closest is None:
         return "it has no layout for this model"
     chips = closest.tp * closest.cp * closest.dp * closest.pp
-    copies = f", {closest.replicas} replicas" if closest.replicas != request.replicas else ""
+    copies = f", {closest.replicas} replicas" if closest.replicas != request.layout.replicas else ""
     fewer = f", on {chips} chips" if not copies and chips != request.chips else ""
     return f"nearest it can: {closest}{copies}{fewer}"
 
 
-def _spread(request: LaunchRequest, chips: int) -> Iterator[LaunchRequest]:
-    experts = [ep for ep in _divisors(chips) if ep <= max(request.needs.shape.experts, 1)]
-    for tp in (tp for tp in _divisors(chips) if not tensor_why(tp, request.needs.shape)):
+def _spread(request: LaunchRequest, chips: int) -> Iterator[Layout]:
+    """Layouts of so many chips a stage, with and without the copies of experts."""
+    shape = request.needs.shape
+    experts = [ep for ep in _divisors(chips) if ep <= max(shape.experts, 1)]
+    for tp in (tp for tp in _divisors(chips) if not tensor_why(tp, shape)):
         for cp in _divisors(chips // tp):
             for ep in experts:
-                yield replace(request, tp=tp, cp=cp, dp=chips // tp // cp, ep=ep)
-                if request.redundant:
-                    yield replace(request, tp=tp, cp=cp, dp=chips // tp // cp, ep=ep, redundant=0)
-
-
-def _distance(request: LaunchRequest, variant: LaunchRequest) -> float:
-    return round(sum(abs(math.log(getattr(variant, name) / getattr(request, name))) for name in ("tp", "cp", "dp", "ep", "replicas")), 9)
-
-
-def _layout(request: LaunchRequest) -> Layout:
-    return Layout(
-        tp=request.tp, ep=request.ep, dp=request.dp, pp=request.pp, cp=request.cp, replicas=request.replicas, redundant=request.redundant
-    )
-
-
-def _powers(most: int) -> list[int]:
-    return [2**n for n in reversed(range(most.bit_length()))]
+                layout = replace(request.layout, tp=tp, cp=cp, dp=chips // tp // cp, ep=ep)
+                yield from (layout, replace(layout, redundant=0)) if layout.redundant else (layout,)
 
 
 def _divisors(number: int) -> list[int]:
@@ -160,7 +152,7 @@ def launch(
 def answer(engine: str, request: LaunchRequest) -> Launch:
     """Command lines and notes for one engine, or the reason it cannot express the request."""
     writer, engine_flags = ENGINES[engine], flags(engine)
-    why = illegal(_layout(request), request.needs.shape) or writer.layout_why(request)
+    why = illegal(request.layout, request.needs.shape) or writer.layout_why(request)
     if why:
         closest = nearest(request, writer.layout_why)
         text = f"{engine_flags.name}: {why}; {offer(request, closest)}"
@@ -172,7 +164,7 @@ def answer(engine: str, request: LaunchRequest) -> Launch:
     hosts = writer.hosts(request)
     return Launch(
         engine=engine, version=engine_flags.version, lines=lines, notes=(*notes, *_always(request, engine_flags)), role=request.role,
-        replicas=request.replicas, hosts=hosts, host_chips=request.chips // hosts,
+        replicas=request.layout.replicas, hosts=hosts, host_chips=request.chips // hosts,
         port=writer.NAMES.first_port + ROLE_PORTS[request.role],
     )  # fmt: skip
 
@@ -184,11 +176,11 @@ def _always(request: LaunchRequest, engine_flags: Flags) -> list[str]:
         notes.append("MODEL is the folder or Hugging Face id of the checkpoint")
     if request.resolved:
         notes.append(f"{request.resolved} is served as {request.model}; to serve another checkpoint, give its Hugging Face id")
-    if request.replicas > 1:
+    if request.layout.replicas > 1:
         placement = f"each on its own {request.chips} chips, behind a router"
-        notes.append(f"{request.replicas} replicas: run this for REPLICA=0..{request.replicas - 1}, {placement}")
+        notes.append(f"{request.layout.replicas} replicas: run this for REPLICA=0..{request.layout.replicas - 1}, {placement}")
     if request.chips > 1 and not request.host:
         notes.append(f"written as if one host holds all {request.chips} chips of a replica; --chips-per-host N says how many it has")
-    if request.arithmetic:
-        notes.append(f"the engine picks the arithmetic from the weights; {request.arithmetic} cannot be asked for")
+    if request.precision.compute:
+        notes.append(f"the engine picks the arithmetic from the weights; {request.precision.compute} cannot be asked for")
     return [*notes, f"flags as of {engine_flags.name} {engine_flags.version}"]

@@ -39,33 +39,25 @@ class LaunchRequest:
 
     model: str
     needs: LaunchNeeds
-    tp: int
-    ep: int
-    dp: int
-    pp: int
-    cp: int
-    replicas: int
-    redundant: int  # redundant copies of busy experts
-    weights: str  # "" to serve the checkpoint as stored
-    kv: str  # "" for the engine's default
-    arithmetic: str  # "" to follow the weights
+    layout: Layout  # in plain numbers
+    precision: Precision  # "": weights as the checkpoint stores them, the engine's default KV cache, arithmetic as the weights
     batch: int | None
     length: int | None
     memory: float | None
     host: int | None  # chips of one host
-    role: str  # "prefill" or "decode" for a pool of a split deployment
-    exposed: bool  # whether the server listens on every address of its host
-    resolved: str  # what the user named, where the checkpoint is named otherwise
+    role: str = ""  # "prefill" or "decode" for a pool of a split deployment
+    exposed: bool = False  # whether the server listens on every address of its host
+    resolved: str = ""  # what the user named, where the checkpoint is named otherwise
 
     @property
     def stage_chips(self) -> int:
         """Chips of one pipeline stage."""
-        return self.tp * self.cp * self.dp
+        return self.layout.tp * self.layout.cp * self.layout.dp
 
     @property
     def chips(self) -> int:
         """Chips of one replica."""
-        return self.stage_chips * self.pp
+        return self.stage_chips * self.layout.pp
 
     @property
     def hosts(self) -> int:
@@ -76,49 +68,40 @@ class LaunchRequest:
     @property
     def spare(self) -> int:
         """Redundant expert slots: the requested copies, rounded up so that every chip holds equally many experts."""
-        return self.redundant + -(self.needs.shape.experts + self.redundant) % self.ep
+        copies = self.layout.redundant
+        return copies + -(self.needs.shape.experts + copies) % self.layout.ep
 
     @property
     def per_rank(self) -> int | None:
         """Sequences of the fullest data-parallel rank."""
-        return None if self.batch is None else -(-self.batch // self.dp)
+        return None if self.batch is None else -(-self.batch // self.layout.dp)
 
 
 def ask(
     model: Model, layout: Layout, precision: Precision, load: Load | None, memory: Any, host: Any, sequences: Any = None
 ) -> LaunchRequest:
     """The launch request of a model, layout, precision and load, checked; `sequences` of one replica, by default the users of the load."""
-    needs = _needs(model, precision.weights)
+    parts = [block.ffn for block in model.blocks]
+    dense, moe = (any(isinstance(part, kind) for part in parts) for kind in (Dense, MoE))
+    stored = (model.precision.mixer, *((model.precision.ffn,) if dense else ()), *((model.precision.expert,) if moe else ()))
+    needs = LaunchNeeds(shape=shape(works(model), precision.weights), vocab=int(model.vocab), dense=dense, stored=stored)
     if sequences is None and load is not None and load.rate is None:
         sequences = math.ceil(load.batch)
     if layout.dp > 1 and not needs.shape.experts:  # copies, each of which takes its share of the sequences
         sequences = None if sequences is None else math.ceil(sequences / layout.dp)
         layout = replace(layout, dp=1, replicas=layout.replicas * layout.dp)
-    same = set(needs.stored) == {precision.weights}
-    weights = "" if same else precision.weights
-    follows = precision.compute in ("", precision.weights) or (not weights and set(needs.stored) == {precision.compute})
+    weights = "" if set(stored) == {precision.weights} else precision.weights
+    follows = precision.compute in ("", precision.weights) or (not weights and set(stored) == {precision.compute})
     return LaunchRequest(
         model=_argument(model),
         needs=needs,
-        **{name: _whole_number(name, getattr(layout, name)) for name in NAMES},
-        weights=weights,
-        kv=precision.kv,
-        arithmetic="" if follows else precision.compute,
+        layout=Layout(**{name: _whole_number(name, getattr(layout, name)) for name in NAMES}),
+        precision=Precision(weights=weights, kv=precision.kv, compute="" if follows else precision.compute),
         batch=None if sequences is None else _whole_number("sequences", sequences),
         length=_length(load, model.max_context),
         memory=None if memory is None else _share(memory),
         host=None if host is None else _whole_number("chips_per_host", host),
-        role="",
-        exposed=False,
-        resolved="",
     )
-
-
-def _needs(model: Model, weights: str) -> LaunchNeeds:
-    parts = [block.ffn for block in model.blocks]
-    dense, moe = (any(isinstance(part, kind) for part in parts) for kind in (Dense, MoE))
-    stored = (model.precision.mixer, *((model.precision.ffn,) if dense else ()), *((model.precision.expert,) if moe else ()))
-    return LaunchNeeds(shape=shape(works(model), weights), vocab=int(model.vocab), dense=dense, stored=stored)
 
 
 def _argument(model: Model) -> str:
@@ -157,7 +140,7 @@ def _length(load: Load | None, most: Any) -> int | None:
 
 def copies_why(request: LaunchRequest, engine: str) -> str:
     """Why an engine without known flags for expert copies cannot launch, or ""."""
-    return f"copies of experts ({request.redundant}) are not among the flags kept for {engine}" if request.redundant else ""
+    return f"copies of experts ({request.layout.redundant}) are not among the flags kept for {engine}" if request.layout.redundant else ""
 
 
 def _whole_number(name: str, value: Any) -> int:
@@ -184,28 +167,28 @@ def _share(value: Any) -> float:
 
 def context_why(request: LaunchRequest, engine: str) -> str:
     """Why a layout with context parallelism has no launch line, or ""."""
-    if request.cp == 1:
+    if request.layout.cp == 1:
         return ""
-    pricing = f"context parallelism (cp {request.cp}) is counted with whole weights on each of its chips"
+    pricing = f"context parallelism (cp {request.layout.cp}) is counted with whole weights on each of its chips"
     return f"{pricing}, and {engine} also splits the weights over them"
 
 
 def weights_why(request: LaunchRequest, loads: tuple[str, ...]) -> str:
     """Why the engine cannot convert the checkpoint to the requested weights while loading, or ""."""
-    if not request.weights:
+    if not request.precision.weights:
         return ""
     stored = "+".join(dict.fromkeys(request.needs.stored))
-    if request.weights in loads and all(part in UNQUANTIZED for part in request.needs.stored):
+    if request.precision.weights in loads and all(part in UNQUANTIZED for part in request.needs.stored):
         return ""
-    weights = request.weights
+    weights = request.precision.weights
     return f"cannot turn a checkpoint stored in {stored} into {weights} while loading; give one stored in {weights} as the model"
 
 
 def kv_why(request: LaunchRequest, formats: dict[str, str]) -> str:
     """Why the engine has no KV cache of the requested format, or ""."""
-    if not request.kv or request.kv in formats:
+    if not request.precision.kv or request.precision.kv in formats:
         return ""
-    return f"has no {request.kv} KV cache; it has {', '.join(formats)}"
+    return f"has no {request.precision.kv} KV cache; it has {', '.join(formats)}"
 
 
 DTYPES = {"bf16": "bfloat16", "fp16": "float16"}  # stored formats that every engine casts while loading
@@ -235,7 +218,7 @@ def limits(request: LaunchRequest, names: FlagNames, sequences: int | None) -> l
         words.append(f"{names.memory} {request.memory:g}")
     if request.exposed or request.role:
         words.append(f"{names.host} 0.0.0.0")
-    if request.replicas > 1 or request.role:
+    if request.layout.replicas > 1 or request.role:
         words.append(f"{names.port} {port(request, names.first_port)}")
     return words
 
@@ -243,7 +226,7 @@ def limits(request: LaunchRequest, names: FlagNames, sequences: int | None) -> l
 def port(request: LaunchRequest, first: int, step: int = 1) -> str:
     """A port of a pool; of several replicas counted up by `step` in the shell variable REPLICA."""
     number = first + ROLE_PORTS[request.role]
-    if request.replicas == 1:
+    if request.layout.replicas == 1:
         return str(number)
     return f"$(({number} + {'REPLICA' if step == 1 else f'{step} * REPLICA'}))"
 
@@ -251,10 +234,10 @@ def port(request: LaunchRequest, first: int, step: int = 1) -> str:
 def formats(request: LaunchRequest, online: Mapping[str, str], cache: Mapping[str, str]) -> list[str]:
     """Flags of the number formats of weights and KV cache, where they are not the engine's default."""
     words = []
-    if request.weights in DTYPES:
-        words.append(f"--dtype {DTYPES[request.weights]}")
-    elif request.weights:
-        words.append(f"--quantization {online[request.weights]}")
-    if request.kv:
-        words.append(f"--kv-cache-dtype {cache[request.kv]}")
+    if request.precision.weights in DTYPES:
+        words.append(f"--dtype {DTYPES[request.precision.weights]}")
+    elif request.precision.weights:
+        words.append(f"--quantization {online[request.precision.weights]}")
+    if request.precision.kv:
+        words.append(f"--kv-cache-dtype {cache[request.precision.kv]}")
     return words

@@ -32,54 +32,38 @@ def hosts(request: LaunchRequest) -> int:
 
 def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Command lines and notes for SGLang."""
-    words = [
-        "python3 -m sglang.launch_server",
-        f"--model-path {request.model}",
-        *_parallelism(request),
-        *limits(request, NAMES, request.batch),
-        *formats(request, ONLINE, CACHE),
-        *_transfer(request),
-    ]
+    layout = request.layout
+    words = ["python3 -m sglang.launch_server", f"--model-path {request.model}", f"--tp-size {request.stage_chips}"]
+    if layout.pp > 1:
+        words.append(f"--pp-size {layout.pp}")
+    if layout.dp > 1:
+        words.append(f"--attn-dp-size {layout.dp}")
+    if layout.ep > 1:
+        words.append(f"--ep-size {layout.ep}")
+        if request.spare:
+            words.append(f"--ep-num-redundant-experts {request.spare}")
+    if layout.dp > 1 and layout.tp == 1 and request.needs.shape.experts and request.needs.dense:
+        words.append("--moe-dense-tp-size 1")
+    words += limits(request, NAMES, request.batch) + formats(request, ONLINE, CACHE)
+    if request.role:  # hand a prompt's KV cache from the prefill pool to the decode pool
+        words.append(f"--disaggregation-mode {request.role} --disaggregation-transfer-backend nixl")
+    if request.role == "prefill":
+        words.append(f"--disaggregation-bootstrap-port {port(replace(request, role=''), BOOTSTRAP_PORT)}")
     if request.hosts > 1:
         words.append(f"--nnodes {request.hosts} --node-rank $NODE --dist-init-addr $HEAD:{INIT_PORT}")
     return (" ".join(words),), _notes(request)
-
-
-def _parallelism(request: LaunchRequest) -> list[str]:
-    words = [f"--tp-size {request.stage_chips}"]
-    if request.pp > 1:
-        words.append(f"--pp-size {request.pp}")
-    if request.dp > 1:
-        words.append(f"--attn-dp-size {request.dp}")
-    if request.ep > 1:
-        words.append(f"--ep-size {request.ep}")
-        if request.spare:
-            words.append(f"--ep-num-redundant-experts {request.spare}")
-    if request.dp > 1 and request.tp == 1 and request.needs.shape.experts and request.needs.dense:
-        words.append("--moe-dense-tp-size 1")
-    return words
-
-
-def _transfer(request: LaunchRequest) -> list[str]:
-    """Flags that hand a prompt's KV cache from the prefill pool to the decode pool."""
-    if not request.role:
-        return []
-    words = [f"--disaggregation-mode {request.role} --disaggregation-transfer-backend nixl"]
-    if request.role == "prefill":
-        words.append(f"--disaggregation-bootstrap-port {port(replace(request, role=''), BOOTSTRAP_PORT)}")
-    return words
 
 
 def _notes(request: LaunchRequest) -> tuple[str, ...]:
     notes = []
     if request.hosts > 1:
         notes.append(f"{request.hosts} hosts: run it on each as NODE=0..{request.hosts - 1}; $HEAD is the address of host 0")
-    if request.stage_chips > request.tp:
+    if request.stage_chips > request.layout.tp:
         notes.append(f"--tp-size is tp*dp = {request.stage_chips}: attention data parallelism divides it")
-    if request.dp > 1 and request.ep == request.stage_chips:
+    if request.layout.dp > 1 and request.layout.ep == request.stage_chips:
         notes.append("every rank gathers all tokens by default; --moe-a2a-backend deepep sends each where it is needed")
     if request.role == "decode":
         notes.append("python3 -m sglang_router.launch_router --pd-disaggregation --prefill URL --decode URL pairs the pools")
-    if request.ep > 1 and request.spare:
+    if request.layout.ep > 1 and request.spare:
         notes.append(f"SGLang holds as many experts on every chip: {request.spare} copies fill the last ones")
     return tuple(notes)

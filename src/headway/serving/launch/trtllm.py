@@ -14,10 +14,10 @@ FRACTION = 0.9  # KV cache share of the memory that weights leave free: the serv
 
 def layout_why(request: LaunchRequest) -> str:
     """Why TensorRT-LLM cannot express a layout, or ""."""
-    if request.dp > 1 and request.tp > 1:
+    if request.layout.dp > 1 and request.layout.tp > 1:
         return (
             f"attention is tensor parallel or data parallel over all {request.stage_chips} chips, "
-            f"not tp={request.tp} and dp={request.dp} together"
+            f"not tp={request.layout.tp} and dp={request.layout.dp} together"
         )
     return context_why(request, "TensorRT-LLM") or copies_why(request, "TensorRT-LLM")
 
@@ -37,11 +37,12 @@ def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
     words = ["trtllm-serve", request.model, f"--tp_size {request.stage_chips}"]
     if request.hosts > 1:
         words = ["trtllm-llmapi-launch", *words, f"--gpus_per_node {request.chips // request.hosts}"]
-    if request.pp > 1:
-        words.append(f"--pp_size {request.pp}")
-    if request.ep > 1:
-        words.append(f"--ep_size {request.ep}")
-    words += limits(request, NAMES, _micro_batch(request))
+    if request.layout.pp > 1:
+        words.append(f"--pp_size {request.layout.pp}")
+    if request.layout.ep > 1:
+        words.append(f"--ep_size {request.layout.ep}")
+    micro_batch = None if request.per_rank is None else -(-request.per_rank // request.layout.pp)  # of one rank in one stage
+    words += limits(request, NAMES, micro_batch)
     options = _options(request)
     if not options:
         return (" ".join(words),), _notes(request)
@@ -50,24 +51,20 @@ def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return (f"printf '{text}\\n' > {name}", " ".join([*words, f"--extra_llm_api_options {name}"])), _notes(request)
 
 
-def _micro_batch(request: LaunchRequest) -> int | None:
-    """Sequences of one attention rank in one pipeline micro-batch."""
-    return None if request.per_rank is None else -(-request.per_rank // request.pp)
-
-
 def _options(request: LaunchRequest) -> list[str]:
     """Lines of the options file, for settings without a flag."""
     lines = []
-    if request.weights:
-        lines.append(f"dtype: {DTYPES[request.weights]}")
-    if request.dp > 1:
+    if request.precision.weights:
+        lines.append(f"dtype: {DTYPES[request.precision.weights]}")
+    if request.layout.dp > 1:
         lines.append("enable_attention_dp: true")
     if request.spare:
         slots = request.needs.shape.experts + request.spare
         lines += ["moe_config:", "  load_balancer:", f"    num_slots: {slots}", "    layer_updates_per_iter: 1"]
-    if CACHE.get(request.kv, "auto") != "auto":
+    if CACHE.get(request.precision.kv, "auto") != "auto":
         # kv_cache_config in the file may replace that of the command line, so the memory share is repeated here
-        lines += ["kv_cache_config:", f"  dtype: {CACHE[request.kv]}", f"  free_gpu_memory_fraction: {request.memory or FRACTION:g}"]
+        share = request.memory or FRACTION
+        lines += ["kv_cache_config:", f"  dtype: {CACHE[request.precision.kv]}", f"  free_gpu_memory_fraction: {share:g}"]
     if request.role == "prefill":
         lines.append("disable_overlap_scheduler: true")  # context servers do not support the overlap
     if request.role:
@@ -82,9 +79,10 @@ def _notes(request: LaunchRequest) -> tuple[str, ...]:
         notes.append(
             f"{request.hosts} hosts: start it under srun or mpirun with {request.chips} tasks, {request.chips // request.hosts} a host"
         )
-    if request.dp > 1:
-        notes.append(f"--tp_size is dp = {request.dp}: with enable_attention_dp each of those chips runs attention for its own requests")
-    if request.batch and (request.dp > 1 or request.pp > 1):
+    if request.layout.dp > 1:
+        attention = "with enable_attention_dp each of those chips runs attention for its own requests"
+        notes.append(f"--tp_size is dp = {request.layout.dp}: {attention}")
+    if request.batch and (request.layout.dp > 1 or request.layout.pp > 1):
         notes.append("--max_batch_size counts for each attention rank and pipeline micro-batch")
     if request.memory:
         notes.append("--kv_cache_free_gpu_memory_fraction is of what the weights leave free: a little less KV cache than counted")
@@ -94,6 +92,6 @@ def _notes(request: LaunchRequest) -> tuple[str, ...]:
         )
     if request.role == "decode":
         notes.append("trtllm-serve disaggregated -c FILE pairs the pools; FILE lists context_servers and generation_servers by url")
-    if request.kv == "fp4":
+    if request.precision.kv == "fp4":
         notes.append("an nvfp4 KV cache needs a checkpoint calibrated for it")
     return tuple(notes)

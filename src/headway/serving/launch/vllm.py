@@ -39,15 +39,12 @@ ONLINE = {
 
 def layout_why(request: LaunchRequest) -> str:
     """Why vLLM cannot express a layout, or ""."""
-    if request.ep not in (1, request.stage_chips):
-        return f"expert parallelism is off (ep=1) or over all tp*cp*dp = {request.stage_chips} chips, not {request.ep}"
-    return context_why(request, "vLLM") or copies_why(request, "vLLM") or _vocab_why(request)
-
-
-def _vocab_why(request: LaunchRequest) -> str:
-    """Why the vocabulary, padded to whole blocks, is not split over tp chips, or ""."""
-    padded = -(-request.needs.vocab // VOCAB_BLOCK) * VOCAB_BLOCK
-    return f"tp {request.tp} does not divide the vocabulary of {request.needs.vocab}, padded to {padded}" if padded % request.tp else ""
+    if request.layout.ep not in (1, request.stage_chips):
+        return f"expert parallelism is off (ep=1) or over all tp*cp*dp = {request.stage_chips} chips, not {request.layout.ep}"
+    vocab, tp = request.needs.vocab, request.layout.tp
+    padded = -(-vocab // VOCAB_BLOCK) * VOCAB_BLOCK
+    split = f"tp {tp} does not divide the vocabulary of {vocab}, padded to {padded}" if padded % tp else ""
+    return context_why(request, "vLLM") or copies_why(request, "vLLM") or split
 
 
 def format_why(request: LaunchRequest) -> str:
@@ -57,47 +54,36 @@ def format_why(request: LaunchRequest) -> str:
 
 def hosts(request: LaunchRequest) -> int:
     """Hosts of one replica: whole data-parallel ranks on each, where a rank fits a host."""
-    rank = request.tp * request.pp
+    rank = request.layout.tp * request.layout.pp
     if request.hosts == 1 or request.host is None:
         return 1
-    return request.hosts if rank > request.host else request.dp // _ranks_per_host(request, rank)
+    return request.hosts if rank > request.host else request.layout.dp // _ranks_per_host(request, rank)
 
 
 def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Command lines and notes for vLLM."""
-    words = ["vllm serve", request.model, f"--tensor-parallel-size {request.tp}"]
-    if request.pp > 1:
-        words.append(f"--pipeline-parallel-size {request.pp}")
-    if request.dp > 1:
-        words.append(f"--data-parallel-size {request.dp}")
-    if request.ep > 1:
+    words = ["vllm serve", request.model, f"--tensor-parallel-size {request.layout.tp}"]
+    if request.layout.pp > 1:
+        words.append(f"--pipeline-parallel-size {request.layout.pp}")
+    if request.layout.dp > 1:
+        words.append(f"--data-parallel-size {request.layout.dp}")
+    if request.layout.ep > 1:
         words.append("--enable-expert-parallel")
-    line = " ".join(words + limits(request, NAMES, request.per_rank) + formats(request, ONLINE, CACHE) + _transfer(request))
-    line = _environment(request) + line
-    return _hosts(request, line), _notes(request)
-
-
-def _transfer(request: LaunchRequest) -> list[str]:
-    """Flag that hands a prompt's KV cache from the prefill pool to the decode pool."""
-    if not request.role:
-        return []
-    return [f"""--kv-transfer-config '{{"kv_connector":"NixlConnector","kv_role":"{ROLES[request.role]}"}}'"""]
-
-
-def _environment(request: LaunchRequest) -> str:
-    """Variables of the NIXL side channel: a port for each data-parallel rank of each replica."""
-    if not request.role:
-        return ""
-    return f"VLLM_NIXL_SIDE_CHANNEL_HOST=$HOST VLLM_NIXL_SIDE_CHANNEL_PORT={port(request, SIDE_PORT, request.dp)} "
+    words += limits(request, NAMES, request.per_rank) + formats(request, ONLINE, CACHE)
+    if request.role:  # hand a prompt's KV cache from the prefill pool to the decode pool
+        words.append(f"""--kv-transfer-config '{{"kv_connector":"NixlConnector","kv_role":"{ROLES[request.role]}"}}'""")
+        side = port(request, SIDE_PORT, request.layout.dp)  # for each data-parallel rank of each replica
+        words[0] = f"VLLM_NIXL_SIDE_CHANNEL_HOST=$HOST VLLM_NIXL_SIDE_CHANNEL_PORT={side} {words[0]}"
+    return _hosts(request, " ".join(words)), _notes(request)
 
 
 def _hosts(request: LaunchRequest, line: str) -> tuple[str, ...]:
     """The command line, or a line for the first host and a line for each further host, numbered $NODE."""
-    rank = request.tp * request.pp
+    rank = request.layout.tp * request.layout.pp
     if request.hosts == 1 or request.host is None:
         return (line,)
     if rank > request.host:
-        if request.dp > 1:
+        if request.layout.dp > 1:
             return (f"VLLM_RAY_DP_PACK_STRATEGY=span {line} --data-parallel-backend ray --distributed-executor-backend ray",)
         across = f"{line} --nnodes {request.hosts} --master-addr $HEAD"
         return (f"{across} --node-rank 0", f"{across} --node-rank $NODE --headless")
@@ -109,24 +95,24 @@ def _hosts(request: LaunchRequest, line: str) -> tuple[str, ...]:
 def _ranks_per_host(request: LaunchRequest, rank: int) -> int:
     """Most data-parallel ranks per host, equal on every host."""
     most = (request.host or rank) // rank
-    return max(count for count in range(1, most + 1) if request.dp % count == 0)
+    return max(count for count in range(1, most + 1) if request.layout.dp % count == 0)
 
 
 def _notes(request: LaunchRequest) -> tuple[str, ...]:
     notes = []
-    rank = request.tp * request.pp
+    rank = request.layout.tp * request.layout.pp
     if request.hosts > 1 and request.host:
-        if rank > request.host and request.dp > 1:
+        if rank > request.host and request.layout.dp > 1:
             notes.append(f"a data-parallel rank spans hosts: start it on a Ray cluster of {request.hosts} hosts")
         else:
             count = hosts(request)
             notes.append(f"{count} hosts: the first line on host 0, of address $HEAD, the second on hosts NODE=1..{count - 1}")
-    if request.dp > 1 and request.batch:
-        notes.append(f"--max-num-seqs counts for each of the {request.dp} data-parallel ranks")
-    if request.dp > 1 and request.ep > 1:
+    if request.layout.dp > 1 and request.batch:
+        notes.append(f"--max-num-seqs counts for each of the {request.layout.dp} data-parallel ranks")
+    if request.layout.dp > 1 and request.layout.ep > 1:
         notes.append("every rank gathers all tokens by default; --all2all-backend deepep_low_latency sends each where it is needed")
     if request.role:
         notes.append("$HOST is the address of the host; prompts go to the prefill pool first, by a router such as vllm-router")
-    if request.kv in ("int8", "int4", "fp4"):
-        notes.append(f"not every attention backend reads a {CACHE[request.kv]} KV cache")
+    if request.precision.kv in ("int8", "int4", "fp4"):
+        notes.append(f"not every attention backend reads a {CACHE[request.precision.kv]} KV cache")
     return tuple(notes)

@@ -84,16 +84,10 @@ def _number(value: float, name: str, typed: bool) -> Any:
 
 
 def choose(searches: Sequence[BestLoads], goal: Goal) -> Choice | None:
-    """The best choice of all layouts, deterministic: TIES states how ties are broken."""
-    ranked = ranking(searches, goal)
-    return ranked[0]() if ranked else None
-
-
-def ranking(searches: Sequence[BestLoads], goal: Goal) -> list[Callable[[], Choice]]:
-    """The choices of all layouts, best first, each made when it is called."""
+    """The best choice of all layouts, deterministic: `_keys` states how ties are broken."""
     parts = [_keys(index, best, goal) for index, best in enumerate(searches) if best.candidates.count]
     if not parts:
-        return []
+        return None
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     keys = [_levels(column) for column in columns[:-2]]
     if goal.plainest and goal.objective != "latency":
@@ -101,9 +95,11 @@ def ranking(searches: Sequence[BestLoads], goal: Goal) -> list[Callable[[], Choi
         near = value <= value.min() + PLAIN_WITHIN * abs(value.min())
         odd = np.concatenate([oddness(best.candidates)[:, 0] for best in searches if best.candidates.count])
         keys = [~near, np.where(near, odd, 0), *keys]
-    order = np.lexsort((*columns[-1:-3:-1], *reversed(keys)))
-    places = [(int(columns[-2][at]), int(columns[-1][at])) for at in order]
-    return [functools.partial(_choice, searches[index], row, goal) for index, row in places]
+    first = np.lexsort((*columns[-1:-3:-1], *reversed(keys)))[0]
+    best, row = searches[int(columns[-2][first])], int(columns[-1][first])
+    chips, time = (np.broadcast_to(part, best.batch.shape) for part in (best.size.chips_used, best.point.tpot))
+    choice = pick(best.candidates, row, float(best.batch[row, 0]), goal, best.size, float(best.value[row, 0]))
+    return replace(choice, order=(float(time[row, 0]), float(chips[row, 0])))
 
 
 def _levels(column: Any) -> Any:
@@ -114,12 +110,6 @@ def _levels(column: Any) -> Any:
     levels = np.empty(len(column), dtype=np.int64)
     levels[order] = step
     return levels
-
-
-def _choice(best: BestLoads, row: int, goal: Goal) -> Choice:
-    choice = pick(best.candidates, row, float(best.batch[row, 0]), goal, best.size, float(best.value[row, 0]))
-    chips, time = (np.broadcast_to(part, best.batch.shape) for part in (best.size.chips_used, best.point.tpot))
-    return replace(choice, order=(float(time[row, 0]), float(chips[row, 0])))
 
 
 def _keys(index: int, best: BestLoads, goal: Goal) -> list[Any]:
@@ -147,7 +137,16 @@ def table(lines: Sequence[PlanRow], notes: Sequence[str]) -> Table:
     for indices in groups.values():
         for index, row in zip(indices, _rows([lines[index].pick for index in indices]), strict=True):
             rows[index] = blank | row | {"usd_per_1k_requests": requests_usd(row), "kind": lines[index].kind} | lines[index].extra
-    recorded_row = functools.lru_cache(maxsize=1)(lambda row: _recorded(lines[row]))  # its columns share it
+
+    @functools.lru_cache(maxsize=1)  # the columns of a row share it
+    def recorded_row(row: int) -> dict[str, Any]:
+        choice, edited = lines[row].pick, lines[row].edited
+        case = choice.case
+        return recorded(
+            lambda: (case if edited is None else edited()).replayed(case.layout, case.load),
+            lambda deployed: _estimated(choice, deployed, estimate),
+        )
+
     return from_rows(rows, notes, lambda row, key: explained(lines[row], key, lambda: recorded_row(row)))
 
 
@@ -186,15 +185,6 @@ def explained(line: PlanRow, key: str, recorded_row: Callable[[], dict[str, Any]
     if line.pick.prefill is not None and values.get(key) is None:
         raise BadValue("explain", key, "a numeric column that applies to this row, such as tpot_s, ttft_s or transfer_s")
     return explained_value(values, key)
-
-
-def _recorded(line: PlanRow) -> dict[str, Any]:
-    """Every number of one row, as trees of laws."""
-    case, edited = line.pick.case, line.edited
-    return recorded(
-        lambda: (case if edited is None else edited()).replayed(case.layout, case.load),
-        lambda deployed: _estimated(line.pick, deployed, estimate),
-    )
 
 
 def estimates_of(choice: Choice, case: Deployment) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from headway.core.quantity import known
 from headway.laws.serving import replicas as laws
 from headway.laws.serving.replicas import nodes_needed, replicas_held, replicas_needed
 from headway.laws.serving.request import e2e_s, request_s
-from headway.performance.layout import Layout, halves
+from headway.performance.compile import halves
+from headway.performance.layout import Layout
 from headway.serving.plan.candidates import ONE_REPLICA, Candidates, ReplicaCounts, fits, objective_value
 from headway.serving.plan.choice import Choice, pick
 from headway.serving.plan.problem import Goal, rounded

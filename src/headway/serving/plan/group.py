@@ -249,16 +249,26 @@ def _searched(problems: list[PlanProblem], goal: Goal) -> PlanGroup:
         problems=tuple(problems), searched_problems=tuple(problem for problem, part in zip(inside, parts, strict=True) for _ in part),
         searches=tuple(itertools.chain.from_iterable(searches)), candidates=tuple(candidate_sets), best=best, goal=goal,
     )  # fmt: skip
-    if goal.disaggregate:
-        group = _pooled(group)
+    if goal.disaggregate:  # the best pair of pools is the best choice
+        pool_pairs, count = pairs(candidate_sets, goal)
+        best = picked(min(pool_pairs, key=lambda pair: pair.key), goal) if pool_pairs else None
+        front = pool_pairs if goal.objective == "cost" else pairs(candidate_sets, replace(goal, objective="cost"))[0]
+        group = replace(group, best=best, aggregated=group.best, pairs=tuple(front), sized=count)
     return group if group.best else _with_nearest(group)
 
 
 def best_pick(searches: Sequence[Sequence[BestLoads | None]], goal: Goal) -> Choice | None:
     """The best of the choices of each member: searches by problem, and within a problem by member, None where it has no layout."""
-    members = ([search for search in alone if search is not None] for alone in zip(*searches, strict=True))
-    picks = [pick for alone in members if alone for pick in _picks(alone, goal)]
-    return min(picks, key=lambda pick: (rounded(-pick.value if goal.more else pick.value), *pick.order)) if picks else None
+    picks: list[Choice | None] = []
+    for member in zip(*searches, strict=True):
+        alone = [search for search in member if search is not None]
+        if alone and 1 < len(goal.batches) <= MOST_ALONE:  # of listed batches that of each
+            goals = [replace(goal, batches=(batch,)) for batch in goal.batches]
+            picks += [choose([best_loads(search.source, single) for search in alone], single) for single in goals]
+        elif alone:
+            picks.append(choose(alone, goal))
+    choices = [choice for choice in picks if choice is not None]
+    return min(choices, key=lambda choice: (rounded(-choice.value if goal.more else choice.value), *choice.order), default=None)
 
 
 def _apart(w: Candidates, goal: Goal) -> list[Candidates]:
@@ -269,26 +279,6 @@ def _apart(w: Candidates, goal: Goal) -> list[Candidates]:
     rows, place = np.unique(np.stack(columns), axis=1, return_inverse=True)
     count = rows.shape[1]
     return [w] if count > MOST_ALONE else [w.rows(np.flatnonzero(place.ravel() == at)) for at in range(count)]
-
-
-def _picks(searches: Sequence[BestLoads], goal: Goal) -> list[Choice]:
-    """The best choice of the problems of one member; of listed batches that of each."""
-    picks = [choose(searches, goal)]
-    if 1 < len(goal.batches) <= MOST_ALONE:
-        goals = [replace(goal, batches=(batch,)) for batch in goal.batches]
-        picks += [choose([best_loads(search.source, alone) for search in searches], alone) for alone in goals]
-        picks = picks[1:]
-    return [pick for pick in picks if pick is not None]
-
-
-def _pooled(group: PlanGroup) -> PlanGroup:
-    """The group with the best pair of pools as its best choice."""
-    goal = group.goal
-    pool_pairs, count = pairs(group.candidates, goal)
-    best = picked(min(pool_pairs, key=lambda pair: pair.key), goal) if pool_pairs else None
-    cheap = replace(goal, objective="cost")
-    front = pool_pairs if goal.objective == "cost" else pairs(group.candidates, cheap)[0]
-    return replace(group, best=best, aggregated=group.best, pairs=tuple(front), sized=count)
 
 
 def _with_nearest(group: PlanGroup) -> PlanGroup:

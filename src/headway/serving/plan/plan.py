@@ -12,33 +12,25 @@ from typing import Any
 import numpy as np
 
 from headway.core import units
-from headway.core.quantity import default
 from headway.core.table import Table
 from headway.core.trace import record
 from headway.core.units import show
 from headway.hardware.system import System
 from headway.laws.serving.request import user_tok_per_s
 from headway.models.model import Model
-from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
-from headway.performance.estimate import Deployment
-from headway.performance.formats import check_compute, resolve
 from headway.performance.workload import SLO, Load
 from headway.serving.plan import problem as plan_problem
-from headway.serving.plan.candidates import ReplicaCounts, objective_value, sized
+from headway.serving.plan.candidates import objective_value, sized
 from headway.serving.plan.choice import Choice, PlanRow, estimates_of, pick, table
 from headway.serving.plan.disaggregate import PoolPair, picked
 from headway.serving.plan.group import PlanGroup, first_of_each, searched
 from headway.serving.plan.problem import LIMIT_NAMES, LIMITS, Goal, limits, objective_named
 from headway.serving.plan.search import BestLoads, batch_of, curve, exact, least_sequences, most_within
-from headway.serving.plan.sensitivity import Lever, cause, elasticities, gain, levers, objective_of, parse, placed
+from headway.serving.plan.sensitivity import Lever, cause, elasticities, gain, levers, parse, placed
 
-SMALL_NODE = 8  # chips of a node beyond which replicas over two are not searched unless one is too small
-FP8_NOTE = "KV cache formats searched: bf16 and fp8 (the chip multiplies in fp8; quality is not modelled, kv=bf16 leaves it out)"
 FREE_NOTE = "the number of nodes is free: replicas fill whole nodes, a scale-up domain of the chip's usual size each"
 BETTER = {"cost": "cheaper per request", "throughput": "more tokens/s per chip", "latency": "faster for a user", "chips": "fewer chips"}
-NO_TIME = 1.0  # unused: at a given rate the objective depends on chips and rate alone
-ANY_DOMAIN = default(10**9, "scale_up_domain", "", "for the row of a layout that no domain holds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,20 +100,9 @@ def plan(
     names = {name: plan_problem.formats(value, name) for name, value in (("weights", weights), ("kv", kv), ("compute", compute))}
     plan_problem.check_single_token(goal, load)
     groups, drop_notes = searched(plan_problem.pairs(models, systems), load, names, ways or {}, assumptions, goal)
-    user_pick = _user_pick(groups[0], parse(current) if isinstance(current, str) else current)
+    mine = parse(current) if isinstance(current, str) else current
+    user_pick = placed(groups[0].case, mine) if mine else None
     return _answered(sorted(groups, key=PlanGroup.rank), user_pick, (elasticities, frontier), drop_notes, limits(goal.slo))
-
-
-def _user_pick(group: PlanGroup, mine: Mapping[str, Any] | None) -> Choice | None:
-    """The user's own layout of the first model on the first machine, in the user's formats."""
-    if not mine:
-        return None
-    case = group.case
-    precision = Precision(**{name: mine.get(name, "") for name in ("weights", "kv", "compute")})
-    check_compute(case.system.chip, precision)
-    formats = resolve(case.work, case.system.chip, precision)
-    user_pick = placed(replace(case, formats=formats), mine)
-    return user_pick
 
 
 # -- results --------------------------------------------------------------------------------------------------------------------
@@ -157,17 +138,14 @@ def _answered(
     helping, with_frontier = sections
     lead, goal = groups[0], groups[0].goal
     lines = [group.row for group in first_of_each(groups)]
-    points, members, goals = _frontier(groups if with_frontier else [])
-    if goal.disaggregate:
-        lines += [PlanRow(kind="frontier", pick=choice) for choice in _pool_frontier(lead)]
-    elif len(points.speed):
-        lines += [PlanRow(kind="frontier", pick=choice) for choice in _layout_frontier(points, members, goals, goal)]
+    front, count = _layout_frontier(groups) if with_frontier else ([], 0)
+    lines += [PlanRow(kind="frontier", pick=choice) for choice in (_pool_frontier(lead) if goal.disaggregate else front)]
     slopes = elasticities(lead.searched_problems, lead.searches, lead.best, goal) if helping and lead.best and not goal.disaggregate else []
     lines += slopes
     if user_pick is not None:
         lines.append(_own_line(lead, user_pick))
         more.append(_own_note(lines[-1], goal))
-    notes = _notes(groups, len(points.speed)) + tuple(more)
+    notes = _notes(groups, count) + tuple(more)
     plan_table = _table(lines, notes, most, goal)
     answer: dict[str, Any] = {"row": plan_table.row(0), "objective": goal.objective, "slo": goal.slo}
     answer |= {"value": lead.best.value} if lead.best else {}
@@ -177,11 +155,12 @@ def _answered(
     )  # fmt: skip
 
 
-def _frontier(groups: Sequence[PlanGroup]) -> tuple[Any, list[BestLoads], list[Goal]]:
-    """Candidates of the first group's model on every machine with a comparable cost, and their searches and goals."""
-    if not groups:
-        return candidates([], []), [], []
-    lead = groups[0].case
+def _layout_frontier(groups: Sequence[PlanGroup]) -> tuple[list[Choice], int]:
+    """The Pareto frontier of the first group's model on every machine with a comparable cost, fastest first, and how many were compared.
+
+    At a rate each layout stands there with so many replicas once, whatever users it could take.
+    """
+    lead, goal = groups[0].case, groups[0].goal
     same = [
         group
         for group in groups
@@ -189,11 +168,10 @@ def _frontier(groups: Sequence[PlanGroup]) -> tuple[Any, list[BestLoads], list[G
     ]
     members = [best for group in same for best in group.searches]
     goals = [replace(group.goal, objective="cost") for group in same for _ in group.searches]
-    return candidates(members, goals), members, goals
-
-
-def _layout_frontier(points: Any, members: list[BestLoads], goals: list[Goal], goal: Goal) -> list[Choice]:
-    """The layouts of the Pareto frontier, fastest first; at a rate each with so many replicas once, whatever users it could take."""
+    points = candidates(members, goals)
+    count = len(points.speed)
+    if goal.disaggregate or not count:
+        return [], count
     choices: dict[tuple[int, ...], Choice] = {}
     front = frontier(points) if goal.rate is None else frontier(points, FEW_POINTS, RATE_REACH)
     for *place, rate in zip(front.search, front.row, front.batch, front.rate, strict=True):
@@ -202,7 +180,7 @@ def _layout_frontier(points: Any, members: list[BestLoads], goals: list[Goal], g
         choice = pick(w, row, users, member_goal, sized(w, np.full((w.count, 1), 1 / float(rate)), member_goal))
         size = users if goal.rate is None else int(choice.case.layout.replicas)
         choices.setdefault((index, row, size, int(choice.case.system.chips)), choice)
-    return list(choices.values())
+    return list(choices.values()), count
 
 
 def _pool_frontier(lead: PlanGroup) -> list[Choice]:
@@ -221,7 +199,7 @@ def _own_line(lead: PlanGroup, user_pick: Choice) -> PlanRow:
 
     def tree() -> Any:
         with record():
-            return gain(objective_of(best, best.case, goal), objective_of(user_pick, user_pick.case, goal), goal)
+            return gain(best, user_pick, goal)
 
     return PlanRow(kind="current", pick=user_pick, extra={"gain": float(tree()), "cause": cause(best, user_pick)}, trees={"gain": tree})
 
@@ -256,8 +234,10 @@ def _notes(groups: Sequence[PlanGroup], count: int) -> tuple[str, ...]:
         notes |= dict.fromkeys(note for group in groups for note in _pool_note(group))
     if any(group.goal.free for group in groups):
         notes |= {FREE_NOTE: None}
-    for group in groups:
-        notes |= dict.fromkeys(group.space.notes) | dict.fromkeys(_case_notes(group.case, groups))
+    for group in groups:  # a note that not all machines share names its model and machine
+        name = f"{group.case.model.name} on {group.case.system.name}: "
+        shared = [note if all(note in other_group.case.notes for other_group in groups) else name + note for note in group.case.notes]
+        notes |= dict.fromkeys((*group.space.notes, *shared))
     return tuple(notes)
 
 
@@ -266,17 +246,11 @@ def _pool_note(group: PlanGroup) -> list[str]:
     if not (group.best and group.aggregated):
         return [] if not group.best else [f"{group.case.system.name}: one pool keeps no such limits, two do"]
     goal, one_pool = group.goal, group.aggregated
-    times = float(gain(objective_of(group.best, group.best.case, goal), objective_of(one_pool, one_pool.case, goal), goal))
+    times = float(gain(group.best, one_pool, goal))
     one_tpot = show(float(estimates_of(one_pool, one_pool.case)["tpot_s"]), "s")
     words = ("two pools are", times, "than one") if times >= 1 else ("one pool is", 1 / times, "than two")
     least = f"one pool: {one_pool.case.layout}, TPOT {one_tpot}"
     return [f"{words[0]} {words[1]:.3g} times {BETTER[goal.objective]} {words[2]} ({least})"]
-
-
-def _case_notes(case: Deployment, groups: Sequence[PlanGroup]) -> list[str]:
-    """The notes of one request; a note that not all machines share names its model and machine."""
-    name = f"{case.model.name} on {case.system.name}: "
-    return [note if all(note in group.case.notes for group in groups) else name + note for note in case.notes]
 
 
 FINEST, COARSEST = 150, 20  # batches tried per layout
@@ -335,18 +309,14 @@ def _grid(index: int, best: BestLoads, size: int, goal: Goal) -> Points:
         users = np.maximum(np.floor(point.in_service), 1)
         new = new & (users <= batch_of(w, best.most))
     counts = sized(w, 1 / point.rate, goal)
-    new = new & _carried(counts, point.rate, goal)
+    if goal.rate is not None and not goal.sizing:  # whether the replicas carry the rate
+        new = new & (counts.replicas * point.rate >= goal.rate)
     if goal.slo.ttft is not None:
         new = new & (point.ttft <= goal.slo.ttft)
     cost = objective_value(goal, w.case, counts, point.tpot, 1 / point.rate)
     row = np.broadcast_to(np.arange(w.count).reshape(-1, 1), users.shape)
     values = (np.broadcast_to(value, users.shape)[new] for value in (point.rate, user_tok_per_s(point.tpot), cost))
     return _points(index, row[new], users[new].astype(np.int64), *values)
-
-
-def _carried(size: ReplicaCounts, rate: Any, goal: Goal) -> Any:
-    """Whether the replicas carry the rate of the goal."""
-    return True if goal.rate is None or goal.sizing else size.replicas * rate >= goal.rate
 
 
 def _points(index: int, row: Any, batch: Any, rate: Any, speed: Any, cost: Any) -> Points:

@@ -10,7 +10,7 @@ from typing import Any
 
 from headway.core.errors import BadValue, IllegalCombination, UnknownName
 from headway.core.quantity import Sourced, known, user_input
-from headway.core.schema import fields, flag, scalar
+from headway.core.schema import Field, fields, flag, scalar
 from headway.core.units import show
 from headway.hardware.system import System
 from headway.hardware.system import system as find_system
@@ -117,29 +117,28 @@ def _several(value: Any) -> list[Any]:
 def slo_of(slo: SLO, user_limits: Mapping[str, Any]) -> SLO:
     """The limits as numbers with the user as origin."""
     merged_limits = limits(slo) | {name: value for name, value in user_limits.items() if value is not None}
-    return SLO(**{name: _limit(name, value) for name, value in merged_limits.items()})
+    return SLO(**{name: _checked(value, fields(SLO)[name][0], name, "one time") for name, value in merged_limits.items()})
 
 
 def rate(value: Any) -> Any:
     """The rate as a number with the user as origin, or None."""
-    q = fields(Load)["rate"][0]
-    if value is None or isinstance(value, Sourced):
-        return value
-    if isinstance(value, str):
-        return scalar(value, q, "rate")
-    if isinstance(value, bool) or not isinstance(value, int | float) or q.illegal(value):
-        raise BadValue("rate", value, f"one rate {q.range()}")
-    return user_input(float(value), "rate", "1/s")
+    return None if value is None else _checked(value, fields(Load)["rate"][0], "rate", "one rate")
 
 
 def users(value: Any) -> Any:
     """The number of users as a number with the user as origin, or None."""
-    if value is None or isinstance(value, Sourced):
+    return None if value is None else _checked(value, fields(Load)["batch"][0], "users", "one number of users")
+
+
+def _checked(value: Any, declaration: Field, name: str, wants: str) -> Any:
+    """A number as the user gave it, in the range of its declaration; of a quantity with a unit also as text."""
+    if isinstance(value, str) and declaration.unit:
+        return scalar(value, declaration, name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or declaration.illegal(value):
+        raise BadValue(name, value, f"{wants} {declaration.range()}")
+    if isinstance(value, Sourced):
         return value
-    q = fields(Load)["batch"][0]
-    if isinstance(value, bool) or not isinstance(value, int | float) or q.illegal(value):
-        raise BadValue("users", value, f"one number of users {q.range()}")
-    return user_input(int(value), "users")
+    return user_input(float(value) if declaration.unit else int(value), name, declaration.unit)
 
 
 def disaggregated(disaggregate: bool, pinned: frozenset[str]) -> bool:
@@ -180,15 +179,6 @@ def grown(domain: System) -> Iterator[System]:
         yield replace(domain, chips=chips)
         joined *= 2
     yield domain
-
-
-def _limit(name: str, value: Any) -> Any:
-    q = fields(SLO)[name][0]
-    if isinstance(value, str):
-        return scalar(value, q, name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or q.illegal(value):
-        raise BadValue(name, value, f"one time {q.range()}")
-    return value if isinstance(value, Sourced) else user_input(float(value), name, "s")
 
 
 def batches(batch: Any) -> tuple[int, ...]:

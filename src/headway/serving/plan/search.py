@@ -28,7 +28,7 @@ from headway.laws.serving.replicas import fitting_batch, replicas_needed
 from headway.laws.serving.request import e2e_s
 from headway.laws.step.step import step_s
 from headway.performance import request as request_laws
-from headway.performance.layout import halves
+from headway.performance.compile import halves
 from headway.serving.plan.candidates import (
     PLAIN_WITHIN,
     Candidates,

@@ -17,6 +17,7 @@ from headway.core.progress import expect
 from headway.core.quantity import default, known, user_input
 from headway.core.schema import fields, flag, scalar
 from headway.core.trace import record
+from headway.core.units import Number
 from headway.hardware.chip import PEAK_OF
 from headway.hardware.edit import edit, editable
 from headway.hardware.system import System
@@ -26,7 +27,7 @@ from headway.laws.step.layer_terms import replica_chips
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.estimate import Deployment, estimate
-from headway.performance.formats import resolve
+from headway.performance.formats import check_compute, resolve
 from headway.performance.layout import NAMES, UNASKED, Layout, check, shape
 from headway.performance.workload import Load
 from headway.serving.plan.candidates import ONE_REPLICA, Candidates, ReplicaCounts, compile_candidates, objective_value, sized
@@ -171,7 +172,7 @@ def _line(name: str, before: Choice, after: Choice, precision: Precision, goal: 
 
 
 def _gain(before: Any, after: Any, goal: Goal) -> Any:
-    return elasticity(gain(after, before, goal), STEP)
+    return elasticity(_ratio(after, before, goal), STEP)
 
 
 def objective_of(pick: Choice, case: Deployment, goal: Goal) -> Any:
@@ -212,21 +213,30 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def placed(case: Deployment, user_values: Mapping[str, Any]) -> Choice:
-    """The user's layout and batch; omitted degrees are 1, omitted replicas fill the machine."""
+    """The user's layout and batch in the user's formats; omitted degrees are 1, omitted replicas fill the machine."""
+    system = case.system
+    precision = Precision(**{name: user_values.get(name, "") for name in ("weights", "kv", "compute")})
+    check_compute(system.chip, precision)
+    formats = resolve(case.work, system.chip, precision)
     degrees = {name: user_values.get(name, UNASKED[name]) for name in NAMES}
     if "replicas" not in user_values:
         chips = replica_chips(degrees["tp"], degrees["cp"], degrees["dp"], degrees["pp"])
-        replicas = max(int(replicas_held(int(case.system.chips), domain_of(case.system), chips)), 1)
+        replicas = max(int(replicas_held(int(system.chips), domain_of(system), chips)), 1)
         degrees["replicas"] = default(replicas, "replicas", "", "as many as the machine holds")
     degrees = {name: value if hasattr(value, "kind") else user_input(int(value), name) for name, value in degrees.items()}
-    stored = {part.name for parts in case.formats.weights for part in parts}
+    stored = {part.name for parts in formats.weights for part in parts}
     layout = check(Layout(**degrees), shape(case.work.blocks, *stored))
     batch = user_values["batch"] if hasattr(user_values["batch"], "kind") else user_input(int(user_values["batch"]), "batch")
-    return Choice(case=replace(case, layout=layout, load=Load(batch=batch, prompt=case.load.prompt, output=case.load.output)))
+    load = Load(batch=batch, prompt=case.load.prompt, output=case.load.output)
+    return Choice(case=replace(case, formats=formats, layout=layout, load=load))
 
 
-def gain(best: Any, current: Any, goal: Goal) -> Any:
-    """Ratio by which the best is better than the current objective."""
+def gain(best: Choice, current: Choice, goal: Goal) -> Any:
+    """How many times better the objective of one choice is than that of another."""
+    return _ratio(objective_of(best, best.case, goal), objective_of(current, current.case, goal), goal)
+
+
+def _ratio(best: Number, current: Number, goal: Goal) -> Any:
     return best / current if goal.more else current / best
 
 

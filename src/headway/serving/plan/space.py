@@ -5,7 +5,6 @@ Layouts that the engine asked for cannot express are left out, unless the user p
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,8 +20,9 @@ from headway.hardware.system import System
 from headway.laws.serving.replicas import replicas_held
 from headway.laws.step.layer_terms import replica_chips
 from headway.models.precision import Precision
+from headway.performance.compile import halves
 from headway.performance.estimate import Deployment
-from headway.performance.layout import NAMES, UNHALVED, Layout, ModelShape, expert_why, halves, illegal, tensor_why
+from headway.performance.layout import NAMES, UNHALVED, Layout, ModelShape, expert_why, illegal, tensor_why
 from headway.serving.launch.launch import ENGINES, flags
 from headway.serving.launch.needs import ask
 
@@ -179,17 +179,14 @@ def _spanning(
     counts = range(2, domains + 1) if "dp" in pinned else [count for count in smooth | {domains} if 2 <= count <= domains]
     rows = []
     for chips in sorted(count * domain for count in counts):
+        stages = pinned.get("pp") or range(1, min(chips, int(shape.layers)) + 1)
         for tp, cp in itertools.product(_tensor_ways(pinned, shape, domain), pinned.get("cp") or (1,)):
-            for pp in _divisors(chips, pinned.get("pp"), int(shape.layers)):
+            for pp in (pp for pp in stages if chips % pp == 0):
                 dp, rest = divmod(chips, tp * cp * pp)
                 dp_is_allowed = dp in pinned["dp"] if "dp" in pinned else dp == 1 or shape.experts
                 if rest == 0 and dp and tp * cp <= domain and dp_is_allowed:
                     rows += [(tp, ep, dp, pp, cp) for ep in _expert_ways(tp * cp * dp, shape, pinned)]
     return rows
-
-
-def _divisors(number: int, pinned: tuple[int, ...] | None, most: int) -> list[int]:
-    return [count for count in (pinned or range(1, min(number, most) + 1)) if number % count == 0]
 
 
 def _tensor_ways(pinned: Mapping[str, tuple[int, ...]], shape: ModelShape, domain: int) -> list[int]:
@@ -254,14 +251,14 @@ def expressible(layouts: SearchSpace, case: Deployment, engine: str, host: Any =
     request = ask(case.model, Layout(), Precision(), None, None, chips_per_host(case.system) if host is None else host)
     columns = [np.broadcast_to(getattr(layouts.layouts, key), (layouts.count, 1))[:, 0].tolist() for key in NAMES]
     rows = [dict(zip(NAMES, degrees, strict=True)) for degrees in zip(*columns, strict=True)]
-    reasons = [writer.layout_why(dataclasses.replace(request, **row)) for row in rows]
+    reasons = [writer.layout_why(replace(request, layout=Layout(**row))) for row in rows]
     keep = np.flatnonzero([not why for why in reasons])
     if len(keep) == len(rows):
         return layouts
     first = next(place for place, why in enumerate(reasons) if why)
     if not len(keep):
         note = f"{name} cannot express the layout asked for: {reasons[first]}"
-        return dataclasses.replace(layouts, notes=(*layouts.notes, note))
+        return replace(layouts, notes=(*layouts.notes, note))
     note = f"left out {len(rows) - len(keep)} of {len(rows)} layouts that {name} cannot express, such as {Layout(**rows[first])}"
     kept_layouts = Layout(**{key: getattr(layouts.layouts, key)[keep] for key in NAMES})
-    return dataclasses.replace(layouts, layouts=kept_layouts, count=len(keep), notes=(*layouts.notes, note))
+    return replace(layouts, layouts=kept_layouts, count=len(keep), notes=(*layouts.notes, note))
