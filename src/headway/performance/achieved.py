@@ -21,7 +21,7 @@ from headway.core import catalog
 from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import BadFile, MissingFact, nearest
 from headway.core.quantity import default, known
-from headway.core.units import Second
+from headway.core.units import Number, Second
 from headway.hardware.chip import Chip
 from headway.hardware.chip import chip as find_chip
 from headway.laws.serving.request import interval_factor
@@ -275,7 +275,7 @@ def routing_skew(chip: Chip, assumptions: Assumptions, table: Efficiencies | Non
     return (table or efficiencies()).kernel("routing", family(chip), WIDE, "skew")
 
 
-def spread(chip: Chip, experts: bool, assumptions: Assumptions, quantity: str, seat_share: Any = None, queued: Any = None) -> Any:
+def spread(chip: Chip, experts: bool, assumptions: Assumptions, quantity: str, seat_share: Number = None, queued: Number = None) -> Any:
     """Half of the 90 % interval of a quantity, as a factor: fitted, wider where less was measured and under load; or the user's.
 
     `seat_share`, the share of the seats in use, is given for the slow end alone: fewer seats than predicted make nothing faster.
@@ -375,7 +375,7 @@ def _usual_chip() -> Chip:
     return find_chip(USUAL_CHIP)
 
 
-def with_engine(bare: Achieved, engine: EngineCost, layers: Any, tp: Any, pp: Any) -> Achieved:
+def with_engine(bare: Achieved, engine: EngineCost, layers: Number, tp: Number, pp: Number) -> Achieved:
     """Achieved rates of kernels in an engine, with its overheads; scalars or arrays."""
     overhead_s = engine_s(engine.step_overhead_s, layers, engine.layer_overhead_s, engine.split_overhead_s, tp, pp)
     return replace(

@@ -14,6 +14,7 @@ import numpy as np
 
 from headway.core.errors import MissingFact
 from headway.core.quantity import known
+from headway.core.units import Byte, BytePerSecond, Number
 from headway.hardware.links import wired
 from headway.hardware.system import RANK, System
 from headway.laws.collectives.cost import least, line_alpha, line_slope, line_slope_together
@@ -23,7 +24,7 @@ from headway.laws.collectives.expert_parallel import (
     exchange_up,
     forwarded_out,
     forwarded_up,
-        places_hit,
+    places_hit,
     torus_exchange_up,
 )
 from headway.laws.collectives.topology import (
@@ -144,7 +145,7 @@ class FabricAxis:
     wrap: Any
 
 
-def fabric(system: System, replica: Any = None) -> Fabric:
+def fabric(system: System, replica: Number = None) -> Fabric:
     """Network of a system, or of the part that a replica of so many chips takes; MissingFact where a needed number is not known.
 
     A replica has the torus that as many chips alone would be, cut from the box, and the bisection binds the chips that exchange.
@@ -184,12 +185,12 @@ def _slice(system: System, chips: int) -> tuple[Any, ...]:
     return tuple(known(side, f"{system.name}.side", "", "derived", why) for side in sides_within(chips, box))
 
 
-def _slices(system: System, replica: Any) -> tuple[Any, ...]:
+def _slices(system: System, replica: Number) -> tuple[Any, ...]:
     """Sides of the part of the torus that a replica takes, all of it where the replica is as large; arrays where its chips are one."""
     machine_sides = torus_sides(system)
     most = math.prod(map(int, machine_sides))
 
-    def sides(chips: Any) -> tuple[Any, ...]:
+    def sides(chips: Number) -> tuple[Any, ...]:
         return machine_sides if chips >= most else _slice(system, int(chips))
 
     if not np.ndim(replica):
@@ -197,7 +198,7 @@ def _slices(system: System, replica: Any) -> tuple[Any, ...]:
     return tuple(np.moveaxis(np.array([sides(chips) for chips in replica.ravel()], float).reshape(*replica.shape, -1), -1, 0))
 
 
-def side_wraps(system: System, side: Any) -> Any:
+def side_wraps(system: System, side: Number) -> Any:
     """Whether a torus axis of this side closes to a ring: by the rule of TPU slices; else any side of the whole box beyond two chips."""
     if not system.chip.name.startswith("tpu"):
         box = _box(system)
@@ -207,7 +208,7 @@ def side_wraps(system: System, side: Any) -> Any:
     return closes.astype(float) if np.ndim(side) else WRAP if closes else NO_WRAP
 
 
-def axes(joined: Fabric, members: Any, stride: Any) -> tuple[FabricAxis, ...]:
+def axes(joined: Fabric, members: Number, stride: Number) -> tuple[FabricAxis, ...]:
     """Extent of a group along each torus axis, chips being numbered along the first axis, then the second."""
     parts = []
     for index, side in enumerate(joined.sides):
@@ -261,13 +262,13 @@ class ChipGroup:
     domains: Any
 
 
-def group(fabric: Fabric, members: Any, stride: Any) -> ChipGroup:
+def group(fabric: Fabric, members: Number, stride: Number) -> ChipGroup:
     """Placement of a group of `members` chips, `stride` apart."""
     domains = group_domains(members, stride, fabric.domain)
     return ChipGroup(members=members, stride=stride, inside=members / domains, domains=domains)
 
 
-def all_reduce_term(fabric: Fabric, peers: ChipGroup, message: Any, costs: LinkCosts, count: Any = 1) -> CollectiveTerm:
+def all_reduce_term(fabric: Fabric, peers: ChipGroup, message: Byte, costs: LinkCosts, count: Number = 1) -> CollectiveTerm:
     """All-reduce, as the lines of all algorithms that the fabric supports."""
     if fabric.kind == "torus":
         up = torus_one_shot_share(peers.inside, _feeding(fabric, peers))
@@ -279,14 +280,14 @@ def all_reduce_term(fabric: Fabric, peers: ChipGroup, message: Any, costs: LinkC
     return _term(count, _algorithm_lines(algorithms, message, bandwidth, fabric.out, costs))
 
 
-def gather_term(fabric: Fabric, peers: ChipGroup, message: Any, costs: LinkCosts, count: Any = 1) -> CollectiveTerm:
+def gather_term(fabric: Fabric, peers: ChipGroup, message: Byte, costs: LinkCosts, count: Number = 1) -> CollectiveTerm:
     """All-gather or reduce-scatter, as the lines of all algorithms; `message` is the whole gathered message."""
     algorithms = _torus_gather(fabric, peers, ONE_PHASE) if fabric.kind == "torus" else _switch_gather(peers, ONE_PHASE)
     bandwidth = _group_bandwidth(fabric, peers.inside)
     return _term(count, _algorithm_lines(algorithms, message, bandwidth, fabric.out, costs))
 
 
-def all_to_all_term(fabric: Fabric, peers: ChipGroup, message: Any, costs: LinkCosts, count: Any = 1) -> CollectiveTerm:
+def all_to_all_term(fabric: Fabric, peers: ChipGroup, message: Byte, costs: LinkCosts, count: Number = 1) -> CollectiveTerm:
     """Uniform all-to-all of `message` bytes per chip, including the part that stays."""
     up = (
         torus_exchange_up(1, _exchange_share(fabric, peers), peers.domains)
@@ -299,7 +300,7 @@ def all_to_all_term(fabric: Fabric, peers: ChipGroup, message: Any, costs: LinkC
     return _term(count, _algorithm_lines(algorithms, message, bandwidth, fabric.out, costs, exchange=True))
 
 
-def hop_term(fabric: Fabric, layout: Layout, message: Any, costs: LinkCosts) -> CollectiveTerm:
+def hop_term(fabric: Fabric, layout: Layout, message: Byte, costs: LinkCosts) -> CollectiveTerm:
     """Hops between pipeline stages, inside a scale-up domain and between domains."""
     domains = group_domains(layout.pp, layout.tp * layout.cp * layout.dp, fabric.domain)
     inside, beyond = hops_up(layout.pp, domains), hops_out(layout.pp, domains)
@@ -309,7 +310,7 @@ def hop_term(fabric: Fabric, layout: Layout, message: Any, costs: LinkCosts) -> 
 
 
 def exchange_term(
-    fabric: Fabric, layout: Layout, routed: RoutedLayer, message: Any, costs: LinkCosts, count: Any = 1
+    fabric: Fabric, layout: Layout, routed: RoutedLayer, message: Byte, costs: LinkCosts, count: Number = 1
 ) -> CollectiveTerm:
     """Dispatch and combine of an expert layer: a copy per expert, per chip, or per domain; or every token to every rank."""
     ranks, ep = layout.dp * layout.cp, layout.ep
@@ -322,7 +323,7 @@ def exchange_term(
     near, far = _hops(fabric, peers) if torus else direct_round_up(ranks, domains), one_round(domains)
     spread = _hops(fabric, peers) if torus else one_round(inside)
 
-    def direct(copies: Any, rounds_up: Any, rounds_out: Any) -> Algorithm:
+    def direct(copies: Number, rounds_up: Number, rounds_out: Number) -> Algorithm:
         up = torus_exchange_up(copies, share, domains) if torus else exchange_up(copies, ranks, inside)
         return _exchange(TWO_PHASES, rounds_up, rounds_out, up, exchange_out(copies, ranks, inside))
 
@@ -339,7 +340,7 @@ def exchange_term(
     return _term(count, lines + _algorithm_lines(everything, message, bandwidth, fabric.out, costs))
 
 
-def _exchange(phases: Any, rounds_up: Any, rounds_out: Any, up: Any, out: Any) -> Algorithm:
+def _exchange(phases: Number, rounds_up: Number, rounds_out: Number, up: Number, out: Number) -> Algorithm:
     return Algorithm(phases=phases, rounds_up=rounds_up, rounds_out=rounds_out, up=up, out=out, together=True)
 
 
@@ -352,7 +353,7 @@ def _switch_reduce(fabric: Fabric, peers: ChipGroup) -> list[Algorithm]:
     return [one_shot, tree, *_switch_gather(peers, TWO_PHASES), *(replace(how, in_switch=True) for how in in_switch)]
 
 
-def _switch_gather(peers: ChipGroup, phases: Any) -> list[Algorithm]:
+def _switch_gather(peers: ChipGroup, phases: Number) -> list[Algorithm]:
     n, m, d = peers.members, peers.inside, peers.domains
     near, far, up, out = direct_round_up(n, d), one_round(d), direct_up(n, m), direct_out(n, m)
     direct = Algorithm(phases=phases, rounds_up=near, rounds_out=far, up=up, out=out, together=True)
@@ -361,7 +362,7 @@ def _switch_gather(peers: ChipGroup, phases: Any) -> list[Algorithm]:
     return [direct, ring, *_levels(phases, one_round(m), d, levels_up(m), levels_out(n, d))]
 
 
-def _levels(phases: Any, rounds: Any, domains: Any, up: Any, out: Any) -> list[Algorithm]:
+def _levels(phases: Number, rounds: Number, domains: Number, up: Number, out: Number) -> list[Algorithm]:
     """Hierarchical algorithms: the levels in sequence, or overlapped on two chunks."""
     far = one_round(domains)
     return [
@@ -370,7 +371,7 @@ def _levels(phases: Any, rounds: Any, domains: Any, up: Any, out: Any) -> list[A
     ]
 
 
-def _torus_gather(fabric: Fabric, peers: ChipGroup, phases: Any) -> list[Algorithm]:
+def _torus_gather(fabric: Fabric, peers: ChipGroup, phases: Number) -> list[Algorithm]:
     up = torus_gather_share(peers.inside, _feeding(fabric, peers))
     return _levels(phases, _hops(fabric, peers), peers.domains, up, levels_out(peers.members, peers.domains))
 
@@ -391,18 +392,18 @@ def _exchange_share(fabric: Fabric, peers: ChipGroup) -> Any:
     return longest(tuple(axis_exchange_share(axis.extent, axis.gap, axis.wrap) for axis in _axes(fabric, peers)))
 
 
-def _group_bandwidth(fabric: Fabric, inside: Any) -> Any:
+def _group_bandwidth(fabric: Fabric, inside: Number) -> Any:
     if fabric.kind != "mesh":
         return fabric.up
     return mesh_bandwidth(fabric.up, inside, fabric.domain if fabric.wired is None else fabric.wired)
 
 
-def _exchange_bandwidth(fabric: Fabric, inside: Any) -> Any:
+def _exchange_bandwidth(fabric: Fabric, inside: Number) -> Any:
     return _group_bandwidth(fabric, inside) if fabric.kind == "mesh" else fabric.exchange
 
 
 def _algorithm_lines(
-    algorithms: list[Algorithm], message: Any, up_bw: Any, out_bw: Any, costs: LinkCosts, exchange: bool = False
+    algorithms: list[Algorithm], message: Byte, up_bw: BytePerSecond, out_bw: BytePerSecond, costs: LinkCosts, exchange: bool = False
 ) -> list[Way]:
     """Line of each algorithm at achieved bandwidth, and its slope at the links' peak."""
     alphas = (costs.exchange_up, costs.exchange_out) if exchange else (costs.up, costs.out)
@@ -416,7 +417,7 @@ def _algorithm_lines(
     return lines
 
 
-def _term(count: Any, lines: list[Way]) -> CollectiveTerm:
+def _term(count: Number, lines: list[Way]) -> CollectiveTerm:
     """Collective term without the lines that another line beats or equals at every size, for every layout."""
     best_lines: list[CollectiveLine] = []
     for line, _ in lines:

@@ -13,7 +13,7 @@ import numpy as np
 
 from headway.core.errors import BadValue, IllegalCombination
 from headway.core.quantity import default, known
-from headway.core.units import Number
+from headway.core.units import Byte, FlopPerSecond, Number, Token
 from headway.hardware.chip import Chip
 from headway.hardware.system import System
 from headway.laws.arithmetic import sum_over_blocks
@@ -94,7 +94,7 @@ def halves(layout: Layout, batch: Number) -> Any:
 KNOWN_TOWER = "a model whose vision tower is known, such as qwen2.5-vl-7b; without --images the tokens of images are part of --prompt"
 
 
-def image_terms(work: ModelWork, chip: Chip, layout: Layout, assumptions: Assumptions, prompt: Any) -> tuple[ImageTerm, ...]:
+def image_terms(work: ModelWork, chip: Chip, layout: Layout, assumptions: Assumptions, prompt: Token) -> tuple[ImageTerm, ...]:
     """The images of prompts of so many tokens as a term of the step; none without --images."""
     if not assumptions.images or prompt is None:
         return ()
@@ -163,7 +163,7 @@ def compile_layout(
     formats: Formats,
     table: Efficiencies | None = None,
     backend: str = "",
-    prompt: Any = None,
+    prompt: Token = None,
 ) -> StepModel:
     """Step model of a layout, whose numbers may be arrays.
 
@@ -305,7 +305,7 @@ class _Parts:
     def routed(self) -> list[tuple[int, LayerWork]]:
         return [(index, block) for index, block in enumerate(self.work.blocks) if block.experts]
 
-    def routed_traffic(self, index: int, block: LayerWork, vector: Any, assumptions: Assumptions) -> RoutedLayer:
+    def routed_traffic(self, index: int, block: LayerWork, vector: Byte, assumptions: Assumptions) -> RoutedLayer:
         """Exchanges of an expert layer: dispatch format as assumed; by default fp8 tiles with a scale where the experts are fp8."""
         dispatch = vector
         if assumptions.dispatch_bytes is not None:
@@ -321,7 +321,7 @@ class _Parts:
         expert_tp = layout.tp * layout.cp * layout.dp / layout.ep
         return experts_held(block.experts, layout.redundant, layout.ep), expert_tp
 
-    def experts(self, skew: Any) -> tuple[ExpertTerm, ...]:
+    def experts(self, skew: Number) -> tuple[ExpertTerm, ...]:
         terms = []
         for index, block in self.routed():
             params, form, (resident, tp) = block.expert_params * block.count, self.formats.weights[index][2], self.placement(block)
@@ -441,6 +441,6 @@ class _Parts:
         return tuple(terms)
 
 
-def _gain(best: Any, run: Any) -> Any:
+def _gain(best: FlopPerSecond, run: FlopPerSecond) -> Any:
     """Speed-up of arithmetic at the best peak over that of the format in which a part runs."""
     return 1 if best == run else best / run

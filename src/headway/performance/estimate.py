@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.quantity import known
+from headway.core.units import Byte, Number, Second, Token, UsdPerMtok
 from headway.hardware.chip_price import PriceQuote
 from headway.hardware.system import System
 from headway.laws.economics.cost import (
@@ -132,16 +133,16 @@ class Deployment:
         """The requests of its load."""
         return Requests(prompt=self.load.prompt, output=self.load.output, hit_rate=self.assumptions.hit_rate)
 
-    def factor(self, quantity: str, seat_share: Any = None, queued: Any = None) -> Any:
+    def factor(self, quantity: str, seat_share: Number = None, queued: Number = None) -> Any:
         """Half of a 90 % interval as a factor: towards slower, wider by the share of the seats taken; of a TTFT, by that of others."""
         return spread(self.system.chip, bool(self.work.moes), self.assumptions, quantity, seat_share, queued)
 
-    def timed(self, expected: Any, floor: Any, quantity: str, seat_share: Any = None, queued: Any = None) -> Estimate:
+    def timed(self, expected: Second, floor: Second, quantity: str, seat_share: Number = None, queued: Number = None) -> Estimate:
         """A time with its interval, of which nothing is below the floor."""
         low = interval_low(expected, floor, self.factor(quantity, queued=queued))
         return Estimate(expected=expected, floor=floor, low=low, high=expected * self.factor(quantity, seat_share, queued))
 
-    def step(self, compiled: StepModel, batch: Any, context: Any) -> Estimate:
+    def step(self, compiled: StepModel, batch: Number, context: Token) -> Estimate:
         """One decode step."""
         tokens = batch * context
         expected, floor = (law(compiled.step, batch, tokens, NO_WORK, NO_WORK) for law in (step_s, step_floor_s))
@@ -248,7 +249,7 @@ def _request(case: Deployment, compiled: StepModel) -> dict[str, Any]:
     return values | _money(case, compiled, expected, rates.invert(between_s), values.get("utilisation"))
 
 
-def step_parts(compiled: StepModel, batch: Any, context: Any) -> dict[str, Any]:
+def step_parts(compiled: StepModel, batch: Number, context: Token) -> dict[str, Any]:
     """What a decode step takes its time for."""
     c, tokens = compiled.step, batch * context
     return {
@@ -257,13 +258,13 @@ def step_parts(compiled: StepModel, batch: Any, context: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def memory_of(case: Deployment, compiled: StepModel, batch: Any) -> dict[str, Any]:
+def memory_of(case: Deployment, compiled: StepModel, batch: Number) -> dict[str, Any]:
     """Memory of the fullest chip: users of a closed loop at their last token; arrivals as they are on average, and one that must fit.
 
     An engine admits arrivals while they fit, so that more of them wait and none overflows.
     """
 
-    def kv_bytes(sequences: Any, size: Any) -> Any:
+    def kv_bytes(sequences: Number, size: Byte) -> Any:
         return kv_bytes_chip(resident_sequences(sequences, layout.dp), size, compiled.stage, layout.cp)
 
     load, layout = case.load, case.layout
@@ -283,7 +284,7 @@ def memory_of(case: Deployment, compiled: StepModel, batch: Any) -> dict[str, An
     }  # fmt: skip
 
 
-def _money(case: Deployment, compiled: StepModel, expected: LoopTimes, between: Estimate, busy: Any) -> dict[str, Any]:
+def _money(case: Deployment, compiled: StepModel, expected: LoopTimes, between: Estimate, busy: Number) -> dict[str, Any]:
     """Cost per million tokens of each kind, which together pay for the machine; `between` is the time between finished requests.
 
     A request's share of the machine is divided among its tokens in the proportions of the times that they take alone. The prompt's part
@@ -299,14 +300,14 @@ def _money(case: Deployment, compiled: StepModel, expected: LoopTimes, between: 
     prompt_time = prompt_taken_s(between.expected, expected.prompt, expected.decode, expected.decoding, load.output)
     cached = cached_load_s(load.prompt - fresh, reload, layout.dp)
 
-    def fresh_usd(time: Any) -> Any:
+    def fresh_usd(time: Second) -> Any:
         part = prompt_time * end_factor(time, between.expected) * share_beside_loads(time, cached)
         return usd_per_mtok_in(price.value, chips, part, fresh, ONE_LANE, layout.replicas)
 
-    def cached_usd(time: Any) -> Any:
+    def cached_usd(time: Second) -> Any:
         return usd_per_mtok_cached(price.value, chips, reload * share_beside_loads(time, cached), layout.dp, layout.replicas)
 
-    def answer_usd(time: Any) -> Any:
+    def answer_usd(time: Second) -> Any:
         answer = answer_token_s(time, prompt_time * end_factor(time, between.expected), load.output)
         return usd_per_mtok_out(price.value, chips, answer * share_beside_loads(time, cached), ONE_LANE, layout.replicas)
 
@@ -327,7 +328,7 @@ def cost_range(cost: Estimate, price: PriceQuote) -> Estimate:
     )
 
 
-def machine_usd(price: PriceQuote, chips: Any, out_usd: Any, busy: Any) -> dict[str, Any]:
+def machine_usd(price: PriceQuote, chips: Number, out_usd: UsdPerMtok, busy: Number) -> dict[str, Any]:
     """Cost of the machine per hour and month, and of output at full load: that of a closed loop is its own load."""
     hour = hour_usd(price.value, chips)
     full = out_usd if busy is None else full_load_usd(out_usd, busy)

@@ -10,6 +10,7 @@ from typing import Any
 
 from headway.core.errors import IllegalCombination, drop_note
 from headway.core.quantity import known
+from headway.core.units import FlopPerSecond
 from headway.hardware.chip import PEAK_OF, Chip
 from headway.models.precision import COMPUTE, Format, Precision, formats
 from headway.models.stored import stored_formats
@@ -73,7 +74,7 @@ def peak(chip: Chip, dtype: str) -> tuple[str, Any]:
     return "bf16", NO_PEAK
 
 
-def best_peak(chip: Chip, stored: Format, run: Any) -> Any:
+def best_peak(chip: Chip, stored: Format, run: FlopPerSecond) -> Any:
     """Peak of the fastest format that could multiply a stored number, at least `run`: whichever at least as wide a kernel converts it to.
 
     A floor takes it, so that no choice of kernel beats the floor, and none of a narrower format raises it.

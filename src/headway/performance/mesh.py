@@ -15,6 +15,7 @@ from typing import Any
 from headway.core import units
 from headway.core.errors import BadValue, MissingFact, UnknownName
 from headway.core.quantity import default, known, user_input
+from headway.core.units import Byte, BytePerSecond, Number
 from headway.hardware.links import PAIR
 from headway.hardware.system import System
 from headway.laws.collectives.topology import (
@@ -39,6 +40,7 @@ from headway.laws.collectives.topology import (
     torus_gather_share,
 )
 from headway.models.precision import formats
+from headway.performance.assumptions import Assumptions
 from headway.performance.collectives import NO_WRAP, WRAP, fabric, link_costs, side_wraps
 
 MOST_AXES, MOST_SIZE = 8, 10_000_000
@@ -284,7 +286,7 @@ class CollectiveTime:
     levels: str
 
 
-def of_system(machine: System, axes: tuple[MeshAxis, ...], assumptions: Any) -> MeshNetwork:
+def of_system(machine: System, axes: tuple[MeshAxis, ...], assumptions: Assumptions) -> MeshNetwork:
     """Network of a machine, each axis of the mesh an axis of its torus, or groups of chips below its switches."""
     joined = fabric(machine)
     costs = link_costs(machine, assumptions)
@@ -303,7 +305,7 @@ def of_system(machine: System, axes: tuple[MeshAxis, ...], assumptions: Any) -> 
     )  # fmt: skip
 
 
-def by_numbers(kind: str, axes: tuple[MeshAxis, ...], bandwidth: Any) -> MeshNetwork:
+def by_numbers(kind: str, axes: tuple[MeshAxis, ...], bandwidth: BytePerSecond) -> MeshNetwork:
     """Network of links typed as numbers: rings and tori close, lines do not."""
     wraps = dict.fromkeys((axis.name for axis in axes), NO_WRAP if kind == "line" else WRAP)
     hop = default(HOP_S, "latency of a hop", "s", "about 1 us on TPU links (How to Scale Your Model, chapter 3)")
@@ -313,7 +315,7 @@ def by_numbers(kind: str, axes: tuple[MeshAxis, ...], bandwidth: Any) -> MeshNet
 
 
 def collective(
-    network: MeshNetwork, operation: str, size: Any, names: tuple[str, ...], *, in_switch: bool = False, active: Any = None
+    network: MeshNetwork, operation: str, size: Byte, names: tuple[str, ...], *, in_switch: bool = False, active: Number = None
 ) -> CollectiveTime:
     """Time of a collective over axes of a mesh, of an array of `size` bytes; `active` parts of an all-to-all are filled."""
     members = network.members(names)
@@ -337,7 +339,7 @@ def collective(
     return _slowest(size, levels, 2 if operation == "all-reduce" else 1, network)
 
 
-def _switched(network: MeshNetwork, operation: str, names: tuple[str, ...], members: Any, in_switch: bool) -> list[tuple[Any, ...]]:
+def _switched(network: MeshNetwork, operation: str, names: tuple[str, ...], members: Number, in_switch: bool) -> list[tuple[Any, ...]]:
     """Per level: share of the array per chip, its limit for many members, bandwidth, rounds, latency of a round."""
     finite = math.isfinite(network.domain)
     stride = known(network.stride(names), "stride", "", "derived", "chips of the mesh axes inside those of the group")
@@ -365,7 +367,7 @@ def _switched(network: MeshNetwork, operation: str, names: tuple[str, ...], memb
 
 
 def _slowest(
-    size: Any, levels: list[tuple[Any, ...]], phases: Any, network: MeshNetwork, time_s: Callable[[Any, Any], Any] = collective_time_s
+    size: Byte, levels: list[tuple[Any, ...]], phases: Number, network: MeshNetwork, time_s: Callable[[Any, Any], Any] = collective_time_s
 ) -> CollectiveTime:
     """The level whose links take longest sets the transfer; latencies of the levels add; `time_s` makes a time of both."""
     transfers = [size * share / bandwidth * phases for share, _, bandwidth, _, _ in levels]
@@ -381,7 +383,7 @@ def _slowest(
                           levels=name)  # fmt: skip
 
 
-def send(network: MeshNetwork, size: Any, start: tuple[int, ...], end: tuple[int, ...]) -> CollectiveTime:
+def send(network: MeshNetwork, size: Byte, start: tuple[int, ...], end: tuple[int, ...]) -> CollectiveTime:
     """Time of a message between two chips: over all axes that lead there on a torus, all links of a chip to a switch, one of a mesh."""
     steps = [
         (user_input(abs(far - near), "distance"), axis) for near, far, axis in zip(start, end, network.axes, strict=True) if far != near

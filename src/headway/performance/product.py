@@ -10,6 +10,7 @@ import dataclasses
 from typing import Any
 
 from headway.core.errors import BadValue
+from headway.core.units import Byte
 from headway.laws.roofline.balance import array_bytes, balanced_rows, flop_s, matmul_flop, sent_s, slowest_s
 from headway.models.precision import formats
 from headway.performance.mesh import ArrayDim, MeshNetwork, ShardedArray, collective
@@ -64,7 +65,7 @@ class Chain:
 
     # -- collectives ------------------------------------------------------------------------------------------------------------
 
-    def communicate(self, operation: str, sharded: ShardedArray, axes: tuple[str, ...], size: Any) -> None:
+    def communicate(self, operation: str, sharded: ShardedArray, axes: tuple[str, ...], size: Byte) -> None:
         """Add a collective over axes."""
         time = collective(self.mesh(), operation, size, axes)
         label = f"{operation} over {''.join(axes)} of {sharded}"

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.quantity import known
+from headway.core.units import Number, PerSecond, Token
 from headway.hardware.chip import Chip
 from headway.hardware.links import pair_bandwidth
 from headway.hardware.system import System
@@ -118,11 +119,11 @@ class Server:
         streamed = replace(achieved, sequence=achieved.sequence + self.scheduling.streaming_overhead_s)
         return replace(self, step=replace(self.step, achieved=streamed))
 
-    def cache_bytes(self, context: Any) -> Any:
+    def cache_bytes(self, context: Token) -> Any:
         """KV cache bytes per sequence on the fullest chip."""
         return sequence_bytes(self.room.stores, self.room.state, context) * self.room.stage / self.step.cp
 
-    def seats(self, prompt: Any, output: Any) -> Any:
+    def seats(self, prompt: Token, output: Token) -> Any:
         """Slots of a replica: sequences whose KV cache fits, at most the engine's limit."""
         room, c = self.room, self.step
         cache_bytes = sequence_bytes(room.stores, room.state, prompt + self.scheduling.reserved_output_share * output)
@@ -172,14 +173,14 @@ class Requests:
     hit_rate: Any = ALL_MISS
 
 
-def prefilled(prompt: Any, hit_rate: Any) -> tuple[Any, Any]:
+def prefilled(prompt: Token, hit_rate: Number) -> tuple[Any, Any]:
     """Prompt tokens to prefill and their (query, key) pairs; a step reads the KV of the hit tokens, which is in HBM."""
     if not np.any(hit_rate):
         return prompt, causal_pairs(prompt)
     return missed_tokens(prompt, hit_rate), missed_pairs(prompt, hit_rate)
 
 
-def loop_of(server: Server, requests: Requests, users: Any) -> Loop:
+def loop_of(server: Server, requests: Requests, users: Number) -> Loop:
     """The load of `users` users on one replica."""
     s, c = server.scheduling, server.step
     tokens, pairs = prefilled(requests.prompt, requests.hit_rate)
@@ -196,7 +197,7 @@ def loop_of(server: Server, requests: Requests, users: Any) -> Loop:
     )  # fmt: skip
 
 
-def prompt_s(server: Server, requests: Requests, prompts: Any, law: Law) -> Any:
+def prompt_s(server: Server, requests: Requests, prompts: Number, law: Law) -> Any:
     """Prefill time of prompts that start together without decodes: a chunk of each rank per step, overlapped across pipeline stages."""
     prompt_tokens, prompt_pairs = prefilled(requests.prompt, requests.hit_rate)
     tokens, pairs = prompt_tokens * prompts, prompt_pairs * prompts
@@ -220,7 +221,7 @@ def saturated_prompt_s(server: Server, requests: Requests, law: Law) -> Any:
     return full * (tokens / packed)
 
 
-def decode_s(server: Server, requests: Requests, batch: Any, law: Law) -> Any:
+def decode_s(server: Server, requests: Requests, batch: Number, law: Law) -> Any:
     """Mean time per token of a batch that decodes undisturbed, over its growing context."""
     step = step_times(server.step, law)
     contexts = (requests.prompt, middle_context(requests.prompt, requests.output), requests.prompt + requests.output)
@@ -233,7 +234,7 @@ def unloaded_ttft_s(server: Server, requests: Requests, law: Law) -> Any:
     return prompt_s(server, requests, SINGLE, law) + server.scheduling.request_overhead_s
 
 
-def closed_loop(server: Server, requests: Requests, users: Any, law: Law = step_s) -> LoopTimes:
+def closed_loop(server: Server, requests: Requests, users: Number, law: Law = step_s) -> LoopTimes:
     """`users` per replica who each send the next request when the last is answered."""
     loop = loop_of(server, requests, users)
     step, token = _times(server, law)
@@ -242,7 +243,7 @@ def closed_loop(server: Server, requests: Requests, users: Any, law: Law = step_
     return loops.loop_times(step, loop, served, decoding, token)
 
 
-def open_loop(server: Server, requests: Requests, rate: Any, law: Law = step_s) -> LoopTimes:
+def open_loop(server: Server, requests: Requests, rate: PerSecond, law: Law = step_s) -> LoopTimes:
     """Requests that arrive at random at `rate` per replica, whatever the backlog; from the capacity on its times mean nothing."""
     loop, mark = loop_of(server, requests, SINGLE), _law_mark(law)
     step, token = _times(server, law)

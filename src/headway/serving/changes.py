@@ -8,7 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from headway.core.errors import HeadwayError
+from headway.hardware.system import System
+from headway.models.model import Model
 from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
 from headway.performance.layout import NAMES, Layout
 from headway.serving.serve import serve
 
@@ -27,7 +30,7 @@ class Change:
 
 
 def changes(
-    model: Any, system: Any, row: Mapping[str, Any], assumptions: Any, precision: Precision, most: int = MOST_CHANGES,
+    model: Model, system: System, row: Mapping[str, Any], assumptions: Assumptions, precision: Precision, most: int = MOST_CHANGES,
     batch_flag: str = "batch",
 ) -> list[Change]:  # fmt: skip
     """The most useful of the changes that fit, each evaluated as its command would; a point that cannot run is helped by what can.
@@ -70,7 +73,9 @@ def _layouts(row: Mapping[str, Any], merges_stages: bool) -> Iterator[tuple[str,
         yield f"--tp {tp * pp} --pp 1", {"tp": tp * pp, "pp": 1}
 
 
-def _evaluated(model: Any, system: Any, row: Mapping[str, Any], precision: Precision, assumptions: Any) -> Mapping[str, Any] | None:
+def _evaluated(
+    model: Model, system: System, row: Mapping[str, Any], precision: Precision, assumptions: Assumptions
+) -> Mapping[str, Any] | None:
     """The row of `serve` at changed inputs; None where they are not legal."""
     keys = ("rate", "prompt", "output") if row.get("rate") is not None else ("batch", "prompt", "output")
     load = {key: row[key] for key in keys if row.get(key) is not None}

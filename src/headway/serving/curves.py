@@ -16,6 +16,7 @@ import numpy as np
 from headway.core.errors import BadValue
 from headway.core.quantity import default
 from headway.core.schema import defaults
+from headway.core.units import Token
 from headway.hardware.chip import price_quote
 from headway.hardware.system import System
 from headway.laws.economics.cost import usd_per_mtok_out
@@ -67,7 +68,7 @@ class PeakStep:
         return {name: np.broadcast_to(seconds, batch.shape).ravel() for name, seconds in times.items()}
 
 
-def curves(model: Model, system: System, layout: Layout, context: Any, precision: Precision, assumptions: Assumptions) -> Curves:
+def curves(model: Model, system: System, layout: Layout, context: Token, precision: Precision, assumptions: Assumptions) -> Curves:
     """The curves of one layout at one context, over batches from 1 to beyond the knee."""
     at_peak = deployment(model, system, layout, checked_load(context=context), precision, defaults(Assumptions, perfect(assumptions), PEAK))
     at_peak = at_peak.at(at_peak.layout, at_peak.load)
@@ -115,7 +116,7 @@ def _first(peak: PeakStep, holds: Callable[[Mapping[str, Any]], Any]) -> float |
     return high
 
 
-def _costs(system: System, layout: Layout, batch: Any, times: dict[str, Any], assumptions: Assumptions) -> dict[str, Any] | None:
+def _costs(system: System, layout: Layout, batch: np.ndarray, times: dict[str, Any], assumptions: Assumptions) -> dict[str, Any] | None:
     price = price_quote(system.chip, assumptions.price_metric)
     if price is None:
         return None

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from headway.core.quantity import known
+from headway.core.units import BytePerSecond, Number, PerSecond, Second, Token
 from headway.hardware.links import pair_bandwidth
 from headway.hardware.system import System
 from headway.laws.queueing.closed_loop import SINGLE, open_seat_wait_s
@@ -40,12 +41,12 @@ def hand_over_link(system: System, beyond: bool = False) -> Any:
     return system.scale_out_bw if system.scale_out_bw is not None else system.chip.need("scale_out_bw")
 
 
-def handed_bytes(compiled: StepModel, prompt: Any, cp: Any) -> Any:
+def handed_bytes(compiled: StepModel, prompt: Token, cp: Number) -> Any:
     """KV cache of one prompt on a chip of one pool, which its link carries."""
     return kv_bytes_chip(ONE_RANK, sequence_bytes(compiled.stores, compiled.state_bytes, prompt), compiled.stage, cp)
 
 
-def estimate_pools(case: Deployment, layout: Layout, link: Any) -> dict[str, Any]:
+def estimate_pools(case: Deployment, layout: Layout, link: BytePerSecond) -> dict[str, Any]:
     """Contract key -> value for a decode pool (the case) with a prefill pool of layout `layout`."""
     load, count = case.load, case.layout.replicas
     first = replace(case, layout=layout, load=replace(load, batch=full_batch(ONE_RANK, layout.dp, layout.pp), rate=None))
@@ -96,7 +97,9 @@ def estimate_pools(case: Deployment, layout: Layout, link: Any) -> dict[str, Any
     return columns(values | _money(case, capacity, shares))
 
 
-def _first_token(first: Deployment, compiled: StepModel, rate: Any, prompt_rate: Any, transfer: Any, fastest: Any) -> dict[str, Any]:
+def _first_token(
+    first: Deployment, compiled: StepModel, rate: PerSecond, prompt_rate: PerSecond, transfer: Second, fastest: Second
+) -> dict[str, Any]:
     """TTFT with the transfer of the KV cache; at a rate also with the wait for a worker of the prefill pool (the case)."""
     server, requests = first.server(compiled), first.requests()
     alone = request.unloaded_ttft_s(server, requests, step_s)
@@ -109,7 +112,7 @@ def _first_token(first: Deployment, compiled: StepModel, rate: Any, prompt_rate:
     return {"ttft": transferred, "transfer_s": transfer, "ttft_unloaded_s": alone + transfer}
 
 
-def _money(case: Deployment, capacity: Any, shares: dict[str, tuple[Estimate, Any]]) -> dict[str, Any]:
+def _money(case: Deployment, capacity: PerSecond, shares: dict[str, tuple[Estimate, Any]]) -> dict[str, Any]:
     """Costs of each pool's tokens. Their ends are of that pool's own time: who serves gives each pool chips by its measured speed.
 
     `shares`: the time that a request takes of each pool, and the pool's share of the chips.

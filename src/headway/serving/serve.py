@@ -19,6 +19,7 @@ from headway.core.quantity import Sourced, user_input
 from headway.core.schema import defaults, fields
 from headway.core.table import Axis, Labels, Table
 from headway.core.trace import record
+from headway.core.units import Token
 from headway.hardware.chip import price_quote
 from headway.hardware.chip_price import PriceQuote, price_name, price_origin
 from headway.hardware.system import System
@@ -241,7 +242,7 @@ def filled(case: Deployment, axes: tuple[Axis, ...], values: dict[str, Any] | No
     return {key: labels.get(key, values.get(key)) for key in SERVE}
 
 
-def undefined_tpot(values: Mapping[str, Any], output: Any) -> dict[str, Any]:
+def undefined_tpot(values: Mapping[str, Any], output: Token) -> dict[str, Any]:
     """TPOT and its rate as null where an answer has one token: vLLM divides by the tokens after the first."""
     if output is None or not np.any(np.asarray(output, dtype=float) <= 1):
         return {}

@@ -119,7 +119,7 @@ def solve(at: At, sought: SolveInput, wanted: Condition | str) -> Solution:
     return Solution(table, len(exact + brackets), _sentence(table, sought, wanted, len(exact + brackets)))
 
 
-def _exact(at: At, sought: SolveInput, wanted: Condition, points: Any, gaps: Any) -> list[tuple[float, float]]:
+def _exact(at: At, sought: SolveInput, wanted: Condition, points: np.ndarray, gaps: np.ndarray) -> list[tuple[float, float]]:
     """Scanned values without a gap; of a flat stretch of them its first edge alone."""
     zero, values = gaps == 0, []
     for start in np.flatnonzero(zero & ~np.concatenate([[False], zero[:-1]])):
@@ -217,7 +217,7 @@ def _rows(at: At, sought: SolveInput, marked: list[tuple[float, str]]) -> Table:
     return dataclasses.replace(table, columns={**extra, **table.columns}, tree=tree)
 
 
-def _none(at: At, sought: SolveInput, target: Condition, points: Any, gaps: Any) -> Solution:
+def _none(at: At, sought: SolveInput, target: Condition, points: Any, gaps: np.ndarray) -> Solution:
     """The solution without a crossing: the side on which the output stays, and its closest row."""
     closest = int(np.nanargmin(np.abs(gaps)))
     side = "above" if gaps[closest] > 0 else "below"

@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from headway.core.errors import BadValue
+from headway.core.units import Token
 from headway.models.checkpoints import checkpoint as checkpoint_of
 from headway.models.model import Dense, Model, MoE
 from headway.models.numbers import USER_NUMBERS
@@ -127,7 +128,7 @@ def served(request: LaunchRequest, checkpoint: str) -> LaunchRequest:
     return replace(request, resolved=name) if request.model != "$MODEL" and not Path(name).exists() else request
 
 
-def _length(load: Load | None, most: Any) -> int | None:
+def _length(load: Load | None, most: Token) -> int | None:
     """Longest sequence to admit: the context, or prompt and output with room, at most what the model can hold."""
     if load is None:
         return None

@@ -9,6 +9,7 @@ import numpy as np
 
 from headway.core.progress import tick
 from headway.core.quantity import known
+from headway.core.units import Number, Second
 from headway.laws.queueing.closed_loop import Loop
 from headway.laws.serving.replicas import (
     nodes_needed,
@@ -49,7 +50,7 @@ class Candidates:
         """The layouts."""
         return self.case.layout
 
-    def rows(self, keep: Any) -> Candidates:
+    def rows(self, keep: np.ndarray) -> Candidates:
         """The candidates at the indices `keep`."""
         keys = ("compiled", "server", "loop", "ttft", "prefill", "sequence", "limit")
         parts = {key: take(getattr(self, key), keep, self.count) for key in keys}
@@ -89,7 +90,7 @@ def compile_candidates(case: Deployment, layouts: Layout, count: int) -> Candida
     )
 
 
-def fits(w: Candidates, batch: Any) -> Any:
+def fits(w: Candidates, batch: Number) -> Any:
     """Whether weights and the KV cache of `batch` sequences fit in HBM, and the machine has the chips."""
     layout = w.layout
     kv = kv_bytes_chip(resident_sequences(batch, layout.dp), w.sequence, w.compiled.stage, layout.cp)
@@ -113,7 +114,7 @@ class ReplicaCounts:
         return ReplicaCounts(**{name: np.broadcast_to(getattr(self, name), (count, 1)) for name in self.__slots__})
 
 
-def sized(w: Candidates, request: Any, goal: Goal) -> ReplicaCounts:
+def sized(w: Candidates, request: Second, goal: Goal) -> ReplicaCounts:
     """The replicas that the machine holds, or that the load needs: in whole nodes where their number is free."""
     replicas, chips = w.layout.replicas, w.case.system.chips
     if goal.sizing:
@@ -123,7 +124,7 @@ def sized(w: Candidates, request: Any, goal: Goal) -> ReplicaCounts:
     return ReplicaCounts(replicas=replicas, chips_used=w.compiled.chips * replicas, chips=chips)
 
 
-def in_nodes(w: Candidates, replicas: Any, spare: int = 0) -> ReplicaCounts:
+def in_nodes(w: Candidates, replicas: Number, spare: int = 0) -> ReplicaCounts:
     """Whole nodes that hold the replicas, with as many replicas as fit in them, and spare nodes that are paid for."""
     node = w.case.system.scale_up_domain
     nodes = nodes_needed(replicas, node, w.compiled.chips)
@@ -132,7 +133,7 @@ def in_nodes(w: Candidates, replicas: Any, spare: int = 0) -> ReplicaCounts:
     return ReplicaCounts(replicas=in_node_replicas, chips_used=w.compiled.chips * in_node_replicas, chips=all_nodes * node)
 
 
-def objective_value(goal: Goal, case: Deployment, size: ReplicaCounts, tpot: Any, request: Any) -> Any:
+def objective_value(goal: Goal, case: Deployment, size: ReplicaCounts, tpot: Second, request: Second) -> Any:
     """The objective: USD per request (chip time without a price), tokens/s per chip, tokens/s of a user, or chips.
 
     If the number of chips follows from a rate, the requests of that rate share their cost; else the requests of full capacity do.

@@ -102,7 +102,7 @@ def choose(searches: Sequence[BestLoads], goal: Goal) -> Choice | None:
     return replace(choice, order=(float(time[row, 0]), float(chips[row, 0])))
 
 
-def _levels(column: Any) -> Any:
+def _levels(column: np.ndarray) -> Any:
     """Ranks of a column, values closer than TIE being equal."""
     order = np.argsort(column, kind="stable")
     values = column[order]

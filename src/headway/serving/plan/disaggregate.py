@@ -14,6 +14,8 @@ import numpy as np
 
 from headway.core.catalog import fold
 from headway.core.quantity import known
+from headway.core.units import Number, Second
+from headway.hardware.system import System
 from headway.laws.serving import replicas as laws
 from headway.laws.serving.replicas import nodes_needed, replicas_held, replicas_needed
 from headway.laws.serving.request import e2e_s, request_s
@@ -44,7 +46,7 @@ class Pool:
     time: Any  # TTFT without KV transfer, or TPOT
     link: Any  # link time of one prompt's KV cache
 
-    def take(self, keep: Any) -> Pool:
+    def take(self, keep: np.ndarray) -> Pool:
         """The candidates at the indices `keep`."""
         names = ("row", "batch", "chips", "request", "time", "link")
         return replace(self, **{name: getattr(self, name)[keep] for name in names})
@@ -80,7 +82,7 @@ def pairs(candidates: Sequence[Candidates], goal: Goal) -> tuple[list[PoolPair],
     return best_pairs, count
 
 
-def _levels(w: Candidates, most: Any, goal: Goal) -> list[float]:
+def _levels(w: Candidates, most: Number, goal: Goal) -> list[float]:
     """TPOT limits to try in seconds: the requested limit, then lower limits."""
     tpot_limits = [limit for limit in (goal.slo.tpot, goal.slo.tpot_decode) if limit is not None]
     if not w.count:
@@ -108,7 +110,7 @@ def _prefill_side(w: Candidates, goal: Goal) -> Pool:
     return _undominated(side.take(np.flatnonzero(np.broadcast_to(good, (w.count, 1)))), timed)
 
 
-def _decode_side(w: Candidates, most: Any, limit: float, goal: Goal) -> Pool:
+def _decode_side(w: Candidates, most: Number, limit: float, goal: Goal) -> Pool:
     """Decode replicas at the largest batch that memory and the TPOT limit allow."""
     if goal.batches:
         ranks = np.full_like(most, 1)
@@ -124,7 +126,7 @@ def _decode_side(w: Candidates, most: Any, limit: float, goal: Goal) -> Pool:
     return _undominated(side.take(np.flatnonzero(np.broadcast_to(good, (w.count, 1)))), timed)
 
 
-def _side(w: Candidates, batch: Any, request: Any, time: Any, link: Any) -> Pool:
+def _side(w: Candidates, batch: Number, request: Second, time: Second, link: Second) -> Pool:
     values = (batch, w.compiled.chips, request, time, link)
     flat = (np.broadcast_to(value, (w.count, 1))[:, 0] for value in values)
     names = ("batch", "chips", "request", "time", "link")
@@ -148,13 +150,13 @@ def _undominated(side: Pool, timed: bool) -> Pool:
     return side.take(np.concatenate(front) if front else order)
 
 
-def _runs(values: Any, order: Any) -> list[tuple[int, Any]]:
+def _runs(values: np.ndarray, order: np.ndarray) -> list[tuple[int, Any]]:
     """The runs of equal values in an order, each with its start."""
     starts = np.flatnonzero(np.diff(values, prepend=np.nan) != 0)
     return [(int(start), part) for start, part in zip(starts, np.split(order, starts[1:]), strict=True)] if len(order) else []
 
 
-def _falling(values: Any) -> Any:
+def _falling(values: np.ndarray) -> Any:
     """Mask of the values below all values before them."""
     least = np.minimum.accumulate(values)
     return np.concatenate([[True], values[1:] < least[:-1]])
@@ -226,14 +228,14 @@ def _sized(first: Pool, second: Pool, goal: Goal) -> tuple[Any, Any, ReplicaCoun
     )
 
 
-def decode_held(p: Any, system: Any, domain: int, first: Pool, second: Pool) -> Any:
+def decode_held(p: Number, system: System, domain: int, first: Pool, second: Pool) -> Any:
     """Decode replicas that fit next to `p` prefill replicas; 0 if the prefill replicas alone do not fit."""
     most = replicas_held(int(system.chips) // domain * domain, domain, first.chips)
     replicas = laws.decode_replicas_held(np.minimum(p, most), int(system.chips), domain, first.chips, second.chips)
     return np.where(p <= most, replicas, 0)
 
 
-def _balanced(first: Pool, second: Pool, system: Any, domain: int) -> tuple[Any, Any]:
+def _balanced(first: Pool, second: Pool, system: System, domain: int) -> tuple[Any, Any]:
     """Prefill and decode replicas of the largest pair rate: where the pools' rates cross, or one prefill replica more."""
     low = np.ones(len(first.row))
     high = replicas_held(int(system.chips) // domain * domain, domain, first.chips) + 1.0

@@ -16,10 +16,12 @@ from headway.core import units
 from headway.core.errors import BadValue, IllegalCombination, drop_note
 from headway.core.progress import expect
 from headway.core.quantity import default, user_input
+from headway.core.units import Number
 from headway.hardware.system import System
 from headway.laws.serving.request import e2e_s
 from headway.models.model import Model
 from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
 from headway.performance.estimate import Deployment, estimate
 from headway.performance.formats import able_computes, resolve
 from headway.performance.layout import NAMES, Layout, shape
@@ -53,7 +55,7 @@ def beyond(most: Choice, goal: Goal) -> str:
     return f"rate is {rate} req/s, {most.case.system.name} carries {most_rate} req/s within the limits at most ({words})"
 
 
-def _times(w: Candidates, batch: Any, goal: Goal) -> dict[str, Any]:
+def _times(w: Candidates, batch: Number, goal: Goal) -> dict[str, Any]:
     """The mean time behind each limit, in seconds, of so many users."""
     point = exact(w, np.asarray(batch, dtype=float), replace(goal, rate=None))
     e2e = e2e_s(point.ttft, point.tpot, w.case.load.output)
@@ -173,7 +175,7 @@ def first_of_each(groups: Sequence[Any]) -> list[Any]:
 
 def searched(
     subjects: Sequence[tuple[Model, System]], load: Load, names: Mapping[str, tuple[str, ...]], degrees: Mapping[str, Any],
-    assumptions: Any, goal: Goal,
+    assumptions: Assumptions | None, goal: Goal,
 ) -> tuple[list[PlanGroup], list[str]]:  # fmt: skip
     """The search of each model on each machine in each of the listed formats, and a note on those that cannot run as stated."""
     lists = [[(name, (value,)) for value in values] or [(name, ())] for name, values in names.items()]
@@ -211,8 +213,9 @@ def _first_that_holds(tried: Iterable[list[PlanProblem]], goal: Goal) -> PlanGro
 
 
 def _problems(
-    model: Any, system: Any, load: Load, names: Mapping[str, tuple[str, ...]], degrees: Mapping[str, Any], assumptions: Any, goal: Goal
-) -> list[PlanProblem]:
+    model: Model, system: System, load: Load, names: Mapping[str, tuple[str, ...]], degrees: Mapping[str, Any],
+    assumptions: Assumptions | None, goal: Goal,
+) -> list[PlanProblem]:  # fmt: skip
     """One problem for each combination of formats."""
     for name in ("prompt", "output"):
         if hasattr(getattr(load, name), "__len__"):

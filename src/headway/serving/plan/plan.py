@@ -271,7 +271,7 @@ class Points:
     speed: Any
     cost: Any
 
-    def take(self, keep: Any) -> Points:
+    def take(self, keep: np.ndarray) -> Points:
         """The candidates at the indices `keep`."""
         return Points(**{key: getattr(self, key)[keep] for key in self.__slots__})
 
@@ -319,7 +319,7 @@ def _grid(index: int, best: BestLoads, size: int, goal: Goal) -> Points:
     return _points(index, row[new], users[new].astype(np.int64), *values)
 
 
-def _points(index: int, row: Any, batch: Any, rate: Any, speed: Any, cost: Any) -> Points:
+def _points(index: int, row: np.ndarray, batch: np.ndarray, rate: np.ndarray, speed: np.ndarray, cost: np.ndarray) -> Points:
     values = (np.full(row.size, index), row, batch, rate, speed, cost)
     return Points(**{key: np.ravel(value) for key, value in zip(Points.__slots__, values, strict=True)})
 

@@ -6,11 +6,13 @@ limits, from one evaluation of performance/request.py's law per point; the best 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
+from headway.core.units import Number, PerSecond
 from headway.laws.queueing import closed_loop as loops
 from headway.laws.queueing.closed_loop import (
     Law,
@@ -51,7 +53,7 @@ EXACTLY = 1e-12  # where 1 % of an input is compared
 LEAST_ANSWER = 1e-3  # tokens after the first, so that an answer of one token has a load
 
 
-def decode_tpot(w: Candidates, batch: Any, law: Law = step_s) -> Any:
+def decode_tpot(w: Candidates, batch: Number, law: Law = step_s) -> Any:
     """TPOT in seconds of a replica that only decodes."""
     return request_laws.decode_s(w.server, w.case.requests(), batch, law)
 
@@ -67,7 +69,7 @@ def _times(w: Candidates, goal: Goal) -> tuple[Any, Any]:
     return step_times(w.server.step, law), token_times(w.server.step, law, w.server.accept_length, w.server.draft_cost)
 
 
-def curve(w: Candidates, decoding: Any, goal: Goal) -> LoopTimes:
+def curve(w: Candidates, decoding: Number, goal: Goal) -> LoopTimes:
     """Replicas in which so many sequences decode on average; near the fixed points of `exact`, from one evaluation."""
     step, token = _times(w, goal)
     loop = w.loop if goal.rate is None else random_arrivals(w.loop)
@@ -82,7 +84,7 @@ def curve(w: Candidates, decoding: Any, goal: Goal) -> LoopTimes:
     return LoopTimes(ttft=ttft, tpot=time, decode=decode, rate=rate, in_service=decoding + rate * ttft, **rest)
 
 
-def exact(w: Candidates, users: Any, goal: Goal) -> LoopTimes:
+def exact(w: Candidates, users: Number, goal: Goal) -> LoopTimes:
     """Replicas under a closed loop of `users`, or under arrivals at `users` requests per second if the goal has a rate."""
     step, token = _times(w, goal)
     if goal.rate is None:
@@ -118,12 +120,12 @@ def least_sequences(w: Candidates) -> int:
     return 2 if w.case.assumptions.communication == "two-batch" else 1
 
 
-def batch_of(w: Candidates, ranks: Any) -> Any:
+def batch_of(w: Candidates, ranks: Number) -> Any:
     """Batch of a replica with `ranks` sequences on every rank and stage, as far as the caches of so many fit."""
     return fitting_batch(ranks, w.layout.dp, w.layout.pp, w.limit)
 
 
-def bisect_ranks(holds: Any, high: Any) -> Any:
+def bisect_ranks(holds: Callable[[Any], Any], high: np.ndarray) -> Any:
     """The largest whole number below `high` at which `holds` is true, else 0; `holds` must be monotonic."""
     low = np.zeros_like(high)
     while (high - low > 1).any():
@@ -201,10 +203,10 @@ def on_curve(w: Candidates, goal: Goal) -> tuple[Any, Any, Any]:
     return keep[rows], np.broadcast_to(point.in_service, (w.count, 1))[rows, 0], value[rows, 0]
 
 
-def _highest_decoding(w: Candidates, room: Any, goal: Goal, close: float) -> Any:
+def _highest_decoding(w: Candidates, room: Number, goal: Goal, close: float) -> Any:
     """Most decoding sequences, not rounded, that keep the limits on the curve with all requests in memory; 0 if none."""
 
-    def excess(decoding: Any) -> Any:
+    def excess(decoding: Number) -> Any:
         point = curve(w, decoding, goal)
         return np.maximum(strain(w, point, goal), point.in_service / room) - 1
 
@@ -224,7 +226,7 @@ def fewest_users(w: Candidates, goal: Goal) -> LoopTimes:
     return LoopTimes(ttft=ttft, tpot=tpot, decode=tpot, rate=rate, decoding=alone, in_service=alone, seat_wait=0, prompt=0)
 
 
-def _most_decoding(w: Candidates, most: Any, goal: Goal) -> Any:
+def _most_decoding(w: Candidates, most: Number, goal: Goal) -> Any:
     """Most decoding sequences on the curve that keep the limits; those of the fewest users where only these keep them; 0 if none do."""
     least = 0.0 if least_sequences(w) == 1 else batch_of(w, 2 * np.ones((w.count, 1)))
     decoding = _highest_decoding(w, batch_of(w, most).astype(float), goal, SCREENED)
@@ -233,11 +235,11 @@ def _most_decoding(w: Candidates, most: Any, goal: Goal) -> Any:
     return np.where((decoding > time) & (decoding >= least), decoding, np.where(within(w, few, goal), time, 0.0)).astype(float)
 
 
-def most_within(w: Candidates, most: Any, goal: Goal) -> Any:
+def most_within(w: Candidates, most: Number, goal: Goal) -> Any:
     """Most sequences per rank, up to `most`, that keep the limits with all requests in memory; 0 if none."""
     room = batch_of(w, most)
 
-    def holds(ranks: Any) -> Any:
+    def holds(ranks: Number) -> Any:
         point = curve(w, batch_of(w, ranks).astype(float), goal)
         return within(w, point, goal) & ((point.in_service <= room) | (ranks <= 1))
 
@@ -261,7 +263,7 @@ RISE = 1e-3  # of the rate, for which fewer users than the most are taken
 NARROWED = 10  # loads tried between the last that keeps the limits and the first that does not
 
 
-def _most_users(w: Candidates, users: Any, room: Any, goal: Goal) -> tuple[Any, LoopTimes]:
+def _most_users(w: Candidates, users: Number, room: Number, goal: Goal) -> tuple[Any, LoopTimes]:
     """The most users near `users` that keep every limit by the fixed point, and their times; 0 users where none do.
 
     Without users to place, those of them at which a replica finishes most: beyond some load decodes take room from prompts.
@@ -293,7 +295,7 @@ def _most_users(w: Candidates, users: Any, room: Any, goal: Goal) -> tuple[Any, 
     return low, point
 
 
-def _at_rate(w: Candidates, decoding: Any, rows: Any, goal: Goal, known_parts: dict[str, Any]) -> BestLoads:
+def _at_rate(w: Candidates, decoding: Number, rows: np.ndarray, goal: Goal, known_parts: dict[str, Any]) -> BestLoads:
     """Layouts at the goal's rate: sized by the most that each replica carries within the limits, at the load that this leaves it."""
     most = curve(w, decoding, goal)
     size = sized(w, 1 / most.rate, goal)
@@ -313,7 +315,7 @@ def _at_rate(w: Candidates, decoding: Any, rows: Any, goal: Goal, known_parts: d
     )
 
 
-def _resized(w: Candidates, most: Any, size: ReplicaCounts, goal: Goal) -> tuple[LoopTimes, ReplicaCounts]:
+def _resized(w: Candidates, most: Number, size: ReplicaCounts, goal: Goal) -> tuple[LoopTimes, ReplicaCounts]:
     """Times of layouts at their share of the rate; more nodes for those that break a limit, where nodes are free.
 
     The curve, by which they were sized, is near the fixed point and not at it.
@@ -337,7 +339,7 @@ def _replaced(record: Any, rows: Any, by: Any) -> Any:
     return type(record)(**columns)
 
 
-def _with_users(w: Candidates, most: Any, rows: Any, goal: Goal, known_parts: dict[str, Any], met: int) -> BestLoads:
+def _with_users(w: Candidates, most: Number, rows: np.ndarray, goal: Goal, known_parts: dict[str, Any], met: int) -> BestLoads:
     """Layouts with the goal's users spread over as many replicas as they need, or as the machine holds."""
     need = replicas_needed(goal.users, 1 / np.maximum(most, 1))
     size = ReplicaCounts(replicas=w.layout.replicas, chips_used=w.compiled.chips * w.layout.replicas, chips=w.case.system.chips)
@@ -354,13 +356,13 @@ def _with_users(w: Candidates, most: Any, rows: Any, goal: Goal, known_parts: di
     return replace(best, value=np.broadcast_to(np.asarray(price * size.chips / goal.users, dtype=float), best.value.shape))
 
 
-def _decoding_at(w: Candidates, rate: Any, most: Any, goal: Goal, close: float = SCREENED) -> Any:
+def _decoding_at(w: Candidates, rate: PerSecond, most: Number, goal: Goal, close: float = SCREENED) -> Any:
     """Decoding sequences at which a replica carries `rate`, at most `most`."""
     root = screened_root if close == SCREENED else increasing_root
     return root(lambda decoding: curve(w, decoding, goal).rate - rate, 0.0 * most, most, -rate, close)
 
 
-def _pinned(w: Candidates, goal: Goal, batches: Any) -> BestLoads:
+def _pinned(w: Candidates, goal: Goal, batches: np.ndarray) -> BestLoads:
     """Layouts at the best of the pinned numbers of users."""
     room = np.broadcast_to(fits(w, batches), (w.count, batches.shape[1]))
     if least_sequences(w) > 1:
@@ -384,8 +386,9 @@ def _pinned(w: Candidates, goal: Goal, batches: Any) -> BestLoads:
 
 
 def _best(
-    w: Candidates, batch: Any, point: LoopTimes, rows: Any, goal: Goal, known_parts: dict[str, Any], met: int, size: Any = None
-) -> BestLoads:
+    w: Candidates, batch: Number, point: LoopTimes, rows: np.ndarray, goal: Goal, known_parts: dict[str, Any], met: int,
+    size: ReplicaCounts | None = None,
+) -> BestLoads:  # fmt: skip
     counts = sized(w, 1 / point.rate, goal) if size is None else size
     value = np.broadcast_to(objective_value(goal, w.case, counts, point.tpot, 1 / point.rate), (w.count, 1))
     return BestLoads(candidates=w, batch=batch, point=point, size=counts, value=value, fitting_rows=rows, met=met, **known_parts)

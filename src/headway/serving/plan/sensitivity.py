@@ -155,7 +155,7 @@ def edited(case: Deployment, precision: Precision, name: str) -> Deployment:
     return replace(case, system=system, assumptions=assumptions, formats=formats)
 
 
-def _line(name: str, before: Choice, after: Choice, precision: Precision, goal: Goal, objective: Any) -> PlanRow:
+def _line(name: str, before: Choice, after: Choice, precision: Precision, goal: Goal, objective: Number) -> PlanRow:
     base = replace(after.case, system=before.case.system, assumptions=before.case.assumptions)  # formats are resolved again below
 
     def again() -> Deployment:
@@ -171,7 +171,7 @@ def _line(name: str, before: Choice, after: Choice, precision: Precision, goal: 
     return PlanRow(kind="elasticity", pick=after, extra=extra, trees={"elasticity": tree}, edited=again)
 
 
-def _gain(before: Any, after: Any, goal: Goal) -> Any:
+def _gain(before: Number, after: Number, goal: Goal) -> Any:
     return elasticity(_ratio(after, before, goal), STEP)
 
 
@@ -331,7 +331,7 @@ def _changed(case: Deployment, name: str, percent: int) -> tuple[str, Any, Any] 
     return " ".join(texts), system, assumptions
 
 
-def _planned(group: PlanGroup, system: Any, assumptions: Any) -> Choice | None:
+def _planned(group: PlanGroup, system: System, assumptions: Assumptions) -> Choice | None:
     """The best choice on a changed machine or under changed assumptions, of the layouts that were best or plainest."""
     searches, count = [], len(group.searches) // max(len(group.candidates), 1)
     pairs = list(zip(group.searched_problems, group.searches, strict=True))

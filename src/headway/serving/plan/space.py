@@ -217,7 +217,7 @@ def _expert_ways(stage_ranks: int, shape: ModelShape, pinned: Mapping[str, tuple
     return [ep for ep in degrees if not expert_why(stage_ranks // ep, shape)]
 
 
-def _with_replicas(layout_rows: Any, pinned: Mapping[str, tuple[int, ...]], system: System, notes: tuple[str, ...]) -> SearchSpace:
+def _with_replicas(layout_rows: np.ndarray, pinned: Mapping[str, tuple[int, ...]], system: System, notes: tuple[str, ...]) -> SearchSpace:
     """The layouts with the replicas that the system holds, or the requested replicas if they fit."""
     columns: dict[str, Any] = dict(zip(("tp", "ep", "dp", "pp", "cp"), layout_rows.T, strict=True))
     columns["redundant"] = np.full(len(layout_rows), _copies(pinned))
