@@ -10,8 +10,8 @@ from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.report import output, serving
 from headway.report.words import interval
-from headway.serving.changes import changes
 from headway.serving.plan.sensitivity import parse
+from headway.serving.serve import changes
 from headway.simulation.questions import Plan
 
 LAYOUT_FLAGS = ("tp", "ep", "dp", "pp", "cp", "replicas")

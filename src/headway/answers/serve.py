@@ -25,9 +25,8 @@ from headway.performance.workload import Load
 from headway.report import layout_pictures, money, output, serving
 from headway.report.pictures import grid as grid_picture
 from headway.serving import curves
-from headway.serving.changes import changes
 from headway.serving.questions import Serve
-from headway.serving.serve import MOST_POINTS, SERVE
+from headway.serving.serve import MOST_POINTS, SERVE, changes
 
 if TYPE_CHECKING:
     from headway.core.table import Table

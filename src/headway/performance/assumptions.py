@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-from headway.core.errors import BadValue
 from headway.core.quantity import known
 from headway.core.schema import RARE, Field
 from headway.hardware.chip_price import MARKET, WHICH
@@ -83,17 +82,3 @@ class Assumptions:
         Any, Field("token", integer=True, low=1, open_low=False, high=1e9, help="tokens of an image; left out, the model's own number")
     ] = None
     price_metric: Annotated[str, Field(kind="word", help=f"which price of a chip: {WHICH}")] = MARKET
-
-
-NOTHING_FIXED = known(0.0, "fixed", "", "constant", "an MFU counts all time against the model's FLOPs")
-
-
-def at_mfu(assumptions: Assumptions) -> Assumptions:
-    """The assumptions under which a prefill takes its model FLOPs over `mfu` of the peak; as they are without an MFU."""
-    if assumptions.mfu is None:
-        return assumptions
-    for name, usual in (("eff_compute", None), ("overlap", "fitted")):
-        value = getattr(assumptions, name)
-        if value not in (usual, "full"):
-            raise BadValue("--mfu", f"{float(assumptions.mfu):g}", f"no --{name.replace('_', '-')} beside it: the MFU stands for it")
-    return replace(assumptions, overlap="full", eff_compute=assumptions.mfu, fixed=NOTHING_FIXED)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.report.words import number_of, sentence, timed, value
-from headway.serving.changes import runs, time_key, tokens_key
+from headway.serving.serve import runs, time_key, tokens_key
 
 MOST_TOLD = 3
 TOKENS = {"tok_per_s_chip": " per chip", "decode_tok_per_s": ""}  # of a rate, what it is of

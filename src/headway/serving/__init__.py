@@ -1,7 +1,7 @@
 """Serving questions: what a layout gives, which layout is best, which input meets an output, and the line that starts the engine.
 
-Holds        serve (a resolved request, and a grid of points as one table), solve, pools (prefill and decode apart), curves (the lecture's
-             figures of a layout), changes (what would help a point), plan/, launch/, questions (serve, solve).
+Holds        serve (a resolved deployment, a grid of points as one table, what would help a point), solve, pools (prefill and decode
+             apart), curves (the lecture's figures of a layout), plan/, launch/, questions (serve, solve).
 Import       serve.serve, serve.deployment, plan.plan.plan, plan.space.domain_of, solve.solve, solve.scan, pools.estimate_pools,
              curves.curves, launch.launch.launch, launch.kubernetes.manifests.
 May import   performance, hardware, models, laws, core. Its users: simulation, economics, evidence, answers, cli.
