@@ -24,6 +24,7 @@ from headway.laws.collectives.expert_parallel import (
     exchange_up,
     forwarded_out,
     forwarded_up,
+    mean_message,
     places_hit,
     torus_exchange_up,
 )
@@ -240,6 +241,17 @@ class RoutedLayer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MessageTraffic:
+    """Messages of a model: number of layers that send, and bytes per token."""
+
+    layers: Any
+    sublayers: Any  # each ends in an all-reduce over tp
+    routed: tuple[RoutedLayer, ...]
+    depth: Any
+    vector: Any  # activations of one token, in bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Algorithm:
     """One collective algorithm: rounds, and bytes sent over message bytes, per phase and network level."""
 
@@ -266,6 +278,23 @@ def group(fabric: Fabric, members: Number, stride: Number) -> ChipGroup:
     """Placement of a group of `members` chips, `stride` apart."""
     domains = group_domains(members, stride, fabric.domain)
     return ChipGroup(members=members, stride=stride, inside=members / domains, domains=domains)
+
+
+def network_terms(traffic: MessageTraffic, fabric: Fabric, layout: Layout, costs: LinkCosts) -> tuple[CollectiveTerm, ...]:
+    """Collectives of one step, all layers; groups of one chip send nothing and are left out."""
+    terms = []
+    if most(layout.tp) > 1:
+        terms.append(all_reduce_term(fabric, group(fabric, layout.tp, 1), traffic.vector, costs, traffic.sublayers * traffic.depth))
+    if most(layout.cp) > 1:
+        message, count = traffic.vector / layout.tp, traffic.layers * traffic.depth
+        terms.append(all_reduce_term(fabric, group(fabric, layout.cp, layout.tp), message, costs, count))
+    if most(layout.dp * layout.cp) > 1:
+        for routed in traffic.routed:
+            message = mean_message(routed.dispatch, traffic.vector)
+            terms.append(exchange_term(fabric, layout, routed, message, costs, routed.layers * traffic.depth))
+    if most(layout.pp) > 1:
+        terms.append(hop_term(fabric, layout, traffic.vector / layout.tp, costs))
+    return tuple(terms)
 
 
 def all_reduce_term(fabric: Fabric, peers: ChipGroup, message: Byte, costs: LinkCosts, count: Number = 1) -> CollectiveTerm:

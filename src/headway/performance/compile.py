@@ -20,7 +20,6 @@ from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.collectives.expert_parallel import (
     activation_bytes_per_token,
     load_imbalance,
-    mean_message,
     skewed_imbalance,
     wire_bytes_per_token,
 )
@@ -63,17 +62,7 @@ from headway.models.model import Tower
 from headway.models.work import LayerWork, ModelWork
 from headway.performance.achieved import Efficiencies, KernelCounts, achieved_efficiency, dense_part, dynamic, routing_skew, with_links
 from headway.performance.assumptions import Assumptions
-from headway.performance.collectives import (
-    RoutedLayer,
-    all_reduce_term,
-    exchange_term,
-    fabric,
-    group,
-    hop_term,
-    link_costs,
-    most,
-    need_scale_out,
-)
+from headway.performance.collectives import MessageTraffic, RoutedLayer, fabric, link_costs, most, need_scale_out, network_terms
 from headway.performance.formats import Formats
 from headway.performance.layout import Layout
 
@@ -419,26 +408,15 @@ class _Parts:
         return skewed_imbalance(self.layout.ep, skew) if self.work.moes else 1
 
     def collectives(self, system: System, assumptions: Assumptions, chips: Number) -> tuple[CollectiveTerm, ...]:
-        """Collectives of a replica's chips in one step, all layers; groups of one chip send nothing, need no link and are left out."""
+        """Collectives of a replica's chips in a step; a one-chip replica sends nothing and needs no link."""
         if most(chips) == 1:
             return ()
-        joined, costs, layout = fabric(system, chips), link_costs(system, assumptions), self.layout
-        need_scale_out(joined, layout, system.name)
-        vector = activation_bytes_per_token(self.work.hidden, assumptions.activation_bytes)
-        terms = []
-        if most(layout.tp) > 1:
-            terms.append(all_reduce_term(joined, group(joined, layout.tp, 1), vector, costs, self.sublayers() * self.depth))
-        if most(layout.cp) > 1:
-            count = self.work.layers * self.depth
-            terms.append(all_reduce_term(joined, group(joined, layout.cp, layout.tp), vector / layout.tp, costs, count))
-        if most(layout.dp * layout.cp) > 1:
-            for index, block in self.routed():
-                routed = self.routed_traffic(index, block, vector, assumptions)
-                message = mean_message(routed.dispatch, vector)
-                terms.append(exchange_term(joined, layout, routed, message, costs, routed.layers * self.depth))
-        if most(layout.pp) > 1:
-            terms.append(hop_term(joined, layout, vector / layout.tp, costs))
-        return tuple(terms)
+        joined, work = fabric(system, chips), self.work
+        need_scale_out(joined, self.layout, system.name)
+        vector = activation_bytes_per_token(work.hidden, assumptions.activation_bytes)
+        routed = tuple(self.routed_traffic(index, block, vector, assumptions) for index, block in self.routed())
+        traffic = MessageTraffic(layers=work.layers, sublayers=self.sublayers(), routed=routed, depth=self.depth, vector=vector)
+        return network_terms(traffic, joined, self.layout, link_costs(system, assumptions))
 
 
 def _gain(best: FlopPerSecond, run: FlopPerSecond) -> Any:
