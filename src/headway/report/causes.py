@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headway.core.listing import Listing, format_value
 from headway.report import output
 from headway.report.words import interval, sentence
+
+if TYPE_CHECKING:
+    from headway.evidence.serving.causes import Causes, Fault
+    from headway.evidence.serving.predict import Prediction
+    from headway.evidence.serving.remedies import Remedy
 
 VIEW = ("part", "measured", "share", "expected", "floor")
 WAITS = ("queue", "batch limit")  # causes that TTFT shows
@@ -30,15 +35,24 @@ def seconds(value: float | None) -> str:
     return format_value(value, "s")
 
 
-def summary(task: Any, prediction: Any, cause: Any, changes: Sequence[Any], remarks: Sequence[str]) -> output.Summary:
+def summary(task: Any, prediction: Prediction, cause: Causes, changes: Sequence[Remedy], remarks: Sequence[str]) -> output.Summary:
     """Summary of a run: sentence, parts of the time that shows the cause, what binds, ranked changes."""
     wait = (cause.name in WAITS and cause.ttft) or not cause.tpot
     parts, name = (cause.ttft, "TTFT") if wait else (cause.tpot, "TPOT")
-    total = task.row.ttft_s if wait else task.row.tpot_s
-    people = Listing([*(_part(part, total) for part in parts), _total(name, total, prediction)])
+    total, estimate = (task.row.ttft_s, prediction.ttft) if wait else (task.row.tpot_s, prediction.tpot)
+    table = [
+        {"part": part.name, "measured": seconds(part.measured), "share": percent(part.measured / total),
+         "expected": None if part.expected is None else seconds(part.expected),
+         "floor": None if part.floor is None else seconds(part.floor)}
+        for part in parts
+    ]  # fmt: skip
+    ends = {} if estimate is None else {"expected": seconds(estimate.expected), "floor": seconds(estimate.floor)}
+    table.append({"part": name, "measured": seconds(total), "share": "100 %"} | ends)
+    scaled = "--step-factor in a command scales every step, so that without the change it answers what was measured"
+    of_factors = [scaled] if any("--step-factor" in change.command for change in changes) else []
     return output.Summary(
-        headline(task, prediction, cause), VIEW, people=people, binds=binds(task, prediction, cause, name),
-        helps=[_help(change) for change in changes], remarks=[*notes(cause, name), *_factor_notes(changes), *remarks],
+        headline(task, prediction, cause), VIEW, people=Listing(table), binds=binds(task, prediction, cause, name),
+        helps=[_help(change) for change in changes], remarks=[*notes(cause, name), *of_factors, *remarks],
         first=("part", "measured", "share"),
     )  # fmt: skip
 
@@ -63,24 +77,6 @@ def times(value: float, digits: int = 2) -> str:
     return f"{float(f'{value:.{digits}g}'):,.12g}"
 
 
-def _part(part: Any, total: float) -> dict[str, Any]:
-    expected = seconds(part.expected) if part.expected is not None else None
-    floor = seconds(part.floor) if part.floor is not None else None
-    return {
-        "part": part.name,
-        "measured": seconds(part.measured),
-        "share": percent(part.measured / total),
-        "expected": expected,
-        "floor": floor,
-    }
-
-
-def _total(name: str, total: float, prediction: Any) -> dict[str, Any]:
-    estimate = prediction.ttft if name == "TTFT" else prediction.tpot
-    ends = {} if estimate is None else {"expected": seconds(estimate.expected), "floor": seconds(estimate.floor)}
-    return {"part": name, "measured": seconds(total), "share": "100 %"} | ends
-
-
 def headline(task: Any, prediction: Any, cause: Any) -> str:
     """The measurement, its floor at this load, and the cause, in one sentence."""
     row = task.row
@@ -95,13 +91,23 @@ def headline(task: Any, prediction: Any, cause: Any) -> str:
     if cause.name == "batch limit":
         start = f"A batch limit holds the server back: {fault_words(cause.fault)}"
         return sentence(start, f"; TTFT is {seconds(row.ttft_s)}", f", expected {seconds(prediction.ttft.expected)}")
-    start = _against_floor(row, prediction)
+    start = f"TTFT is {seconds(row.ttft_s)}"
+    if row.tpot_s and prediction.tpot is not None:
+        start = f"TPOT is {seconds(row.tpot_s)}, {times(row.tpot_s / prediction.tpot.floor)} times the floor at this load"
     if cause.fault is not None:
         return sentence(start, f"; the cause is the {cause.name}: {fault_words(cause.fault)} would explain it")
     if cause.name == "not explained":
-        return _unexplained(start, row, prediction, cause)
+        if prediction.tpot is not None and row.tpot_s and row.tpot_s * BEYOND < prediction.tpot.floor:
+            floor = seconds(prediction.tpot.floor)
+            return sentence(f"TPOT is {seconds(row.tpot_s)}, less than the {floor} that these chips allow", "; it was not set up as stated")
+        if _faster(row, prediction):
+            return sentence(start, "; the server is faster than expected, so it may not be set up as stated")
+        if cause.implausible:
+            return sentence(start, "; no cause is plausible", f": it would take {fault_words(cause.implausible[0])}")
+        return sentence(start, "; it is outside its 90 % interval, and no single fault explains it")
     if cause.name == "small batch":
-        return sentence(start, f"; the batch is small: {_batch(cause):.3g} requests share each step", "; twice as many would cost little")
+        batch = _first(cause.nominal.times.decoding)
+        return sentence(start, f"; the batch is small: {batch:.3g} requests share each step", "; twice as many would cost little")
     part = next((part for part in cause.tpot if part.name == cause.name), None)
     if part is None:  # TPOT was not measured
         return sentence(start)
@@ -110,45 +116,24 @@ def headline(task: Any, prediction: Any, cause: Any) -> str:
     return sentence(start, f"; {cause.name} {take} {percent(share)} of it")
 
 
-def _unexplained(start: str, row: Any, prediction: Any, cause: Any) -> str:
-    if prediction.tpot is not None and row.tpot_s and row.tpot_s * BEYOND < prediction.tpot.floor:
-        floor = seconds(prediction.tpot.floor)
-        return sentence(f"TPOT is {seconds(row.tpot_s)}, less than the {floor} that these chips allow", "; it was not set up as stated")
-    if _faster(row, prediction):
-        return sentence(start, "; the server is faster than expected, so it may not be set up as stated")
-    if cause.implausible:
-        return sentence(start, "; no cause is plausible", f": it would take {fault_words(cause.implausible[0])}")
-    return sentence(start, "; it is outside its 90 % interval, and no single fault explains it")
-
-
-def _against_floor(row: Any, prediction: Any) -> str:
-    if not row.tpot_s or prediction.tpot is None:
-        return f"TTFT is {seconds(row.ttft_s)}"
-    return f"TPOT is {seconds(row.tpot_s)}, {times(row.tpot_s / prediction.tpot.floor)} times the floor at this load"
-
-
-def fault_words(fault: Any) -> str:
+def fault_words(fault: Fault) -> str:
     """A fault with its size."""
     server = fault.served.server
     seats = max(round(_first(server.scheduling.max_sequences * server.step.dp * server.replicas)), 1)
     return SLOW[fault.name].format(size=times(fault.size), seats=seats)
 
 
-def _faster(row: Any, prediction: Any) -> bool:
+def _faster(row: Any, prediction: Prediction) -> bool:
     """Whether TPOT, or else TTFT, is below its interval."""
     estimate, value = (prediction.tpot, row.tpot_s) if row.tpot_s else (prediction.ttft, row.ttft_s)
     return estimate is not None and value < estimate.low
-
-
-def _batch(cause: Any) -> float:
-    return _first(cause.nominal.times.decoding)
 
 
 def _first(value: Any) -> float:
     return float(np.ravel(value)[0])
 
 
-def binds(task: Any, prediction: Any, cause: Any, name: str) -> str:
+def binds(task: Any, prediction: Prediction, cause: Any, name: str) -> str:
     """The cause, and whether the server runs as it should."""
     estimate = prediction.ttft if name == "TTFT" else prediction.tpot
     if estimate is None:
@@ -163,7 +148,7 @@ def binds(task: Any, prediction: Any, cause: Any, name: str) -> str:
     return f"{cause.name}; {expected}: {verdict}"
 
 
-def notes(cause: Any, name: str) -> list[str]:
+def notes(cause: Causes, name: str) -> list[str]:
     """Notes on faults that explain the run as well, and on the columns."""
     lines = []
     for fault in cause.implausible[:3]:
@@ -176,13 +161,7 @@ def notes(cause: Any, name: str) -> list[str]:
     return lines
 
 
-def _factor_notes(changes: Sequence[Any]) -> list[str]:
-    if not any("--step-factor" in change.command for change in changes):
-        return []
-    return ["--step-factor in a command scales every step, so that without the change it answers what was measured"]
-
-
-def _help(change: Any) -> output.Help:
+def _help(change: Remedy) -> output.Help:
     after, is_rate = change.after, change.quantity == "rate"
     unit, name = ("token/s", "tokens/s") if is_rate else ("s", change.quantity.upper())
     start = f"{format_value(change.before, unit)}{'' if change.explained else ' as it should run'}"
@@ -191,7 +170,7 @@ def _help(change: Any) -> output.Help:
     return output.Help(change=change.change, effect=f"{effect}{more}; try: {change.command}", gain=change.rank_gain)
 
 
-def share_columns(cause: Any, measure: str) -> dict[str, Any]:
+def share_columns(cause: Causes, measure: str) -> dict[str, Any]:
     """Cause of a measured row and the parts of its time, in ms; nothing for a rate."""
     parts = {"TTFT": cause.ttft, "served TPOT": cause.tpot}.get(measure, ())
     return {"cause": cause.name, "parts": {part.name: 1000 * part.measured for part in parts} or None}
