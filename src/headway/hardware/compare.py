@@ -22,8 +22,12 @@ def machine_rows(systems: list[System], basis: str, cost: UsdPerSecond, power: W
     rows: list[dict[str, Any]] = []
     for machine, chip_watts in zip(systems, watts, strict=True):
         quote = price_quote(machine.chip)
-        row: dict[str, Any] = {"machine": machine.name, "chips": machine.chips, "scale_up_domain": _domain(machine)}
-        row |= {key: _amount(_fact(machine, key), machine, basis) for key in CHIP_FACTS}
+        single = machine.chips == 1  # its links usually join more chips; those of a part of a machine are the links to its own chips
+        domain = machine.chip.scale_up_domain if single else machine.scale_up_domain
+        row: dict[str, Any] = {"machine": machine.name, "chips": machine.chips, "scale_up_domain": domain}
+        row |= {key: getattr(machine.chip, key) for key in CHIP_FACTS} | ({} if single else {"scale_up_bw": domain_bandwidth(machine)})
+        if basis == "machine":
+            row |= {key: row[key] * machine.chips for key in CHIP_FACTS if row[key] is not None}
         row |= {"price": None if quote is None else quote.value, "watts": chip_watts}
         first = rows[0] if rows else row
         row |= {f"{key}_ratio": _ratio(row, first, key, basis) for key in CHIP_FACTS}
@@ -31,20 +35,6 @@ def machine_rows(systems: list[System], basis: str, cost: UsdPerSecond, power: W
         row["chips_at_power"] = power / row["watts"] if power is not None and row["watts"] is not None else None
         rows.append(row)
     return rows
-
-
-def _fact(machine: System, key: str) -> Any:
-    """A fact of a chip; of the links of a machine's part, those to its own chips."""
-    return domain_bandwidth(machine) if key == "scale_up_bw" and machine.chips > 1 else getattr(machine.chip, key)
-
-
-def _domain(machine: System) -> Any:
-    """Chips of a scale-up domain; of a single chip, those that its links usually join."""
-    return machine.chip.scale_up_domain if machine.chips == 1 else machine.scale_up_domain
-
-
-def _amount(fact: Any, machine: System, basis: str) -> Any:
-    return fact * machine.chips if basis == "machine" and fact is not None else fact
 
 
 WALL, CHIP_ALONE = "the machine's power at the wall, over its chips", "the chip's TDP"

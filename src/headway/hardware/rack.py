@@ -255,16 +255,9 @@ def wiring(system: System, facts: RackFacts, chips: Number) -> dict[str, Any]:
         "clos_switches": _law(operator.add, leaves, _law(clos_spines, leaves)),
         "clos_most_chips": _law(clos_most_chips, ports),
         "torus_links": _law(operator.mul, chips, _axes(system)) if rank else None,
-        "levels": _levels(chips, ports),
+        "levels": None if ports is None else "one" if chips <= ports else "two" if chips <= clos_most_chips(ports) else "more than two",
         "pairs_per_rack_unit": _law(operator.truediv, cables, facts.rack_units),
     }
-
-
-def _levels(chips: Number, ports: Number) -> str | None:
-    """Levels of switches with `ports` ports that join all chips, each chip with a link in every plane."""
-    if ports is None:
-        return None
-    return "one" if chips <= ports else "two" if chips <= clos_most_chips(ports) else "more than two"
 
 
 def _axes(system: System) -> Any:

@@ -219,14 +219,13 @@ def _joined(count: int, member: System) -> System:
         raise BadValue(name, f"{total} chips", f"at most {MOST_CHIPS} chips")
     if count == 1:
         return member
-    totals = {key: _multiplied(count, getattr(member, key), name, key) for key in TOTALS}
+    facts_of_one = {key: getattr(member, key) for key in TOTALS}
+    totals = {
+        key: known(count * fact, f"{name}.{key}", fact.unit, "derived", f"{count} x {fact.name} ({fact.source})", fact.date)
+        for key, fact in facts_of_one.items()
+        if fact is not None
+    }
     return replace(member, name=name, chips=_typed(total, f"{name}.chips", f"given by the user: {count} x {member.chips} chips"), **totals)
-
-
-def _multiplied(count: int, fact: Any, name: str, key: str) -> Any:
-    if fact is None:
-        return None
-    return known(count * fact, f"{name}.{key}", fact.unit, "derived", f"{count} x {fact.name} ({fact.source})", fact.date)
 
 
 def read(path: Path, catalog: Catalog) -> System:

@@ -66,7 +66,8 @@ def model(name: str | os.PathLike[str] | Model, folders: Iterable[str | os.PathL
     file = shipped_file(text)
     if file is not None:
         row = checkpoint(text)
-        return as_asked(_from_catalogue(file, how, () if row is None else row.keys), text)
+        keys = () if row is None else row.keys
+        return as_asked(_read_catalogue(file, how, keys) if how.changes() else _catalogue_model(file, keys), text)
     path = _existing(text)
     return _from_hub(text, how) if path is None else from_file(path, how)
 
@@ -96,10 +97,6 @@ def _existing(text: str) -> Path | None:
 
 
 FROM_MEMORY = "{}: dimensions from memory, no public copy of its config.json with a known place was found; a path reads your own copy"
-
-
-def _from_catalogue(file: str, user: Reading, keys: Keys = ()) -> Model:
-    return _catalogue_model(file, keys) if not user.changes() else _read_catalogue(file, user, keys)
 
 
 @functools.cache

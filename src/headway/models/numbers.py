@@ -24,6 +24,7 @@ KEYS = {name: field for name, (field, _) in schema.fields(ByNumbers).items()}
 BY_COUNTS = ("params", "active", "layers", "kv_bytes", "hidden", "heads", "kv_heads", "head_dim", "experts", "experts_per_token")
 EXAMPLE = "(params=30B active=3B layers=48 kv_bytes=100kB) or (hidden=4096 layers=32)"
 HEAD_DIM = 128
+WIDTH = "assumed: sqrt(active / (12 layers)), rounded to 1024"
 USER_NUMBERS = "numbers given by the user"  # source of such a model
 ROUTED_SHARE = 0.6  # of the active parameters, where the number of experts is not stated
 FORMAT = "weights in bf16 (--weights)"  # as they are stored, where nobody says
@@ -121,16 +122,11 @@ def _by_counts(values: dict[str, Any]) -> Model:
     remainder = Vector(name="remainder", dims=(known(rest, f"{name}.remainder", "", "derived", "params less those of the layers"),))
     return Model(
         name=name, family="by-numbers", vocab=0,
-        hidden=_derived(sizes.hidden, "hidden", "sqrt(active / (12 layers)), rounded to 1024", values),
+        hidden=values["hidden"] if "hidden" in values else known(sizes.hidden, "hidden", "", "derived", WIDTH),
         embedding_dim=0, tied=True, blocks=(block,),
         precision=StoredPrecision(mixer="bf16", ffn="bf16", expert="bf16", embedding="bf16"),
         vectors=(remainder,) if rest else (), notes=tuple(notes), source=USER_NUMBERS,
     )  # fmt: skip
-
-
-def _derived(value: float, name: str, how: str, values: dict[str, Any]) -> Any:
-    """A number that the user typed, or one that follows from those typed."""
-    return values[name] if name in values else known(value, name, "", "derived", f"assumed: {how}")
 
 
 def _sizes(values: dict[str, Any]) -> tuple[Sizes, list[str]]:

@@ -303,7 +303,9 @@ def gemma4(config: Config) -> Model:
     layers = []
     for layer, look in enumerate(looks):
         mixer, scales = _attention(config, s, look, shared=layer >= first_shared > 0)
-        ffn, extra = parts[1] or (_dense(config, s, style, shared=layer >= first_shared > 0), ())
+        wide = layer >= first_shared > 0 and config.flag("use_double_wide_mlp")  # layers that read an earlier layer's KV
+        double = config.derived(2 * int(config.count("intermediate_size")), "FFN width", "2 * intermediate_size") if wide else None
+        ffn, extra = parts[1] or (dense(config, s.hidden, style, intermediate=double), ())
         layers.append(block(mixer, ffn, parts[0], scales, extra, parts[2]))
     config.ignore("attention_k_eq_v", "use_double_wide_mlp", "num_global_key_value_heads", "top_k_experts", "moe_intermediate_size")
     config.ignore("num_experts", "enable_moe_block", "expert_intermediate_size", "vocab_size_per_layer_input", "global_head_dim")
@@ -329,14 +331,6 @@ def _attention(config: Config, s: DecoderShape, look: AttentionPattern, shared: 
         kv_projections=0 if shared else 1,
     )  # fmt: skip
     return mixer, scales
-
-
-def _dense(config: Config, s: DecoderShape, style: Style, shared: bool) -> FeedForward:
-    """Dense FFN: twice as wide in layers that read an earlier layer's KV, if the file asks for it."""
-    if not (shared and config.flag("use_double_wide_mlp")):
-        return dense(config, s.hidden, style)
-    width = config.derived(2 * int(config.count("intermediate_size")), "FFN width", "2 * intermediate_size")
-    return dense(config, s.hidden, style, intermediate=width)
 
 
 def _experts_beside(config: Config, s: DecoderShape, style: Style) -> tuple[FeedForward, tuple[Vector, ...]] | None:

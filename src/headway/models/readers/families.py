@@ -96,7 +96,9 @@ def read_config(config: Config, user: Reading | None = None) -> Model:
     if inner is not None and (kind not in READERS or "num_hidden_layers" not in config.data):
         return with_tower(read_config(unwrapped(config, inner), user), config)
     if user is not None and user.keys:
-        _by_hand(config, user)
+        config.data = config.data | dict(user.keys)
+        config.user_keys |= dict(user.keys).keys()
+        config.notes += [f"assumed: {key} = {clip(value)} (--key)" for key, value in user.keys]
         kind = config.data.get("model_type")
     if config.mechanism:
         return _as_mechanism(config, kind)
@@ -115,13 +117,6 @@ def read_config(config: Config, user: Reading | None = None) -> Model:
     if len(config.notes) > len(model.notes):
         model = replace(model, notes=tuple(config.notes))
     return with_tower(model, config)
-
-
-def _by_hand(config: Config, user: Reading) -> None:
-    """Keys of the user in place of those of the file, each with a note."""
-    config.data = config.data | dict(user.keys)
-    config.user_keys |= dict(user.keys).keys()
-    config.notes += [f"assumed: {key} = {clip(value)} (--key)" for key, value in user.keys]
 
 
 def _as_mechanism(config: Config, kind: object) -> Model:

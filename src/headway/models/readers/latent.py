@@ -156,7 +156,13 @@ def deepseek_v4(config: Config) -> Model:
     ]
     left_out(config)
     config.ignore("compress_rope_theta")
-    return finish(config, blocks, hidden, style, (*norms(hidden, style, 1), *_head_connection(config, hidden)))
+    streams = config.count("hc_mult")
+    head = (
+        Vector(name="hyper-connection of the head", dims=(streams, streams, hidden)),
+        Vector(name="its bases", dims=(streams,)),
+        Vector(name="its scale", dims=(1,)),
+    )
+    return finish(config, blocks, hidden, style, (*norms(hidden, style, 1), *head))
 
 
 def _mixer(config: Config, hidden: Number, ratio: int | None) -> tuple[CompressedAttention, tuple[Vector, ...]]:
@@ -197,13 +203,4 @@ def _hyper_connections(config: Config, hidden: Number) -> tuple[Vector, ...]:
         Vector(name="hyper-connections", dims=(2, mixes, streams, hidden)),
         Vector(name="hyper-connection bases", dims=(2, mixes)),
         Vector(name="hyper-connection scales", dims=(2, THREE)),
-    )
-
-
-def _head_connection(config: Config, hidden: Number) -> tuple[Vector, ...]:
-    streams = config.count("hc_mult")
-    return (
-        Vector(name="hyper-connection of the head", dims=(streams, streams, hidden)),
-        Vector(name="its bases", dims=(streams,)),
-        Vector(name="its scale", dims=(1,)),
     )

@@ -8,12 +8,11 @@ from headway.core.errors import BadValue
 from headway.core.units import Number
 from headway.models.attention import Mixer
 from headway.models.attention.recurrent import GatedDelta, Lightning, ShortConvolution
-from headway.models.model import Model, MoE, Vector
+from headway.models.model import Model, Vector
 from headway.models.readers.latent import deepseek_experts, deepseek_sparse, latent_attention, left_out
 from headway.models.readers.mixture import mixtral_experts, qwen_experts, qwen_sparse
 from headway.models.readers.read import EXTEND, Config, translate_layers
 from headway.models.readers.standard import (
-    DecoderShape,
     Style,
     attention,
     block,
@@ -129,10 +128,19 @@ def lfm2(config: Config) -> Model:
     if config.flag("conv_bias"):
         raise config.refuse("conv_bias")
     conv = ShortConvolution(hidden=s.hidden, kernel=config.count("conv_L_cache"))
-    kinds = config.layer_list("layer_types", s.layers) or _lfm2_places(config, s)
+    kinds = config.layer_list("layer_types", s.layers)
+    if not kinds:
+        places = config.places("full_attn_idxs")
+        if not places:
+            raise BadValue("config.json layer_types", "nothing", "a list with an entry for each layer, or full_attn_idxs")
+        kinds = ["full_attention" if layer in places else "conv" for layer in range(s.layers)]
     choices = {"full_attention": (attention(s), mixer_vectors(s, style)), "conv": (conv, ())}
     ffn = dense(config, s.hidden, style, intermediate=_lfm2_width(config))
-    routed = _lfm2_experts(config, s.hidden)
+    has_experts = config.data.get("model_type") == "lfm2_moe"
+    routed = moe(
+        s.hidden, experts=config.count("num_experts"), per_token=config.count("num_experts_per_tok"),
+        intermediate=config.count("moe_intermediate_size"),
+    ) if has_experts else None  # fmt: skip
     first = int(config.count("num_dense_layers", default=0, low=0)) if routed else s.layers
     blocks = [
         block(mixer, routed if routed and layer >= first else ffn, norms(s.hidden, style), vectors)
@@ -141,23 +149,6 @@ def lfm2(config: Config) -> Model:
     config.ignore("use_expert_bias")
     config.ignore("conv_dim", "conv_dim_out", "conv_use_xavier_init", "full_attn_idxs", "num_heads")
     return finish(config, blocks, s.hidden, style)
-
-
-def _lfm2_experts(config: Config, hidden: Number) -> MoE | None:
-    """Routed experts of LFM2-MoE; None in the dense models."""
-    if config.data.get("model_type") != "lfm2_moe":
-        return None
-    return moe(
-        hidden, experts=config.count("num_experts"), per_token=config.count("num_experts_per_tok"),
-        intermediate=config.count("moe_intermediate_size"),
-    )  # fmt: skip
-
-
-def _lfm2_places(config: Config, s: DecoderShape) -> list[str]:
-    places = config.places("full_attn_idxs")
-    if not places:
-        raise BadValue("config.json layer_types", "nothing", "a list with an entry for each layer, or full_attn_idxs")
-    return ["full_attention" if layer in places else "conv" for layer in range(s.layers)]
 
 
 def _lfm2_width(config: Config) -> Any:

@@ -31,6 +31,7 @@ EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts", "moe_num_expe
 PER_TOKEN = ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k", "top_k_experts", "moe_top_k")
 SHARED = ("n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts")
 SHARED_WIDTH = ("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "share_expert_dim")
+DENSE_WIDTH = ("dense_intermediate_size", "intermediate_size_mlp", "intermediate_size")
 LINEAR = ("linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim", "linear_value_head_dim", "linear_conv_kernel_dim")
 FULL, NEAR, CHUNKED, RECURRENT = "full", "near", "chunked", "recurrent"
 KINDS = {
@@ -53,7 +54,7 @@ def as_moe(config: Config) -> Model:
     s, style = shape(config), _style(config)
     routed, vectors = _routed(config, s), layer_vectors(s, style)
     layers = [
-        block(mixer, routed if sparse else dense(config, s.hidden, style, *_dense_width(config)), vectors)
+        block(mixer, routed if sparse else dense(config, s.hidden, style, *DENSE_WIDTH), vectors)
         for mixer, sparse in zip(_mixers(config, s), _sparse(config, s.layers), strict=True)
     ]
     config.ignore("intermediate_size", "intermediate_size_mlp", "dense_intermediate_size")
@@ -76,10 +77,6 @@ def _routed(config: Config, s: DecoderShape) -> MoE:
     )  # fmt: skip
 
 
-def _dense_width(config: Config) -> tuple[str, ...]:
-    return ("dense_intermediate_size", "intermediate_size_mlp", "intermediate_size")
-
-
 def _sparse(config: Config, layers: int) -> list[bool]:
     """Whether each layer is routed, by the keys of DeepSeek, Qwen and Llama 4."""
     places = config.places("moe_layers")
@@ -95,7 +92,12 @@ def _mixers(config: Config, s: DecoderShape) -> list[Mixer]:
     """The mixer of each layer; the last `num_kv_shared_layers` read the KV of earlier ones."""
     first_shared = s.layers - int(config.count("num_kv_shared_layers", default=0, low=0, high=s.layers))
     looks = enumerate(_looks(config, s))
-    return [_delta(config, s) if look is None else attention(s, look, caches=layer < first_shared) for layer, look in looks]
+
+    def delta() -> GatedDelta:
+        fields = ("key_heads", "value_heads", "key_dim", "value_dim", "kernel")
+        return GatedDelta(hidden=s.hidden, **{field: config.count(key) for field, key in zip(fields, LINEAR, strict=True)})
+
+    return [delta() if look is None else attention(s, look, caches=layer < first_shared) for layer, look in looks]
 
 
 def _looks(config: Config, s: DecoderShape) -> list[AttentionPattern | None]:
@@ -128,12 +130,6 @@ def _look(config: Config, kind: str) -> AttentionPattern | None:
     if kind == NEAR:
         return window(config)
     return chunk(config, "attention_chunk_size") if kind == CHUNKED else AttentionPattern()
-
-
-def _delta(config: Config, s: DecoderShape) -> GatedDelta:
-    """A layer of linear attention: a gated delta rule, whose state is a key x value matrix per head."""
-    key_heads, value_heads, key_dim, value_dim, kernel = (config.count(key) for key in LINEAR)
-    return GatedDelta(hidden=s.hidden, key_heads=key_heads, value_heads=value_heads, key_dim=key_dim, value_dim=value_dim, kernel=kernel)
 
 
 def _style(config: Config) -> Style:

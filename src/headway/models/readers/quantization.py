@@ -27,9 +27,13 @@ def weight_formats(scheme: dict[str, Any]) -> dict[str, str]:
     if method in ("mxfp4", "gpt_oss_mxfp4"):
         return {"": "mxfp4"}
     if method in INTEGERS:
-        return {"": _integers(scheme)}
+        # AWQ, GPTQ and AutoRound: their files hold zero points even where the scheme is symmetric.
+        bits = scheme.get("bits", scheme.get("w_bit", scheme.get("weight_bits")))
+        return {"": format_name(bits, "int", scheme.get("group_size", scheme.get("q_group_size")), has_zeros=True)}
     if method == "bitsandbytes":
-        return {"": _bitsandbytes(scheme)}
+        if not (scheme.get("load_in_4bit") or scheme.get("_load_in_4bit")):
+            return {"": "int8"}
+        return {"": "nf4_double" if scheme.get("bnb_4bit_use_double_quant") else "nf4"}
     if method in ("compressed-tensors", "compressed_tensors"):
         return _compressed(scheme)
     if method.startswith("modelopt"):
@@ -58,19 +62,6 @@ def format_name(bits: Any, kind: str, group: Any = None, has_zeros: bool = False
     return spellings.get((bits, group, has_zeros), f"int{bits}_g{group}" + ("_asym" if has_zeros else "_sym"))
 
 
-def _integers(scheme: dict[str, Any]) -> str:
-    """AWQ, GPTQ and AutoRound: their files hold zero points even where the scheme is symmetric."""
-    bits = scheme.get("bits", scheme.get("w_bit", scheme.get("weight_bits")))
-    group = scheme.get("group_size", scheme.get("q_group_size"))
-    return format_name(bits, "int", group, has_zeros=True)
-
-
-def _bitsandbytes(scheme: dict[str, Any]) -> str:
-    if not (scheme.get("load_in_4bit") or scheme.get("_load_in_4bit")):
-        return "int8"
-    return "nf4_double" if scheme.get("bnb_4bit_use_double_quant") else "nf4"
-
-
 def _compressed(scheme: dict[str, Any]) -> dict[str, str]:
     groups = scheme.get("config_groups")
     by_target: dict[str, str] = {}
@@ -81,16 +72,11 @@ def _compressed(scheme: dict[str, Any]) -> dict[str, str]:
         layout = str(group.get("format") or scheme.get("format") or "")
         targets = group.get("targets")
         for target in targets if isinstance(targets, list) else [""]:
-            by_target[_module(target)] = _weights_format(weights, layout)
+            module = "" if str(target).isidentifier() else str(target)  # a class of modules such as Linear, or the module of this name
+            by_target[module] = _weights_format(weights, layout)
     if not by_target:
         raise UnsupportedModel("quantization_config.config_groups", groups, f"wants a group with weights; {BY_HAND}")
     return by_target
-
-
-def _module(target: Any) -> str:
-    """The module that a target of compressed-tensors names: "" for a class of modules such as Linear."""
-    text = str(target)
-    return "" if text.isidentifier() else text
 
 
 def _weights_format(weights: dict[str, Any], layout: str) -> str:
@@ -161,7 +147,10 @@ def precision(config: Config, only_routers: bool = False) -> StoredPrecision:
 
     `only_routers`: no layer has a dense FFN or a shared expert, so the FFN part is the routers, which stay unquantised.
     """
-    plain, state = _plain(config), _state(config)
+    plain = _plain(config)
+    # Of a recurrent state, which engines keep as wide as the cache where the config names no format.
+    stated = (key for key in ("mamba_ssm_dtype", "mamba_ssm_cache_dtype") if config.raw(key) is not None)
+    state = next((_torch(key, config.raw(key)) for key in stated), "bf16")
     scheme = config.raw("quantization_config", "compression_config")
     if scheme is None:
         return StoredPrecision(mixer=plain, ffn=plain, expert=_expert(config, plain), embedding=plain, state=state)
@@ -172,7 +161,10 @@ def precision(config: Config, only_routers: bool = False) -> StoredPrecision:
     stored = _by_part(scheme)
     spared = _spared(scheme, config) | ({"ffn"} if only_routers else set())
     mixer, ffn, expert = (plain if part in spared else stored[part] for part in ("mixer", "ffn", "expert"))
-    _note_cache(scheme, config)
+    cache = scheme.get("kv_cache_quant_algo") or scheme.get("kv_cache_scheme")
+    if cache:
+        name = cache if isinstance(cache, str) else f"{cache.get('num_bits')} bits" if isinstance(cache, dict) else str(cache)
+        config.notes.append(f"the checkpoint asks engines for a KV cache in {name[:20]}: --kv fp8 counts it so")
     return StoredPrecision(
         mixer=mixer, ffn=ffn, expert=_expert(config, expert), embedding=plain, state=state, scale_block=_scale_block(scheme)
     )
@@ -201,14 +193,6 @@ def _by_part(scheme: dict[str, Any]) -> dict[str, str]:
     return {part: stored.get(part, main) for part in ("mixer", "ffn", "expert")}
 
 
-def _note_cache(scheme: dict[str, Any], config: Config) -> None:
-    """A note where the checkpoint asks for a KV cache in another format than 16 bits."""
-    cache = scheme.get("kv_cache_quant_algo") or scheme.get("kv_cache_scheme")
-    if cache:
-        name = cache if isinstance(cache, str) else f"{cache.get('num_bits')} bits" if isinstance(cache, dict) else str(cache)
-        config.notes.append(f"the checkpoint asks engines for a KV cache in {name[:20]}: --kv fp8 counts it so")
-
-
 def _plain(config: Config) -> str:
     text = config.raw("torch_dtype", "dtype")
     if text is None:
@@ -218,14 +202,6 @@ def _plain(config: Config) -> str:
     if name == "fp32":
         config.notes.append("the checkpoint has 32 bits a parameter, counted as 16, to which engines convert it as they load")
     return name
-
-
-def _state(config: Config) -> str:
-    """Format of a recurrent state; engines keep it as wide as the cache where the config names none."""
-    for key in ("mamba_ssm_dtype", "mamba_ssm_cache_dtype"):
-        if config.raw(key) is not None:
-            return _torch(key, config.raw(key))
-    return "bf16"
 
 
 def _torch(key: str, text: object) -> str:

@@ -130,19 +130,16 @@ def check_unread(
     """
     unknown = []
     for key, value in data.items():
-        if key in keys_read or value in NOTHING or harmless_reason(key) or _is_given(key, data, keys_read):
+        is_given = INTERLEAVES.fullmatch(key) and "layer_types" in keys_read and isinstance(data.get("layer_types"), list)
+        if key in keys_read or value in NOTHING or harmless_reason(key) or is_given:
             continue
         if strict:
             raise UnsupportedModel(key, value, "no reader knows this key; without --strict it is a note")
         if DEFINING.fullmatch(key) and not mechanism:
             raise UnsupportedModel(key, value, f"it makes this another architecture; {ANOTHER_WAY}, --key {_short(key)}=null leaves it out")
         unknown.append(f"assumed: key {_short(key)} is not read; {largest_change(key, value, model)}")
-    return unknown[:5] + _more(unknown[5:])
-
-
-def _is_given(key: str, data: dict[str, Any], keys_read: set[str]) -> bool:
-    """Whether a list of the layers that was read says already what a key of their alternation says."""
-    return bool(INTERLEAVES.fullmatch(key)) and "layer_types" in keys_read and isinstance(data.get("layer_types"), list)
+    more = f"assumed: {len(unknown) - 5} further unknown keys are not read either (--strict names the first)"
+    return [*unknown[:5], more] if len(unknown) > 5 else unknown
 
 
 def largest_change(key: str, value: Any, model: Model | None) -> str:
@@ -158,13 +155,9 @@ def largest_change(key: str, value: Any, model: Model | None) -> str:
     params = largest_params_share(width, float(model.hidden), float(totals.layers(model)), float(totals.total_params(model)))
     if isinstance(value, bool) or re.search("bias|norm|expert|intermediate|ffn|mlp", key):
         return f"at most: {params:.2g} of the parameters more, no KV cache"
-    cache = largest_cache_share(width, max(_cache_elements(model), 1.0))
+    elements = [float(store.elements_per_token) for block in model.blocks for store in block.attention.stores()]
+    cache = largest_cache_share(width, max([*elements, 1.0]))
     return f"at most: {params:.2g} of the parameters and {cache:.2g} of the KV cache more"
-
-
-def _cache_elements(model: Model) -> float:
-    """Elements that a token adds to the fullest cache of a layer."""
-    return max((float(store.elements_per_token) for block in model.blocks for store in block.attention.stores()), default=0.0)
 
 
 def _numbers(value: Any) -> list[float]:
@@ -179,10 +172,6 @@ def _numbers(value: Any) -> list[float]:
 
 def _short(key: str) -> str:
     return " ".join(key.split())[:60]
-
-
-def _more(notes: list[str]) -> list[str]:
-    return [f"assumed: {len(notes)} further unknown keys are not read either (--strict names the first)"] if notes else []
 
 
 MAX_COUNT = 10**9  # far above any dimension of a real model
