@@ -149,8 +149,8 @@ def precision(config: Config, only_routers: bool = False) -> StoredPrecision:
     """
     plain = _plain(config)
     # Of a recurrent state, which engines keep as wide as the cache where the config names no format.
-    stated = (key for key in ("mamba_ssm_dtype", "mamba_ssm_cache_dtype") if config.raw(key) is not None)
-    state = next((_torch(key, config.raw(key)) for key in stated), "bf16")
+    dtype_keys = (key for key in ("mamba_ssm_dtype", "mamba_ssm_cache_dtype") if config.raw(key) is not None)
+    state = next((_torch(key, config.raw(key)) for key in dtype_keys), "bf16")
     scheme = config.raw("quantization_config", "compression_config")
     if scheme is None:
         return StoredPrecision(mixer=plain, ffn=plain, expert=_expert(config, plain), embedding=plain, state=state)
