@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 BY_KIND = {"in": "fresh input", "cached": "cached input", "out": "output"}
 ENDS = ("chip_price", "utilisation", "margin")
+CELL_ENDS = ("", "_lo", "_hi", "_least", "_most")  # of a cost or a price
 DRIVERS = {
     "estimate": "the estimate of the times",
     "chip_price": "the price of a chip",
@@ -55,15 +56,16 @@ def describe(table: Any, changed: Changed = lambda *_: None) -> output.Summary:
         remarks = [*_remarks(row), HOW]
         return output.Summary(_sold(row), people=_by_kind(row), binds=_binds(row), helps=_helps(row, changed), remarks=remarks)
     view = [*_varying(rows), *(key for key in GRID_VIEW if any(row.get(key.partition("~")[0]) is not None for row in rows))]
-    summary = _margins(priced) or _span(priced)
-    return output.Summary(
-        sentence(f"{_where(rows[0], _varying(rows))}: {len(rows)} prices, {summary}"), view, remarks=[HOW], first=_varying(rows)
-    )
-
-
-def _span(rows: Sequence[Row]) -> str:
-    least, most = (cell("price_out", pick(rows, key=lambda row: row["price_out"])) for pick in (min, max))
-    return f"output from {least} to {most} per Mtok" if least != most else f"output {least} per Mtok"
+    if priced[0].get("sheet_margin") is not None:
+        ends = (pick(priced, key=lambda row: row["sheet_margin"]) for pick in (min, max))
+        least, most = (f"{row['sheet_margin']:.0%} (hit rate {row['hit_rate']:.0%})" for row in ends)
+        summary = f"the list leaves a margin of {least} to {most}"
+    else:
+        least, most = (cell("price_out", pick(priced, key=lambda row: row["price_out"])) for pick in (min, max))
+        summary = f"output from {least} to {most} per Mtok" if least != most else f"output {least} per Mtok"
+    varying = _varying(rows)
+    about = "Cost to price" if {"model", "system"} & {*varying} else subject(rows[0]) if varying else _where(rows[0])
+    return output.Summary(sentence(f"{about}: {len(rows)} prices, {summary}"), view, remarks=[HOW], first=varying)
 
 
 def _varying(rows: Sequence[Row]) -> list[str]:
@@ -79,28 +81,13 @@ def _varying(rows: Sequence[Row]) -> list[str]:
     return varying_keys
 
 
-def _margins(rows: Sequence[Row]) -> str:
-    if rows[0].get("sheet_margin") is None:
-        return ""
-    ends = (pick(rows, key=lambda row: row["sheet_margin"]) for pick in (min, max))
-    least, most = (f"{row['sheet_margin']:.0%} (hit rate {row['hit_rate']:.0%})" for row in ends)
-    return f"the list leaves a margin of {least} to {most}"
-
-
-def _where(row: Row, varying: Sequence[str] = ()) -> str:
-    if {"model", "system"} & set(varying):
-        return "Cost to price"
-    if varying:
-        return subject(row)
-    return f"{subject(row)} with {_pool(row)}{serving.layout(row)}, {serving.formats(row)}, {serving.work(row)}"
-
-
-def _pool(row: Row) -> str:
-    """Text on the prefill pool, which precedes the figures of the decode pool."""
-    if row.get("prefill_replicas") is None:
-        return ""
-    prefill_layout = {key: int(row[f"prefill_{key}"]) for key in ("tp", "ep", "dp", "pp", "cp", "replicas")}
-    return f"{int(row['prefill_chips'])} chips that prefill ({serving.layout(prefill_layout)}) and {int(row['decode_chips'])} that decode: "
+def _where(row: Row) -> str:
+    """What one price is of; the prefill pool precedes the figures of the decode pool."""
+    pool = ""
+    if row.get("prefill_replicas") is not None:
+        prefill = serving.layout({key: int(row[f"prefill_{key}"]) for key in ("tp", "ep", "dp", "pp", "cp", "replicas")})
+        pool = f"{int(row['prefill_chips'])} chips that prefill ({prefill}) and {int(row['decode_chips'])} that decode: "
+    return f"{subject(row)} with {pool}{serving.layout(row)}, {serving.formats(row)}, {serving.work(row)}"
 
 
 def _sold(row: Row) -> str:
@@ -110,13 +97,8 @@ def _sold(row: Row) -> str:
     inputs = [f"{BY_KIND[kind]} {cell(f'price_{kind}', row)}" for kind in ("in", "cached") if row.get(f"price_{kind}") is not None]
     with_layout = f" with {serving.layout(row)}, batch {serving.value(row, 'batch')}"
     input_text = f", {', '.join(inputs)}" if inputs else ""
-    return sentence(f"{subject(row)}: output costs {middle} per Mtok{ends}", _at_list(row), input_text, with_layout)
-
-
-def _at_list(row: Row) -> str:
-    if row.get("sheet_margin") is None:
-        return ""
-    return f"; the list leaves a margin of {row['sheet_margin']:.0%}"
+    margin = f"; the list leaves a margin of {row['sheet_margin']:.0%}" if row.get("sheet_margin") is not None else ""
+    return sentence(f"{subject(row)}: output costs {middle} per Mtok{ends}", margin, input_text, with_layout)
 
 
 def _interval(row: Row, name: str) -> str:
@@ -131,18 +113,15 @@ def _by_kind(row: Row) -> Listing:
     for kind, name in BY_KIND.items():
         if row.get(f"cost_{kind}") is None:
             continue
-        cost, price = (_three(row, f"{stem}_{kind}") for stem in ("cost", "price"))
-        line = {"tokens": name, "cost": cost[0], "cost 90 %": cost[1], "price": price[0], "price 90 %": price[1], "price, ends": price[2]}
+        cells = {column: cell(column, row) for stem in ("cost", "price") for column in (f"{stem}_{kind}{end}" for end in CELL_ENDS)}
+        low, high, least, most = (cells[f"price_{kind}{end}"] for end in CELL_ENDS[1:])
+        line = {"tokens": name, "cost": cells[f"cost_{kind}"], "cost 90 %": f"{cells[f'cost_{kind}_lo']} .. {cells[f'cost_{kind}_hi']}",
+                "price": cells[f"price_{kind}"], "price 90 %": f"{low} .. {high}", "price, ends": f"{least} .. {most}"}  # fmt: skip
         if row.get(f"sheet_{kind}") is not None:
             line["list"] = cell(f"sheet_{kind}", row)
         share = shares[kind]
         token_rows.append(line | {"share of a request's cost": "-" if share is None else f"{share:.0%}"})
     return Listing(token_rows)
-
-
-def _three(row: Row, stem: str) -> tuple[str, str, str]:
-    middle, low, high, least, most = (cell(f"{stem}{end}", row) for end in ("", "_lo", "_hi", "_least", "_most"))
-    return middle, f"{low} .. {high}", f"{least} .. {most}"
 
 
 def _binds(row: Row) -> str:
@@ -190,17 +169,14 @@ def _remarks(row: Row) -> list[str]:
         low, high = row["sheet_margin_lo"], row["sheet_margin_hi"]
         notes.append(f"margin of the list, 90 %: {low:.0%} .. {high:.0%}, at a hit rate of {row['hit_rate']:.0%}")
     if row.get("power_share") is not None:
-        notes.append(f"power is {_share(row, 'power_share')} of the price of a chip by the hour")
+        least, most = (f"{row[f'power_share_{end}']:.1%}" for end in ("lo", "hi"))
+        share = least if row["power_share_lo"] == row["power_share_hi"] else f"{least} .. {most}"
+        notes.append(f"power is {share} of the price of a chip by the hour")
     if row.get("memory_share_lo") is not None:
         notes.append(
             f"HBM is {row['memory_share_lo']:.1%} .. {row['memory_share_hi']:.1%} of what a chip costs to buy (more with --memory-share)"
         )
     return notes
-
-
-def _share(row: Row, name: str) -> str:
-    low, high = row[f"{name}_lo"], row[f"{name}_hi"]
-    return f"{low:.1%}" if low == high else f"{low:.1%} .. {high:.1%}"
 
 
 # -- pictures -------------------------------------------------------------------------------------------------------------------

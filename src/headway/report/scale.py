@@ -238,7 +238,7 @@ def pictures(request: ScalingQuestion) -> dict[str, PictureOf]:
         for number, key in enumerate(keys):
             known = [row for row in rows if row.get(key) is not None]
             texts = [f"{row[key]:.1%}" if key.endswith("regret") else format_value(row[key], columns.unit(key)) for row in known]
-            words = NAMES.get(key, key.replace("_", " "))
+            words = NAMES.get(key) or key.replace("_", " ")
             panels.append(dots.Dots(name=f"law{number}", rows=known, key=key, labels=[row["law"] for row in known], texts=texts,
                                     unit="share" if key.endswith("regret") else columns.unit(key), columns=len(keys),
                                     heading=words[:1].upper() + words[1:]))  # fmt: skip
