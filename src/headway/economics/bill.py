@@ -25,7 +25,7 @@ from headway.economics.sheets.catalogue import sheet
 from headway.economics.sheets.sheet import ContextTier, Hours, PriceSheet, Rates
 from headway.laws.economics import cost
 from headway.simulation.hit_rates import idle_after, idle_before, leading
-from headway.simulation.traffic.requests import NO_CONVERSATION, Traffic
+from headway.simulation.traffic.requests import NO_CONVERSATION, Ints, Traffic
 
 DAY = 86400.0
 STANDARD = "standard"
@@ -375,7 +375,7 @@ class BlockPrefixes:
     def token_seconds(self, ttl_s: float, layout: str) -> float:
         return float(np.minimum(self.after, ttl_s).sum()) * self.traffic.block_tokens
 
-    def _tokens(self, blocks: Any) -> Any:
+    def _tokens(self, blocks: Ints) -> Any:
         """Tokens in leading blocks of each prompt; its last block may be partly filled."""
         return np.minimum(blocks * self.traffic.block_tokens, self.traffic.prompt)
 

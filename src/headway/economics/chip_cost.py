@@ -10,7 +10,7 @@ from headway.core.catalog import PACKAGED, Catalog
 from headway.core.errors import BadValue, MissingFact
 from headway.core.interval import Interval, point
 from headway.core.schema import Field
-from headway.core.units import show
+from headway.core.units import Byte, Usd, UsdPerSecond, show
 from headway.hardware import chip_price
 from headway.hardware.chip import Chip, meant_metric
 from headway.hardware.memory_tier import MemoryTier, tier
@@ -87,7 +87,7 @@ def fact(chip: Chip, metric: str) -> Any | None:
     return max(figures, key=lambda value: value.date) if figures else None
 
 
-def _usd(price: Any) -> str:
+def _usd(price: UsdPerSecond) -> str:
     return show(float(price), "USD/s")
 
 
@@ -145,7 +145,7 @@ def hbm_share(chip: Chip, catalog: Catalog | None = None) -> tuple[Any, Any]:
     return low, high
 
 
-def parts(machine: System, dram: Any = None, flash: Any = None, catalog: Catalog | None = None) -> tuple[MemoryPart, ...]:
+def parts(machine: System, dram: Byte = None, flash: Byte = None, catalog: Catalog | None = None) -> tuple[MemoryPart, ...]:
     """Each memory of known size in a machine, then their total; `dram` and `flash` are bytes of the whole machine."""
     chip, known = machine.chip, chip_memory(machine.chip.name)
     capex, overhead = fact(chip, CAPEX), chip_price.assumptions(catalog)["tco_default_cluster_overhead"]
@@ -163,7 +163,7 @@ def parts(machine: System, dram: Any = None, flash: Any = None, catalog: Catalog
     return (*rows, *([_all(rows, machine_usd)] if len(rows) > 1 else []))
 
 
-def _part(name: str, kind: MemoryTier, size: Any, chips: Any, machine_usd: Any) -> MemoryPart:
+def _part(name: str, kind: MemoryTier, size: Byte, chips: Usd, machine_usd: Usd) -> MemoryPart:
     low, high = (size * kind.need(key) for key in ("price_low", "price_high"))
     on_chip = name == "HBM" and chips is not None
     return MemoryPart(
@@ -176,7 +176,7 @@ def _part(name: str, kind: MemoryTier, size: Any, chips: Any, machine_usd: Any) 
     )  # fmt: skip
 
 
-def _all(rows: list[MemoryPart], machine_usd: Any) -> MemoryPart:
+def _all(rows: list[MemoryPart], machine_usd: Usd) -> MemoryPart:
     low, high = sum(row.usd_lo for row in rows), sum(row.usd_hi for row in rows)
     return MemoryPart(
         memory="all", device="", size=sum(row.size for row in rows), usd_lo=low, usd_hi=high,

@@ -19,6 +19,7 @@ from headway.core.listing import Listing
 from headway.core.quantity import default, user_input
 from headway.core.schema import Field
 from headway.core.trace import record
+from headway.core.units import Number, Second
 from headway.hardware.edit import edit
 from headway.hardware.system import MOST_CHIPS, System
 from headway.hardware.system import system as find_system
@@ -145,7 +146,7 @@ class SpeedTiers:
         pairs = (slower["speed_multiple"], multiples["speed_multiple"], slower["price_multiple"], multiples["price_multiple"])
         return multiples | {"speed_bought": laws.speed_bought(*pairs)}
 
-    def between(self, x: str, at: Any, y: str, read: Read | None = None) -> Any:
+    def between(self, x: str, at: Number, y: str, read: Read | None = None) -> Any:
         """The tiers' `y`, interpolated where their `x` is `at`; None beyond the ends."""
         for low, high, slower, faster in zip(self.rungs, self.rungs[1:], self.steps, self.steps[1:], strict=False):
             if slower[x] <= at <= faster[x] and slower[x] < faster[x]:
@@ -250,14 +251,14 @@ def ladder(
     system: System | str,
     load: Load,
     *,
-    ttft: Any = None,
-    tpot: Any = None,
+    ttft: Second = None,
+    tpot: Second = None,
     weights: str | Sequence[str] = ("",),
     kv: str | Sequence[str] = (),
     compute: str | Sequence[str] = ("",),
     ways: Mapping[str, Any] | None = None,
     assumptions: Assumptions | None = None,
-    at: Any = AT,
+    at: Number = AT,
     domains: Sequence[int] = DOMAINS,
     offers: Sequence[Offer] | None = None,
 ) -> SpeedTiers:
@@ -288,7 +289,7 @@ def ladder(
 
 
 def _ladder(
-    standard: SpeedTier, rungs: Sequence[SpeedTier], wider: Sequence[SpeedTier], sold: tuple[Offer, ...], at: Any, limit: Any,
+    standard: SpeedTier, rungs: Sequence[SpeedTier], wider: Sequence[SpeedTier], sold: tuple[Offer, ...], at: Number, limit: Any,
     first: LayoutPlan, notes: Sequence[str] = (),
 ) -> SpeedTiers:  # fmt: skip
     all_notes = (*notes, *first.notes)
@@ -316,7 +317,7 @@ def _rungs(standard: SpeedTier, planned: Callable[..., LayoutPlan], machine: Sys
 
 
 def _wider(
-    standard: SpeedTier, planned: Callable[..., LayoutPlan], machine: System, domains: Sequence[int], at: Any
+    standard: SpeedTier, planned: Callable[..., LayoutPlan], machine: System, domains: Sequence[int], at: Number
 ) -> tuple[list[SpeedTier], list[str]]:
     """Tiers on larger domains: the cheapest at the speed multiple `at`, and the fastest; with notes."""
     rungs, notes = [], []

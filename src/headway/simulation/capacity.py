@@ -15,7 +15,7 @@ import numpy as np
 from headway.simulation.simulate import SimulatedRun, simulate, turns_of
 from headway.simulation.state import Rules
 from headway.simulation.step_time import StepPace
-from headway.simulation.traffic.requests import Traffic
+from headway.simulation.traffic.requests import Floats, Ints, Mask, Traffic
 
 ROUNDS, FEWEST_ROUNDS = 20, 6  # requests per batch slot; fewer for very large batches
 SETTLING = 0.3  # share of the requests that pass before counting begins
@@ -58,7 +58,7 @@ def queue_length(traffic: Traffic, rules: Rules) -> int:
     return _queue(prompt, output, rules)[1] if len(prompt) else 0
 
 
-def _queue(prompt: Any, output: Any, rules: Rules) -> tuple[int, int]:
+def _queue(prompt: Ints, output: Ints, rules: Rules) -> tuple[int, int]:
     """Sequences that a replica holds at once, and the requests of a queue long enough for them."""
     places = min(rules.seats, max(1, int(rules.capacity / (float((prompt + output).mean()) / rules.block))))
     return places, int(np.clip(ROUNDS * places, LEAST, max(MOST, FEWEST_ROUNDS * places)))
@@ -83,7 +83,7 @@ def _served_lengths(traffic: Traffic, rules: Rules) -> tuple[Any, Any]:
     return prompt[fits], output[fits]
 
 
-def like_order(prompt: Any, output: Any, strata: int) -> Any:
+def like_order(prompt: Ints, output: Ints, strata: int) -> Any:
     """Rows in an order in which neighbours are alike, the same for any order of the requests: by prompt, in strata of it by output."""
     by_prompt = np.lexsort((output, prompt))
     stratum = np.arange(len(prompt)) * strata // len(prompt)
@@ -91,7 +91,7 @@ def like_order(prompt: Any, output: Any, strata: int) -> Any:
     return by_prompt[np.lexsort((along, stratum))]
 
 
-def _saturated(prompt: Any, output: Any, pace: StepPace, rules: Rules, places: int, count: int, how: str) -> MeasuredCapacity:
+def _saturated(prompt: Ints, output: Ints, pace: StepPace, rules: Rules, places: int, count: int, how: str) -> MeasuredCapacity:
     """Capacity of one replica from a queue of about `count` requests.
 
     The queue begins with requests already under way, as a full batch holds them. Then follow BLOCKS samples of the lengths, each spread
@@ -114,7 +114,7 @@ def _saturated(prompt: Any, output: Any, pace: StepPace, rules: Rules, places: i
     return rate_of_admission(run.scheduled[places + settling :], size, window)
 
 
-def _under_way(output: Any, order: Any, places: int, draw: Any) -> tuple[Any, Any]:
+def _under_way(output: Ints, order: Ints, places: int, draw: np.random.Generator) -> tuple[Any, Any]:
     """Requests of a full batch and the tokens that each has: long answers stand in it as often as they are long, part done.
 
     Answers up to the mean begin, so that requests of one length go in waves, as they do in the long run.
@@ -126,7 +126,7 @@ def _under_way(output: Any, order: Any, places: int, draw: Any) -> tuple[Any, An
     return begun, np.where(lengths > output.mean(), (draw.random(places) * lengths).astype(np.int64), 0)
 
 
-def rate_of_admission(scheduled: Any, size: int, window: int) -> MeasuredCapacity:
+def rate_of_admission(scheduled: Floats, size: int, window: int) -> MeasuredCapacity:
     """Requests let in per second, over blocks of `size` requests.
 
     Requests of like length that are let in together end together. A mean over spans that begin at each of `window` requests makes the
@@ -148,7 +148,7 @@ class Saturation:
     stable: bool
 
 
-def stand(run: SimulatedRun, able: MeasuredCapacity | None, only: Any = True, rate: float | None = None) -> Saturation:
+def stand(run: SimulatedRun, able: MeasuredCapacity | None, only: Mask | bool = True, rate: float | None = None) -> Saturation:
     """Stability of the queue (of the `only` requests) and utilisation of the replicas; with abandonment every queue is stable.
 
     A load is unstable if its rate is above the capacity, or if the queue grew over the second half of the arrivals by more than chance:
@@ -180,7 +180,7 @@ SLICE = 1 << 18  # requests processed together
 PARTS = 40  # equal times in which arrivals are counted
 
 
-def _growth(run: SimulatedRun, is_offered: Any, first: float, last: float, endless: bool) -> tuple[float, float]:
+def _growth(run: SimulatedRun, is_offered: Mask, first: float, last: float, endless: bool) -> tuple[float, float]:
     """Growth of the queue in requests per second over the second half of a time, and its standard deviation by chance.
 
     Chance is that of arrivals less services: the variance of the counts in equal times and that of the lengths, each at least Poisson's.
@@ -203,7 +203,7 @@ def _growth(run: SimulatedRun, is_offered: Any, first: float, last: float, endle
     return grown / ((last - first) / 2), spread**0.5 / ((last - first) / 2)
 
 
-def queued_at(run: SimulatedRun, is_offered: Any, time: float) -> int:
+def queued_at(run: SimulatedRun, is_offered: Mask, time: float) -> int:
     """Requests sent by `time` that wait for their first admission."""
     return int((is_offered & (run.arrival <= time) & ~(run.scheduled <= time)).sum())
 

@@ -10,6 +10,7 @@ from math import inf, log
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from headway.simulation import state as slot
 from headway.simulation.blocks import block_limit, blocks_for, keep_answer, leave, let_go, offer, set_aside, take_up
@@ -73,6 +74,7 @@ from headway.simulation.state import (
     remove_at,
     take_seat,
 )
+from headway.simulation.traffic.requests import Floats, Mask
 
 NEVER = inf
 
@@ -278,7 +280,7 @@ def retire(state: State, rules: Rules) -> None:
 SOON = 1e-9  # least seconds before a request is abandoned
 
 
-def initial_times(arrival: Any, later: Any, pause: Any, patience: Any, overhead_s: float) -> Any:
+def initial_times(arrival: Floats, later: Mask | None, pause: ArrayLike | None, patience: ArrayLike | None, overhead_s: float) -> Any:
     """Initial times by request; `later` requests are sent `pause` after an answer; engine overhead precedes the first token."""
     times = np.full((len(arrival), 4), np.nan)
     times[:, slot.ARRIVAL] = arrival
@@ -286,11 +288,11 @@ def initial_times(arrival: Any, later: Any, pause: Any, patience: Any, overhead_
         times[later, slot.ARRIVAL] = (0.0 if pause is None else np.asarray(pause, float)[later]) + overhead_s
     if patience is not None:
         known = arrival if later is None else np.where(later, 0.0, arrival)
-        times[:, slot.FIRST] = -np.maximum(known + patience - overhead_s, SOON)
+        times[:, slot.FIRST] = -np.maximum(known + np.asarray(patience) - overhead_s, SOON)
     return times
 
 
-def abandonments(times: Any, overhead_s: float) -> Any:
+def abandonments(times: Floats, overhead_s: float) -> Any:
     """Abandonment time of each request, nan if none; clears these placeholders from `times`."""
     gave_up = times[:, slot.FINISH] < 0.0
     when = np.where(gave_up, overhead_s - times[:, slot.FINISH], np.nan)

@@ -49,7 +49,7 @@ def scheduler(
     table, kind = efficiencies(), platform(chip)
     name = "other" if assumptions.engine == "none" else assumptions.engine
 
-    def number(user_value: Any, key: str) -> float:
+    def number(user_value: float | None, key: str) -> float:
         return float(table.engine(name, kind, key)) if user_value is None else float(user_value)
 
     mixed = number({"chunked": 1, "prefill-first": 0, "disaggregated": 0}.get(policy.policy), "chunked_prefill")
@@ -87,7 +87,7 @@ class PrefillDecodePools:
 
 def split(
     traffic: Traffic, pace: StepPace, rules: Rules, pools: PrefillDecodePools, *, overhead_s: float = 0.0, how: str = "auto",
-    prefix: Any = None, routing: str = "least-loaded", patience: float | None = None,
+    prefix: Prefix | None = None, routing: str = "least-loaded", patience: float | None = None,
 ) -> tuple[SimulatedRun, SimulatedRun]:  # fmt: skip
     """The run as clients see it, with the decode pool's states; and the run of the prefill pool, to which `routing` sends prompts.
 

@@ -18,15 +18,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from headway.core.errors import BadValue
 from headway.simulation import compiled
-from headway.simulation.kv_pools import CachePools, as_lists, dense_ids, into_arrays, make_pools, use
+from headway.simulation.kv_pools import CachePools, Cells, as_lists, dense_ids, into_arrays, make_pools, use
 from headway.simulation.traffic.generate import BLOCK, ConversationTurns, first_seen, turn_blocks
-from headway.simulation.traffic.requests import NO_CONVERSATION, Traffic
+from headway.simulation.traffic.requests import NO_CONVERSATION, Floats, Ints, Mask, Traffic
 
 
-def idle_before(blocks: Any, request: Any, times: Any) -> Any:
+def idle_before(blocks: ArrayLike, request: ArrayLike, times: ArrayLike) -> Any:
     """Seconds since the previous use of each block; inf at its first use."""
     order, same = _by_block(blocks)
     when = np.asarray(times, np.float64)[np.asarray(request)[order]]
@@ -35,7 +36,7 @@ def idle_before(blocks: Any, request: Any, times: Any) -> Any:
     return idle
 
 
-def idle_after(blocks: Any, request: Any, times: Any) -> Any:
+def idle_after(blocks: ArrayLike, request: ArrayLike, times: ArrayLike) -> Any:
     """Seconds until the next use of each block; inf at its last use."""
     order, same = _by_block(blocks)
     when = np.asarray(times, np.float64)[np.asarray(request)[order]]
@@ -44,14 +45,14 @@ def idle_after(blocks: Any, request: Any, times: Any) -> Any:
     return idle
 
 
-def leading(is_cached: Any, starts: Any) -> Any:
+def leading(is_cached: Mask, starts: ArrayLike) -> Any:
     """Number of each request's leading blocks that are cached."""
     first, end = np.asarray(starts)[:-1], np.asarray(starts)[1:]
-    missing = np.append(np.flatnonzero(~np.asarray(is_cached)), len(is_cached))
+    missing = np.append(np.flatnonzero(~is_cached), len(is_cached))
     return np.minimum(missing[np.searchsorted(missing, first)], end) - first
 
 
-def _by_block(blocks: Any) -> tuple[Any, Any]:
+def _by_block(blocks: ArrayLike) -> tuple[Any, Any]:
     """Uses sorted by block and time; and whether each use has the previous use's block."""
     order = np.argsort(blocks, kind="stable")
     ids = np.asarray(blocks)[order]
@@ -62,9 +63,9 @@ COMPILE_ABOVE = 1_000_000  # blocks from which plain Python takes longer than co
 
 
 def replay_hits(
-    blocks: Any,
-    offsets: Any,
-    times: Any = None,
+    blocks: ArrayLike,
+    offsets: ArrayLike,
+    times: ArrayLike | None = None,
     *,
     capacity_blocks: int | Sequence[int] | None = None,
     ttl_s: float | Sequence[float] = np.inf,
@@ -87,7 +88,7 @@ def replay_hits(
     return hits if tiers else hits[:, 0]
 
 
-def replayed(pools: CachePools, dense: Any, starts: Any, clock: Any, *, leaf_first: bool = True, compile: bool | None = None) -> Any:
+def replayed(pools: CachePools, dense: Ints, starts: Ints, clock: Floats, *, leaf_first: bool = True, compile: bool | None = None) -> Any:
     """Hits of each request at each depth from pool 0 down; the pools keep their state after the last request."""
     hits, least = np.zeros((len(starts) - 1, pools.tiers), np.int64), np.zeros(pools.tiers, np.int64)
     fast = compiled.available() and len(dense) > COMPILE_ABOVE if compile is None else compile
@@ -100,25 +101,25 @@ def replayed(pools: CachePools, dense: Any, starts: Any, clock: Any, *, leaf_fir
     return np.array(hit_rows, np.int64).reshape(hits.shape)
 
 
-def replay(pools: CachePools, blocks: Any, starts: Any, clock: Any, least: Any, leaf_first: bool, hits: Any) -> None:
+def replay(pools: CachePools, blocks: Cells, starts: Cells, clock: Cells, least: Cells, leaf_first: bool, hits: Cells) -> None:
     """Replay every request in turn and fill `hits`; numba-safe."""
     for request in range(len(starts) - 1):
         use(pools, 0, blocks, starts[request], starts[request + 1], clock[request], least, hits[request], leaf_first)
 
 
-def hit_share(hits: Any, offsets: Any) -> float:
+def hit_share(hits: ArrayLike, offsets: Ints) -> float:
     """Hits over all blocks requested; 0 without blocks."""
     lookups = int(offsets[-1]) - int(offsets[0])
     return float(np.sum(hits)) / lookups if lookups else 0.0
 
 
-def hit_token_share(hits: Any, prompts: Any, block_tokens: int) -> float:
+def hit_token_share(hits: ArrayLike, prompts: ArrayLike, block_tokens: int) -> float:
     """Cached tokens over all prompt tokens; a request's last block may be partly filled, so its prompt caps its hits."""
     prompt_tokens = float(np.sum(prompts))
     return float(np.sum(np.minimum(np.asarray(hits) * block_tokens, prompts))) / prompt_tokens if prompt_tokens else 0.0
 
 
-def requests(offsets: Any, times: Any, blocks: int) -> tuple[Any, Any]:
+def requests(offsets: ArrayLike, times: ArrayLike | None, blocks: int) -> tuple[Any, Any]:
     """Offsets and times as checked arrays; BadValue if they do not fit the blocks."""
     starts = np.ascontiguousarray(offsets, np.int64)
     if not len(starts) or starts[0] != 0 or starts[-1] != blocks or np.any(np.diff(starts) < 0):
@@ -139,7 +140,7 @@ class Reuse:
     distance: Any  # blocks of an LRU pool; NEVER if the block or an earlier block of the prompt is new
     age: Any  # time to live in seconds; inf if new
 
-    def share(self, capacity_blocks: Any, ttl_s: Any) -> Any:
+    def share(self, capacity_blocks: ArrayLike, ttl_s: ArrayLike) -> Any:
         """Hits over all blocks, for each pair of capacity and TTL; both broadcast."""
         capacity, ttl = np.broadcast_arrays(capacity_blocks, ttl_s)
         is_reused = self.distance < NEVER
@@ -148,7 +149,9 @@ class Reuse:
         return np.reshape(hits, capacity.shape) / max(1, len(self.distance))
 
 
-def reuse(blocks: Any, offsets: Any, times: Any = None, *, leaf_first: bool = False, compile: bool | None = None) -> Reuse:
+def reuse(
+    blocks: ArrayLike, offsets: ArrayLike, times: ArrayLike | None = None, *, leaf_first: bool = False, compile: bool | None = None
+) -> Reuse:
     """Reuse distances and ages of a trace; arguments as for `replay_hits`."""
     dense, count = dense_ids(blocks)
     starts, clock = requests(offsets, times, len(dense))
@@ -162,7 +165,9 @@ def reuse(blocks: Any, offsets: Any, times: Any = None, *, leaf_first: bool = Fa
     return Reuse(distance=np.array(lists[3], np.int64), age=np.array(lists[4], float))
 
 
-def distances(blocks: Any, starts: Any, clock: Any, leaf_first: bool, last_use: Any, when: Any, tree: Any, distance: Any, age: Any) -> None:
+def distances(
+    blocks: Cells, starts: Cells, clock: Cells, leaf_first: bool, last_use: Cells, when: Cells, tree: Cells, distance: Cells, age: Cells
+) -> None:
     """Fill in the distance and age of each block on arrival, each the maximum over the prompt so far; numba-safe.
 
     `tree` sums over uses in order (Fenwick 1994), with each block counted at its last use `last_use`, at time `when`.
@@ -188,7 +193,7 @@ def distances(blocks: Any, starts: Any, clock: Any, leaf_first: bool, last_use: 
             uses += 1
 
 
-def add(tree: Any, place: int, change: int) -> None:
+def add(tree: Cells, place: int, change: int) -> None:
     """Add `change` to one element of a Fenwick tree."""
     place += 1
     while place < len(tree):
@@ -196,7 +201,7 @@ def add(tree: Any, place: int, change: int) -> None:
         place += place & -place
 
 
-def total(tree: Any, count: int) -> int:
+def total(tree: Cells, count: int) -> int:
     """Sum of the first `count` elements of a Fenwick tree."""
     subtotal = 0
     while count > 0:
@@ -316,7 +321,7 @@ def with_blocks(traffic: Traffic) -> Traffic:
     return replace(traffic, blocks=blocks, block_start=start, block_tokens=BLOCK, answers=answers, answer_start=answer_start)
 
 
-def _uses(blocks: Any, tokens: Any, when: Any) -> PrefixUses:
+def _uses(blocks: Ints, tokens: Ints, when: Floats) -> PrefixUses:
     dense, _ = dense_ids(blocks)
     order = np.argsort(np.asarray(dense), kind="stable")
     ids, time = np.asarray(dense)[order], when[order]

@@ -26,9 +26,10 @@ A preempted request finds the blocks that it left behind. That saves work but is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from headway.core.errors import BadValue
 
@@ -55,6 +56,16 @@ EVICTED = 9  # blocks evicted to make room
 EXPIRED = 10  # blocks expired after the pool's time to live
 REMOVED = 11  # blocks removed because a pool above computed them again
 ARRAYS = ("slot", "node", "last", "pool", "ttl")
+
+
+class Cells(Protocol):
+    """Flat numbers: a list in plain Python, an array in machine code."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, place: int, /) -> Any: ...
+
+    def __setitem__(self, place: int, value: Any, /) -> None: ...
 
 
 class CachePools(NamedTuple):
@@ -141,7 +152,7 @@ def _check(ids: int, capacity: Sequence[int], pages: int) -> None:
         raise BadValue("kv cache", list(capacity), "pools of at least 0 pages, at least one of them")
 
 
-def dense_ids(ids: Any) -> tuple[Any, int]:
+def dense_ids(ids: ArrayLike) -> tuple[Any, int]:
     """Integers mapped to 0..n-1, equal for equal, and n.
 
     >>> dense_ids([7, 10**12, 7])
@@ -282,7 +293,7 @@ def make_room(pools: CachePools, pool_id: int, pages: int, now: float) -> bool:
 LOOKUPS, RETURN_LOOKUPS, RETURN_HITS, HITS = 0, 1, 2, 3
 
 
-def match(pools: CachePools, pool_id: int, blocks: Any, start: int, end: int, now: float, least: Any, depth_hits: Any) -> int:
+def match(pools: CachePools, pool_id: int, blocks: Cells, start: int, end: int, now: float, least: Cells, depth_hits: Cells) -> int:
     """Number of leading blocks of a prompt cached in a pool or below it; `depth_hits` gets the number at each depth.
 
     `least[depth]` is the fewest blocks worth loading from a depth; a prefix with fewer ends before them.
@@ -295,7 +306,7 @@ def match(pools: CachePools, pool_id: int, blocks: Any, start: int, end: int, no
     return last - start
 
 
-def prefix_end(pools: CachePools, pool_id: int, blocks: Any, start: int, end: int, now: float, depth_hits: Any) -> int:
+def prefix_end(pools: CachePools, pool_id: int, blocks: Cells, start: int, end: int, now: float, depth_hits: Cells) -> int:
     """The index after the last block of the longest cached prefix; `depth_hits` gets its blocks at each depth."""
     for depth in range(pools.tiers):
         depth_hits[depth] = 0
@@ -313,7 +324,7 @@ def prefix_end(pools: CachePools, pool_id: int, blocks: Any, start: int, end: in
     return end
 
 
-def first_at(pools: CachePools, pool_id: int, blocks: Any, start: int, end: int, depth: int) -> int:
+def first_at(pools: CachePools, pool_id: int, blocks: Cells, start: int, end: int, depth: int) -> int:
     """The index of the first block found `depth` pools below this pool, `end` if none."""
     tier_id = pool_id
     for _ in range(depth):
@@ -324,7 +335,7 @@ def first_at(pools: CachePools, pool_id: int, blocks: Any, start: int, end: int,
     return end
 
 
-def admits(pools: CachePools, pool_id: int, blocks: Any, start: int, hits: int, pages: int) -> bool:
+def admits(pools: CachePools, pool_id: int, blocks: Cells, start: int, hits: int, pages: int) -> bool:
     """Whether a request's hits and `pages` more pages fit after eviction of all unpinned blocks."""
     needed = pages
     for index in range(start, start + hits):
@@ -334,7 +345,7 @@ def admits(pools: CachePools, pool_id: int, blocks: Any, start: int, hits: int, 
     return needed <= claimable_pages(pools, pool_id)
 
 
-def take(pools: CachePools, pool_id: int, blocks: Any, start: int, end: int, now: float) -> None:
+def take(pools: CachePools, pool_id: int, blocks: Cells, start: int, end: int, now: float) -> None:
     """Pin the blocks of a cached prefix, moved up from lower pools if needed; the caller has checked `admits`."""
     for index in range(start, end):
         block = blocks[index]
@@ -400,7 +411,7 @@ def release(pools: CachePools, pool_id: int, pages: int) -> None:
     pools.pool[pool_id * POOL + PRIVATE] -= pages
 
 
-def publish(pools: CachePools, pool_id: int, blocks: Any, start: int, end: int, now: float) -> None:
+def publish(pools: CachePools, pool_id: int, blocks: Cells, start: int, end: int, now: float) -> None:
     """Give ids to blocks that a request computed in its pages, so that other requests find them."""
     for index in range(start, end):
         block = blocks[index]
@@ -434,7 +445,7 @@ def share(pools: CachePools, block: int, now: float) -> None:
     link(pools, shared_id, put(pools, shared_id, block, now))
 
 
-def leave(pools: CachePools, pool_id: int, blocks: Any, start: int, end: int, now: float) -> None:
+def leave(pools: CachePools, pool_id: int, blocks: Cells, start: int, end: int, now: float) -> None:
     """Unpin a request's blocks, last block first; unpinned blocks stay until eviction."""
     for index in range(end - 1, start - 1, -1):
         slot = pools.slot[pool_id * pools.ids + blocks[index]]
@@ -445,7 +456,7 @@ def leave(pools: CachePools, pool_id: int, blocks: Any, start: int, end: int, no
             link(pools, pool_id, slot)
 
 
-def count_lookups(pools: CachePools, tally: Any, depth_hits: Any, lookups: int, again: bool) -> None:
+def count_lookups(pools: CachePools, tally: Cells, depth_hits: Cells, lookups: int, again: bool) -> None:
     """Count the hits of a prompt of `lookups` blocks; hits of a returning preempted request (`again`) are not prefix hits."""
     if again:
         tally[RETURN_LOOKUPS] += lookups
@@ -463,7 +474,7 @@ def cached_tokens(hits: int, block_tokens: int, prompt: int) -> int:
 
 
 def use(
-    pools: CachePools, pool_id: int, blocks: Any, start: int, end: int, now: float, least: Any, depth_hits: Any, leaf_first: bool
+    pools: CachePools, pool_id: int, blocks: Cells, start: int, end: int, now: float, least: Cells, depth_hits: Cells, leaf_first: bool
 ) -> int:
     """Look up and use all blocks of a request in one instant; returns the hits.
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from headway.core import units
 from headway.core.catalog import Catalog, default_catalog
@@ -17,7 +18,7 @@ from headway.core.quantity import user_input
 from headway.hardware.memory_tier import MemoryTier, holding_of
 from headway.hardware.memory_tier import tier as device_of
 from headway.laws.tiers import fetch_s, load_gain_s
-from headway.simulation.kv_pools import BELOW, HITS, LOOKUPS, NOWHERE, POOL, CachePools, as_lists, dense_ids, make_pools
+from headway.simulation.kv_pools import BELOW, HITS, LOOKUPS, NOWHERE, POOL, CachePools, Cells, as_lists, dense_ids, make_pools
 from headway.simulation.state import CacheState, Rules
 from headway.simulation.step_time import StepPace
 from headway.simulation.traffic.requests import Traffic
@@ -192,7 +193,7 @@ def paths_of(tiers: Sequence[SimulatedTier], replicas: int = 1) -> Any:
     ).ravel()
 
 
-def fetched_s(paths: Any, pools: CachePools, pool_id: int, depth_hits: Any, block_bytes: float, now: float) -> float:
+def fetched_s(paths: Cells, pools: CachePools, pool_id: int, depth_hits: Cells, block_bytes: float, now: float) -> float:
     """Time at which a cached prefix has arrived in a pool; loads of one tier queue, tiers load in parallel; numba-safe.
 
     A replica whose clock is behind waits for earlier loads to finish, not for the other replica's clock.
@@ -294,7 +295,7 @@ class Prefix:
     def caches(self, rules: Rules, traffic: Traffic, pace: StepPace, replicas: int, lists: bool) -> list[tuple[CacheState, int]]:
         """An empty cache and the number of its first pool for each replica; `lists` for plain Python."""
 
-        def form(values: Any, kind: Any = np.int64) -> Any:
+        def form(values: ArrayLike, kind: type = np.int64) -> Any:
             values = np.ascontiguousarray(values, kind)
             return values.tolist() if lists else values
 

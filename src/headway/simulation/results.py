@@ -21,6 +21,7 @@ from headway.simulation.capacity import MeasuredCapacity
 from headway.simulation.fleet import Fleet
 from headway.simulation.prefix_tiers import hit_rates
 from headway.simulation.simulate import SimulatedRun
+from headway.simulation.traffic.requests import Floats, Ints, Mask
 
 SPANS = {"ttft_s": ("arrival", "first"), "tpot_s": ("first", "finish"), "e2e_s": ("arrival", "finish"), "queue_s": ("arrival", "scheduled")}
 SLICE = 1 << 18  # requests processed together
@@ -68,7 +69,7 @@ def slices(count: int) -> Iterator[slice]:
     return (slice(start, start + SLICE) for start in range(0, count, SLICE))
 
 
-def measured(run: SimulatedRun, warmup: float, only: Any = None) -> MeasuredTimes:
+def measured(run: SimulatedRun, warmup: float, only: Mask | None = None) -> MeasuredTimes:
     """The measured requests: the first `warmup` share by send time is left out; `only` restricts them further."""
     counts = run.completed
     left_out = int(warmup * run.is_sent.sum())
@@ -90,7 +91,7 @@ def latencies(run: SimulatedRun, sample: MeasuredTimes) -> dict[str, Any]:
     return row | gaps(run)
 
 
-def latency_summary(key: str, values: Any) -> dict[str, Any]:
+def latency_summary(key: str, values: Floats) -> dict[str, Any]:
     """Mean, interval and percentiles of one latency; reorders `values`."""
     names = (f"mean_{key}", f"mean_{key.removesuffix('_s')}_ci_s", *(f"p{percent}_{key}" for percent in PERCENTILES))
     if not len(values):
@@ -100,7 +101,7 @@ def latency_summary(key: str, values: Any) -> dict[str, Any]:
     return dict(zip(names, (mean, width, *map(float, percentiles)), strict=True))
 
 
-def half_width(values: Any) -> float | None:
+def half_width(values: Floats) -> float | None:
     """Half width of the 95 % confidence interval of a mean, by batch means; None for too few values."""
     if len(values) < FEW:
         return None
@@ -292,7 +293,7 @@ def _curves(run: SimulatedRun) -> list[dict[str, Any]]:
     return events
 
 
-def _requests(run: SimulatedRun, requests: Any) -> list[dict[str, Any]]:
+def _requests(run: SimulatedRun, requests: Ints) -> list[dict[str, Any]]:
     """Trace events of requests, each on the first row of its replica that is free at its arrival."""
     free: dict[int, list[float]] = {}
     events = []

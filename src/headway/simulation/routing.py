@@ -8,12 +8,12 @@ prefix saves; if no replica holds any of it, load decides. All in the subset tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
-from typing import Any
 
 from headway.simulation.blocks import due_tokens, saved_tokens
 from headway.simulation.events import next_arrival
-from headway.simulation.kv_pools import NOWHERE
+from headway.simulation.kv_pools import NOWHERE, Cells
 from headway.simulation.loop import IDLE, PAUSED, STUCK, advance
 from headway.simulation.state import ARRIVAL, COMPLETED, COMPLETED_BEFORE, KNOWN, LANE, NOW, PARTIAL, PROMPT, QUEUED, RUNNING, Rules, State
 from headway.simulation.step_time import Step
@@ -22,22 +22,22 @@ AT_ONCE = 1 << 40  # iterations, no limit
 AHEAD = 0.25  # seconds that a replica may run ahead of another that shares a tier, plus the rest of its step
 
 
-def state_at(where: Any, number: int) -> State:
+def state_at(where: Sequence[State], number: int) -> State:
     """The state of one replica; the compiled form replaces this function."""
     return where[number]
 
 
-def rules_at(rows: Any, number: int) -> Rules:
+def rules_at(rows: Sequence[Rules], number: int) -> Rules:
     """The rules of one replica; the compiled form replaces this function."""
     return rows[number]
 
 
-def run_one(where: Any, number: int, rules: Any, step: Step, until: float, most: int) -> int:
+def run_one(where: Sequence[State], number: int, rules: Sequence[Rules], step: Step, until: float, most: int) -> int:
     """Run one replica until a time or for `most` iterations."""
     return advance(state_at(where, number), rules_at(rules, 0), step, until, most)
 
 
-def take_turns(where: Any, replicas: int, rules: Rules, step: Step, until: float, most: int) -> int:
+def take_turns(where: Sequence[State], replicas: int, rules: Rules, step: Step, until: float, most: int) -> int:
     """Run replicas that share a tier until a time or for `most` turns, with clocks close together."""
     for _ in range(most):
         begin = inf
@@ -58,7 +58,7 @@ def due(state: State, rules: Rules) -> float:
     return max(state.at[NOW], next_arrival(state, rules))
 
 
-def catch_up(where: Any, replicas: int, rules: Rules, step: Step, until: float) -> int:
+def catch_up(where: Sequence[State], replicas: int, rules: Rules, step: Step, until: float) -> int:
     """Run every replica until a time."""
     if state_at(where, 0).cache.pools.shared != NOWHERE and take_turns(where, replicas, rules, step, until, AT_ONCE) == STUCK:
         return STUCK
@@ -69,7 +69,8 @@ def catch_up(where: Any, replicas: int, rules: Rules, step: Step, until: float) 
 
 
 def send(
-    where: Any, replicas: int, rules: Any, step: Step, served: Any, ranks: Any, replica: Any, first: int, last: int, turns: int
+    where: Sequence[State], replicas: int, rules: Sequence[Rules], step: Step, served: Cells, ranks: Cells, replica: Cells, first: int,
+    last: int, turns: int,
 ) -> int:  # fmt: skip
     """Send requests first..last - 1 of `served`, each to its best replica on arrival; then run replicas for `turns` turns.
 
@@ -90,7 +91,7 @@ def send(
     return take_turns(where, replicas, replica_rules, step, inf, turns)
 
 
-def by_load(where: Any, replicas: int, request: int) -> int:
+def by_load(where: Sequence[State], replicas: int, request: int) -> int:
     """The replica with the fewest requests in service, the lowest number among equals."""
     best, least = 0, AT_ONCE
     for number in range(replicas):
@@ -100,7 +101,7 @@ def by_load(where: Any, replicas: int, request: int) -> int:
     return best
 
 
-def by_prefix(where: Any, replicas: int, rules: Rules, request: int) -> int:
+def by_prefix(where: Sequence[State], replicas: int, rules: Rules, request: int) -> int:
     """The replica with the cheapest first token, then the fewest requests in service; NOWHERE if none holds any of the prefix."""
     best, least, fewest, known = NOWHERE, inf, AT_ONCE, False
     for number in range(replicas):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from headway.core.errors import BadValue, HeadwayError
 from headway.core.progress import expect, tick
@@ -17,7 +19,7 @@ from headway.simulation.loop import IDLE, STUCK
 from headway.simulation.prefix_tiers import Prefix
 from headway.simulation.state import Rules, State, make_state
 from headway.simulation.step_time import StepPace
-from headway.simulation.traffic.requests import NO_CONVERSATION, Traffic
+from headway.simulation.traffic.requests import NO_CONVERSATION, Mask, Traffic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +34,7 @@ class TurnOrder:
         """Mask of requests that wait for an answer before they are sent."""
         return self.first != np.arange(len(self.first))
 
-    def unasked(self, completed: Any) -> Any:
+    def unasked(self, completed: Mask) -> Any:
         """Mask of turns after an incomplete turn."""
         before = np.full(len(self.after), -1, np.int64)
         has = np.flatnonzero(self.after >= 0)
@@ -58,7 +60,7 @@ def turns_of(traffic: Traffic) -> TurnOrder:
     return TurnOrder(after=after, first=first)
 
 
-def cut_short(turns: TurnOrder, refused: Any) -> tuple[TurnOrder, Any]:
+def cut_short(turns: TurnOrder, refused: Mask) -> tuple[TurnOrder, Any]:
     """The turns that are sent, and the mask of refused requests; a conversation ends before a turn that cannot be served."""
     ends, at = refused.copy(), np.flatnonzero(refused)
     while len(at):
@@ -120,7 +122,7 @@ class SimulatedRun:
         """Mask of requests neither completed nor refused: abandoned, after an abandoned turn, or cut off by an interrupt."""
         return ~self.completed & ~self.refused
 
-    def sent_between(self, counts: Any) -> tuple[float, float]:
+    def sent_between(self, counts: Mask) -> tuple[float, float]:
         """Send times of the first and the last of some requests; zeros for none."""
         if not counts.any():
             return 0.0, 0.0
@@ -141,9 +143,9 @@ class SimulatedRun:
 
 
 def simulate(
-    traffic: Traffic, pace: StepPace, rules: Rules, *, replicas: int = 1, overhead_s: float = 0.0, ranks: Any = None, think: Any = None,
-    users: int = 0, how: str = "auto", routing: str = "round-robin", prefix: Prefix | None = None, barred: Any = False,
-    patience: Any = None,
+    traffic: Traffic, pace: StepPace, rules: Rules, *, replicas: int = 1, overhead_s: float = 0.0,
+    ranks: NDArray[Any] | None = None, think: ArrayLike | None = None, users: int = 0, how: str = "auto",
+    routing: str = "round-robin", prefix: Prefix | None = None, barred: Mask | bool = False, patience: ArrayLike | None = None,
 ) -> SimulatedRun:  # fmt: skip
     """Simulate traffic on `replicas` replicas; `ranks` are priority classes, `think` and `users` make a closed loop.
 
@@ -182,7 +184,7 @@ def simulate(
 
 
 def _run_of(
-    play: PlayableTraffic, traffic: Traffic, refused: Any, users: int, overhead_s: float, states: list[State], replica: Any
+    play: PlayableTraffic, traffic: Traffic, refused: Mask, users: int, overhead_s: float, states: list[State], replica: NDArray[Any]
 ) -> SimulatedRun:
     """The run as users saw it, from the final states."""
     played = np.asarray(play.times).reshape(-1, 4)
@@ -211,20 +213,20 @@ def _run_of(
     )
 
 
-def _rules(rules: Rules, traffic: Traffic, users: int, turns: TurnOrder | None, patience: Any, prefix: Prefix | None) -> Rules:
+def _rules(rules: Rules, traffic: Traffic, users: int, turns: TurnOrder | None, patience: ArrayLike | None, prefix: Prefix | None) -> Rules:
     """The rules for such traffic; `prefix` is the prefix cache if requests are routed by prefix."""
     rules = rules._replace(closed=1 if users else 0 if turns is None else 2, leaving=int(patience is not None))
     return rules if prefix is None else rules._replace(answer=float(traffic.output.mean()))
 
 
-def _later(count: int, first: Any) -> Any:
+def _later(count: int, first: NDArray[Any]) -> Any:
     """Mask of the requests of a closed loop other than each user's first."""
     later = np.ones(count, bool)
     later[first] = False
     return later
 
 
-def _unasked(states: list[State], refused: Any, users: int, turns: TurnOrder | None, completed: Any) -> Any:
+def _unasked(states: list[State], refused: Mask, users: int, turns: TurnOrder | None, completed: Mask) -> Any:
     """Requests that waited for an answer and were never sent, so without an arrival time."""
     if turns is not None:
         return turns.unasked(completed)
@@ -249,7 +251,7 @@ class PlayableTraffic:
     shared: bool  # whether replicas share a tier of the cache
     turns: TurnOrder | None  # turns of conversations, if they wait for answers
 
-    def state(self, number: int, mine: Any) -> State:
+    def state(self, number: int, mine: NDArray[Any]) -> State:
         """The initial state of a replica that may get the requests `mine`."""
         classes = range(self.rules.lanes // slot.LANE)
         lanes = [mine if self.ranks is None else mine[np.asarray(self.ranks)[mine] == lane] for lane in classes]
@@ -260,7 +262,7 @@ class PlayableTraffic:
             self.rules, self.lengths, self.times, lanes, pace.line, self.form.lists, cache, first_pool, after, room
         )  # fmt: skip
 
-    def call(self, state: State, first: Any) -> None:
+    def call(self, state: State, first: NDArray[Any]) -> None:
         """Schedule requests that wait for no answer."""
         times = np.array([self.times[4 * request + slot.ARRIVAL] for request in first])
         lanes = 0 if self.ranks is None else slot.LANE * np.asarray(self.ranks)[first]
@@ -316,7 +318,7 @@ class PlayableTraffic:
         """Served requests that wait for no earlier answer."""
         return self.served if self.turns is None else self.served[~self.turns.later[self.served]]
 
-    def _replica_by_request(self, destinations: Any) -> Any:
+    def _replica_by_request(self, destinations: NDArray[Any]) -> Any:
         """The replica of each request, from those of the first turns; a conversation stays on its replica."""
         destinations = np.asarray(destinations)
         return destinations if self.turns is None else destinations[np.searchsorted(self.begins, self.turns.first[self.served])]
@@ -333,7 +335,7 @@ class PlayableTraffic:
             return False
         return True
 
-    def all_idle(self, states: list[State], where: Any) -> bool:
+    def all_idle(self, states: list[State], where: Sequence[State]) -> bool:
         """Run replicas that share a tier for some turns; returns whether no work is left."""
         ended_before = sum(_ended(state) for state in states)
         most = PLAIN_TURNS if self.form.lists else TURNS
@@ -344,7 +346,7 @@ class PlayableTraffic:
             raise StuckLoop(STUCK_LINE)
         return ended == IDLE
 
-    def idle(self, states: list[State], where: Any, number: int) -> bool:
+    def idle(self, states: list[State], where: Sequence[State], number: int) -> bool:
         """Run one replica for a slice; returns whether no work is left."""
         ended_before = _ended(states[number])
         most = PLAIN_SLICE if self.form.lists else SLICE

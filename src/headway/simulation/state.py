@@ -12,9 +12,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from headway.simulation import kv_pools
-from headway.simulation.kv_pools import CachePools, make_pools
+from headway.simulation.kv_pools import CachePools, Cells, make_pools
 
 # Elements of `at` (floats).
 NOW = 0  # clock, s
@@ -156,8 +157,8 @@ class State(NamedTuple):
 
 
 def make_state(
-    rules: Rules, lengths: Any, times: Any, lanes: list[Any], line: Any, lists: bool, cache: CacheState | None = None,
-    first: int = 0, after: Any = None, coming: int = 0,
+    rules: Rules, lengths: Cells, times: Cells, lanes: list[Any], line: ArrayLike, lists: bool, cache: CacheState | None = None,
+    first: int = 0, after: Cells | None = None, coming: int = 0,
 ) -> State:  # fmt: skip
     """The initial state of a replica with its requests by class in `lanes`; `lists` for the plain loop, which shares lists.
 
@@ -204,12 +205,12 @@ def as_lists(cache: CacheState) -> CacheState:
     return CacheState(kv_pools.as_lists(cache.pools), *(values.tolist() for values in cache[1:]))
 
 
-def push(heap: Any, count: int, key: float, name: int) -> None:
+def push(heap: Cells, count: int, key: float, name: int) -> None:
     """Push a (key, name) pair on a heap of `count` pairs."""
     _rise(heap, count, float(key), float(name))
 
 
-def remove_at(heap: Any, count: int, at: int) -> None:
+def remove_at(heap: Cells, count: int, at: int) -> None:
     """Remove the pair at index `at` of a heap of `count` pairs."""
     last = count - 1
     if at == last:
@@ -222,7 +223,7 @@ def remove_at(heap: Any, count: int, at: int) -> None:
         _sink(heap, last, at, key, name)
 
 
-def place_of(heap: Any, count: int, name: int) -> int:
+def place_of(heap: Cells, count: int, name: int) -> int:
     """Index of a name in a heap of `count` pairs; from the end, where sequences that were admitted last usually stand."""
     at = count - 1
     while heap[2 * at + 1] != name:
@@ -230,7 +231,7 @@ def place_of(heap: Any, count: int, name: int) -> int:
     return at
 
 
-def _rise(heap: Any, at: int, key: float, name: float) -> None:
+def _rise(heap: Cells, at: int, key: float, name: float) -> None:
     while at > 0:
         up = (at - 1) >> 1
         above, above_name = heap[2 * up], heap[2 * up + 1]
@@ -241,7 +242,7 @@ def _rise(heap: Any, at: int, key: float, name: float) -> None:
     heap[2 * at], heap[2 * at + 1] = key, name
 
 
-def _sink(heap: Any, count: int, at: int, key: float, name: float) -> None:
+def _sink(heap: Cells, count: int, at: int, key: float, name: float) -> None:
     while True:
         down = 2 * at + 1
         if down >= count:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.trace import operators
+from headway.core.units import Number, Token
 from headway.laws.queueing.closed_loop import with_prompts
 from headway.laws.serving.request import speculative_s
 from headway.laws.step.coefficients import StepCoefficients
@@ -53,7 +54,7 @@ def scaled(pace: StepPace, factor: float) -> StepPace:
 def pace_of(coefficients: StepCoefficients, assumptions: Assumptions, seats: int, longest: float) -> StepPace:
     """Step times of a compiled layout, for batches up to `seats` and contexts up to `longest`."""
 
-    def law(batch: Any, context: Any, tokens: Any, pairs: Any, prompts: Any) -> Any:
+    def law(batch: Number, context: Token, tokens: Token, pairs: Token, prompts: Number) -> Any:
         at = with_prompts(coefficients, prompts)
         step = step_s(at, batch, context, tokens, pairs)
         if assumptions.accept_length == 1 and not assumptions.draft_cost:
@@ -64,7 +65,7 @@ def pace_of(coefficients: StepCoefficients, assumptions: Assumptions, seats: int
         )
         return step + np.minimum(batch, 1) * (drafted - decode)  # prompts are not drafted, so a step without decodes is unchanged
 
-    def floor(batch: Any, context: Any, tokens: Any, pairs: Any, prompts: Any) -> Any:
+    def floor(batch: Number, context: Token, tokens: Token, pairs: Token, prompts: Number) -> Any:
         return step_floor_s(with_prompts(coefficients, prompts), batch, context, tokens, pairs)
 
     source = flattened(law, NAMES)

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from headway.core.quantity import Sourced, default, known, user_input
+from headway.core.units import BytePerSecond, BytePerToken, Number, Second, SecondPerToken, Token
 from headway.economics.cache.records import CacheHold, CacheService, FeeRow, HoldRow, SizingRow
 from headway.economics.cache.tiers import CacheTier, NumberRange
 from headway.economics.sheets.sheet import Rates
@@ -191,7 +192,7 @@ class TierInterval:
     until: Any  # s; None: for ever
 
 
-def money_bands(places: Sequence[CacheTier], uses: Any) -> list[TierInterval]:
+def money_bands(places: Sequence[CacheTier], uses: Number) -> list[TierInterval]:
     """Best tier by hold, judged by device cost."""
     able = [place for place in places if place.price.value is not None and place.capacity is not None and place.read_bw is not None]
     full = {place.name: laws.balanced_hold_s(place.capacity, place.read_bw, uses) for place in able}
@@ -204,7 +205,7 @@ def money_bands(places: Sequence[CacheTier], uses: Any) -> list[TierInterval]:
     return bands(able, cost, ends)
 
 
-def wear_bands(places: Sequence[CacheTier], uses: Any) -> list[TierInterval]:
+def wear_bands(places: Sequence[CacheTier], uses: Number) -> list[TierInterval]:
     """Best tier by hold, judged by cost with wear at the sustained bandwidth."""
     able = [place for place in places if place.wear.value is not None and place.capacity is not None and place.read_bw is not None]
     full = {place.name: laws.balanced_hold_s(place.capacity, place.sustained_bw, uses) for place in able}
@@ -246,7 +247,7 @@ class TokenFlow:
     new: Any
 
 
-def flow_of(service: CacheService, prompt: Any, output: Any) -> TokenFlow:
+def flow_of(service: CacheService, prompt: Token, output: Token) -> TokenFlow:
     """The token rates of a service, as given or from its request rate, hit rate and lengths."""
     if service.rate is None:
         return TokenFlow(hits=service.hit_tokens, new=service.new_tokens)
@@ -254,7 +255,7 @@ def flow_of(service: CacheService, prompt: Any, output: Any) -> TokenFlow:
     return TokenFlow(hits=service.rate * hit, new=service.rate * (misses + output))
 
 
-def sized(place: CacheTier, hold: Any, flow: TokenFlow, kv: Any) -> SizingRow:
+def sized(place: CacheTier, hold: Second, flow: TokenFlow, kv: BytePerToken) -> SizingRow:
     """Devices and cost of one tier for a cache with one time to live."""
     read, write_traffic = flow.hits * kv, flow.new * kv
     size = write_traffic * hold
@@ -278,7 +279,7 @@ def sized(place: CacheTier, hold: Any, flow: TokenFlow, kv: Any) -> SizingRow:
     return SizingRow(**known, worn_out_s=_worn_out_s(place, write_traffic, count))
 
 
-def _worn_out_s(place: CacheTier, write_traffic: Any, count: Any) -> Any:
+def _worn_out_s(place: CacheTier, write_traffic: BytePerSecond, count: Number) -> Any:
     """Seconds until flash is worn out, with writes spread evenly over its devices."""
     if place.drive_writes is None or place.rated_life is None:
         return None
@@ -302,7 +303,7 @@ class MapCell:
     tier: str
 
 
-def tier_map(places: Sequence[CacheTier], subject: CacheSubject, uses: Any, waiting: Any) -> list[MapCell]:
+def tier_map(places: Sequence[CacheTier], subject: CacheSubject, uses: Number, waiting: Number) -> list[MapCell]:
     """Fields of the map, hold by hold; each is judged at its middle."""
     holds, reuses = _steps(*HOLDS), _steps(*REUSES)
     cells = []
@@ -359,7 +360,7 @@ def charges(rates: Rates, holds: Sequence[Any] = ()) -> list[CacheFee]:
     return fee_rows
 
 
-def read_fee(place: CacheTier, share: Any, chip_time: Any, kv: Any) -> FeeRow | None:
+def read_fee(place: CacheTier, share: Number, chip_time: SecondPerToken, kv: BytePerToken) -> FeeRow | None:
     """Cache-read rate over input rate if both were at cost; None for a tier without loading."""
     if place.in_place or place.read_bw is None:
         return None
@@ -375,7 +376,7 @@ def read_share(rates: Rates) -> Any:
     return None if rates.cache_read is None else rates.cache_read / rates.input
 
 
-def fee(place: CacheTier, charge: CacheFee, kv: Any) -> FeeRow:
+def fee(place: CacheTier, charge: CacheFee, kv: BytePerToken) -> FeeRow:
     """One fee against the cost of one tier: the KV bytes that it pays for, fewer in an expensive tier."""
     paid_bytes = {end: charge.fee / (charge.hold * getattr(place.holding, end)) for end in ("value", "high", "low")}
     room = kv * laws.hold_usd_per_byte(place.holding.value, ALL, charge.hold, NO_WEAR)

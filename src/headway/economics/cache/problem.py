@@ -11,7 +11,7 @@ from headway.core.catalog import Catalog
 from headway.core.errors import BadValue, MissingFact
 from headway.core.quantity import Sourced, default, user_input
 from headway.core.schema import defaults, fields, scalar
-from headway.core.units import show
+from headway.core.units import SecondPerToken, show
 from headway.economics.cache.placement import CacheSubject, hold_row, with_choices
 from headway.economics.cache.records import CacheHold, HoldRow, PrefillCost
 from headway.economics.cache.tiers import CHIP_MEMORY, CacheTier, NumberRange, device_named, own_memory, place_of
@@ -72,7 +72,7 @@ class Recompute:
         return f"prefill of {int(row['prompt'])} tokens as estimated for the cheapest layout, {degrees}"
 
 
-def _same(value: Any) -> NumberRange:
+def _same(value: SecondPerToken) -> NumberRange:
     return NumberRange(value=value, low=value, high=value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from headway.core.catalog import Catalog
 from headway.core.errors import BadValue, MissingFact, check_known
 from headway.core.quantity import known
 from headway.core.schema import scalar
+from headway.core.units import Number
 from headway.hardware.chip import Chip
 from headway.hardware.chip_price import PriceQuote
 from headway.hardware.memory_tier import MemoryTier, price_of
@@ -106,7 +108,7 @@ def _price(device: MemoryTier) -> NumberRange:
     return _ends(price_of(device), device.price_low, device.price_high)
 
 
-def _ends(value: Any, low: Any, high: Any) -> NumberRange:
+def _ends(value: Number, low: Number, high: Number) -> NumberRange:
     return NumberRange(value=value, low=value if low is None else low, high=value if high is None else high)
 
 
@@ -127,7 +129,7 @@ def _wear(device: MemoryTier, price: NumberRange) -> NumberRange:
     return NumberRange(**{end: getattr(price, end) / (writes * device.rated_life) for end, writes in rated.items()})
 
 
-def _map_span(span: NumberRange, law: Any) -> NumberRange:
+def _map_span(span: NumberRange, law: Callable[[Any], Any]) -> NumberRange:
     return NumberRange() if span.value is None else NumberRange(value=law(span.value), low=law(span.low), high=law(span.high))
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.core.quantity import known
+from headway.core.units import BytePerToken, Number
 from headway.economics.cache.placement import FREE, CacheSubject
 from headway.economics.cache.records import TraceRow
 from headway.economics.cache.tiers import CacheTier
@@ -30,7 +31,7 @@ class TraceCounts:
     span: Any  # s
 
 
-def usage_row(counts: TraceCounts, kv: Any = None) -> TraceRow:
+def usage_row(counts: TraceCounts, kv: BytePerToken = None) -> TraceRow:
     """The row of hits and held tokens; also in bytes if `kv` is given."""
     mean = counts.held_s / counts.span
     row = TraceRow(
@@ -43,7 +44,7 @@ def usage_row(counts: TraceCounts, kv: Any = None) -> TraceRow:
     return replace(row, held_bytes_mean=mean * kv, held_bytes_peak=counts.peak * kv)
 
 
-def billed(counts: TraceCounts, place: CacheTier, waiting: Any, subject: CacheSubject) -> TraceRow:
+def billed(counts: TraceCounts, place: CacheTier, waiting: Number, subject: CacheSubject) -> TraceRow:
     """The row of hits and held bytes with the bill in one tier; no bill if a fact of the tier is missing."""
     row = replace(usage_row(counts, subject.kv), tier=place.name, device=place.device)
     again = subject.chip_time.value * subject.price.value
@@ -76,7 +77,7 @@ def _paid_room(counts: TraceCounts, row: TraceRow, place: CacheTier, subject: Ca
     return max(room / place.capacity, traffic / place.sustained_bw) * place.capacity
 
 
-def _waited(place: CacheTier, waiting: Any, subject: CacheSubject) -> Any:
+def _waited(place: CacheTier, waiting: Number, subject: CacheSubject) -> Any:
     """Cost of loading a token besides the devices, in USD: chips that wait."""
     if place.in_place:
         return FREE

@@ -15,6 +15,7 @@ import numpy as np
 from headway.core.catalog import Catalog
 from headway.core.errors import BadValue
 from headway.core.quantity import known
+from headway.core.units import Number
 from headway.economics.inversion import features as closed_forms
 from headway.economics.inversion.features import (
     FAST,
@@ -50,6 +51,7 @@ from headway.economics.sheets.sheet import PriceSheet
 from headway.laws.economics import inversion as laws
 from headway.laws.economics.cost import cost_share
 from headway.laws.roofline.balance import compute_s_per_token
+from headway.simulation.traffic.requests import Floats
 
 NAMES = (*MODEL, KV, *MACHINE)
 UNITS = {"kv": "byte/token", "chip_price": "USD/s"}
@@ -153,7 +155,7 @@ def _without(draws: Samples, basis: Priors, priced: Sequence[Features], hosts: b
 
 
 def _quantities(
-    features: Features, quantiles: Any, before: Any, without: dict[str, Any], assumptions: AssumedIntervals, thin: bool
+    features: Features, quantiles: Floats, before: Floats, without: dict[str, Any], assumptions: AssumedIntervals, thin: bool
 ) -> tuple[QuantityRow, ...]:
     assumed_names = {"chip_price" if name == "price" else name for name in assumed_intervals(assumptions)}
     rows = []
@@ -172,7 +174,7 @@ def _quantities(
     return tuple(rows)
 
 
-def _width(name: str, ends: Any) -> float:
+def _width(name: str, ends: Floats) -> float:
     """Upper over lower end of an interval; for a margin, of the remaining share of the price."""
     lo, hi = (1 - float(ends[2]), 1 - float(ends[0])) if name == "margin" else (float(ends[0]), float(ends[2]))
     return hi / lo
@@ -266,7 +268,7 @@ def active(answer: Inversion, basis: Priors) -> Any:
     mfu = laws.sparse_mfu(basis.dense_mfu, _ratio_of_middles(answer), basis.sparse_exponent)
     utilisation, share = _middle(answer, row(answer, "utilisation")), cost_share(_middle(answer, row(answer, "margin")))
 
-    def by(policy: Any) -> Any:
+    def by(policy: Number) -> Any:
         chip_s = rate / (price * (policy / (utilisation * share)))
         return laws.active_from_prefill(chip_s, mfu, of_one)
 
@@ -277,7 +279,7 @@ def _kv(answer: Inversion, basis: Priors, ladder: SheetTiers) -> Any:
     bound = laws.kv_slope_bound(closed_forms.slope(answer.sheet, ladder), answer.on.chip.hbm_bw, closed_forms.middle_price(answer.on))
     utilisation, share = _middle(answer, row(answer, "utilisation")), cost_share(_middle(answer, row(answer, "margin")))
 
-    def by(policy: Any) -> Any:
+    def by(policy: Number) -> Any:
         markup = (NONE / (utilisation * share)) ** basis.ladder_markup
         return bound * basis.eff_memory / (markup * policy)
 

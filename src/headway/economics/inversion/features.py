@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 
 from headway.core.quantity import Sourced, default, known
+from headway.core.units import Number
 from headway.economics.inversion.priors import LEVEL, CandidateChip, Markup, Priors, Samples, markup
 from headway.economics.sheets.sheet import ContextTier, Mode, PriceSheet, Rates
 from headway.laws.economics import inversion as laws
 from headway.laws.economics.cost import batch_ratio_identity, log_even_quantile
 from headway.laws.roofline.balance import compute_s_per_token
+from headway.simulation.traffic.requests import Floats
 
 # Assumed positions of requests within a context tier: middle and ends.
 WITHIN = (0.25, 0.5, 0.75)
@@ -100,12 +102,12 @@ def rising(tiers: tuple[SheetTier, ...]) -> list[tuple[SheetTier, SheetTier]]:
     return [(below, above) for below, above in pairwise(tiers) if above.rates.output > below.rates.output > 0]
 
 
-def secant(lower: SheetTier, upper: SheetTier, share: Any) -> Any:
+def secant(lower: SheetTier, upper: SheetTier, share: Number) -> Any:
     """The slope in USD/token^2 between two tiers with requests at `share` of each tier."""
     return laws.rate_slope(lower.rates.output, upper.rates.output, at(lower, share), at(upper, share))
 
 
-def at(rung: SheetTier, share: Any) -> Any:
+def at(rung: SheetTier, share: Number) -> Any:
     """The context in tokens at `share` of a tier."""
     return laws.within_tier(rung.above, rung.to, share)
 
@@ -139,14 +141,14 @@ class ClosedBound:
     unit: str = "byte/token"
 
 
-def fact(value: Any, name: str, unit: str, sheet: PriceSheet) -> Any:
+def fact(value: Number, name: str, unit: str, sheet: PriceSheet) -> Any:
     """A number of a sheet, with the sheet as its origin."""
     if isinstance(value, Sourced):
         return value
     return known(value, f"{sheet.model}.{name}", unit, "datasheet", sheet.source, sheet.as_of)
 
 
-def bounds(sheet: PriceSheet, features: Features, on: CandidateChip, active: Any) -> Iterator[ClosedBound]:
+def bounds(sheet: PriceSheet, features: Features, on: CandidateChip, active: Number) -> Iterator[ClosedBound]:
     """Every closed-form bound that the sheet's features allow, on one chip and for `active` parameters."""
     yield from _of_ladder(sheet, features, on, active)
     yield from _of_cache(sheet, on, active)
@@ -169,7 +171,7 @@ def middle_price(on: CandidateChip) -> Any:
     return log_even_quantile(on.price.low, on.price.high, 0.5) if on.price.wide else on.price.low
 
 
-def _of_ladder(sheet: PriceSheet, features: Features, on: CandidateChip, active: Any) -> Iterator[ClosedBound]:
+def _of_ladder(sheet: PriceSheet, features: Features, on: CandidateChip, active: Number) -> Iterator[ClosedBound]:
     if features.ladder is None:
         return
     lower, upper = rising(rungs(sheet))[0]  # a knee would be at the first step
@@ -193,7 +195,7 @@ def _of_ladder(sheet: PriceSheet, features: Features, on: CandidateChip, active:
         yield ClosedBound(name="kv_joint", label=EQUALITY, value=early, lo=last, hi=early, about=text)
 
 
-def _of_cache(sheet: PriceSheet, on: CandidateChip, active: Any) -> Iterator[ClosedBound]:
+def _of_cache(sheet: PriceSheet, on: CandidateChip, active: Number) -> Iterator[ClosedBound]:
     rates, price = sheet.rates, middle_price(on)
     holding = price / on.chip.hbm
     plain = fact(rates.input, "input", "USD/token", sheet)
@@ -384,7 +386,7 @@ def _logs(sheets: Sequence[Features]) -> Any:
     return np.log([[sheet.input, sheet.output, float(sheet.ladder.slope) if sheet.ladder else 1.0] for sheet in sheets]).reshape(-1, 3)
 
 
-def _machine_weights(draws: Samples, observed: _ObservedSheet, sheets: Sequence[Features], weights: Any, without: str) -> Any:
+def _machine_weights(draws: Samples, observed: _ObservedSheet, sheets: Sequence[Features], weights: Floats, without: str) -> Any:
     """Weights for chip, idle hours and margin (sheets x draws), by the markup that a sheet leaves over its models' costs.
 
     The markup is normal: the sheet's evidence combined with the stated priors, widened by pricing policy.
@@ -414,7 +416,7 @@ def _machine_weights(draws: Samples, observed: _ObservedSheet, sheets: Sequence[
     return np.exp((logs - logs.max(1, keepdims=True)).astype(np.float32))
 
 
-def _quantiles(weights: Any, values: Any) -> Any:
+def _quantiles(weights: Floats, values: Floats) -> Any:
     """Weighted quantiles of sorted values, interpolated evenly within a block: rows of weights x QUANTILES."""
     starts = np.arange(0, len(values), BLOCK)
     edges = np.append(values[starts], values[-1])

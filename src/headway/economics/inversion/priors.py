@@ -23,6 +23,7 @@ from headway.core.errors import BadValue, UnknownName
 from headway.core.interval import Interval
 from headway.core.interval import read as read_interval
 from headway.core.schema import Field, fields
+from headway.core.units import BytePerToken, Number
 from headway.economics.chip_cost import over_all
 from headway.hardware.chip import Chip, chip
 from headway.laws.economics import inversion as laws
@@ -254,7 +255,7 @@ def draw(priors: Priors, assumptions: AssumedIntervals, count: int, catalog: Cat
 class _Work:
     """The served model and its load, per draw."""
 
-    def __init__(self, *, active: Any, sparsity: Any, kv: Any, batch: Any, byte: Any, context: Any) -> None:
+    def __init__(self, *, active: Number, sparsity: Number, kv: Number, batch: Number, byte: Number, context: Number) -> None:
         self.active, self.sparsity, self.kv, self.batch, self.byte, self.context = active, sparsity, kv, batch, byte, context
         self.total = active * sparsity
 
@@ -321,7 +322,7 @@ def _between(stream: _Stream, interval: Interval) -> Any:
 # -- cost and price -------------------------------------------------------------------------------------------------------------
 
 
-def _log_rates(work: _Work, on: _Hardware, priors: Priors, mfu: Any, markup: Any) -> Any:
+def _log_rates(work: _Work, on: _Hardware, priors: Priors, mfu: Number, markup: Number) -> Any:
     """Log rates of input, output, and of the output rate's slope over context."""
     compute = compute_s_per_token(work.active, on.peak)
     prefill = compute / mfu
@@ -337,7 +338,7 @@ def _log_rates(work: _Work, on: _Hardware, priors: Priors, mfu: Any, markup: Any
     return np.log(np.clip(np.broadcast_arrays(*rates), LEAST, MOST))
 
 
-def reference_log_cost(priors: Priors, machine: CandidateChip, active: Any, sparsity: Any, kv: Any = None) -> Any:
+def reference_log_cost(priors: Priors, machine: CandidateChip, active: Number, sparsity: Number, kv: BytePerToken = None) -> Any:
     """Log costs on reference chips that are never idle, at the middle of their price, with the usual batch, weight format and KV."""
     price = _middle(machine.price.low, machine.price.high)
     at = _Hardware(peak=float(machine.peak), mem_bw=float(machine.chip.hbm_bw), capacity=float(machine.chip.hbm), price=price)
@@ -415,12 +416,12 @@ def _base(priors: Priors, laddered: bool) -> tuple[Any, Any, float, float]:
     return excess.mean(1), np.cov(excess), float(chip.mean()), float(chip.var())
 
 
-def _covariance(first: Any, second: Any, correlation: Any) -> Any:
+def _covariance(first: Number, second: Number, correlation: Number) -> Any:
     shared = float(first) * float(second) * float(correlation)
     return np.array([[float(first) ** 2, shared], [shared, float(second) ** 2]])
 
 
-def _beside(spread: Any, share: float, extra_variance: float) -> Any:
+def _beside(spread: Number, share: float, extra_variance: float) -> Any:
     """Covariance of input, output and context slope; the slope follows output by `share`, with `extra_variance` of its own."""
     carry = np.array([[1, 0], [0, 1], [0, share]])
     wide = carry @ spread @ carry.T

@@ -19,6 +19,7 @@ from headway.core.interval import Interval, point
 from headway.core.quantity import Sourced, known, user_input
 from headway.core.table import Table, from_rows
 from headway.core.trace import record
+from headway.core.units import Number, Token, UsdPerSecond
 from headway.economics.chip_cost import POWER, ChipPrice, OwnershipCost, by_metric, fact, hbm_share, over_all, owned
 from headway.economics.questions import CommercialTerms, terms
 from headway.economics.sheets.sheet import PriceSheet, Rates
@@ -50,7 +51,9 @@ class _PriceSpread:
     most: Any
 
 
-def priced(pick: Choice, terms: CommercialTerms, hit: Any = None, rates: Rates | None = None, electricity: Any = None) -> dict[str, Any]:
+def priced(
+    pick: Choice, terms: CommercialTerms, hit: Number = None, rates: Rates | None = None, electricity: Number = None
+) -> dict[str, Any]:
     """Cost and price of a million tokens of each kind at one layout and load; with `rates`, also the margin of a price sheet.
 
     `hit` is the share of prompt tokens found in a prefix cache, `electricity` in USD/J gives the share of the cost that is power.
@@ -85,7 +88,9 @@ def _middle(span: Interval) -> Any:
     return span.low + (span.high - span.low) * 0.5 if span.wide else span.low
 
 
-def _spreads(kind: str, estimates: Mapping[str, Any], terms: CommercialTerms, utilisation: Any, margin: Any) -> dict[str, _PriceSpread]:
+def _spreads(
+    kind: str, estimates: Mapping[str, Any], terms: CommercialTerms, utilisation: Number, margin: Number
+) -> dict[str, _PriceSpread]:
     """The spreads of the inputs with a width, by name."""
     stem = f"usd_per_mtok_{kind}"
     expected, low, high = estimates[stem], estimates[f"{stem}_lo"], estimates[f"{stem}_hi"]
@@ -107,13 +112,13 @@ def _of_price(span: Interval) -> _PriceSpread:
     return _PriceSpread(low=middle / low, high=high / middle, least=middle / span.low, most=span.high / middle)
 
 
-def _of_share(span: Interval, middle: Any) -> _PriceSpread:
+def _of_share(span: Interval, middle: Number) -> _PriceSpread:
     """The spread of a divisor, which lowers the product at its high end."""
     low, high = (span.low + (span.high - span.low) * share for share in (LOW, HIGH))
     return _PriceSpread(low=high / middle, high=middle / low, least=span.high / middle, most=middle / span.low)
 
 
-def _ends(stem: str, middle: Any, spreads: Mapping[str, _PriceSpread]) -> dict[str, Any]:
+def _ends(stem: str, middle: Number, spreads: Mapping[str, _PriceSpread]) -> dict[str, Any]:
     all_spreads = tuple(spreads.values())
     if not all_spreads:
         return {stem: middle} | {f"{stem}_{end}": middle for end in ("lo", "hi", "least", "most")}
@@ -126,7 +131,7 @@ def _ends(stem: str, middle: Any, spreads: Mapping[str, _PriceSpread]) -> dict[s
     }
 
 
-def _kind(kind: str, estimates: Mapping[str, Any], terms: CommercialTerms, utilisation: Any, margin: Any) -> dict[str, Any]:
+def _kind(kind: str, estimates: Mapping[str, Any], terms: CommercialTerms, utilisation: Number, margin: Number) -> dict[str, Any]:
     """Cost with idle hours and price with margin; for output also the drivers of the price's width; None if loading is within `in`."""
     if estimates[f"usd_per_mtok_{kind}"] is None:
         return {f"{stem}_{kind}{end}": None for stem in ("cost", "price") for end in ("", "_lo", "_hi", "_least", "_most")}
@@ -149,7 +154,7 @@ def _drivers(spreads: Mapping[str, _PriceSpread]) -> dict[str, Any]:
 # -- requests -------------------------------------------------------------------------------------------------------------------
 
 
-def _tokens(pick: Choice, hit: Any) -> dict[str, Any]:
+def _tokens(pick: Choice, hit: Number) -> dict[str, Any]:
     """Tokens of a request by kind."""
     load = pick.case.load
     if not hit:
@@ -157,7 +162,7 @@ def _tokens(pick: Choice, hit: Any) -> dict[str, Any]:
     return {"in": missed_tokens(load.prompt, hit), "cached": load.prompt * hit, "out": load.output}
 
 
-def _request(out: Mapping[str, Any], pick: Choice, hit: Any) -> dict[str, Any]:
+def _request(out: Mapping[str, Any], pick: Choice, hit: Number) -> dict[str, Any]:
     """Cost of a request, and the shares of prefill and decode."""
     tokens = {kind: count for kind, count in _tokens(pick, hit).items() if out[f"cost_{kind}"] is not None}
     bills = {kind: laws.charged_usd(count, out[f"cost_{kind}"]) for kind, count in tokens.items()}
@@ -166,7 +171,7 @@ def _request(out: Mapping[str, Any], pick: Choice, hit: Any) -> dict[str, Any]:
     return {"usd_per_request": bill_usd, "prefill_share": prompt / bill_usd, "decode_share": bills["out"] / bill_usd}
 
 
-def _against(out: Mapping[str, Any], pick: Choice, hit: Any, rates: Rates) -> dict[str, Any]:
+def _against(out: Mapping[str, Any], pick: Choice, hit: Number, rates: Rates) -> dict[str, Any]:
     """Revenue of a request under a sheet, and its margin; the margin's ends take all costs at their ends."""
     read = rates.input if rates.cache_read is None else rates.cache_read
     sheet = {"in": per_mtok(rates.input), "cached": per_mtok(read), "out": per_mtok(rates.output)}
@@ -182,7 +187,7 @@ def _against(out: Mapping[str, Any], pick: Choice, hit: Any, rates: Rates) -> di
     }
 
 
-def _power(pick: Choice, chip: Interval, middle: Any, electricity: Any) -> dict[str, Any]:
+def _power(pick: Choice, chip: Interval, middle: UsdPerSecond, electricity: Number) -> dict[str, Any]:
     """Power's share of the cost, lower with expensive chips."""
     power = fact(pick.case.system.chip, POWER)
     if power is None or electricity is None:
@@ -210,7 +215,7 @@ class PriceRequest:
 
 def price(
     model: Any, system: Any, load: Load, *, chip_price: Any = None, utilisation: Any = None, margin: Any = None,
-    metric: str = "", own: bool = False, hit: Any = None, sheet: PriceSheet | None = None, **planned: Any,
+    metric: str = "", own: bool = False, hit: Number = None, sheet: PriceSheet | None = None, **planned: Any,
 ) -> Table:  # fmt: skip
     """One row: cost and price of uncached input, cached input and output, each with its interval, and the drivers of its width.
 
@@ -229,7 +234,7 @@ def price(
     return from_rows([values], (*answer.notes, *notes), lambda _, key: explained(answer, ask, key))
 
 
-def _share(hit: Any) -> Any:
+def _share(hit: Number) -> Any:
     q = schema.fields(Assumptions)["hit_rate"][0]
     if isinstance(hit, bool) or not isinstance(hit, int | float) or q.illegal(hit):
         raise BadValue("hit", hit, f"a number {q.range()}")
@@ -282,6 +287,6 @@ def _chip_price(chip: Chip, ask: PriceRequest, tco: OwnershipCost | None) -> Chi
     return by_metric(chip, ask.metric) if ask.metric else over_all(chip)
 
 
-def rates_at(sheet: PriceSheet, prompt: Any) -> Rates:
+def rates_at(sheet: PriceSheet, prompt: Token) -> Rates:
     """A sheet's rates for a prompt of this length: the rates of its context tier, for the whole request."""
     return next((step.rates for step in reversed(sheet.tiers) if prompt > step.above), sheet.rates)

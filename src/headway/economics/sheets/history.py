@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.core import units
+from headway.core.units import Number, UsdPerToken
 from headway.economics.sheets.catalogue import day, family, version
 from headway.economics.sheets.sheet import Mode, PriceSheet, Rates
 from headway.laws.tiers import per_mtok
@@ -73,7 +74,7 @@ def _dated(sheet: PriceSheet, before: PriceSheet | None) -> DatedSheet:
     )  # fmt: skip
 
 
-def _times(rate: Any, base: Any) -> Any:
+def _times(rate: UsdPerToken, base: UsdPerToken) -> Any:
     return None if rate is None or not base else rate / base
 
 
@@ -119,7 +120,7 @@ def _rate_change(name: str, new: float, old: float) -> Iterator[str]:
         yield f"{name} {units.show(per_mtok(old), 'USD')} to {units.show(per_mtok(new), 'USD')}"
 
 
-def _share_change(name: str, new: Any, base: Any, old: Any, old_base: Any) -> list[str]:
+def _share_change(name: str, new: UsdPerToken, base: UsdPerToken, old: UsdPerToken, old_base: UsdPerToken) -> list[str]:
     """A change of a multiple of the input rate, if both sheets state it."""
     if None in (new, old) or not base or not old_base or not _differ(new / base, old / old_base):
         return []
@@ -151,7 +152,7 @@ def _modes(sheet: PriceSheet, before: PriceSheet) -> Iterator[str]:
     yield from (f"{name} goes" for name in gone)
 
 
-def _x(multiple: Any) -> str:
+def _x(multiple: Number) -> str:
     return "-" if multiple is None else f"{float(multiple):.3g}x"
 
 

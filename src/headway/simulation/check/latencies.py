@@ -17,6 +17,7 @@ from headway.simulation import state as slot
 from headway.simulation.check.limits import MEAN, QUANTITIES, STATISTICS, LatencyLimit
 from headway.simulation.results import BATCHES, FEW, STUDENT, MeasuredTimes, half_width
 from headway.simulation.simulate import SimulatedRun
+from headway.simulation.traffic.requests import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +124,7 @@ class PlayedLatencies:
         return tuple(rows)
 
 
-def percentile(values: Any, percent: float, error: bool = True) -> SampledStatistic:
+def percentile(values: Floats, percent: float, error: bool = True) -> SampledStatistic:
     """A percentile of latencies in order of arrival, with a 95 % confidence interval for enough of them."""
     value = float(np.percentile(values, percent))
     if not error or len(values) < FEW:

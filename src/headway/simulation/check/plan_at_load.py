@@ -18,6 +18,7 @@ from typing import Any
 from headway.core.errors import IllegalCombination, IllegalLayout, drop_note
 from headway.models.model import MoE
 from headway.performance.achieved import spread
+from headway.performance.assumptions import Assumptions
 from headway.performance.workload import SLO
 from headway.serving.plan.group import first_of_each
 from headway.serving.plan.plan import LayoutPlan, joined
@@ -165,7 +166,7 @@ def step_factor(goal: LoadGoal) -> float:
     return max(goal.width ** (NormalDist().inv_cdf(goal.confidence) / END_OF_INTERVAL), 1.0) if goal.limits else 1.0
 
 
-def width_of(pairs: Sequence[tuple[Any, Any]], assumptions: Any) -> float:
+def width_of(pairs: Sequence[tuple[Any, Any]], assumptions: Assumptions) -> float:
     """Half of the 90 % interval of TPOT as a factor, the widest of these models and machines."""
     return max(
         float(spread(system.chip, any(isinstance(block.ffn, MoE) for block in model.blocks), assumptions, "tpot"))

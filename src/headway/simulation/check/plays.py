@@ -33,6 +33,7 @@ from headway.simulation.check.limits import LatencyLimit, check_requests, least_
 from headway.simulation.check.offered import OfferedTraffic
 from headway.simulation.compiled import LOAD_S, STEP_S, is_ready
 from headway.simulation.fleet import Fleet, fleet
+from headway.simulation.prefix_tiers import SimulatedTier
 from headway.simulation.questions import Policy
 from headway.simulation.run import LoadingPlan, Trial
 from headway.simulation.simulate import SimulatedRun
@@ -66,7 +67,7 @@ class Candidate:
 
 def candidate(
     model: Model | str, system: System | str, layout: Layout, *, prompt: float, output: float, precision: Precision = AS_STORED,
-    assumptions: Assumptions | None = None, policy: Policy = ENGINE_DEFAULTS, tiers: Any = (),
+    assumptions: Assumptions | None = None, policy: Policy = ENGINE_DEFAULTS, tiers: Sequence[SimulatedTier] = (),
 ) -> Candidate:  # fmt: skip
     """A candidate from names or records; `prompt` and `output` are mean tokens of a request."""
     request = deployment(model, system, layout, checked_load(prompt=prompt, output=output), precision, assumptions)

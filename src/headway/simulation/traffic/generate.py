@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headway.core import units
 from headway.core.errors import BadValue
@@ -198,7 +199,7 @@ def _turns(talks: int, begin: Arrivals, prompt: Lengths, output: Lengths, turns:
     return time, gaps, np.repeat(np.arange(talks), sizes), context, answered
 
 
-def _within(values: Any, first: Ints, sizes: Ints) -> Any:
+def _within(values: NDArray[Any], first: Ints, sizes: Ints) -> Any:
     """Running sums that restart at each conversation."""
     sums = np.cumsum(values)
     return sums - np.repeat(sums[first] - values[first], sizes)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from headway.core.errors import BadFile, BadValue
 from headway.core.measured import strays
@@ -18,6 +18,7 @@ LONGEST = 1_000_000_000  # tokens; a longer prompt or answer is an error
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]  # which requests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,17 +46,17 @@ class Traffic:
     @classmethod
     def of(
         cls,
-        arrival: Any,
-        prompt: Any,
-        output: Any,
+        arrival: ArrayLike,
+        prompt: ArrayLike,
+        output: ArrayLike,
         *,
-        conversation: Any = None,
-        blocks: Any = (),
-        block_start: Any = None,
+        conversation: ArrayLike | None = None,
+        blocks: ArrayLike = (),
+        block_start: ArrayLike | None = None,
         block_tokens: int = 0,
-        answers: Any = (),
-        answer_start: Any = None,
-        pause: Any = None,
+        answers: ArrayLike = (),
+        answer_start: ArrayLike | None = None,
+        pause: ArrayLike | None = None,
     ) -> Self:
         """Traffic from array-like values; a length may be one number for all requests."""
         times = np.ascontiguousarray(arrival, np.float64)
@@ -125,7 +126,7 @@ def _same(value: int, count: int) -> Ints:
     return np.broadcast_to(np.int64(value), count)
 
 
-def _whole_lengths(lengths: Any, count: int) -> Ints:
+def _whole_lengths(lengths: ArrayLike, count: int) -> Ints:
     values = np.asarray(lengths)
     if values.ndim == 0:
         values = np.full(count, values)
@@ -240,7 +241,7 @@ def described(count: int, lines: int, malformed: tuple[Malformed, ...]) -> str:
     return f"{count} of {lines} lines malformed ({first}{'; ...' if count > MALFORMED_MESSAGE_LIMIT else ''})"
 
 
-def in_order(arrival: Any) -> tuple[Any, int]:
+def in_order(arrival: NDArray[Any]) -> tuple[Any, int]:
     """The stable order by arrival (None if already sorted), and the number of requests after a later arrival."""
     if not (arrival[1:] < arrival[:-1]).any():
         return None, 0
