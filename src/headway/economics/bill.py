@@ -97,7 +97,8 @@ class BillCalculator:
             usd_output=usd_output, usd_storage=storage, usd=usd,
             usd_each=usd / known(count, 'requests', '', 'input', self.requests.source) if count else None,
             break_even_reads=_break_even(way), reads_per_write=cached / written_tokens if written_tokens else None,
-            speed_ratio=_speed(way), too_long=self._too_long(way.sheet),
+            speed_ratio=next((mode.speed_ratio for mode in way.sheet.modes if mode.name == way.mode), None),
+            too_long=self._too_long(way.sheet),
         )  # fmt: skip
 
     def _pieces(self, way: BillingOption) -> Iterator[tuple[tuple[Any, ...], tuple[float, ...]]]:
@@ -123,17 +124,13 @@ class BillCalculator:
         hits, writes = self._cached(way)
         writes = np.zeros_like(writes) if way.caching == AUTOMATIC else writes
         kinds = (r.prompt - hits - writes, hits, writes, r.output)
-        if window:
-            within = self._within(*window)
+        if window:  # of times of day; an end before the start is on the next day
+            second = np.mod(self.start_s + r.arrival, DAY)
+            late, early = second >= window[0], second < window[1]
+            within = late & early if window[0] < window[1] else late | early
             kinds = tuple(tokens * within for tokens in kinds)
         cuts = [0, *np.searchsorted(r.prompt, above, side="right").tolist(), len(r.prompt)]
         return np.array([[tokens[begin:end].sum() for tokens in kinds] for begin, end in pairwise(cuts)])
-
-    def _within(self, start_s: float, end_s: float) -> Any:
-        """Mask of requests that arrive between two times of day; an end before the start is on the next day."""
-        second = np.mod(self.start_s + self.requests.arrival, DAY)
-        late, early = second >= start_s, second < end_s
-        return late & early if start_s < end_s else late | early
 
     def _cached(self, way: BillingOption) -> tuple[Any, Any]:
         """Tokens read and tokens written of each prompt; zeros without a cache."""
@@ -178,13 +175,8 @@ def _priced(
     """Token rates and token counts of each context tier with tokens."""
     for tier, tokens in zip((rates, *(context_tier.rates for context_tier in tiers)), counts.tolist(), strict=False):
         if any(tokens):
-            yield _token_rates(tier, way), tuple(tokens)
-
-
-def _token_rates(rates: Rates, way: BillingOption) -> tuple[Any, Any, Any, Any]:
-    """Rates of an uncached, cached, written and output token; a missing cache rate is the input rate."""
-    read = rates.input if rates.cache_read is None else rates.cache_read
-    return rates.input, read, _write(rates, way.ttl_s, rates.input), rates.output
+            read = tier.input if tier.cache_read is None else tier.cache_read  # a missing cache rate is the input rate
+            yield (tier.input, read, _write(tier, way.ttl_s, tier.input), tier.output), tuple(tokens)
 
 
 def _write(rates: Rates, ttl_s: float | None, default: Any) -> Any:
@@ -199,10 +191,6 @@ def _break_even(way: BillingOption) -> Any:
     if way.caching != PRICED or write is None or rates.cache_read is None or not rates.cache_read < rates.input < write:
         return None
     return cost.break_even_reads(write / rates.input, rates.cache_read / rates.input)
-
-
-def _speed(way: BillingOption) -> Any:
-    return next((mode.speed_ratio for mode in way.sheet.modes if mode.name == way.mode), None)
 
 
 # -- billing options ------------------------------------------------------------------------------------------------------------

@@ -259,7 +259,8 @@ class Prefix:
             )
             return (f"prefix cache: {note}; without a tier hbm all of them are used",)
         if hbm > rules.block_bytes / rules.block_tokens * (free_tokens + before.block):
-            return (f"prefix cache: hbm is more than there is: the KV cache of {free_tokens:,} tokens is {_gigabytes(rules, free_tokens)}",)
+            size = f"the KV cache of {free_tokens:,} tokens is {rules.block_bytes / rules.block_tokens * free_tokens / 1e9:.3g} GB"
+            return (f"prefix cache: hbm is more than there is: {size}",)
         return ()
 
     def block_s(self, traffic: Traffic, pace: StepPace) -> float:
@@ -325,10 +326,6 @@ class Prefix:
     def _paths(self, replicas: int) -> Any:
         replica_paths = paths_of([tier for tier in self.below if not tier.shared])
         return np.concatenate([*[FAST, replica_paths] * replicas, paths_of([tier for tier in self.below if tier.shared])])
-
-
-def _gigabytes(rules: Rules, tokens: int) -> str:
-    return f"{rules.block_bytes / rules.block_tokens * tokens / 1e9:.3g} GB"
 
 
 def prefix_of(tiers: Sequence[SimulatedTier], usd_per_s: float | None = None) -> tuple[Prefix, float]:

@@ -198,23 +198,14 @@ def row(
         "queue_growth_per_s": load.growth if not load.stable else None, "measured": int(sample.counts.sum()),
     }  # fmt: skip
     rates = run_rates(run)
-    full = occupancy(run) | {"little": little(fleet, run)} | _prefill(run)
-    return fleet.identity() | standing | rates | figures | full | _hits(fleet, run) | cost(fleet, run, rates) | speed(run)
-
-
-def _hits(fleet: Fleet, run: SimulatedRun) -> dict[str, Any]:
-    """Prefix hit rates of the replicas that prefill."""
-    if fleet.prefix is None:
-        return {}
-    return hit_rates([state.cache for state in (run.prefill or run).states], fleet.prefix.names)
-
-
-def _prefill(run: SimulatedRun) -> dict[str, Any]:
-    """Occupancy of a separate prefill pool."""
-    if run.prefill is None:
-        return {}
-    full = occupancy(run.prefill)
-    return {f"prefill_{key}": full[key] for key in ("busy_share", "running_mean", "waiting_mean", "kv_used_mean")}
+    full = occupancy(run) | {"little": little(fleet, run)}
+    if run.prefill is not None:
+        before = occupancy(run.prefill)
+        full |= {f"prefill_{key}": before[key] for key in ("busy_share", "running_mean", "waiting_mean", "kv_used_mean")}
+    if fleet.prefix is not None:  # of the replicas that prefill
+        full |= hit_rates([state.cache for state in (run.prefill or run).states], fleet.prefix.names)
+    taken = {"wall_s": run.wall_s, "compile_s": run.compile_s}
+    return fleet.identity() | standing | rates | figures | full | cost(fleet, run, rates) | taken
 
 
 def little(fleet: Fleet, run: SimulatedRun) -> float | None:
@@ -243,11 +234,6 @@ def cost(fleet: Fleet, run: SimulatedRun, rates: Mapping[str, Any]) -> dict[str,
         busy = run.total(slot.BUSY) + (run.prefill.total(slot.BUSY) if run.prefill is not None else 0.0)
         figures["joule_per_token"] = float(tdp) * float(fleet.compiled.chips) * busy / run.total(slot.EMITTED)
     return figures
-
-
-def speed(run: SimulatedRun) -> dict[str, Any]:
-    """Wall time and speed of the simulation itself."""
-    return {"wall_s": run.wall_s, "compile_s": run.compile_s}
 
 
 def impossible(fleet: Fleet) -> dict[str, Any]:

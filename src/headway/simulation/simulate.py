@@ -162,8 +162,13 @@ def simulate(
     if traffic.pause is not None and not users and not routed:
         turns, refused = cut_short(turns_of(traffic), refused)
     served = np.flatnonzero(~refused).astype(np.int32)
-    rules = _rules(rules, traffic, users, turns, patience, prefix if routing == "prefix-aware" else None)
-    later = _later(count, served[:users]) if users else turns.later if turns else None
+    rules = rules._replace(closed=1 if users else 0 if turns is None else 2, leaving=int(patience is not None))
+    if routing == "prefix-aware" and prefix is not None:
+        rules = rules._replace(answer=float(traffic.output.mean()))
+    later = turns.later if turns else None
+    if users:  # all but each user's first
+        later = np.ones(count, bool)
+        later[served[:users]] = False
     times = initial_times(traffic.arrival, later, think if users else traffic.pause, patience, overhead_s)
     lengths = np.empty(2 * count, np.int32)
     lengths[slot.PROMPT :: 2], lengths[slot.OUTPUT :: 2] = traffic.prompt, traffic.output
@@ -193,7 +198,12 @@ def _run_of(
     gave_up = abandonments(played, overhead_s) if play.rules.leaving else None
     for column in (slot.FIRST, slot.FINISH):
         played[:, column] += overhead_s
-    played[_unasked(states, refused, users, play.turns, np.isfinite(played[:, slot.FINISH])), slot.ARRIVAL] = np.nan
+    # Requests that waited for an answer and were never sent have no arrival time.
+    if play.turns is not None:
+        played[play.turns.unasked(np.isfinite(played[:, slot.FINISH])), slot.ARRIVAL] = np.nan
+    elif users:
+        orders = [np.asarray(state.order)[int(state.ends[slot.NEXT_REQUEST]) : int(state.count[slot.TOTAL])] for state in states]
+        played[np.concatenate((np.flatnonzero(refused), *orders)).astype(np.int64), slot.ARRIVAL] = np.nan
     arrival, scheduled, first, finish = played.T
     return SimulatedRun(
         traffic=traffic,
@@ -211,29 +221,6 @@ def _run_of(
         compile_s=play.form.compile_s,
         wall_s=0.0,
     )
-
-
-def _rules(rules: Rules, traffic: Traffic, users: int, turns: TurnOrder | None, patience: ArrayLike | None, prefix: Prefix | None) -> Rules:
-    """The rules for such traffic; `prefix` is the prefix cache if requests are routed by prefix."""
-    rules = rules._replace(closed=1 if users else 0 if turns is None else 2, leaving=int(patience is not None))
-    return rules if prefix is None else rules._replace(answer=float(traffic.output.mean()))
-
-
-def _later(count: int, first: NDArray[Any]) -> Any:
-    """Mask of the requests of a closed loop other than each user's first."""
-    later = np.ones(count, bool)
-    later[first] = False
-    return later
-
-
-def _unasked(states: list[State], refused: Mask, users: int, turns: TurnOrder | None, completed: Mask) -> Any:
-    """Requests that waited for an answer and were never sent, so without an arrival time."""
-    if turns is not None:
-        return turns.unasked(completed)
-    if not users:
-        return np.zeros(0, np.int64)
-    orders = [np.asarray(state.order)[int(state.ends[slot.NEXT_REQUEST]) : int(state.count[slot.TOTAL])] for state in states]
-    return np.concatenate((np.flatnonzero(refused), *orders)).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,7 +264,8 @@ class PlayableTraffic:
         replica, callers = np.zeros(len(begins), np.int32), users or replicas  # users send equally many requests
         for caller in range(callers):
             replica[caller::callers] = caller % replicas
-        replica = self._replica_by_request(replica)
+        if self.turns is not None:  # a conversation stays on the replica of its first turn
+            replica = replica[np.searchsorted(begins, self.turns.first[self.served])]
         states = []
         for number in range(replicas):
             mine = self.served[replica == number] if users or self.turns is not None else self.served[number::replicas]
@@ -317,11 +305,6 @@ class PlayableTraffic:
     def begins(self) -> Any:
         """Served requests that wait for no earlier answer."""
         return self.served if self.turns is None else self.served[~self.turns.later[self.served]]
-
-    def _replica_by_request(self, destinations: NDArray[Any]) -> Any:
-        """The replica of each request, from those of the first turns; a conversation stays on its replica."""
-        destinations = np.asarray(destinations)
-        return destinations if self.turns is None else destinations[np.searchsorted(self.begins, self.turns.first[self.served])]
 
     def run(self, states: list[State]) -> bool:
         """Run replicas in turn, a slice each, until no work is left; False if interrupted by the user."""

@@ -16,7 +16,7 @@ import numpy as np
 from headway.core.quantity import Sourced, default, known
 from headway.core.units import Number
 from headway.economics.inversion.priors import LEVEL, CandidateChip, Markup, Priors, Samples, markup
-from headway.economics.sheets.sheet import ContextTier, Mode, PriceSheet, Rates
+from headway.economics.sheets.sheet import Mode, PriceSheet, Rates
 from headway.laws.economics import inversion as laws
 from headway.laws.economics.cost import batch_ratio_identity, log_even_quantile
 from headway.laws.roofline.balance import compute_s_per_token
@@ -64,7 +64,9 @@ def features(sheet: PriceSheet) -> Features | None:
     rates = sheet.rates
     if not (rates.input > 0 and rates.output > 0):
         return None
-    batch, mode = _least_batch(sheet)
+    # A faster mode's price x speed is a lower bound on the standard batch: the largest of them.
+    candidates = [(batch_ratio_identity(mode.rates.output / rates.output, mode.speed_ratio), mode.name) for mode in faster(sheet)]
+    batch, mode = max(candidates, default=(None, ""))
     return Features(input=rates.input, output=rates.output, ladder=ladder(rungs(sheet)), least_batch=batch, fast_mode=mode)
 
 
@@ -73,16 +75,8 @@ def rungs(sheet: PriceSheet) -> tuple[SheetTier, ...]:
     tiers = [tier for tier in sheet.tiers if sheet.context_limit is None or tier.above < sheet.context_limit]
     starts = [0.0, *(tier.above for tier in tiers)]
     last = sheet.context_limit if sheet.context_limit is not None else OPEN_ENDED * starts[-1]
-    ends = [*starts[1:], last]
-    return tuple(_rung(start, end, rates) for start, end, rates in zip(starts, ends, _rates(sheet, tiers), strict=True))
-
-
-def _rates(sheet: PriceSheet, tiers: list[ContextTier]) -> list[Rates]:
-    return [sheet.rates, *(tier.rates for tier in tiers)]
-
-
-def _rung(start: float, end: float, rates: Rates) -> SheetTier:
-    return SheetTier(above=start, to=end, rates=rates)
+    ends, rates = [*starts[1:], last], [sheet.rates, *(tier.rates for tier in tiers)]
+    return tuple(SheetTier(above=start, to=end, rates=of_tier) for start, end, of_tier in zip(starts, ends, rates, strict=True))
 
 
 def ladder(tiers: tuple[SheetTier, ...]) -> SheetTiers | None:
@@ -116,12 +110,6 @@ def faster(sheet: PriceSheet) -> list[Mode]:
     """The modes with a higher price and a known higher speed."""
     dearer = [mode for mode in sheet.modes if mode.rates.output > sheet.rates.output > 0]
     return [mode for mode in dearer if mode.speed_ratio is not None and mode.speed_ratio > 1]
-
-
-def _least_batch(sheet: PriceSheet) -> tuple[float | None, str]:
-    """Largest lower bound on the standard batch (price x speed of a faster mode), and that mode's name; (None, "") without faster modes."""
-    candidates = [(batch_ratio_identity(mode.rates.output / sheet.rates.output, mode.speed_ratio), mode.name) for mode in faster(sheet)]
-    return max(candidates, default=(None, ""))
 
 
 HOUR = known(3600, "hour", "s", "constant", "definition")

@@ -107,7 +107,8 @@ def find(name: str, among: Sequence[PriceSheet], hint: str = "") -> PriceSheet:
     provider, slash, rest = fold(model_name).partition("/")
     of_provider = [sheet for sheet in among if fold(sheet.provider) == provider] if slash else []
     model = rest if of_provider else fold(model_name)
-    candidates = [sheet for sheet in of_provider or among if not at or day(sheet) <= _last(date)]
+    latest = date.strip() + "~"  # sorts after every digit and dash, so that 2026-02 includes all of its days
+    candidates = [sheet for sheet in of_provider or among if not at or day(sheet) <= latest]
     exact = [sheet for sheet in candidates if fold(sheet.model) == model]
     matching = exact or [sheet for sheet in candidates if fold(sheet.model).startswith(model + "-")]
     if not model or not matching:
@@ -174,8 +175,3 @@ def version(sheet: PriceSheet) -> tuple[int, ...]:
 def day(sheet: PriceSheet) -> str:
     """Sort key of a sheet by date; undated sheets come first."""
     return "" if sheet.as_of == UNDATED else sheet.as_of
-
-
-def _last(date: str) -> str:
-    """The latest date text within a date, so that 2026-02 includes all of its days."""
-    return date.strip() + "~"  # sorts after every digit and dash, so after 2026-02-28

@@ -119,16 +119,13 @@ def parse_arrivals(text: str, rate: float, field: str = "--arrivals") -> Arrival
         return Bursty(rate=rate, cv=cv)
     if name == "diurnal" and colon:
         period, *levels = rest.split(",")
-        return _diurnal(text, rate, units.parse(period, "s", field), [units.parse(level, "", field) for level in levels], field)
+        period_s, shares = units.parse(period, "s", field), tuple(units.parse(level, "", field) for level in levels)
+        if not (0 < period_s <= 1000 * DAY):
+            raise BadValue(field, text, "a period such as 24h first: diurnal:PERIOD,LEVEL,LEVEL,...")
+        if not shares or min(shares) < 0 or not 0 < math.fsum(shares) < math.inf:
+            raise BadValue(field, text, "levels of 0 or more, not all 0: diurnal:PERIOD,LEVEL,LEVEL,...")
+        return Diurnal(rate=rate, period=period_s, levels=shares)
     raise BadValue(field, text, "poisson, even, bursty:CV or diurnal:PERIOD,LEVEL,LEVEL,...")
-
-
-def _diurnal(text: str, rate: float, period: float, levels: list[float], field: str) -> Diurnal:
-    if not (0 < period <= 1000 * DAY):
-        raise BadValue(field, text, "a period such as 24h first: diurnal:PERIOD,LEVEL,LEVEL,...")
-    if not levels or min(levels) < 0 or not 0 < math.fsum(levels) < math.inf:
-        raise BadValue(field, text, "levels of 0 or more, not all 0: diurnal:PERIOD,LEVEL,LEVEL,...")
-    return Diurnal(rate=rate, period=period, levels=tuple(levels))
 
 
 def _summed(gaps: Floats, rate: float) -> Floats:
@@ -214,7 +211,13 @@ def parse_lengths(text: str, field: str, answers: bool = False) -> Lengths:
     if name == "constant" and len(numbers) == 1:
         return Constant(tokens=_whole_tokens(rest, field))
     if name == "lognormal" and len(numbers) == 2:
-        return Lognormal(mean=_mean(numbers[0], field), sigma=_sigma(numbers[1], field))
+        mean = units.parse(numbers[0], "token", field)
+        if not 1 <= mean <= LONGEST:
+            raise BadValue(field, numbers[0], f"a mean of 1 to {LONGEST} tokens")
+        sigma = units.parse(numbers[1], "", field)
+        if not 0 <= sigma <= WIDEST:
+            raise BadValue(field, numbers[1], f"a standard deviation of the logarithm from 0 to {WIDEST:g}")
+        return Lognormal(mean=mean, sigma=sigma)
     if name == "uniform" and len(numbers) == 2:
         least, most = (_whole_tokens(number, field) for number in numbers)
         if least > most:
@@ -228,17 +231,3 @@ def _whole_tokens(text: str, field: str) -> int:
     if value != math.floor(value) or not 1 <= value <= LONGEST:
         raise BadValue(field, text, f"whole tokens from 1 to {LONGEST}; or {LENGTHS}")
     return int(value)
-
-
-def _mean(text: str, field: str) -> float:
-    value = units.parse(text, "token", field)
-    if not 1 <= value <= LONGEST:
-        raise BadValue(field, text, f"a mean of 1 to {LONGEST} tokens")
-    return value
-
-
-def _sigma(text: str, field: str) -> float:
-    value = units.parse(text, "", field)
-    if not 0 <= value <= WIDEST:
-        raise BadValue(field, text, f"a standard deviation of the logarithm from 0 to {WIDEST:g}")
-    return value

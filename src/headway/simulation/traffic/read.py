@@ -7,7 +7,6 @@ import csv
 import functools
 import io
 import json
-import math
 import re
 import warnings
 import zlib
@@ -255,14 +254,11 @@ def _instant(text: str) -> int | None:
         instant_ns = int(np.datetime64(f"{match[1]}T{match[2]}", "ns").astype(np.int64))
     except ValueError:
         return None
-    return instant_ns - _offset_s(match[3]) * 1_000_000_000
-
-
-def _offset_s(zone: str | None) -> int:
+    zone = match[3]
     if not zone or zone == "Z":
-        return 0
-    minutes = int(zone[1:3]) * 60 + int(zone[-2:])
-    return int(math.copysign(minutes * 60, -1 if zone[0] == "-" else 1))
+        return instant_ns
+    offset_s = (int(zone[1:3]) * 60 + int(zone[-2:])) * (-60 if zone[0] == "-" else 60)
+    return instant_ns - offset_s * 1_000_000_000
 
 
 def _wants(name: str, cell: str, wants: str) -> str:
