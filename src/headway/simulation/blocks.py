@@ -159,16 +159,12 @@ def make_room(state: State, rules: Rules) -> None:
     if most > block_limit(state, rules):
         most = blocks_held(state, rules)
         while most > block_limit(state, rules) and state.count[RUNNING] > 0:
-            preempt(state, rules, _last(state, rules))
+            lane = rules.lanes - LANE
+            while state.ends[lane + DECODING + 1] < 0:
+                lane -= LANE
+            preempt(state, rules, state.ends[lane + DECODING + 1])
             most = blocks_held(state, rules)
     state.count[PEAK_BLOCKS] = max(state.count[PEAK_BLOCKS], most - block_limit(state, rules) + rules.capacity)
-
-
-def _last(state: State, rules: Rules) -> int:
-    lane = rules.lanes - LANE
-    while state.ends[lane + DECODING + 1] < 0:
-        lane -= LANE
-    return state.ends[lane + DECODING + 1]
 
 
 def leave(state: State, rules: Rules, seat: int) -> None:

@@ -92,7 +92,10 @@ def make_pools(
     each pool evicts to the next and the last pool drops blocks; `below` overrides this. All replicas share the pools from `shared` on.
     """
     count = len(capacity)
-    _check(ids, capacity, pages)
+    if ids < 0 or pages < 1:
+        raise BadValue("kv cache", f"{ids} blocks of {pages} pages", "a number of blocks, each of at least one page")
+    if not count or any(room < 0 for room in capacity):
+        raise BadValue("kv cache", list(capacity), "pools of at least 0 pages, at least one of them")
     under = [*range(1, count), NOWHERE] if below is None else list(below)
     keeps = [np.inf] * count if ttl_s is None else [float(seconds) for seconds in ttl_s]
     if (
@@ -143,13 +146,6 @@ def into_arrays(pools: CachePools, lists: CachePools) -> None:
     """Copy the state of lists back into the arrays."""
     for name in ARRAYS:
         getattr(pools, name)[:] = getattr(lists, name)
-
-
-def _check(ids: int, capacity: Sequence[int], pages: int) -> None:
-    if ids < 0 or pages < 1:
-        raise BadValue("kv cache", f"{ids} blocks of {pages} pages", "a number of blocks, each of at least one page")
-    if not len(capacity) or any(room < 0 for room in capacity):
-        raise BadValue("kv cache", list(capacity), "pools of at least 0 pages, at least one of them")
 
 
 def dense_ids(ids: ArrayLike) -> tuple[Any, int]:

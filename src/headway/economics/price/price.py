@@ -224,7 +224,10 @@ def price(
     """
     assumptions = planned.pop("assumptions", None) or schema.defaults(Assumptions)
     if hit is not None:
-        hit = _share(hit)
+        mark = schema.fields(Assumptions)["hit_rate"][0]
+        if isinstance(hit, bool) or not isinstance(hit, int | float) or mark.illegal(hit):
+            raise BadValue("hit", hit, f"a number {mark.range()}")
+        hit = hit if isinstance(hit, Sourced) else user_input(float(hit), "hit_rate")
         assumptions = replace(assumptions, hit_rate=hit)
     answer = plan(model, system, load, elasticities=False, assumptions=assumptions, **planned)
     ask = PriceRequest(
@@ -232,13 +235,6 @@ def price(
     )
     values, notes = row(answer, ask)
     return from_rows([values], (*answer.notes, *notes), lambda _, key: explained(answer, ask, key))
-
-
-def _share(hit: Number) -> Any:
-    q = schema.fields(Assumptions)["hit_rate"][0]
-    if isinstance(hit, bool) or not isinstance(hit, int | float) or q.illegal(hit):
-        raise BadValue("hit", hit, f"a number {q.range()}")
-    return hit if isinstance(hit, Sourced) else user_input(float(hit), "hit_rate")
 
 
 def row(answer: LayoutPlan, ask: PriceRequest) -> tuple[dict[str, Any], tuple[str, ...]]:

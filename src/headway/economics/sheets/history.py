@@ -9,7 +9,7 @@ from typing import Any
 from headway.core import units
 from headway.core.units import Number, UsdPerToken
 from headway.economics.sheets.catalogue import day, family, version
-from headway.economics.sheets.sheet import Mode, PriceSheet, Rates
+from headway.economics.sheets.sheet import PriceSheet, Rates
 from headway.laws.tiers import per_mtok
 
 PEAK = "peak"
@@ -57,7 +57,12 @@ def history(sheets: Sequence[PriceSheet]) -> tuple[DatedSheet, ...]:
 
 def _dated(sheet: PriceSheet, before: PriceSheet | None) -> DatedSheet:
     rates, step = sheet.rates, sheet.tiers[0] if sheet.tiers else None
-    fast, slow, hours = _fast(sheet), _slow(sheet), _hours(sheet)
+    modes = [mode for mode in sheet.modes if mode.name != PEAK]
+    dearer, cheaper = (
+        [mode for mode in modes if mode.rates.output > rates.output], [mode for mode in modes if mode.rates.output < rates.output]
+    )  # fmt: skip
+    fast = max(dearer, key=lambda mode: mode.rates.output, default=None)
+    slow, hours = min(cheaper, key=lambda mode: mode.rates.output, default=None), _hours(sheet)
     writes = [write.rate for write in rates.cache_writes]
     return DatedSheet(
         as_of=sheet.as_of, provider=sheet.provider, model=sheet.model, line=family(sheet), changed="; ".join(_changes(sheet, before)),
@@ -76,17 +81,6 @@ def _dated(sheet: PriceSheet, before: PriceSheet | None) -> DatedSheet:
 
 def _times(rate: UsdPerToken, base: UsdPerToken) -> Any:
     return None if rate is None or not base else rate / base
-
-
-def _fast(sheet: PriceSheet) -> Mode | None:
-    """The most expensive mode, peak hours excluded."""
-    dearer = [mode for mode in sheet.modes if mode.name != PEAK and mode.rates.output > sheet.rates.output]
-    return max(dearer, key=lambda mode: mode.rates.output, default=None)
-
-
-def _slow(sheet: PriceSheet) -> Mode | None:
-    cheaper = [mode for mode in sheet.modes if mode.name != PEAK and mode.rates.output < sheet.rates.output]
-    return min(cheaper, key=lambda mode: mode.rates.output, default=None)
 
 
 def _hours(sheet: PriceSheet) -> Rates | None:
@@ -111,7 +105,12 @@ def _changes(sheet: PriceSheet, before: PriceSheet | None) -> Iterator[str]:
     changes = [*_rate_change("input", new_rates.input, old.input), *_rate_change("output", new_rates.output, old.output)]
     changes += _share_change("cached", new_rates.cache_read, new_rates.input, old.cache_read, old.input)
     changes += _share_change("write", _first(new_rates), new_rates.input, _first(old), old.input)
-    changes += [*_steps(sheet, before), *_modes(sheet, before)]
+    steps, old_steps = sheet.tiers, before.tiers
+    if old_steps and not steps:
+        changes.append(f"no step at {units.show(old_steps[0].above, 'token')} any more")
+    elif steps and (not old_steps or steps[0].above != old_steps[0].above):
+        changes.append(f"a step at {units.show(steps[0].above, 'token')}")
+    changes += _modes(sheet, before)
     yield from changes or ["same rates"]
 
 
@@ -129,14 +128,6 @@ def _share_change(name: str, new: UsdPerToken, base: UsdPerToken, old: UsdPerTok
 
 def _first(rates: Rates) -> Any:
     return rates.cache_writes[0].rate if rates.cache_writes else None
-
-
-def _steps(sheet: PriceSheet, before: PriceSheet) -> Iterator[str]:
-    new, old = sheet.tiers, before.tiers
-    if old and not new:
-        yield f"no step at {units.show(old[0].above, 'token')} any more"
-    elif new and (not old or new[0].above != old[0].above):
-        yield f"a step at {units.show(new[0].above, 'token')}"
 
 
 def _modes(sheet: PriceSheet, before: PriceSheet) -> Iterator[str]:

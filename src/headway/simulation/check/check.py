@@ -233,7 +233,7 @@ def checks(
         raise BadValue("--confidence", needed, "a probability from 0.5 to below 1, such as 0.8")
     if not seeds:
         raise BadValue("seeds", "none", "at least one seed")
-    wanted_limits = check_limits(limits, _longest_output(offered, seeds[0]))
+    wanted_limits = check_limits(limits, int(offered.load(1_000, seeds[0]).traffic.output.max()))
     if offered.trace is not None:
         check_requests(wanted_limits, len(offered.trace), 0.0, "--trace")
     meet = not all(is_shared_out(candidate, offered) for candidate in candidates)
@@ -242,10 +242,6 @@ def checks(
         yield _checked(candidate, offered, wanted_limits, work, tuple(seeds), needed if not exact else None)
         if progress is not None:
             progress(number + 1, len(candidates))
-
-
-def _longest_output(offered: OfferedTraffic, seed: int) -> int:
-    return int(offered.load(1_000, seed).traffic.output.max())
 
 
 def _checked(
