@@ -204,8 +204,8 @@ def row(
         full |= {f"prefill_{key}": before[key] for key in ("busy_share", "running_mean", "waiting_mean", "kv_used_mean")}
     if fleet.prefix is not None:  # of the replicas that prefill
         full |= hit_rates([state.cache for state in (run.prefill or run).states], fleet.prefix.names)
-    taken = {"wall_s": run.wall_s, "compile_s": run.compile_s}
-    return fleet.identity() | standing | rates | figures | full | cost(fleet, run, rates) | taken
+    speed = {"wall_s": run.wall_s, "compile_s": run.compile_s}
+    return fleet.identity() | standing | rates | figures | full | cost(fleet, run, rates) | speed
 
 
 def little(fleet: Fleet, run: SimulatedRun) -> float | None:
