@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from headway.performance import achieved
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout, expand
 from headway.performance.workload import SLO, Load
+from headway.simulation.traffic import distributions
 
 if TYPE_CHECKING:
     from headway.core.table import Table
@@ -164,6 +165,12 @@ def requested(load: dict[str, Any]) -> dict[str, Any]:
     if missing:
         note(f"by default {flags}")
     return load | filled
+
+
+def length_distributions(load: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Distributions of the prompts and outputs of a load, from their texts or numbers."""
+    prompt, output = (value if isinstance(value := load[name], str) else str(int(value)) for name in REQUEST)
+    return distributions.parse_lengths(prompt, "--prompt"), distributions.parse_lengths(output, "--output", answers=True)
 
 
 def attended(load: dict[str, Any]) -> dict[str, Any]:

@@ -1,30 +1,55 @@
-"""`headway plan MODEL --on MACHINE --prompt N --output N [--ttft 2s] [--tpot 50ms]`: the best layout for a load and limits."""
+"""`headway plan MODEL --on MACHINE --prompt N --output N [--ttft 2s] [--tpot 50ms]`: the best layout for a load and limits.
+
+At a load (--rate, --users or --trace) in whole nodes, checked by simulation; with --launch the command lines that realise it.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import itertools
+import math
+import shlex
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headway.answers import arguments, launch_lines, serve
+from headway.answers import arguments, serve
 from headway.answers.no_effect import search_notes, shown_notes
-from headway.answers.own_layout import own_changes
 from headway.core import schema
-from headway.core.errors import BadValue, IllegalCombination, drop_note
+from headway.core.errors import BadFile, BadValue, IllegalCombination, UnknownName, drop_note
+from headway.core.files import write_whole
 from headway.core.notes import note
+from headway.core.quantity import user_input
+from headway.hardware.links import chips_per_host
+from headway.models.config import model as model_of
+from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
+from headway.performance.layout import Layout
+from headway.performance.workload import SLO, Load
 from headway.report import layout_pictures, output, serving
 from headway.report import plan as words
-from headway.report.words import subject
+from headway.report import plan_load as load_words
+from headway.report.words import interval, subject
 from headway.serving import curves
+from headway.serving.serve import changes
+from headway.serving.launch import kubernetes
+from headway.serving.launch.launch import Launch, launch
 from headway.serving.plan.plan import LayoutPlan
 from headway.serving.plan.plan import plan as search
-from headway.simulation.check.limits import LatencyLimits
-from headway.simulation.questions import Plan
+from headway.serving.plan.sensitivity import parse
+from headway.simulation.check import check, offered, plan_at_load
+from headway.simulation.check.limits import LatencyLimits, check_limits, idle_limits, read_limits
+from headway.simulation.questions import MOST_SPARE, Plan
+from headway.simulation.traffic import read
 
 if TYPE_CHECKING:
     from headway.core.listing import Rows
+    from headway.hardware.system import System
+    from headway.models.model import Model
     from headway.report.pictures.frame import Picture, View
+    from headway.simulation.check.limits import LatencyLimit
+    from headway.simulation.check.offered import OfferedTraffic
+    from headway.simulation.check.plan_at_load import CheckedPlan, LoadGoal
+
 
 ONLY_AT_LOAD = ("confidence", "no_check", "spare")
 MOST_PLANS = 100
@@ -33,13 +58,11 @@ MOST_PLANS = 100
 def run(args: Plan) -> output.Answer:
     """Answer with the best layout, the frontier of speed against cost, sensitivities, and the user's layout."""
     if _is_loaded(args):
-        from headway.answers import plan_load  # with the simulator, which a plan without a load need not wait for
-
-        return plan_load.answer(args, pictures)
+        return _at_load(args)
     plans = _plans(args)
     if len(plans) == 1:
         _, plan = plans[0]
-        script = launch_lines.launched(args, plan)
+        script = launched(args, plan)
         table = dataclasses.replace(plan.table, notes=(*plan.table.notes, *_nearest(plans)))
         return output.Answer(
             table, notes=script.notes, launch=script.lines, document=script.document,
@@ -83,7 +106,7 @@ def _plans(args: Plan) -> list[tuple[dict[str, Any], LayoutPlan]]:
                 grid.models, systems, case.load, case.slo, **grid.formats, ways=grid.degrees, batch=batch,
                 assumptions=schema.defaults(Assumptions, case.assumptions), objective=args.objective, disaggregate=args.disaggregate,
                 current=args.current, elasticities=len(cases) == 1, plainest=args.plainest != "off",
-                **launch_lines.search_input(args),
+                **search_input(args),
             )  # fmt: skip
         except IllegalCombination as error:
             illegal.append(error)
@@ -125,3 +148,289 @@ def pictures(plan: LayoutPlan) -> dict[str, Any]:
         return layout_pictures.batch(case, row, about, view, float(row["batch"]))
 
     return {"frontier": frontier, "memory": memory, "tornado": tornado, "batch": batch}
+
+
+MOST_QUESTIONS = 200  # combinations of models, machines, formats and degrees, each simulated
+
+
+# -- at a load ------------------------------------------------------------------------------------------------------------------
+
+MOST_QUESTIONS = 200  # combinations of models, machines, formats and degrees, each simulated
+
+
+def _at_load(args: Plan) -> output.Answer:
+    """The smallest whole nodes that carry the load within every limit."""
+    goal = _goal(args)
+    inputs = _search_at_load(args, goal)
+    systems = [system for system, _ in arguments.systems(args)]
+    if args.no_check:
+        means = {limit.quantity: limit.most_s for limit in goal.limits if _is_mean(limit)}
+        slo = SLO(tpot_decode=goal.tpot_decode, **means)
+        unchecked = search(inputs.models, systems, inputs.load, slo, **inputs.rest, **inputs.lists)
+        checked, *runners_up = [plan_at_load.CheckedPlan(plan=unchecked, goal=goal)]
+    else:
+        checked, *runners_up = _checked(inputs, goal, systems)
+    sized = None
+    if not checked.holds and any(system.fixed_count for system in systems):
+        sized = _checked(inputs, goal, [_any_number(system) for system in systems])[0]
+    facts = [load_words.facts(part, inputs.rest["spare"]) for part in (checked, *runners_up)]
+    script = launched(args, checked.plan)
+    return output.Answer(
+        load_words.with_facts(checked.plan.table, facts), notes=[*shown_notes(args, [checked.plan.best]), *script.notes],
+        launch=script.lines, document=script.document, checked=load_words.verdict(checked),
+        describe=lambda rows: load_words.describe(rows, checked, sized, own_changes(args, checked.plan)),
+        pictures=pictures(checked.plan),
+    )  # fmt: skip
+
+
+def _any_number(machine: System) -> System:
+    """The machine without a number: of chips of one usual domain the bare chip, as one would type it."""
+    if machine.chips == machine.chip.scale_up_domain and machine.fixed_count:
+        return dataclasses.replace(machine, name=machine.chip.name.replace("_", "-"), chips=1, scale_up_domain=1, fixed_count=False)
+    return dataclasses.replace(machine, fixed_count=False)
+
+
+def _checked(inputs: _SearchInput, goal: LoadGoal, systems: Sequence[System]) -> list[CheckedPlan]:
+    """The answer of each model on each machine, the best first, each value of a list asked alone."""
+
+    def question(place: int, model: Model, system: System, lists: dict[str, Any]) -> tuple[int, Any, LoadGoal]:
+        def search_within(slo: SLO, factor: float) -> LayoutPlan:
+            return search(model, system, inputs.load, slo, step_factor=factor, elasticities=False, frontier=False, **inputs.rest, **lists)
+
+        width = plan_at_load.width_of([(model, system)], inputs.rest["assumptions"])
+        return place, search_within, dataclasses.replace(goal, width=width)
+
+    subjects = enumerate(itertools.product(inputs.models, systems))
+    pairs = itertools.product(subjects, inputs.members())
+    questions = [(place, model, system, lists) for (place, (model, system)), lists in itertools.islice(pairs, MOST_QUESTIONS + 1)]
+    if len(questions) > MOST_QUESTIONS:
+        wants = f"at most {MOST_QUESTIONS} at a load: each is simulated"
+        raise BadValue("plan", "too many models, machines, formats and degrees", wants)
+    return plan_at_load.best_at_load([question(*values) for values in questions])
+
+
+def _is_mean(limit: LatencyLimit) -> bool:
+    """Whether a plan without a check knows what is limited."""
+    return limit.statistic == "mean" and limit.quantity != "itl"
+
+
+def _goal(args: Plan) -> LoadGoal:
+    """The traffic, the limits and the confidence of the question."""
+    traffic, longest = _offered(args)
+    limits = check_limits(tuple(read_limits(args)), longest)
+    share = schema.Field(low=0.5, open_low=False, high=0.999)
+    confidence = float(schema.scalar(args.confidence, share, "--confidence")) if args.confidence is not None else check.DEFAULT
+    percentile = next((limit for limit in limits if not _is_mean(limit)), None)
+    if args.no_check and percentile:
+        wants = "limits on means of TTFT, TPOT and E2E, or the check: only the simulator knows percentiles and times between tokens"
+        raise BadValue("--no-check", percentile.flag, wants)
+    decode = schema.read(args, SLO).get("tpot_decode")
+    note(*idle_limits(limits))
+    return plan_at_load.LoadGoal(offered=traffic, limits=limits, confidence=confidence, tpot_decode=decode)
+
+
+def _offered(args: Plan) -> tuple[OfferedTraffic, int]:
+    """The traffic, and its longest answer."""
+    if args.users is not None and (args.rate is not None or args.trace is not None):
+        raise BadValue("--users", args.users, "one load: --users, --rate or --trace (a rate scales a trace)")
+    rate = None if args.rate is None else float(schema.scalar(args.rate, schema.fields(Load)["rate"][0], "--rate"))
+    if args.trace is not None:
+        if not args.trace:
+            raise BadValue("--trace", args.trace, "a file of requests")
+        if args.prompt is not None or args.output is not None:
+            raise BadValue("--trace", args.trace, "a trace alone, which has its own lengths; --rate scales it")
+        trace = read.read_trace(args.trace)
+        if len(trace.traffic) < 2:
+            raise BadValue("--trace", args.trace, "at least two requests")
+        note(*trace.notes())
+        return offered.OfferedTraffic(trace=trace.traffic, rate=rate), int(trace.traffic.output.max())
+    load = arguments.requested({name: text for name in ("prompt", "output") if (text := getattr(args, name))})
+    prompt, answers = arguments.length_distributions(load)
+    users = 0 if args.users is None else int(schema.scalar(args.users, schema.fields(Load)["batch"][0], "--users"))
+    traffic = offered.OfferedTraffic(rate=rate, users=users, prompt=prompt, output=answers)
+    return traffic, int(traffic.load(1000, 0).traffic.output.max())
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _SearchInput:
+    """What the search is given besides limits and machines."""
+
+    models: list[Model]
+    load: Load
+    lists: dict[str, Any]  # formats, and pinned degrees as `ways`, as typed
+    rest: dict[str, Any]
+
+    def members(self) -> Iterator[dict[str, Any]]:
+        """Each combination of listed formats and degrees."""
+        formats = {name: values for name, values in self.lists.items() if name != "ways"}
+        degrees = {name: schema.several(value) for name, value in self.lists["ways"].items()}
+        for values in itertools.product(*formats.values(), *degrees.values()):
+            member = dict(zip((*formats, *degrees), values, strict=True))
+            yield {name: member[name] for name in formats} | {"ways": {name: member[name] for name in degrees}}
+
+
+def _search_at_load(args: Plan, goal: LoadGoal) -> _SearchInput:
+    degrees = schema.read(args, Layout, most=arguments.MOST_VALUES)
+    formats = schema.axes(schema.read(args, Precision))
+    assumption_sets = arguments.combinations(args, Assumptions)
+    if len(assumption_sets) > 1:
+        raise BadValue("plan", "a list of assumptions", "one value of each at a load: the plan is checked by simulation")
+    if args.batch is not None:
+        raise BadValue("--batch", args.batch, "no --batch at a load: how many requests are in flight follows from it")
+    if args.disaggregate:
+        raise BadValue("--disaggregate", "at a load", "no --rate, --users or --trace: pools are not checked by simulation yet")
+    traffic, rate = goal.offered, goal.offered.rate
+    sample = traffic.load(2000, 0).traffic
+    lengths = {
+        name: user_input(max(1, round(float(tokens.mean()))), name, "token")
+        for name, tokens in (("prompt", sample.prompt), ("output", sample.output))
+    }
+    if rate is None and traffic.trace is not None:
+        arrivals = traffic.trace.arrival
+        span = float(arrivals.max() - arrivals.min())
+        if span <= 0:
+            raise BadValue("--trace", "requests that all come at once", "a trace with arrival times, or --rate beside it")
+        rate = len(traffic.trace) / span
+    models = arguments.models(args)
+    note(*search_notes(args, lengths))
+    arguments.note_beyond(models, lengths)
+    spare = schema.Field(integer=True, open_low=False, high=MOST_SPARE)
+    rest = {
+        "assumptions": schema.defaults(Assumptions, assumption_sets[0]), "objective": args.objective,
+        "current": args.current, "plainest": args.plainest != "off", "users": traffic.users or None,
+        "spare": 0 if args.spare is None else int(schema.scalar(args.spare, spare, "--spare")),
+    } | search_input(args)  # fmt: skip
+    return _SearchInput(models=models, load=Load(**lengths, rate=rate), lists=formats | {"ways": degrees}, rest=rest)
+
+
+# -- what would help the layout of --current ------------------------------------------------------------------------------------
+
+LAYOUT_FLAGS = ("tp", "ep", "dp", "pp", "cp", "replicas")
+MOST_CHANGES = 5
+
+
+def own_changes(args: Plan, plan: LayoutPlan) -> list[output.Help]:
+    """Changes of the user's own layout, the best first, each with the command that tries it; none without a layout."""
+    if plan.current is None:
+        return []
+    query = plan.current.case
+    row = next(row for row in plan.table.rows() if row["kind"] == "current")
+    typed = parse(args.current)
+    precision = Precision(**{name: typed.get(name, "") for name in schema.fields(Precision)})
+    bare = query.system.name == query.system.chip.name.replace("_", "-")
+    machine = f"{int(query.system.chips)}x{query.system.name}" if bare else query.system.name
+    flags = [(schema.flag(name), getattr(args, name, None)) for name in (*schema.fields(Assumptions), "chip_price")]
+    flags += [("--set", edit) for edit in args.set]
+    settings = "".join(f" {flag} {shlex.quote(str(value))}" for flag, value in flags if value is not None)
+    helps = []
+    for change in changes(query.model, query.system, row, query.assumptions, precision, MOST_CHANGES):
+        after = change.row
+        ends = interval(after["tpot_lo_s"], after["tpot_hi_s"], "s") if after.get("tpot_lo_s") is not None else ""
+        effect = serving.changed(row, after) + (f" (TPOT 90 %: {ends})" if ends else "")
+        words = [f"--{name} {int(after[name])}" for name in LAYOUT_FLAGS if (after.get(name) or 1) != 1]
+        words += [f"--{name} {value}" for name in schema.fields(Precision) if (value := getattr(change.precision, name))]
+        words += [f"--{name} {after[name]:g}" for name in ("rate" if after.get("rate") is not None else "batch", "prompt", "output")]
+        command = f"headway serve {args.model.partition(',')[0]} --on {machine} {' '.join(words)}{settings}"
+        helps.append(output.Help(change=change.flag, effect=f"{effect}; try: {command}", gain=change.gain))
+    return helps
+
+
+# -- launch lines ---------------------------------------------------------------------------------------------------------------
+
+KINDS = ("k8s",)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchScript:
+    """Command lines, notes on them, and a manifest for standard output."""
+
+    lines: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    document: str = ""
+
+
+def search_input(args: Plan) -> dict[str, Any]:
+    """What the search of a plan is told about the launch: the engine that must express the layout, and the chips of its hosts."""
+    if args.chips_per_host is not None and not args.launch:
+        raise BadValue("--chips-per-host", _chips_per_host(args.chips_per_host), "--launch ENGINE beside it: it is about the command line")
+    host = None if args.chips_per_host is None else _chips_per_host(args.chips_per_host)
+    return {"launch": args.launch or "", "chips_per_host": host}
+
+
+def launched(args: Plan, plan: LayoutPlan) -> LaunchScript:
+    """Launch lines with notes, or the reason why the engine cannot run the layout; the manifest as a document, or in the file named."""
+    if args.manifest and args.manifest[0] not in KINDS:
+        raise UnknownName("kind of manifest", args.manifest[0], KINDS, "k8s")
+    if args.manifest and len(args.manifest) > 2:
+        raise BadValue("--manifest", " ".join(args.manifest), "k8s and at most one file, after the model: --manifest k8s FILE")
+    if args.manifest and not args.launch:
+        raise IllegalCombination("--manifest", args.manifest[0], "--launch vllm, sglang or trtllm beside it")
+    if not args.launch:
+        return LaunchScript()
+    if plan.fails:
+        return LaunchScript(notes=["launch: nothing to launch, no layout meets every limit"])
+    pools = _pools(args, plan)
+    failures = [pool.unsupported for pool in pools if pool.unsupported]
+    if failures:
+        return LaunchScript(notes=[f"launch: {why}" for why in dict.fromkeys(failures)])
+    lines, notes = [line for pool in pools for line in pool.lines], list[str]()
+    for pool in pools:
+        for text in pool.notes:
+            differs = " hosts: " in text or "REPLICA=" in text or " counts for each" in text  # by the pool
+            notes.append(f"launch: {pool.role} pool: {text}" if pool.role and differs else f"launch: {text}")
+    notes = list(dict.fromkeys(notes))
+    if not args.manifest:
+        return LaunchScript(lines=lines, notes=notes)
+    case, exposed = plan.best.case, _pools(args, plan, manifest=True)
+    document = kubernetes.manifests(exposed, case.model.name, case.system.chip.vendor)
+    more = kubernetes.notes(exposed)
+    if len(args.manifest) == 1:
+        return LaunchScript(lines=lines, notes=notes, document="".join(f"# {text}\n" for text in more) + document)
+    try:
+        write_whole(args.manifest[1], document)
+    except OSError as error:
+        raise BadFile(args.manifest[1], f"cannot be written ({error.strerror})") from None
+    where = f"launch: manifests are in {args.manifest[1]}"
+    return LaunchScript(lines=lines, notes=[where, *notes, *(f"launch: {text}" for text in more)])
+
+
+def _pools(args: Plan, plan: LayoutPlan, manifest: bool = False) -> list[Launch]:
+    """Launches of the pools, prefill first; for a manifest those of one replica that listens on every address."""
+    best, row = plan.best, plan.table.row(0)
+    case, load = best.case, best.case.load
+    precision = Precision(weights=row["weights"] if args.weights else "", kv=row["kv"], compute=row["compute"] if args.compute else "")
+    host = _chips_per_host(args.chips_per_host) if args.chips_per_host else chips_per_host(case.system)
+    launches = []
+    for role, layout in (("prefill", best.prefill), ("decode" if best.prefill else "", case.layout)):
+        if layout is None:
+            continue
+        sequences = None  # that one replica must admit: its users, or at a rate as many as fit
+        if role != "prefill" and load.rate is None:
+            sequences = math.ceil(load.batch)
+        elif role != "prefill":
+            pool_case = case.at(layout, load)
+            sequences = max(1, int(pool_case.server(pool_case.compiled()).seats(load.prompt, load.output)))
+        pool = launch(
+            args.launch, case.model, dataclasses.replace(layout, replicas=1) if manifest else layout, precision, load,
+            memory=case.assumptions.hbm_utilization, chips_per_host=host, checkpoint=_checkpoint(args, case.model),
+            sequences=sequences, role=role, exposed=manifest,
+        )  # fmt: skip
+        launches.append(dataclasses.replace(pool, replicas=int(layout.replicas)))
+    return launches
+
+
+def _checkpoint(args: Plan, model: Model) -> str:
+    """The model as the user named it."""
+    if not isinstance(args.model, str):
+        return ""
+    models = [part.strip() for part in args.model.split(",")]
+    if len(models) == 1 or args.model.lstrip().startswith("("):
+        return args.model.strip()
+    return next((part for part in models if model_of(part, args.catalog or ()).name == model.name), "")
+
+
+def _chips_per_host(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise BadValue("--chips-per-host", text, "a whole number of chips, such as 4 or 8") from None

@@ -34,7 +34,7 @@ from headway.simulation.compiled import choose_form, plain_s, runner, saturated_
 from headway.simulation.prefix_tiers import parse_tiers
 from headway.simulation.questions import CHEAP, REQUESTS, SEEDS, STEPS, WARMUP, Policy, Simulate
 from headway.simulation.run import LoadedTrial, LoadingPlan, Trial
-from headway.simulation.traffic.distributions import parse_arrivals, parse_lengths
+from headway.simulation.traffic.distributions import parse_arrivals
 from headway.simulation.traffic.generate import (
     conversation_turns,
     generate,
@@ -422,8 +422,7 @@ def _lengths(args: Simulate) -> tuple[Any, Any]:
     for key, text in lengths.items():
         if ".." in text or ("," in text and ":" not in text):
             raise BadValue(f"--{key}", text, "one length, or a distribution such as lognormal:2k,1.2; lists are of --rate or --users")
-    texts = {key: value if isinstance(value, str) else str(int(value)) for key, value in filled.items()}
-    return parse_lengths(texts["prompt"], "--prompt"), parse_lengths(texts["output"], "--output", answers=True)
+    return arguments.length_distributions(filled)
 
 
 def _axis(text: str | None, q: schema.Field, field: str) -> tuple[Any, ...]:
