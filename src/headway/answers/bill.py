@@ -87,7 +87,8 @@ def _billing_options(args: Bill, sheets: Sequence[Any], requests: Any) -> tuple[
             raise UnknownName("mode", mode, known, f"these sheets sell {', '.join(known)}")
     options = [way for sheet in sheets for way in ways_of(sheet, modes, ttls, requests.sharing.layouts)]
     if not options:
-        raise BadValue("--cache", args.cache or args.mode, f"something that is sold: {_sold_text(sheets)}")
+        sold = [f"{sheet.model}: {', '.join(modes_of(sheet))}, caches {_times(ttls_of(sheet.rates)) or NONE[0]}" for sheet in sheets[:3]]
+        raise BadValue("--cache", args.cache or args.mode, "something that is sold: " + "; ".join(sold))
     note(*_unsold_notes(sheets, ttls), *(_cache_assumptions(options) if requests.lengths else []))
     if any(way.sheet.hours for way in options):
         first = "the first request comes" if requests.lengths else "the totals are computed as if all came"
@@ -176,12 +177,6 @@ def _ttl(seconds: float | None) -> str:
     return f"{seconds:g}s"
 
 
-def _sold_text(sheets: Sequence[Any]) -> str:
-    return "; ".join(
-        f"{sheet.model}: {', '.join(modes_of(sheet))}, caches {_times(ttls_of(sheet.rates)) or NONE[0]}" for sheet in sheets[:3]
-    )
-
-
 # -- rows -----------------------------------------------------------------------------------------------------------------------
 
 
@@ -216,23 +211,17 @@ BILLED = ("requests", "prompt_tokens", "cached_tokens", "written_tokens", "outpu
 def _tree(biller: Any, options: Sequence[Any], row: Mapping[str, Any], key: str) -> Any:
     """Formula tree of a cell."""
     with record():
-        for comparison in compare([biller.bill(way) for way in _options_behind(options, row, key, biller)]):
+        is_comparison, sheet_keys = key in ("over_cheapest", "saved_share"), ("provider", "model", "as_of")
+        behind = [way for way in options if is_comparison or all(str(getattr(way.sheet, name)) == row[name] for name in sheet_keys)]
+        for comparison in compare([biller.bill(way) for way in behind]):
             if _is_same_bill(_row(comparison, None), row):
-                owner = comparison if key in ("over_cheapest", "saved_share") else comparison.bill
+                owner = comparison if is_comparison else comparison.bill
                 return computed(getattr(owner, key, None), key)
     raise BadValue("--explain", key, "a column of numbers")
 
 
 def _is_same_bill(other_row: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
     return all(other_row[key] == row[key] for key in KEYS)
-
-
-def _options_behind(options: Sequence[Any], row: Mapping[str, Any], key: str, biller: Any) -> list[Any]:
-    """Billing options behind a cell: that of its row, or all for a comparison."""
-    if key in ("over_cheapest", "saved_share"):
-        return list(options)
-    sheet_keys = ("provider", "model", "as_of")
-    return [way for way in options if all(str(getattr(way.sheet, field)) == row[field] for field in sheet_keys)]
 
 
 # -- words ----------------------------------------------------------------------------------------------------------------------
@@ -326,12 +315,8 @@ def _reads(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for row in rows:
         need = row["break_even_reads"]
         if need is not None and row["reads_per_write"] is not None:
-            prefix = f"a prefix written for {row['cache']} must be read {_read_count(need)}x to pay ({need:.2f} on average"
+            prefix = f"a prefix written for {row['cache']} must be read {int(whole_reads(need))}x to pay ({need:.2f} on average"
             yield f"{prefix}; here {row['reads_per_write']:.2f})"
-
-
-def _read_count(reads: float) -> int:
-    return int(whole_reads(reads))
 
 
 def _name(row: Mapping[str, Any], mode: bool = True) -> str:

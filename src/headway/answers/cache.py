@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.answers import arguments, cache_subject, cache_workload
+from headway.answers.cache_subject import CacheQuestion
 from headway.core import schema, units
 from headway.core.errors import BadValue
-from headway.core.listing import Listing, cell, clean, computed, format_value, place_of
+from headway.core.listing import Listing, cell, clean, computed, format_value, place_of, remade
 from headway.core.quantity import user_input
 from headway.core.question import refuse
 from headway.core.trace import record
@@ -66,15 +67,6 @@ def run(args: Cache) -> output.Answer:
     return _criteria(args)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class _PlacementPoint:
-    """Inputs of a row, enough to recompute it."""
-
-    variant: Any
-    hold: Any
-    tier: int
-
-
 def _criteria(args: Cache) -> output.Answer:
     """Answer with a row per hold and tier."""
     axes, cases = cache_subject.holds(args), cache_subject.cases(args)
@@ -86,29 +78,25 @@ def _criteria(args: Cache) -> output.Answer:
             hold = schema.defaults(CacheHold, dict(zip(axes, values, strict=True)))
             group = with_choices([hold_row(place, hold, subject) for place in places])
             rows += [clean(dataclasses.asdict(row)) | clean(variant.extra) for row in group]
-            points += [_PlacementPoint(variant=variant, hold=hold, tier=number) for number in range(len(places))]
+            points += [(variant, hold, number) for number in range(len(places))]
             if len(rows) > cache.MOST_ROWS:
                 raise BadValue("cache", "more points", f"at most {cache.MOST_ROWS} rows")
 
     def tree(row: Mapping[str, Any], key: str) -> Any:
-        point = points[place_of(row, rows)]
+        variant, hold, tier = points[place_of(row, rows)]
         with record():
-            traced_row = hold_row(point.variant.case.places()[point.tier], point.hold, point.variant.case.subject(traced=True))
-        return computed(getattr(traced_row, key, point.variant.extra.get(key)), key)
+            traced_row = hold_row(variant.case.places()[tier], hold, variant.case.subject(traced=True))
+        return computed(getattr(traced_row, key, variant.extra.get(key)), key)
 
-    listing = Listing(rows, notes=tuple(dict.fromkeys(_notes(cases))), tree=tree)
-    describe = functools.partial(_describe, all_rows=rows, cases=cases)
-    pictures = cache.pictures(lambda: (cases[0].case.places(), cases[0].case.subject(), points[0].hold))
-    return output.Answer(listing, describe=describe, pictures=pictures, columns=cache.own_columns(HoldRow), most=200)
-
-
-def _notes(cases: Sequence[Any]) -> list[str]:
     notes = []
     for case in (variant.case for variant in cases):
         price = case.price()
         notes += [f"computing again: {case.recompute.how}", f"chip price {show(price.value, 'USD/s')} ({price.metric})"]
         notes += cache.priced(case.places())
-    return notes
+    listing = Listing(rows, notes=tuple(dict.fromkeys(notes)), tree=tree)
+    describe = functools.partial(_describe, all_rows=rows, cases=cases)
+    pictures = cache.pictures(lambda: (cases[0].case.places(), cases[0].case.subject(), points[0][1]))
+    return output.Answer(listing, describe=describe, pictures=pictures, columns=cache.own_columns(HoldRow), most=200)
 
 
 # -- words ------------------------------------------------------------------------------------------------------------------------
@@ -198,29 +186,10 @@ FEES = ("model", "fee_of", "hold", "usd_per_mtok_fee", "tier", "usd_per_mtok_roo
         "markup")  # fmt: skip
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class _SizePoint:
-    """A row, with the function that recomputes it."""
-
-    plain: dict[str, Any]
-    make: Callable[[], Any]
-
-
-def _listing(rows: Sequence[_SizePoint], notes: Sequence[str]) -> Listing:
-    plain = [row.plain for row in rows]
-
-    def tree(row: Mapping[str, Any], key: str) -> Any:
-        with record():
-            traced_row = rows[place_of(row, plain)].make()
-        return computed(getattr(traced_row, key, None), key)
-
-    return Listing(plain, notes=tuple(dict.fromkeys(notes)), tree=tree)
-
-
-def _row(variant: Any, make: Callable[[], Any]) -> _SizePoint:
+def _row(variant: CacheQuestion, row: Any) -> dict[str, Any]:
+    """A row with what tells its problem from others."""
     identity = {"model": variant.case.name, "system": variant.case.machine}
-    plain = clean(identity | dataclasses.asdict(make()) | dict(variant.extra))
-    return _SizePoint(plain=plain, make=make)
+    return clean(identity | dataclasses.asdict(row) | dict(variant.extra))
 
 
 # -- sizes ------------------------------------------------------------------------------------------------------------------------
@@ -238,7 +207,7 @@ def sizes(args: Cache) -> output.Answer:
     lists = schema.axes(service_values)
     args = args.replace(tier=args.tier or "ddr,flash,disk")
     cases = cache_subject.cases(args, lengths=args.rate is not None, recompute=False)
-    rows = []
+    rows, makes = list[dict[str, Any]](), list[Callable[[], Any]]()
     for variant, values, hold in itertools.product(cases, list(itertools.product(*lists.values())), axes["hold"]):
         service = CacheService(**dict(zip(lists, values, strict=True)))
         _check_service_flags(service)
@@ -247,13 +216,14 @@ def sizes(args: Cache) -> output.Answer:
             def make(case: Any = variant.case, service: Any = service, hold: Any = hold, number: int = number) -> Any:
                 return sized(case.places()[number], hold, flow_of(service, case.prompt, case.output), case.token_bytes())
 
-            rows.append(_row(variant, make))
+            makes.append(make)
+            rows.append(_row(variant, make()))
         if len(rows) > cache.MOST_ROWS:
             raise BadValue("cache", "more points", f"at most {cache.MOST_ROWS} rows")
-    notes = cache.priced(cases[0].case.places())
     return output.Answer(
-        _listing(rows, notes), describe=_describe_sizes, pictures={"sizes": _drawing}, columns=cache.own_columns(SizingRow), most=200
-    )
+        remade(rows, lambda place: makes[place](), cache.priced(cases[0].case.places())), describe=_describe_sizes,
+        pictures={"sizes": _drawing}, columns=cache.own_columns(SizingRow), most=200,
+    )  # fmt: skip
 
 
 def _check_service_flags(service: Any) -> None:
@@ -302,7 +272,7 @@ def _drawing(table: Rows, view: View) -> Picture:
 
 def fees(args: Cache) -> output.Answer:
     """Answer with a row per fee and tier."""
-    rates = _rates(args)
+    rates = [sheet.rates for sheet in read(args.sheet, arguments.catalog(args)).sheets] if args.sheet else []
     is_timed = bool(args.fee or args.storage or any(rate.storage is not None for rate in rates))  # else the sheet says how long
     if not is_timed:
         refuse(args, dict.fromkeys(schema.fields(CacheHold), ""))
@@ -311,44 +281,39 @@ def fees(args: Cache) -> output.Answer:
         raise BadValue(schema.flag(min(axes.keys() - {"hold"})), "given", "fees without it: a fee is for one hold, used or not")
     has_reads = any(rate.cache_read is not None for rate in rates)
     cases = cache_subject.cases(args, recompute=has_reads and (args.mfu is not None or args.fresh is not None))
-    rows, price_notes = [], []
+    rows, makes, price_notes = list[dict[str, Any]](), list[Callable[[], Any]](), list[str]()
     for variant in cases:
         for at, place in itertools.product(range(len(_charges(args, rates, axes["hold"]))), range(len(variant.case.tiers))):
 
             def make(case: Any = variant.case, place: int = place, at: int = at) -> Any:
                 return fee(case.places()[place], _charges(args, rates, axes["hold"])[at], case.token_bytes())
 
-            rows.append(_row(variant, make))
-        rows += _reads(variant, rates)
+            makes.append(make)
+            rows.append(_row(variant, make()))
+        reads = _reads(variant.case, rates)
+        makes += reads
+        rows += [_row(variant, make()) for make in reads]
         price_notes += cache.priced(variant.case.places())
     if not rows:
         raise BadValue("--sheet", args.sheet, "a sheet with cache writes by time to live or a storage fee, or --fee $5/Mtok")
     return output.Answer(
-        _listing(rows, price_notes), describe=_describe_fees, columns=cache.own_columns(FeeRow), most=200
+        remade(rows, lambda place: makes[place](), price_notes), describe=_describe_fees, columns=cache.own_columns(FeeRow), most=200
     )
 
 
-def _rates(args: Cache) -> list[Any]:
-    """Standard rates of each sheet named."""
-    if not args.sheet:
-        return []
-
-    return [sheet.rates for sheet in read(args.sheet, arguments.catalog(args)).sheets]
-
-
-def _reads(variant: Any, rates: Sequence[Any]) -> list[_SizePoint]:
-    """Rows of KV bytes that cache-read rates pay for, if the recompute speed is given."""
-    rows, case = [], variant.case
+def _reads(case: Any, rates: Sequence[Any]) -> list[Callable[[], Any]]:
+    """What makes the rows of KV bytes that cache-read rates pay for, if the recompute speed is given."""
+    makes = list[Callable[[], Any]]()
     if case.mfu is None and case.fresh is None:
-        return rows
+        return makes
     for sheet_rates, place in itertools.product(rates, range(len(case.tiers))):
 
         def make(rate: Any = sheet_rates, place: int = place) -> Any:
             return read_fee(case.places()[place], read_share(rate), case.recompute.chip_time().value, case.token_bytes())
 
         if sheet_rates.cache_read is not None and make() is not None:
-            rows.append(_row(variant, make))
-    return rows
+            makes.append(make)
+    return makes
 
 
 def _charges(args: Cache, rates: Sequence[Any], holds: Sequence[Any]) -> list[Any]:

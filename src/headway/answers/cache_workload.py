@@ -13,11 +13,10 @@ from headway.answers import arguments, cache_subject
 from headway.answers.bill import blocked_trace
 from headway.core import schema
 from headway.core.errors import BadValue
-from headway.core.listing import Listing, cell, clean, computed, place_of
+from headway.core.listing import Listing, cell, clean, remade
 from headway.core.notes import note
 from headway.core.quantity import known
 from headway.core.schema import Field
-from headway.core.trace import record
 from headway.core.units import show
 from headway.economics.cache.records import CacheHold, TraceRow
 from headway.economics.cache.trace import TraceCounts, billed, usage_row, with_list_price
@@ -61,6 +60,10 @@ class _WorkloadPoint:
         """Cache problem; None if no model and no machine is given."""
         return None if self.variant is None else self.variant.case
 
+    def identity(self) -> dict[str, Any]:
+        """What tells its problem from others."""
+        return {} if self.case is None else {"model": self.case.name, "system": self.case.machine, **self.variant.extra}
+
     def row(self, traced: bool = False) -> Any:
         """Row of this point; `traced` records its formulas (within `record()`)."""
         if self.case is None:
@@ -89,18 +92,14 @@ def run(args: Cache) -> output.Answer:
     has_case = args.model or args.kv_bytes or args.on
     cases = cache_subject.cases(args) if has_case else ()
     points = _points(args, hits, ttls, [_with_lengths(args, entry, hits) for entry in cases] or [None])
-    rows = [clean(_identity(point) | dataclasses.asdict(point.row())) for point in points]
+    rows = [clean(point.identity() | dataclasses.asdict(point.row())) for point in points]
     if not any(row["tier"] for row in rows):
         rows = [{key: value for key, value in row.items() if key not in ("tier", "device", "best")} for row in rows]
-    _mark(rows)
-
-    def tree(row: Mapping[str, Any], key: str) -> Any:
-        point = points[place_of(row, rows)]
-        with record():
-            traced_row = point.row(traced=True)
-        return computed(getattr(traced_row, key, None), key)
-
-    listing = Listing(rows, notes=tuple(dict.fromkeys(_notes(args, hits, ttls, points))), tree=tree)
+    priced = [row for row in rows if row["usd_prompts"] is not None]
+    least = min(priced, key=lambda row: row["usd_prompts"], default=None)
+    for row in priced:
+        row["best"] = row is least
+    listing = remade(rows, lambda place: points[place].row(traced=True), _notes(args, hits, ttls, points))
     pictures = cache.trace_pictures(hits, points[0].case)
     return output.Answer(listing, describe=_describe, pictures=pictures, columns=cache.own_columns(TraceRow), most=200)
 
@@ -137,7 +136,7 @@ def _traffic(args: Cache) -> Any:
 
 def _points(args: Cache, hits: Any, ttls: Sequence[Any], cases: Sequence[Any]) -> list[_WorkloadPoint]:
     """Points for each TTL, capacity, tier and cache problem."""
-    rates = _rates(args)
+    rates = [sheet.rates for sheet in read(args.sheet, arguments.catalog(args)).sheets] if args.sheet else [None]
     points = []
     for variant in cases:
         case = None if variant is None else variant.case
@@ -159,13 +158,6 @@ def _with_lengths(args: Cache, variant: Any, hits: Any) -> Any:
         for key, value in (("prompt", hits.prompt), ("output", hits.output)) if getattr(args, key) is None
     }  # fmt: skip
     return dataclasses.replace(variant, case=dataclasses.replace(variant.case, **means))
-
-
-def _rates(args: Cache) -> list[Any]:
-    if not args.sheet:
-        return [None]
-
-    return [sheet.rates for sheet in read(args.sheet, arguments.catalog(args)).sheets]
 
 
 def _rooms(args: Cache, case: Any) -> list[Any]:
@@ -192,18 +184,6 @@ def _trace_counts(args: Cache, hits: Any, ttl: Any, room: Any, case: Any) -> Any
         hit_tokens=measured(hits.hit_tokens(most, blocks), "found", "token"), held_s=measured(hits.held_token_s(most), "held", "token*s"),
         peak=measured(hits.held_peak(most), "peak", "token"), span=measured(hits.span, "span", "s"),
     )  # fmt: skip
-
-
-def _identity(point: _WorkloadPoint) -> dict[str, Any]:
-    return {} if point.case is None else {"model": point.case.name, "system": point.case.machine, **point.variant.extra}
-
-
-def _mark(rows: Sequence[dict[str, Any]]) -> None:
-    """Mark the row of least cost."""
-    priced = [row for row in rows if row["usd_prompts"] is not None]
-    least = min(priced, key=lambda row: row["usd_prompts"], default=None)
-    for row in priced:
-        row["best"] = row is least
 
 
 def _notes(args: Cache, hits: Any, ttls: Sequence[Any], points: Sequence[_WorkloadPoint]) -> list[str]:

@@ -110,20 +110,13 @@ def _row(
         if args.in_switch and (operation != "all-reduce" or network.kind != "switch"):
             raise BadValue("--in-switch", operation, "an all-reduce through a switch")
         time = collective(network, operation, size, names, in_switch=args.in_switch, active=active)
-        members = _members(axes, names)
+        members = math.prod(int(axis.size) for axis in axes if axis.name in names)
     at_limit = args.share == "limit"
     bound = "latency" if float(time.latency_s) > float(time.transfer_s) else time.levels
     row = {"operation": operation, "array": label, "over": "".join(names), "members": members, "bytes": size}
     row |= {"time_s": time.limit_s if at_limit else time.time_s, "share": args.share, "exact_s": time.time_s, "limit_s": time.limit_s}
     row |= {"latency_s": time.latency_s, "transfer_s": time.transfer_s, "bound": bound, "bandwidth": time.bandwidth}
     return row | {"latency_bound_bytes": time.latency_bound_bytes}
-
-
-def _members(axes: tuple[Any, ...], names: tuple[str, ...]) -> int:
-    members = 1
-    for axis in axes:
-        members *= int(axis.size) if axis.name in names else 1
-    return members
 
 
 MOST_POINTS = 10_000

@@ -38,7 +38,9 @@ def run(args: Compare) -> output.Answer:
         if systems is None:
             if basis != "chip":
                 raise BadValue("--per", basis, "machines; models have no price and no power")
-            traced = model_rows(_summaries(names, args))
+            refuse(args, {"set": "a machine to edit"})
+            context = default(int(CONTEXT), "context", "token", "context at which KV read per token is taken")
+            traced = model_rows([about_model(arguments.model(name, args), context) for name in names])
         else:
             refuse(args, {name: "a verb about a model" for name in schema.fields(Edits) if name not in ("set", "catalog")})
             cost = schema.scalar(args.cost, COST, "--cost") if args.cost else None
@@ -67,9 +69,3 @@ def _systems(names: list[str], args: Compare) -> list[Any] | None:
         kinds = f"machines ({', '.join(machines)}) or models, not both; {strangers[0]} is no machine"
         raise BadValue("compare", ", ".join(names), kinds)
     return [machine for machine, _ in arguments.systems(args, tuple(dict.fromkeys(names)))]
-
-
-def _summaries(names: list[str], args: Compare) -> list[Any]:
-    refuse(args, {"set": "a machine to edit"})
-    context = default(int(CONTEXT), "context", "token", "context at which KV read per token is taken")
-    return [about_model(arguments.model(name, args), context) for name in names]

@@ -37,7 +37,10 @@ def run(args: LawQuestion) -> output.Answer:
     law = law_index.load(args.law)
     if args.for_:
         return _solved(law, args)
-    return _results(law, args) if args.values else _about(law)
+    if args.values:
+        return _results(law, args)
+    row = words.description(law)
+    return output.Answer(Listing([row]), words.about(row), columns=words.ABOUT)
 
 
 def _search(text: str) -> output.Answer:
@@ -48,11 +51,6 @@ def _search(text: str) -> output.Answer:
     columns = {"name": Column("", "name of the law"), "module": Column("", "module of the law"), "law": Column("", "the law in a sentence")}
     headline = f"{len(rows)} law{'s' if len(rows) > 1 else ''} about {text!r}."
     return output.Answer(Listing(rows), output.Summary(headline, ("name", "law")), columns=columns, most=MOST_MATCHES)
-
-
-def _about(law: Any) -> output.Answer:
-    row = words.description(law)
-    return output.Answer(Listing([row]), words.about(row), columns=words.ABOUT)
 
 
 def _call(law: Any, args: LawQuestion, absent: str = "") -> Any:
@@ -85,14 +83,13 @@ def _results(law: Any, args: LawQuestion) -> output.Answer:
     if not results:
         raise undefined[0]
     notes = [*call.notes, *([f"dropped {len(undefined)} of {len(points)} points, such as {undefined[0]}"] if undefined else [])]
-    rows = [_row(law, point, result) for point, result in zip(defined, results, strict=True)]
+    rows = [
+        {"law": law.name, **{key: words.plain(value) for key, value in point.items()}, "result": clean(words.number(result))}
+        for point, result in zip(defined, results, strict=True)
+    ]
     traced = [{**point, "result": result} for point, result in zip(defined, results, strict=True)]
     listing = Listing(rows, tuple(notes), lambda row, key: computed(traced[place_of(row, rows)].get(key), key))
     return output.Answer(listing, describe=lambda rows: words.results(law, call, rows), columns=words.columns(law, call.unit))
-
-
-def _row(law: Any, point: dict[str, Any], result: Any) -> dict[str, Any]:
-    return {"law": law.name, **{key: words.plain(value) for key, value in point.items()}, "result": clean(words.number(result))}
 
 
 # -- backwards ------------------------------------------------------------------------------------------------------------------
@@ -121,7 +118,7 @@ def _solved(law: Any, args: LawQuestion) -> output.Answer:
         raise BadValue("--for", name, "an argument that is a number")
     range_texts = [span, *(word.partition("=")[2] for word in args.values if word.partition("=")[0].replace("-", "_") == name)]
     low, high = _range(next((text for text in range_texts if text), ""), unit, name)
-    target = _target(args.so_that, call.unit(), law.name)
+    target = units.parse(args.so_that.rpartition("=")[2], call.unit(), f"--so-that {law.name}")
     sought = SolveInput(name=name, low=low, high=high, unit=unit, points=SCAN)
     solution = solve(_table(law, call, name), sought, Condition("result", args.so_that, target))
     table: Any = solution.table
@@ -142,11 +139,6 @@ def _range(text: str, unit: str, name: str) -> tuple[float, float]:
     if len(ends) != 2 or not ends[0] < ends[1]:
         raise BadValue(f"--for {name}", text, "a range such as 1..512")
     return ends[0], ends[1]
-
-
-def _target(text: str, unit: str, name: str) -> float:
-    value = text.rpartition("=")[2]
-    return units.parse(value, unit, f"--so-that {name}")
 
 
 def _table(law: Any, call: Any, name: str) -> Any:

@@ -59,7 +59,7 @@ def _evaluated(sizes: dict[str, Any], context: Any) -> list[dict[str, Any]]:
     for index, sharded in enumerate(arrays[1:], 2):
         last = index == len(arrays)
         current = chain.multiply(current, sharded, result if last else None, (result if last and result else arrays[0]).number_format)
-        current = chain.finish(current, result if last else None) if last else _between(chain, current)
+        current = chain.finish(current, result if last else None) if last else chain.finish(current, None) if current.unreduced else current
     total = chain.sums()
     least, most, attained, bound = bounds(total)
     head = {"time_s": least, "serial_s": most, "bound": bound, "attained_flops": attained, "flop": total.flop, "bytes": total.bytes}
@@ -70,11 +70,6 @@ def _evaluated(sizes: dict[str, Any], context: Any) -> list[dict[str, Any]]:
               "compute_s": step.compute_s, "memory_s": step.memory_s, "network_s": step.network_s, "balanced": step.balanced}
              for step in chain.steps)  # fmt: skip
     return [*rows, *steps]
-
-
-def _between(chain: Any, current: Any) -> Any:
-    """A product that another one follows: its partial sums are reduced first."""
-    return chain.finish(current, None) if current.unreduced else current
 
 
 def _rates(args: MatmulQuestion, system: System, arrays: list[Any]) -> Any:

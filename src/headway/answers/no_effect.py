@@ -179,9 +179,4 @@ def _edits(args: Question, subjects: Sequence[Subject], nodes: Callable[[System]
 
 
 def _are_equal(pairs: Pairs) -> bool:
-    return bool(pairs) and all(_equal(subject, plain) for subject, plain in pairs)
-
-
-def _equal(subject: Subject, plain: Subject) -> bool:
-    rows = subject.rows()
-    return rows is not None and rows == plain.rows()
+    return bool(pairs) and all((rows := subject.rows()) is not None and rows == plain.rows() for subject, plain in pairs)

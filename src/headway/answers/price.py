@@ -12,7 +12,7 @@ from headway.answers.no_effect import search_notes, shown_notes
 from headway.core import interval, schema
 from headway.core.columns import Column
 from headway.core.errors import BadValue, HeadwayError, MissingFact
-from headway.core.listing import Listing, clean, computed, format_value, place_of
+from headway.core.listing import Listing, clean, format_value, place_of, remade
 from headway.core.notes import note
 from headway.core.trace import record
 from headway.economics.chip_cost import CAPEX, fact, parts
@@ -32,7 +32,6 @@ from headway.serving.serve import prefix_hits
 
 if TYPE_CHECKING:
     from headway.core.listing import Rows
-    from headway.hardware.system import System
     from headway.report.pictures.frame import Picture, View
     from headway.serving.plan.plan import LayoutPlan
 
@@ -259,7 +258,11 @@ def _day_rows(day: Any) -> Any:
 def _describe_day(table: Rows, day: Any) -> output.Summary:
     """Summary: the account in one sentence, then the figures."""
     rows = {row["quantity"]: row for row in table}
-    people = [{**row, **{key: _day_cell(row, key) for key in ("value", "stated")}, "over_stated": _over(row)} for row in rows.values()]
+    people = [
+        {**row, **{key: _day_cell(row, key) for key in ("value", "stated")},
+         "over_stated": "-" if row["over_stated"] is None else f"{row['over_stated']:.5f}"}
+        for row in rows.values()
+    ]  # fmt: skip
     if not {"cost", "revenue", "gross_margin", "nodes"} <= rows.keys():
         return output.Summary(sentence(f"{day.title}, {day.window}"), DAY_VIEW, people=Listing(people))
     cost, revenue, nodes = (_day_cell(rows[name], "value") for name in ("cost", "revenue", "nodes"))
@@ -274,10 +277,6 @@ def _day_cell(row: Mapping[str, Any], key: str) -> str:
     if value is not None and row["unit"] == "USD":
         return f"${value:,.0f}"
     return f"{value:.5g}" if value is not None and not row["unit"] and abs(value) < 1000 else format_value(value, row["unit"])
-
-
-def _over(row: Mapping[str, Any]) -> str:
-    return "-" if row["over_stated"] is None else f"{row['over_stated']:.5f}"
 
 
 TEXTS = ("memory", "device", "date", "source")
@@ -307,30 +306,24 @@ def of_memory(args: Price) -> output.Answer:
     if any(isinstance(value, tuple) for value in host_memory.values()):
         raise BadValue("--dram, --flash", "a list", "one size each")
     machines = [machine for machine, _ in arguments.systems(args, args.memory_share)]
-    rows = [
-        (machine, number, _part_row(machine, part))
-        for machine in machines
-        for number, part in enumerate(parts(machine, **host_memory, catalog=catalog))
-    ]
+    places = [(machine, number) for machine in machines for number in range(len(parts(machine, **host_memory, catalog=catalog)))]
+
+    def part(place: int) -> Any:
+        machine, number = places[place]
+        return parts(machine, **host_memory, catalog=catalog)[number]
+
+    rows = []
+    for place, (machine, _) in enumerate(places):
+        values = {field.name: getattr(part(place), field.name) for field in dataclasses.fields(part(place))}
+        plain = {key: value if isinstance(value, str | None) else float(value) for key, value in values.items()}
+        rows.append({"system": machine.name, "chips": int(machine.chips)} | plain)
     if not rows:
         raise MissingFact(
             args.memory_share, "kind of HBM and its price", "of h100-sxm, h200-sxm, gb200, gb300, rubin-vr200, tpu-v7 it is known"
         )
 
-    def tree(row: Mapping[str, Any], key: str) -> Any:
-        machine, number = next((system, at) for system, at, entry in rows if all(row.get(name) == entry[name] for name in entry))
-        with record():
-            return computed(getattr(parts(machine, **host_memory, catalog=catalog)[number], key, None), key)
-
     columns = {key: Column(UNITS.get(key, ""), doc) for key, doc in DOCS.items()}
-    listing = Listing([row for _, _, row in rows], tree=tree, notes=tuple(_notes(machines)))
-    return output.Answer(listing, columns=columns, describe=_describe_memory)
-
-
-def _part_row(machine: System, part: Any) -> dict[str, Any]:
-    values = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
-    plain = {key: value if isinstance(value, str | None) else float(value) for key, value in values.items()}
-    return {"system": machine.name, "chips": int(machine.chips)} | plain
+    return output.Answer(remade(rows, part, _notes(machines)), columns=columns, describe=_describe_memory)
 
 
 def _notes(machines: list[Any]) -> list[str]:

@@ -11,7 +11,7 @@ from headway.core import units
 from headway.core.catalog import fold
 from headway.core.columns import Column
 from headway.core.errors import BadValue, UnknownName
-from headway.core.listing import Listing, clean, computed, format_value
+from headway.core.listing import Listing, clean, format_value, remade
 from headway.core.schema import fields
 from headway.core.trace import record
 from headway.economics.inversion.answer import invert
@@ -237,19 +237,11 @@ ALL_SHEETS = "all"
 def of_history(args: Price) -> output.Answer:
     """Answer with a row per sheet, by date."""
     sheets = _sheets_of(args.history, arguments.catalog(args))
-
-    def tree(row: Mapping[str, Any], key: str) -> Any:
-        with record():
-            history_row = next(
-                entry for entry in history(sheets) if all(str(getattr(entry, name)) == row[name] for name in ("provider", "model", "as_of"))
-            )
-        return computed(getattr(history_row, key), key)
-
-    rows = clean(list(history(sheets)))
+    rows = remade(clean(list(history(sheets))), lambda place: list(history(sheets))[place])
     title = f"Price sheets by date: {args.history}"
     columns = {"source": Column("", "where the prices are from")}
     pictures = {"history": lambda table, view: price.history(list(table), title, view)}
-    return output.Answer(Listing(rows, tree=tree), describe=_words, pictures=pictures, most=200, columns=columns)
+    return output.Answer(rows, describe=_words, pictures=pictures, most=200, columns=columns)
 
 
 def _sheets_of(whose: str, catalog: Catalog) -> tuple[Any, ...]:
@@ -286,8 +278,10 @@ def _words(rows: Rows) -> output.Summary:
     if len({row["provider"] for row in row_list}) == 1:
         for row in people:
             del row["provider"]
+    models = len({(row["provider"], row["model"]) for row in row_list})
+    count = f"{len(row_list)} price sheet{'s' * (len(row_list) > 1)} of {models} model{'s' * (models > 1)}"
     legend = "step: above so many prompt tokens the whole request costs so many times as much, input and output; USD per million tokens"
-    headline = sentence(f"{_count(row_list)}, {span}", *_ranges(row_list))
+    headline = sentence(f"{count}, {span}", *_ranges(row_list))
     return output.Summary(headline, tuple(people[0]), people=Listing(people), remarks=[legend])
 
 
@@ -306,11 +300,6 @@ def _short(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _x(multiple: float | None) -> str:
     return "" if multiple is None else f"{multiple:.3g}x"
-
-
-def _count(rows: list[Any]) -> str:
-    models = len({(row["provider"], row["model"]) for row in rows})
-    return f"{len(rows)} price sheet{'s' * (len(rows) > 1)} of {models} model{'s' * (models > 1)}"
 
 
 def _ranges(rows: list[Any]) -> list[str]:

@@ -83,7 +83,9 @@ def answer(
     plain = [row for _, row in sorted(rows, key=lambda pair: pair[0])]
     columns = RUN_KEYS | (CAUSE_KEYS if runs else {})
     describe = functools.partial(_cause_words, runs=runs, catalogs=catalogs) if runs else _run_words
-    pictures = {"parts": _parts} if binds else {"parity": lambda _, view: _parity(residuals(read.tasks, read.predictions), view)}
+    pictures: dict[str, Any] = {"parity": lambda _, view: _parity(residuals(read.tasks, read.predictions), view)}
+    if binds:
+        pictures = {"parts": lambda rows, view: prediction_pictures.run(list(rows), view)}
     about = columns | {"id": Column("", "the row's id")}
     all_notes = [*notes, *predict.floor_notes(read.predictions)]
     table = Listing(plain, always=("id", *columns))
@@ -308,13 +310,13 @@ def _words(table: Rows, result: Any) -> output.Summary:
     """Summary: the errors in one sentence, the table, the worst rows."""
     rows = list(table)
     groups = [row for row in rows if row["by"] != "worst"]
-    people = Listing([{key: _cell(key, row[key]) for key in VIEW} for row in groups])
-    remarks = [*_errors(result), *(f"far off: {sentence(row).strip()}" for row in rows if row["by"] == "worst")]
+    shares = ("median_error", "coverage", "below_floor")
+    people = Listing([{key: percent(row[key]) if key in shares else row[key] for key in VIEW} for row in groups])
+    measures = (group for group in result.groups if group.by == "all")
+    errors = ", ".join(f"{group.measure} by {percent(group.stats.median_error)} ({group.stats.n:,})" for group in measures)
+    worst_rows = [f"far off: {sentence(row).strip()}" for row in rows if row["by"] == "worst"]
+    remarks = [*([f"median error: {errors}"] if errors else []), *worst_rows]
     return output.Summary(_headline(result), VIEW, people=people, remarks=remarks)
-
-
-def _cell(key: str, value: Any) -> Any:
-    return percent(value) if key in ("median_error", "coverage", "below_floor") else value
 
 
 def _headline(result: Any) -> str:
@@ -327,19 +329,8 @@ def _headline(result: Any) -> str:
     return words.sentence(f"{result.rows:,} rows scored{intervals}; median error {errors[0]}", *(f", {error}" for error in errors[1:]))
 
 
-def _errors(result: Any) -> list[str]:
-    """Note on the median error of each measure, with the number of its rows."""
-    groups = (group for group in result.groups if group.by == "all")
-    errors = ", ".join(f"{group.measure} by {percent(group.stats.median_error)} ({group.stats.n:,})" for group in groups)
-    return [f"median error: {errors}"] if errors else []
-
-
 def _parity(residuals: Any, view: View) -> Picture:
     return prediction_pictures.parity(residuals, "served TPOT", view)
-
-
-def _parts(rows: Rows, view: View) -> Picture:
-    return prediction_pictures.run(list(rows), view)
 
 
 def as_run(read: predict.MeasuredFile, cases: Mapping[int, Any]) -> predict.MeasuredFile:

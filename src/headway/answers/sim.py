@@ -251,7 +251,10 @@ def _band(args: Simulate, requests: int) -> float:
 
 def _fleets(args: Simulate, loadings: list[Any], classes: int) -> Iterator[tuple[Any, Any, Any, dict[str, Any]]]:
     """Compiled fleet of each requested layout and scheduler, with its policy, the same for other traffic, and what varies."""
-    model, system = _subject(args)
+    models, systems = arguments.models(args), arguments.systems(args)
+    if len(models) > 1 or len(systems) > 1:
+        raise BadValue("sim", f"{len(models)} models on {len(systems)} machines", "one model on one machine")
+    model, system = models[0], systems[0][0]
     args, drain_text = _drained(args, system.chip)
     cases, traffic = _cases(args), loadings[0].traffic
     load = checked_load(prompt=float(traffic.prompt.mean()), output=float(traffic.output.mean()))
@@ -315,13 +318,6 @@ def _single_values(args: Simulate, record: type) -> dict[str, Any]:
     return values
 
 
-def _subject(args: Simulate) -> tuple[Any, Any]:
-    models, systems = arguments.models(args), arguments.systems(args)
-    if len(models) > 1 or len(systems) > 1:
-        raise BadValue("sim", f"{len(models)} models on {len(systems)} machines", "one model on one machine")
-    return models[0], systems[0][0]
-
-
 MOST_LOADS = 1000  # rates, or numbers of users, each simulated
 RATE = schema.Field("1/s", high=1e12)
 
@@ -349,7 +345,9 @@ def loads_of(args: Simulate) -> tuple[list[Any], bool]:
     if args.trace_block:
         raise BadValue("--trace-block", args.trace_block, "--trace FILE beside it")
     if users:
-        return _loops(args, users, prompt, output, count, seed_value), False
+        think = parse_think(args.think or "0s")
+        loops = [generate_loop(number, think, prompt, output, max(count, number), seed_value) for number in users]
+        return [LoadingPlan(traffic=loop.traffic, rate=None, users=loop.users, think=loop.think) for loop in loops], False
     return _rate_loads(args, rates, prompt, output, count, seed_value), True
 
 
@@ -409,11 +407,6 @@ def seeds(args: Simulate, loadings: list[Any]) -> int:
     if not args.find or args.trace:
         return 1
     return _whole_number(args.seeds, "--seeds") or (SEEDS if len(loadings[0].traffic) <= CHEAP else 1)
-
-
-def _loops(args: Simulate, users: Any, prompt: Any, output: Any, count: int, seed: int) -> list[Any]:
-    loops = [generate_loop(number, parse_think(args.think or "0s"), prompt, output, max(count, number), seed) for number in users]
-    return [LoadingPlan(traffic=loop.traffic, rate=None, users=loop.users, think=loop.think) for loop in loops]
 
 
 def _lengths(args: Simulate) -> tuple[Any, Any]:

@@ -241,7 +241,10 @@ def of_verb(args: Solve) -> output.Answer:
     name, target, right = _output(args, evaluate, sought)
     at = _table(evaluate, sought.name, name, right)
     solution = solve(at, sought, Condition(name, right or args.so_that.partition("=")[2].strip(), target))
-    rows = [_row(mark, sought, evaluate) for mark in solution.table.rows()]
+    rows = [
+        {"for": sought.name, "is": mark["is"], "solution": mark["solution"], **(evaluate(float(mark["solution"])) or {})}
+        for mark in solution.table.rows()
+    ]
     where = " and at ".join(_text(row["solution"], sought) for row in rows if row["is"] == "crossing")
     headline = f"{args.so_that.strip()} at {sought.name} = {where}." if where else solution.sentence
     people = [{"is": row["is"], sought.name: _text(row["solution"], sought), **_cells(row, (name, right))} for row in rows]
@@ -376,7 +379,3 @@ def _table(evaluate: Evaluate, sought: str, name: str, right: str) -> Callable[[
         return Table((Axis(sought, list(values)),), {sought: np.array(values, float), **cells})
 
     return at
-
-
-def _row(mark: dict[str, Any], sought: Any, evaluate: Evaluate) -> dict[str, Any]:
-    return {"for": sought.name, "is": mark["is"], "solution": mark["solution"], **(evaluate(float(mark["solution"])) or {})}

@@ -218,12 +218,13 @@ def _offer(rows: Sequence[Mapping[str, Any]]) -> str:
 def _drawing(rows: Rows, view: View) -> Picture:
     """Picture of price multiple against speed multiple: tiers as a line, larger domains and offers as points."""
     point_rows = [row for row in rows if row["price_multiple"] is not None and row["speed_multiple"] is not None]
+    titles = {f"{row['model']} on {row['system']}" for row in point_rows if row["kind"] in OF_RUNGS}
     points = [
         {"x": row["speed_multiple"], "y": row["price_multiple"], "kind": _line(row), "name": _label(row), "batch": row["batch"],
          "subject": f"{row['model']} {row['system']}", "above": row["standing"] == "above the ladder"}
         for row in point_rows
     ]  # fmt: skip
-    return words.ladder(points, view, _title(point_rows))
+    return words.ladder(points, view, ", ".join(sorted(titles)) or "Price against speed")
 
 
 def _line(row: Mapping[str, Any]) -> str:
@@ -234,8 +235,3 @@ def _line(row: Mapping[str, Any]) -> str:
 
 def _label(row: Mapping[str, Any]) -> str:
     return f"{row['model']} {row['tier']}" if row["kind"] == "offer" else f"domain of {row['scale_up_domain']} chips, batch {row['batch']}"
-
-
-def _title(rows: Sequence[Mapping[str, Any]]) -> str:
-    titles = {f"{row['model']} on {row['system']}" for row in rows if row["kind"] in OF_RUNGS}
-    return ", ".join(sorted(titles)) or "Price against speed"

@@ -152,7 +152,7 @@ def _headline(best: Mapping[str, Any], place: str) -> str:
     if best["run_s"] < DAY:
         days = f"{cell('run_s', best)} (90 %: {interval(best['run_lo_s'], best['run_hi_s'], 's')})"
     else:
-        days = f"{best['run_s'] / DAY:,.1f} days (90 %: {_days(best)})"
+        days = f"{best['run_s'] / DAY:,.1f} days (90 %: {best['run_lo_s'] / DAY:,.1f} .. {best['run_hi_s'] / DAY:,.1f})"
     money = f" and {cell('run_usd', best)}" if best.get("run_usd") is not None else ""
     tokens, step = (units.show(best[key], "token") for key in ("tokens", "global_batch"))
     return sentence(f"{where}: {tokens} tokens in steps of {step} take {days}{money}{mfu}", by, _why(best))
@@ -167,15 +167,6 @@ def _undisturbed(best: Mapping[str, Any]) -> str:
 
 def _why(best: Mapping[str, Any]) -> str:
     return f"; {best['why']}" if best["why"] else ""
-
-
-def _energy(joule: float) -> str:
-    amount = f"{joule / GWH:,.1f} GWh" if joule > GWH else f"{joule / GWH * 1000:,.1f} MWh"
-    return f"{amount} of chips at their design power"
-
-
-def _days(row: Mapping[str, Any]) -> str:
-    return f"{row['run_lo_s'] / DAY:,.1f} .. {row['run_hi_s'] / DAY:,.1f}"
 
 
 def _binds(best: Mapping[str, Any]) -> str:
@@ -208,7 +199,9 @@ def _speed(best: Mapping[str, Any]) -> str:
     """Note on the speed per chip, energy and goodput of a layout."""
     parts = [f"{best['tokens_per_s_chip']:,.0f} tokens/s per chip, recompute {best['recompute']}"]
     if best.get("energy_j") is not None:
-        parts.append(_energy(best["energy_j"]))
+        gwh = best["energy_j"] / GWH
+        amount = f"{gwh:,.1f} GWh" if best["energy_j"] > GWH else f"{gwh * 1000:,.1f} MWh"
+        parts.append(f"{amount} of chips at their design power")
     if best["goodput"] < 1:
         parts.append(f"goodput {best['goodput']:.1%}")
     return "; ".join(parts)

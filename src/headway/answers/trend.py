@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway.answers import arguments
 from headway.core.errors import check_known
-from headway.core.listing import Listing, cell, clean, computed
-from headway.core.trace import record
+from headway.core.listing import cell, clean, remade
 from headway.hardware.questions import Trend
 from headway.hardware.trend import trend_chips, trend_models
 from headway.report import output, trend
@@ -32,27 +30,13 @@ SUBJECTS = ("chips", "models")
 def run(args: Trend) -> output.Answer:
     """Answer with a row per chip or model, by date."""
     check_known("trend", args.what, SUBJECTS)
-    return _models(args) if args.what == "models" else _chips(args)
-
-
-def _models(args: Trend) -> output.Answer:
-    listing = _listing(trend_models, args, "model")
-    return output.Answer(listing, describe=lambda rows: trend.words(list(rows), MODEL_VIEW), pictures={"years": trend.drawing}, most=1000)
-
-
-def _chips(args: Trend) -> output.Answer:
-    return output.Answer(_listing(trend_chips, args, "chip"), describe=_describe, pictures={"years": _drawing}, most=1000)
-
-
-def _listing(rows_of: Callable[[Any], list[Any]], args: Trend, subject: str) -> Listing:
-    """The rows of a trend, computed again where one is explained."""
-
-    def tree(row: Mapping[str, Any], key: str) -> Any:
-        with record():
-            traced_row = next(entry for entry in rows_of(arguments.catalog(args)) if getattr(entry, subject) == row[subject])
-        return computed(getattr(traced_row, key), key)
-
-    return Listing(clean(rows_of(arguments.catalog(args))), tree=tree)
+    rows_of = trend_models if args.what == "models" else trend_chips
+    catalog = arguments.catalog(args)
+    listing = remade(clean(rows_of(catalog)), lambda place: rows_of(catalog)[place])
+    if args.what == "models":
+        pictures = {"years": trend.drawing}
+        return output.Answer(listing, describe=lambda rows: trend.words(list(rows), MODEL_VIEW), pictures=pictures, most=1000)
+    return output.Answer(listing, describe=_describe, pictures={"years": _drawing}, most=1000)
 
 
 def _describe(table: Rows) -> output.Summary:
