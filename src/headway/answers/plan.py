@@ -30,12 +30,12 @@ from headway.report import plan as words
 from headway.report import plan_load as load_words
 from headway.report.words import interval, subject
 from headway.serving import curves
-from headway.serving.serve import changes
 from headway.serving.launch import kubernetes
 from headway.serving.launch.launch import Launch, launch
 from headway.serving.plan.plan import LayoutPlan
 from headway.serving.plan.plan import plan as search
 from headway.serving.plan.sensitivity import parse
+from headway.serving.serve import changes
 from headway.simulation.check import check, offered, plan_at_load
 from headway.simulation.check.limits import LatencyLimits, check_limits, idle_limits, read_limits
 from headway.simulation.questions import MOST_SPARE, Plan
