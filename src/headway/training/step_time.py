@@ -136,7 +136,7 @@ def _step_time(layout: TrainingLayout, schedule: str, work: StepWork, efficiency
     matmuls, scores = forward * (work.passes + work.again), score * work.score_passes
     once = work.traffic * efficiency.traffic
     traffic = once * traffic_passes(work.recomputed_share) + work.unfused / efficiency.eff_memory
-    launch = work.layers_per_stage * efficiency.launch + routing_wait_s(work.routed_layers, efficiency.sync, work.captured)  # fmt: skip
+    launch = work.layers_per_stage * efficiency.launch + routing_wait_s(work.routed_layers, efficiency.sync, work.captured)
     head = work.head / efficiency.eff_head * work.passes + work.logits / efficiency.eff_memory
     tp, cp = exposed_s(matmuls, work.exchanges.tp, efficiency.hidden_tp), exposed_s(scores, work.exchanges.cp, efficiency.hidden_cp)
     beside = matmuls + scores + traffic if schedule == "dualpipe" else matmuls  # work of another micro-batch
@@ -149,16 +149,11 @@ def _step_time(layout: TrainingLayout, schedule: str, work: StepWork, efficiency
     cover = reduction_cover_s(exchanging_stage(layout.zero, layout.pp), work.count, stage)
     parameters = exposed_s(cover, work.exchanges.parameters, efficiency.hidden_dp)
     update = work.update / efficiency.eff_memory
-    step = pipeline + parameters + update
-
-    def all_of(seconds: Any) -> Any:
-        return seconds * work.count
-
+    step, count = pipeline + parameters + update, work.count
     return StepTime(
-        step=step, floor=step, compute=all_of(matmuls), attention=all_of(scores), traffic=all_of(traffic),
-        head=all_of(pace - stage),
-        tp=all_of(tp), cp=all_of(cp), ep=all_of(ep), bubble=all_of(stage * share) + work.exchanges.hops,
-        parameters=parameters, update=update, launch=all_of(launch),
+        step=step, floor=step, compute=matmuls * count, attention=scores * count, traffic=traffic * count, head=(pace - stage) * count,
+        tp=tp * count, cp=cp * count, ep=ep * count, bubble=stage * share * count + work.exchanges.hops,
+        parameters=parameters, update=update, launch=launch * count,
     )  # fmt: skip
 
 

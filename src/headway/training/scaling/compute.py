@@ -49,24 +49,20 @@ def point(flags: Mapping[str, Any]) -> ScalingPoint:
     time = None if "months" not in flags else calendar_s(flags["months"], usual["month_days"])
     kappa = flags["kappa"] if "kappa" in flags else serving_price(usual["serve_mfu"], usual["serve_price"])
     eta = flags["eta"] if "eta" in flags else rl_token_price(usual["rl_mfu"], usual["rl_trained"])
-    rl = flags.get("rl", NOTHING)
+    rl, served = flags.get("rl", NOTHING), None
+    if "served" in flags:
+        served = flags["served"] * usual["deployed"]
+    elif "serve" in flags and time is not None:
+        served = served_tokens(flags["serve"], time, usual["utilisation"], usual["deployed"])
     return ScalingPoint(
         flop=flags.get("flop"), active=flags.get("active"), tokens=flags.get("tokens"), unique=flags.get("tokens_unique"),
-        quality=flags.get("quality"), ratio=usual["tokens_per_param"], time=time, served=_served(flags, usual, time),
+        quality=flags.get("quality"), ratio=usual["tokens_per_param"], time=time, served=served,
         utilisation=usual["utilisation"], deployed=usual["deployed"], kappa=kappa, rl=rl, eta=eta, rl_share=eta * rl,
         experts=flags.get("experts"), total=flags.get("total"), per_token=flags.get("per_token", ONE_EXPERT),
         granularity=flags.get("granularity"), post_bits=flags.get("post_bits"),
         bits={part: flags[f"{name}_bits"] for part, name in (("weights", "weight"), ("activations", "activation"), ("kv", "kv"))
               if f"{name}_bits" in flags},
     )  # fmt: skip
-
-
-def _served(flags: Mapping[str, Any], usual: Mapping[str, Any], time: Any) -> Any:
-    if "served" in flags:
-        return flags["served"] * usual["deployed"]
-    if "serve" not in flags or time is None:
-        return None
-    return served_tokens(flags["serve"], time, usual["utilisation"], usual["deployed"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +226,8 @@ def given_size(fit: ScalingFit, at: ScalingPoint) -> dict[str, Any]:
         "tokens_per_param": power_laws.tokens_per_param(tokens, at.active),
         "loss": predicted_loss(fit, at.active, tokens).total, "bill_flop": lifetime.life_flop(at.active, tokens, rl, serving),
         **_shares(tokens, rl, serving),
-        "rule_tokens": serving, "rule_over_training": serving / usual, **_rule_shares(at, serving),
+        "rule_tokens": serving, "rule_over_training": serving / usual,
+        **{f"rule_{key}": share for key, share in _shares(serving, serving * at.rl * at.eta, serving).items()},
         **_judged(fit, at, serving, serving, "rule"),
     }  # fmt: skip
     if at.unique is not None:
@@ -249,11 +246,6 @@ def given_size(fit: ScalingFit, at: ScalingPoint) -> dict[str, Any]:
 def _shares(tokens: Any, rl: Any, serving: Any) -> dict[str, Any]:
     parts = {"train": tokens, "rl": rl, "serve": serving}
     return {f"share_{name}": lifetime.share_of_bill(part, tokens, rl, serving) for name, part in parts.items()}
-
-
-def _rule_shares(at: ScalingPoint, serving: Any) -> dict[str, Any]:
-    """Shares of the bill under the simple rule, training tokens equal to serving."""
-    return {f"rule_{key}": share for key, share in _shares(serving, serving * at.rl * at.eta, serving).items()}
 
 
 def _judged(fit: ScalingFit, at: ScalingPoint, tokens: Any, serving: Any, name: str) -> dict[str, Any]:
