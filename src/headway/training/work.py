@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headway.core.quantity import known
 from headway.laws.arithmetic import sum_over_blocks
@@ -30,9 +30,6 @@ from headway.laws.training.step import micro_pairs, unfused_expert_bytes
 from headway.models.model import Dense, Model, MoE
 from headway.models.work import LayerWork, embedding_and_head, works
 from headway.training.recipe import FORWARD_AGAIN, Recipe
-
-if TYPE_CHECKING:
-    from headway.training.pipeline import TrainingMachine
 
 WIDE = known(2, "bytes of an activation", "byte", "constant", "activations are kept in 16 bits")
 NARROW = known(1, "bytes of a dispatched activation", "byte", "constant", "DeepSeek-V3 (arXiv:2412.19437) section 3.3.3: dispatch in fp8")
@@ -183,7 +180,7 @@ class Utilisation:
     flop_per_token: Any  # causal
 
 
-def utilisation(work: TrainingWork, recipe: Recipe, machine: TrainingMachine, speed: Any) -> Utilisation:
+def utilisation(work: TrainingWork, recipe: Recipe, machine: Any, speed: Any) -> Utilisation:
     """Utilisation by every convention, at a speed in tokens per second and chip."""
     causal, full = model_flop(work, recipe, causal=True), model_flop(work, recipe, causal=False)
     hardware = hardware_flop(work, recipe)
