@@ -34,7 +34,7 @@ RIGS = (
     Rig("qwen3-next-80b-a3b", "H100-SXM-80GB", 4, "vllm", 4),  # recurrent layers
 )  # fmt: skip
 LOADS = ((900, 300, 2), (4000, 250, 48), (12_000, 1000, 700))  # prompt, output, users: few, many, more than have a seat
-ENDS = {"expected": "_s", "floor": "_floor_s", "lo": "_lo_s", "hi": "_hi_s"}
+ENDS = {"expected": "_s", "floor": "_floor_s", "low": "_lo_s", "high": "_hi_s"}
 EXACTLY = 1e-12
 
 
@@ -96,7 +96,7 @@ def test_predict__equals_serve() -> None:
                 differ += equal(f"{point.name} {quantity} {end}", getattr(seen, end), point.served[f"{quantity}{key}"])
         for quantity, key in (("rate", "tok_per_s"), ("per_chip", "tok_per_s_chip")):
             seen = getattr(point.prediction, quantity)
-            for end, suffix in (("expected", ""), ("lo", "_lo"), ("hi", "_hi")):
+            for end, suffix in (("expected", ""), ("low", "_lo"), ("high", "_hi")):
                 differ += equal(f"{point.name} {quantity} {end}", getattr(seen, end), point.served[f"{key}{suffix}"])
     assert not differ
 
