@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from headway.report.output import MOST_WORDS
 from headway.report.result import Explanation, Result
+from headway.report.words import MOST_WORDS
 from support.command import Cli
 from support.followed import cells, examples, steps, text_of, write_files
 from support.paths import ROOT

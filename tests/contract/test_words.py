@@ -21,7 +21,7 @@ from headway.core import schema
 from headway.core.question import Edits
 from headway.core.text_table import fitting
 from headway.models import hub
-from headway.report import output
+from headway.report import output, words
 from headway.report.output import by_weight
 from headway.report.result import Result
 from headway.report.words import sentence
@@ -96,7 +96,7 @@ def test_answer__every_verb_is_asked(answers: dict[str, output.Answer]) -> None:
 def test_answer__one_sentence_of_at_most_thirty_words(answers: dict[str, output.Answer]) -> None:
     counts = [(len(answer.words.headline.split()), answer.words.headline) for answer in answers.values()]
     print("\n".join(f"{count:3} {headline}" for count, headline in counts))
-    assert [entry for entry in counts if not 0 < entry[0] <= output.MOST_WORDS] == []
+    assert [entry for entry in counts if not 0 < entry[0] <= words.MOST_WORDS] == []
 
 
 def test_answer__is_the_first_line_of_the_text(answers: dict[str, output.Answer]) -> None:
@@ -248,7 +248,7 @@ def test_launch__lines_are_a_field_of_their_own(answers: dict[str, output.Answer
 
 def test_sentence__clauses_while_there_is_room() -> None:
     assert sentence("one two", " three", " four five six", " seven", most=4) == "one two three seven."
-    assert sentence(" ".join("word" for _ in range(40))).count("word") == output.MOST_WORDS
+    assert sentence(" ".join("word" for _ in range(40))).count("word") == words.MOST_WORDS
 
 
 # -- help and refusals ----------------------------------------------------------------------------------------------------------

@@ -17,9 +17,8 @@ from headway.evidence.rows.tasks import SetupKey, find
 from headway.hardware.chip import Chip, chip
 from headway.hardware.describe import about_system
 from headway.hardware.edit import edit
-from headway.hardware.links import MESHES, domain_bandwidth, pair_bandwidth
 from headway.hardware.rack import racks
-from headway.hardware.system import System, system
+from headway.hardware.system import MESHES, System, domain_bandwidth, pair_bandwidth, system
 from headway.laws.collectives.cost import collective_term_s
 from headway.laws.collectives.topology import sides_within
 from headway.performance.assumptions import Assumptions

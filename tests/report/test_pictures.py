@@ -12,7 +12,7 @@ import pytest
 from headway import QUESTIONS
 from headway.cli.main import parsed
 from headway.core.question import question_of
-from headway.report import complete
+from headway.report import output
 from headway.report.pictures.file import svg
 from headway.report.pictures.frame import View
 from headway.training import timeline
@@ -46,7 +46,7 @@ def test_picture__is_legible_at_every_width_and_on_light_and_dark(name: str, bro
     answer, which = answered(name)
     wrong = []
     for view in VIEWS:
-        drawn = complete.draw(answer, view, which)
+        drawn = output.draw(answer, view, which)
         json.dumps(drawn.spec, allow_nan=False)
         assert drawn.title and drawn.caption.endswith((".", ".)")) and drawn.alt
         wrong += [f"{view.width} {view.theme}: {fault}" for fault in faults(browser.measure(svg(drawn.spec)), view.width)]
@@ -156,8 +156,8 @@ def test_spread__moves_as_little_as_possible() -> None:
 
 def test_view__keeps_axes_while_a_slider_moves() -> None:
     answer, which = answered("board")
-    first = complete.draw(answer, View(theme="css", words=False), which)
-    again = complete.draw(answer, View(theme="css", words=False, axes=first.axes), which)
+    first = output.draw(answer, View(theme="css", words=False), which)
+    again = output.draw(answer, View(theme="css", words=False, axes=first.axes), which)
     assert (again.axes, again.shape) == (first.axes, first.shape)
     assert "var(--c" in json.dumps(first.spec) and "#0072B2" not in json.dumps(first.spec)
 
@@ -168,4 +168,4 @@ def test_plot__verbs_without_a_picture_refuse_in_one_line(argv: str) -> None:
 
     question, _ = parsed(argv.split())
     with pytest.raises(BadValue, match="a verb that draws"):
-        complete.draw(question.answer())
+        output.draw(question.answer())

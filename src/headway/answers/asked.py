@@ -12,7 +12,7 @@ from headway.core import schema
 from headway.core.errors import BadValue, HeadwayError
 from headway.core.notes import Notebook, noted
 from headway.core.question import FlagGroup, Question, name_of, question_of, refuse_idle
-from headway.report import complete
+from headway.report import output
 from headway.report.output import Answer
 from headway.report.result import Result
 
@@ -67,7 +67,7 @@ def result(
     if format in answer.documents:
         answer.document = answer.documents[format]()
     borrowed = "; ".join(book.borrowed)
-    complete.settle(answer, book, borrowed, where, sort)
+    output.settle(answer, book, borrowed, where, sort)
     return Result(answer, ["headway", *(command or question.command())], borrowed)
 
 

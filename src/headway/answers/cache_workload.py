@@ -154,7 +154,7 @@ def _with_lengths(args: Cache, variant: Any, hits: Any) -> Any:
     """Cache problem with the trace's mean prompt and output, if the user gave none, for the prefill estimate."""
     name = Path(args.workload).name
     means = {
-        key: known(value, f"mean {key}", "token", "measured", f"number_of in {name}", "undated")
+        key: known(value, f"mean {key}", "token", "measured", f"counted in {name}", "undated")
         for key, value in (("prompt", hits.prompt), ("output", hits.output)) if getattr(args, key) is None
     }  # fmt: skip
     return dataclasses.replace(variant, case=dataclasses.replace(variant.case, **means))
@@ -174,7 +174,7 @@ def _trace_counts(args: Cache, hits: Any, ttl: Any, room: Any, case: Any) -> Any
     name = Path(args.workload).name
 
     def measured(value: float, what: str, unit: str) -> Any:
-        return known(value, what, unit, "measured", f"number_of in {name}", "undated")
+        return known(value, what, unit, "measured", f"counted in {name}", "undated")
 
     most = math.inf if ttl is None else float(ttl)
     blocks = math.inf if room is None else hits.blocks_in(room, case.token_bytes())

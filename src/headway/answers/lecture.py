@@ -27,7 +27,7 @@ from headway.evidence.lecture.card import board_curves
 from headway.evidence.lecture.chapters import claim_rows, disputed_points
 from headway.evidence.questions import Lecture
 from headway.laws.queueing import departures
-from headway.report import complete, feistel, layout_pictures, lecture_pictures, output, sim, train
+from headway.report import feistel, layout_pictures, lecture_pictures, output, sim, train
 from headway.report import lecture as words
 from headway.report.lecture import paragraph
 from headway.simulation import timetable
@@ -204,7 +204,7 @@ def draw(rows: list[Mapping[str, Any]], view: View) -> Picture:
         return lecture_pictures.price_context(knee, STEP, view, about)
     if inputs.is_curve(claim):
         name = inputs.axis(claim)
-        return complete.draw(other_inputs(claim.id, [f"{name}={inputs.span(claim, name)}"]), view, "inputs")
+        return output.draw(other_inputs(claim.id, [f"{name}={inputs.span(claim, name)}"]), view, "inputs")
     return lecture_pictures.figures(rows[0], view)
 
 
@@ -246,7 +246,7 @@ def _valley(claim: Claim, view: View) -> Picture:
 
 def _of_command(command: str, name: str, view: View) -> Picture:
     """The picture of another verb that is asked with the claim's inputs."""
-    return complete.draw(from_words(shlex.split(command)).answer(), view, name)
+    return output.draw(from_words(shlex.split(command)).answer(), view, name)
 
 
 SCENES: dict[str, Callable[[Claim, Any], Picture]] = {

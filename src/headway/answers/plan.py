@@ -19,7 +19,7 @@ from headway.core.errors import BadFile, BadValue, IllegalCombination, UnknownNa
 from headway.core.files import write_whole
 from headway.core.notes import note
 from headway.core.quantity import user_input
-from headway.hardware.links import chips_per_host
+from headway.hardware.system import chips_per_host
 from headway.models.config import model as model_of
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions

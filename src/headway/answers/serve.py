@@ -22,7 +22,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.formats import resolve
 from headway.performance.layout import Layout, shape
 from headway.performance.workload import Load
-from headway.report import layout_pictures, money, output, serving
+from headway.report import layout_pictures, output, serving
 from headway.report.pictures import grid as grid_picture
 from headway.serving import curves
 from headway.serving.questions import Serve
@@ -83,10 +83,10 @@ def describe(table: Table, grid: ServeGrid, metric: str) -> output.Summary:
     """Summary: the sentence, the columns of the table, what binds the point that the sentence names and what would help it."""
     first = table.row(0)
     varying = varied(table)
-    unpriced = money.unpriced(table.rows() if table.varies("system") else [first], metric)
+    unpriced = serving.unpriced(table.rows() if table.varies("system") else [first], metric)
     headline, example = (serving.point(first, unpriced), first) if len(table) == 1 else serving.grid(table, varying, unpriced)
     view = serving.REQUEST_VIEW if serving.is_request(first) else serving.STEP_VIEW
-    remarks = [serving.DEFINED, *money.machine_costs([example]), *money.load_costs(example)]
+    remarks = [serving.DEFINED, *serving.machine_costs([example]), *serving.load_costs(example)]
     return output.Summary(
         headline, [*(varying or ("batch",)), *view, "bound", "why"], binds=serving.binds(example), first=(*varying, *serving.LAST),
         remarks=remarks, helps=_helps(example, grid),

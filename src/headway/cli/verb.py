@@ -11,7 +11,7 @@ from typing import Any
 from headway.core.errors import UnknownName
 from headway.core.notes import Notebook
 from headway.core.progress import watched
-from headway.report import complete, output
+from headway.report import output
 from headway.report.printed import Printed
 
 FAILED = 2  # exit status of a command without an answer
@@ -54,7 +54,7 @@ def finish(answer: output.Answer, book: Notebook, printed: Printed, command: Seq
     if answer.dialogue and printed.format == "text":
         answer = answer.dialogue()
     borrowed = "; ".join(book.borrowed)
-    complete.settle(answer, book, borrowed, printed.where, printed.sort)
+    output.settle(answer, book, borrowed, printed.where, printed.sort)
     answer.verbose, answer.depth = printed.verbose, printed.levels()
     if printed.format not in output.FORMATS:
         if printed.format not in answer.documents:
@@ -64,9 +64,9 @@ def finish(answer: output.Answer, book: Notebook, printed: Printed, command: Seq
     if keys and len(answer.rows):
         answer.trees = {key: answer.rows.explain(key) for key in keys}
     if printed.format in output.SPOKEN or answer.status == FAILED:
-        complete.describe(answer, borrowed)
+        output.describe(answer, borrowed)
     if printed.plot:
-        complete.draw(answer, printed.view(), printed.picture).save(printed.plot)
+        output.draw(answer, printed.view(), printed.picture).save(printed.plot)
     output.write(answer, printed.format, command)
     if answer.status == FAILED and printed.format not in ("text", "md"):  # a script that reads rows is told why as well
         sys.stderr.write(f"headway: {' '.join(answer.words.headline.split())}\n")

@@ -8,8 +8,7 @@ from typing import Any
 from headway.core.catalog import Catalog
 from headway.core.units import UsdPerSecond, Watt
 from headway.hardware.chip import price_quote
-from headway.hardware.links import domain_bandwidth
-from headway.hardware.system import System, system
+from headway.hardware.system import System, domain_bandwidth, system
 
 CHIP_FACTS = ("peak_bf16", "peak_fp8", "peak_fp4", "hbm", "hbm_bw", "sram", "scale_up_bw", "scale_out_bw")
 MODEL_FACTS = ("total_params", "active_params", "sparsity", "layers", "hidden", "kv_bytes_per_token", "kv_read_bytes_per_token",

@@ -8,11 +8,10 @@ from typing import Any
 from headway.core import catalog as facts
 from headway.core.catalog import Catalog, default_catalog, fold
 from headway.core.quantity import Sourced, known
-from headway.hardware import links
 from headway.hardware.chip import Chip, price_quote
 from headway.hardware.chip import read as read_chip
 from headway.hardware.chip_price import Cost, costs
-from headway.hardware.system import System
+from headway.hardware.system import System, domain_bandwidth, wired
 from headway.hardware.system import read as read_system
 
 
@@ -66,10 +65,10 @@ def _part(system: System) -> tuple[FactEntry, ...]:
     """Links of a chip that a part of a mesh uses; nothing where it uses all of them."""
     if (system.chip.scale_up_domain or 1) <= system.scale_up_domain or system.scale_up_bw is None:
         return ()
-    bandwidth = float(links.domain_bandwidth(system))
+    bandwidth = float(domain_bandwidth(system))
     if bandwidth == system.scale_up_bw:
         return ()
-    why = f"{int(system.scale_up_domain) - 1} of the {int(links.wired(system)) - 1} links of a chip, one to each chip of its box"
+    why = f"{int(system.scale_up_domain) - 1} of the {int(wired(system)) - 1} links of a chip, one to each chip of its box"
     value = known(bandwidth, f"{system.name}.domain_bw", "byte/s", "derived", why)
     return (_entry("domain_bw", value, "links of one chip to the other chips of its domain", "byte/s"),)
 

@@ -17,9 +17,8 @@ from headway.core.errors import BadValue
 from headway.core.quantity import Sourced, default, known, user_input
 from headway.core.units import BytePerSecond, Number, Token, Watt
 from headway.hardware.describe import list_systems
-from headway.hardware.links import wired
 from headway.hardware.rack_facts import RackFacts, rack_facts
-from headway.hardware.system import RANK, System
+from headway.hardware.system import RANK, System, wired
 from headway.hardware.system import system as find_system
 from headway.laws.collectives.expert_parallel import exchange_bytes, exchange_out, exchange_up, wire_bytes_per_token
 from headway.laws.collectives.topology import bisection_bandwidth, even_sides, group_domains, mesh_bandwidth, torus_link_bandwidth

@@ -1,17 +1,21 @@
 """A system: chips of one kind and their links. Inside a scale-up domain chips share fast links; beyond it, scale-out.
 
+In a mesh a chip has links to every chip of its box, and a part of a machine uses those to its own chips.
+
 Names: a catalogue system (gb200-nvl72), R systems (4xgb200-nvl72), N chips (8xh100-sxm), one chip (h200), a torus by shape
 (tpu-v5p-4x4x8), N chips by numbers (64x(peak_bf16=1P ...), see chip.py).
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+from headway.core import catalog
 from headway.core import catalog as facts
 from headway.core.catalog import Catalog, default_catalog, fold
 from headway.core.errors import BadFile, BadValue, MissingFact, UnknownName, clip
@@ -21,12 +25,15 @@ from headway.core.units import Number
 from headway.hardware.chip import TOPOLOGIES, Chip, chip_by_numbers, link, memory_size, needed, price_quote, split_machine
 from headway.hardware.chip import read as read_chip
 from headway.hardware.chip_price import market_metric
+from headway.laws.collectives import topology
 
 CARDS_OF_HOST = 8  # in one box, as rack servers are sold
 MOST_CHIPS = 10_000_000
 RANK = {"torus2d": 2, "torus3d": 3}
 # Facts of the machine as a whole: R machines have R times as much, and an edit of the chips invalidates them.
 TOTALS = ("power", "weight", "cables", "switches", "hbm_total", "hosts")
+MESHES = ("mesh", "bridge", "hybrid")  # links from chip to chip, none of them through a switch or another chip
+PAIR = known(2, "chips of a message", "", "constant", "one sends, one receives")
 _TIMES = re.compile(r"([+-]?[\d.,_]+(?:e[+-]?\d+)?)\s*[x*×]\s*(.+)", re.IGNORECASE)
 _SHAPED = re.compile(r"(.+?)-([\d.]+(?:x[\d.]+)+)")
 
@@ -256,3 +263,65 @@ def _read_shape(shape_text: str, name: str, path: Path, chips: Number) -> tuple[
     if not all(side.isascii() and side.isdigit() for side in sides) or math.prod(map(int, sides)) != chips:
         raise BadFile(path, f"shape: got {clip(shape_text)!r}; wants the sides of a torus of {chips} chips, such as 4x4x4")
     return tuple(known(int(side), f"{name}.shape", "", chips.kind, chips.source, chips.date) for side in sides)
+
+
+def wired(system: System) -> Any:
+    """Chips that the links of a chip lead to, itself included: of the usual box, of which the system may be a part.
+
+    >>> from headway.hardware.system import system
+    >>> wired(system("2xmi300x")), wired(system("16xmi300x"))
+    (8, 8)
+    """
+    chip, domain = system.chip, system.scale_up_domain
+    if chip.scale_up_domain is None or system.topology != chip.topology or system.scale_up_bw != chip.scale_up_bw:
+        return domain  # a machine with links of its own
+    return max(domain, chip.scale_up_domain)
+
+
+def domain_bandwidth(system: System) -> Any:
+    """Bandwidth of a chip to the other chips of its scale-up domain together (byte/s), None where it is not known.
+
+    >>> from headway.hardware.system import system
+    >>> [float(domain_bandwidth(system(name))) / 1e9 for name in ("2xmi300x", "8xmi300x", "2xh100-sxm")]
+    [64.0, 448.0, 450.0]
+    """
+    return group_bandwidth(system, system.scale_up_domain)
+
+
+def pair_bandwidth(system: System) -> Any:
+    """Bandwidth from one chip to another of its scale-up domain (byte/s): one link of a mesh, all links to a switch."""
+    return group_bandwidth(system, PAIR)
+
+
+def group_bandwidth(system: System, members: Number) -> Any:
+    """Bandwidth of a chip within a group of its scale-up domain (byte/s), None where it is not known."""
+    up = system.scale_up_bw if system.scale_up_bw is not None else system.chip.scale_up_bw
+    if up is None or system.topology not in MESHES:
+        return up
+    return topology.mesh_bandwidth(up, members, wired(system))
+
+
+# -- chips of one host: the server or compute tray that one process of an engine can reach without the network ------------------
+
+
+MOST = 8  # chips of a scale-up domain that is one server where no fact says otherwise
+
+
+@functools.cache
+def host_facts() -> dict[str, Any]:
+    """Chips per host of each chip whose scale-up domain spans several hosts."""
+    document = catalog.read(catalog.PACKAGED / "hosts.toml")
+    sources = document["sources"]
+    return {
+        name: known(row["value"], f"{name}.chips_per_host", "", "datasheet", sources[row["source"]], row["date"])
+        for name, row in document["chips"].items()
+    }
+
+
+def chips_per_host(system: System) -> Any:
+    """Chips of one host of a system: a fact, else a scale-up domain of at most 8 chips, else None."""
+    fact = host_facts().get(fold(system.chip.name).replace("-", "_"))
+    domain = system.scale_up_domain
+    if fact is not None:
+        return fact
+    return domain if domain is not None and domain <= MOST else None

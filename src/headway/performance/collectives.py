@@ -15,8 +15,7 @@ import numpy as np
 from headway.core.errors import MissingFact
 from headway.core.quantity import known
 from headway.core.units import Byte, BytePerSecond, Number
-from headway.hardware.links import wired
-from headway.hardware.system import RANK, System
+from headway.hardware.system import RANK, System, wired
 from headway.laws.collectives.cost import least, line_alpha, line_slope, line_slope_together
 from headway.laws.collectives.expert_parallel import (
     domains_hit,

@@ -16,8 +16,7 @@ from headway.core import units
 from headway.core.errors import BadValue, MissingFact, UnknownName
 from headway.core.quantity import default, known, user_input
 from headway.core.units import Byte, BytePerSecond, Number
-from headway.hardware.links import PAIR
-from headway.hardware.system import System
+from headway.hardware.system import PAIR, System
 from headway.laws.collectives.topology import (
     axis_exchange_share,
     axis_hops,

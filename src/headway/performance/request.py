@@ -16,8 +16,7 @@ import numpy as np
 from headway.core.quantity import known
 from headway.core.units import Number, PerSecond, Token
 from headway.hardware.chip import Chip
-from headway.hardware.links import pair_bandwidth
-from headway.hardware.system import System
+from headway.hardware.system import System, pair_bandwidth
 from headway.laws.queueing import closed_loop as loops
 from headway.laws.queueing.closed_loop import (
     CLOSED,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, format_value
-from headway.report import money, output, serving
+from headway.report import output, serving
 from headway.report.pictures import bars, frame, plot, scale
 from headway.report.words import NO_ROW, Row, interval, number_of, sentence, subject, value
 from headway.serving.plan import problem
@@ -49,7 +49,7 @@ def answer(row: Row, plan: Any) -> str:
     if plan.fails:
         return sentence(refusal(row, plan), f": {plan.infeasible}")
     start = carried(row) if row["rate"] is not None else f"{subject(row)} {GOALS[plan.objective]}"
-    lacking = money.unpriced(bests(plan), plan.best.case.assumptions.price_metric)
+    lacking = serving.unpriced(bests(plan), plan.best.case.assumptions.price_metric)
     return sentence(f"{start} with {layout(row)} at batch {value(row, 'batch')}: {tpot(row)}", price(row), ttft(row), last=lacking)
 
 
@@ -130,7 +130,7 @@ def remarks(row: Row, plan: Any) -> list[str]:
     """Notes on the best layout that its sentence leaves out: formats, idle chips, pools, distance to saturation."""
     if plan.fails:
         return []
-    notes = [f"{serving.formats(row)}; {serving.work(row)}", *money.machine_costs([row]), *money.load_costs(row)]
+    notes = [f"{serving.formats(row)}; {serving.work(row)}", *serving.machine_costs([row]), *serving.load_costs(row)]
     if row["chips_idle"]:
         notes.append(f"{number_of(row['chips_idle'], 'chip')} of {row['chips']} idle, and paid for")
     if row.get("prefill_replicas") is not None:

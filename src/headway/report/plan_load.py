@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from headway.core.listing import Listing, format_value
 from headway.core.table import Table, from_rows
 from headway.performance.achieved import efficiencies, platform
-from headway.report import money, output, serving
+from headway.report import output, serving
 from headway.report import plan as words
 from headway.report.words import Row, number_of, sentence
 from headway.simulation.check.check import SUREST
@@ -77,7 +77,7 @@ def describe(rows: Table, checked: CheckedPlan, sized: CheckedPlan | None = None
         remarks.append(f"times, load and replicas are those of {number_of(nodes - spare, 'node')} with {spare} of {nodes} lost (--spare)")
     return output.Summary(
         answer(first, checked, sized), view, people=Listing(points), binds=serving.binds(first), helps=changes, first=FIRST,
-        remarks=[*remarks, *money.load_costs(first), *words.current(plain), serving.DEFINED],
+        remarks=[*remarks, *serving.load_costs(first), *words.current(plain), serving.DEFINED],
     )  # fmt: skip
 
 
@@ -102,7 +102,7 @@ def answer(row: Row, checked: CheckedPlan, sized: CheckedPlan | None = None) -> 
         return sentence(f"No layout on {row['system']} keeps every limit at {load}{surely}", why)
     spare = int(row.get("spare_nodes") or 0)
     lost = f", {spare} of them spare," if spare else ""
-    lacking = money.unpriced(words.bests(plan), plan.best.case.assumptions.price_metric)
+    lacking = serving.unpriced(words.bests(plan), plan.best.case.assumptions.price_metric)
     start = f"{_nodes(row)}{lost} {'carries' if int(row['nodes']) == 1 else 'carry'} {load}{_month(row)}"
     return sentence(start, f"; {nearest or words.tpot(row)}", last=lacking)
 

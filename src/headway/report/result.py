@@ -14,7 +14,7 @@ from headway.core import explain, formula, mermaid, text_table
 from headway.core.columns import Column
 from headway.core.errors import BadValue, MissingExtra, UnknownName
 from headway.core.listing import MOST, Rows, clean, html_table
-from headway.report import complete, output
+from headway.report import output
 from headway.report.output import Answer, Help, Summary
 from headway.report.pictures import file, frame
 
@@ -109,7 +109,7 @@ class Result:
     @functools.cached_property
     def _described(self) -> Answer:
         """The answer with its sentence, which is made when it is first read."""
-        complete.describe(self._answer, self._borrowed)
+        output.describe(self._answer, self._borrowed)
         return self._answer
 
     @property
@@ -196,7 +196,7 @@ class Result:
 
     def _narrowed(self, **choice: str) -> Result:
         answer = dataclasses.replace(self._answer, words=Summary() if self._answer.describe else self._answer.words)
-        complete.choose_rows(answer, **choice)
+        output.choose_rows(answer, **choice)
         flags = [word for name, value in choice.items() for word in (f"--{name}", value)]
         return Result(answer, [*self.command, *flags], self._borrowed)
 
@@ -212,7 +212,7 @@ class Result:
         """The picture that `--plot` draws; a notebook shows it, and `path` (png, svg or html) saves it."""
         if path is not None:
             file.check_path(str(path))
-        plotted = complete.draw(self._answer, frame.View(width=width, theme=theme), picture)
+        plotted = output.draw(self._answer, frame.View(width=width, theme=theme), picture)
         if path is not None:
             plotted.save(path)
         return plotted

@@ -7,9 +7,9 @@ from typing import Any
 
 from headway.core import columns
 from headway.core.listing import format_value
-from headway.report.output import MOST_WORDS
 
 NO_ROW = "No row is left."
+MOST_WORDS = 30  # of the first sentence
 Row = Mapping[str, Any]
 
 

@@ -10,8 +10,7 @@ from typing import Any
 
 from headway.core.quantity import known
 from headway.core.units import BytePerSecond, Number, PerSecond, Second, Token
-from headway.hardware.links import pair_bandwidth
-from headway.hardware.system import System
+from headway.hardware.system import System, pair_bandwidth
 from headway.laws.queueing.closed_loop import SINGLE, open_seat_wait_s
 from headway.laws.serving import replicas
 from headway.laws.serving.replicas import full_batch, utilisation

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.core.quantity import known
-from headway.hardware.links import domain_bandwidth, group_bandwidth
+from headway.hardware.system import domain_bandwidth, group_bandwidth
 from headway.laws.collectives.topology import rail_bandwidth
 from headway.laws.roofline.balance import tensor_ways_paid
 from headway.laws.serving.request import interval_low

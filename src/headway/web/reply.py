@@ -13,7 +13,7 @@ from headway.core.errors import HeadwayError
 from headway.core.listing import cell as cell_text
 from headway.core.listing import clean, first_rows, format_value, heading, headings, visible
 from headway.core.question import question_of
-from headway.report import complete
+from headway.report import output
 from headway.report.pictures.frame import View, thinned
 from headway.report.result import Result
 from headway.web.question import Cell, PageQuestion
@@ -157,7 +157,7 @@ def pictures(question: PageQuestion, result: Result) -> tuple[list[dict[str, Any
     reason = ""
     for name in names:
         try:
-            picture = complete.draw(answer, view, name)
+            picture = output.draw(answer, view, name)
         except HeadwayError as error:
             reason = " ".join(str(error).split())
         else:

@@ -1,12 +1,12 @@
 """KV cache of a layer: elements stored per token, elements read per decode step, and state of fixed size.
 
-Stored per token     kv_elements (MHA, GQA, MQA), latent_elements (MLA), compressed_elements (DeepSeek-V4), entry_elements (one vector,
-                     such as an index key); layers that share a cache store it once, hence `/ kv_share`.
+Stored per token     kv_elements (MHA, GQA, MQA), latent_elements (MLA), entry_elements (one vector, such as an index key); layers
+                     that share a cache store it once, hence `/ kv_share` (shared_elements).
 Read per token       kv_elements_read, latent_elements_read: without `/ kv_share`, since each of those layers reads it.
-Tokens read          attended_tokens (all, a window, a top-k, a square root), compressed_cap.
-Of one sequence      stored_elements, read_elements; marginal_elements is what one more token adds for ever: 0 behind a window.
+Tokens read          attended_tokens (all, a window, a top-k, a square root).
+Of one sequence      stored_elements; marginal_elements is what one more token adds for ever: 0 behind a window.
 Bytes                kv_bytes; narrow_element_bytes where a token's elements differ in format.
-State of fixed size  gated_delta_state, ssm_state, rwkv_state, convolution_state (over convolution_channels), state_sum.
+State of fixed size  gated_delta_state, ssm_state, rwkv_state, convolution_state (over convolution_channels).
 
 An element is one number of the cache; bytes come from its data type. A model's `kv_bytes_per_token` is in models/totals.py.
 """

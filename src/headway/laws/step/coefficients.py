@@ -173,7 +173,7 @@ class RankWork:
     prompts: Number = 1  # whose new tokens they are
 
 
-# Llama-3.1-70B in bf16 on 8 H100 SXM, tensor parallel, rounded: the record of the doctests below.
+# Llama-3.1-70B in bf16 on 8 H100 SXM, tensor parallel, rounded: the record of the doctests of step.py and parts.py.
 LLAMA_70B_TP8 = StepCoefficients(
     dense_compute=1.73e-5, head_compute=5e-7, dense_weights=5.2e-3, experts=(), state=0.0, kv_write=1.2e-8,
     activations=3.3e-6, elementwise=3.1e-6, blocks=80,

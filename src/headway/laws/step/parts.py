@@ -513,7 +513,7 @@ def elementwise_kernels_s(coefficients: StepCoefficients, rank_work: RankWork) -
     return coefficients.elementwise * rank_work.tokens / coefficients.achieved.elementwise
 
 
-@formula(source="one law per class of kernel (laws/step/step.py), classes one after the other")
+@formula(source="one law per class of kernel (laws/step/parts.py), classes one after the other")
 def kernels_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
     """Time of a step's arithmetic and HBM traffic, with kernel overlap as measured.
 

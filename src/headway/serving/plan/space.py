@@ -15,8 +15,7 @@ import numpy as np
 
 from headway.core import schema
 from headway.core.errors import BadValue, IllegalCombination, IllegalLayout
-from headway.hardware.links import chips_per_host
-from headway.hardware.system import System
+from headway.hardware.system import System, chips_per_host
 from headway.laws.serving.replicas import replicas_held
 from headway.laws.step.layer_terms import replica_chips
 from headway.models.precision import Precision
