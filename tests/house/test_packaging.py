@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import subprocess
 import sys
 import tomllib
 from typing import Any
 
 from support.paths import ROOT, SOURCE
-from support.source import files, imported, module_name, tree_of
+from support.source import files, imported, module_name, text_of, tree_of
 
 OPTIONAL = {"vl_convert": "plot", "pyarrow": "table", "huggingface_hub": "hub", "numba": "fast", "scipy": "fit", "genai_prices": "prices",
             "pandas": "frames", "polars": "frames",
@@ -30,13 +31,28 @@ def required(names: list[str]) -> set[str]:
     return {re.split(r"[<>=\[ ]", name)[0].replace("-", "_").removesuffix("_python") for name in names}
 
 
+def early(top: ast.Module) -> set[str]:
+    """Modules that run with the imports of a file: all but those imported whole from a package whose modules load at first use."""
+    waiting = {
+        f"{node.module}.{alias.name}" for node in top.body if isinstance(node, ast.ImportFrom) and node.module for alias in node.names
+        if (head := SOURCE.parent.joinpath(*node.module.split("."), "__init__.py")).is_file() and "at_first_use(__name__)" in text_of(head)
+    }  # fmt: skip
+    return {name for name in imported(top) if name not in waiting}
+
+
+def test_late_modules__do_not_run_with_their_users() -> None:
+    users = "from headway.simulation import compiled; from headway.web import server"
+    code = f"import sys; {users}; print({{'numba', 'uvicorn'}} & {{*sys.modules}})"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
 def test_dependencies__of_every_file_are_declared() -> None:
     core, extras = required(project()["dependencies"]), project()["optional-dependencies"]
     for path in files():
         tree = tree_of(path)
         first = ast.Module([node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)], [])
         late = f"headway.{module_name(path)}" in LATE
-        assert late or not LATE & set(imported(first)), f"{path} imports a late module before it is needed"
+        assert late or not LATE & early(first), f"{path} imports a late module before it is needed"
         top, anywhere = ({name.partition(".")[0] for name in imported(part)} for part in (first, tree))
         for name in anywhere - {"headway", "__future__"} - set(sys.stdlib_module_names) - core:
             assert name in required(extras[OPTIONAL[name]]), f"{path} imports {name}"
