@@ -13,8 +13,7 @@ from headway.core import schema, units
 from headway.core.errors import BadValue, HeadwayError
 from headway.core.listing import cell, format_value
 from headway.hardware.chip_price import MARKET
-from headway.report import output, train
-from headway.report.serving import setting
+from headway.report import output, serving, train
 from headway.report.words import interval, sentence
 from headway.training.questions import Train
 from headway.training.recipe import BINARY_FLAGS, Failures, Recipe, TrainingLayout, TrainingReach, binary_text
@@ -129,13 +128,13 @@ def _winner(rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> tuple[Map
     """The point that trains most tokens per second, goodput counted, with words on it and on the cheapest run."""
     running = [row for row in rows if row["fits"]]
     if not running:
-        return rows[0], f"none of {len(rows)} points fits; the first, {setting(rows[0], axes)}: "
+        return rows[0], f"none of {len(rows)} points fits; the first, {serving.setting(rows[0], axes)}: "
     fastest = max(running, key=lambda row: row["goodput"] * row["global_batch"] / row["step_s"])
     priced = [row for row in running if row.get("run_usd") is not None]
     cheapest = min(priced, key=lambda row: row["run_usd"] / row["tokens"], default=None)
-    words = f"fastest of {len(rows)} points is {setting(fastest, axes)}"
+    words = f"fastest of {len(rows)} points is {serving.setting(fastest, axes)}"
     if cheapest is not None and cheapest["run_usd"] / cheapest["tokens"] < (1 - SAME) * fastest["run_usd"] / fastest["tokens"]:
-        words += f", cheapest {setting(cheapest, axes)} ({cell('run_usd', cheapest)})"
+        words += f", cheapest {serving.setting(cheapest, axes)} ({cell('run_usd', cheapest)})"
     return fastest, f"{words}; the fastest: "
 
 
