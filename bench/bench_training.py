@@ -43,7 +43,7 @@ def search(ask):
     times, said = [], ""
     for _ in range(RUNS):
         start = time.perf_counter()
-        said = subprocess.run([*COMMAND, *ask.split()], capture_output=True, check=True, text=True).stdout
+        said = subprocess.run([*COMMAND, *ask.split(), "--verbose"], capture_output=True, check=True, text=True).stdout
         times.append(time.perf_counter() - start)
     return sorted(times)[RUNS // 2], re.findall(r"([\d,]+) legal layouts", said)[-1]
 
