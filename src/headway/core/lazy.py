@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Callable
-from importlib.util import LazyLoader, find_spec, module_from_spec
+from importlib.util import find_spec
 from types import ModuleType
+from typing import Any
+
+
+class _Waiting(ModuleType):
+    """Stands for a module: what is looked up, set or deleted is the module's own, which Python imports by then, under its own locks.
+
+    `importlib.util.LazyLoader` loses a race of two threads before Python 3.12.3.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self.__name__), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(importlib.import_module(self.__name__), name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(importlib.import_module(self.__name__), name)
 
 
 def at_first_use(package: str) -> Callable[[str], ModuleType]:
@@ -20,12 +36,6 @@ def at_first_use(package: str) -> Callable[[str], ModuleType]:
         spec = None if name.startswith("__") else find_spec(f"{package}.{name}")
         if spec is None or spec.loader is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        if spec.submodule_search_locations is not None or spec.name in sys.modules:
-            return importlib.import_module(spec.name)
-        spec.loader = LazyLoader(spec.loader)
-        sys.modules[spec.name] = waiting = module_from_spec(spec)
-        spec.loader.exec_module(waiting)  # which only makes it wait: import_module would look into it, and so load it
-        setattr(sys.modules[package], name, waiting)
-        return waiting
+        return importlib.import_module(spec.name) if spec.submodule_search_locations is not None else _Waiting(spec.name)
 
     return module
