@@ -22,7 +22,7 @@ from support.each import for_each
 CHIP_IDS = sorted(path.stem for path in (PACKAGED / "chips").glob("*.toml"))
 COSTED = sorted(path.stem for path in (PACKAGED / "costs").glob("*.toml"))
 LINES = sorted((PACKAGED / "chips").glob("*.toml")) + sorted((PACKAGED / "systems").glob("*.toml"))
-FACT_KINDS = {"datasheet", "measured", "derived", "estimate"}
+FACT_KINDS = {"datasheet", "measured", "reported", "derived", "estimate"}
 
 # From the vendors' own pages: name, field, value in SI.
 PUBLISHED = [

@@ -11,7 +11,7 @@ from typing import Any
 
 from headway.core.trace import operators, traced_operation
 
-KINDS = ("datasheet", "measured", "derived", "estimate", "config", "input", "default", "constant", "fitted", "claim")
+KINDS = ("datasheet", "measured", "reported", "derived", "estimate", "config", "input", "default", "constant", "fitted", "claim")
 LITERALS = (0, 1, 2, 0.5, -1)  # nothing, one thing, a pair, a half, a step back: code writes them as they are, and they need no source
 
 

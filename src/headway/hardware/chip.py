@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from dataclasses import dataclass, field, replace
@@ -12,9 +13,11 @@ from headway.core import catalog as facts
 from headway.core import schema, units
 from headway.core.catalog import Catalog, default_catalog, fold
 from headway.core.errors import BadFile, BadValue, MissingFact, UnknownName, check_known
-from headway.core.quantity import Sourced, default
+from headway.core.quantity import Sourced, default, known
 from headway.core.schema import Field
+from headway.core.trace import recording
 from headway.hardware.chip_price import MARKET, METRICS, Cost, PriceQuote, costs, market_metric, price_by_metric, user_price
+from headway.laws.card import reported_bytes
 
 PETABYTE = 1e15
 
@@ -40,6 +43,7 @@ def peak_rate(text: str) -> Field:
 
 
 TOPOLOGIES = ("switch", "mesh", "torus2d", "torus3d", "ring", "dragonfly", "hierarchical", "hybrid", "bridge", "direct", "pcie", "none")
+MEMORIES = ("hbm", "gddr", "gddr-ecc", "shared", "sram")  # gddr-ecc: error correction takes part of it; shared: also the host's memory
 # fp16 here accumulates in 32 bits, at the BF16 rate; fp16acc accumulates in 16 bits, which some chips do faster.
 PEAK_OF = {"bf16": "peak_bf16", "fp16": "peak_bf16", "fp8": "peak_fp8", "fp4": "peak_fp4", "mxfp4": "peak_fp4", "nvfp4": "peak_fp4",
            "int8": "peak_int8", "fp16acc": "peak_fp16"}  # fmt: skip
@@ -52,6 +56,7 @@ class Chip:
     name: str
     vendor: str = ""
     topology: str = "none"  # network of the chips in one scale-up domain, one of TOPOLOGIES
+    memory: str = ""  # kind of its memory, one of MEMORIES; "": not known
     scale_up_kind: str = ""
     notes: str = ""
     like: str = ""  # chip whose fitted costs (kernels, links, engine) stand in for its own
@@ -63,6 +68,7 @@ class Chip:
     peak_fp4: Annotated[Any, peak_rate("dense FP4 peak")] = None
     peak_int8: Annotated[Any, peak_rate("dense INT8 peak")] = None
     hbm: Annotated[Any, memory_size("memory capacity, the datasheet's number in GB = 1e9")] = None
+    hbm_reported: Annotated[Any, memory_size("memory as its driver reports it, which engines divide", "GiB")] = None
     hbm_bw: Annotated[Any, bandwidth("memory bandwidth")] = None
     sram: Annotated[Any, memory_size("on-chip memory: last-level cache or scratchpad", "MB", 1e3)] = None
     tdp: Annotated[Any, Field("W", "thermal design power")] = None
@@ -85,6 +91,8 @@ class Chip:
         return getattr(self, PEAK_OF[dtype])
 
 
+SHARE = Field("", "share of the memory", low=0.5, high=1.0)
+REPORTED_RULE = "rule, no figure of this card: the datasheet's GB read as GiB times the share that drivers report of "
 PEAKS = tuple(PEAK_OF.values())  # which differ by a factor of a thousand between chips: no example is near
 LINKS, LINK_EXAMPLE = ("scale_up_bw", "scale_out_bw", "host_link_bw"), "50GB/s"
 
@@ -100,6 +108,27 @@ def needed(record: Any, key: str, subject: str, kind: str) -> Any:
         hint = "; a decode step at a context needs none" if key in PEAKS else ""
         raise MissingFact(subject, key, f"give it with --set {kind}.{key}={example}{hint}")
     return value
+
+
+@functools.cache
+def reported_shares() -> dict[str, Any]:
+    """Share of a card's memory that its driver reports, by kind of memory: medians of the cards whose figure is known."""
+    path = facts.PACKAGED / "reported_memory.toml"
+    entries = facts.table(facts.read(path), "share", path).items()
+    return {kind: facts.number(entry, SHARE, f"reported share of {kind}", {}, path) for kind, entry in entries}
+
+
+def reported_memory(chip: Chip) -> Any:
+    """Bytes of a chip's memory as its driver reports them: the fact, else the user's own size, else the rule of its kind.
+
+    >>> reported_memory(chip("b200-sxm")).kind, round(reported_memory(chip("l20")) / 2**30, 2)
+    ('reported', 44.99)
+    """
+    size = chip.hbm if chip.hbm_reported is None else chip.hbm_reported
+    if chip.hbm_reported is not None or getattr(size, "kind", "") == "input" or chip.memory not in reported_shares():
+        return chip.need("hbm") if size is None else size
+    value = reported_bytes(chip.need("hbm"), reported_shares()[chip.memory])
+    return value if recording() else known(float(value), f"{chip.name}.hbm_reported", "byte", "derived", REPORTED_RULE + chip.memory)
 
 
 def price_quote(chip: Chip, metric: str = MARKET) -> PriceQuote | None:
@@ -131,11 +160,13 @@ def chip(name: str, catalog: Catalog | None = None) -> Chip:
 def read(path: Path, catalog: Catalog) -> Chip:
     """A chip from its file, with its prices."""
     document, name = facts.read(path), path.stem
-    facts.only(document, ("name", "vendor", "topology", "scale_up_kind", "notes", "like", "facts", "sources"), path)
+    facts.only(document, ("name", "vendor", "topology", "memory", "scale_up_kind", "notes", "like", "facts", "sources"), path)
     topology = facts.text(document, "topology", path) or "none"
     if topology not in TOPOLOGIES:
         raise BadFile(path, f"topology: got {topology!r}; wants one of {', '.join(TOPOLOGIES)}")
-    texts = {key: facts.text(document, key, path) for key in ("vendor", "scale_up_kind", "notes")}
+    texts = {key: facts.text(document, key, path) for key in ("vendor", "memory", "scale_up_kind", "notes")}
+    if texts["memory"] not in ("", *MEMORIES):
+        raise BadFile(path, f"memory: got {texts['memory']!r}; wants one of {', '.join(MEMORIES)}")
     like = facts.text(document, "like", path)
     alike = catalog.find("chips", like) if like else None
     if like and alike is None:
@@ -182,6 +213,8 @@ def chip_by_numbers(text: str, where: Catalog, count: int) -> Chip:
         raise BadValue("name", texts["name"], "a name that no chip of the catalogue has; like=NAME takes facts from one")
     topology = texts.get("topology", base.topology if base else "switch")
     check_known("topology", topology, TOPOLOGIES)
+    if base and "hbm" in numbers:
+        base = replace(base, hbm_reported=None)
     chip = replace(base, name=name, costs=(), **numbers) if base else Chip(name=name, **numbers)
     chip = replace(chip, topology=topology, hypothetical=True, like=base.like or base.name if base else "", notes="by numbers")
     missing = [key for key in NEEDED if getattr(chip, key) is None]
@@ -222,7 +255,8 @@ FILE_HEAD = "# A chip of headway: save as DIR/chips/{name}.toml and give --catal
 EXAMPLES = {
     "year": "2026", "peak_bf16": "1 PFLOP/s", "peak_fp16": "2 PFLOP/s", "peak_fp8": "2 PFLOP/s", "peak_fp4": "4 PFLOP/s",
     "peak_int8": "2 POPS",
-    "hbm": "192 GB", "hbm_bw": "8 TB/s", "sram": "100 MB", "tdp": "1000 W", "scale_up_bw": "900 GB/s", "scale_up_domain": "64",
+    "hbm": "192 GB", "hbm_reported": "179 GiB",
+    "hbm_bw": "8 TB/s", "sram": "100 MB", "tdp": "1000 W", "scale_up_bw": "900 GB/s", "scale_up_domain": "64",
     "scale_out_bw": "50 GB/s", "host_dram_bw": "100 GB/s", "host_link_bw": "64 GB/s", "price": "$3/h",
 }  # fmt: skip
 
@@ -230,7 +264,7 @@ EXAMPLES = {
 def chip_toml(chip: Chip, like: str) -> str:
     """The catalogue file of a chip: its facts in SI, each with source, date and kind; `like` is the chip whose fitted costs it has."""
     lines = [FILE_HEAD.format(name=chip.name.replace("-", "_")), f"vendor = {_quoted(chip.vendor)}", f"topology = {_quoted(chip.topology)}"]
-    lines += [f"{key} = {_quoted(value)}" for key, value in (("scale_up_kind", chip.scale_up_kind), ("notes", chip.notes)) if value]
+    lines += [f"{key} = {_quoted(value)}" for key in ("memory", "scale_up_kind", "notes") if (value := getattr(chip, key))]
     if like:
         lines.append(f"like = {_quoted(like)}  # whose fitted costs it has, under any name")
     lines += ["", "[facts]"]

@@ -8,7 +8,7 @@ from typing import Any
 from headway.core import catalog as facts
 from headway.core.catalog import Catalog, default_catalog, fold
 from headway.core.quantity import Sourced, known
-from headway.hardware.chip import Chip, price_quote
+from headway.hardware.chip import Chip, price_quote, reported_memory
 from headway.hardware.chip import read as read_chip
 from headway.hardware.chip_price import Cost, costs
 from headway.hardware.system import System, domain_bandwidth, wired
@@ -32,6 +32,7 @@ WORDS = {
     "name": "name in the catalogue",
     "vendor": "who makes it",
     "topology": "how the chips of one scale-up domain are joined",
+    "memory": "kind of its memory",
     "scale_up_kind": "links of one scale-up domain",
     "notes": "what to know of the figures",
     "shape": "sides of the torus, if it is one",
@@ -49,7 +50,9 @@ class SourceEntry:
 
 def about_chip(chip: Chip) -> tuple[FactEntry, ...]:
     """All facts of a chip, under their --set names after `chip.`, then its costs by metric."""
-    texts = _texts(chip, ("name", "vendor", "topology", "scale_up_kind", "notes"))
+    texts = _texts(chip, ("name", "vendor", "topology", "memory", "scale_up_kind", "notes"))
+    if chip.hbm is not None:
+        chip = replace(chip, hbm_reported=reported_memory(chip))
     return texts + _facts(chip, skip=("price",)) + _price(chip) + tuple(entry for row in chip.costs for entry in _cost(row))
 
 

@@ -51,13 +51,19 @@ def _number(value: str | float, q: schema.Field, key: str) -> Any:
 
 
 def _edit_chip(system: System, name: str, number: Any) -> System:
-    changes: dict[str, Any] = {"chip": replace(system.chip, **{name: number})}
+    changes: dict[str, Any] = {"chip": replace(system.chip, **_stale_report(system.chip, name), **{name: number})}
     changes |= dict.fromkeys(STALE.get(name, ()))
     if name in SHARED:
         changes |= {name: number, "bisection": None}
     if name == "scale_up_domain":
         changes |= {name: min(number, system.chips), "bisection": None, "shape": ()}
     return replace(system, **changes)
+
+
+def _stale_report(chip: Chip, name: str) -> dict[str, None]:
+    """What an edit of a chip's memory makes of the driver's figure: none, unless the user gave that one too."""
+    is_stale = name == "hbm" and getattr(chip.hbm_reported, "kind", "") != "input"
+    return {"hbm_reported": None} if is_stale else {}
 
 
 def _edit_system(system: System, name: str, number: Any) -> System:

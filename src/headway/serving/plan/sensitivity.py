@@ -141,7 +141,9 @@ def edited(case: Deployment, precision: Precision, name: str) -> Deployment:
     if name == "chip.hbm_bw":
         system = replace(system, chip=replace(system.chip, hbm_bw=system.chip.need("hbm_bw") * STEP))
     elif name == "chip.hbm":
-        system = replace(system, chip=replace(system.chip, hbm=system.chip.need("hbm") * STEP))
+        sizes = {key: getattr(system.chip, key) for key in ("hbm", "hbm_reported")}
+        more = {key: value * STEP for key, value in sizes.items() if value is not None}
+        system = replace(system, chip=replace(system.chip, **more))
     elif name == "chip.peak":
         peaks = {key: getattr(system.chip, key) for key in dict.fromkeys(PEAK_OF.values())}
         more = {key: value * STEP for key, value in peaks.items() if value is not None}
