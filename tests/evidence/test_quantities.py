@@ -225,10 +225,12 @@ def test_disagg__one_user_decodes_undisturbed() -> None:
 def test_engine_version__eager_launches_are_slower() -> None:
     old, new = (replace(RIGS["one chip"], more=(("engine_version", version),)) for version in ("0.2.1", "0.6.3"))
     assert "eager" in setup(old).older and "eager" not in setup(new).older
-    layers, each = 32, float(efficiencies().find("layer_overhead_s", "engine.eager"))
-    own = float(efficiencies().engine("vllm", "datacenter", "layer_overhead_s"))
-    gap = of(old, "decode").tpot - of(new, "decode").tpot
-    assert float(gap[0]) == pytest.approx(layers * (each - own), rel=1e-9) and each > own
+    by_choice = replace(RIGS["one chip"], more=(("engine_version", "0.6.3"), ("eager", 1)))
+    each, more = (float(efficiencies().find("prompt_launch_s", f"engine.{name}")) for name in ("other", "early"))
+    kernels = float(machines([setup(old)]).step.launches[0])
+    graphs, today, early = (float(of(rig, "decode").tpot[0]) for rig in (new, by_choice, old))
+    assert today == pytest.approx((graphs**2 + (kernels * each) ** 2) ** 0.5, rel=1e-9)
+    assert early == pytest.approx((graphs**2 + (kernels * (each + more)) ** 2) ** 0.5, rel=1e-9) and early > today > graphs
     assert (of(old, "serving").rate < of(new, "serving").rate).all()
 
 

@@ -83,7 +83,7 @@ def test_stacked_layouts__setups_of_different_shapes() -> None:
 @pytest.mark.parametrize("load", LOADS.values(), ids=list(LOADS))
 @pytest.mark.parametrize("changed", [False, True], ids=["shipped", "changed"])
 def test_stacked_layouts__step_equals_each_alone(law: Callable[..., Any], load: tuple[float, ...], changed: bool) -> None:
-    table = true_table({"engine.vllm.step_overhead_s": 5e-3, "engine.eager.layer_overhead_s": 1e-4}) if changed else efficiencies()
+    table = true_table({"engine.vllm.step_overhead_s": 5e-3, "engine.early.prompt_launch_s": 1e-5}) if changed else efficiencies()
     together = law(machines(setups(), table).step, *load)
     each = [float(law(alone(setup, table), *load)) for setup in setups()]
     assert np.shape(together) == (len(each),)

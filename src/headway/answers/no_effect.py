@@ -98,7 +98,7 @@ def shown_notes(args: Question, choices: Iterable[Any], skip: Sequence[str] = ()
 
 def typed_assumptions(args: Question) -> list[str]:
     """Names of the assumptions that the user typed."""
-    return [name for name in schema.fields(Assumptions) if getattr(args, name, None) is not None]
+    return [name for name in schema.fields(Assumptions) if getattr(args, name, None) not in (None, False)]
 
 
 def _searched(model: Model, system: System, degrees: Mapping[str, Any]) -> Iterator[tuple[System, list[Layout]]]:
@@ -150,7 +150,7 @@ def _assumptions(args: Question, names: Sequence[str], subjects: Sequence[Subjec
         plain = [dataclasses.replace(subject, assumptions=values) for subject, values in zip(changed, rest, strict=True)]
         trials = [map(_with, plain, itertools.repeat(name), _values(name, q, changed, factor)) for factor in PROBES]
         probes = [list(zip(plain, trial, strict=True)) for trial in trials]
-        yield schema.flag(name), getattr(args, name), list(zip(changed, plain, strict=True)), probes
+        yield schema.flag(name), "on" if q.is_switch else getattr(args, name), list(zip(changed, plain, strict=True)), probes
 
 
 def _with(subject: Subject, name: str, value: Any) -> Subject:
@@ -159,7 +159,7 @@ def _with(subject: Subject, name: str, value: Any) -> Subject:
 
 def _values(name: str, q: schema.Field, subjects: Sequence[Subject], factor: float) -> list[Any]:
     """Another legal value of an assumption for each subject; None where there is none."""
-    if name == "expert_load":
+    if name == "expert_load" or q.is_switch:
         return [None] * len(subjects)
     values = [factor * float(subject.assumptions[name] or 1) for subject in subjects]
     return [None if q.illegal(value) else user_input(value, name, q.unit) for value in values]

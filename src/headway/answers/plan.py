@@ -319,9 +319,9 @@ def own_changes(args: Plan, plan: LayoutPlan) -> list[output.Help]:
     precision = Precision(**{name: typed.get(name, "") for name in schema.fields(Precision)})
     bare = query.system.name == query.system.chip.name.replace("_", "-")
     machine = f"{int(query.system.chips)}x{query.system.name}" if bare else query.system.name
-    flags = [(schema.flag(name), getattr(args, name, None)) for name in (*schema.fields(Assumptions), "chip_price")]
-    flags += [("--set", edit) for edit in args.set]
-    settings = "".join(f" {flag} {shlex.quote(str(value))}" for flag, value in flags if value is not None)
+    flags = {name: getattr(args, name, None) for name in (*schema.fields(Assumptions), "chip_price")}
+    flags = {name: "" if value is True else shlex.quote(str(value)) for name, value in flags.items() if value not in (None, False)}
+    edits = "".join(f" --set {shlex.quote(str(edit))}" for edit in args.set)
     helps = []
     for change in changes(query.model, query.system, row, query.assumptions, precision, MOST_CHANGES):
         after = change.row
@@ -330,6 +330,7 @@ def own_changes(args: Plan, plan: LayoutPlan) -> list[output.Help]:
         words = [f"--{name} {int(after[name])}" for name in LAYOUT_FLAGS if (after.get(name) or 1) != 1]
         words += [f"--{name} {value}" for name in schema.fields(Precision) if (value := getattr(change.precision, name))]
         words += [f"--{name} {after[name]:g}" for name in ("rate" if after.get("rate") is not None else "batch", "prompt", "output")]
+        settings = "".join(f" {schema.flag(name)} {text}".rstrip() for name, text in flags.items() if name != change.left_out) + edits
         command = f"headway serve {args.model.partition(',')[0]} --on {machine} {' '.join(words)}{settings}"
         helps.append(output.Help(change=change.flag, effect=f"{effect}; try: {command}", gain=change.gain))
     return helps
@@ -413,7 +414,7 @@ def _pools(args: Plan, plan: LayoutPlan, manifest: bool = False) -> list[Launch]
         pool = launch(
             args.launch, case.model, dataclasses.replace(layout, replicas=1) if manifest else layout, precision, load,
             memory=case.assumptions.hbm_utilization, chips_per_host=host, checkpoint=_checkpoint(args, case.model),
-            sequences=sequences, role=role, exposed=manifest,
+            sequences=sequences, role=role, exposed=manifest, eager=case.assumptions.eager,
         )  # fmt: skip
         launches.append(dataclasses.replace(pool, replicas=int(layout.replicas)))
     return launches

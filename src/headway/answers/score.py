@@ -259,12 +259,11 @@ def _tool(args: Score) -> str:
 
 
 def _rows(args: Score, tool: str) -> tuple[list[Any], list[Any]]:
-    flags = [name for name in ("on", *TEXTS, *DEGREES, *LENGTHS) if getattr(args, name)]
+    flags = [name for name in ("on", *TEXTS, "eager", *DEGREES, *LENGTHS) if getattr(args, name)]
     if not tool:
         if flags:
-            raise BadValue(
-                "--" + flags[0].replace("_", "-"), getattr(args, flags[0]), "no value with a table, whose rows say it themselves"
-            )
+            value = "on" if flags[0] == "eager" else getattr(args, flags[0])
+            raise BadValue("--" + flags[0].replace("_", "-"), value, "no value with a table, whose rows say it themselves")
         return read_rows(args.rows)
     import importlib
 
@@ -275,7 +274,8 @@ def _rows(args: Score, tool: str) -> tuple[list[Any], list[Any]]:
     lengths: dict[str, Any] = {name: _whole_number(getattr(args, name), name) for name in LENGTHS}
     texts: dict[str, Any] = {name: getattr(args, name) for name in TEXTS}
     reader: Any = importlib.import_module(f"headway.evidence.readers.{TOOLS[tool][0]}")
-    return reader.read(getattr(args, tool), RunFields(hardware=hardware, chips=chips, **degrees, **lengths, **texts))
+    rows, bad = reader.read(getattr(args, tool), RunFields(hardware=hardware, chips=chips, **degrees, **lengths, **texts))
+    return [dataclasses.replace(row, eager=1) for row in rows] if args.eager else rows, bad
 
 
 def _whole_number(text: str | None, name: str) -> int | None:

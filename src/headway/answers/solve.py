@@ -118,7 +118,7 @@ def _name(text: str) -> str:
     name = text.strip().replace("-", "_")
     name = "chip.price" if name == "chip_price" else name  # as the flag has it
     known = {*schema.fields(Load), *schema.fields(Layout), *editable()}
-    known |= {key for key, (q, default) in schema.fields(Assumptions).items() if not isinstance(default, str) and not q.choices}
+    known |= {key for key, (q, usual) in schema.fields(Assumptions).items() if q.is_number and not isinstance(usual, str)}
     if name not in known:
         raise UnknownName("input to solve for", text, known)
     return name

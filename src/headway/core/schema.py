@@ -273,9 +273,9 @@ def read(
     values: dict[str, Any] = {}
     for name, (q, value) in fields(record).items():
         text = None if name in skip else getattr(namespace, name, None)
-        if text is None:
+        if text is None or (q.is_switch and not text):
             continue
-        if isinstance(value, str) and not q.choices:
+        if q.is_switch or (isinstance(value, str) and not q.choices):
             values[name] = text
         else:
             q = dataclasses.replace(q, integer=True) if name in counts else q

@@ -50,6 +50,7 @@ class UnsaidFacts(FlagRecord):
     model = declared(_unsaid("model", "model"), default="")
     engine = declared(_unsaid("word", "engine"), default="")
     engine_version = declared(_unsaid("word", "engine version"), default="")
+    eager = field(kind="switch", help="it ran without CUDA graphs (vLLM's --enforce-eager), which no file says", default=False)
     weights = declared(_unsaid("word", "weights"), default="")
     kv = declared(_unsaid("word", "kv"), default="")
     tp = declared(_unsaid_count("tp"))

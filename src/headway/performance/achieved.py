@@ -227,10 +227,12 @@ FLAT = "the step models that are not fitted take one flat number for all kernels
 EFF_COMPUTE, EFF_MEMORY = default(0.7, "eff_compute", "", FLAT), default(0.8, "eff_memory", "", FLAT)
 T0, SPREAD = default(3e-6, "t0", "s", FLAT), default(1.6, "spread", "", FLAT)
 NONE, NO_TIME, NO_PAD = default(0, "none", "", FLAT), default(0.0, "none", "s", FLAT), default(0.0, "none", "token", FLAT)
+NO_GRAPHS = known(1, "uncaptured", "", "constant", "without graphs the host launches the kernels of every step")
 SMOOTH = default(2, "norm", "", FLAT)
 QUANTISED, QUANTISING = ("fp8", "nvfp4"), ("t0_s", "activation")
 ACCUMULATED = "fp16acc"  # 16-bit accumulation: a faster rate of the same kernels
-OLDER = {"eager": "layer_overhead_s", "waiting": "step_overhead_s"}  # overheads of old engine versions, and the cost each adds to
+OLDER = {"early": "prompt_launch_s", "waiting": "step_overhead_s"}  # overheads of old engine versions, and the cost each adds to
+EAGER = "eager"  # without graphs, by choice or as old engine versions: the host launches each kernel of every step
 WIDENED = "weight_only"  # weights of 8 or 4 bits, arithmetic in 16 bits: kernels that differ by engine
 AGEING = ("launch_factor", "step_overhead_s", "layer_overhead_s")  # costs of engines that fell over the years
 OWN_KERNELS = ("llamacpp",)  # engines with matmuls of their own, of which none was measured alone
@@ -239,7 +241,7 @@ USUAL_CHIP = "a100_sxm_80"  # whose power per FLOP clocks are relative to
 BACKENDS = ("trtllm", "vllm", "sglang")  # engines whose kernels of routed experts were measured
 EXCHANGING = ("vllm", "sglang")  # engines whose ranks exchange tokens by DeepEP
 SPREAD_OUT = "deepep"  # its grouped kernels of routed experts
-COST_KEYS = tuple(field.name for field in fields(EngineCost) if field.name != "weight_only_factor")
+COST_KEYS = tuple(field.name for field in fields(EngineCost) if field.name not in ("weight_only_factor", "uncaptured"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,7 +328,8 @@ def achieved_efficiency(
         return _flat(kernels, formats, assumptions)
     numbers = table or efficiencies()
     bare = _fitted(kernels, chip, formats, assumptions.t0, numbers, expert_backend(backend or assumptions.engine, layout))
-    engine = engine_cost(assumptions.engine, chip, numbers, form_of(formats, kernels.dense))
+    lacks = (EAGER,) if assumptions.eager else ()
+    engine = engine_cost(assumptions.engine, chip, numbers, form_of(formats, kernels.dense), lacks)
     if assumptions.t0 is not None:
         engine = replace(engine, launch_factor=1)  # the user's fixed cost replaces the launch factor too
     streaming_s = numbers.engine(assumptions.engine, platform(chip), "streaming_overhead_s")
@@ -355,7 +358,9 @@ def engine_cost(
     if years:
         growth = table.engine(name, kind, "yearly_growth")
         engine_numbers = replace(engine_numbers, **{key: aged(getattr(engine_numbers, key), growth, years) for key in AGEING})
-    for what in older:
+    if EAGER in older:
+        engine_numbers = replace(engine_numbers, uncaptured=NO_GRAPHS)
+    for what in (what for what in older if what in OLDER):
         key = OLDER[what]
         engine_numbers = replace(engine_numbers, **{key: getattr(engine_numbers, key) + table.find(key, f"engine.{what}")})
     engine_numbers = replace(engine_numbers, **{key: getattr(engine_numbers, key) * table.platform(kind, key) for key in PLATFORM_KEYS})
@@ -393,6 +398,7 @@ def with_engine(bare: Achieved, engine: EngineCost, layers: Number, tp: Number, 
         host_launch=engine.prompt_launch_s,
         host_routed=engine.prompt_routed_s,
         captured=engine.captured_tokens,
+        uncaptured=engine.uncaptured,
         sequence=engine.sequence_overhead_s,
     )
 

@@ -16,6 +16,7 @@ SPREAD = "interval: expected / spread to expected * spread, instead of the fitte
 IMBALANCE = (
     "routed work of the busiest chip over the mean (default: of a skewed router, fitted; 1: as even as copies of busy experts make it)"
 )
+EAGER = "without CUDA graphs, as vLLM's --enforce-eager: the host launches each kernel of every step"
 UTILIZATION = known(0.9, "hbm_utilization", "", "default", "vLLM's gpu_memory_utilization")  # at which usable_hbm_factor was fitted
 HIT_RATE = ("--hit-rate", "--hit")  # one thing under two names
 EFFICIENCIES = ("eff_compute", "eff_memory", "eff_network", "eff_in_switch", "eff_exchange", "eff_out")  # at 1 in the floor
@@ -31,6 +32,7 @@ class Assumptions:
         "exposed"
     )
     engine: Annotated[str, Field(choices=ENGINES, help="engine family, whose own work the step includes")] = "other"
+    eager: Annotated[bool, Field(kind="switch", help=EAGER)] = False
     eff_compute: Annotated[Any, Field(high=1, help="share of peak FLOP/s that kernels reach (default fitted)"), RARE] = None
     mfu: Annotated[Any, Field(high=1, help="share of the peak that a prefill's model FLOP/s reach: nothing fixed, all work overlaps")] = (
         None

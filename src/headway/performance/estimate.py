@@ -254,7 +254,7 @@ def step_parts(compiled: StepModel, batch: Number, context: Token) -> dict[str, 
     c, tokens = compiled.step, batch * context
     return {
         "compute_s": compute_s(c, batch, tokens), "weights_s": weights_s(c, batch), "kv_s": kv_s(c, batch, tokens),
-        "network_s": network_s(c, batch), "overhead_s": overhead_s(c, batch),
+        "network_s": network_s(c, batch), "overhead_s": overhead_s(c, batch, tokens),
     }  # fmt: skip
 
 

@@ -353,6 +353,7 @@ class Change:
     row: Mapping[str, Any]
     precision: Precision
     gain: float
+    left_out: str = ""  # assumption whose flag its command lacks
 
 
 def changes(
@@ -365,14 +366,22 @@ def changes(
     `batch_flag` is "" where the batch follows from other flags, and is not changed.
     """
     useful = []
-    for flag, edits in _candidates(row, batch_flag):
+    choices = fields(Assumptions)
+    for flag, edits, left_out in (*_reversals(assumptions), *((*change, "") for change in _candidates(row, batch_flag))):
         formats = dataclasses.replace(precision, **{key: edits[key] for key in ("weights", "kv") if key in edits})
-        after = _evaluated(model, system, {**row, **edits}, formats, assumptions)
+        usual = dataclasses.replace(assumptions, **{left_out: choices[left_out][1]}) if left_out else assumptions
+        after = _evaluated(model, system, {**row, **edits}, formats, usual)
         if after is not None and runs(after):
             gain = _value(after) / _value(row) - 1 if runs(row) else math.inf
             if gain >= LEAST_GAIN:
-                useful.append(Change(flag=flag, row=after, precision=formats, gain=gain))
+                useful.append(Change(flag=flag, row=after, precision=formats, gain=gain, left_out=left_out))
     return sorted(useful, key=lambda change: -change.gain)[:most]
+
+
+def _reversals(assumptions: Assumptions) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Choices of the user that cost time, taken back: what it is, no edit of the row, the assumption."""
+    if assumptions.eager:
+        yield "CUDA graphs (without --eager)", {}, "eager"
 
 
 def _candidates(row: Mapping[str, Any], batch_flag: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -61,10 +61,11 @@ AHEAD_SINCE = (0, 14)  # vLLM where the host prepares a step during the previous
 def older(engine: str, text: str, date: str = "") -> tuple[str, ...]:
     """Overheads of an old engine version that later versions removed; judged by date where the version is not stated.
 
-    "eager": kernels are launched separately, without CUDA graphs; "waiting": the host prepares a step after the previous step.
+    "eager": kernels are launched separately, without CUDA graphs; "early": by a host that takes longer for each; "waiting": the host
+    prepares a step after the previous step.
 
     >>> older("vLLM", "2023-10"), older("vLLM", "0.6.3"), older("vLLM", "", "2025-10-29"), older("vLLM", "0.19.0")
-    (('eager', 'waiting'), ('waiting',), ('waiting',), ())
+    (('eager', 'early', 'waiting'), ('waiting',), ('waiting',), ())
     """
     if engine != "vLLM":
         return ()
@@ -72,7 +73,9 @@ def older(engine: str, text: str, date: str = "") -> tuple[str, ...]:
     is_date = bool(re.match(r"20\d\d(-|$)", day))
     return tuple(
         name
-        for name, since, month in (("eager", GRAPHS_SINCE, "2024-01"), ("waiting", AHEAD_SINCE, "2026-01"))
+        for name, since, month in (
+            ("eager", GRAPHS_SINCE, "2024-01"), ("early", GRAPHS_SINCE, "2024-01"), ("waiting", AHEAD_SINCE, "2026-01"),
+        )
         if (release < since if release else is_date and day[:7] < month)
     )
 

@@ -182,6 +182,7 @@ class MeasuredRow:
     engine_version: str = ""
     date: str = ""  # as in the source, year first
     month: str = ""  # of the measurement, or in which the engine's version appeared; year first
+    eager: int | None = None  # 1 where the engine ran without CUDA graphs
     weights: str = ""
     kv: str = ""
     tp: int | None = None
@@ -223,6 +224,7 @@ POOLS = tuple(f"{pool}_{what}" for pool in ("prefill", "decode") for what in ("w
 NUMBERS = (
     NumberColumn(header="n_chips", field="chips", q=DEGREE),
     *(NumberColumn(header=name, field=name, q=DEGREE) for name in ("tp", "ep", "pp", "dp", *POOLS)),
+    NumberColumn(header="eager", field="eager", q=Field(integer=True, open_low=False, high=1)),
     NumberColumn(header="isl", field="prompt", q=LENGTH),
     NumberColumn(header="osl", field="output", q=LENGTH),
     NumberColumn(header="context_len", field="context", q=LENGTH),

@@ -25,6 +25,7 @@ from headway.models.config import model as find_model
 from headway.models.model import Model, MoE
 from headway.models.precision import Precision
 from headway.models.work import ModelWork, work_of
+from headway.performance.achieved import EAGER
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import StepModel, compile_layout
 from headway.performance.formats import Formats, resolve
@@ -49,6 +50,7 @@ class SetupKey:
     dp: int | None
     engine: str
     engine_version: str
+    eager: bool  # without CUDA graphs
     date: str  # date of the row
     weights: str
     kv: str
@@ -116,8 +118,9 @@ def _find(key: SetupKey, catalog: Catalog) -> InferredSetup | str:
     if isinstance(placement, str):
         return placement
     note = _machine(spec, placement.chips, catalog)[1]
+    lacks = older(engine, key.engine_version, key.date)
     setup = _setup(name, spec, placement.chips, placement.layout, placement.replicas, row_formats.precision, row_formats.head, engine,
-                   older(engine, key.engine_version, key.date), years_before(key.date), catalog)  # fmt: skip
+                   (EAGER, *lacks) if key.eager and EAGER not in lacks else lacks, years_before(key.date), catalog)  # fmt: skip
     counts_differ = spec.count is not None and key.chips is not None and spec.count != key.chips
     flags = (
         *row_formats.flags,
@@ -296,7 +299,7 @@ def _task(row: MeasuredRow, catalog: Catalog) -> Task | Unpredictable:
     run = benchmark(row.source)
     key = SetupKey(
         model=row.model, hardware=row.hardware, chips=row.chips, tp=row.tp, ep=row.ep, pp=row.pp, dp=row.dp, engine=row.engine,
-        engine_version=row.engine_version, date=row.month or row.date, weights=row.weights, kv=row.kv,
+        engine_version=row.engine_version, eager=bool(row.eager), date=row.month or row.date, weights=row.weights, kv=row.kv,
         load="saturated" if kind == "offline" else "given", split=kind == "disagg", benchmark=run.key if run else "", config=row.config,
     )  # fmt: skip
     keys = [key]

@@ -354,7 +354,7 @@ def token_parts(served: Served) -> dict[str, float]:
     batch = np.maximum(times.decoding, SINGLE)
     tokens = batch * middle_context(requests.prompt, requests.output)
     weights, kv = step.weights_s(coefficients, batch), step.kv_s(coefficients, batch, tokens)
-    network, overhead = step.network_s(coefficients, batch), step.overhead_s(coefficients, batch)
+    network, overhead = step.network_s(coefficients, batch), step.overhead_s(coefficients, batch, tokens)
     parts = {
         "weights": weights, "KV cache": kv, "compute": exposed_compute_s(times.decode, weights, kv, network, overhead),
         "network": network, ENGINE: overhead, PREFILLS: np.maximum(times.tpot - times.decode, 0 * times.tpot),

@@ -68,7 +68,7 @@ PRIORS: tuple[tuple[str, dict[str, tuple[float, ...]]], ...] = (
     ("engine.other", {
         "launch_factor": (0.8, 0.4), "step_overhead_s": (0.5 * MS, 0.7), "layer_overhead_s": (0.0,), "split_overhead_s": (0.0,),
     }),
-    ("engine.eager", {"layer_overhead_s": (200 * US, 0.7)}),
+    ("engine.early", {"prompt_launch_s": (20 * US, 0.7)}),
     ("engine.waiting", {"step_overhead_s": (1.0 * MS, 0.7)}),
     ("engine.other", {
         "weight_only_factor": (0.95, 0.15), "yearly_growth": (0.2, 0.7), "sequence_overhead_s": (5 * US, 1.0),

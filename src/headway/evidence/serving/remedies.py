@@ -17,6 +17,7 @@ from headway.evidence.serving.causes import BATCH_LIMIT, MOST_SIZE, QUEUE, SMALL
 from headway.evidence.serving.machines import ENGINES, scalar
 from headway.evidence.serving.predict import Prediction
 from headway.evidence.serving.runs import beaten
+from headway.performance.achieved import EAGER
 from headway.performance.estimate import Estimate
 
 MOST = 5
@@ -36,7 +37,7 @@ REPAIRS = {
     "memory": "HBM at its usual bandwidth", "compute": "clocks at their usual rate (nvidia-smi -q -d PERFORMANCE)",
 }  # fmt: skip
 COLUMNS = {"ttft": "mean_ttft_s", "tpot": "mean_tpot_s", "rate": "output_tok_per_s"}  # quantity -> column of `headway sim`
-Flags = tuple[tuple[str, str], ...]  # of `headway sim`, each with its value
+Flags = tuple[tuple[str, str | None], ...]  # of `headway sim`, each with its value: "" of a switch, None to leave the flag out
 Row = Mapping[str, Any] | None  # of a command's answer; None where it has none
 Ask = Callable[[str], Row]
 AskFlags = Callable[[Flags], tuple[str, Row]]  # flags of a change -> its command, and the row that it answers
@@ -191,6 +192,8 @@ def _options(task: Task, cause: Causes, capacity: float) -> Iterator[Option]:
     if float(np.max(cause.nominal.server.scheduling.step_budget_tokens)) > CHUNK:
         change = f"steps of {CHUNK:.0f} tokens (--max-num-batched-tokens {CHUNK:.0f})"
         yield Option(change=change, flags=(("token-budget", f"{CHUNK:.0f}"),), chips=chips)
+    if EAGER in setup.older:
+        yield Option(change="CUDA graphs (without --enforce-eager)", flags=(("eager", None),), chips=chips)
     yield from _setups(setup)
     if cause.fault is None and setup.replicas == 1 and setup.layout.dp == 1:
         flags = (("on", f"{2 * int(chips)}x{_chip_name(setup)}"), ("policy", "disaggregated"), ("prefill-replicas", "1"))
@@ -255,10 +258,11 @@ def sim_command(task: Task, flags: Flags) -> str:
     row, setup = task.row, task.setup
     layout, rate = setup.layout, row.request_rate
     through = row.output_tok_per_s / task.output if row.output_tok_per_s and task.output else None
-    pairs = {"on": f"{int(setup.system.chips)}x{_chip_name(setup)}", "tp": f"{int(layout.tp)}"}
+    pairs: dict[str, str | None] = {"on": f"{int(setup.system.chips)}x{_chip_name(setup)}", "tp": f"{int(layout.tp)}"}
     pairs |= {name: str(int(value)) for name, value in (("ep", layout.ep), ("dp", layout.dp), ("pp", layout.pp)) if value > 1}
     pairs |= {"replicas": str(setup.replicas)} if setup.replicas > 1 else {}
     pairs |= {"engine": ENGINES[setup.engine]} if setup.engine not in ("native", "other") else {}
+    pairs |= {"eager": ""} if EAGER in setup.older else {}
     pairs |= {"rate": f"{rate:.4g}"} if rate else {"users": f"{max(round(task.concurrency or 1), 1)}"}
     pairs |= {"prompt": f"{max(round(task.prompt or 1), 1)}", "output": f"{max(round(task.output or 1), 1)}"}
     labels = zip(("weights", "kv"), setup.formats.labels, strict=False)
@@ -267,11 +271,11 @@ def sim_command(task: Task, flags: Flags) -> str:
     if pairs.get("policy") and through:
         pairs.pop("users", None)
         pairs |= {"rate": f"{rate or through:.3g}"}
-    users = int(pairs.get("users", 0))
+    users = int(pairs.get("users") or 0)
     count = int(row.requests or max(ROUNDS * users, LEAST_REQUESTS))
     pairs |= {"requests": f"{max(min(count, max(MOST_REQUESTS, ROUNDS * users)), users, 1)}"}
     name = row.config or row.model
     model = shlex.quote(name) if Path(name).exists() else setup.model.name
-    return f"headway sim {model} " + " ".join(f"--{name} {value}" for name, value in pairs.items())
+    return f"headway sim {model} " + " ".join(f"--{name} {value}".rstrip() for name, value in pairs.items() if value is not None)
 
 

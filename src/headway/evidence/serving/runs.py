@@ -25,6 +25,7 @@ from headway.laws.queueing.closed_loop import SINGLE, LoopTimes
 from headway.laws.serving.request import interval_low, unsteady_floor_s
 from headway.laws.step.step import step_floor_s
 from headway.performance import request
+from headway.performance.achieved import EAGER
 from headway.performance.assumptions import Assumptions
 from headway.performance.estimate import Estimate
 from headway.performance.request import Requests, Server
@@ -155,7 +156,7 @@ def played(task: Task, sequences: int | None = None) -> PlayedRun | None:
         count = int(min(row.requests or 1, MOST_REQUESTS))
         arrivals = np.zeros(count) if users or not row.request_rate else np.arange(count) / row.request_rate
         traffic = Traffic.of(arrivals, max(round(task.prompt or 1), 1), max(round(task.output or 1), 1))
-    assumptions = defaults(Assumptions, {"engine": ENGINES[setup.engine]})
+    assumptions = defaults(Assumptions, {"engine": ENGINES[setup.engine], "eager": EAGER in setup.older})
     load = checked_load(prompt=float(traffic.prompt.mean()), output=float(traffic.output.mean()))
     try:
         request = deployment(setup.model, setup.system, replace(setup.layout, replicas=setup.replicas), load, setup.precision, assumptions)

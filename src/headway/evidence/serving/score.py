@@ -235,7 +235,8 @@ def _decode(task: Task, prediction: Prediction, m: Server) -> Sequence[StepPart]
     kv_tokens = batch * np.array([float(task.context or 1.0)])
     times = {
         "compute": step.compute_s(m.step, batch, kv_tokens), "weights": step.weights_s(m.step, batch),
-        "kv": step.kv_s(m.step, batch, kv_tokens), "network": step.network_s(m.step, batch), "overhead": step.overhead_s(m.step, batch),
+        "kv": step.kv_s(m.step, batch, kv_tokens), "network": step.network_s(m.step, batch),
+        "overhead": step.overhead_s(m.step, batch, kv_tokens),
     }  # fmt: skip
     return [StepPart(name=name, seconds=float(np.ravel(value)[0])) for name, value in times.items()]
 

@@ -101,6 +101,7 @@ class Achieved:
     host_launch: Second = 0.0  # the host's time for each kernel of a step with prompts, which no captured graph replays
     host_routed: Second = 0.0  # and for each layer of routed experts: their choice, sorting, grouped kernels
     captured: Token = 0.0  # tokens of a step with prompts up to which captured graphs replay its kernels
+    uncaptured: Number = 0  # share of the other steps without graphs: 1 where the host launches the kernels of every step
     scan_chunk: Second = 0.0  # scans of prompts: one chunk of as many heads as run at once
     scan_heads: Number = 1  # heads of all sequences that run at once
 
@@ -122,6 +123,7 @@ class EngineCost:
     attention_factor: Number  # factor on both shares, in attention
     expert_factor: Number  # factor on both shares, in routed experts
     weight_only_factor: Number  # factor on both shares, in dense matmuls with weight-only quantisation
+    uncaptured: Number = 0  # 1 where no step is a captured graph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,8 @@ The planner broadcasts `step_s`, `explain` replays it, a simulator may compile i
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from headway.core.formula import formula
@@ -121,9 +123,9 @@ def step_s(
     return launched_step_s(step, host_s(coefficients, rank_work)) if coefficients.overlap == FITTED else step
 
 
-@formula(source="captured graphs replay decode steps; kernels of a step with prompts are launched by the host, one by one")
+@formula(source="captured graphs replay decode steps; kernels of other steps are launched by the host, one by one")
 def host_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
-    """The host's time to launch the kernels of a step with prompts: none where nothing is prefilled.
+    """The host's time to launch the kernels of a step with prompts, or of any step without graphs: none of what graphs replay.
 
     >>> round(float(host_s(LLAMA_70B_TP8, place(LLAMA_70B_TP8, 8, 0.0, 1000.0, 5e5))), 4)
     0.0352
@@ -131,7 +133,8 @@ def host_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
     achieved = coefficients.achieved
     host = coefficients.launches * achieved.host_launch + coefficients.routed_layers * achieved.host_routed
     beyond = np.maximum(rank_work.tokens - achieved.captured, 0)
-    return host * np.minimum(np.minimum(rank_work.prompt_tokens, beyond) / ONE_TOKEN, 1)
+    prompted = np.minimum(np.minimum(rank_work.prompt_tokens, beyond) / ONE_TOKEN, 1)
+    return host * (achieved.uncaptured + (1 - achieved.uncaptured) * prompted)
 
 
 @formula(source=MEETS + ": the host launches ahead of the chip, which waits where kernels are short")
@@ -275,10 +278,15 @@ def network_s(coefficients: StepCoefficients, decode_sequences: Number) -> Secon
 
 
 @formula(source="definition")
-def overhead_s(coefficients: StepCoefficients, decode_sequences: Number) -> Second:
-    """Fixed cost of a decode step: kernel launches and engine overhead.
+def overhead_s(coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: Token) -> Second:
+    """Fixed cost of a decode step: kernel launches, engine overhead and, without graphs, what the chip waits for its host.
 
-    >>> round(float(overhead_s(LLAMA_70B_TP8, 100)), 6)
+    >>> round(float(overhead_s(LLAMA_70B_TP8, 100, 0.0)), 6)
     0.0026
     """
-    return fixed_s(coefficients, place(coefficients, decode_sequences, NONE, NONE, NONE))
+    fixed = fixed_s(coefficients, place(coefficients, decode_sequences, NONE, NONE, NONE))
+    if coefficients.overlap != FITTED or not np.any(coefficients.achieved.uncaptured):
+        return fixed
+    graphs = replace(coefficients, achieved=replace(coefficients.achieved, uncaptured=0))
+    steps = [step_s(step, decode_sequences, kv_tokens, NONE, NONE) for step in (coefficients, graphs)]
+    return fixed + (steps[0] - steps[1])

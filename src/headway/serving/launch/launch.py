@@ -134,11 +134,13 @@ def launch(
     sequences: Any = None,
     role: str = "",
     exposed: bool = False,
+    eager: bool = False,
 ) -> Launch:
     """The command lines that serve `model` on `layout`, for each replica.
 
     `load` sets limits, `sequences` those of one replica (by default the users of a closed loop), `memory` is the share of HBM for
     weights and KV cache, `checkpoint` is the model as the user named it, and `role` the pool of a split deployment, prefill or decode.
+    `eager` is without CUDA graphs.
     """
     if engine not in ENGINES:
         raise UnknownName("engine", engine, ENGINES, f"one of {', '.join(ENGINES)}")
@@ -146,7 +148,7 @@ def launch(
         raise BadValue("role", role, "prefill, decode, or none")
     request = ask(model, layout, precision or Precision(), load, memory, chips_per_host, sequences)
     batch = None if role == "prefill" and sequences is None else request.batch  # users of a load decode; prompts queue before them
-    return answer(engine, served(replace(request, batch=batch, role=role, exposed=exposed), checkpoint))
+    return answer(engine, served(replace(request, batch=batch, role=role, exposed=exposed, eager=eager), checkpoint))
 
 
 def answer(engine: str, request: LaunchRequest) -> Launch:

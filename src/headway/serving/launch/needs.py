@@ -49,6 +49,7 @@ class LaunchRequest:
     role: str = ""  # "prefill" or "decode" for a pool of a split deployment
     exposed: bool = False  # whether the server listens on every address of its host
     resolved: str = ""  # what the user named, where the checkpoint is named otherwise
+    eager: bool = False  # without CUDA graphs
 
     @property
     def stage_chips(self) -> int:

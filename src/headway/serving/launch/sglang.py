@@ -45,6 +45,8 @@ def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if layout.dp > 1 and layout.tp == 1 and request.needs.shape.experts and request.needs.dense:
         words.append("--moe-dense-tp-size 1")
     words += limits(request, NAMES, request.batch) + formats(request, ONLINE, CACHE)
+    if request.eager:
+        words.append("--disable-decode-cuda-graph --disable-prefill-cuda-graph")
     if request.role:  # hand a prompt's KV cache from the prefill pool to the decode pool
         words.append(f"--disaggregation-mode {request.role} --disaggregation-transfer-backend nixl")
     if request.role == "prefill":

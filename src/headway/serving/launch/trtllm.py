@@ -65,6 +65,8 @@ def _options(request: LaunchRequest) -> list[str]:
         # kv_cache_config in the file may replace that of the command line, so the memory share is repeated here
         share = request.memory or FRACTION
         lines += ["kv_cache_config:", f"  dtype: {CACHE[request.precision.kv]}", f"  free_gpu_memory_fraction: {share:g}"]
+    if request.eager:
+        lines.append("cuda_graph_config: null")
     if request.role == "prefill":
         lines.append("disable_overlap_scheduler: true")  # context servers do not support the overlap
     if request.role:

@@ -70,6 +70,8 @@ def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if request.layout.ep > 1:
         words.append("--enable-expert-parallel")
     words += limits(request, NAMES, request.per_rank) + formats(request, ONLINE, CACHE)
+    if request.eager:
+        words.append("--enforce-eager")
     if request.role:  # hand a prompt's KV cache from the prefill pool to the decode pool
         words.append(f"""--kv-transfer-config '{{"kv_connector":"NixlConnector","kv_role":"{ROLES[request.role]}"}}'""")
         side = port(request, SIDE_PORT, request.layout.dp)  # for each data-parallel rank of each replica
