@@ -41,6 +41,7 @@ class LayerWork:
     kv_heads: Any
     spans: tuple[AttentionSpan, ...]
     stores: tuple[CacheStore, ...]
+    forming: tuple[CacheStore, ...]  # what engines hold of entries to come
     state_elements: Any
     recurrence_flop_per_token: Any
     mixer_matmuls: Any
@@ -129,7 +130,7 @@ def block_work(block: Block, model: Model) -> LayerWork:
         groups_chosen=block.ffn.groups_chosen if isinstance(block.ffn, MoE) else 1,
         other_params=params.vector_params(tuple(vector.dims for vector in vectors)) if vectors else 0,
         heads=mixer.query_heads(), kv_heads=mixer.cache_heads(), spans=mixer.spans(), stores=mixer.stores(),
-        state_elements=mixer.state_elements(), recurrence_flop_per_token=mixer.recurrence_flop_per_token(),
+        forming=mixer.forming(), state_elements=mixer.state_elements(), recurrence_flop_per_token=mixer.recurrence_flop_per_token(),
         mixer_matmuls=mixer.matmuls, ffn_matmuls=ffn_matmuls(block.ffn), inner_kernels=inner_kernels(block),
         latent=mixer.latent, scanned=mixer.scanned, head=mixer.head_elements(),
         tensors=LayerTensors(mixer=mixer.tensors(), **ffn_tensors(block.ffn)),

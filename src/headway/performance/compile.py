@@ -132,12 +132,23 @@ SPAN_FIELDS = ("read", "decode_compute", "prefill_compute", "expand")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LayerCache:
+    """One cache of layers alike, on the fullest chip before cp and stages."""
+
+    what: str  # kv | index | window | compressed | forming | state
+    layers: Any
+    cell: Any  # bytes of a token in one layer; of a state all
+    cap_tokens: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepModel:
     """A compiled layout on a machine: coefficients of its step time, and bytes on the fullest chip."""
 
     step: StepCoefficients
     weights_bytes: Any
     stores: tuple[tuple[Any, Any], ...]  # (bytes per stored token on the fullest chip before cp and stages, cap)
+    caches: tuple[LayerCache, ...]  # the same by layer, and what engines hold beside them
     state_bytes: Any  # recurrent state of a sequence on a chip
     stage: Any
     chips: Any
@@ -198,6 +209,7 @@ def compile_layout(
         step=step,
         weights_bytes=parts.weights_bytes(),
         stores=parts.stores(),
+        caches=parts.caches(element),
         state_bytes=states * element / layout.tp,
         stage=stage_share(work.layers, layout.pp),
         chips=chips,
@@ -398,6 +410,26 @@ class _Parts:
                 size = elements * store.element_bytes(self.formats.kv.bytes) * self.share(block, store.what)
                 groups.setdefault(key, []).append(size)
         return tuple((sum(terms), limits[key]) for key, terms in groups.items())
+
+    def caches(self, state_bytes: Byte) -> tuple[LayerCache, ...]:
+        """Each cache by layer, layers alike together: stores, what forms entries to come, and states."""
+        cells: dict[tuple[Any, ...], Any] = {}
+        counts: dict[tuple[Any, ...], list[Any]] = {}
+        for block in self.work.blocks:
+            for store in (*block.stores, *block.forming):
+                key = store.what, float(store.cap_tokens), float(store.elements_per_token), float(block.kv_heads)
+                if key not in cells:
+                    share = self.share(block, "index" if store.what == "forming" else store.what)
+                    size = store.elements_per_token * store.element_bytes(self.formats.kv.bytes) * share
+                    cells[key] = size, store.cap_tokens
+                counts.setdefault(key, []).append(block.count)
+            if block.state_elements:
+                key = "state", 1.0, float(block.state_elements), 1.0
+                cells[key] = block.state_elements * state_bytes / self.layout.tp, 1
+                counts.setdefault(key, []).append(block.count)
+        return tuple(
+            LayerCache(what=key[0], layers=sum(counts[key]), cell=cell, cap_tokens=cap) for key, (cell, cap) in cells.items()
+        )
 
     def imbalance(self, assumptions: Assumptions, skew: Number) -> Any:
         """Routed work of the busiest chip over the mean: of a measured load, as the user says, or of a skewed router."""

@@ -125,6 +125,16 @@ def narrow_element_bytes(elements: Number, wide: Number, scales: Byte, element_b
     return np.where(element_bytes < SIXTEEN_BITS, narrow, element_bytes)
 
 
+@formula(source="DeepSeek-V4 as vLLM 0.33.0 runs it (PyPI wheel), models/deepseek_v4/compressor.py: a value and a score for each element")
+def forming_elements(width: Number, overlap: Number) -> PerToken:
+    """Elements per token that a compressor holds until the token's entries are made.
+
+    >>> forming_elements(512, 2)  # DeepSeek-V4, an entry per 4 tokens that sees the 4 before, too
+    2048.0
+    """
+    return ENTRY * 2 * overlap * width
+
+
 @formula(source="Yang et al. 2024, Gated DeltaNet (arXiv:2412.06464)")
 def gated_delta_state(value_heads: Number, key_dim: Number, value_dim: Number) -> Number:
     """State elements of a gated delta layer: a key x value matrix per value head.

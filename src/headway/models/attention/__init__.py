@@ -95,7 +95,7 @@ class AttentionSpan:
 class CacheStore:
     """A cache that a layer keeps: elements per token, for `cap_tokens` tokens at most."""
 
-    what: str  # kv | index | window | compressed
+    what: str  # kv | index | window | compressed | forming
     elements_per_token: Any
     cap_tokens: Any
     narrow: NarrowLayout | None = None  # None: every element in the cache's format
@@ -157,14 +157,15 @@ class Indexer:
         flop = index_score_flop(self.heads, self.dim)
         return AttentionSpan(
             what="index", cap_tokens=NO_LIMIT, read_elements_per_token=self.key_elements(), decode_score_flop=flop,
-            prefill_score_flop=flop, narrow=self._narrow(),
+            prefill_score_flop=flop, narrow=self.narrow(),
         )  # fmt: skip
 
     def store(self) -> CacheStore:
         """The index keys cached: those of every token of the context."""
-        return CacheStore(what="index", elements_per_token=self.key_elements(), cap_tokens=NO_LIMIT, narrow=self._narrow())
+        return CacheStore(what="index", elements_per_token=self.key_elements(), cap_tokens=NO_LIMIT, narrow=self.narrow())
 
-    def _narrow(self) -> NarrowLayout | None:
+    def narrow(self) -> NarrowLayout | None:
+        """How engines keep a key, where not in the cache's format."""
         if not self.scaled:
             return None
         return NarrowLayout(elements=self.dim, wide=0, scale_bytes=latent_scale_bytes(self.dim), own_bytes=ONE_BYTE)
@@ -219,6 +220,10 @@ class Mixer(ABC):
 
     def stores(self) -> tuple[CacheStore, ...]:
         """Caches that grow with the context, up to their caps."""
+        return ()
+
+    def forming(self) -> tuple[CacheStore, ...]:
+        """What engines hold of the latest tokens until the entries that they form are made: no part of the architecture's cache."""
         return ()
 
     def spans(self) -> tuple[AttentionSpan, ...]:

@@ -129,6 +129,11 @@ class LatentAttention(SoftmaxAttention):
 # -- compressed attention (DeepSeek-V4): one shared key = value entry for every few tokens, beside a short window of uncompressed entries 
 
 
+FP32 = NarrowLayout(
+    elements=known(1, "value", "", "constant", "each"), wide=known(0, "wide", "", "constant", "none"),
+    scale_bytes=known(0, "scales", "byte", "constant", "none"),
+    own_bytes=known(4, "fp32", "byte", "constant", "vLLM 0.33.0, models/deepseek_v4/compressor.py"),
+)  # fmt: skip
 ONE_TOKEN = known(1, "one token", "token", "constant", "by definition")
 
 
@@ -178,8 +183,19 @@ class CompressedAttention(Mixer):
             stores.append(CacheStore(what="compressed", elements_per_token=compressed, cap_tokens=NO_LIMIT, narrow=narrow))
             if self.indexer is not None:
                 key = self.indexer.dim / self.ratio
-                stores.append(CacheStore(what="index", elements_per_token=key, cap_tokens=NO_LIMIT))
+                stores.append(CacheStore(what="index", elements_per_token=key, cap_tokens=NO_LIMIT, narrow=self.indexer.narrow()))
         return tuple(stores)
+
+    def forming(self) -> tuple[CacheStore, ...]:
+        """Values and scores of the tokens of the entries to come, in fp32: of the compressor, and of the index keys' own."""
+        if self.ratio is None or self.look is not None:
+            return ()
+        widths = [self.head_dim] if self.indexer is None else [self.head_dim, self.indexer.dim]
+        cap = self.ratio * self.overlap
+        return tuple(
+            CacheStore(what="forming", elements_per_token=kv.forming_elements(width, self.overlap), cap_tokens=cap, narrow=FP32)
+            for width in widths
+        )
 
     def spans(self) -> tuple[AttentionSpan, ...]:
         """The window; compressed entries, all of them or those that the indexer picks; and every compressed index key."""
@@ -194,7 +210,7 @@ class CompressedAttention(Mixer):
             spans.append(_span("compressed", cap, self.head_dim / self.ratio, per_token, narrow))
             if self.indexer is not None:
                 scan = index_score_flop(self.indexer.heads, self.indexer.dim) * ONE_TOKEN / self.ratio
-                spans.append(_span("index", NO_LIMIT, self.indexer.dim / self.ratio, scan))
+                spans.append(_span("index", NO_LIMIT, self.indexer.dim / self.ratio, scan, self.indexer.narrow()))
         return tuple(spans)
 
     def summary(self) -> dict[str, Any]:

@@ -180,7 +180,8 @@ def _mixer(config: Config, hidden: Number, ratio: int | None) -> tuple[Compresse
     for key in ("index_n_heads", "index_head_dim", "index_topk"):
         config.count(key)
     if ratio == OVERLAPPED:
-        indexer = Indexer(heads=config.count("index_n_heads"), dim=config.count("index_head_dim"), query_input=query_rank)
+        dim = config.count("index_head_dim")
+        indexer = Indexer(heads=config.count("index_n_heads"), dim=dim, query_input=query_rank, scaled=True)
         top = config.count("index_topk")
         vectors += _compressor_vectors(tokens, overlap, indexer.dim)
     mixer = CompressedAttention(
