@@ -104,13 +104,13 @@ def test_ttft__short_prefill_is_one_step() -> None:
         assert float(found.ttft[0]) == pytest.approx(step(rig, 0, 0, 400, 400**2 / 2), rel=1e-12), rig
 
 
-def test_ttft__batch_of_prompts_waits_for_the_fullest_rank() -> None:
-    """Eight prompts of 500 on eight ranks: the fullest rank of 1 + sqrt(2 ln 8) prompts works while the others wait."""
-    fullest = 1 + math.sqrt(2 * math.log(8))
-    wanted = step("attention dp", 0, 0, 4000, 8 * 500**2 / 2, ranks=8 / fullest, prompts=8)
-    found = of("attention dp", "prefill", prompt=500, batch=8)
+@pytest.mark.parametrize("count", [8, 16])
+def test_ttft__batch_of_prompts_is_dealt_to_the_ranks(count: int) -> None:
+    """Prompts of 500 tokens without other requests, on eight ranks that are dealt them evenly: one or two each."""
+    wanted = step("attention dp", 0, 0, 500 * count, count * 500**2 / 2, ranks=8, prompts=count)
+    found = of("attention dp", "prefill", prompt=500, batch=count)
     assert float(found.ttft[0]) == pytest.approx(wanted, rel=1e-9)
-    assert float(found.rate[0]) == pytest.approx(8 * 500 / wanted, rel=1e-9)
+    assert float(found.rate[0]) == pytest.approx(count * 500 / wanted, rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["static", "decode_e2e"])
@@ -291,23 +291,34 @@ def test_engine_numbers__unknown_engine_takes_the_general_ones() -> None:
 # -- ranks and seats --------------------------------------------------------------------------------------------------------------
 
 
+MANY = 1e12  # requests in service: no share of them bounds the prompts of a rank
+
+
+@pytest.mark.parametrize("dp", [2, 8, 72])
+def test_prompt_ranks__no_rank_has_more_prompts_than_its_share_of_the_requests(dp: int) -> None:
+    """As many requests as ranks: one each, whatever share of them is prefilled; twice as many: two at most."""
+    for prompts in range(1, dp + 1):
+        assert float(prompt_ranks(prompts, dp, dp)) == pytest.approx(prompts)
+        assert float(prompts / prompt_ranks(prompts, dp, 2 * dp)) <= 2 + 1e-12
+
+
 def test_prompt_ranks__limits() -> None:
-    assert float(prompt_ranks(1, 8)) == pytest.approx(1.0)
-    assert float(prompt_ranks(0.0, 8)) == pytest.approx(1.0)
-    assert (prompt_ranks(np.geomspace(1, 1e6, 30), 1) == 1).all()
-    assert float(prompt_ranks(1e9, 8)) == pytest.approx(8, rel=1e-3)
+    assert float(prompt_ranks(1, 8, MANY)) == pytest.approx(1.0)
+    assert float(prompt_ranks(0.0, 8, MANY)) == pytest.approx(1.0)
+    assert (prompt_ranks(np.geomspace(1, 1e6, 30), 1, MANY) == 1).all()
+    assert float(prompt_ranks(1e9, 8, MANY)) == pytest.approx(8, rel=1e-3)
     for dp in (2.0, 8.0, 72.0):
-        ranks = prompt_ranks(np.geomspace(1, 1e6, 200), dp)
+        ranks = prompt_ranks(np.geomspace(1, 1e6, 200), dp, MANY)
         assert (np.diff(ranks) >= -1e-12).all()
         assert (ranks <= dp).all() and (ranks >= 1).all()
-    assert (prompt_ranks(1, np.arange(1.0, 100.0)) == 1).all()  # a prompt is on one rank, however many there are
+    assert (prompt_ranks(1, np.arange(1.0, 100.0), MANY) == 1).all()  # a prompt is on one rank, however many there are
 
 
 @pytest.mark.parametrize(("prompts", "dp"), [(8, 8), (80, 8), (32, 16), (500, 72), (3000, 8)])
 def test_prompt_ranks__near_random_draws(prompts: int, dp: int) -> None:
     rng = np.random.default_rng(5)
     fullest = np.mean([np.bincount(rng.integers(0, dp, prompts)).max() for _ in range(2000)])
-    assert float(prompts / prompt_ranks(prompts, dp)) == pytest.approx(fullest, rel=0.25)
+    assert float(prompts / prompt_ranks(prompts, dp, MANY)) == pytest.approx(fullest, rel=0.25)
 
 
 @pytest.mark.parametrize("rig", RIGS)

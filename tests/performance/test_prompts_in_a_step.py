@@ -41,7 +41,7 @@ def chunk(cached: float, new: float) -> float:
 
 def extensive(step: Any, tokens: float, pairs: float, prompts: int) -> dict[str, float]:
     """The parts of a step that work with prompts, at peak."""
-    at = with_prompts(step, prompts)
+    at = with_prompts(step, prompts, 0.0)
     work = parts.place(at, 0.0, 0.0, tokens, pairs)
     return {
         "dense": float(parts.dense_compute_s(at.dense_compute, work.tokens, at.head_compute, work.sampled)),
@@ -85,7 +85,7 @@ def test_simulated_step__counts_its_prompts_as_the_law_does() -> None:
     flat = plain(pace.source)
     for prompts in (1, 2, 32):
         asked = (0.0, 0.0, 16.0 * prompts, prompts * chunk(32768, 16))
-        assert flat(*asked, float(prompts)) == pytest.approx(float(step_s(with_prompts(step, prompts), *asked)), rel=1e-12)
+        assert flat(*asked, float(prompts)) == pytest.approx(float(step_s(with_prompts(step, prompts, 0.0), *asked)), rel=1e-12)
 
 
 def test_cached_latents__are_expanded_again() -> None:

@@ -1,4 +1,4 @@
-"""`headway list models|chips|systems|tiers|sheets|laws|sources|evidence`: one row per entry of the catalogue or registry."""
+"""`headway list models|chips|systems|tiers|sheets|laws|sources|evidence|splits`: one row per entry of the catalogue or registry."""
 
 from __future__ import annotations
 
@@ -42,6 +42,13 @@ COLUMNS = {
     "median_error": Column("", "median of |predicted / measured - 1|"),
     "cross_validated": Column("", "whether the fit that predicted them had not seen them"),
     "sources": Column("", "keys of the sources of the measurements, as in docs/accuracy_serving.md"),
+    "operator": Column("", "part of a model that a layout divides or copies"),
+    "tp": Column("", "what tensor parallelism does to it: divided, copied, by whole heads or by blocks of them"),
+    "dp": Column("", "what attention data parallelism does: each rank copies it, divides it, or has sequences of its own"),
+    "cp": Column("", "what context parallelism does"),
+    "ep": Column("", "what expert parallelism does"),
+    "block": Column("", "heads that a kernel takes together"),
+    "slots": Column("", "all: kernels compute every slot of the top k, however short the context"),
     "empirical": Column("", "why the units of the law are not checked, where it is a fit to measurements"),
 }
 
@@ -53,7 +60,7 @@ def run(args: List) -> output.Answer:
 
     def describe_rows(table: Rows) -> output.Summary:
         if args.what != "evidence":
-            return output.Summary(f"{len(table):,} {args.what}.", view, first=("name",))
+            return output.Summary(f"{len(table):,} {args.what}.", view, first=view[:1] or ("name",))
         count = sum(row["rows"] for row in table)
         words = f"{count:,} measurements in {len(table):,} groups, predicted by fits that had not seen them."
         return output.Summary(words, view, first=("chip", "engine", "model_class"))
@@ -128,9 +135,15 @@ def _laws(args: List) -> Kind:
     return rows, ("name", "module", "unit", "law", "source")
 
 
+def _splits(_: List) -> Kind:
+    """What a layout divides and what it copies, per operator and engine, as the table has it."""
+    rows: list[dict[str, Any]] = [dict(line) for line in catalog.lines("engines/splits.csv")]
+    return rows, ("operator", "engine", "chips", "tp", "dp", "cp", "ep", "block", "about")
+
+
 KINDS: dict[str, Callable[[List], Kind]] = {
     "models": lambda _: (clean(describe.list_models()), ()),
     "chips": _chips, "systems": _systems, "tiers": _tiers, "sheets": _sheets, "laws": _laws,
     "sources": lambda args: (clean(list_sources(arguments.catalog(args))), ()),
-    "evidence": _evidence,
+    "evidence": _evidence, "splits": _splits,
 }  # fmt: skip

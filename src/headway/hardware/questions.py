@@ -12,7 +12,7 @@ from headway.hardware.system import MOST_CHIPS
 
 MOST = 1e12  # tokens
 MODEL = "deepseek-v3"
-CATALOGUES = ("models", "chips", "systems", "tiers", "sheets", "laws", "sources", "evidence")
+CATALOGUES = ("models", "chips", "systems", "tiers", "sheets", "laws", "sources", "evidence", "splits")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,8 +29,11 @@ class LayerWork:
     count: Any
     mixer_params: Any
     mixer_whole_params: Any  # of them, those that tensor parallelism does not split
-    mixer_kv_params: Any  # of them, those split as the KV heads are
+    mixer_scan_params: Any  # of these, those of an indexer
+    mixer_kv_params: Any  # of all, those split as the KV heads are
     dense_ffn_params: Any  # the dense FFN; in an MoE layer the router and the shared experts
+    router_params: Any  # of these, the router's
+    latent_expert_params: Any  # and the projections to and from the width of latent experts
     expert_params: Any  # one routed expert, 0 where there is none
     experts: Any
     experts_per_token: Any
@@ -124,8 +127,9 @@ def block_work(block: Block, model: Model) -> LayerWork:
     ffn = ffn_work(block.ffn)
     vectors = block.vectors
     return LayerWork(
-        count=block.count, mixer_params=mixer.params(), mixer_whole_params=mixer.whole_params(), mixer_kv_params=mixer.kv_params(),
-        dense_ffn_params=ffn[0], expert_params=ffn[1], experts=ffn[2], experts_per_token=ffn[3],
+        count=block.count, mixer_params=mixer.params(), mixer_whole_params=mixer.whole_params(), mixer_scan_params=mixer.scan_params(),
+        mixer_kv_params=mixer.kv_params(), dense_ffn_params=ffn[0], router_params=_router_params(block.ffn),
+        latent_expert_params=_latent_params(block.ffn), expert_params=ffn[1], experts=ffn[2], experts_per_token=ffn[3],
         expert_groups=block.ffn.groups if isinstance(block.ffn, MoE) else 1,
         groups_chosen=block.ffn.groups_chosen if isinstance(block.ffn, MoE) else 1,
         other_params=params.vector_params(tuple(vector.dims for vector in vectors)) if vectors else 0,
@@ -149,10 +153,18 @@ def ffn_work(ffn: FeedForward) -> tuple[Any, Any, Any, Any]:
             ffn.hidden, ffn.experts, ffn.shared_experts, ffn.shared_intermediate, ffn.shared_matrices, ffn.shared_gates
         )
         if ffn.latent:
-            common = common + params.latent_expert_params(ffn.hidden, ffn.latent)
+            common = common + _latent_params(ffn)
         expert = params.ffn_params(ffn.latent or ffn.hidden, ffn.intermediate, ffn.matrices, ffn.biases)
         return common, expert, ffn.experts, ffn.per_token
     return 0, 0, 0, 0
+
+
+def _router_params(ffn: FeedForward) -> Any:
+    return params.moe_common_params(ffn.hidden, ffn.experts, 0, 0, 0, ffn.shared_gates) if isinstance(ffn, MoE) else 0
+
+
+def _latent_params(ffn: FeedForward) -> Any:
+    return params.latent_expert_params(ffn.hidden, ffn.latent) if isinstance(ffn, MoE) and ffn.latent else 0
 
 
 def ffn_tensors(ffn: FeedForward) -> dict[str, tuple[Tensor, ...]]:

@@ -31,6 +31,7 @@ from headway.laws.training.step import clock_share
 from headway.performance.assumptions import Assumptions
 from headway.performance.formats import Formats, main_part
 from headway.performance.layout import Layout
+from headway.performance.splits import kernel_rate
 
 OTHER_FAMILY, WIDE = "other", "bf16"
 FILE = "efficiency.toml"
@@ -257,6 +258,7 @@ class KernelCounts:
     launches: Any  # all kernels, for the flat step models
     depth: Any
     latent: bool
+    index: bool  # an index scan picks the tokens of attention
     dense: tuple[int, int]  # (block, part) with most dense weights
     routed: tuple[int, int] | None
     head: Any  # elements of an attention head
@@ -335,7 +337,8 @@ def achieved_efficiency(
     streaming_s = numbers.engine(assumptions.engine, platform(chip), "streaming_overhead_s")
     streamed = replace(engine, sequence_overhead_s=engine.sequence_overhead_s + streaming_s)
     served = with_engine(bare, streamed, kernels.layers, layout.tp, layout.pp)
-    compute = ("compute", "expert_compute", "decode_compute", "prefill_compute") if assumptions.eff_compute is not None else ()
+    arithmetic = ("compute", "expert_compute", "decode_compute", "prefill_compute", "index_compute")
+    compute = arithmetic if assumptions.eff_compute is not None else ()
     memory = ("memory", "expert_memory", "decode_memory") if assumptions.eff_memory is not None else ()
     shares = dict.fromkeys(compute, assumptions.eff_compute) | dict.fromkeys(memory, assumptions.eff_memory)
     fixed = {key: getattr(served, key) * assumptions.fixed for key in ("fixed", "expert_fixed", "prompted")}
@@ -393,6 +396,7 @@ def with_engine(bare: Achieved, engine: EngineCost, layers: Number, tp: Number, 
         decode_compute=engine_reach(bare.decode_compute, engine.compute_factor, engine.attention_factor),
         decode_memory=engine_reach(bare.decode_memory, engine.memory_factor, engine.attention_factor),
         prefill_compute=engine_reach(bare.prefill_compute, engine.compute_factor, engine.attention_factor),
+        index_compute=engine_reach(bare.index_compute, engine.compute_factor, engine.attention_factor),
         fixed=bare.fixed * engine.launch_factor + overhead_s,
         prompted=bare.prompted * engine.launch_factor,
         host_launch=engine.prompt_launch_s,
@@ -415,6 +419,7 @@ def _flat(kernels: KernelCounts, formats: Formats, assumptions: Assumptions) -> 
         elementwise=1,
         fixed=kernels.launches * t0 * assumptions.fixed, expert_fixed=NO_TIME, sequence=NO_TIME,
         prompted=NO_TIME, host_launch=NO_TIME, host_routed=NO_TIME, captured=NO_PAD, scan_chunk=NO_TIME, scan_heads=1,
+        index_compute=compute,
     )  # fmt: skip
 
 
@@ -461,6 +466,7 @@ def _fitted(k: KernelCounts, chip: Chip, formats: Formats, user_t0: Second, tabl
         expert_fixed=k.moes * t0(expert) * k.depth if k.routed else NO_TIME,  # no launches: no engine's cost of a launch scales it
         sequence=NO_TIME, prompted=prompted * k.depth,
         scan_chunk=scan("chunk_s") if k.scans else NO_TIME, scan_heads=scan("heads") if k.scans else 1,
+        index_compute=kernel_rate("index_scores", family(chip), "compute") if k.index else 1,
     )  # fmt: skip
 
 

@@ -30,11 +30,14 @@ from headway.laws.step.coefficients import (
     CollectiveTerm,
     ExpertTerm,
     ImageTerm,
+    IndexTerm,
     ScanTerm,
     SpanTerm,
     StepCoefficients,
 )
 from headway.laws.step.layer_terms import (
+    chip_params,
+    common_params_chip,
     dense_weights_s,
     depth_factor,
     elementwise_s,
@@ -45,14 +48,14 @@ from headway.laws.step.layer_terms import (
     expert_s_per_token,
     expert_share_held,
     experts_held,
-    head_share,
+    index_choice_s,
     kernels_per_step,
     matmul_activations_s,
     mixer_params_chip,
     replica_chips,
+    span_filling_s,
     span_read_s,
     span_score_s,
-    split_params,
     stage_share,
     state_s,
 )
@@ -60,11 +63,21 @@ from headway.laws.step.memory import end_bytes, weights_bytes_chip
 from headway.laws.step.parts import image_flop, image_s_per_token, rank_sequences
 from headway.models.model import Tower
 from headway.models.work import LayerWork, ModelWork
-from headway.performance.achieved import Efficiencies, KernelCounts, achieved_efficiency, dense_part, dynamic, routing_skew, with_links
+from headway.performance.achieved import (
+    Efficiencies,
+    KernelCounts,
+    achieved_efficiency,
+    dense_part,
+    dynamic,
+    family,
+    routing_skew,
+    with_links,
+)
 from headway.performance.assumptions import Assumptions
 from headway.performance.collectives import MessageTraffic, RoutedLayer, fabric, link_costs, most, need_scale_out, network_terms
 from headway.performance.formats import Formats
 from headway.performance.layout import Layout
+from headway.performance.splits import Splits, splits
 
 
 def copies(layout: Layout, batch: Number, blocks: Iterable[LayerWork]) -> tuple[Layout, Any]:
@@ -91,11 +104,12 @@ def image_terms(work: ModelWork, chip: Chip, layout: Layout, assumptions: Assump
     if np.any(assumptions.images * tokens > prompt):
         what = f"{float(assumptions.images):g} of {int(tokens)} tokens"
         raise IllegalCombination("--images", what, f"a --prompt that holds them; one of {int(np.min(prompt))} tokens does not")
+    towers = splits(assumptions.engine, family(chip)).degree("vision_tower", "tp", layout)
     flop = image_flop(
         tower.encoder_params, tower.projector_params, tower.hidden, tower.full_layers, tower.window_layers, tower.window,
         tokens * tower.patches_per_token, tokens,
     )  # fmt: skip
-    return (ImageTerm(compute=image_s_per_token(flop, assumptions.images, prompt, chip.need("peak_bf16"), layout.tp)),)
+    return (ImageTerm(compute=image_s_per_token(flop, assumptions.images, prompt, chip.need("peak_bf16"), towers)),)
 
 
 def image_tokens(work: ModelWork, assumptions: Assumptions) -> Any:
@@ -128,7 +142,10 @@ TILE = known(128, "tile", "", "constant", "DeepSeek-V3 (arXiv:2412.19437) sectio
 QUANTISED_MATMUL = known(2, "kernels", "", "constant", "a kernel that quantises the input, and the matmul")
 NO_BYTES = known(0.0, "no experts", "byte", "constant", "the architecture has no such part")
 NO_WRITE = known(0.0, "no cache", "s/token", "constant", "the architecture has no such part")
-SPAN_FIELDS = ("read", "decode_compute", "prefill_compute", "expand")
+SPAN_FIELDS = ("read", "decode_compute", "prefill_compute", "expand", "decode_filling", "prefill_filling", "prefill_slot")
+CACHES = {  # operator by what a cache holds; "kv" by the mixer
+    "index": "index_keys", "window": "latent_cache", "compressed": "latent_cache", "forming": "latent_cache",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,8 +189,10 @@ def compile_layout(
     """
     chips, depth = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp), depth_factor(work.layers, layout.pp)
     formats = formats.fastest() if assumptions.overlap == "full" else formats
-    parts = _Parts(work=work, formats=formats, layout=layout, depth=depth, bandwidth=system.chip.need("hbm_bw"))
-    states = sum_over_blocks(parts.counts(), tuple(block.state_elements for block in work.blocks))  # elements of a sequence
+    parts = _Parts(
+        work=work, formats=formats, layout=layout, depth=depth, bandwidth=system.chip.need("hbm_bw"),
+        splits=splits(backend or assumptions.engine, family(system.chip)),
+    )  # fmt: skip
     element = formats.state.bytes if assumptions.state_bytes is None else assumptions.state_bytes
     skew = routing_skew(system.chip, assumptions, table) if parts.routed() else 0
     kernels = parts.kernels()
@@ -181,12 +200,12 @@ def compile_layout(
     step = StepCoefficients(
         dense_compute=parts.dense_compute(formats.peaks),
         dense_gain=parts.dense_gain(),
-        head_compute=compute_s_per_token(split_params(work.table_params, layout.tp), formats.head_peak),
+        head_compute=compute_s_per_token(chip_params(work.table_params, parts.part("head")), formats.head_peak),
         head_gain=_gain(formats.best_head_peak, formats.head_peak),
         dense_weights=parts.dense_weights(),
         experts=parts.experts(skew),
         spans=parts.spans(),
-        state=state_s(states, element, layout.tp, depth, parts.bandwidth),
+        state=state_s(parts.states(), element, depth, parts.bandwidth),
         kv_write=parts.kv_write(),
         collectives=parts.collectives(system, with_links(assumptions, system.chip, table), chips),
         activations=parts.activations(),
@@ -201,20 +220,15 @@ def compile_layout(
         communication=default(COMMUNICATIONS[assumptions.communication], "communication", "", assumptions.communication),
         launches=engine_launches(kernels.matmuls, kernels.attentions, kernels.elementwise, matmul, depth),
         routed_layers=work.moes * depth,
+        indexes=parts.indexes(),
         scans=parts.scans(),
         achieved=achieved_efficiency(kernels, system.chip, formats, layout, assumptions, table, backend),
         images=image_terms(work, system.chip, layout, assumptions, prompt),
     )  # fmt: skip
     return StepModel(
-        step=step,
-        weights_bytes=parts.weights_bytes(),
-        stores=parts.stores(),
-        caches=parts.caches(element),
-        state_bytes=states * element / layout.tp,
-        stage=stage_share(work.layers, layout.pp),
-        chips=chips,
-        formats=formats,
-    )
+        step=step, weights_bytes=parts.weights_bytes(), stores=parts.stores(), caches=parts.caches(element),
+        state_bytes=parts.states() * element, stage=stage_share(work.layers, layout.pp), chips=chips, formats=formats,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,23 +240,42 @@ class _Parts:
     layout: Layout
     depth: Any
     bandwidth: Any
+    splits: Splits
 
     def counts(self) -> tuple[Any, ...]:
         return tuple(block.count for block in self.work.blocks)
 
-    def dense_params(self, block: LayerWork) -> tuple[Any, Any]:
-        """Parameters of the mixer and dense FFN of one layer on one chip."""
-        tp = self.layout.tp
-        share = head_share(block.kv_heads, tp)
-        mixer = mixer_params_chip(block.mixer_params, block.mixer_whole_params, block.mixer_kv_params, share, tp)
-        return mixer, split_params(block.dense_ffn_params, tp)
+    def states(self) -> Any:
+        """Elements of recurrent state of a sequence on one chip, all layers."""
+        elements = tuple(block.state_elements * self.part("recurrent_state", block.heads) for block in self.work.blocks)
+        return sum_over_blocks(self.counts(), elements)
+
+    def part(self, operator: str, heads: Number = 1) -> Any:
+        """Share of an operator on one tensor-parallel chip."""
+        return self.splits.share(operator, self.layout, heads)
+
+    def dense_params(self, block: LayerWork, *, stored: bool = False) -> tuple[Any, Any]:
+        """Parameters of the mixer and dense FFN of one layer on one chip: those that a token of its rank multiplies, or those stored."""
+
+        def share(operator: str, heads: Number = 1) -> Any:
+            return (self.splits.weight_share if stored else self.splits.share)(operator, self.layout, heads)
+
+        mixer = mixer_params_chip(
+            block.mixer_params, block.mixer_whole_params, block.mixer_scan_params, block.mixer_kv_params, share("head_projections"),
+            share("latent_down"), share("index_projections"), share("kv_projections", block.kv_heads),
+        )  # fmt: skip
+        ffn = common_params_chip(
+            block.dense_ffn_params, block.router_params, block.latent_expert_params,
+            share("shared_experts" if block.experts else "dense_ffn"), share("router"), share("latent_experts"),
+        )  # fmt: skip
+        return mixer, ffn
 
     def dense_bytes(self) -> Any:
         """Bytes on one chip that every token uses, all layers: projections, dense FFN, and norms, which each chip stores in full."""
         layer_bytes = []
         for block, form in zip(self.work.blocks, self.formats.weights, strict=True):
-            mixer, ffn = self.dense_params(block)
-            vectors = block.other_params * self.formats.vectors.bytes
+            mixer, ffn = self.dense_params(block, stored=True)
+            vectors = chip_params(block.other_params, self.part("norms")) * self.formats.vectors.bytes
             layer_bytes.append(mixer * form[0].bytes + ffn * form[1].bytes + vectors)
         return sum_over_blocks(self.counts(), tuple(layer_bytes))
 
@@ -251,7 +284,7 @@ class _Parts:
         layer_times = []
         for block, peaks in zip(self.work.blocks, block_peaks, strict=True):
             mixer, ffn = self.dense_params(block)
-            state = block.recurrence_flop_per_token / peaks[0] / self.layout.tp
+            state = block.recurrence_flop_per_token / peaks[0] * self.part("recurrence", block.heads)
             layer_times.append(compute_s_per_token(mixer, peaks[0]) + compute_s_per_token(ffn, peaks[1]) + state)
         return sum_over_blocks(self.counts(), tuple(layer_times)) * self.depth
 
@@ -273,7 +306,7 @@ class _Parts:
     def blocks(self) -> Any:
         """Blocks of decode attention per sequence on one chip."""
         block_counts = tuple(
-            block.kv_heads * head_share(block.kv_heads, self.layout.tp) * block.count * self.depth
+            block.kv_heads * self.part(cache(block, "kv"), block.kv_heads) * block.count * self.depth
             for block in self.work.blocks if block.spans
         )  # fmt: skip
         return sum(block_counts)
@@ -294,13 +327,14 @@ class _Parts:
             matmuls=matmuls + 1, attentions=work.layers, moes=work.moes, elementwise=small, layers=work.layers,
             launches=kernels_per_step(work.layers, work.ffns, work.moes, self.depth), depth=self.depth,
             scans=sum(block.count for block in blocks if block.scanned),
-            latent=any(block.latent for block in blocks), dense=dense, routed=routed,
+            latent=any(block.latent for block in blocks), index=any(span.what == "index" for block in blocks for span in block.spans),
+            dense=dense, routed=routed,
             head=next((block.head for block in blocks if block.spans), 1),
             fused=self.formats.weights[dense[0]][part].name != as_published,  # converted after training
         )  # fmt: skip
 
     def dense_weights(self) -> Any:
-        head = split_params(self.work.table_params, self.layout.tp) * self.formats.head.bytes
+        head = chip_params(self.work.table_params, self.splits.weight_share("head", self.layout)) * self.formats.head.bytes
         return dense_weights_s(self.dense_bytes(), head, self.depth, self.bandwidth)
 
     def routed(self) -> list[tuple[int, LayerWork]]:
@@ -319,7 +353,8 @@ class _Parts:
     def placement(self, block: LayerWork) -> tuple[Any, Any]:
         """Routed experts of a block on the fullest chip, and the number of chips that share each expert."""
         layout = self.layout
-        expert_tp = layout.tp * layout.cp * layout.dp / layout.ep
+        tp, cp, dp = (self.splits.degree("routed_experts", axis, layout) for axis in ("tp", "cp", "dp"))
+        expert_tp = tp * cp * dp / layout.ep
         return experts_held(block.experts, layout.redundant, layout.ep), expert_tp
 
     def experts(self, skew: Number) -> tuple[ExpertTerm, ...]:
@@ -349,32 +384,39 @@ class _Parts:
             block.expert_params * block.count * block.experts * share * self.formats.weights[index][2].bytes
             for share, (index, block) in zip(shares, self.routed(), strict=True)
         )
-        vectors = work.vector_params * self.formats.vectors.bytes
-        embedding = work.table_params * self.formats.embedding.bytes
-        tables = embedding if work.tower is None else embedding + work.tower.bytes, work.head_params * self.formats.head.bytes
-        ends = end_bytes(*tables, vectors, layout.pp, layout.tp)
+        vectors = chip_params(work.vector_params, self.part("norms")) * self.formats.vectors.bytes
+        embedding = chip_params(work.table_params, self.splits.weight_share("embedding", layout)) * self.formats.embedding.bytes
+        if work.tower is not None:
+            embedding = embedding + work.tower.bytes * self.splits.weight_share("vision_tower", layout)
+        head = chip_params(work.head_params, self.splits.weight_share("head", layout)) * self.formats.head.bytes
+        ends = end_bytes(embedding, head, vectors, layout.pp)
         share = stage_share(work.layers, layout.pp)
         return weights_bytes_chip(self.dense_bytes(), sum(routed) if routed else NO_BYTES, ends, share)
 
-    def share(self, block: LayerWork, what: str) -> Any:
-        """Share of a cache on the fullest chip; an index key, one per token, is on every tensor-parallel chip."""
-        return head_share(1 if what == "index" else block.kv_heads, self.layout.tp)
+    def cached(self, block: LayerWork, what: str) -> tuple[Any, Any]:
+        """Share of a cache on the fullest tensor-parallel chip, and the chips that divide its tokens."""
+        operator = cache(block, what)
+        return self.part(operator, block.kv_heads), self.splits.degree(operator, "cp", self.layout)
 
     def spans(self) -> tuple[SpanTerm, ...]:
-        """Attention spans of all blocks, spans of equal limits summed."""
-        groups: dict[tuple[float, float], list[tuple[Any, Any, Any, Any]]] = {}
+        """Attention spans of all blocks, spans of equal limits summed; an index's has its reads alone."""
+        groups: dict[tuple[float, float], list[tuple[Any, ...]]] = {}
         limits: dict[tuple[float, float], tuple[Any, Any]] = {}
-        kv, cp, peak_ = self.formats.kv.bytes, self.layout.cp, self.formats.wide_peak
+        kv, peak_ = self.formats.kv.bytes, self.formats.wide_peak
         for block in self.work.blocks:
-            heads = head_share(block.heads, self.layout.tp)
+            heads, filled = self.part("scores", block.heads), self.part("sparse_scores", block.heads)
+            cp = self.splits.degree("scores", "cp", self.layout)
             for span in block.spans:
-                elements = span.read_elements_per_token * block.count
-                terms = (
-                    span_read_s(elements, span.element_bytes(kv), self.share(block, span.what), cp, self.depth, self.bandwidth),
-                    span_score_s(span.decode_score_flop * block.count, heads, cp, self.depth, peak_),
-                    span_score_s(span.prefill_score_flop * block.count, heads, cp, self.depth, peak_),
-                    span_score_s(span.expand_flop * block.count, heads, cp, self.depth, peak_),
-                )
+                elements, (share, holders) = span.read_elements_per_token * block.count, self.cached(block, span.what)
+                read = span_read_s(elements, span.element_bytes(kv), share, holders, self.depth, self.bandwidth)
+                flops = (span.decode_score_flop, span.prefill_score_flop, span.expand_flop)
+                decode, prefill, expand = (flop * block.count for flop in flops)
+                scores = tuple(span_score_s(flop, heads, cp, self.depth, peak_) for flop in (decode, prefill, expand))
+                filling = (NO_WRITE,) * 3
+                if span.sparse:
+                    slot = span_score_s(prefill, filled, cp, self.depth, peak_) if self.splits.computes_empty_slots else NO_WRITE
+                    filling = (*(span_filling_s(flop, filled, heads, cp, self.depth, peak_) for flop in (decode, prefill)), slot)
+                terms = (read, *((NO_WRITE,) * 3 if span.what == "index" else scores), *filling)
                 key = (float(span.cap_tokens), float(span.sqrt_tokens))
                 limits.setdefault(key, (span.cap_tokens, span.sqrt_tokens))
                 groups.setdefault(key, []).append(terms)
@@ -383,17 +425,32 @@ class _Parts:
             for key, (cap, root) in limits.items()
         )
 
+    def indexes(self) -> tuple[IndexTerm, ...]:
+        """The index scans of all blocks, as one term; none where no block has an index."""
+        share, cp, terms = self.part("index_scan"), self.splits.degree("index_scan", "cp", self.layout), []
+        for block in self.work.blocks:
+            for span in (span for span in block.spans if span.what == "index"):
+                elements, (share_read, holders) = span.read_elements_per_token * block.count, self.cached(block, span.what)
+                terms.append((
+                    span_score_s(span.prefill_score_flop * block.count, share, cp, self.depth, self.formats.index_peak),
+                    span_read_s(elements, span.element_bytes(self.formats.kv.bytes), share_read, holders, self.depth, self.bandwidth),
+                    index_choice_s(span.index_scores * block.count, share, cp, self.depth, self.bandwidth),
+                ))  # fmt: skip
+        gain = _gain(self.formats.best_index_peak, self.formats.index_peak)
+        sums = dict(zip(("compute", "read", "choice"), map(sum, zip(*terms, strict=True)), strict=False))
+        return (IndexTerm(**sums, gain=gain),) if terms else ()
+
     def scans(self) -> tuple[ScanTerm, ...]:
         """Layers whose state passes over a prompt in chunks, by kind, with the heads on one chip."""
         return tuple(
-            ScanTerm(layers=block.count * self.depth, heads=block.heads * head_share(block.heads, self.layout.tp))
+            ScanTerm(layers=block.count * self.depth, heads=block.heads * self.part("recurrence", block.heads))
             for block in self.work.blocks if block.scanned
         )  # fmt: skip
 
     def kv_write(self) -> Any:
         writes = tuple(
             span_read_s(store.elements_per_token * block.count, store.element_bytes(self.formats.kv.bytes),
-                        self.share(block, store.what), self.layout.cp, self.depth, self.bandwidth)
+                        *self.cached(block, store.what), self.depth, self.bandwidth)
             for block in self.work.blocks for store in block.stores
         )  # fmt: skip
         return sum(writes) if writes else NO_WRITE
@@ -407,7 +464,7 @@ class _Parts:
                 key = float(store.cap_tokens)
                 limits.setdefault(key, store.cap_tokens)
                 elements = store.elements_per_token * block.count
-                size = elements * store.element_bytes(self.formats.kv.bytes) * self.share(block, store.what)
+                size = elements * store.element_bytes(self.formats.kv.bytes) * self.cached(block, store.what)[0]
                 groups.setdefault(key, []).append(size)
         return tuple((sum(terms), limits[key]) for key, terms in groups.items())
 
@@ -419,13 +476,12 @@ class _Parts:
             for store in (*block.stores, *block.forming):
                 key = store.what, float(store.cap_tokens), float(store.elements_per_token), float(block.kv_heads)
                 if key not in cells:
-                    share = self.share(block, "index" if store.what == "forming" else store.what)
-                    size = store.elements_per_token * store.element_bytes(self.formats.kv.bytes) * share
+                    size = store.elements_per_token * store.element_bytes(self.formats.kv.bytes) * self.cached(block, store.what)[0]
                     cells[key] = size, store.cap_tokens
                 counts.setdefault(key, []).append(block.count)
             if block.state_elements:
                 key = "state", 1.0, float(block.state_elements), 1.0
-                cells[key] = block.state_elements * state_bytes / self.layout.tp, 1
+                cells[key] = block.state_elements * state_bytes * self.part("recurrent_state", block.heads), 1
                 counts.setdefault(key, []).append(block.count)
         return tuple(
             LayerCache(what=key[0], layers=sum(counts[key]), cell=cell, cap_tokens=cap) for key, (cell, cap) in cells.items()
@@ -449,6 +505,11 @@ class _Parts:
         routed = tuple(self.routed_traffic(index, block, vector, assumptions) for index, block in self.routed())
         traffic = MessageTraffic(layers=work.layers, sublayers=self.sublayers(), routed=routed, depth=self.depth, vector=vector)
         return network_terms(traffic, joined, self.layout, link_costs(system, assumptions))
+
+
+def cache(block: LayerWork, what: str) -> str:
+    """Operator of a cache in the table of splits."""
+    return CACHES.get(what, "latent_cache" if block.latent else "kv_cache")
 
 
 def _gain(best: FlopPerSecond, run: FlopPerSecond) -> Any:

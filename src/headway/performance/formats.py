@@ -32,6 +32,8 @@ class Formats:
     state: Format  # of a recurrence
     attention_peak: Any  # in the cache's format
     best_attention_peak: Any
+    index_peak: Any  # of an index scan, in 8 bits whatever the cache's format
+    best_index_peak: Any
     wide_peak: Any  # in 16 bits
     embedding: Format  # of the table; the head's where it is the same
     head: Format
@@ -43,7 +45,8 @@ class Formats:
 
     def fastest(self) -> Formats:
         """The same stored formats, each multiplied in the fastest that is at least as wide: those of the roofline."""
-        return replace(self, peaks=self.best_peaks, attention_peak=self.best_attention_peak, head_peak=self.best_head_peak)
+        return replace(self, peaks=self.best_peaks, attention_peak=self.best_attention_peak, index_peak=self.best_index_peak,
+                       head_peak=self.best_head_peak)  # fmt: skip
 
 
 NO_PEAK = known(math.inf, "peak", "flop/s", "default", "no public figure: arithmetic is left out")
@@ -125,7 +128,7 @@ def resolve(work: ModelWork, chip: Chip, precision: Precision) -> Formats:
     wide, attention_peak = peak(chip, kv.name if kv.peak == "fp8" else "bf16")
     if wide != (kv.peak if kv.peak == "fp8" else "bf16"):
         notes.append(f"{chip.name}: attention is computed in {wide}")
-    main = main_part(blocks)
+    main, index_peak = main_part(blocks), peak(chip, "fp8")[1]
     return Formats(
         weights=weights.blocks,
         runs=tuple(tuple(map(operator.itemgetter(0), row)) for row in runs),
@@ -135,6 +138,8 @@ def resolve(work: ModelWork, chip: Chip, precision: Precision) -> Formats:
         state=table[blocks[0].state_dtype],
         attention_peak=attention_peak,
         best_attention_peak=best_peak(chip, kv, attention_peak),
+        index_peak=index_peak,
+        best_index_peak=best_peak(chip, min(kv, table["fp8"], key=operator.attrgetter("bytes")), index_peak),
         wide_peak=peak(chip, "bf16")[1],
         embedding=weights.embedding,
         head=weights.head,

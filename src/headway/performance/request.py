@@ -200,7 +200,7 @@ def prompt_s(server: Server, requests: Requests, prompts: Number, law: Law) -> A
     """Prefill time of prompts that start together without decodes: a chunk of each rank per step, overlapped across pipeline stages."""
     prompt_tokens, prompt_pairs = prefilled(requests.prompt, requests.hit_rate)
     tokens, pairs = prompt_tokens * prompts, prompt_pairs * prompts
-    ranks = prompt_lanes(prompts, server.step.dp, SINGLE)
+    ranks = prompt_lanes(prompts, server.step.dp, SINGLE, prompts)
     budget = server.scheduling.step_budget_tokens * ranks
     chunks, step = prompt_chunks(tokens, budget), step_times(server.step, law)
     chunk = longest = step(NO_WORK, NO_WORK, tokens / chunks, pairs / chunks, prompts)

@@ -55,7 +55,7 @@ def pace_of(coefficients: StepCoefficients, assumptions: Assumptions, seats: int
     """Step times of a compiled layout, for batches up to `seats` and contexts up to `longest`."""
 
     def law(batch: Number, context: Token, tokens: Token, pairs: Token, prompts: Number) -> Any:
-        at = with_prompts(coefficients, prompts)
+        at = with_prompts(coefficients, prompts, batch)
         step = step_s(at, batch, context, tokens, pairs)
         if assumptions.accept_length == 1 and not assumptions.draft_cost:
             return step
@@ -66,7 +66,7 @@ def pace_of(coefficients: StepCoefficients, assumptions: Assumptions, seats: int
         return step + np.minimum(batch, 1) * (drafted - decode)  # prompts are not drafted, so a step without decodes is unchanged
 
     def floor(batch: Number, context: Token, tokens: Token, pairs: Token, prompts: Number) -> Any:
-        return step_floor_s(with_prompts(coefficients, prompts), batch, context, tokens, pairs)
+        return step_floor_s(with_prompts(coefficients, prompts, batch), batch, context, tokens, pairs)
 
     source = flattened(law, NAMES)
     return StepPace(source=source, step=plain(source), line=_lines(law, seats, longest), floor=floor)

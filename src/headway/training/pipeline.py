@@ -14,7 +14,7 @@ import numpy as np
 
 from headway.core.schema import defaults
 from headway.hardware.system import System
-from headway.laws.step.layer_terms import head_share, mixer_params_chip, split_params
+from headway.laws.step.layer_terms import even_share, head_share, mixer_params_chip, split_params
 from headway.laws.training.memory import (
     dualpipe_copies,
     dualpipe_in_flight,
@@ -159,7 +159,8 @@ def stage(work: TrainingWork, layout: TrainingLayout, schedule: str) -> Stage:
 def common_params(kind: TrainingLayer, tp: Any) -> Any:
     """Parameters of one layer on a chip that multiply every token."""
     b = kind.work
-    mixer = mixer_params_chip(b.mixer_params, b.mixer_whole_params, b.mixer_kv_params, head_share(b.kv_heads, tp), tp)
+    kv_share = head_share(b.kv_heads, tp)
+    mixer = mixer_params_chip(b.mixer_params, b.mixer_whole_params, 0, b.mixer_kv_params, even_share(tp), 1, 1, kv_share)
     return mixer + split_params(b.dense_ffn_params, tp)
 
 

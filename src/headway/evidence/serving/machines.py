@@ -18,7 +18,16 @@ from headway.evidence.rows.tasks import Setup
 from headway.laws.queueing.closed_loop import NO_WORK, SINGLE, HandedLoop, Law, LoopTimes, best_split, handed_loop, step_times
 from headway.laws.queueing.users import kept_in_step
 from headway.laws.serving.request import decode_tok_per_s, run_s
-from headway.laws.step.coefficients import CollectiveLine, CollectiveTerm, EngineCost, ExpertTerm, ScanTerm, SpanTerm, StepCoefficients
+from headway.laws.step.coefficients import (
+    CollectiveLine,
+    CollectiveTerm,
+    EngineCost,
+    ExpertTerm,
+    IndexTerm,
+    ScanTerm,
+    SpanTerm,
+    StepCoefficients,
+)
 from headway.laws.step.step import step_floor_s, step_s
 from headway.performance import request
 from headway.performance.achieved import Efficiencies, dense_part, efficiencies, engine_cost, form_of, with_engine
@@ -29,20 +38,22 @@ from headway.performance.request import MemoryRoom, Requests, Scheduling, Server
 NO_EXPERTS = ExpertTerm(compute=0.0, weights=0.0, activations=0.0, experts=1, active=0)
 NO_SPAN = SpanTerm(cap=math.inf, root=math.inf, read=0.0, decode_compute=0.0, prefill_compute=0.0)
 NO_SCAN = ScanTerm(layers=0, heads=0)
+NO_INDEX = IndexTerm(compute=0.0, read=0.0, choice=0.0)
 NO_COLLECTIVE = CollectiveTerm(count=0, lines=(CollectiveLine(alpha=0.0, slope=0.0),), floor=0.0)
 SHARED_FIELDS = ("overlap", "communication")  # fields with one value for all setups
 
 
 def stack(compiled: Sequence[StepCoefficients]) -> StepCoefficients:
     """Step coefficients of many layouts, each number an array over layouts."""
-    kinds = ("experts", "spans", "scans", "collectives")
-    experts, spans, scans, collectives = (max(len(getattr(step, name)) for step in compiled) for name in kinds)
+    kinds = ("experts", "spans", "indexes", "scans", "collectives")
+    experts, spans, indexes, scans, collectives = (max(len(getattr(step, name)) for step in compiled) for name in kinds)
     lines = max((len(term.lines) for c in compiled for term in c.collectives), default=1)
     filled = [
         replace(
             c,
             experts=fill(c.experts, NO_EXPERTS, experts),
             spans=fill(c.spans, NO_SPAN, spans),
+            indexes=fill(c.indexes, NO_INDEX, indexes),
             scans=fill(c.scans, NO_SCAN, scans),
             collectives=tuple(
                 replace(term, lines=fill(term.lines, term.lines[-1], lines)) for term in fill(c.collectives, NO_COLLECTIVE, collectives)

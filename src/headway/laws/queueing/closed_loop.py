@@ -17,6 +17,7 @@ from headway.core.trace import unrecorded
 from headway.core.units import ONE_TOKEN, Number, PerSecond, Second, Token
 from headway.laws.queueing.root import increasing_root
 from headway.laws.queueing.users import (
+    beside_added_s,
     busy_share,
     chunk_budget,
     cycle_steps,
@@ -31,12 +32,14 @@ from headway.laws.queueing.users import (
     prompt_added_s,
     prompt_chunks,
     prompt_load,
+    prompts_at_once,
     prompts_beside,
     prompts_in_progress,
     prompts_met,
     prompts_per_step,
     queued_before,
     random_wait_s,
+    rank_budget,
     regularity,
     residual_s,
     sharing_budget,
@@ -143,9 +146,9 @@ def request_times(
         steady, added = _in_turn(loop, prompts, alone, full, further, decode, busy)
     else:
         steady, added = _at_random(step, loop, prompts, alone, full, beside, decode, busy)
-    packed = full * loop.prefill / prompts.packed
-    ttft = looped_ttft_s(loop.request_overhead_s, together, together_s(served, packed, loop.prefill, prompts.packed), steady[0])
-    between = together_between_s(served, packed, loop.prefill, prompts.packed)
+    packed, at_once = full * loop.prefill / prompts.packed, prompts_at_once(prompts.packed, loop.prefill, served, loop.lanes / loop.pp)
+    ttft = looped_ttft_s(loop.request_overhead_s, together, together_s(served, packed, at_once), steady[0])
+    between = together_between_s(served, packed, at_once)
     return ttft, looped_tpot_s(per_token, together, between, steady[1], loop.output), per_token, added
 
 
@@ -204,7 +207,8 @@ def _prompts(loop: Loop, served: Number, other_users: Number, beside: Number) ->
         chunks=chunks, tokens=tokens, pairs=loop.pairs / chunks, largest=packed_tokens(loop.prefill, lane, SINGLE),
         steps=steps, queued=queued, other_users=other_users, not_queued=not_queued,
         beside=prompts_beside(loop.chunked_prefill, arriving, room, chunks, loop.concurrent_prompts, not_queued),
-        arriving=arriving, most=chunk / tokens, packed=packed_tokens(loop.prefill, chunk, served),
+        arriving=arriving, most=chunk / tokens,
+        packed=packed_tokens(loop.prefill, rank_budget(chunk, served, loop.lanes / loop.pp), served),
     )  # fmt: skip
 
 
@@ -246,7 +250,8 @@ def _in_turn(
     prompts = _sharing(loop, p, p.arriving * p.chunks)
     added = prompt_added_s(shared, decode, loop.chunked_prefill, p.chunks, prompts)
     prefill = pipelined_s(alone, p.chunks, longest, loop.pp, loop.pipeline_overlap_share)
-    ttft = steady_s(prefill, p.beside, added, full * p.queued, decode, busy)
+    met = beside_added_s(added, shared, alone, p.chunks, prompts, loop.lanes / loop.pp)
+    ttft = steady_s(prefill, p.beside, met, full * p.queued, decode, busy)
     return (ttft, steady_between_s(p.other_users, p.beside, p.queued, p.steps, added)), added
 
 
@@ -421,14 +426,14 @@ def step_times(step: StepCoefficients, law: Law) -> StepTime:
     """The step law of a server, for steps in which `prompts` prompts share its ranks and pipeline stages."""
 
     def at(batch: Number, kv_tokens: Token, tokens: Token, pairs: Number, prompts: Number) -> Any:
-        return law(with_prompts(step, prompts), batch, kv_tokens, tokens, pairs)
+        return law(with_prompts(step, prompts, batch), batch, kv_tokens, tokens, pairs)
 
     return at
 
 
-def with_prompts(step: StepCoefficients, prompts: Number) -> StepCoefficients:
-    """The step of a server while so many prompts share its ranks and pipeline stages."""
-    lanes = prompt_lanes(prompts, step.dp, step.pp)
+def with_prompts(step: StepCoefficients, prompts: Number, decoding: Number) -> StepCoefficients:
+    """The step of a server while so many prompts share its ranks and pipeline stages, beside sequences that decode."""
+    lanes = prompt_lanes(prompts, step.dp, step.pp, prompts + decoding)
     return replace(step, prefill_ranks=lanes, rank_prompts=lane_prompts(prompts, lanes))
 
 
@@ -555,7 +560,7 @@ def _handed_times(step: StepTime, loop: HandedLoop, served: Number, decoding: Nu
     queued = queued_before(others_in_service(served, CLOSED), loop.prompt_packed / loop.prefill_workers, cycle, WHOLE_PROMPT, loop.spread)
     steady = steady_s(loop.prompt_alone, beside, loop.prompt_packed, queued, 0 * tpot, NONE)
     lanes = loop.prompt_alone / loop.prompt_packed
-    burst = together_s(queuing, loop.prompt_packed, loop.prompt, loop.prompt * np.minimum(lanes, queuing))
+    burst = together_s(queuing, loop.prompt_packed, np.minimum(lanes, queuing))
     ttft = looped_ttft_s(loop.request_overhead_s, loop.synchronised_share, np.maximum(burst, loop.prompt_alone), steady)
     return ttft + loop.transfer, tpot
 

@@ -48,14 +48,24 @@ def packed_tokens(prompt: Token, chunk: Token, sequences: Number) -> Token:
     return np.minimum(chunk, sequences * prompt)
 
 
-@formula(source="K prompts at once, served k per step: the j-th step's wait j steps; mean of j over K/k steps")
-def together_s(sequences: Number, packed: Second, prompt: Token, tokens: Token) -> Second:
-    """Mean TTFT of prompts that arrive all at once.
+@formula(source="definition: each data-parallel rank has its own budget, and a prompt is on one rank")
+def rank_budget(chunk: Token, sequences: Number, ranks: Number) -> Token:
+    """Prompt tokens of a replica's step, where fewer sequences than ranks leave some idle.
 
-    >>> round(float(together_s(128, 0.05, 1000, 8000)), 3), float(together_s(1, 0.05, 1000, 1000))
-    (3.4, 0.05)
+    >>> float(rank_budget(65536, 2, 8)), float(rank_budget(65536, 64, 8))
+    (16384.0, 65536.0)
     """
-    return (sequences + np.maximum(tokens / prompt, 1)) / 2 * packed
+    return chunk * np.minimum(sequences / ranks, 1)
+
+
+@formula(source="K prompts at once, served k per step: the j-th step's wait j steps; mean of j over K/k steps")
+def together_s(sequences: Number, packed: Second, at_once: Number) -> Second:
+    """Mean TTFT of prompts that arrive all together, of which so many are prefilled at once; `packed`: time per prompt.
+
+    >>> round(float(together_s(128, 0.05, 8)), 3), float(together_s(1, 0.05, 1)), float(together_s(8, 10.0, 8))
+    (3.4, 0.05, 80.0)
+    """
+    return (sequences + np.maximum(at_once, 1)) / 2 * packed
 
 
 @formula(source="arrival theorem: in a closed loop of N a user meets the N - 1 others; PASTA: Poisson arrivals meet the mean")
@@ -270,6 +280,27 @@ def steady_s(prompt_s: Second, beside: Number, added: Second, queue: Second, dec
     return prompt_s + beside * added + queue + busy * decode_step / 2
 
 
+@formula(source="definition: data-parallel ranks prefill prompts of their own at once, a single rank as many as fill a step")
+def prompts_at_once(packed: Token, prompt: Token, sequences: Number, ranks: Number) -> Number:
+    """Prompts that begin and end together where all come at once (8 long prompts on one rank and on 8).
+
+    >>> float(prompts_at_once(8192, 1e6, 8, 1)), float(prompts_at_once(65536, 1e6, 8, 8)), float(prompts_at_once(8192, 1024, 64, 1))
+    (1.0, 8.0, 8.0)
+    """
+    return np.maximum(packed / prompt, np.minimum(sequences, ranks))
+
+
+@formula(source="definition: on ranks of their own others' prompts only lengthen the steps that a prompt shares with them")
+def beside_added_s(added: Second, shared: Second, alone: Second, chunks: Number, prompts: Number, ranks: Number) -> Second:
+    """Time that one other prompt adds to a prompt that it is prefilled beside: all of its own on the same rank, less on another.
+
+    >>> float(beside_added_s(0.24, 0.5, 0.4, 2, 4, 1)), round(float(beside_added_s(0.24, 0.5, 0.4, 2, 4, 8)), 3)
+    (0.24, 0.067)
+    """
+    longer = chunks * np.maximum(shared - alone, 0 * alone) / np.maximum(prompts - 1, FEW)
+    return np.where(ranks > 1, np.minimum(longer, added), added)
+
+
 @formula(source="in a loop each other user's prompt is prefilled once in a cycle: while one decodes, unless before the first token")
 def steady_between_s(other_users: Number, beside: Number, queued: Same, prompt_steps: Same, added: Second) -> Second:
     """Time that other users' prefill adds to a user's decode when prompts are spread over the loop.
@@ -337,13 +368,13 @@ def sharing_budget(decoding: Number, other_users: Number) -> Number:
 
 
 @formula(source="of prompts that come together a user decodes, on average, while those of half the later steps are prefilled")
-def together_between_s(sequences: Number, packed: Second, prompt: Token, tokens: Token) -> Second:
-    """Time that other users' prefill adds to a user's decode when prompts are synchronised.
+def together_between_s(sequences: Number, packed: Second, at_once: Number) -> Second:
+    """Time that other users' prefill adds to a user's decode when prompts are synchronised; `packed`: time per prompt.
 
-    >>> float(together_between_s(128, 0.05, 1000, 8000))
+    >>> float(together_between_s(128, 0.05, 8))
     3.0
     """
-    return np.maximum(sequences - np.maximum(tokens / prompt, 1), 0) / 2 * packed
+    return np.maximum(sequences - np.maximum(at_once, 1), 0) / 2 * packed
 
 
 @formula(source="definition; a mean over the requests that came together and those that came one by one")

@@ -124,27 +124,33 @@ def pipelined_s(chunk: Second, chunks: Number, longest: Second, pp: Number, over
     return chunk * chunks * (overlap / pp + (1 - overlap)) + overlap * longest * (pp - 1) / pp
 
 
-@formula(source="fullest of dp bins that n prompts fall in: n/dp + sqrt(2 n/dp ln dp), Raab and Steger 1998, from one prompt to all")
-def prompt_ranks(prompts: Number, dp: Number) -> Number:
-    """Data-parallel ranks that concurrent prompts keep busy while others wait for the fullest (8 ranks: 1 prompt uses 1, 80 use 5).
+@formula(
+    source="fullest of dp bins that n prompts fall in: n/dp + sqrt(2 n/dp ln dp), Raab and Steger 1998, from one prompt to all; engines "
+    "keep requests even (vLLM, DPLBAsyncMPClient: the rank with fewest; SGLang: in turn), so no rank has more than its share of them"
+)
+def prompt_ranks(prompts: Number, dp: Number, requests: Number) -> Number:
+    """Data-parallel ranks that concurrent prompts keep busy while others wait for the fullest; `requests` are in service, prompts included.
 
-    >>> round(float(prompt_ranks(1, 8)), 1), round(float(prompt_ranks(80, 8)), 1), float(prompt_ranks(5, 1))
-    (1.0, 4.9, 1.0)
+    Of 8 ranks 1 prompt uses 1; 80 of 800 requests use 5; 8 prompts use 8 where there are no other requests.
+
+    >>> [round(float(prompt_ranks(prompts, 8, requests)), 1) for prompts, requests in ((1, 1), (80, 800), (8, 8))]
+    [1.0, 4.9, 8.0]
     """
     mean = np.maximum(prompts, 1) / dp
-    fullest = np.maximum(mean + np.sqrt(2 * mean * np.log(dp)), 1)
+    share = np.maximum(requests, np.maximum(prompts, 1)) / dp
+    fullest = np.maximum(np.minimum(mean + np.sqrt(2 * mean * np.log(dp)), share), 1)
     return np.maximum(np.maximum(prompts, 1) / np.where(dp > 1, fullest, np.maximum(prompts, 1)), 1)
 
 
 @formula(source="a scheduler gives each micro-batch that enters the pipeline the next prompt: stages fill evenly, ranks as prompts fall")
-def prompt_lanes(prompts: Number, dp: Number, pp: Number) -> Number:
+def prompt_lanes(prompts: Number, dp: Number, pp: Number, requests: Number) -> Number:
     """Data-parallel ranks and pipeline stages that concurrent prompts keep busy (4 stages: 1 prompt uses 1, 40 use 4).
 
-    >>> float(prompt_lanes(1, 1, 4)), float(prompt_lanes(40, 1, 4)), float(prompt_lanes(5, 1, 1))
+    >>> float(prompt_lanes(1, 1, 4, 1)), float(prompt_lanes(40, 1, 4, 80)), float(prompt_lanes(5, 1, 1, 5))
     (1.0, 4.0, 1.0)
     """
     stages = np.minimum(pp, np.maximum(prompts, 1))
-    return stages * prompt_ranks(prompts / stages, dp)
+    return stages * prompt_ranks(prompts / stages, dp, requests / stages)
 
 
 @formula(source="definition")

@@ -59,6 +59,19 @@ class SpanTerm:
     decode_compute: SecondPerToken  # scores and values of one new token against one attended token
     prefill_compute: SecondPerToken
     expand: SecondPerToken = 0.0  # keys and values of a latent before a prompt chunk, made again
+    decode_filling: SecondPerToken = 0.0  # and of heads that fill up a block in which a kernel takes them
+    prefill_filling: SecondPerToken = 0.0
+    prefill_slot: SecondPerToken = 0.0  # and of each slot of the top k that a prompt's query has no token for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexTerm:
+    """The scans of an index that picks the tokens of sparse attention, of all layers; their keys are read as a span's."""
+
+    compute: SecondPerToken  # scores of one query against one token of its context
+    read: SecondPerToken  # of its key, counted in a span too
+    choice: SecondPerToken  # the score read again, twice, to choose the largest
+    gain: Number = 1  # speed-up in the fastest format that could multiply the keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +117,7 @@ class Achieved:
     uncaptured: Number = 0  # share of the other steps without graphs: 1 where the host launches the kernels of every step
     scan_chunk: Second = 0.0  # scans of prompts: one chunk of as many heads as run at once
     scan_heads: Number = 1  # heads of all sequences that run at once
+    index_compute: Number = 1  # scores of an index scan: share of peak FLOP/s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +169,7 @@ class StepCoefficients:
     launches: Number = 0  # kernels of a step as an engine launches them, routed experts apart
     routed_layers: Number = 0  # layers of routed experts on one chip
     scans: tuple[ScanTerm, ...] = ()
+    indexes: tuple[IndexTerm, ...] = ()
     images: tuple[ImageTerm, ...] = ()
     dense_gain: Number = 1  # speed-up of dense matmuls in the fastest formats that could multiply the stored weights
     head_gain: Number = 1

@@ -69,6 +69,26 @@ def head_share(heads: Number, tp: Number) -> Number:
     return np.ceil(heads / tp) / heads
 
 
+@formula(source="definition")
+def even_share(degree: Number) -> Number:
+    """Share of an operator on a chip, where so many chips divide it evenly.
+
+    >>> float(even_share(8))
+    0.125
+    """
+    return 1 / degree
+
+
+@formula(source="definition: a kernel takes heads in whole blocks, and computes the rest of a block as if it were there")
+def block_share(heads: Number, tp: Number, block: Number) -> Number:
+    """Work of a tensor-parallel chip over that of all heads, at least a share of them, rounded up to whole blocks of heads.
+
+    >>> float(block_share(128, 8, 64)), float(block_share(128, 1, 64))  # DeepSeek-V3.2's sparse attention on Hopper
+    (0.5, 1.0)
+    """
+    return np.ceil(np.ceil(heads / tp) / block) * block / heads
+
+
 @formula(source="lecture MOE-02, MOE-03: the fullest chip holds ceil(E/ep)")
 def experts_held(experts: Number, redundant: Number, ep: Number) -> Number:
     """Routed experts on the fullest chip, copies of busy ones included (256 over 72 chips: 4; with 32 copies, 4 on every chip).
@@ -113,14 +133,38 @@ def split_params(params: Number, tp: Number) -> Number:
     return params / tp
 
 
-@formula(source="Megatron-LM (arXiv:1909.08053), section 3; what all heads share is kept whole, KV heads are repeated past their number")
-def mixer_params_chip(params: Number, replicated_params: Number, kv: Number, kv_share: Number, tp: Number) -> Number:
-    """Parameters of a mixer on the fullest tensor-parallel chip: replicated ones, KV heads rounded up, and a share of the rest.
+@formula(source="definition")
+def chip_params(params: Number, share: Number) -> Number:
+    """Parameters of a part of a model on one chip.
 
-    >>> mixer_params_chip(187_105_280, 15_138_816, 0, 1.0, 8)  # DeepSeek-V3, one layer over 8 chips
+    >>> chip_params(1_050_673_152, 1 / 8)  # Llama-3.1-70B, the output head over 8 chips
+    131334144.0
+    """
+    return params * share
+
+
+@formula(source="definition: parts of a mixer, each times its share on a chip (data/engines/splits.csv)")
+def mixer_params_chip(
+    params: Number, common: Number, scan: Number, kv: Number, head_share: Number, down_share: Number, scan_share: Number, kv_share: Number
+) -> Number:
+    """Parameters of a mixer on the fullest chip: of what all heads share (down-projections, an indexer), of KV heads, and of the rest.
+
+    >>> mixer_params_chip(187_105_280, 15_138_816, 0, 0, 1 / 8, 1, 1, 1)  # DeepSeek-V3, one layer over 8 chips
     36634624.0
     """
-    return (params - replicated_params - kv) / tp + replicated_params + kv * kv_share
+    return (params - common - kv) * head_share + (common - scan) * down_share + scan * scan_share + kv * kv_share
+
+
+@formula(source="definition: parts of a layer's feed-forward part, each times its share on a chip (data/engines/splits.csv)")
+def common_params_chip(
+    params: Number, router: Number, latent: Number, ffn_share: Number, router_share: Number, latent_share: Number
+) -> Number:
+    """Parameters that every token uses in a feed-forward part, on one chip: router, projections of latent experts, and the rest.
+
+    >>> common_params_chip(45_875_200, 1_835_008, 0, 1 / 8, 1, 1)  # DeepSeek-V3, one layer of experts over 8 chips
+    7340032.0
+    """
+    return (params - router - latent) * ffn_share + router * router_share + latent * latent_share
 
 
 @formula(source=CLAIMS + "RB-05: weights over bandwidth")
@@ -173,14 +217,41 @@ def span_score_s(flop: FlopPerToken, share: Number, cp: Number, depth: Number, p
     return flop * share * depth / cp / peak
 
 
-@formula(source="a recurrent state is read and written at each step")
-def state_s(elements: Number, element: Byte, tp: Number, depth: Number, bandwidth: BytePerSecond) -> Second:
-    """Time to read and write the recurrent state of one sequence on one chip (Qwen3-Next: 19.8 M elements).
+LOGIT: Byte = 4.0  # the scores of an index scan are 32-bit numbers
 
-    >>> round(state_s(19.76e6, 2, 1, 1.0, 3.35e12) * 1e6, 2)
+
+@formula(source="definition; FlashMLA: sparse kernels take query heads in whole blocks")
+def span_filling_s(
+    flop: FlopPerToken, block_share: Number, share: Number, cp: Number, depth: Number, peak: FlopPerSecond
+) -> SecondPerToken:
+    """Time of the heads that fill up a kernel's blocks, of one query against one attended token, on the fullest chip.
+
+    >>> round(float(span_filling_s(278_528 * 61, 64 / 128, 16 / 128, 1, 1.0, 989.4e12)) * 1e9, 2)  # DeepSeek-V3.2 over 8 H200
+    6.44
+    """
+    return flop * np.maximum(block_share - share, 0 * share) * depth / cp / peak
+
+
+@formula(source="vLLM and TensorRT-LLM, top_k_per_row: a pass over 32-bit scores counts them by size, another collects the largest")
+def index_choice_s(layers: PerToken, share: Number, cp: Number, depth: Number, bandwidth: BytePerSecond) -> SecondPerToken:
+    """Time per query and token of its context to read the scores of an index scan twice, in all layers that scan, at the HBM bandwidth.
+
+    `layers` are those with a score per token: a layer that scores an entry for every 4 tokens counts a quarter.
+
+    >>> round(float(index_choice_s(61, 1, 1, 1.0, 4.8e12)) * 1e12, 1)  # DeepSeek-V3.2 on an H200
+    101.7
+    """
+    return 2 * LOGIT * layers * share * depth / cp / bandwidth
+
+
+@formula(source="a recurrent state is read and written at each step")
+def state_s(elements: Number, element: Byte, depth: Number, bandwidth: BytePerSecond) -> Second:
+    """Time to read and write so many elements of recurrent state, of one sequence on one chip (Qwen3-Next: 19.8 M elements).
+
+    >>> round(state_s(19.76e6, 2, 1.0, 3.35e12) * 1e6, 2)
     23.59
     """
-    return 2 * elements * element * depth / tp / bandwidth
+    return 2 * elements * element * depth / bandwidth
 
 
 KERNELS_PER_MIXER: Number = 4  # norm, projections, attention, output projection

@@ -11,13 +11,13 @@ CLAIMS = "Pope 2026 lecture, claims "
 
 
 @formula(source=CLAIMS + "PP-10: stages hold embedding at one end and head at the other")
-def end_bytes(embedding: Byte, head: Byte, vectors: Byte, pp: Number, tp: Number) -> Byte:
-    """Bytes of embedding and head on the fullest chip: split over tp, both on one chip only without a pipeline; vectors replicated.
+def end_bytes(embedding: Byte, head: Byte, vectors: Byte, pp: Number) -> Byte:
+    """Bytes of a chip's shares of embedding and head, both on one chip only without a pipeline, and of vectors.
 
-    >>> float(end_bytes(2e9, 2e9, 0.0, 1, 4)) / 1e9, float(end_bytes(2e9, 2e9, 0.0, 2, 4)) / 1e9
+    >>> float(end_bytes(0.5e9, 0.5e9, 0.0, 1)) / 1e9, float(end_bytes(0.5e9, 0.5e9, 0.0, 2)) / 1e9
     (1.0, 0.5)
     """
-    return np.where(pp == 1, embedding + head, np.maximum(embedding, head)) / tp + vectors
+    return np.where(pp == 1, embedding + head, np.maximum(embedding, head)) + vectors
 
 
 @formula(source=CLAIMS + "PP-10: c = N_t/(E*P)")

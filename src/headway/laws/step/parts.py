@@ -19,6 +19,8 @@ from headway.laws.step.coefficients import (
     SpanTerm,
     StepCoefficients,
 )
+from headway.laws.step.pairs import chunk_end, chunk_start, span_pairs
+from headway.laws.step.sparse import decode_filling_s, index_s, prefill_filling_s
 
 # -- images of a prompt: what a vision tower computes for each, and what that adds to every token of the prompt -----------------
 
@@ -86,7 +88,6 @@ def image_s_per_token(flop: Flop, images: Number, prompt: Token, peak: FlopPerSe
 
 
 NONE: Token = 0.0
-NOTHING: Token = 1e-300  # keeps 0 / 0 a zero
 LECTURE = "Pope 2026 lecture, claims "
 
 
@@ -108,49 +109,6 @@ def mean_context(kv_tokens: Token, sequences: Number) -> Token:
     8192.0
     """
     return kv_tokens / np.maximum(sequences, 1e-300)
-
-
-@formula(source="causal mask: tokens * (start + end) / 2 pairs, end = start + tokens")
-def chunk_start(tokens: Token, pairs: Token) -> Token:
-    """Context before a prefill chunk of `tokens` that has `pairs` (query, key) pairs: tokens attended to, summed over queries.
-
-    >>> float(chunk_start(1000.0, 500e3)), float(chunk_start(500.0, 500 * 750.0))
-    (0.0, 500.0)
-    """
-    return np.maximum(ONE_TOKEN * pairs / np.maximum(tokens, NOTHING) - tokens / 2, 0 * tokens)
-
-
-@formula(source="causal mask: tokens * (start + end) / 2 pairs")
-def chunk_end(tokens: Token, pairs: Token, start: Token) -> Token:
-    """Context at the end of a prefill chunk.
-
-    >>> float(chunk_end(1000.0, 500e3, 0.0))
-    1000.0
-    """
-    return 2 * ONE_TOKEN * pairs / np.maximum(tokens, NOTHING) - start
-
-
-@formula(source="integral of min(c, cap) for c from start to end")
-def capped_pairs(tokens: Token, start: Token, end: Token, cap: Token) -> Token:
-    """(query, key) pairs of a prefill chunk when each query attends to at most `cap` tokens.
-
-    >>> float(capped_pairs(1000.0, 0.0, 1000.0, np.inf)), float(capped_pairs(1000.0, 0.0, 1000.0, 100.0))
-    (500000.0, 95000.0)
-    """
-    low, high = np.minimum(start, cap), np.minimum(end, cap)
-    area = (high * high - low * low) / 2 + high * (np.maximum(end, high) - np.maximum(start, high))
-    return tokens * area / np.maximum(end - start, NOTHING) / ONE_TOKEN
-
-
-@formula(source="integral of sqrt(c * root) for c from start to end")
-def root_pairs(start: Token, end: Token, root: Token) -> Token:
-    """(query, key) pairs of a prefill chunk when each query attends to sqrt(context * root) tokens.
-
-    >>> round(float(root_pairs(0.0, 900.0, 100.0)))
-    180000
-    """
-    per_query = np.sqrt(np.minimum(root, 1e200 * ONE_TOKEN)) * (end**1.5 - start**1.5)
-    return 2 / 3 * per_query / ONE_TOKEN
 
 
 @formula(source="definition; context-parallel chips share a prompt's tokens, and each holds every decoded token")
@@ -257,14 +215,6 @@ def expert_activations_s(experts: tuple[ExpertTerm, ...], group_tokens: Token) -
     1.2288e-05
     """
     return sum(term.activations * group_tokens for term in experts)
-
-
-def span_pairs(span: SpanTerm, rank_work: RankWork) -> Token:
-    """(query, key) pairs of a rank's prompt tokens under one attention span."""
-    return np.minimum(
-        capped_pairs(rank_work.prompt_tokens, rank_work.start, rank_work.end, span.cap),
-        rank_work.prompts * root_pairs(rank_work.start, rank_work.end, span.root),
-    )
 
 
 @formula(source=LECTURE + "CW-02, CW-03; DeepSeek-V2 (arXiv:2405.04434) for the absorbed form in decode")
@@ -462,7 +412,7 @@ def decode_kernels_s(coefficients: StepCoefficients, rank_work: RankWork) -> Sec
     """
     achieved = coefficients.achieved
     return decode_attention_s(
-        compute=decode_score_s(coefficients.spans, rank_work),
+        compute=decode_score_s(coefficients.spans, rank_work) + decode_filling_s(coefficients.spans, rank_work),
         kv=kv_traffic_s(coefficients.spans, coefficients.state, coefficients.kv_write, rank_work),
         blocks=coefficients.blocks * rank_work.sequences,
         eff_compute=achieved.decode_compute,
@@ -480,10 +430,25 @@ def prefill_kernels_s(coefficients: StepCoefficients, rank_work: RankWork) -> Se
     """
     achieved = coefficients.achieved
     return prefill_attention_s(
-        pair_compute=prefill_score_s(coefficients.spans, rank_work) + latent_expansion_s(coefficients.spans, rank_work),
+        pair_compute=(
+            prefill_score_s(coefficients.spans, rank_work)
+            + prefill_filling_s(coefficients.spans, rank_work)
+            + latent_expansion_s(coefficients.spans, rank_work)
+        ),
         pad_compute=prefill_pad_s(coefficients.spans, rank_work, achieved.prefill_pad),
         eff_compute=achieved.prefill_compute,
     )
+
+
+@formula(source="DeepSeek-V3.2 (arXiv:2512.02556) section 2.1, as its kernels run it")
+def index_kernels_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
+    """Time of the index scans of a step beside the reads of their keys.
+
+    >>> index_kernels_s(LLAMA_70B_TP8, place(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0))  # no layer has an index
+    0
+    """
+    achieved = coefficients.achieved
+    return index_s(coefficients.indexes, rank_work, achieved.index_compute, achieved.decode_memory, achieved.elementwise)
 
 
 @formula(source="gated delta rule in chunks: Yang et al. 2024 (arXiv:2412.06464) section 3.3")
@@ -525,6 +490,8 @@ def kernels_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
     if coefficients.experts:
         matmuls = matmuls + expert_matmuls_s(coefficients, rank_work)
     attention = decode_kernels_s(coefficients, rank_work) + prefill_kernels_s(coefficients, rank_work)
+    if coefficients.indexes:
+        attention = attention + index_kernels_s(coefficients, rank_work)
     if coefficients.scans:
         attention = attention + scan_kernels_s(coefficients, rank_work)
     if coefficients.images:

@@ -31,12 +31,14 @@ from headway.laws.step.parts import (
     expert_compute_s,
     expert_weights_s,
     images_s,
+    index_kernels_s,
     kernels_s,
     kv_traffic_s,
     latent_expansion_s,
     place,
     smooth_max_s,
 )
+from headway.laws.step.sparse import decode_filling_s, index_compute_s, index_floor_s
 
 LECTURE = "Pope 2026 lecture, claims "
 LAUNCH_NORM: Number = 2  # as compute and weights meet
@@ -93,9 +95,33 @@ def work_s(
         coefficients.dense_weights / achieved.memory,
         expert_compute_s(coefficients.experts, rank_work.group_tokens) * coefficients.imbalance / achieved.expert_compute,
         expert_weights_s(coefficients.experts, rank_work.group_tokens) / achieved.expert_memory,
-        (attention_compute_s(coefficients.spans, rank_work) + latent_expansion_s(coefficients.spans, rank_work)) / achieved.decode_compute,
+        attention_work_s(coefficients, rank_work),
         kv_traffic_s(coefficients.spans, coefficients.state, coefficients.kv_write, rank_work) / achieved.decode_memory,
     )
+
+
+@formula(source="definition; the step models that are not fitted take one efficiency for all attention")
+def attention_work_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
+    """Compute time of attention, with the keys and values that are made again and the scores of index scans.
+
+    >>> round(float(attention_work_s(LLAMA_70B_TP8, place(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0))) * 1e6, 2)
+    35.2
+    """
+    achieved = coefficients.achieved
+    work = attention_compute_s(coefficients.spans, rank_work) + latent_expansion_s(coefficients.spans, rank_work)
+    attention = work / achieved.decode_compute
+    return attention + index_compute_s(coefficients.indexes, rank_work) / achieved.index_compute if coefficients.indexes else attention
+
+
+@formula(source="definition: whichever format a kernel multiplies the cache in")
+def attention_floor_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
+    """Compute time of attention and index scans in the fastest formats that could multiply the cache as stored.
+
+    >>> round(float(attention_floor_s(LLAMA_70B_TP8, place(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0))) * 1e6, 2)
+    21.12
+    """
+    work = attention_compute_s(coefficients.spans, rank_work) / coefficients.attention_gain
+    return work + index_floor_s(coefficients.indexes, rank_work) if coefficients.indexes else work
 
 
 @formula(source=LECTURE + "RB-01 to RB-07, with collectives (alpha + bytes/bandwidth), t0 per kernel and the engine's own work")
@@ -180,7 +206,7 @@ def step_floor_s(
         coefficients.dense_weights,
         expert_compute_floor_s(coefficients.experts, rank_work.group_tokens),
         expert_weights_s(coefficients.experts, rank_work.group_tokens),
-        attention_compute_s(coefficients.spans, rank_work) / coefficients.attention_gain,
+        attention_floor_s(coefficients, rank_work),
         kv_traffic_s(coefficients.spans, coefficients.state, coefficients.kv_write, rank_work),
     )
     return np.maximum(work, collectives_floor_s(coefficients.collectives, rank_work.tokens))
@@ -196,8 +222,13 @@ def compute_s(coefficients: StepCoefficients, decode_sequences: Number, kv_token
     rank_work, achieved = place(coefficients, decode_sequences, kv_tokens, NONE, NONE), coefficients.achieved
     dense = dense_compute_s(coefficients.dense_compute, rank_work.tokens, coefficients.head_compute, rank_work.sampled) / achieved.compute
     experts = expert_compute_s(coefficients.experts, rank_work.group_tokens) * coefficients.imbalance / achieved.expert_compute
-    arithmetic = attention_compute_s(coefficients.spans, rank_work) / achieved.decode_compute + (dense + experts)
-    return arithmetic + activations_s(coefficients, rank_work) if coefficients.overlap == FITTED else arithmetic
+    if coefficients.overlap != FITTED:
+        return attention_work_s(coefficients, rank_work) + (dense + experts)
+    attention = attention_compute_s(coefficients.spans, rank_work) + decode_filling_s(coefficients.spans, rank_work)
+    arithmetic = attention / achieved.decode_compute + (dense + experts)
+    if coefficients.indexes:
+        arithmetic = arithmetic + index_kernels_s(coefficients, rank_work)
+    return arithmetic + activations_s(coefficients, rank_work)
 
 
 @formula(source="definition; only the fitted step model counts it")
@@ -224,7 +255,7 @@ def compute_floor_s(coefficients: StepCoefficients, decode_sequences: Number, kv
     0.00116
     """
     rank_work = place(coefficients, decode_sequences, kv_tokens, NONE, NONE)
-    return attention_compute_s(coefficients.spans, rank_work) / coefficients.attention_gain + (
+    return attention_floor_s(coefficients, rank_work) + (
         dense_floor_s(coefficients, rank_work) + expert_compute_floor_s(coefficients.experts, rank_work.group_tokens)
     )
 

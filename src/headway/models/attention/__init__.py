@@ -51,6 +51,7 @@ class LayerTensors:
 NO_LIMIT = known(math.inf, "no limit", "token", "constant", "a query may look at every earlier token")
 ZERO_FLOP = known(0.0, "no look back", "flop/token", "constant", "the architecture has no such part")
 ONE_BYTE = known(1, "byte of an index key", "byte", "constant", "vLLM 0.33, models/deepseek_v2.py: fp8, a 32-bit scale per 128")
+ONE_SCORE = known(1, "scores", "", "constant", "DeepSeek-V3.2 (arXiv:2512.02556), eq. 1: a weighted sum over the index heads")
 TWO_MATMULS = known(2, "matmuls", "", "constant", "projections in, projections out; up with gate, down")
 WIDE_HEAD = known(128, "head", "", "constant", "as wide as a tile of the kernels")
 
@@ -85,6 +86,8 @@ class AttentionSpan:
     sqrt_tokens: Any = NO_LIMIT
     expand_flop: Any = ZERO_FLOP  # of each token before a prompt chunk, whose keys and values are made again from a latent
     narrow: NarrowLayout | None = None  # None: every element in the cache's format
+    sparse: bool = False  # on the kernels of sparse attention, which read the tokens picked for each query
+    index_scores: Any = 0  # of an index: scores per query and token of its context, from which the largest are chosen
 
     def element_bytes(self, format_bytes: Byte) -> Any:
         """Bytes of an element of the cache read, in a format of so many bytes."""
@@ -157,7 +160,7 @@ class Indexer:
         flop = index_score_flop(self.heads, self.dim)
         return AttentionSpan(
             what="index", cap_tokens=NO_LIMIT, read_elements_per_token=self.key_elements(), decode_score_flop=flop,
-            prefill_score_flop=flop, narrow=self.narrow(),
+            prefill_score_flop=flop, narrow=self.narrow(), index_scores=kv.entry_elements(ONE_SCORE),
         )  # fmt: skip
 
     def store(self) -> CacheStore:
@@ -196,6 +199,10 @@ class Mixer(ABC):
 
     def whole_params(self) -> Any:
         """Parameters that every tensor-parallel chip holds whole, since they make what all heads share."""
+        return 0
+
+    def scan_params(self) -> Any:
+        """Those of them that belong to an indexer."""
         return 0
 
     def kv_params(self) -> Any:
@@ -289,6 +296,10 @@ class SoftmaxAttention(Mixer):
     def index_params(self, hidden: Number) -> tuple[Any, ...]:
         """Parameters of the indexer, where there is one."""
         return () if self.indexer is None else (self.indexer.params(hidden),)
+
+    def scan_params(self) -> Any:
+        """The indexer."""
+        return self.indexer.params(self.hidden) if self.indexer is not None else 0  # type: ignore[attr-defined]
 
     def index_spans(self) -> tuple[AttentionSpan, ...]:
         """Reads of the indexer, where there is one."""

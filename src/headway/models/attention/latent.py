@@ -99,7 +99,8 @@ class LatentAttention(SoftmaxAttention):
         prefill = absorbed if sparse else latent_score_flop_expanded(self.heads, self.nope_dim, self.rope_dim, self.value_dim)
         expand = ZERO_FLOP if sparse else latent_expand_flop(self.heads, self.kv_rank, self.nope_dim, self.value_dim)
         read = kv.latent_elements_read(self.kv_rank, self.rope_dim)
-        return (*self.look.spans(read, absorbed, prefill, self._narrow(), expand), *self.index_spans())
+        attended = self.look.spans(read, absorbed, prefill, self._narrow(), expand)
+        return (*(replace(span, sparse=bool(sparse)) for span in attended), *self.index_spans())
 
     def _narrow(self) -> NarrowLayout | None:
         """Kernels of sparse attention keep scales beside the latents, and the rotary key in 16 bits; others have one scale for a tensor."""
@@ -172,6 +173,10 @@ class CompressedAttention(Mixer):
         """Projections to the query's rank and to the shared entry, compressors and the indexer."""
         return sum((self.hidden * (self.query_rank + self.head_dim), *self._compressor_params()))
 
+    def scan_params(self) -> Any:
+        """The indexer and the compressor of its keys."""
+        return sum(self._scan_parts())
+
     def stores(self) -> tuple[CacheStore, ...]:
         """The window, compressed entries, and compressed index keys."""
         entry, narrow = kv.entry_elements(self.head_dim), self._narrow()
@@ -210,7 +215,8 @@ class CompressedAttention(Mixer):
             spans.append(_span("compressed", cap, self.head_dim / self.ratio, per_token, narrow))
             if self.indexer is not None:
                 scan = index_score_flop(self.indexer.heads, self.indexer.dim) * ONE_TOKEN / self.ratio
-                spans.append(_span("index", NO_LIMIT, self.indexer.dim / self.ratio, scan, self.indexer.narrow()))
+                keys = _span("index", NO_LIMIT, self.indexer.dim / self.ratio, scan, self.indexer.narrow())
+                spans.append(replace(keys, sparse=False, index_scores=ONE_TOKEN / self.ratio / ONE_TOKEN))
         return tuple(spans)
 
     def summary(self) -> dict[str, Any]:
@@ -230,14 +236,18 @@ class CompressedAttention(Mixer):
         """Parameters of the compressor of entries, and of the indexer with the compressor of its keys, where there are such."""
         if self.ratio is None or self.look is not None:
             return ()
-        entries = compressor_params(self.hidden, self.head_dim, self.overlap)
-        if self.indexer is None:
-            return (entries,)
+        return compressor_params(self.hidden, self.head_dim, self.overlap), *self._scan_parts()
+
+    def _scan_parts(self) -> tuple[Any, ...]:
+        """Parameters of the indexer and of the compressor of its keys, where there is one."""
+        if self.indexer is None or self.ratio is None or self.look is not None:
+            return ()
         index = compressed_indexer_params(self.hidden, self.indexer.query_input, self.indexer.heads, self.indexer.dim)
-        return entries, index, compressor_params(self.hidden, self.indexer.dim, self.overlap)
+        return index, compressor_params(self.hidden, self.indexer.dim, self.overlap)
 
 
 def _span(what: str, cap: Token, elements: PerToken, flop: FlopPerToken, narrow: NarrowLayout | None = None) -> AttentionSpan:
     return AttentionSpan(
-        what=what, cap_tokens=cap, read_elements_per_token=elements, decode_score_flop=flop, prefill_score_flop=flop, narrow=narrow
+        what=what, cap_tokens=cap, read_elements_per_token=elements, decode_score_flop=flop, prefill_score_flop=flop, narrow=narrow,
+        sparse=True,
     )  # fmt: skip
