@@ -30,14 +30,16 @@ def missing(law: Any) -> list[str]:
     return [f"{law.name}: {rule}" for rule, holds in rules.items() if not holds]
 
 
-def has_units(hint: Any) -> bool:
-    """Whether a hint is a unit, or a tuple or record of units all through."""
+def has_units(hint: Any, outer: tuple[Any, ...] = ()) -> bool:
+    """Whether a hint is a unit, or a tuple or record of units all through; a record may hold others of its kind."""
     if any(isinstance(mark, str) for mark in getattr(hint, "__metadata__", ())):
         return True
     if typing.get_origin(hint) is tuple:
-        return all(has_units(item) for item in typing.get_args(hint) if item is not Ellipsis)
+        return all(has_units(item, outer) for item in typing.get_args(hint) if item is not Ellipsis)
+    if hint in outer:
+        return True
     fields = typing.get_type_hints(hint, include_extras=True) if isinstance(hint, type) else {}
-    return bool(fields) and all(has_units(field) for field in fields.values())
+    return bool(fields) and all(has_units(field, (*outer, hint)) for field in fields.values())
 
 
 def test_registry__holds_the_laws_of_every_module() -> None:

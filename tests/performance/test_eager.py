@@ -59,7 +59,7 @@ def test_step__large_batches_hide_the_host() -> None:
 @pytest.mark.parametrize("model", ["llama-3.1-8b", "qwen3-30b-a3b"])
 def test_simulator__takes_the_same_step(model: str) -> None:
     step = compiled(Point(model, "h100-sxm").assuming(eager=True, engine="vllm"))
-    pace = pace_of(step, defaults(Assumptions, {"eager": True}), 8, 4096.0)
+    pace = pace_of(step, 8, 4096.0)
     for at in ((1.0, 900.0, 0.0, 0.0, 1.0), (7.0, 9000.0, 0.0, 0.0, 1.0), (3.0, 900.0, 200.0, 20_000.0, 1.0)):
         assert pace.step(*at) == pytest.approx(float(step_s(step, *at[:4])), rel=1e-12)
 

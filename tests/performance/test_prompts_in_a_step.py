@@ -81,7 +81,7 @@ def test_kv_of_many_prompts__takes_at_least_the_time_that_hbm_needs() -> None:
 
 def test_simulated_step__counts_its_prompts_as_the_law_does() -> None:
     step = compiled("deepseek-v3", Layout(tp=8, ep=8)).step
-    pace = pace_of(step, defaults(Assumptions), 4, 1000.0)
+    pace = pace_of(step, 4, 1000.0)
     flat = plain(pace.source)
     for prompts in (1, 2, 32):
         asked = (0.0, 0.0, 16.0 * prompts, prompts * chunk(32768, 16))

@@ -63,7 +63,7 @@ def _simulated(task: Task, m: Server, per_user: int, ramp: float, how: str) -> L
     loop = generate_loop(users, Think(mean=0.0), *lengths, per_user * users, seed=0, ramp=ramp)
     rules = _rules(task.setup, m, prompt, output)
     rules = rules._replace(seats=min(rules.seats, users))
-    pace = pace_of(m.step, defaults(Assumptions, {"engine": "none"}), rules.seats, float((loop.traffic.prompt + loop.traffic.output).max()))
+    pace = pace_of(m.step, rules.seats, float((loop.traffic.prompt + loop.traffic.output).max()))
     run = simulate(loop.traffic, pace, rules, overhead_s=float(m.scheduling.request_overhead_s), think=loop.think, users=users, how=how)
     values = run.first - run.arrival, (run.finish - run.first) / np.maximum(loop.traffic.output - 1, 1)
     parts = slice(None), slice(users), slice(len(loop.traffic) // 2, None)

@@ -36,7 +36,7 @@ def point(layout: Layout, name: str = "llama-3.1-70b", machine: str = "8xh100-sx
 
 def test_prefix_hits_and_speculation__defaults_change_nothing() -> None:
     tp8 = Layout(tp=8)
-    assert point(tp8) == point(tp8, hit_rate=0, accept_length=1, draft_cost=0)
+    assert point(tp8) == point(tp8, hit_rate=0, accept_length=1)
 
 
 def test_ttft__the_rest_of_a_prompt_is_prefilled() -> None:
@@ -104,21 +104,15 @@ def test_ttft__falls_with_the_hit_rate(name: str) -> None:
     assert ttft == sorted(ttft, reverse=True)
 
 
-def test_tpot__divided_by_accept_length_and_raised_by_draft_cost() -> None:
-    """Of one user, exactly; of many, the prefill of others does not shrink."""
+def test_draft_cost__share_of_the_step_that_verifies() -> None:
+    """Of one user, exactly: 1.2 steps of three tokens' work each give 2.5 tokens; prompts and the first token wait no longer."""
     load: dict[str, Any] = {"batch": 1, "prompt": 8000, "output": 1000}
-    none, two = (serve("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), **load, assumptions=defaults(Assumptions, taken)).row(0)
-                 for taken in ({}, {"accept_length": 2.5, "draft_cost": 0.2}))  # fmt: skip
-    plain, many = point(Layout(tp=8)), point(Layout(tp=8), accept_length=2.5, draft_cost=0.2)
-    assert plain["tpot_s"] * 1.2 / 2.5 < many["tpot_s"] < plain["tpot_s"] and many["tok_per_s"] > plain["tok_per_s"]
-    for key in ("tpot_s", "tpot_floor_s", "tpot_lo_s", "tpot_hi_s", "tpot_decode_s"):
-        assert two[key] == pytest.approx(none[key] * 1.2 / 2.5, rel=1e-12)
-    assert two["step_s"] == none["step_s"] and two["ttft_s"] == none["ttft_s"]
-    assert two["tok_per_s_user"] == pytest.approx(none["tok_per_s_user"] * 2.5 / 1.2, rel=1e-12)
-    context: dict[str, Any] = {"batch": 64, "context": 8000}
-    fast = serve("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), **context, assumptions=defaults(Assumptions, {"accept_length": 2})).row(0)
-    slow = serve("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), **context).row(0)
-    assert fast["decode_tok_per_s"] == pytest.approx(2 * slow["decode_tok_per_s"], rel=1e-12)
+    none, free, two = (serve("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), **load, assumptions=defaults(Assumptions, taken)).row(0)
+                       for taken in ({}, {"accept_length": 2.5, "draft_cost": 0}, {"accept_length": 2.5, "draft_cost": 0.2}))  # fmt: skip
+    for key in ("tpot_s", "tpot_decode_s"):
+        assert two[key] == pytest.approx(free[key] * 1.2, rel=1e-12)
+        assert none[key] / 2.5 < free[key] < none[key] / 2.5 * 1.2  # it verifies three tokens, and reads the weights once
+    assert two["ttft_s"] == none["ttft_s"] and two["tpot_floor_s"] >= none["tpot_floor_s"] / 2.5 * (1 - 1e-12)
 
 
 def test_expected_accept_length__geometric_sum() -> None:
@@ -126,7 +120,7 @@ def test_expected_accept_length__geometric_sum() -> None:
         assert expected_accept_length(rate, drafted) == pytest.approx(sum(rate**i for i in range(drafted + 1)), rel=1e-12)
 
 
-@pytest.mark.parametrize("taken", [{"hit_rate": 0.7}, {"accept_length": 1.8, "draft_cost": 0.1}])
+@pytest.mark.parametrize("taken", [{"hit_rate": 0.7}, {"accept_length": 1.8}])
 def test_plan__evaluates_prefix_hits_and_speculation_as_its_row(taken: dict[str, Any]) -> None:
     assumed = defaults(Assumptions, {name: user_input(value, name) for name, value in taken.items()})
     answer = plan("deepseek-v3", "8xh200-sxm", CHAT, tpot="30ms", ttft="2s", assumptions=assumed, elasticities=False)
@@ -160,4 +154,4 @@ def test_speculation__saves_no_arithmetic() -> None:
     flop = 1024 * 2 * (70_553_706_496 - 128_256 * 8192) / 8  # every matrix but the embedding, attention left out
     assert 1024 / row["decode_tok_per_s_hi"] >= flop / 989.4e12
     assert row["decode_tok_per_s_lo"] <= row["decode_tok_per_s"] <= row["decode_tok_per_s_hi"]
-    assert 1024 / row["decode_tok_per_s"] == pytest.approx(row["compute_s"], rel=1e-12)
+    assert 4 * 1024 / row["decode_tok_per_s"] > row["compute_s"]

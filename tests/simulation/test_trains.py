@@ -8,7 +8,6 @@ from math import exp, lgamma, log
 import numpy as np
 import pytest
 
-from headway.core.schema import defaults
 from headway.laws.queueing.departures import (
     beat_response_s,
     beat_wait_quantile_s,
@@ -19,7 +18,6 @@ from headway.laws.queueing.departures import (
     triggered_wait_s,
 )
 from headway.laws.step.coefficients import EXPOSED, SERIAL, Achieved, StepCoefficients
-from headway.performance.assumptions import Assumptions
 from headway.simulation import capacity as saturation
 from headway.simulation import results
 from headway.simulation import state as of
@@ -94,7 +92,7 @@ def affine(fixed: float, each: float) -> StepPace:
         activations=0.0, blocks=0, elementwise=0.0, dp=1, pp=1, cp=1, layers=1, imbalance=1, prefill_ranks=1,
         overlap=SERIAL, communication=EXPOSED, attention_gain=1, achieved=reach,
     )  # fmt: skip
-    return pace_of(law, defaults(Assumptions, {}), 2000, 4096.0)
+    return pace_of(law, 2000, 4096.0)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from headway.hardware.edit import edit, editable
 from headway.hardware.system import market_kinds, system, with_market
 from headway.models import config, reading, variants
 from headway.models.precision import Precision
-from headway.performance import achieved
+from headway.performance import achieved, drafts
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout, expand
 from headway.performance.workload import SLO, Load
@@ -240,7 +240,8 @@ def combinations(args: Question, record: type, skip: Sequence[str] = ()) -> list
         count *= len(members)
         if count > MOST_TABLES:
             raise BadValue(record.__name__.lower(), f"{count} combinations", f"at most {MOST_TABLES}")
-    return [dict(zip(values, members, strict=True)) for members in itertools.product(*lists)]
+    all_members = [dict(zip(values, members, strict=True)) for members in itertools.product(*lists)]
+    return drafts.members(all_members) if record is Assumptions else all_members
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

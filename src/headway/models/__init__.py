@@ -4,7 +4,8 @@ Holds        model (the records, a vision tower with them), attention/ (attentio
              (config.json by architecture), hub (config.json from Hugging Face), checkpoints (names of tunes, formats stated beside a
              config), work (what one layer asks), totals (the whole model: KV bytes per token, parameters), precision (number formats),
              stored (the format of each part, mixtures of llama.cpp's files), variants (what if), reading (strictly, as a mechanism,
-             cut), numbers and by_numbers (a model by numbers, and its flags), weights (headers of safetensors files), describe (with
+             cut), drafter (a head that drafts, as a model), numbers and
+             by_numbers (a model by numbers, and its flags), weights (headers of safetensors files), describe (with
              releases: dates, training tokens).
 Import       config.model, model.Model and the feed-forward kinds beside it, attention kinds from their files, precision.Precision,
              precision.formats, totals.kv_bytes_per_token, totals.total_params, totals.active_params, work.work_of, variants.override,

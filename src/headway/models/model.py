@@ -119,7 +119,7 @@ class StoredPrecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A decoder: embedding, blocks, head. Multi-token prediction is left out, and `notes` says so."""
+    """A decoder: embedding, blocks, head. Multi-token prediction is left out, and `notes` says so; models/drafter.py has its layer."""
 
     name: str
     family: str
@@ -131,6 +131,7 @@ class Model:
     precision: StoredPrecision
     max_context: Any | None = None
     vectors: tuple[Vector, ...] = ()  # final norm, learned positions, ...
+    prediction_layers: Any | None = None  # of multi-token prediction, as the config states them; None: it does not
     tower: Tower | None = None  # vision tower and its projector, where its kind is known: in no count of the decoder
     notes: tuple[str, ...] = ()
     origin: str = ""  # where a catalogue entry was taken from, and when; "" for what a user brought

@@ -80,6 +80,7 @@ class ModelWork:
     fused_qkv: bool  # GGUF files keep query, key and value as one matrix
     expert_load: tuple[Any, ...] = ()  # tokens per routed expert, where measured
     tower: Tower | None = None
+    shares_embedding: bool = False  # with the model for which it drafts
 
 
 def work_of(model: Model, expert_load: tuple[Any, ...] = ()) -> ModelWork:

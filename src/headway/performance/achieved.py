@@ -26,7 +26,7 @@ from headway.hardware.chip import Chip
 from headway.hardware.chip import chip as find_chip
 from headway.laws.serving.request import interval_factor
 from headway.laws.step.coefficients import Achieved, EngineCost
-from headway.laws.step.layer_terms import aged, engine_reach, engine_s, narrow_reach
+from headway.laws.step.layer_terms import aged, engine_reach, engine_s, narrow_reach, partial_work_s
 from headway.laws.training.step import clock_share
 from headway.performance.assumptions import Assumptions
 from headway.performance.formats import Formats, main_part
@@ -321,10 +321,12 @@ def achieved_efficiency(
     assumptions: Assumptions,
     table: Efficiencies | None = None,
     backend: str = "",
+    engine_share: Number = 1,
 ) -> Achieved:
     """Achieved rates of a compiled layout's kernels; one flat share for all kernels in the unfitted step models.
 
-    `backend` is the engine whose expert kernels these are, by default the assumed engine.
+    `backend` is the engine whose expert kernels these are, by default the assumed engine; `engine_share` is the part of its own work in a
+    step that it does.
     """
     if assumptions.overlap != "fitted":
         return _flat(kernels, formats, assumptions)
@@ -332,6 +334,8 @@ def achieved_efficiency(
     bare = _fitted(kernels, chip, formats, assumptions.t0, numbers, expert_backend(backend or assumptions.engine, layout))
     lacks = (EAGER,) if assumptions.eager else ()
     engine = engine_cost(assumptions.engine, chip, numbers, form_of(formats, kernels.dense), lacks)
+    if engine_share != 1:
+        engine = replace(engine, step_overhead_s=partial_work_s(engine.step_overhead_s, engine_share))
     if assumptions.t0 is not None:
         engine = replace(engine, launch_factor=1)  # the user's fixed cost replaces the launch factor too
     streaming_s = numbers.engine(assumptions.engine, platform(chip), "streaming_overhead_s")

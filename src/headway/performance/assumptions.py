@@ -17,6 +17,10 @@ IMBALANCE = (
     "routed work of the busiest chip over the mean (default: of a skewed router, fitted; 1: as even as copies of busy experts make it)"
 )
 EAGER = "without CUDA graphs, as vLLM's --enforce-eager: the host launches each kernel of every step"
+DRAFT = "speculation: mtp (its own head), eagle, eagle:VOCABULARY, or a smaller model of its vocabulary"
+ACCEPTANCE = "share of drafts accepted, of each place if those before are: one number, or one a place with commas"
+ACCEPT_LENGTH = "mean tokens of a step with speculation: short for --draft, as a note says"
+DRAFT_COST = "time of the drafts of a step as a share of the step, in place of a head's (with --accept-length)"
 UTILIZATION = known(0.9, "hbm_utilization", "", "default", "vLLM's gpu_memory_utilization")  # at which usable_hbm_factor was fitted
 HIT_RATE = ("--hit-rate", "--hit")  # one thing under two names
 EFFICIENCIES = ("eff_compute", "eff_memory", "eff_network", "eff_in_switch", "eff_exchange", "eff_out")  # at 1 in the floor
@@ -77,8 +81,11 @@ class Assumptions:
         Any,
         Field(open_low=False, high=0.95, spellings=HIT_RATE, help="share of prompt tokens that hit a prefix cache in HBM: not prefilled"),
     ] = 0
-    accept_length: Annotated[Any, Field(low=1, open_low=False, high=100, help="mean tokens of a step with speculation or MTP")] = 1
-    draft_cost: Annotated[Any, Field(open_low=False, high=100, help="cost of the drafts of a step, as a share of the step"), RARE] = 0
+    draft: Annotated[str, Field(kind="text", word="WHAT", help=DRAFT)] = ""
+    draft_tokens: Annotated[Any, Field(integer=True, open_low=False, high=64, help="drafts of a sequence in each step")] = None
+    acceptance: Annotated[str, Field(kind="text", word="SHARE", help=ACCEPTANCE)] = ""
+    accept_length: Annotated[Any, Field(low=1, open_low=False, high=65, help=ACCEPT_LENGTH)] = 1
+    draft_cost: Annotated[Any, Field(open_low=False, high=100, help=DRAFT_COST), RARE] = None
     images: Annotated[Any, Field(open_low=False, high=1e6, help="images of a request, whose tokens are part of its prompt")] = 0
     image_tokens: Annotated[
         Any, Field("token", integer=True, low=1, open_low=False, high=1e9, help="tokens of an image; left out, the model's own number")

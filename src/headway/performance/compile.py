@@ -28,6 +28,7 @@ from headway.laws.step.coefficients import (
     COMMUNICATIONS,
     OVERLAPS,
     CollectiveTerm,
+    DraftTerm,
     ExpertTerm,
     ImageTerm,
     IndexTerm,
@@ -52,6 +53,7 @@ from headway.laws.step.layer_terms import (
     kernels_per_step,
     matmul_activations_s,
     mixer_params_chip,
+    partial_work_s,
     replica_chips,
     span_filling_s,
     span_read_s,
@@ -59,8 +61,8 @@ from headway.laws.step.layer_terms import (
     stage_share,
     state_s,
 )
-from headway.laws.step.memory import end_bytes, weights_bytes_chip
-from headway.laws.step.parts import image_flop, image_s_per_token, rank_sequences
+from headway.laws.step.memory import end_bytes, held_together, kept_states, on_last_stage, weights_bytes_chip
+from headway.laws.step.parts import further_passes, image_flop, image_s_per_token, rank_sequences, verified_tokens
 from headway.models.model import Tower
 from headway.models.work import LayerWork, ModelWork
 from headway.performance.achieved import (
@@ -75,6 +77,7 @@ from headway.performance.achieved import (
 )
 from headway.performance.assumptions import Assumptions
 from headway.performance.collectives import MessageTraffic, RoutedLayer, fabric, link_costs, most, need_scale_out, network_terms
+from headway.performance.drafts import Drafts
 from headway.performance.formats import Formats
 from headway.performance.layout import Layout
 from headway.performance.splits import Splits, splits
@@ -139,6 +142,10 @@ def _tower(work: ModelWork, assumptions: Assumptions) -> Tower:
 FP8_BYTE = known(1, "fp8", "byte", "constant", "8 bits")
 SCALE = known(4, "scale", "byte", "constant", "DeepSeek-V3 (arXiv:2412.19437) section 3.3: one fp32 scale per tile")
 TILE = known(128, "tile", "", "constant", "DeepSeek-V3 (arXiv:2412.19437) section 3.3: tiles of 1 x 128")
+WHOLE_STEP = known(1, "engine's own work", "", "constant", "a step has all of it")
+ALL_PASSES = known(1, "all", "", "constant", "the user says what drafts")
+NO_PASS = known(0, "none", "", "constant", "nobody says what drafts: looking up earlier text costs nothing")
+NO_WAIT = known(0.0, "no wait", "s", "constant", "no states whose place follows from the accepted tokens")
 QUANTISED_MATMUL = known(2, "kernels", "", "constant", "a kernel that quantises the input, and the matmul")
 NO_BYTES = known(0.0, "no experts", "byte", "constant", "the architecture has no such part")
 NO_WRITE = known(0.0, "no cache", "s/token", "constant", "the architecture has no such part")
@@ -181,11 +188,13 @@ def compile_layout(
     table: Efficiencies | None = None,
     backend: str = "",
     prompt: Token = None,
+    engine_share: Number = WHOLE_STEP,
 ) -> StepModel:
-    """Step model of a layout, whose numbers may be arrays.
+    """Step model of a layout, whose numbers may be arrays, without drafts.
 
     `prompt` is the length of the prompts that bring images, where the assumptions name images.
     `table` replaces the shipped efficiencies, `backend` the assumed engine as the one whose expert kernels run.
+    `engine_share` is the part of the engine's own work in a step that a pass takes.
     """
     chips, depth = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp), depth_factor(work.layers, layout.pp)
     formats = formats.fastest() if assumptions.overlap == "full" else formats
@@ -214,21 +223,53 @@ def compile_layout(
         dp=layout.dp, pp=layout.pp, cp=layout.cp, layers=work.layers,
         attention_gain=_gain(formats.best_attention_peak, formats.wide_peak),
         imbalance=parts.imbalance(assumptions, skew),
-        prefill_ranks=layout.dp,
-        rank_prompts=1,
+        prefill_ranks=layout.dp, rank_prompts=1,
         overlap=default(OVERLAPS[assumptions.overlap], "overlap", "", f"overlap model {assumptions.overlap!r}"),
         communication=default(COMMUNICATIONS[assumptions.communication], "communication", "", assumptions.communication),
-        launches=engine_launches(kernels.matmuls, kernels.attentions, kernels.elementwise, matmul, depth),
-        routed_layers=work.moes * depth,
+        launches=engine_launches(kernels.matmuls, kernels.attentions, kernels.elementwise, matmul, depth), routed_layers=work.moes * depth,
         indexes=parts.indexes(),
         scans=parts.scans(),
-        achieved=achieved_efficiency(kernels, system.chip, formats, layout, assumptions, table, backend),
+        achieved=achieved_efficiency(kernels, system.chip, formats, layout, assumptions, table, backend, engine_share),
         images=image_terms(work, system.chip, layout, assumptions, prompt),
     )  # fmt: skip
     return StepModel(
         step=step, weights_bytes=parts.weights_bytes(), stores=parts.stores(), caches=parts.caches(element),
         state_bytes=parts.states() * element, stage=stage_share(work.layers, layout.pp), chips=chips, formats=formats,
     )  # fmt: skip
+
+
+def compile_drafts(compiled: StepModel, system: System, layout: Layout, assumptions: Assumptions, drafts: Drafts | None) -> StepModel:
+    """The step model with drafts, which it verifies; what drafts lies on the same chips, in the last pipeline stage."""
+    if drafts is None:
+        return compiled
+    queries = verified_tokens(drafts.tokens)
+    least = queries if drafts.stated_length is None else drafts.stated_length
+    step = replace(compiled.step, queries=queries, sampled=queries, least_queries=least, draft_shares=drafts.shares)
+    compiled = replace(compiled, state_bytes=kept_states(compiled.state_bytes, queries))
+    if drafts.work is None or drafts.formats is None:
+        return replace(compiled, step=step)
+    bare = replace(assumptions, images=0, expert_load="")
+    first, further = (
+        compile_layout(drafts.work, system, layout, bare, drafts.formats, engine_share=share)
+        for share in (drafts.first_pass, drafts.further_pass)
+    )
+    term = DraftTerm(
+        first=replace(first.step, queries=queries, least_queries=least), further=further.step, count=further_passes(drafts.tokens),
+        wait=_wait(compiled, assumptions, drafts), in_floor=ALL_PASSES if drafts.stated_length is None else NO_PASS,
+    )  # fmt: skip
+    stores = tuple((on_last_stage(size, first.stage, compiled.stage), cap) for size, cap in first.stores)
+    return replace(
+        compiled, step=replace(step, drafts=(term,)), weights_bytes=held_together(compiled.weights_bytes, first.weights_bytes),
+        stores=(*compiled.stores, *stores), caches=(*compiled.caches, *first.caches),
+        state_bytes=held_together(compiled.state_bytes, first.state_bytes),
+    )  # fmt: skip
+
+
+def _wait(compiled: StepModel, assumptions: Assumptions, drafts: Drafts) -> Any:
+    """What the host waits in each step for the accepted tokens: where a model keeps states, as the engine's own work."""
+    if assumptions.overlap != "fitted" or assumptions.engine == "none" or not np.any(np.asarray(compiled.state_bytes, dtype=float) > 0):
+        return NO_WAIT
+    return partial_work_s(drafts.wait_of_states, assumptions.fixed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -385,7 +426,9 @@ class _Parts:
             for share, (index, block) in zip(shares, self.routed(), strict=True)
         )
         vectors = chip_params(work.vector_params, self.part("norms")) * self.formats.vectors.bytes
-        embedding = chip_params(work.table_params, self.splits.weight_share("embedding", layout)) * self.formats.embedding.bytes
+        embedding = NO_BYTES
+        if not work.shares_embedding:
+            embedding = chip_params(work.table_params, self.splits.weight_share("embedding", layout)) * self.formats.embedding.bytes
         if work.tower is not None:
             embedding = embedding + work.tower.bytes * self.splits.weight_share("vision_tower", layout)
         head = chip_params(work.head_params, self.splits.weight_share("head", layout)) * self.formats.head.bytes

@@ -52,14 +52,16 @@ from headway.laws.step.memory import (
 )
 from headway.laws.step.step import compute_s, kv_s, network_s, overhead_s, step_floor_s, step_s, weights_s
 from headway.models.model import Model
+from headway.models.precision import Precision
 from headway.models.work import ModelWork, work_of
 from headway.performance import request
 from headway.performance.achieved import efficiencies, spread
 from headway.performance.assumptions import UTILIZATION, Assumptions
-from headway.performance.compile import StepModel, compile_layout, copies
-from headway.performance.formats import Formats
+from headway.performance.compile import StepModel, compile_drafts, compile_layout, copies
+from headway.performance.drafts import Drafts, drafts_of
+from headway.performance.formats import Formats, resolve
 from headway.performance.layout import Layout
-from headway.performance.request import NO_WORK, SINGLE, MemoryRoom, Requests, Server, ideal_scheduling, scheduling, transfer_link
+from headway.performance.request import NO_WORK, PLAIN, SINGLE, MemoryRoom, Requests, Server, ideal_scheduling, scheduling, transfer_link
 from headway.performance.workload import Load
 
 ONE_RANK = known(1, "one rank", "", "constant", "a single prompt is prefilled by one data-parallel rank")
@@ -99,20 +101,28 @@ class Deployment:
     formats: Formats
     price: PriceQuote | None
     notes: tuple[str, ...] = ()
+    drafts: Drafts | None = None
 
     def at(self, layout: Layout, load: Load) -> Deployment:
         """The deployment in a layout at a load; data-parallel ranks that are copies of the model count as replicas."""
         layout, batch = copies(layout, load.batch, self.work.blocks)
         return replace(self, layout=layout, load=load if batch is load.batch else replace(load, batch=batch))
 
+    def in_formats(self, precision: Precision) -> Deployment:
+        """The deployment with its model, and what drafts for it, in these formats."""
+        formats = resolve(self.work, self.system.chip, precision)
+        return replace(self, formats=formats, drafts=drafts_of(self.model, self.system.chip, precision, self.assumptions))
+
     def replayed(self, layout: Layout, load: Load) -> Deployment:
         """The same, with the work of its model counted again, for a recorder that is on."""
-        return replace(self.at(layout, load), work=work_of(self.model, self.work.expert_load))
+        drafts = None if self.drafts is None else self.drafts.with_counts()
+        return replace(self.at(layout, load), work=work_of(self.model, self.work.expert_load), drafts=drafts)
 
     def compiled(self) -> StepModel:
         """Its step model; a context without a request is prefilled as one prompt."""
         prompt = self.load.context if self.load.prompt is None else self.load.prompt
-        return compile_layout(self.work, self.system, self.layout, self.assumptions, self.formats, prompt=prompt)
+        compiled = compile_layout(self.work, self.system, self.layout, self.assumptions, self.formats, prompt=prompt)
+        return compile_drafts(compiled, self.system, self.layout, self.assumptions, self.drafts)
 
     def server(self, compiled: StepModel) -> Server:
         """Its step, memory, engine and speculation, as requests meet them."""
@@ -126,7 +136,7 @@ class Deployment:
                 stage=compiled.stage,
             ),
             scheduling=rules, replicas=self.layout.replicas, chips=self.system.chips, instance=compiled.chips, tp=self.layout.tp,
-            link=transfer_link(self.system), accept_length=assumptions.accept_length, draft_cost=assumptions.draft_cost,
+            link=transfer_link(self.system), accept_length=PLAIN if self.drafts is None else self.drafts.length(),
         )  # fmt: skip
 
     def requests(self) -> Requests:
@@ -193,15 +203,14 @@ def chips_of(case: Deployment, compiled: StepModel) -> dict[str, Any]:
 
 def _decode_step(case: Deployment, compiled: StepModel) -> dict[str, Any]:
     """Quantities of decode steps at one context, and of the prefill of as many tokens; no whole request."""
-    load, context, assumptions = case.load, case.load.context, case.assumptions
+    load, context = case.load, case.load.context
     step = case.step(compiled, load.batch, context)
-    token, slow, fast = (  # of steps that may yield several tokens
-        token_times(compiled.step, law, assumptions.accept_length, assumptions.draft_cost)(load.batch, load.batch * context, time)
-        for law, time in ((step_s, step.expected), (step_s, step.high), (step_floor_s, step.low))
-    )
+    server = case.server(compiled)
+    per_token = token_times(server.accept_length)  # of steps that may yield several tokens
+    token, slow, fast = (per_token(load.batch, load.batch * context, time) for time in (step.expected, step.high, step.low))
     rates = Estimate(expected=token, low=fast, high=slow).invert(lambda time: decode_tok_per_s(load.batch, time, case.layout.replicas))
     alone = replace(case, load=replace(load, prompt=context, output=SINGLE))
-    server, requests = case.server(compiled), alone.requests()
+    requests = alone.requests()
     least = request.unloaded_ttft_s(server.ideal(), requests, step_floor_s)
     first = case.timed(request.unloaded_ttft_s(server, requests, step_s), least, "ttft")
     return {

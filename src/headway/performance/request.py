@@ -57,7 +57,6 @@ NO_TIME = known(0.0, "no overhead", "s", "constant", "an ideal scheduler")
 NO_SHARE = known(0.0, "none", "", "constant", "an ideal scheduler")
 FULL_OVERLAP = known(1.0, "all", "", "constant", "an ideal scheduler")
 PLAIN = known(1, "accept_length", "", "constant", "a step yields one token")
-NO_DRAFTS = known(0, "draft_cost", "", "constant", "nothing is drafted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +101,6 @@ class Server:
     tp: Any
     link: Any  # scale-out bandwidth per chip, byte/s
     accept_length: Any = PLAIN  # tokens per step, by speculation
-    draft_cost: Any = NO_DRAFTS
 
     def ideal(self) -> Server:
         """The server under an ideal scheduler: no overhead and no wasted memory."""
@@ -225,7 +223,7 @@ def decode_s(server: Server, requests: Requests, batch: Number, law: Law) -> Any
     step = step_times(server.step, law)
     contexts = (requests.prompt, middle_context(requests.prompt, requests.output), requests.prompt + requests.output)
     mean = tpot_s(*(step(batch, batch * context, NO_WORK, NO_WORK, SINGLE) for context in contexts))
-    return token_times(server.step, law, server.accept_length, server.draft_cost)(batch, batch * contexts[1], mean)
+    return token_times(server.accept_length)(batch, batch * contexts[1], mean)
 
 
 def unloaded_ttft_s(server: Server, requests: Requests, law: Law) -> Any:
@@ -238,7 +236,7 @@ def closed_loop(server: Server, requests: Requests, users: Number, law: Law = st
     loop = loop_of(server, requests, users)
     step, token = _times(server, law)
     served = np.minimum(loop.users, loop.seats)
-    decoding = decoding_in_loop(server.step, replace(loop, users=served), server.draft_cost, _law_mark(law))
+    decoding = decoding_in_loop(server.step, replace(loop, users=served), _law_mark(law))
     return loops.loop_times(step, loop, served, decoding, token)
 
 
@@ -246,18 +244,18 @@ def open_loop(server: Server, requests: Requests, rate: PerSecond, law: Law = st
     """Requests that arrive at random at `rate` per replica, whatever the backlog; from the capacity on its times mean nothing."""
     loop, mark = loop_of(server, requests, SINGLE), _law_mark(law)
     step, token = _times(server, law)
-    decoding = open_loop_decoding(server.step, loop, rate, server.draft_cost, mark)
-    served = open_loop_in_service(server.step, loop, rate, decoding, server.draft_cost, mark)
+    decoding = open_loop_decoding(server.step, loop, rate, mark)
+    served = open_loop_in_service(server.step, loop, rate, decoding, mark)
     return loops.open_times(step, poisson(loop, rate), rate, served, decoding, token)
 
 
 def capacity(server: Server, requests: Requests, law: Law = step_s) -> Any:
     """Requests per second that one replica finishes with every seat taken."""
-    return open_loop_capacity(server.step, loop_of(server, requests, SINGLE), server.draft_cost, _law_mark(law))
+    return open_loop_capacity(server.step, loop_of(server, requests, SINGLE), _law_mark(law))
 
 
 def _times(server: Server, law: Law) -> tuple[StepTime, TokenTime]:
-    return step_times(server.step, law), token_times(server.step, law, server.accept_length, server.draft_cost)
+    return step_times(server.step, law), token_times(server.accept_length)
 
 
 def _law_mark(law: Law) -> Any:

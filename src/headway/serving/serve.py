@@ -31,6 +31,7 @@ from headway.models.work import work_of
 from headway.performance.achieved import basis, with_links
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import halves, image_notes
+from headway.performance.drafts import drafts_of
 from headway.performance.estimate import Deployment, estimate
 from headway.performance.formats import Formats, check_compute, floor_note, has_peak, no_peak_note, resolve
 from headway.performance.layout import NAMES, UNHALVED, Layout, check, copies_note, shape
@@ -39,7 +40,6 @@ from headway.performance.workload import Load, read_expert_load
 SERVE = columns.table("serve")
 AS_STORED = Precision()
 NOTHING_FIXED = known(0.0, "fixed", "", "constant", "an MFU counts all time against the model's FLOPs")
-SPECULATIVE = "speculation: a step that verifies drafts is taken to last as long as one without, or as its accepted tokens' arithmetic"
 
 
 def deployment(
@@ -61,12 +61,14 @@ def deployment(
     if not has_peak(machine.chip) and (load.prompt is not None or load.rate is not None):
         machine.chip.need("peak_bf16")  # which decides prompts
     formats = resolve(work, machine.chip, precision)
+    drafts = drafts_of(known_model, machine.chip, precision, case_assumptions)
     price = price_quote(machine.chip, case_assumptions.price_metric)
     remarks = (no_peak_note(machine.chip), floor_note(work, formats), copies_note(legal, work.blocks))
     notes = [*filter(None, remarks), *image_notes(work, case_assumptions)]
     return Deployment(
         model=known_model, work=work, system=machine, layout=legal[0], load=load, assumptions=case_assumptions, formats=formats,
-        price=price, notes=(*notes, *_notes(known_model, machine, price, case_assumptions, formats)),
+        price=price, notes=(*notes, *(drafts.notes if drafts else ()), *_notes(known_model, machine, price, case_assumptions, formats)),
+        drafts=drafts,
     )  # fmt: skip
 
 
@@ -131,7 +133,7 @@ def _numbers(value: Any, name: str) -> Any:
 
 
 def _notes(model: Model, system: System, price: PriceQuote | None, assumptions: Assumptions, formats: Formats) -> tuple[str, ...]:
-    notes = [*basis(system.chip, assumptions), *formats.notes, *model.notes, *([SPECULATIVE] if assumptions.accept_length > 1 else [])]
+    notes = [*basis(system.chip, assumptions), *formats.notes, *model.notes]
     if assumptions.hit_rate:
         notes.append(prefix_hits(system))
     if system.chips > 1 and system.chip.topology == "pcie" and system.chip.scale_up_domain == 1:

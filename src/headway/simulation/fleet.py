@@ -20,7 +20,7 @@ from headway.laws.serving.request import prefix_load_s
 from headway.laws.step.memory import kv_bytes_chip, rank_sequence_limit, sequence_bytes
 from headway.performance.achieved import efficiencies, platform
 from headway.performance.assumptions import Assumptions
-from headway.performance.compile import StepModel, compile_layout, copies
+from headway.performance.compile import StepModel, compile_drafts, compile_layout, copies
 from headway.performance.estimate import ONE_RANK, Deployment
 from headway.performance.layout import NAMES, Layout
 from headway.serving.pools import hand_over_link
@@ -43,9 +43,13 @@ class Scheduler:
 
 
 def scheduler(
-    policy: Policy, assumptions: Assumptions, chip: Chip, dp: int, kv_tokens: float, classes: int, closed: bool, pp: int = 1
-) -> Scheduler:
-    """The scheduler of a replica of `dp` ranks and `pp` stages with KV memory for `kv_tokens` tokens; each micro-batch has a budget."""
+    policy: Policy, assumptions: Assumptions, chip: Chip, dp: int, kv_tokens: float, classes: int, closed: bool, pp: int = 1,
+    accept: float = 1.0,
+) -> Scheduler:  # fmt: skip
+    """The scheduler of a replica of `dp` ranks and `pp` stages with KV memory for `kv_tokens` tokens; each micro-batch has a budget.
+
+    `accept`: mean tokens of a step.
+    """
     table, kind = efficiencies(), platform(chip)
     name = "other" if assumptions.engine == "none" else assumptions.engine
 
@@ -64,7 +68,7 @@ def scheduler(
     overhead = 0.0 if without and policy.request_overhead is None else number(policy.request_overhead, "request_overhead_s")
     rules = Rules(
         budget=budget * dp * pp, chunk=budget, seats=limit * dp, capacity=int(kv_tokens // policy.block), block=int(policy.block),
-        mixed=int(mixed), handed=0, reserve=reserve, departures=float(policy.departures or 0.0), accept=float(assumptions.accept_length),
+        mixed=int(mixed), handed=0, reserve=reserve, departures=float(policy.departures or 0.0), accept=accept,
         closed=int(closed), lanes=LANE * classes, hit=float(assumptions.hit_rate),
     )  # fmt: skip
     batching = f"{policy.policy or ('chunked' if mixed else 'prefill-first')}, {budget} tokens a step and {limit} sequences a rank"
@@ -158,14 +162,16 @@ def fleet(
     """The fleet of a layout, compiled for the traffic's longest request and mean context."""
     layout, _ = copies(layout, 1, query.work.blocks)
     chip, ranks, prompt = query.system.chip, int(layout.dp), float(traffic.prompt.mean())
-    compiled = compile_layout(query.work, query.system, layout, query.assumptions, query.formats, prompt=prompt)
+    alone = compile_layout(query.work, query.system, layout, query.assumptions, query.formats, prompt=prompt)
+    compiled = compile_drafts(alone, query.system, layout, query.assumptions, query.drafts)
     usable = chip.need("hbm") * query.assumptions.hbm_utilization
     context = float((traffic.prompt + traffic.output / 2).mean())  # on which with windows or state the KV of a token depends
     kv_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, context)
     sequences = float(rank_sequence_limit(usable, compiled.weights_bytes, kv_bytes, compiled.stage, layout.cp))
     room = float(np.minimum(sequences * context, 1e12)) * ranks
     kv_tokens = float(policy.kv_tokens) if policy.kv_tokens is not None else room
-    plan = scheduler(policy, query.assumptions, chip, ranks, kv_tokens, classes, closed, int(layout.pp))
+    accept = 1.0 if query.drafts is None else float(query.drafts.length())
+    plan = scheduler(policy, query.assumptions, chip, ranks, kv_tokens, classes, closed, int(layout.pp), accept)
     rules, notes = plan.rules, plan.notes
     pools, prefix = _pools(query, layout, compiled, policy, traffic), None
     if tiers:
@@ -191,7 +197,7 @@ def fleet(
     elif room <= 0:
         why = f"weights need {float(compiled.weights_bytes) / 1e9:.4g} GB on the fullest chip and leave no room for a KV cache"
     longest = float((traffic.prompt + traffic.output).max())
-    pace = None if why else pace_of(compiled.step, query.assumptions, rules.seats, longest)
+    pace = None if why else pace_of(compiled.step, rules.seats, longest)
     if pace is not None and policy.step_factor != 1:
         pace = scaled(pace, float(policy.step_factor))
     if prefix is not None and pace is not None:

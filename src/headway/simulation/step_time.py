@@ -23,10 +23,8 @@ import numpy as np
 from headway.core.trace import operators
 from headway.core.units import Number, Token
 from headway.laws.queueing.closed_loop import with_prompts
-from headway.laws.serving.request import speculative_s
 from headway.laws.step.coefficients import StepCoefficients
-from headway.laws.step.step import compute_s, step_floor_s, step_s
-from headway.performance.assumptions import Assumptions
+from headway.laws.step.step import step_floor_s, step_s
 from headway.simulation.state import CONTEXT, RUNNING, Rules, State
 
 NAMES = ("batch", "context", "tokens", "pairs", "prompts")
@@ -51,19 +49,11 @@ def scaled(pace: StepPace, factor: float) -> StepPace:
     return replace(pace, source=source, step=plain(source), line=line.ravel())
 
 
-def pace_of(coefficients: StepCoefficients, assumptions: Assumptions, seats: int, longest: float) -> StepPace:
+def pace_of(coefficients: StepCoefficients, seats: int, longest: float) -> StepPace:
     """Step times of a compiled layout, for batches up to `seats` and contexts up to `longest`."""
 
     def law(batch: Number, context: Token, tokens: Token, pairs: Token, prompts: Number) -> Any:
-        at = with_prompts(coefficients, prompts, batch)
-        step = step_s(at, batch, context, tokens, pairs)
-        if assumptions.accept_length == 1 and not assumptions.draft_cost:
-            return step
-        decode = step_s(at, batch, context, 0.0, 0.0)
-        drafted = assumptions.accept_length * speculative_s(
-            decode, compute_s(at, batch, context), assumptions.accept_length, assumptions.draft_cost
-        )
-        return step + np.minimum(batch, 1) * (drafted - decode)  # prompts are not drafted, so a step without decodes is unchanged
+        return step_s(with_prompts(coefficients, prompts, batch), batch, context, tokens, pairs)
 
     def floor(batch: Number, context: Token, tokens: Token, pairs: Token, prompts: Number) -> Any:
         return step_floor_s(with_prompts(coefficients, prompts, batch), batch, context, tokens, pairs)

@@ -40,7 +40,7 @@ NO_SPAN = SpanTerm(cap=math.inf, root=math.inf, read=0.0, decode_compute=0.0, pr
 NO_SCAN = ScanTerm(layers=0, heads=0)
 NO_INDEX = IndexTerm(compute=0.0, read=0.0, choice=0.0)
 NO_COLLECTIVE = CollectiveTerm(count=0, lines=(CollectiveLine(alpha=0.0, slope=0.0),), floor=0.0)
-SHARED_FIELDS = ("overlap", "communication")  # fields with one value for all setups
+SHARED_FIELDS = ("overlap", "communication", "queries", "least_queries")  # fields with one value for all setups: none of them drafts
 
 
 def stack(compiled: Sequence[StepCoefficients]) -> StepCoefficients:

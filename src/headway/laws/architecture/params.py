@@ -45,6 +45,16 @@ def vector_params(dims: tuple[tuple[Number, ...], ...]) -> Number:
     return sum(math.prod(shape) for shape in dims)
 
 
+@formula(source="DeepSeek-V3 (arXiv:2412.19437), section 2.2, equation 21; EAGLE (arXiv:2401.15077), section 3.1")
+def joined_inputs_params(hidden: Number) -> Number:
+    """Parameters of the projection that joins a hidden state with the embedding of the token after it.
+
+    >>> joined_inputs_params(7168)  # DeepSeek-V3
+    102760448
+    """
+    return 2 * hidden * hidden
+
+
 @formula(source="definition")
 def sparsity(total: Number, active: Number) -> Number:
     """Total parameters over active parameters.

@@ -53,7 +53,7 @@ from headway.laws.queueing.users import (
 )
 from headway.laws.serving.request import e2e_s, lane_prompts, middle_context, pipelined_s, prompt_lanes, speculative_s, tpot_s
 from headway.laws.step.coefficients import StepCoefficients
-from headway.laws.step.step import compute_floor_s, compute_s, step_floor_s, step_s
+from headway.laws.step.step import step_floor_s, step_s
 
 StepTime = Callable[[Any, Any, Any, Any, Any], Any]  # decoding sequences, their KV tokens, prompt tokens, prompt pairs, prompts -> s
 TokenTime = Callable[[Any, Any, Any], Any]  # decoding sequences, their KV tokens, time of the step -> seconds per token
@@ -434,78 +434,78 @@ def step_times(step: StepCoefficients, law: Law) -> StepTime:
 def with_prompts(step: StepCoefficients, prompts: Number, decoding: Number) -> StepCoefficients:
     """The step of a server while so many prompts share its ranks and pipeline stages, beside sequences that decode."""
     lanes = prompt_lanes(prompts, step.dp, step.pp, prompts + decoding)
-    return replace(step, prefill_ranks=lanes, rank_prompts=lane_prompts(prompts, lanes))
+    shares = {"prefill_ranks": lanes, "rank_prompts": lane_prompts(prompts, lanes)}
+    if step.drafts:
+        drafts = tuple(replace(term, first=replace(term.first, **shares)) for term in step.drafts)
+        return replace(step, **shares, drafts=drafts)
+    return replace(step, **shares)
 
 
-def token_times(step: StepCoefficients, law: Law, accept_length: Number, draft_cost: Number) -> TokenTime:
+def token_times(accept_length: Number) -> TokenTime:
     """Time per token of a decode step; less than the step where it yields several (speculative decoding)."""
-    if np.all(accept_length == 1) and not np.any(draft_cost):
+    if np.all(accept_length == 1):
         return step_yields_token
-    arithmetic = compute_floor_s if law is step_floor_s else compute_s
 
     def at(batch: Number, kv_tokens: Token, time: Second) -> Any:
-        return speculative_s(time, arithmetic(step, batch, kv_tokens), accept_length, draft_cost)
+        return speculative_s(time, accept_length)
 
     return at
 
 
-def _laws(step: StepCoefficients, loop: Loop, draft_cost: Number, floor: Number) -> tuple[StepTime, TokenTime]:
+def _laws(step: StepCoefficients, loop: Loop, floor: Number) -> tuple[StepTime, TokenTime]:
     """Step and token times of a replica, expected or at the floor."""
-    law = step_floor_s if floor else step_s
-    return step_times(step, law), token_times(step, law, loop.accept_length, draft_cost)
+    return step_times(step, step_floor_s if floor else step_s), token_times(loop.accept_length)
 
 
 @formula(source="fixed point of the closed loop: docs/serve.md", empirical="an iteration; its residual is tested instead")
-def decoding_in_loop(step: StepCoefficients, loop: Loop, draft_cost: Number, floor: Number) -> Number:
+def decoding_in_loop(step: StepCoefficients, loop: Loop, floor: Number) -> Number:
     """Sequences that decode at once in a closed loop of `loop.users` users, all of them in service.
 
     >>> from headway.laws.step.coefficients import LLAMA_70B_TP8
-    >>> round(float(decoding_in_loop(LLAMA_70B_TP8, PROMPTS_2K, 0, 0)), 2)
+    >>> round(float(decoding_in_loop(LLAMA_70B_TP8, PROMPTS_2K, 0)), 2)
     63.31
     """
     with unrecorded():
-        step_time, token_time = _laws(step, loop, draft_cost, floor)
+        step_time, token_time = _laws(step, loop, floor)
         return decoding_of(step_time, loop, loop.users + 0.0 * loop.prompt + 0.0 * loop.output, token_time)
 
 
 @formula(source="fixed point of the open loop: docs/serve.md", empirical="an iteration; its residual is tested instead")
-def open_loop_decoding(step: StepCoefficients, loop: Loop, rate: PerSecond, draft_cost: Number, floor: Number) -> Number:
+def open_loop_decoding(step: StepCoefficients, loop: Loop, rate: PerSecond, floor: Number) -> Number:
     """Sequences that decode at once in one replica when Poisson arrivals come at `rate`.
 
     >>> from headway.laws.step.coefficients import LLAMA_70B_TP8
-    >>> round(float(open_loop_decoding(LLAMA_70B_TP8, PROMPTS_2K, 2.0, 0, 0)), 2)
+    >>> round(float(open_loop_decoding(LLAMA_70B_TP8, PROMPTS_2K, 2.0, 0)), 2)
     13.42
     """
     with unrecorded():
-        step_time, token_time = _laws(step, loop, draft_cost, floor)
+        step_time, token_time = _laws(step, loop, floor)
         return open_decoding(step_time, loop, rate, token_time)
 
 
 @formula(source="Little's law on requests before their first token", empirical="an iteration; its residual is tested instead")
-def open_loop_in_service(
-    step: StepCoefficients, loop: Loop, rate: PerSecond, decoding: Number, draft_cost: Number, floor: Number
-) -> Number:
+def open_loop_in_service(step: StepCoefficients, loop: Loop, rate: PerSecond, decoding: Number, floor: Number) -> Number:
     """Requests in service of one replica when Poisson arrivals come at `rate` and `decoding` sequences decode.
 
     >>> from headway.laws.step.coefficients import LLAMA_70B_TP8
-    >>> round(float(open_loop_in_service(LLAMA_70B_TP8, PROMPTS_2K, 2.0, 13.25, 0, 0)), 2)
+    >>> round(float(open_loop_in_service(LLAMA_70B_TP8, PROMPTS_2K, 2.0, 13.25, 0)), 2)
     13.51
     """
     with unrecorded():
-        step_time, token_time = _laws(step, loop, draft_cost, floor)
+        step_time, token_time = _laws(step, loop, floor)
         return open_served(step_time, loop, rate, decoding, token_time)
 
 
 @formula(source="fixed point of the open loop: docs/serve.md", empirical="an iteration; its residual is tested instead")
-def open_loop_capacity(step: StepCoefficients, loop: Loop, draft_cost: Number, floor: Number) -> PerSecond:
+def open_loop_capacity(step: StepCoefficients, loop: Loop, floor: Number) -> PerSecond:
     """Requests per second of one replica with every seat taken by Poisson arrivals.
 
     >>> from headway.laws.step.coefficients import LLAMA_70B_TP8
-    >>> round(float(open_loop_capacity(LLAMA_70B_TP8, PROMPTS_2K, 0, 0)), 2)
+    >>> round(float(open_loop_capacity(LLAMA_70B_TP8, PROMPTS_2K, 0)), 2)
     6.62
     """
     with unrecorded():
-        step_time, token_time = _laws(step, loop, draft_cost, floor)
+        step_time, token_time = _laws(step, loop, floor)
         return capacity(step_time, loop, token_time)
 
 

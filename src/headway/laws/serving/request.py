@@ -174,6 +174,7 @@ def run_s(ttft: Second, tpot: Second, output: Token, batch: Number) -> Second:
 
 
 SPECULATION = "Leviathan et al. 2023, arXiv:2211.17192"
+BISECTIONS = 60  # halve an acceptance down to rounding
 CACHE = "prefix caching as in vLLM and SGLang: the cached part of a prompt is in HBM, only the rest is prefilled"
 
 
@@ -217,14 +218,55 @@ def expected_accept_length(acceptance: Number, drafted: Number) -> Number:
     return (1 - acceptance ** (drafted + 1)) / (1 - acceptance)
 
 
-@formula(source=SPECULATION + ", theorem 3.8: a step and its drafts yield the accepted tokens; each token that is accepted is computed")
-def speculative_s(step: Second, arithmetic: Second, accept_length: Number, draft_cost: Number) -> Second:
-    """Time per token of speculative decoding, drafts included: at least one token's own arithmetic.
+@formula(source=SPECULATION + ", section 3.1: a draft counts if all before it are accepted; and the token that the model adds")
+def accepted_length(acceptance: tuple[Number, ...]) -> Number:
+    """Mean tokens of a step: 1 + a1 + a1 a2 + ..., where a_i is the share of i-th drafts that are accepted if those before were.
 
-    >>> round(float(speculative_s(0.020, 0.002, 1.85, 0.05)), 5), float(speculative_s(0.020, 0.018, 4, 0.0))
-    (0.01135, 0.018)
+    >>> round(accepted_length((0.85,)), 3), round(accepted_length((0.8, 0.8, 0.8, 0.8)), 3)
+    (1.85, 3.362)
     """
-    return np.maximum(step * (1 + draft_cost) / accept_length, arithmetic)
+    chance, total = 1, 1
+    for share in acceptance:
+        chance = chance * share
+        total = total + chance
+    return total
+
+
+@formula(source=SPECULATION + ", equation 1 solved by bisection", empirical="an iteration; its residual is tested instead")
+def acceptance_of_length(accept_length: Number, drafted: Number) -> Number:
+    """Acceptance, alike for every draft, with which `drafted` of them yield this many tokens a step.
+
+    >>> round(acceptance_of_length(1.8, 1), 6), round(acceptance_of_length(3.3616, 4), 6)
+    (0.8, 0.8)
+    """
+    low, high = 0.0, 1.0
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        if sum(middle**place for place in range(int(drafted) + 1)) < float(accept_length):
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@formula(source=SPECULATION + ", theorem 3.8: a step with its drafts yields the accepted tokens and one more")
+def speculative_s(step: Second, accept_length: Number) -> Second:
+    """Time per token of a step that drafts and verifies.
+
+    >>> round(float(speculative_s(0.021, 1.85)), 5)
+    0.01135
+    """
+    return step / accept_length
+
+
+@formula(source="definition")
+def time_saved_share(time: Second, without: Second) -> Number:
+    """Share of a time that is saved, below zero where it grew.
+
+    >>> round(time_saved_share(0.784, 1.0), 3), round(time_saved_share(1.2, 1.0), 3)
+    (0.216, -0.2)
+    """
+    return 1 - time / without
 
 
 # -- confidence in an estimate of known error: the factor between truth and estimate is lognormal, with 1 as its median ---------

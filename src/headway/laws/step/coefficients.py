@@ -141,6 +141,17 @@ class EngineCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DraftTerm:
+    """The drafting of a step: a head or a model proposes tokens, one after the other, which the next step verifies."""
+
+    first: StepCoefficients  # its pass over the tokens that were verified, and over those of prompts
+    further: StepCoefficients  # each later pass, over one token of each sequence
+    count: Number  # of later passes
+    wait: Second = 0.0  # of the host in each step, for which tokens were accepted
+    in_floor: Number = 1  # share of it that the floor counts: none where nobody says what drafts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepCoefficients:
     """A compiled layout: the coefficients of its step time."""
 
@@ -173,6 +184,11 @@ class StepCoefficients:
     images: tuple[ImageTerm, ...] = ()
     dense_gain: Number = 1  # speed-up of dense matmuls in the fastest formats that could multiply the stored weights
     head_gain: Number = 1
+    queries: Number = 1  # new tokens of a decoding sequence: 1, and the drafts that are verified with it
+    sampled: Number = 1  # of them, those that pass through the head
+    least_queries: Number = 1  # of the floor: those that were surely computed
+    drafts: tuple[DraftTerm, ...] = ()
+    draft_shares: tuple[Number, ...] = ()  # of a decode step, which drafting takes where the user says so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +204,7 @@ class RankWork:
     sampled: Token  # through the head of one chip
     group_tokens: Token  # through the experts of the replica
     prompts: Number = 1  # whose new tokens they are
+    queries: Number = 1  # new tokens of each decoding sequence
 
 
 # Llama-3.1-70B in bf16 on 8 H100 SXM, tensor parallel, rounded: the record of the doctests of step.py and parts.py.

@@ -336,6 +336,16 @@ def engine_s(step: Second, layers: Number, layer: Second, split: Second, tp: Num
     return step * pp + layers * (layer + np.where(tp > 1, split * tp, 0 * split))
 
 
+@formula(source="definition")
+def partial_work_s(step: Second, share: Number) -> Second:
+    """The engine's own work in a pass that is a part of a step.
+
+    >>> partial_work_s(4.6e-4, 0)
+    0.0
+    """
+    return step * share
+
+
 @formula(source="fitted: engines take kernels together, launch them ahead and do less between steps, year after year")
 def aged(cost: Same, growth: Number, years: Number) -> Same:
     """A fixed cost of an engine that is `years` older than today's, which were fitted to.

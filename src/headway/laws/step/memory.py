@@ -40,6 +40,36 @@ def sequence_bytes(stores: tuple[tuple[BytePerToken, Token], ...], state: Byte, 
     return sum((per_token * np.minimum(context, cap) for per_token, cap in stores), start=state)
 
 
+@formula(source="vLLM, vllm/model_executor/layers/mamba/abstract.py: num_speculative_blocks, a state for each draft beside the last one")
+def kept_states(state: Byte, queries: Number) -> Byte:
+    """Bytes of recurrent state of a sequence whose step computes so many tokens: one after each, until it is known which are accepted.
+
+    >>> kept_states(33e6, 2)
+    66000000.0
+    """
+    return state * queries
+
+
+@formula(source="definition")
+def held_together(model: Byte, drafter: Byte) -> Byte:
+    """Bytes of a model and of what drafts for it on the same chip.
+
+    >>> held_together(70e9, 2e9)
+    72000000000.0
+    """
+    return model + drafter
+
+
+@formula(source="definition: what drafts follows the last layer")
+def on_last_stage(size: Byte, drafter_share: Number, stage_share: Number) -> Byte:
+    """Bytes of a drafter's cache in terms of a model's, of which the fullest pipeline stage has `stage_share`.
+
+    >>> float(on_last_stage(4096.0, 1.0, 0.25))
+    16384.0
+    """
+    return size * drafter_share / stage_share
+
+
 @formula(source=CLAIMS + "PP-10: a rank holds whole sequences; a stage holds its layers of every sequence of its rank")
 def resident_sequences(sequences: Number, dp: Number) -> Number:
     """Sequences whose cache lies on the fullest data-parallel rank, however many pipeline stages share its layers.

@@ -121,6 +121,36 @@ def chip_tokens(sequences: Number, prompt_tokens: Token, cp: Number) -> Token:
     return sequences * ONE_TOKEN + prompt_tokens / cp
 
 
+@formula(source="Leviathan et al. 2023 (arXiv:2211.17192), algorithm 1: the model scores each draft and the token after them in one step")
+def new_tokens(sequences: Number, queries: Number) -> Number:
+    """New tokens of decoding sequences in a step that verifies drafts: one each, and a draft each for every place.
+
+    >>> new_tokens(64, 4)
+    256
+    """
+    return sequences * queries
+
+
+@formula(source="Leviathan et al. 2023 (arXiv:2211.17192), algorithm 1")
+def verified_tokens(drafted: Number) -> Number:
+    """Tokens of a sequence that a step computes: its drafts and the token before them.
+
+    >>> verified_tokens(3)
+    4
+    """
+    return drafted + 1
+
+
+@formula(source="Leviathan et al. 2023 (arXiv:2211.17192), algorithm 1")
+def further_passes(drafted: Number) -> Number:
+    """Passes of what drafts after its first, which yields a draft too.
+
+    >>> further_passes(3)
+    2
+    """
+    return drafted - 1
+
+
 @formula(source="definition: a prompt is sampled from once, after its last token")
 def sampled_tokens(sequences: Number, prompt_tokens: Token, prompts: Number) -> Token:
     """Tokens of a step that pass through the head of one chip.
@@ -149,6 +179,9 @@ def place(
     prompt, pairs = prefill_tokens / coefficients.prefill_ranks, prefill_pairs / coefficients.prefill_ranks
     prompts = coefficients.rank_prompts
     start = chunk_start(prompt / prompts, pairs / prompts)  # of each of them alike
+    queries, new, sampled = coefficients.queries, sequences, sequences
+    if coefficients.queries != 1:
+        new, sampled = new_tokens(sequences, queries), new_tokens(sequences, coefficients.sampled)
     return RankWork(
         sequences=sequences,
         context=mean_context(kv_tokens, decode_sequences),
@@ -156,9 +189,10 @@ def place(
         prompts=prompts,
         start=start,
         end=chunk_end(prompt / prompts, pairs / prompts, start),
-        tokens=chip_tokens(sequences, prompt, coefficients.cp),
-        sampled=sampled_tokens(sequences, prompt, prompts),
-        group_tokens=expert_group_tokens(sequences, coefficients.dp, prompt, coefficients.prefill_ranks),
+        tokens=chip_tokens(new, prompt, coefficients.cp),
+        sampled=sampled_tokens(sampled, prompt, prompts),
+        group_tokens=expert_group_tokens(new, coefficients.dp, prompt, coefficients.prefill_ranks),
+        queries=queries,
     )
 
 
@@ -238,7 +272,8 @@ def decode_score_s(spans: tuple[SpanTerm, ...], rank_work: RankWork) -> Second:
     >>> round(float(decode_score_s((span,), work)), 9)
     0.000128
     """
-    return rank_work.sequences * sum(span.decode_compute * attended_tokens(rank_work.context, span.cap, span.root) for span in spans)
+    scores = rank_work.sequences * sum(span.decode_compute * attended_tokens(rank_work.context, span.cap, span.root) for span in spans)
+    return scores if rank_work.queries == 1 else scores * rank_work.queries
 
 
 @formula(source=LECTURE + "CW-02; causal mask")
@@ -288,10 +323,13 @@ def kv_traffic_s(spans: tuple[SpanTerm, ...], state: Second, kv_write: SecondPer
     >>> round(float(kv_traffic_s((span,), 0.0, 1e-8, work)), 9)
     0.00064064
     """
-    read = sum((span.read * attended_tokens(rank_work.context, span.cap, span.root) for span in spans), start=state)
+    sequences, passes = rank_work.sequences, state
+    if rank_work.queries != 1:  # the state before is read once, that after each new token is kept until it is known which are accepted
+        sequences, passes = rank_work.sequences * rank_work.queries, state * (1 + rank_work.queries) / 2
+    read = sum((span.read * attended_tokens(rank_work.context, span.cap, span.root) for span in spans), start=passes)
     before = sum(span.read * attended_tokens(rank_work.start, span.cap, span.root) for span in spans)
     prefix = rank_work.prompts * np.minimum(before, kv_write * rank_work.start)
-    return rank_work.sequences * read + (prefix + kv_write * (rank_work.sequences * ONE_TOKEN + rank_work.prompt_tokens))
+    return rank_work.sequences * read + (prefix + kv_write * (sequences * ONE_TOKEN + rank_work.prompt_tokens))
 
 
 # -- the kernels of a step by class: dense and expert matmuls, decode and prefill attention, elementwise kernels; and their sum -

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headway.core.formula import formula
-from headway.core.units import Number, Second
+from headway.core.units import Number, Second, SecondPerToken
 from headway.laws.architecture.kv import attended_tokens
 from headway.laws.step.coefficients import IndexTerm, RankWork, SpanTerm
 from headway.laws.step.pairs import empty_slots, index_pairs, span_pairs
@@ -20,7 +20,8 @@ def decode_filling_s(spans: tuple[SpanTerm, ...], rank_work: RankWork) -> Second
     >>> round(float(decode_filling_s((span,), work)), 9)
     0.000786432
     """
-    return rank_work.sequences * sum(span.decode_filling * attended_tokens(rank_work.context, span.cap, span.root) for span in spans)
+    filling = rank_work.sequences * sum(span.decode_filling * attended_tokens(rank_work.context, span.cap, span.root) for span in spans)
+    return filling if rank_work.queries == 1 else filling * rank_work.queries
 
 
 @formula(source="FlashMLA: sparse kernels take query heads in whole blocks; those called without the number of picks compute every slot")
@@ -37,6 +38,17 @@ def prefill_filling_s(spans: tuple[SpanTerm, ...], rank_work: RankWork) -> Secon
     )
 
 
+def decode_pairs(rank_work: RankWork) -> Number:
+    """Pairs of a new token of a decoding sequence and a token before it, which an index scores."""
+    pairs = rank_work.sequences * rank_work.context
+    return pairs if rank_work.queries == 1 else pairs * rank_work.queries
+
+
+def key_read_s(term: IndexTerm, rank_work: RankWork) -> SecondPerToken:
+    """Read of a key, which all new tokens of a sequence share, by each of them."""
+    return term.read if rank_work.queries == 1 else term.read / rank_work.queries
+
+
 @formula(source="DeepSeek-V3.2 (arXiv:2512.02556) section 2.1: the indexer scores every token before a query")
 def index_compute_s(indexes: tuple[IndexTerm, ...], rank_work: RankWork) -> Second:
     """Compute time at peak of the scores of index scans, of decoding sequences and of prompts.
@@ -46,7 +58,7 @@ def index_compute_s(indexes: tuple[IndexTerm, ...], rank_work: RankWork) -> Seco
     >>> round(float(index_compute_s((term,), work)), 9)
     0.000255
     """
-    pairs = index_pairs(rank_work) + rank_work.sequences * rank_work.context
+    pairs = index_pairs(rank_work) + decode_pairs(rank_work)
     return sum(term.compute * pairs for term in indexes)
 
 
@@ -59,7 +71,7 @@ def index_floor_s(indexes: tuple[IndexTerm, ...], rank_work: RankWork) -> Second
     >>> round(float(index_floor_s((term,), work)), 10)
     0.0001275
     """
-    pairs = index_pairs(rank_work) + rank_work.sequences * rank_work.context
+    pairs = index_pairs(rank_work) + decode_pairs(rank_work)
     return sum(term.compute / term.gain * pairs for term in indexes)
 
 
@@ -76,10 +88,10 @@ def index_s(
     >>> round(float(index_s((term,), work, 0.55, 0.9, 0.54)), 3)
     9.113
     """
-    decode, pairs = rank_work.sequences * rank_work.context, index_pairs(rank_work)
+    decode, pairs = decode_pairs(rank_work), index_pairs(rank_work)
     return sum(
         pairs * np.maximum(term.compute / eff_compute, term.choice / 2 / eff_choice)
-        + decode * np.maximum(term.compute / eff_compute - term.read / eff_read, 0 * term.read)
+        + decode * np.maximum(term.compute / eff_compute - key_read_s(term, rank_work) / eff_read, 0 * term.read)
         + (decode + pairs) * term.choice / eff_choice
         for term in indexes
     )

@@ -42,6 +42,8 @@ from headway.laws.step.sparse import decode_filling_s, index_compute_s, index_fl
 
 LECTURE = "Pope 2026 lecture, claims "
 LAUNCH_NORM: Number = 2  # as compute and weights meet
+NO_DRAFTS: Second = 0.0
+NO_SHARE: Number = 0.0
 
 
 @formula(source=LECTURE + "RB-01, RB-27; 'full' is the roofline, 'serial' the sum, 'operators' each operator's own roofline, summed")
@@ -133,6 +135,9 @@ def step_s(
     >>> round(float(step_s(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0)), 5)
     0.01238
     """
+    if coefficients.drafts or coefficients.draft_shares:
+        load = (decode_sequences, kv_tokens, prefill_tokens, prefill_pairs)
+        return step_s(replace(coefficients, drafts=(), draft_shares=()), *load) + drafts_s(coefficients, *load)
     if coefficients.communication == TWO_BATCH:
         half = (decode_sequences / 2, kv_tokens / 2, prefill_tokens / 2, prefill_pairs / 2)
         rank_work = place(coefficients, *half)
@@ -147,6 +152,51 @@ def step_s(
     network = collectives_s(coefficients.collectives, rank_work.tokens)
     step = fixed_s(coefficients, rank_work) + (np.maximum(work, network) if coefficients.overlap == FULL else work + network)
     return launched_step_s(step, host_s(coefficients, rank_work)) if coefficients.overlap == FITTED else step
+
+
+@formula(source="Leviathan et al. 2023 (arXiv:2211.17192), algorithm 1: drafts come one by one, before the step that verifies them")
+def drafts_s(
+    coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token, prefill_pairs: Token
+) -> Second:
+    """Time of a step's drafting: a pass over the new tokens, which leaves their cache, and one more for each further draft.
+
+    >>> float(drafts_s(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0))  # nothing drafts
+    0.0
+    """
+    if coefficients.draft_shares:  # of a step without prompts, and nothing where no sequence decodes
+        verified = step_s(replace(coefficients, drafts=(), draft_shares=()), decode_sequences, kv_tokens, NONE, NONE)
+        return sum(coefficients.draft_shares, start=NO_SHARE) * verified * np.minimum(decode_sequences, 1)
+    return sum(
+        (
+            step_s(term.first, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs)
+            + term.count * step_s(term.further, decode_sequences, kv_tokens, NONE, NONE)
+            + term.wait * np.minimum(decode_sequences, 1)
+            for term in coefficients.drafts
+        ),
+        start=NO_DRAFTS,
+    )
+
+
+@formula(source="Leviathan et al. 2023 (arXiv:2211.17192), algorithm 1; each pass at peak rates")
+def drafts_floor_s(
+    coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token, prefill_pairs: Token
+) -> Second:
+    """Floor of a step's drafting; nothing where nobody says what drafts, since looking up earlier text drafts for nothing.
+
+    >>> float(drafts_floor_s(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0))
+    0.0
+    """
+    return sum(
+        (
+            term.in_floor
+            * (
+                step_floor_s(term.first, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs)
+                + term.count * step_floor_s(term.further, decode_sequences, kv_tokens, NONE, NONE)
+            )
+            for term in coefficients.drafts
+        ),
+        start=NO_DRAFTS,
+    )
 
 
 @formula(source="captured graphs replay decode steps; kernels of other steps are launched by the host, one by one")
@@ -180,10 +230,11 @@ def fixed_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
     >>> round(float(fixed_s(LLAMA_70B_TP8, place(LLAMA_70B_TP8, 100, 0.0, 0.0, 0.0))), 6)
     0.0026
     """
+    sampled = rank_work.sequences if rank_work.queries == 1 else rank_work.sequences * coefficients.sampled
     return (
         coefficients.achieved.fixed
         + coefficients.achieved.expert_fixed
-        + coefficients.achieved.sequence * rank_work.sequences
+        + coefficients.achieved.sequence * sampled
         + coefficients.achieved.prompted * np.minimum(rank_work.prompt_tokens / ONE_TOKEN, 1)
     )
 
@@ -199,6 +250,10 @@ def step_floor_s(
     >>> round(float(step_floor_s(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0)), 6)
     0.005969
     """
+    if coefficients.drafts or coefficients.queries != coefficients.least_queries:
+        load, least = (decode_sequences, kv_tokens, prefill_tokens, prefill_pairs), coefficients.least_queries
+        surely = replace(coefficients, queries=least, sampled=np.minimum(coefficients.sampled, least), drafts=())
+        return step_floor_s(surely, *load) + drafts_floor_s(coefficients, *load)
     rank_work = place(coefficients, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs)
     work = overlapped_s(
         FULL,

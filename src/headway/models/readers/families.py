@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from headway.core.errors import UnsupportedModel, clip, nearest
+from headway.models.drafter import PREDICTION_KEYS
 from headway.models.model import Model
 from headway.models.readers import dense, gpt, latent, linear, mixture, recurrent
 from headway.models.readers.mechanism import MECHANISMS
@@ -127,7 +128,9 @@ def read_config(config: Config, user: Reading | None = None) -> Model:
     config.check_unread(model)
     if len(config.notes) > len(model.notes):
         model = replace(model, notes=tuple(config.notes))
-    return with_tower(model, config)
+    keys = [key for key in PREDICTION_KEYS if type(config.data.get(key)) is int]
+    layers = config.count(*keys[:1], low=0) if keys else None
+    return with_tower(replace(model, prediction_layers=layers), config)
 
 
 def _as_mechanism(config: Config, kind: object) -> Model:

@@ -23,7 +23,7 @@ from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.estimate import Deployment, estimate
-from headway.performance.formats import able_computes, resolve
+from headway.performance.formats import able_computes
 from headway.performance.layout import NAMES, Layout, shape
 from headway.performance.workload import Load
 from headway.serving.plan import problem as plan_problem
@@ -234,9 +234,9 @@ def _problems(
     problems = []
     for weights, kv, compute in itertools.product(names["weights"] or ("",), caches, computes):
         precision = Precision(weights=weights, kv=kv, compute=compute)
-        formats = resolve(first.work, first.system.chip, precision)
-        notes = (*first.notes, *(note for note in formats.notes if note not in first.notes), *both, *compute_notes)
-        problems.append(PlanProblem(case=replace(first, formats=formats, notes=notes), precision=precision, space=layouts))
+        case = first.in_formats(precision)
+        notes = (*first.notes, *(note for note in case.formats.notes if note not in first.notes), *both, *compute_notes)
+        problems.append(PlanProblem(case=replace(case, notes=notes), precision=precision, space=layouts))
     return problems
 
 

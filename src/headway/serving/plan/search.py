@@ -66,7 +66,7 @@ def _law(goal: Goal) -> Law:
 def _times(w: Candidates, goal: Goal) -> tuple[Any, Any]:
     """Step and token times of the candidates."""
     law = _law(goal)
-    return step_times(w.server.step, law), token_times(w.server.step, law, w.server.accept_length, w.server.draft_cost)
+    return step_times(w.server.step, law), token_times(w.server.accept_length)
 
 
 def curve(w: Candidates, decoding: Number, goal: Goal) -> LoopTimes:

@@ -27,7 +27,7 @@ from headway.laws.step.layer_terms import replica_chips
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.estimate import Deployment, estimate
-from headway.performance.formats import check_compute, resolve
+from headway.performance.formats import check_compute
 from headway.performance.layout import NAMES, UNASKED, Layout, check, shape
 from headway.performance.workload import Load
 from headway.serving.plan.candidates import ONE_REPLICA, Candidates, ReplicaCounts, compile_candidates, objective_value, sized
@@ -153,8 +153,7 @@ def edited(case: Deployment, precision: Precision, name: str) -> Deployment:
         system = replace(system, **{key: _link(system, key) * STEP})
     else:
         assumptions = replace(assumptions, **{name: getattr(assumptions, name) * STEP})
-    formats = resolve(case.work, system.chip, precision)
-    return replace(case, system=system, assumptions=assumptions, formats=formats)
+    return replace(case, system=system, assumptions=assumptions).in_formats(precision)
 
 
 def _line(name: str, before: Choice, after: Choice, precision: Precision, goal: Goal, objective: Number) -> PlanRow:
@@ -219,18 +218,18 @@ def placed(case: Deployment, user_values: Mapping[str, Any]) -> Choice:
     system = case.system
     precision = Precision(**{name: user_values.get(name, "") for name in ("weights", "kv", "compute")})
     check_compute(system.chip, precision)
-    formats = resolve(case.work, system.chip, precision)
+    formed = case.in_formats(precision)
     degrees = {name: user_values.get(name, UNASKED[name]) for name in NAMES}
     if "replicas" not in user_values:
         chips = replica_chips(degrees["tp"], degrees["cp"], degrees["dp"], degrees["pp"])
         replicas = max(int(replicas_held(int(system.chips), domain_of(system), chips)), 1)
         degrees["replicas"] = default(replicas, "replicas", "", "as many as the machine holds")
     degrees = {name: value if hasattr(value, "kind") else user_input(int(value), name) for name, value in degrees.items()}
-    stored = {part.name for parts in formats.weights for part in parts}
+    stored = {part.name for parts in formed.formats.weights for part in parts}
     layout = check(Layout(**degrees), shape(case.work.blocks, *stored))
     batch = user_values["batch"] if hasattr(user_values["batch"], "kind") else user_input(int(user_values["batch"]), "batch")
     load = Load(batch=batch, prompt=case.load.prompt, output=case.load.output)
-    return Choice(case=replace(case, formats=formats, layout=layout, load=load))
+    return Choice(case=replace(formed, layout=layout, load=load))
 
 
 def gain(best: Choice, current: Choice, goal: Goal) -> Any:
