@@ -12,7 +12,7 @@ from headway.hardware.chip import chip
 from headway.hardware.edit import edit
 from headway.hardware.system import system
 from headway.models.config import model
-from headway.models.precision import CACHE, COMPUTE, WEIGHTS, Precision, formats
+from headway.models.precision import CACHE, COMPUTE, WEIGHTS, Precision, cache_format, formats
 from headway.models.stored import is_gguf
 from headway.models.work import work_of
 from headway.performance.formats import best_peak, floor_note, peak, resolve
@@ -31,7 +31,7 @@ MACHINES = (
     "1xtpu-v7",
     "1xl40s",
 )
-BY_CACHE = sorted(CACHE, key=lambda name: -float(formats()[name].bytes))
+BY_CACHE = sorted(CACHE, key=lambda name: -float(cache_format(name).bytes))
 ROUNDING = 1 + 1e-12
 
 

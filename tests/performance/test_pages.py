@@ -57,6 +57,12 @@ def test_cells__are_those_of_engines(name: str, kv: str, sizes: dict[str, float]
     assert cells(name, kv) == sizes
 
 
+def test_a_cache_of_4_bit_floats__carries_a_scale_per_16() -> None:
+    """vLLM 0.33.0 and SGLang 0.5.23 keep half a byte an element and one byte per 16 (nvfp4): 9/16 of fp8."""
+    narrow, wide = compiled("llama-3.1-8b", "1xb200-sxm", "fp4"), compiled("llama-3.1-8b", "1xb200-sxm", "fp8")
+    assert float(occupied_bytes(narrow, "none", 1000, 1)) == 9 / 16 * float(occupied_bytes(wide, "none", 1000, 1))
+
+
 # KV of whole contexts as unslothai/unsloth#4757 prints them (GiB, 16 bits), state apart
 @pytest.mark.parametrize(("name", "context", "size"), [
     ("gemma-3-27b", 131072, 10.41), ("qwen3.5-27b", 262144, 16.00), ("deepseek-v3", 163840, 10.72),

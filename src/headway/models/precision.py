@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from headway.core import catalog
@@ -73,3 +73,13 @@ def formats() -> FormatTable:
         )
         for name, row in table.items()
     })  # fmt: skip
+
+
+def cache_format(name: str) -> Format:
+    """Format of a KV cache, "" the default; engines keep one of 4-bit floats as nvfp4, with a scale per 16 elements.
+
+    >>> float(cache_format("fp4").bytes), float(cache_format("").bytes)
+    (0.5625, 2.0)
+    """
+    stored = formats()["nvfp4" if name == "fp4" else name or "bf16"]
+    return replace(stored, name=name or stored.name)

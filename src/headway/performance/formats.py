@@ -12,7 +12,7 @@ from headway.core.errors import IllegalCombination, drop_note
 from headway.core.quantity import known
 from headway.core.units import FlopPerSecond
 from headway.hardware.chip import PEAK_OF, Chip
-from headway.models.precision import COMPUTE, Format, Precision, formats
+from headway.models.precision import COMPUTE, Format, Precision, cache_format, formats
 from headway.models.stored import stored_formats
 from headway.models.work import LayerWork, ModelWork
 
@@ -124,7 +124,7 @@ def resolve(work: ModelWork, chip: Chip, precision: Precision) -> Formats:
         name, _ = peak(chip, dtype)
         if name != table[dtype].peak:
             notes.append(f"{chip.name} has no {table[dtype].peak} peak in the catalogue: {dtype} weights are multiplied in {name}")
-    kv = table[precision.kv or "bf16"]
+    kv = cache_format(precision.kv)
     wide, attention_peak = peak(chip, kv.name if kv.peak == "fp8" else "bf16")
     if wide != (kv.peak if kv.peak == "fp8" else "bf16"):
         notes.append(f"{chip.name}: attention is computed in {wide}")

@@ -22,7 +22,7 @@ from headway.hardware.system import system as find_system
 from headway.laws import tiers as laws
 from headway.models.config import model as find_model
 from headway.models.model import Model
-from headway.models.precision import Precision, formats
+from headway.models.precision import Precision, cache_format
 from headway.models.stored import stored_formats
 from headway.models.totals import active_params, index_bytes_per_token, kv_bytes_per_token
 from headway.models.work import work_of
@@ -118,7 +118,7 @@ class CacheProblem:
             return user_input(float(self.kv_bytes), "kv_bytes", "byte/token")
         if self.model is None:
             raise BadValue("cache", "no model", "a model, such as headway cache deepseek-v3 --on 8xh200, or --kv-bytes 35kB")
-        element = formats()[self.kv].bytes
+        element = cache_format(self.kv).bytes
         size = kv_bytes_per_token(self.model, element) + index_bytes_per_token(self.model, element)
         if not size > 0:
             raise BadValue("model", self.model.name, "a model whose cache grows with the context, or --kv-bytes 35kB")
