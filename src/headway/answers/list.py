@@ -77,7 +77,8 @@ def run(args: List) -> output.Answer:
 
 def _chips(args: List) -> Kind:
     keys = ("name", "vendor", *catalog.declared(Chip))
-    view = ("name", "vendor", "year", "peak_bf16", "peak_fp8", "peak_fp4", "hbm", "hbm_reported", "hbm_bw", "scale_up_bw", "scale_up_domain", "tdp")
+    speed = ("peak_bf16", "peak_fp8", "peak_fp4", "hbm", "hbm_reported", "hbm_bw", "scale_up_bw", "scale_up_domain")
+    view = ("name", "vendor", "year", *speed, "tdp")
     return [clean({key: getattr(chip, key) for key in keys}) for chip in list_chips(arguments.catalog(args))], view
 
 
