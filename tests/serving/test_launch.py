@@ -253,7 +253,7 @@ def answers(engine: str) -> list[Launch]:
             if not illegal(layout, shape):
                 found.append(launch(engine, model, layout, Precision(), CHAT, memory=0.85))
                 found.append(launch(engine, model, layout, Precision(kv="fp8"), chips_per_host=8))
-                found.append(launch(engine, model, layout, Precision(), CHAT, eager=True))
+                found.append(launch(engine, model, layout, Precision(), CHAT, eager=True, host_bytes=5e9 if shape.experts else None))
                 found += [launch(engine, model, layout, Precision(), CHAT, role=role) for role in ("prefill", "decode")]
         for weights, kv in itertools.product(("", *WEIGHTS), ("", *CACHE)):
             found.append(launch(engine, model, Layout(tp=8), Precision(weights=weights, kv=kv)))

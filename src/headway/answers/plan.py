@@ -415,6 +415,7 @@ def _pools(args: Plan, plan: LayoutPlan, manifest: bool = False) -> list[Launch]
             args.launch, case.model, dataclasses.replace(layout, replicas=1) if manifest else layout, precision, load,
             memory=case.assumptions.hbm_utilization, chips_per_host=host, checkpoint=_checkpoint(args, case.model),
             sequences=sequences, role=role, exposed=manifest, eager=case.assumptions.eager,
+            host_bytes=case.at(layout, load).compiled().host_bytes,
         )  # fmt: skip
         launches.append(dataclasses.replace(pool, replicas=int(layout.replicas)))
     return launches

@@ -9,7 +9,6 @@ from headway.core import catalog
 from headway.core.catalog import PACKAGED, Catalog
 from headway.core.errors import BadValue, MissingFact
 from headway.core.interval import Interval, point
-from headway.core.schema import Field
 from headway.core.units import Byte, Usd, UsdPerSecond, show
 from headway.hardware import chip_price
 from headway.hardware.chip import Chip, meant_metric
@@ -92,28 +91,25 @@ def _usd(price: UsdPerSecond) -> str:
 
 
 PATH = PACKAGED / "memory_of_chips.toml"
-BYTES = Field("byte", "share of one chip in its host's memory")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChipMemory:
-    """Memory tiers of a chip by name ("" if unknown), and bytes of host memory per chip (None if unknown)."""
+    """Memory tiers of a chip and of its host by name, "" if unknown."""
 
     hbm: str = ""
     dram_tier: str = ""
-    dram: Any = None
 
 
 def chip_memory(name: str) -> ChipMemory:
     """The memory tiers of a chip.
 
-    >>> chip_memory("gb200").hbm, float(chip_memory("gb200").dram)
-    ('hbm3e_b200', 240000000000.0)
+    >>> chip_memory("gb200").hbm, chip_memory("gb200").dram_tier
+    ('hbm3e_b200', 'lpddr5x_grace')
     """
     document = catalog.read(PATH)
     entry = catalog.table(catalog.table(document, "chips", PATH), name, PATH)
-    dram = catalog.number(entry["dram"], BYTES, f"{name}.dram", catalog.table(document, "sources", PATH), PATH) if "dram" in entry else None
-    return ChipMemory(hbm=catalog.text(entry, "hbm", PATH), dram_tier=catalog.text(entry, "dram_tier", PATH), dram=dram)
+    return ChipMemory(hbm=catalog.text(entry, "hbm", PATH), dram_tier=catalog.text(entry, "dram_tier", PATH))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +150,7 @@ def parts(machine: System, dram: Byte = None, flash: Byte = None, catalog: Catal
     sizes = []
     if chip.hbm is not None and known.hbm:
         sizes.append(("HBM", tier(known.hbm, catalog), chip.hbm * machine.chips))
-    default_dram = None if known.dram is None else known.dram * machine.chips
+    default_dram = None if chip.host_dram is None else chip.host_dram * machine.chips
     if dram is not None or default_dram is not None:
         sizes.append(("DRAM", tier(known.dram_tier or "dram", catalog), default_dram if dram is None else dram))
     if flash is not None:

@@ -75,6 +75,7 @@ class Chip:
     scale_up_bw: Annotated[Any, link("scale-up links of one chip together, one direction")] = None
     scale_up_domain: Annotated[Any, Field(help="chips that scale-up links usually join", integer=True, low=1, open_low=False)] = None
     scale_out_bw: Annotated[Any, link("network beyond the scale-up domain per chip, one direction")] = None
+    host_dram: Annotated[Any, memory_size("one chip's share of its host's memory")] = None
     host_dram_bw: Annotated[Any, bandwidth("one chip's share of its host's memory bandwidth")] = None
     host_link_bw: Annotated[Any, link("link to the host (PCIe or chip-to-chip), one direction")] = None
     price: Annotated[Any, Field("USD/s", "price of one chip, when the user gives one", bare="USD/h")] = None
@@ -94,7 +95,7 @@ class Chip:
 SHARE = Field("", "share of the memory", low=0.5, high=1.0)
 REPORTED_RULE = "rule, no figure of this card: the datasheet's GB read as GiB times the share that drivers report of "
 PEAKS = tuple(PEAK_OF.values())  # which differ by a factor of a thousand between chips: no example is near
-LINKS, LINK_EXAMPLE = ("scale_up_bw", "scale_out_bw", "host_link_bw"), "50GB/s"
+LINK_EXAMPLES = {"scale_up_bw": "50GB/s", "scale_out_bw": "50GB/s", "host_link_bw": "64GB/s"}  # of which the last is PCIe 5.0 x16
 
 
 def needed(record: Any, key: str, subject: str, kind: str) -> Any:
@@ -104,7 +105,8 @@ def needed(record: Any, key: str, subject: str, kind: str) -> Any:
         raise UnknownName(f"{kind} fact", key, fields)
     value = getattr(record, key)
     if value is None:
-        example = LINK_EXAMPLE if key in LINKS else "..." if key in PEAKS else units.EXAMPLE[fields[key].unit].split(" or ")[0]
+        usual = "..." if key in PEAKS else units.EXAMPLE[fields[key].unit].split(" or ")[0]
+        example = LINK_EXAMPLES.get(key, usual)
         hint = "; a decode step at a context needs none" if key in PEAKS else ""
         raise MissingFact(subject, key, f"give it with --set {kind}.{key}={example}{hint}")
     return value

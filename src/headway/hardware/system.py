@@ -318,6 +318,18 @@ def host_facts() -> dict[str, Any]:
     }
 
 
+@functools.cache
+def host_link_reached() -> Any:
+    """Share of the bandwidth between a chip and its host that copies reach.
+
+    >>> float(host_link_reached())
+    0.81
+    """
+    document = catalog.read(catalog.PACKAGED / "hosts.toml")
+    row = document["link"]["reached"]
+    return known(row["value"], "host_link_reached", "", row["kind"], document["sources"][row["source"]], row["date"])
+
+
 def chips_per_host(system: System) -> Any:
     """Chips of one host of a system: a fact, else a scale-up domain of at most 8 chips, else None."""
     fact = host_facts().get(fold(system.chip.name).replace("-", "_"))

@@ -116,6 +116,14 @@ def weights_bytes(work: ModelWork, stored: StoredFormats) -> Any:
     return sum((*parts, *tables, work.vector_params * stored.vectors.bytes))
 
 
+def routed_bytes(model: Model, weights: str = "") -> Any:
+    """Bytes of all routed experts, in their stored format or in `weights`."""
+    work = work_of(model)
+    formats = stored.stored_formats(work, weights).blocks
+    pairs = [(block, form[2]) for block, form in zip(work.blocks, formats, strict=True) if block.experts]
+    return sum(block.expert_params * form.bytes * block.experts * block.count for block, form in pairs)
+
+
 def params_by_part(model: Model) -> dict[str, Any]:
     """Where the parameters are; the parts sum to the total."""
     block_works = works(model)

@@ -24,6 +24,7 @@ from headway.core.quantity import default, known
 from headway.core.units import Number, Second
 from headway.hardware.chip import Chip
 from headway.hardware.chip import chip as find_chip
+from headway.hardware.system import host_link_reached
 from headway.laws.serving.request import interval_factor
 from headway.laws.step.coefficients import Achieved, EngineCost
 from headway.laws.step.layer_terms import aged, engine_reach, engine_s, narrow_reach, partial_work_s
@@ -328,8 +329,10 @@ def achieved_efficiency(
     `backend` is the engine whose expert kernels these are, by default the assumed engine; `engine_share` is the part of its own work in a
     step that it does.
     """
+    usual = 1 if assumptions.offload == "none" else host_link_reached()
+    host_link = usual if assumptions.eff_host is None else assumptions.eff_host
     if assumptions.overlap != "fitted":
-        return _flat(kernels, formats, assumptions)
+        return replace(_flat(kernels, formats, assumptions), host_link=host_link)
     numbers = table or efficiencies()
     bare = _fitted(kernels, chip, formats, assumptions.t0, numbers, expert_backend(backend or assumptions.engine, layout))
     lacks = (EAGER,) if assumptions.eager else ()
@@ -346,7 +349,7 @@ def achieved_efficiency(
     memory = ("memory", "expert_memory", "decode_memory") if assumptions.eff_memory is not None else ()
     shares = dict.fromkeys(compute, assumptions.eff_compute) | dict.fromkeys(memory, assumptions.eff_memory)
     fixed = {key: getattr(served, key) * assumptions.fixed for key in ("fixed", "expert_fixed", "prompted")}
-    return replace(served, **shares, **fixed)
+    return replace(served, **shares, **fixed, host_link=host_link)
 
 
 def engine_cost(

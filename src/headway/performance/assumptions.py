@@ -10,6 +10,7 @@ from headway.core.schema import RARE, Field
 from headway.hardware.chip_price import MARKET, WHICH
 from headway.laws.step.coefficients import COMMUNICATIONS, OVERLAPS
 
+OFFLOADS = ("none", "experts")
 ENGINES = ("vllm", "sglang", "trtllm", "llamacpp", "other", "none")  # none: kernels without an engine
 STEP_MODEL = "step model: fitted to measurements; or flat, unfitted, by what overlaps: full (all work), operators, serial"
 SPREAD = "interval: expected / spread to expected * spread, instead of the fitted 90 % one"
@@ -21,9 +22,10 @@ DRAFT = "speculation: mtp (its own head), eagle, eagle:VOCABULARY, or a smaller 
 ACCEPTANCE = "share of drafts accepted, of each place if those before are: one number, or one a place with commas"
 ACCEPT_LENGTH = "mean tokens of a step with speculation: short for --draft, as a note says"
 DRAFT_COST = "time of the drafts of a step as a share of the step, in place of a head's (with --accept-length)"
+OFFLOAD = "experts: routed experts lie in the host's memory, and each step moves those that its tokens use over the chip's link to it"
 UTILIZATION = known(0.9, "hbm_utilization", "", "default", "vLLM's gpu_memory_utilization")  # at which usable_hbm_factor was fitted
 HIT_RATE = ("--hit-rate", "--hit")  # one thing under two names
-EFFICIENCIES = ("eff_compute", "eff_memory", "eff_network", "eff_in_switch", "eff_exchange", "eff_out")  # at 1 in the floor
+EFFICIENCIES = ("eff_compute", "eff_memory", "eff_network", "eff_in_switch", "eff_exchange", "eff_out", "eff_host")  # at 1 in the floor
 LATENCIES = ("t0", "alpha", "alpha_hop", "alpha_host", "alpha_out", "alpha_exchange", "alpha_exchange_out")  # at 0 in the floor
 
 
@@ -37,6 +39,7 @@ class Assumptions:
     )
     engine: Annotated[str, Field(choices=ENGINES, help="engine family, whose own work the step includes")] = "other"
     eager: Annotated[bool, Field(kind="switch", help=EAGER)] = False
+    offload: Annotated[str, Field(choices=OFFLOADS, help=OFFLOAD)] = "none"
     eff_compute: Annotated[Any, Field(high=1, help="share of peak FLOP/s that kernels reach (default fitted)"), RARE] = None
     mfu: Annotated[Any, Field(high=1, help="share of the peak that a prefill's model FLOP/s reach: nothing fixed, all work overlaps")] = (
         None
@@ -52,6 +55,7 @@ class Assumptions:
         None
     )
     eff_out: Annotated[Any, Field(high=1, help="share of scale-out bandwidth that collectives reach (default fitted)"), RARE] = None
+    eff_host: Annotated[Any, Field(high=1, help="share of the link to the host that moved experts reach (default measured)"), RARE] = None
     alpha: Annotated[Any, Field("s", open_low=False, help="latency of a round over scale-up (default fitted)"), RARE] = None
     alpha_hop: Annotated[Any, Field("s", open_low=False, help="latency of a hop on a torus (TPU: about 1 us)"), RARE] = 1e-6
     alpha_host: Annotated[Any, Field("s", open_low=False, help="latency of a round over a host's PCIe (default fitted)"), RARE] = None

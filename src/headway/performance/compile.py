@@ -61,7 +61,7 @@ from headway.laws.step.layer_terms import (
     stage_share,
     state_s,
 )
-from headway.laws.step.memory import end_bytes, held_together, kept_states, on_last_stage, weights_bytes_chip
+from headway.laws.step.memory import end_bytes, fits_host, held_together, host_bytes_chip, kept_states, on_last_stage, weights_bytes_chip
 from headway.laws.step.parts import further_passes, image_flop, image_s_per_token, rank_sequences, verified_tokens
 from headway.models.model import Tower
 from headway.models.work import LayerWork, ModelWork
@@ -130,6 +130,26 @@ def image_notes(work: ModelWork, assumptions: Assumptions) -> list[str]:
     return [f"{text} are part of the prompt; the vision tower runs on each chunk of it in proportion"]
 
 
+HOSTED = (
+    "experts in the host's memory: each step reads those that its tokens use over the chip's link, after routing, as vLLM's "
+    "--cpu-offload-params does; none is computed on the CPU, as llama.cpp's --n-cpu-moe does, nor kept on the chip for the next step"
+)
+HOSTED_FLOOR = "the floor moves every expert anew in each step: an engine that keeps some of them on the chip may beat it"
+
+
+def offload_notes(work: ModelWork, chip: Chip, offload: str) -> list[str]:
+    """What is assumed of experts in the host's memory; an error where there are none, or nothing to move."""
+    if offload == "none":
+        return []
+    if not any(block.experts for block in work.blocks):
+        raise BadValue("--offload", offload, f"a model with routed experts, which {work.name} has not")
+    if chip.memory == "shared":
+        raise BadValue("--offload", offload, f"a chip with memory of its own: that of {chip.name} is its host's, nothing moves")
+    chip.need("host_link_bw")
+    room = "" if chip.host_dram is not None else "; whether they fit there is not known: --set chip.host_dram=512GB says what a chip has"
+    return [f"{HOSTED}{room}", HOSTED_FLOOR]
+
+
 def _tower(work: ModelWork, assumptions: Assumptions) -> Tower:
     images = f"{float(assumptions.images):g}"
     if work.tower is None:
@@ -148,6 +168,7 @@ NO_PASS = known(0, "none", "", "constant", "nobody says what drafts: looking up 
 NO_WAIT = known(0.0, "no wait", "s", "constant", "no states whose place follows from the accepted tokens")
 QUANTISED_MATMUL = known(2, "kernels", "", "constant", "a kernel that quantises the input, and the matmul")
 NO_BYTES = known(0.0, "no experts", "byte", "constant", "the architecture has no such part")
+NO_READ = known(0.0, "no experts in HBM", "s", "constant", "kernels read experts over the host's link")
 NO_WRITE = known(0.0, "no cache", "s/token", "constant", "the architecture has no such part")
 SPAN_FIELDS = ("read", "decode_compute", "prefill_compute", "expand", "decode_filling", "prefill_filling", "prefill_slot")
 CACHES = {  # operator by what a cache holds; "kv" by the mixer
@@ -177,6 +198,11 @@ class StepModel:
     stage: Any
     chips: Any
     formats: Formats
+    host_bytes: Any = None  # routed experts that the host's memory holds for a chip; None where they are on the chip
+
+    def host_room(self, chip: Chip) -> Any:
+        """Whether the host's memory holds them, as far as it is known."""
+        return True if self.host_bytes is None or chip.host_dram is None else fits_host(self.host_bytes, chip.host_dram)
 
 
 def compile_layout(
@@ -198,8 +224,9 @@ def compile_layout(
     """
     chips, depth = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp), depth_factor(work.layers, layout.pp)
     formats = formats.fastest() if assumptions.overlap == "full" else formats
+    link = None if assumptions.offload == "none" else system.chip.need("host_link_bw")
     parts = _Parts(
-        work=work, formats=formats, layout=layout, depth=depth, bandwidth=system.chip.need("hbm_bw"),
+        work=work, formats=formats, layout=layout, depth=depth, bandwidth=system.chip.need("hbm_bw"), link=link,
         splits=splits(backend or assumptions.engine, family(system.chip)),
     )  # fmt: skip
     element = formats.state.bytes if assumptions.state_bytes is None else assumptions.state_bytes
@@ -230,11 +257,13 @@ def compile_layout(
         indexes=parts.indexes(),
         scans=parts.scans(),
         achieved=achieved_efficiency(kernels, system.chip, formats, layout, assumptions, table, backend, engine_share),
+        transfers=parts.transfers(skew),
         images=image_terms(work, system.chip, layout, assumptions, prompt),
     )  # fmt: skip
     return StepModel(
         step=step, weights_bytes=parts.weights_bytes(), stores=parts.stores(), caches=parts.caches(element),
         state_bytes=parts.states() * element, stage=stage_share(work.layers, layout.pp), chips=chips, formats=formats,
+        host_bytes=parts.host_bytes(),
     )  # fmt: skip
 
 
@@ -248,7 +277,7 @@ def compile_drafts(compiled: StepModel, system: System, layout: Layout, assumpti
     compiled = replace(compiled, state_bytes=kept_states(compiled.state_bytes, queries))
     if drafts.work is None or drafts.formats is None:
         return replace(compiled, step=step)
-    bare = replace(assumptions, images=0, expert_load="")
+    bare = replace(assumptions, images=0, expert_load="", offload="none")
     first, further = (
         compile_layout(drafts.work, system, layout, bare, drafts.formats, engine_share=share)
         for share in (drafts.first_pass, drafts.further_pass)
@@ -282,6 +311,7 @@ class _Parts:
     depth: Any
     bandwidth: Any
     splits: Splits
+    link: Any = None  # bandwidth to the host, in whose memory routed experts lie; None where they are on the chip
 
     def counts(self) -> tuple[Any, ...]:
         return tuple(block.count for block in self.work.blocks)
@@ -406,7 +436,9 @@ class _Parts:
             terms.append(
                 ExpertTerm(
                     compute=expert_s_per_token(params, block.experts_per_token, load, self.depth, self.formats.peaks[index][2]),
-                    weights=expert_read_s(params, form.bytes, block.experts, share, self.depth, self.bandwidth),
+                    weights=NO_READ if self.link is not None else expert_read_s(
+                        params, form.bytes, block.experts, share, self.depth, self.bandwidth
+                    ),
                     activations=expert_activation_s(
                         block.expert_params, self.work.hidden, block.experts_per_token, load, tp, block.count, self.depth, self.bandwidth
                     ),
@@ -418,13 +450,32 @@ class _Parts:
             )
         return tuple(terms)
 
-    def weights_bytes(self) -> Any:
-        layout, work = self.layout, self.work
+    def transfers(self, skew: Number) -> tuple[ExpertTerm, ...]:
+        """Routed experts in the host's memory, with the time to move all of them over the fullest chip's link; none on the chip."""
+        terms = []
+        for index, block in self.routed() if self.link is not None else ():
+            params, share = block.expert_params * block.count, expert_share_held(block.experts, *self.placement(block))
+            size = self.formats.weights[index][2].bytes
+            move, active = expert_read_s(params, size, block.experts, share, self.depth, self.link), block.experts_per_token
+            terms.append(ExpertTerm(compute=0, weights=move, activations=0, experts=block.experts, active=active, skew=skew))
+        return tuple(terms)
+
+    def host_bytes(self) -> Any:
+        """Bytes that the host's memory holds for the fullest chip; None where all is on the chip."""
+        stage = stage_share(self.work.layers, self.layout.pp)
+        return None if self.link is None else host_bytes_chip(self.routed_bytes(), stage)
+
+    def routed_bytes(self) -> Any:
+        """Bytes of the routed experts of all layers on the fullest chip, or in its host's memory."""
         shares = tuple(expert_share_held(block.experts, *self.placement(block)) for _, block in self.routed())
         routed = tuple(
             block.expert_params * block.count * block.experts * share * self.formats.weights[index][2].bytes
             for share, (index, block) in zip(shares, self.routed(), strict=True)
         )
+        return sum(routed) if routed else NO_BYTES
+
+    def weights_bytes(self) -> Any:
+        layout, work = self.layout, self.work
         vectors = chip_params(work.vector_params, self.part("norms")) * self.formats.vectors.bytes
         embedding = NO_BYTES
         if not work.shares_embedding:
@@ -434,7 +485,7 @@ class _Parts:
         head = chip_params(work.head_params, self.splits.weight_share("head", layout)) * self.formats.head.bytes
         ends = end_bytes(embedding, head, vectors, layout.pp)
         share = stage_share(work.layers, layout.pp)
-        return weights_bytes_chip(self.dense_bytes(), sum(routed) if routed else NO_BYTES, ends, share)
+        return weights_bytes_chip(self.dense_bytes(), self.routed_bytes() if self.link is None else NO_BYTES, ends, share)
 
     def cached(self, block: LayerWork, what: str) -> tuple[Any, Any]:
         """Share of a cache on the fullest tensor-parallel chip, and the chips that divide its tokens."""

@@ -50,7 +50,7 @@ from headway.laws.step.memory import (
     resident_sequences,
     sequence_bytes,
 )
-from headway.laws.step.step import compute_s, kv_s, network_s, overhead_s, step_floor_s, step_s, weights_s
+from headway.laws.step.step import compute_s, expert_transfer_s, kv_s, network_s, overhead_s, step_floor_s, step_s, weights_s
 from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.models.work import ModelWork, work_of
@@ -264,6 +264,7 @@ def step_parts(compiled: StepModel, batch: Number, context: Token) -> dict[str, 
     return {
         "compute_s": compute_s(c, batch, tokens), "weights_s": weights_s(c, batch), "kv_s": kv_s(c, batch, tokens),
         "network_s": network_s(c, batch), "overhead_s": overhead_s(c, batch, tokens),
+        "transfer_s": expert_transfer_s(c, batch) if c.transfers else None,
     }  # fmt: skip
 
 
@@ -285,9 +286,9 @@ def memory_of(case: Deployment, compiled: StepModel, batch: Number) -> dict[str,
         needed = kv_bytes(SINGLE, sequence_size)
         kv = kv_bytes(batch, sequence_bytes(compiled.stores, compiled.state_bytes, middle_context(load.prompt, load.output)))
     usable = case.system.chip.need("hbm") * case.assumptions.hbm_utilization
-    room = fits_hbm(compiled.weights_bytes, needed, usable)
+    room = fits(fits_hbm(compiled.weights_bytes, needed, usable), compiled.host_room(case.system.chip))
     return {
-        "weights_bytes_chip": compiled.weights_bytes, "kv_bytes_chip": kv, "hbm_bytes_chip": usable,
+        "weights_bytes_chip": compiled.weights_bytes, "kv_bytes_chip": kv, "hbm_bytes_chip": usable, "host_bytes_chip": compiled.host_bytes,
         "fits": fits(room, fits_chips(compiled.chips * layout.replicas, case.system.chips)),
         "sequence_limit": rank_sequence_limit(usable, compiled.weights_bytes, sequence_size, compiled.stage, layout.cp),
     }  # fmt: skip

@@ -150,7 +150,7 @@ class CapacityQuestion(Question):
     groups = (
         FlagGroup(Load, "load: lists and ranges too (default batch 1, context 8,192)", only=("batch", "context")),
         FlagGroup(Precision, "number formats", skip=("compute",)),
-        FlagGroup(Assumptions, "assumption", only=("hbm_utilization",)),
+        FlagGroup(Assumptions, "assumption", only=("hbm_utilization", "offload")),
         BY_NUMBERS,
     )
     model = declared(MODELS)

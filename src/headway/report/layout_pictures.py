@@ -20,10 +20,15 @@ if TYPE_CHECKING:
 
 # -- time and cost of a step --------------------------------------------------------------------------------------------------------
 
-MEANINGS = {"compute": "compute", "weights": "weights", "KV cache": "kv", "network": "network"}
+MEANINGS = {"compute": "compute", "weights": "weights", "KV cache": "kv", "network": "network", "moved experts": "whole"}
 CEILING = 6.0  # the cost axis ends at this multiple of the cost floor: the hyperbola leaves it
 HEADINGS = ("Time of one decode step", "Cost of a million output tokens")
 FLOOR = "floor: the longest of compute, weights + KV and network, at peak rates"
+
+
+def _floor(curves: Curves | ContextCurves) -> str:
+    """What the floor is the longest of, where experts are moved of that too."""
+    return FLOOR.replace("and network", "network and moved experts") if "moved experts" in curves.times else FLOOR
 
 
 def batch(curves: Curves, row: Row, about: str, view: View, place: float | None = None) -> Picture:
@@ -46,7 +51,7 @@ def batch(curves: Curves, row: Row, about: str, view: View, place: float | None 
     if curves.costs:
         caption += f", so their cost per token falls as 1/batch; compute and KV cache never amortise, and the cost ends at " \
                    f"{format_value(curves.cost_floor, 'USD/Mtok')} per Mtok"  # fmt: skip
-    return frame.compose(view, [plots], title=title, subtitle=f"{subject(row)}, {about}; {FLOOR}", caption=f"{caption}.")
+    return frame.compose(view, [plots], title=title, subtitle=f"{subject(row)}, {about}; {_floor(curves)}", caption=f"{caption}.")
 
 
 def context(curves: ContextCurves, row: Row, about: str, view: View, place: float | None = None) -> Picture:
@@ -60,7 +65,7 @@ def context(curves: ContextCurves, row: Row, about: str, view: View, place: floa
     if not curves.turn:
         title = f"Context hardly changes a step, {start} to {end}: weights outlast the KV cache throughout"
     caption = "Weights and matrix arithmetic do not depend on the context; where the memory is full, only a smaller batch allows more."
-    subtitle = f"{subject(row)}, {about}, batch {curves.batch:,.0f}; {FLOOR}"
+    subtitle = f"{subject(row)}, {about}, batch {curves.batch:,.0f}; {_floor(curves)}"
     return frame.compose(view, [plots], title=title, subtitle=subtitle, caption=caption)
 
 
@@ -75,7 +80,7 @@ def _step_plots(curves: Curves | ContextCurves, across: tuple[str, np.ndarray, s
         rows = [{"at": float(places[at]), **{name.replace(" ", "_"): float(values[at]) for name, values in lines.items()}}
                 for at in view.thinned(range(len(places)))]  # fmt: skip
         part_lines = [plot.Series(rows=rows, x="at", y=name.replace(" ", "_"), meaning=meaning, text=name)
-                 for name, meaning in MEANINGS.items() if float(lines[name].max()) > 0]  # fmt: skip
+                 for name, meaning in MEANINGS.items() if name in lines and float(lines[name].max()) > 0]  # fmt: skip
         parts: list[plot.Part] = [
             plot.Span(start=last if curves.capacity is None else curves.capacity, end=last, text="HBM is full"),
             plot.Series(rows=rows, x="at", y="floor", meaning="ink", text="floor", width=4), *part_lines,

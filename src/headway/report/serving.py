@@ -47,7 +47,7 @@ TTFT = ("ttft_s", "ttft_floor_s", "ttft_lo_s~ttft_hi_s")
 STEP_VIEW = ("step_s", "step_floor_s", "step_lo_s~step_hi_s", *TTFT, "tok_per_s_user", "decode_tok_per_s")
 TPOT = ("tpot_s", "tpot_floor_s", "tpot_lo_s~tpot_hi_s")
 REQUEST_VIEW = (*TTFT, *TPOT, "tok_per_s_user", "tok_per_s_chip", "usd_per_mtok_in", "usd_per_mtok_out")
-PARTS = ("compute_s", "weights_s", "kv_s", "network_s", "overhead_s")
+PARTS = ("compute_s", "weights_s", "kv_s", "network_s", "overhead_s", "transfer_s")
 WHAT = ("model", "system", "replicas", "tp", "ep", "dp", "pp", "cp", "weights", "kv", "compute", "rate", "batch", "context", "prompt",
         "output")  # fmt: skip
 TEXTS = ("model", "system", "weights", "kv", "compute", "overlap", "price_metric")
@@ -116,7 +116,7 @@ def point(row: Mapping[str, Any], unpriced: str = "") -> str:
 
 def binds(row: Mapping[str, Any]) -> str:
     """What binds a point: the parts of its step, the largest first, and the memory of the fullest chip."""
-    parts = sorted((row[key] or 0.0, key) for key in PARTS)[::-1]
+    parts = sorted((row.get(key) or 0.0, key) for key in PARTS)[::-1]
     step_parts = ", ".join(f"{key.removesuffix('_s')} {value(row, key)}" for size, key in parts if size)
     of_step = "a step, if it fitted, would be" if row["bound"] == "capacity" else "a step is"
     memory = f"weights {value(row, 'weights_bytes_chip')} and KV cache {value(row, 'kv_bytes_chip')}"

@@ -36,7 +36,7 @@ MOST_BATCH = 1e7
 BEYOND = 2.5  # largest batch drawn, in multiples of the knee
 FAR = 8.0  # a knee beyond this multiple of the turn is not drawn, so that the turn stays visible
 PEAK = "the floor: peak rates, no fixed costs"
-LINES = {"compute": "compute_s", "weights": "weights_s", "KV cache": "kv_s", "network": "network_s"}
+LINES = {"compute": "compute_s", "weights": "weights_s", "KV cache": "kv_s", "network": "network_s", "moved experts": "transfer_s"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,8 @@ class PeakStep:
         """Seconds of each line and of the floor, as `serve` has them at these batches."""
         batch, context = np.asarray(batches, dtype=float).reshape(1, -1, 1), self.case.load.context
         parts = step_parts(self.compiled, batch, context)
-        times = {name: parts[key] for name, key in LINES.items()} | {"floor": self.case.step(self.compiled, batch, context).floor}
+        times = {name: parts[key] for name, key in LINES.items() if parts[key] is not None}
+        times["floor"] = self.case.step(self.compiled, batch, context).floor
         return {name: np.broadcast_to(seconds, batch.shape).ravel() for name, seconds in times.items()}
 
 
@@ -72,7 +73,8 @@ def curves(model: Model, system: System, layout: Layout, context: Token, precisi
     """The curves of one layout at one context, over batches from 1 to beyond the knee."""
     at_peak = deployment(model, system, layout, checked_load(context=context), precision, defaults(Assumptions, perfect(assumptions), PEAK))
     at_peak = at_peak.at(at_peak.layout, at_peak.load)
-    peak, lines = PeakStep(at_peak, at_peak.compiled()), [name for name in LINES if name != "weights"]
+    peak = PeakStep(at_peak, at_peak.compiled())
+    lines = [name for name in peak.times([1.0]) if name not in ("weights", "floor")]
     turn = _first(peak, lambda times: np.max([times[name] for name in lines], axis=0) >= times["weights"] * (1 - 1e-9))
     knee = _first(peak, lambda times: times["compute"] >= times["floor"] * (1 - 1e-9))
     end_batch = knee if knee and (turn is None or knee <= FAR * turn) else turn
@@ -252,7 +254,7 @@ def context_curves(model: Model, system: System, row: Mapping[str, Any], assumpt
     floor, expected = (
         serve(model, system, layout, batch=batch, context=context, precision=precision, assumptions=rates) for rates in (peak, assumptions)
     )
-    times = {name: floor[key].ravel() for name, key in LINES.items()}
+    times = {name: floor[key].ravel() for name, key in LINES.items() if floor[key] is not None}
     times |= {"floor": floor["step_floor_s"].ravel(), "expected": expected["step_s"].ravel()}
     fits = expected["fits"].ravel()
     longer = np.flatnonzero(times["KV cache"] >= times["weights"])

@@ -30,7 +30,7 @@ from headway.models.precision import Precision
 from headway.models.work import work_of
 from headway.performance.achieved import basis, with_links
 from headway.performance.assumptions import Assumptions
-from headway.performance.compile import halves, image_notes
+from headway.performance.compile import halves, image_notes, offload_notes
 from headway.performance.drafts import drafts_of
 from headway.performance.estimate import Deployment, estimate
 from headway.performance.formats import Formats, check_compute, floor_note, has_peak, no_peak_note, resolve
@@ -58,13 +58,14 @@ def deployment(
     layout_list = [layouts] if isinstance(layouts, Layout) else list(layouts)
     legal = [check(known_layout(layout), shape(work.blocks, precision.weights)) for layout in layout_list]
     check_compute(machine.chip, precision)
+    offload_remarks = offload_notes(work, machine.chip, case_assumptions.offload)
     if not has_peak(machine.chip) and (load.prompt is not None or load.rate is not None):
         machine.chip.need("peak_bf16")  # which decides prompts
     formats = resolve(work, machine.chip, precision)
     drafts = drafts_of(known_model, machine.chip, precision, case_assumptions)
     price = price_quote(machine.chip, case_assumptions.price_metric)
     remarks = (no_peak_note(machine.chip), floor_note(work, formats), copies_note(legal, work.blocks))
-    notes = [*filter(None, remarks), *image_notes(work, case_assumptions)]
+    notes = [*offload_remarks, *filter(None, remarks), *image_notes(work, case_assumptions)]
     return Deployment(
         model=known_model, work=work, system=machine, layout=legal[0], load=load, assumptions=case_assumptions, formats=formats,
         price=price, notes=(*notes, *(drafts.notes if drafts else ()), *_notes(known_model, machine, price, case_assumptions, formats)),
@@ -157,13 +158,14 @@ def prefix_hits(system: System) -> str:
 
 
 ONE_CHIP = Layout()
-BOUNDS = ("compute", "weights", "kv", "network", "overhead", "capacity")
-PARTS = ("compute_s", "weights_s", "kv_s", "network_s", "overhead_s")
+BOUNDS = ("compute", "weights", "kv", "network", "overhead", "transfer", "capacity")
+PARTS = ("compute_s", "weights_s", "kv_s", "network_s", "overhead_s", "transfer_s")
 REASONS = (
     "",
     "needs more chips than the system has",
     "weights alone exceed the usable HBM of the fullest chip",
     "weights and KV cache exceed the usable HBM of the fullest chip",
+    "experts exceed the host's memory",
 )
 MOST_POINTS = 10_000_000  # limit of one grid, about 4 GB of columns
 EXACT_REASONS = 2000  # rows up to which a table says by how much each row does not fit
@@ -300,14 +302,16 @@ def _bound(values: dict[str, Any]) -> Labels:
 
 def _why(values: dict[str, Any], case: Deployment, axes: tuple[Axis, ...]) -> Labels:
     """Reason why a row does not fit: the first limit that fails, with amounts in small tables; "" if it fits."""
-    weights, usable = values["weights_bytes_chip"], values["hbm_bytes_chip"]
-    reason = np.where(
-        values["chips_used"] > case.system.chips, 1, np.where(np.asarray(weights) > usable, 2, np.where(values["fits"], 0, 3))
-    )
+    weights, usable, hosted = values["weights_bytes_chip"], values["hbm_bytes_chip"], values["host_bytes_chip"]
+    memory = math.inf if hosted is None or case.system.chip.host_dram is None else float(case.system.chip.host_dram)
+    full_host = np.asarray(0.0 if hosted is None else hosted) > memory
+    reason = np.where(np.asarray(weights) > usable, 2, np.where(full_host, 4, np.where(values["fits"], 0, 3)))
+    reason = np.where(values["chips_used"] > case.system.chips, 1, reason)
     if int(np.prod([len(axis.values) for axis in axes])) > EXACT_REASONS or not reason.any():
         return Labels(reason.astype(np.int8), REASONS)
     keys = ("chips_used", "weights_bytes_chip", "kv_bytes_chip", "hbm_bytes_chip", "sequence_limit")
-    chips_used, weights, kv, usable, limit, code = np.broadcast_arrays(*(values[key] for key in keys), reason)
+    arrays = *(values[key] for key in keys), 0.0 if hosted is None else hosted, reason
+    chips_used, weights, kv, usable, limit, hosted, code = np.broadcast_arrays(*arrays)
     texts: dict[str, int] = {"": 0}
     codes = np.zeros(code.shape, dtype=np.int32)
     for at in np.ndindex(code.shape):
@@ -318,6 +322,7 @@ def _why(values: dict[str, Any], case: Deployment, axes: tuple[Axis, ...]) -> La
             f"weights need {weights[at] / 1e9:.4g} GB on the fullest chip, {usable[at] / 1e9:.4g} GB are usable",
             f"weights and KV cache need {over:.4g} GB on the fullest chip, {usable[at] / 1e9:.4g} GB are usable; "
             f"at most {int(min(limit[at], 1e12))} sequences per rank fit",
+            f"the experts of a chip need {hosted[at] / 1e9:.4g} GB of its host's memory, {memory / 1e9:.4g} GB are there",
         )[int(code[at])]
         codes[at] = texts.setdefault(text, len(texts))
     return Labels(codes, tuple(texts))
@@ -384,6 +389,8 @@ def _reversals(assumptions: Assumptions) -> Iterator[tuple[str, dict[str, Any], 
     """Choices of the user that cost time, taken back: what it is, no edit of the row, the assumption."""
     if assumptions.eager:
         yield "CUDA graphs (without --eager)", {}, "eager"
+    if assumptions.offload != "none":
+        yield "--offload none", {}, "offload"
 
 
 def _candidates(row: Mapping[str, Any], batch_flag: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -194,6 +194,9 @@ def fleet(
     why = ""
     if chip_count > query.system.chips:
         why = f"needs {chip_count} chips, the system has {int(query.system.chips)}"
+    elif not compiled.host_room(chip):
+        needed, memory = (f"{float(size) / 1e9:.4g} GB" for size in (compiled.host_bytes, chip.host_dram))
+        why = f"the experts of a chip need {needed} of its host's memory, {memory} are there"
     elif room <= 0:
         why = f"weights need {float(compiled.weights_bytes) / 1e9:.4g} GB on the fullest chip and leave no room for a KV cache"
     longest = float((traffic.prompt + traffic.output).max())

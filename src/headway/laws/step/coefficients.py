@@ -118,6 +118,7 @@ class Achieved:
     scan_chunk: Second = 0.0  # scans of prompts: one chunk of as many heads as run at once
     scan_heads: Number = 1  # heads of all sequences that run at once
     index_compute: Number = 1  # scores of an index scan: share of peak FLOP/s
+    host_link: Number = 1  # what is moved from the host: share of the link's bandwidth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +182,7 @@ class StepCoefficients:
     routed_layers: Number = 0  # layers of routed experts on one chip
     scans: tuple[ScanTerm, ...] = ()
     indexes: tuple[IndexTerm, ...] = ()
+    transfers: tuple[ExpertTerm, ...] = ()  # routed experts in the host's memory: `weights` is the time over its link
     images: tuple[ImageTerm, ...] = ()
     dense_gain: Number = 1  # speed-up of dense matmuls in the fastest formats that could multiply the stored weights
     head_gain: Number = 1

@@ -113,6 +113,26 @@ def rank_sequence_limit(usable: Byte, weights: Byte, sequence_bytes: Byte, stage
 
 
 @formula(source="definition")
+def fits_host(experts: Byte, memory: Byte) -> Truth:
+    """Whether the experts of a chip fit in its share of the host's memory.
+
+    >>> bool(fits_host(300e9, 240e9))
+    False
+    """
+    return experts <= memory
+
+
+@formula(source=CLAIMS + "PP-10: a host holds the experts of each of its chips' layers")
+def host_bytes_chip(routed: Byte, stage_share: Number) -> Byte:
+    """Bytes of routed experts that the host's memory holds for the fullest chip.
+
+    >>> host_bytes_chip(654e9, 1.0) / 1e9
+    654.0
+    """
+    return routed * stage_share
+
+
+@formula(source="definition")
 def fits_chips(needed_chips: Number, chips: Number) -> Truth:
     """Whether the system has the chips that the replicas need.
 

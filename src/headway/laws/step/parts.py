@@ -228,7 +228,7 @@ def expert_compute_floor_s(experts: tuple[ExpertTerm, ...], group_tokens: Token)
 
 @formula(source=LECTURE + "RB-23: E*(1-(1-k/E)^T) distinct experts are touched")
 def expert_weights_s(experts: tuple[ExpertTerm, ...], group_tokens: Token) -> Second:
-    """Time to read the routed experts that at least one token uses (DeepSeek-V3: one token uses 8 of 256).
+    """Time to read, or to move, the routed experts that at least one token uses (DeepSeek-V3: one token uses 8 of 256).
 
     >>> expert_weights_s((ExpertTerm(compute=1e-7, weights=1e-3, activations=3e-9, experts=256, active=8),), 1.0)
     3.125e-05

@@ -90,8 +90,8 @@ def work_s(
     """
     rank_work, achieved = place(coefficients, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs), coefficients.achieved
     if coefficients.overlap == FITTED:
-        return kernels_s(coefficients, rank_work)
-    return overlapped_s(
+        return beside_host_s(coefficients, rank_work, kernels_s(coefficients, rank_work))
+    work = overlapped_s(
         coefficients.overlap,
         tokens_compute_s(coefficients, rank_work) / achieved.compute,
         coefficients.dense_weights / achieved.memory,
@@ -100,6 +100,37 @@ def work_s(
         attention_work_s(coefficients, rank_work),
         kv_traffic_s(coefficients.spans, coefficients.state, coefficients.kv_write, rank_work) / achieved.decode_memory,
     )
+    return beside_host_s(coefficients, rank_work, work)
+
+
+def beside_host_s(coefficients: StepCoefficients, rank_work: RankWork, work: Second) -> Second:
+    """Time of a step's work with what it moves from the host; the work alone where everything lies on the chip."""
+    if not coefficients.transfers:
+        return work
+    return with_transfer_s(coefficients.overlap, work, host_transfer_s(coefficients, rank_work))
+
+
+@formula(source=LECTURE + "RB-23 over the host's link: each expert that at least one token uses")
+def host_transfer_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
+    """Time to move a step's routed experts from the host's memory, at what copies reach of the link.
+
+    >>> host_transfer_s(LLAMA_70B_TP8, place(LLAMA_70B_TP8, 64, 0.0, 0.0, 0.0))
+    0.0
+    """
+    return expert_weights_s(coefficients.transfers, rank_work.group_tokens) / coefficients.achieved.host_link
+
+
+@formula(
+    source="vLLM 0.33.0, model_executor/offloader/uva.py: kernels read experts in the host's memory as they run, after the router has "
+    "chosen them; NeuraLegion/shainet#130: 25 ms of kernels hid nothing of 116 ms of copies"
+)
+def with_transfer_s(overlap: Number, work: Second, transfer: Second) -> Second:
+    """Time of work and of the experts that it moves: one after the other, since routing decides which; beside each other at best.
+
+    >>> float(with_transfer_s(FITTED, 3e-3, 20e-3)), float(with_transfer_s(FULL, 3e-3, 20e-3))
+    (0.023, 0.02)
+    """
+    return np.maximum(work, transfer) if overlap == FULL else work + transfer
 
 
 @formula(source="definition; the step models that are not fitted take one efficiency for all attention")
@@ -264,7 +295,8 @@ def step_floor_s(
         attention_floor_s(coefficients, rank_work),
         kv_traffic_s(coefficients.spans, coefficients.state, coefficients.kv_write, rank_work),
     )
-    return np.maximum(work, collectives_floor_s(coefficients.collectives, rank_work.tokens))
+    alone = np.maximum(work, collectives_floor_s(coefficients.collectives, rank_work.tokens))
+    return np.maximum(alone, expert_weights_s(coefficients.transfers, rank_work.group_tokens)) if coefficients.transfers else alone
 
 
 @formula(source=LECTURE + "RB-02")
@@ -361,6 +393,16 @@ def network_s(coefficients: StepCoefficients, decode_sequences: Number) -> Secon
     0.001779
     """
     return collectives_s(coefficients.collectives, place(coefficients, decode_sequences, NONE, NONE, NONE).tokens)
+
+
+@formula(source=LECTURE + "RB-23 over the host's link")
+def expert_transfer_s(coefficients: StepCoefficients, decode_sequences: Number) -> Second:
+    """Time in which a decode step moves routed experts from the host's memory.
+
+    >>> expert_transfer_s(LLAMA_70B_TP8, 64)
+    0.0
+    """
+    return host_transfer_s(coefficients, place(coefficients, decode_sequences, NONE, NONE, NONE))
 
 
 @formula(source="definition")

@@ -135,12 +135,13 @@ def launch(
     role: str = "",
     exposed: bool = False,
     eager: bool = False,
+    host_bytes: Any = None,
 ) -> Launch:
     """The command lines that serve `model` on `layout`, for each replica.
 
     `load` sets limits, `sequences` those of one replica (by default the users of a closed loop), `memory` is the share of HBM for
     weights and KV cache, `checkpoint` is the model as the user named it, and `role` the pool of a split deployment, prefill or decode.
-    `eager` is without CUDA graphs.
+    `eager` is without CUDA graphs, `host_bytes` the size of a chip's experts that lie in the host's memory.
     """
     if engine not in ENGINES:
         raise UnknownName("engine", engine, ENGINES, f"one of {', '.join(ENGINES)}")
@@ -148,7 +149,9 @@ def launch(
         raise BadValue("role", role, "prefill, decode, or none")
     request = ask(model, layout, precision or Precision(), load, memory, chips_per_host, sequences)
     batch = None if role == "prefill" and sequences is None else request.batch  # users of a load decode; prompts queue before them
-    return answer(engine, served(replace(request, batch=batch, role=role, exposed=exposed, eager=eager), checkpoint))
+    hosted = None if host_bytes is None else float(host_bytes)
+    details = replace(request, batch=batch, role=role, exposed=exposed, eager=eager, host_bytes=hosted)
+    return answer(engine, served(details, checkpoint))
 
 
 def answer(engine: str, request: LaunchRequest) -> Launch:

@@ -50,6 +50,7 @@ class LaunchRequest:
     exposed: bool = False  # whether the server listens on every address of its host
     resolved: str = ""  # what the user named, where the checkpoint is named otherwise
     eager: bool = False  # without CUDA graphs
+    host_bytes: float | None = None  # of a chip's routed experts, which lie in the host's memory
 
     @property
     def stage_chips(self) -> int:
@@ -143,6 +144,11 @@ def _length(load: Load | None, most: Token) -> int | None:
 def copies_why(request: LaunchRequest, engine: str) -> str:
     """Why an engine without known flags for expert copies cannot launch, or ""."""
     return f"copies of experts ({request.layout.redundant}) are not among the flags kept for {engine}" if request.layout.redundant else ""
+
+
+def offload_why(request: LaunchRequest, engine: str, instead: str) -> str:
+    """Why an engine cannot keep routed experts alone in the host's memory, or ""."""
+    return "" if request.host_bytes is None else f"keeps no routed experts alone in the host's memory: {engine} {instead}"
 
 
 def _whole_number(name: str, value: Any) -> int:

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headway.serving.launch.needs import DTYPES, FlagNames, LaunchRequest, context_why, formats, kv_why, limits, port, weights_why
+from headway.serving.launch.needs import (
+    DTYPES,
+    FlagNames,
+    LaunchRequest,
+    context_why,
+    formats,
+    kv_why,
+    limits,
+    offload_why,
+    port,
+    weights_why,
+)
 
 INIT_PORT, BOOTSTRAP_PORT = 20000, 8998
 NAMES = FlagNames(
@@ -22,7 +33,8 @@ def layout_why(request: LaunchRequest) -> str:
 
 def format_why(request: LaunchRequest) -> str:
     """Why SGLang cannot serve these formats, or ""."""
-    return weights_why(request, (*DTYPES, *ONLINE)) or kv_why(request, CACHE)
+    hosted = offload_why(request, "SGLang", "moves whole layers")
+    return hosted or weights_why(request, (*DTYPES, *ONLINE)) or kv_why(request, CACHE)
 
 
 def hosts(request: LaunchRequest) -> int:

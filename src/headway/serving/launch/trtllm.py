@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.serving.launch.needs import DTYPES, FlagNames, LaunchRequest, context_why, copies_why, kv_why, limits, weights_why
+from headway.serving.launch.needs import DTYPES, FlagNames, LaunchRequest, context_why, copies_why, kv_why, limits, offload_why, weights_why
 
 NAMES = FlagNames(
     sequences="--max_batch_size", length="--max_seq_len", memory="--kv_cache_free_gpu_memory_fraction", host="--host", port="--port",
@@ -24,7 +24,8 @@ def layout_why(request: LaunchRequest) -> str:
 
 def format_why(request: LaunchRequest) -> str:
     """Why TensorRT-LLM cannot serve these formats, or ""."""
-    return weights_why(request, tuple(DTYPES)) or kv_why(request, CACHE)
+    hosted = offload_why(request, "TensorRT-LLM", "has no flag for it")
+    return hosted or weights_why(request, tuple(DTYPES)) or kv_why(request, CACHE)
 
 
 def hosts(request: LaunchRequest) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from headway.serving.launch.needs import (
     DTYPES,
     FlagNames,
@@ -16,6 +18,7 @@ from headway.serving.launch.needs import (
 )
 
 VOCAB_BLOCK = 64  # DEFAULT_VOCAB_PADDING_SIZE of vllm/model_executor/layers/vocab_parallel_embedding.py
+GIB = 2**30
 RPC_PORT, SIDE_PORT = 13345, 5600
 NAMES = FlagNames(
     sequences="--max-num-seqs", length="--max-model-len", memory="--gpu-memory-utilization", host="--host", port="--port", first_port=8000
@@ -70,6 +73,8 @@ def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if request.layout.ep > 1:
         words.append("--enable-expert-parallel")
     words += limits(request, NAMES, request.per_rank) + formats(request, ONLINE, CACHE)
+    if request.host_bytes is not None:
+        words.append(f"--offload-backend uva --cpu-offload-gb {math.ceil(request.host_bytes / GIB)} --cpu-offload-params experts")
     if request.eager:
         words.append("--enforce-eager")
     if request.role:  # hand a prompt's KV cache from the prefill pool to the decode pool

@@ -95,7 +95,7 @@ def fits(w: Candidates, batch: Number) -> Any:
     layout = w.layout
     kv = kv_bytes_chip(resident_sequences(batch, layout.dp), w.sequence, w.compiled.stage, layout.cp)
     chips = fits_chips(w.compiled.chips * layout.replicas, w.case.system.chips)
-    return fits_hbm(w.compiled.weights_bytes, kv, w.usable) & chips
+    return fits_hbm(w.compiled.weights_bytes, kv, w.usable) & chips & w.compiled.host_room(w.case.system.chip)
 
 
 ONE_REPLICA = known(1, "one replica", "", "constant", "the fewest there can be")

@@ -93,6 +93,10 @@ def _reason(w: Candidates, row: int, batch: int, goal: Goal) -> str:
     where = " ".join(f"{name}={int(_full(getattr(point.layout, name), point)[0])}" for name in ("tp", "ep", "dp", "pp"))
     if weights > usable:
         return f"weights need {_gb(weights)} per chip at {where}, {_gb(usable)} are usable"
+    if not np.all(point.compiled.host_room(point.case.system.chip)):
+        hosted = float(_full(point.compiled.host_bytes, point)[0])
+        memory = _gb(float(point.case.system.chip.host_dram))
+        return f"the experts of a chip need {_gb(hosted)} of its host's memory at {where}, {memory} are there"
     if not _full(fits(point, batch), point)[0]:
         room = f"{_gb(usable)} usable per chip at {where} hold {_gb(weights)} of weights"
         return f"{room} and the KV cache of {limit:.3g} sequences per rank, fewer than batch {batch} needs"

@@ -185,7 +185,7 @@ def objective_of(pick: Choice, case: Deployment, goal: Goal) -> Any:
 
 
 PARTS = {"compute_s": "arithmetic", "weights_s": "reading weights", "kv_s": "reading the KV cache", "network_s": "collectives",
-         "overhead_s": "fixed overhead"}  # fmt: skip
+         "overhead_s": "fixed overhead", "transfer_s": "moving experts"}  # fmt: skip
 LEAST_SHARE = 0.01  # of a gap, from which a part of it is told
 NO_PREFILL = known(0.0, "no prefill", "s", "constant", "a decode part alone")
 
@@ -266,11 +266,12 @@ def request_parts(pick: Choice) -> dict[str, float]:
     case, layout, load = pick.case, pick.case.layout, pick.case.load
     estimates = estimate(case.at(layout, load))
     chips, batch = case.system.chips, estimates["decoding"]
+    known_parts = {key: word for key, word in PARTS.items() if estimates[key] is not None}
     parts = {
         word: float(chips * request_s(batch, load.output, estimates[key], NO_PREFILL, ONE_REPLICA) / layout.replicas)
-        for key, word in PARTS.items()
+        for key, word in known_parts.items()
     }
-    hidden = sum(estimates[key] for key in PARTS) - estimates["tpot_decode_s"]  # arithmetic that reads hide adds nothing to a step
+    hidden = sum(estimates[key] for key in known_parts) - estimates["tpot_decode_s"]  # arithmetic that reads hide adds nothing to a step
     exposed = request_s(batch, load.output, max(estimates["compute_s"] - hidden, 0.0), NO_PREFILL, ONE_REPLICA)
     parts[PARTS["compute_s"]] = float(chips * exposed / layout.replicas)
     prefill = estimates["request_s"] - request_s(batch, load.output, estimates["tpot_decode_s"], NO_PREFILL, ONE_REPLICA)
