@@ -76,7 +76,7 @@ def test_simulator__takes_the_same_step_and_the_same_tpot(cli: Any) -> None:
     taken = defaults(Assumptions, {"offload": "experts"})
     case = deployment("qwen3-30b-a3b", "rtx4090", Layout(), checked_load(batch=1, context=2000), assumptions=taken)
     step = case.at(case.layout, case.load).compiled().step
-    pace = pace_of(step, taken, 8, 4096.0)
+    pace = pace_of(step, 8, 4096.0)
     for at in ((1.0, 900.0, 0.0, 0.0, 1.0), (7.0, 9000.0, 0.0, 0.0, 1.0), (3.0, 900.0, 200.0, 20_000.0, 1.0)):
         assert pace.step(*at) == pytest.approx(float(step_s(step, *at[:4])), rel=1e-12)
     asked = ("qwen3-30b-a3b", "--on", "rtx4090", "--prompt", "500", "--output", "100", "--offload", "experts")
