@@ -3,10 +3,10 @@
 Holds        layout (tp, cp, dp, ep, pp, and what engines split), splits (what a layout divides and what it copies), workload (load and
              limits), assumptions, formats, achieved (fitted numbers and the rates that follow), collectives (the network of a system, and
              what a step sends over it), compile (model x machine x layout to a step model, images too), drafts (speculation: what drafts,
-             and how many drafts are accepted), pages (a sequence in an engine's blocks), request (a compiled layout with its engine: TTFT,
-             TPOT and capacity at a load), estimate (every quantity of a row, money of each kind of token), law (any law by name, with
-             facts), mesh (arrays over it, collectives), product (sharded matrix products), capacity (what fits, split evenly), questions
-             (law, matmul, collective, capacity).
+             and how many drafts are accepted), offload (experts in the host's memory), pages (a sequence in an engine's blocks), request (a
+             compiled layout with its engine: TTFT, TPOT and capacity at a load), estimate (every quantity of a row, money of each kind of
+             token), law (any law by name, with facts), mesh (arrays over it, collectives), product (sharded matrix products), capacity
+             (what fits, split evenly), questions (law, matmul, collective, capacity).
 Import       layout.Layout, workload.Load, workload.SLO, assumptions.Assumptions, formats.resolve, achieved.efficiencies,
              compile.compile_layout, compile.StepModel, estimate.Deployment, estimate.estimate.
 May import   hardware, models, laws, core. Its users: serving, training, simulation, economics, evidence and above.

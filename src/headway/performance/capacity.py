@@ -20,8 +20,8 @@ from headway.models import totals
 from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.models.work import work_of
-from headway.performance.compile import offload_notes
 from headway.performance.formats import Formats, resolve
+from headway.performance.offload import offload_notes
 
 LONGEST = 2**40
 BESIDE = "memory beside the weights over the bytes of a sequence"

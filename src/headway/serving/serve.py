@@ -30,11 +30,12 @@ from headway.models.precision import Precision
 from headway.models.work import work_of
 from headway.performance.achieved import basis, with_links
 from headway.performance.assumptions import Assumptions
-from headway.performance.compile import halves, image_notes, offload_notes
+from headway.performance.compile import halves, image_notes
 from headway.performance.drafts import drafts_of
 from headway.performance.estimate import Deployment, estimate
 from headway.performance.formats import Formats, check_compute, floor_note, has_peak, no_peak_note, resolve
 from headway.performance.layout import NAMES, UNHALVED, Layout, check, copies_note, shape
+from headway.performance.offload import offload_notes
 from headway.performance.workload import Load, read_expert_load
 
 SERVE = columns.table("serve")
