@@ -105,7 +105,7 @@ def _grouped(kinds: _Kinds, facts: dict[str, Any], in_flight: Token) -> PagedCac
     widest = laws.pool_block_bytes(tuple(cache.cell for cache in attention)) if attention else None
     if kinds.states and attention:
         block = laws.state_block_tokens(laws.pool_block_bytes(tuple(cache.cell for cache in kinds.states)), widest, block)
-    page = kinds.states[0].cell if widest is None else widest * block
+    page = laws.pool_block_bytes(tuple(cache.cell for cache in kinds.states)) if widest is None else widest * block
     group = laws.layers_per_group(tuple(cache.layers for cache in (*attention, *kinds.states)))
 
     def pages(cache: LayerCache) -> Any:
