@@ -8,7 +8,8 @@ from headway.models.work import ModelWork
 
 HOSTED = (
     "experts in the host's memory: each step reads those that its tokens use over the chip's link, after routing, as vLLM's "
-    "--cpu-offload-params does; none is computed on the CPU, as llama.cpp's --n-cpu-moe does, nor kept on the chip for the next step"
+    "--cpu-offload-params does, at what copies reached of PCIe (--eff-host); none is computed on the CPU, as llama.cpp's "
+    "--n-cpu-moe does, nor kept on the chip for the next step"
 )
 HOSTED_FLOOR = "the floor moves every expert anew in each step: an engine that keeps some of them on the chip may beat it"
 
