@@ -15,6 +15,7 @@ from headway.models.precision import CACHE, WEIGHTS, Precision
 from headway.performance.layout import Layout, illegal
 from headway.performance.workload import Load
 from headway.serving.launch.launch import ENGINES, Launch, flags, launch
+from headway.serving.launch.needs import Speculation
 
 pytestmark = pytest.mark.slow
 
@@ -254,6 +255,8 @@ def answers(engine: str) -> list[Launch]:
                 found.append(launch(engine, model, layout, Precision(), CHAT, memory=0.85))
                 found.append(launch(engine, model, layout, Precision(kv="fp8"), chips_per_host=8))
                 found.append(launch(engine, model, layout, Precision(), CHAT, eager=True, host_bytes=5e9 if shape.experts else None))
+                for drafts in (Speculation.of("mtp", 1, None), Speculation.of("eagle", 3, None), Speculation.of("model", 4, QWEN)):
+                    found.append(launch(engine, model, layout, Precision(), CHAT, speculation=drafts))
                 found += [launch(engine, model, layout, Precision(), CHAT, role=role) for role in ("prefill", "decode")]
         for weights, kv in itertools.product(("", *WEIGHTS), ("", *CACHE)):
             found.append(launch(engine, model, Layout(tp=8), Precision(weights=weights, kv=kv)))

@@ -241,7 +241,10 @@ def combinations(args: Question, record: type, skip: Sequence[str] = ()) -> list
         if count > MOST_TABLES:
             raise BadValue(record.__name__.lower(), f"{count} combinations", f"at most {MOST_TABLES}")
     all_members = [dict(zip(values, members, strict=True)) for members in itertools.product(*lists)]
-    return drafts.members(all_members) if record is Assumptions else all_members
+    if record is not Assumptions:
+        return all_members
+    drafts.check_counts(all_members)
+    return drafts.members(all_members)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from headway.hardware.system import chips_per_host
 from headway.models.config import model as model_of
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
+from headway.performance.drafts import choices
 from headway.performance.layout import Layout
 from headway.performance.workload import SLO, Load
 from headway.report import layout_pictures, output, serving
@@ -32,6 +33,7 @@ from headway.report.words import interval, subject
 from headway.serving import curves
 from headway.serving.launch import kubernetes
 from headway.serving.launch.launch import Launch, launch
+from headway.serving.launch.needs import Speculation
 from headway.serving.plan.plan import LayoutPlan
 from headway.serving.plan.plan import plan as search
 from headway.serving.plan.sensitivity import parse
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from headway.core.listing import Rows
     from headway.hardware.system import System
     from headway.models.model import Model
+    from headway.performance.estimate import Deployment
     from headway.report.pictures.frame import Picture, View
     from headway.simulation.check.limits import LatencyLimit
     from headway.simulation.check.offered import OfferedTraffic
@@ -94,7 +97,8 @@ def _is_loaded(args: Plan) -> bool:
 
 def _plans(args: Plan) -> list[tuple[dict[str, Any], LayoutPlan]]:
     """Plans for each combination of loads, limits and assumptions."""
-    grid = arguments.search_grid(args)
+    bare, counts = _counts_of_drafts(args)
+    grid = arguments.search_grid(bare)
     batch = grid.load.pop("batch", None)  # of which each plan searches all values
     cases = grid.cases("plan", MOST_PLANS, {}, each_subject=False)
     systems = [system for system, _ in grid.systems]
@@ -104,7 +108,8 @@ def _plans(args: Plan) -> list[tuple[dict[str, Any], LayoutPlan]]:
         try:
             case_plan = search(
                 grid.models, systems, case.load, case.slo, **grid.formats, ways=grid.degrees, batch=batch,
-                assumptions=schema.defaults(Assumptions, case.assumptions), objective=args.objective, disaggregate=args.disaggregate,
+                assumptions=choices(schema.defaults(Assumptions, case.assumptions), counts), objective=args.objective,
+                disaggregate=args.disaggregate,
                 current=args.current, elasticities=len(cases) == 1, plainest=args.plainest != "off",
                 **search_input(args),
             )  # fmt: skip
@@ -117,6 +122,12 @@ def _plans(args: Plan) -> list[tuple[dict[str, Any], LayoutPlan]]:
     best = [case_plan.best for _, case_plan in plans]
     note(*shown_notes(args, best), *drop_note(illegal, len(cases), "combinations of loads, limits and assumptions"))
     return plans
+
+
+def _counts_of_drafts(args: Plan) -> tuple[Plan, tuple[Any, ...]]:
+    """The question without a list of --draft-tokens, and that list, whose best member each plan takes."""
+    counts = schema.several(schema.read(args, Assumptions, most=arguments.MOST_VALUES).get("draft_tokens"))
+    return (args.replace(draft_tokens=None), tuple(counts)) if len(counts) > 1 and args.draft else (args, ())
 
 
 def _nearest(plans: Sequence[tuple[dict[str, Any], LayoutPlan]]) -> list[str]:
@@ -166,7 +177,7 @@ def _at_load(args: Plan) -> output.Answer:
     if args.no_check:
         means = {limit.quantity: limit.most_s for limit in goal.limits if _is_mean(limit)}
         slo = SLO(tpot_decode=goal.tpot_decode, **means)
-        unchecked = search(inputs.models, systems, inputs.load, slo, **inputs.rest, **inputs.lists)
+        unchecked = search(inputs.models, systems, inputs.load, slo, **inputs.rest | inputs.lists)
         checked, *runners_up = [plan_at_load.CheckedPlan(plan=unchecked, goal=goal)]
     else:
         checked, *runners_up = _checked(inputs, goal, systems)
@@ -195,7 +206,7 @@ def _checked(inputs: _SearchInput, goal: LoadGoal, systems: Sequence[System]) ->
 
     def question(place: int, model: Model, system: System, lists: dict[str, Any]) -> tuple[int, Any, LoadGoal]:
         def search_within(slo: SLO, factor: float) -> LayoutPlan:
-            return search(model, system, inputs.load, slo, step_factor=factor, elasticities=False, frontier=False, **inputs.rest, **lists)
+            return search(model, system, inputs.load, slo, step_factor=factor, elasticities=False, frontier=False, **inputs.rest | lists)
 
         width = plan_at_load.width_of([(model, system)], inputs.rest["assumptions"])
         return place, search_within, dataclasses.replace(goal, width=width)
@@ -205,7 +216,7 @@ def _checked(inputs: _SearchInput, goal: LoadGoal, systems: Sequence[System]) ->
     questions = [(place, model, system, lists) for (place, (model, system)), lists in itertools.islice(pairs, MOST_QUESTIONS + 1)]
     if len(questions) > MOST_QUESTIONS:
         wants = f"at most {MOST_QUESTIONS} at a load: each is simulated"
-        raise BadValue("plan", "too many models, machines, formats and degrees", wants)
+        raise BadValue("plan", "too many models, machines, formats, numbers of drafts and degrees", wants)
     return plan_at_load.best_at_load([question(*values) for values in questions])
 
 
@@ -261,7 +272,7 @@ class _SearchInput:
     rest: dict[str, Any]
 
     def members(self) -> Iterator[dict[str, Any]]:
-        """Each combination of listed formats and degrees."""
+        """Each combination of listed formats, numbers of drafts and degrees."""
         formats = {name: values for name, values in self.lists.items() if name != "ways"}
         degrees = {name: schema.several(value) for name, value in self.lists["ways"].items()}
         for values in itertools.product(*formats.values(), *degrees.values()):
@@ -272,7 +283,8 @@ class _SearchInput:
 def _search_at_load(args: Plan, goal: LoadGoal) -> _SearchInput:
     degrees = schema.read(args, Layout, most=arguments.MOST_VALUES)
     formats = schema.axes(schema.read(args, Precision))
-    assumption_sets = arguments.combinations(args, Assumptions)
+    bare, counts = _counts_of_drafts(args)
+    assumption_sets = arguments.combinations(bare, Assumptions)
     if len(assumption_sets) > 1:
         raise BadValue("plan", "a list of assumptions", "one value of each at a load: the plan is checked by simulation")
     if args.batch is not None:
@@ -294,13 +306,15 @@ def _search_at_load(args: Plan, goal: LoadGoal) -> _SearchInput:
     models = arguments.models(args)
     note(*search_notes(args, lengths))
     arguments.note_beyond(models, lengths)
+    assumptions = schema.defaults(Assumptions, assumption_sets[0])
+    settings = {"assumptions": choices(assumptions, counts)} if counts else {}
     spare = schema.Field(integer=True, open_low=False, high=MOST_SPARE)
     rest = {
-        "assumptions": schema.defaults(Assumptions, assumption_sets[0]), "objective": args.objective,
+        "assumptions": assumptions, "objective": args.objective,
         "current": args.current, "plainest": args.plainest != "off", "users": traffic.users or None,
         "spare": 0 if args.spare is None else int(schema.scalar(args.spare, spare, "--spare")),
     } | search_input(args)  # fmt: skip
-    return _SearchInput(models=models, load=Load(**lengths, rate=rate), lists=formats | {"ways": degrees}, rest=rest)
+    return _SearchInput(models=models, load=Load(**lengths, rate=rate), lists=formats | settings | {"ways": degrees}, rest=rest)
 
 
 # -- what would help the layout of --current ------------------------------------------------------------------------------------
@@ -415,10 +429,18 @@ def _pools(args: Plan, plan: LayoutPlan, manifest: bool = False) -> list[Launch]
             args.launch, case.model, dataclasses.replace(layout, replicas=1) if manifest else layout, precision, load,
             memory=case.assumptions.hbm_utilization, chips_per_host=host, checkpoint=_checkpoint(args, case.model),
             sequences=sequences, role=role, exposed=manifest, eager=case.assumptions.eager,
-            host_bytes=case.at(layout, load).compiled().host_bytes,
+            host_bytes=case.at(layout, load).compiled().host_bytes, speculation=_speculation(case),
         )  # fmt: skip
         launches.append(dataclasses.replace(pool, replicas=int(layout.replicas)))
     return launches
+
+
+def _speculation(case: Deployment) -> Speculation | None:
+    """What drafts, where the user says so."""
+    drafts = case.drafts
+    if drafts is None or drafts.stated_length is not None:
+        return None
+    return Speculation.of(drafts.kind, drafts.tokens, drafts.model if drafts.kind == "model" else None)
 
 
 def _checkpoint(args: Plan, model: Model) -> str:

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from headway.report.pictures.frame import Picture, View
 
 
-OF_PLANS = ("usd_per_1k_requests",)  # results beside those of serve
+DRAFT_VIEW = ("step_tokens", "draft_saving", "draft_users")
+RESULTS = ("usd_per_1k_requests", "drafter", "draft_s", *DRAFT_VIEW)  # beside those of serve
 
 
 def run(args: Serve) -> output.Answer:
@@ -51,7 +52,7 @@ def run(args: Serve) -> output.Answer:
 
 def varied(table: Table) -> list[str]:
     """Inputs with more than one value in a table."""
-    extra = [key for key in table.keys() if key not in (*SERVE, *OF_PLANS)]  # noqa: SIM118 -- a table is not a mapping
+    extra = [key for key in table.keys() if key not in (*SERVE, *RESULTS)]  # noqa: SIM118 -- a table is not a mapping
     keys = [key for key in (*serving.WHAT, *extra) if table.varies(key)]
     follows = {"context"} if {"prompt", "output"} & set(keys) else set()  # the context follows from prompt and output,
     follows |= {"batch"} if table.take([0]).values("rate")[0] is not None else set()  # and the batch from the rate
@@ -86,9 +87,10 @@ def describe(table: Table, grid: ServeGrid, metric: str) -> output.Summary:
     unpriced = serving.unpriced(table.rows() if table.varies("system") else [first], metric)
     headline, example = (serving.point(first, unpriced), first) if len(table) == 1 else serving.grid(table, varying, unpriced)
     view = serving.REQUEST_VIEW if serving.is_request(first) else serving.STEP_VIEW
-    remarks = [serving.DEFINED, *serving.machine_costs([example]), *serving.load_costs(example)]
+    drafts = DRAFT_VIEW if "draft_tokens" in first else ()
+    remarks = [serving.DEFINED, *serving.machine_costs([example]), *serving.load_costs(example), *serving.drafting(example)]
     return output.Summary(
-        headline, [*(varying or ("batch",)), *view, "bound", "why"], binds=serving.binds(example), first=(*varying, *serving.LAST),
+        headline, [*(varying or ("batch",)), *view, *drafts, "bound", "why"], binds=serving.binds(example), first=(*varying, *serving.LAST),
         remarks=remarks, helps=_helps(example, grid),
     )  # fmt: skip
 
@@ -264,6 +266,15 @@ def context_picture(grid: ServeGrid, table: Any, view: View) -> Picture:
     return layout_pictures.context(curves.context_curves(model, system, row, assumptions), row, setting_of(row), view, place)
 
 
+def drafts_picture(grid: ServeGrid, table: Any, view: View) -> Picture:
+    """TPOT against users with drafts and without, of the first row that has drafts."""
+    row = next((row for row in table.rows() if row.get("draft_tokens")), first_row(table))
+    case = grid.case_of(row)
+    place = float(row["batch"]) if len(table) == 1 and row.get("rate") is None else None
+    curve = curves.draft_curves(case.model, case.system, row, case.complete_assumptions())
+    return layout_pictures.drafts(curve, row, setting_of(row, "prompt", "output"), view, place)
+
+
 def memory_picture(_: ServeGrid, table: Any, view: View) -> Picture:
     """What fills a chip, a bar for each row."""
     row = first_row(table)
@@ -313,5 +324,5 @@ def stages_picture(grid: ServeGrid, table: Any, view: View) -> Picture:
 
 DRAWINGS = {
     "batch": batch_picture, "context": context_picture, "roofline": roofline_picture, "memory": memory_picture, "stages": stages_picture,
-    "pipeline": pipeline_picture, "grid": inputs_picture,
+    "pipeline": pipeline_picture, "drafts": drafts_picture, "grid": inputs_picture,
 }  # fmt: skip

@@ -94,6 +94,8 @@ def played(args: Simulate, saved: SavedPlan) -> Any:
     values |= {"model": row["model"] if "," in flags.model else flags.model}
     values |= {name: row[name] for name in ("weights", "compute") if getattr(flags, name) is not None}
     values |= {name: getattr(flags, name) for name in schema.fields(Assumptions)}
+    if row.get("draft_tokens") is not None:  # of a list the best
+        values |= _drafts(int(row["draft_tokens"]), flags)
     values |= {name: getattr(args, name) or getattr(flags, name) for name in EDITS}
     values |= _load(args, saved) | _goodput(saved)
     if args.max_seqs is None:
@@ -101,6 +103,14 @@ def played(args: Simulate, saved: SavedPlan) -> Any:
     if row.get("prefill_replicas") is not None:
         values |= {"policy": "disaggregated", "prefill_replicas": str(int(row["prefill_replicas"]))}
     return args.replace(**values)
+
+
+def _drafts(count: int, flags: Any) -> dict[str, Any]:
+    """Flags of speculation with so many drafts, and without any those of none."""
+    if not count:
+        return dict.fromkeys(("draft", "draft_tokens", "acceptance"))
+    shares = flags.acceptance.split(",") if flags.acceptance else []
+    return {"draft_tokens": str(count), "acceptance": ",".join(shares[:count]) or None}
 
 
 def max_sequences(row: Mapping[str, Any]) -> str | None:

@@ -199,12 +199,28 @@ def shares_of(text: Any) -> tuple[Any, ...]:
     return tuple(user_input(value, f"acceptance {place}") for place, value in enumerate(values, start=1))
 
 
+def choices(assumptions: Assumptions, counts: Sequence[Any]) -> list[Assumptions]:
+    """The assumptions with each number of drafts of which a search takes the best; as they are without any."""
+    if not counts:
+        return [assumptions]
+    fixed = {"draft": assumptions.draft, "acceptance": assumptions.acceptance}
+    return [
+        replace(assumptions, draft_tokens=member["draft_tokens"], acceptance=member["acceptance"])
+        for member in members([fixed | {"draft_tokens": count} for count in counts])
+    ]
+
+
+def check_counts(values: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse drafts of which no member of a list has any."""
+    counts = [int(value["draft_tokens"]) for value in values if value.get("draft") and value.get("draft_tokens") is not None]
+    if counts and not any(counts):
+        raise BadValue("--draft-tokens", "0", f"1 to {MOST} drafts a step beside --draft; 0 stands in a list such as 0..5, for none")
+
+
 def members(values: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Assumptions of each member of a list of --draft-tokens, whose list of acceptances goes as far as its drafts; 0: no drafts."""
     counts = [int(value["draft_tokens"]) for value in values if value.get("draft_tokens") is not None]
     most = max(counts, default=0)
-    if counts and not most and values[0].get("draft"):
-        raise BadValue("--draft-tokens", "0", f"1 to {MOST} drafts a step beside --draft; 0 stands in a list such as 0..5, for none")
     several = len(set(counts)) > 1
     result = []
     for value in values:

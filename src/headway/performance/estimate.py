@@ -38,6 +38,7 @@ from headway.laws.serving.request import (
     interval_low,
     middle_context,
     rate_high,
+    time_saved_share,
     user_tok_per_s,
 )
 from headway.laws.step.layer_terms import idle_chips
@@ -50,7 +51,17 @@ from headway.laws.step.memory import (
     resident_sequences,
     sequence_bytes,
 )
-from headway.laws.step.step import compute_s, expert_transfer_s, kv_s, network_s, overhead_s, step_floor_s, step_s, weights_s
+from headway.laws.step.step import (
+    compute_s,
+    drafts_s,
+    expert_transfer_s,
+    kv_s,
+    network_s,
+    overhead_s,
+    step_floor_s,
+    step_s,
+    weights_s,
+)
 from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.models.work import ModelWork, work_of
@@ -61,9 +72,22 @@ from headway.performance.compile import StepModel, compile_drafts, compile_layou
 from headway.performance.drafts import Drafts, drafts_of
 from headway.performance.formats import Formats, resolve
 from headway.performance.layout import Layout
-from headway.performance.request import NO_WORK, PLAIN, SINGLE, MemoryRoom, Requests, Server, ideal_scheduling, scheduling, transfer_link
+from headway.performance.request import (
+    NO_SHARE,
+    NO_TIME,
+    NO_WORK,
+    PLAIN,
+    SINGLE,
+    MemoryRoom,
+    Requests,
+    Server,
+    ideal_scheduling,
+    scheduling,
+    transfer_link,
+)
 from headway.performance.workload import Load
 
+NO_DRAFTS = known(0, "draft_tokens", "", "constant", "a step without drafts")
 ONE_RANK = known(1, "one rank", "", "constant", "a single prompt is prefilled by one data-parallel rank")
 LOW = known(0.05, "5 % point", "", "constant", "lower end of a 90 % interval")
 HIGH = known(0.95, "95 % point", "", "constant", "upper end of a 90 % interval")
@@ -175,7 +199,29 @@ def columns(values: Mapping[str, Any]) -> dict[str, Any]:
 def estimate(case: Deployment) -> dict[str, Any]:
     """Contract key -> value, each at its own rank; None where a quantity does not apply."""
     compiled = case.compiled()
-    return columns(_decode_step(case, compiled) if case.load.prompt is None else _request(case, compiled))
+    values = columns(_decode_step(case, compiled) if case.load.prompt is None else _request(case, compiled))
+    return values | _drafting(case, compiled, values) if case.drafts or case.assumptions.draft else values
+
+
+def _drafting(case: Deployment, compiled: StepModel, values: Mapping[str, Any]) -> dict[str, Any]:
+    """What speculation does: tokens of a step, the time of its drafts, what they save, and of how many users they save nothing."""
+    drafts, load = case.drafts, case.load
+    if drafts is None:
+        return {"draft_tokens": NO_DRAFTS, "step_tokens": PLAIN, "draft_s": NO_TIME, "draft_saving": NO_SHARE}
+    bare = replace(case, drafts=None)
+    without, server = bare.compiled(), case.server(compiled)
+    batch, context = load.batch if load.rate is None else values["decoding"], values["context"]
+    result = {
+        "draft_tokens": drafts.tokens, "step_tokens": server.accept_length,
+        "draft_s": drafts_s(compiled.step, batch, batch * context, NO_WORK, NO_WORK),
+    }  # fmt: skip
+    if load.prompt is None:
+        token = token_times(server.accept_length)(batch, batch * context, values["step_s"])
+        plain_step = step_s(without.step, batch, batch * context, NO_WORK, NO_WORK)
+        return result | {"draft_saving": time_saved_share(token, plain_step)}
+    requests, alone = case.requests(), bare.server(without)
+    saving = time_saved_share(values["tpot_s"], _runs(bare, requests)(alone).tpot)
+    return result | {"draft_saving": saving, "draft_users": request.paying_users(server, alone, requests)}
 
 
 def throughput(case: Deployment) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from headway.core.units import Number, PerSecond, Token
 from headway.hardware.chip import Chip
 from headway.hardware.system import System, pair_bandwidth
 from headway.laws.queueing import closed_loop as loops
+from headway.laws.queueing import drafts
 from headway.laws.queueing.closed_loop import (
     CLOSED,
     NO_WORK,
@@ -252,6 +253,11 @@ def open_loop(server: Server, requests: Requests, rate: PerSecond, law: Law = st
 def capacity(server: Server, requests: Requests, law: Law = step_s) -> Any:
     """Requests per second that one replica finishes with every seat taken."""
     return open_loop_capacity(server.step, loop_of(server, requests, SINGLE), _law_mark(law))
+
+
+def paying_users(server: Server, plain: Server, requests: Requests) -> Any:
+    """Users of a replica from which on the drafts of a server save no time beside the same without them."""
+    return drafts.paying_users(server.step, plain.step, loop_of(server, requests, SINGLE))
 
 
 def _times(server: Server, law: Law) -> tuple[StepTime, TokenTime]:

@@ -16,7 +16,7 @@ from headway.training.timeline import decoding, idle_share
 
 if TYPE_CHECKING:
     from headway.report.pictures.frame import Picture, View
-    from headway.serving.curves import ContextCurves, Curves, StepRoofline
+    from headway.serving.curves import ContextCurves, Curves, DraftCurves, StepRoofline
 
 # -- time and cost of a step --------------------------------------------------------------------------------------------------------
 
@@ -104,6 +104,39 @@ def _step_plots(curves: Curves | ContextCurves, across: tuple[str, np.ndarray, s
             y=AxisScale("", [0.0, highest], unit, ends=(0.0, highest), most=6, log=False),
         ))  # fmt: skip
     return plots
+
+
+def drafts(curves: DraftCurves, row: Row, about: str, view: View, place: float | None = None) -> Picture:
+    """TPOT against users with drafts and without, and the load from which on drafts save nothing; `place`: the users asked for."""
+    last, end = float(curves.users[-1]), curves.end
+    what = f"{int(row['draft_tokens'])} draft{'s' * (row['draft_tokens'] != 1)} a step"
+    best = 1 - curves.drafting / curves.plain
+    if end <= 1:
+        title = f"Drafts never save time: they cost {-float(best.max()):.0%} of TPOT at least"
+    elif end > last:
+        title = f"Drafts save {float(best.min()):.0%} to {float(best.max()):.0%} of TPOT, whatever the load"
+    else:
+        title = f"Drafts save up to {float(best.max()):.0%} of TPOT, and from {end:,.0f} users on nothing"
+    rows = [{"users": float(curves.users[at]), "drafting": float(curves.drafting[at]), "plain": float(curves.plain[at])}
+            for at in view.thinned(range(len(curves.users)))]  # fmt: skip
+    parts: list[plot.Part] = [
+        plot.Series(rows=rows, x="users", y="plain", meaning="muted", text="without"),
+        plot.Series(rows=rows, x="users", y="drafting", meaning="compute", text=what, width=3),
+    ]
+    for users, text, shape in ((end, f"equal at {end:,.0f} users", "diamond"), (place, f"{place or 0:,.0f} users", "circle")):
+        if users is not None and 1 < users <= last:
+            at = float(np.interp(np.log(users), np.log(curves.users), curves.drafting))
+            words = f"{text}: {format_value(at, 's')}"
+            parts.append(plot.Point(x=users, y=at, text=words, shape=shape, size=90, is_free=True))
+    times = [*map(float, curves.drafting), *map(float, curves.plain)]
+    panel = plot.Plot(
+        name="panel0", parts=parts, heading="TPOT (log)", height=320,
+        x=AxisScale("Users of a replica (log)", [1.0, last], "", ends=(1.0, last), log=True, base=2),
+        y=AxisScale("", times, "s", log=True),
+    )  # fmt: skip
+    caption = "Few users leave a step waiting for memory, which checks drafts for nearly nothing; of many each draft is arithmetic."
+    subtitle = f"{subject(row)}, {about}; {what} by {row['drafter'] or 'what drafts'}, {row['step_tokens']:.3g} tokens a step"
+    return frame.compose(view, [[panel]], title=title, subtitle=subtitle, caption=caption)
 
 
 # -- one layout in other ways -------------------------------------------------------------------------------------------------------

@@ -11,12 +11,12 @@ from headway.report import output, serving
 from headway.report.pictures import bars, frame, plot, scale
 from headway.report.words import NO_ROW, Row, interval, number_of, sentence, subject, value
 from headway.serving.plan import problem
-from headway.serving.serve import SERVE
+from headway.serving.serve import DRAFTS, SERVE
 
 if TYPE_CHECKING:
     from headway.report.pictures.frame import Picture, View
 
-ROWS = ("kind", "model", "system", "layout", "weights", "kv", "batch")
+ROWS = ("kind", "model", "system", "layout", "weights", "kv", "draft_tokens", "batch")
 FIGURES = ("ttft_s", *serving.TPOT, "tok_per_s_user", "tok_per_s_chip", "usd_per_mtok_in", "usd_per_mtok_out", "usd_per_1k_requests")
 FIRST = ("kind", "system", "layout", "batch", "tpot_s", "ttft_s", "usd_per_1k_requests", "tok_per_s_chip")  # what a narrow table keeps
 POOLS = ("prefill_replicas", "prefill_tp", "prefill_ep", "prefill_dp", "prefill_pp", "prefill_cp")
@@ -34,7 +34,7 @@ def describe(rows: Any, plan: Any, changes: Sequence[output.Help] = ()) -> outpu
     plain = rows.rows()
     first = next((row for row in plain if row["kind"] == "best"), plain[0])
     points = [row | {"layout": layout(row)} for row in plain if row["kind"] != "elasticity"]
-    view = [key for key in ROWS if key in ("kind", "layout", "batch") or len({row[key] for row in points}) > 1]
+    view = [key for key in ROWS if key in ("kind", "layout", "batch") or len({row.get(key) for row in points}) > 1]
     return output.Summary(
         answer(first, plan), [*view, *FIGURES, "bound", "why"], people=Listing(points), binds=serving.binds(first),
         helps=[*changes] or helps(plan), remarks=[*remarks(first, plan), *current(plain), serving.DEFINED], first=FIRST,
@@ -50,7 +50,8 @@ def answer(row: Row, plan: Any) -> str:
         return sentence(refusal(row, plan), f": {plan.infeasible}")
     start = carried(row) if row["rate"] is not None else f"{subject(row)} {GOALS[plan.objective]}"
     lacking = serving.unpriced(bests(plan), plan.best.case.assumptions.price_metric)
-    return sentence(f"{start} with {layout(row)} at batch {value(row, 'batch')}: {tpot(row)}", price(row), ttft(row), last=lacking)
+    where = f"{layout(row)}{drafts(row)} at batch {value(row, 'batch')}"
+    return sentence(f"{start} with {where}: {tpot(row)}", price(row), ttft(row), last=lacking)
 
 
 def bests(plan: Any) -> list[Row]:
@@ -84,6 +85,12 @@ def layout(row: Row) -> str:
         return serving.layout(row)
     first = serving.layout({key.removeprefix("prefill_"): int(row[key]) for key in POOLS})
     return f"{first} + {serving.layout(row)}".replace(" ", ",").replace(",+,", " + ")
+
+
+def drafts(row: Row) -> str:
+    """Clause on the drafts of a step, where some were searched."""
+    count = row.get("draft_tokens")
+    return "" if count is None else f", {number_of(int(count), 'draft')} a step" if count else ", no drafts"
 
 
 def tpot(row: Row) -> str:
@@ -131,6 +138,7 @@ def remarks(row: Row, plan: Any) -> list[str]:
     if plan.fails:
         return []
     notes = [f"{serving.formats(row)}; {serving.work(row)}", *serving.machine_costs([row]), *serving.load_costs(row)]
+    notes += serving.drafting(row)
     if row["chips_idle"]:
         notes.append(f"{number_of(row['chips_idle'], 'chip')} of {row['chips']} idle, and paid for")
     if row.get("prefill_replicas") is not None:
@@ -153,8 +161,9 @@ def describe_several(rows: Any) -> output.Summary:
     best = [row | {"layout": layout(row)} for row in rows if row["kind"] == "best"]
     if not best:
         return output.Summary(NO_ROW)
-    extra = [key for key in best[0] if key not in SERVE and key not in ("input", "elasticity", "gain", "cause", "layout")]
-    view = [key for key in (*extra, *ROWS, "prompt", "output", "rate") if key in ("layout", "batch") or len({row[key] for row in best}) > 1]
+    extra = [key for key in best[0] if key not in (*SERVE, *DRAFTS, "input", "elasticity", "gain", "cause", "layout")]
+    keys = (*extra, *ROWS, "prompt", "output", "rate")
+    view = [key for key in keys if key in ("layout", "batch") or len({row.get(key) for row in best}) > 1]
     loaded = ["utilisation"] if best[0]["rate"] is not None else []
     fit = [row for row in best if row["fits"]]
     costs = sorted((row["usd_per_mtok_out"], place) for place, row in enumerate(fit) if row["usd_per_mtok_out"] is not None)

@@ -63,7 +63,8 @@ def describe(rows: Table, checked: CheckedPlan, sized: CheckedPlan | None = None
     first = next((row for row in plain if row["kind"] == "best"), plain[0])
     points = [row | {"layout": words.layout(row)} for row in plain if row["kind"] != "elasticity"]
     simulated = [key for key in first if key.startswith(("p50_", "p90_", "p95_", "p99_", "mean_"))]
-    view = [*COLUMNS, *simulated, "confidence", "usd_per_mtok_out", "usd_per_hour", "usd_per_month", "bound", "why"]
+    drafts = ["draft_tokens"] if len({row.get("draft_tokens") for row in points}) > 1 else []
+    view = [*COLUMNS, *drafts, *simulated, "confidence", "usd_per_mtok_out", "usd_per_hour", "usd_per_month", "bound", "why"]
     result, spare, remarks = checked.checked, int(first.get("spare_nodes") or 0), []
     if result is not None:
         limits = ", ".join(_beside(status, " of ") for status in result.statuses)
@@ -77,7 +78,7 @@ def describe(rows: Table, checked: CheckedPlan, sized: CheckedPlan | None = None
         remarks.append(f"times, load and replicas are those of {number_of(nodes - spare, 'node')} with {spare} of {nodes} lost (--spare)")
     return output.Summary(
         answer(first, checked, sized), view, people=Listing(points), binds=serving.binds(first), helps=changes, first=FIRST,
-        remarks=[*remarks, *serving.load_costs(first), *words.current(plain), serving.DEFINED],
+        remarks=[*remarks, *serving.drafting(first), *serving.load_costs(first), *words.current(plain), serving.DEFINED],
     )  # fmt: skip
 
 

@@ -47,7 +47,8 @@ TTFT = ("ttft_s", "ttft_floor_s", "ttft_lo_s~ttft_hi_s")
 STEP_VIEW = ("step_s", "step_floor_s", "step_lo_s~step_hi_s", *TTFT, "tok_per_s_user", "decode_tok_per_s")
 TPOT = ("tpot_s", "tpot_floor_s", "tpot_lo_s~tpot_hi_s")
 REQUEST_VIEW = (*TTFT, *TPOT, "tok_per_s_user", "tok_per_s_chip", "usd_per_mtok_in", "usd_per_mtok_out")
-PARTS = ("compute_s", "weights_s", "kv_s", "network_s", "overhead_s", "transfer_s")
+PARTS = ("compute_s", "weights_s", "kv_s", "network_s", "overhead_s", "transfer_s", "draft_s")
+PART_NAMES = {"draft_s": "drafting"}
 WHAT = ("model", "system", "replicas", "tp", "ep", "dp", "pp", "cp", "weights", "kv", "compute", "rate", "batch", "context", "prompt",
         "output")  # fmt: skip
 TEXTS = ("model", "system", "weights", "kv", "compute", "overlap", "price_metric")
@@ -117,10 +118,22 @@ def point(row: Mapping[str, Any], unpriced: str = "") -> str:
 def binds(row: Mapping[str, Any]) -> str:
     """What binds a point: the parts of its step, the largest first, and the memory of the fullest chip."""
     parts = sorted((row.get(key) or 0.0, key) for key in PARTS)[::-1]
-    step_parts = ", ".join(f"{key.removesuffix('_s')} {value(row, key)}" for size, key in parts if size)
+    step_parts = ", ".join(f"{PART_NAMES.get(key, key.removesuffix('_s'))} {value(row, key)}" for size, key in parts if size)
     of_step = "a step, if it fitted, would be" if row["bound"] == "capacity" else "a step is"
     memory = f"weights {value(row, 'weights_bytes_chip')} and KV cache {value(row, 'kv_bytes_chip')}"
     return f"{row['bound']}; {of_step} {step_parts}; the fullest chip holds {memory} of {value(row, 'hbm_bytes_chip')} usable."
+
+
+def drafting(row: Mapping[str, Any]) -> list[str]:
+    """Line on speculation: what drafts, what it saves here, and of how many users it saves nothing."""
+    if not row.get("draft_tokens"):
+        return []
+    share, users = row["draft_saving"], row.get("draft_users")
+    token = "TPOT" if is_request(row) else "a token"
+    effect = "" if share is None else f"; {token} takes {abs(share):.0%} {'less' if share >= 0 else 'more'} time"
+    until = "" if users is None else f"; it saves none from {int(users):,} users of a replica on" if users > 1 else "; it never saves time"
+    drafts = f"{number_of(row['draft_tokens'], 'draft')} a step" + (f" by {row['drafter']}" if row["drafter"] else "")
+    return [f"speculation: {drafts}, {row['step_tokens']:.3g} tokens a step{effect}{until}"]
 
 
 def grid(table: Any, varying: list[str], unpriced: str = "") -> tuple[str, Mapping[str, Any]]:

@@ -7,6 +7,7 @@ Against context, at one batch, the KV cache grows, all else stays, and the memor
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -20,6 +21,7 @@ from headway.core.units import Token
 from headway.hardware.chip import price_quote
 from headway.hardware.system import System
 from headway.laws.economics.cost import usd_per_mtok_out
+from headway.laws.queueing.drafts import loop_tpot, paying_users
 from headway.laws.step import parts
 from headway.models.model import Model
 from headway.models.precision import Precision
@@ -29,6 +31,7 @@ from headway.performance.compile import StepModel, compile_layout
 from headway.performance.estimate import Deployment, step_parts
 from headway.performance.formats import resolve
 from headway.performance.layout import Layout
+from headway.performance.request import Server, loop_of
 from headway.serving.serve import checked_load, deployment, serve
 
 POINTS = 240
@@ -148,6 +151,38 @@ def row_precision(model: Model, system: System, row: Mapping[str, Any]) -> Preci
     weights = "" if labels(Precision())[0] == row["weights"] else row["weights"]
     compute = "" if labels(Precision(weights=weights))[2] == row["compute"] else row["compute"]
     return Precision(weights=weights, kv=row["kv"], compute=compute)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftCurves:
+    """TPOT by users of a replica (s), with drafts and without, and the users from which on drafts save nothing; infinite if never."""
+
+    users: Any
+    drafting: Any
+    plain: Any
+    end: float
+
+
+DRAWN_USERS = 65
+
+
+def draft_curves(model: Model, system: System, row: Mapping[str, Any], assumptions: Assumptions) -> DraftCurves:
+    """The curves of the layout, formats and requests of one row, up to the users whose KV cache fits."""
+    if row.get("prompt") is None or not row.get("draft_tokens"):
+        raise BadValue("--picture", "drafts", "requests (--prompt, --output) and --draft beside it")
+    taken = replace(assumptions, draft_tokens=row["draft_tokens"]) if assumptions.draft else assumptions
+    load = checked_load(prompt=row["prompt"], output=row["output"])
+    case = deployment(model, system, _layout(row), load, row_precision(model, system, row), taken)
+    bare = replace(case, drafts=None)
+    (step, loop), (plain, plain_loop) = ((server.step, loop_of(server, case.requests(), 1)) for server in _servers(case, bare))
+    seats = max(1.0, math.floor(float(loop.seats)))
+    users = np.geomspace(1.0, seats, DRAWN_USERS)
+    end = float(paying_users(step, plain, loop))
+    return DraftCurves(users=users, drafting=loop_tpot(step, loop, users), plain=loop_tpot(plain, plain_loop, users), end=end)
+
+
+def _servers(*cases: Deployment) -> list[Server]:
+    return [case.server(case.compiled()) for case in cases]
 
 
 STAGES = (1, 2, 4, 8, 16, 32)

@@ -32,6 +32,7 @@ class Serve(Question):
         ("memory", "what fills a chip"),
         ("stages", "weights and KV per chip by pipeline stages"),
         ("pipeline", "micro-batches that decode through the stages"),
+        ("drafts", "TPOT against users with drafts and without"),
         ("grid", "times and cost along the inputs that vary"),
     )
     groups = (

@@ -39,6 +39,7 @@ from headway.performance.offload import offload_notes
 from headway.performance.workload import Load, read_expert_load
 
 SERVE = columns.table("serve")
+DRAFTS = columns.table("drafts")  # beside those of serve, where something drafts
 AS_STORED = Precision()
 NOTHING_FIXED = known(0.0, "fixed", "", "constant", "an MFU counts all time against the model's FLOPs")
 
@@ -217,7 +218,7 @@ def serve(
         return recorded(lambda: case.replayed(layout_list[int(layout)], Load(**entries)))
 
     def tree(row: int, key: str) -> Any:
-        if key not in SERVE:
+        if key not in SERVE and key not in DRAFTS:
             raise UnknownName("column", key, SERVE)
         return explained_value(recorded_row(row), key)
 
@@ -256,7 +257,16 @@ def filled(case: Deployment, axes: tuple[Axis, ...], values: dict[str, Any] | No
     labels |= {"bound": _bound(values), "why": _why(values, case, axes)}
     values |= undefined_tpot(values, case.load.output) | unknown_prompts(values, case.system)
     values |= saturated(values)
-    return {key: labels.get(key, values.get(key)) for key in SERVE}
+    row = {key: labels.get(key, values.get(key)) for key in SERVE}
+    return row | drafting(case, values) if "draft_tokens" in values else row
+
+
+def drafting(case: Deployment, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of speculation; null users where drafts save time of all that have seats."""
+    users = np.asarray(values.get("draft_users", np.inf), dtype=float)
+    until = None if np.isinf(users).all() else np.where(np.isinf(users), np.nan, users)
+    drafter = "" if case.drafts is None else case.drafts.name
+    return {key: {"drafter": drafter, "draft_users": until}.get(key, values.get(key)) for key in DRAFTS}
 
 
 def undefined_tpot(values: Mapping[str, Any], output: Token) -> dict[str, Any]:

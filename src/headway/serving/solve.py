@@ -14,7 +14,7 @@ from headway.core.errors import BadValue, UnknownName
 from headway.core.listing import input_text
 from headway.core.quantity import known
 from headway.core.table import Labels, Table
-from headway.serving.serve import SERVE
+from headway.serving.serve import DRAFTS, SERVE
 
 SCAN = 400  # points of the first scan, if a grid costs as little as a point
 SCAN_SLOW = 60  # points of the first scan, if each point needs a table
@@ -73,7 +73,7 @@ def condition(text: str) -> Condition:
     column = column.replace("-", "_")
     if not equals or not column or not right:
         raise BadValue("--so-that", text, "OUTPUT=VALUE or OUTPUT=OUTPUT, such as tpot_s=20ms or compute_s=kv_s")
-    if column not in SERVE:
+    if column not in SERVE and column not in DRAFTS:
         raise UnknownName("output", column, SERVE)
     if right.replace("-", "_") in SERVE:
         return Condition(column, right.replace("-", "_"), None)

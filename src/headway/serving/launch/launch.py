@@ -16,7 +16,7 @@ from headway.models.precision import Precision
 from headway.performance.layout import Layout, illegal, tensor_why
 from headway.performance.workload import Load
 from headway.serving.launch import sglang, trtllm, vllm
-from headway.serving.launch.needs import ROLE_PORTS, LaunchRequest, ask, served
+from headway.serving.launch.needs import ROLE_PORTS, LaunchRequest, Speculation, ask, served
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,12 +136,13 @@ def launch(
     exposed: bool = False,
     eager: bool = False,
     host_bytes: Any = None,
+    speculation: Speculation | None = None,
 ) -> Launch:
     """The command lines that serve `model` on `layout`, for each replica.
 
     `load` sets limits, `sequences` those of one replica (by default the users of a closed loop), `memory` is the share of HBM for
     weights and KV cache, `checkpoint` is the model as the user named it, and `role` the pool of a split deployment, prefill or decode.
-    `eager` is without CUDA graphs, `host_bytes` the size of a chip's experts that lie in the host's memory.
+    `eager` is without CUDA graphs, `host_bytes` the size of a chip's experts that lie in the host's memory, `speculation` what drafts.
     """
     if engine not in ENGINES:
         raise UnknownName("engine", engine, ENGINES, f"one of {', '.join(ENGINES)}")
@@ -150,7 +151,7 @@ def launch(
     request = ask(model, layout, precision or Precision(), load, memory, chips_per_host, sequences)
     batch = None if role == "prefill" and sequences is None else request.batch  # users of a load decode; prompts queue before them
     hosted = None if host_bytes is None else float(host_bytes)
-    details = replace(request, batch=batch, role=role, exposed=exposed, eager=eager, host_bytes=hosted)
+    details = replace(request, batch=batch, role=role, exposed=exposed, eager=eager, host_bytes=hosted, speculation=speculation)
     return answer(engine, served(details, checkpoint))
 
 
@@ -179,6 +180,9 @@ def _always(request: LaunchRequest, engine_flags: Flags) -> list[str]:
     notes = []
     if request.model == "$MODEL":
         notes.append("MODEL is the folder or Hugging Face id of the checkpoint")
+    if request.speculation is not None and request.speculation.model == "$DRAFT":
+        drafter = f"an EAGLE-3 head of {request.model}" if request.speculation.kind == "eagle" else "what drafts"
+        notes.append(f"DRAFT is the folder or Hugging Face id of {drafter}")
     if request.resolved:
         notes.append(f"{request.resolved} is served as {request.model}; to serve another checkpoint, give its Hugging Face id")
     if request.layout.replicas > 1:

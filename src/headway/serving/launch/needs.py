@@ -35,6 +35,20 @@ class LaunchNeeds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Speculation:
+    """What drafts for the model, and how many tokens in each step."""
+
+    kind: str  # mtp, eagle or model
+    tokens: int
+    model: str  # what drafts, as an argument; "" for the model's own head
+
+    @classmethod
+    def of(cls, kind: str, tokens: Any, model: Model | None) -> Speculation:
+        """The speculation of a head, or of a smaller model."""
+        return cls(kind=kind, tokens=int(tokens), model="" if kind == "mtp" else "$DRAFT" if model is None else _draft(model))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchRequest:
     """One layout to launch, with its number of replicas, formats and limits."""
 
@@ -51,6 +65,7 @@ class LaunchRequest:
     resolved: str = ""  # what the user named, where the checkpoint is named otherwise
     eager: bool = False  # without CUDA graphs
     host_bytes: float | None = None  # of a chip's routed experts, which lie in the host's memory
+    speculation: Speculation | None = None
 
     @property
     def stage_chips(self) -> int:
@@ -128,6 +143,12 @@ def served(request: LaunchRequest, checkpoint: str) -> LaunchRequest:
     if row is not None and not Path(name).exists():
         return replace(request, model=shlex.quote(row.hf_id) if row.hf_id else "$MODEL", resolved=name)
     return replace(request, resolved=name) if request.model != "$MODEL" and not Path(name).exists() else request
+
+
+def _draft(model: Model) -> str:
+    """A smaller model as an argument, or the variable for its checkpoint."""
+    name = _argument(model)
+    return "$DRAFT" if name == "$MODEL" else name
 
 
 def _length(load: Load | None, most: Token) -> int | None:

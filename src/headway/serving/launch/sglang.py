@@ -8,6 +8,7 @@ from headway.serving.launch.needs import (
     DTYPES,
     FlagNames,
     LaunchRequest,
+    Speculation,
     context_why,
     formats,
     kv_why,
@@ -59,6 +60,8 @@ def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
     words += limits(request, NAMES, request.batch) + formats(request, ONLINE, CACHE)
     if request.eager:
         words.append("--disable-decode-cuda-graph --disable-prefill-cuda-graph")
+    if request.speculation is not None:
+        words.append(_speculation(request.speculation))
     if request.role:  # hand a prompt's KV cache from the prefill pool to the decode pool
         words.append(f"--disaggregation-mode {request.role} --disaggregation-transfer-backend nixl")
     if request.role == "prefill":
@@ -66,6 +69,16 @@ def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if request.hosts > 1:
         words.append(f"--nnodes {request.hosts} --node-rank $NODE --dist-init-addr $HEAD:{INIT_PORT}")
     return (" ".join(words),), _notes(request)
+
+
+ALGORITHMS = {"mtp": "EAGLE", "eagle": "EAGLE3", "model": "STANDALONE"}
+
+
+def _speculation(drafts: Speculation) -> str:
+    """The flags of speculation: one chain of drafts, each step of which yields one; the token before them is verified too."""
+    model = f" --speculative-draft-model-path {drafts.model}" if drafts.model else ""
+    counts = f"--speculative-num-steps {drafts.tokens} --speculative-eagle-topk 1 --speculative-num-draft-tokens {drafts.tokens + 1}"
+    return f"--speculative-algorithm {ALGORITHMS[drafts.kind]}{model} {counts}"
 
 
 def _notes(request: LaunchRequest) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ NAMES = FlagNames(
     first_port=8000,
 )  # fmt: skip
 CACHE = {"bf16": "auto", "fp8": "fp8", "fp4": "nvfp4"}
+TYPES = {"mtp": "MTP", "eagle": "Eagle3", "model": "DraftTarget"}
 FRACTION = 0.9  # KV cache share of the memory that weights leave free: the server's default
 
 
@@ -73,6 +74,11 @@ def _options(request: LaunchRequest) -> list[str]:
     if request.role:
         lines += ["cache_transceiver_config:", "  backend: NIXL"]
         lines += [f"  max_tokens_in_buffer: {request.length}"] if request.length else []
+    if request.speculation is not None:
+        drafts = request.speculation
+        lines += ["speculative_config:", f"  decoding_type: {TYPES[drafts.kind]}", f"  max_draft_len: {drafts.tokens}"]
+        model = "'$DRAFT'" if drafts.model == "$DRAFT" else drafts.model  # the shell's variable stands outside its quotes
+        lines += [f"  speculative_model: {model}"] if model else []
     return lines
 
 

@@ -8,6 +8,7 @@ from headway.serving.launch.needs import (
     DTYPES,
     FlagNames,
     LaunchRequest,
+    Speculation,
     context_why,
     copies_why,
     formats,
@@ -77,11 +78,23 @@ def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
         words.append(f"--offload-backend uva --cpu-offload-gb {math.ceil(request.host_bytes / GIB)} --cpu-offload-params experts")
     if request.eager:
         words.append("--enforce-eager")
+    if request.speculation is not None:
+        words.append(_speculation(request.speculation))
     if request.role:  # hand a prompt's KV cache from the prefill pool to the decode pool
         words.append(f"""--kv-transfer-config '{{"kv_connector":"NixlConnector","kv_role":"{ROLES[request.role]}"}}'""")
         side = port(request, SIDE_PORT, request.layout.dp)  # for each data-parallel rank of each replica
         words[0] = f"VLLM_NIXL_SIDE_CHANNEL_HOST=$HOST VLLM_NIXL_SIDE_CHANNEL_PORT={side} {words[0]}"
     return _hosts(request, " ".join(words)), _notes(request)
+
+
+METHODS = {"mtp": "mtp", "eagle": "eagle3", "model": "draft_model"}
+
+
+def _speculation(drafts: Speculation) -> str:
+    """The flag of speculation, whose value is JSON; a variable stands outside the quotes."""
+    name = f"'{drafts.model}'" if drafts.model.startswith("$") else drafts.model.strip("'")
+    model = f'"model":"{name}",' if drafts.model else ""
+    return f"""--speculative-config '{{"method":"{METHODS[drafts.kind]}",{model}"num_speculative_tokens":{drafts.tokens}}}'"""
 
 
 def _hosts(request: LaunchRequest, line: str) -> tuple[str, ...]:

@@ -179,14 +179,14 @@ def first_of_each(groups: Sequence[Any]) -> list[Any]:
 
 def searched(
     subjects: Sequence[tuple[Model, System]], load: Load, names: Mapping[str, tuple[str, ...]], degrees: Mapping[str, Any],
-    assumptions: Assumptions | None, goal: Goal,
+    settings: Sequence[Assumptions], goal: Goal,
 ) -> tuple[list[PlanGroup], list[str]]:  # fmt: skip
-    """The search of each model on each machine in each of the listed formats, and a note on those that cannot run as stated."""
+    """The search of each model on each machine in each of the formats and assumptions, and a note on those that cannot run."""
     lists = [[(name, (value,)) for value in values] or [(name, ())] for name, values in names.items()]
-    members = list(itertools.product(enumerate(subjects), map(dict, itertools.product(*lists))))
+    members = list(itertools.product(enumerate(subjects), map(dict, itertools.product(*lists)), settings))
     results: list[PlanGroup] = []
     illegal: list[IllegalCombination] = []
-    for (place, (model, machine)), formats in members:
+    for (place, (model, machine)), formats, assumptions in members:
         domain = plan_problem.free(machine, goal)
         sizes = plan_problem.grown(domain) if domain else (machine,)
         tried = (_problems(model, size, load, formats, degrees, assumptions, goal) for size in sizes)
@@ -218,7 +218,7 @@ def _first_that_holds(tried: Iterable[list[PlanProblem]], goal: Goal) -> PlanGro
 
 def _problems(
     model: Model, system: System, load: Load, names: Mapping[str, tuple[str, ...]], degrees: Mapping[str, Any],
-    assumptions: Assumptions | None, goal: Goal,
+    assumptions: Assumptions, goal: Goal,
 ) -> list[PlanProblem]:  # fmt: skip
     """One problem for each combination of formats."""
     for name in ("prompt", "output"):

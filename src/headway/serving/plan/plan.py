@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from headway.core import units
+from headway.core.schema import defaults
 from headway.core.table import Table
 from headway.core.trace import record
 from headway.core.units import show
@@ -72,7 +73,7 @@ def plan(
     weights: str | Sequence[str] = ("",), kv: str | Sequence[str] = (), compute: str | Sequence[str] = ("",),
     ways: Mapping[str, Any] | None = None,
     batch: Any = None, users: Any = None,
-    assumptions: Assumptions | None = None,
+    assumptions: Assumptions | Sequence[Assumptions] | None = None,
     objective: str = "cost", disaggregate: bool = False,
     current: Mapping[str, Any] | str | None = None,
     elasticities: bool = True, frontier: bool = True, plainest: bool = True, step_factor: float = 1.0,
@@ -87,19 +88,21 @@ def plan(
     has fp8. `current`, "tp=8 batch=64", adds a row for the user's layout. `users` are over all replicas; `plainest`: of layouts within 3 %
     of the best objective, the plainest; `step_factor` makes steps longer than expected. `elasticities` and `frontier` leave these rows out
     if False. Layouts that the engine of `launch`, else of the assumptions, cannot express are left out, unless pinned; `spare` nodes may be
-    lost. A candidate that misses a limit is a row with fits False and a reason; invalid input raises a HeadwayError.
+    lost. Of several `assumptions`, such as numbers of drafts, the best is taken. A candidate that misses a limit is a row with fits False
+    and a reason; invalid input raises a HeadwayError.
     """
+    settings = [assumptions or defaults(Assumptions)] if assumptions is None or isinstance(assumptions, Assumptions) else [*assumptions]
     pinned = frozenset(name for name, value in (ways or {}).items() if value is not None)
     goal = Goal(
         objective=objective_named(objective), rate=plan_problem.rate(load.rate), batches=plan_problem.batches(batch), pinned=pinned,
         lists=frozenset(name for name in pinned if len(plan_problem.pinned_values((ways or {})[name])) > 1),
         slo=plan_problem.slo_of(slo or SLO(), {"ttft": ttft, "tpot": tpot, "e2e": e2e, "tpot_decode": tpot_decode}),
         disaggregate=plan_problem.disaggregated(disaggregate, pinned), users=plan_problem.users(users), plainest=plainest,
-        step_factor=step_factor, engine=launch or (assumptions or Assumptions()).engine, host=chips_per_host, spare=spare,
+        step_factor=step_factor, engine=launch or settings[0].engine, host=chips_per_host, spare=spare,
     )  # fmt: skip
     names = {name: plan_problem.formats(value, name) for name, value in (("weights", weights), ("kv", kv), ("compute", compute))}
     plan_problem.check_single_token(goal, load)
-    groups, drop_notes = searched(plan_problem.pairs(models, systems), load, names, ways or {}, assumptions, goal)
+    groups, drop_notes = searched(plan_problem.pairs(models, systems), load, names, ways or {}, settings, goal)
     mine = parse(current) if isinstance(current, str) else current
     user_pick = placed(groups[0].case, mine) if mine else None
     return _answered(sorted(groups, key=PlanGroup.rank), user_pick, (elasticities, frontier), drop_notes, limits(goal.slo))
