@@ -170,9 +170,9 @@ def draft_curves(model: Model, system: System, row: Mapping[str, Any], assumptio
     """The curves of the layout, formats and requests of one row, up to the users whose KV cache fits."""
     if row.get("prompt") is None or not row.get("draft_tokens"):
         raise BadValue("--picture", "drafts", "requests (--prompt, --output) and --draft beside it")
-    taken = replace(assumptions, draft_tokens=row["draft_tokens"]) if assumptions.draft else assumptions
+    settings = replace(assumptions, draft_tokens=row["draft_tokens"]) if assumptions.draft else assumptions
     load = checked_load(prompt=row["prompt"], output=row["output"])
-    case = deployment(model, system, _layout(row), load, row_precision(model, system, row), taken)
+    case = deployment(model, system, _layout(row), load, row_precision(model, system, row), settings)
     bare = replace(case, drafts=None)
     (step, loop), (plain, plain_loop) = ((server.step, loop_of(server, case.requests(), 1)) for server in _servers(case, bare))
     seats = max(1.0, math.floor(float(loop.seats)))
