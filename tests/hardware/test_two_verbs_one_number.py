@@ -12,6 +12,7 @@ from headway.hardware.system import system
 from headway.laws.rack import hops_through_switches
 from headway.models.config import catalogue_index, model
 from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
 from headway.performance.capacity import even_split
 from headway.performance.layout import Layout
 from headway.serving.serve import serve
@@ -26,7 +27,7 @@ def test_memory_of_a_sequence__is_one_number_in_serve_capacity_and_rack(name: st
     """Tensor parallelism off, so that a chip holds the whole sequence; a fourth of the models at a time is a length of its own."""
     machine, found = system(MACHINE), model(name)
     context = (1_000, 8_000, 131_072, 500_000)[sum(map(ord, name)) % 4]
-    split = even_split(found, machine, Precision(), 0.9, 1, context)
+    split = even_split(found, machine, Precision(), Assumptions(), 1, context)
     (row,) = serve(found, machine, Layout(tp=1), batch=1, context=context).rows()
     assert float(split.sequence_bytes) == pytest.approx(float(row["kv_bytes_chip"]), rel=1e-12)
     if row["kv"].startswith("bf16") and found.precision.state == "bf16":  # the rack's table counts two bytes of each element
@@ -38,7 +39,7 @@ def test_weights__are_one_number_in_serve_capacity_and_rack(name: str) -> None:
     """Towers, learned positions and tied tables included."""
     machine, found = system(MACHINE), model(name)
     (row,) = serve(found, machine, Layout(tp=1), batch=1, context=1000).rows()
-    split = even_split(found, machine, Precision(), 0.9, 1, 1000)
+    split = even_split(found, machine, Precision(), Assumptions(), 1, 1000)
     assert float(split.weights_bytes) == pytest.approx(float(row["weights_bytes_chip"]), rel=1e-9)
     assert float(need(found, 1000).weights) == pytest.approx(float(row["weights_bytes_chip"]), rel=1e-9)
 
@@ -52,7 +53,7 @@ def test_memory__of_500_drawn_formats_batches_and_lengths_is_one_number() -> Non
         batch, context = int(10 ** dice.uniform(0, 2)), int(10 ** dice.uniform(2, 5.5))
         load = {"batch": batch, "context": context}
         try:
-            split = even_split(found, machine, formats, 0.9, batch, context)
+            split = even_split(found, machine, formats, Assumptions(), batch, context)
         except HeadwayError:  # a format that the chip does not have: by both
             with pytest.raises(HeadwayError):
                 serve(found, machine, Layout(tp=1), **load, precision=formats)

@@ -17,7 +17,8 @@ from headway.evidence.rows.tasks import Setup, Task
 from headway.evidence.serving.machines import ENGINES, machines, quantities, rows
 from headway.evidence.serving.predict import load_of, placed
 from headway.laws.serving.request import middle_context
-from headway.laws.step.memory import rank_sequence_limit, sequence_bytes
+from headway.laws.step.memory import rank_sequence_limit
+from headway.laws.step.pages import paged_sequence_bytes
 from headway.performance.achieved import Efficiencies, efficiencies
 from headway.performance.assumptions import Assumptions
 from headway.performance.request import Server
@@ -81,8 +82,8 @@ def _lengths(mean: float, spread: float) -> Lengths:
 def _rules(setup: Setup, m: Server, prompt: float, output: float) -> Rules:
     """The scheduler of the row's engine, and room for cache in the tokens that the fixed point seats."""
     context, room = middle_context(prompt, output), m.room
-    cache_bytes = sequence_bytes(room.stores, room.state, context)
-    sequences = rank_sequence_limit(room.hbm * m.scheduling.usable_hbm_factor, room.weights, cache_bytes, room.stage, m.step.cp) * m.step.dp
+    cache_bytes = paged_sequence_bytes(room.pages, context)
+    sequences = rank_sequence_limit(room.usable, room.weights, cache_bytes, room.stage, m.step.cp) * m.step.dp
     assumptions = defaults(Assumptions, {"engine": ENGINES[setup.engine]})
     tokens = max(float(np.minimum(sequences * context, 1e12)), 2 * (prompt + output))
     return scheduler(Policy(), assumptions, setup.system.chip, int(m.step.dp), tokens, 1, True).rules

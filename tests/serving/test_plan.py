@@ -347,7 +347,7 @@ def test_infeasible__names_the_failing_limit_and_the_amount(name: str, machine: 
 
 
 def test_infeasible__weights_fit_and_the_kv_cache_does_not() -> None:
-    answer = plan("llama-3.1-8b", edit(system("1xh100-sxm"), "chip.hbm", 18.2e9), Load(prompt=100_000, output=1000))
+    answer = plan("llama-3.1-8b", edit(system("1xh100-sxm"), "chip.hbm", 24e9), Load(prompt=100_000, output=1000))
     assert "KV cache" in answer.infeasible
 
 

@@ -217,8 +217,8 @@ def test_fits__reason_names_the_first_failing_limit_and_the_amount() -> None:
     assert [row["fits"] for row in (chips, weights, cache)] == [False] * 3
     assert [row["bound"] for row in (chips, weights, cache)] == ["capacity"] * 3
     assert chips["why"] == "needs 2 chips, the system has 1"
-    assert weights["why"].startswith("weights need 811.7 GB on the fullest chip, 72 GB are usable")
-    assert "at most 4 sequences per rank fit" in cache["why"]  # (72 - 16.06) / 13.1 GB
+    assert weights["why"] == "weights need 811.7 GB on the fullest chip, 743 over usable 69.16"
+    assert "at most 4 sequences per rank fit" in cache["why"]  # (73.55 - 16.06) / 13.1 GB
     assert all(row["step_s"] > 0 for row in (chips, weights, cache))
 
 

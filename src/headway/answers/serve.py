@@ -24,6 +24,7 @@ from headway.performance.layout import Layout, shape
 from headway.performance.workload import Load
 from headway.report import layout_pictures, output, serving
 from headway.report.pictures import grid as grid_picture
+from headway.report.start_log import start_log
 from headway.serving import curves
 from headway.serving.questions import Serve
 from headway.serving.serve import MOST_POINTS, SERVE, changes
@@ -88,7 +89,11 @@ def describe(table: Table, grid: ServeGrid, metric: str) -> output.Summary:
     headline, example = (serving.point(first, unpriced), first) if len(table) == 1 else serving.grid(table, varying, unpriced)
     view = serving.REQUEST_VIEW if serving.is_request(first) else serving.STEP_VIEW
     drafts = DRAFT_VIEW if "draft_tokens" in first else ()
-    remarks = [serving.DEFINED, *serving.machine_costs([example]), *serving.load_costs(example), *serving.drafting(example)]
+    case = grid.case_of(example)
+    complete = case.complete_assumptions()
+    log = start_log(example, complete.engine, case.system.chip, float(complete.hbm_utilization)) if complete.overlap == "fitted" else []
+    remarks = [*log, *serving.at_risk(table.rows()), serving.DEFINED, *serving.machine_costs([example]), *serving.load_costs(example),
+               *serving.drafting(example)]  # fmt: skip
     return output.Summary(
         headline, [*(varying or ("batch",)), *view, *drafts, "bound", "why"], binds=serving.binds(example), first=(*varying, *serving.LAST),
         remarks=remarks, helps=_helps(example, grid),

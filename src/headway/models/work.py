@@ -68,6 +68,7 @@ class ModelWork:
 
     name: str
     hidden: Any
+    vocab: Any
     blocks: tuple[LayerWork, ...]
     layers: Any
     ffns: Any  # layers with a dense FFN
@@ -88,7 +89,7 @@ def work_of(model: Model, expert_load: tuple[Any, ...] = ()) -> ModelWork:
     blocks = works(model)
     table, head = embedding_and_head(model)
     return ModelWork(
-        name=model.name, hidden=model.hidden, blocks=blocks, layers=_count(blocks),
+        name=model.name, hidden=model.hidden, vocab=model.vocab, blocks=blocks, layers=_count(blocks),
         ffns=_count(tuple(block for block in blocks if block.dense_ffn_params and not block.experts)),
         moes=_count(tuple(block for block in blocks if block.experts)), table_params=table, head_params=head,
         vector_params=other_params(model), embedding_dtype=_engine_format(model.precision.embedding),

@@ -40,7 +40,7 @@ ALONE = ("engine", "platform", "interval", "training")  # each number applies by
 UNITS = ("", "s", "byte", "token")
 ABOVE_ZERO = (
     "compute", "memory", "activation", "norm", "eff_network", "eff_in_switch", "eff_exchange", "eff_out", "compute_factor", "memory_factor",
-    "attention_factor", "expert_factor", "weight_only_factor", "step_budget_tokens", "max_sequences", "usable_hbm_factor",
+    "attention_factor", "expert_factor", "weight_only_factor", "step_budget_tokens", "max_sequences",
     "chunk_s", "heads",
 )  # fmt: skip
 ENGINE_KEYS = (
@@ -48,7 +48,7 @@ ENGINE_KEYS = (
     "compute_factor", "memory_factor", "weight_only_factor", "attention_factor", "expert_factor", "request_overhead_s", "prompt_launch_s",
     "prompt_routed_s", "captured_tokens",
     "synchronised_share", "concurrent_prompts", "step_budget_tokens", "chunked_prefill", "reserved_output_share", "max_sequences",
-    "pipeline_overlap_share", "usable_hbm_factor", "yearly_growth",
+    "pipeline_overlap_share", "buffer_bytes", "graph_bytes", "yearly_growth",
     "mma_share", "start_share", "first_round_share",
 )  # fmt: skip
 PLATFORM_KEYS = ("compute_factor", "memory_factor")
@@ -72,7 +72,7 @@ FORMER_KEYS = {  # names that stated no unit, for files written when they were i
     "sequence": "sequence_overhead_s", "stream": "streaming_overhead_s", "compute": "compute_factor", "memory": "memory_factor",
     "weight_only": "weight_only_factor", "attention": "attention_factor", "expert": "expert_factor", "request": "request_overhead_s",
     "together": "synchronised_share", "company": "concurrent_prompts", "budget": "step_budget_tokens", "mixed": "chunked_prefill",
-    "reserve": "reserved_output_share", "limit": "max_sequences", "pipeline": "pipeline_overlap_share", "hbm": "usable_hbm_factor",
+    "reserve": "reserved_output_share", "limit": "max_sequences", "pipeline": "pipeline_overlap_share",
     "t0": "t0_s", "block": "block_bytes", "pad": "pad_tokens",
 }  # fmt: skip
 SOURCE = "data/efficiency.toml, fitted; docs/accuracy.md"

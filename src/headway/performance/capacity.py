@@ -1,6 +1,7 @@
-"""Capacity without a layout: weights and KV cache spread evenly over all chips, which no layout beats.
+"""Capacity of a machine: weights and KV cache spread evenly over all chips, which no layout of its degrees beats; and an engine's room.
 
 Chips that hold a load (exact and rounded up), the largest batch and the longest context that fit, room left, and the time to read it all.
+What a chip has for them is what the engine leaves it in the layout, by default the widest legal tensor parallelism.
 """
 
 from __future__ import annotations
@@ -10,18 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from headway.core.quantity import known
+from headway.core.quantity import default, known
 from headway.core.units import Byte, Number, Token
 from headway.hardware.system import System
 from headway.laws.rack import fewest_within
 from headway.laws.roofline.balance import bytes_beside_weights, domain_read_s
+from headway.laws.serving.room import room_tokens
 from headway.laws.step.memory import fits_host
 from headway.models import totals
 from headway.models.model import Model
 from headway.models.precision import Precision
-from headway.models.work import work_of
+from headway.models.work import ModelWork, work_of
+from headway.performance.achieved import efficiencies
+from headway.performance.assumptions import Assumptions
+from headway.performance.compile import layout_bytes
 from headway.performance.formats import Formats, resolve
+from headway.performance.layout import UNASKED, Layout, illegal, shape
 from headway.performance.offload import offload_notes
+from headway.performance.room import Room, room_on_chip
 
 LONGEST = 2**40
 BESIDE = "memory beside the weights over the bytes of a sequence"
@@ -43,23 +50,42 @@ class EvenSplit:
     room_bytes: Any
     read_floor_s: Any
     host_bytes: Any  # routed experts in the memory of all hosts; None where the chips hold them
+    layout: Layout
+    room: Room
+    max_concurrency: Any  # of a replica, at the context
+    kv_room_tokens: Any
     notes: tuple[str, ...]
 
 
+def widest(work: ModelWork, machine: System) -> Layout:
+    """The widest legal tensor parallelism within a scale-up domain that leaves no chip idle, and as many replicas as fill the machine."""
+    chips, form = int(machine.chips), shape(work.blocks)
+    most = min(chips, int(machine.scale_up_domain or 1))
+    legal = (tp for tp in range(most, 0, -1) if chips % tp == 0 and not illegal(Layout(tp=tp), form))
+    tp = next(legal, 1)
+    why = "the widest legal tensor parallelism, unless a flag says otherwise"
+    return Layout(**UNASKED | {"tp": default(tp, "tp", "", why), "replicas": default(chips // tp, "replicas", "", why)})
+
+
 def even_split(
-    model: Model, machine: System, precision: Precision, utilization: Number, batch: Number, context: Token, offload: str = "none"
-) -> EvenSplit:
+    model: Model, machine: System, precision: Precision, assumptions: Assumptions, batch: Number, context: Token,
+    layout: Layout | None = None,
+) -> EvenSplit:  # fmt: skip
     """Capacity of all chips together; sequences are of equal context, their recurrent state counted.
 
-    Experts that `offload` leaves in the memory of the hosts are read from there, beside all else.
+    Experts that the assumptions leave in the memory of the hosts are read from there, beside all else.
     """
-    formats, chip = resolve(work_of(model), machine.chip, precision), machine.chip
-    notes, weights, hosted = offload_notes(work_of(model), chip, offload), totals.loaded_bytes(model, precision.weights), None
-    if offload != "none":
+    work, chip, engine = work_of(model), machine.chip, assumptions.engine
+    formats, spread = resolve(work, chip, precision), widest(work, machine) if layout is None else layout
+    on_chip = layout_bytes(work, chip, spread, assumptions, formats)
+    place = room_on_chip(work, chip, spread, on_chip, engine, assumptions.hbm_utilization, efficiencies())
+    concurrency = place.sequences(context, spread.cp)
+    notes, weights, hosted = offload_notes(work, chip, assumptions.offload), totals.loaded_bytes(model, precision.weights), None
+    if assumptions.offload != "none":
         hosted = totals.routed_bytes(model, precision.weights)
         weights = bytes_beside_weights(weights, hosted)
     sequence = totals.sequence_bytes(model, context, formats.kv.bytes, formats.state.bytes)
-    chip_bytes = machine.chip.need("hbm") * utilization
+    chip_bytes = place.usable
     usable = machine.chips * chip_bytes
     load = weights + sequence * batch
     beside = bytes_beside_weights(usable, weights)
@@ -70,10 +96,11 @@ def even_split(
     room = hosted is None or chip.host_dram is None or bool(fits_host(hosted, chip.host_dram * machine.chips))
     return EvenSplit(
         weights_bytes=weights, sequence_bytes=sequence, load_bytes=load, usable_bytes=usable, fits=bool(load <= usable) and room,
-        chips_exact=load / chip_bytes, chips_needed=fewest_within(load, chip_bytes),
+        chips_exact=load / chip_bytes if chip_bytes else None, chips_needed=fewest_within(load, chip_bytes) if chip_bytes else None,
         largest_batch=known(int(beside / sequence), "largest batch, rounded down", "", "derived", BESIDE),
-        largest_context=_longest(model, formats, beside, batch), room_bytes=bytes_beside_weights(usable, load),
-        read_floor_s=longest, host_bytes=hosted, notes=(*notes, *formats.notes, *model.notes),
+        largest_context=_longest(model, formats, beside, batch), room_bytes=bytes_beside_weights(usable, load), read_floor_s=longest,
+        host_bytes=hosted, layout=spread, room=place, max_concurrency=concurrency * spread.dp,
+        kv_room_tokens=room_tokens(concurrency, context, spread.dp), notes=(*notes, *formats.notes, *model.notes),
     )  # fmt: skip
 
 

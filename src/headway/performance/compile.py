@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from headway.core.errors import BadValue, IllegalCombination
 from headway.core.quantity import default, known
 from headway.core.units import Byte, FlopPerSecond, Number, Token
 from headway.hardware.chip import Chip
@@ -24,13 +23,13 @@ from headway.laws.collectives.expert_parallel import (
     wire_bytes_per_token,
 )
 from headway.laws.roofline.balance import compute_s_per_token
+from headway.laws.serving.room import expert_elements, layer_elements, widest_elements
 from headway.laws.step.coefficients import (
     COMMUNICATIONS,
     OVERLAPS,
     CollectiveTerm,
     DraftTerm,
     ExpertTerm,
-    ImageTerm,
     IndexTerm,
     ScanTerm,
     SpanTerm,
@@ -62,8 +61,7 @@ from headway.laws.step.layer_terms import (
     state_s,
 )
 from headway.laws.step.memory import end_bytes, fits_host, held_together, host_bytes_chip, kept_states, on_last_stage, weights_bytes_chip
-from headway.laws.step.parts import further_passes, image_flop, image_s_per_token, rank_sequences, verified_tokens
-from headway.models.model import Tower
+from headway.laws.step.parts import further_passes, rank_sequences, verified_tokens
 from headway.models.work import LayerWork, ModelWork
 from headway.performance.achieved import (
     Efficiencies,
@@ -79,6 +77,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.collectives import MessageTraffic, RoutedLayer, fabric, link_costs, most, need_scale_out, network_terms
 from headway.performance.drafts import Drafts
 from headway.performance.formats import Formats
+from headway.performance.images import image_terms
 from headway.performance.layout import Layout
 from headway.performance.splits import Splits, splits
 
@@ -96,49 +95,6 @@ def halves(layout: Layout, batch: Number) -> Any:
     return (rank_sequences(batch, layout.dp, layout.pp) >= 2) & (chips > 1)
 
 
-KNOWN_TOWER = "a model whose vision tower is known, such as qwen2.5-vl-7b; without --images the tokens of images are part of --prompt"
-
-
-def image_terms(work: ModelWork, chip: Chip, layout: Layout, assumptions: Assumptions, prompt: Token) -> tuple[ImageTerm, ...]:
-    """The images of prompts of so many tokens as a term of the step; none without --images."""
-    if not assumptions.images or prompt is None:
-        return ()
-    tower, tokens = _tower(work, assumptions), image_tokens(work, assumptions)
-    if np.any(assumptions.images * tokens > prompt):
-        what = f"{float(assumptions.images):g} of {int(tokens)} tokens"
-        raise IllegalCombination("--images", what, f"a --prompt that holds them; one of {int(np.min(prompt))} tokens does not")
-    towers = splits(assumptions.engine, family(chip)).degree("vision_tower", "tp", layout)
-    flop = image_flop(
-        tower.encoder_params, tower.projector_params, tower.hidden, tower.full_layers, tower.window_layers, tower.window,
-        tokens * tower.patches_per_token, tokens,
-    )  # fmt: skip
-    return (ImageTerm(compute=image_s_per_token(flop, assumptions.images, prompt, chip.need("peak_bf16"), towers)),)
-
-
-def image_tokens(work: ModelWork, assumptions: Assumptions) -> Any:
-    """Tokens of an image: as the user says, else the model's own number."""
-    return _tower(work, assumptions).image_tokens if assumptions.image_tokens is None else assumptions.image_tokens
-
-
-def image_notes(work: ModelWork, assumptions: Assumptions) -> list[str]:
-    """What is assumed of the images of a request."""
-    if not assumptions.images:
-        return []
-    tokens = int(image_tokens(work, assumptions))
-    default_note = " (--image-tokens says another number)" if assumptions.image_tokens is None else ""
-    text = f"{float(assumptions.images):g} images of {tokens:,} tokens{default_note}"
-    return [f"{text} are part of the prompt; the vision tower runs on each chunk of it in proportion"]
-
-
-def _tower(work: ModelWork, assumptions: Assumptions) -> Tower:
-    images = f"{float(assumptions.images):g}"
-    if work.tower is None:
-        raise BadValue("--images", images, KNOWN_TOWER)
-    if not work.tower.image_tokens:
-        raise BadValue("--images", images, f"a model that reads images as tokens of its prompt, which {work.name} does not")
-    return work.tower
-
-
 FP8_BYTE = known(1, "fp8", "byte", "constant", "8 bits")
 SCALE = known(4, "scale", "byte", "constant", "DeepSeek-V3 (arXiv:2412.19437) section 3.3: one fp32 scale per tile")
 TILE = known(128, "tile", "", "constant", "DeepSeek-V3 (arXiv:2412.19437) section 3.3: tiles of 1 x 128")
@@ -149,6 +105,7 @@ NO_WAIT = known(0.0, "no wait", "s", "constant", "no states whose place follows 
 QUANTISED_MATMUL = known(2, "kernels", "", "constant", "a kernel that quantises the input, and the matmul")
 NO_BYTES = known(0.0, "no experts", "byte", "constant", "the architecture has no such part")
 NO_READ = known(0.0, "no experts in HBM", "s", "constant", "kernels read experts over the host's link")
+NO_COPIES = known(0, "no experts", "", "constant", "the architecture has no such part")
 NO_WRITE = known(0.0, "no cache", "s/token", "constant", "the architecture has no such part")
 SPAN_FIELDS = ("read", "decode_compute", "prefill_compute", "expand", "decode_filling", "prefill_filling", "prefill_slot")
 CACHES = {  # operator by what a cache holds; "kv" by the mixer
@@ -167,10 +124,9 @@ class LayerCache:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepModel:
-    """A compiled layout on a machine: coefficients of its step time, and bytes on the fullest chip."""
+class LayoutBytes:
+    """What a layout puts on its fullest chip, in bytes and elements."""
 
-    step: StepCoefficients
     weights_bytes: Any
     stores: tuple[tuple[Any, Any], ...]  # (bytes per stored token on the fullest chip before cp and stages, cap)
     caches: tuple[LayerCache, ...]  # the same by layer, and what engines hold beside them
@@ -178,11 +134,29 @@ class StepModel:
     stage: Any
     chips: Any
     formats: Formats
+    layer_elements: Any  # per token, that the widest part of a layer holds at once on a chip
+    expert_elements: Any  # per token, of its copies for routed experts
     host_bytes: Any = None  # routed experts that the host's memory holds for a chip; None where they are on the chip
 
     def host_room(self, chip: Chip) -> Any:
         """Whether the host's memory holds them, as far as it is known."""
         return True if self.host_bytes is None or chip.host_dram is None else fits_host(self.host_bytes, chip.host_dram)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepModel(LayoutBytes):
+    """A compiled layout on a machine: coefficients of its step time, and bytes on the fullest chip."""
+
+    step: StepCoefficients
+
+
+def layout_bytes(work: ModelWork, chip: Chip, layout: Layout, assumptions: Assumptions, formats: Formats) -> LayoutBytes:
+    """Bytes of a layout, whatever joins the chips."""
+    parts = _Parts(
+        work=work, formats=formats, layout=layout, depth=depth_factor(work.layers, layout.pp), bandwidth=None,
+        link=None if assumptions.offload == "none" else chip.need("host_link_bw"), splits=splits(assumptions.engine, family(chip)),
+    )  # fmt: skip
+    return LayoutBytes(**parts.on_chip(assumptions))
 
 
 def compile_layout(
@@ -209,7 +183,6 @@ def compile_layout(
         work=work, formats=formats, layout=layout, depth=depth, bandwidth=system.chip.need("hbm_bw"), link=link,
         splits=splits(backend or assumptions.engine, family(system.chip)),
     )  # fmt: skip
-    element = formats.state.bytes if assumptions.state_bytes is None else assumptions.state_bytes
     skew = routing_skew(system.chip, assumptions, table) if parts.routed() else 0
     kernels = parts.kernels()
     matmul = QUANTISED_MATMUL if dynamic(kernels, formats) else 1  # kernels of a matmul of an input that is quantised on the way
@@ -221,7 +194,7 @@ def compile_layout(
         dense_weights=parts.dense_weights(),
         experts=parts.experts(skew),
         spans=parts.spans(),
-        state=state_s(parts.states(), element, depth, parts.bandwidth),
+        state=state_s(*parts.states(assumptions), depth, parts.bandwidth),
         kv_write=parts.kv_write(),
         collectives=parts.collectives(system, with_links(assumptions, system.chip, table), chips),
         activations=parts.activations(),
@@ -240,11 +213,7 @@ def compile_layout(
         transfers=parts.transfers(skew),
         images=image_terms(work, system.chip, layout, assumptions, prompt),
     )  # fmt: skip
-    return StepModel(
-        step=step, weights_bytes=parts.weights_bytes(), stores=parts.stores(), caches=parts.caches(element),
-        state_bytes=parts.states() * element, stage=stage_share(work.layers, layout.pp), chips=chips, formats=formats,
-        host_bytes=parts.host_bytes(),
-    )  # fmt: skip
+    return StepModel(step=step, **parts.on_chip(assumptions))
 
 
 def compile_drafts(compiled: StepModel, system: System, layout: Layout, assumptions: Assumptions, drafts: Drafts | None) -> StepModel:
@@ -293,13 +262,25 @@ class _Parts:
     splits: Splits
     link: Any = None  # bandwidth to the host, in whose memory routed experts lie; None where they are on the chip
 
+    def on_chip(self, assumptions: Assumptions) -> dict[str, Any]:
+        """The fields of `LayoutBytes`."""
+        layout, (states, element) = self.layout, self.states(assumptions)
+        return {
+            "weights_bytes": self.weights_bytes(), "stores": self.stores(), "caches": self.caches(element),
+            "state_bytes": states * element,
+            "stage": stage_share(self.work.layers, layout.pp), "chips": replica_chips(layout.tp, layout.cp, layout.dp, layout.pp),
+            "formats": self.formats, "layer_elements": self.layer_elements(), "expert_elements": self.expert_elements(),
+            "host_bytes": self.host_bytes(),
+        }  # fmt: skip
+
+    def states(self, assumptions: Assumptions) -> tuple[Any, Any]:
+        """Elements of recurrent state of a sequence on one chip, all layers, and bytes of one."""
+        elements = tuple(block.state_elements * self.part("recurrent_state", block.heads) for block in self.work.blocks)
+        element = self.formats.state.bytes if assumptions.state_bytes is None else assumptions.state_bytes
+        return sum_over_blocks(self.counts(), elements), element
+
     def counts(self) -> tuple[Any, ...]:
         return tuple(block.count for block in self.work.blocks)
-
-    def states(self) -> Any:
-        """Elements of recurrent state of a sequence on one chip, all layers."""
-        elements = tuple(block.state_elements * self.part("recurrent_state", block.heads) for block in self.work.blocks)
-        return sum_over_blocks(self.counts(), elements)
 
     def part(self, operator: str, heads: Number = 1) -> Any:
         """Share of an operator on one tensor-parallel chip."""
@@ -471,6 +452,18 @@ class _Parts:
         """Share of a cache on the fullest tensor-parallel chip, and the chips that divide its tokens."""
         operator = cache(block, what)
         return self.part(operator, block.kv_heads), self.splits.degree(operator, "cp", self.layout)
+
+    def layer_elements(self) -> Any:
+        """Elements per token that the widest part of a layer holds on one chip."""
+        return widest_elements(tuple(layer_elements(self.work.hidden, *self.dense_params(block)) for block in self.work.blocks))
+
+    def expert_elements(self) -> Any:
+        """Elements per token of its copies for the routed experts on one chip; 0 in a dense model."""
+        copies_of = [NO_COPIES]
+        for _, block in self.routed():
+            (_, ups, hidden, inner), tp = block.tensors.expert[0].dims, self.placement(block)[1]
+            copies_of.append(expert_elements(block.experts_per_token, hidden, inner, inner * ups, tp))
+        return widest_elements(tuple(copies_of))
 
     def spans(self) -> tuple[SpanTerm, ...]:
         """Attention spans of all blocks, spans of equal limits summed; an index's has its reads alone."""

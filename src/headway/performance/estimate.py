@@ -41,6 +41,7 @@ from headway.laws.serving.request import (
     time_saved_share,
     user_tok_per_s,
 )
+from headway.laws.serving.room import memory_share, room_tokens
 from headway.laws.step.layer_terms import idle_chips
 from headway.laws.step.memory import (
     fits,
@@ -67,7 +68,7 @@ from headway.models.precision import Precision
 from headway.models.work import ModelWork, work_of
 from headway.performance import request
 from headway.performance.achieved import efficiencies, spread
-from headway.performance.assumptions import UTILIZATION, Assumptions
+from headway.performance.assumptions import Assumptions
 from headway.performance.compile import StepModel, compile_drafts, compile_layout, copies
 from headway.performance.drafts import Drafts, drafts_of
 from headway.performance.formats import Formats, resolve
@@ -85,6 +86,7 @@ from headway.performance.request import (
     scheduling,
     transfer_link,
 )
+from headway.performance.room import Room, room_on_chip
 from headway.performance.workload import Load
 
 NO_DRAFTS = known(0, "draft_tokens", "", "constant", "a step without drafts")
@@ -148,16 +150,23 @@ class Deployment:
         compiled = compile_layout(self.work, self.system, self.layout, self.assumptions, self.formats, prompt=prompt)
         return compile_drafts(compiled, self.system, self.layout, self.assumptions, self.drafts)
 
+    def room(self, compiled: StepModel, tokens: Token = None, sequences: Number = None) -> Room:
+        """What its engine leaves of a chip for weights and KV cache; the step models that are not fitted have no engine."""
+        case, engine = self.assumptions, self.assumptions.engine if self.assumptions.overlap == "fitted" else "none"
+        return room_on_chip(
+            self.work, self.system.chip, self.layout, compiled, engine, case.hbm_utilization, efficiencies(), tokens, sequences, case.eager
+        )
+
     def server(self, compiled: StepModel) -> Server:
         """Its step, memory, engine and speculation, as requests meet them."""
         assumptions, chip = self.assumptions, self.system.chip
         rules = scheduling(assumptions.engine, chip, efficiencies()) if assumptions.overlap == "fitted" else ideal_scheduling()
-        share = assumptions.hbm_utilization / UTILIZATION
+        room = self.room(compiled)
         return Server(
             step=compiled.step,
             room=MemoryRoom(
-                weights=compiled.weights_bytes, hbm=chip.need("hbm") * share, stores=compiled.stores, state=compiled.state_bytes,
-                stage=compiled.stage,
+                weights=compiled.weights_bytes, usable=room.usable, card=room.reported, stores=compiled.stores,
+                state=compiled.state_bytes, pages=room.pages, stage=compiled.stage,
             ),
             scheduling=rules, replicas=self.layout.replicas, chips=self.system.chips, instance=compiled.chips, tp=self.layout.tp,
             link=transfer_link(self.system), accept_length=PLAIN if self.drafts is None else self.drafts.length(),
@@ -323,20 +332,25 @@ def memory_of(case: Deployment, compiled: StepModel, batch: Number) -> dict[str,
     def kv_bytes(sequences: Number, size: Byte) -> Any:
         return kv_bytes_chip(resident_sequences(sequences, layout.dp), size, compiled.stage, layout.cp)
 
-    load, layout = case.load, case.layout
+    load, layout, room = case.load, case.layout, case.room(compiled)
     longest = load.prompt + load.output if load.prompt is not None else load.context
-    sequence_size = sequence_bytes(compiled.stores, compiled.state_bytes, longest)
+    sequence_size = room.sequence_bytes(longest)
     if load.rate is None:
         kv = needed = kv_bytes(batch, sequence_size)
     else:
         needed = kv_bytes(SINGLE, sequence_size)
-        kv = kv_bytes(batch, sequence_bytes(compiled.stores, compiled.state_bytes, middle_context(load.prompt, load.output)))
-    usable = case.system.chip.need("hbm") * case.assumptions.hbm_utilization
-    room = fits(fits_hbm(compiled.weights_bytes, needed, usable), compiled.host_room(case.system.chip))
+        kv = kv_bytes(batch, room.sequence_bytes(middle_context(load.prompt, load.output)))
+    concurrency = room.sequences(longest, layout.cp)
+    holds = fits(fits_hbm(compiled.weights_bytes, needed, room.usable), compiled.host_room(case.system.chip))
     return {
-        "weights_bytes_chip": compiled.weights_bytes, "kv_bytes_chip": kv, "hbm_bytes_chip": usable, "host_bytes_chip": compiled.host_bytes,
-        "fits": fits(room, fits_chips(compiled.chips * layout.replicas, case.system.chips)),
-        "sequence_limit": rank_sequence_limit(usable, compiled.weights_bytes, sequence_size, compiled.stage, layout.cp),
+        "weights_bytes_chip": compiled.weights_bytes, "kv_bytes_chip": kv, "hbm_bytes_chip": room.usable,
+        "host_bytes_chip": compiled.host_bytes,
+        "fits": fits(holds, fits_chips(compiled.chips * layout.replicas, case.system.chips)),
+        "sequence_limit": rank_sequence_limit(room.usable, compiled.weights_bytes, sequence_size, compiled.stage, layout.cp),
+        "kv_room_bytes_chip": room.kv, "kv_room_tokens": room_tokens(concurrency, longest, layout.dp),
+        "max_concurrency": concurrency * layout.dp, "activation_bytes_chip": room.activations, "workspace_bytes_chip": room.workspace,
+        "left_bytes_chip": room.beyond, "block_rest_bytes_chip": room.rest, "memory_bytes_chip": room.reported,
+        "memory_share": memory_share(room.weights, kv, room.activations, room.workspace, room.reported),
     }  # fmt: skip
 
 

@@ -19,12 +19,13 @@ from headway.core.units import Token
 from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.step import pages as laws
 from headway.laws.step.memory import sequence_bytes
-from headway.performance.compile import LayerCache, StepModel
+from headway.performance.compile import LayerCache, LayoutBytes
 
 UNITS = {"alignment": "byte", "block": "token", "packed_block": "token"}
 NONE = known(0, "none", "", "constant", "nothing beyond them")
 ANY = known(0.0, "any length", "token", "constant", "as few as the sequence has")
 ENDLESS = known(float("inf"), "no limit", "token", "constant", "as many as the sequence has")
+ONE_TOKEN = known(1, "one token", "token", "constant", "no blocks")
 ONE_MORE = known(1, "one block", "", "constant", "a window may begin within a block")
 ONE_STATE = known(1, "one block", "token", "constant", "a state, whatever the length")
 NO_BYTES = known(0.0, "nothing", "byte", "constant", "no slots are set aside")
@@ -50,7 +51,7 @@ def cache_facts(engine: str) -> dict[str, Any]:
     return {key: catalog.number(document[engine][key], q, f"{engine}.{key}", document["sources"], path) for key, q in fields.items()}
 
 
-def occupied_bytes(compiled: StepModel, engine: str, context: Token, in_flight: Token) -> Any:
+def occupied_bytes(compiled: LayoutBytes, engine: str, context: Token, in_flight: Token) -> Any:
     """Bytes that a sequence occupies under an engine while a step of `in_flight` tokens of it may run, before cp and stages."""
     cache = paged_cache(compiled, engine, in_flight)
     if cache is None:
@@ -58,7 +59,16 @@ def occupied_bytes(compiled: StepModel, engine: str, context: Token, in_flight: 
     return laws.paged_sequence_bytes(cache.pages, context)
 
 
-def paged_cache(compiled: StepModel, engine: str, in_flight: Token) -> PagedCache | None:
+def cache_in_pages(compiled: LayoutBytes, engine: str, in_flight: Token) -> PagedCache:
+    """The blocks of a layout under an engine; of one whose blocks are not known, whole tokens."""
+    cache = paged_cache(compiled, engine, in_flight)
+    if cache is not None:
+        return cache
+    exact = tuple((per_token * ONE_TOKEN, ONE_TOKEN, ANY, cap, NONE) for per_token, cap in compiled.stores)
+    return PagedCache(pages=(*exact, (compiled.state_bytes, ONE_STATE, ONE_STATE, ONE_STATE, NONE)))
+
+
+def paged_cache(compiled: LayoutBytes, engine: str, in_flight: Token) -> PagedCache | None:
     """The blocks of a layout under an engine; None where its caches are counted exactly."""
     build = BUILDERS.get(engine)
     return None if build is None or not compiled.caches else build(_Kinds.of(compiled.caches), in_flight)

@@ -7,6 +7,7 @@ from headway.core.schema import Field
 from headway.models.by_numbers import BY_NUMBERS
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
+from headway.performance.layout import Layout
 from headway.performance.workload import Load
 
 
@@ -150,7 +151,8 @@ class CapacityQuestion(Question):
     groups = (
         FlagGroup(Load, "load: lists and ranges too (default batch 1, context 8,192)", only=("batch", "context")),
         FlagGroup(Precision, "number formats", skip=("compute",)),
-        FlagGroup(Assumptions, "assumption", only=("hbm_utilization", "offload")),
+        FlagGroup(Layout, "layout whose memory an engine sets up (default: as much tensor parallelism as is legal)", skip=("redundant",)),
+        FlagGroup(Assumptions, "assumption", only=("engine", "hbm_utilization", "offload")),
         BY_NUMBERS,
     )
     model = declared(MODELS)

@@ -50,10 +50,11 @@ from headway.laws.serving.request import (
 )
 from headway.laws.step.coefficients import StepCoefficients
 from headway.laws.step.memory import rank_sequence_limit, sequence_bytes
+from headway.laws.step.pages import paged_sequence_bytes
 from headway.laws.step.step import step_floor_s, step_s
 from headway.performance.achieved import OTHER_FAMILY, Efficiencies, efficiencies, platform
+from headway.performance.pages import PageTerm
 
-GIB_OVER_GB = known(2**30 / 1e9, "GiB over GB", "", "constant", "datasheets print GB for a memory of that many GiB")
 NO_TIME = known(0.0, "no overhead", "s", "constant", "an ideal scheduler")
 NO_SHARE = known(0.0, "none", "", "constant", "an ideal scheduler")
 FULL_OVERLAP = known(1.0, "all", "", "constant", "an ideal scheduler")
@@ -65,9 +66,11 @@ class MemoryRoom:
     """Memory of the fullest chip, per setup, in bytes."""
 
     weights: Any
-    hbm: Any
+    usable: Any  # by weights and KV cache, under the engine
+    card: Any  # all of it, as the driver reports it
     stores: tuple[tuple[Any, Any], ...]
     state: Any
+    pages: tuple[PageTerm, ...]  # blocks of a sequence's caches, as the engine lays them out
     stage: Any
 
 
@@ -86,7 +89,6 @@ class Scheduling:
     pipeline_overlap_share: Any  # share of a prompt's chunks that overlap in pipeline stages
     first_round_share: Any  # share of a run's requests that come at once at its start
     start_share: Any  # share of requests that come at once where prompts have workers of their own: those of a run's start
-    usable_hbm_factor: Any  # memory for weights and KV cache over the datasheet's capacity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +109,9 @@ class Server:
         """The server under an ideal scheduler: no overhead and no wasted memory."""
         free = replace(
             self.scheduling, request_overhead_s=NO_TIME, synchronised_share=NO_SHARE, concurrent_prompts=NO_SHARE,
-            reserved_output_share=NO_SHARE, usable_hbm_factor=GIB_OVER_GB, pipeline_overlap_share=FULL_OVERLAP,
+            reserved_output_share=NO_SHARE, pipeline_overlap_share=FULL_OVERLAP,
         )  # fmt: skip
-        return replace(self, scheduling=free)
+        return replace(self, scheduling=free, room=replace(self.room, usable=self.room.card))
 
     def online(self) -> Server:
         """The server with the overhead of streaming each token to a user."""
@@ -124,9 +126,8 @@ class Server:
     def seats(self, prompt: Token, output: Token) -> Any:
         """Slots of a replica: sequences whose KV cache fits, at most the engine's limit."""
         room, c = self.room, self.step
-        cache_bytes = sequence_bytes(room.stores, room.state, prompt + self.scheduling.reserved_output_share * output)
-        usable = room.hbm * self.scheduling.usable_hbm_factor
-        sequences = rank_sequence_limit(usable, room.weights, cache_bytes, room.stage, c.cp)
+        cache_bytes = paged_sequence_bytes(room.pages, prompt + self.scheduling.reserved_output_share * output)
+        sequences = rank_sequence_limit(room.usable, room.weights, cache_bytes, room.stage, c.cp)
         return replica_seats(sequences, self.scheduling.max_sequences, c.dp)
 
 

@@ -187,11 +187,14 @@ def memory(rows: Sequence[Row], names: Sequence[str], view: View, about: str) ->
     shortlist = [known[round(place * (len(known) - 1) / max(count - 1, 1))] for place in range(count)]  # from the first to the last
     layouts, top = [], 0.0
     for row, name in shortlist:
-        weights, kv, usable = row["weights_bytes_chip"], row["kv_bytes_chip"] or 0.0, row["hbm_bytes_chip"]
-        free, top = usable - weights - kv, max(top, usable, weights + kv)
+        parts = [(text, row.get(key) or 0.0, meaning) for text, key, meaning in MEMORY]
+        free = row["hbm_bytes_chip"] - sum(part for _, part, _ in parts[:2])
+        card = row.get("memory_bytes_chip") or row["hbm_bytes_chip"]
+        limit = row["hbm_bytes_chip"] + sum(part for _, part, _ in parts[2:])
+        top = max(top, card, limit, sum(part for _, part, _ in parts))
         note = f"{format_value(free, 'byte')} free" if free >= 0 else f"{format_value(-free, 'byte')} too much"
-        layouts.append(bars.Bar(name=name, parts=[("weights", weights, "weights"), ("KV cache", kv, "kv")], limit=usable, note=note))
-    across = AxisScale("Bytes on the fullest chip; the mark is the HBM that may be used", [0.0, top], "byte", zero=True, log=False, most=6,
+        layouts.append(bars.Bar(name=name, parts=[*parts[:2], *(part for part in parts[2:] if part[1])], limit=limit, note=note))
+    across = AxisScale("Bytes on the fullest chip; the mark is what the engine may use", [0.0, top], "byte", zero=True, log=False, most=6,
                        room=0.18 if not view.is_narrow else 0.04)  # fmt: skip
     first = shortlist[0][0]
     rest = format_value(max(first["hbm_bytes_chip"] - first["weights_bytes_chip"], 0.0), "byte")
@@ -203,6 +206,8 @@ def memory(rows: Sequence[Row], names: Sequence[str], view: View, about: str) ->
     return frame.compose(view, [[drawing]], title=title, subtitle=f"{about}{more}", caption=caption)
 
 
+MEMORY = (("weights", "weights_bytes_chip", "weights"), ("KV cache", "kv_bytes_chip", "kv"),
+          ("activations", "activation_bytes_chip", "compute"), ("graphs, buffers", "workspace_bytes_chip", "network"))  # fmt: skip
 STAGE_LINES = (("weights_bytes_chip", "weights", "weights", ()), ("kv_bytes_chip", "KV of one batch", "kv", (6, 3)),
                ("kv_busy_bytes_chip", "KV, stages busy", "kv", ()))  # fmt: skip
 

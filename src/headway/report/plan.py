@@ -37,7 +37,8 @@ def describe(rows: Any, plan: Any, changes: Sequence[output.Help] = ()) -> outpu
     view = [key for key in ROWS if key in ("kind", "layout", "batch") or len({row.get(key) for row in points}) > 1]
     return output.Summary(
         answer(first, plan), [*view, *FIGURES, "bound", "why"], people=Listing(points), binds=serving.binds(first),
-        helps=[*changes] or helps(plan), remarks=[*remarks(first, plan), *current(plain), serving.DEFINED], first=FIRST,
+        helps=[*changes] or helps(plan), first=FIRST,
+        remarks=[*remarks(first, plan), *current(plain), *serving.at_risk(plain), serving.DEFINED],
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from headway.hardware.chip_price import MARKET
 from headway.report.words import number_of, sentence, timed, value
-from headway.serving.serve import runs, time_key, tokens_key
+from headway.serving.serve import AT_RISK, runs, time_key, tokens_key
 
 MOST_TOLD = 3
 METRICS = {
@@ -134,6 +134,12 @@ def drafting(row: Mapping[str, Any]) -> list[str]:
     until = "" if users is None else f"; it saves none from {int(users):,} users of a replica on" if users > 1 else "; it never saves time"
     drafts = f"{number_of(row['draft_tokens'], 'draft')} a step" + (f" by {row['drafter']}" if row["drafter"] else "")
     return [f"speculation: {drafts}, {row['step_tokens']:.3g} tokens a step{effect}{until}"]
+
+
+def at_risk(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The note on rows that fit but take nearly all of a chip."""
+    tight = sum(str(row.get("why") or "").startswith(AT_RISK) for row in rows)
+    return [f"{number_of(tight, 'row')} at risk: a driver, a display or fragments may need what is left of the card"] if tight else []
 
 
 def grid(table: Any, varying: list[str], unpriced: str = "") -> tuple[str, Mapping[str, Any]]:

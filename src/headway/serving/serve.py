@@ -30,18 +30,21 @@ from headway.models.precision import Precision
 from headway.models.work import work_of
 from headway.performance.achieved import basis, with_links
 from headway.performance.assumptions import Assumptions
-from headway.performance.compile import halves, image_notes
+from headway.performance.compile import halves
 from headway.performance.drafts import drafts_of
 from headway.performance.estimate import Deployment, estimate
 from headway.performance.formats import Formats, check_compute, floor_note, has_peak, no_peak_note, resolve
+from headway.performance.images import image_notes
 from headway.performance.layout import NAMES, UNHALVED, Layout, check, copies_note, shape
 from headway.performance.offload import offload_notes
+from headway.performance.room import PLAIN, RISK, start_as
 from headway.performance.workload import Load, read_expert_load
 
 SERVE = columns.table("serve")
 DRAFTS = columns.table("drafts")  # beside those of serve, where something drafts
 AS_STORED = Precision()
 NOTHING_FIXED = known(0.0, "fixed", "", "constant", "an MFU counts all time against the model's FLOPs")
+LIKE_VLLM = "no --engine is named: memory is set aside as vLLM does at its start"
 
 
 def deployment(
@@ -136,7 +139,8 @@ def _numbers(value: Any, name: str) -> Any:
 
 
 def _notes(model: Model, system: System, price: PriceQuote | None, assumptions: Assumptions, formats: Formats) -> tuple[str, ...]:
-    notes = [*basis(system.chip, assumptions), *formats.notes, *model.notes]
+    as_vllm = assumptions.engine == "other" and assumptions.overlap == "fitted" and start_as("other", system.chip) != PLAIN
+    notes = [*basis(system.chip, assumptions), *([LIKE_VLLM] if as_vllm else []), *formats.notes, *model.notes]
     if assumptions.hit_rate:
         notes.append(prefix_hits(system))
     if system.chips > 1 and system.chip.topology == "pcie" and system.chip.scale_up_domain == 1:
@@ -162,12 +166,14 @@ def prefix_hits(system: System) -> str:
 ONE_CHIP = Layout()
 BOUNDS = ("compute", "weights", "kv", "network", "overhead", "transfer", "capacity")
 PARTS = ("compute_s", "weights_s", "kv_s", "network_s", "overhead_s", "transfer_s")
+AT_RISK = "at risk"
 REASONS = (
     "",
     "needs more chips than the system has",
     "weights alone exceed the usable HBM of the fullest chip",
     "weights and KV cache exceed the usable HBM of the fullest chip",
     "experts exceed the host's memory",
+    f"{AT_RISK}: weights, KV cache, activations and graphs take more than 97 % of the fullest chip",
 )
 MOST_POINTS = 10_000_000  # limit of one grid, about 4 GB of columns
 EXACT_REASONS = 2000  # rows up to which a table says by how much each row does not fit
@@ -312,28 +318,30 @@ def _bound(values: dict[str, Any]) -> Labels:
 
 
 def _why(values: dict[str, Any], case: Deployment, axes: tuple[Axis, ...]) -> Labels:
-    """Reason why a row does not fit: the first limit that fails, with amounts in small tables; "" if it fits."""
-    weights, usable, hosted = values["weights_bytes_chip"], values["hbm_bytes_chip"], values["host_bytes_chip"]
+    """Why a row does not fit, the first limit that fails, or is at risk, with amounts in small tables; "" of a row that fits well."""
+    weights, usable, hosted = np.asarray(values["weights_bytes_chip"]), values["hbm_bytes_chip"], values["host_bytes_chip"]
     memory = math.inf if hosted is None or case.system.chip.host_dram is None else float(case.system.chip.host_dram)
     full_host = np.asarray(0.0 if hosted is None else hosted) > memory
-    reason = np.where(np.asarray(weights) > usable, 2, np.where(full_host, 4, np.where(values["fits"], 0, 3)))
+    tight = np.where(np.asarray(values.get("memory_share", 0)) > RISK, 5, 0)
+    reason = np.where(weights > usable, 2, np.where(full_host, 4, np.where(values["fits"], tight, 3)))
     reason = np.where(values["chips_used"] > case.system.chips, 1, reason)
     if int(np.prod([len(axis.values) for axis in axes])) > EXACT_REASONS or not reason.any():
         return Labels(reason.astype(np.int8), REASONS)
     keys = ("chips_used", "weights_bytes_chip", "kv_bytes_chip", "hbm_bytes_chip", "sequence_limit")
-    arrays = *(values[key] for key in keys), 0.0 if hosted is None else hosted, reason
-    chips_used, weights, kv, usable, limit, hosted, code = np.broadcast_arrays(*arrays)
+    arrays = *(values[key] for key in keys), values.get("memory_share", 0), 0.0 if hosted is None else hosted, reason
+    chips_used, weights, kv, usable, limit, share, hosted, code = np.broadcast_arrays(*arrays)
     texts: dict[str, int] = {"": 0}
     codes = np.zeros(code.shape, dtype=np.int32)
     for at in np.ndindex(code.shape):
-        over = (weights[at] + kv[at]) / 1e9
+        load, most = weights[at] + kv[at], usable[at] / 1e9
         text = (
             "",
             f"needs {int(chips_used[at])} chips, the system has {int(case.system.chips)}",
-            f"weights need {weights[at] / 1e9:.4g} GB on the fullest chip, {usable[at] / 1e9:.4g} GB are usable",
-            f"weights and KV cache need {over:.4g} GB on the fullest chip, {usable[at] / 1e9:.4g} GB are usable; "
+            f"weights need {weights[at] / 1e9:.4g} GB on the fullest chip, {weights[at] / 1e9 - most:.3g} over usable {most:.4g}",
+            f"weights and KV cache need {load / 1e9:.4g} GB on the fullest chip, {load / 1e9 - most:.3g} over usable {most:.4g}; "
             f"at most {int(min(limit[at], 1e12))} sequences per rank fit",
             f"the experts of a chip need {hosted[at] / 1e9:.4g} GB of its host's memory, {memory / 1e9:.4g} GB are there",
+            f"{AT_RISK}: weights, KV cache, activations and graphs take {share[at]:.1%} of the fullest chip",
         )[int(code[at])]
         codes[at] = texts.setdefault(text, len(texts))
     return Labels(codes, tuple(texts))

@@ -164,10 +164,11 @@ def fleet(
     chip, ranks, prompt = query.system.chip, int(layout.dp), float(traffic.prompt.mean())
     alone = compile_layout(query.work, query.system, layout, query.assumptions, query.formats, prompt=prompt)
     compiled = compile_drafts(alone, query.system, layout, query.assumptions, query.drafts)
-    usable = chip.need("hbm") * query.assumptions.hbm_utilization
+    memory = replace(query, layout=layout).room(compiled, policy.token_budget, policy.max_seqs)
+    usable = memory.usable
     context = float((traffic.prompt + traffic.output / 2).mean())  # on which with windows or state the KV of a token depends
     kv_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, context)
-    sequences = float(rank_sequence_limit(usable, compiled.weights_bytes, kv_bytes, compiled.stage, layout.cp))
+    sequences = float(rank_sequence_limit(usable, compiled.weights_bytes, memory.sequence_bytes(context), compiled.stage, layout.cp))
     room = float(np.minimum(sequences * context, 1e12)) * ranks
     kv_tokens = float(policy.kv_tokens) if policy.kv_tokens is not None else room
     accept = 1.0 if query.drafts is None else float(query.drafts.length())
@@ -198,7 +199,8 @@ def fleet(
         needed, memory = (f"{float(size) / 1e9:.4g} GB" for size in (compiled.host_bytes, chip.host_dram))
         why = f"the experts of a chip need {needed} of its host's memory, {memory} are there"
     elif room <= 0:
-        why = f"weights need {float(compiled.weights_bytes) / 1e9:.4g} GB on the fullest chip and leave no room for a KV cache"
+        weights, most = float(compiled.weights_bytes) / 1e9, float(usable) / 1e9
+        why = f"weights need {weights:.4g} GB on the fullest chip, {weights - most:.3g} over usable {most:.4g}: no room for a KV cache"
     longest = float((traffic.prompt + traffic.output).max())
     pace = None if why else pace_of(compiled.step, rules.seats, longest)
     if pace is not None and policy.step_factor != 1:

@@ -49,11 +49,12 @@ from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.models.totals import active_params, kv_bytes_per_token, total_params
 from headway.models.work import ModelWork, work_of
-from headway.performance.achieved import with_links
+from headway.performance.achieved import efficiencies, with_links
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import StepModel, compile_layout
 from headway.performance.formats import Formats, main_part, resolve
 from headway.performance.layout import UNASKED, Layout, ModelShape, illegal, shape, tensor_why
+from headway.performance.room import room_on_chip
 from headway.serving.curves import Curves
 
 CONTEXT = 8192
@@ -139,9 +140,11 @@ def usual_layout(form: ModelShape, chips: int) -> Layout:
 
 
 def capacity(case: LectureCase) -> float:
-    """Sequences at the case's context whose caches fit beside the weights in 90 % of HBM."""
-    utilization = defaults(Assumptions).hbm_utilization
-    usable = case.system.chip.need("hbm") * utilization
+    """Sequences at the case's context whose caches fit beside the weights in what an engine leaves them."""
+    usual = defaults(Assumptions)
+    usable = room_on_chip(
+        case.work, case.system.chip, case.layout, case.fitted, usual.engine, usual.hbm_utilization, efficiencies()
+    ).usable
     per_sequence = sequence_bytes(case.fitted.stores, case.fitted.state_bytes, case.context)
     limit = float(rank_sequence_limit(usable, case.fitted.weights_bytes, per_sequence, case.fitted.stage, case.layout.cp))
     return math.inf if math.isinf(limit) else math.floor(limit) * int(case.layout.dp)

@@ -19,7 +19,7 @@ from headway.evidence.rows import defaults as row_defaults
 from headway.evidence.rows.defaults import ROOM, StatedLayout, benchmark, place
 from headway.evidence.rows.names import ENGINES, Hardware, family, hardware, model_name, older, version, years_before
 from headway.evidence.rows.row import MeasuredRow
-from headway.hardware.chip import Chip, chip
+from headway.hardware.chip import Chip, chip, reported_memory
 from headway.hardware.system import System, system
 from headway.models.config import model as find_model
 from headway.models.model import Model, MoE
@@ -108,7 +108,7 @@ def _find(key: SetupKey, catalog: Catalog) -> InferredSetup | str:
         chips=key.chips or spec.count, tp=key.tp, ep=key.ep, pp=key.pp, dp=key.dp, engine=engine, version=version(key.engine_version),
         load=key.load, moe=any(block.experts for block in work.blocks), split=key.split, attention_dp=key.attention_dp,
     )  # fmt: skip
-    usable = ROOM * float(device.need("hbm")) * _DEFAULTS.hbm_utilization
+    usable = ROOM * float(reported_memory(device)) * _DEFAULTS.hbm_utilization
     placement = place(
         row_layout,
         lambda tp, pp: _weights(name, row_formats, catalog, spec.chip, Layout(tp=tp, pp=pp)) <= usable,

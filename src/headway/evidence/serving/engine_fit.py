@@ -53,7 +53,8 @@ MEANINGS = {
     "start_share": ("", "share of requests that come at once where prompts have workers of their own: those of a run's start"),
     "mma_share": ("", "share of the peak of chips with matrix instructions of several warps that it reaches without them"),
     "power_exponent": ("", "of power per FLOP over A100's: how the clocks of cards follow it, and those under llama.cpp"),
-    "usable_hbm_factor": ("", "memory for weights and cache over the datasheet's capacity in GB"),
+    "buffer_bytes": ("byte", "memory that collectives over scale-up links hold on a chip"),
+    "graph_bytes": ("byte", "memory of a CUDA graph for each layer"),
 }
 
 
@@ -76,7 +77,7 @@ PRIORS: tuple[tuple[str, dict[str, tuple[float, ...]]], ...] = (
         "expert_factor": (0.9, 0.2), "request_overhead_s": (15 * MS,), "synchronised_share": (0.0,), "prompt_launch_s": (20 * US, 0.7),
         "concurrent_prompts": (2.0, 0.8), "prompt_routed_s": (0.3 * MS, 0.7), "captured_tokens": (0.0,), "start_share": (0.1, 0.7),
         "first_round_share": (0.1, 0.2), "step_budget_tokens": (8192.0,), "chunked_prefill": (1.0,), "reserved_output_share": (0.5,),
-        "max_sequences": (1024.0,), "pipeline_overlap_share": (0.8,), "usable_hbm_factor": (0.95, 0.02),
+        "max_sequences": (1024.0,), "pipeline_overlap_share": (0.8,), "buffer_bytes": (2.252e9,), "graph_bytes": (0.3e6,),
     }),
     ("engine.vllm", {
         "step_overhead_s": (0.5 * MS, 0.7), "compute_factor": (0.9, 0.15), "memory_factor": (0.95, 0.15),
@@ -85,7 +86,7 @@ PRIORS: tuple[tuple[str, dict[str, tuple[float, ...]]], ...] = (
     }),
     ("engine.sglang", {
         "step_overhead_s": (1.5 * MS, 0.7), "request_overhead_s": (15 * MS, 0.4), "synchronised_share": (0.6, 0.5),
-        "chunked_prefill": (0.0,),
+        "chunked_prefill": (0.0,), "buffer_bytes": (2.421e9,),
     }),
     ("engine.trtllm", {
         "step_overhead_s": (1.0 * MS, 0.7), "compute_factor": (0.9, 0.15), "memory_factor": (0.95, 0.15),

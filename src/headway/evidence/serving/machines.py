@@ -30,10 +30,11 @@ from headway.laws.step.coefficients import (
 )
 from headway.laws.step.step import step_floor_s, step_s
 from headway.performance import request
-from headway.performance.achieved import Efficiencies, dense_part, efficiencies, engine_cost, form_of, with_engine
-from headway.performance.assumptions import Assumptions
+from headway.performance.achieved import EAGER, Efficiencies, dense_part, efficiencies, engine_cost, form_of, with_engine
+from headway.performance.assumptions import UTILIZATION, Assumptions
 from headway.performance.compile import StepModel, compile_layout
 from headway.performance.request import MemoryRoom, Requests, Scheduling, Server, scheduling, transfer_link
+from headway.performance.room import Room, room_on_chip
 
 NO_EXPERTS = ExpertTerm(compute=0.0, weights=0.0, activations=0.0, experts=1, active=0)
 NO_SPAN = SpanTerm(cap=math.inf, root=math.inf, read=0.0, decode_compute=0.0, prefill_compute=0.0)
@@ -95,6 +96,7 @@ def rows(record: Any, index: np.ndarray | slice | list[int]) -> Any:
 
 
 NO_STORE = (0.0, np.inf)
+NO_PAGE = (0.0, 1.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,15 +140,19 @@ def bare_machines(setups: Sequence[Setup], table: Efficiencies) -> Server:
     """Servers of the setups with kernels alone, without an engine."""
     compiled = [compiled_setup(setup, table) for setup in setups]
     stores = max(len(layout.stores) for layout in compiled)
+    places = [setup_room(setup, layout, table) for setup, layout in zip(setups, compiled, strict=True)]
+    most = max(len(place.pages) for place in places)
     room = [
         MemoryRoom(
             weights=layout.weights_bytes,
-            hbm=setup.system.chip.need("hbm"),
+            usable=place.usable,
+            card=place.reported,
             stores=fill(layout.stores, NO_STORE, stores),
             state=layout.state_bytes,
+            pages=fill(place.pages, NO_PAGE, most),
             stage=layout.stage,
         )
-        for layout, setup in zip(compiled, setups, strict=True)
+        for layout, place in zip(compiled, places, strict=True)
     ]
     return Server(
         step=stack([layout.step for layout in compiled]),
@@ -158,6 +164,12 @@ def bare_machines(setups: Sequence[Setup], table: Efficiencies) -> Server:
         tp=np.array([float(setup.layout.tp) for setup in setups]),
         link=np.array([transfer_link(setup.system) for setup in setups]),
     )
+
+
+def setup_room(setup: Setup, compiled: StepModel, table: Efficiencies) -> Room:
+    """The room of a setup under its engine."""
+    eager = EAGER in setup.older
+    return room_on_chip(setup.work, setup.system.chip, setup.layout, compiled, ENGINES[setup.engine], UTILIZATION, table, eager=eager)
 
 
 def compiled_setup(setup: Setup, table: Efficiencies) -> StepModel:
@@ -201,9 +213,8 @@ class Quantities:
 def with_room(m: Server, load: MeasuredLoad) -> Server:
     """The servers, with memory for an engine's most users where by the count not one request fits, though the run took place."""
     room, rules, cache = m.room, m.scheduling, m.cache_bytes(load.prompt + load.output)
-    short = room.weights + cache > room.hbm * rules.usable_hbm_factor
-    needed = (room.weights + cache * rules.max_sequences) / rules.usable_hbm_factor
-    return replace(m, room=replace(room, hbm=np.where(short, needed, room.hbm)))
+    short, needed = room.weights + cache > room.usable, room.weights + cache * rules.max_sequences
+    return replace(m, room=replace(room, **{name: np.where(short, needed, getattr(room, name)) for name in ("usable", "card")}))
 
 
 def quantities(kind: str, m: Server, load: MeasuredLoad, floor: bool, pool: Server | None = None) -> Quantities:
@@ -353,9 +364,9 @@ def _guessed_split(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
     Prefill workers have the smallest size that leaves no chip idle: it divides the decode worker and the machine. Their rate per
     chip is taken as the decode worker's, a good approximation because prefill is compute-bound.
     """
-    s, step, dp, requests = m.scheduling, step_times(m.step, law), m.step.dp, _requests(load)
+    step, dp, requests = step_times(m.step, law), m.step.dp, _requests(load)
     size = np.gcd(m.chips.astype(np.int64), m.instance.astype(np.int64)).astype(float)
-    size = np.where(m.room.weights * m.instance <= size * (m.room.hbm * s.usable_hbm_factor), size, m.instance)
+    size = np.where(m.room.weights * m.instance <= size * m.room.usable, size, m.instance)
     fewer = m.instance / size
     alone = request.prompt_s(m, requests, SINGLE, law)
     packed = np.minimum(alone, request.saturated_prompt_s(m, requests, law)) * fewer

@@ -99,10 +99,10 @@ def beyond(tasks: Sequence[Task], m: Server) -> list[tuple[str, ...]]:
     sequences = [task.batch if task.kind in TOGETHER and task.batch else 1.0 for task in tasks]
     longest = [tokens(task) for task in tasks]
     cache = np.ceil(np.array(sequences) / m.step.dp) * m.cache_bytes(np.array(longest))
-    fits = np.broadcast_to(fits_hbm(m.room.weights, cache, m.room.hbm), len(tasks))
+    fits = np.broadcast_to(fits_hbm(m.room.weights, cache, m.room.card), len(tasks))
     flags: list[tuple[str, ...]] = []
     for index, task in enumerate(tasks):
-        weights, hbm, most = m.room.weights[index], m.room.hbm[index], task.setup.model.max_context
+        weights, hbm, most = m.room.weights[index], m.room.card[index], task.setup.model.max_context
         what, size = ("weights need", weights) if weights > hbm else ("weights and KV cache need", weights + cache[index])
         memory = f"{MEMORY}: {what} {size / 1e9:.4g} GB on the fullest chip, which has {hbm / 1e9:.4g} GB"
         limits = [] if fits[index] else [memory]

@@ -229,6 +229,7 @@ class FlagNames:
     """Names of one engine's flags, and the port of its first replica."""
 
     sequences: str
+    tokens: str
     length: str
     memory: str
     host: str

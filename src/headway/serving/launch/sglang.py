@@ -20,8 +20,8 @@ from headway.serving.launch.needs import (
 
 INIT_PORT, BOOTSTRAP_PORT = 20000, 8998
 NAMES = FlagNames(
-    sequences="--max-running-requests", length="--context-length", memory="--mem-fraction-static", host="--host", port="--port",
-    first_port=30000,
+    sequences="--max-running-requests", tokens="--chunked-prefill-size", length="--context-length", memory="--mem-fraction-static",
+    host="--host", port="--port", first_port=30000,
 )  # fmt: skip
 CACHE = {"bf16": "bf16", "fp8": "fp8_e4m3", "fp4": "nvfp4"}
 ONLINE = {"fp8": "fp8", "fp4": "nvfp4_online", "nvfp4": "nvfp4_online"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from headway.serving.launch.needs import DTYPES, FlagNames, LaunchRequest, context_why, copies_why, kv_why, limits, offload_why, weights_why
 
 NAMES = FlagNames(
-    sequences="--max_batch_size", length="--max_seq_len", memory="--kv_cache_free_gpu_memory_fraction", host="--host", port="--port",
-    first_port=8000,
+    sequences="--max_batch_size", tokens="--max_num_tokens", length="--max_seq_len", memory="--kv_cache_free_gpu_memory_fraction",
+    host="--host", port="--port", first_port=8000,
 )  # fmt: skip
 CACHE = {"bf16": "auto", "fp8": "fp8", "fp4": "nvfp4"}
 TYPES = {"mtp": "MTP", "eagle": "Eagle3", "model": "DraftTarget"}
@@ -93,8 +93,6 @@ def _notes(request: LaunchRequest) -> tuple[str, ...]:
         notes.append(f"--tp_size is dp = {request.layout.dp}: {attention}")
     if request.batch and (request.layout.dp > 1 or request.layout.pp > 1):
         notes.append("--max_batch_size counts for each attention rank and pipeline micro-batch")
-    if request.memory:
-        notes.append("--kv_cache_free_gpu_memory_fraction is of what the weights leave free: a little less KV cache than counted")
     if request.spare:
         notes.append(
             f"TensorRT-LLM holds as many experts on every chip: {request.spare} copies fill the last ones, moved by load as it runs"

@@ -22,8 +22,9 @@ VOCAB_BLOCK = 64  # DEFAULT_VOCAB_PADDING_SIZE of vllm/model_executor/layers/voc
 GIB = 2**30
 RPC_PORT, SIDE_PORT = 13345, 5600
 NAMES = FlagNames(
-    sequences="--max-num-seqs", length="--max-model-len", memory="--gpu-memory-utilization", host="--host", port="--port", first_port=8000
-)
+    sequences="--max-num-seqs", tokens="--max-num-batched-tokens", length="--max-model-len", memory="--gpu-memory-utilization",
+    host="--host", port="--port", first_port=8000,
+)  # fmt: skip
 ROLES = {"prefill": "kv_producer", "decode": "kv_consumer"}
 CACHE = {
     "bf16": "bfloat16",

@@ -17,7 +17,7 @@ from headway.laws.serving.replicas import (
     replicas_needed,
 )
 from headway.laws.serving.request import user_tok_per_s
-from headway.laws.step.memory import fits_chips, fits_hbm, kv_bytes_chip, rank_sequence_limit, resident_sequences, sequence_bytes
+from headway.laws.step.memory import fits_chips, fits_hbm, kv_bytes_chip, rank_sequence_limit, resident_sequences
 from headway.laws.step.step import step_s
 from headway.performance import request as request_laws
 from headway.performance.compile import StepModel
@@ -52,7 +52,7 @@ class Candidates:
 
     def rows(self, keep: np.ndarray) -> Candidates:
         """The candidates at the indices `keep`."""
-        keys = ("compiled", "server", "loop", "ttft", "prefill", "sequence", "limit")
+        keys = ("compiled", "server", "loop", "ttft", "prefill", "sequence", "usable", "limit")
         parts = {key: take(getattr(self, key), keep, self.count) for key in keys}
         return replace(self, case=replace(self.case, layout=take(self.layout, keep, self.count)), **parts, count=len(keep))
 
@@ -74,8 +74,8 @@ def compile_candidates(case: Deployment, layouts: Layout, count: int) -> Candida
     compiled, load = case.compiled(), case.load
     server, requests = case.server(compiled), case.requests()
     tokens, pairs = prefilled(load.prompt, case.assumptions.hit_rate)
-    sequence_size = sequence_bytes(compiled.stores, compiled.state_bytes, load.prompt + load.output)
-    usable = case.system.chip.need("hbm") * case.assumptions.hbm_utilization
+    room = case.room(compiled)
+    sequence_size, usable = room.sequence_bytes(load.prompt + load.output), room.usable
     return Candidates(
         case=case,
         count=count,

@@ -77,7 +77,9 @@ def _row(w: Candidates, goal: Goal) -> tuple[int, int, tuple[int, float]]:
         weights = _full(w.compiled.weights_bytes, w)
         usable = _full(w.usable, w)
         inside = weights <= usable
-        miss_ratio = np.where(inside, 1 / np.maximum(_full(w.limit, w), 1e-9), np.inf) if inside.any() else weights / usable
+        miss_ratio = weights / np.maximum(usable, 1.0)
+        if inside.any():
+            miss_ratio = np.where(inside, 1 / np.maximum(_full(w.limit, w), 1e-9), np.inf)
         stage = 1 if inside.any() else 2
     row = int(np.argmin(miss_ratio))
     return row, int(batch[row, 0]), (stage, float(miss_ratio[row]))
