@@ -10,7 +10,9 @@ import pytest
 from headway.core.catalog import lines
 from headway.core.schema import defaults
 from headway.hardware.system import System, system
+from headway.laws.collectives.cost import collectives_s
 from headway.laws.step.coefficients import IndexTerm, RankWork
+from headway.laws.step.parts import index_kernels_s, kernels_s, place
 from headway.laws.step.sparse import index_compute_s, index_s
 from headway.models import config
 from headway.models.precision import Precision
@@ -203,6 +205,19 @@ def test_index_scan__choice_reads_every_score_twice() -> None:
     scores, free = 21 * tokens * tokens / 2 / 4, 1e9
     written_and_read = 3 * 4 * scores / 4.8e12
     assert float(index_s((term,), at, free, 1.0, 1.0)) == pytest.approx(written_and_read, rel=1e-6)
+
+
+def test_index_scan__share_of_a_prompt_as_profiled() -> None:
+    """DeepSeek-V4-Flash over 8 H100 under vLLM, 131,072 tokens in chunks of 8,192: 15.9 % of the kernels' time (vllm-project/vllm#53691)."""
+    h100, chunk = system("8xh100-sxm"), 8192.0
+    formats, assumptions = resolve(work("deepseek-v4-flash"), h100.chip, Precision()), defaults(Assumptions, {"engine": "vllm"})
+    step = compile_layout(work("deepseek-v4-flash"), h100, Layout(tp=8), assumptions, formats).step
+    scans = kernels = 0.0
+    for done in range(16):
+        at = place(step, 0, 0.0, chunk, chunk * (done + 0.5) * chunk)
+        scans += float(index_kernels_s(step, at))
+        kernels += float(kernels_s(step, at) + collectives_s(step.collectives, at.tokens))
+    assert scans / kernels == pytest.approx(0.159, rel=0.3)
 
 
 # -- what others published of sparse attention over layouts ---------------------------------------------------------------------
