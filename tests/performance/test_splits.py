@@ -208,7 +208,7 @@ def test_index_scan__choice_reads_every_score_twice() -> None:
 
 
 def test_index_scan__share_of_a_prompt_as_profiled() -> None:
-    """DeepSeek-V4-Flash over 8 H100 under vLLM, 131,072 tokens in chunks of 8,192: 15.9 % of the kernels' time (vllm-project/vllm#53691)."""
+    """DeepSeek-V4-Flash over 8 H100 under vLLM, 131,072 tokens in chunks of 8,192: 15.9 % of kernel time (vllm-project/vllm#53691)."""
     h100, chunk = system("8xh100-sxm"), 8192.0
     formats, assumptions = resolve(work("deepseek-v4-flash"), h100.chip, Precision()), defaults(Assumptions, {"engine": "vllm"})
     step = compile_layout(work("deepseek-v4-flash"), h100, Layout(tp=8), assumptions, formats).step

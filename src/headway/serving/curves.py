@@ -23,6 +23,7 @@ from headway.hardware.system import System
 from headway.laws.economics.cost import usd_per_mtok_out
 from headway.laws.queueing.drafts import loop_tpot, paying_users
 from headway.laws.step import parts
+from headway.laws.step.sparse import index_compute_s
 from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.models.work import work_of
@@ -234,6 +235,7 @@ def roofline_of_row(model: Model, system: System, row: Mapping[str, Any], assump
     step = compile_layout(case.work, case.system, case.layout, case.assumptions, formats).step
     work = parts.place(step, float(row["batch"]), float(row["batch"]) * float(row["context"]), 0.0, 0.0)
     bandwidth = float(system.chip.need("hbm_bw"))
+    keys = sum(float(term.read) for term in step.indexes) * float(work.sequences * work.context)
     dense_peak, expert_peak = float(formats.peaks[-1][1]), float(formats.peaks[-1][2])
     classes = [
         ("dense matmuls", parts.dense_compute_s(step.dense_compute, work.tokens, step.head_compute, work.sampled), step.dense_weights,
@@ -241,7 +243,8 @@ def roofline_of_row(model: Model, system: System, row: Mapping[str, Any], assump
         ("routed experts", parts.expert_compute_s(step.experts, work.group_tokens),
          parts.expert_weights_s(step.experts, work.group_tokens), expert_peak),
         ("attention over the KV cache", parts.decode_score_s(step.spans, work),
-         parts.kv_traffic_s(step.spans, step.state, step.kv_write, work), float(formats.wide_peak)),
+         parts.kv_traffic_s(step.spans, step.state, step.kv_write, work) - keys, float(formats.wide_peak)),
+        ("index scans", index_compute_s(step.indexes, work), keys, float(formats.index_peak)),
     ]  # fmt: skip
     operators = []
     for name, compute_s, memory_s, peak in classes:
