@@ -200,5 +200,5 @@ def test_fitted_numbers__about_a_hundred_for_kernels_and_as_many_for_backends() 
 def test_fitted_numbers__every_kernel_class_has_a_fallback(kind: KernelClass) -> None:
     stated = {(number.section, number.key) for number in FITTED}
     assert {(f"{kind.name}.other.bf16", key.name) for key in kind.keys} <= stated
-    for key in ("alpha", "alpha_host", "alpha_out", "alpha_exchange", "alpha_exchange_out", "eff_network", "eff_in_switch"):
+    for key in ("alpha", "alpha_host", "alpha_exchange", "alpha_exchange_out", "eff_network", "eff_in_switch"):
         assert ("collective.other.bf16", key) in stated

@@ -168,7 +168,7 @@ def links_of(args: MeshQuestion, system: System, axes: tuple[Any, ...]) -> Any:
     out = scalar(args.out_bw, RATE, "--out-bw")
     changes |= {} if out is None else {"out_bandwidth": out}
     hop = scalar(args.hop, TIME, "--hop")
-    changes |= {} if hop is None else {"hop": hop, "out_hop": hop}
+    changes |= {} if hop is None else {"hop": hop, "out_hop": hop, "library": None}
     if args.domain is not None:
         changes["domain"] = changes["wired"] = schema.scalar(args.domain, Field(integer=True, low=1, open_low=False), "--domain")
     if args.rings is not None:

@@ -19,8 +19,11 @@ from headway.core.errors import BadValue
 from headway.core.listing import Listing, format_value
 from headway.core.notes import note
 from headway.laws.roofline.balance import drain_s
+from headway.laws.serving.request import interval_share
+from headway.models.model import MoE
 from headway.models.precision import Precision
 from headway.models.work import work_of
+from headway.performance.achieved import OTHER_FAMILY, family, spread
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import halves
 from headway.performance.layout import UNHALVED, Layout, shape
@@ -243,10 +246,22 @@ def _trials(args: Simulate, loadings: list[Any], warmup: float, lasting: bool) -
 
 
 def _band(args: Simulate, requests: int) -> float:
-    """Relative change of step times for the sensitivity: as the user states, else 10 % if the simulation is short, else 0."""
+    """Relative change of step times for the sensitivity: as the user states, else none if the simulation is long.
+
+    Else 10 %, and on a chip whose kernels were not measured what the interval of its steps says.
+    """
     if args.sensitivity is None:
-        return STEPS if requests <= CHEAP and not args.find else 0.0
+        return unmeasured_band(args) if requests <= CHEAP and not args.find else 0.0
     return float(schema.scalar(args.sensitivity, schema.Field(open_low=False, high=0.9), "--sensitivity"))
+
+
+def unmeasured_band(args: Simulate) -> float:
+    """Relative change of step times that stands for what is not known of them."""
+    chip = arguments.systems(args)[0][0].chip
+    if family(chip) != OTHER_FAMILY:
+        return STEPS
+    experts = any(isinstance(block.ffn, MoE) for block in arguments.models(args)[0].blocks)
+    return float(interval_share(spread(chip, experts, schema.defaults(Assumptions, {}), "decode")))
 
 
 def _fleets(args: Simulate, loadings: list[Any], classes: int) -> Iterator[tuple[Any, Any, Any, dict[str, Any]]]:

@@ -56,8 +56,9 @@ MATMUL_KEYS = ("t0_s", "compute", "memory", "activation", "norm")
 DECODE_KEYS = ("t0_s", "compute", "memory", "block_bytes")
 PREFILL_KEYS = ("t0_s", "compute", "pad_tokens")
 LINK_KEYS = (
-    "alpha", "alpha_host", "alpha_out", "alpha_exchange", "alpha_exchange_out", "eff_network", "eff_in_switch", "eff_exchange", "eff_out",
+    "alpha", "alpha_host", "alpha_exchange", "alpha_exchange_out", "eff_network", "eff_in_switch", "eff_exchange", "eff_out",
 )  # fmt: skip
+PUBLISHED_KEYS = ("alpha_out",)  # of files written before it was a published fact (data/links.toml): passed over
 KEYS = {  # the numbers of each class: a file may state no others
     "engine": ENGINE_KEYS, "platform": (*PLATFORM_KEYS, "power_exponent"), "gemm": MATMUL_KEYS, "moe": MATMUL_KEYS,
     "decode": DECODE_KEYS, "mla_decode": DECODE_KEYS, "prefill": (*PREFILL_KEYS, "narrow"), "mla_prefill": PREFILL_KEYS,
@@ -159,6 +160,8 @@ def entries(document: Mapping[str, Any], path: Path, section: str = "") -> Itera
         if not isinstance(entry, dict):
             place = f"{section}.{name}".lstrip(".")
             raise BadFile(path, f"{place}: got {entry!r}; wants {{ value = ..., unit = ... }} as `headway fit` writes")
+        if kind_of(section) == "collective" and name in PUBLISHED_KEYS:
+            continue
         if "value" in entry:
             check_key(section, name, path)
             yield section, name, entry
@@ -269,7 +272,8 @@ class KernelCounts:
 def with_links(assumptions: Assumptions, chip: Chip, table: Efficiencies | None = None) -> Assumptions:
     """Assumptions with fitted link costs where the user gave none."""
     numbers, kind = table or efficiencies(), family(chip)
-    unset = {name: numbers.kernel("collective", kind, WIDE, name) for name in LINK_KEYS if getattr(assumptions, name) is None}
+    keys = [name for name in LINK_KEYS if name != "alpha_host" and getattr(assumptions, name) is None]  # that one is no round: transport.py
+    unset = {name: numbers.kernel("collective", kind, WIDE, name) for name in keys}
     return replace(assumptions, **unset) if unset else assumptions
 
 

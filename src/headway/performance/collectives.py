@@ -14,7 +14,7 @@ import numpy as np
 
 from headway.core.errors import MissingFact
 from headway.core.quantity import known
-from headway.core.units import Byte, BytePerSecond, Number
+from headway.core.units import Byte, BytePerSecond, Number, Second
 from headway.hardware.system import RANK, System, wired
 from headway.laws.collectives.cost import least, line_alpha, line_slope, line_slope_together
 from headway.laws.collectives.expert_parallel import (
@@ -27,6 +27,7 @@ from headway.laws.collectives.expert_parallel import (
     places_hit,
     torus_exchange_up,
 )
+from headway.laws.collectives.library import reduction_latency_s, tree_latency_s
 from headway.laws.collectives.topology import (
     axis_exchange_share,
     axis_hops,
@@ -63,9 +64,10 @@ from headway.laws.collectives.topology import (
 from headway.laws.serving.pipeline import hops_out, hops_up
 from headway.laws.step.coefficients import CollectiveLine, CollectiveTerm
 from headway.laws.step.layer_terms import replica_chips
-from headway.performance.achieved import with_links
+from headway.performance.achieved import Efficiencies, with_links
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
+from headway.performance.transport import Library, hop_out, library, staged, staged_share
 
 NEAREST = {
     "switch": ("switch", ""),
@@ -83,6 +85,7 @@ NEAREST = {
 }
 SUMMING_SWITCHES = ("nvlink4", "nvlink5", "nvlink6", "nvlink7")  # NVLink SHARP, since the third-generation NVSwitch (2022)
 FAR = known(float("inf"), "no scale-out", "byte/s", "constant", "the layout stays inside one scale-up domain")
+ALONE = known(float("inf"), "no scale-up", "byte/s", "constant", "a domain of one chip has no links inside")
 WRAPPING = "TPU v5e and v6e wrap an axis of 16, v4 and v5p axes that are multiples of 4 (docs.cloud.google.com/tpu)"
 NO_WRAP = known(0, "no wrap", "", "constant", WRAPPING)
 WRAP = known(1, "wrap", "", "constant", WRAPPING)
@@ -101,15 +104,25 @@ class LinkCosts:
     in_switch: Any  # achieved share of in-switch reductions
     exchange: Any  # achieved share of exchanges over scale-up
     beyond: Any  # achieved share of all traffic over scale-out
+    library: Library | None = None  # what runs reductions beyond the engine's own kernels
+
+
+def system_links(assumptions: Assumptions, system: System, table: Efficiencies | None = None) -> Assumptions:
+    """Assumptions with what links reach where the user states nothing: fitted, or published of cards without peer access."""
+    if staged(system):
+        reached = {name: staged_share() for name in ("eff_network", "eff_exchange") if getattr(assumptions, name) is None}
+        assumptions = replace(assumptions, **reached)
+    return with_links(assumptions, system.chip, table)
 
 
 def link_costs(system: System, assumptions: Assumptions) -> LinkCosts:
-    """Link costs of a system; on a torus a round is a hop, and PCIe traffic goes through the host."""
-    a = with_links(assumptions, system.chip)
-    torus, host = NEAREST[system.topology][0] == "torus", system.topology == "pcie"
+    """Link costs of a system; on a torus a round is a hop, and messages over PCIe or between domains are a library's."""
+    a = system_links(assumptions, system)
+    torus, host = NEAREST[system.topology][0] == "torus", system.topology == "pcie" and a.alpha_host is not None
     return LinkCosts(
         up=a.alpha_hop if torus else a.alpha_host if host else a.alpha,
-        out=a.alpha_out,
+        out=hop_out(a),
+        library=None if torus else library(system, a),
         exchange_up=a.alpha_hop if torus else a.alpha_exchange,
         exchange_out=a.alpha_exchange_out,
         efficiency=a.eff_network,
@@ -151,7 +164,8 @@ def fabric(system: System, replica: Number = None) -> Fabric:
     A replica has the torus that as many chips alone would be, cut from the box, and the bisection binds the chips that exchange.
     """
     kind, note = NEAREST[system.topology]
-    up = system.scale_up_bw if system.scale_up_bw is not None else system.chip.need("scale_up_bw")
+    up = ALONE if system.scale_up_domain == 1 else system.scale_up_bw
+    up = system.chip.need("scale_up_bw") if up is None else up
     out = system.scale_out_bw if system.scale_out_bw is not None else system.chip.scale_out_bw
     common: dict[str, Any] = {
         "kind": kind, "domain": system.scale_up_domain, "wired": wired(system) if kind == "mesh" else None,
@@ -305,7 +319,7 @@ def all_reduce_term(fabric: Fabric, peers: ChipGroup, message: Byte, costs: Link
     else:
         algorithms = _switch_reduce(fabric, peers)
     bandwidth = _group_bandwidth(fabric, peers.inside)
-    return _term(count, _algorithm_lines(algorithms, message, bandwidth, fabric.out, costs))
+    return _term(count, _algorithm_lines(algorithms, message, bandwidth, fabric.out, costs, reduced=peers))
 
 
 def gather_term(fabric: Fabric, peers: ChipGroup, message: Byte, costs: LinkCosts, count: Number = 1) -> CollectiveTerm:
@@ -431,9 +445,10 @@ def _exchange_bandwidth(fabric: Fabric, inside: Number) -> Any:
 
 
 def _algorithm_lines(
-    algorithms: list[Algorithm], message: Byte, up_bw: BytePerSecond, out_bw: BytePerSecond, costs: LinkCosts, exchange: bool = False
-) -> list[Way]:
-    """Line of each algorithm at achieved bandwidth, and its slope at the links' peak."""
+    algorithms: list[Algorithm], message: Byte, up_bw: BytePerSecond, out_bw: BytePerSecond, costs: LinkCosts, exchange: bool = False,
+    reduced: ChipGroup | None = None,
+) -> list[Way]:  # fmt: skip
+    """Line of each algorithm at achieved bandwidth, and its slope at the links' peak; `reduced` is the group of a reduction."""
     alphas = (costs.exchange_up, costs.exchange_out) if exchange else (costs.up, costs.out)
     beyond, lines = out_bw * costs.beyond, []
     for how in algorithms:
@@ -441,8 +456,17 @@ def _algorithm_lines(
         share = costs.in_switch if how.in_switch else costs.exchange if exchange else costs.efficiency
         achieved_slope = slope(how.phases, how.up, how.out, message, up_bw * share, beyond)
         alpha = line_alpha(how.phases, how.rounds_up, how.rounds_out, *alphas)
+        if reduced is not None:
+            alpha = reduction_alpha(alpha, reduced.inside, reduced.domains, costs.library, costs.out)
         lines.append((CollectiveLine(alpha=alpha, slope=achieved_slope), slope(how.phases, how.up, how.out, message, up_bw, out_bw)))
     return lines
+
+
+def reduction_alpha(own: Second, inside: Number, domains: Number, runs: Library | None, hop_beyond: Second) -> Any:
+    """Latency of a reduction whose rounds would take `own` in the engine's kernels, where the library runs what they do not reach."""
+    if runs is None:
+        return own
+    return reduction_latency_s(own, tree_latency_s(runs.start, inside, runs.hop, domains, hop_beyond), inside, domains, runs.reach)
 
 
 def _term(count: Number, lines: list[Way]) -> CollectiveTerm:

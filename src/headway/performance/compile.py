@@ -71,10 +71,18 @@ from headway.performance.achieved import (
     dynamic,
     family,
     routing_skew,
-    with_links,
 )
 from headway.performance.assumptions import Assumptions
-from headway.performance.collectives import MessageTraffic, RoutedLayer, fabric, link_costs, most, need_scale_out, network_terms
+from headway.performance.collectives import (
+    MessageTraffic,
+    RoutedLayer,
+    fabric,
+    link_costs,
+    most,
+    need_scale_out,
+    network_terms,
+    system_links,
+)
 from headway.performance.drafts import Drafts
 from headway.performance.formats import Formats
 from headway.performance.images import image_terms
@@ -196,7 +204,7 @@ def compile_layout(
         spans=parts.spans(),
         state=state_s(*parts.states(assumptions), depth, parts.bandwidth),
         kv_write=parts.kv_write(),
-        collectives=parts.collectives(system, with_links(assumptions, system.chip, table), chips),
+        collectives=parts.collectives(system, system_links(assumptions, system, table), chips),
         activations=parts.activations(),
         elementwise=elementwise_s(work.hidden, parts.sublayers(), depth, parts.bandwidth),
         blocks=parts.blocks(),

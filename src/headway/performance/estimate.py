@@ -17,6 +17,7 @@ from headway.core.quantity import known
 from headway.core.units import Byte, Number, Second, Token, UsdPerMtok
 from headway.hardware.chip_price import PriceQuote
 from headway.hardware.system import System
+from headway.laws.collectives.library import linked_factor
 from headway.laws.economics.cost import (
     cached_token_s,
     end_factor,
@@ -87,13 +88,17 @@ from headway.performance.request import (
     transfer_link,
 )
 from headway.performance.room import Room, room_on_chip
+from headway.performance.transport import link_ends, measured
 from headway.performance.workload import Load
 
 NO_DRAFTS = known(0, "draft_tokens", "", "constant", "a step without drafts")
 ONE_RANK = known(1, "one rank", "", "constant", "a single prompt is prefilled by one data-parallel rank")
 LOW = known(0.05, "5 % point", "", "constant", "lower end of a 90 % interval")
 HIGH = known(0.95, "95 % point", "", "constant", "upper end of a 90 % interval")
+SURE = known(1, "links as measured", "", "constant", "what a link takes adds nothing to an interval")
 ONE_LANE = known(1, "prompts at once", "", "constant", "the share of the replica is counted already")
+
+Ends = tuple[Any, Any]  # factors on a time, towards faster and towards slower
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,20 +181,31 @@ class Deployment:
         """The requests of its load."""
         return Requests(prompt=self.load.prompt, output=self.load.output, hit_rate=self.assumptions.hit_rate)
 
-    def factor(self, quantity: str, seat_share: Number = None, queued: Number = None) -> Any:
-        """Half of a 90 % interval as a factor: towards slower, wider by the share of the seats taken; of a TTFT, by that of others."""
-        return spread(self.system.chip, bool(self.work.moes), self.assumptions, quantity, seat_share, queued)
+    def factors(self, quantity: str, links: Ends, seat_share: Number = None, queued: Number = None) -> Ends:
+        """Factors on a time at the ends of its 90 % interval: wider by the share of seats taken; of a TTFT, by that of others."""
+        experts, (faster, slower) = bool(self.work.moes), links
+        fast = spread(self.system.chip, experts, self.assumptions, quantity, queued=queued)
+        slow = spread(self.system.chip, experts, self.assumptions, quantity, seat_share, queued)
+        return linked_factor(fast, faster), linked_factor(slow, slower)
 
-    def timed(self, expected: Second, floor: Second, quantity: str, seat_share: Number = None, queued: Number = None) -> Estimate:
+    def timed(
+        self, expected: Second, floor: Second, quantity: str, links: Ends, seat_share: Number = None, queued: Number = None
+    ) -> Estimate:
         """A time with its interval, of which nothing is below the floor."""
-        low = interval_low(expected, floor, self.factor(quantity, queued=queued))
-        return Estimate(expected=expected, floor=floor, low=low, high=expected * self.factor(quantity, seat_share, queued))
+        fast, slow = self.factors(quantity, links, seat_share, queued)
+        return Estimate(expected=expected, floor=floor, low=interval_low(expected, floor, fast), high=expected * slow)
+
+    def links(self, compiled: StepModel, batch: Number, token: Second) -> Ends:
+        """Factors on the time of a token for links that were not measured; none where the user or a flat model states the interval."""
+        if self.assumptions.spread is not None or self.assumptions.overlap != "fitted":
+            return SURE, SURE
+        return link_ends(network_s(compiled.step, batch), token, measured(self.system, self.layout.tp, self.layout.cp))
 
     def step(self, compiled: StepModel, batch: Number, context: Token) -> Estimate:
         """One decode step."""
         tokens = batch * context
         expected, floor = (law(compiled.step, batch, tokens, NO_WORK, NO_WORK) for law in (step_s, step_floor_s))
-        return self.timed(expected, floor, "decode")
+        return self.timed(expected, floor, "decode", self.links(compiled, batch, expected))
 
 
 def columns(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -267,7 +283,7 @@ def _decode_step(case: Deployment, compiled: StepModel) -> dict[str, Any]:
     alone = replace(case, load=replace(load, prompt=context, output=SINGLE))
     requests = alone.requests()
     least = request.unloaded_ttft_s(server.ideal(), requests, step_floor_s)
-    first = case.timed(request.unloaded_ttft_s(server, requests, step_s), least, "ttft")
+    first = case.timed(request.unloaded_ttft_s(server, requests, step_s), least, "ttft", case.links(compiled, load.batch, step.expected))
     return {
         **chips_of(case, compiled), "context": context, "concurrency": load.batch * case.layout.replicas, "step": step, "ttft": first,
         "ttft_unloaded_s": first.expected, **step_parts(compiled, load.batch, context),
@@ -282,22 +298,25 @@ def _request(case: Deployment, compiled: StepModel) -> dict[str, Any]:
     server, requests = case.server(compiled), case.requests()
     runs, perfect = _runs(case, requests), server.ideal()
     expected, engine_floor, ideal = runs(server), runs(server, law=step_floor_s), runs(perfect, law=step_floor_s)
+    context = middle_context(load.prompt, load.output)
+    links = case.links(compiled, load.batch if load.rate is None else expected.decoding, expected.tpot)
     if load.rate is None:  # users who wait for their answers: their share of the seats, and the KV cache of them all
         batch = in_flight = load.batch
         capacity = expected.rate
         seat_share = np.minimum(load.batch / np.maximum(server.seats(load.prompt, load.output), SINGLE), 1)
-        fastest = rate_high(expected.rate, np.maximum(engine_floor.rate, ideal.rate), case.factor("tpot"))
-        rates = Estimate(expected=expected.rate, low=expected.rate / case.factor("tpot", seat_share), high=fastest)
+        fast, slow = case.factors("tpot", links, seat_share)
+        fastest = rate_high(expected.rate, np.maximum(engine_floor.rate, ideal.rate), fast)
+        rates = Estimate(expected=expected.rate, low=expected.rate / slow, high=fastest)
     else:  # arrivals, of which are completed as many as the replica can carry
         batch, in_flight, seat_share = expected.decoding, expected.in_service, None
         capacity = request.capacity(server, requests)
         carried = np.minimum(expected.rate, capacity)
         rates = Estimate(expected=carried, low=carried, high=carried)
-    alone, context = request.unloaded_ttft_s(server, requests, step_s), middle_context(load.prompt, load.output)
+    alone = request.unloaded_ttft_s(server, requests, step_s)
     queued = 1 - np.minimum(alone / expected.ttft, 1)
-    ttft = case.timed(expected.ttft, request.unloaded_ttft_s(perfect, requests, step_floor_s), "ttft", seat_share, queued)
-    tpot = case.timed(expected.tpot, np.minimum(engine_floor.tpot, ideal.tpot), "tpot", seat_share)
-    decode = case.timed(expected.decode, engine_floor.decode, "decode")
+    ttft = case.timed(expected.ttft, request.unloaded_ttft_s(perfect, requests, step_floor_s), "ttft", links, seat_share, queued)
+    tpot = case.timed(expected.tpot, np.minimum(engine_floor.tpot, ideal.tpot), "tpot", links, seat_share)
+    decode = case.timed(expected.decode, engine_floor.decode, "decode", links)
     tokens = rates.apply(lambda rate: rate * replicas * load.output)
     values = {
         **chips_of(case, compiled), "context": context, "concurrency": in_flight * replicas, "decoding": expected.decoding,

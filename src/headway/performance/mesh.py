@@ -40,7 +40,8 @@ from headway.laws.collectives.topology import (
 )
 from headway.models.precision import formats
 from headway.performance.assumptions import Assumptions
-from headway.performance.collectives import NO_WRAP, WRAP, fabric, link_costs, side_wraps
+from headway.performance.collectives import NO_WRAP, WRAP, fabric, link_costs, reduction_alpha, side_wraps
+from headway.performance.transport import Library
 
 MOST_AXES, MOST_SIZE = 8, 10_000_000
 _AXIS = re.compile(r"\s*([A-Za-z][A-Za-z_]*)\s*[=:]?\s*(\d+)\s*")
@@ -253,6 +254,7 @@ class MeshNetwork:
     wired: Any = 1  # chips that the links of a full mesh lead to
     hop: Any = HOP_S
     out_hop: Any = HOP_S
+    library: Library | None = None  # what runs reductions beyond the engine's own kernels
     source: str = ""
 
     def size(self, name: str) -> Any:
@@ -299,7 +301,8 @@ def of_system(machine: System, axes: tuple[MeshAxis, ...], assumptions: Assumpti
             "--mesh", ",".join(f"{axis.name}{axis.size}" for axis in axes), f"at most {len(joined.sides)} axes, those of its torus"
         )
     return MeshNetwork(
-        kind=kind, axes=axes, bandwidth=joined.up, wraps=wraps, out_bandwidth=out, hop=costs.up, out_hop=costs.out, source=machine.name,
+        kind=kind, axes=axes, bandwidth=joined.up, wraps=wraps, out_bandwidth=out, hop=costs.up, out_hop=costs.out, library=costs.library,
+        source=machine.name,
         domain=math.inf if kind == "torus" else domain, wired=1 if joined.wired is None else joined.wired,
     )  # fmt: skip
 
@@ -335,15 +338,20 @@ def collective(
         levels = _switched(network, operation, names, members, in_switch)
     if active is not None:
         levels = [(filled_share(share, active, members), filled_share(limit, active, members), *rest) for share, limit, *rest in levels]
-    return _slowest(size, levels, 2 if operation == "all-reduce" else 1, network)
+    return _slowest(size, levels, 2 if operation == "all-reduce" else 1, network, reduced=_placed(network, names, members))
+
+
+def _placed(network: MeshNetwork, names: tuple[str, ...], members: Number) -> tuple[Any, Any]:
+    """Chips of a group inside one domain of switches, and the domains that it spans."""
+    finite = math.isfinite(network.domain)
+    stride = known(network.stride(names), "stride", "", "derived", "chips of the mesh axes inside those of the group")
+    domains = group_domains(members, stride, network.domain) if finite else 1
+    return members / domains, domains
 
 
 def _switched(network: MeshNetwork, operation: str, names: tuple[str, ...], members: Number, in_switch: bool) -> list[tuple[Any, ...]]:
     """Per level: share of the array per chip, its limit for many members, bandwidth, rounds, latency of a round."""
-    finite = math.isfinite(network.domain)
-    stride = known(network.stride(names), "stride", "", "derived", "chips of the mesh axes inside those of the group")
-    domains = group_domains(members, stride, network.domain) if finite else 1
-    inside = members / domains
+    inside, domains = _placed(network, names, members)
     bandwidth = network.bandwidth
     if network.kind == "mesh":
         bandwidth = mesh_bandwidth(bandwidth, inside, network.wired)
@@ -366,13 +374,19 @@ def _switched(network: MeshNetwork, operation: str, names: tuple[str, ...], memb
 
 
 def _slowest(
-    size: Byte, levels: list[tuple[Any, ...]], phases: Number, network: MeshNetwork, time_s: Callable[[Any, Any], Any] = collective_time_s
-) -> CollectiveTime:
-    """The level whose links take longest sets the transfer; latencies of the levels add; `time_s` makes a time of both."""
+    size: Byte, levels: list[tuple[Any, ...]], phases: Number, network: MeshNetwork, time_s: Callable[[Any, Any], Any] = collective_time_s,
+    reduced: tuple[Any, Any] | None = None,
+) -> CollectiveTime:  # fmt: skip
+    """The level whose links take longest sets the transfer; latencies of the levels add; `time_s` makes a time of both.
+
+    `reduced`: the chips inside a domain and the domains of a group, whose all-reduce a library may run.
+    """
     transfers = [size * share / bandwidth * phases for share, _, bandwidth, _, _ in levels]
     limits = [size * limit / bandwidth * phases for _, limit, bandwidth, _, _ in levels]
     slow = max(range(len(levels)), key=lambda index: float(transfers[index]))
     latency = sum(hops * hop for *_, hops, hop in levels) * phases
+    if reduced is not None and phases > 1:
+        latency = reduction_alpha(latency, *reduced, network.library, network.out_hop)
     time = time_s(latency, transfers[slow])
     share, _, bandwidth, hops, hop = levels[slow]
     within = {"torus": "torus", "switch": "scale-up", "mesh": "scale-up"}[network.kind]

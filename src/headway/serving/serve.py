@@ -28,8 +28,9 @@ from headway.models.config import model as find_model
 from headway.models.model import Model, MoE
 from headway.models.precision import Precision
 from headway.models.work import work_of
-from headway.performance.achieved import basis, with_links
+from headway.performance.achieved import basis
 from headway.performance.assumptions import Assumptions
+from headway.performance.collectives import system_links
 from headway.performance.compile import halves
 from headway.performance.drafts import drafts_of
 from headway.performance.estimate import Deployment, estimate
@@ -38,6 +39,7 @@ from headway.performance.images import image_notes
 from headway.performance.layout import NAMES, UNHALVED, Layout, check, copies_note, shape
 from headway.performance.offload import offload_notes
 from headway.performance.room import PLAIN, RISK, start_as
+from headway.performance.transport import staged, staged_share
 from headway.performance.workload import Load, read_expert_load
 
 SERVE = columns.table("serve")
@@ -58,7 +60,7 @@ def deployment(
     """A model on a machine at a load: names looked up, numbers checked, formats and price resolved; of several layouts the first."""
     known_model = find_model(model) if isinstance(model, str) else model
     machine = find_system(system) if isinstance(system, str) else system
-    case_assumptions = at_mfu(with_links(assumptions or defaults(Assumptions), machine.chip))
+    case_assumptions = at_mfu(system_links(assumptions or defaults(Assumptions), machine))
     work = work_of(known_model, _expert_load(case_assumptions, known_model))
     layout_list = [layouts] if isinstance(layouts, Layout) else list(layouts)
     legal = [check(known_layout(layout), shape(work.blocks, precision.weights)) for layout in layout_list]
@@ -145,6 +147,9 @@ def _notes(model: Model, system: System, price: PriceQuote | None, assumptions: 
         notes.append(prefix_hits(system))
     if system.chips > 1 and system.chip.topology == "pcie" and system.chip.scale_up_domain == 1:
         notes.append(f"cards of one host are joined by its PCIe, {units.show(system.scale_up_bw, 'byte/s')} each way, alone on it")
+    if system.chips > 1 and staged(system):
+        reached = f"messages reach {float(staged_share()):.0%} of the link, through the host's memory"
+        notes.append(f"{system.chip.name} has no peer access: {reached}; with a driver that gives it, --set chip.peer_access=1")
     if price is None:
         has = sorted({cost.metric for cost in system.chip.costs if cost.value.unit == "USD/s"})
         metrics_note = f"; it has {', '.join(has)} (--price-metric)" if has else ""

@@ -127,7 +127,8 @@ class Playing(FlagRecord):
         word="SHARE",
         open_low=False,
         high=0.9,
-        help=f"latencies also with every step so much shorter and longer (default {STEPS:.0%}, above {CHEAP} requests and with --find 0)",
+        help=f"latencies also with every step so much shorter and longer (default {STEPS:.0%}, on a chip whose kernels were not "
+        f"measured the interval of its steps; above {CHEAP} requests and with --find 0)",
         rare=True,
     )
     warmup = field(

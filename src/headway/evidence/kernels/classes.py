@@ -320,15 +320,11 @@ def host_round(folder: Path) -> FittedNumbers:
     return FittedNumbers(
         section="collective.other.bf16", key="alpha_host", value=float(np.exp(logs.mean())), unit="s", rows=len(rows.chip), range=where,
         error=float(np.exp(logs.mean()) * logs.std()), source="collectives.parquet: Microsoft Vidur 7d47513 (MIT)",
-        meaning="round of a reduction over a host's PCIe, its launch included: short messages wait for the host, not for its links",
+        meaning="reduction of four chips over a host's PCIe, its launch included: short messages wait for the host, not for its links",
     )  # fmt: skip
 
 
 NEVER = 1.0  # s per round: so slow that the lines without measurements are never the fastest
-ASSUMED_ALPHA_OUT = FittedNumbers(
-    section="collective.other.bf16", key="alpha_out", value=10e-6, unit="s", error=5e-6, rows=0, range="5..20 us for one RDMA message",
-    meaning="round of a reduction over scale-out: assumed, as no table has one launched from a graph", source="an assumption",
-)  # fmt: skip
 
 
 def _alpha(name: str, start: float, meaning: str) -> KernelKey:

@@ -12,7 +12,6 @@ import numpy as np
 from headway.evidence.fit.result import ErrorRow, FittedNumbers, KernelFit
 from headway.evidence.fit.statistics import least_squares
 from headway.evidence.kernels.classes import (
-    ASSUMED_ALPHA_OUT,
     CLASSES,
     KernelClass,
     KernelEstimate,
@@ -99,7 +98,7 @@ def fit_kernels(folder: Path) -> KernelFit:
         family_fits = fit_families(kind, WIDE_DTYPE, rows, fixed_values, ())
         numbers += [number for family_fit in family_fits for number in _numbers(kind, WIDE_DTYPE, family_fit, fixed_values)]
         errors += error_rows(kind, WIDE_DTYPE, rows, family_fits, fixed_values, ())
-    return KernelFit(parameters=(*numbers, routing_skew(folder), host_round(folder), ASSUMED_ALPHA_OUT), errors=tuple(errors))
+    return KernelFit(parameters=(*numbers, routing_skew(folder), host_round(folder)), errors=tuple(errors))
 
 
 def _fixed_values(kind: KernelClass, dtype: str, numbers: list[FittedNumbers]) -> FixedValues:

@@ -49,8 +49,12 @@ from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.models.totals import active_params, kv_bytes_per_token, total_params
 from headway.models.work import ModelWork, work_of
+<<<<<<< HEAD
 from headway.performance.achieved import efficiencies, with_links
+=======
+>>>>>>> a5fe8a02 (Links by transport: reductions over nodes and PCIe as the library that runs them; peer access of cards; an unmeasured card's interval is wider)
 from headway.performance.assumptions import Assumptions
+from headway.performance.collectives import system_links
 from headway.performance.compile import StepModel, compile_layout
 from headway.performance.formats import Formats, main_part, resolve
 from headway.performance.layout import UNASKED, Layout, ModelShape, illegal, shape, tensor_why
@@ -101,7 +105,7 @@ def lecture_case(model: Model, system: System, precision: Precision, batch: int 
     peak, bandwidth = formats.peaks[block][part] * chips, chip.need("hbm_bw") * chips
     weight_byte, all_params, used_params = formats.weights[block][part].bytes, total_params(model), active_params(model)
     ratio = hardware_ratio(weight_byte, peak, bandwidth)
-    expected = with_links(defaults(Assumptions), chip)
+    expected = system_links(defaults(Assumptions), system)
     why = "the datasheet's peak, without latency"
     rates = {name: value if isinstance(value, str) else default(value, name, "", why) for name, value in PEAK_RATES.items()}
     ideal = defaults(Assumptions, rates)

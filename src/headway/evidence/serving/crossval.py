@@ -23,6 +23,7 @@ from headway.evidence.fit.result import (
     HeldOutResiduals,
     PriorNumber,
     overlaid,
+    unseen_kind,
     width_factors,
     width_names,
     widths,
@@ -237,6 +238,10 @@ def cross_validate(tasks: Sequence[Task], base: Efficiencies, engine_numbers: Se
     samples = tuple(fold_samples(measured, fold, fitted) for fold in measured.folds)
     classed, plain = joined(samples), _raw_residuals(tasks, fold_tables, fitted)
     intervals = widths(joined((classed, plain.where(~np.isin(plain.key, classed.key)))))
+    chips = next(index for index, fold in enumerate(measured.folds) if fold.kind == "chip")
+    kinds = measured.folds[chips].labels[np.isfinite(measured.folds[chips].error)]
+    unseen = unseen_kind(samples[chips], kinds, intervals)
+    intervals = tuple(unseen if line.key == unseen.key else line for line in intervals)
     out, models = (
         tuple(residual for fold, table in tables for residual, _ in _pairs(fold, tasks, with_intervals(table, intervals)))
         for tables in (fold_tables, [without(fold) for fold in model_folds(tasks)])

@@ -13,13 +13,15 @@ import numpy as np
 from headway.evidence.fit.result import QUEUED, SLOWER, width_names
 from headway.evidence.rows.row import MeasuredRow
 from headway.evidence.rows.tasks import Setup, Task, Unpredictable
-from headway.evidence.serving.machines import MeasuredLoad, Quantities, machines, quantities, rows, served_times, with_room
+from headway.evidence.serving.machines import ONLINE, MeasuredLoad, Quantities, machines, quantities, rows, served_times, with_room
 from headway.laws.serving.request import interval_factor, interval_low
 from headway.laws.step.memory import fits_hbm
-from headway.laws.step.step import step_s
+from headway.laws.step.step import network_s, step_s
 from headway.performance.achieved import OTHER_FAMILY, Efficiencies, efficiencies, family, foreign
 from headway.performance.estimate import Estimate
 from headway.performance.request import Requests, Server, unloaded_ttft_s
+from headway.performance.transport import link_ends
+from headway.performance.transport import measured as links_measured
 
 QUANTITY = {  # kind -> quantity -> key of its interval width; "" is the default of the kind
     "decode": {"": "decode"}, "decode_e2e": {"": "decode"}, "prefill": {"": "prefill"},
@@ -65,8 +67,10 @@ def _queued_shares(tasks: Sequence[Task], m: Server, load: MeasuredLoad) -> Any:
     return shares
 
 
-def spreads(kind: str, tasks: Sequence[Task], m: Server, load: MeasuredLoad, table: Efficiencies) -> tuple[Quantities, Quantities]:
-    """Halves of the 90 % interval as factors, per task and quantity: towards faster, and towards slower."""
+def spreads(
+    kind: str, tasks: Sequence[Task], m: Server, load: MeasuredLoad, table: Efficiencies, token: np.ndarray
+) -> tuple[Quantities, Quantities]:
+    """Halves of the 90 % interval as factors, per task and quantity: towards faster, and towards slower; `token` is the TPOT."""
     unchanged = np.ones(len(tasks))
     growth = {name: float(table.interval(name)) ** np.asarray(part, float) for name, part in circumstances(tasks, m, load).items()}
     queued, limited = growth.pop(QUEUED), growth.pop(SLOWER)
@@ -74,11 +78,23 @@ def spreads(kind: str, tasks: Sequence[Task], m: Server, load: MeasuredLoad, tab
     names = TIMES + RATES
     widths = dict(zip(names, width_names(width_key(kind, name) for name in names), strict=True))
 
-    def halves(wider: np.ndarray) -> Quantities:
-        wide = {"ttft": wider * queued}
-        return Quantities(**{name: interval_factor(float(table.interval(key)), wide.get(key, wider)) for name, key in widths.items()})
+    faster, slower = link_factors(kind, tasks, m, load, token)
 
-    return halves(wider), halves(wider * limited)
+    def halves(wider: np.ndarray, links: np.ndarray) -> Quantities:
+        wide = {"ttft": wider * queued}
+        factors = {name: interval_factor(float(table.interval(key)), wide.get(key, wider)) for name, key in widths.items()}
+        return Quantities(**{name: factor * links for name, factor in factors.items()})
+
+    return halves(wider, faster), halves(wider * limited, slower)
+
+
+def link_factors(kind: str, tasks: Sequence[Task], m: Server, load: MeasuredLoad, token: np.ndarray) -> tuple[Any, Any]:
+    """How much each row's interval widens, towards faster and slower, by links that were not measured; `token`: its TPOT."""
+    server = m.online() if kind in ONLINE else m
+    batch = np.where(np.isfinite(load.batch), load.batch, np.fmax(load.users / m.replicas, 1.0))
+    layouts = [(task.setup.system, task.setup.layout) for task in tasks]
+    certain = np.array([float(links_measured(machine, layout.tp, layout.cp)) for machine, layout in layouts])
+    return link_ends(network_s(server.step, batch), np.where(np.isfinite(token), token, np.inf), certain)  # no tokens: no part of them
 
 
 MEMORY = "taken as if it fitted in memory"  # beginning of a flag on memory
@@ -185,7 +201,7 @@ def _of_kind(kind: str, tasks: Sequence[Task], m: Server, table: Efficiencies, p
     expected, floor = (quantities(kind, m, load, at_floor, pool) for at_floor in (False, True))
     if kind == "disagg":  # the floor splits the chips again for the highest rate, which may lengthen TTFT or TPOT
         floor = replace(floor, ttft=np.fmin(floor.ttft, expected.ttft), tpot=np.fmin(floor.tpot, expected.tpot))
-    columns, limits, predictions = (expected, floor, *spreads(kind, tasks, m, load, table)), beyond(tasks, m), []
+    columns, limits, predictions = (expected, floor, *spreads(kind, tasks, m, load, table, expected.tpot)), beyond(tasks, m), []
     for index, task in enumerate(tasks):
         estimates: dict[str, Any] = {}
         for name in TIMES + RATES:

@@ -82,6 +82,16 @@ def interval_factor(factor: Number, wider: Number) -> Number:
     return factor**wider
 
 
+@formula(source="definition")
+def interval_share(factor: Number) -> Number:
+    """Part by which a time is shorter at the lower end of an interval of this half as a factor.
+
+    >>> interval_share(1.25)
+    0.19999999999999996
+    """
+    return 1 - 1 / factor
+
+
 @formula(source="90 % interval of cross-validated residuals, docs/accuracy.md: expected / spread, never below the floor")
 def interval_low(expected: Second, floor: Second, spread: Number) -> Second:
     """Lower end of an interval, at least the floor.
