@@ -110,8 +110,8 @@ class LinkCosts:
 def system_links(assumptions: Assumptions, system: System, table: Efficiencies | None = None) -> Assumptions:
     """Assumptions with what links reach where the user states nothing: fitted, or published of cards without peer access."""
     if staged(system):
-        reached = {name: staged_share() for name in ("eff_network", "eff_exchange") if getattr(assumptions, name) is None}
-        assumptions = replace(assumptions, **reached)
+        shares = {name: staged_share() for name in ("eff_network", "eff_exchange") if getattr(assumptions, name) is None}
+        assumptions = replace(assumptions, **shares)
     return with_links(assumptions, system.chip, table)
 
 
@@ -462,11 +462,12 @@ def _algorithm_lines(
     return lines
 
 
-def reduction_alpha(own: Second, inside: Number, domains: Number, runs: Library | None, hop_beyond: Second) -> Any:
-    """Latency of a reduction whose rounds would take `own` in the engine's kernels, where the library runs what they do not reach."""
+def reduction_alpha(kernels: Second, inside: Number, domains: Number, runs: Library | None, hop_beyond: Second) -> Any:
+    """Latency of a reduction whose rounds would take `kernels` in the engine's kernels, where the library runs what they do not reach."""
     if runs is None:
-        return own
-    return reduction_latency_s(own, tree_latency_s(runs.start, inside, runs.hop, domains, hop_beyond), inside, domains, runs.reach)
+        return kernels
+    tree = tree_latency_s(runs.start, inside, runs.hop, domains, hop_beyond)
+    return reduction_latency_s(kernels, tree, inside, domains, runs.kernel_chips)
 
 
 def _term(count: Number, lines: list[Way]) -> CollectiveTerm:

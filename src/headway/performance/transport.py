@@ -45,7 +45,7 @@ class Library:
 
     start: Any
     hop: Any
-    reach: Any  # chips of the largest group that the engine's own kernels serve
+    kernel_chips: Any  # chips of the largest group that the engine's own kernels serve
 
 
 @functools.cache
@@ -54,13 +54,13 @@ def link_facts() -> dict[str, dict[str, Any]]:
     document = catalog.read(catalog.PACKAGED / "links.toml")
     sources, facts = document.pop("sources"), dict[str, dict[str, Any]]()
     for section, rows in document.items():
-        found = facts.setdefault(section, {})
+        rows_of = facts.setdefault(section, {})
         for name, row in rows.items():
             place = f"{section}.{name}"
-            found[name] = known(row["value"], place, row["unit"], row["kind"], sources[row["source"]], row["date"])
+            rows_of[name] = known(row["value"], place, row["unit"], row["kind"], sources[row["source"]], row["date"])
             for part in ("chips", "domains"):
                 if part in row:
-                    found[f"{name}.{part}"] = known(row[part], f"{place}.{part}", "", row["kind"], sources[row["source"]], row["date"])
+                    rows_of[f"{name}.{part}"] = known(row[part], f"{place}.{part}", "", row["kind"], sources[row["source"]], row["date"])
     return facts
 
 
@@ -95,13 +95,13 @@ def library(system: System, assumptions: Assumptions, table: Efficiencies | None
     """
     facts, host = link_facts()["library"], link_facts()["host"]
     if system.topology != "pcie":
-        return None if assumptions.alpha_out is not None else Library(start=facts["start"], hop=facts["hop"], reach=ALL)
+        return None if assumptions.alpha_out is not None else Library(start=facts["start"], hop=facts["hop"], kernel_chips=ALL)
     if assumptions.alpha_host is not None:
         return None
     reduction = (table or efficiencies()).kernel("collective", family(system.chip), WIDE, "alpha_host")
     hop = chain_hop_s(host["all_reduce"], facts["start"], host["all_reduce.chips"])
     start = library_start_s(reduction, FOUR, hop)
-    return Library(start=start, hop=hop, reach=host["own_reach"] if system.chip.peer_access else ALONE)
+    return Library(start=start, hop=hop, kernel_chips=host["own_reach"] if system.chip.peer_access else ALONE)
 
 
 def measured(system: System, tp: Number, cp: Number) -> Any:
@@ -113,9 +113,9 @@ def measured(system: System, tp: Number, cp: Number) -> Any:
     return links_measured(MEASURED if known_links else UNKNOWN, replica_chips(tp, cp, ONE, ONE), system.scale_up_domain)
 
 
-def link_ends(network: Second, whole: Second, certain: Any) -> tuple[Any, Any]:
+def link_ends(network: Second, total: Second, certain: Any) -> tuple[Any, Any]:
     """How much an interval widens, towards faster and towards slower: the network's part may take as long as published ones do."""
     hops = domain_hops()
     middle = middle_s(hops)
     shares = fastest_share(hops, middle), slowest_share(hops, middle)
-    return part_gain(network, whole, shares[0], certain), part_factor(network, whole, shares[1], certain)
+    return part_gain(network, total, shares[0], certain), part_factor(network, total, shares[1], certain)

@@ -222,8 +222,8 @@ def unseen_kind(samples: HeldOutResiduals, kinds: np.ndarray, intervals: Sequenc
     names = np.char.add(np.char.add(rows.key.astype(str), "|"), rows.source.astype(str))
     weight = np.zeros(len(labels))
     for kind in np.unique(labels):
-        own = cluster_weights(names[labels == kind])
-        weight[labels == kind] = own / own.sum()
+        clusters = cluster_weights(names[labels == kind])
+        weight[labels == kind] = clusters / clusters.sum()
 
     def growth(keep: np.ndarray) -> float:
         count = len(np.unique(labels[keep]))

@@ -49,10 +49,7 @@ from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.models.totals import active_params, kv_bytes_per_token, total_params
 from headway.models.work import ModelWork, work_of
-<<<<<<< HEAD
-from headway.performance.achieved import efficiencies, with_links
-=======
->>>>>>> a5fe8a02 (Links by transport: reductions over nodes and PCIe as the library that runs them; peer access of cards; an unmeasured card's interval is wider)
+from headway.performance.achieved import efficiencies
 from headway.performance.assumptions import Assumptions
 from headway.performance.collectives import system_links
 from headway.performance.compile import StepModel, compile_layout

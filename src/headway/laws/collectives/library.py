@@ -87,23 +87,23 @@ def fastest_share(times: tuple[Second, ...], middle: Second) -> Number:
 
 
 @formula(source="a sum of which one part is uncertain by a factor of its own")
-def part_factor(part: Second, whole: Second, factor: Number, certain: Number) -> Number:
-    """Factor on a whole of which a part takes its own factor, 1 where that part is `certain`.
+def part_factor(part: Second, total: Second, factor: Number, certain: Number) -> Number:
+    """Factor on a sum of which a part takes its own factor, 1 where that part is `certain`.
 
     >>> float(part_factor(9e-3, 18e-3, 3.0, 0)), float(part_factor(9e-3, 18e-3, 3.0, 1))
     (2.0, 1.0)
     """
-    return 1 + (1 - certain) * np.minimum(part / whole, 1) * (factor - 1)
+    return 1 + (1 - certain) * np.minimum(part / total, 1) * (factor - 1)
 
 
 @formula(source="a sum of which one part is uncertain by a factor of its own")
-def part_gain(part: Second, whole: Second, factor: Number, certain: Number) -> Number:
-    """The same towards faster: how many times less a whole is when a part of it falls to `factor`.
+def part_gain(part: Second, total: Second, factor: Number, certain: Number) -> Number:
+    """The same towards faster: how many times less a sum is when a part of it falls to `factor`.
 
     >>> float(part_gain(9e-3, 18e-3, 0.5, 0)), float(part_gain(9e-3, 18e-3, 0.5, 1))
     (1.3333333333333333, 1.0)
     """
-    return 1 / part_factor(part, whole, factor, certain)
+    return 1 / part_factor(part, total, factor, certain)
 
 
 @formula(source="definition: both widen an interval")
@@ -127,10 +127,10 @@ def links_measured(family: Number, members: Number, domain: Number) -> Number:
 
 
 @formula(source=ENGINES)
-def reduction_latency_s(own: Second, library: Second, inside: Number, domains: Number, reach: Number) -> Second:
+def reduction_latency_s(kernels: Second, library: Second, inside: Number, domains: Number, kernel_chips: Number) -> Second:
     """Latency of a reduction: the engine's own rounds in a group that its kernels reach, else not before the library's tree.
 
     >>> float(reduction_latency_s(3e-6, 25e-6, 8, 1, 8)), float(reduction_latency_s(3e-6, 25e-6, 8, 2, 8))
     (3e-06, 2.5e-05)
     """
-    return np.where((domains > 1) | (inside > reach), np.maximum(own, library), own)
+    return np.where((domains > 1) | (inside > kernel_chips), np.maximum(kernels, library), kernels)
