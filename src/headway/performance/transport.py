@@ -35,7 +35,7 @@ ALONE = known(1, "cards that an engine's kernels reach", "", "constant", "no car
 TABLES = "kernel tables: A100, H100, H200 and B200 in a machine of 8 (docs/accuracy_serving.md)"
 MEASURED = known(1, "links measured", "", "constant", TABLES)
 UNKNOWN = known(0, "links not measured", "", "constant", TABLES)
-ONE = known(1, "one", "", "constant", "a group of neither data-parallel ranks nor stages")
+SINGLE_RANK = known(1, "one", "", "constant", "a group of neither data-parallel ranks nor stages")
 FOUR = known(4, "chips of the measured reduction", "", "constant", "alpha_host of data/efficiency.toml")
 
 
@@ -110,7 +110,7 @@ def measured(system: System, tp: Number, cp: Number) -> Any:
     Exchanges of experts were measured over nodes too.
     """
     known_links = family(system.chip) != OTHER_FAMILY and system.topology != "pcie"
-    return links_measured(MEASURED if known_links else UNKNOWN, replica_chips(tp, cp, ONE, ONE), system.scale_up_domain)
+    return links_measured(MEASURED if known_links else UNKNOWN, replica_chips(tp, cp, SINGLE_RANK, SINGLE_RANK), system.scale_up_domain)
 
 
 def link_ends(network: Second, total: Second, certain: Any) -> tuple[Any, Any]:
