@@ -125,3 +125,12 @@ def test_plan__writes_the_flags_of_vllm_and_says_why_others_have_none(cli: Any) 
 def test_helps__offer_the_chip_back(cli: Any) -> None:
     answer = cli.json("serve", "qwen3-30b-a3b", "--on", "h100-sxm", "--context", "4k", "--offload", "experts")
     assert answer["helps"][0]["change"] == "--offload none" and answer["binds"].startswith("transfer; a step is transfer ")
+
+
+@pytest.mark.parametrize("axis", ["batch", "context"])
+def test_picture__draws_the_transfer_where_there_is_one(cli: Any, tmp_path: Any, axis: str) -> None:
+    for place, flags in (("experts", ("--offload", "experts")), ("none", ())):
+        path = tmp_path / f"{place}.html"
+        values = ("--batch", "1,2,4", "--context", "2k") if axis == "batch" else ("--batch", "1", "--context", "1k,2k,4k")
+        assert cli("serve", "qwen3-30b-a3b", "--on", "h100-sxm", *values, *flags, "--plot", str(path)).status == 0
+        assert ("moved experts" in path.read_text(encoding="utf-8")) == (place == "experts")

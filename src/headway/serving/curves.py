@@ -292,7 +292,7 @@ def context_curves(model: Model, system: System, row: Mapping[str, Any], assumpt
     floor, expected = (
         serve(model, system, layout, batch=batch, context=context, precision=precision, assumptions=rates) for rates in (peak, assumptions)
     )
-    times = {name: floor[key].ravel() for name, key in LINES.items() if floor[key] is not None}
+    times = {name: floor[key].ravel() for name, key in LINES.items() if floor.columns[key] is not None}
     times |= {"floor": floor["step_floor_s"].ravel(), "expected": expected["step_s"].ravel()}
     fits = expected["fits"].ravel()
     longer = np.flatnonzero(times["KV cache"] >= times["weights"])
