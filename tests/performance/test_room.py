@@ -182,7 +182,7 @@ def test_share__that_sglang_takes_of_itself() -> None:
 
 
 @pytest.mark.parametrize(("name", "tokens", "sequences"), [
-    ("rtx4090", 2048, 256), ("a100-sxm-80", 2048, 256), ("h100-sxm", 8192, 1024), ("b200-sxm", 16384, 1024), ("dgx-spark-gb10", 2048, 256),
+    ("rtx4090", 2048, 256), ("a100-sxm-80", 2048, 256), ("h100-sxm", 8192, 1024), ("b200-sxm", 8192, 1024), ("dgx-spark-gb10", 2048, 256),
 ])  # fmt: skip
 def test_start_up__of_vllm_by_card(name: str, tokens: int, sequences: int) -> None:
     start = start_up("vllm", system(name).chip, 1)

@@ -261,7 +261,7 @@ EXAMPLES = {
     "peak_int8": "2 POPS",
     "hbm": "192 GB", "hbm_reported": "179 GiB",
     "hbm_bw": "8 TB/s", "sram": "100 MB", "tdp": "1000 W", "scale_up_bw": "900 GB/s", "scale_up_domain": "64",
-    "scale_out_bw": "50 GB/s", "host_dram_bw": "100 GB/s", "host_link_bw": "64 GB/s", "price": "$3/h",
+    "scale_out_bw": "50 GB/s", "host_dram": "256 GB", "host_dram_bw": "100 GB/s", "host_link_bw": "64 GB/s", "price": "$3/h",
 }  # fmt: skip
 
 

@@ -72,7 +72,7 @@ class Assumptions:
     ] = ""
     spread: Annotated[Any, Field(low=1, open_low=False, high=100, help=SPREAD), RARE] = None
     hbm_utilization: Annotated[
-        Any, Field(high=1, help="share of HBM for weights and KV cache, as in vLLM's gpu_memory_utilization"), RARE
+        Any, Field(high=1, help="share of the card that an engine may use: vLLM's gpu_memory_utilization and the like"), RARE
     ] = 0.9
     activation_bytes: Annotated[Any, Field("byte", help="bytes per element of an activation on the wire"), RARE] = 2
     dispatch_bytes: Annotated[Any, Field("byte", help="bytes per element sent to an expert; left out, as the experts are stored"), RARE] = (

@@ -22,7 +22,7 @@ from headway.laws.serving import room as laws
 from headway.laws.step.memory import rank_sequence_limit
 from headway.laws.step.pages import paged_sequence_bytes
 from headway.models.work import ModelWork
-from headway.performance.achieved import Efficiencies, platform
+from headway.performance.achieved import Efficiencies, efficiencies, platform
 from headway.performance.compile import LayoutBytes
 from headway.performance.layout import Layout
 from headway.performance.pages import PagedCache, PageTerm, cache_in_pages
@@ -73,7 +73,10 @@ def start_as(engine: str, chip: Chip) -> str:
 
 
 def start_up(engine: str, chip: Chip, tp: Number, tokens: Token = None, sequences: Number = None) -> StartUp:
-    """The start of an engine on a chip; `tokens` and `sequences` as the user says, else the engine's defaults for the card."""
+    """The start of an engine on a chip; `tokens` and `sequences` as the user says, else the engine's defaults for the card.
+
+    A step is no larger than the times of an answer assume.
+    """
     name = start_as(engine, chip)
     if name == PLAIN:
         return StartUp(engine=PLAIN)
@@ -84,8 +87,9 @@ def start_up(engine: str, chip: Chip, tp: Number, tokens: Token = None, sequence
     captured = facts.get("captured_wide" if model in facts.get("wide", ()) else "captured")
     if "captured" in tier:
         captured = np.where(np.less(tp, 4), tier["captured"], tier["captured_tp4"]) if np.ndim(tp) else tier[CAPTURED[bool(tp >= 4)]]
+    budget = min(tier["tokens"], efficiencies().engine(engine, platform(chip), "step_budget_tokens"))
     return StartUp(
-        engine=name, tokens=tier["tokens"] if tokens is None else tokens, sequences=most, captured=captured, facts=facts,
+        engine=name, tokens=budget if tokens is None else tokens, sequences=most, captured=captured, facts=facts,
         sampled=captured if name == "sglang" else most,
     )
 
