@@ -50,7 +50,8 @@ FACT_FACTOR = 1000.0  # search range of a fact: its value divided and multiplied
 RANGES = {
     "batch": (1.0, 1e6), "context": (1.0, 1e9), "prompt": (1.0, 1e9), "output": (1.0, 1e9), "rate": (1e-3, 1e6),
     **dict.fromkeys(LATENCIES, (1e-9, 1.0)), "fixed": (1e-3, 100.0), "spread": (1.0, 100.0),
-    "imbalance": (1.0, 100.0), "accept_length": (1.0, 100.0), "draft_cost": (1e-3, 100.0), "hit_rate": (1e-3, 0.95),
+    "imbalance": (1.0, 100.0), "accept_length": (1.0, 65.0), "draft_cost": (1e-3, 100.0), "draft_tokens": (1.0, 64.0),
+    "hit_rate": (1e-3, 0.95),
     **dict.fromkeys(("activation_bytes", "dispatch_bytes", "state_bytes"), (0.1, 100.0)),
 }  # fmt: skip
 AROUND = 30.0  # the input is drawn from the answer over this to the answer times this
@@ -173,8 +174,12 @@ def _problem(args: Solve, inputs: dict[str, Any], name: str) -> tuple[Callable[[
         return layouts, SolveInput(name=name, low=legal[0], high=legal[-1], is_count=True, only=legal, broadcasts=True)
     if name in schema.fields(Assumptions):
         low, high = _range(args, name)
-        return _over_values(table_at), SolveInput(name=name, low=low, high=high)
+        only = tuple(float(count) for count in range(int(low), int(high) + 1)) if name in COUNTED else ()
+        return _over_values(table_at), SolveInput(name=name, low=low, high=high, is_count=bool(only), only=only)
     return _over_values(table_at), _fact(system, name)
+
+
+COUNTED = ("draft_tokens",)  # assumptions that are few whole numbers
 
 
 def _legal(model: Model, system: System, degrees: dict[str, Any], name: str, weights: str, batch: Any) -> tuple[float, ...]:

@@ -14,7 +14,7 @@ from headway.laws.queueing.closed_loop import Loop, decoding_of, loop_times, ste
 from headway.laws.step.coefficients import StepCoefficients
 from headway.laws.step.step import step_s
 
-GRID = 33  # loads of each of the two rounds of a search
+GRID, ROUNDS = 33, 3  # loads of each round of a search, and rounds
 
 
 @formula(source="definition: TPOT of a closed loop with drafts and without", empirical="a search; TPOT on both sides is tested instead")
@@ -32,10 +32,10 @@ def paying_users(drafting: StepCoefficients, plain: StepCoefficients, loop: Loop
 
 
 def _paying_users(drafting: StepCoefficients, plain: StepCoefficients, loop: Loop) -> Any:
-    """The search: two rounds over loads in equal ratios, the second between the loads where the first found the end."""
+    """The search: rounds over loads in equal ratios, each between the two loads where the one before found the end."""
     seats = np.maximum(np.floor(loop.seats + 0.0 * loop.prompt + 0.0 * loop.output), 1.0)
     shares, low, high, always = np.linspace(0, 1, GRID).reshape(-1, *(1,) * np.ndim(seats)), 1.0 + 0.0 * seats, seats, None
-    for _ in range(2):
+    for _ in range(ROUNDS):
         users = low * (high / low) ** shares
         saves = loop_tpot(drafting, loop, users) < loop_tpot(plain, replace(loop, accept_length=1), users)
         last = GRID - 1 - np.argmax(saves[::-1], axis=0)  # place of the most users whose time is saved
