@@ -174,12 +174,12 @@ def _problem(args: Solve, inputs: dict[str, Any], name: str) -> tuple[Callable[[
         return layouts, SolveInput(name=name, low=legal[0], high=legal[-1], is_count=True, only=legal, broadcasts=True)
     if name in schema.fields(Assumptions):
         low, high = _range(args, name)
-        only = tuple(float(count) for count in range(int(low), int(high) + 1)) if name in COUNTED else ()
+        only = tuple(float(count) for count in range(int(low), int(high) + 1)) if name in WHOLE_NUMBERS else ()
         return _over_values(table_at), SolveInput(name=name, low=low, high=high, is_count=bool(only), only=only)
     return _over_values(table_at), _fact(system, name)
 
 
-COUNTED = ("draft_tokens",)  # assumptions that are few whole numbers
+WHOLE_NUMBERS = ("draft_tokens",)  # assumptions that are few whole numbers
 
 
 def _legal(model: Model, system: System, degrees: dict[str, Any], name: str, weights: str, batch: Any) -> tuple[float, ...]:
