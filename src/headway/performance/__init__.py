@@ -4,7 +4,8 @@ Holds        layout (tp, cp, dp, ep, pp, and what engines split), splits (what a
              limits), assumptions, formats, achieved (fitted numbers and the rates that follow), transport (what messages cost by kind of
              link), collectives (the network of a system, and what a step sends over it), compile (model x machine x layout to a step
              model), drafts (speculation: what drafts, and how many drafts are accepted), offload (experts in the host's memory), pages
-             (a sequence in an engine's blocks), room (what an engine leaves of a chip's memory), images (of a request), request (a
+             (a sequence in an engine's blocks), padding (of weights), room (what an engine leaves of a chip's memory), images (of a
+             request), request (a
              compiled layout with its engine: TTFT, TPOT and capacity at a load), estimate (every quantity of a row, money of each kind of
              token), law (any law by name, with facts), mesh (arrays over it, collectives), product (sharded matrix products), capacity
              (what fits, split evenly), questions (law, matmul, collective, capacity).

@@ -7,6 +7,7 @@ laws/serving/room.py, the engines' defaults in data/start_up.toml, their fitted 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +23,12 @@ from headway.laws.serving import room as laws
 from headway.laws.step.memory import rank_sequence_limit
 from headway.laws.step.pages import paged_sequence_bytes
 from headway.models.work import ModelWork
-from headway.performance.achieved import Efficiencies, efficiencies, platform
+from headway.performance.achieved import Efficiencies, efficiencies, family, platform
 from headway.performance.compile import LayoutBytes
 from headway.performance.layout import Layout
-from headway.performance.pages import PagedCache, PageTerm, cache_in_pages
+from headway.performance.padding import padding_bytes
+from headway.performance.pages import ONE_TOKEN, PagedCache, PageTerm, cache_in_pages
+from headway.performance.splits import splits
 
 LIKE = {"vllm": "vllm", "sglang": "sglang", "trtllm": "trtllm"}  # whose start-up an engine's room follows
 GPUS = ("datacenter", "card", "amd")  # platforms on which an engine that is not named starts as vLLM does
@@ -113,18 +116,19 @@ class Room:
     kv: Any  # in whole blocks
     rest: Any  # less than a block
     activations: Any
-    workspace: Any  # graphs, buffers of collectives, the process's context where the engine counts it
+    workspace: Any  # graphs, buffers of collectives, what rounding adds to weights, the process's context where the engine counts it
     beyond: Any  # what the engine's share of the card leaves out
-    pages: tuple[PageTerm, ...]  # blocks of a sequence's caches
+    pages: tuple[PageTerm, ...]  # blocks of the caches of a sequence that decodes
+    admitted: tuple[PageTerm, ...]  # of one whose window's layers hold a whole step's tokens, as the engine counts at its start
     stage: Any  # share of the layers on the chip
 
     def sequence_bytes(self, context: Token) -> Any:
-        """Bytes that a sequence occupies in the engine's blocks, before cp and stages."""
+        """Bytes that a sequence occupies in the engine's blocks while it decodes, before cp and stages."""
         return paged_sequence_bytes(self.pages, context)
 
     def sequences(self, context: Token, cp: Number) -> Any:
-        """Sequences of a length whose cache fits on a rank."""
-        return rank_sequence_limit(self.kv, NOTHING, self.sequence_bytes(context), self.stage, cp)
+        """Sequences of a length whose cache fits on a rank, as the engine counts them at its start."""
+        return rank_sequence_limit(self.kv, NOTHING, paged_sequence_bytes(self.admitted, context), self.stage, cp)
 
 
 def room_on_chip(
@@ -133,10 +137,10 @@ def room_on_chip(
 ) -> Room:  # fmt: skip
     """The room of a compiled layout under an engine at a share of the card; `eager`: no graphs are captured."""
     start, reported, weights = start_up(engine, chip, layout.tp, tokens, sequences), reported_memory(chip), compiled.weights_bytes
-    cache = cache_in_pages(compiled, engine, start.tokens)
-    slots = cache.slots * compiled.stage
+    caches = tuple(cache_in_pages(compiled, engine, tokens_of_step) for tokens_of_step in (ONE_TOKEN, start.tokens))
+    slots = caches[0].slots * compiled.stage
     if start.engine == PLAIN:
-        return _filled(compiled, layout, cache, reported, laws.usable_share(reported, utilization), NOTHING, NOTHING)
+        return _filled(compiled, layout, caches, reported, laws.usable_share(reported, utilization), NOTHING, NOTHING)
     logits = laws.logits_bytes(start.sampled, work.vocab, start.facts["logit"])
     activations = laws.peak_activation_bytes(
         start.tokens, ELEMENT, compiled.layer_elements, compiled.expert_elements, work.hidden, logits
@@ -144,26 +148,28 @@ def room_on_chip(
     buffers = _buffers(engine, chip, layout, table)
     graphs = NOTHING if eager else _graphs(start, engine, chip, work, compiled, table)
     context = NOTHING if start.engine == "vllm" else start_up_facts()["process"]["context"]  # which vLLM's first look at the card excludes
-    workspace = laws.workspace_bytes(context, buffers, graphs, slots)
+    padding = padding_bytes(work, layout, compiled.formats, splits(engine, family(chip))) * compiled.stage
+    workspace = laws.workspace_bytes(context, buffers, graphs, slots, padding)
     if start.engine == "vllm":
         usable = laws.vllm_usable(reported, utilization, activations, workspace)
     elif start.engine == "sglang":
-        usable = laws.sglang_usable(reported, utilization, context, buffers, slots)
+        usable = laws.sglang_usable(reported, utilization, context, buffers, slots + padding)
     else:
         usable = laws.trtllm_usable(reported, utilization, weights, activations, workspace)
-    return _filled(compiled, layout, cache, reported, usable, activations, workspace)
+    return _filled(compiled, layout, caches, reported, usable, activations, workspace)
 
 
 def _filled(
-    compiled: LayoutBytes, layout: Layout, cache: PagedCache, reported: Byte, usable: Byte, activations: Byte, workspace: Byte
+    compiled: LayoutBytes, layout: Layout, caches: Sequence[PagedCache], reported: Byte, usable: Byte, activations: Byte, workspace: Byte
 ) -> Room:
     """The room with whole blocks of KV cache in what the weights leave."""
     free = bytes_beside_weights(usable, compiled.weights_bytes)
-    block = laws.block_bytes_chip(tuple(size for size, *_ in cache.pages), compiled.stage, layout.cp)
+    block = laws.block_bytes_chip(tuple(size for size, *_ in caches[0].pages), compiled.stage, layout.cp)
     kv = laws.whole_blocks(free, block, reported)
     return Room(
         reported=reported, usable=usable, weights=compiled.weights_bytes, kv=kv, rest=laws.block_rest(free, kv), activations=activations,
-        workspace=workspace, beyond=laws.left_bytes_chip(reported, usable, activations, workspace), pages=cache.pages, stage=compiled.stage,
+        workspace=workspace, beyond=laws.left_bytes_chip(reported, usable, activations, workspace), stage=compiled.stage,
+        pages=caches[0].pages, admitted=caches[1].pages,
     )  # fmt: skip
 
 

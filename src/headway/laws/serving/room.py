@@ -92,13 +92,13 @@ def graph_bytes_chip(graph: Byte, layers: Number, sizes: Number, kinds: Number, 
 
 
 @formula(source="definition")
-def workspace_bytes(context: Byte, buffers: Byte, graphs: Byte, slots: Byte) -> Byte:
-    """Bytes of the process's context, of buffers for collectives, of graphs, and of slots for requests that may come.
+def workspace_bytes(context: Byte, buffers: Byte, graphs: Byte, slots: Byte, padding: Byte) -> Byte:
+    """Bytes of the process's context, of buffers for collectives, of graphs, of slots for requests, and of what rounding adds to weights.
 
-    >>> round(workspace_bytes(0.51, 2.1, 0.91, 0.0), 2)
-    3.52
+    >>> round(workspace_bytes(0.51, 2.1, 0.91, 0.0, 0.18), 2)
+    3.7
     """
-    return context + buffers + graphs + slots
+    return context + buffers + graphs + slots + padding
 
 
 @formula(source="as it says")

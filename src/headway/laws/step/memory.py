@@ -8,6 +8,8 @@ from headway.core.formula import formula
 from headway.core.units import Byte, BytePerToken, Number, Token, Truth
 
 CLAIMS = "Pope 2026 lecture, claims "
+GRANULE: Byte = 2.0 * 2**20
+LARGE: Byte = 10.0 * 2**20
 
 
 @formula(source=CLAIMS + "PP-10: stages hold embedding at one end and head at the other")
@@ -28,6 +30,16 @@ def weights_bytes_chip(dense: Byte, routed: Byte, ends: Byte, stage_share: Numbe
     17.775
     """
     return (dense + routed) * stage_share + ends
+
+
+@formula(source="PyTorch, c10/cuda/CUDACachingAllocator.h: from 10 MiB on (kMinLargeAlloc) in whole 2 MiB (kRoundLarge)")
+def allocator_padding(matrix: Byte) -> Byte:
+    """Bytes by which the memory that a matrix gets exceeds it (Qwen2.5-14B over two chips, query, key and value: 35 MiB).
+
+    >>> float(allocator_padding(35 * 2**20)) / 2**20, float(allocator_padding(3 * 2**20))
+    (1.0, 0.0)
+    """
+    return np.where(matrix >= LARGE, np.ceil(matrix / GRANULE) * GRANULE - matrix, 0 * matrix)
 
 
 @formula(source=CLAIMS + "PP-10; a window keeps no more than itself")
