@@ -117,7 +117,7 @@ def by_stages(schedule: str, pp: int, layers: int, chunks: int, hidden: int, hea
     of_stage[0] -= spare // 2
     of_stage[-1] -= spare - spare // 2
     state, token_bytes = 18, hidden * (32 + 5 * heads * 256 / hidden * 0.8)  # without dropout: 8 h and 24 h; two copies of scores
-    table, logits = vocab * hidden * state, 256 * (2 * hidden * 2 + vocab * 4)
+    table, logits = vocab * hidden * state, 256 * (2 * hidden * 2 + vocab * 6)
     chips = []
     for place in range(pp):
         mine, ends, kept_logits = of_stage[place], (place == 0) + (place == pp - 1), float(place == pp - 1)

@@ -89,7 +89,7 @@ def _refuse_idle(args: Train, question: TrainingQuestion, rows: Callable[[Traini
     for record in (Recipe, Failures, TrainingReach):
         values, marks = question.records[record], schema.fields(record)
         for name, value in values.items():
-            follows = record is Recipe and marks[name][1] is None and marks[name][0].integer
+            follows = record is Recipe and marks[name][1] is None and (marks[name][0].integer or marks[name][0].choices)
             if follows or value == marks[name][1] or name == "recompute":  # which is searched
                 continue
             rest, own_rows = {key: values[key] for key in values if key != name}, rows(question)

@@ -13,15 +13,17 @@ from headway.hardware.chip import chip as find_chip
 from headway.laws.training.run import joint_factor
 from headway.laws.training.step import clock_share, share_of_peak
 from headway.performance.achieved import OTHER_FAMILY, WIDE, Efficiencies, family, fitted_files, laid
-from headway.training.recipe import TrainingReach
-from headway.training.work import TrainingWork, is_recurrent, is_routed
+from headway.training.recipe import DISPATCHERS, Recipe, TrainingReach
+from headway.training.work import TrainingWork, is_fused, is_recurrent, is_routed
 
 SHARED_SECTION = f"training.{OTHER_FAMILY}.{WIDE}"
 FILE = "training/efficiency.toml"  # within a catalogue folder
+COPIES = {"alltoall": "copied", "deepep": "packed", "hybridep": "packed"}  # table sections: a copy to every expert, or one to every chip
 SCORES_KEPT = "attention_kept"  # table section of attention kernels that write their scores to memory
 SHARES = ("eff_compute", "eff_expert", "eff_head", "eff_attention", "eff_recurrence")  # of peak FLOP/s
 NARROW = ("fp8", "mxfp8", "nvfp4")  # formats with numbers of their own
 BY_KERNELS = ("traffic", "launch", "eff_attention", "hidden_tp")
+BY_DISPATCHER = ("sync", "hidden_ep")
 
 
 def power_limited(efficiency: TrainingReach, chip: Chip, exponent: Any) -> TrainingReach:
@@ -41,18 +43,12 @@ def usual_chip(kind: str) -> Chip | None:
 
 
 def chip_efficiency(
-    chip: Chip,
-    dtype: str,
-    kernels: str,
-    user_values: TrainingReach | None = None,
-    fused: bool = True,
-    work: TrainingWork | None = None,
-    catalog: Catalog | None = None,
+    chip: Chip, recipe: Recipe, user_values: TrainingReach | None = None, work: TrainingWork | None = None, catalog: Catalog | None = None
 ) -> TrainingReach:
-    """Fitted efficiencies for a chip's family and a format, with the user's values in place of fitted ones; `work` sets the interval."""
+    """Fitted efficiencies for a chip's family and a recipe, with the user's values in place of fitted ones; `work` sets the interval."""
     table = training_efficiencies(catalog)
-    efficiency = from_table(table, chip, dtype, kernels, fused)
-    efficiency = replace(efficiency, spread=_spread(table, chip, dtype, work))
+    efficiency = from_table(table, chip, recipe)
+    efficiency = replace(efficiency, spread=_spread(table, chip, recipe.dtype, work))
     overrides = {
         field.name: getattr(user_values, field.name)
         for field in fields(TrainingReach)
@@ -75,14 +71,15 @@ def _spread(table: Efficiencies, chip: Chip, dtype: str, work: TrainingWork | No
     return factor
 
 
-def from_table(table: Efficiencies, chip: Chip, dtype: str, kernels: str, fused: bool = True) -> TrainingReach:
-    """Efficiencies of a table for a chip's family, a format and fused or eager `kernels`; `fused` says whether attention is fused."""
-    kind, form = family_of(chip), dtype if dtype in NARROW else WIDE
+def from_table(table: Efficiencies, chip: Chip, recipe: Recipe) -> TrainingReach:
+    """Efficiencies of a table for a chip's family and a recipe: its format, kernels, attention and dispatcher of tokens."""
+    kind, form = family_of(chip), recipe.dtype if recipe.dtype in NARROW else WIDE
     places = {field.name: (field.name.removeprefix("eff_"), form) for field in fields(TrainingReach)} | {"eff_head": ("compute", WIDE)}
     places["eff_expert"] = ("compute", form)  # lowered below
     places["matmul_norm"] = ("norm", form)
-    places |= {name: (f"{places[name][0]}_{kernels}", form) for name in BY_KERNELS}
-    places |= {} if fused else {"eff_attention": (SCORES_KEPT, form)}
+    places |= {name: (f"{places[name][0]}_{recipe.kernels}", form) for name in BY_KERNELS}
+    places |= {name: (f"{name}_{COPIES[recipe.dispatcher or DISPATCHERS[0]]}", form) for name in BY_DISPATCHER}
+    places |= {} if is_fused(recipe) else {"eff_attention": (SCORES_KEPT, form)}
     efficiency = TrainingReach(**{name: table.kernel("training", kind, of, key) for name, (key, of) in places.items()})
     experts, exponent = (table.kernel("training", kind, form, key) for key in ("expert", "power"))
     return power_limited(replace(efficiency, eff_expert=efficiency.eff_expert * experts), chip, exponent)

@@ -18,6 +18,7 @@ from headway.laws.training.memory import (
     head_activation_bytes,
     kept_share,
     layer_activation_bytes,
+    layers_on_chip,
     part_of_fuller,
     reversible_bytes_chip,
     sharded_from,
@@ -26,14 +27,15 @@ from headway.laws.training.memory import (
 )
 from headway.training.pipeline import ChipContents, Placement, dense_params, ends, expert_params
 from headway.training.recipe import FORWARD_AGAIN, REVERSIBLE, Recipe
-from headway.training.work import EVERY_MATMUL, WIDE, TrainingLayer, kept_outputs, over_layers
+from headway.training.work import EVERY_MATMUL, WIDE, TrainingLayer, is_fused, kept_outputs, over_layers, spared_input
 
 STAGE_1, STAGE_2, STAGE_3 = (
     known(stage, f"ZeRO stage {stage}", "", "constant", "Rajbhandari et al. 2019, ZeRO (arXiv:1910.02054)") for stage in (1, 2, 3)
 )
 LAYERS_GATHERED = known(2, "layers gathered at once", "", "default", "FSDP: the layer at hand, and the next one prefetched")
 LOGIT = {
-    "fused": known(4, "bytes of a logit", "byte", "constant", "Korthikanti et al. 2022 (arXiv:2205.05198) section 4.3: 32 bits"),
+    "compiled": known(4, "bytes of a logit", "byte", "constant", "Korthikanti et al. 2022 (arXiv:2205.05198) section 4.3: 32 bits"),
+    "fused": known(6, "bytes of a logit", "byte", "constant", "Megatron-LM, cross_entropy.py: 16 bits, and the softmax in 32"),
     "eager": known(14, "bytes of a logit", "byte", "constant", "PyTorch cross entropy: 16 bits, 32 bits, log-softmax and its gradient"),
 }
 NO_BYTES = known(0.0, "none", "byte/token", "constant", "nothing beside what is counted already")
@@ -76,8 +78,7 @@ def memory(at: Placement) -> Memory:
 
 def logit_bytes(recipe: Recipe) -> Any:
     """Bytes of a logit until the loss's backward pass."""
-    fused = recipe.kernels == "fused" if recipe.fused_loss is None else recipe.fused_loss
-    return LOGIT["fused" if fused else "eager"]
+    return LOGIT["compiled" if recipe.fused_loss else recipe.kernels]
 
 
 def _activations(at: Placement, chip: ChipContents, token_bytes: ActivationBytes) -> tuple[Any, Any]:
@@ -90,7 +91,10 @@ def _activations(at: Placement, chip: ChipContents, token_bytes: ActivationBytes
     if recipe.recompute == REVERSIBLE:
         layers = reversible_bytes_chip(token_bytes.layer, token_bytes.at_hand, at.tokens, chip.in_flight)
     else:
-        layers = activation_bytes_chip(token_bytes.layer, token_bytes.at_hand, at.tokens, chip.kept_layers)
+        layer_count = chip.kept_layers
+        if recipe.offload_layers:
+            layer_count = layer_count * layers_on_chip(at.stage.layers_per_stage, recipe.offload_layers)
+        layers = activation_bytes_chip(token_bytes.layer, token_bytes.at_hand, at.tokens, layer_count)
     return layers, (embedding * chip.has_first + head * chip.has_last) * at.tokens
 
 
@@ -116,25 +120,40 @@ def _params_bytes(at: Placement, chip: ChipContents) -> list[Any]:
     return [*parts, gathered]
 
 
+def moved_per_token(at: Placement) -> Any:
+    """Bytes per token that a layer writes between its matmuls, kept or not."""
+    work, whole_ways = at.case.work, at.layout.tp if at.case.recipe.sequence_parallel else 1
+
+    def of_layer(kind: TrainingLayer) -> Any:
+        split = kind.mixer + kind.ffn + kind.routed_moved
+        return layer_activation_bytes(kind.unsplit_bytes, split, kind.score_bytes, 1, at.layout.tp, whole_ways)
+
+    return over_layers(work, of_layer) / at.stage.layers
+
+
 def kept_per_token(at: Placement, recompute: str) -> ActivationBytes:
     """Activation bytes per token that a chip keeps until the backward pass: per layer, and for the layer being recomputed."""
     work, recipe, tp = at.case.work, at.case.recipe, at.layout.tp
     whole_ways = tp if recipe.sequence_parallel else 1
 
-    def layer_bytes(selective: bool) -> Any:
+    def layer_bytes(selective: bool, has_ffn: bool = True) -> Any:
         keeps_scores = 0 if selective else 1
-        fewer = selective and bool(recipe.fused_attention)  # no scores to drop: norms, activation functions, latent up-projections
-        again = 1 if fewer else 0
+        fewer = selective and bool(is_fused(recipe))  # no scores to drop: norms, activation functions, latent up-projections
+        spared = 1 if fewer else spared_input(recipe)
         outputs = kept_outputs(recipe) if selective else EVERY_MATMUL
 
         def of_layer(kind: TrainingLayer) -> Any:
             mixer, routed = (kind.mixer_selective, kind.routed_selective) if fewer else (kind.mixer, kind.routed)
-            split = mixer + kind.ffn * kept_share(kind.ffn_vectors, 1, again) * outputs + routed
-            unsplit_bytes = kind.unsplit_bytes * kept_share(2, 1, again)
+            ffn = kind.ffn * kept_share(kind.ffn_vectors, 1, spared) * outputs + routed
+            split = mixer + ffn if has_ffn else mixer
+            unsplit_bytes = kind.unsplit_bytes * kept_share(2, 1, spared)
             return layer_activation_bytes(unsplit_bytes, split, kind.score_bytes, keeps_scores, tp, whole_ways)
 
         return over_layers(work, of_layer) / at.stage.layers
 
+    if recompute == "ffn":
+        at_hand = over_layers(work, lambda kind: (kind.ffn + kind.routed) / tp) / at.stage.layers
+        return ActivationBytes(layer=layer_bytes(selective=True, has_ffn=False), at_hand=at_hand)
     if recompute not in FORWARD_AGAIN:
         return ActivationBytes(layer=layer_bytes(recompute == "selective"), at_hand=NO_BYTES)
     checkpoint = checkpoint_bytes(work.hidden, WIDE, whole_ways)  # of a reversible network both streams behind the last layer

@@ -18,13 +18,16 @@ from headway.performance.workload import MOST
 MOST_WAYS = 1_000_000
 SCHEDULES = ("1f1b", "gpipe", "interleaved", "zb-h1", "zb-h2", "zb-v", "dualpipe")
 KERNELS = ("fused", "eager")
-RECOMPUTE = ("none", "selective", "full")  # modes that are searched
+RECOMPUTE = ("none", "selective", "ffn", "full")  # modes that are searched, the cheapest first
+BY_MODULE = ("selective", "ffn")  # modes that make parts of a layer again
 REVERSIBLE = "reversible"  # another network: its layers are couplings, so it is never searched
 FORWARD_AGAIN = ("full", REVERSIBLE)  # modes whose backward pass runs every layer forward again
 RECOMPUTE_HELP = (
     "activations computed again in the backward pass; selective: scores, or with fused attention norms and activation functions "
-    "(where Megatron's own selective is none); reversible: a network of couplings, which keeps none"
+    "(where Megatron's own selective is none); ffn: the FFN or the routed experts too (Megatron's modules mlp and moe); reversible: a "
+    "network of couplings, which keeps none"
 )
+DISPATCHERS = ("alltoall", "deepep", "hybridep")  # ways to send tokens to their experts
 OBJECTIVES = ("step", "chips", "cost")
 DTYPES = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
 ARITHMETIC = {"mxfp8": "fp8"}  # formats that run at the peak of another one; a scale for each 32 elements
@@ -75,8 +78,13 @@ class Recipe:
         Any, Field(integer=True, open_low=False, high=1, help="1: norms and inputs are split over tp too"), RARE
     ] = 1
     fused_attention: Annotated[
-        Any, Field(integer=True, open_low=False, high=1, help="1: scores stay on the chip (FlashAttention)"), RARE
-    ] = 1
+        Any,
+        Field(
+            integer=True, open_low=False, high=1,
+            help="1: scores stay on the chip (FlashAttention); 0: the matrix of scores is written and kept; default by the chip's year",
+        ),
+        RARE,
+    ] = None  # fmt: skip
     dropout: Annotated[Any, Field(integer=True, open_low=False, high=1, help="1: masks of dropout are kept, a byte each"), RARE] = 0
     kernels: Annotated[str, Field(choices=KERNELS, help="between matmuls: fused (Megatron, XLA), or op by op (PyTorch FSDP)"), RARE] = (
         "fused"
@@ -87,6 +95,14 @@ class Recipe:
     captured: Annotated[
         Any, Field(integer=True, open_low=False, high=1, help="1: a step is one graph; 0: the host launches; default by dtype")
     ] = None
+    dispatcher: Annotated[
+        str | None,
+        Field(choices=DISPATCHERS, help="how tokens reach their experts: NCCL, DeepEP, HybridEP; default by the chip"),
+        RARE,
+    ] = None  # fmt: skip
+    offload_layers: Annotated[
+        Any, Field(integer=True, open_low=False, high=10_000, help="layers of a stage whose activations wait in the host's memory"), RARE
+    ] = 0
     matmul_rate: Annotated[Any, Field("flop/s", help="measured rate of large matmuls in this format, instead of the fitted share")] = None
     mfu: Annotated[Any, Field(high=1, help="share of the peak that the run's model FLOP/s reach, instead of the laws' step")] = None
     trainable: Annotated[

@@ -13,7 +13,7 @@ from typing import Any
 from headway.core.errors import BadValue, HeadwayError, IllegalLayout
 from headway.core.quantity import known
 from headway.core.units import show
-from headway.hardware.chip import price_quote
+from headway.hardware.chip import Chip, price_quote
 from headway.hardware.system import System
 from headway.laws.step.layer_terms import replica_chips
 from headway.laws.training.run import best_interval_s, goodput_share, run_usd, wall_s
@@ -34,11 +34,13 @@ from headway.training.search import (
     pinned_one,
     search,
 )
-from headway.training.work import training_work
+from headway.training.work import is_routed, training_work
 
 BOTH_WAYS = known(1, "hidden_ep of DualPipe", "", "default", "DeepSeek-V3 (arXiv:2412.19437) section 3.2.1: all-to-all fully hidden")
 USUAL_BATCH = 4 * 2**20  # default tokens of a step
+LAST = ("ffn", "full")  # recomputation that is tried where nothing else fits
 PLACED = ("tp", "cp", "pp", "dp")  # all four pinned make a layout rather than limits of a search
+FIRST_FUSED = 2020  # year of the first chips that fused attention runs on
 BLOCK_SCALED, GPU_VENDORS = ("mxfp8", "nvfp4"), ("nvidia", "amd")
 EIGHTHS = {"chips": (4, 5, 6, 7, 8), "cost": (4, 6, 8)}  # sizes tried, in eighths of each power-of-two part of the machine
 LEANER = "adam-8bit"
@@ -57,10 +59,15 @@ def case_of(request: TrainingRequest) -> TrainingCase:
         is_graph = recipe.dtype in BLOCK_SCALED or system.chip.vendor not in GPU_VENDORS
         reason = "Megatron-Bridge recipes since 2026-06: whole steps in MXFP8 and NVFP4 are captured; XLA compiles every step"
         recipe = replace(recipe, captured=known(1 if is_graph else 0, "captured", "", "default", reason))
+    if recipe.dispatcher is None:
+        recipe = replace(recipe, dispatcher="hybridep" if system.chip.vendor == "nvidia" else "alltoall")
+    if recipe.fused_attention is None and not fuses_attention(system.chip):
+        why = f"{system.chip.name} is older than fused attention's kernels (A100 of 2020 on)"
+        recipe = replace(recipe, fused_attention=known(0, "fused_attention", "", "default", why))
     if recipe.dtype not in ("bf16", "fp16") and system.chip.peak(ARITHMETIC.get(recipe.dtype, recipe.dtype)) is None:
         raise BadValue("--dtype", recipe.dtype, f"bf16: {system.chip.name} has no {recipe.dtype} peak")
     work, rates = training_work(request.model, recipe, run.seq), machine(system, recipe.dtype)
-    efficiency = chip_efficiency(system.chip, recipe.dtype, recipe.kernels, request.efficiency, bool(recipe.fused_attention), work)
+    efficiency = chip_efficiency(system.chip, recipe, request.efficiency, work)
     if recipe.matmul_rate is not None:  # the measured rate in place of the fitted share; experts keep their ratio to dense matmuls
         rate, highest = recipe.matmul_rate, rates.peak
         if float(rate) > float(highest):
@@ -80,6 +87,11 @@ def case_of(request: TrainingRequest) -> TrainingCase:
     return TrainingCase(
         work=work, system=system, machine=rates, recipe=recipe, optimizer=optimizer(recipe.optimizer), efficiency=efficiency, batch=batch
     )
+
+
+def fuses_attention(chip: Chip) -> bool:
+    """Whether kernels of fused attention run on a chip: A100, TPU v4 and later ones (TPU v3: jax-ml/jax issue 18595)."""
+    return chip.year is None or float(chip.year) >= FIRST_FUSED
 
 
 # -- totals of a run ------------------------------------------------------------------------------------------------------------
@@ -148,12 +160,13 @@ def best(request: TrainingRequest) -> TrainingAnswer:
     single = {name: values[0] for name, values in request.pinned.items() if len(values) == 1}
     if all(name in single for name in PLACED) or len(single) == len(NAMES):
         pinned_one(single, of, domain)  # raises IllegalLayout for a fully specified illegal layout
-    modes = tuple(mode for mode in request.modes if mode != "full") or request.modes  # no layer computed again
+    modes = tuple(mode for mode in request.modes if mode not in LAST) or request.modes  # no FFN and no layer computed again
     short = "cp" not in request.pinned and int(request.run.seq) < LONG
     result, notes = search(replace(request, modes=modes), case, {"cp": (1,)} if short else None), ()
     if not result.fitting and (modes != tuple(request.modes) or short):
         result = search(request, case)
-        notes = ("nothing fits without full recomputation or context parallelism (--recompute, --cp)",) if result.fitting else ()
+        last = "nothing fits without recomputation of FFNs or layers, or context parallelism (--recompute, --cp)"
+        notes = (last,) if result.fitting else ()
     if not result.layouts:
         raise none_legal(request.pinned, of, domain)
     most = request.model.max_context
@@ -162,7 +175,17 @@ def best(request: TrainingRequest) -> TrainingAnswer:
         notes += (f"sequences of {int(request.run.seq):,} tokens are longer than {context}",)
     if REVERSIBLE in request.modes:
         notes += (REVERSIBLE_NOTE,)
+    notes += tuple(_defaults_of_recipe(request, result.layouts[0]))
     return replace(result, notes=(*result.notes, *notes))
+
+
+def _defaults_of_recipe(request: TrainingRequest, first: LayoutEstimate) -> Iterator[str]:
+    """Notes on parts of the recipe that the chip decided."""
+    recipe, chip = first.case.recipe, request.system.chip
+    if request.recipe.fused_attention is None and not fuses_attention(chip):
+        yield f"attention writes and keeps its scores: {chip.name} is older than fused kernels (--fused-attention)"
+    if request.recipe.dispatcher is None and is_routed(first.case.work) and int(first.layout.ep) > 1:
+        yield f"tokens reach their experts by {recipe.dispatcher} (--dispatcher)"
 
 
 def totals(request: TrainingRequest, candidate: LayoutEstimate) -> tuple[TrainingEstimate, Outlook]:

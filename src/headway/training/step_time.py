@@ -12,6 +12,7 @@ from headway.laws.step.layer_terms import head_share
 from headway.laws.step.parts import smooth_max_s
 from headway.laws.training.communication import (
     cache_bytes,
+    copied_message,
     cp_exchanges,
     exchanging_stage,
     expert_exchanges,
@@ -22,13 +23,14 @@ from headway.laws.training.communication import (
     reductions_per_step,
     tp_exchanges,
 )
-from headway.laws.training.memory import dropped_share, expert_ways, sharded_from, stream_bytes
+from headway.laws.training.memory import dropped_share, expert_ways, layers_on_chip, sharded_from, stream_bytes
 from headway.laws.training.run import training_passes
 from headway.laws.training.step import (
     exposed_s,
     forward_s,
     input_grad_s,
     micro_pairs,
+    offload_s,
     pace_s,
     routing_wait_s,
     score_passes,
@@ -36,17 +38,21 @@ from headway.laws.training.step import (
     update_bytes,
     weight_traffic_bytes,
 )
-from headway.performance.collectives import RoutedLayer, exchange_term, gather_term, group, hop_term, most
+from headway.performance.collectives import RoutedLayer, all_to_all_term, exchange_term, gather_term, group, hop_term, most
 from headway.performance.layout import Layout
 from headway.training.achieved import SHARES
-from headway.training.memory import STAGE_1, kept_per_token, logit_bytes
+from headway.training.memory import STAGE_1, kept_per_token, logit_bytes, moved_per_token
 from headway.training.pipeline import Placement, chosen_params, common_params, head_place, idle, most_params
-from headway.training.recipe import FORWARD_AGAIN, REVERSIBLE, TrainingLayout, TrainingReach
-from headway.training.work import WIDE, dispatched, is_captured, over_layers, recomputed_matmuls, scores_again
+from headway.training.recipe import BY_MODULE, FORWARD_AGAIN, REVERSIBLE, TrainingLayout, TrainingReach
+from headway.training.work import WIDE, again_params, dispatched, is_captured, is_fused, over_layers, recomputed_matmuls, scores_again
 
 NO_TIME = known(0.0, "no exchange", "s", "constant", "one way of this kind of parallelism sends nothing")
 BOTH_WAYS = known(2, "directions of the pipeline", "", "constant", "activations forward, their gradients back")
 TWO_FLOP = known(2.0, "FLOP per parameter", "flop/token", "constant", "a multiply and an add")
+BESIDE_ALL = known(1, "share of offloading that runs beside work", "", "constant", "copies to the host need no core of the chip")
+HALF_AGAIN = known(0.5, "exchanges of a layer made again", "", "constant", "of its two blocks the FFN runs again")
+HYBRID_EP = "deepseek-ai/DeepEP, branch hybrid-ep: GB200, 8 to 36 ranks, bf16: 543 to 764 GB/s with a rank's own tokens, of 900"
+HYBRID_SHARE = known(0.67, "share of scale-up bandwidth that HybridEP reaches", "", "constant", HYBRID_EP)
 WRITTEN_AND_READ = known(2.0, "passes over what is kept of a logit", "1/token", "constant", "it is written and read")
 
 
@@ -90,6 +96,7 @@ class StepWork:
     recurrences: Any  # states of fixed size: SSM, linear attention
     traffic: Any  # one pass over the activations kept for the backward pass
     unfused: Any  # kernels of experts that are not fused, all passes
+    offload: Any  # activations to the host's memory and back
     head: Any
     logits: Any  # logits and their gradients through HBM
     update: Any
@@ -125,7 +132,7 @@ def at_mfu(time: StepTime, expected_mfu: Any, mfu: Any) -> StepTime:
 
 def step_time(layout: TrainingLayout, schedule: str, work: StepWork, efficiency: TrainingReach) -> StepTime:
     """Time of a step at achieved rates, by part; its floor reaches every peak and hides all communication."""
-    ideal = replace(work, exchanges=SILENT, unfused=NO_TIME, logits=NO_TIME)
+    ideal = replace(work, exchanges=SILENT, unfused=NO_TIME, logits=NO_TIME, offload=NO_TIME)
     return replace(_step_time(layout, schedule, work, efficiency), floor=_step_time(layout, schedule, ideal, IDEAL).step)
 
 
@@ -141,6 +148,7 @@ def _step_time(layout: TrainingLayout, schedule: str, work: StepWork, efficiency
     tp, cp = exposed_s(matmuls, work.exchanges.tp, efficiency.hidden_tp), exposed_s(scores, work.exchanges.cp, efficiency.hidden_cp)
     beside = matmuls + scores + traffic if schedule == "dualpipe" else matmuls  # work of another micro-batch
     ep = exposed_s(beside, work.exchanges.ep, efficiency.hidden_ep)
+    traffic = traffic + exposed_s(matmuls + scores + traffic, work.offload, BESIDE_ALL)
     stage = matmuls + scores + (traffic + launch) + (tp + cp + ep)
     first, weight_grad = forward_s(forward, score, once), forward * work.trainable
     share = idle(schedule, layout, work.count, first, input_grad_s(stage, first, weight_grad), weight_grad)
@@ -166,7 +174,6 @@ def step_work(at: Placement) -> StepWork:
     """Work of one step of a layout, in seconds at peak rates."""
     work, recipe, machine, optimizer = at.case.work, at.case.recipe, at.case.machine, at.case.optimizer
     part, layout, tokens = at.stage, at.layout, at.tokens
-    layer_bytes = kept_per_token(at, "none").layer
     dense = over_layers(work, lambda kind: common_params(kind, layout.tp)) * part.share  # that multiply a token on a chip
     routed = over_layers(work, lambda kind: chosen_params(kind, layout.tp, recipe.imbalance)) * part.share
     passes, traffic_bytes = training_passes(recipe.trainable), weight_traffic_bytes(optimizer.weight, optimizer.gradient, recipe.trainable)
@@ -174,24 +181,34 @@ def step_work(at: Placement) -> StepWork:
     weights, expert_weights = (params * part.share * traffic_bytes / (passes * machine.hbm_bw)
                                for params in (part.dense, part.experts))  # fmt: skip
     again, repeated = recomputed_matmuls(recipe), 1 if recipe.recompute in FORWARD_AGAIN else 0
-    if again is None:  # up-projections of latent attention
-        again = over_layers(work, lambda kind: kind.recomputed_params) * part.share / layout.tp / (dense + routed)
-    if recipe.recompute == "selective":
-        repeated = dropped_share(kept_per_token(at, "selective").layer, layer_bytes)
+    if again is None:
+        again = over_layers(work, lambda kind: again_params(kind, recipe)) * part.share / layout.tp / (dense + routed)
+    if recipe.recompute in BY_MODULE:
+        repeated = dropped_share(kept_per_token(at, recipe.recompute).layer, kept_per_token(at, "none").layer)
     return StepWork(
         matmuls=dense * tokens * TWO_FLOP / machine.peak, experts=routed * tokens * TWO_FLOP / machine.peak,
         scores=_scores(at), recurrences=_recurrences(at), weights=weights, expert_weights=expert_weights,
         routed_layers=over_layers(work, lambda kind: 1 if kind.work.experts > 0 else 0) * part.share,
         captured=is_captured(recipe),
-        traffic=layer_bytes * tokens * part.layers_per_stage / machine.hbm_bw,
+        traffic=moved_per_token(at) * tokens * part.layers_per_stage / machine.hbm_bw,
         unfused=over_layers(work, lambda kind: kind.unfused) * part.share / layout.tp * tokens / machine.hbm_bw,
+        offload=_offload(at),
         head=work.logits / layout.tp * tokens * TWO_FLOP / machine.wide_peak,
         logits=work.vocab / layout.tp * tokens * WRITTEN_AND_READ * logit_bytes(recipe) / machine.hbm_bw,
         update=update(at), exchanges=exchanges(at),
         layers_per_stage=part.layers_per_stage, spared=spared, head_share=head_share, count=at.count,
-        passes=passes, again=again, score_passes=score_passes(recipe.fused_attention, scores_again(recipe)),
+        passes=passes, again=again, score_passes=score_passes(is_fused(recipe), scores_again(recipe)),
         trainable=recipe.trainable, recomputed_share=repeated,
     )  # fmt: skip
+
+
+def _offload(at: Placement) -> Any:
+    """Seconds at peak of a micro-batch's activations on the way to the host's memory and back."""
+    recipe, layers = at.case.recipe, at.stage.layers_per_stage
+    if not recipe.offload_layers:
+        return NO_TIME
+    layer_bytes, link = kept_per_token(at, recipe.recompute).layer, at.case.system.chip.need("host_link_bw")
+    return offload_s(layer_bytes * at.tokens, layers, layers_on_chip(layers, recipe.offload_layers), link)
 
 
 def _scores(at: Placement) -> Any:
@@ -231,17 +248,18 @@ def exchanges(at: Placement) -> Exchanges:
     """Time of every collective of a step, by kind."""
     recipe, machine, layout = at.case.recipe, at.case.machine, at.layout
     again = 1 if recipe.recompute in FORWARD_AGAIN else known(0, "recomputed", "", "constant", "the layers are not computed again")
+    ffn_again, blocks_again = (1, HALF_AGAIN) if recipe.recompute == "ffn" else (again, again)
     vector = activation_bytes_per_token(at.case.work.hidden, WIDE)
     tp = hops = NO_TIME
     if most(layout.tp) > 1:
-        often = over_layers(at.case.work, lambda kind: tp_exchanges(kind.sublayers, again)) * at.stage.share
+        often = over_layers(at.case.work, lambda kind: tp_exchanges(kind.sublayers, blocks_again)) * at.stage.share
         term = gather_term(machine.fabric, group(machine.fabric, layout.tp, 1), vector, machine.costs, often)
         tp = collective_term_s(term, at.tokens)
     if most(layout.pp) > 1:
         degrees = Layout(tp=layout.tp, cp=layout.cp, dp=layout.dp, pp=layout.pp)
         message = stream_bytes(vector) if recipe.recompute == REVERSIBLE else vector
         hops = collective_term_s(hop_term(machine.fabric, degrees, message / layout.tp, machine.costs), at.tokens) * BOTH_WAYS
-    return Exchanges(tp=tp, cp=_context(at, again), ep=_experts(at, again), hops=hops, parameters=param_exchange_s(at))
+    return Exchanges(tp=tp, cp=_context(at, again), ep=_experts(at, ffn_again), hops=hops, parameters=param_exchange_s(at))
 
 
 def _context(at: Placement, again: Any) -> Any:
@@ -267,12 +285,20 @@ def _experts(at: Placement, again: Any) -> Any:
     blocks = tuple(kind.work for kind in work.layers if kind.work.experts > 0)
     if not blocks or most(ranks) == 1:
         return NO_TIME
-    among, seconds = Layout(tp=1, cp=1, pp=1, dp=ranks, ep=layout.ep), []
+    among, seconds, costs = Layout(tp=1, cp=1, pp=1, dp=ranks, ep=layout.ep), [], machine.costs
+    if recipe.dispatcher == "hybridep":
+        costs = replace(costs, exchange=HYBRID_SHARE)
     for b in blocks:
+        often = b.count * at.stage.share * expert_exchanges(again)
+        if recipe.dispatcher == "alltoall":  # NCCL sends a copy to every expert
+            message = copied_message(b.experts_per_token, dispatch, vector, ranks, layout.ep) / layout.tp
+            peers = group(machine.fabric, ranks, 1)
+            term = all_to_all_term(machine.fabric, peers, message, replace(costs, exchange=costs.efficiency), often)
+            seconds.append(collective_term_s(term, at.tokens))
+            continue
         routed = RoutedLayer(layers=b.count, experts=b.experts, active=b.experts_per_token, dispatch=dispatch, groups=b.expert_groups,
                         groups_chosen=b.groups_chosen)  # fmt: skip
-        often = b.count * at.stage.share * expert_exchanges(again)
-        term = exchange_term(machine.fabric, among, routed, mean_message(dispatch, vector) / layout.tp, machine.costs, often)
+        term = exchange_term(machine.fabric, among, routed, mean_message(dispatch, vector) / layout.tp, costs, often)
         seconds.append(collective_term_s(term, at.tokens))
     return sum(seconds)
 

@@ -13,6 +13,7 @@ from headway.core.quantity import known
 from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.training.memory import (
     expert_activation_bytes,
+    expert_moved_bytes,
     expert_selective_bytes,
     matmul_activation_bytes,
     score_bytes,
@@ -29,10 +30,15 @@ from headway.laws.training.run import (
 from headway.laws.training.step import micro_pairs, unfused_expert_bytes
 from headway.models.model import Dense, Model, MoE
 from headway.models.work import LayerWork, embedding_and_head, works
-from headway.training.recipe import FORWARD_AGAIN, Recipe
+from headway.training.recipe import BY_MODULE, FORWARD_AGAIN, Recipe
 
 WIDE = known(2, "bytes of an activation", "byte", "constant", "activations are kept in 16 bits")
 NARROW = known(1, "bytes of a dispatched activation", "byte", "constant", "DeepSeek-V3 (arXiv:2412.19437) section 3.3.3: dispatch in fp8")
+TRANSFORMER_ENGINE = "Transformer Engine, pytorch/module: inputs of a matmul are saved for the backward pass as they were quantised"
+NARROW_INPUT = known(1, "bytes of a matmul's kept input", "byte", "constant", TRANSFORMER_ENGINE)
+HALF_SPARED = known(0.5, "share of 16 bits spared", "", "constant", TRANSFORMER_ENGINE)
+NOTHING_SPARED = known(0, "share of 16 bits spared", "", "constant", "what 16-bit matmuls read is kept in 16 bits")
+EIGHT_BITS = ("fp8", "mxfp8", "nvfp4")  # formats that fused kernels quantise to before a matmul
 MASK = known(1, "bytes of a dropout mask", "byte", "constant", "Korthikanti et al. 2022 (arXiv:2205.05198) section 4.1")
 NO_MASK = known(0, "no dropout", "byte", "constant", "the recipe has none")
 EVERY_MATMUL, EVERY_SECOND = (
@@ -58,6 +64,7 @@ class TrainingLayer:
     ffn: Any  # activation bytes of the FFN that every token uses
     ffn_vectors: Any  # vectors of the FFN's width in `ffn`
     routed: Any  # activation bytes of routed experts
+    routed_moved: Any  # bytes that routed experts write, kept or not
     mixer_selective: Any  # activation bytes of the mixer when latent up-projections are recomputed
     routed_selective: Any  # activation bytes of experts when their activation function is recomputed
     recomputed_params: Any  # parameters whose matmuls selective recomputation repeats
@@ -88,19 +95,20 @@ def training_work(model: Model, recipe: Recipe, sequence: Any) -> TrainingWork:
     logits = model.vocab * model.embedding_dim
     return TrainingWork(
         layers=kinds, hidden=model.hidden, vocab=model.vocab, embedding=table, head=head, logits=logits,
-        mask=mask, fused=recipe.fused_attention, sequence=sequence,
+        mask=mask, fused=is_fused(recipe), sequence=sequence,
     )  # fmt: skip
 
 
 def _layer(block: Any, work: LayerWork, model: Model, recipe: Recipe, sequence: Any, mask: Any) -> TrainingLayer:
     routed = work.experts > 0
     shared = routed and getattr(block.ffn, "shared_experts", 0) > 0
-    expert_bytes = selective_expert_bytes = unfused = NO_BYTES
+    expert_bytes = selective_expert_bytes = moved_bytes = unfused = NO_BYTES
     if routed:
         routing = (work.experts_per_token, recipe.imbalance, WIDE)
-        expert_bytes = expert_activation_bytes(model.hidden, work.expert_params, *routing)
-        selective_expert_bytes = expert_selective_bytes(
-            model.hidden, work.expert_params, block.ffn.matrices, *routing, dispatched(recipe.dtype)
+        moved_bytes = expert_moved_bytes(model.hidden, work.expert_params, *routing)
+        expert_bytes, selective_expert_bytes = (
+            law(model.hidden, work.expert_params, block.ffn.matrices, *routing, kept_input(recipe))
+            for law in (expert_activation_bytes, expert_selective_bytes)
         )
         ffn, active = block.ffn, work.experts_per_token * recipe.imbalance
         unfused = unfused_expert_bytes(active, model.hidden, ffn.intermediate, ffn.biases, ffn.clamped, is_captured(recipe))
@@ -115,15 +123,31 @@ def _layer(block: Any, work: LayerWork, model: Model, recipe: Recipe, sequence: 
         ffn=matmul_activation_bytes(work.dense_ffn_params, model.hidden, WIDE),
         ffn_vectors=_vectors(block.ffn),
         routed=expert_bytes,
+        routed_moved=moved_bytes,
         routed_selective=selective_expert_bytes,
         unfused=unfused,
-        score_bytes=score_bytes(work.heads, sequence, WIDE, mask, recipe.fused_attention) if has_scores else NO_BYTES,
+        score_bytes=score_bytes(work.heads, sequence, WIDE, mask, is_fused(recipe)) if has_scores else NO_BYTES,
     )
 
 
 def is_captured(recipe: Recipe) -> Any:
     """1 where a step runs as one graph, as it does unless the recipe says otherwise."""
     return 1 if recipe.captured is None else recipe.captured
+
+
+def is_fused(recipe: Recipe) -> Any:
+    """1 where a kernel keeps attention's scores on the chip, as it does unless the recipe says otherwise."""
+    return 1 if recipe.fused_attention is None else recipe.fused_attention
+
+
+def kept_input(recipe: Recipe) -> Any:
+    """Bytes per element in which what a matmul reads is kept for the backward pass: in its 8 bits by fused kernels."""
+    return WIDE if spared_input(recipe) is NOTHING_SPARED else NARROW_INPUT
+
+
+def spared_input(recipe: Recipe) -> Any:
+    """Share of 16 bits that keeping what a matmul reads in its own format spares."""
+    return HALF_SPARED if recipe.dtype in EIGHT_BITS and recipe.kernels == "fused" else NOTHING_SPARED
 
 
 def dispatched(dtype: str) -> Any:
@@ -156,11 +180,13 @@ def over_layers(work: TrainingWork, of_layer: Callable[[TrainingLayer], Any]) ->
 def multiplied_params(work: TrainingWork) -> Any:
     """Parameters that multiply a token in all layers, before sharding."""
 
-    def params(kind: TrainingLayer) -> Any:
-        b = kind.work
-        return b.mixer_params + b.dense_ffn_params + (b.expert_params * b.experts_per_token if b.experts else 0)
+    return over_layers(work, lambda kind: kind.work.mixer_params + _ffn_params(kind))
 
-    return over_layers(work, params)
+
+def _ffn_params(kind: TrainingLayer) -> Any:
+    """Parameters of a layer's FFN, routed experts included, that multiply a token."""
+    b = kind.work
+    return b.dense_ffn_params + (b.expert_params * b.experts_per_token if b.experts else 0)
 
 
 NO_FLOP = known(0.0, "attention not counted", "flop/token", "constant", "by definition of 6 N")
@@ -204,30 +230,36 @@ def matmul_flop(work: TrainingWork, recipe: Recipe) -> Any:
 def hardware_flop(work: TrainingWork, recipe: Recipe) -> Any:
     """FLOPs that the hardware runs for a token: full attention, and what the recipe (not a fused kernel) computes again."""
     share, again = recomputed_matmuls(recipe), scores_again(recipe)
-    again = again * PUBLISHED_PASSES if recipe.recompute == "selective" else again
-    params = over_layers(work, lambda kind: kind.recomputed_params) if share is None else multiplied_params(work) * share
+    again = again * PUBLISHED_PASSES if recipe.recompute in BY_MODULE else again
+    params = over_layers(work, lambda kind: again_params(kind, recipe)) if share is None else multiplied_params(work) * share
     forward = matmul_flop_per_token(params) + _attention(work, causal=False) * again
     return hardware_flop_per_token(model_flop(work, recipe, causal=False), forward, 1)
 
 
 def kept_outputs(recipe: Recipe) -> Any:
     """Share of the matmuls whose outputs are kept: every second in PyTorch's selective recomputation."""
-    is_second = recipe.recompute == "selective" and recipe.fused_attention and recipe.kernels == "eager"
+    is_second = recipe.recompute == "selective" and is_fused(recipe) and recipe.kernels == "eager"
     return EVERY_SECOND if is_second else EVERY_MATMUL
 
 
 def recomputed_matmuls(recipe: Recipe) -> Any:
-    """Share of the layers' matmuls that run forward again, None where those are the up-projections of latent attention."""
+    """Share of the layers' matmuls that run forward again, None where those are the matmuls of `again_params`."""
     if recipe.recompute in FORWARD_AGAIN:
         return 1
     if kept_outputs(recipe) is EVERY_SECOND:
         return 1 - EVERY_SECOND
-    return None if recipe.recompute == "selective" and recipe.fused_attention else 0
+    return None if recipe.recompute == "ffn" or (recipe.recompute == "selective" and is_fused(recipe)) else 0
+
+
+def again_params(kind: TrainingLayer, recipe: Recipe) -> Any:
+    """Parameters that recomputation by module multiplies a token with again: up-projections of latent attention, and the FFN."""
+    params = kind.recomputed_params if is_fused(recipe) else 0
+    return params + _ffn_params(kind) if recipe.recompute == "ffn" else params
 
 
 def scores_again(recipe: Recipe) -> Any:
     """Recomputed forward passes of attention, besides those that fused attention makes in its backward pass."""
-    return 1 if recipe.recompute in FORWARD_AGAIN or (recipe.recompute == "selective" and not recipe.fused_attention) else 0
+    return 1 if recipe.recompute in FORWARD_AGAIN or (recipe.recompute in BY_MODULE and not is_fused(recipe)) else 0
 
 
 def _matmul(work: TrainingWork) -> Any:

@@ -23,6 +23,7 @@ from headway.training.achieved import SHARED_SECTION, from_table
 from headway.training.pipeline import placement
 from headway.training.recipe import TrainingLayout, TrainingReach
 from headway.training.step_time import StepWork, step_time, step_work
+from headway.training.work import is_fused
 
 FAMILIES = ("ampere", "hopper", "blackwell", "tpu")
 MEANINGS = {
@@ -37,29 +38,31 @@ MEANINGS = {
     "norm": ("", "how arithmetic and weight traffic of a matmul overlap: norm of the smooth maximum"),
     "expert": ("", "share of the peak that routed experts' grouped matmuls reach, over that of dense matmuls"),
     "power": ("", "exponent with which clocks under load follow the power per FLOP of a chip"),
-    "sync": ("s", "time that the host adds to a routed layer and micro-batch where a step is not one CUDA graph"),
+    "sync_copied": ("s", "time that the host adds to a routed layer and micro-batch where a step is not one CUDA graph, by all-to-all"),
+    "sync_packed": ("s", "the same with DeepEP and HybridEP"),
     "launch_fused": ("s", "fixed cost of a layer, forward and backward, on one micro-batch, kernels between matmuls fused"),
     "launch_eager": ("s", "the same where they run one by one"),
     "hidden_tp_fused": ("", "share of tensor parallelism's exchanges that runs beside matmuls, in Megatron"),
     "hidden_tp_eager": ("", "the same in PyTorch"),
     "hidden_dp": ("", "share of gathers and reductions over data-parallel ranks that runs beside work"),
     "hidden_cp": ("", "share of context parallelism's exchanges that runs beside attention"),
-    "hidden_ep": ("", "share of exchanges between experts that runs beside matmuls"),
+    "hidden_ep_copied": ("", "share of exchanges between experts that runs beside matmuls, by all-to-all"),
+    "hidden_ep_packed": ("", "the same with DeepEP and HybridEP"),
     "fragmentation": ("", "memory taken over what tensors need, as a share"),
     "fixed": ("byte", "memory that contexts and communicators take"),
 }
 PRIORS = {  # shared by all families, 16-bit formats: prior, and its standard deviation in ln
     "compute": (0.65, 0.2), "attention_fused": (0.45, 0.3), "attention_eager": (0.35, 0.3), "attention_kept": (0.3, 0.5),
-    "traffic_fused": (4.0, 0.5),
-    "traffic_eager": (8.0, 0.5), "memory": (0.8, 0.0), "recurrence": (0.033, 0.0), "norm": (2.0, 0.0), "expert": (0.7, 0.25),
-    "power": (0.6, 0.4), "sync": (4e-3, 0.5), "launch_fused": (50e-6, 0.0), "launch_eager": (200e-6, 0.0),
-    "hidden_tp_fused": (0.4, 0.5), "hidden_tp_eager": (0.4, 0.5), "hidden_dp": (0.8, 0.2), "hidden_cp": (0.8, 0.0), "hidden_ep": (0.5, 0.0),
+    "traffic_fused": (4.0, 0.5), "traffic_eager": (8.0, 0.5), "memory": (0.8, 0.0), "recurrence": (0.033, 0.0), "norm": (2.0, 0.0),
+    "expert": (0.7, 0.25), "power": (0.6, 0.4), "sync_copied": (4e-3, 0.5), "sync_packed": (4e-3, 0.5), "launch_fused": (50e-6, 0.0),
+    "launch_eager": (200e-6, 0.0), "hidden_tp_fused": (0.4, 0.5), "hidden_tp_eager": (0.4, 0.5), "hidden_dp": (0.8, 0.2),
+    "hidden_cp": (0.8, 0.0), "hidden_ep_copied": (0.5, 0.0), "hidden_ep_packed": (0.8, 0.2),
 }  # fmt: skip
 APART = {"compute": 0.15, "attention_fused": 0.15, "attention_eager": 0.15, "hidden_tp_fused": 0.3}  # prior of a family, in ln
 BELOW_FP8 = {"mxfp8": (0.95, 0.1), "nvfp4": (0.8, 0.15)}  # share of its peak over that of FP8: prior, and its spread in ln
 SHARES = (
     "compute", "attention_fused", "attention_eager", "attention_kept", "memory", "hidden_tp_fused", "hidden_tp_eager", "hidden_dp",
-    "hidden_cp", "hidden_ep", "recurrence", "expert",
+    "hidden_cp", "hidden_ep_copied", "hidden_ep_packed", "recurrence", "expert",
 )  # fmt: skip
 
 
@@ -178,9 +181,9 @@ def _achieved_by_row(problem: TrainingProblem, group: ScheduledRow, efficiencies
     rows = []
     for index in group.place:
         case = problem.setups[index].case
-        how = (case.recipe.dtype, case.recipe.kernels, bool(case.recipe.fused_attention))
-        key = (case.system.chip.name, *how)
-        known[key] = known.get(key) or from_table(efficiencies, case.system.chip, *how)
+        recipe = case.recipe
+        key = (case.system.chip.name, recipe.dtype, recipe.kernels, bool(is_fused(recipe)), recipe.dispatcher)
+        known[key] = known.get(key) or from_table(efficiencies, case.system.chip, recipe)
         rows.append(known[key])
     return columns(rows)
 

@@ -91,8 +91,8 @@ def as_fitted(training_fit: TrainingFit, all_numbers: Sequence[PriorNumber], row
 
 PAGE = "training accuracy"  # name of the markers around the generated part
 WORST = 12
-TARGETS = {"dense": 0.10, "routed": 0.20, "all": 0.14}  # median errors asked of rows whose source or model is unseen
-TARGET_COVERAGE, TARGET_MEMORY = (0.80, 0.97), 0.04
+TARGETS = {"dense": 0.10, "routed": 0.16, "all": 0.14}  # median errors asked of rows whose source or model is unseen
+TARGET_COVERAGE, TARGET_MEMORY = (0.85, 0.97), 0.045
 FEWEST_ROWS = 8  # classes of fewer rows are not named as the worst
 READ = (
     "Rows of a model, a chip and a software count once together. Median, p90: of |predicted / measured - 1| of tokens/s per chip. Bias: "
@@ -179,7 +179,7 @@ def _targets(validation: TrainingCrossValidation) -> Iterator[tuple[str, str, st
                 yield f"{what}: median", f"<= {target:.0%}", f"{summary.median:.1%}", summary.median <= target
                 yield f"{what}: coverage", f"{low:.0%} to {high:.0%}", f"{share:.0%}", low <= share <= high
     memory = misses_of(validation.memory)
-    yield "median error of memory", f"<= {TARGET_MEMORY:.0%}", f"{memory.median:.1%}", memory.median <= TARGET_MEMORY
+    yield "median error of memory", f"<= {TARGET_MEMORY:.1%}", f"{memory.median:.1%}", memory.median <= TARGET_MEMORY
 
 
 def _fold_lines(validation: TrainingCrossValidation) -> Iterator[tuple[str, ...]]:

@@ -22,7 +22,9 @@ from headway.core.quantity import known, user_input
 from headway.core.schema import defaults
 from headway.evidence.rows.names import hardware, model_name
 from headway.evidence.training.row import TrainingRow
+from headway.hardware.chip import reported_memory
 from headway.hardware.system import System, system
+from headway.laws.training.memory import memory_fits
 from headway.models.attention.grouped_query import Attention
 from headway.models.config import model as find_model
 from headway.models.model import Block, Dense, Model, MoE, StoredPrecision
@@ -30,7 +32,8 @@ from headway.models.totals import total_params
 from headway.training.achieved import chip_efficiency
 from headway.training.estimate import estimate
 from headway.training.pipeline import TrainingCase, machine
-from headway.training.recipe import KERNELS, Recipe, TrainingLayout, optimizer
+from headway.training.recipe import DISPATCHERS, KERNELS, Recipe, TrainingLayout, optimizer
+from headway.training.run import fuses_attention
 from headway.training.search import LONG, MOST_TP, NAMES, bounds, candidates, layout_at, rows
 from headway.training.work import hardware_flop, matmul_flop, model_flop, training_work
 
@@ -261,12 +264,16 @@ def _legal(row: TrainingRow, model: Model, chips: int, sequence: int) -> LayoutA
 
 SEQUENCE = 2048
 OPTIMIZER, NARROW_OPTIMIZER, XLA_OPTIMIZER = "adam", "adam-bf16-grad", "adam-no-master"  # XLA trainers keep no 16-bit copy of the weights
-FIRST_FUSED = 2020  # year of the first chips with fused attention: A100 and TPU v4 (TPU v3: jax-ml/jax issue 18595)
 ONE_LAYER = "one layer"
 ADAPTERS = "task not stated: adapters alone (LoRA), as nothing else fits"
 UNASKED = ("none", "selective")  # where a row states none: runs recompute modules, offload or split further first
+FFN_AGAIN = re.compile(r"\b(?:mlp|moe)\b")  # modules of Megatron's recomputation; moe_act is an activation function
 FUSED, EAGER = ("megatron_te", "megatron_fsdp", "nemo", "maxtext", "jax"), ("pytorch_fsdp", "deepspeed")  # software, by its kernels
-NARROW_GRADIENTS = "2025-06"  # Megatron's published recipes since then keep and send gradients in 16 bits
+BRIDGE = "megatron-bridge"  # its published table is of scripts/performance, whose recipes all set grad_reduce_in_fp32 and fuse the loss
+NARROW_GRADIENTS = re.compile(r"(?:16-bit|bf16) gradients|grad_reduce_in_fp32\W+false|main_grads_dtype\W+bf(?:loat)?16", re.IGNORECASE)
+DISPATCHER = re.compile(r"dispatcher (\w+)", re.IGNORECASE)
+PACKED_IN_RACKS, PACKED = "2025-09", "2026-04"  # recipes of Megatron-Bridge send with HybridEP since then: in racks of 72, and everywhere
+LARGE_DOMAIN = 8  # chips of a scale-up domain beyond which it is a rack
 CAPTURED = "2026-06"  # since then those of routed models in MXFP8 capture a whole step as one CUDA graph
 COMPILED_LOSS = "2025-04"  # since then torchtitan compiles the loss with the model (its pull request 1033)
 OPEN = "layout not stated"  # flag of a row whose layout was chosen
@@ -321,12 +328,13 @@ def _case(row: TrainingRow, model: Model, where: System, flags: list[str], catal
     among = layout_options(row, model, where, sequence)
     if isinstance(among, str):
         return among
-    best = _best_choice(row, model, where, sequence, among, catalog)
+    subject = _Subject(row=row, model=model, where=where, sequence=sequence, catalog=catalog)
+    best = _best_choice(subject, among)
     if not row.task and not best.fits:
         memory = estimate(best.case, best.layout).memory
         states = float(memory.weights + memory.gradients + memory.optimizer)  # certain; adapters alone need no gradients and states
         if states > float(where.chip.need("hbm")):
-            adapters = _best_choice(replace(row, task="lora"), model, where, sequence, among, catalog)
+            adapters = _best_choice(replace(subject, row=replace(row, task="lora")), among)
             best, flags = (adapters, [*flags, ADAPTERS]) if adapters.fits else (best, flags)
     for is_stated, what in (
         (row.seq_len, f"sequence not stated: {SEQUENCE} tokens"),
@@ -362,16 +370,41 @@ class _Choice:
         return self.step < rival.step if self.fits else self.memory < rival.memory
 
 
-def _best_choice(row: TrainingRow, model: Model, where: System, sequence: int, among: LayoutArrays, catalog: Catalog | None) -> _Choice:
-    """Best of the layouts, each with the kernels of its software, under the recomputation that the row states, or any that is usual.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Subject:
+    """A row with its model and machine, before a choice of what it leaves open."""
+
+    row: TrainingRow
+    model: Model
+    where: System
+    sequence: int
+    catalog: Catalog | None
+
+
+def _best_choice(subject: _Subject, among: LayoutArrays) -> _Choice:
+    """Best choice under the recomputation that the row states, or any that is usual; where none fits, with a loss of one kernel.
+
+    A layout that took place fits in what the driver reports of its chip; one that is chosen, as a planner does, in what its datasheet says.
+    """
+    text = subject.row.recompute.lower()
+    row_mode = "ffn" if FFN_AGAIN.search(text) else next((mode for mode in ("full", "selective", "none") if mode in text), "")
+    modes = (row_mode,) if row_mode else UNASKED
+    first = _best_under(subject, among, modes, has_fused_loss=False)
+    if first.fits:
+        return first
+    second = _best_under(subject, among, modes, has_fused_loss=True)
+    return second if second.fits else first
+
+
+def _best_under(subject: _Subject, among: LayoutArrays, modes: Sequence[str], has_fused_loss: bool) -> _Choice:
+    """Best of the layouts, each with the kernels of its software, under any of these recomputation modes.
 
     Elementwise kernels run eagerly as the software says, else where training on GPUs is fully sharded, which is PyTorch's.
     """
     best: _Choice | None = None
-    software, text, notes = row.kernels.lower(), row.recompute.lower(), row.notes.lower()
+    software, notes, where, sequence = subject.row.kernels.lower(), subject.row.notes.lower(), subject.where, subject.sequence
     is_fused = software in FUSED or _xla(where)
     eager = np.full(len(among.sequences), not is_fused) if is_fused or software in EAGER else among.layouts.zero == 3
-    modes = next(((mode,) for mode in ("full", "selective", "none") if mode in text), UNASKED)
     for recompute, kernels in itertools.product(modes, KERNELS):
         part = np.flatnonzero(eager == (kernels == "eager"))
         if not len(part):
@@ -379,12 +412,13 @@ def _best_choice(row: TrainingRow, model: Model, where: System, sequence: int, a
         layouts, sequences = rows(among.layouts, part), among.sequences[part]
         usual = "interleaved" if (layouts.vpp > 1).any() else "1f1b"
         schedule = next((name for word, name in SCHEDULES.items() if word in notes), usual)
-        case = _run(row, model, where, sequence, recompute, kernels, schedule, catalog)
+        case = _run(subject, {"recompute": recompute, "kernels": kernels, "schedule": schedule}, has_fused_loss)
         run_estimate = estimate(replace(case, batch=sequences * sequence), layouts)
-        step, memory_bytes, fits = (
-            np.broadcast_to(value, sequences.shape)
-            for value in (run_estimate.time.step / sequences, run_estimate.memory.total, run_estimate.fits)
+        step, memory_bytes = (
+            np.broadcast_to(value, sequences.shape) for value in (run_estimate.time.step / sequences, run_estimate.memory.total)
         )
+        capacity = where.chip.need("hbm") if is_open(subject.row) else reported_memory(where.chip)
+        fits = np.asarray(memory_fits(memory_bytes, capacity))
         index = int(np.lexsort((step, ~fits))[0] if fits.any() else np.argmin(memory_bytes))
         choice = _Choice(
             case=replace(case, batch=user_input(int(sequences[index]) * sequence, "global_batch", "token")),
@@ -396,27 +430,27 @@ def _best_choice(row: TrainingRow, model: Model, where: System, sequence: int, a
     return best
 
 
-def _run(
-    row: TrainingRow, model: Model, where: System, sequence: int, recompute: str, kernels: str, schedule: str, catalog: Catalog | None
-) -> TrainingCase:
-    """Training case of a row under one recomputation mode, without a batch."""
+def _run(subject: _Subject, how: dict[str, Any], has_fused_loss: bool) -> TrainingCase:
+    """Training case of a row with these kernels, schedule and recomputation, without a batch."""
+    row, where = subject.row, subject.where
     dtype, notes = dtype_of(row, where)[0], row.notes.lower()
-    keeps_scores = _keeps_scores(row, where)
     recipe = defaults(Recipe, {
-        "dtype": dtype, "recompute": recompute, "schedule": schedule, "kernels": kernels,
-        "fused_attention": user_input(0 if keeps_scores else 1, "fused_attention"),
+        **how, "dtype": dtype,
+        "fused_attention": user_input(0 if _keeps_scores(row, where) else 1, "fused_attention"),
         "dropout": user_input(1 if _of_old(row) else 0, "dropout"),
         "sequence_parallel": user_input(0 if "no sp" in notes or "no sequence parallel" in notes else 1, "sequence_parallel"),
         "trainable": user_input(0 if is_lora(row) else 1, "trainable"),
-        "fused_loss": user_input(1, "fused_loss") if row.date >= COMPILED_LOSS and "compile" in notes else None,
+        "fused_loss": user_input(1, "fused_loss") if has_fused_loss or _has_fused_loss(row, where) else None,
+        "dispatcher": dispatcher(row, where),
+        "offload_layers": user_input(int(row.offload_layers or 0), "offload_layers"),
         "captured": user_input(1 if captured(row, where, dtype) else 0, "captured"),
         "bytes_gradient_wire": user_input(2 if _narrow_gradients(row) else 4, "bytes_gradient_wire"),
     })  # fmt: skip
-    work = training_work(model, recipe, user_input(sequence, "seq", "token"))
+    work = training_work(subject.model, recipe, user_input(subject.sequence, "seq", "token"))
     return TrainingCase(
         work=work, system=where, machine=machine(where, dtype), recipe=recipe,
         optimizer=optimizer(XLA_OPTIMIZER if _xla(where) else NARROW_OPTIMIZER if _narrow_gradients(row) else OPTIMIZER), batch=1,
-        efficiency=chip_efficiency(where.chip, dtype, kernels, fused=not keeps_scores, work=work, catalog=catalog),
+        efficiency=chip_efficiency(where.chip, recipe, work=work, catalog=subject.catalog),
     )  # fmt: skip
 
 
@@ -426,8 +460,23 @@ def is_lora(row: TrainingRow) -> bool:
 
 
 def _narrow_gradients(row: TrainingRow) -> bool:
-    """Whether gradients are kept and sent in 16 bits."""
-    return row.kernels.lower().startswith("megatron") and row.date >= NARROW_GRADIENTS
+    """Whether gradients are kept and sent in 16 bits: Megatron's default is 32, so only where a recipe says so."""
+    return row.source == BRIDGE or bool(NARROW_GRADIENTS.search(row.notes))
+
+
+def _has_fused_loss(row: TrainingRow, where: System) -> bool:
+    """Whether one kernel makes the loss: XLA's programs, recipes that say so, PyTorch where it is compiled."""
+    compiled = row.date >= COMPILED_LOSS and "compile" in row.notes.lower()
+    return _xla(where) or row.source == BRIDGE or compiled
+
+
+def dispatcher(row: TrainingRow, where: System) -> str:
+    """How tokens reach their experts: as notes say, else as recipes of the software and its date do."""
+    match = DISPATCHER.search(row.notes)
+    if match is not None:
+        return match[1].lower() if match[1].lower() in DISPATCHERS else "alltoall"
+    since = PACKED_IN_RACKS if int(where.chip.scale_up_domain or 1) > LARGE_DOMAIN else PACKED
+    return "hybridep" if row.kernels.lower().startswith("megatron") and row.date >= since else "alltoall"
 
 
 def captured(row: TrainingRow, where: System, dtype: str) -> bool:
@@ -440,8 +489,7 @@ def captured(row: TrainingRow, where: System, dtype: str) -> bool:
 
 def _keeps_scores(row: TrainingRow, where: System) -> bool:
     """Whether attention writes its scores to memory: stated in notes, usual before 2022, or a chip without fused kernels."""
-    notes, year = row.notes.lower(), where.chip.year
-    return "no flashattention" in notes or _of_old(row) or (year is not None and float(year) < FIRST_FUSED)
+    return "no flashattention" in row.notes.lower() or _of_old(row) or not fuses_attention(where.chip)
 
 
 def _of_old(row: TrainingRow) -> bool:

@@ -55,6 +55,16 @@ def expert_exchanges(recomputed: Number) -> Number:
     return 2 + recomputed
 
 
+@formula(source="Megatron-LM, moe/token_dispatcher.py: all-to-all of tokens permuted by expert, on the way there and back")
+def copied_message(active: Number, dispatched: BytePerToken, combined: BytePerToken, ranks: Number, ep: Number) -> BytePerToken:
+    """Bytes of a token that a rank hands to an all-to-all: a copy for every expert, there and back (Qwen3-30B-A3B in bf16, 8 ranks).
+
+    >>> copied_message(8, 4096, 4096, 8, 8)
+    65536.0
+    """
+    return active * (dispatched + combined) * (ranks / ep)
+
+
 @formula(source="FSDP and ZeRO-2 in a pipeline keep what they gathered, and whole gradients, until a step's last micro-batch")
 def exchanging_stage(stage: Number, pp: Number) -> Number:
     """ZeRO stage that sets the collectives of a step: in a pipeline stage 1 instead of stages 2 and 3.

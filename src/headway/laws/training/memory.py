@@ -84,7 +84,7 @@ KORTHIKANTI = "Korthikanti et al. 2022 (arXiv:2205.05198)"
 NORM_INPUTS: Number = 2.0  # two norms per layer
 BLOCK_INPUTS: Number = 2.0  # two matmul blocks per layer: the mixer and the FFN
 DROPOUT_MASKS: Number = 2.0  # one byte each, after the mixer and after the FFN
-EXPERT_INPUTS: Number = 3.0  # an expert's input, and its permuted copies in dispatch and combine
+EXPERT_COPIES: Number = 3.0  # an expert's input, and its permuted copies in dispatch and combine
 KEPT_SCORES: Number = 2.0  # softmax and its copy after dropout, with a mask between
 FLOAT: Byte = 4.0
 
@@ -131,27 +131,41 @@ def latent_selective_bytes(heads: Number, query_dim: Number, value_dim: Number, 
     return (heads * (query_dim + value_dim) + ranks) * element / ONE_TOKEN
 
 
-@formula(source="Megatron-LM MoE: inputs of the chosen experts, permuted copies on the way there and back, what each expert keeps")
-def expert_activation_bytes(hidden: Number, params: Number, active: Number, imbalance: Number, element: Byte) -> BytePerToken:
-    """Activation bytes per token of routed experts (DeepSeek-V3, one layer, balanced: 8 experts of 2048).
+@formula(source="Megatron-LM MoE: inputs of the chosen experts, permuted copies on the way there and back, what each expert makes")
+def expert_moved_bytes(hidden: Number, params: Number, active: Number, imbalance: Number, element: Byte) -> BytePerToken:
+    """Bytes per token that routed experts write (DeepSeek-V3, one layer, balanced: 8 experts of 2048).
 
-    >>> expert_activation_bytes(7168, 3 * 7168 * 2048, 8, 1, 2)
+    >>> expert_moved_bytes(7168, 3 * 7168 * 2048, 8, 1, 2)
     442368.0
     """
-    return active * imbalance * (EXPERT_INPUTS * hidden + params / hidden) * element / ONE_TOKEN
+    return active * imbalance * (EXPERT_COPIES * hidden + params / hidden) * element / ONE_TOKEN
 
 
-@formula(source="Megatron-LM MoE: permuted copies and activation functions are made again; what reaches an expert is kept as sent")
-def expert_selective_bytes(
-    hidden: Number, params: Number, matrices: Number, active: Number, imbalance: Number, element: Byte, dispatch_element: Byte
+@formula(source="Megatron Core 0.13 (2025-07), moe/README.md: the router's share is applied to the activation, so that no output is kept")
+def expert_activation_bytes(
+    hidden: Number, params: Number, matrices: Number, active: Number, imbalance: Number, element: Byte, input_element: Byte
 ) -> BytePerToken:
-    """Activation bytes per token of routed experts under selective recomputation (DeepSeek-V3, one layer, dispatched in fp8).
+    """Activation bytes per token of routed experts: what each reads, makes, and reads again (DeepSeek-V3, one layer, in bf16 and in fp8).
+
+    >>> [expert_activation_bytes(7168, 3 * 7168 * 2048, 3, 8, 1, 2, read) for read in (2, 1)]
+    [212992.0, 139264.0]
+    """
+    vectors = params / hidden
+    outputs, inputs = vectors * (1 - 1 / matrices), hidden + vectors / matrices
+    return active * imbalance * (outputs * element + inputs * input_element) / ONE_TOKEN
+
+
+@formula(source="Megatron-LM MoE: permuted copies and activation functions are made again; what reaches an expert is kept")
+def expert_selective_bytes(
+    hidden: Number, params: Number, matrices: Number, active: Number, imbalance: Number, element: Byte, input_element: Byte
+) -> BytePerToken:
+    """Activation bytes per token of routed experts under selective recomputation (DeepSeek-V3, one layer, in fp8).
 
     >>> expert_selective_bytes(7168, 3 * 7168 * 2048, 3, 8, 1, 2, 1)
     122880.0
     """
     vectors = params / hidden * (1 - 1 / matrices)
-    return active * imbalance * (hidden * dispatch_element + vectors * element) / ONE_TOKEN
+    return active * imbalance * (hidden * input_element + vectors * element) / ONE_TOKEN
 
 
 @formula(source=KORTHIKANTI + " equation 1: 5 a s per token; fused attention keeps one number per head and token")
@@ -164,14 +178,14 @@ def score_bytes(heads: Number, sequence: Token, element: Byte, mask: Byte, fused
     return np.where(fused, heads * FLOAT / ONE_TOKEN, heads * (sequence / ONE_TOKEN) * (KEPT_SCORES * element + mask) / ONE_TOKEN)
 
 
-@formula(source="PyTorch's selective checkpointing: what matmuls make is kept, norms and activation functions run again")
-def kept_share(parts: Number, recomputed: Number, again: Number) -> Number:
-    """Share of a part's activations kept under selective recomputation: of a gated FFN's three vectors, two (Llama-3.1-8B).
+@formula(source="selective checkpointing makes what a matmul reads again; Transformer Engine keeps it in 8 bits where it is so multiplied")
+def kept_share(parts: Number, inputs: Number, spared: Number) -> Number:
+    """Share of a part's 16-bit activations that is kept; of a gated FFN's three vectors one is read by a matmul (Llama-3.1-8B).
 
-    >>> round(kept_share(3, 1, 1), 3), kept_share(3, 1, 0)
-    (0.667, 1.0)
+    >>> [round(kept_share(3, 1, spared), 3) for spared in (1, 0.5, 0)]  # made again, in 8 bits, whole
+    [0.667, 0.833, 1.0]
     """
-    return 1 - again * recomputed / parts
+    return 1 - spared * inputs / parts
 
 
 @formula(source="definition")
@@ -214,6 +228,16 @@ def activation_bytes_chip(layer_bytes: BytePerToken, at_hand: BytePerToken, toke
     12.3515625
     """
     return (layer_bytes * layers + at_hand) * tokens
+
+
+@formula(source="Megatron-LM, --fine-grained-activation-offloading: activations of whole layers wait in the host's memory")
+def layers_on_chip(layers: Number, offloaded: Number) -> Number:
+    """Share of a stage's layers whose activations stay on the chip (40 of Llama-3.1-70B's 80 layers offloaded).
+
+    >>> float(layers_on_chip(80, 40)), float(layers_on_chip(20, 40))
+    (0.5, 0.0)
+    """
+    return np.maximum(1 - offloaded / layers, 0)
 
 
 @formula(source=KORTHIKANTI + " section 4.3: the last norm, what the head reads, logits in 32 bits")

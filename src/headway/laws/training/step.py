@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from headway.core.formula import formula
-from headway.core.units import ONE_TOKEN, Byte, BytePerToken, FlopPerSecond, Number, Second, Token, Watt
+from headway.core.units import ONE_TOKEN, Byte, BytePerSecond, BytePerToken, FlopPerSecond, Number, Second, Token, Watt
 
 ZERO_BUBBLE = "Qi et al. 2023, Zero Bubble Pipeline Parallelism (arXiv:2401.10241) section 2"
 DUALPIPE = "deepseek-ai/DualPipe README, table of schedules"
@@ -164,6 +164,16 @@ def exposed_s(work: Second, network: Second, hidden: Number) -> Second:
     (0.25, 2.0)
     """
     return np.maximum(network - hidden * np.minimum(work, network), 0 * network)
+
+
+@formula(source="definition: activations leave in the forward pass and come back in the backward pass")
+def offload_s(layer_bytes: Byte, layers: Number, on_chip: Number, bandwidth: BytePerSecond) -> Second:
+    """Time of a stage's offloaded activations over the link to the host (Llama-3.1-70B, 40 of 80 layers of 2 GB over 225 GB/s).
+
+    >>> round(float(offload_s(2e9, 80, 0.5, 225e9)), 3)
+    0.711
+    """
+    return 2 * layer_bytes * layers * (1 - on_chip) / bandwidth
 
 
 @formula(source="definition: writing and reading activations is a third of it forward, two backward, as matmuls are")
