@@ -112,10 +112,10 @@ def _vllm(kinds: _Kinds, in_flight: Token) -> PagedCache:
 def _grouped(kinds: _Kinds, facts: dict[str, Any], in_flight: Token) -> PagedCache:
     """Kinds of layers with equal pages: smaller cells take more tokens a page, attention takes pages as large as a state."""
     attention, block = (*kinds.full, *kinds.windows), facts["block"]
-    widest = laws.pool_block_bytes(tuple(cache.cell for cache in attention)) if attention else None
+    widest = laws.widest_group(tuple(cache.cell for cache in attention)) if attention else None
     if kinds.states and attention:
-        block = laws.state_block_tokens(laws.pool_block_bytes(tuple(cache.cell for cache in kinds.states)), widest, block)
-    page = laws.pool_block_bytes(tuple(cache.cell for cache in kinds.states)) if widest is None else widest * block
+        block = laws.state_block_tokens(laws.widest_group(tuple(cache.cell for cache in kinds.states)), widest, block)
+    page = laws.widest_group(tuple(cache.cell for cache in kinds.states)) if widest is None else widest * block
     group = laws.layers_per_group(tuple(cache.layers for cache in (*attention, *kinds.states)))
 
     def pages(cache: LayerCache) -> Any:
@@ -134,13 +134,13 @@ def _packed(kinds: _Kinds, facts: dict[str, Any], in_flight: Token) -> PagedCach
     """Compressed entries, index keys, windows and what compressors hold, in blocks of the widest group."""
     block, alignment = facts["packed_block"], facts["alignment"]
     entries = tuple(laws.aligned_page(cache.cell, block, alignment) for cache in kinds.full)
-    entry = laws.pool_block_bytes(entries)
+    entry = laws.widest_group(entries)
     by_cap: dict[tuple[str, float], list[LayerCache]] = {}
     for cache in (*kinds.windows, *kinds.forming):
         by_cap.setdefault((cache.what, float(cache.cap_tokens)), []).append(cache)
     buckets = []
     for caches in by_cap.values():
-        tokens = laws.matching_tokens(entry, laws.pool_block_bytes(tuple(cache.cell for cache in caches)))
+        tokens = laws.matching_tokens(entry, laws.widest_group(tuple(cache.cell for cache in caches)))
         buckets.append((caches, tokens, tuple(laws.aligned_page(cache.cell, tokens, alignment) for cache in caches)))
     mixed = [caches[0].layers for caches, _, _ in buckets if len(caches) > 1]
     counts = tuple(caches[0].layers for caches, _, _ in buckets)
@@ -152,7 +152,7 @@ def _packed(kinds: _Kinds, facts: dict[str, Any], in_flight: Token) -> PagedCach
         per_group = laws.group_count(caches[0].layers, split)
         widths.append(sum_over_blocks(tuple(per_group for _ in caches), page_sizes))
         splits.append(split)
-    size = laws.pool_block_bytes(tuple(widths))
+    size = laws.widest_group(tuple(widths))
     terms = [(size, block, ANY, ENDLESS, NONE)]
     for split, (caches, tokens, _) in zip(splits, buckets, strict=True):
         terms.append((size * split, tokens, ANY, laws.held_tokens(caches[0].cap_tokens, in_flight), ONE_MORE))

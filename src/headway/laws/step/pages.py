@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from headway.core.formula import formula
-from headway.core.units import ONE_TOKEN, Byte, BytePerToken, Number, Token
+from headway.core.units import ONE_TOKEN, Byte, BytePerToken, Number, Same, Token
 
 VLLM = "vLLM 0.33.0 (PyPI wheel), v1/"
 SGLANG = "SGLang 0.5.23 (PyPI wheel), srt/model_executor/pool_configurator.py, "
@@ -82,10 +82,10 @@ def group_count(layers: Number, per_group: Number) -> Number:
 
 
 @formula(source=VLLM + "core/kv_cache_planning.py, get_kv_cache_config_from_groups: all groups draw blocks from one pool")
-def pool_block_bytes(groups: tuple[Byte, ...]) -> Byte:
-    """Bytes of a block of the pool: the widest group's pages.
+def widest_group(groups: tuple[Same, ...]) -> Same:
+    """Bytes of a block of the pool: the widest group's pages; or of a page, the widest layer's.
 
-    >>> float(pool_block_bytes((1002240.0, 823680.0)))
+    >>> float(widest_group((1002240.0, 823680.0)))
     1002240.0
     """
     return functools.reduce(np.maximum, groups)
