@@ -100,26 +100,31 @@ def _summed(caches: tuple[LayerCache, ...]) -> Any:
     return sum_over_blocks(tuple(cache.layers for cache in caches), tuple(cache.cell for cache in caches)) if caches else NO_CELL
 
 
+def _page(cache: LayerCache, block: Token) -> Any:
+    """Bytes of a block of a cache in all its layers."""
+    return laws.page_bytes(_summed((cache,)), block)
+
+
 def _vllm(kinds: _Kinds, in_flight: Token) -> PagedCache:
     facts = cache_facts("vllm")
     if kinds.forming:
         return _packed(kinds, facts, in_flight * facts["batches_in_flight"])
     if kinds.windows or kinds.states:
         return _grouped(kinds, facts, in_flight * facts["batches_in_flight"])
-    return PagedCache(pages=((_summed(kinds.full) * facts["block"], facts["block"], ANY, ENDLESS, NONE),))
+    return PagedCache(pages=((laws.page_bytes(_summed(kinds.full), facts["block"]), facts["block"], ANY, ENDLESS, NONE),))
 
 
 def _grouped(kinds: _Kinds, facts: dict[str, Any], in_flight: Token) -> PagedCache:
     """Kinds of layers with equal pages: smaller cells take more tokens a page, attention takes pages as large as a state."""
     attention, block = (*kinds.full, *kinds.windows), facts["block"]
-    widest = laws.widest_group(tuple(cache.cell for cache in attention)) if attention else None
+    widest = laws.widest_cell(tuple(cache.cell for cache in attention)) if attention else None
     if kinds.states and attention:
-        block = laws.state_block_tokens(laws.widest_group(tuple(cache.cell for cache in kinds.states)), widest, block)
-    page = laws.widest_group(tuple(cache.cell for cache in kinds.states)) if widest is None else widest * block
+        block = laws.state_block_tokens(laws.pool_block_bytes(tuple(cache.cell for cache in kinds.states)), widest, block)
+    page = laws.pool_block_bytes(tuple(cache.cell for cache in kinds.states)) if widest is None else laws.page_bytes(widest, block)
     group = laws.layers_per_group(tuple(cache.layers for cache in (*attention, *kinds.states)))
 
     def pages(cache: LayerCache) -> Any:
-        return laws.group_count(cache.layers, group) * group * page
+        return laws.groups_bytes(laws.group_count(cache.layers, group), group, page)
 
     def tokens(cache: LayerCache) -> Any:
         return block * laws.whole_ratio(widest, cache.cell)
@@ -134,13 +139,13 @@ def _packed(kinds: _Kinds, facts: dict[str, Any], in_flight: Token) -> PagedCach
     """Compressed entries, index keys, windows and what compressors hold, in blocks of the widest group."""
     block, alignment = facts["packed_block"], facts["alignment"]
     entries = tuple(laws.aligned_page(cache.cell, block, alignment) for cache in kinds.full)
-    entry = laws.widest_group(entries)
+    entry = laws.pool_block_bytes(entries)
     by_cap: dict[tuple[str, float], list[LayerCache]] = {}
     for cache in (*kinds.windows, *kinds.forming):
         by_cap.setdefault((cache.what, float(cache.cap_tokens)), []).append(cache)
     buckets = []
     for caches in by_cap.values():
-        tokens = laws.matching_tokens(entry, laws.widest_group(tuple(cache.cell for cache in caches)))
+        tokens = laws.matching_tokens(entry, laws.widest_cell(tuple(cache.cell for cache in caches)))
         buckets.append((caches, tokens, tuple(laws.aligned_page(cache.cell, tokens, alignment) for cache in caches)))
     mixed = [caches[0].layers for caches, _, _ in buckets if len(caches) > 1]
     counts = tuple(caches[0].layers for caches, _, _ in buckets)
@@ -152,7 +157,7 @@ def _packed(kinds: _Kinds, facts: dict[str, Any], in_flight: Token) -> PagedCach
         per_group = laws.group_count(caches[0].layers, split)
         widths.append(sum_over_blocks(tuple(per_group for _ in caches), page_sizes))
         splits.append(split)
-    size = laws.widest_group(tuple(widths))
+    size = laws.pool_block_bytes(tuple(widths))
     terms = [(size, block, ANY, ENDLESS, NONE)]
     for split, (caches, tokens, _) in zip(splits, buckets, strict=True):
         terms.append((size * split, tokens, ANY, laws.held_tokens(caches[0].cap_tokens, in_flight), ONE_MORE))
@@ -168,14 +173,14 @@ def _sglang(kinds: _Kinds, in_flight: Token) -> PagedCache:
         cell = laws.shared_cell(cell, _summed(kinds.windows), facts["window_share"])
         least = laws.least_tokens(_widest_window(kinds), block, facts["window_share"])
     elif kinds.windows:
-        return PagedCache(pages=tuple((cache.cell * cache.layers * block, block, ANY, cache.cap_tokens, NONE) for cache in kinds.windows))
+        return PagedCache(pages=tuple((_page(cache, block), block, ANY, cache.cap_tokens, NONE) for cache in kinds.windows))
     state = [cache.cell * cache.layers for cache in kinds.states]
     if kinds.states and not kinds.full:
         return PagedCache(pages=tuple((size, ONE_STATE, ONE_STATE, ONE_STATE, NONE) for size in state))
     if kinds.states:
         least = laws.larger_tokens(least, laws.state_tokens(sum(state), cell, facts["state_share"]))
         cell = laws.divided_cell(cell, facts["state_share"])
-    return PagedCache(pages=((cell * block, block, least, ENDLESS, NONE),))
+    return PagedCache(pages=((laws.page_bytes(cell, block), block, least, ENDLESS, NONE),))
 
 
 def _widest_window(kinds: _Kinds) -> Any:
@@ -197,14 +202,14 @@ def _ringed(kinds: _Kinds, facts: dict[str, Any]) -> PagedCache:
     windows = sum_over_blocks(tuple(cache.layers for cache in (*kinds.windows, *short)), tuple(cells))
     slots = laws.slot_bytes(_summed(tuple(rows)), rows[0].cap_tokens, facts["request_slots"]) if rows else NO_BYTES
     cell = laws.shared_cell(full, windows, share)
-    return PagedCache(pages=((cell * block, block, laws.least_tokens(window, block, share), ENDLESS, NONE),), slots=slots)
+    return PagedCache(pages=((laws.page_bytes(cell, block), block, laws.least_tokens(window, block, share), ENDLESS, NONE),), slots=slots)
 
 
 def _trtllm(kinds: _Kinds, in_flight: Token) -> PagedCache:
     """Blocks of each cache by itself; a window's begin anywhere within one."""
     block = cache_facts("trtllm")["block"]
-    terms = [(cache.cell * cache.layers * block, block, ANY, ENDLESS, NONE) for cache in kinds.full]
-    terms += [(cache.cell * cache.layers * block, block, ANY, cache.cap_tokens, ONE_MORE) for cache in (*kinds.windows, *kinds.forming)]
+    terms = [(_page(cache, block), block, ANY, ENDLESS, NONE) for cache in kinds.full]
+    terms += [(_page(cache, block), block, ANY, cache.cap_tokens, ONE_MORE) for cache in (*kinds.windows, *kinds.forming)]
     terms += [(cache.cell * cache.layers, ONE_STATE, ONE_STATE, ONE_STATE, NONE) for cache in kinds.states]
     return PagedCache(pages=tuple(terms))
 

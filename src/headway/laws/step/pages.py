@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from headway.core.formula import formula
-from headway.core.units import ONE_TOKEN, Byte, BytePerToken, Number, Same, Token
+from headway.core.units import ONE_TOKEN, Byte, BytePerToken, Number, Token
 
 VLLM = "vLLM 0.33.0 (PyPI wheel), v1/"
 SGLANG = "SGLang 0.5.23 (PyPI wheel), srt/model_executor/pool_configurator.py, "
@@ -82,13 +82,43 @@ def group_count(layers: Number, per_group: Number) -> Number:
 
 
 @formula(source=VLLM + "core/kv_cache_planning.py, get_kv_cache_config_from_groups: all groups draw blocks from one pool")
-def widest_group(groups: tuple[Same, ...]) -> Same:
-    """Bytes of a block of the pool: the widest group's pages; or of a page, the widest layer's.
+def pool_block_bytes(groups: tuple[Byte, ...]) -> Byte:
+    """Bytes of a block of the pool, the widest group's pages; or of a page, the widest layer's.
 
-    >>> float(widest_group((1002240.0, 823680.0)))
+    >>> float(pool_block_bytes((1002240.0, 823680.0)))
     1002240.0
     """
     return functools.reduce(np.maximum, groups)
+
+
+@formula(source=VLLM + "core/kv_cache_planning.py, unify_kv_cache_spec_page_size: the largest page is every layer's")
+def widest_cell(cells: tuple[BytePerToken, ...]) -> BytePerToken:
+    """Bytes of a token of the layer that keeps most of it.
+
+    >>> float(widest_cell((2048.0, 4096.0)))
+    4096.0
+    """
+    return functools.reduce(np.maximum, cells)
+
+
+@formula(source="definition")
+def page_bytes(cell: BytePerToken, tokens: Token) -> Byte:
+    """Bytes of a page of so many tokens.
+
+    >>> page_bytes(4096.0, 16)
+    65536.0
+    """
+    return cell * tokens
+
+
+@formula(source="definition: groups are filled up")
+def groups_bytes(groups: Number, per_group: Number, page: Byte) -> Byte:
+    """Bytes of one block of each group of a kind of layer (Gemma-3-27B's windows: 6 groups of 10 layers).
+
+    >>> groups_bytes(6, 10, 131072.0)
+    7864320.0
+    """
+    return groups * per_group * page
 
 
 @formula(source="vLLM 0.33.0 (PyPI wheel), platforms/interface.py: attention takes a block whose page holds a layer's state")
