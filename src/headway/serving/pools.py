@@ -56,10 +56,11 @@ def estimate_pools(case: Deployment, layout: Layout, link: BytePerSecond) -> dic
     )
     tokens, pairs = (amount * layout.dp for amount in prefilled(load.prompt, first.assumptions.hit_rate))
     busy, busy_floor = (law(prefilling.step, NO_WORK, NO_WORK, tokens, pairs) for law in (step_s, step_floor_s))
-    prefill = first.timed(busy, busy_floor, "prefill")  # a step in which every rank of a replica prefills a prompt
+    # A step in which every rank of a replica prefills a prompt:
+    prefill = first.timed(busy, busy_floor, "prefill", first.links(prefilling, tokens, busy))
     server, requests = case.server(compiled), case.requests()
     tpot_s, tpot_floor_s = (request.decode_s(server, requests, load.batch, law) for law in (step_s, step_floor_s))
-    tpot = case.timed(tpot_s, tpot_floor_s, "tpot")
+    tpot = case.timed(tpot_s, tpot_floor_s, "tpot", case.links(compiled, load.batch, tpot_s))
     answer_ranks = case.layout.dp * case.layout.pp
     # Time that a request takes of a replica of each pool.
     prompts = prefill.apply(lambda time: replicas.pool_request_s(time / (layout.dp * layout.pp), moves[0], layout.dp))
@@ -106,7 +107,8 @@ def _first_token(
     if rate is not None:
         lanes = first.load.batch * first.layout.replicas
         waited = alone + open_seat_wait_s(utilisation(rate, prompt_rate) * lanes, lanes, rate, SINGLE)
-    ttft = first.timed(waited, request.unloaded_ttft_s(server.ideal(), requests, step_floor_s), "ttft")
+    links = first.links(compiled, requests.prompt, alone)
+    ttft = first.timed(waited, request.unloaded_ttft_s(server.ideal(), requests, step_floor_s), "ttft", links)
     transferred = replace(ttft.apply(lambda time: time + transfer), floor=ttft.floor + fastest)
     return {"ttft": transferred, "transfer_s": transfer, "ttft_unloaded_s": alone + transfer}
 
