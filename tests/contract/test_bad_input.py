@@ -35,7 +35,7 @@ BOUNDED = settings(
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.function_scoped_fixture],
 )
-SIGNED = ("elasticity", "stated", "recomputed", "today", "reference")  # a change may be negative, and so may a claim's figure
+SIGNED = ("elasticity", "stated", "recomputed", "today", "reference", "saving")  # a change may be negative, and so may a claim's figure
 
 
 def run(*argv: str) -> Answer:
