@@ -1235,6 +1235,7 @@ def capacity(
     cp: Number | None = None,
     replicas: Number | None = None,
     engine: Text | bool | None = None,
+    eager: bool | None = None,
     offload: Text | bool | None = None,
     hbm_utilization: Number | None = None,
     params: Number | None = None,

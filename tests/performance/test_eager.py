@@ -92,3 +92,12 @@ def test_score__run_without_graphs_is_told_what_graphs_would_give(cli: Any, tmp_
     best = eager["helps"][0]
     assert best["change"] == "CUDA graphs (without --enforce-eager)" and "--eager" not in best["effect"]
     assert all("--eager" in other["effect"] for other in eager["helps"][1:])
+
+
+def test_capacity__memory_of_graphs_holds_a_cache_instead(cli: Any) -> None:
+    asked = ("capacity", "llama-3.1-8b", "--on", "h100-sxm")
+    for engine in ("vllm", "trtllm"):
+        graphs, eager = (cli.rows(*asked, "--engine", engine, *flags)[0] for flags in ((), ("--eager",)))
+        assert eager["kv_room_tokens"] > graphs["kv_room_tokens"] and eager["workspace_bytes_chip"] < graphs["workspace_bytes_chip"]
+    answer = cli(*asked, "--engine", "none", "--eager")
+    assert answer.status == 2 and "wants an engine that sets memory aside for graphs, which none does not" in answer.err

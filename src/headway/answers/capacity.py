@@ -36,7 +36,7 @@ SPLIT = ("weights_bytes", "sequence_bytes", "load_bytes", "usable_bytes", "fits"
 ON_CHIP = {"weights_bytes_chip": "weights", "kv_room_bytes_chip": "kv", "activation_bytes_chip": "activations",
            "workspace_bytes_chip": "workspace", "left_bytes_chip": "beyond", "block_rest_bytes_chip": "rest", "hbm_bytes_chip": "usable",
            "memory_bytes_chip": "reported"}  # fmt: skip
-OF_MEMORY = ("engine", "hbm_utilization", "offload")  # assumptions that the question has
+OF_MEMORY = ("engine", "eager", "hbm_utilization", "offload")  # assumptions that the question has
 MOST_POINTS = 10_000
 
 
@@ -61,6 +61,10 @@ def run(args: CapacityQuestion) -> output.Answer:
         for model, (machine, edits), batch, context in cases:
             layout = _layout(args, model, machine, Precision(**texts), degrees) if degrees else None
             split = even_split(model, machine, Precision(**texts), complete, batch, context, layout)
+            if complete.eager and not traced:
+                graphs = even_split(model, machine, Precision(**texts), dataclasses.replace(complete, eager=False), batch, context, layout)
+                if float(graphs.room.workspace) == float(split.room.workspace):
+                    raise BadValue("--eager", "on", f"an engine that sets memory aside for graphs, which {complete.engine} does not")
             all_notes += [note for note in split.notes if note not in all_notes]
             about = {"model": model.name, "system": machine.name, "chips": machine.chips, "batch": batch, "context": context}
             hosted = {} if split.host_bytes is None else {"host_bytes": split.host_bytes}

@@ -76,11 +76,12 @@ def even_split(
     Experts that the assumptions leave in the memory of the hosts are read from there, beside all else.
     """
     work, chip, engine = work_of(model), machine.chip, assumptions.engine
+    notes = offload_notes(work, chip, assumptions.offload)
     formats, spread = resolve(work, chip, precision), widest(work, machine) if layout is None else layout
     on_chip = layout_bytes(work, chip, spread, assumptions, formats)
-    place = room_on_chip(work, chip, spread, on_chip, engine, assumptions.hbm_utilization, efficiencies())
+    place = room_on_chip(work, chip, spread, on_chip, engine, assumptions.hbm_utilization, efficiencies(), eager=assumptions.eager)
     concurrency = place.sequences(context, spread.cp)
-    notes, weights, hosted = offload_notes(work, chip, assumptions.offload), totals.loaded_bytes(model, precision.weights), None
+    weights, hosted = totals.loaded_bytes(model, precision.weights), None
     if assumptions.offload != "none":
         hosted = totals.routed_bytes(model, precision.weights)
         weights = bytes_beside_weights(weights, hosted)

@@ -152,7 +152,7 @@ class CapacityQuestion(Question):
         FlagGroup(Load, "load: lists and ranges too (default batch 1, context 8,192)", only=("batch", "context")),
         FlagGroup(Precision, "number formats", skip=("compute",)),
         FlagGroup(Layout, "layout whose memory an engine sets up (default: as much tensor parallelism as is legal)", skip=("redundant",)),
-        FlagGroup(Assumptions, "assumption", only=("engine", "hbm_utilization", "offload")),
+        FlagGroup(Assumptions, "assumption", only=("engine", "eager", "hbm_utilization", "offload")),
         BY_NUMBERS,
     )
     model = declared(MODELS)
