@@ -79,7 +79,7 @@ SCORED = [row for row in ROWS if row["use"] == "judge" and row["quantity"] in ("
 
 
 MISSES = {
-    "v4flash-l20": "the share and --max-running-requests of that start are not stated; slots of 2,048 requests alone take 20 GiB",
+    "v4flash-l20": "slots of 2,048 requests take 20 GiB; flags are not stated, and none explain this log and the next",
     "v4flash-l20-pp2": "the same",
     "minimax-gb10-kv": "a host and its chip share the memory: 13 GiB more than the weights were taken when vLLM looked",
 }

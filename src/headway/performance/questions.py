@@ -141,6 +141,9 @@ class CollectiveQuestion(MeshQuestion):
         return {**super().idle(), **dict.fromkeys(names, "")}
 
 
+OF_ENGINE = "layout whose memory an engine sets up (default: as much tensor parallelism as is legal)"
+
+
 class CapacityQuestion(Question):
     """What fits on a machine before any layout: chips, largest batch and context, room."""
 
@@ -151,7 +154,7 @@ class CapacityQuestion(Question):
     groups = (
         FlagGroup(Load, "load: lists and ranges too (default batch 1, context 8,192)", only=("batch", "context")),
         FlagGroup(Precision, "number formats", skip=("compute",)),
-        FlagGroup(Layout, "layout whose memory an engine sets up (default: as much tensor parallelism as is legal)", skip=("redundant",)),
+        FlagGroup(Layout, OF_ENGINE, skip=("redundant",), searched=("tp", "replicas")),
         FlagGroup(Assumptions, "assumption", only=("engine", "eager", "hbm_utilization", "offload")),
         BY_NUMBERS,
     )
