@@ -53,13 +53,16 @@ JUDGED = [run for run in RUNS if run["low"] and run["saving_percent"] and run["o
 
 @pytest.mark.parametrize("run", JUDGED, ids=lambda run: f"{run['run']}, {run['users']} users")
 def test_saving__of_published_runs(run: dict[str, str]) -> None:
-    """One acceptance for all loads of a run; a card that a log does not name is the one with its memory and bandwidth."""
-    machine = "2xh100-pcie" if run["on"].startswith("2x80-GB") else run["on"]
+    """One acceptance for all loads of a run; a card that a log does not name is the one with its memory and bandwidth.
+
+    Its 80 GB hold 70.6 GB of weights: at 0.9 of them the start-up arithmetic leaves no room, where that run held its 32 users.
+    """
+    machine, room = ("2xh100-pcie", 0.95) if run["on"].startswith("2x80-GB") else (run["on"], 0.9)
     load = float(run["prompt"]), float(run["output"])
     drafts = {"draft": run["draft"], "draft_tokens": int(run["draft_tokens"]), "acceptance": run["acceptance"].replace(";", ",")}
     (row,) = rows(
         run["model"], machine, Layout(tp=2), int(run["users"]), weights=run["weights"] if run["weights"] != "bf16" else "", load=load,
-        engine=run["engine"], **drafts,
+        engine=run["engine"], hbm_utilization=room, **drafts,
     )  # fmt: skip
     inside = float(run["low"]) <= 100 * row["draft_saving"] <= float(run["high"])
     assert inside != ((run["run"], run["users"]) in MISSES), row["draft_saving"]
