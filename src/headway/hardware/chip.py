@@ -42,7 +42,7 @@ def peak_rate(text: str) -> Field:
     return Field("flop/s", text, bare_least=1e8, high=1e24, usual=("PFLOPS", "TFLOPS"))
 
 
-PEERS = "1 where cards of a host reach each other's memory over PCIe, 0 where their driver refuses it"
+PEERS = "what messages between cards reach over their host's PCIe, one direction: its link with peer access, less through its memory"
 TOPOLOGIES = ("switch", "mesh", "torus2d", "torus3d", "ring", "dragonfly", "hierarchical", "hybrid", "bridge", "direct", "pcie", "none")
 MEMORIES = ("hbm", "gddr", "gddr-ecc", "shared", "sram")  # gddr-ecc: error correction takes part of it; shared: also the host's memory
 # fp16 here accumulates in 32 bits, at the BF16 rate; fp16acc accumulates in 16 bits, which some chips do faster.
@@ -79,7 +79,7 @@ class Chip:
     host_dram: Annotated[Any, memory_size("one chip's share of its host's memory")] = None
     host_dram_bw: Annotated[Any, bandwidth("one chip's share of its host's memory bandwidth")] = None
     host_link_bw: Annotated[Any, link("link to the host (PCIe or chip-to-chip), one direction")] = None
-    peer_access: Annotated[Any, Field(help=PEERS, integer=True, high=1, open_low=False)] = None
+    peer_bw: Annotated[Any, link(PEERS)] = None
     price: Annotated[Any, Field("USD/s", "price of one chip, when the user gives one", bare="USD/h")] = None
     costs: tuple[Cost, ...] = field(default=(), repr=False)
     market: str = field(default="", repr=False)  # metric that the market price means where several machines are asked about; "": its own
@@ -261,7 +261,8 @@ EXAMPLES = {
     "peak_int8": "2 POPS",
     "hbm": "192 GB", "hbm_reported": "179 GiB",
     "hbm_bw": "8 TB/s", "sram": "100 MB", "tdp": "1000 W", "scale_up_bw": "900 GB/s", "scale_up_domain": "64",
-    "scale_out_bw": "50 GB/s", "host_dram": "256 GB", "host_dram_bw": "100 GB/s", "host_link_bw": "64 GB/s", "price": "$3/h",
+    "scale_out_bw": "50 GB/s", "host_dram": "256 GB", "host_dram_bw": "100 GB/s", "host_link_bw": "64 GB/s", "peer_bw": "16 GB/s",
+    "price": "$3/h",
 }  # fmt: skip
 
 

@@ -27,7 +27,7 @@ from headway.laws.collectives.expert_parallel import (
     places_hit,
     torus_exchange_up,
 )
-from headway.laws.collectives.library import reduction_latency_s, tree_latency_s
+from headway.laws.collectives.library import peer_share, reduction_latency_s, tree_latency_s
 from headway.laws.collectives.topology import (
     axis_exchange_share,
     axis_hops,
@@ -67,7 +67,7 @@ from headway.laws.step.layer_terms import replica_chips
 from headway.performance.achieved import Efficiencies, with_links
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
-from headway.performance.transport import Library, hop_out, library, staged, staged_share
+from headway.performance.transport import Library, hop_out, library, staged
 
 NEAREST = {
     "switch": ("switch", ""),
@@ -110,8 +110,9 @@ class LinkCosts:
 def system_links(assumptions: Assumptions, system: System, table: Efficiencies | None = None) -> Assumptions:
     """Assumptions with what links reach where the user states nothing: fitted, or published of cards without peer access."""
     if staged(system):
-        shares = {name: staged_share() for name in ("eff_network", "eff_exchange") if getattr(assumptions, name) is None}
-        assumptions = replace(assumptions, **shares)
+        share = peer_share(system.chip.peer_bw, system.scale_up_bw)
+        unset = [name for name in ("eff_network", "eff_exchange") if getattr(assumptions, name) is None]
+        assumptions = replace(assumptions, **dict.fromkeys(unset, share))
     return with_links(assumptions, system.chip, table)
 
 
@@ -164,9 +165,9 @@ def fabric(system: System, replica: Number = None) -> Fabric:
     A replica has the torus that as many chips alone would be, cut from the box, and the bisection binds the chips that exchange.
     """
     kind, note = NEAREST[system.topology]
-    up = ALONE if system.scale_up_domain == 1 else system.scale_up_bw
-    up = system.chip.need("scale_up_bw") if up is None else up
     out = system.scale_out_bw if system.scale_out_bw is not None else system.chip.scale_out_bw
+    up = ALONE if system.scale_up_domain == 1 and out is not None else system.scale_up_bw
+    up = system.chip.need("scale_up_bw") if up is None else up
     common: dict[str, Any] = {
         "kind": kind, "domain": system.scale_up_domain, "wired": wired(system) if kind == "mesh" else None,
         "out": FAR if out is None else out, "out_is_missing": out is None, "note": note,

@@ -66,12 +66,7 @@ def link_facts() -> dict[str, dict[str, Any]]:
 
 def staged(system: System) -> bool:
     """Whether the chips of a host pass messages through its memory: cards over PCIe whose driver gives no peer access."""
-    return system.topology == "pcie" and system.chip.peer_access is not None and not system.chip.peer_access
-
-
-def staged_share() -> Any:
-    """Share of a link that reductions reach through the host's memory."""
-    return link_facts()["host"]["staged_share"]
+    return system.topology == "pcie" and system.chip.peer_bw is not None and system.chip.peer_bw < system.scale_up_bw
 
 
 def domain_hops() -> tuple[Any, ...]:
@@ -101,7 +96,8 @@ def library(system: System, assumptions: Assumptions, table: Efficiencies | None
     reduction = (table or efficiencies()).kernel("collective", family(system.chip), WIDE, "alpha_host")
     hop = chain_hop_s(host["all_reduce"], facts["start"], host["all_reduce.chips"])
     start = library_start_s(reduction, FOUR, hop)
-    return Library(start=start, hop=hop, kernel_chips=host["own_reach"] if system.chip.peer_access else ALONE)
+    has_peers = system.chip.peer_bw is not None and not staged(system)
+    return Library(start=start, hop=hop, kernel_chips=host["own_reach"] if has_peers else ALONE)
 
 
 def measured(system: System, tp: Number, cp: Number) -> Any:

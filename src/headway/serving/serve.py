@@ -39,7 +39,7 @@ from headway.performance.images import image_notes
 from headway.performance.layout import NAMES, UNHALVED, Layout, check, copies_note, shape
 from headway.performance.offload import offload_notes
 from headway.performance.room import PLAIN, RISK, start_as
-from headway.performance.transport import staged, staged_share
+from headway.performance.transport import staged
 from headway.performance.workload import Load, read_expert_load
 
 SERVE = columns.table("serve")
@@ -148,8 +148,9 @@ def _notes(model: Model, system: System, price: PriceQuote | None, assumptions: 
     if system.chips > 1 and system.chip.topology == "pcie" and system.chip.scale_up_domain == 1:
         notes.append(f"cards of one host are joined by its PCIe, {units.show(system.scale_up_bw, 'byte/s')} each way, alone on it")
     if system.chips > 1 and staged(system):
-        limit = f"messages reach {float(staged_share()):.0%} of the link, through the host's memory"
-        notes.append(f"{system.chip.name} has no peer access: {limit}; with a driver that gives it, --set chip.peer_access=1")
+        peers, link = units.show(system.chip.peer_bw, "byte/s"), units.show(system.scale_up_bw, "byte/s").replace(" ", "")
+        way = f"messages reach {peers} of that, through the host's memory"
+        notes.append(f"{system.chip.name} has no peer access: {way}; with a driver that gives it, --set chip.peer_bw={link}")
     if price is None:
         has = sorted({cost.metric for cost in system.chip.costs if cost.value.unit == "USD/s"})
         metrics_note = f"; it has {', '.join(has)} (--price-metric)" if has else ""

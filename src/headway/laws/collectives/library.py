@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from headway.core.formula import formula
-from headway.core.units import Number, Second
+from headway.core.units import BytePerSecond, Number, Second
 
 NCCL = "NVIDIA/nccl b647562 src/graph/tuning.cc, ncclTopoTuneModel: trees with protocol LL"
 ENGINES = "vLLM and SGLang, custom all-reduce: one node; more than two cards only where NVLink joins them all"
@@ -124,6 +124,16 @@ def links_measured(family: Number, members: Number, domain: Number) -> Number:
     (1.0, 0.0, 0.0)
     """
     return family * np.where(members <= domain, 1.0, 0.0)
+
+
+@formula(source="definition")
+def peer_share(peer_bw: BytePerSecond, link_bw: BytePerSecond) -> Number:
+    """Share of a link that messages between two cards of a host reach (RTX 5090, through the host's memory).
+
+    >>> round(peer_share(16e9, 63e9), 3)
+    0.254
+    """
+    return peer_bw / link_bw
 
 
 @formula(source=ENGINES)
