@@ -15,6 +15,10 @@ class _Waiting(ModuleType):
     `importlib.util.LazyLoader` loses a race of two threads before Python 3.12.3.
     """
 
+    @property
+    def __dict__(self) -> dict[str, Any]:  # which `vars` and pytest's monkeypatch read
+        return vars(importlib.import_module(self.__name__))
+
     def __getattr__(self, name: str) -> Any:
         return getattr(importlib.import_module(self.__name__), name)
 
