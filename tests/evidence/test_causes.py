@@ -215,4 +215,4 @@ def test_score__operator_story(cli: Cli, tmp_path: Path) -> None:
 def test_score__saturated_is_told(cli: Cli, tmp_path: Path) -> None:
     path = write(KNOWN[10], tmp_path / "bench.json")
     out = cli("score", "--vllm", str(path), "--on", "8xh100-sxm", "--tp", "8").text
-    assert out.startswith("The server is saturated: 12 requests/s arrive, it carries 9.93; TTFT is 18.8 s.\n")
+    assert out.startswith("The server is saturated: 12 requests/s arrive, it carries 9.91; TTFT is 19 s.\n")

@@ -26,7 +26,7 @@ def memory(found: Prediction) -> str:
 
 def test_predict__flags_weights_larger_than_memory(tmp_path: Path) -> None:
     found = predicted(tmp_path, "llama-3.1-405b,h100-sxm,1,1,vllm,bf16,bf16,serving_concurrency,1000,100,,4")
-    assert memory(found) == f"{MEMORY}: weights need 811.7 GB on the fullest chip, which has 80 GB"  # 405.85e9 parameters of 2 bytes
+    assert memory(found) == f"{MEMORY}: weights need 811.7 GB on the fullest chip, which has 84.93 GB"  # 405.85e9 parameters of 2 bytes
     assert found.tpot is not None
 
 
