@@ -99,7 +99,7 @@ def test_collectives__part_by_both_names(case: tuple[str, int, str]) -> None:
 def key_of(name: str, chips: int, size: int) -> SetupKey:
     return SetupKey(
         model="Llama-3.1-8B", hardware=name, chips=chips, tp=size, ep=None, pp=None, dp=chips // size, engine="vLLM", engine_version="",
-        date="", weights="BF16", kv="", load="offline", split=False, benchmark="",
+        date="", weights="BF16", kv="", load="offline", split=False, benchmark="", eager=False,
     )  # fmt: skip
 
 
