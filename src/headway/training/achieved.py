@@ -43,10 +43,14 @@ def usual_chip(kind: str) -> Chip | None:
 
 
 def chip_efficiency(
-    chip: Chip, recipe: Recipe, user_values: TrainingReach | None = None, work: TrainingWork | None = None, catalog: Catalog | None = None
+    chip: Chip,
+    recipe: Recipe,
+    user_values: TrainingReach | None = None,
+    work: TrainingWork | None = None,
+    table: Efficiencies | None = None,
 ) -> TrainingReach:
     """Fitted efficiencies for a chip's family and a recipe, with the user's values in place of fitted ones; `work` sets the interval."""
-    table = training_efficiencies(catalog)
+    table = training_efficiencies() if table is None else table
     efficiency = from_table(table, chip, recipe)
     efficiency = replace(efficiency, spread=_spread(table, chip, recipe.dtype, work))
     overrides = {

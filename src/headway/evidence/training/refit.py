@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.errors import BadFile
-from headway.evidence.fit.result import FittedNumbers, PriorNumber, fitted_lines
+from headway.evidence.fit.result import FittedNumbers, PriorNumber, fitted_lines, values_at
 from headway.evidence.fit.statistics import Misses, misses, misses_by_class
 from headway.evidence.pages import section, target_table
 from headway.evidence.rows.row import left_out, need_rows
@@ -26,9 +26,10 @@ from headway.evidence.training.crossval import (
     shipped_widths,
     sources,
 )
-from headway.evidence.training.fit import MEANINGS, TrainingFit, number, numbers, training_problem
+from headway.evidence.training.fit import MEANINGS, TrainingFit, number, numbers, table, training_problem
 from headway.evidence.training.row import MEASURED, TrainingRow, read_training_rows
 from headway.evidence.training.setup import TrainingSetup, setup
+from headway.performance.achieved import Efficiencies
 from headway.training.achieved import SHARED_SECTION, training_efficiencies
 
 LEAST_SOURCES, LEAST_ROWS = 3, 50
@@ -56,14 +57,15 @@ def refit(path: Path, command: str, date: str) -> TrainingRefit:
     """Fit to a table of measured runs, with each source predicted from the others."""
     rows, bad = read_training_rows(path)
     need_rows(path, rows, bad)
-    outcomes = [(row, blind(row)) for row in rows]
+    base, all_numbers = training_efficiencies(), numbers()
+    believed = table(values_at(all_numbers, {}), base)  # layouts left open do not depend on an earlier fit
+    outcomes = [(row, blind(row, believed)) for row in rows]
     setups = tuple(replace(outcome, row=row) for row, outcome in outcomes if isinstance(outcome, TrainingSetup))
     unpredicted = tuple(reason for _, reason in outcomes if isinstance(reason, str))
-    base, all_numbers = training_efficiencies(), numbers()
     speed_problem = training_problem(setups, base)
     if len(speed_problem.setups) < LEAST_ROWS or len(sources(speed_problem)) < LEAST_SOURCES:
         raise BadFile(path, f"has fewer than {LEAST_ROWS} rows of {LEAST_SOURCES} sources that measured a speed and can be predicted")
-    validation = cross_validate(speed_problem, training_problem(without_notes(rows), base), all_numbers, setups)
+    validation = cross_validate(speed_problem, training_problem(without_notes(rows, believed), base), all_numbers, setups)
     lines = (*as_fitted(validation.fit, all_numbers, len(speed_problem.setups)), *shipped_widths(validation))
     return TrainingRefit(
         numbers=lines, validation=validation, setups=setups, unpredicted=unpredicted, notes=tuple(left_out(path, bad)), rows=len(rows),
@@ -71,14 +73,14 @@ def refit(path: Path, command: str, date: str) -> TrainingRefit:
     )  # fmt: skip
 
 
-def blind(row: TrainingRow) -> TrainingSetup | str:
-    """Setup of a row with its measurements removed."""
-    return setup(replace(row, **dict.fromkeys(MEASURED)))
+def blind(row: TrainingRow, believed: Efficiencies | None = None) -> TrainingSetup | str:
+    """Setup of a row with its measurements removed; `believed` chooses layouts left open, by default what ships."""
+    return setup(replace(row, **dict.fromkeys(MEASURED)), table=believed)
 
 
-def without_notes(rows: Sequence[TrainingRow]) -> list[TrainingSetup]:
+def without_notes(rows: Sequence[TrainingRow], believed: Efficiencies) -> list[TrainingSetup]:
     """Setups of rows with measurements, notes and task removed."""
-    outcomes = [(row, blind(replace(row, notes="", task=""))) for row in rows]
+    outcomes = [(row, blind(replace(row, notes="", task=""), believed)) for row in rows]
     return [replace(outcome, row=row) for row, outcome in outcomes if isinstance(outcome, TrainingSetup)]
 
 

@@ -29,7 +29,8 @@ from headway.models.attention.grouped_query import Attention
 from headway.models.config import model as find_model
 from headway.models.model import Block, Dense, Model, MoE, StoredPrecision
 from headway.models.totals import total_params
-from headway.training.achieved import chip_efficiency
+from headway.performance.achieved import Efficiencies
+from headway.training.achieved import chip_efficiency, training_efficiencies
 from headway.training.estimate import estimate
 from headway.training.pipeline import TrainingCase, machine
 from headway.training.recipe import DISPATCHERS, KERNELS, Recipe, TrainingLayout, optimizer
@@ -293,8 +294,8 @@ class TrainingSetup:
     flags: tuple[str, ...]
 
 
-def setup(row: TrainingRow, catalog: Catalog | None = None) -> TrainingSetup | str:
-    """Setup of a row, or the reason why there is none."""
+def setup(row: TrainingRow, catalog: Catalog | None = None, table: Efficiencies | None = None) -> TrainingSetup | str:
+    """Setup of a row, or the reason why there is none; layouts left open are chosen by the numbers of `table`, or those that ship."""
     if ONE_LAYER in row.model.lower():
         return "the time of one layer alone is no optimiser step"
     shape = shaped(row)
@@ -302,7 +303,7 @@ def setup(row: TrainingRow, catalog: Catalog | None = None) -> TrainingSetup | s
         return shape
     try:
         where = _system(row, catalog or default_catalog())
-        return _case(row, shape.model, where, list(shape.flags), catalog)
+        return _case(row, shape.model, where, list(shape.flags), training_efficiencies(catalog) if table is None else table)
     except HeadwayError as error:
         return str(error)
 
@@ -322,13 +323,13 @@ def _built(name: str, catalog: Catalog) -> System:
     return system(name, catalog)
 
 
-def _case(row: TrainingRow, model: Model, where: System, flags: list[str], catalog: Catalog | None) -> TrainingSetup | str:
+def _case(row: TrainingRow, model: Model, where: System, flags: list[str], table: Efficiencies) -> TrainingSetup | str:
     """Setup with the stated values; open values take the fastest choice that fits in memory."""
     sequence = row.seq_len or SEQUENCE
     among = layout_options(row, model, where, sequence)
     if isinstance(among, str):
         return among
-    subject = _Subject(row=row, model=model, where=where, sequence=sequence, catalog=catalog)
+    subject = _Subject(row=row, model=model, where=where, sequence=sequence, table=table)
     best = _best_choice(subject, among)
     if not row.task and not best.fits:
         memory = estimate(best.case, best.layout).memory
@@ -378,7 +379,7 @@ class _Subject:
     model: Model
     where: System
     sequence: int
-    catalog: Catalog | None
+    table: Efficiencies
 
 
 def _best_choice(subject: _Subject, among: LayoutArrays) -> _Choice:
@@ -450,7 +451,7 @@ def _run(subject: _Subject, how: dict[str, Any], has_fused_loss: bool) -> Traini
     return TrainingCase(
         work=work, system=where, machine=machine(where, dtype), recipe=recipe,
         optimizer=optimizer(XLA_OPTIMIZER if _xla(where) else NARROW_OPTIMIZER if _narrow_gradients(row) else OPTIMIZER), batch=1,
-        efficiency=chip_efficiency(where.chip, recipe, work=work, catalog=subject.catalog),
+        efficiency=chip_efficiency(where.chip, recipe, work=work, table=subject.table),
     )  # fmt: skip
 
 
