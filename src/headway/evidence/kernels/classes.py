@@ -342,8 +342,9 @@ EXCHANGE_OUT_KEYS = (EXCHANGE_KEYS[0], _alpha("alpha_exchange_out", 24e-6, "roun
 
 def _costs(**values: Any) -> LinkCosts:
     """Costs of links with these parameters; the lines without measurements are never the fastest."""
-    slow = dict.fromkeys(("up", "out", "exchange_up", "exchange_out"), NEVER)
-    return LinkCosts(**slow | dict.fromkeys(("efficiency", "in_switch", "exchange", "beyond"), 1.0) | values)
+    costs: dict[str, Any] = dict.fromkeys(("up", "out", "exchange_up", "exchange_out"), NEVER)
+    costs |= dict.fromkeys(("efficiency", "in_switch", "exchange", "beyond"), 1.0)
+    return LinkCosts(**costs | values)
 
 
 def collectives(folder: Path) -> tuple[tuple[KernelClass, KernelRows], ...]:

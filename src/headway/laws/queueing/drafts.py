@@ -34,12 +34,12 @@ def paying_users(drafting: StepCoefficients, plain: StepCoefficients, loop: Loop
 def _paying_users(drafting: StepCoefficients, plain: StepCoefficients, loop: Loop) -> Any:
     """The search: rounds over loads in equal ratios, each between the two loads where the one before found the end."""
     seats = np.maximum(np.floor(loop.seats + 0.0 * loop.prompt + 0.0 * loop.output), 1.0)
-    shares, low, high, always = np.linspace(0, 1, GRID).reshape(-1, *(1,) * np.ndim(seats)), 1.0 + 0.0 * seats, seats, None
+    shares, low, high = np.linspace(0, 1, GRID).reshape(-1, *(1,) * np.ndim(seats)), 1.0 + 0.0 * seats, seats
+    always = loop_tpot(drafting, loop, seats) < loop_tpot(plain, replace(loop, accept_length=1), seats)
     for _ in range(ROUNDS):
         users = low * (high / low) ** shares
         saves = loop_tpot(drafting, loop, users) < loop_tpot(plain, replace(loop, accept_length=1), users)
         last = GRID - 1 - np.argmax(saves[::-1], axis=0)  # place of the most users whose time is saved
-        always = saves[-1] if always is None else always
         low, high = (np.take_along_axis(users, np.minimum(last + more, GRID - 1)[np.newaxis], axis=0)[0] for more in (0, 1))
         low, high = np.where(saves.any(axis=0), low, 1.0), np.where(saves.any(axis=0), high, 1.0)
     return np.where(always, np.inf, np.ceil(high))
