@@ -9,10 +9,14 @@ from support.command import Cli
 
 def test_capacity__counts_chips_batch_and_context_by_hand(cli: Cli) -> None:
     (row,) = cli.rows("capacity llama-3.1-70b --on 8xh100-sxm --batch 64 --context 8k")
-    weights, sequence, usable = 2 * 70_553_706_496, 327_680 * 8000, 0.9 * 8 * 80e9
+    activations = 8192 * 2 * 8192 + 1024 * 128_256 * 14  # hidden states of the largest step, and logits of 1,024 sequences
+    workspace = 2.252e9 + 0.3e6 * 80 * 51 * 2  # buffers of collectives, and graphs of 80 layers, 51 sizes, two kinds
+    chip = 0.9 * row["memory_bytes_chip"] - activations - workspace
+    weights, sequence, usable = 2 * 70_553_706_496, 327_680 * 8000, 8 * chip
+    assert row["memory_bytes_chip"] == pytest.approx(79.1 * 2**30, rel=1e-3)
     assert (row["weights_bytes"], row["sequence_bytes"], row["usable_bytes"]) == (weights, sequence, pytest.approx(usable, rel=1e-12))
     load = weights + 64 * sequence
-    assert row["chips_exact"] == pytest.approx(load / (0.9 * 80e9), rel=1e-12)
+    assert row["chips_exact"] == pytest.approx(load / chip, rel=1e-12)
     assert (row["chips_needed"], row["fits"]) == (5, True)
     assert row["largest_batch"] == (usable - weights) // sequence
     assert row["largest_context"] == (usable - weights) // (64 * 327_680)

@@ -1,6 +1,7 @@
 """Single runs that others published, beside what is said of them: the sign of a difference, and no factor beyond 2.
 
-Runs whose law they judge were named before the law was written; none was fitted. What misses says why in its column `missed`.
+Runs whose law they judge were named before the law was written; none was fitted. What is off by more says why in its column `missed`,
+what stands in the wrong order in `misordered`: these must fail, until a law mends them.
 A fact with `against` (a field of another run, and its value there) is a ratio to that run.
 """
 
@@ -64,20 +65,29 @@ def name(fact: Fact) -> str:
     return " ".join(fact[key] for key in ("subject", "model", "layout", "measure", "users", "prompt", "flags") if fact[key])
 
 
+def missing(fact: Fact) -> tuple[pytest.MarkDecorator, ...]:
+    return (pytest.mark.xfail(strict=True, reason=fact["missed"]),) if fact["missed"] else ()
+
+
+def misordered(one: Fact, other: Fact) -> tuple[pytest.MarkDecorator, ...]:
+    cause = one["misordered"] or other["misordered"]
+    return (pytest.mark.xfail(strict=True, reason=cause),) if cause else ()
+
+
 PAIRS = [
-    (one, other) for one, other in itertools.combinations(facts(), 2)
+    pytest.param((one, other), marks=misordered(one, other), id=f"{name(one)} | {name(other)}") for one, other in itertools.combinations(facts(), 2)
     if one["subject"] == other["subject"] and one["measure"] == other["measure"] and not one["against"]
     and not 1 / CLEAR < measured(one) / measured(other) < CLEAR
 ]  # fmt: skip
 RATIOS = [fact for fact in facts() if fact["against"]]
 
 
-@pytest.mark.parametrize("fact", [fact for fact in facts() if not fact["missed"]], ids=name)
+@pytest.mark.parametrize("fact", [pytest.param(fact, marks=missing(fact), id=name(fact)) for fact in facts()])
 def test_run__within_a_factor_of_two(fact: Fact) -> None:
     assert 1 / FACTOR <= expected(fact) / measured(fact) <= FACTOR
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{name(pair[0])} | {name(pair[1])}")
+@pytest.mark.parametrize("pair", PAIRS)
 def test_runs__order_as_measured(pair: tuple[Fact, Fact]) -> None:
     one, other = pair
     assert (expected(one) > expected(other)) == (measured(one) > measured(other))

@@ -19,6 +19,7 @@ PLAIN = {
     "gptj", "gptj-6b", "gptoss-120b", "gptoss-20b", "llama-1-7b", "llama1-7b", "llama-1-13b", "llama1-13b", "llama-1-30b", "llama-1-33b",
     "llama-33b", "llama-1-65b", "llama-3-405b", "llama-3.1-8b-base", "llama31-405b", "llama31-70b", "llama31-8b", "mistral-large-123b",
     "mistral-large-2-123b", "mistral-small-3", "mistral-small-3-24b", "phi-3-medium-14b", "phi-4-14b",
+    "qwen3.5-vl-35b-a3b", "qwen3.5-vl-397b-a17b",  # Megatron's names: every Qwen3.5 has a vision tower
 }  # fmt: skip
 # Families whose id without an ending is the pretrained model (-base says so), or the tuned one (-instruct says so).
 PRETRAINED, TUNED = ("qwen2.5-",), ("qwen3-",)

@@ -14,6 +14,7 @@ from headway.models.model import Model
 from headway.models.precision import CACHE, WEIGHTS, Precision
 from headway.performance.layout import Layout, illegal
 from headway.performance.workload import Load
+from headway.report.start_log import ENGINES as STARTS
 from headway.serving.launch.launch import ENGINES, Launch, flags, launch
 from headway.serving.launch.needs import Speculation
 
@@ -315,6 +316,7 @@ def test_serve_flags__every_recorded_flag_is_used(every: tuple[str, list[Launch]
     used = {flag for made in found for text in (*made.lines, *made.notes) for flag in FLAG.findall(text)}
     if engine == "vllm":
         used |= set(FLAG.findall(" ".join(launch(engine, DEEPSEEK, Layout(tp=16, dp=2), chips_per_host=8).lines)))
+    used.add(STARTS[engine][1].tokens)  # of the line on a start's flags
     unused = flags(engine).flags.keys() - used - {"--dtype"}  # --dtype: only where fp16 is asked of a bf16 checkpoint
     assert unused == set()
 

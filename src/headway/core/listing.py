@@ -183,16 +183,16 @@ def visible(rows: Sequence[Mapping[str, Any]], view: Iterable[str]) -> list[str]
 
 def clean(value: Any) -> Any:
     """A value that JSON can hold: no NaN, no infinity, no numpy, no record, at any depth."""
+    if isinstance(value, float):  # the usual value first
+        return float(value) if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: clean(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return {str(key): clean(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [clean(item) for item in value]
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if value is None or isinstance(value, bool | int | str):
-        return value
     item = getattr(value, "item", None)  # a number of numpy
     return clean(item()) if item else str(value)
 

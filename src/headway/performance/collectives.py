@@ -166,8 +166,9 @@ def fabric(system: System, replica: Number = None) -> Fabric:
     """
     kind, note = NEAREST[system.topology]
     out = system.scale_out_bw if system.scale_out_bw is not None else system.chip.scale_out_bw
-    up = ALONE if system.scale_up_domain == 1 and out is not None else system.scale_up_bw
-    up = system.chip.need("scale_up_bw") if up is None else up
+    up = system.chip.scale_up_bw if system.scale_up_bw is None else system.scale_up_bw
+    if up is None:
+        up = ALONE if system.scale_up_domain == 1 and out is not None else system.chip.need("scale_up_bw")
     common: dict[str, Any] = {
         "kind": kind, "domain": system.scale_up_domain, "wired": wired(system) if kind == "mesh" else None,
         "out": FAR if out is None else out, "out_is_missing": out is None, "note": note,

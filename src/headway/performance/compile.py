@@ -5,6 +5,7 @@ Only laws do arithmetic here: this file chooses the law for each block.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -258,7 +259,7 @@ def _wait(compiled: StepModel, assumptions: Assumptions, drafts: Drafts) -> Any:
     return partial_work_s(drafts.wait_of_states, assumptions.fixed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots: what several terms need of it is counted once
 class _Parts:
     """One model on one layout; one method per group of terms."""
 
@@ -310,11 +311,17 @@ class _Parts:
         )  # fmt: skip
         return mixer, ffn
 
+    @functools.cached_property
+    def dense(self) -> tuple[tuple[Any, Any], ...]:
+        """Parameters that a token multiplies in the mixer and the dense FFN of a layer on one chip, by block."""
+        return tuple(self.dense_params(block) for block in self.work.blocks)
+
     def dense_bytes(self) -> Any:
         """Bytes on one chip that every token uses, all layers: projections, dense FFN, and norms, which each chip stores in full."""
-        layer_bytes = []
-        for block, form in zip(self.work.blocks, self.formats.weights, strict=True):
-            mixer, ffn = self.dense_params(block, stored=True)
+        layer_bytes, dense = [], self.dense
+        if self.splits.ranks_divide:
+            dense = tuple(self.dense_params(block, stored=True) for block in self.work.blocks)
+        for block, (mixer, ffn), form in zip(self.work.blocks, dense, self.formats.weights, strict=True):
             vectors = chip_params(block.other_params, self.part("norms")) * self.formats.vectors.bytes
             layer_bytes.append(mixer * form[0].bytes + ffn * form[1].bytes + vectors)
         return sum_over_blocks(self.counts(), tuple(layer_bytes))
@@ -322,8 +329,7 @@ class _Parts:
     def dense_compute(self, block_peaks: tuple[tuple[Any, ...], ...]) -> Any:
         """Compute time per token of all layers' dense parts at these peaks."""
         layer_times = []
-        for block, peaks in zip(self.work.blocks, block_peaks, strict=True):
-            mixer, ffn = self.dense_params(block)
+        for block, (mixer, ffn), peaks in zip(self.work.blocks, self.dense, block_peaks, strict=True):
             state = block.recurrence_flop_per_token / peaks[0] * self.part("recurrence", block.heads)
             layer_times.append(compute_s_per_token(mixer, peaks[0]) + compute_s_per_token(ffn, peaks[1]) + state)
         return sum_over_blocks(self.counts(), tuple(layer_times)) * self.depth
@@ -337,8 +343,7 @@ class _Parts:
     def activations(self) -> Any:
         """Time per token of the inputs and outputs of all layers' dense matmuls, on one chip."""
         layer_activations = []
-        for block in self.work.blocks:
-            params = sum(self.dense_params(block))
+        for block, params in zip(self.work.blocks, map(sum, self.dense), strict=True):
             matmuls = block.mixer_matmuls + block.ffn_matmuls
             layer_activations.append(matmul_activations_s(params, self.work.hidden, matmuls, self.bandwidth))
         return sum_over_blocks(self.counts(), tuple(layer_activations)) * self.depth
@@ -463,7 +468,7 @@ class _Parts:
 
     def layer_elements(self) -> Any:
         """Elements per token that the widest part of a layer holds on one chip."""
-        return widest_elements(tuple(layer_elements(self.work.hidden, *self.dense_params(block)) for block in self.work.blocks))
+        return widest_elements(tuple(layer_elements(self.work.hidden, *params) for params in self.dense))
 
     def expert_elements(self) -> Any:
         """Elements per token of its copies for the routed experts on one chip; 0 in a dense model."""

@@ -141,7 +141,7 @@ def _drafting(model: Model, text: str) -> tuple[str, Model]:
         return "eagle", _eagle(model, size or None)
     smaller = find_model(text)
     if float(total_params(smaller)) >= float(total_params(model)):
-        sizes = f"{float(total_params(smaller)):.3g} parameters, {model.name} {float(total_params(model)):.3g}"
+        sizes = f"{units.show(float(total_params(smaller)))} parameters, {model.name} {units.show(float(total_params(model)))}"
         raise BadValue("--draft", text, f"a model smaller than {model.name}: it has {sizes}")
     if int(smaller.vocab) != int(model.vocab):
         sizes = f"it has {int(smaller.vocab):,} tokens, {model.name} {int(model.vocab):,}"

@@ -134,7 +134,8 @@ class Server:
 def scheduling(engine: str, chip: Chip, table: Efficiencies) -> Scheduling:
     """Scheduling constants of an engine on a chip; without one (`none`) those of `other`, less its overhead."""
     name = "other" if engine == "none" else engine
-    rules = Scheduling(**{field.name: table.engine(name, platform(chip), field.name) for field in fields(Scheduling)})
+    kind = platform(chip)
+    rules = Scheduling(**{field.name: table.engine(name, kind, field.name) for field in fields(Scheduling)})
     return replace(rules, request_overhead_s=NO_TIME, streaming_overhead_s=NO_TIME) if engine == "none" else rules
 
 

@@ -17,6 +17,7 @@ from headway.performance.layout import Layout
 
 TABLE, KERNELS = "engines/splits.csv", "engines/kernels.csv"
 DEFAULT = "default"  # engine of the lines that hold where an engine has none of its own
+ENDS = ("embedding", "head")  # of the model, which are no part of a layer
 OTHER_FAMILY, ALL = "other", "all"
 DIVIDED, COPIED, HEADS, BLOCKS, TOKENS, SEQUENCES, EXPERTS = "divided", "copied", "heads", "blocks", "tokens", "sequences", "experts"
 WORDS = {  # by kind of parallelism: what it can do to an operator
@@ -25,7 +26,7 @@ WORDS = {  # by kind of parallelism: what it can do to an operator
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Splits:
     """The lines of the table that hold for an engine on a family of chips, by operator."""
 
@@ -45,6 +46,11 @@ class Splits:
         if line["tp"] == HEADS:
             return head_share(heads, layout.tp)
         return block_share(heads, layout.tp, _block(operator, line))
+
+    @functools.cached_property
+    def ranks_divide(self) -> bool:
+        """Whether data-parallel ranks divide weights that every token of theirs uses, rather than copy them."""
+        return any(line["dp"] == DIVIDED for operator, line in self.by_operator.items() if operator not in (*ENDS, "routed_experts"))
 
     @property
     def computes_empty_slots(self) -> bool:

@@ -92,8 +92,9 @@ def link_factors(kind: str, tasks: Sequence[Task], m: Server, load: MeasuredLoad
     """How much each row's interval widens, towards faster and slower, by links that were not measured; `token`: its TPOT."""
     server = m.online() if kind in ONLINE else m
     batch = np.where(np.isfinite(load.batch), load.batch, np.fmax(load.users / m.replicas, 1.0))
-    layouts = [(task.setup.system, task.setup.layout) for task in tasks]
-    certain = np.array([float(links_measured(machine, layout.tp, layout.cp)) for machine, layout in layouts])
+    setups = {id(task.setup): task.setup for task in tasks}  # which rows share
+    known = {key: float(links_measured(setup.system, setup.layout.tp, setup.layout.cp)) for key, setup in setups.items()}
+    certain = np.array([known[id(task.setup)] for task in tasks])
     return link_ends(network_s(server.step, batch), np.where(np.isfinite(token), token, np.inf), certain)  # no tokens: no part of them
 
 

@@ -34,7 +34,7 @@ from headway.training.achieved import chip_efficiency, training_efficiencies
 from headway.training.estimate import estimate
 from headway.training.pipeline import TrainingCase, machine
 from headway.training.recipe import DISPATCHERS, KERNELS, Recipe, TrainingLayout, optimizer
-from headway.training.run import fuses_attention
+from headway.training.run import fuses_attention, usual_dispatcher
 from headway.training.search import LONG, MOST_TP, NAMES, bounds, candidates, layout_at, rows
 from headway.training.work import hardware_flop, matmul_flop, model_flop, training_work
 
@@ -472,10 +472,12 @@ def _has_fused_loss(row: TrainingRow, where: System) -> bool:
 
 
 def dispatcher(row: TrainingRow, where: System) -> str:
-    """How tokens reach their experts: as notes say, else as recipes of the software and its date do."""
+    """How tokens reach their experts: as notes say, else as recipes of the software and its date do; today's where a row has neither."""
     match = DISPATCHER.search(row.notes)
     if match is not None:
         return match[1].lower() if match[1].lower() in DISPATCHERS else "alltoall"
+    if not row.kernels and not row.date:
+        return usual_dispatcher(where.chip)
     since = PACKED_IN_RACKS if int(where.chip.scale_up_domain or 1) > LARGE_DOMAIN else PACKED
     return "hybridep" if row.kernels.lower().startswith("megatron") and row.date >= since else "alltoall"
 
