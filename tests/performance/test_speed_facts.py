@@ -75,7 +75,8 @@ def misordered(one: Fact, other: Fact) -> tuple[pytest.MarkDecorator, ...]:
 
 
 PAIRS = [
-    pytest.param((one, other), marks=misordered(one, other), id=f"{name(one)} | {name(other)}") for one, other in itertools.combinations(facts(), 2)
+    pytest.param((one, other), marks=misordered(one, other), id=f"{name(one)} | {name(other)}")
+    for one, other in itertools.combinations(facts(), 2)
     if one["subject"] == other["subject"] and one["measure"] == other["measure"] and not one["against"]
     and not 1 / CLEAR < measured(one) / measured(other) < CLEAR
 ]  # fmt: skip

@@ -51,6 +51,7 @@ def run(args: CapacityQuestion) -> output.Answer:
     if any(isinstance(value, tuple) for value in (*texts.values(), *user_values.values(), *degrees.values())):
         raise BadValue("formats", "a list", "one format of weights, one of the KV cache, one layout, engine, share, place of experts")
     complete = schema.defaults(Assumptions, user_values)
+    by_user = "tp" in degrees or any(degree != 1 for degree in degrees.values())  # one way typed out is what holds without it
     batches = schema.several(load.get("batch", default(1, "batch", "", "default of --batch")))
     contexts = schema.several(load.get("context", default(8192, "context", "token", "default of --context")))
     cases = list(itertools.product(arguments.models(args), arguments.systems(args), batches, contexts))
@@ -59,7 +60,7 @@ def run(args: CapacityQuestion) -> output.Answer:
     traced, all_notes = [], list[str]()
     with record():
         for model, (machine, edits), batch, context in cases:
-            layout = _layout(args, model, machine, Precision(**texts), degrees) if degrees else None
+            layout = _layout(args, model, machine, Precision(**texts), degrees) if by_user else None
             split = even_split(model, machine, Precision(**texts), complete, batch, context, layout)
             if complete.eager and not traced:
                 graphs = even_split(model, machine, Precision(**texts), dataclasses.replace(complete, eager=False), batch, context, layout)
