@@ -13,9 +13,8 @@ from headway.core import catalog as facts
 from headway.core import schema, units
 from headway.core.catalog import Catalog, default_catalog, fold
 from headway.core.errors import BadFile, BadValue, MissingFact, UnknownName, check_known
-from headway.core.quantity import Sourced, default, known
+from headway.core.quantity import Sourced, default
 from headway.core.schema import Field
-from headway.core.trace import recording
 from headway.hardware.chip_price import MARKET, METRICS, Cost, PriceQuote, costs, market_metric, price_by_metric, user_price
 from headway.laws.card import reported_bytes
 
@@ -95,7 +94,6 @@ class Chip:
 
 
 SHARE = Field("", "share of the memory", low=0.5, high=1.0)
-REPORTED_RULE = "rule, no figure of this card: the datasheet's GB read as GiB times the share that drivers report of "
 PEAKS = tuple(PEAK_OF.values())  # which differ by a factor of a thousand between chips: no example is near
 LINK_EXAMPLES = {"scale_up_bw": "50GB/s", "scale_out_bw": "50GB/s", "host_link_bw": "64GB/s"}  # of which the last is PCIe 5.0 x16
 
@@ -131,8 +129,7 @@ def reported_memory(chip: Chip) -> Any:
     size = chip.hbm if chip.hbm_reported is None else chip.hbm_reported
     if chip.hbm_reported is not None or getattr(size, "kind", "") == "input" or chip.memory not in reported_shares():
         return chip.need("hbm") if size is None else size
-    value = reported_bytes(chip.need("hbm"), reported_shares()[chip.memory])
-    return value if recording() else known(float(value), f"{chip.name}.hbm_reported", "byte", "derived", REPORTED_RULE + chip.memory)
+    return reported_bytes(chip.need("hbm"), reported_shares()[chip.memory])
 
 
 def price_quote(chip: Chip, metric: str = MARKET) -> PriceQuote | None:

@@ -48,11 +48,16 @@ class SourceEntry:
     facts: int
 
 
+REPORTED_RULE = "rule, no figure of this card: the datasheet's GB read as GiB times the share that drivers report of "
+
+
 def about_chip(chip: Chip) -> tuple[FactEntry, ...]:
     """All facts of a chip, under their --set names after `chip.`, then its costs by metric."""
     texts = _texts(chip, ("name", "vendor", "topology", "memory", "scale_up_kind", "notes"))
     if chip.hbm is not None:
-        chip = replace(chip, hbm_reported=reported_memory(chip))
+        size = reported_memory(chip)
+        by_rule = known(float(size), f"{chip.name}.hbm_reported", "byte", "derived", REPORTED_RULE + chip.memory)
+        chip = replace(chip, hbm_reported=size if isinstance(size, Sourced) else by_rule)
     return texts + _facts(chip, skip=("price",)) + _price(chip) + tuple(entry for row in chip.costs for entry in _cost(row))
 
 
