@@ -67,7 +67,7 @@ SHARES = (
 
 # Of an exchange in eight chunks, one for each chip, the first has no matmul to run beside; a fit cannot tell, since matmuls of other runs
 # differ by more.
-MOST_HIDDEN = dict.fromkeys(("hidden_tp_fused", "hidden_tp_eager"), 7 / 8)
+MOST_HIDDEN: dict[str, float] = dict.fromkeys(("hidden_tp_fused", "hidden_tp_eager"), 7 / 8)
 
 
 def number(section: str, key: str, prior: float, spread: float = 0.0, parent: str = "") -> PriorNumber:
