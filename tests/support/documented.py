@@ -15,7 +15,7 @@ FILES = {
     "tests/data/readers/vllm_serve.json": "inputs/vllm_serve.json",
     "log.csv": "inputs/requests.csv", "question.toml": "inputs/question.toml",
     "my_prices.toml": "inputs/my_prices.toml", "sheets.json": "inputs/sheets.json", "[RB-10]": "RB-10",
-    "models|chips|systems|laws|sources": "models",
+    "models|chips|systems|laws|sources|splits": "models",
 }  # fmt: skip
 OTHER = {"predict --training rows.csv": "predict --training inputs/training_new.csv"}  # the same name for another kind of table
 ELSEWHERE = ("adding.md", "own_chip.md", "own_model.md", "own_trace.md", "python.md")  # pages whose commands tests of their own follow
