@@ -34,8 +34,8 @@ IDS = ["even", "together", "long prompts", "prompts first"]
 
 def in_service_at(rate: float, loop: Any, floor: int) -> float:
     """Requests in service at a rate."""
-    decoding = open_loop_decoding(LLAMA_70B_TP8, loop, rate, 0, floor)
-    return float(open_loop_in_service(LLAMA_70B_TP8, loop, rate, decoding, 0, floor))
+    decoding = open_loop_decoding(LLAMA_70B_TP8, loop, rate, floor)
+    return float(open_loop_in_service(LLAMA_70B_TP8, loop, rate, decoding, floor))
 
 
 @pytest.mark.parametrize(("floor", "law"), LAWS, ids=["expected", "floor"])
@@ -44,7 +44,7 @@ def in_service_at(rate: float, loop: Any, floor: int) -> float:
 def test_decoding_in_loop__decoding_and_prefilling_fill_the_service(users: float, loop: Any, floor: int, law: Any) -> None:
     """Little's law twice: as many decode as finish per second times their answer's time, and all others are before their first token."""
     busy = replace(loop, users=users, seats=1e9)
-    decoding = float(decoding_in_loop(LLAMA_70B_TP8, busy, 0, floor))
+    decoding = float(decoding_in_loop(LLAMA_70B_TP8, busy, floor))
     times = loop_times(step_times(LLAMA_70B_TP8, law), busy, users, decoding)
     assert 0 < decoding < users
     assert float(times.rate * (loop.output - 1) * times.tpot) == pytest.approx(decoding, rel=2e-3)  # steps at one context, times over three
@@ -56,23 +56,23 @@ def test_decoding_in_loop__decoding_and_prefilling_fill_the_service(users: float
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.9])
 def test_open_loop_in_service__carries_the_rate(share: float, loop: Any, floor: int, law: Any) -> None:
     """Little's law of an open loop: so many in service finish as many per second as arrive."""
-    rate = share * float(open_loop_capacity(LLAMA_70B_TP8, loop, 0, floor))
+    rate = share * float(open_loop_capacity(LLAMA_70B_TP8, loop, floor))
     served = in_service_at(rate, loop, floor)
     random = replace(poisson(loop, rate), users=served)
-    decoding = float(decoding_in_loop(LLAMA_70B_TP8, random, 0, floor))
+    decoding = float(decoding_in_loop(LLAMA_70B_TP8, random, floor))
     times = open_times(step_times(LLAMA_70B_TP8, law), random, rate, served, decoding)
     in_system = float(times.ttft - times.seat_wait + (loop.output - 1) * times.tpot)
     assert rate * in_system == pytest.approx(served, rel=1e-6)
-    assert float(open_loop_decoding(LLAMA_70B_TP8, loop, rate, 0, floor)) == pytest.approx(decoding, rel=1e-6)
+    assert float(open_loop_decoding(LLAMA_70B_TP8, loop, rate, floor)) == pytest.approx(decoding, rel=1e-6)
 
 
 @pytest.mark.parametrize("floor", [0, 1], ids=["expected", "floor"])
 @pytest.mark.parametrize("loop", LOADS, ids=IDS)
 def test_open_loop_capacity__is_the_rate_of_full_seats(loop: Any, floor: int) -> None:
     """With every seat taken the replica finishes so many, below it fewer are in service, above it the seats are all taken."""
-    most = float(open_loop_capacity(LLAMA_70B_TP8, loop, 0, floor))
+    most = float(open_loop_capacity(LLAMA_70B_TP8, loop, floor))
     full = replace(poisson(loop, most), users=loop.seats)
-    decoding = float(decoding_in_loop(LLAMA_70B_TP8, full, 0, floor))
+    decoding = float(decoding_in_loop(LLAMA_70B_TP8, full, floor))
     times = loop_times(step_times(LLAMA_70B_TP8, (step_s, step_floor_s)[floor]), full, loop.seats, decoding)
     assert most == pytest.approx(float(times.rate), rel=1e-6)
     served = [in_service_at(share * most, loop, floor) for share in (0.2, 0.6, 0.95, 0.999, 1.001)]
