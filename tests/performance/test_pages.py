@@ -14,6 +14,7 @@ from headway.core.formula import anonymous
 from headway.core.quantity import user_input
 from headway.core.trace import record
 from headway.hardware.system import system
+from headway.laws.step.pages import paged_sequence_bytes
 from headway.models import totals
 from headway.models.config import model
 from headway.models.precision import Precision, formats
@@ -22,7 +23,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.compile import StepModel, compile_layout
 from headway.performance.formats import resolve
 from headway.performance.layout import Layout
-from headway.performance.pages import occupied_bytes, paged_cache
+from headway.performance.pages import cache_in_pages
 
 GIB = 2**30
 V4 = ("deepseek-v4-flash", "8xb200-sxm", "fp8")
@@ -34,6 +35,11 @@ def compiled(name: str, on: str = "8xh100-sxm", kv: str = "", **layout: Any) -> 
     work, machine = work_of(model(name)), system(on)
     layout = layout or {"tp": int(machine.chips)}
     return compile_layout(work, machine, Layout(**layout), Assumptions(), resolve(work, machine.chip, Precision(kv=kv)))
+
+
+def occupied_bytes(found: StepModel, engine: str, context: Any, in_flight: Any) -> Any:
+    """Bytes that a sequence occupies under an engine, before cp and stages."""
+    return paged_sequence_bytes(cache_in_pages(found, engine, in_flight).pages, context)
 
 
 def cells(name: str, kv: str = "fp8") -> dict[str, float]:
@@ -87,7 +93,7 @@ def test_recurrent_state__is_apart_from_the_cache() -> None:
 
 def test_vllm__pages_of_deepseek_v4_are_those_of_a_running_engine() -> None:
     """Groups as vLLM 0.28.1 printed them (vllm-project/vllm#54703): 1,002,240 bytes a block; 64, 64, 4 and 8 tokens in those of windows."""
-    cache = paged_cache(compiled(*V4), "vllm", 8192)
+    cache = cache_in_pages(compiled(*V4), "vllm", 8192)
     assert cache is not None
     (full, *windows) = [tuple(float(number) for number in page) for page in cache.pages]
     assert full == (1002240, 256, 0, math.inf, 0)
@@ -120,7 +126,7 @@ def test_vllm__layers_that_fill_no_group_take_a_block_all_the_same() -> None:
 
 def test_vllm__a_state_takes_a_page_of_attention() -> None:
     """Qwen3.5-27B: 16 full layers and 48 states in groups of 16; a block has 784 or 800 tokens, so that its page holds a state."""
-    cache = paged_cache(compiled("qwen3.5-27b", "1xh100-sxm"), "vllm", 8192)
+    cache = cache_in_pages(compiled("qwen3.5-27b", "1xh100-sxm"), "vllm", 8192)
     assert cache is not None
     (states, attention) = sorted(cache.pages, key=lambda page: float(page[1]))
     assert float(states[0]) == 3 * float(attention[0])
@@ -129,7 +135,7 @@ def test_vllm__a_state_takes_a_page_of_attention() -> None:
 
 def test_sglang__prices_windows_by_their_share_and_slots_apart() -> None:
     """Its own formula for DeepSeek-V4-Flash: entries and keys by token, a tenth of windows and rings, a ring of 128 rows a request."""
-    cache = paged_cache(compiled(*V4), "sglang", 8192)
+    cache = cache_in_pages(compiled(*V4), "sglang", 8192)
     assert cache is not None
     ((block, tokens, *_),) = cache.pages
     entries = 21 * (37440 / 256 + 132 / 4) + 20 * 1728 / 256

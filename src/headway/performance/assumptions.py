@@ -59,7 +59,7 @@ class Assumptions:
     alpha: Annotated[Any, Field("s", open_low=False, help="latency of a round over scale-up (default fitted)"), RARE] = None
     alpha_hop: Annotated[Any, Field("s", open_low=False, help="latency of a hop on a torus (TPU: about 1 us)"), RARE] = 1e-6
     alpha_host: Annotated[Any, Field("s", open_low=False, help="latency of a round over a host's PCIe (default fitted)"), RARE] = None
-    alpha_out: Annotated[Any, Field("s", open_low=False, help="latency of a round over scale-out (default fitted)"), RARE] = None
+    alpha_out: Annotated[Any, Field("s", open_low=False, help="latency of a round over scale-out (default published)"), RARE] = None
     alpha_exchange: Annotated[
         Any, Field("s", open_low=False, help="latency of an exchange of experts over scale-up (default fitted)"), RARE
     ] = None

@@ -18,7 +18,6 @@ from headway.core.schema import Field
 from headway.core.units import Token
 from headway.laws.arithmetic import sum_over_blocks
 from headway.laws.step import pages as laws
-from headway.laws.step.memory import sequence_bytes
 from headway.performance.compile import LayerCache, LayoutBytes
 
 UNITS = {"alignment": "byte", "block": "token", "packed_block": "token"}
@@ -51,27 +50,13 @@ def cache_facts(engine: str) -> dict[str, Any]:
     return {key: catalog.number(document[engine][key], q, f"{engine}.{key}", document["sources"], path) for key, q in fields.items()}
 
 
-def occupied_bytes(compiled: LayoutBytes, engine: str, context: Token, in_flight: Token) -> Any:
-    """Bytes that a sequence occupies under an engine while a step of `in_flight` tokens of it may run, before cp and stages."""
-    cache = paged_cache(compiled, engine, in_flight)
-    if cache is None:
-        return sequence_bytes(compiled.stores, compiled.state_bytes, context)
-    return laws.paged_sequence_bytes(cache.pages, context)
-
-
 def cache_in_pages(compiled: LayoutBytes, engine: str, in_flight: Token) -> PagedCache:
-    """The blocks of a layout under an engine; of one whose blocks are not known, whole tokens."""
-    cache = paged_cache(compiled, engine, in_flight)
-    if cache is not None:
-        return cache
+    """The blocks of a layout under an engine while a step of `in_flight` tokens of a sequence may run; elsewhere whole tokens."""
+    build = BUILDERS.get(engine)
+    if build is not None and compiled.caches:
+        return build(_Kinds.of(compiled.caches), in_flight)
     exact = tuple((per_token * ONE_TOKEN, ONE_TOKEN, ANY, cap, NONE) for per_token, cap in compiled.stores)
     return PagedCache(pages=(*exact, (compiled.state_bytes, ONE_STATE, ONE_STATE, ONE_STATE, NONE)))
-
-
-def paged_cache(compiled: LayoutBytes, engine: str, in_flight: Token) -> PagedCache | None:
-    """The blocks of a layout under an engine; None where its caches are counted exactly."""
-    build = BUILDERS.get(engine)
-    return None if build is None or not compiled.caches else build(_Kinds.of(compiled.caches), in_flight)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
