@@ -52,7 +52,7 @@ def test_closed_loop__users_at_once_equal_synchronised_fixed_point(engine):
 @pytest.mark.parametrize("engine", ["vLLM", "TensorRT-LLM"])
 def test_closed_loop__spread_users_equal_unsynchronised_fixed_point(engine):
     loops = asked(engine)
-    ttft, tpot = fixed_points(loops, first_round_share=0.0, synchronised_share=0.0, concurrent_prompts=0.0)
+    ttft, tpot = fixed_points(loops, first_round_share=0.0, concurrent_prompts=0.0)
     ramp = [float(first + each * task.output) for first, each, task in zip(ttft, tpot, loops, strict=True)]  # type: ignore[operator]
     for run, first, each in zip(simulated_loops(loops, ramp=ramp, how="plain"), ttft, tpot, strict=True):
         assert run.later_ttft_s == pytest.approx(first, rel=0.15)

@@ -102,7 +102,6 @@ def fixed_points(
     tasks: Sequence[Task],
     table: Efficiencies | None = None,
     first_round_share: float | None = None,
-    synchronised_share: float | None = None,
     concurrent_prompts: float | None = None,
 ) -> tuple[Any, Any]:
     """TTFT and TPOT of the same tasks from the fixed point; with the fitted share of prompts that come together, or a stated one."""
@@ -112,7 +111,6 @@ def fixed_points(
         key: np.full(len(tasks), value)
         for key, value in (
             ("first_round_share", first_round_share),
-            ("synchronised_share", synchronised_share),
             ("concurrent_prompts", concurrent_prompts),
         )
         if value is not None

@@ -6,15 +6,15 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from headway.answers import arguments
 from headway.answers.no_effect import Subject, serve_notes
-from headway.core import schema
+from headway.core import schema, units
 from headway.core.errors import BadValue, IllegalCombination, drop_note
 from headway.core.notes import note
-from headway.core.quantity import user_input
+from headway.core.quantity import known, user_input
 from headway.hardware.chip_price import MARKET
 from headway.models.precision import Precision
 from headway.models.work import work_of
@@ -27,7 +27,7 @@ from headway.report.pictures import grid as grid_picture
 from headway.report.start_log import start_log
 from headway.serving import curves
 from headway.serving.questions import Serve
-from headway.serving.serve import MOST_POINTS, SERVE, changes
+from headway.serving.serve import EXACT_REASONS, MOST_POINTS, SERVE, changes
 
 if TYPE_CHECKING:
     from headway.core.table import Table
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 
 DRAFT_VIEW = ("step_tokens", "draft_saving", "draft_users")
+ONE_LENGTH = known(0.0, "length_cv", "", "constant", "answers of one length")
+CLEAR = 1.15  # ratio of two mean TTFT from which a note tells of the other
 RESULTS = ("usd_per_1k_requests", "drafter", "draft_s", *DRAFT_VIEW)  # beside those of serve
 
 
@@ -77,8 +79,28 @@ def tables(grid: ServeGrid, args: Serve) -> Table:
             raise BadValue("grid", f"more than {MOST_POINTS} points in all", f"at most {MOST_POINTS}")
     if not all_tables:
         raise illegal[0]
-    note(*serve_notes(args, subjects), *drop_note(illegal, len(cases), "combinations of models, machines, formats and assumptions"))
+    note(*march_notes(args, subjects, all_tables), *serve_notes(args, subjects))
+    note(*drop_note(illegal, len(cases), "combinations of models, machines, formats and assumptions"))
     return all_tables[0].concat(*all_tables[1:]) if len(all_tables) > 1 else all_tables[0]
+
+
+def march_notes(args: Serve, subjects: list[Subject], all_tables: list[Table]) -> list[str]:
+    """What TTFT would be where it is another if all answers had one length: the scatter is assumed unless the user typed it."""
+    if args.length_cv is not None or sum(map(len, all_tables)) > EXACT_REASONS:
+        return []
+    farthest, text = CLEAR, ""
+    for subject, table in zip(subjects, all_tables, strict=True):
+        if "prompt" not in subject.load or "rate" in subject.load:
+            continue
+        alike = replace(subject, assumptions={**subject.assumptions, "length_cv": ONE_LENGTH}).table()
+        for row, alike_row in zip(table.rows(), alike.rows(), strict=True):
+            times = (row["ttft_s"], alike_row["ttft_s"])
+            if row["fits"] and max(times) > farthest * min(times):
+                farthest = max(times) / min(times)
+                text = f"{units.show(times[1], 's')} instead of {units.show(times[0], 's')} at {row['batch']:g} users"
+    scatter = schema.fields(Assumptions)["length_cv"][1]
+    march = "of answers of one length (0) users march in step, their prompts come together"
+    return [f"by default --length-cv {scatter:g}: {march}, and TTFT is {text}"] if text else []
 
 
 def describe(table: Table, grid: ServeGrid, metric: str) -> output.Summary:

@@ -35,9 +35,9 @@ from headway.simulation import results as run_results
 from headway.simulation.capacity import MOST, saturated_sample
 from headway.simulation.compiled import choose_form, plain_s, runner, saturated_s
 from headway.simulation.prefix_tiers import parse_tiers
-from headway.simulation.questions import CHEAP, REQUESTS, SEEDS, STEPS, WARMUP, Policy, Simulate
+from headway.simulation.questions import CHEAP, FEWEST, PER_USER, REQUESTS, SEEDS, STEPS, WARMUP, Policy, Simulate
 from headway.simulation.run import LoadedTrial, LoadingPlan, Trial
-from headway.simulation.traffic.distributions import parse_arrivals
+from headway.simulation.traffic.distributions import Constant, Lengths, parse_arrivals
 from headway.simulation.traffic.generate import (
     conversation_turns,
     generate,
@@ -56,6 +56,10 @@ BANDED = 3  # simulations per load with the sensitivity: as estimated, shorter, 
 INTERRUPTED = 130  # exit status after an interrupt with a partial answer
 COMPILED_S = 1.0  # compile time in seconds from which a note states it
 
+MARCH = (
+    "users whose answers have one length march in step: those whose prompts end in one step come back together. Lengths that scatter undo "
+    "it (--output uniform:900,1100), as `serve` assumes (--length-cv 0 there: of one length)"
+)
 DRAIN = "drain"  # --departures drain: the interval is the drain time of the HBM
 
 
@@ -172,6 +176,8 @@ def _check(args: Simulate) -> None:
             raise BadValue(schema.flag(name), text, "one value, of the whole run; lists are for load, layout, scheduler, assumptions")
     if args.hit_rate and args.prefix_cache:
         raise BadValue("--hit-rate", args.hit_rate, "either a hit rate or --prefix-cache, which finds its own")
+    if args.length_cv:
+        raise BadValue("--length-cv", args.length_cv, "lengths that are drawn, such as --output uniform:900,1100")
     if args.find not in (None, "rate"):
         raise BadValue("--find", args.find, "rate")
     if bool(args.find) != bool(args.so_that):
@@ -356,14 +362,22 @@ def loads_of(args: Simulate) -> tuple[list[Any], bool]:
     if bool(rates) == bool(users):
         raise BadValue("traffic", "both" if rates else "neither", "--trace FILE, --rate 40/s or --users 64")
     prompt, output = _lengths(args)
-    count, seed_value = _whole_number(args.requests, "--requests") or REQUESTS, seed(args)
+    count, seed_value = _whole_number(args.requests, "--requests"), seed(args)
     if args.trace_block:
         raise BadValue("--trace-block", args.trace_block, "--trace FILE beside it")
     if users:
-        think = parse_think(args.think or "0s")
-        loops = [generate_loop(number, think, prompt, output, max(count, number), seed_value) for number in users]
-        return [LoadingPlan(traffic=loop.traffic, rate=None, users=loop.users, think=loop.think) for loop in loops], False
-    return _rate_loads(args, rates, prompt, output, count, seed_value), True
+        return _loops(args, users, prompt, output, count), False
+    return _rate_loads(args, rates, prompt, output, count or REQUESTS, seed_value), True
+
+
+def _loops(args: Simulate, users: tuple[int, ...], prompt: Lengths, output: Lengths, count: int) -> list[LoadingPlan]:
+    """Closed loops as a benchmark runs them: all users begin at once, and each asks ten times unless the user says how many."""
+    think = parse_think(args.think or "0s")
+    if isinstance(output, Constant) and not think.exponential and max(users) > 1:
+        note(MARCH)
+    totals = [max(count or max(PER_USER * number, FEWEST), number) for number in users]
+    loops = [generate_loop(number, think, prompt, output, total, seed(args)) for number, total in zip(users, totals, strict=True)]
+    return [LoadingPlan(traffic=loop.traffic, rate=None, users=loop.users, think=loop.think) for loop in loops]
 
 
 def seed(args: Simulate) -> int:

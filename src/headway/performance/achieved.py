@@ -46,8 +46,8 @@ ABOVE_ZERO = (
 ENGINE_KEYS = (
     "launch_factor", "step_overhead_s", "layer_overhead_s", "split_overhead_s", "sequence_overhead_s", "streaming_overhead_s",
     "compute_factor", "memory_factor", "weight_only_factor", "attention_factor", "expert_factor", "request_overhead_s", "prompt_launch_s",
-    "prompt_routed_s", "captured_tokens",
-    "synchronised_share", "concurrent_prompts", "step_budget_tokens", "chunked_prefill", "reserved_output_share", "max_sequences",
+    "prompt_routed_s", "captured_tokens", "concurrent_prompts",
+    "step_budget_tokens", "chunked_prefill", "reserved_output_share", "max_sequences",
     "pipeline_overlap_share", "buffer_bytes", "graph_bytes", "yearly_growth",
     "mma_share", "start_share", "first_round_share",
 )  # fmt: skip
@@ -58,7 +58,9 @@ PREFILL_KEYS = ("t0_s", "compute", "pad_tokens")
 LINK_KEYS = (
     "alpha", "alpha_host", "alpha_exchange", "alpha_exchange_out", "eff_network", "eff_in_switch", "eff_exchange", "eff_out",
 )  # fmt: skip
-PUBLISHED_KEYS = ("alpha_out",)  # of files written before it was a published fact (data/links.toml): passed over
+RETIRED_KEYS = {  # of files written before it was a published fact (data/links.toml), or a law: passed over
+    "collective": ("alpha_out",), "engine": ("synchronised_share",),
+}  # fmt: skip
 KEYS = {  # the numbers of each class: a file may state no others
     "engine": ENGINE_KEYS, "platform": (*PLATFORM_KEYS, "power_exponent"), "gemm": MATMUL_KEYS, "moe": MATMUL_KEYS,
     "decode": DECODE_KEYS, "mla_decode": DECODE_KEYS, "prefill": (*PREFILL_KEYS, "narrow"), "mla_prefill": PREFILL_KEYS,
@@ -72,7 +74,7 @@ FORMER_KEYS = {  # names that stated no unit, for files written when they were i
     "launch": "launch_factor", "step": "step_overhead_s", "layer": "layer_overhead_s", "split": "split_overhead_s",
     "sequence": "sequence_overhead_s", "stream": "streaming_overhead_s", "compute": "compute_factor", "memory": "memory_factor",
     "weight_only": "weight_only_factor", "attention": "attention_factor", "expert": "expert_factor", "request": "request_overhead_s",
-    "together": "synchronised_share", "company": "concurrent_prompts", "budget": "step_budget_tokens", "mixed": "chunked_prefill",
+    "company": "concurrent_prompts", "budget": "step_budget_tokens", "mixed": "chunked_prefill",
     "reserve": "reserved_output_share", "limit": "max_sequences", "pipeline": "pipeline_overlap_share",
     "t0": "t0_s", "block": "block_bytes", "pad": "pad_tokens",
 }  # fmt: skip
@@ -160,7 +162,7 @@ def entries(document: Mapping[str, Any], path: Path, section: str = "") -> Itera
         if not isinstance(entry, dict):
             place = f"{section}.{name}".lstrip(".")
             raise BadFile(path, f"{place}: got {entry!r}; wants {{ value = ..., unit = ... }} as `headway fit` writes")
-        if kind_of(section) == "collective" and name in PUBLISHED_KEYS:
+        if name in RETIRED_KEYS.get(kind_of(section), ()):
             continue
         if "value" in entry:
             check_key(section, name, path)

@@ -22,6 +22,10 @@ DRAFT = "speculation: mtp (its own head), eagle, eagle:VOCABULARY, or a smaller 
 ACCEPTANCE = "share of drafts accepted, of each place if those before are: one number, or one a place with commas"
 ACCEPT_LENGTH = "mean tokens of a step with speculation: short for --draft, as a note says"
 DRAFT_COST = "time of the drafts of a step as a share of the step, in place of a head's (with --accept-length)"
+LENGTH_CV = (
+    "scatter of answers' lengths of users who wait for them: standard deviation over mean (as InferenceX draws them; 0: all of one length, "
+    "so that users march in step)"
+)
 OFFLOAD = "experts: routed experts lie in the host's memory, and each step moves those that its tokens use over the chip's link to it"
 UTILIZATION = known(0.9, "hbm_utilization", "", "default", "vLLM's gpu_memory_utilization")
 HIT_RATE = ("--hit-rate", "--hit")  # one thing under two names
@@ -85,6 +89,7 @@ class Assumptions:
         Any,
         Field(open_low=False, high=0.95, spellings=HIT_RATE, help="share of prompt tokens that hit a prefix cache in HBM: not prefilled"),
     ] = 0
+    length_cv: Annotated[Any, Field(open_low=False, high=10, help=LENGTH_CV), RARE] = 0.064
     draft: Annotated[str, Field(kind="text", word="WHAT", help=DRAFT)] = ""
     draft_tokens: Annotated[Any, Field(integer=True, open_low=False, high=64, help="drafts of a sequence in each step")] = None
     acceptance: Annotated[str, Field(kind="text", word="SHARE", help=ACCEPTANCE)] = ""

@@ -179,7 +179,8 @@ class Deployment:
 
     def requests(self) -> Requests:
         """The requests of its load."""
-        return Requests(prompt=self.load.prompt, output=self.load.output, hit_rate=self.assumptions.hit_rate)
+        usual = self.assumptions
+        return Requests(prompt=self.load.prompt, output=self.load.output, spread=usual.length_cv, hit_rate=usual.hit_rate)
 
     def factors(self, quantity: str, links: Ends, seat_share: Number = None, queued: Number = None) -> Ends:
         """Factors on a time at the ends of its 90 % interval: wider by the share of seats taken; of a TTFT, by that of others."""

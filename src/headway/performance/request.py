@@ -80,7 +80,6 @@ class Scheduling:
 
     step_budget_tokens: Any
     chunked_prefill: Any
-    synchronised_share: Any
     concurrent_prompts: Any
     request_overhead_s: Any
     reserved_output_share: Any
@@ -108,7 +107,7 @@ class Server:
     def ideal(self) -> Server:
         """The server under an ideal scheduler: no overhead and no wasted memory."""
         free = replace(
-            self.scheduling, request_overhead_s=NO_TIME, synchronised_share=NO_SHARE, concurrent_prompts=NO_SHARE,
+            self.scheduling, request_overhead_s=NO_TIME, concurrent_prompts=NO_SHARE,
             reserved_output_share=NO_SHARE, pipeline_overlap_share=FULL_OVERLAP,
         )  # fmt: skip
         return replace(self, scheduling=free, room=replace(self.room, usable=self.room.card))
@@ -144,7 +143,7 @@ def ideal_scheduling() -> Scheduling:
     table = efficiencies()
     rules = Scheduling(**{field.name: table.engine("other", OTHER_FAMILY, field.name) for field in fields(Scheduling)})
     return replace(
-        rules, request_overhead_s=NO_TIME, streaming_overhead_s=NO_TIME, synchronised_share=NO_SHARE, concurrent_prompts=NO_SHARE,
+        rules, request_overhead_s=NO_TIME, streaming_overhead_s=NO_TIME, concurrent_prompts=NO_SHARE,
         pipeline_overlap_share=FULL_OVERLAP,
     )  # fmt: skip
 
@@ -190,7 +189,7 @@ def loop_of(server: Server, requests: Requests, users: Number) -> Loop:
         users=users, seats=server.seats(requests.prompt, requests.output), prompt=requests.prompt, prefill=tokens, pairs=pairs,
         output=requests.output, spread=requests.spread, step_budget_tokens=s.step_budget_tokens * lanes,
         chunked_prefill=s.chunked_prefill,
-        synchronised_share=run_synchronised_share(s.first_round_share, s.synchronised_share, requests.spread, requests.output),
+        synchronised_share=run_synchronised_share(s.first_round_share, 1 - s.chunked_prefill, requests.spread, requests.output),
         concurrent_prompts=along,
         request_overhead_s=s.request_overhead_s, lanes=lanes, pp=c.pp, pipeline_overlap_share=s.pipeline_overlap_share,
         accept_length=server.accept_length, closed=CLOSED, in_turn=server.replicas,

@@ -18,6 +18,7 @@ from headway.performance.workload import MOST, SLO, Load
 from headway.simulation.check.limits import LatencyLimits
 
 REQUESTS = 10_000
+PER_USER, FEWEST = 10, 100  # requests of each user of a closed loop, as benchmarks send, and of all of them
 SEEDS = 5  # default draws of the traffic over which --find looks
 CHEAP = 20_000  # most requests of a load of which that many are looked at by default
 STEPS = 0.1  # default relative change of step times for the sensitivity
@@ -90,7 +91,9 @@ class PlayedTraffic(FlagRecord):
     arrivals = declared(ARRIVALS, default="poisson")
     prompt = field(kind="lengths", word="LENGTHS", help="tokens: 2k, lognormal:2k,1.2, uniform:1,4k or trace:FILE")
     output = field(kind="lengths", word="LENGTHS", help="tokens of an answer, typed as --prompt")
-    requests = field(kind="count", word="N", help=f"how many, of a trace the first (default {REQUESTS}, of a trace all)")
+    requests = field(
+        kind="count", word="N", help=f"how many, of a trace the first (default {REQUESTS}, of --users {PER_USER} each, of a trace all)"
+    )
     users = field(
         word="N",
         integer=True,

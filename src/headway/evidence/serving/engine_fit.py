@@ -38,11 +38,7 @@ MEANINGS = {
     "attention_factor": ("", "both shares again, in attention"),
     "expert_factor": ("", "both shares again, in routed experts"),
     "request_overhead_s": ("s", "work on a request before and after the model's: HTTP, tokenising, scheduling"),
-    "synchronised_share": (
-        "",
-        "share of requests of one length whose prompts come all at once: where prompts go before decodes, all end together",
-    ),
-    "concurrent_prompts": ("", "other prompts that come with one even so"),
+    "concurrent_prompts": ("", "other prompts that come with one where answers have one length: those that ended in its step"),
     "step_budget_tokens": ("token", "prompt tokens that a step of one rank takes at most"),
     "chunked_prefill": ("", "1 where prompt chunks ride along with decodes, 0 where prompts go in steps of their own"),
     "reserved_output_share": ("", "part of an answer whose cache is set aside when it is admitted"),
@@ -61,7 +57,7 @@ MEANINGS = {
 OVERHEADS = ("step_overhead_s", "layer_overhead_s", "split_overhead_s", "sequence_overhead_s", "streaming_overhead_s", "prompt_launch_s",
              "prompt_routed_s")  # fmt: skip
 FACTORS = ("launch_factor", "compute_factor", "memory_factor", "attention_factor", "expert_factor")
-SHARES = ("first_round_share", "start_share", "synchronised_share", "pipeline_overlap_share", "chunked_prefill", "reserved_output_share")
+SHARES = ("first_round_share", "start_share", "pipeline_overlap_share", "chunked_prefill", "reserved_output_share")
 
 
 # Section -> key -> prior of a number, and its spread in ln where it is fitted; in the order of the lines of data/efficiency.toml.
@@ -74,7 +70,7 @@ PRIORS: tuple[tuple[str, dict[str, tuple[float, ...]]], ...] = (
     ("engine.other", {
         "weight_only_factor": (0.95, 0.15), "yearly_growth": (0.2, 0.7), "sequence_overhead_s": (5 * US, 1.0),
         "streaming_overhead_s": (5 * US, 1.0), "compute_factor": (0.9,), "memory_factor": (0.95, 0.15), "attention_factor": (1.0,),
-        "expert_factor": (0.9, 0.2), "request_overhead_s": (15 * MS,), "synchronised_share": (0.0,), "prompt_launch_s": (20 * US, 0.7),
+        "expert_factor": (0.9, 0.2), "request_overhead_s": (15 * MS,), "prompt_launch_s": (20 * US, 0.7),
         "concurrent_prompts": (2.0, 0.8), "prompt_routed_s": (0.3 * MS, 0.7), "captured_tokens": (0.0,), "start_share": (0.1, 0.7),
         "first_round_share": (0.1, 0.2), "step_budget_tokens": (8192.0,), "chunked_prefill": (1.0,), "reserved_output_share": (0.5,),
         "max_sequences": (1024.0,), "pipeline_overlap_share": (0.8,), "buffer_bytes": (2.252e9,), "graph_bytes": (0.3e6,),
@@ -85,7 +81,7 @@ PRIORS: tuple[tuple[str, dict[str, tuple[float, ...]]], ...] = (
         "captured_tokens": (512.0,),  # the largest of its default capture sizes
     }),
     ("engine.sglang", {
-        "step_overhead_s": (1.5 * MS, 0.7), "request_overhead_s": (15 * MS, 0.4), "synchronised_share": (0.6, 0.5),
+        "step_overhead_s": (1.5 * MS, 0.7), "request_overhead_s": (15 * MS, 0.4),
         "chunked_prefill": (0.0,), "buffer_bytes": (2.421e9,),
     }),
     ("engine.trtllm", {

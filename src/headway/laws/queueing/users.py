@@ -99,13 +99,13 @@ def kept_in_step(number: Number, spread: Number, output: Token) -> Number:
 
 
 @formula(source="a run's first prompts come together; later ones where answers of one length end together")
-def run_synchronised_share(start_share: Number, synchronised_share: Number, spread: Number, output: Token) -> Number:
-    """Share of a run's prompts that come all at once.
+def run_synchronised_share(start_share: Number, prompts_first: Number, spread: Number, output: Token) -> Number:
+    """Share of a run's prompts that come all at once; `prompts_first` is 1 where all prompts go before any decode, so all march in step.
 
-    >>> float(run_synchronised_share(0.1, 0.5, 0.0, 1000)), round(float(run_synchronised_share(0.1, 0.5, 0.064, 1000)), 3)
-    (0.55, 0.107)
+    >>> float(run_synchronised_share(0.1, 1, 0.0, 1000)), round(float(run_synchronised_share(0.1, 1, 0.064, 1000)), 3)
+    (1.0, 0.114)
     """
-    return start_share + (1 - start_share) * kept_in_step(synchronised_share, spread, output)
+    return start_share + (1 - start_share) * kept_in_step(prompts_first, spread, output)
 
 
 @formula(
