@@ -85,6 +85,8 @@ def test_read_rows__si_units_by_column_name(tmp_path: Path) -> None:
         ({"batch_or_concurrency": "0"}, "batch_or_concurrency"), ({"model": ""}, "model: missing"),
         ({"hardware": " "}, "hardware: missing"),
         ({"mode": ""}, "mode: missing"), ({"mode": "training"}, "mode: got 'training'; wants one of decode_step"),
+        ({"max_num_seqs": "-1"}, "max_num_seqs: got '-1'; wants a whole number at least 1"), ({"max_num_seqs": "0"}, "max_num_seqs"),
+        ({"max_num_seqs": "nan"}, "max_num_seqs"), ({"requests": "0"}, "requests: got '0'"), ({"requests": "2.5"}, "requests"),
         ({"tpot_ms": "fast"}, "tpot_ms"), ({"tpot_ms": "-1"}, "tpot_ms"),
     ],
 )  # fmt: skip
@@ -336,6 +338,8 @@ def test_place__smallest_tp_that_fits() -> None:
         ({"hardware": "M2 Ultra", "n_chips": "2", "tp": "2"}, "not known"),
         ({"isl": ""}, "input length not stated"), ({"osl": ""}, "output length not stated"),
         ({"batch_or_concurrency": ""}, "no load stated"), ({"mode": "disagg", "batch_or_concurrency": ""}, "no load stated"),
+        ({"mode": "decode_step", "batch_or_concurrency": ""}, "batch_or_concurrency: missing"),
+        (FP8_MOE | {"mode": "decode_step", "batch_or_concurrency": "", "dp": "8", "ep": "8"}, "batch_or_concurrency: missing"),
         ({"mode": "decode_step", "isl": ""}, "input length not stated"), ({"mode": "prefill", "isl": "0"}, "a prefill of no tokens"),
         ({"mode": "offline_throughput", "isl": ""}, "input length not stated"),
         ({"isl": "0"}, "a prefill of no tokens"), ({"mode": "offline_throughput", "isl": "0"}, "a prefill of no tokens"),
@@ -383,7 +387,7 @@ def test_row_machine__chip_count_in_the_name(tmp_path: Path) -> None:
     ("changes", "kind", "load"),  # prompt, output, context, batch, concurrency
     [
         ({"mode": "decode_step", "context_len": "256", "isl": "0", "osl": "512"}, "decode", (0, 512, 256, 8, 8)),
-        ({"mode": "decode_step", "batch_or_concurrency": ""}, "decode", (1000, 100, 1050, 1, 1)),
+        ({"mode": "decode_step", "batch_or_concurrency": "", "engine": "llama.cpp"}, "decode", (1000, 100, 1050, 1, 1)),
         ({"mode": "decode_step", "osl": "", "n_chips": "2", "tp": "1", "dp": "2"}, "decode", (1000, None, 1000, 4, 8)),
         ({"mode": "decode_step", "roofline": "yes_e2e", "context_len": "2000"}, "decode_e2e", (1000, 100, 2000, 8, 8)),
         ({"mode": "prefill", "osl": "0", "batch_or_concurrency": "1"}, "prefill", (1000, 0, None, 1, 1)),
@@ -430,7 +434,8 @@ def test_read_rows__little_work_for_ten_thousand_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "meant"),
     [("weight_precison", "weight_precision"), ("weights", "weight_precision"), ("prompt", "isl"), ("concurrency", "batch_or_concurrency"),
-     ("KV-precision", "kv_precision"), ("batch_or_concurency", "batch_or_concurrency")],
+     ("KV-precision", "kv_precision"), ("max_num_seq", "max_num_seqs"), ("max_seqs", "max_num_seqs"), ("num_prompts", "requests"),
+     ("engine-version", "engine_version"), ("batch_or_concurency", "batch_or_concurrency")],
 )  # fmt: skip
 def test_columns__a_slip_is_named_with_what_was_meant(tmp_path: Path, column: str, meant: str) -> None:
     path = tmp_path / "rows.csv"

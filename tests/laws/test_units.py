@@ -36,6 +36,7 @@ EMPIRICAL = dict.fromkeys(
     ("decoding_in_loop", "open_loop_in_service", "open_loop_decoding", "open_loop_capacity", "acceptance_of_length"),
     "an iteration; its residual is tested instead",
 ) | {
+    "carried_step": "a quantile, found by number",
     "unsteady_floor_s": "the envelope compares batches with one another", "paying_users": "a search; TPOT on both sides is tested instead",
 }  # fmt: skip
 # Magnitudes that a law's domain asks for; any other input is drawn between 2 and 9.

@@ -22,6 +22,7 @@ RUN_TIME = Field("s", "duration of a run", low=1e-3, high=366 * DAY_S, open_low=
 LENGTH = Field("token", "tokens of a prompt or an answer", high=1e8, open_low=False)
 TOKENS = Field("token", "tokens of a run", high=1e15, open_low=False)
 REQUESTS = Field("", "requests of a run", high=1e10, open_low=False)
+RUN_REQUESTS = Field("", "requests of a run that took place", low=1, high=1e10, open_low=False, integer=True)
 USERS = Field("", "requests served at a time", high=1e7)
 REQUEST_RATE = Field("1/s", "requests per second", high=1e7)
 TOKEN_RATE = Field("token/s", "tokens per second of all chips", high=1e11)

@@ -14,7 +14,20 @@ from typing import Any
 from headway.core import user_file
 from headway.core.csv_text import csv_header, csv_lines, refuse_twins, width_error
 from headway.core.errors import BadFile, clip, printable
-from headway.core.measured import CHIP_TOKEN_RATE, DEGREE, LENGTH, REQUEST_RATE, TOKEN_RATE, TPOT, TTFT, USERS, BadCell, cell
+from headway.core.measured import (
+    CHIP_TOKEN_RATE,
+    DEGREE,
+    LENGTH,
+    REQUEST_RATE,
+    RUN_REQUESTS,
+    SEQUENCES,
+    TOKEN_RATE,
+    TPOT,
+    TTFT,
+    USERS,
+    BadCell,
+    cell,
+)
 from headway.core.schema import Field
 
 MOST_NOTED = 10  # lines left out that have a note of their own
@@ -139,7 +152,9 @@ MEANT = {
     "weights": "weight_precision", "quantization": "weight_precision", "kv": "kv_precision", "kv_cache_dtype": "kv_precision",
     "prompt": "isl", "input_len": "isl", "output": "osl", "output_len": "osl", "context": "context_len", "batch": "batch_or_concurrency",
     "concurrency": "batch_or_concurrency", "users": "batch_or_concurrency", "chips": "n_chips", "gpus": "n_chips", "num_gpus": "n_chips",
-    "chip": "hardware", "gpu": "hardware", "machine": "hardware", "seq": "seq_len",
+    "chip": "hardware", "gpu": "hardware", "machine": "hardware", "seq": "seq_len", "max_seqs": "max_num_seqs",
+    "max_batch_size": "max_num_seqs", "max_running_requests": "max_num_seqs", "num_prompts": "requests", "num_requests": "requests",
+    "request_count": "requests", "request_rate": "rate_req_s",
 }  # fmt: skip
 
 
@@ -203,6 +218,7 @@ class MeasuredRow:
     roofline: str = ""
     request_rate: float | None = None  # offered requests per second; None in a closed loop
     requests: float | None = None  # of the run
+    max_num_seqs: float | None = None  # most sequences of one data-parallel rank, as the engine was started
     prefill_workers: int | None = None  # of a disaggregated row; in both kinds of worker dp is attention data parallelism
     prefill_tp: int | None = None
     prefill_ep: int | None = None
@@ -232,7 +248,9 @@ NUMBERS = (
     NumberColumn(header="output_tok_s_total", field="output_tok_per_s", q=TOKEN_RATE),
     NumberColumn(header="input_tok_s_total", field="input_tok_per_s", q=TOKEN_RATE),
     NumberColumn(header="tok_s_per_chip", field="tok_per_s_chip", q=CHIP_TOKEN_RATE),
+    NumberColumn(header="max_num_seqs", field="max_num_seqs", q=SEQUENCES),
     NumberColumn(header="rate_req_s", field="request_rate", q=REQUEST_RATE),
+    NumberColumn(header="requests", field="requests", q=RUN_REQUESTS),
     NumberColumn(header="ttft_ms", field="ttft_s", q=TTFT, scale=1e-3),
     NumberColumn(header="tpot_ms", field="tpot_s", q=TPOT, scale=1e-3),
 )  # fmt: skip

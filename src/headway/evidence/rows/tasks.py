@@ -235,6 +235,7 @@ def _setup(
     )  # fmt: skip
 
 
+FOR_ONE = ("llama.cpp", "native")  # engines that are measured with a single sequence where nothing else is said
 RANK_TOKENS = 16384  # prompt tokens with which a rank of a prefill run by itself is full
 KINDS = ("decode", "decode_e2e", "prefill", "serving", "serving_unloaded", "offline", "static", "disagg")
 
@@ -264,6 +265,8 @@ class Task:
     spread: float = 0.0  # standard deviation over mean of the output lengths
     split: StatedSplit | None = None  # workers of a disaggregated row that states them; `setup` is a decode worker's
     rate: float | None = None  # requests that arrive per second; None in a closed loop
+    requests: float | None = None  # of the run
+    max_num_seqs: float | None = None  # most sequences of one data-parallel rank, as the engine was started
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,7 +290,8 @@ def kind_of(row: MeasuredRow) -> str:
     if row.mode == "offline_throughput":
         return "static" if row.roofline == "yes_static_batch" and row.concurrency is not None else "offline"
     if row.mode == "serving_concurrency":
-        return "serving_unloaded" if row.roofline == "tpot_low_qps" and row.concurrency is None else "serving"
+        is_alone = row.roofline == "tpot_low_qps" and row.concurrency is None and row.request_rate is None
+        return "serving_unloaded" if is_alone else "serving"
     return row.mode
 
 
@@ -322,6 +326,8 @@ def _task(row: MeasuredRow, catalog: Catalog) -> Task | Unpredictable:
 
 def _unstated(row: MeasuredRow, kind: str) -> str:
     """Missing field without which a row has no prediction, or ""."""
+    if kind in ("decode", "decode_e2e") and row.concurrency is None and family(row.engine) not in FOR_ONE:
+        return "batch_or_concurrency: missing, and nothing else says how many sequences the decode step has"
     if kind == "decode" and row.context is not None:
         return ""
     if row.prompt is None:
@@ -367,6 +373,7 @@ def _task_under_load(row: MeasuredRow, kind: str, resolution: InferredSetup) -> 
     return Task(
         row=row, setup=setup, kind=kind, prompt=prompt, output=output, context=context, batch=batch, concurrency=users,
         flags=tuple(flags), spread=run.spread if run else 0.0, rate=row.request_rate,
+        requests=row.requests, max_num_seqs=row.max_num_seqs,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from headway.evidence.rows.tasks import Task
-from headway.evidence.serving.machines import MeasuredLoad, machines, rows, scalar, served_times
+from headway.evidence.serving.machines import MeasuredLoad, machines, rows, run_servers, scalar, served_times
 from headway.evidence.serving.predict import Prediction, load_of
 from headway.evidence.serving.runs import PlayedRun, as_played, beaten, bounded, played, unsteady
 from headway.laws.collectives.cost import collectives_floor_s
@@ -81,7 +81,7 @@ def served_at(server: Server, load: MeasuredLoad) -> Served:
 def nominal(task: Task) -> tuple[Served, MeasuredLoad]:
     """The deployment as stated, at the measured load."""
     load = load_of([task])
-    return served_at(machines([task.setup]).online(), load), load
+    return served_at(run_servers(machines([task.setup]), load).online(), load), load
 
 
 def measurement(task: Task, prediction: Prediction, served: Served) -> Measurement:

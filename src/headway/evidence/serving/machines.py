@@ -16,7 +16,7 @@ from headway.core.schema import defaults
 from headway.evidence.rows.names import ENGINES
 from headway.evidence.rows.tasks import Setup
 from headway.laws.queueing.closed_loop import NO_WORK, SINGLE, HandedLoop, Law, LoopTimes, best_split, handed_loop, step_times
-from headway.laws.queueing.users import kept_in_step
+from headway.laws.queueing.users import first_round, kept_in_step
 from headway.laws.serving.request import decode_tok_per_s, run_s
 from headway.laws.step.coefficients import (
     CollectiveLine,
@@ -198,6 +198,8 @@ class MeasuredLoad:
     prefill_workers: Any = np.nan  # of a disaggregated row; NaN where they are not stated
     decode_workers: Any = np.nan
     rate: Any = np.nan  # requests that arrive per second, over all replicas; NaN in a closed loop
+    requests: Any = np.nan  # of the run
+    max_num_seqs: Any = np.nan  # most sequences of a data-parallel rank, as the engine was started
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,9 +219,25 @@ def with_room(m: Server, load: MeasuredLoad) -> Server:
     return replace(m, room=replace(room, **{name: np.where(short, needed, getattr(room, name)) for name in ("usable", "card")}))
 
 
+def run_servers(m: Server, load: MeasuredLoad) -> Server:
+    """The servers as the runs had them: memory for what took place, the batch limit that a row states, the first round of its requests.
+
+    Users who begin together are the first round of a run: so many of its requests.
+    """
+    m = with_room(m, load)
+    limit = np.where(np.isnan(load.max_num_seqs), m.scheduling.max_sequences, load.max_num_seqs)
+    m = replace(m, scheduling=replace(m.scheduling, max_sequences=limit))
+    if np.all(np.isnan(load.requests)):
+        return m
+    users = np.where(np.isnan(load.users), m.seats(load.prompt, load.output) * m.replicas, load.users)
+    first = first_round(users, load.requests)
+    shares = {name: np.where(np.isnan(first), getattr(m.scheduling, name), first) for name in ("first_round_share", "start_share")}
+    return replace(m, scheduling=replace(m.scheduling, **shares))
+
+
 def quantities(kind: str, m: Server, load: MeasuredLoad, floor: bool, pool: Server | None = None) -> Quantities:
     """Quantities of the rows of one kind, at expected efficiencies or at the floor; `pool`: prefill workers of disaggregated rows."""
-    m = with_room(m, load)
+    m = run_servers(m, load)
     if kind == "disagg":
         return _split(m, pool or m, load, floor)
     if not floor:
@@ -311,7 +329,7 @@ def _serving(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
 def _offline(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
     """Quantities of offline throughput: all slots (or the stated concurrency) in service all the time."""
     seats = m.seats(load.prompt, load.output)
-    users = np.where(np.isnan(load.users), seats * m.replicas, load.users)
+    users = np.where(np.isnan(load.users), np.fmin(seats * m.replicas, load.requests), load.users)
     loop_times = _served(m, load, np.clip(users / m.replicas, 1, seats), law)
     rate = (loop_times.rate * load.output) * np.minimum(m.replicas, users)
     return Quantities(ttft=_missing(load), tpot=loop_times.tpot, rate=rate, per_chip=rate / m.chips)

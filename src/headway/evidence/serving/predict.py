@@ -13,7 +13,8 @@ import numpy as np
 from headway.evidence.fit.result import QUEUED, SLOWER, width_names
 from headway.evidence.rows.row import MeasuredRow
 from headway.evidence.rows.tasks import Setup, Task, Unpredictable
-from headway.evidence.serving.machines import ONLINE, MeasuredLoad, Quantities, machines, quantities, rows, served_times, with_room
+from headway.evidence.serving.arrivals import carried
+from headway.evidence.serving.machines import ONLINE, MeasuredLoad, Quantities, machines, quantities, rows, run_servers, served_times
 from headway.laws.serving.request import interval_factor, interval_low
 from headway.laws.step.memory import fits_hbm
 from headway.laws.step.step import network_s, step_s
@@ -44,7 +45,7 @@ GUESSED = ("tp not stated", "pp not stated", "ep and dp not stated", "layout not
 
 def circumstances(tasks: Sequence[Task], m: Server, load: MeasuredLoad) -> dict[str, Any]:
     """Circumstances that widen an interval (WIDER in evidence/fit/result.py): per circumstance, how far it holds for each task, 0 to 1."""
-    m = with_room(m, load)
+    m = run_servers(m, load)
     seats = m.seats(np.nan_to_num(load.prompt, nan=1.0), np.nan_to_num(load.output, nan=1.0))
     return {
         "unmeasured": np.array([family(task.setup.system.chip) == OTHER_FAMILY for task in tasks]),
@@ -133,7 +134,7 @@ def beyond(tasks: Sequence[Task], m: Server) -> list[tuple[str, ...]]:
 TIMES, RATES = ("ttft", "tpot"), ("rate", "per_chip")
 # Field of MeasuredLoad -> field of Task.
 LOAD_FIELDS = {"prompt": "prompt", "output": "output", "context": "context", "batch": "batch", "users": "concurrency", "spread": "spread",
-               "rate": "rate"}  # fmt: skip
+               "rate": "rate", "requests": "requests", "max_num_seqs": "max_num_seqs"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +203,13 @@ def _of_kind(kind: str, tasks: Sequence[Task], m: Server, table: Efficiencies, p
     expected, floor = (quantities(kind, m, load, at_floor, pool) for at_floor in (False, True))
     if kind == "disagg":  # the floor splits the chips again for the highest rate, which may lengthen TTFT or TPOT
         floor = replace(floor, ttft=np.fmin(floor.ttft, expected.ttft), tpot=np.fmin(floor.tpot, expected.tpot))
-    columns, limits, predictions = (expected, floor, *spreads(kind, tasks, m, load, table, expected.tpot)), beyond(tasks, m), []
+    faster, slower = spreads(kind, tasks, m, load, table, expected.tpot)
+    limits, predictions = beyond(tasks, m), []
+    if kind == "serving":
+        rates = carried(m, load, expected, faster, slower)
+        expected, faster, slower = rates.expected, rates.faster, rates.slower
+        limits = [(*limit, *filter(None, [flag])) for limit, flag in zip(limits, rates.flags, strict=True)]
+    columns = (expected, floor, faster, slower)
     for index, task in enumerate(tasks):
         estimates: dict[str, Any] = {}
         for name in TIMES + RATES:

@@ -19,7 +19,7 @@ from headway.core.errors import HeadwayError
 from headway.core.schema import defaults
 from headway.evidence.rows.names import ENGINES
 from headway.evidence.rows.tasks import Task
-from headway.evidence.serving.machines import machines, scalar, with_room
+from headway.evidence.serving.machines import machines, run_servers, scalar
 from headway.evidence.serving.predict import Prediction, load_of
 from headway.laws.queueing.closed_loop import SINGLE, LoopTimes
 from headway.laws.serving.request import interval_low, unsteady_floor_s
@@ -59,7 +59,7 @@ def bounded(task: Task, prediction: Prediction, is_unsteady: bool) -> Prediction
     if task.kind not in KINDS or prediction.why:
         return prediction
     row, change = task.row, {}
-    server = with_room(machines([task.setup]), load_of([task])).ideal()
+    server = run_servers(machines([task.setup]), load_of([task])).ideal()
     tpot, decoding = prediction.tpot, decoding_of(task)
     if tpot is not None and decoding and row.tpot_s and (is_unsteady or row.tpot_s < tpot.floor):
         least = min(_token_floor(task, server, decoding), tpot.floor)

@@ -98,6 +98,16 @@ def kept_in_step(number: Number, spread: Number, output: Token) -> Number:
     return number / (1 + spread * output / ONE_TOKEN)
 
 
+@formula(source="counting: each user of a closed loop sends one of the run's first requests, all at once")
+def first_round(users: Number, requests: Number) -> Number:
+    """Share of a run's requests that come at once at its start.
+
+    >>> float(first_round(64, 640)), float(first_round(64, 32))
+    (0.1, 1.0)
+    """
+    return np.minimum(users / requests, 1)
+
+
 @formula(source="a run's first prompts come together; later ones where answers of one length end together")
 def run_synchronised_share(start_share: Number, prompts_first: Number, spread: Number, output: Token) -> Number:
     """Share of a run's prompts that come all at once; `prompts_first` is 1 where all prompts go before any decode, so all march in step.
