@@ -203,7 +203,7 @@ def test_score__operator_story(cli: Cli, tmp_path: Path) -> None:
     command = ("score", "--vllm", str(path), "--on", "8xh100-sxm", "--tp", "8")
     status, out, _ = cli(*command)
     assert status == 0
-    assert out.startswith("TPOT is 87.1 ms, 2.5 times the floor at this load; other requests' prefill takes 82 % of it.\n")
+    assert out.startswith("TPOT is 87.1 ms, 2.6 times the floor at this load; other requests' prefill takes 82 % of it.\n")
     assert "the server runs as it should" in out and "\n         2. " in out
     answer = json.loads(cli(*command, "-o", "json")[1])
     row = answer["rows"][0]

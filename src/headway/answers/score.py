@@ -197,7 +197,7 @@ def _people(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 TEXTS = ("model", "engine", "engine_version", "weights", "kv")
-DEGREES = ("tp", "ep", "pp", "dp")
+DEGREES = ("tp", "ep", "pp", "dp", "max_num_seqs")
 LENGTHS = ("prompt", "output")
 MOST_WORST = 3  # worst rows shown per measure
 MOST_BAD = 10

@@ -57,6 +57,7 @@ class UnsaidFacts(FlagRecord):
     ep = declared(_unsaid_count("ep"))
     pp = declared(_unsaid_count("pp"))
     dp = declared(_unsaid_count("dp"))
+    max_num_seqs = declared(_unsaid_count("most sequences of one data-parallel rank (vLLM: --max-num-seqs)"))
     prompt = declared(_unsaid_count("prompt"))
     output = declared(_unsaid_count("output"))
 
@@ -85,7 +86,8 @@ class Score(Question):
     def idle(self) -> dict[str, str]:
         """The switch of a table, beside a benchmark's file, of which every run stands alone."""
         is_file = any(getattr(self, name) for name in TOOLS)
-        return {"each": ""} | NO_FACTS if is_file else NO_FACTS
+        batch = {"max_num_seqs": "a file of a server: llama-bench runs one sequence"} if self.llama_bench else {}
+        return {"each": ""} | NO_FACTS | batch if is_file else NO_FACTS
 
 
 class Predict(Question):

@@ -162,6 +162,7 @@ class RunFields:
     dp: int | None = None
     engine: str = ""
     engine_version: str = ""
+    max_num_seqs: int | None = None
     weights: str = ""
     kv: str = ""
     prompt: float | None = None  # for tools that report tokens without separating prompt from output
@@ -212,7 +213,7 @@ def place(user_input: RunFields, run_place: RunMachine, what: str) -> RunMachine
 
 def measured_row(user_input: RunFields, at: RunMachine, **values: Any) -> MeasuredRow:
     """Row of a run on a machine: these values, but for those that the command line states."""
-    names = ("engine", "engine_version", "weights", "kv")
+    names = ("engine", "engine_version", "max_num_seqs", "weights", "kv")
     rate = values.get("output_tok_per_s") or values.get("input_tok_per_s")
     values |= {name: value for name in names if (value := getattr(user_input, name))}
     return MeasuredRow(**values, **asdict(at), tok_per_s_chip=rate / at.chips if rate and at.chips else None)

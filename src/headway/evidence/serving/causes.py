@@ -256,7 +256,7 @@ def expected(task: Task) -> Expected | None:
 def as_run(task: Task, prediction: Prediction, case: Expected | None) -> Prediction:
     """The prediction of a run as it was: an unsteady one as it is played, with floors that hold for its sequences in service."""
     run = case.run if case is not None else None
-    return bounded(task, prediction if run is None else as_played(prediction, run), run is not None)
+    return bounded(task, prediction if run is None else as_played(task, prediction, run), run is not None)
 
 
 def causes(task: Task, prediction: Prediction, case: Expected | None = None) -> Causes | None:

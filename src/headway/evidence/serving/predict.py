@@ -148,6 +148,8 @@ class Prediction:
     tpot: Estimate | None = None
     rate: Estimate | None = None
     per_chip: Estimate | None = None
+    step_faster: float = 1.0  # halves of the interval of TPOT as factors, before a rate was known to be carried
+    step_slower: float = 1.0
     flags: tuple[str, ...] = ()
     why: str = ""
 
@@ -204,7 +206,7 @@ def _of_kind(kind: str, tasks: Sequence[Task], m: Server, table: Efficiencies, p
     if kind == "disagg":  # the floor splits the chips again for the highest rate, which may lengthen TTFT or TPOT
         floor = replace(floor, ttft=np.fmin(floor.ttft, expected.ttft), tpot=np.fmin(floor.tpot, expected.tpot))
     faster, slower = spreads(kind, tasks, m, load, table, expected.tpot)
-    limits, predictions = beyond(tasks, m), []
+    limits, predictions, steps = beyond(tasks, m), [], (faster.tpot, slower.tpot)
     if kind == "serving":
         rates = carried(m, load, expected, faster, slower)
         expected, faster, slower = rates.expected, rates.faster, rates.slower
@@ -216,7 +218,9 @@ def _of_kind(kind: str, tasks: Sequence[Task], m: Server, table: Efficiencies, p
             estimates[name] = _estimate(*(getattr(column, name)[index] for column in columns), time=name in TIMES)
         if task.output == 1:  # vLLM divides by the tokens after the first
             estimates["tpot"] = None
-        predictions.append(Prediction(row=task.row, kind=kind, setup=task.setup, flags=(*limits[index], *task.flags), **estimates))
+        halves = {name: float(half[index]) for name, half in zip(("step_faster", "step_slower"), steps, strict=True)}
+        flags = (*limits[index], *task.flags)
+        predictions.append(Prediction(row=task.row, kind=kind, setup=task.setup, flags=flags, **halves, **estimates))
     return predictions
 
 

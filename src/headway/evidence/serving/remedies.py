@@ -263,6 +263,7 @@ def sim_command(task: Task, flags: Flags) -> str:
     pairs |= {"replicas": str(setup.replicas)} if setup.replicas > 1 else {}
     pairs |= {"engine": ENGINES[setup.engine]} if setup.engine not in ("native", "other") else {}
     pairs |= {"eager": ""} if EAGER in setup.older else {}
+    pairs |= {"max-seqs": f"{int(row.max_num_seqs)}"} if row.max_num_seqs else {}
     pairs |= {"rate": f"{rate:.4g}"} if rate else {"users": f"{max(round(task.concurrency or 1), 1)}"}
     pairs |= {"prompt": f"{max(round(task.prompt or 1), 1)}", "output": f"{max(round(task.output or 1), 1)}"}
     labels = zip(("weights", "kv"), setup.formats.labels, strict=False)

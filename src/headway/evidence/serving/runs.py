@@ -142,10 +142,11 @@ class PlayedRun:
         )  # fmt: skip
 
 
-def played(task: Task, sequences: int | None = None) -> PlayedRun | None:
+def played(task: Task, sequences: float | None = None, slower: float = 1.0) -> PlayedRun | None:
     """Means of the run as the simulator plays it, with at most `sequences` of a rank in service; None for a run that it cannot play.
 
-    At most MOST_REQUESTS are played: as logged, else of the run's mean lengths, sent by its users or evenly at its rate.
+    `slower`: times as long as expected that every step takes. At most MOST_REQUESTS are played: as logged, else of the run's mean
+    lengths, sent by its users or evenly at its rate.
     """
     setup, row, log = task.setup, task.row, task.row.log
     users = int(task.concurrency or 0) if row.request_rate is None else 0
@@ -160,7 +161,8 @@ def played(task: Task, sequences: int | None = None) -> PlayedRun | None:
     load = checked_load(prompt=float(traffic.prompt.mean()), output=float(traffic.output.mean()))
     try:
         request = deployment(setup.model, setup.system, replace(setup.layout, replicas=setup.replicas), load, setup.precision, assumptions)
-        server = fleet(request, request.layout, Policy(max_seqs=sequences), traffic, closed=bool(users))
+        policy = Policy(max_seqs=sequences or row.max_num_seqs, step_factor=slower)
+        server = fleet(request, request.layout, policy, traffic, closed=bool(users))
     except HeadwayError:
         return None
     if server.pace is None:
@@ -182,21 +184,23 @@ def played(task: Task, sequences: int | None = None) -> PlayedRun | None:
     return PlayedRun(**means, decoding=decoding, in_service=in_service, tok_per_s=tokens)
 
 
-def as_played(prediction: Prediction, run: PlayedRun) -> Prediction:
-    """The prediction with the times of the played run as expected; its intervals keep their widths."""
+def as_played(task: Task, prediction: Prediction, run: PlayedRun) -> Prediction:
+    """The prediction with the times of the played run as expected, and as their ends those of steps at the ends of their interval.
+
+    A queue that grows until the run ends takes many times as long where steps take a little longer. No end is nearer than the step's own.
+    """
     chips = float(prediction.setup.system.chips) if prediction.setup else 1.0
-    values = {"ttft": run.ttft, "tpot": run.tpot, "rate": run.tok_per_s, "per_chip": run.tok_per_s / chips}
-    changes: dict[str, Any] = {
-        name: _around(estimate, value, name in ("ttft", "tpot"))
-        for name, value in values.items() if (estimate := getattr(prediction, name)) is not None and value
-    }  # fmt: skip
+    fast, slow = (played(task, slower=factor) or run for factor in (1 / prediction.step_faster, prediction.step_slower))
+    changes: dict[str, Any] = {}
+    for name in ("ttft", "tpot"):
+        estimate, value = getattr(prediction, name), getattr(run, name)
+        if estimate is not None and value:
+            floor = min(estimate.floor, value)
+            low = min(getattr(fast, name) or value, value / prediction.step_faster)
+            high = max(getattr(slow, name), value * prediction.step_slower)
+            changes[name] = Estimate(expected=value, floor=floor, low=max(low, floor), high=high)
+    for name, value in (("rate", run.tok_per_s), ("per_chip", run.tok_per_s / chips)):
+        if (estimate := getattr(prediction, name)) is not None and value:
+            floor, factor = max(estimate.floor, value), estimate.expected / estimate.low
+            changes[name] = Estimate(expected=value, floor=floor, low=value / factor, high=min(value * factor, floor))
     return replace(prediction, **changes)
-
-
-def _around(estimate: Estimate, value: float, time: bool) -> Estimate:
-    slower = estimate.high / estimate.expected if time else estimate.expected / estimate.low
-    low, high = value / slower, value * slower
-    floor = min(estimate.floor, value) if time else max(estimate.floor, value)
-    return Estimate(
-        expected=value, floor=floor, low=max(low, floor) if time else low, high=high if time else min(high, floor)
-    )

@@ -32,7 +32,7 @@ def step_deviations(ratio: Number, faster: Number, slower: Number) -> Number:
     return size * END / np.log(np.where(size < 0, faster, slower))
 
 
-@formula(source="quantile of a normal distribution cut off where the rate would exceed the capacity", empirical="a quantile, found by number")
+@formula(source="quantile of a normal distribution cut off at the step that the rate allows", empirical="a quantile, found by number")
 def carried_step(share: Number, rate: PerSecond, capacity: PerSecond, faster: Number, slower: Number) -> Number:
     """Times as long as expected that a step is at this quantile, of a server that carried `rate`; `capacity`: of the expected step.
 
