@@ -30,6 +30,7 @@ from headway.laws.step.coefficients import Achieved, EngineCost
 from headway.laws.step.layer_terms import aged, engine_reach, engine_s, narrow_reach, partial_work_s
 from headway.laws.training.step import clock_share
 from headway.performance.assumptions import Assumptions
+from headway.performance.expert_kernels import BACKENDS, expert_backend, expert_form
 from headway.performance.formats import Formats, main_part
 from headway.performance.layout import Layout
 from headway.performance.splits import kernel_rate
@@ -245,9 +246,6 @@ AGEING = ("launch_factor", "step_overhead_s", "layer_overhead_s")  # costs of en
 OWN_KERNELS = ("llamacpp",)  # engines with matmuls of their own, of which none was measured alone
 GROUPED_INSTRUCTIONS = ("hopper", "blackwell")  # families whose peak only matrix instructions of several warps reach
 USUAL_CHIP = "a100_sxm_80"  # whose power per FLOP clocks are relative to
-BACKENDS = ("trtllm", "vllm", "sglang")  # engines whose kernels of routed experts were measured
-EXCHANGING = ("vllm", "sglang")  # engines whose ranks exchange tokens by DeepEP
-SPREAD_OUT = "deepep"  # its grouped kernels of routed experts
 COST_KEYS = tuple(field.name for field in fields(EngineCost) if field.name not in ("weight_only_factor", "uncaptured"))
 
 
@@ -442,7 +440,8 @@ def _fitted(k: KernelCounts, chip: Chip, formats: Formats, user_t0: Second, tabl
     `backend` is the engine whose kernels of routed experts, and scans of prompts where they were measured, these are.
     """
     number = functools.partial(table.kernel, family=family(chip))
-    form, expert_kernels = form_of(formats, k.dense), expert_form(formats, k.routed, backend) if k.routed else ""
+    form = form_of(formats, k.dense)
+    expert_kernels = _expert_kernels(formats, k.routed, backend, family(chip)) if k.routed else ""
 
     def matmul(key: str) -> Any:  # 8-bit and 4-bit fits include a kernel that quantises the input, absent when fused
         return number("gemm", form=WIDE if k.fused and form in QUANTISED and key in QUANTISING else form, key=key)
@@ -499,18 +498,9 @@ def form_of(formats: Formats, part: tuple[int, int]) -> str:
     return {"fp8": "fp8", "int8": "fp8", "fp4": "nvfp4"}.get(run, WIDE)
 
 
-def expert_form(formats: Formats, part: tuple[int, int], backend: str) -> str:
-    """Format in which routed experts were fitted, and the backend whose kernels they are, if its kernels were measured."""
-    form, stored = form_of(formats, part), formats.weights[part[0]][part[1]].name
-    if stored.startswith("mxfp4") and form in (WIDENED, "nvfp4"):
-        form = "mxfp4" if form == WIDENED else "mxfp4_a8"
-    return f"{form}.{backend}" if backend in (*BACKENDS, SPREAD_OUT) else form
-
-
-def expert_backend(engine: str, layout: Layout) -> str:
-    """Whose kernels of routed experts run: where ranks with attention of their own exchange tokens, those made for the exchange."""
-    spread = bool(np.all(np.logical_and(np.greater(layout.dp, 1), np.greater(layout.ep, 1))))
-    return SPREAD_OUT if spread and engine in EXCHANGING else engine
+def _expert_kernels(formats: Formats, part: tuple[int, int], backend: str, kind: str) -> str:
+    block, index = part
+    return expert_form(form_of(formats, part), formats.weights[block][index].name, backend, kind)
 
 
 def dense_part(formats: Formats, blocks: tuple[Any, ...]) -> tuple[tuple[int, int], tuple[int, int] | None]:

@@ -20,6 +20,7 @@ from headway.evidence.kernels.rows import Column, KernelRows, KernelTable, famil
 from headway.laws.collectives.cost import collective_term_s
 from headway.laws.step.parts import SCAN_CHUNK, decode_attention_s, matmul_s, prefill_attention_s, scan_s
 from headway.performance.collectives import Fabric, LinkCosts, RoutedLayer, all_reduce_term, exchange_term, group
+from headway.performance.expert_kernels import BACKENDS
 from headway.performance.layout import Layout
 
 SHORT = 10e-6  # s; kernels well below it weigh little in the fit
@@ -168,7 +169,6 @@ def _decode_keys(meaning: str) -> tuple[KernelKey, ...]:
     return (_t0(1e-5, "attention of new tokens, a layer"), _share("compute", 0.1, ATTENTION_MEANING), _share("memory", 0.8, meaning), BLOCK)
 
 
-BACKENDS = ("trtllm", "vllm", "sglang")
 EXPERT_FORMS = ("bf16", "fp8", "nvfp4", "weight_only", "mxfp4", "mxfp4_a8")
 EXPERT_DTYPES = (
     EXPERT_FORMS
@@ -184,7 +184,7 @@ CLASSES = (
     KernelClass(
         name="moe", read=rows.moe, predict=_matmul, keys=_matmul_keys(2e-5, "routing, permuting and finalising a layer"),
         shared=("norm",), dtypes=EXPERT_DTYPES, range="gated, 256 and more columns of an expert a rank",
-        table="moe", differs=0.15, like="gemm", borrowed=("compute",), borrowing=("bf16", "nvfp4", "weight_only"),
+        table="moe", differs=0.05, like="gemm", borrowed=("compute",), borrowing=("bf16", "nvfp4", "weight_only"),
     ),
     KernelClass(
         name="decode", read=rows.decode, predict=_decode, keys=_decode_keys("share of HBM bandwidth, KV streamed"),

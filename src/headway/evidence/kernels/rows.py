@@ -11,6 +11,7 @@ from headway.core import user_file
 from headway.core.errors import BadFile, MissingExtra
 from headway.hardware.chip import chip
 from headway.laws.step.parts import SCAN_CHUNK
+from headway.performance.expert_kernels import BACKENDS, SPREAD_OUT, selected
 
 FAMILY = (("a100", "ampere"), ("a800", "ampere"), ("h100", "hopper"), ("h200", "hopper"), ("h800", "hopper"), ("h20", "hopper"),
           ("b200", "blackwell"), ("b300", "blackwell"))  # fmt: skip
@@ -121,6 +122,7 @@ EXPERT_LABELS = {
 DOUBTFUL = 1 | 2 | 4 | 8  # flags: above a peak, or repeats that disagree
 MOST_M = 16384
 LEAST_WIDTH = 256  # least width of an expert on a rank: narrower experts test the splitting and are not served
+WIDENED = "weight_only"  # weights of 4 bits, arithmetic in 16: Marlin's, which is as old as the A100's other kernels and still runs
 OLD = "a100_sxm_80"  # measured with engines a year older than the others, without a tuned kernel for experts
 MOST_GROUP = 64  # query heads that share a KV head
 SMALL = 2e6  # bytes that any memory reads in less than a microsecond
@@ -144,9 +146,6 @@ def gemm(folder: Path, dtype: str) -> KernelRows:
     return KernelRows(chip=rows.chip, shape=shape_codes(rows.chip, rows.n, rows.k), seconds=rows.latency_s, work=work)
 
 
-SPREAD_OUT = "deepep"  # kernels where experts are exchanged between ranks with attention of their own
-
-
 def moe(folder: Path, dtype: str) -> KernelRows:
     """Gated routed experts of a layer on one rank, with balanced routing; work: compute, weights, activations.
 
@@ -155,14 +154,13 @@ def moe(folder: Path, dtype: str) -> KernelRows:
     """
     form, _, backend = dtype.partition(".")
     rows = table(folder, "moe")
-    slow = (rows.kernel == "sglang_fused_moe_triton") & (rows.dtype == "bfloat16")  # not tuned for most of these shapes
-    slow |= (np.char.find(rows.kernel, "marlin") >= 0) & np.isin(rows.dtype, EXPERT_LABELS["mxfp4"])  # for what the native ones lack
-    sound = np.isin(rows.dtype, EXPERT_LABELS[form]) & ((rows.flag & DOUBTFUL) == 0) & ~slow
+    sound = np.isin(rows.dtype, EXPERT_LABELS[form]) & ((rows.flag & DOUBTFUL) == 0)
     if backend == SPREAD_OUT:
         sound &= (rows.kernel == "deepepmoe") & (rows.distribution == "uniform")
     else:
         sound &= (rows.level == "fused_moe") & (rows.distribution == "balanced") & ((rows.backend == backend) | (not backend))
-    rows = rows.where(sound & (rows.n_mats == 3) & (rows.inter >= LEAST_WIDTH * rows.tp) & (rows.chip != OLD))
+        sound &= _selected(rows, form)
+    rows = rows.where(sound & (rows.n_mats == 3) & (rows.inter >= LEAST_WIDTH * rows.tp) & ((rows.chip != OLD) | (form == WIDENED)))
     rows = fastest(rows, ("chip", "hidden", "inter", "n_experts", "topk", "tp", "ep", "tokens"))
     hidden, inter, tokens = rows.hidden.astype(float), rows.inter / rows.tp, rows.tokens.astype(float)
     pairs, experts_per_rank = tokens * rows.topk / rows.ep, rows.n_experts / rows.ep
@@ -174,6 +172,17 @@ def moe(folder: Path, dtype: str) -> KernelRows:
     work = (2 * pairs * matrices / peak, active * matrices * ELEMENT[form] / bandwidth, activation_bytes / bandwidth)
     codes = shape_codes(rows.chip, rows.hidden, rows.inter, rows.n_experts, rows.topk, rows.tp, rows.ep)
     return KernelRows(chip=rows.chip, shape=codes, seconds=rows.latency_s, work=work)
+
+
+def _selected(rows: KernelTable, form: str) -> Column:
+    """Whether each row's kernel is one that its backend selects for the format on the row's chip, and no fall-back."""
+    keep = np.zeros(len(rows.chip), bool)
+    for name in np.unique(rows.chip):
+        for backend in BACKENDS:
+            choice = selected(backend, family(str(name)), form)
+            own = (rows.chip == name) & (rows.backend == backend) & (choice.measured == f"{form}.{backend}")
+            keep |= own & (np.char.find(rows.kernel, choice.kernel) >= 0) & ((rows.ep == 1) | (not choice.whole))
+    return keep
 
 
 def decode(folder: Path, dtype: str) -> KernelRows:
