@@ -1,7 +1,8 @@
 """How fast a model runs on a machine in one layout: the step, and the request built on it.
 
 Holds        layout (tp, cp, dp, ep, pp, and what engines split), splits (what a layout divides and what it copies), workload (load and
-             limits), assumptions, formats, achieved (fitted numbers and the rates that follow), transport (what messages cost by kind of
+             limits), assumptions, formats, achieved (fitted numbers and the rates that follow), expert_kernels
+             (whose kernels of routed experts run), transport (what messages cost by kind of
              link), collectives (the network of a system, and what a step sends over it), compile (model x machine x layout to a step
              model), drafts (speculation: what drafts, and how many drafts are accepted), offload (experts in the host's memory), pages
              (a sequence in an engine's blocks), padding (of weights), room (what an engine leaves of a chip's memory), images (of a
@@ -13,7 +14,7 @@ Import       layout.Layout, workload.Load, workload.SLO, assumptions.Assumptions
              compile.compile_layout, compile.StepModel, estimate.Deployment, estimate.estimate.
 May import   hardware, models, laws, core. Its users: serving, training, simulation, economics, evidence and above.
 Reads        data/efficiency.toml and data/families.toml (achieved.py), data/engines/caches.toml (pages.py), splits.csv and kernels.csv
-             (splits.py), data/drafts.toml (drafts.py), data/start_up.toml (room.py), data/links.toml (transport.py).
+             (splits.py), experts.csv (expert_kernels.py), data/drafts.toml (drafts.py), data/start_up.toml (room.py), data/links.toml (transport.py).
 """
 
 from __future__ import annotations

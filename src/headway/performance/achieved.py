@@ -15,8 +15,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from headway.core import catalog
 from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import BadFile, MissingFact, nearest
@@ -266,6 +264,7 @@ class KernelCounts:
     dense: tuple[int, int]  # (block, part) with most dense weights
     routed: tuple[int, int] | None
     head: Any  # elements of an attention head
+    converted: bool  # routed experts were converted after training
     fused: bool  # activations are quantised in the preceding kernel, with fixed scales: weights were converted after training
 
 
@@ -441,7 +440,7 @@ def _fitted(k: KernelCounts, chip: Chip, formats: Formats, user_t0: Second, tabl
     """
     number = functools.partial(table.kernel, family=family(chip))
     form = form_of(formats, k.dense)
-    expert_kernels = _expert_kernels(formats, k.routed, backend, family(chip)) if k.routed else ""
+    expert_kernels = _expert_kernels(formats, k, k.routed, backend, family(chip)) if k.routed else ""
 
     def matmul(key: str) -> Any:  # 8-bit and 4-bit fits include a kernel that quantises the input, absent when fused
         return number("gemm", form=WIDE if k.fused and form in QUANTISED and key in QUANTISING else form, key=key)
@@ -498,9 +497,9 @@ def form_of(formats: Formats, part: tuple[int, int]) -> str:
     return {"fp8": "fp8", "int8": "fp8", "fp4": "nvfp4"}.get(run, WIDE)
 
 
-def _expert_kernels(formats: Formats, part: tuple[int, int], backend: str, kind: str) -> str:
+def _expert_kernels(formats: Formats, kernels: KernelCounts, part: tuple[int, int], backend: str, kind: str) -> str:
     block, index = part
-    return expert_form(form_of(formats, part), formats.weights[block][index].name, backend, kind)
+    return expert_form(form_of(formats, part), formats.weights[block][index].name, kernels.converted, backend, kind)
 
 
 def dense_part(formats: Formats, blocks: tuple[Any, ...]) -> tuple[tuple[int, int], tuple[int, int] | None]:

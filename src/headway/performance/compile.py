@@ -366,8 +366,6 @@ class _Parts:
         matmuls = sum_over_blocks(self.counts(), tuple(block.mixer_matmuls + block.ffn_matmuls for block in blocks))
         small = self.sublayers() + sum_over_blocks(self.counts(), tuple(block.inner_kernels for block in blocks))
         dense, routed = dense_part(self.formats, blocks)
-        block, part = blocks[dense[0]], dense[1]
-        as_published = (block.mixer_dtype, block.ffn_dtype, block.expert_dtype)[part]
         return KernelCounts(
             matmuls=matmuls + 1, attentions=work.layers, moes=work.moes, elementwise=small, layers=work.layers,
             launches=kernels_per_step(work.layers, work.ffns, work.moes, self.depth), depth=self.depth,
@@ -375,8 +373,13 @@ class _Parts:
             latent=any(block.latent for block in blocks), index=any(span.what == "index" for block in blocks for span in block.spans),
             dense=dense, routed=routed,
             head=next((block.head for block in blocks if block.spans), 1),
-            fused=self.formats.weights[dense[0]][part].name != as_published,  # converted after training
+            converted=routed is not None and self.converted(routed), fused=self.converted(dense),
         )  # fmt: skip
+
+    def converted(self, place: tuple[int, int]) -> bool:
+        """Whether a part's weights were converted after training."""
+        block = self.work.blocks[place[0]]
+        return self.formats.weights[place[0]][place[1]].name != (block.mixer_dtype, block.ffn_dtype, block.expert_dtype)[place[1]]
 
     def dense_weights(self) -> Any:
         head = chip_params(self.work.table_params, self.splits.weight_share("head", self.layout)) * self.formats.head.bytes

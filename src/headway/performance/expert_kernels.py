@@ -1,4 +1,4 @@
-"""Whose kernels of routed experts run: the form in which they were fitted, and the kernel that an engine selects (data/engines/experts.csv).
+"""Whose kernels of routed experts run: the form in which they were fitted, and the kernel an engine selects (data/engines/experts.csv).
 
 A table of measured kernels also holds what an engine falls back to; a line says which of them it selects, or whose stand in.
 """
@@ -17,7 +17,7 @@ TABLE = "engines/experts.csv"
 BACKENDS = ("trtllm", "vllm", "sglang")  # engines whose kernels of routed experts were measured
 EXCHANGING = ("vllm", "sglang")  # engines whose ranks exchange tokens by DeepEP
 SPREAD_OUT = "deepep"  # its grouped kernels of routed experts
-WHOLE = "no"  # of kernels whose rows count only where no rank holds some of the experts alone
+SPREAD = "no"  # of kernels whose rows count only where no rank holds some of the experts alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Selection:
 
     measured: str  # form and backend of the measured kernels that count for it
     kernel: str = ""  # part of their names in the measured table; "": all of them
-    whole: bool = False  # whether rows whose ranks hold some of the experts are left out
+    without_spread: bool = False  # whether rows whose ranks hold some of the experts are left out
 
 
 @functools.cache
@@ -38,21 +38,25 @@ def selected(engine: str, family: str, form: str) -> Selection:
     """
     for line in lines(TABLE):
         if (line["engine"], line["family"], line["form"]) == (engine, family, form):
-            return Selection(measured=line["measured"], kernel=line["kernel"], whole=line["spread"] == WHOLE)
+            return Selection(measured=line["measured"], kernel=line["kernel"], without_spread=line["spread"] == SPREAD)
     return Selection(measured=f"{form}.{engine}")
 
 
-def expert_form(form: str, stored: str, backend: str, family: str) -> str:
+def expert_form(form: str, stored: str, converted: bool, backend: str, family: str) -> str:
     """Format in which routed experts stored so were fitted, and whose kernels they are, if those were measured.
 
-    >>> expert_form("weight_only", "mxfp4", "sglang", "hopper"), expert_form("fp8", "fp8", "llamacpp", "hopper")
-    ('mxfp4.vllm', 'fp8')
+    `converted`: after training, to a scale for each tensor; checkpoints published in 8 bits have one for each block.
+
+    >>> expert_form("weight_only", "mxfp4", False, "sglang", "hopper"), expert_form("fp8", "fp8", True, "trtllm", "hopper")
+    ('mxfp4.vllm', 'fp8_tensor.trtllm')
     """
+    if backend == SPREAD_OUT:
+        return f"{form}.{backend}"
     if stored.startswith("mxfp4") and form in ("weight_only", "nvfp4"):
         form = "mxfp4" if form == "weight_only" else "mxfp4_a8"
-    if backend in BACKENDS:
-        return selected(backend, family, form).measured
-    return f"{form}.{backend}" if backend == SPREAD_OUT else form
+    if form == "fp8" and converted:
+        form = "fp8_tensor"
+    return selected(backend, family, form).measured if backend in BACKENDS else form
 
 
 def expert_backend(engine: str, layout: Layout) -> str:

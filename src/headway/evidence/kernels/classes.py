@@ -169,12 +169,13 @@ def _decode_keys(meaning: str) -> tuple[KernelKey, ...]:
     return (_t0(1e-5, "attention of new tokens, a layer"), _share("compute", 0.1, ATTENTION_MEANING), _share("memory", 0.8, meaning), BLOCK)
 
 
-EXPERT_FORMS = ("bf16", "fp8", "nvfp4", "weight_only", "mxfp4", "mxfp4_a8")
+EXPERT_FORMS = ("bf16", "fp8", "fp8_tensor", "nvfp4", "weight_only", "mxfp4", "mxfp4_a8")
+UNMEASURED = (("weight_only", "trtllm"), ("fp8_tensor", "sglang"))
 EXPERT_DTYPES = (
     EXPERT_FORMS
-    + tuple(f"{form}.{backend}" for form in EXPERT_FORMS for backend in BACKENDS if (form, backend) != ("weight_only", "trtllm"))
+    + tuple(f"{form}.{backend}" for form in EXPERT_FORMS for backend in BACKENDS if (form, backend) not in UNMEASURED)
     + ("fp8.deepep",)
-)  # every backend's own; no int4 experts of TensorRT-LLM were measured
+)  # every backend's own
 CLASSES = (
     KernelClass(
         name="gemm", read=rows.gemm, predict=_matmul, keys=_matmul_keys(5e-6, "a matmul"), shared=("norm",),

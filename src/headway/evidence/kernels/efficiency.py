@@ -64,6 +64,8 @@ HEAD = """# Efficiencies fitted to measurements by `headway fit`; not to be edit
 # Families: ampere (A100), hopper (H100, H200), blackwell (B200); any other chip is `other`, the fit to all families at once.
 # dtypes of matmuls: bf16 (and fp16), fp8, nvfp4 (and mxfp4 with 8- or 4-bit activations: share of the FP4 peak), weight_only (weights
 # of 4 or 8 bits, arithmetic in 16: share of the bf16 peak). dtypes of attention are the KV cache's; shares are of the bf16 peak.
+# Routed experts have fp8 with a scale for each block, fp8_tensor with one for each tensor, mxfp4 with 16-bit activations and mxfp4_a8 with
+# 8-bit ones; after a point the engine whose kernels they are, of those that it selects (data/engines/experts.csv).
 """
 
 

@@ -111,12 +111,16 @@ def shape_codes(*columns: Column) -> Column:
     return np.unique(codes, return_inverse=True)[1]
 
 
-ELEMENT = {"bf16": 2.0, "fp8": 1.0, "nvfp4": 4.5 / 8, "mxfp4": 4.25 / 8, "mxfp4_a8": 4.25 / 8, "weight_only": 4.25 / 8}  # bytes per weight
+ELEMENT = {  # bytes per weight
+    "bf16": 2.0, "fp8": 1.0, "fp8_tensor": 1.0, "nvfp4": 4.5 / 8, "mxfp4": 4.25 / 8, "mxfp4_a8": 4.25 / 8, "weight_only": 4.25 / 8,
+}  # fmt: skip
 PEAK = {
-    "bf16": "peak_bf16", "fp8": "peak_fp8", "nvfp4": "peak_fp4", "mxfp4": "peak_bf16", "mxfp4_a8": "peak_fp4", "weight_only": "peak_bf16",
+    "bf16": "peak_bf16", "fp8": "peak_fp8", "fp8_tensor": "peak_fp8", "nvfp4": "peak_fp4", "mxfp4": "peak_bf16", "mxfp4_a8": "peak_fp4",
+    "weight_only": "peak_bf16",
 }  # fmt: skip
 EXPERT_LABELS = {
-    "bf16": ("bfloat16",), "fp8": ("fp8_block",),  # the format of FP8 checkpoints of experts
+    "bf16": ("bfloat16",), "fp8": ("fp8_block",),  # the format in which checkpoints of experts are published,
+    "fp8_tensor": ("fp8",),  # and that of their conversion after training
     "nvfp4": ("nvfp4",), "mxfp4": ("w4a16_mxfp4",), "mxfp4_a8": ("w4a8_mxfp4_mxfp8",), "weight_only": ("int4_wo",),
 }  # fmt: skip
 DOUBTFUL = 1 | 2 | 4 | 8  # flags: above a peak, or repeats that disagree
@@ -180,8 +184,8 @@ def _selected(rows: KernelTable, form: str) -> Column:
     for name in np.unique(rows.chip):
         for backend in BACKENDS:
             choice = selected(backend, family(str(name)), form)
-            own = (rows.chip == name) & (rows.backend == backend) & (choice.measured == f"{form}.{backend}")
-            keep |= own & (np.char.find(rows.kernel, choice.kernel) >= 0) & ((rows.ep == 1) | (not choice.whole))
+            measured = (rows.chip == name) & (rows.backend == backend) & (choice.measured == f"{form}.{backend}")
+            keep |= measured & (np.char.find(rows.kernel, choice.kernel) >= 0) & ((rows.ep == 1) | (not choice.without_spread))
     return keep
 
 
