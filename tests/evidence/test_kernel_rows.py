@@ -121,7 +121,7 @@ def test_fit_kernels__folder_without_tables_is_one_error(tmp_path: Path) -> None
 
 
 def test_expert_rows__are_of_kernels_that_the_engine_selects(tmp_path: Path) -> None:
-    """SGLang runs OpenAI's Triton kernels for gpt-oss on Hopper (server_args.py), so its fused kernel, a fifth as fast, counts for nobody."""
+    """SGLang runs OpenAI's Triton kernels for gpt-oss on Hopper (server_args.py): its fused kernel, a fifth as fast, counts for nobody."""
     case = {
         "backend": "vllm", "kernel": "vllm_gptossmxfp4moe_triton", "dtype": "w4a16_mxfp4", "level": "fused_moe", "distribution": "balanced",
         "hidden": 2880, "inter": 2880, "n_experts": 128, "topk": 4, "tp": 1, "ep": 1, "tokens": 16, "n_mats": 3, "latency_s": 3.7e-4,
@@ -130,4 +130,3 @@ def test_expert_rows__are_of_kernels_that_the_engine_selects(tmp_path: Path) -> 
     folder = written(tmp_path, "moe", [case, marlin, fused | {"latency_s": 1e-4}, case | {"ep": 8, "latency_s": 9e-5}])
     assert kernel_work.moe(folder, "mxfp4.vllm").seconds.tolist() == [3.7e-4]
     assert kernel_work.moe(folder, "mxfp4").seconds.tolist() == [3.7e-4]
-    assert len(kernel_work.moe(folder, "mxfp4.sglang")) == 0

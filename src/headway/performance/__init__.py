@@ -14,7 +14,8 @@ Import       layout.Layout, workload.Load, workload.SLO, assumptions.Assumptions
              compile.compile_layout, compile.StepModel, estimate.Deployment, estimate.estimate.
 May import   hardware, models, laws, core. Its users: serving, training, simulation, economics, evidence and above.
 Reads        data/efficiency.toml and data/families.toml (achieved.py), data/engines/caches.toml (pages.py), splits.csv and kernels.csv
-             (splits.py), experts.csv (expert_kernels.py), data/drafts.toml (drafts.py), data/start_up.toml (room.py), data/links.toml (transport.py).
+             (splits.py), experts.csv (expert_kernels.py),
+             data/drafts.toml (drafts.py), data/start_up.toml (room.py), data/links.toml (transport.py).
 """
 
 from __future__ import annotations
