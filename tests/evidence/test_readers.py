@@ -135,10 +135,20 @@ def test_vllm_bench__empty_seats_lower_the_reliability(tmp_path: Path) -> None:
     assert only(vllm_bench.read(write(tmp_path / "b.json", serve(failed=3)), H100)).reliability == "B"
 
 
+def test_vllm_bench__speculation_of_a_run(tmp_path: Path) -> None:
+    """1,000 steps that drafted 3,000 tokens, of which 1,400 were accepted, yield 2.4 tokens each; SGLang says the mean alone."""
+    counted = {"spec_decode_acceptance_length": 2.4, "spec_decode_num_drafts": 1000, "spec_decode_draft_tokens": 3000}
+    row = only(vllm_bench.read(write(tmp_path / "a.json", serve(**counted)), H100))
+    assert (row.draft_tokens, row.accept_length, row.itl_s) == (3, 2.4, None)
+    row = only(vllm_bench.read(write(tmp_path / "b.json", serve(accept_length=1.8)), H100))
+    assert (row.draft_tokens, row.accept_length) == (None, 1.8)
+    assert only(vllm_bench.read(write(tmp_path / "c.json", serve(accept_length=1)), H100)).accept_length is None
+
+
 @pytest.mark.parametrize(("more", "why"), [
     ({"completed": 0}, "no request succeeded"),
     ({"ramp_up_strategy": "linear"}, "ramped up"),
-    ({"spec_decode_acceptance_rate": 60.0}, "speculative decoding"),
+    ({"spec_decode_acceptance_rate": 60.0}, "spec_decode_acceptance_length: missing"),
     ({"total_input_tokens": "lots"}, "total_input_tokens: got 'lots'"),
     ({"mean_ttft_ms": -1.0}, "mean_ttft_ms: got '-1.0'"),
     ({"tp": "1.5"}, "tp: got '1.5'; wants a whole number"),

@@ -30,7 +30,8 @@ USER_TOKEN_RATE = Field("token/s", "tokens per second of a user, or of a card al
 CHIP_TOKEN_RATE = Field("token/s", "tokens per second of a chip", high=1e7)
 DEGREE = Field("", "chips, or ways that they share work", low=1, high=10_000_000, open_low=False, integer=True)
 TURNS = Field("", "turns of a conversation", high=1e6, open_low=False)
-RATIO = Field("", "a share or a ratio", high=1e3, open_low=False)
+DRAFTS = Field("", "drafts of a sequence in a step", low=1, high=64, open_low=False, integer=True)
+ACCEPTED = Field("", "mean tokens of a step with speculation", low=1, high=65, open_low=False)
 
 PARAMS = Field("", "parameters of a model", low=1e5, high=1e16, open_low=False)
 PARAMS_B = Field("", "parameters of a model in billions", low=1e-3, high=1e6, open_low=False)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.core.errors import clip
-from headway.core.measured import LENGTH, RATIO, REQUEST_RATE, REQUEST_TIME, REQUESTS, RUN_TIME, TOKEN_RATE, TOKENS, TPOT, TTFT, USERS
+from headway.core.measured import ACCEPTED, LENGTH, REQUEST_RATE, REQUEST_TIME, REQUESTS, RUN_TIME, TOKEN_RATE, TOKENS, TPOT, TTFT, USERS
 from headway.core.schema import Field
 from headway.evidence.readers import files
 from headway.evidence.readers.files import Record, RunFields, RunMachine, Unusable, model, one_model, place
@@ -58,21 +58,30 @@ def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRo
     ttft, tpot = _time_s(run, "ttft", TTFT), _time_s(run, "tpot", TPOT)
     measured = _time_s(run, "e2el", REQUEST_TIME) or _time_s(run, "e2e_latency", REQUEST_TIME)
     load = _load(run, completed, ttft, measured or (ttft + tpot * (output - 1) if ttft and tpot else None))
-    timed = load.mode == "serving_concurrency"
+    timed, drafts = load.mode == "serving_concurrency", _drafts(run)
     rate = files.positive(run, TOKEN_RATE, "output_throughput") or completed * output / files.needed(run, RUN_TIME, "duration")
     return files.measured_row(
         user_input, **_base(run, user_input), line=line, id=name, mode=load.mode, prompt=prompt, output=output,
         concurrency=load.concurrency, ttft_s=ttft if timed else None, tpot_s=tpot if timed and output > 1 else None, output_tok_per_s=rate,
         input_tok_per_s=rate * prompt / output, source=load.source, reliability=load.reliability, roofline=load.roofline,
         request_rate=_rate(run), requests=completed, decoding=load.decoding,
-        itl_s=_stated_s(run, TPOT, "median_itl") if timed and output > 1 else None,
+        itl_s=_stated_s(run, TPOT, "median_itl") if timed and output > 1 and not drafts else None, **drafts,
     )  # fmt: skip
+
+
+def _drafts(run: Record) -> dict[str, Any]:
+    """Speculation of a run: mean tokens of a step, and the drafts of one where vLLM counted them; empty without any."""
+    length = files.positive(run, ACCEPTED, "spec_decode_acceptance_length", "accept_length")
+    steps, drafted = (files.positive(run, TOKENS, f"spec_decode_{key}") for key in ("num_drafts", "draft_tokens"))
+    if length is None and any(key.startswith("spec_decode") and run[key] for key in run):
+        raise Unusable("spec_decode_acceptance_length: missing, and with speculative decoding a step yields so many tokens")
+    if length is None or length == 1:
+        return {}
+    return {"accept_length": length, **({"draft_tokens": round(drafted / steps)} if steps and drafted else {})}
 
 
 def _refuse(run: Record) -> None:
     """Raise Unusable for runs whose measurement does not fit a row."""
-    if any(key.startswith("spec_decode") and run[key] for key in run) or (files.number(run, "accept_length", RATIO) or 1) > 1:
-        raise Unusable("speculative decoding: a row holds steps of one token a user")
     if "completed" not in run:
         raise Unusable("completed: missing, so no result of `vllm bench serve --save-result`")
     if files.text(run, "ramp_up_strategy"):

@@ -15,8 +15,10 @@ from headway.core import user_file
 from headway.core.csv_text import csv_header, csv_lines, refuse_twins, width_error
 from headway.core.errors import BadFile, clip, printable
 from headway.core.measured import (
+    ACCEPTED,
     CHIP_TOKEN_RATE,
     DEGREE,
+    DRAFTS,
     LENGTH,
     REQUEST_RATE,
     RUN_REQUESTS,
@@ -154,7 +156,9 @@ MEANT = {
     "concurrency": "batch_or_concurrency", "users": "batch_or_concurrency", "chips": "n_chips", "gpus": "n_chips", "num_gpus": "n_chips",
     "chip": "hardware", "gpu": "hardware", "machine": "hardware", "seq": "seq_len", "max_seqs": "max_num_seqs",
     "max_batch_size": "max_num_seqs", "max_running_requests": "max_num_seqs", "num_prompts": "requests", "num_requests": "requests",
-    "request_count": "requests", "request_rate": "rate_req_s",
+    "request_count": "requests",
+    "speculative_model": "draft", "num_speculative_tokens": "draft_tokens", "acceptance_length": "accept_length",
+    "request_rate": "rate_req_s",
 }  # fmt: skip
 
 
@@ -218,6 +222,10 @@ class MeasuredRow:
     roofline: str = ""
     request_rate: float | None = None  # offered requests per second; None in a closed loop
     requests: float | None = None  # of the run
+    draft: str = ""  # what drafts: mtp, eagle or a smaller model
+    draft_tokens: int | None = None  # of a sequence in each step
+    acceptance: str = ""  # share of drafts accepted, or one for each place with commas
+    accept_length: float | None = None  # mean tokens of a step
     max_num_seqs: float | None = None  # most sequences of one data-parallel rank, as the engine was started
     prefill_workers: int | None = None  # of a disaggregated row; in both kinds of worker dp is attention data parallelism
     prefill_tp: int | None = None
@@ -235,7 +243,8 @@ class MeasuredRow:
 NEEDED = ("id", "model", "hardware", "mode")
 TEXTS = {"id": "id", "model": "model", "hardware": "hardware", "mode": "mode", "engine": "engine", "engine_version": "engine_version",
          "weight_precision": "weights", "kv_precision": "kv", "source_key": "source", "reliability": "reliability",
-         "roofline": "roofline", "source_date": "date", "date": "month", "config": "config"}  # fmt: skip
+         "roofline": "roofline", "source_date": "date", "date": "month", "config": "config", "draft": "draft",
+         "acceptance": "acceptance"}  # fmt: skip
 POOLS = tuple(f"{pool}_{what}" for pool in ("prefill", "decode") for what in ("workers", "tp", "ep", "dp"))
 NUMBERS = (
     NumberColumn(header="n_chips", field="chips", q=DEGREE),
@@ -249,6 +258,8 @@ NUMBERS = (
     NumberColumn(header="input_tok_s_total", field="input_tok_per_s", q=TOKEN_RATE),
     NumberColumn(header="tok_s_per_chip", field="tok_per_s_chip", q=CHIP_TOKEN_RATE),
     NumberColumn(header="max_num_seqs", field="max_num_seqs", q=SEQUENCES),
+    NumberColumn(header="draft_tokens", field="draft_tokens", q=DRAFTS),
+    NumberColumn(header="accept_length", field="accept_length", q=ACCEPTED),
     NumberColumn(header="rate_req_s", field="request_rate", q=REQUEST_RATE),
     NumberColumn(header="requests", field="requests", q=RUN_REQUESTS),
     NumberColumn(header="ttft_ms", field="ttft_s", q=TTFT, scale=1e-3),

@@ -17,6 +17,7 @@ from headway.core.quantity import user_input
 from headway.core.schema import defaults
 from headway.evidence.rows import defaults as row_defaults
 from headway.evidence.rows.defaults import ROOM, StatedLayout, benchmark, place
+from headway.evidence.rows.drafts import NO_DRAFTS, StatedDrafts, assumptions_of, row_drafts, stated_drafts, with_method
 from headway.evidence.rows.names import ENGINES, Hardware, family, hardware, model_name, older, version, years_before
 from headway.evidence.rows.row import MeasuredRow
 from headway.hardware.chip import Chip, chip, reported_memory
@@ -27,7 +28,8 @@ from headway.models.precision import Precision
 from headway.models.work import ModelWork, work_of
 from headway.performance.achieved import EAGER
 from headway.performance.assumptions import Assumptions
-from headway.performance.compile import StepModel, compile_layout
+from headway.performance.compile import StepModel, compile_drafts, compile_layout
+from headway.performance.drafts import Drafts
 from headway.performance.formats import Formats, resolve
 from headway.performance.layout import Layout, check, shape, tensor_why
 from headway.serving.serve import known_layout
@@ -59,6 +61,7 @@ class SetupKey:
     benchmark: str  # key of a benchmark with documented conditions
     attention_dp: bool = False  # dp is attention data parallelism, whatever ep is
     config: str = ""  # path of the model's config.json
+    drafts: StatedDrafts = NO_DRAFTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,7 +79,9 @@ class Setup:
     work: ModelWork
     formats: Formats
     weights_bytes: float  # weights on the fullest chip
-    compiled: StepModel  # kernels alone, with the shipped efficiencies
+    compiled: StepModel  # kernels alone, with the shipped efficiencies; of what drafts the engine's own work too
+    drafts: Drafts | None  # speculation
+    drafting: Assumptions  # under which it runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,11 +125,13 @@ def _find(key: SetupKey, catalog: Catalog) -> InferredSetup | str:
     note = _machine(spec, placement.chips, catalog)[1]
     lacks = older(engine, key.engine_version, key.date)
     setup = _setup(name, spec, placement.chips, placement.layout, placement.replicas, row_formats.precision, row_formats.head, engine,
-                   (EAGER, *lacks) if key.eager and EAGER not in lacks else lacks, years_before(key.date), catalog)  # fmt: skip
+                   (EAGER, *lacks) if key.eager and EAGER not in lacks else lacks, years_before(key.date), key.drafts, catalog)  # fmt: skip
     counts_differ = spec.count is not None and key.chips is not None and spec.count != key.chips
     flags = (
         *row_formats.flags,
         *placement.flags,
+        *(setup.drafts.notes if setup.drafts else ()),
+        *([f"draft not stated: {setup.drafts.name}"] if setup.drafts and key.drafts.tokens and not key.drafts.draft else []),
         *([note] if note else []),
         *([f"{key.hardware} with {key.chips} chips"] if counts_differ else []),
         *([f"{key.hardware} taken as {spec.chip}"] if re.search(INEXACT, key.hardware.lower()) else []),
@@ -219,6 +226,7 @@ def _setup(
     engine: str,
     lacks: tuple[str, ...],
     years: float,
+    speculation: StatedDrafts,
     catalog: Catalog,
 ) -> Setup:
     """Cached setup of these names; raises if the model or the machine does not allow it."""
@@ -227,11 +235,14 @@ def _setup(
     form = replace(shape(work.blocks), dimensions=())  # a run that was measured was loaded
     legal = check(known_layout(layout), form)
     resolved_formats = resolve(work, machine.chip, precision)
+    drafting = assumptions_of(with_method(speculation, model), engine, EAGER in lacks)
+    drafts = row_drafts(model, machine.chip, precision, drafting)
     compiled = compile_layout(work, machine, legal, _BARE, resolved_formats, backend=ENGINES[engine])
+    compiled = compile_drafts(compiled, machine, legal, drafting, drafts)
     return Setup(
         model=model, system=machine, layout=legal, precision=precision, engine=engine, older=lacks, years=years, replicas=replicas,
         work=work, formats=resolved_formats,
-        weights_bytes=float(compiled.weights_bytes), compiled=compiled,
+        weights_bytes=float(compiled.weights_bytes), compiled=compiled, drafts=drafts, drafting=drafting,
     )  # fmt: skip
 
 
@@ -305,6 +316,7 @@ def _task(row: MeasuredRow, catalog: Catalog) -> Task | Unpredictable:
         model=row.model, hardware=row.hardware, chips=row.chips, tp=row.tp, ep=row.ep, pp=row.pp, dp=row.dp, engine=row.engine,
         engine_version=row.engine_version, eager=bool(row.eager), date=row.month or row.date, weights=row.weights, kv=row.kv,
         load="saturated" if kind == "offline" else "given", split=kind == "disagg", benchmark=run.key if run else "", config=row.config,
+        drafts=stated_drafts(row),
     )  # fmt: skip
     keys = [key]
     if kind == "disagg" and row.prefill_workers and row.decode_workers:  # one worker is one instance of tp x dp chips

@@ -197,7 +197,7 @@ class EngineFit:
 
 def problem(tasks: Sequence[Task], base: Efficiencies) -> EngineProblem:
     """Problem of the rows of reliability A and B, grouped by kind."""
-    order = [index for index, task in enumerate(tasks) if task.row.reliability != "C" and not is_open(task)]
+    order = [index for index, task in enumerate(tasks) if task.row.reliability != "C" and is_fitted(task)]
     scored = [tasks[index] for index in order]
     if not scored:
         return EngineProblem(base=base, setups=(), kinds=())
@@ -221,9 +221,9 @@ def problem(tasks: Sequence[Task], base: Efficiencies) -> EngineProblem:
     return EngineProblem(base=base, setups=tuple(setups), kinds=tuple(kinds))
 
 
-def is_open(task: Task) -> bool:
-    """Whether a row states a rate of arrivals and no users: predicted, and not fitted to."""
-    return task.kind == "serving" and task.concurrency is None
+def is_fitted(task: Task) -> bool:
+    """Whether a row is fitted to: one of users, without drafts. Others are predicted alone."""
+    return (task.kind != "serving" or task.concurrency is not None) and task.setup.drafts is None
 
 
 def measured(task: Task, quantity: str) -> float:

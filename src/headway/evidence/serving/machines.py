@@ -15,7 +15,18 @@ import numpy as np
 from headway.core.schema import defaults
 from headway.evidence.rows.names import ENGINES
 from headway.evidence.rows.tasks import Setup
-from headway.laws.queueing.closed_loop import NO_WORK, SINGLE, HandedLoop, Law, LoopTimes, best_split, handed_loop, step_times
+from headway.laws.queueing.closed_loop import (
+    NO_WORK,
+    SINGLE,
+    HandedLoop,
+    Law,
+    LoopTimes,
+    StepTime,
+    best_split,
+    handed_loop,
+    step_times,
+    token_times,
+)
 from headway.laws.queueing.users import first_round, kept_in_step
 from headway.laws.serving.request import decode_tok_per_s, run_s
 from headway.laws.step.coefficients import (
@@ -32,7 +43,7 @@ from headway.laws.step.step import step_floor_s, step_s
 from headway.performance import request
 from headway.performance.achieved import EAGER, Efficiencies, dense_part, efficiencies, engine_cost, form_of, with_engine
 from headway.performance.assumptions import UTILIZATION, Assumptions
-from headway.performance.compile import StepModel, compile_layout
+from headway.performance.compile import StepModel, compile_drafts, compile_layout
 from headway.performance.request import MemoryRoom, Requests, Scheduling, Server, scheduling, transfer_link
 from headway.performance.room import Room, room_on_chip
 
@@ -41,7 +52,7 @@ NO_SPAN = SpanTerm(cap=math.inf, root=math.inf, read=0.0, decode_compute=0.0, pr
 NO_SCAN = ScanTerm(layers=0, heads=0)
 NO_INDEX = IndexTerm(compute=0.0, read=0.0, choice=0.0)
 NO_COLLECTIVE = CollectiveTerm(count=0, lines=(CollectiveLine(alpha=0.0, slope=0.0),), floor=0.0)
-SHARED_FIELDS = ("overlap", "communication", "queries", "least_queries")  # fields with one value for all setups: none of them drafts
+SHARED_FIELDS = ("overlap", "communication", "queries", "least_queries")  # one value for all setups: those that draft stand alone
 
 
 def stack(compiled: Sequence[StepCoefficients]) -> StepCoefficients:
@@ -62,7 +73,7 @@ def stack(compiled: Sequence[StepCoefficients]) -> StepCoefficients:
         )
         for c in compiled
     ]
-    return replace(columns(filled), **{name: getattr(compiled[0], name) for name in SHARED_FIELDS})
+    return columns(filled)
 
 
 def fill(items: tuple[Any, ...], nothing: Any, length: int) -> tuple[Any, ...]:
@@ -74,7 +85,8 @@ def columns(records: Sequence[Any]) -> Any:
     """Records of equal structure as one record of arrays."""
     first = records[0]
     if is_dataclass(first):
-        return type(first)(**{field.name: columns([getattr(record, field.name) for record in records]) for field in fields(first)})  # type: ignore[misc]
+        values = {field.name: [getattr(record, field.name) for record in records] for field in fields(first)}
+        return type(first)(**{name: parts[0] if name in SHARED_FIELDS else columns(parts) for name, parts in values.items()})  # type: ignore[misc]
     if isinstance(first, tuple):
         return tuple(columns([record[index] for record in records]) for index in range(len(first)))
     return np.array([float(record) for record in records])
@@ -163,6 +175,7 @@ def bare_machines(setups: Sequence[Setup], table: Efficiencies) -> Server:
         instance=np.array([float(layout.chips) for layout in compiled]),
         tp=np.array([float(setup.layout.tp) for setup in setups]),
         link=np.array([transfer_link(setup.system) for setup in setups]),
+        accept_length=np.array([float(setup.drafts.length()) if setup.drafts else 1.0 for setup in setups]),
     )
 
 
@@ -176,9 +189,9 @@ def compiled_setup(setup: Setup, table: Efficiencies) -> StepModel:
     """Step model of a setup with kernels alone."""
     if table is efficiencies():
         return setup.compiled
-    return compile_layout(
-        setup.work, setup.system, setup.layout, defaults(Assumptions, {"engine": "none"}), setup.formats, table, ENGINES[setup.engine]
-    )
+    bare = defaults(Assumptions, {"engine": "none"})
+    compiled = compile_layout(setup.work, setup.system, setup.layout, bare, setup.formats, table, ENGINES[setup.engine])
+    return compile_drafts(compiled, setup.system, setup.layout, setup.drafting, setup.drafts)
 
 
 LOOPS = ("serving", "disagg", "offline")  # kinds that are closed loops
@@ -260,9 +273,15 @@ def _requests(load: MeasuredLoad) -> Requests:
     return Requests(prompt=load.prompt, output=load.output, spread=load.spread)
 
 
+def _token_times(m: Server, law: Law) -> StepTime:
+    """Time per token of a decode step, which yields several with speculation."""
+    step, token = step_times(m.step, law), token_times(m.accept_length)
+    return lambda batch, kv_tokens, *prompts: token(batch, kv_tokens, step(batch, kv_tokens, *prompts))
+
+
 def _decode(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
     """Quantities of a decode step at the stated context and batch."""
-    tpot = step_times(m.step, law)(load.batch, load.batch * load.context, NO_WORK, NO_WORK, SINGLE)
+    tpot = _token_times(m, law)(load.batch, load.batch * load.context, NO_WORK, NO_WORK, SINGLE)
     rate = decode_tok_per_s(load.batch, tpot, np.minimum(m.replicas, load.users))
     return Quantities(ttft=_missing(load), tpot=tpot, rate=rate, per_chip=rate / m.chips)
 
@@ -353,7 +372,7 @@ def _disagg(m: Server, pool: Server, load: MeasuredLoad, law: Law) -> Quantities
     packed = np.minimum(alone, request.saturated_prompt_s(pool, requests, law))
     prefill, decode = (np.where(is_stated, workers, 1.0) for workers in (load.prefill_workers, load.decode_workers))
     loop = _handed(m, load, m.seats(load.prompt, load.output) * decode, alone, packed)
-    times = handed_loop(step_times(m.step, law), replace(loop, prefill_workers=prefill, decode_workers=decode))
+    times = handed_loop(_token_times(m, law), replace(loop, prefill_workers=prefill, decode_workers=decode))
     chips = prefill * pool.chips + decode * m.chips
     rate = times.rate * load.output
     known = Quantities(ttft=times.ttft, tpot=times.tpot, rate=rate, per_chip=rate / chips)
@@ -382,7 +401,7 @@ def _guessed_split(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
     Prefill workers have the smallest size that leaves no chip idle: it divides the decode worker and the machine. Their rate per
     chip is taken as the decode worker's, a good approximation because prefill is compute-bound.
     """
-    step, dp, requests = step_times(m.step, law), m.step.dp, _requests(load)
+    step, dp, requests = _token_times(m, law), m.step.dp, _requests(load)
     size = np.gcd(m.chips.astype(np.int64), m.instance.astype(np.int64)).astype(float)
     size = np.where(m.room.weights * m.instance <= size * m.room.usable, size, m.instance)
     fewer = m.instance / size

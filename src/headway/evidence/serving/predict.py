@@ -163,8 +163,15 @@ def predict(tasks: Sequence[Task | Unpredictable], table: Efficiencies | None = 
 
 
 def _predicted(tasks: Sequence[Task], table: Efficiencies) -> list[Prediction]:
-    if not tasks:
-        return []
+    """Predictions of tasks: all without drafts at once, and those of each setup that drafts, whose step is of another form."""
+    groups: dict[int, list[int]] = {}
+    for index, task in enumerate(tasks):
+        groups.setdefault(id(task.setup) if task.setup.drafts else 0, []).append(index)
+    pairs = (pair for at in groups.values() for pair in zip(at, _of_a_form([tasks[index] for index in at], table), strict=True))
+    return [prediction for _, prediction in sorted(pairs, key=lambda pair: pair[0])]
+
+
+def _of_a_form(tasks: Sequence[Task], table: Efficiencies) -> list[Prediction]:
     place, setups = placed(tasks)
     all_machines, prefill_place, predictions = machines(setups, table), prefill_places(tasks), {}
     for kind in dict.fromkeys(task.kind for task in tasks):
