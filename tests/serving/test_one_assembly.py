@@ -53,7 +53,8 @@ class SharedPoint:
 
 def asked(task: Task) -> dict[str, Any]:
     """The load and engine of a task as `serve` takes them."""
-    return {"prompt": task.prompt, "output": task.output, "assumptions": defaults(Assumptions, {"engine": ENGINES[task.setup.engine]})}
+    assumptions = defaults(Assumptions, {"engine": ENGINES[task.setup.engine], "length_cv": task.spread})
+    return {"prompt": task.prompt, "output": task.output, "assumptions": assumptions}
 
 
 @functools.cache
@@ -180,7 +181,7 @@ def test_closed_loop__littles_law() -> None:
 
 def test_tpot__decode_steps_and_the_prefill_of_others_share_a_replica() -> None:
     """With almost no prompt the two meanings of TPOT meet; prompts add to the mean and not to the decode steps alone."""
-    load: dict[str, Any] = {"batch": 32, "output": 500}
+    load: dict[str, Any] = {"batch": 32, "output": 500, "assumptions": defaults(Assumptions, {"engine": "none"})}
     short, long = (serve("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), prompt=prompt, **load).row(0) for prompt in (1, 4000))
     assert short["tpot_s"] == pytest.approx(short["tpot_decode_s"], rel=0.03)
     assert long["tpot_s"] > 1.2 * long["tpot_decode_s"]

@@ -42,6 +42,7 @@ from headway.laws.queueing.users import (
     rank_budget,
     regularity,
     residual_s,
+    shared_load,
     sharing_budget,
     steady_between_s,
     steady_s,
@@ -217,10 +218,11 @@ def _prompt_steps(loop: Loop, p: _Prompts, beside: Number) -> list[StepLoad]:
     kv_tokens = beside * middle_context(loop.prompt, loop.output)
     of_prompt = p.packed / loop.prefill
     # While synchronised prompts are prefilled, on average half of the sequences decode.
-    full = (beside / HALF, kv_tokens / HALF, p.packed, loop.pairs * of_prompt, p.packed / p.tokens)
+    packed = (p.packed, loop.pairs * of_prompt, p.packed / p.tokens)
     alone = (beside, kv_tokens, p.tokens, p.pairs, SINGLE)
     if not loop.closed:
-        return [alone, full]
+        return [alone, (beside, kv_tokens, *packed)]
+    full = (beside / HALF, kv_tokens / HALF, *packed)
     return [alone, full, _shared(p, beside, kv_tokens, _sharing(loop, p, p.arriving * p.chunks)), *_longest(loop, p, alone)]
 
 
@@ -260,9 +262,10 @@ def _at_random(
 ) -> tuple[tuple[Any, Any], Any]:
     """Poisson arrivals: TTFT, the time that others' prompts add to an answer, and what one prompt adds."""
     kv_tokens = beside * middle_context(loop.prompt, loop.output)
+    apart = decode * (busy * (1 - loop.chunked_prefill))  # between two steps with prompts
     load, service = prompt_load(loop.rate, p.chunks, alone), full * p.steps
     regular = regularity(loop.rate * service, loop.in_turn)
-    prompts = _sharing(loop, p, load)
+    prompts = _sharing(loop, p, shared_load(loop.rate, p.chunks, alone + apart, full + apart, p.most))
     met = _shared(p, beside, kv_tokens, SINGLE + prompts_met(load, p.chunks, p.most, regular))
     _, shared, met_step, *longest = _steps(step, alone, [], _shared(p, beside, kv_tokens, prompts), met, *_longest(loop, p, met))
     added = prompt_added_s(shared, decode, loop.chunked_prefill, p.chunks, prompts)
@@ -476,7 +479,7 @@ def open_loop_decoding(step: StepCoefficients, loop: Loop, rate: PerSecond, floo
 
     >>> from headway.laws.step.coefficients import LLAMA_70B_TP8
     >>> round(float(open_loop_decoding(LLAMA_70B_TP8, PROMPTS_2K, 2.0, 0)), 2)
-    13.42
+    13.41
     """
     with unrecorded():
         step_time, token_time = _laws(step, loop, floor)
@@ -489,7 +492,7 @@ def open_loop_in_service(step: StepCoefficients, loop: Loop, rate: PerSecond, de
 
     >>> from headway.laws.step.coefficients import LLAMA_70B_TP8
     >>> round(float(open_loop_in_service(LLAMA_70B_TP8, PROMPTS_2K, 2.0, 13.25, 0)), 2)
-    13.51
+    13.52
     """
     with unrecorded():
         step_time, token_time = _laws(step, loop, floor)
@@ -502,7 +505,7 @@ def open_loop_capacity(step: StepCoefficients, loop: Loop, floor: Number) -> Per
 
     >>> from headway.laws.step.coefficients import LLAMA_70B_TP8
     >>> round(float(open_loop_capacity(LLAMA_70B_TP8, PROMPTS_2K, 0)), 2)
-    6.62
+    6.66
     """
     with unrecorded():
         step_time, token_time = _laws(step, loop, floor)

@@ -168,6 +168,17 @@ def prompt_load(rate: PerSecond, chunks: Number, step: Second) -> Number:
     return rate * chunks * step
 
 
+@formula(source="Little's law m = rate chunks step(m), of steps that each further prompt lengthens alike, up to full ones")
+def shared_load(rate: PerSecond, chunks: Number, step: Second, full_step: Second, most: Number) -> Number:
+    """Mean prompts in progress where they share steps: more come during the longer steps of several prompts.
+
+    >>> [float(shared_load(rate, 2, 0.25, longest, 4.0)) for rate, longest in ((1.0, 0.25), (1.0, 0.55), (4.0, 0.55))]
+    [0.5, 0.625, 4.0]
+    """
+    longer = np.maximum(full_step - step, 0 * step) / np.maximum(most - 1, FEW)
+    return np.minimum(rate * chunks * step / np.maximum(1 - rate * chunks * longer, FEW), np.maximum(most, 1))
+
+
 @formula(source="PASTA: an arriving prompt meets the mean of those in progress, and shares the steps that they have left")
 def prompts_met(load: Number, chunks: Number, most: Number, regularity: Number) -> Number:
     """Other prompts that share the steps of an arriving prompt; a step has room for `most`.
