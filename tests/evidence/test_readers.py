@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,17 @@ def test_vllm_bench__empty_seats_lower_the_reliability(tmp_path: Path) -> None:
     row = only(vllm_bench.read(write(tmp_path / "a.json", few), H100))
     assert row.concurrency == 640 and row.reliability == "B"
     assert only(vllm_bench.read(write(tmp_path / "b.json", serve(failed=3)), H100)).reliability == "B"
+
+
+def test_readers__month_and_batch_limit_of_a_run(tmp_path: Path) -> None:
+    row = only(vllm_bench.read(write(tmp_path / "a.json", serve(max_num_seqs="256")), H100))
+    assert (row.month, row.max_num_seqs) == ("2026-01", 256)
+    assert only(vllm_bench.read(tmp_path / "a.json", replace(H100, max_num_seqs=64))).max_num_seqs == 64
+    assert "max_num_seqs: got '-4'" in refused(vllm_bench.read(write(tmp_path / "b.json", serve(max_num_seqs=-4)), H100))
+    of_sglang = serve(server_info={"max_running_requests": 48}, date="soon")
+    row = only(vllm_bench.read(write(tmp_path / "c.json", of_sglang), H100))
+    assert (row.month, row.max_num_seqs) == ("", 48)
+    assert {row.month for row in llama_bench.read(READERS / "llama_bench.json", RunFields())[0]} == {"2026-01"}
 
 
 def test_vllm_bench__speculation_of_a_run(tmp_path: Path) -> None:
@@ -476,7 +488,7 @@ def test_trtllm_bench__a_report_is_a_row(tmp_path: Path) -> None:
     given = RunFields(hardware="h100-sxm", chips=8, model="")
     row = only(trtllm_bench.read(write(tmp_path / "a.json", trtllm()), given))
     assert (row.model, row.tp, row.chips, row.weights, row.kv) == ("meta-llama/Llama-3.1-70B-Instruct", 8, 8, "fp8", "fp8")
-    assert (row.concurrency, row.prompt, row.output) == (245.1, 1000.0, 1000.0)
+    assert (row.concurrency, row.prompt, row.output, row.max_num_seqs) == (245.1, 1000.0, 1000.0, 256)
     assert (row.ttft_s, row.tpot_s, row.output_tok_per_s, row.tok_per_s_chip) == pytest.approx((0.9, 0.032, 7100.0, 887.5))
     plain = trtllm(engine={"quantization": None, "kv_cache_dtype": "auto"}, streaming_metrics={"avg_ttft_ms": None, "avg_tpot_ms": None})
     row = only(trtllm_bench.read(write(tmp_path / "b.json", plain), given))

@@ -104,6 +104,21 @@ def test_requests__fewer_than_the_seats_of_an_offline_run() -> None:
     assert rate(few) == pytest.approx(rate(users), rel=1e-9)
 
 
+def test_requests__fewer_than_users_are_not_served_at_once() -> None:
+    few, counted = predicted({"requests": 16}, {"requests": 16, "batch_or_concurrency": 16})
+    assert tpot(few) == pytest.approx(tpot(counted), rel=1e-9)
+    assert any(flag.startswith("requests: 16 of 64 users") for flag in few.flags)
+
+
+def test_max_num_seqs__below_a_stated_batch_is_refused(tmp_path: Path) -> None:
+    line = Rig("llama-3.1-8b", "H100-SXM-80GB", 2, "vllm", 1).line("r", "decode_step", 2000, 100, 64, "x")
+    path = tmp_path / "rows.csv"
+    path.write_text(csv_text([line | {"max_num_seqs": str(limit)} for limit in (16, 32)]), encoding="utf-8")
+    short, enough = tasks(read_rows(path)[0])  # two copies with 32 sequences each
+    assert isinstance(short, Unpredictable) and short.why.startswith("max_num_seqs: 16 sequences of an instance, fewer than the 32")
+    assert isinstance(enough, Task)
+
+
 # -- a rate -------------------------------------------------------------------------------------------------------------------------
 
 

@@ -6,18 +6,20 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from headway.core import user_file
 from headway.core.errors import BadFile, BadValue, HeadwayError, clip, printable
-from headway.core.measured import DEGREE, BadCell, cell
+from headway.core.measured import DEGREE, INSTANT, SEQUENCES, BadCell, cell
 from headway.core.schema import Field
 from headway.evidence.rows.row import BadRow, MeasuredRow
 from headway.hardware.system import system
 
 Record = Mapping[str, Any]
 MOST_WHY = 300  # characters
+FIRST_INSTANT = 1.5e9  # seconds since 1970, below which a clock counts from a machine's start
 
 
 class Unusable(HeadwayError):
@@ -87,10 +89,28 @@ def count(record: Record, *keys: str) -> int | None:
     return None if value is None else int(value)
 
 
+def sequences(record: Record, *keys: str) -> float | None:
+    """Most sequences of a rank, as the engine was started, by the first of the keys that says it."""
+    return positive(record, SEQUENCES, *keys)
+
+
 def text(record: Record, key: str) -> str:
     """Text of a key; "" if it is absent, null or not text."""
     value = record.get(key)
     return printable(value.strip()) if isinstance(value, str) else ""
+
+
+def month(record: Record, key: str) -> str:
+    """Month of a date as tools write it, year first: 20260820-231939, 2026-08-20T23:19:39Z, or seconds since 1970; "" without one.
+
+    >>> month({"date": "20260820-231939"}, "date"), month({"start": 1787267980.1}, "start"), month({"start": 27536.6}, "start")
+    ('2026-08', '2026-08', '')
+    """
+    value = record.get(key)
+    if isinstance(value, int | float) and not isinstance(value, bool) and FIRST_INSTANT < value < INSTANT.high:
+        return datetime.fromtimestamp(value, UTC).strftime("%Y-%m")
+    match = re.match(r"(20\d\d)-?(0[1-9]|1[0-2])(?!\d{5})", value.strip()) if isinstance(value, str) else None
+    return f"{match[1]}-{match[2]}" if match else ""
 
 
 def flag(record: Record, key: str) -> bool:

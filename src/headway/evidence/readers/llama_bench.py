@@ -123,7 +123,8 @@ def _row(test: Record, line: int, name: str, user_input: RunFields) -> MeasuredR
     decode = generated > 0
     return files.measured_row(
         user_input, at, line=line, id=name, model=model_name, mode="decode_step" if decode else "prefill", engine="llama.cpp",
-        engine_version=f"b{build}" if build else "", weights=_format(described[2]) if described else "",
+        engine_version=f"b{build}" if build else "", month=files.month(test, "test_time"),
+        weights=_format(described[2]) if described else "",
         kv=files.text(test, "type_k") or "f16", prompt=depth if decode else prompt, output=generated,
         context=depth + generated / 2 if decode else None, concurrency=1.0, ttft_s=None if decode else prompt / rate,
         tpot_s=1 / rate if decode else None, output_tok_per_s=rate if decode else None, input_tok_per_s=None if decode else rate,

@@ -50,7 +50,7 @@ def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRo
         tpot_s=files.positive(streamed, TPOT, "avg_tpot_ms", scale=1e-3) if output > 1 else None, output_tok_per_s=tokens,
         input_tok_per_s=through * prompt if through else None,
         source=f"{SOURCE} (users by Little's law)", reliability="B", roofline="no",
-        requests=files.positive(requests, REQUESTS, "num_requests"),
+        requests=files.positive(requests, REQUESTS, "num_requests"), max_num_seqs=files.sequences(world, "max_batch_size"),
     )  # fmt: skip
 
 

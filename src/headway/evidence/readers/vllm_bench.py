@@ -170,5 +170,7 @@ def _base(run: Record, user_input: RunFields) -> dict[str, Any]:
     backend = files.text(run, "backend").lower() or files.text(run, "endpoint_type").lower()
     return {
         "at": place(user_input, run_place, WHAT), "model": model(user_input, files.text(run, "model_id"), WHAT),
-        "engine": ENGINES.get(backend, "vLLM"), "engine_version": files.text(run, "version"),
+        "engine": ENGINES.get(backend, "vLLM"), "engine_version": files.text(run, "version"), "month": files.month(run, "date"),
+        "max_num_seqs": files.sequences(run, "max_num_seqs")
+        or files.sequences(files.inner(run, "server_info"), "max_running_requests"),  # SGLang's
     }  # fmt: skip

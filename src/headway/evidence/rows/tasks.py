@@ -6,6 +6,7 @@ A setup is model, machine, layout and formats, built once for all rows that shar
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -127,7 +128,9 @@ def _find(key: SetupKey, catalog: Catalog) -> InferredSetup | str:
     setup = _setup(name, spec, placement.chips, placement.layout, placement.replicas, row_formats.precision, row_formats.head, engine,
                    (EAGER, *lacks) if key.eager and EAGER not in lacks else lacks, years_before(key.date), key.drafts, catalog)  # fmt: skip
     counts_differ = spec.count is not None and key.chips is not None and spec.count != key.chips
+    undated = key.engine_version and not key.date and ENGINES[engine] not in ("llamacpp", "native")
     flags = (
+        *([f"engine_version {key.engine_version}: its date is not known, so as the newest measured"] if undated else []),
         *row_formats.flags,
         *placement.flags,
         *(setup.drafts.notes if setup.drafts else ()),
@@ -247,6 +250,9 @@ def _setup(
 
 
 FOR_ONE = ("llama.cpp", "native")  # engines that are measured with a single sequence where nothing else is said
+LOOPS = ("serving", "disagg", "offline")  # kinds that are closed loops
+TOGETHER = ("decode", "decode_e2e", "static")  # kinds whose whole batch decodes at once
+ROUNDS = 3  # requests for each of those at a time, from which a run is steady
 RANK_TOKENS = 16384  # prompt tokens with which a rank of a prefill run by itself is full
 KINDS = ("decode", "decode_e2e", "prefill", "serving", "serving_unloaded", "offline", "static", "disagg")
 
@@ -330,6 +336,10 @@ def _task(row: MeasuredRow, catalog: Catalog) -> Task | Unpredictable:
             return Unpredictable(row=row, why=resolution)
     setups = [resolution for resolution in resolutions if isinstance(resolution, InferredSetup)]
     task = _task_under_load(row, kind, setups[-1])
+    most = (row.max_num_seqs or math.inf) * int(task.setup.layout.dp)
+    if kind in TOGETHER and (task.batch or 0.0) > most:
+        why = f"max_num_seqs: {most:g} sequences of an instance, fewer than the {task.batch:g} that decode at once"
+        return Unpredictable(row=row, why=why)
     if len(setups) == 1:
         return task
     split = StatedSplit(prefill=setups[0].setup, prefill_workers=row.prefill_workers or 1, decode_workers=row.decode_workers or 1)
@@ -369,6 +379,9 @@ def _task_under_load(row: MeasuredRow, kind: str, resolution: InferredSetup) -> 
         if kind == "decode":
             flags.append(f"context not stated: {context:g} tokens, the prompt" + (" and half the output" if output else ""))
     ranks, users = int(setup.layout.dp), row.concurrency
+    if users and row.requests and row.requests < ROUNDS * users and kind in LOOPS:
+        flags.append(f"requests: {row.requests:g} of {users:g} users are no steady load, which is what is predicted")
+        users = min(users, row.requests)
     if kind in ("serving", "disagg", "offline"):
         batch = None
     elif kind == "serving_unloaded":

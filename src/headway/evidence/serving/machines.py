@@ -14,7 +14,7 @@ import numpy as np
 
 from headway.core.schema import defaults
 from headway.evidence.rows.names import ENGINES
-from headway.evidence.rows.tasks import Setup
+from headway.evidence.rows.tasks import LOOPS, Setup
 from headway.laws.queueing.closed_loop import (
     NO_WORK,
     SINGLE,
@@ -194,7 +194,6 @@ def compiled_setup(setup: Setup, table: Efficiencies) -> StepModel:
     return compile_drafts(compiled, setup.system, setup.layout, setup.drafting, setup.drafts)
 
 
-LOOPS = ("serving", "disagg", "offline")  # kinds that are closed loops
 ONLINE = ("serving", "serving_unloaded", "disagg")  # kinds whose answers are streamed
 
 

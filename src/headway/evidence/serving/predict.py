@@ -12,7 +12,7 @@ import numpy as np
 
 from headway.evidence.fit.result import QUEUED, SLOWER, width_names
 from headway.evidence.rows.row import MeasuredRow
-from headway.evidence.rows.tasks import Setup, Task, Unpredictable
+from headway.evidence.rows.tasks import TOGETHER, Setup, Task, Unpredictable
 from headway.evidence.serving.arrivals import carried
 from headway.evidence.serving.machines import ONLINE, MeasuredLoad, Quantities, machines, quantities, rows, run_servers, served_times
 from headway.laws.serving.request import interval_factor, interval_low
@@ -100,13 +100,13 @@ def link_factors(kind: str, tasks: Sequence[Task], m: Server, load: MeasuredLoad
 
 
 MEMORY = "taken as if it fitted in memory"  # beginning of a flag on memory
-TOGETHER = ("decode", "decode_e2e", "static")  # kinds whose whole batch must fit in the KV cache; other kinds need one sequence
 
 
 def beyond(tasks: Sequence[Task], m: Server) -> list[tuple[str, ...]]:
     """Flags per task that exceeds the memory of its machine or the context of its model; `m` has a machine per task.
 
-    An engine's memory reserve makes no flag. A sequence is as long as it ends; of a decode step as the stated context.
+    The whole batch of some kinds must fit, of others one sequence. An engine's memory reserve makes no flag. A
+    sequence is as long as it ends; of a decode step as the stated context.
     """
 
     def tokens(task: Task) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 from headway.core.errors import HeadwayError
 from headway.core.schema import defaults
 from headway.evidence.rows.names import ENGINES
-from headway.evidence.rows.tasks import Task
+from headway.evidence.rows.tasks import ROUNDS, Task
 from headway.evidence.serving.machines import machines, run_servers, scalar
 from headway.evidence.serving.predict import Prediction, load_of
 from headway.laws.queueing.closed_loop import SINGLE, LoopTimes
@@ -38,7 +38,6 @@ from headway.simulation.traffic.requests import Traffic
 
 KINDS = ("serving", "serving_unloaded")
 BATCHES = 64  # at which the floor of a step is computed
-ROUNDS = 3  # requests for each of those at a time, from which a run is steady
 BEYOND = 1.02  # times a measurement beyond which a floor is above it by more than clocks err
 
 
