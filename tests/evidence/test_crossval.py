@@ -16,6 +16,7 @@ from headway.evidence.serving.crossval import ServingCrossValidation, cross_vali
 from headway.evidence.serving.engine_fit import numbers
 from headway.evidence.serving.predict import predict
 from headway.evidence.serving.score import residuals, stats
+from headway.evidence.serving.whole_fit import whole_fit
 from headway.laws.serving.request import interval_factor
 from support.synthetic import Rig, measured, prior, remeasured, tasks_of, true_table
 
@@ -60,7 +61,7 @@ def known(seed: int) -> tuple[Task, ...]:
 
 @functools.cache
 def validated() -> ServingCrossValidation:
-    return cross_validate(known(1), prior(), EVERY)
+    return cross_validate(known(1), whole_fit(known(1), prior(), EVERY))
 
 
 @functools.cache
@@ -73,11 +74,11 @@ def served(seed: int) -> tuple[Task, ...]:
 @functools.cache
 def served_validated() -> ServingCrossValidation:
     every = [number for number in EVERY if number.section != "engine.sglang" or not number.spread]  # none of them runs it
-    return cross_validate(served(1), prior(), every)
+    return cross_validate(served(1), whole_fit(served(1), prior(), every))
 
 
 def number(found: ServingCrossValidation, place: str) -> float:
-    values = {f"{n.section}.{n.key}": value for n, value in zip(EVERY, found.engines.values(EVERY), strict=True)}
+    values = {f"{n.section}.{n.key}": value for n, value in zip(EVERY, found.full.engines.values(EVERY), strict=True)}
     return values[place]
 
 
@@ -122,7 +123,7 @@ def test_model_folds__whole_models_are_left_out() -> None:
 def test_cross_validate__no_fit_has_seen_the_source_it_predicts() -> None:
     """A source that says something else moves what is predicted of the others, not of itself."""
     changed = [remeasured(task, 1.5) if task.row.source == "b" else task for task in known(1)]
-    before, after = validated(), cross_validate(changed, prior(), EVERY)
+    before, after = validated(), cross_validate(changed, whole_fit(changed, prior(), EVERY))
     assert [one.id for one in before.residuals] == [one.id for one in after.residuals]
     by = {source: max(
         abs(math.log(one.predicted / other.predicted))
@@ -147,14 +148,14 @@ def test_cross_validate__each_measurement_once_with_its_fold() -> None:
 def test_cross_validate__rows_with_equal_ids_stay_apart() -> None:
     """Nothing tells rows apart but the rows themselves."""
     same = [replace(task, row=replace(task.row, line=2, id="a")) for task in known(1)]
-    one, other = validated(), cross_validate(same, prior(), EVERY)
+    one, other = validated(), cross_validate(same, whole_fit(same, prior(), EVERY))
     assert [line.value for line in other.intervals] == pytest.approx([line.value for line in one.intervals], rel=1e-6)
 
 
 def test_cross_validate__single_source_and_chip_uses_priors() -> None:
     """Nothing is left to fit to: the priors predict, and the numbers are those of all rows."""
     some = [task for task in known(1) if task.row.source == "c" and task.setup.system.chip.name == "h100_sxm"]
-    found = cross_validate(some, prior(), EVERY)
+    found = cross_validate(some, whole_fit(some, prior(), EVERY))
     assert {one.fold for one in found.residuals} == {"chips h100_sxm"}
     believed = {(one.id, one.quantity): one.predicted for one in residuals(some, predict(some, with_intervals(prior(), found.intervals)))}
     assert {(one.id, one.quantity): one.predicted for one in found.residuals} == pytest.approx(believed, rel=1e-12)
@@ -180,7 +181,7 @@ def test_shifts__fold_of_two_modes_is_listed_once() -> None:
     some = [task for task in known(1) if task.row.source == "a"]
     names = [fold.name for fold in folds(some)]
     assert len(names) == 8 and len(set(names)) == 4
-    moved = [(one.fold, one.number) for one in cross_validate(some, prior(), EVERY).shifts]
+    moved = [(one.fold, one.number) for one in cross_validate(some, whole_fit(some, prior(), EVERY)).shifts]
     assert len(moved) == len(set(moved))
 
 
@@ -272,5 +273,5 @@ def test_cross_validate__numbers_from_all_rows() -> None:
     for place, wanted in TRUTH.items():
         assert number(validated(), place) == pytest.approx(wanted, rel=0.2), place
     table = validated().table
-    for one, value in zip(every, validated().engines.values(every), strict=True):
+    for one, value in zip(every, validated().full.engines.values(every), strict=True):
         assert float(table.find(one.key, one.section)) == pytest.approx(value)

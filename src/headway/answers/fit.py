@@ -17,7 +17,7 @@ from headway.evidence.fit import nearest
 from headway.evidence.fit.result import write_efficiency
 from headway.evidence.pages import inserted
 from headway.evidence.questions import Fit
-from headway.evidence.serving import refit
+from headway.evidence.serving import class_means, refit
 from headway.evidence.serving.score import grouped
 from headway.evidence.training import refit as training_refit
 from headway.report import output, prediction_pictures
@@ -82,20 +82,25 @@ NUMBERS, NEAREST = "efficiency.toml", "evidence.csv"
 def run(args: Fit) -> output.Answer:
     """Answer of a fit: writes the numbers and lists them."""
     if args.training:
-        if args.from_ or args.summary:
-            raise BadValue("--training", args.training, "no --from and no --summary beside it: it is a fit of its own")
+        if args.from_ or args.summary or args.folds:
+            raise BadValue("--training", args.training, "no --from, --folds and --summary beside it: it is a fit of its own")
 
         return run_training(args)
     kernels, measured = _sources(args.from_)
+    if args.folds and not measured:
+        raise BadValue("--folds", "no measured runs", "rows to leave out: --from MEASURED.csv")
     for flag, page in (("--report", args.report), ("--summary", args.summary)):
-        if page and not measured:
-            raise BadValue(flag, page, "measured runs to report on: --from MEASURED.csv")
+        if page and not (measured and args.folds):
+            raise BadValue(flag, page, "measured runs to report on and fits without them: --from MEASURED.csv --folds")
     out = folder(args.out)
     _check_pages(args.report, args.summary)
     command = "headway fit " + " ".join(f"--from {Path(path).name}{'/' if Path(path).is_dir() else ''}" for path in args.from_)
-    fit_result = refit.refit(kernels, measured, command, datetime.date.today().isoformat())
+    fit_result = refit.refit(kernels, measured, command, datetime.date.today().isoformat(), bool(args.folds))
     paths = [out / NUMBERS]
     write_efficiency(paths[0], fit_result.numbers, fit_result.head)
+    if measured:
+        paths.append(out / class_means.FILE)
+        paths[-1].write_text(class_means.text(fit_result.classes), encoding="utf-8")
     if fit_result.report is not None:
         paths += _pages(fit_result.report, out, args.report, args.summary)
     return _answer(fit_result, _first_sentence(fit_result), paths)

@@ -120,9 +120,10 @@ class Fit(Question):
         default=(),
     )
     training = field(kind="file", word="ROWS.csv", help="instead: measured training runs, for what training reaches")
-    out = field(kind="folder", word="FOLDER", help="where efficiency.toml and evidence.csv go; a catalogue folder uses them", default=".")
-    report = field(kind="output", word="PAGE.md", help="page between whose markers the error tables go; a picture goes beside it")
-    summary = field(kind="output", word="PAGE.md", help="page between whose markers the few lines about it go")
+    out = field(kind="folder", word="FOLDER", help="where efficiency.toml and its tables go; a catalogue folder uses them", default=".")
+    folds = field(kind="switch", help="also predict rows by fits without them: widths of intervals, and evidence.csv", default=False)
+    report = field(kind="output", word="PAGE.md", help="with --folds: page between whose markers error tables go; a picture goes beside it")
+    summary = field(kind="output", word="PAGE.md", help="with --folds: page between whose markers the few lines about it go")
 
 
 class LectureCard(FlagRecord):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from importlib.resources import files
@@ -26,6 +27,7 @@ from headway.hardware.system import host_link_reached
 from headway.laws.serving.request import interval_factor
 from headway.laws.step.coefficients import Achieved, EngineCost
 from headway.laws.step.layer_terms import aged, engine_reach, engine_s, narrow_reach, partial_work_s
+from headway.laws.step.remainder import LEAST, MOST, remainder_factor
 from headway.laws.training.step import clock_share
 from headway.performance.assumptions import Assumptions
 from headway.performance.expert_kernels import BACKENDS, expert_backend, expert_form
@@ -35,7 +37,7 @@ from headway.performance.splits import kernel_rate
 
 OTHER_FAMILY, WIDE = "other", "bf16"
 FILE = "efficiency.toml"
-ALONE = ("engine", "platform", "interval", "training")  # each number applies by itself; a file states all numbers of a kernel class or none
+ALONE = ("engine", "platform", "remainder", "interval", "training")  # each number by itself; of a kernel class a file states all or none
 UNITS = ("", "s", "byte", "token")
 ABOVE_ZERO = (
     "compute", "memory", "activation", "norm", "eff_network", "eff_in_switch", "eff_exchange", "eff_out", "compute_factor", "memory_factor",
@@ -50,6 +52,7 @@ ENGINE_KEYS = (
     "pipeline_overlap_share", "buffer_bytes", "graph_bytes", "yearly_growth",
     "mma_share", "start_share", "first_round_share",
 )  # fmt: skip
+REMAINDER_KEYS = ("decode", "prompt")  # on a step without prompts, and on what prompts add to one
 PLATFORM_KEYS = ("compute_factor", "memory_factor")
 MATMUL_KEYS = ("t0_s", "compute", "memory", "activation", "norm")
 DECODE_KEYS = ("t0_s", "compute", "memory", "block_bytes")
@@ -64,6 +67,7 @@ KEYS = {  # the numbers of each class: a file may state no others
     "engine": ENGINE_KEYS, "platform": (*PLATFORM_KEYS, "power_exponent"), "gemm": MATMUL_KEYS, "moe": MATMUL_KEYS,
     "decode": DECODE_KEYS, "mla_decode": DECODE_KEYS, "prefill": (*PREFILL_KEYS, "narrow"), "mla_prefill": PREFILL_KEYS,
     "scan": ("t0_s", "chunk_s", "heads"), "elementwise": ("t0_s", "memory"), "routing": ("skew",), "collective": LINK_KEYS,
+    "remainder": REMAINDER_KEYS,
     "interval": (
         "decode", "prefill", "tpot", "ttft", "offline", "unmeasured", "foreign", "experts", "limited", "guessed", "queued",
     ),
@@ -195,6 +199,8 @@ def _number(entry: Mapping[str, Any], name: str, path: Path) -> Any:
     least, wants = 0.0, "a finite number that is not negative"
     if kind_of(name) == "interval":
         least, wants = 1.0, "a finite number of at least 1"
+    elif kind_of(name) == "remainder":
+        least, wants = LEAST, f"a factor of at least {LEAST}; it counts as {MOST} at most"
     elif key in ABOVE_ZERO:
         least, wants = math.ulp(0.0), "a finite number above 0"
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < math.inf:
@@ -233,6 +239,8 @@ FLAT = "the step models that are not fitted take one flat number for all kernels
 EFF_COMPUTE, EFF_MEMORY = default(0.7, "eff_compute", "", FLAT), default(0.8, "eff_memory", "", FLAT)
 T0, SPREAD = default(3e-6, "t0", "s", FLAT), default(1.6, "spread", "", FLAT)
 NONE, NO_TIME, NO_PAD = default(0, "none", "", FLAT), default(0.0, "none", "s", FLAT), default(0.0, "none", "token", FLAT)
+NO_REMAINDER = known(1.0, "nothing left", "", "constant", "too few runs of the kind were measured, or the laws leave nothing of them")
+WEIGHT_CLASSES = {"bf16": "bf16|fp16|fp32", "int8": "int8", "fp8": "fp8|mxfp8", "int4": "int4|nf4", "nvfp4": "nvfp4|fp4", "gguf": r"i?q\d"}
 NO_GRAPHS = known(1, "uncaptured", "", "constant", "without graphs the host launches the kernels of every step")
 SMOOTH = default(2, "norm", "", FLAT)
 QUANTISED, QUANTISING = ("fp8", "nvfp4"), ("t0_s", "activation")
@@ -244,7 +252,8 @@ AGEING = ("launch_factor", "step_overhead_s", "layer_overhead_s")  # costs of en
 OWN_KERNELS = ("llamacpp",)  # engines with matmuls of their own, of which none was measured alone
 GROUPED_INSTRUCTIONS = ("hopper", "blackwell")  # families whose peak only matrix instructions of several warps reach
 USUAL_CHIP = "a100_sxm_80"  # whose power per FLOP clocks are relative to
-COST_KEYS = tuple(field.name for field in fields(EngineCost) if field.name not in ("weight_only_factor", "uncaptured"))
+NO_COST_KEYS = ("weight_only_factor", "uncaptured", "decode_remainder", "prompt_remainder")  # found otherwise
+COST_KEYS = tuple(field.name for field in fields(EngineCost) if field.name not in NO_COST_KEYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,7 +348,7 @@ def achieved_efficiency(
     numbers = table or efficiencies()
     bare = _fitted(kernels, chip, formats, assumptions.t0, numbers, expert_backend(backend or assumptions.engine, layout))
     lacks = (EAGER,) if assumptions.eager else ()
-    engine = engine_cost(assumptions.engine, chip, numbers, form_of(formats, kernels.dense), lacks)
+    engine = engine_cost(assumptions.engine, chip, numbers, form_of(formats, kernels.dense), lacks, weights=formats.labels[0])
     if engine_share != 1:
         engine = replace(engine, step_overhead_s=partial_work_s(engine.step_overhead_s, engine_share))
     if assumptions.t0 is not None:
@@ -356,11 +365,12 @@ def achieved_efficiency(
 
 
 def engine_cost(
-    name: str, chip: Chip, table: Efficiencies, form: str = WIDE, older: tuple[str, ...] = (), years: float = 0.0
+    name: str, chip: Chip, table: Efficiencies, form: str = WIDE, older: tuple[str, ...] = (), years: float = 0.0, weights: str = ""
 ) -> EngineCost:
     """Costs of an engine on a chip, with factors by platform.
 
-    `older`: features that its version lacks, see OLDER; `years`: how much older it is than the newest engines measured.
+    `older`: features that its version lacks, see OLDER; `years`: how much older it is than the newest engines measured; `weights`: the
+    format of most weights as stored, for what measured runs take beyond the laws.
     """
     kind = platform(chip)
     engine_numbers = EngineCost(weight_only_factor=1, **{key: table.engine(name, kind, key) for key in COST_KEYS})
@@ -385,7 +395,43 @@ def engine_cost(
     if unmeasured and family(chip) in GROUPED_INSTRUCTIONS:  # and what only newer instructions reach
         share = table.engine(name, kind, "mma_share")
         engine_numbers = replace(engine_numbers, compute_factor=engine_numbers.compute_factor * share)
-    return engine_numbers
+    factors = {f"{quantity}_remainder": remainder(table, quantity, weights, name, chip) for quantity in REMAINDER_KEYS}
+    return replace(engine_numbers, **factors)
+
+
+def remainder(table: Efficiencies, quantity: str, weights: str, engine: str, chip: Chip) -> Any:
+    """Measured time over that of the laws, by the format of most weights, the engine and the kind of chip; 1 where none was fitted."""
+    numbers = _remainders(table, quantity, weights, engine, chip)
+    return 1 if all(number is NO_REMAINDER for number in numbers) else remainder_factor(*numbers)
+
+
+def _remainders(table: Efficiencies, quantity: str, weights: str, engine: str, chip: Chip) -> list[Any]:
+    places = (f"remainder.weights.{weight_class(weights)}", f"remainder.engine.{engine}", f"remainder.chip.{chip_class(chip)}")
+    return [table.sections.get(place, {}).get(quantity, NO_REMAINDER) for place in places]
+
+
+def remainder_note(chip: Chip, formats: Formats, assumptions: Assumptions) -> str:
+    """What measured runs take beyond the laws, as one note; "" where the laws are left as they are."""
+    if assumptions.overlap != "fitted" or assumptions.engine == "none":
+        return ""
+    numbers = [number for quantity in REMAINDER_KEYS
+               for number in _remainders(efficiencies(), quantity, formats.labels[0], assumptions.engine, chip)]  # fmt: skip
+    return "; ".join(number.source.removeprefix(f"{SOURCE}: ") for number in numbers if number is not NO_REMAINDER)
+
+
+def weight_class(stored: str) -> str:
+    """Class of a stored format whose measured runs have a factor in common.
+
+    >>> [weight_class(name) for name in ("fp16", "mxfp4", "int4_g128", "q4_k_m", "nvfp4")]
+    ['bf16', 'mxfp4', 'int4', 'gguf', 'nvfp4']
+    """
+    return next((name for name, pattern in WEIGHT_CLASSES.items() if re.match(pattern, stored)), stored)
+
+
+def chip_class(chip: Chip) -> str:
+    """Kind of a chip: the family whose kernels were measured, else its platform."""
+    kernels = family(chip)
+    return kernels if kernels != OTHER_FAMILY else platform(chip)
 
 
 @functools.cache
@@ -413,6 +459,8 @@ def with_engine(bare: Achieved, engine: EngineCost, layers: Number, tp: Number, 
         host_routed=engine.prompt_routed_s,
         captured=engine.captured_tokens,
         uncaptured=engine.uncaptured,
+        decode_remainder=engine.decode_remainder,
+        prompt_remainder=engine.prompt_remainder,
         sequence=engine.sequence_overhead_s,
     )
 

@@ -28,7 +28,7 @@ from headway.models.config import model as find_model
 from headway.models.model import Model, MoE
 from headway.models.precision import Precision
 from headway.models.work import work_of
-from headway.performance.achieved import basis
+from headway.performance.achieved import basis, remainder_note
 from headway.performance.assumptions import Assumptions
 from headway.performance.collectives import system_links
 from headway.performance.compile import halves
@@ -142,7 +142,8 @@ def _numbers(value: Any, name: str) -> Any:
 
 def _notes(model: Model, system: System, price: PriceQuote | None, assumptions: Assumptions, formats: Formats) -> tuple[str, ...]:
     as_vllm = assumptions.engine == "other" and assumptions.overlap == "fitted" and start_as("other", system.chip) != PLAIN
-    notes = [*basis(system.chip, assumptions), *([LIKE_VLLM] if as_vllm else []), *formats.notes, *model.notes]
+    left = remainder_note(system.chip, formats, assumptions)
+    notes = [*basis(system.chip, assumptions), *filter(None, [left]), *([LIKE_VLLM] if as_vllm else []), *formats.notes, *model.notes]
     if assumptions.hit_rate:
         notes.append(prefix_hits(system))
     if system.chips > 1 and system.chip.topology == "pcie" and system.chip.scale_up_domain == 1:
@@ -360,9 +361,7 @@ def explained_value(values: dict[str, Any], key: str) -> Any:
     return values[key]
 
 
-def recorded(
-    deployed: Callable[[], Deployment], estimated: Callable[[Deployment], dict[str, Any]] = estimate
-) -> dict[str, Any]:
+def recorded(deployed: Callable[[], Deployment], estimated: Callable[[Deployment], dict[str, Any]] = estimate) -> dict[str, Any]:
     """Every number of a deployment, which is made and estimated with the recorder on, as trees of laws."""
     with record():
         case = deployed()

@@ -6,7 +6,6 @@ changes the step alone: lengths, layouts, formats, slots and the closed loop are
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,7 +20,6 @@ from headway.evidence.fit.result import (
     WIDER,
     FittedNumbers,
     HeldOutResiduals,
-    PriorNumber,
     overlaid,
     unseen_kind,
     width_factors,
@@ -30,10 +28,12 @@ from headway.evidence.fit.result import (
 )
 from headway.evidence.fit.statistics import ClassFold, Misses, misses, misses_by_class, unseen_halves
 from headway.evidence.rows.tasks import Task, Unpredictable
-from headway.evidence.serving.engine_fit import EngineFit, EngineProblem, fit, fit_without, measured_tasks, problem, table_at
+from headway.evidence.serving.class_means import model_family, quarter
+from headway.evidence.serving.engine_fit import measured_tasks
 from headway.evidence.serving.machines import machines, quantities, rows, stack
 from headway.evidence.serving.predict import RATES, TIMES, circumstances, load_of, placed, predict, width_key
 from headway.evidence.serving.score import Residual, residuals
+from headway.evidence.serving.whole_fit import WholeFit
 from headway.performance.achieved import OTHER_FAMILY, Efficiencies, efficiencies, family, platform
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import compile_layout
@@ -41,16 +41,6 @@ from headway.performance.compile import compile_layout
 FEWEST = 20  # rows of a measure that a fit must have seen for its prediction of the measure to count
 CARD_GENERATIONS = ((2022, "before 2022"), (2025, "2022 to 2024"))  # first year after each generation of cards
 NEWER_CARDS = "from 2025"
-
-
-def model_family(name: str) -> str:
-    """Family of a model: the letters with which its name begins.
-
-    >>> model_family("llama-3.1-70b"), model_family("gpt-oss-120b"), model_family("qwen2.5-7b")
-    ('llama', 'gpt-oss', 'qwen')
-    """
-    match = re.match(r"[a-z]+(?:-oss)?", name.lower())
-    return match[0] if match else name
 
 
 def chip_kind(task: Task) -> str:
@@ -61,17 +51,6 @@ def chip_kind(task: Task) -> str:
         return kernels if kernels != OTHER_FAMILY else kind
     year = float(chip.year or 0)
     return f"card, {next((name for first, name in CARD_GENERATIONS if year < first), NEWER_CARDS)}"
-
-
-def quarter(task: Task) -> str:
-    """Quarter of a year in which a row was measured; "" without a date.
-
-    >>> from types import SimpleNamespace as Name
-    >>> quarter(Name(row=Name(month="2026-02", date=""))), quarter(Name(row=Name(month="", date="")))
-    ('2026-Q1', '')
-    """
-    match = re.match(r"(20\d\d)-(\d\d)", task.row.month or task.row.date)
-    return f"{match[1]}-Q{(int(match[2]) + 2) // 3}" if match else ""
 
 
 KINDS: dict[str, Callable[[Task], str]] = {
@@ -99,12 +78,9 @@ class MeasuredClasses:
     folds: tuple[ClassFold, ...]
 
 
-def class_fold(
-    fit_problem: EngineProblem, numbers: Sequence[PriorNumber], full: EngineFit, tasks: Sequence[Task], keys: np.ndarray, kind: str
-) -> ClassFold:
+def class_fold(full: WholeFit, tasks: Sequence[Task], keys: np.ndarray, kind: str) -> ClassFold:
     """Errors of every class of one kind, each predicted by a fit to the others (by date: to the earlier ones)."""
     labels = np.array([KINDS[kind](task) for task in tasks])
-    weight = np.concatenate([group.weight for rows in fit_problem.kinds for group in rows.groups])
     error = np.full(len(labels), np.nan)
     for name in np.unique(labels):
         out = labels == name
@@ -113,22 +89,16 @@ def class_fold(
         keep = (labels < name) if kind == IN_ORDER else ~out
         scored = out & np.isin(keys, [key for key in np.unique(keys[keep]) if (keep & (keys == key)).sum() >= FEWEST])
         if scored.any():
-            error[scored] = (fit_without(fit_problem, numbers, full, keep, fresh=False).raw / weight)[scored]
+            error[scored] = full.without(keep, fresh=False).error[scored]
     return ClassFold(kind=kind, labels=labels, error=error)
 
 
-def classes(
-    fit_problem: EngineProblem,
-    numbers: Sequence[PriorNumber],
-    full: EngineFit,
-    tasks: Sequence[Task],
-    width_key: Callable[[str, str], str],
-) -> MeasuredClasses:
-    """All folds by class of a problem; `tasks` are those that it was made of."""
-    measured = tuple(tasks[int(index)] for index in measured_tasks(fit_problem))
-    quantities = np.array([group.quantity for rows in fit_problem.kinds for group in rows.groups for _ in group.rows])
+def classes(full: WholeFit, tasks: Sequence[Task]) -> MeasuredClasses:
+    """All folds by class of a fit; `tasks` are those that it was made of."""
+    measured = tuple(tasks[int(index)] for index in measured_tasks(full.problem))
+    quantities = np.array([group.quantity for rows in full.problem.kinds for group in rows.groups for _ in group.rows])
     keys = np.array([width_key(task.kind, quantity) for task, quantity in zip(measured, quantities, strict=True)])
-    folds = tuple(class_fold(fit_problem, numbers, full, measured, keys, kind) for kind in KINDS)
+    folds = tuple(class_fold(full, measured, keys, kind) for kind in KINDS)
     return MeasuredClasses(tasks=measured, quantities=quantities, keys=keys, folds=folds)
 
 
@@ -199,7 +169,7 @@ class NumberShift:
 class ServingCrossValidation:
     """Numbers fitted to all rows, and residuals of every row predicted by a fit without its group."""
 
-    engines: EngineFit
+    full: WholeFit
     table: Efficiencies
     intervals: tuple[FittedNumbers, ...]
     residuals: tuple[Residual, ...]
@@ -209,32 +179,29 @@ class ServingCrossValidation:
     samples: tuple[HeldOutResiduals, ...]  # of each kind of class, what widths are made of
 
 
-def cross_validate(tasks: Sequence[Task], base: Efficiencies, engine_numbers: Sequence[PriorNumber]) -> ServingCrossValidation:
-    """Fit to all rows, then without each fold; `base` gives the kernel efficiencies."""
-    start = table_at(base, engine_numbers, [number.prior for number in engine_numbers])
+def cross_validate(tasks: Sequence[Task], full: WholeFit) -> ServingCrossValidation:
+    """The fit to all rows, and without each fold."""
     expect(2 + len(folds(tasks)) + len(model_folds(tasks)))
-    all_rows = problem(tasks, start)
-    full_fit = fit(all_rows, engine_numbers)
-    places = measured_tasks(all_rows)
+    places = measured_tasks(full.problem)
     tick(1)
     shifts, fits = [], {}  # several folds may leave out identical rows: one fit serves them
 
     def without(fold: Fold) -> tuple[Fold, Efficiencies]:
         if fold.out not in fits:
-            part = fits[fold.out] = fit_without(all_rows, engine_numbers, full_fit, ~np.isin(places, list(fold.out)))
-            moves = zip(full_fit.free, (part.z - full_fit.z) / full_fit.error, strict=True)
+            part = fits[fold.out] = full.without(~np.isin(places, list(fold.out)))
+            moves = zip(full.engines.free, (part.engines.z - full.engines.z) / full.engines.error, strict=True)
             shifts.extend(
                 NumberShift(fold=fold.name, number=f"{number.section}.{number.key}", errors=float(move))
                 for number, move in moves
                 if abs(move) > LEAST_SHIFT
             )
         tick(1)
-        return fold, table_at(base, engine_numbers, fits[fold.out].values(engine_numbers))
+        return fold, fits[fold.out].table
 
     fold_tables = [without(fold) for fold in folds(tasks)]
-    measured = classes(all_rows, engine_numbers, full_fit, tasks, width_key)
+    measured = classes(full, tasks)
     tick(1)
-    fitted = table_at(base, engine_numbers, full_fit.values(engine_numbers))
+    fitted = full.table
     samples = tuple(fold_samples(measured, fold, fitted) for fold in measured.folds)
     classed, plain = joined(samples), _raw_residuals(tasks, fold_tables, fitted)
     intervals = widths(joined((classed, plain.where(~np.isin(plain.key, classed.key)))))
@@ -248,8 +215,7 @@ def cross_validate(tasks: Sequence[Task], base: Efficiencies, engine_numbers: Se
     )
     table = with_intervals(fitted, intervals)
     return ServingCrossValidation(
-        engines=full_fit, table=table, intervals=intervals, residuals=out, shifts=tuple(shifts), models=models, classes=measured,
-        samples=samples,
+        full=full, table=table, intervals=intervals, residuals=out, shifts=tuple(shifts), models=models, classes=measured, samples=samples,
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from headway.evidence.fit.result import FittedNumbers, PriorNumber, fitted_lines, overlaid, values_at
-from headway.evidence.fit.statistics import covariance_by_source, subdued
+from headway.evidence.fit.statistics import cluster_sizes, covariance_by_source, subdued
 from headway.evidence.rows.tasks import Setup, Task
 from headway.evidence.serving.machines import Engines, MeasuredLoad, Quantities, bare_machines, engines_of, quantities, rows, under
 from headway.evidence.serving.predict import load_of, placed, prefill_places
@@ -120,13 +120,14 @@ def numbers() -> tuple[PriorNumber, ...]:
 
 
 def table_at(base: Efficiencies, engine_numbers: Sequence[PriorNumber], values: Sequence[float]) -> Efficiencies:
-    """Efficiencies whose engine and platform numbers are replaced by these values."""
-    other_sections = {name: section for name, section in base.sections.items() if not name.startswith(("engine.", "platform."))}
+    """Efficiencies whose engine and platform numbers are replaced by these values, without what those before them left."""
+    replaced = ("engine.", "platform.", "remainder.")
+    other_sections = {name: section for name, section in base.sections.items() if not name.startswith(replaced)}
     return overlaid(other_sections, engine_numbers, values)
 
 
 SCATTER = {"decode": 0.1, "prefill": 0.2, "rate": 0.2, "tpot": 0.12, "ttft": 0.4}  # residual scatter of ln(predicted / measured)
-SHARE = 40  # rows at which the total weight of a source's quantity is capped
+SHARE = 10  # rows at which the total weight of a cluster's quantity is capped
 TRUST = {"B": 0.7}  # a row with one condition unknown has half the weight (0.7 squared)
 STEP = 1e-3  # step of the numerical derivatives, in standard deviations of the prior
 ROUNDS = 12
@@ -153,7 +154,7 @@ class EngineGroup:
     rows: Any  # indices of rows with a measurement, within the kind
     measured: Any
     weight: Any
-    share: Any  # what a row counts: of its source's share, and for what it leaves unknown
+    share: Any  # what a row counts: of its cluster's share, and for what it leaves unknown
     sources: Any
     tasks: Any  # index of each measurement's task among those given
 
@@ -226,6 +227,11 @@ def is_fitted(task: Task) -> bool:
     return (task.kind != "serving" or task.concurrency is not None) and task.setup.drafts is None
 
 
+def cluster(task: Task) -> str:
+    """Model, chip, engine and source of a row: rows alike in all four err together."""
+    return f"{task.setup.model.name}|{task.setup.system.chip.name}|{task.setup.engine}|{task.row.source}"
+
+
 def measured(task: Task, quantity: str) -> float:
     """Measured value of a quantity in a row; NaN if it has none."""
     value = getattr(task.row, MEASURED[quantity])
@@ -238,8 +244,7 @@ def _group(kind: str, quantity: str, scatter: str, tasks: Sequence[Task], places
     if not len(rows):
         return []
     measured_rows = [tasks[int(index)].row for index in rows]
-    sources = [row.source for row in measured_rows]
-    count = np.array([sources.count(source) for source in sources])
+    count = cluster_sizes(np.array([cluster(tasks[int(index)]) for index in rows]))
     trust = np.array([TRUST.get(row.reliability, 1.0) for row in measured_rows])
     share = np.minimum(1.0, np.sqrt(SHARE / count)) * trust
     return [
@@ -250,15 +255,14 @@ def _group(kind: str, quantity: str, scatter: str, tasks: Sequence[Task], places
             measured=values[rows],
             weight=share / SCATTER[scatter],
             share=share,
-            sources=np.array(sources),
+            sources=np.array([row.source for row in measured_rows]),
             tasks=places[rows],
         )
     ]
 
 
-def predictions(fit_problem: EngineProblem, table: Efficiencies) -> list[Quantities]:
-    """Predicted quantities of each kind, with the engine numbers of `table`."""
-    engines = engines_of(fit_problem.setups, table)
+def predictions(fit_problem: EngineProblem, engines: Engines) -> list[Quantities]:
+    """Predicted quantities of each kind, with these engine numbers of all setups."""
     return [_predicted(kind, engines, slice(None)) for kind in fit_problem.kinds]
 
 
@@ -274,11 +278,16 @@ def _predicted(kind: TaskRows, engines: Engines, at: np.ndarray | slice) -> Quan
 
 def residuals(fit_problem: EngineProblem, table: Efficiencies) -> Any:
     """Residual ln(predicted / measured) of each measurement, over its scatter."""
+    weights = np.concatenate([group.weight for kind in fit_problem.kinds for group in kind.groups])
+    return predicted_with(fit_problem, engines_of(fit_problem.setups, table)) * weights
+
+
+def predicted_with(fit_problem: EngineProblem, engines: Engines) -> Any:
+    """The logarithm ln(predicted / measured) of each measurement, with these engine numbers of all setups."""
     blocks = []
-    for kind, estimates in zip(fit_problem.kinds, predictions(fit_problem, table), strict=True):
-        for group in kind.groups:
-            blocks.append(np.log(getattr(estimates, group.quantity)[group.rows] / group.measured) * group.weight)
-    return np.concatenate(blocks)
+    for kind, estimates in zip(fit_problem.kinds, predictions(fit_problem, engines), strict=True):
+        blocks += [np.log(getattr(estimates, group.quantity)[group.rows] / group.measured) for group in kind.groups]
+    return np.concatenate(blocks or [np.zeros(0)])
 
 
 def _changed(fit_problem: EngineProblem, before: np.ndarray, engines: Engines, setups: np.ndarray) -> Any:

@@ -137,7 +137,7 @@ def engines_of(setups: Sequence[Setup], table: Efficiencies) -> Engines:
     names = [(ENGINES[setup.engine], setup.system.chip) for setup in setups]
     schedulers = [scheduling(name, chip, table) for name, chip in names]
     cost = [
-        engine_cost(name, chip, table, dense_form(setup), setup.older, setup.years)
+        engine_cost(name, chip, table, dense_form(setup), setup.older, setup.years, setup.formats.labels[0])
         for (name, chip), setup in zip(names, setups, strict=True)
     ]
     return Engines(cost=columns(cost), scheduling=columns(schedulers))

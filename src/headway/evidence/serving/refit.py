@@ -7,14 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headway.core.errors import BadFile
+from headway.core.progress import expect, tick
 from headway.evidence.fit.result import FittedNumbers, KernelFit, overlaid
 from headway.evidence.kernels.efficiency import HEAD, fit_kernels
 from headway.evidence.pages import Report
 from headway.evidence.rows.row import left_out, need_rows, read_rows
 from headway.evidence.rows.tasks import Task, Unpredictable, tasks
+from headway.evidence.serving.class_means import ClassMean, class_means
 from headway.evidence.serving.crossval import ServingCrossValidation, class_scores, cross_validate, flat_residuals
 from headway.evidence.serving.engine_fit import as_fitted, numbers
+from headway.evidence.serving.remainder import corrected
 from headway.evidence.serving.score import UNSCORED
+from headway.evidence.serving.whole_fit import whole_fit
 from headway.performance.achieved import Efficiencies, efficiencies, kind_of
 
 NO_LENGTH = "input length not stated"
@@ -26,7 +30,8 @@ class Refit:
     """Result of the fit: the numbers, and the data of docs/accuracy.md."""
 
     numbers: tuple[FittedNumbers, ...]
-    report: Report | None  # None without measured rows
+    report: Report | None  # None without folds
+    classes: tuple[ClassMean, ...] = ()  # what the numbers leave of classes of rows
     notes: tuple[str, ...] = ()  # lines that were left out
 
     @property
@@ -35,19 +40,26 @@ class Refit:
         return HEAD
 
 
-def refit(kernels: Path | None, measured: Sequence[Path], command: str, date: str) -> Refit:
-    """Fit of kernels and engines to the data given; numbers without data stay as shipped."""
+def refit(kernels: Path | None, measured: Sequence[Path], command: str, date: str, folds: bool) -> Refit:
+    """Fit of kernels and engines to the data given; numbers without data stay as shipped, and widths of intervals without `folds`."""
     kernel_fit = fit_kernels(kernels) if kernels is not None else KernelFit(parameters=(), errors=())
     base, notes = with_kernels(efficiencies(), kernel_fit.parameters), list[str]()
     if not measured:
         return Refit(numbers=kernel_fit.parameters, report=None)
     scored_tasks, unstated = _scored_tasks(measured, notes)
     engine_numbers, known_tasks = numbers(), [task for task in scored_tasks if isinstance(task, Task)]
-    validation = cross_validate(known_tasks, base, engine_numbers)
-    what = f"{len(validation.residuals)} measurements of {len(known_tasks)} published rows"
-    lines = (*kernel_fit.parameters, *as_fitted(validation.engines, engine_numbers, len(known_tasks), what), *validation.intervals)
+    expect(1)
+    full = whole_fit(known_tasks, base, engine_numbers)
+    tick(1)
+    what = f"{len(full.left.error)} measurements of {len(known_tasks)} published rows"
+    fitted = as_fitted(full.engines, engine_numbers, len(known_tasks), what)
+    lines = (*kernel_fit.parameters, *fitted, *(factor.line() for factor in full.factors))
+    classes = class_means(full.left, full.tasks, corrected(full.left, full.factors))
+    if not folds:
+        return Refit(numbers=lines, classes=classes, report=None, notes=tuple(notes))
+    validation = cross_validate(known_tasks, full)
     report = _report(validation, known_tasks, len(scored_tasks), unstated, kernel_fit, command, date)
-    return Refit(numbers=lines, report=report, notes=tuple(notes))
+    return Refit(numbers=(*lines, *validation.intervals), classes=classes, report=report, notes=tuple(notes))
 
 
 def _scored_tasks(paths: Sequence[Path], notes: list[str]) -> tuple[list[Task | Unpredictable], int]:
@@ -93,6 +105,6 @@ def _report(
         date=date,
         shifts=validation.shifts,
         models=validation.models,
-        numbers=len(validation.engines.free),
+        numbers=len(validation.full.engines.free) + len(validation.full.factors),
         scores=class_scores(validation.classes, validation.samples),
     )

@@ -119,6 +119,8 @@ class Achieved:
     scan_heads: Number = 1  # heads of all sequences that run at once
     index_compute: Number = 1  # scores of an index scan: share of peak FLOP/s
     host_link: Number = 1  # what is moved from the host: share of the link's bandwidth
+    decode_remainder: Number = 1  # measured time over that of the laws: of a step without prompts
+    prompt_remainder: Number = 1  # and of what prompts add to a step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +141,8 @@ class EngineCost:
     expert_factor: Number  # factor on both shares, in routed experts
     weight_only_factor: Number  # factor on both shares, in dense matmuls with weight-only quantisation
     uncaptured: Number = 0  # 1 where no step is a captured graph
+    decode_remainder: Number = 1  # measured time over that of the laws: of a step without prompts
+    prompt_remainder: Number = 1  # and of what prompts add to a step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

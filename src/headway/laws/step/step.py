@@ -38,11 +38,13 @@ from headway.laws.step.parts import (
     place,
     smooth_max_s,
 )
+from headway.laws.step.remainder import remainder_step_s
 from headway.laws.step.sparse import decode_filling_s, index_compute_s, index_floor_s
 
 LECTURE = "Pope 2026 lecture, claims "
 LAUNCH_NORM: Number = 2  # as compute and weights meet
 NO_DRAFTS: Second = 0.0
+NO_DECODING: Second = 0.0
 NO_SHARE: Number = 0.0
 
 
@@ -157,7 +159,7 @@ def attention_floor_s(coefficients: StepCoefficients, rank_work: RankWork) -> Se
     return work + index_floor_s(coefficients.indexes, rank_work) if coefficients.indexes else work
 
 
-@formula(source=LECTURE + "RB-01 to RB-07, with collectives (alpha + bytes/bandwidth), t0 per kernel and the engine's own work")
+@formula(source=LECTURE + "RB-01 to RB-07, with collectives (alpha + bytes/bandwidth), t0 per kernel, the engine's work, what laws leave")
 def step_s(
     coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token, prefill_pairs: Token
 ) -> Second:
@@ -166,9 +168,34 @@ def step_s(
     >>> round(float(step_s(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0)), 5)
     0.01238
     """
+    load = (decode_sequences, kv_tokens, prefill_tokens, prefill_pairs)
     if coefficients.drafts or coefficients.draft_shares:
-        load = (decode_sequences, kv_tokens, prefill_tokens, prefill_pairs)
         return step_s(replace(coefficients, drafts=(), draft_shares=()), *load) + drafts_s(coefficients, *load)
+    step, factors = law_step_s(coefficients, *load), (coefficients.achieved.decode_remainder, coefficients.achieved.prompt_remainder)
+    if all(factor == 1 if isinstance(factor, float | int) else np.all(factor == 1) for factor in factors):
+        return step
+    measured = remainder_step_s(step, decoding_s(coefficients, step, *load[:3]), *factors)
+    return np.maximum(measured, step_floor_s(coefficients, *load))
+
+
+def decoding_s(coefficients: StepCoefficients, step: Second, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token) -> Second:
+    """Time by the laws that a step's decoding sequences would take alone: all of it without prompts, none of it where nothing decodes."""
+    if isinstance(prefill_tokens, np.ndarray | float | int) and not np.any(prefill_tokens):
+        return step
+    if isinstance(decode_sequences, np.ndarray | float | int) and not np.any(decode_sequences):
+        return NO_DECODING
+    return law_step_s(coefficients, decode_sequences, kv_tokens, NONE, NONE) * np.minimum(decode_sequences, 1)
+
+
+@formula(source=LECTURE + "RB-01 to RB-07, with collectives (alpha + bytes/bandwidth), t0 per kernel and the engine's own work")
+def law_step_s(
+    coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token, prefill_pairs: Token
+) -> Second:
+    """Time of one step by the laws, without its drafting and before what measured runs take beyond them.
+
+    >>> round(float(law_step_s(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0)), 5)
+    0.01238
+    """
     if coefficients.communication == TWO_BATCH:
         half = (decode_sequences / 2, kv_tokens / 2, prefill_tokens / 2, prefill_pairs / 2)
         rank_work = place(coefficients, *half)

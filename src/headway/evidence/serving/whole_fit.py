@@ -1,0 +1,62 @@
+"""The fit of serving rows as it ships: engine numbers, then the factors of what they leave; and the same without some of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from headway.evidence.fit.result import PriorNumber
+from headway.evidence.rows.tasks import Task
+from headway.evidence.serving.engine_fit import EngineFit, EngineProblem, fit, fit_without, measured_tasks, problem, table_at
+from headway.evidence.serving.predict import RATES
+from headway.evidence.serving.remainder import Leftovers, Remainder, corrected, fit_remainders, leftovers, with_remainders
+from headway.performance.achieved import Efficiencies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeFit:
+    """Numbers fitted to rows, and what they leave of every measurement of the problem."""
+
+    problem: EngineProblem
+    numbers: tuple[PriorNumber, ...]
+    tasks: tuple[Task, ...]  # of each measurement
+    engines: EngineFit
+    left: Leftovers
+    factors: tuple[Remainder, ...]
+
+    @property
+    def table(self) -> Efficiencies:
+        """Efficiencies with all fitted numbers."""
+        return with_remainders(table_at(self.problem.base, self.numbers, self.engines.values(self.numbers)), self.factors)
+
+    @property
+    def error(self) -> Any:
+        """The logarithm ln(predicted / measured) of each measurement."""
+        return _signs(self.problem) * corrected(self.left, self.factors)
+
+    def without(self, keep: np.ndarray, fresh: bool = True) -> WholeFit:
+        """The fit to the measurements `keep` alone (a mask), from this one; slopes of what is left are those of this one."""
+        engines = fit_without(self.problem, self.numbers, self.engines, keep, fresh)
+        if engines.raw is None:
+            return replace(self, engines=engines, factors=())
+        weight = np.concatenate([group.weight for kind in self.problem.kinds for group in kind.groups])
+        left = replace(self.left, error=_signs(self.problem) * engines.raw / weight)
+        return replace(self, engines=engines, left=left, factors=fit_remainders(left.where(keep)))
+
+
+def whole_fit(tasks: Sequence[Task], base: Efficiencies, numbers: Sequence[PriorNumber]) -> WholeFit:
+    """Fit to all rows; `base` gives the kernel efficiencies."""
+    all_rows = problem(tasks, table_at(base, numbers, [number.prior for number in numbers]))
+    engines = fit(all_rows, numbers)
+    fitted = table_at(all_rows.base, numbers, engines.values(numbers))
+    measured = tuple(tasks[int(index)] for index in measured_tasks(all_rows))
+    left = leftovers(all_rows, measured, fitted)
+    return WholeFit(problem=all_rows, numbers=tuple(numbers), tasks=measured, engines=engines, left=left, factors=fit_remainders(left))
+
+
+def _signs(fit_problem: EngineProblem) -> Any:
+    groups = [group for kind in fit_problem.kinds for group in kind.groups]
+    return np.concatenate([np.full(len(group.rows), -1.0 if group.quantity in RATES else 1.0) for group in groups] or [np.zeros(0)])
