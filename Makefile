@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check flags golden answers stubs pictures score-runs winners helps lint types bench fuzz clean
+.PHONY: demo test check flags golden answers stubs pictures score-runs refit winners helps lint types bench fuzz clean
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -45,6 +45,13 @@ pictures: .venv/dev
 # Diagnoses 40 simulated runs by `score`, and recorded ones where RECORDED names their folder; prints the seed first.
 score-runs: .venv/dev
 	$(BIN)/python bench/score_runs.py 40 $(or $(SEED),$(shell date +%N)) $(RECORDED)
+# Fits kernels and engines again to the measured rows in DATA, and compares the tables with the shipped ones: a few minutes.
+refit: .venv/dev
+	$(eval OUT := $(shell mktemp -d))
+	cp src/headway/data/efficiency.toml $(OUT)
+	$(BIN)/headway fit --from $(DATA)/kernels --from $(DATA)/serving_measured.csv --out $(OUT) > $(OUT)/answer
+	cmp $(OUT)/efficiency.toml src/headway/data/efficiency.toml
+	cmp $(OUT)/remainder.csv src/headway/data/remainder.csv
 # The winner of drawn lists of machines, models and formats beside the cheapest of its members asked alone; minutes.
 winners: .venv/dev
 	$(BIN)/python bench/list_winners.py

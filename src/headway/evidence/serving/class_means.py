@@ -1,4 +1,4 @@
-"""What the shipped numbers leave of classes of measured rows: the mean of cluster means of ln(predicted / measured), and its error.
+"""What the shipped numbers leave of classes of measured rows: the mean of cluster means of ln(predicted / measured) times, and its error.
 
 A class is of one key. It says something from LEAST_ROWS rows on whose clusters are of two models, chips, engines or sources at least
 twice; where its mean is beyond the limit of its quantity and twice its own error, a law is missing.

@@ -16,7 +16,6 @@ from headway.evidence.rows.tasks import Task, Unpredictable, tasks
 from headway.evidence.serving.class_means import ClassMean, class_means
 from headway.evidence.serving.crossval import ServingCrossValidation, class_scores, cross_validate, flat_residuals
 from headway.evidence.serving.engine_fit import as_fitted, numbers
-from headway.evidence.serving.remainder import corrected
 from headway.evidence.serving.score import UNSCORED
 from headway.evidence.serving.whole_fit import whole_fit
 from headway.performance.achieved import Efficiencies, efficiencies, kind_of
@@ -54,7 +53,7 @@ def refit(kernels: Path | None, measured: Sequence[Path], command: str, date: st
     what = f"{len(full.left.error)} measurements of {len(known_tasks)} published rows"
     fitted = as_fitted(full.engines, engine_numbers, len(known_tasks), what)
     lines = (*kernel_fit.parameters, *fitted, *(factor.line() for factor in full.factors))
-    classes = class_means(full.left, full.tasks, corrected(full.left, full.factors))
+    classes = class_means(full.left, full.tasks, full.time_error)
     if not folds:
         return Refit(numbers=lines, classes=classes, report=None, notes=tuple(notes))
     validation = cross_validate(known_tasks, full)

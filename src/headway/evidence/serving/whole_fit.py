@@ -10,7 +10,17 @@ import numpy as np
 
 from headway.evidence.fit.result import PriorNumber
 from headway.evidence.rows.tasks import Task
-from headway.evidence.serving.engine_fit import EngineFit, EngineProblem, fit, fit_without, measured_tasks, problem, table_at
+from headway.evidence.serving.engine_fit import (
+    EngineFit,
+    EngineProblem,
+    fit,
+    fit_without,
+    measured_tasks,
+    predicted_with,
+    problem,
+    table_at,
+)
+from headway.evidence.serving.machines import engines_of
 from headway.evidence.serving.predict import RATES
 from headway.evidence.serving.remainder import Leftovers, Remainder, corrected, fit_remainders, leftovers, with_remainders
 from headway.performance.achieved import Efficiencies
@@ -33,8 +43,13 @@ class WholeFit:
         return with_remainders(table_at(self.problem.base, self.numbers, self.engines.values(self.numbers)), self.factors)
 
     @property
+    def time_error(self) -> Any:
+        """What all fitted numbers leave of each measurement: ln(predicted / measured) of a time, its negative of a rate."""
+        return _signs(self.problem) * predicted_with(self.problem, engines_of(self.problem.setups, self.table))
+
+    @property
     def error(self) -> Any:
-        """The logarithm ln(predicted / measured) of each measurement."""
+        """The logarithm ln(predicted / measured) of each measurement, by the slopes of its factors."""
         return _signs(self.problem) * corrected(self.left, self.factors)
 
     def without(self, keep: np.ndarray, fresh: bool = True) -> WholeFit:
