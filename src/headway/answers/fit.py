@@ -95,6 +95,7 @@ def run(args: Fit) -> output.Answer:
     out = folder(args.out)
     _check_pages(args.report, args.summary)
     command = "headway fit " + " ".join(f"--from {Path(path).name}{'/' if Path(path).is_dir() else ''}" for path in args.from_)
+    command += " --folds" * bool(args.folds)
     fit_result = refit.refit(kernels, measured, command, datetime.date.today().isoformat(), bool(args.folds))
     paths = [out / NUMBERS]
     write_efficiency(paths[0], fit_result.numbers, fit_result.head)

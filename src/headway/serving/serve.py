@@ -142,8 +142,8 @@ def _numbers(value: Any, name: str) -> Any:
 
 def _notes(model: Model, system: System, price: PriceQuote | None, assumptions: Assumptions, formats: Formats) -> tuple[str, ...]:
     as_vllm = assumptions.engine == "other" and assumptions.overlap == "fitted" and start_as("other", system.chip) != PLAIN
-    left = remainder_note(system.chip, formats, assumptions)
-    notes = [*basis(system.chip, assumptions), *filter(None, [left]), *([LIKE_VLLM] if as_vllm else []), *formats.notes, *model.notes]
+    beyond = remainder_note(system.chip, formats, assumptions)
+    notes = [*basis(system.chip, assumptions), *filter(None, [beyond]), *([LIKE_VLLM] if as_vllm else []), *formats.notes, *model.notes]
     if assumptions.hit_rate:
         notes.append(prefix_hits(system))
     if system.chips > 1 and system.chip.topology == "pcie" and system.chip.scale_up_domain == 1:

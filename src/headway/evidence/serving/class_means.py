@@ -72,22 +72,22 @@ class ClassMean:
         return abs(self.mean) > LIMITS[self.quantity] and abs(self.mean) > ERRORS * self.error
 
 
-def class_means(left: Leftovers, tasks: Sequence[Task], error: np.ndarray) -> tuple[ClassMean, ...]:
-    """Means of every class that says something; `tasks` and `error` are those of the measurements of `left`."""
-    found = []
+def class_means(rest: Leftovers, tasks: Sequence[Task], error: np.ndarray) -> tuple[ClassMean, ...]:
+    """Means of every class that says something; `tasks` and `error` are those of the measurements of `rest`."""
+    classes = []
     for key, label in KEYS.items():
         labels = np.array([label(task) for task in tasks], dtype=str)
         for quantity in LIMITS:
-            for name in np.unique(labels[left.quantity == quantity]):
-                at = (left.quantity == quantity) & (labels == name)
-                clusters = np.unique(left.cluster[at])
+            for name in np.unique(labels[rest.quantity == quantity]):
+                at = (rest.quantity == quantity) & (labels == name)
+                clusters = np.unique(rest.cluster[at])
                 if name and at.sum() >= LEAST_ROWS and differ(clusters):
-                    means = [error[at & (left.cluster == one)].mean() for one in clusters]
-                    found.append(ClassMean(
+                    means = [error[at & (rest.cluster == cluster)].mean() for cluster in clusters]
+                    classes.append(ClassMean(
                         quantity=quantity, key=key, name=str(name), rows=int(at.sum()), clusters=len(clusters),
                         mean=round(float(np.mean(means)), 3), error=round(float(np.std(means, ddof=1)) / len(means) ** 0.5, 3),
                     ))  # fmt: skip
-    return tuple(sorted(found, key=lambda one: (list(LIMITS).index(one.quantity), list(KEYS).index(one.key), one.name)))
+    return tuple(sorted(classes, key=lambda mean: (list(LIMITS).index(mean.quantity), list(KEYS).index(mean.key), mean.name)))
 
 
 def text(means: Sequence[ClassMean]) -> str:
@@ -95,7 +95,7 @@ def text(means: Sequence[ClassMean]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([field.name for field in fields(ClassMean)])
-    writer.writerows(astuple(one) for one in means)
+    writer.writerows(map(astuple, means))
     return out.getvalue()
 
 

@@ -50,10 +50,10 @@ def refit(kernels: Path | None, measured: Sequence[Path], command: str, date: st
     expect(1)
     full = whole_fit(known_tasks, base, engine_numbers)
     tick(1)
-    what = f"{len(full.left.error)} measurements of {len(known_tasks)} published rows"
+    what = f"{len(full.rest.error)} measurements of {len(known_tasks)} published rows"
     fitted = as_fitted(full.engines, engine_numbers, len(known_tasks), what)
     lines = (*kernel_fit.parameters, *fitted, *(factor.line() for factor in full.factors))
-    classes = class_means(full.left, full.tasks, full.time_error)
+    classes = class_means(full.rest, full.tasks, full.time_error)
     if not folds:
         return Refit(numbers=lines, classes=classes, report=None, notes=tuple(notes))
     validation = cross_validate(known_tasks, full)

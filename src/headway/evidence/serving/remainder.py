@@ -7,6 +7,7 @@ together and count once: a cluster. A number is refused where its clusters are n
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -125,7 +126,7 @@ def differ(clusters: Iterable[str]) -> bool:
     (False, True)
     """
     parts = [name.split("|") for name in dict.fromkeys(clusters)]
-    return any(sum(one != two for one, two in zip(*pair, strict=True)) >= 2 for pair in itertools.combinations(parts, 2))
+    return any(sum(map(operator.ne, *pair)) >= 2 for pair in itertools.combinations(parts, 2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,17 +139,17 @@ class _Column:
     rows: int
 
 
-def fit_remainders(left: Leftovers) -> tuple[Remainder, ...]:
+def fit_remainders(rest: Leftovers) -> tuple[Remainder, ...]:
     """Factors of each kind that the measurements support: the least informative is dropped until each exceeds its error.
 
     The fixed point of shrunk means: each is the mean of what the others leave of its clusters, times n / (n + k).
     """
-    left = left.where(np.isfinite(left.error) & (left.quantity != LEFT_OUT))
-    if not len(left.error):
+    rest = rest.where(np.isfinite(rest.error) & (rest.quantity != LEFT_OUT))
+    if not len(rest.error):
         return ()
-    items = means(left)
+    items = means(rest)
     columns = [column for kind in KINDS for name in np.unique(getattr(items, kind)) for part in REMAINDER_KEYS
-               if (column := _column(left, items, kind, str(name), part)) is not None]  # fmt: skip
+               if (column := _column(rest, items, kind, str(name), part)) is not None]  # fmt: skip
     while columns:
         logs, errors = _solved(items, np.stack([column.slope for column in columns], axis=1))
         known = np.abs(logs) / np.maximum(errors, NO_ERROR)
@@ -176,30 +177,30 @@ def _solved(items: Leftovers, slopes: np.ndarray) -> tuple[Any, Any]:
     return logs, np.sqrt(np.diag(inverse @ (shared.T @ shared) @ inverse))
 
 
-def means(left: Leftovers) -> Leftovers:
+def means(rest: Leftovers) -> Leftovers:
     """Means by cluster, format of weights and quantity."""
-    names = np.array(["~".join(parts) for parts in zip(left.cluster, left.weights, left.quantity, strict=True)])
+    names = np.array(["~".join(parts) for parts in zip(rest.cluster, rest.weights, rest.quantity, strict=True)])
     _, first, place, count = np.unique(names, return_index=True, return_inverse=True, return_counts=True)
-    middle = {name: np.bincount(place, getattr(left, name)) / count for name in ("error", "decode", "prompt")}
-    return replace(left.where(first), **middle)
+    middle = {name: np.bincount(place, getattr(rest, name)) / count for name in ("error", "decode", "prompt")}
+    return replace(rest.where(first), **middle)
 
 
-def _column(left: Leftovers, items: Leftovers, kind: str, name: str, part: str) -> _Column | None:
+def _column(rest: Leftovers, items: Leftovers, kind: str, name: str, part: str) -> _Column | None:
     """Slopes of the items by one factor; None where too few clusters would move with it."""
     slope = np.where(getattr(items, kind) == name, getattr(items, part), 0.0)
     clusters = np.unique(items.cluster[np.abs(slope) > MOVES])
     if not differ(clusters):
         return None
-    rows = int(((getattr(left, kind) == name) & (np.abs(getattr(left, part)) > MOVES)).sum())
+    rows = int(((getattr(rest, kind) == name) & (np.abs(getattr(rest, part)) > MOVES)).sum())
     return _Column(kind=kind, name=name, part=part, slope=slope, clusters=len(clusters), rows=rows)
 
 
-def corrected(left: Leftovers, factors: Sequence[Remainder]) -> Any:
+def corrected(rest: Leftovers, factors: Sequence[Remainder]) -> Any:
     """Errors of the measurements with these factors, by their slopes."""
-    error = left.error.copy()
+    error = rest.error.copy()
     for factor in factors:
-        applies = getattr(left, factor.kind) == factor.name
-        error = error + np.where(applies, getattr(left, factor.part) * np.log(factor.value), 0.0)
+        applies = getattr(rest, factor.kind) == factor.name
+        error = error + np.where(applies, getattr(rest, factor.part) * np.log(factor.value), 0.0)
     return error
 
 

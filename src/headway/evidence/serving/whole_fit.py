@@ -34,7 +34,7 @@ class WholeFit:
     numbers: tuple[PriorNumber, ...]
     tasks: tuple[Task, ...]  # of each measurement
     engines: EngineFit
-    left: Leftovers
+    rest: Leftovers
     factors: tuple[Remainder, ...]
 
     @property
@@ -50,7 +50,7 @@ class WholeFit:
     @property
     def error(self) -> Any:
         """The logarithm ln(predicted / measured) of each measurement, by the slopes of its factors."""
-        return _signs(self.problem) * corrected(self.left, self.factors)
+        return _signs(self.problem) * corrected(self.rest, self.factors)
 
     def without(self, keep: np.ndarray, fresh: bool = True) -> WholeFit:
         """The fit to the measurements `keep` alone (a mask), from this one; slopes of what is left are those of this one."""
@@ -58,8 +58,8 @@ class WholeFit:
         if engines.raw is None:
             return replace(self, engines=engines, factors=())
         weight = np.concatenate([group.weight for kind in self.problem.kinds for group in kind.groups])
-        left = replace(self.left, error=_signs(self.problem) * engines.raw / weight)
-        return replace(self, engines=engines, left=left, factors=fit_remainders(left.where(keep)))
+        rest = replace(self.rest, error=_signs(self.problem) * engines.raw / weight)
+        return replace(self, engines=engines, rest=rest, factors=fit_remainders(rest.where(keep)))
 
 
 def whole_fit(tasks: Sequence[Task], base: Efficiencies, numbers: Sequence[PriorNumber]) -> WholeFit:
@@ -68,8 +68,8 @@ def whole_fit(tasks: Sequence[Task], base: Efficiencies, numbers: Sequence[Prior
     engines = fit(all_rows, numbers)
     fitted = table_at(all_rows.base, numbers, engines.values(numbers))
     measured = tuple(tasks[int(index)] for index in measured_tasks(all_rows))
-    left = leftovers(all_rows, measured, fitted)
-    return WholeFit(problem=all_rows, numbers=tuple(numbers), tasks=measured, engines=engines, left=left, factors=fit_remainders(left))
+    rest = leftovers(all_rows, measured, fitted)
+    return WholeFit(problem=all_rows, numbers=tuple(numbers), tasks=measured, engines=engines, rest=rest, factors=fit_remainders(rest))
 
 
 def _signs(fit_problem: EngineProblem) -> Any:
