@@ -16,7 +16,7 @@ from headway.evidence.fit.result import read_efficiency
 from headway.evidence.rows.row import read_rows
 from headway.evidence.rows.tasks import Task, tasks
 from headway.evidence.serving.class_means import ERRORS, KEYS, LEAST_ROWS, LIMITS, ClassMean, shipped
-from headway.evidence.serving.engine_fit import FITTED_QUANTITIES, cluster, is_open, measured
+from headway.evidence.serving.engine_fit import FITTED_QUANTITIES, cluster, is_fitted, measured
 from headway.evidence.serving.predict import RATES, predict, width_key
 from headway.evidence.serving.remainder import Leftovers, Remainder, differ, fit_remainders
 from headway.laws.step.remainder import LEAST, MOST
@@ -28,13 +28,13 @@ MOST_NUMBERS = 30  # of the last factor, and of what replaced a fall-back kernel
 
 
 def left(clusters: Sequence[tuple[str, str, float]], rows: int = 10) -> Leftovers:
-    """Decode rows of (cluster, weights, error); a decode factor moves all of each."""
+    """Decode rows of (cluster, weights, error), each with an engine and a chip of its own; a decode factor moves all of each."""
     names = [cluster for cluster, _, _ in clusters for _ in range(rows)]
     count = len(names)
     return Leftovers(
         quantity=np.full(count, "decode"), error=np.repeat([error for _, _, error in clusters], rows), decode=np.ones(count),
         prompt=np.zeros(count), scatter=np.full(count, 0.1), cluster=np.array(names),
-        weights=np.repeat([weights for _, weights, _ in clusters], rows), engine=np.array(names), chip=np.array(names),  # of one cluster each
+        weights=np.repeat([weights for _, weights, _ in clusters], rows), engine=np.array(names), chip=np.array(names),
     )  # fmt: skip
 
 
@@ -150,7 +150,7 @@ def test_classes__means_of_the_rows_themselves() -> None:
     """By the predictions of the rows, in another loop than the fit's."""
     assert efficiencies() == laid((catalog.PACKAGED / "efficiency.toml",))
     found = [task for task in tasks(read_rows(os.environ["HEADWAY_MEASURED"])[0]) if isinstance(task, Task)]
-    known = [task for task in found if task.row.reliability != "C" and not is_open(task)]
+    known = [task for task in found if task.row.reliability != "C" and is_fitted(task)]
     errors: dict[tuple[str, str, str], dict[str, list[float]]] = {}
     for task, made in zip(known, predict(known), strict=True):
         for name, _ in FITTED_QUANTITIES[task.kind]:
