@@ -19,6 +19,11 @@ from headway.models.model import Block, Dense, FeedForward, Model, MoE, Tower
 FUSED_QKV = re.compile(r"phi-?[34]|^falcon(-?\d.*)?$|bloom|mpt|gpt_?neox|pythia|gpt-?2|chatglm|dbrx|gpt_bigcode|^qwen(-?1)?$")
 ROUTER = known(1, "matmuls", "", "constant", "the router")
 INNER_KERNELS = known(0, "inner kernels", "", "constant", "and one for each norm within, rotation and activation")
+BESIDE = known(
+    2, "matmuls", "", "constant",
+    "up and down of the shared experts: on a stream of their own, or as one more routed expert (sgl-project/sglang#4918, "
+    "vllm-project/vllm#51754)",
+)  # fmt: skip
 ROUTER_AND_SHARED = known(3, "matmuls", "", "constant", "the router, and up and down of the shared experts")
 
 
@@ -49,6 +54,8 @@ class LayerWork:
     recurrence_flop_per_token: Any
     mixer_matmuls: Any
     ffn_matmuls: Any  # without those of the routed experts
+    wide_matmuls: Any  # of both, those in 16 bits whatever the format of the weights: a router, absorbed products
+    beside_matmuls: Any  # and shared experts', which run while the routed ones do
     inner_kernels: Any  # small ones beside the norms: rotation with the write to the cache, norms inside the mixer, the activation
     latent: bool
     scanned: bool  # prompts pass the state in chunks, each after the one before
@@ -138,6 +145,7 @@ def block_work(block: Block, model: Model) -> LayerWork:
         heads=mixer.query_heads(), kv_heads=mixer.cache_heads(), spans=mixer.spans(), stores=mixer.stores(),
         forming=mixer.forming(), state_elements=mixer.state_elements(), recurrence_flop_per_token=mixer.recurrence_flop_per_token(),
         mixer_matmuls=mixer.matmuls, ffn_matmuls=ffn_matmuls(block.ffn), inner_kernels=inner_kernels(block),
+        wide_matmuls=mixer.wide_matmuls + (ROUTER if isinstance(block.ffn, MoE) else 0), beside_matmuls=beside_matmuls(block.ffn),
         latent=mixer.latent, scanned=mixer.scanned, head=mixer.head_elements(),
         tensors=LayerTensors(mixer=mixer.tensors(), **ffn_tensors(block.ffn)),
         mixer_dtype=_engine_format(model.precision.mixer), state_dtype=model.precision.state,
@@ -202,3 +210,8 @@ def ffn_matmuls(ffn: FeedForward) -> Any:
     if isinstance(ffn, MoE):
         return ROUTER_AND_SHARED if ffn.shared_experts else ROUTER
     return TWO_MATMULS if isinstance(ffn, Dense) else 0
+
+
+def beside_matmuls(ffn: FeedForward) -> Any:
+    """Dense matrix multiplications of a feed-forward layer that start beside its routed experts, and cost no time of their own to start."""
+    return BESIDE if isinstance(ffn, MoE) and ffn.shared_experts else 0

@@ -261,6 +261,8 @@ class KernelCounts:
     """Kernels per step that one chip runs, by class, and traits of the model that set their rates."""
 
     matmuls: Any
+    wide: Any  # of the matmuls, those in 16 bits whatever the format of the weights
+    beside: Any  # and those that start beside routed experts
     attentions: Any
     moes: Any
     elementwise: Any
@@ -493,6 +495,9 @@ def _fitted(k: KernelCounts, chip: Chip, formats: Formats, user_t0: Second, tabl
     def matmul(key: str) -> Any:  # 8-bit and 4-bit fits include a kernel that quantises the input, absent when fused
         return number("gemm", form=WIDE if k.fused and form in QUANTISED and key in QUANTISING else form, key=key)
 
+    def wide(key: str) -> Any:
+        return number("gemm", form=WIDE, key=key)
+
     def expert(key: str) -> Any:
         return number("moe", form=expert_kernels, key=key) if k.routed else matmul(key)
 
@@ -512,6 +517,7 @@ def _fitted(k: KernelCounts, chip: Chip, formats: Formats, user_t0: Second, tabl
         return kernel("t0_s") if user_t0 is None else user_t0
 
     prompted = k.attentions * t0(prefill) if not k.scans else (k.attentions - k.scans) * t0(prefill) + k.scans * t0(scan)
+    started = ((k.matmuls - k.wide - k.beside, matmul), (k.wide, wide), (k.attentions, decode), (k.elementwise, small))
     share = prefill("compute")  # lower for narrow heads; a latent's heads are wide
     return Achieved(
         compute=matmul("compute"), memory=matmul("memory"), activation=matmul("activation"), norm=matmul("norm"),
@@ -521,7 +527,7 @@ def _fitted(k: KernelCounts, chip: Chip, formats: Formats, user_t0: Second, tabl
         block=decode("block_bytes") / chip.need("hbm_bw"),
         prefill_compute=share if k.latent else narrow_reach(share, k.head, prefill("narrow")), prefill_pad=prefill("pad_tokens"),
         elementwise=small("memory"),
-        fixed=sum(count * t0(kernel) * k.depth for count, kernel in ((k.matmuls, matmul), (k.attentions, decode), (k.elementwise, small))),
+        fixed=sum(count * t0(kernel) * k.depth for count, kernel in started),
         expert_fixed=k.moes * t0(expert) * k.depth if k.routed else NO_TIME,  # no launches: no engine's cost of a launch scales it
         sequence=NO_TIME, prompted=prompted * k.depth,
         scan_chunk=scan("chunk_s") if k.scans else NO_TIME, scan_heads=scan("heads") if k.scans else 1,

@@ -370,6 +370,8 @@ class _Parts:
             matmuls=matmuls + 1, attentions=work.layers, moes=work.moes, elementwise=small, layers=work.layers,
             launches=kernels_per_step(work.layers, work.ffns, work.moes, self.depth), depth=self.depth,
             scans=sum(block.count for block in blocks if block.scanned),
+            wide=sum_over_blocks(self.counts(), tuple(block.wide_matmuls for block in blocks)) + 1,
+            beside=sum_over_blocks(self.counts(), tuple(block.beside_matmuls for block in blocks)),
             latent=any(block.latent for block in blocks), index=any(span.what == "index" for block in blocks for span in block.spans),
             dense=dense, routed=routed,
             head=next((block.head for block in blocks if block.spans), 1),

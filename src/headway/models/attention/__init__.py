@@ -183,6 +183,7 @@ class Mixer(ABC):
 
     SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ()  # fields that `headway show model` prints, in its order
     matmuls: ClassVar[Any] = TWO_MATMULS  # dense matrix multiplications of a layer, one kernel each
+    wide_matmuls: ClassVar[Any] = 0  # of them, those in 16 bits whatever the format of the weights
     latent: ClassVar[bool] = False  # runs on the kernels of latent attention (MLA)
     is_stated: ClassVar[bool] = False  # a model by numbers, whose widths follow from totals: no engine splits them
     scanned: ClassVar[bool] = False  # prompts pass its state in chunks, each after the one before

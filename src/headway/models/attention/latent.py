@@ -43,8 +43,11 @@ from headway.models.attention import (
 )
 
 LATENT_MATMULS = known(
-    6, "matmuls", "", "constant", "DeepSeek-V2 (arXiv:2405.04434): query down and up, KV down, two absorbed products, output"
-)
+    5, "matmuls", "", "constant",
+    "DeepSeek-V2 (arXiv:2405.04434): query and KV down, which engines join (fused_qkv_a_proj of vLLM and SGLang, fused_a of TensorRT-LLM), "
+    "query up, two absorbed products, output",
+)  # fmt: skip
+ABSORBED = known(2, "matmuls", "", "constant", "absorbed products of DeepSeek-V2 (arXiv:2405.04434): by head, not quantised by a kernel before")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +57,7 @@ class LatentAttention(SoftmaxAttention):
     SUMMARY_FIELDS = ("heads", "query_rank", "kv_rank", "nope_dim", "rope_dim", "value_dim", "kv_share")
     heads_field = "heads"
     matmuls = LATENT_MATMULS
+    wide_matmuls = ABSORBED
     latent = True
 
     hidden: Any
