@@ -170,7 +170,7 @@ def test_step_s__decode_of_deepseek_v3_on_a_rack_by_hand() -> None:
 
     params = 61 * mixer + 58 * shared + 3 * dense
     norms = 2 * (61 * (2 * 7168 + 1536 + 512) + 58 * 256)
-    vectors = (61 * 6 + 58 * 3 + 3 * 2) * 7168 + params / 7168
+    vectors = (61 * 5 + 58 * 3 + 3 * 2) * 7168 + params / 7168
     matmul = met_of("gemm", 64 * 2 * (params / fp8 + head / bf16), (params + norms + 2 * head) / bw, 64 * 2 * vectors / bw)
     group, skew = 72 * 64, shares("routing", chip, "bf16", "skew")[0]
     busiest = (2 * 72) ** skew * group
@@ -189,7 +189,8 @@ def test_step_s__decode_of_deepseek_v3_on_a_rack_by_hand() -> None:
         sum(engine(chip, "sequence_overhead_s", "streaming_overhead_s")),
     )
     t0, expert_t0 = shares("gemm", chip, "fp8", "t0_s")[0], shares("moe", chip, "fp8", "t0_s")[0]
-    launched = (61 * 6 + 58 * 3 + 3 * 2 + 1) * t0 + 61 * latent_t0 + (122 + 61 * 4) * small_t0  # two norms inside, rotation, activation
+    wide_t0 = shares("gemm", chip, "bf16", "t0_s")[0]  # of absorbed products, routers and the head; shared experts start beside the routed
+    launched = (61 * 3 + 3 * 2) * t0 + (61 * 2 + 58 + 1) * wide_t0 + 61 * latent_t0 + (122 + 61 * 4) * small_t0  # two norms inside, rotation, activation
     fixed = launch * launched + 58 * expert_t0 + step + 61 * layer + 64 * per_sequence
     sent = 58 * 8 * 71 / 72 * 64 * 7168 * (1 + 4 / 128 + 2)
     network = sent / link / 0.8 + 2 * 58 * 11e-6

@@ -215,3 +215,8 @@ def ffn_matmuls(ffn: FeedForward) -> Any:
 def beside_matmuls(ffn: FeedForward) -> Any:
     """Dense matrix multiplications of a feed-forward layer that start beside its routed experts, and cost no time of their own to start."""
     return BESIDE if isinstance(ffn, MoE) and ffn.shared_experts else 0
+
+
+def kernels_of_layer(layer: LayerWork) -> tuple[Any, Any, Any, Any]:
+    """Kernels of a layer but attention and routed experts: matmuls, of them those in 16 bits and those beside the experts, small ones."""
+    return layer.mixer_matmuls + layer.ffn_matmuls, layer.wide_matmuls, layer.beside_matmuls, layer.inner_kernels

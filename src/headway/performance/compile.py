@@ -63,7 +63,7 @@ from headway.laws.step.layer_terms import (
 )
 from headway.laws.step.memory import end_bytes, fits_host, held_together, host_bytes_chip, kept_states, on_last_stage, weights_bytes_chip
 from headway.laws.step.parts import further_passes, rank_sequences, verified_tokens
-from headway.models.work import LayerWork, ModelWork
+from headway.models.work import LayerWork, ModelWork, kernels_of_layer
 from headway.performance.achieved import (
     Efficiencies,
     KernelCounts,
@@ -363,18 +363,15 @@ class _Parts:
     def kernels(self) -> KernelCounts:
         """Kernels per step on one chip, by class; elementwise are norms, rotations and activations."""
         blocks, work = self.work.blocks, self.work
-        matmuls = sum_over_blocks(self.counts(), tuple(block.mixer_matmuls + block.ffn_matmuls for block in blocks))
-        small = self.sublayers() + sum_over_blocks(self.counts(), tuple(block.inner_kernels for block in blocks))
+        matmuls, wide, beside, inner = (sum_over_blocks(self.counts(), each) for each in zip(*map(kernels_of_layer, blocks), strict=True))
         dense, routed = dense_part(self.formats, blocks)
         return KernelCounts(
-            matmuls=matmuls + 1, attentions=work.layers, moes=work.moes, elementwise=small, layers=work.layers,
+            matmuls=matmuls + 1, wide=wide + 1, beside=beside, attentions=work.layers, moes=work.moes, layers=work.layers,
+            elementwise=self.sublayers() + inner,
             launches=kernels_per_step(work.layers, work.ffns, work.moes, self.depth), depth=self.depth,
             scans=sum(block.count for block in blocks if block.scanned),
-            wide=sum_over_blocks(self.counts(), tuple(block.wide_matmuls for block in blocks)) + 1,
-            beside=sum_over_blocks(self.counts(), tuple(block.beside_matmuls for block in blocks)),
             latent=any(block.latent for block in blocks), index=any(span.what == "index" for block in blocks for span in block.spans),
-            dense=dense, routed=routed,
-            head=next((block.head for block in blocks if block.spans), 1),
+            dense=dense, routed=routed, head=next((block.head for block in blocks if block.spans), 1),
             converted=routed is not None and self.converted(routed), fused=self.converted(dense),
         )  # fmt: skip
 

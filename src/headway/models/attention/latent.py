@@ -47,7 +47,7 @@ LATENT_MATMULS = known(
     "DeepSeek-V2 (arXiv:2405.04434): query and KV down, which engines join (fused_qkv_a_proj of vLLM and SGLang, fused_a of TensorRT-LLM), "
     "query up, two absorbed products, output",
 )  # fmt: skip
-ABSORBED = known(2, "matmuls", "", "constant", "absorbed products of DeepSeek-V2 (arXiv:2405.04434): by head, not quantised by a kernel before")
+ABSORBED = known(2, "matmuls", "", "constant", "absorbed products of DeepSeek-V2 (arXiv:2405.04434), in 16 bits")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
