@@ -190,7 +190,8 @@ def test_step_s__decode_of_deepseek_v3_on_a_rack_by_hand() -> None:
     )
     t0, expert_t0 = shares("gemm", chip, "fp8", "t0_s")[0], shares("moe", chip, "fp8", "t0_s")[0]
     wide_t0 = shares("gemm", chip, "bf16", "t0_s")[0]  # of absorbed products, routers and the head; shared experts start beside the routed
-    launched = (61 * 3 + 3 * 2) * t0 + (61 * 2 + 58 + 1) * wide_t0 + 61 * latent_t0 + (122 + 61 * 4) * small_t0  # two norms inside, rotation, activation
+    launched = (61 * 3 + 3 * 2) * t0 + (61 * 2 + 58 + 1) * wide_t0 + 61 * latent_t0
+    launched += (122 + 61 * 4) * small_t0  # two norms inside, rotation, activation
     fixed = launch * launched + 58 * expert_t0 + step + 61 * layer + 64 * per_sequence
     sent = 58 * 8 * 71 / 72 * 64 * 7168 * (1 + 4 / 128 + 2)
     network = sent / link / 0.8 + 2 * 58 * 11e-6
