@@ -363,7 +363,8 @@ class _Parts:
     def kernels(self) -> KernelCounts:
         """Kernels per step on one chip, by class; elementwise are norms, rotations and activations."""
         blocks, work = self.work.blocks, self.work
-        matmuls, wide, beside, inner = (sum_over_blocks(self.counts(), counts) for counts in zip(*map(kernels_of_layer, blocks), strict=True))
+        per_layer = zip(*map(kernels_of_layer, blocks), strict=True)
+        matmuls, wide, beside, inner = (sum_over_blocks(self.counts(), counts) for counts in per_layer)
         dense, routed = dense_part(self.formats, blocks)
         return KernelCounts(
             matmuls=matmuls + 1, wide=wide + 1, beside=beside, attentions=work.layers, moes=work.moes, layers=work.layers,
