@@ -37,6 +37,8 @@ NO_DRAFTS = StatedDrafts()
 
 def stated_drafts(row: MeasuredRow) -> StatedDrafts:
     """Speculation of a row."""
+    if not row.draft and row.draft_tokens is None and not row.acceptance and row.accept_length is None:
+        return NO_DRAFTS
     return StatedDrafts(draft=row.draft, tokens=row.draft_tokens, acceptance=row.acceptance, accept_length=row.accept_length)
 
 

@@ -164,6 +164,8 @@ def predict(tasks: Sequence[Task | Unpredictable], table: Efficiencies | None = 
 
 def _predicted(tasks: Sequence[Task], table: Efficiencies) -> list[Prediction]:
     """Predictions of tasks: all without drafts at once, and those of each setup that drafts, whose step is of another form."""
+    if not any(task.setup.drafts for task in tasks):
+        return _of_a_form(tasks, table)
     groups: dict[int, list[int]] = {}
     for index, task in enumerate(tasks):
         groups.setdefault(id(task.setup) if task.setup.drafts else 0, []).append(index)
@@ -172,6 +174,8 @@ def _predicted(tasks: Sequence[Task], table: Efficiencies) -> list[Prediction]:
 
 
 def _of_a_form(tasks: Sequence[Task], table: Efficiencies) -> list[Prediction]:
+    if not tasks:
+        return []
     place, setups = placed(tasks)
     all_machines, prefill_place, predictions = machines(setups, table), prefill_places(tasks), {}
     for kind in dict.fromkeys(task.kind for task in tasks):
@@ -213,21 +217,23 @@ def _of_kind(kind: str, tasks: Sequence[Task], m: Server, table: Efficiencies, p
     if kind == "disagg":  # the floor splits the chips again for the highest rate, which may lengthen TTFT or TPOT
         floor = replace(floor, ttft=np.fmin(floor.ttft, expected.ttft), tpot=np.fmin(floor.tpot, expected.tpot))
     faster, slower = spreads(kind, tasks, m, load, table, expected.tpot)
-    limits, predictions, steps = beyond(tasks, m), [], (faster.tpot, slower.tpot)
+    limits, predictions, steps = beyond(tasks, m), [], (faster.tpot.tolist(), slower.tpot.tolist())
     if kind == "serving":
         rates = carried(m, load, expected, faster, slower)
         expected, faster, slower = rates.expected, rates.faster, rates.slower
-        limits = [(*limit, *filter(None, [flag])) for limit, flag in zip(limits, rates.flags, strict=True)]
+        limits = [(*limit, flag) if flag else limit for limit, flag in zip(limits, rates.flags, strict=True)]
     columns = (expected, floor, faster, slower)
+    values = {name: list(zip(*(getattr(column, name).tolist() for column in columns), strict=True)) for name in TIMES + RATES}
     for index, task in enumerate(tasks):
         estimates: dict[str, Any] = {}
         for name in TIMES + RATES:
-            estimates[name] = _estimate(*(getattr(column, name)[index] for column in columns), time=name in TIMES)
+            estimates[name] = _estimate(*values[name][index], time=name in TIMES)
         if task.output == 1:  # vLLM divides by the tokens after the first
             estimates["tpot"] = None
-        halves = {name: float(half[index]) for name, half in zip(("step_faster", "step_slower"), steps, strict=True)}
-        flags = (*limits[index], *task.flags)
-        predictions.append(Prediction(row=task.row, kind=kind, setup=task.setup, flags=flags, **halves, **estimates))
+        predictions.append(Prediction(
+            row=task.row, kind=kind, setup=task.setup, flags=(*limits[index], *task.flags), step_faster=steps[0][index],
+            step_slower=steps[1][index], **estimates,
+        ))  # fmt: skip
     return predictions
 
 
