@@ -13,6 +13,7 @@ from headway.evidence.rows.row import read_rows
 from headway.evidence.rows.tasks import Task, Unpredictable, tasks
 from headway.evidence.serving.machines import machines
 from headway.evidence.serving.predict import Prediction, predict
+from headway.evidence.serving.runs import unsteady
 from headway.performance.request import Requests, capacity
 from support.synthetic import Rig, csv_text, tasks_of
 
@@ -169,3 +170,15 @@ def test_decode__without_a_batch_there_is_no_answer(tmp_path: Path) -> None:
     silent, stated = tasks(read_rows(path)[0])
     assert isinstance(silent, Unpredictable) and silent.why.startswith("batch_or_concurrency: missing")
     assert isinstance(stated, Task) and stated.batch == 8
+
+
+# -- runs of a benchmark's file --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("finished", "is_unsteady"), [(1.0, False), (0.98, False), (0.8, True)])
+def test_unsteady__a_rate_that_was_finished_was_carried(finished: float, is_unsteady: bool) -> None:
+    """12 requests/s of 400 tokens each, of which the server finished a share, where the law carries 10."""
+    line = Rig("llama-3.1-8b", "H100-SXM-80GB", 1, "vllm", 1).line("r", "serving_concurrency", PROMPT, OUTPUT, 64, "x")
+    measured = {"rate_req_s": "12", "requests": "3000", "output_tok_s_total": f"{finished * 12 * OUTPUT:g}"}
+    (task,) = tasks_of(csv_text([line | measured]))
+    assert unsteady(task, 10.0) == is_unsteady and not unsteady(task, 13.0)

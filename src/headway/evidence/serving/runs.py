@@ -38,14 +38,21 @@ from headway.simulation.traffic.requests import Traffic
 
 KINDS = ("serving", "serving_unloaded")
 BATCHES = 64  # at which the floor of a step is computed
+CARRIED = 0.97  # least share of the arrivals of a run that it finished per second, for a rate that was carried
 BEYOND = 1.02  # times a measurement beyond which a floor is above it by more than clocks err
 
 
 def unsteady(task: Task, capacity: float | None) -> bool:
-    """Whether a run is no steady load: it had few requests for those at a time, or more arrived than `capacity` requests per second."""
-    row = task.row
-    short = bool(row.requests and task.concurrency and row.requests < ROUNDS * task.concurrency)
-    return short or (row.request_rate is not None and capacity is not None and row.request_rate > capacity)
+    """Whether a run is no steady load: it had few requests for those at a time, or more arrived than `capacity` requests per second.
+
+    Arrivals that the run finished as they came, by its own rate of output, were carried, whatever capacity is predicted.
+    """
+    row, rate = task.row, task.row.request_rate
+    if row.requests and task.concurrency and row.requests < ROUNDS * task.concurrency:
+        return True
+    if rate is None or capacity is None or rate <= capacity:
+        return False
+    return not (row.output_tok_per_s and task.output and row.output_tok_per_s / task.output > CARRIED * rate)
 
 
 def beaten(task: Task, prediction: Prediction) -> bool:
