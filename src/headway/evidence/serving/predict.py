@@ -219,7 +219,7 @@ def _of_kind(kind: str, tasks: Sequence[Task], m: Server, table: Efficiencies, p
     faster, slower = spreads(kind, tasks, m, load, table, expected.tpot)
     limits, predictions, steps = beyond(tasks, m), [], (faster.tpot.tolist(), slower.tpot.tolist())
     if kind == "serving":
-        rates = carried(m, load, expected, faster, slower)
+        rates = carried(m, load, expected, floor, faster, slower)
         expected, faster, slower = rates.expected, rates.faster, rates.slower
         limits = [(*limit, flag) if flag else limit for limit, flag in zip(limits, rates.flags, strict=True)]
     columns = (expected, floor, faster, slower)
