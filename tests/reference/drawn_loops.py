@@ -18,6 +18,7 @@ MACHINES = (
     ("4xa100-sxm-80", 4),
 )  # fmt: skip
 ENGINES = ("vllm", "sglang", "trtllm")
+SEATS = 1024  # of an engine, unless the cache has room for fewer
 HALF_WIDTHS = (0.0, 0.0, 0.0, 0.2, 0.4, 0.8)  # of uniform lengths, over their mean
 
 
@@ -72,3 +73,41 @@ def drawn_loops(count: int, seed: int) -> Iterator[tuple[DrawnLoop, dict[str, fl
         if row is not None:
             count -= 1
             yield loop, row, loop.simulated()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnCapacity:
+    """What both verbs promise at most of requests that arrive at a rate."""
+
+    words: str
+    prompt: int
+    output: int
+    served: float  # requests per second by the law
+    simulated: float
+    in_whole: bool  # the cache holds whole answers of all seats
+
+    @property
+    def promised(self) -> float:
+        """By how much the law promises more."""
+        return self.served / self.simulated - 1
+
+
+def drawn_capacities(count: int, seed: int, longest: int = 8192) -> Iterator[DrawnCapacity]:
+    """So many random loads that fit; lengths up to `longest` tokens of prompt, a quarter of it of answer."""
+    rng = random.Random(seed)
+    while count:
+        model, (machine, tp), engine = rng.choice(MODELS), rng.choice(MACHINES), rng.choice((*ENGINES, "other"))
+        prompt, output = between(rng, 16, longest), between(rng, 4, longest / 4)
+        about = (model, "--on", machine, "--tp", str(tp), "--engine", engine)
+        load = ("--prompt", prompt, "--output", output, "-o", "json")
+        served = command("serve", *about, "--rate", 0.01, *load)
+        if served.status or not served.rows[0]["fits"]:
+            continue
+        row = served.rows[0]
+        rate = row["capacity_req_per_s"] / 2
+        simulated = command("sim", *about, "--rate", rate, *load, "--requests", 500, "--sensitivity", 0).rows[0]
+        count -= 1
+        yield DrawnCapacity(
+            words=" ".join((*about, f"--prompt {prompt} --output {output}")), prompt=prompt, output=output, served=2 * rate,
+            simulated=simulated["capacity_req_per_s"], in_whole=row["max_concurrency"] >= SEATS,
+        )  # fmt: skip
