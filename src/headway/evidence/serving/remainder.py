@@ -26,7 +26,7 @@ from headway.performance.achieved import REMAINDER_KEYS, Efficiencies, chip_clas
 
 STEP = 0.05  # of the numerical slopes by the logarithm of a factor
 SPREAD = 0.1  # of factors of one kind, in the logarithm, which shrinks their means towards none
-ODD = 2.0  # scatters of its quantity from which on a cluster counts less and less: no odd source decides a factor
+ODD = 1.0  # scatters of its quantity from which on a cluster counts less and less: no odd source decides a factor
 ROUNDS = 20  # of the weights of odd clusters
 CERTAIN = 1.5  # least factor in standard errors
 MOVES = 0.3  # least change of a quantity with the logarithm of a factor at which its cluster counts for the factor
