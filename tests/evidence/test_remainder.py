@@ -42,14 +42,16 @@ EVEN = [(f"m{index}|h100|vLLM|{source}", "bf16", 0.0) for index in range(8) for 
 
 
 def test_factor__mean_of_clusters_shrunk_by_their_number() -> None:
-    """Two clusters that take 0.8 of the laws' time say less than eight, and rows of one cluster say no more for being many."""
-    few, many = (
-        fit_remainders(left([*EVEN, *((f"g{index}|h{index}|vLLM|s{index}", "mxfp4", np.log(1.25)) for index in range(count))]))
-        for count in (2, 8)
+    """n / (n + 1) of the mean where clusters scatter as factors do: two of three, eight of nine; rows of a cluster add nothing."""
+    few, many, dense = (
+        fit_remainders(left([*EVEN, *((f"g{index}|h{index}|vLLM|s{index}", "mxfp4", 0.06) for index in range(count))], rows))
+        for count, rows in ((2, 10), (8, 10), (2, 100))
     )
     assert [(one.kind, one.name, one.part) for one in many] == [("weights", "mxfp4", "decode")]
-    assert 0.8 < many[0].value < few[0].value < 0.9
-    assert (few[0].clusters, few[0].rows, many[0].clusters) == (2, 20, 8)
+    assert few[0].log == pytest.approx(-0.06 * 2 / 3, rel=0.1)  # farther ones count a little less
+    assert many[0].log == pytest.approx(-0.06 * 8 / 9, rel=0.05)
+    assert dense[0].log == pytest.approx(few[0].log, rel=1e-9)
+    assert (few[0].clusters, few[0].rows, many[0].clusters, dense[0].rows) == (2, 20, 8, 200)
 
 
 def test_factor__refused_for_clusters_that_differ_in_one_thing() -> None:
