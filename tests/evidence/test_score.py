@@ -8,20 +8,26 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from headway.cli.main import main
 from headway.core.errors import BadFile
 from headway.evidence.fit import nearest
-from headway.evidence.pages import PAGE, Report, check_targets, inserted, page, summary, tables
-from headway.evidence.rows.names import model_class
+from headway.evidence.pages import inserted
 from headway.evidence.rows.row import read_rows
 from headway.evidence.rows.tasks import tasks
-from headway.evidence.serving.crossval import flat_residuals, floor_residuals
+from headway.evidence.serving.folds import FoldResult
+from headway.evidence.serving.page import PAGE, Report, by_cluster, page, summary, tables
 from headway.evidence.serving.predict import predict
+from headway.evidence.serving.refit import Folded
 from headway.evidence.serving.score import Residual, grouped, residuals, stats, worst
 from headway.hardware.chip import chip
 from headway.models.config import model
+from headway.models.model_class import model_class
+from headway.performance.layout import Layout
+from headway.performance.nearest import NearestEntry, read, shipped, subject, unlike
+from headway.performance.nearest import nearest as nearest_rows
 from headway.report import prediction_pictures
 from headway.report.pictures.frame import View
 from support.command import Cli
@@ -109,17 +115,6 @@ def test_score__quantities_of_each_row(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert found[0].measured == pytest.approx(0.014)
     assert (found[0].chip, found[0].engine, found[0].model, found[0].model_class) == ("h100_sxm", "vLLM", "llama-3.1-70b", "dense 70B")
-    assert [each.floor for each in floor_residuals(found)] == [each.predicted for each in floor_residuals(found)]
-
-
-def test_flat_model__predicts_the_same_measurements(tmp_path: Path) -> None:
-    path = file(tmp_path, ROWS)
-    found = found_in(path)
-    flat = flat_residuals(tasks(read_rows(path)[0]), found)
-    assert [(each.id, each.measured) for each in flat] == [(each.id, each.measured) for each in found]
-    assert all(each.predicted > 0 and math.isfinite(each.predicted) for each in flat)
-    # 72.6 GB of weights over 8 chips of 3.35 TB/s at 0.8 take at least 3.3 ms
-    assert flat[0].predicted > 3.3e-3
 
 
 def test_score__groups_of_the_printed_answer(tmp_path: Path, cli: Cli) -> None:
@@ -188,12 +183,12 @@ def test_score__vllm_result_of_a_user(cli: Cli) -> None:
 # -- nearest rows -----------------------------------------------------------------------------------------------------------------
 
 
-def entry(**more: object) -> nearest.NearestEntry:
+def entry(**more: object) -> NearestEntry:
     known = {
         "chip": "h100_sxm", "family": "hopper", "engine": "vLLM", "model_class": "dense 70B", "kind": "serving", "measure": "served TPOT",
         "rows": 10, "median_error": 0.1, "cross_validated": True, "sources": "s", "date": "2026-01-01",
     }  # fmt: skip
-    return nearest.NearestEntry(**(known | more))  # type: ignore[arg-type]
+    return NearestEntry(**(known | more))  # type: ignore[arg-type]
 
 
 def test_nearest_rows__by_chip_engine_and_model() -> None:
@@ -202,12 +197,27 @@ def test_nearest_rows__by_chip_engine_and_model() -> None:
         entry(chip="h200_sxm", model_class="moe 30B"), entry(chip="a10g", family="other"),
     ]  # fmt: skip
     llama, hopper = model("llama-3.1-70b"), chip("h100-sxm")
-    assert [each.rows for each in nearest.nearest(hopper, llama, "vLLM", table)] == [5]
-    assert [each.engine for each in nearest.nearest(hopper, llama, "other", table)] == ["SGLang", "vLLM"]
-    assert [each.chip for each in nearest.nearest(hopper, model("qwen3-30b-a3b"), "vLLM", table)] == ["h200_sxm"]
-    assert [each.engine for each in nearest.nearest(chip("h200-sxm"), llama, "SGLang", table)] == ["SGLang"]
-    assert nearest.nearest(hopper, model("deepseek-v3"), "vLLM", table) == []
-    assert nearest.nearest(chip("tpu-v5p"), llama, "vLLM", table) == []
+    assert [each.rows for each in nearest_rows(hopper, llama, "vLLM", table)] == [5]
+    assert [each.engine for each in nearest_rows(hopper, llama, "other", table)] == ["SGLang", "vLLM"]
+    assert [each.chip for each in nearest_rows(hopper, model("qwen3-30b-a3b"), "vLLM", table)] == ["h200_sxm"]
+    assert [each.engine for each in nearest_rows(chip("h200-sxm"), llama, "SGLang", table)] == ["SGLang"]
+    assert nearest_rows(hopper, model("deepseek-v3"), "vLLM", table) == []
+    assert nearest_rows(chip("tpu-v5p"), llama, "vLLM", table) == []
+
+
+def test_unlike__steps_to_the_nearest_rows() -> None:
+    """By hand: a chip of the kind 1, another engine 1, a size class 1, a format 1, a layout 1, of four to a new kind."""
+    table = [entry(formats="bf16 fp8", layouts="tp")]
+    llama, hopper, four = model("llama-3.1-70b"), chip("h100-sxm"), Layout(tp=4)
+    about = subject(llama, hopper, "vllm", "fp8", four)
+    assert unlike(about, table) == 0.0
+    assert unlike(subject(llama, chip("h200-sxm"), "vllm", "fp8", four), table) == 0.25
+    assert unlike(subject(llama, hopper, "sglang", "nvfp4", four), table) == 0.5
+    assert unlike(subject(model("llama-3.1-8b"), hopper, "vllm", "fp8", four), table) == 0.5  # 8B and 30B lie between
+    assert unlike(subject(model("deepseek-v3"), chip("tpu-v5p"), "other", "nvfp4"), table) == 1.0
+    assert unlike(about, []) == 1.0
+    several = subject(llama, hopper, "vllm", "fp8", Layout(tp=np.array([1, 4])))
+    assert unlike(several, table).tolist() == [0.25, 0.0]
 
 
 def test_nearest_rows__table_round_trip() -> None:
@@ -215,8 +225,8 @@ def test_nearest_rows__table_round_trip() -> None:
     assert made == [
         entry(chip="c", family="f", model_class="dense 8B", kind="decode", measure="decode", rows=2, median_error=0.2),
     ]
-    assert list(nearest.read(nearest.text(made))) == made
-    assert nearest.shipped()
+    assert list(read(nearest.text(made))) == made
+    assert shipped()
     assert model_class(model("deepseek-v3")) == "mla-moe 700B"
 
 
@@ -232,27 +242,27 @@ def test_plan__notes_the_nearest_measured_rows(capsys: pytest.CaptureFixture[str
 
 
 def report(some: list[Residual]) -> Report:
-    return Report(residuals=some, flat=some, kernels=[], rows=100, predicted=96, unstated=7, command="headway fit", date="2026-01-01")
+    found = FoldResult(in_sample=tuple(some), clusters=tuple(some), quarters=(), intervals=(), count=1, seed=40)
+    folded = Folded(result=found, rows=100, predicted=96, unstated=7)
+    return Report(folded=folded, command="headway fit --folds", date="2026-01-01")
 
 
-def test_accuracy_page__left_out_rows_and_missed_targets() -> None:
-    some = [one(1.0, 1.3, id=f"r{n}", fold="source x", line=n, reliability="A", roofline="yes") for n in range(6)]
-    text = page(report(some)) + tables(report(some))
-    assert "6 measurements of 6 published rows" in text and "96 are predicted (96.0%)" in text
-    assert "| decode, median error | <= 15% (aim 10%) | 30.0% | **no** |" in text
-    assert "| decode | s | 6 | 30.0% | 0.26 | +0.26 | 0% | 1.44 | source x |" in text
-    assert "seen by the fit" not in text
-    assert "nothing here is cross-validated" in page(report([one(1.0, 1.3)]))
-    assert "| decode | 6 | 30.0% | 0.26 | 0% | 30.0% | 50.0% |" in summary(report(some))
+def test_accuracy_page__left_out_rows_newest_quarter_first() -> None:
+    some = [one(1.0, 1.3, id=f"r{n}", fold="clusters 1 of 10", line=n, quarter=f"2026-Q{1 + n % 2}") for n in range(6)]
+    text = page(report(some))
+    assert "6 measurements of 96 published rows" in text and "96 are predicted (96.0%)" in text and "by seed 40" in text
+    assert "| decode | 6 | 1 | 30.0% | 30.0% | 30.0% | 30.0% | 0% | 1.44 | 0% |" in text
+    assert text.index("| 2026-Q2 | decode | 3 |") < text.index("| 2026-Q1 | decode | 3 |")
+    assert "| decode | s | 6 | 30.0% | 0.26 | +0.26 | 0% | 1.44 |" in tables(report(some))
+    assert "| decode | 6 | 1 | 30.0% | 30.0% | 0% | 1.44 | 50% |" in summary(report(some))
 
 
-def test_accuracy_targets__by_hand() -> None:
-    fast = one(1.0, 1.05, id="quick", floor=1.01, reliability="A", roofline="yes")
-    found = {line.what: line for line in check_targets([fast, one(1.0, 1.0)])}
-    assert found["decode, median error"].met and found["decode, median error"].result == "2.5%"
-    assert found["coverage of all 90 % intervals"].result == "100.0%" and not found["coverage of all 90 % intervals"].met
-    assert found["measured A rows of plain steps (roofline=yes) faster than the floor"].result == "1 of 1: quick"
-    assert check_targets([]) == []
+def test_by_cluster__each_cluster_once() -> None:
+    """Nine rows of one cluster that are right, and one of another that is off by half."""
+    some = [one(1.0, 1.0, id=f"r{n}", line=n) for n in range(9)] + [one(1.0, 1.5, id="x", source="t", line=9)]
+    found = by_cluster(some)
+    assert (found.rows, found.clusters, found.median, found.coverage) == (10, 2, 0.0, 0.5)
+    assert found.macro == pytest.approx(0.25)
 
 
 def test_generated_part__replaced_in_place() -> None:

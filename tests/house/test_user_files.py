@@ -19,7 +19,7 @@ EXCUSED = {
     "core.files": "a draft, opened to write",
     "core.law_index": "the package's own source",
     "simulation.compiled": "the package's own source, for a digest",
-    "evidence.fit.nearest": "DictReader of a text that ships",
+    "performance.nearest": "DictReader of a text that ships",
     "evidence.serving.class_means": "DictReader of a text that ships",
     "evidence.claims.claim": "data/claims",
     "evidence.lecture.chapters": "data/lecture",

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import csv
-import itertools
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from headway.core.schema import defaults
-from headway.evidence.fit.result import KEYS, WIDER, FittedNumbers, HeldOutResiduals, unseen_kind
 from headway.hardware.chip import chip
 from headway.hardware.edit import edit
 from headway.hardware.system import system
@@ -117,14 +114,14 @@ def halves(row: dict[str, Any], key: str) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("batch", [1, 16])
-@pytest.mark.parametrize("unmeasured", ["l40s", "rtx4090", "mi300x", "tpu-v6e", "gaudi3"])
+@pytest.mark.parametrize("unmeasured", ["l40s", "rtx4090", "mi210", "tpu-v6e", "gaudi3"])
 def test_unmeasured_card__has_the_wider_interval(unmeasured: str, batch: int, cli: Cli) -> None:
     """Of every quantity; wider again over links; the fast end of what ends at the floor apart."""
     load = f"--batch {batch} --prompt 500 --output 200"
     row = cli.json(f"serve llama-3.1-8b --on {unmeasured} {load}")["rows"][0]
     known = cli.json(f"serve llama-3.1-8b --on h100-sxm {load}")["rows"][0]
     pair = cli.json(f"serve llama-3.1-8b --on 2x{unmeasured} --tp 2 {load}")["rows"][0]
-    for key in QUANTITIES:
+    for key in (key for key in QUANTITIES if key != "ttft"):  # of which distance is no part
         slow = 0 if key.endswith("per_s") else 1
         assert halves(row, key)[slow] > halves(known, key)[slow], key
         if key in ("step", "decode_tok_per_s"):  # of which seats, which a pair has more of, are no part
@@ -135,28 +132,3 @@ def test_card_over_nodes__has_a_wider_interval_than_within_one(cli: Cli) -> None
     near, far = (cli.json(f"serve llama-3.1-70b --on {on} --batch 4 --context 2k")["rows"][0]
                  for on in ("8xh100-sxm --tp 8", "2x8xh100-sxm --tp 16"))  # fmt: skip
     assert halves(far, "step")[1] > 1.2 * halves(near, "step")[1]
-
-
-def synthetic(kinds: int, wide: float) -> tuple[HeldOutResiduals, np.ndarray, list[FittedNumbers]]:
-    """Errors of rows of many kinds of chip, each as wide as the interval of 1.3 times `wide`, normal in the logarithm."""
-    random, rows = np.random.default_rng(1), 400 * kinds
-    labels = np.repeat([f"kind {index}" for index in range(kinds)], 400)
-    error = random.normal(0, np.log(1.3) / 1.645 * wide, rows)
-    extents = {name: np.full(rows, float(name == "unmeasured")) for name in WIDER}
-    source = np.array([f"{label} {index % 40}" for index, label in enumerate(labels)])
-    key = np.full(rows, "decode")
-    samples = HeldOutResiduals(key=key, error=error, source=source, wider=extents, slower=np.zeros(rows, bool))
-    value = dict.fromkeys(KEYS, 1.3) | dict.fromkeys(WIDER, 1.0)
-    lines = [FittedNumbers(section="interval.other", key=name, value=value[name], unit="", error=0.0, rows=1, range="", meaning="")
-             for name in itertools.chain(KEYS, WIDER)]  # fmt: skip
-    return samples, labels, lines
-
-
-def test_unseen_kind__is_the_true_growth_and_more_where_few_kinds_were_seen() -> None:
-    many, few = (unseen_kind(*synthetic(kinds, 1.5)).value for kinds in (40, 4))
-    assert many == pytest.approx(1.5, rel=0.07) and few > 1.3 * many
-    assert unseen_kind(*synthetic(3, 1.5)).value == 1.0  # too few to speak of others
-
-
-def test_unmeasured__shipped_number_is_of_more_kinds_than_few() -> None:
-    assert 1.1 < float(efficiencies().interval("unmeasured")) < 1.5

@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from headway.core import user_file
+from headway.core import schema, user_file
 from headway.core.columns import Column
 from headway.core.errors import BadFile, BadValue, MissingExtra
 from headway.core.listing import Listing
-from headway.evidence import pages
 from headway.evidence.fit import nearest
 from headway.evidence.fit.result import write_efficiency
+from headway.evidence.kernels.efficiency import HEAD
 from headway.evidence.pages import inserted
 from headway.evidence.questions import Fit
-from headway.evidence.serving import class_means, refit
-from headway.evidence.serving.score import grouped
+from headway.evidence.serving import class_means, page, refit
+from headway.evidence.serving.folds import SEED
 from headway.evidence.training import refit as training_refit
 from headway.report import output, prediction_pictures
 from headway.report.pictures.file import check_path
@@ -54,17 +54,16 @@ TRAINING_NUMBERS = Path("training") / "efficiency.toml"  # within the output fol
 
 def run_training(args: Fit) -> output.Answer:
     """Answer of a training fit: writes the numbers and lists them."""
-    out, page = folder(args.out), args.report
-    if page:  # fail early if the page has no markers
-        inserted(text_of(page), training_refit.PAGE, "", page)
+    out = folder(args.out)
+    if args.report:  # fail early if the page has no markers
+        inserted(text_of(args.report), training_refit.PAGE, "", args.report)
     rows = Path(args.training)
     fit_result = training_refit.refit(rows, f"headway fit --training {rows.name}", datetime.date.today().isoformat())
     paths = [out / TRAINING_NUMBERS]
     paths[0].parent.mkdir(exist_ok=True)
     write_efficiency(paths[0], fit_result.numbers, training_refit.HEAD, keep_other_sections=False)
-    if page:
-        Path(page).write_text(inserted(text_of(page), training_refit.PAGE, training_refit.page(fit_result), page), encoding="utf-8")
-        paths.append(Path(page))
+    if args.report:
+        paths.append(_insert(args.report, training_refit.PAGE, training_refit.page(fit_result)))
     return _answer(fit_result, sentence(training_refit.sentence(fit_result)), paths)
 
 
@@ -83,28 +82,59 @@ def run(args: Fit) -> output.Answer:
     """Answer of a fit: writes the numbers and lists them."""
     if args.training:
         if args.from_ or args.summary or args.folds:
-            raise BadValue("--training", args.training, "no --from, --folds and --summary beside it: it is a fit of its own")
-
+            raise BadValue("--training", args.training, "no --from, --folds or --summary beside it: it is a fit of its own")
         return run_training(args)
     kernels, measured = _sources(args.from_)
-    if args.folds and not measured:
-        raise BadValue("--folds", "no measured runs", "rows to leave out: --from MEASURED.csv")
-    for flag, page in (("--report", args.report), ("--summary", args.summary)):
-        if page and not (measured and args.folds):
-            raise BadValue(flag, page, "measured runs to report on and fits without them: --from MEASURED.csv --folds")
     out = folder(args.out)
-    _check_pages(args.report, args.summary)
-    command = "headway fit " + " ".join(f"--from {Path(path).name}{'/' if Path(path).is_dir() else ''}" for path in args.from_)
-    command += " --folds" * bool(args.folds)
-    fit_result = refit.refit(kernels, measured, command, datetime.date.today().isoformat(), bool(args.folds))
+    return _folds(args, kernels, measured, out) if args.folds else _numbers(args, kernels, measured, out)
+
+
+def _numbers(args: Fit, kernels: Path | None, measured: list[Path], out: Path) -> output.Answer:
+    """The numbers of kernels and engines, and on a page the errors of the kernels."""
+    if args.summary:
+        raise BadValue("--summary", args.summary, "--folds beside it: errors are those of rows left out")
+    if args.report and kernels is None:
+        raise BadValue("--report", args.report, "a folder of measured kernels, or --folds beside it: errors are those of rows left out")
+    if args.report:  # fail early if the page has no markers
+        inserted(text_of(args.report), page.KERNELS, "", args.report)
+    fit_result = refit.refit(kernels, measured)
     paths = [out / NUMBERS]
     write_efficiency(paths[0], fit_result.numbers, fit_result.head)
     if measured:
         paths.append(out / class_means.FILE)
         paths[-1].write_text(class_means.text(fit_result.classes), encoding="utf-8")
-    if fit_result.report is not None:
-        paths += _pages(fit_result.report, out, args.report, args.summary)
-    return _answer(fit_result, _first_sentence(fit_result), paths)
+    if args.report:
+        paths.append(_insert(args.report, page.KERNELS, page.kernels(fit_result.errors)))
+    fitted = [number for number in fit_result.numbers if number.error]
+    first = sentence(f"{len(fitted)} numbers fitted, {len(fit_result.numbers) - len(fitted)} stated")
+    return _answer(fit_result, first, paths)
+
+
+def _folds(args: Fit, kernels: Path | None, measured: list[Path], out: Path) -> output.Answer:
+    """Widths of intervals, the table of nearest rows, and the pages, from folds of clusters."""
+    if kernels is not None or not measured:
+        raise BadValue("--folds", "" if kernels is None else str(kernels), "measured runs alone: --from MEASURED.csv")
+    _check_pages(args.report, args.summary)
+    seed = int(schema.scalar(args.seed, schema.Field(integer=True, low=0, open_low=False), "--seed"))
+    folded = refit.folded(measured, seed)
+    command = f"headway fit --folds {' '.join(f'--from {path.name}' for path in measured)}{'' if seed == SEED else f' --seed {seed}'}"
+    report = page.Report(folded=folded, command=command, date=datetime.date.today().isoformat())
+    paths = [out / NUMBERS]
+    write_efficiency(paths[0], folded.numbers, HEAD)
+    paths += _pages(report, out, args.report, args.summary)
+    groups = [
+        f"{name} by {errors.median:.1%} ({errors.rows:,})"
+        for name in page.MEASURES if (left_out := page.of_measure(folded.result.clusters, name)) for errors in [page.by_cluster(left_out)]
+    ]  # fmt: skip
+    start = f"{len(folded.numbers)} widths of intervals"
+    clauses = [f"; median error on clusters that the fit has not seen: {groups[0]}", *(f", {group}" for group in groups[1:])]
+    return _answer(folded, sentence(start, *clauses), paths)
+
+
+def _insert(path: str, name: str, text: str) -> Path:
+    """Write a part of a page between its markers."""
+    Path(path).write_text(inserted(text_of(path), name, text, path), encoding="utf-8")
+    return Path(path)
 
 
 def _sources(paths: Sequence[str] | None) -> tuple[Path | None, list[Path]]:
@@ -121,42 +151,28 @@ def _sources(paths: Sequence[str] | None) -> tuple[Path | None, list[Path]]:
     return (folders[0] if folders else None), files
 
 
-def _check_pages(page: str | None, summary: str | None) -> None:
+def _check_pages(report: str | None, summary: str | None) -> None:
     """Raise an error if a page lacks its markers or the picture cannot be drawn, before any work is done."""
-    for path, name in ((page, pages.PAGE), (summary, pages.SUMMARY)):
+    for path, name in ((report, page.PAGE), (summary, page.SUMMARY)):
         if path:
-            pages.inserted(text_of(path), name, "", path)
-    if page:
-        check_path(str(Path(page).with_name(pages.FIGURE)))
+            inserted(text_of(path), name, "", path)
+    if report:
+        check_path(str(Path(report).with_name(page.FIGURE)))
         if importlib.util.find_spec("vl_convert") is None:
             raise MissingExtra("the picture of --report", "plot")
 
 
-def _pages(report: Any, folder: Path, page: str | None, summary: str | None) -> list[Path]:
+def _pages(report: page.Report, out: Path, path: str | None, summary: str | None) -> list[Path]:
     """Write the table of nearest rows and the requested pages; returns their paths."""
-    paths = [folder / NEAREST]
-    paths[0].write_text(nearest.text(nearest.entries(report.residuals, report.date)), encoding="utf-8")
-    long_page = str(Path(page).with_name(pages.LONG_PAGE)) if page and Path(page).with_name(pages.LONG_PAGE).is_file() else None
-    short = pages.page if long_page else pages.whole_page
-    for path, name, text in ((page, pages.PAGE, short), (long_page, pages.LONG, pages.tables), (summary, pages.SUMMARY, pages.summary)):
-        if path:
-            paths.append(Path(path))
-            document = text_of(path)
-            Path(path).write_text(pages.inserted(document, name, text(report), path), encoding="utf-8")
-    if page:
-        paths.append(Path(page).with_name(pages.FIGURE))
-        prediction_pictures.parity(report.residuals, "served TPOT", View()).save(paths[-1])
+    residuals = report.folded.result.clusters
+    paths = [out / NEAREST]
+    paths[0].write_text(nearest.text(nearest.entries(residuals, report.date)), encoding="utf-8")
+    long_page = str(Path(path).with_name(page.LONG_PAGE)) if path and Path(path).with_name(page.LONG_PAGE).is_file() else None
+    short = page.page if long_page else page.whole_page
+    for file, name, text in ((path, page.PAGE, short), (long_page, page.LONG, page.tables), (summary, page.SUMMARY, page.summary)):
+        if file:
+            paths.append(_insert(file, name, text(report)))
+    if path:
+        paths.append(Path(path).with_name(page.FIGURE))
+        prediction_pictures.parity(residuals, "served TPOT", View()).save(paths[-1])
     return paths
-
-
-def _first_sentence(fit_result: Any) -> str:
-    """Sentence on the fitted numbers and the errors on rows that the fit had not seen."""
-    fitted = [number for number in fit_result.numbers if number.error]
-    start, clauses = f"{len(fitted)} numbers fitted, {len(fit_result.numbers) - len(fitted)} stated", []
-    if fit_result.report is not None:
-        groups = [
-            f"{group.measure} by {group.stats.median_error:.1%} ({group.stats.n:,})"
-            for group in grouped(fit_result.report.residuals, "all")
-        ]
-        clauses = [f"; median error on rows that the fit has not seen: {groups[0]}", *(f", {group}" for group in groups[1:])]
-    return sentence(start, *clauses)

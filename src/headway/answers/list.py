@@ -15,7 +15,6 @@ from headway.core.errors import check_known
 from headway.core.formula import REGISTRY
 from headway.core.listing import Listing, clean
 from headway.economics.sheets import catalogue
-from headway.evidence.fit import nearest
 from headway.hardware import memory_tier
 from headway.hardware.chip import Chip
 from headway.hardware.describe import list_chips, list_sources, list_systems
@@ -23,6 +22,7 @@ from headway.hardware.questions import List
 from headway.hardware.system import System
 from headway.laws.roofline import balance
 from headway.models import describe
+from headway.performance import nearest
 from headway.report import output, prediction_pictures
 
 if TYPE_CHECKING:

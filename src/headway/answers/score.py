@@ -14,7 +14,7 @@ from headway.core import units
 from headway.core.catalog import default_catalog
 from headway.core.columns import Column
 from headway.core.errors import BadValue, HeadwayError
-from headway.core.listing import Listing, format_value
+from headway.core.listing import Listing, between, format_value, is_loose
 from headway.core.question import from_words
 from headway.evidence.questions import TOOLS, Score
 from headway.evidence.readers.files import RunFields, machine
@@ -163,9 +163,9 @@ def _run_headline(rows: Sequence[Mapping[str, Any]]) -> str:
     """Sentence on the first measurement, then on how many lie within their intervals."""
     inside = sum(bool(row["inside"]) for row in rows)
     row = rows[0]
-    actual, expected, low, high = (format_value(row[key], row["unit"]) for key in ("measured", "expected", "lo", "hi"))
+    actual, expected = format_value(row["measured"], row["unit"]), words.with_ends(row["expected"], row["lo"], row["hi"], row["unit"])
     name = f"{row['id']}: " if row["id"] else ""
-    start = f"{name}{row['measure']} is {actual}, expected {expected} (90 %: {low} .. {high})"
+    start = f"{name}{row['measure']} is {actual}, expected {expected}"
     several = f"; {inside} of {len(rows)} measurements within their intervals" if len(rows) > 1 else ""
     return words.sentence(start, f", {percent(row['of_limit'])} of the limit's speed", several)
 
@@ -182,7 +182,8 @@ def _comparison_sentence(row: Mapping[str, Any]) -> str:
     where = "inside" if row["inside"] else "outside"
     limit = "the floor" if row["unit"] == "ms" else "the limit"
     name = f"{row['id']}: " if row["id"] else ""
-    expectation = f"{expected} expected (90 % {low} .. {high}: {where})"
+    loose = is_loose(row["lo"], row["hi"])
+    expectation = f"between {low} and {high} expected (90 %: {where})" if loose else f"{expected} expected (90 % {low} .. {high}: {where})"
     return f"{name}{row['measure']} {actual} measured, {expectation}; {limit} is {floor}: {percent(row['of_limit'])} of its speed"
 
 
@@ -193,6 +194,7 @@ def _people(row: Mapping[str, Any]) -> dict[str, Any]:
         return cells
     texts = {key: format_value(row[key], row["unit"]) for key in ("measured", "expected", "lo", "hi", "floor")}
     judged = {"ratio": f"{row['ratio']:,.2f}", "of_limit": percent(row["of_limit"]), "90 %": f"{texts['lo']} .. {texts['hi']}"}
+    texts |= {"expected": between(row["lo"], row["hi"], row["unit"])} if is_loose(row["lo"], row["hi"]) else {}
     return cells | {key: texts[key] for key in ("measured", "expected", "floor")} | judged
 
 

@@ -20,13 +20,14 @@ from headway.core.listing import Listing, format_value
 from headway.core.notes import note
 from headway.laws.roofline.balance import drain_s
 from headway.laws.serving.request import interval_share
-from headway.models.model import MoE
 from headway.models.precision import Precision
 from headway.models.work import work_of
-from headway.performance.achieved import OTHER_FAMILY, family, spread
+from headway.performance.achieved import OTHER_FAMILY, family
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import halves
+from headway.performance.intervals import spread
 from headway.performance.layout import UNHALVED, Layout, shape
+from headway.performance.nearest import subject
 from headway.performance.workload import SLO
 from headway.report import output, sim
 from headway.serving.serve import checked_load, deployment
@@ -263,11 +264,11 @@ def _band(args: Simulate, requests: int) -> float:
 
 def unmeasured_band(args: Simulate) -> float:
     """Relative change of step times that stands for what is not known of them."""
-    chip = arguments.systems(args)[0][0].chip
+    chip, assumptions = arguments.systems(args)[0][0].chip, schema.defaults(Assumptions, {})
     if family(chip) != OTHER_FAMILY:
         return STEPS
-    experts = any(isinstance(block.ffn, MoE) for block in arguments.models(args)[0].blocks)
-    return float(interval_share(spread(chip, experts, schema.defaults(Assumptions, {}), "decode")))
+    about = subject(arguments.models(args)[0], chip, assumptions.engine)
+    return float(interval_share(spread(about, assumptions, "decode")))
 
 
 def _fleets(args: Simulate, loadings: list[Any], classes: int) -> Iterator[tuple[Any, Any, Any, dict[str, Any]]]:

@@ -14,6 +14,7 @@ from headway.core.errors import BadValue, UnknownName
 from headway.core.trace import record
 
 MOST = 40  # rows of a text table
+LOOSE = 10.0  # hi / lo beyond which an answer says no more than its ends
 
 
 def computed(value: Any, key: str) -> Any:
@@ -101,8 +102,35 @@ def cell(key: str, row: Mapping[str, Any]) -> str:
         return "-" if low == high == "-" else f"{low} .. {high}"
     if key == "solution":
         return input_text(row["solution"], row["for"])
-    value = row.get(key)
+    value, (_, low, high) = row.get(key), (row.get(end) for end in ends(key))
+    if is_loose(low, high):
+        return between(low, high, columns.unit(key))
     return units.plain(value) or "-" if isinstance(value, str) else format_value(value, columns.unit(key))
+
+
+def ends(key: str) -> tuple[str, str, str]:
+    """Keys of a column's floor, low end and high end, which need not exist.
+
+    >>> ends("ttft_s"), ends("tok_per_s")
+    (('ttft_floor_s', 'ttft_lo_s', 'ttft_hi_s'), ('tok_per_s_floor', 'tok_per_s_lo', 'tok_per_s_hi'))
+    """
+    stem, tail = (key[:-2], "_s") if key.endswith("_s") and columns.unit(key) == "s" else (key, "")
+    return f"{stem}_floor{tail}", f"{stem}_lo{tail}", f"{stem}_hi{tail}"
+
+
+def is_loose(low: Any, high: Any) -> bool:
+    """Whether an interval spans so much that the middle of it is no answer."""
+    numbers = all(isinstance(end, int | float) and not isinstance(end, bool) for end in (low, high))
+    return numbers and 0 < low * LOOSE < high
+
+
+def between(low: Any, high: Any, unit: str) -> str:
+    """An answer that is no more than its ends.
+
+    >>> between(0.04, 1.2, "s")
+    'between 40 ms and 1.2 s'
+    """
+    return f"between {format_value(low, unit)} and {format_value(high, unit)}"
 
 
 def input_text(value: float, name: str) -> str:

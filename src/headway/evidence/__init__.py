@@ -5,9 +5,9 @@ Holds        rows/ (measured rows and their defaults), readers/ (output of bench
              lecture's ledger), lecture/ (its chapters, search, other inputs, card, bridge, flashcards), pages (generated
              documentation), questions (score, predict, fit, lecture, show).
 Import       rows.row.read_rows, rows.tasks.tasks, serving.predict.predict, serving.score.score, serving.refit.refit, training.refit.refit,
-             serving.score.residuals, fit.nearest.nearest, claims.claim.claims, lecture.chapters.chapters, lecture.search.find.
+             serving.score.residuals, serving.folds.cross_validate, claims.claim.claims, lecture.chapters.chapters, lecture.search.find.
 May import   reality, economics, simulation, training, serving, performance, hardware, models, laws, core. Its users: report, answers, cli.
-Reads        data/evidence.csv (fit/nearest.py), data/claims/*.toml (claims/claim.py), data/lecture/*.toml (lecture/chapters.py,
-             lecture/inputs.py); `headway fit` writes data/efficiency.toml and data/training/efficiency.toml, which performance and
-             training read.
+Reads        data/claims/*.toml (claims/claim.py), data/lecture/*.toml (lecture/chapters.py,
+             lecture/inputs.py); `headway fit` writes data/efficiency.toml, data/evidence.csv and data/training/efficiency.toml,
+             which performance and training read.
 """

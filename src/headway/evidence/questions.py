@@ -120,10 +120,15 @@ class Fit(Question):
         default=(),
     )
     training = field(kind="file", word="ROWS.csv", help="instead: measured training runs, for what training reaches")
-    out = field(kind="folder", word="FOLDER", help="where efficiency.toml and its tables go; a catalogue folder uses them", default=".")
-    folds = field(kind="switch", help="also predict rows by fits without them: widths of intervals, and evidence.csv", default=False)
-    report = field(kind="output", word="PAGE.md", help="with --folds: page between whose markers error tables go; a picture goes beside it")
+    folds = field(kind="switch", help="instead of numbers: leave clusters of runs out, for widths and evidence.csv", default=False)
+    seed = field(kind="count", word="N", help="draw the folds by this (default 40)", default="40")
+    out = field(kind="folder", word="FOLDER", help="where efficiency.toml and evidence.csv go; a catalogue folder uses them", default=".")
+    report = field(kind="output", word="PAGE.md", help="page between whose markers error tables go; with --folds of runs, and a picture")
     summary = field(kind="output", word="PAGE.md", help="with --folds: page between whose markers the few lines about it go")
+
+    def idle(self) -> dict[str, str]:
+        """The seed is of the folds."""
+        return {} if self.folds else {"seed": "--folds"}
 
 
 class LectureCard(FlagRecord):

@@ -4,7 +4,7 @@ Holds        model (the records, a vision tower with them), attention/ (attentio
              (config.json by architecture), hub (config.json from Hugging Face), checkpoints (names of tunes, formats stated beside a
              config), work (what one layer asks), totals (the whole model: KV bytes per token, parameters), precision (number formats),
              stored (the format of each part, mixtures of llama.cpp's files), variants (what if), reading (strictly, as a mechanism,
-             cut), drafter (a head that drafts, as a model), numbers and
+             cut), drafter (a head that drafts, as a model), model_class (structure and size), numbers and
              by_numbers (a model by numbers, and its flags), weights (headers of safetensors files), describe (with
              releases: dates, training tokens).
 Import       config.model, model.Model and the feed-forward kinds beside it, attention kinds from their files, precision.Precision,

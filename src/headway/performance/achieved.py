@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
@@ -24,7 +23,6 @@ from headway.core.units import Number, Second
 from headway.hardware.chip import Chip
 from headway.hardware.chip import chip as find_chip
 from headway.hardware.system import host_link_reached
-from headway.laws.serving.request import interval_factor
 from headway.laws.step.coefficients import Achieved, EngineCost
 from headway.laws.step.layer_terms import aged, engine_reach, engine_s, narrow_reach, partial_work_s
 from headway.laws.step.remainder import LEAST, MOST, remainder_factor
@@ -68,9 +66,7 @@ KEYS = {  # the numbers of each class: a file may state no others
     "decode": DECODE_KEYS, "mla_decode": DECODE_KEYS, "prefill": (*PREFILL_KEYS, "narrow"), "mla_prefill": PREFILL_KEYS,
     "scan": ("t0_s", "chunk_s", "heads"), "elementwise": ("t0_s", "memory"), "routing": ("skew",), "collective": LINK_KEYS,
     "remainder": REMAINDER_KEYS,
-    "interval": (
-        "decode", "prefill", "tpot", "ttft", "offline", "unmeasured", "foreign", "experts", "limited", "guessed", "queued",
-    ),
+    "interval": ("decode", "prefill", "tpot", "ttft", "offline", "unlike", "experts", "limited", "queued"),
 }  # fmt: skip
 KERNELS = tuple(kind for kind in KEYS if kind not in ALONE)  # classes of kernels
 FORMER_KEYS = {  # names that stated no unit, for files written when they were in use
@@ -228,16 +224,21 @@ def platform(chip: Chip) -> str:
     return _name_by_chip("platform").get(chip.like or chip.name, OTHER_FAMILY)
 
 
-def foreign(chip: Chip) -> bool:
-    """Whether engines were first written for other kinds of chips."""
-    return platform(chip) not in ("datacenter", "card")
+def kind_of_chip(name: str) -> str:
+    """Kind of a chip of the catalogue: the family of its kernels where they were measured, else its platform."""
+    return _name_by_chip("family").get(name) or _name_by_chip("platform").get(name, OTHER_FAMILY)
+
+
+def chip_kind(chip: Chip) -> str:
+    """Kind of a chip; of an edited one that of the chip it is like."""
+    return kind_of_chip(chip.like or chip.name)
 
 
 FITTED = "fitted: kernels of A100, H100, H200, B200; engines on published runs; docs/accuracy.md"
-UNMEASURED = "its kernels were not measured; those of measured chips stand in, as shares of its datasheet, in a wider interval"
+UNMEASURED = "its kernels were not measured; those of measured chips stand in, as shares of its datasheet"
 FLAT = "the step models that are not fitted take one flat number for all kernels"
 EFF_COMPUTE, EFF_MEMORY = default(0.7, "eff_compute", "", FLAT), default(0.8, "eff_memory", "", FLAT)
-T0, SPREAD = default(3e-6, "t0", "s", FLAT), default(1.6, "spread", "", FLAT)
+T0 = default(3e-6, "t0", "s", FLAT)
 NONE, NO_TIME, NO_PAD = default(0, "none", "", FLAT), default(0.0, "none", "s", FLAT), default(0.0, "none", "token", FLAT)
 NO_REMAINDER = known(1.0, "nothing left", "", "constant", "too few runs of the kind were measured, or the laws leave nothing of them")
 WEIGHT_CLASSES = {"bf16": "bf16|fp16|fp32", "int8": "int8", "fp8": "fp8|mxfp8", "int4": "int4|nf4", "nvfp4": "nvfp4|fp4", "gguf": r"i?q\d"}
@@ -292,22 +293,6 @@ def routing_skew(chip: Chip, assumptions: Assumptions, table: Efficiencies | Non
     if assumptions.overlap != "fitted" or assumptions.imbalance is not None:
         return NONE
     return (table or efficiencies()).kernel("routing", family(chip), WIDE, "skew")
-
-
-def spread(chip: Chip, experts: bool, assumptions: Assumptions, quantity: str, seat_share: Number = None, queued: Number = None) -> Any:
-    """Half of the 90 % interval of a quantity, as a factor: fitted, wider where less was measured and under load; or the user's.
-
-    `seat_share`, the share of the seats in use, is given for the slow end alone: fewer seats than predicted make nothing faster.
-    `queued` is the share of a TTFT that other users add.
-    """
-    if assumptions.spread is not None or assumptions.overlap != "fitted":
-        return SPREAD if assumptions.spread is None else assumptions.spread
-    table = efficiencies()
-    wider = [table.interval("unmeasured")] if family(chip) == OTHER_FAMILY else []
-    wider += [table.interval("foreign")] if foreign(chip) else []
-    wider += [table.interval("experts")] if experts else []
-    wider += [table.interval(name) ** share for name, share in (("limited", seat_share), ("queued", queued)) if share is not None]
-    return interval_factor(table.interval(quantity), functools.reduce(operator.mul, wider, 1))
 
 
 def basis(chip: Chip, assumptions: Assumptions) -> tuple[str, ...]:

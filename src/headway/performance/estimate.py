@@ -68,12 +68,14 @@ from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.models.work import ModelWork, work_of
 from headway.performance import request
-from headway.performance.achieved import efficiencies, spread
+from headway.performance.achieved import dense_part, efficiencies, form_of
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import StepModel, compile_drafts, compile_layout, copies
 from headway.performance.drafts import Drafts, drafts_of
 from headway.performance.formats import Formats, resolve
+from headway.performance.intervals import spread
 from headway.performance.layout import Layout
+from headway.performance.nearest import QuestionSubject, subject
 from headway.performance.request import (
     NO_SHARE,
     NO_TIME,
@@ -182,11 +184,16 @@ class Deployment:
         usual = self.assumptions
         return Requests(prompt=self.load.prompt, output=self.load.output, spread=usual.length_cv, hit_rate=usual.hit_rate)
 
+    def subject(self) -> QuestionSubject:
+        """What measured rows may be like."""
+        form = form_of(self.formats, dense_part(self.formats, self.work.blocks)[0])
+        return subject(self.model, self.system.chip, self.assumptions.engine, form, self.layout)
+
     def factors(self, quantity: str, links: Ends, seat_share: Number = None, queued: Number = None) -> Ends:
         """Factors on a time at the ends of its 90 % interval: wider by the share of seats taken; of a TTFT, by that of others."""
-        experts, (faster, slower) = bool(self.work.moes), links
-        fast = spread(self.system.chip, experts, self.assumptions, quantity, queued=queued)
-        slow = spread(self.system.chip, experts, self.assumptions, quantity, seat_share, queued)
+        about, (faster, slower) = self.subject(), links
+        fast = spread(about, self.assumptions, quantity, queued=queued)
+        slow = spread(about, self.assumptions, quantity, seat_share, queued)
         return linked_factor(fast, faster), linked_factor(slow, slower)
 
     def timed(

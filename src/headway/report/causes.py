@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headway.core.listing import Listing, format_value
+from headway.core.listing import Listing, between, format_value, is_loose
 from headway.report import output
-from headway.report.words import interval, sentence
+from headway.report.words import sentence, with_ends
 
 if TYPE_CHECKING:
     from headway.evidence.serving.causes import Causes, Fault
     from headway.evidence.serving.predict import Prediction
     from headway.evidence.serving.remedies import Remedy
+    from headway.performance.estimate import Estimate
 
 VIEW = ("part", "measured", "share", "expected", "floor")
 WAITS = ("queue", "batch limit")  # causes that TTFT shows
@@ -28,6 +29,12 @@ SLOW = {
 
 MOST_SIZE = 3  # times slower, beyond which a fault is called implausible: evidence/serving/causes.py
 BEYOND = 1.02  # times the measurement from which a floor is above it by more than clocks err
+
+
+def _expected(estimate: Estimate) -> str:
+    """An expected time, or its ends where they are far apart."""
+    loose = is_loose(estimate.low, estimate.high)
+    return between(estimate.low, estimate.high, "s") if loose else seconds(estimate.expected)
 
 
 def seconds(value: float | None) -> str:
@@ -46,7 +53,7 @@ def summary(task: Any, prediction: Prediction, cause: Causes, changes: Sequence[
          "floor": None if part.floor is None else seconds(part.floor)}
         for part in parts
     ]  # fmt: skip
-    ends = {} if estimate is None else {"expected": seconds(estimate.expected), "floor": seconds(estimate.floor)}
+    ends = {} if estimate is None else {"expected": _expected(estimate), "floor": seconds(estimate.floor)}
     table.append({"part": name, "measured": seconds(total), "share": "100 %"} | ends)
     scaled = "--step-factor in a command scales every step, so that without the change it answers what was measured"
     of_factors = [scaled] if any("--step-factor" in change.command for change in changes) else []
@@ -90,7 +97,7 @@ def headline(task: Any, prediction: Any, cause: Any) -> str:
         return sentence(start, f"; TTFT is {seconds(row.ttft_s)}" if row.ttft_s else "")
     if cause.name == "batch limit":
         start = f"A batch limit holds the server back: {fault_words(cause.fault)}"
-        return sentence(start, f"; TTFT is {seconds(row.ttft_s)}", f", expected {seconds(prediction.ttft.expected)}")
+        return sentence(start, f"; TTFT is {seconds(row.ttft_s)}", f", expected {_expected(prediction.ttft)}")
     start = f"TTFT is {seconds(row.ttft_s)}"
     if row.tpot_s and prediction.tpot is not None:
         start = f"TPOT is {seconds(row.tpot_s)}, {times(row.tpot_s / prediction.tpot.floor)} times the floor at this load"
@@ -138,7 +145,7 @@ def binds(task: Any, prediction: Prediction, cause: Any, name: str) -> str:
     estimate = prediction.ttft if name == "TTFT" else prediction.tpot
     if estimate is None:
         return cause.name
-    expected = f"expected {name} {seconds(estimate.expected)} (90 %: {interval(estimate.low, estimate.high, 's')})"
+    expected = f"expected {name} {with_ends(estimate.expected, estimate.low, estimate.high, 's')}"
     if cause.saturated:
         longer = "; a longer run waits longer" if task.row.request_rate and task.row.request_rate > cause.capacity else ""
         return f"{cause.name}; {expected}{longer}"
@@ -165,7 +172,7 @@ def _help(change: Remedy) -> output.Help:
     after, is_rate = change.after, change.quantity == "rate"
     unit, name = ("token/s", "tokens/s") if is_rate else ("s", change.quantity.upper())
     start = f"{format_value(change.before, unit)}{'' if change.explained else ' as it should run'}"
-    effect = f"{name} {start} -> {format_value(after.expected, unit)} (90 %: {interval(after.low, after.high, unit)})"
+    effect = f"{name} {start} -> {with_ends(after.expected, after.low, after.high, unit)}"
     more = f", {change.rate:.2f}x tokens/s" if change.rate is not None and not is_rate else ""
     return output.Help(change=change.change, effect=f"{effect}{more}; try: {change.command}", gain=change.rank_gain)
 

@@ -9,7 +9,7 @@ from headway.core.errors import BadValue
 from headway.core.listing import Listing, format_value
 from headway.report import output, serving
 from headway.report.pictures import bars, frame, plot, scale
-from headway.report.words import NO_ROW, Row, interval, number_of, sentence, subject, value
+from headway.report.words import NO_ROW, Row, number_of, sentence, subject, value, with_ends
 from headway.serving.plan import problem
 from headway.serving.serve import DRAFTS, SERVE
 
@@ -98,7 +98,7 @@ def tpot(row: Row) -> str:
     """Clause on TPOT with its interval."""
     if row["tpot_s"] is None:
         return "no TPOT (an answer of one token)"
-    return f"TPOT {value(row, 'tpot_s')} (90 %: {interval(row['tpot_lo_s'], row['tpot_hi_s'], 's')})"
+    return f"TPOT {with_ends(row['tpot_s'], row['tpot_lo_s'], row['tpot_hi_s'], 's')}"
 
 
 def ttft(row: Row) -> str:

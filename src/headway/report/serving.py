@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from headway.hardware.chip_price import MARKET
+from headway.performance.nearest import nearest
 from headway.report.words import number_of, sentence, timed, value
 from headway.serving.serve import AT_RISK, runs, time_key, tokens_key
 
@@ -23,7 +24,6 @@ HOW = {"disagg": ", disaggregated", "serving_unloaded": ", unloaded", "static": 
 
 def nearest_measured(model: Any, chip: Any, engine: str) -> str:
     """Sentence on the nearest measured rows: their number, their subject and the median error of their predictions."""
-    from headway.evidence.fit.nearest import nearest
     from headway.evidence.rows.names import family
 
     entries = nearest(chip, model, family(engine))

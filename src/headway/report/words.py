@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.core import columns
-from headway.core.listing import format_value
+from headway.core.listing import between, ends, format_value, is_loose
 
 NO_ROW = "No row is left."
 MOST_WORDS = 30  # of the first sentence
@@ -52,8 +52,9 @@ def count(text: str) -> int:
 
 
 def value(row: Row, key: str) -> str:
-    """Value of a row with its unit."""
-    return format_value(row.get(key), columns.unit(key))
+    """Value of a row with its unit, or its ends where they are far apart."""
+    _, low, high = (row.get(end) for end in ends(key))
+    return between(low, high, columns.unit(key)) if is_loose(low, high) else format_value(row.get(key), columns.unit(key))
 
 
 def subject(row: Row) -> str:
@@ -72,10 +73,22 @@ def interval(low: Any, high: Any, unit: str) -> str:
     return f"{number} .. {last}" if suffix and suffix == last.partition(" ")[2] else f"{first} .. {last}"
 
 
+def with_ends(middle: Any, low: Any, high: Any, unit: str, more: str = "") -> str:
+    """A value with its 90 % interval; where that spans more than ten times, its ends alone.
+
+    >>> with_ends(0.016, 0.0121, 0.021, "s", ", floor 5 ms"), with_ends(0.2, 0.04, 1.2, "s")
+    ('16 ms (90 %: 12.1 .. 21 ms, floor 5 ms)', 'between 40 ms and 1.2 s (90 %)')
+    """
+    if is_loose(low, high):
+        return f"{between(low, high, unit)} (90 %{more})"
+    return f"{format_value(middle, unit)} (90 %: {interval(low, high, unit)}{more})"
+
+
 def timed(row: Row, stem: str) -> str:
     """Time of a row with its interval and floor."""
-    ends = interval(row.get(f"{stem}_lo_s"), row.get(f"{stem}_hi_s"), "s")
-    return f"{value(row, f'{stem}_s')} (90 %: {ends}, floor {value(row, f'{stem}_floor_s')})"
+    floor = f", floor {value(row, f'{stem}_floor_s')}"
+    middle, low, high = (row.get(f"{stem}{end}_s") for end in ("", "_lo", "_hi"))
+    return with_ends(middle, low, high, "s", floor)
 
 
 def number_of(number: int, noun: str) -> str:

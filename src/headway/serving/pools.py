@@ -25,6 +25,7 @@ from headway.performance.layout import Layout
 from headway.performance.request import NO_WORK, prefilled
 
 NO_PREFILL = known(0.0, "no prefill", "s", "constant", "the decode pool prefills nothing")
+IN_QUEUE = known(1, "queued", "", "constant", "prompts that have workers of their own wait for those of other users")
 AT_PEAK = known(1.0, "efficiency at the floor", "", "constant", "links at their datasheet bandwidth")
 POOL_DEGREES = ("tp", "ep", "dp", "pp", "cp", "replicas")
 
@@ -108,7 +109,7 @@ def _first_token(
         lanes = first.load.batch * first.layout.replicas
         waited = alone + open_seat_wait_s(utilisation(rate, prompt_rate) * lanes, lanes, rate, SINGLE)
     links = first.links(compiled, requests.prompt, alone)
-    ttft = first.timed(waited, request.unloaded_ttft_s(server.ideal(), requests, step_floor_s), "ttft", links)
+    ttft = first.timed(waited, request.unloaded_ttft_s(server.ideal(), requests, step_floor_s), "ttft", links, queued=IN_QUEUE)
     transferred = replace(ttft.apply(lambda time: time + transfer), floor=ttft.floor + fastest)
     return {"ttft": transferred, "transfer_s": transfer, "ttft_unloaded_s": alone + transfer}
 

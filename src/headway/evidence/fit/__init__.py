@@ -1,7 +1,7 @@
 """Common parts of the kernel, engine and training fits: priors, robust loss, errors, interval widths, the file of fitted numbers.
 
-`result` (priors, numbers and their lines, efficiency.toml, widths), `statistics` (losses, errors by source and by cluster); of serving
-alone: `nearest` (data/evidence.csv).
+`result` (priors, numbers and their lines, efficiency.toml), `statistics` (losses, errors by source and by cluster); of serving alone:
+`widths` (of intervals), `nearest` (data/evidence.csv).
 """
 
 from __future__ import annotations

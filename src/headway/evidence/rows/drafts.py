@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from headway.core.errors import BadValue, HeadwayError, IllegalCombination
 from headway.core.quantity import user_input
 from headway.core.schema import defaults
-from headway.evidence.rows.names import ENGINES
 from headway.evidence.rows.row import MeasuredRow
 from headway.hardware.chip import Chip
 from headway.laws.serving.request import acceptance_of_length
@@ -16,6 +15,7 @@ from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.drafts import Drafts, drafts_of
+from headway.performance.nearest import ENGINES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from headway.core.schema import defaults
 from headway.evidence.rows import defaults as row_defaults
 from headway.evidence.rows.defaults import ROOM, StatedLayout, benchmark, place
 from headway.evidence.rows.drafts import NO_DRAFTS, StatedDrafts, assumptions_of, row_drafts, stated_drafts, with_method
-from headway.evidence.rows.names import ENGINES, Hardware, family, hardware, model_name, older, version, years_before
+from headway.evidence.rows.names import Hardware, family, hardware, model_name, older, version, years_before
 from headway.evidence.rows.row import MeasuredRow
 from headway.hardware.chip import Chip, chip, reported_memory
 from headway.hardware.system import System, system
@@ -33,6 +33,7 @@ from headway.performance.compile import StepModel, compile_drafts, compile_layou
 from headway.performance.drafts import Drafts
 from headway.performance.formats import Formats, resolve
 from headway.performance.layout import Layout, check, shape, tensor_why
+from headway.performance.nearest import ENGINES
 from headway.serving.serve import known_layout
 
 HOST = 8  # cards per host over PCIe

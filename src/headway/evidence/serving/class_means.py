@@ -17,10 +17,10 @@ from importlib.resources import files
 import numpy as np
 
 from headway.core.records import record_of
-from headway.evidence.rows.names import ENGINES
 from headway.evidence.rows.tasks import Task
 from headway.evidence.serving.remainder import Leftovers, differ
 from headway.performance.achieved import chip_class, weight_class
+from headway.performance.nearest import ENGINES
 
 LEAST_ROWS = 30
 LIMITS = {"tpot": 0.05, "offline": 0.05, "decode": 0.05, "prefill": 0.05, "ttft": 0.15}  # of a mean that says nothing of a law

@@ -365,6 +365,15 @@ def fit_without(
     return EngineFit(free=full.free, z=z, error=full.error, raw=raw, slopes=slopes)
 
 
+def at_numbers(fit_problem: EngineProblem, engine_numbers: Sequence[PriorNumber], table: Efficiencies) -> EngineFit:
+    """The numbers of a table as a fit to all rows, with its residuals and slopes: where folds start."""
+    free = tuple(number for number in engine_numbers if number.spread)
+    z = np.array([math.log(float(table.find(number.key, number.section)) / number.prior) / number.spread for number in free])
+    at = _Point(fit_problem, tuple(engine_numbers), free)
+    raw = at.residuals(z)
+    return EngineFit(free=free, z=z, error=np.ones(len(z)), raw=raw, slopes=at.slopes(z, raw))
+
+
 def shares(fit_problem: EngineProblem) -> Any:
     """What each measurement counts."""
     return np.concatenate([group.share for kind in fit_problem.kinds for group in kind.groups])

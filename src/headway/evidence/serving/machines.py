@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from headway.core.schema import defaults
-from headway.evidence.rows.names import ENGINES
 from headway.evidence.rows.tasks import LOOPS, Setup
 from headway.laws.queueing.closed_loop import (
     NO_WORK,
@@ -44,6 +43,7 @@ from headway.performance import request
 from headway.performance.achieved import EAGER, Efficiencies, dense_part, efficiencies, engine_cost, form_of, with_engine
 from headway.performance.assumptions import UTILIZATION, Assumptions
 from headway.performance.compile import StepModel, compile_drafts, compile_layout
+from headway.performance.nearest import ENGINES
 from headway.performance.request import MemoryRoom, Requests, Scheduling, Server, scheduling, transfer_link
 from headway.performance.room import Room, room_on_chip
 

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-import functools
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from headway.evidence.fit.result import QUEUED, SLOWER, width_names
 from headway.evidence.rows.row import MeasuredRow
 from headway.evidence.rows.tasks import TOGETHER, Setup, Task, Unpredictable
 from headway.evidence.serving.arrivals import carried
-from headway.evidence.serving.machines import ONLINE, MeasuredLoad, Quantities, machines, quantities, rows, run_servers, served_times
-from headway.laws.serving.request import interval_factor, interval_low
+from headway.evidence.serving.machines import (
+    ONLINE,
+    MeasuredLoad,
+    Quantities,
+    dense_form,
+    machines,
+    quantities,
+    rows,
+    run_servers,
+    served_times,
+)
+from headway.laws.serving.request import interval_low, queued_width_share, seats_width_share
 from headway.laws.step.memory import fits_hbm
 from headway.laws.step.step import network_s, step_s
-from headway.performance.achieved import OTHER_FAMILY, Efficiencies, efficiencies, family, foreign
+from headway.performance.achieved import Efficiencies, efficiencies
 from headway.performance.estimate import Estimate
+from headway.performance.intervals import EXPERTS, QUEUED, SLOWER, UNLIKE, half
+from headway.performance.nearest import ENGINES, NearestEntry, QuestionSubject, subject, unlike
 from headway.performance.request import Requests, Server, unloaded_ttft_s
 from headway.performance.transport import link_ends
 from headway.performance.transport import measured as links_measured
@@ -40,20 +49,28 @@ def width_key(kind: str, quantity: str) -> str:
     return QUANTITY[kind].get(quantity, QUANTITY[kind][""])
 
 
-GUESSED = ("tp not stated", "pp not stated", "ep and dp not stated", "layout not stated")  # beginnings of flags on a layout
+WIDTH_OF = {"ttft_split": "ttft"}  # too few clusters of split pools were measured for a width of their own
+Known = Sequence[NearestEntry] | None  # groups of rows that a fit has seen; by default the shipped ones
 
 
-def circumstances(tasks: Sequence[Task], m: Server, load: MeasuredLoad) -> dict[str, Any]:
-    """Circumstances that widen an interval (WIDER in evidence/fit/result.py): per circumstance, how far it holds for each task, 0 to 1."""
+def subject_of(setup: Setup) -> QuestionSubject:
+    """What measured rows may be like, of a row."""
+    return subject(setup.model, setup.system.chip, ENGINES[setup.engine], dense_form(setup), setup.layout)
+
+
+def circumstances(tasks: Sequence[Task], m: Server, load: MeasuredLoad, known: Known = None) -> dict[str, Any]:
+    """Circumstances that widen an interval (performance/intervals.py): how far each holds for each task, 0 to 1."""
     m = run_servers(m, load)
     seats = m.seats(np.nan_to_num(load.prompt, nan=1.0), np.nan_to_num(load.output, nan=1.0))
+    share = np.minimum(np.nan_to_num(load.users, nan=0.0) / m.replicas / np.maximum(seats, 1.0), 1.0)
+    setups = {id(task.setup): task.setup for task in tasks}  # which rows share
+    about = {key: subject_of(setup) for key, setup in setups.items()}
+    far = {key: unlike(case, known) for key, case in about.items()}
     return {
-        "unmeasured": np.array([family(task.setup.system.chip) == OTHER_FAMILY for task in tasks]),
-        "foreign": np.array([foreign(task.setup.system.chip) for task in tasks]),
-        "experts": np.array([any(block.experts for block in task.setup.work.blocks) for task in tasks]),
-        "guessed": np.array([any(flag.startswith(GUESSED) for flag in task.flags) for task in tasks]),
-        "limited": np.minimum(np.nan_to_num(load.users, nan=0.0) / m.replicas / np.maximum(seats, 1.0), 1.0),
-        "queued": _queued_shares(tasks, m, load),
+        UNLIKE: np.array([far[id(task.setup)] for task in tasks]),
+        EXPERTS: np.array([about[id(task.setup)].routed for task in tasks], dtype=float),
+        SLOWER: seats_width_share(share),
+        QUEUED: queued_width_share(_queued_shares(tasks, m, load)),
     }
 
 
@@ -69,24 +86,20 @@ def _queued_shares(tasks: Sequence[Task], m: Server, load: MeasuredLoad) -> Any:
 
 
 def spreads(
-    kind: str, tasks: Sequence[Task], m: Server, load: MeasuredLoad, table: Efficiencies, token: np.ndarray
+    kind: str, tasks: Sequence[Task], m: Server, load: MeasuredLoad, table: Efficiencies, token: np.ndarray, known: Known
 ) -> tuple[Quantities, Quantities]:
     """Halves of the 90 % interval as factors, per task and quantity: towards faster, and towards slower; `token` is the TPOT."""
-    unchanged = np.ones(len(tasks))
-    growth = {name: float(table.interval(name)) ** np.asarray(part, float) for name, part in circumstances(tasks, m, load).items()}
-    queued, limited = growth.pop(QUEUED), growth.pop(SLOWER)
-    wider = functools.reduce(operator.mul, growth.values(), unchanged)
-    names = TIMES + RATES
-    widths = dict(zip(names, width_names(width_key(kind, name) for name in names), strict=True))
+    shares, links = circumstances(tasks, m, load, known), link_factors(kind, tasks, m, load, token)
+    fast = {name: share for name, share in shares.items() if name != SLOWER}
 
-    faster, slower = link_factors(kind, tasks, m, load, token)
+    def halves(slower: bool) -> Quantities:
+        factors: dict[str, Any] = {}
+        for name in TIMES + RATES:
+            key = width_key(kind, name)
+            factors[name] = half(table, WIDTH_OF.get(key, key), shares if slower else fast) * links[slower]
+        return Quantities(**factors)
 
-    def halves(wider: np.ndarray, links: np.ndarray) -> Quantities:
-        wide = {"ttft": wider * queued}
-        factors = {name: interval_factor(float(table.interval(key)), wide.get(key, wider)) for name, key in widths.items()}
-        return Quantities(**{name: factor * links for name, factor in factors.items()})
-
-    return halves(wider, faster), halves(wider * limited, slower)
+    return halves(False), halves(True)
 
 
 def link_factors(kind: str, tasks: Sequence[Task], m: Server, load: MeasuredLoad, token: np.ndarray) -> tuple[Any, Any]:
@@ -154,26 +167,26 @@ class Prediction:
     why: str = ""
 
 
-def predict(tasks: Sequence[Task | Unpredictable], table: Efficiencies | None = None) -> list[Prediction]:
-    """Prediction of each task, in the order of tasks."""
+def predict(tasks: Sequence[Task | Unpredictable], table: Efficiencies | None = None, evidence: Known = None) -> list[Prediction]:
+    """Prediction of each task, in the order of tasks; intervals grow with the distance to `evidence`."""
     efficiency_table = table or efficiencies()
     known = [task for task in tasks if isinstance(task, Task)]
-    predictions = dict(zip(map(id, known), _predicted(known, efficiency_table), strict=True))
+    predictions = dict(zip(map(id, known), _predicted(known, efficiency_table, evidence), strict=True))
     return [predictions[id(task)] if isinstance(task, Task) else Prediction(row=task.row, why=task.why) for task in tasks]
 
 
-def _predicted(tasks: Sequence[Task], table: Efficiencies) -> list[Prediction]:
+def _predicted(tasks: Sequence[Task], table: Efficiencies, evidence: Known) -> list[Prediction]:
     """Predictions of tasks: all without drafts at once, and those of each setup that drafts, whose step is of another form."""
     if not any(task.setup.drafts for task in tasks):
         return _of_a_form(tasks, table)
     groups: dict[int, list[int]] = {}
     for index, task in enumerate(tasks):
         groups.setdefault(id(task.setup) if task.setup.drafts else 0, []).append(index)
-    pairs = (pair for at in groups.values() for pair in zip(at, _of_a_form([tasks[index] for index in at], table), strict=True))
+    pairs = (pair for at in groups.values() for pair in zip(at, _of_a_form([tasks[index] for index in at], table, evidence), strict=True))
     return [prediction for _, prediction in sorted(pairs, key=lambda pair: pair[0])]
 
 
-def _of_a_form(tasks: Sequence[Task], table: Efficiencies) -> list[Prediction]:
+def _of_a_form(tasks: Sequence[Task], table: Efficiencies, evidence: Known) -> list[Prediction]:
     if not tasks:
         return []
     place, setups = placed(tasks)
@@ -182,7 +195,7 @@ def _of_a_form(tasks: Sequence[Task], table: Efficiencies) -> list[Prediction]:
         at = [index for index, task in enumerate(tasks) if task.kind == kind]
         kind_tasks = [tasks[index] for index in at]
         m, pool = rows(all_machines, place[at]), rows(all_machines, prefill_place[at]) if kind == "disagg" else None
-        predictions |= dict(zip(at, _of_kind(kind, kind_tasks, m, table, pool), strict=True))
+        predictions |= dict(zip(at, _of_kind(kind, kind_tasks, m, table, pool, evidence), strict=True))
     return [predictions[index] for index in range(len(tasks))]
 
 
@@ -211,12 +224,14 @@ def load_of(tasks: Sequence[Task]) -> MeasuredLoad:
     return MeasuredLoad(**loads, **{name: column(splits, name) for name in ("prefill_workers", "decode_workers")})
 
 
-def _of_kind(kind: str, tasks: Sequence[Task], m: Server, table: Efficiencies, pool: Server | None) -> list[Prediction]:
+def _of_kind(
+    kind: str, tasks: Sequence[Task], m: Server, table: Efficiencies, pool: Server | None, evidence: Known
+) -> list[Prediction]:
     load = load_of(tasks)
     expected, floor = (quantities(kind, m, load, at_floor, pool) for at_floor in (False, True))
     if kind == "disagg":  # the floor splits the chips again for the highest rate, which may lengthen TTFT or TPOT
         floor = replace(floor, ttft=np.fmin(floor.ttft, expected.ttft), tpot=np.fmin(floor.tpot, expected.tpot))
-    faster, slower = spreads(kind, tasks, m, load, table, expected.tpot)
+    faster, slower = spreads(kind, tasks, m, load, table, expected.tpot, evidence)
     limits, predictions, steps = beyond(tasks, m), [], (faster.tpot.tolist(), slower.tpot.tolist())
     if kind == "serving":
         rates = carried(m, load, expected, floor, faster, slower)

@@ -1,4 +1,4 @@
-"""The whole serving fit: kernels, engines, cross-validation, intervals, and the numbers and report that ship."""
+"""The whole serving fit: the numbers of kernels and engines that ship; a second command folds clusters out of it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from pathlib import Path
 
 from headway.core.errors import BadFile
 from headway.core.progress import expect, tick
-from headway.evidence.fit.result import FittedNumbers, KernelFit, overlaid
+from headway.evidence.fit.result import ErrorRow, FittedNumbers, KernelFit, overlaid
 from headway.evidence.kernels.efficiency import HEAD, fit_kernels
-from headway.evidence.pages import Report
 from headway.evidence.rows.row import left_out, need_rows, read_rows
 from headway.evidence.rows.tasks import Task, Unpredictable, tasks
 from headway.evidence.serving.class_means import ClassMean, class_means
-from headway.evidence.serving.crossval import ServingCrossValidation, class_scores, cross_validate, flat_residuals
 from headway.evidence.serving.engine_fit import as_fitted, numbers
+from headway.evidence.serving.folds import FoldResult, cross_validate
 from headway.evidence.serving.score import UNSCORED
 from headway.evidence.serving.whole_fit import whole_fit
 from headway.performance.achieved import Efficiencies, efficiencies, kind_of
@@ -26,11 +25,11 @@ LEAST_ROWS = 50  # fewest scored rows for a fit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refit:
-    """Result of the fit: the numbers, and the data of docs/accuracy.md."""
+    """Result of the fit: the numbers."""
 
     numbers: tuple[FittedNumbers, ...]
-    report: Report | None  # None without folds
     classes: tuple[ClassMean, ...] = ()  # what the numbers leave of classes of rows
+    errors: tuple[ErrorRow, ...] = ()  # of the kernels
     notes: tuple[str, ...] = ()  # lines that were left out
 
     @property
@@ -39,14 +38,29 @@ class Refit:
         return HEAD
 
 
-def refit(kernels: Path | None, measured: Sequence[Path], command: str, date: str, folds: bool) -> Refit:
-    """Fit of kernels and engines to the data given; numbers without data stay as shipped, and widths of intervals without `folds`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """Result of the folds of the shipped numbers."""
+
+    result: FoldResult
+    rows: int  # rows of reliability A and B with a stated input length
+    predicted: int  # of those, rows with a prediction
+    unstated: int  # rows whose input length is not stated
+    notes: tuple[str, ...] = ()
+
+    @property
+    def numbers(self) -> tuple[FittedNumbers, ...]:
+        """Widths of intervals."""
+        return self.result.intervals
+
+
+def refit(kernels: Path | None, measured: Sequence[Path]) -> Refit:
+    """Fit of kernels and engines to the data given; numbers without data, and the widths of intervals, stay as shipped."""
     kernel_fit = fit_kernels(kernels) if kernels is not None else KernelFit(parameters=(), errors=())
-    base, notes = with_kernels(efficiencies(), kernel_fit.parameters), list[str]()
+    base, notes, engine_numbers = with_kernels(efficiencies(), kernel_fit.parameters), list[str](), numbers()
     if not measured:
-        return Refit(numbers=kernel_fit.parameters, report=None)
-    scored_tasks, unstated = _scored_tasks(measured, notes)
-    engine_numbers, known_tasks = numbers(), [task for task in scored_tasks if isinstance(task, Task)]
+        return Refit(numbers=kernel_fit.parameters, errors=kernel_fit.errors)
+    known_tasks = [task for task in _scored_tasks(measured, notes)[0] if isinstance(task, Task)]
     expect(1)
     full = whole_fit(known_tasks, base, engine_numbers)
     tick(1)
@@ -54,11 +68,16 @@ def refit(kernels: Path | None, measured: Sequence[Path], command: str, date: st
     fitted = as_fitted(full.engines, engine_numbers, len(known_tasks), what)
     lines = (*kernel_fit.parameters, *fitted, *(factor.line() for factor in full.factors))
     classes = class_means(full.rest, full.tasks, full.time_error)
-    if not folds:
-        return Refit(numbers=lines, classes=classes, report=None, notes=tuple(notes))
-    validation = cross_validate(known_tasks, full)
-    report = _report(validation, known_tasks, len(scored_tasks), unstated, kernel_fit, command, date)
-    return Refit(numbers=(*lines, *validation.intervals), classes=classes, report=report, notes=tuple(notes))
+    return Refit(numbers=lines, classes=classes, errors=kernel_fit.errors, notes=tuple(notes))
+
+
+def folded(measured: Sequence[Path], seed: int) -> Folded:
+    """Folds of the rows, by fits that start at the shipped numbers."""
+    notes = list[str]()
+    scored_tasks, unstated = _scored_tasks(measured, notes)
+    known_tasks = [task for task in scored_tasks if isinstance(task, Task)]
+    result = cross_validate(known_tasks, efficiencies(), numbers(), seed)
+    return Folded(result=result, rows=len(scored_tasks), predicted=len(known_tasks), unstated=unstated, notes=tuple(notes))
 
 
 def _scored_tasks(paths: Sequence[Path], notes: list[str]) -> tuple[list[Task | Unpredictable], int]:
@@ -82,28 +101,3 @@ def with_kernels(table: Efficiencies, parameters: Sequence[FittedNumbers]) -> Ef
     kinds = {kind_of(number.section) for number in parameters}
     other_sections = {name: section for name, section in table.sections.items() if kind_of(name) not in kinds}
     return overlaid(other_sections, parameters, [number.value for number in parameters])
-
-
-def _report(
-    validation: ServingCrossValidation,
-    known_tasks: list[Task],
-    stated_rows: int,
-    unstated: int,
-    kernels: KernelFit,
-    command: str,
-    date: str,
-) -> Report:
-    return Report(
-        residuals=validation.residuals,
-        flat=flat_residuals(known_tasks, validation.residuals, validation.table),
-        kernels=kernels.errors,
-        rows=stated_rows,
-        predicted=len(known_tasks),
-        unstated=unstated,
-        command=command,
-        date=date,
-        shifts=validation.shifts,
-        models=validation.models,
-        numbers=len(validation.full.engines.free) + len(validation.full.factors),
-        scores=class_scores(validation.classes, validation.samples),
-    )

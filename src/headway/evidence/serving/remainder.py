@@ -16,13 +16,13 @@ import numpy as np
 
 from headway.evidence.fit.result import DATE, FittedNumbers, overlaid
 from headway.evidence.fit.statistics import cluster_sizes
-from headway.evidence.rows.names import ENGINES
 from headway.evidence.rows.tasks import Task
 from headway.evidence.serving.engine_fit import EngineProblem, cluster, predicted_with
 from headway.evidence.serving.machines import Engines, engines_of
 from headway.evidence.serving.predict import RATES, width_key
 from headway.laws.step.remainder import LEAST, MOST
 from headway.performance.achieved import REMAINDER_KEYS, Efficiencies, chip_class, weight_class
+from headway.performance.nearest import ENGINES
 
 STEP = 0.05  # of the numerical slopes by the logarithm of a factor
 SPREAD = 0.1  # of factors of one kind, in the logarithm, which shrinks their means towards none

@@ -17,7 +17,6 @@ import numpy as np
 
 from headway.core.errors import HeadwayError
 from headway.core.schema import defaults
-from headway.evidence.rows.names import ENGINES
 from headway.evidence.rows.tasks import ROUNDS, Task
 from headway.evidence.serving.machines import machines, run_servers, scalar
 from headway.evidence.serving.predict import Prediction, load_of
@@ -28,6 +27,7 @@ from headway.performance import request
 from headway.performance.achieved import EAGER
 from headway.performance.assumptions import Assumptions
 from headway.performance.estimate import Estimate
+from headway.performance.nearest import ENGINES
 from headway.performance.request import Requests, Server
 from headway.serving.serve import checked_load, deployment
 from headway.simulation.fleet import fleet

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from headway.evidence.rows.names import model_class
 from headway.evidence.rows.row import MeasuredRow
 from headway.evidence.rows.tasks import Task, Unpredictable
-from headway.evidence.serving.machines import machines
+from headway.evidence.serving.machines import dense_form, machines
 from headway.evidence.serving.predict import TIMES, Prediction
 from headway.laws.collectives.cost import collectives_s
 from headway.laws.serving.request import causal_pairs
 from headway.laws.step import step
 from headway.laws.step.parts import place
+from headway.models.model_class import model_class
 from headway.performance.achieved import Efficiencies, family
+from headway.performance.nearest import layout_kind
 from headway.performance.request import Server
 
+DATED = re.compile(r"(20\d\d)-(\d\d)")
 UNSCORED = "C"  # reliability that is never scored
 SERVED = ("serving", "serving_unloaded", "disagg")
 # Quantities scored for each kind of row: in each bracket the first one measured, because the others follow from it.
@@ -53,6 +56,9 @@ class Residual:
     line: int = 0
     reliability: str = ""
     roofline: str = ""
+    form: str = ""  # of most dense weights, as kernels have it
+    layout: str = ""  # kind of layout
+    quarter: str = ""  # of a year in which it was measured
 
     @property
     def log_ratio(self) -> float:
@@ -63,6 +69,11 @@ class Residual:
     def covered(self) -> bool:
         """Whether the measurement lies within the 90 % interval."""
         return self.lo <= self.measured <= self.hi
+
+    @property
+    def cluster(self) -> str:
+        """Rows that err together: a model on a chip with an engine from a source."""
+        return "|".join((self.model, self.chip, self.engine, self.source))
 
     @property
     def is_time(self) -> bool:
@@ -102,6 +113,17 @@ def measured(row: MeasuredRow, quantity: str) -> float | None:
     return {"ttft": row.ttft_s, "tpot": row.tpot_s, "per_chip": row.tok_per_s_chip}[quantity]
 
 
+def quarter(row: MeasuredRow) -> str:
+    """Quarter of a year in which a row was measured; "" without a date.
+
+    >>> from types import SimpleNamespace as Row
+    >>> quarter(Row(month="2026-02", date="")), quarter(Row(month="", date=""))
+    ('2026-Q1', '')
+    """
+    match = DATED.match(row.month or row.date)
+    return f"{match[1]}-Q{(int(match[2]) + 2) // 3}" if match else ""
+
+
 def residuals(tasks: Sequence[Task | Unpredictable], predictions: Sequence[Prediction], folds: Sequence[str] = ()) -> list[Residual]:
     """Residual of every scored measurement; rows of reliability C or without a prediction are left out."""
     all_residuals: list[Residual] = []
@@ -119,7 +141,7 @@ def residuals(tasks: Sequence[Task | Unpredictable], predictions: Sequence[Predi
                     id=row.id, source=row.source, chip=chip.name, family=family(chip), engine=task.setup.engine, model=model.name,
                     model_class=model_class(model), kind=task.kind, quantity=quantity, measured=value, predicted=estimate.expected,
                     floor=estimate.floor, lo=estimate.low, hi=estimate.high, fold=fold, line=row.line, reliability=row.reliability,
-                    roofline=row.roofline,
+                    roofline=row.roofline, form=dense_form(task.setup), layout=layout_kind(task.setup.layout), quarter=quarter(row),
                 ))  # fmt: skip
                 break
     return all_residuals

@@ -13,6 +13,7 @@ from headway.evidence.rows.tasks import Task
 from headway.evidence.serving.engine_fit import (
     EngineFit,
     EngineProblem,
+    at_numbers,
     fit,
     fit_without,
     measured_tasks,
@@ -65,7 +66,16 @@ class WholeFit:
 def whole_fit(tasks: Sequence[Task], base: Efficiencies, numbers: Sequence[PriorNumber]) -> WholeFit:
     """Fit to all rows; `base` gives the kernel efficiencies."""
     all_rows = problem(tasks, table_at(base, numbers, [number.prior for number in numbers]))
-    engines = fit(all_rows, numbers)
+    return _at_engines(tasks, all_rows, numbers, fit(all_rows, numbers))
+
+
+def shipped_fit(tasks: Sequence[Task], table: Efficiencies, numbers: Sequence[PriorNumber]) -> WholeFit:
+    """The engine numbers of a table as a fit to all rows, with the factors of what they leave: where folds start."""
+    all_rows = problem(tasks, table_at(table, numbers, [number.prior for number in numbers]))
+    return _at_engines(tasks, all_rows, numbers, at_numbers(all_rows, numbers, table))
+
+
+def _at_engines(tasks: Sequence[Task], all_rows: EngineProblem, numbers: Sequence[PriorNumber], engines: EngineFit) -> WholeFit:
     fitted = table_at(all_rows.base, numbers, engines.values(numbers))
     measured = tuple(tasks[int(index)] for index in measured_tasks(all_rows))
     rest = leftovers(all_rows, measured, fitted)

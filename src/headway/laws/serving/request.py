@@ -82,6 +82,26 @@ def interval_factor(factor: Number, wider: Number) -> Number:
     return factor**wider
 
 
+@formula(source="errors of left-out rows: flat beyond half, docs/accuracy.md")
+def queued_width_share(queued: Number) -> Number:
+    """How far the interval of a TTFT widens, 0 to 1, by the share of it that other users add: in full from half on.
+
+    >>> float(queued_width_share(0.25)), float(queued_width_share(0.9))
+    (0.5, 1.0)
+    """
+    return np.minimum(2 * queued, 1)
+
+
+@formula(source="errors of left-out rows: flat up to half, docs/accuracy.md")
+def seats_width_share(share: Number) -> Number:
+    """How far the slow end widens, 0 to 1, by the share of the seats that is taken: from half on, for how many the cache has is uncertain.
+
+    >>> float(seats_width_share(0.4)), float(seats_width_share(0.75))
+    (0.0, 0.5)
+    """
+    return np.maximum(2 * share - 1, 0)
+
+
 @formula(source="definition")
 def interval_share(factor: Number) -> Number:
     """Part by which a time is shorter at the lower end of an interval of this half as a factor.

@@ -7,7 +7,7 @@ from typing import Any
 
 from headway.core import columns
 from headway.core.errors import BadValue
-from headway.core.listing import cell, heading
+from headway.core.listing import cell, ends, heading
 from headway.report.pictures.frame import Picture, View, compose
 from headway.report.pictures.palette import MEANINGS
 from headway.report.pictures.plot import DASHES, Part, Plot, Series
@@ -49,12 +49,6 @@ def picture(rows: Rows, x: str, ys: Sequence[str], series: Sequence[str], view: 
     parts += ["the dotted line is the floor"] if any(row.get(ends(key)[0]) is not None for key in ys for row in points) else []
     panels = [plots[place : place + 2] for place in range(0, len(plots), 2)]
     return compose(view, panels, title=title, subtitle="; ".join([about, *lacks]), caption=caption or ", ".join(parts) + ".")
-
-
-def ends(key: str) -> tuple[str, str, str]:
-    """Keys of a column's floor, low end and high end, which need not exist."""
-    stem, tail = (key[:-2], "_s") if key.endswith("_s") and columns.unit(key) == "s" else (key, "")
-    return f"{stem}_floor{tail}", f"{stem}_lo{tail}", f"{stem}_hi{tail}"
 
 
 def curve_name(row: Mapping[str, Any], series: Sequence[str]) -> str:

@@ -16,9 +16,9 @@ from statistics import NormalDist
 from typing import Any
 
 from headway.core.errors import IllegalCombination, IllegalLayout, drop_note
-from headway.models.model import MoE
-from headway.performance.achieved import spread
 from headway.performance.assumptions import Assumptions
+from headway.performance.intervals import spread
+from headway.performance.nearest import subject
 from headway.performance.workload import SLO
 from headway.serving.plan.group import first_of_each
 from headway.serving.plan.plan import LayoutPlan, joined
@@ -168,10 +168,7 @@ def step_factor(goal: LoadGoal) -> float:
 
 def width_of(pairs: Sequence[tuple[Any, Any]], assumptions: Assumptions) -> float:
     """Half of the 90 % interval of TPOT as a factor, the widest of these models and machines."""
-    return max(
-        float(spread(system.chip, any(isinstance(block.ffn, MoE) for block in model.blocks), assumptions, "tpot"))
-        for model, system in pairs
-    )
+    return max(float(spread(subject(model, system.chip, assumptions.engine), assumptions, "tpot")) for model, system in pairs)
 
 
 def _first_bounds(limits: Sequence[LatencyLimit]) -> _Bounds:

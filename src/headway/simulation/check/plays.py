@@ -21,9 +21,9 @@ from headway.core.errors import BadValue, IllegalCombination
 from headway.hardware.system import System
 from headway.models.model import Model
 from headway.models.precision import Precision
-from headway.performance.achieved import spread
 from headway.performance.assumptions import Assumptions
 from headway.performance.estimate import Deployment
+from headway.performance.intervals import spread
 from headway.performance.layout import Layout
 from headway.serving.serve import checked_load, deployment
 from headway.simulation import capacity, results
@@ -61,8 +61,8 @@ class Candidate:
 
     def step_spread(self, quantity: str) -> float:
         """Half of the 90 % interval, as a factor, of the steps that make up a latency."""
-        request = self.query
-        return float(spread(request.system.chip, bool(request.work.moes), request.assumptions, STEP_INTERVALS[quantity]))
+        case = replace(self.query, layout=self.layout)
+        return float(spread(case.subject(), case.assumptions, STEP_INTERVALS[quantity]))
 
 
 def candidate(
