@@ -15,6 +15,7 @@ from headway.evidence.serving.machines import machines
 from headway.evidence.serving.predict import Prediction, predict
 from headway.evidence.serving.runs import unsteady
 from headway.performance.request import Requests, capacity
+from support.command import Cli
 from support.synthetic import Rig, csv_text, tasks_of
 
 PROMPT, OUTPUT = 1000, 400
@@ -190,3 +191,10 @@ def test_unsteady__a_rate_that_was_finished_was_carried(finished: float, is_unst
     measured = {"rate_req_s": "12", "requests": "3000", "output_tok_s_total": f"{finished * 12 * OUTPUT:g}"}
     (task,) = tasks_of(csv_text([line | measured]))
     assert unsteady(task, 10.0) == is_unsteady and not unsteady(task, 13.0)
+
+
+@pytest.mark.parametrize(("text", "words"), [("-1", "a whole number"), ("0", "a whole number"), ("2.5", "a whole number"), ("nan", "finite")])
+def test_score__a_batch_limit_that_cannot_be_is_refused(cli: Cli, text: str, words: str) -> None:
+    file = Path(__file__).parents[1] / "data" / "readers" / "vllm_serve.json"
+    status, _, err = cli("score", "--vllm", str(file), "--on", "8xh100-sxm", "--tp", "8", f"--max-num-seqs={text}")
+    assert status == 2 and err.startswith(f"headway: --max-num-seqs: got '{text}'; wants") and words in err and err.count("\n") == 1

@@ -283,9 +283,10 @@ def _rows(args: Score, tool: str) -> tuple[list[Any], list[Any]]:
 def _whole_number(text: str | None, name: str) -> int | None:
     if not text:
         return None
-    value = units.parse(text, "token", f"--{name}")
+    flag = "--" + name.replace("_", "-")
+    value = units.parse(text, "token", flag)
     if value < 1 or value != int(value) or value > 1e12:
-        raise BadValue(f"--{name}", text, "a whole number of at least 1")
+        raise BadValue(flag, text, "a whole number of at least 1")
     return int(value)
 
 
