@@ -193,7 +193,7 @@ def test_unsteady__a_rate_that_was_finished_was_carried(finished: float, is_unst
     assert unsteady(task, 10.0) == is_unsteady and not unsteady(task, 13.0)
 
 
-@pytest.mark.parametrize(("text", "words"), [("-1", "a whole number"), ("0", "a whole number"), ("2.5", "a whole number"), ("nan", "finite")])
+@pytest.mark.parametrize(("text", "words"), [("-1", "whole number"), ("0", "whole number"), ("2.5", "whole number"), ("nan", "finite")])
 def test_score__a_batch_limit_that_cannot_be_is_refused(cli: Cli, text: str, words: str) -> None:
     file = Path(__file__).parents[1] / "data" / "readers" / "vllm_serve.json"
     status, _, err = cli("score", "--vllm", str(file), "--on", "8xh100-sxm", "--tp", "8", f"--max-num-seqs={text}")
