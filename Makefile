@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check flags golden answers stubs pictures score-runs refit winners helps lint types bench fuzz clean
+.PHONY: demo test check flags golden answers stubs pictures score-runs refit winners helps loads lint types bench fuzz clean
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -58,6 +58,11 @@ winners: .venv/dev
 # Sentences and Helps of 500 drawn questions beside what their own commands print; prints the seed first, minutes.
 helps: .venv/dev
 	$(BIN)/python bench/drawn_helps.py 500 20261130
+
+# Random closed loops and rates, the law of `serve` against the simulation of `sim`; minutes.
+loads: .venv/dev
+	$(BIN)/python bench/closed_loops.py 200 20261126
+	$(BIN)/python bench/rate_capacities.py 50 20261126
 
 lint: .venv/dev
 	$(BIN)/ruff check .
