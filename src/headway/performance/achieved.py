@@ -45,7 +45,7 @@ ABOVE_ZERO = (
 ENGINE_KEYS = (
     "launch_factor", "step_overhead_s", "layer_overhead_s", "split_overhead_s", "sequence_overhead_s", "streaming_overhead_s",
     "compute_factor", "memory_factor", "weight_only_factor", "attention_factor", "expert_factor", "request_overhead_s", "prompt_launch_s",
-    "prompt_routed_s", "captured_tokens", "concurrent_prompts",
+    "prompt_routed_s", "prompt_latent_s", "captured_tokens", "concurrent_prompts",
     "step_budget_tokens", "chunked_prefill", "reserved_output_share", "max_sequences",
     "pipeline_overlap_share", "buffer_bytes", "graph_bytes", "yearly_growth",
     "mma_share", "start_share", "first_round_share",
@@ -253,7 +253,7 @@ AGEING = ("launch_factor", "step_overhead_s", "layer_overhead_s")  # costs of en
 OWN_KERNELS = ("llamacpp",)  # engines with matmuls of their own, of which none was measured alone
 GROUPED_INSTRUCTIONS = ("hopper", "blackwell")  # families whose peak only matrix instructions of several warps reach
 USUAL_CHIP = "a100_sxm_80"  # whose power per FLOP clocks are relative to
-NO_COST_KEYS = ("weight_only_factor", "uncaptured", "decode_remainder", "prompt_remainder")  # found otherwise
+NO_COST_KEYS = ("weight_only_factor", "uncaptured", "prompt_latent_s", "decode_remainder", "prompt_remainder")  # found otherwise
 COST_KEYS = tuple(field.name for field in fields(EngineCost) if field.name not in NO_COST_KEYS)
 
 
@@ -360,7 +360,10 @@ def engine_cost(
     format of most weights as stored, for what measured runs take beyond the laws.
     """
     kind = platform(chip)
-    engine_numbers = EngineCost(weight_only_factor=1, **{key: table.engine(name, kind, key) for key in COST_KEYS})
+    costs = {key: table.engine(name, kind, key) for key in COST_KEYS}
+    if "prompt_latent_s" in table.sections["engine.other"]:  # which a table fitted before it was counted lacks
+        costs["prompt_latent_s"] = table.engine(name, kind, "prompt_latent_s")
+    engine_numbers = EngineCost(weight_only_factor=1, **costs)
     if name == "none":
         return engine_numbers
     if form == WIDENED:  # every engine uses the measured library for other kernels
@@ -444,6 +447,7 @@ def with_engine(bare: Achieved, engine: EngineCost, layers: Number, tp: Number, 
         prompted=bare.prompted * engine.launch_factor,
         host_launch=engine.prompt_launch_s,
         host_routed=engine.prompt_routed_s,
+        host_latent=engine.prompt_latent_s,
         captured=engine.captured_tokens,
         uncaptured=engine.uncaptured,
         decode_remainder=engine.decode_remainder,
@@ -463,7 +467,7 @@ def _flat(kernels: KernelCounts, formats: Formats, assumptions: Assumptions) -> 
         decode_compute=attention, decode_memory=memory, block=NO_TIME, prefill_compute=attention, prefill_pad=NO_PAD,
         elementwise=1,
         fixed=kernels.launches * t0 * assumptions.fixed, expert_fixed=NO_TIME, sequence=NO_TIME,
-        prompted=NO_TIME, host_launch=NO_TIME, host_routed=NO_TIME, captured=NO_PAD, scan_chunk=NO_TIME, scan_heads=1,
+        prompted=NO_TIME, host_launch=NO_TIME, host_routed=NO_TIME, host_latent=NO_TIME, captured=NO_PAD, scan_chunk=NO_TIME, scan_heads=1,
         index_compute=compute,
     )  # fmt: skip
 

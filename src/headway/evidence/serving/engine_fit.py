@@ -26,6 +26,7 @@ MEANINGS = {
     "launch_factor": ("", "factor on kernels' fixed costs: below 1 where it fuses what was measured apart, or launches ahead"),
     "prompt_launch_s": ("s", "the host's time for each kernel of a step with prompts, which no captured graph replays"),
     "prompt_routed_s": ("s", "and for each layer of routed experts in such a step: their choice, sorting, grouped kernels"),
+    "prompt_latent_s": ("s", "and for each layer of latent attention: latents expanded to keys and values of heads, prefixes in parts"),
     "captured_tokens": ("token", "tokens of a step with prompts up to which captured graphs replay its kernels"),
     "step_overhead_s": ("s", "the engine's own work in each step, exposed"),
     "layer_overhead_s": ("s", "and in each layer: launches that no graph hides, kernels that are not fused"),
@@ -55,7 +56,7 @@ MEANINGS = {
 
 
 OVERHEADS = ("step_overhead_s", "layer_overhead_s", "split_overhead_s", "sequence_overhead_s", "streaming_overhead_s", "prompt_launch_s",
-             "prompt_routed_s")  # fmt: skip
+             "prompt_routed_s", "prompt_latent_s")  # fmt: skip
 FACTORS = ("launch_factor", "compute_factor", "memory_factor", "attention_factor", "expert_factor")
 SHARES = ("first_round_share", "start_share", "pipeline_overlap_share", "chunked_prefill", "reserved_output_share")
 
@@ -71,7 +72,8 @@ PRIORS: tuple[tuple[str, dict[str, tuple[float, ...]]], ...] = (
         "weight_only_factor": (0.95, 0.15), "yearly_growth": (0.2, 0.7), "sequence_overhead_s": (5 * US, 1.0),
         "streaming_overhead_s": (5 * US, 1.0), "compute_factor": (0.9,), "memory_factor": (0.95, 0.15), "attention_factor": (1.0,),
         "expert_factor": (0.9, 0.2), "request_overhead_s": (15 * MS,), "prompt_launch_s": (20 * US, 0.7),
-        "concurrent_prompts": (2.0, 0.8), "prompt_routed_s": (0.3 * MS, 0.7), "captured_tokens": (0.0,), "start_share": (0.1, 0.7),
+        "concurrent_prompts": (2.0, 0.8), "prompt_routed_s": (0.3 * MS, 0.7), "prompt_latent_s": (0.3 * MS, 0.7),
+        "captured_tokens": (0.0,), "start_share": (0.1, 0.7),
         "first_round_share": (0.1, 0.2), "step_budget_tokens": (8192.0,), "chunked_prefill": (1.0,), "reserved_output_share": (0.5,),
         "max_sequences": (1024.0,), "pipeline_overlap_share": (0.8,), "buffer_bytes": (2.252e9,), "graph_bytes": (0.3e6,),
     }),
@@ -89,7 +91,8 @@ PRIORS: tuple[tuple[str, dict[str, tuple[float, ...]]], ...] = (
         "request_overhead_s": (15 * MS, 0.4), "concurrent_prompts": (2.0, 0.8), "reserved_output_share": (1.0,),
     }),
     ("engine.llamacpp", {
-        "launch_factor": (1.0,), "prompt_launch_s": (0.0,), "prompt_routed_s": (0.0,), "step_overhead_s": (0.3 * MS,),
+        "launch_factor": (1.0,), "prompt_launch_s": (0.0,), "prompt_routed_s": (0.0,), "prompt_latent_s": (0.0,),
+        "step_overhead_s": (0.3 * MS,),
         "layer_overhead_s": (30 * US, 0.7), "step_budget_tokens": (512.0,), "compute_factor": (0.6, 0.5), "attention_factor": (0.5, 0.7),
         "memory_factor": (0.9,), "request_overhead_s": (0.0,), "pipeline_overlap_share": (0.6, 0.5), "split_overhead_s": (100 * US, 0.7),
     }),

@@ -113,6 +113,7 @@ class Achieved:
     prompted: Second  # per step with prompt tokens: launch time of prefill attention
     host_launch: Second = 0.0  # the host's time for each kernel of a step with prompts, which no captured graph replays
     host_routed: Second = 0.0  # and for each layer of routed experts: their choice, sorting, grouped kernels
+    host_latent: Second = 0.0  # and for each layer of latent attention: the latents expanded to keys and values of heads, in parts
     captured: Token = 0.0  # tokens of a step with prompts up to which captured graphs replay its kernels
     uncaptured: Number = 0  # share of the other steps without graphs: 1 where the host launches the kernels of every step
     scan_chunk: Second = 0.0  # scans of prompts: one chunk of as many heads as run at once
@@ -140,6 +141,7 @@ class EngineCost:
     attention_factor: Number  # factor on both shares, in attention
     expert_factor: Number  # factor on both shares, in routed experts
     weight_only_factor: Number  # factor on both shares, in dense matmuls with weight-only quantisation
+    prompt_latent_s: Second = 0.0  # of the host in a step with prompts, for each layer of latent attention
     uncaptured: Number = 0  # 1 where no step is a captured graph
     decode_remainder: Number = 1  # measured time over that of the laws: of a step without prompts
     prompt_remainder: Number = 1  # and of what prompts add to a step
@@ -184,6 +186,7 @@ class StepCoefficients:
     rank_prompts: Number = 1  # prompts whose new tokens each of those ranks computes in a step
     launches: Number = 0  # kernels of a step as an engine launches them, routed experts apart
     routed_layers: Number = 0  # layers of routed experts on one chip
+    latent_layers: Number = 0  # and of latent attention
     scans: tuple[ScanTerm, ...] = ()
     indexes: tuple[IndexTerm, ...] = ()
     transfers: tuple[ExpertTerm, ...] = ()  # routed experts in the host's memory: `weights` is the time over its link

@@ -265,7 +265,8 @@ def host_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
     0.0352
     """
     achieved = coefficients.achieved
-    host = coefficients.launches * achieved.host_launch + coefficients.routed_layers * achieved.host_routed
+    layers = coefficients.routed_layers * achieved.host_routed + coefficients.latent_layers * achieved.host_latent
+    host = coefficients.launches * achieved.host_launch + layers
     beyond = np.maximum(rank_work.tokens - achieved.captured, 0)
     prompted = np.minimum(np.minimum(rank_work.prompt_tokens, beyond) / ONE_TOKEN, 1)
     return host * (achieved.uncaptured + (1 - achieved.uncaptured) * prompted)
