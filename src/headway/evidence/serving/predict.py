@@ -178,7 +178,7 @@ def predict(tasks: Sequence[Task | Unpredictable], table: Efficiencies | None = 
 def _predicted(tasks: Sequence[Task], table: Efficiencies, evidence: Known) -> list[Prediction]:
     """Predictions of tasks: all without drafts at once, and those of each setup that drafts, whose step is of another form."""
     if not any(task.setup.drafts for task in tasks):
-        return _of_a_form(tasks, table)
+        return _of_a_form(tasks, table, evidence)
     groups: dict[int, list[int]] = {}
     for index, task in enumerate(tasks):
         groups.setdefault(id(task.setup) if task.setup.drafts else 0, []).append(index)
