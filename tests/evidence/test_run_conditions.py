@@ -137,14 +137,14 @@ def test_rate__a_row_called_unloaded_is_at_its_rate() -> None:
     assert (ttft(stated), tpot(stated)) == (ttft(plain), tpot(plain))
 
 
-@pytest.mark.parametrize("share", [0.5, 0.9, 1.0, 1.2, 2.0])
+@pytest.mark.parametrize("share", [0.5, 0.9, 1.0, 1.1, 1.6])
 def test_rate__carried_is_never_infeasible(share: float) -> None:
     """Little's law: the sequences that decode at once are at most the engine's, also at a rate that the expected server cannot carry."""
     at = share * least_capacity()
     (prediction,) = at_rates(at)
     assert at * (OUTPUT - 1) * tpot(prediction) <= 1024
     assert rate(prediction) == pytest.approx(at * OUTPUT) and math.isfinite(ttft(prediction))
-    assert any(flag.startswith("rate_req_s") for flag in prediction.flags) == (share >= 2)
+    assert any(flag.startswith("rate_req_s") for flag in prediction.flags) == (share > 1.5)
 
 
 def test_rate__that_no_datasheet_allows_was_not_carried() -> None:
