@@ -251,6 +251,7 @@ def _setup(
 
 
 FOR_ONE = ("llama.cpp", "native")  # engines that are measured with a single sequence where nothing else is said
+ALONE = "tpot_low_qps"  # `roofline` of a served row that was measured nearly unloaded
 LOOPS = ("serving", "disagg", "offline")  # kinds that are closed loops
 TOGETHER = ("decode", "decode_e2e", "static")  # kinds whose whole batch decodes at once
 ROUNDS = 3  # requests for each of those at a time, from which a run is steady
@@ -308,7 +309,7 @@ def kind_of(row: MeasuredRow) -> str:
     if row.mode == "offline_throughput":
         return "static" if row.roofline == "yes_static_batch" and row.concurrency is not None else "offline"
     if row.mode == "serving_concurrency":
-        is_alone = row.roofline == "tpot_low_qps" and row.concurrency is None and row.request_rate is None
+        is_alone = row.roofline == ALONE and row.concurrency is None and row.request_rate is None
         return "serving_unloaded" if is_alone else "serving"
     return row.mode
 

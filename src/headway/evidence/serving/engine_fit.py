@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from headway.evidence.fit.result import FittedNumbers, PriorNumber, fitted_lines, overlaid, values_at
 from headway.evidence.fit.statistics import cluster_sizes, covariance_by_source, subdued
-from headway.evidence.rows.tasks import Setup, Task
+from headway.evidence.rows.tasks import ALONE, Setup, Task
 from headway.evidence.serving.machines import Engines, MeasuredLoad, Quantities, bare_machines, engines_of, quantities, rows, under
 from headway.evidence.serving.predict import load_of, placed, prefill_places
 from headway.performance.achieved import Efficiencies
@@ -201,6 +201,7 @@ class EngineFit:
 
 def problem(tasks: Sequence[Task], base: Efficiencies) -> EngineProblem:
     """Problem of the rows of reliability A and B, grouped by kind."""
+    tasks = [at_rest(task) for task in tasks]
     order = [index for index, task in enumerate(tasks) if task.row.reliability != "C" and is_fitted(task)]
     scored = [tasks[index] for index in order]
     if not scored:
@@ -223,6 +224,16 @@ def problem(tasks: Sequence[Task], base: Efficiencies) -> EngineProblem:
                 )
             )  # fmt: skip
     return EngineProblem(base=base, setups=tuple(setups), kinds=tuple(kinds))
+
+
+def at_rest(task: Task) -> Task:
+    """A row that its source calls near unloaded is fitted to as a request alone, though it is predicted at its rate.
+
+    They are the only times of a request alone on some engines, and the capacity that a rate needs is a root inside a root.
+    """
+    if task.rate is None or task.concurrency is not None or task.row.roofline != ALONE:
+        return task
+    return replace(task, kind="serving_unloaded", batch=1.0, concurrency=float(task.setup.replicas), rate=None)
 
 
 def is_fitted(task: Task) -> bool:
