@@ -76,7 +76,9 @@ def folded(measured: Sequence[Path], seed: int) -> Folded:
     notes = list[str]()
     scored_tasks, unstated = _scored_tasks(measured, notes)
     known_tasks = [task for task in scored_tasks if isinstance(task, Task)]
-    result = cross_validate(known_tasks, efficiencies(), numbers(), seed)
+    table = efficiencies()
+    present = [number for number in numbers() if number.key in table.sections.get(number.section, {})]  # a table may be older than a number
+    result = cross_validate(known_tasks, table, present, seed)
     return Folded(result=result, rows=len(scored_tasks), predicted=len(known_tasks), unstated=unstated, notes=tuple(notes))
 
 
