@@ -114,7 +114,7 @@ def halves(row: dict[str, Any], key: str) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("batch", [1, 16])
-@pytest.mark.parametrize("unmeasured", ["l40s", "rtx4090", "mi210", "tpu-v6e", "gaudi3"])
+@pytest.mark.parametrize("unmeasured", ["l40s", "rtx5080", "mi210", "tpu-v6e", "gaudi3"])
 def test_unmeasured_card__has_the_wider_interval(unmeasured: str, batch: int, cli: Cli) -> None:
     """Of every quantity; wider again over links; the fast end of what ends at the floor apart."""
     load = f"--batch {batch} --prompt 500 --output 200"
