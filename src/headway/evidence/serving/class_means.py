@@ -95,7 +95,7 @@ def text(means: Sequence[ClassMean]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([field.name for field in fields(ClassMean)])
-    writer.writerows(map(astuple, means))
+    writer.writerows([astuple(mean) for mean in means])
     return out.getvalue()
 
 
