@@ -41,6 +41,8 @@ COLUMNS = {
     "rows": Column("count", "number of measurements"),
     "median_error": Column("", "median of |predicted / measured - 1|"),
     "cross_validated": Column("", "whether the fit that predicted them had not seen them"),
+    "formats": Column("", "formats of their weights"),
+    "layouts": Column("", "how their models were split: over tp, pp, ep or dp; one: on a single chip"),
     "sources": Column("", "keys of the sources of the measurements, as in docs/accuracy_serving.md"),
     "operator": Column("", "part of a model that a layout divides or copies"),
     "tp": Column("", "what tensor parallelism does to it: divided, copied, by whole heads or by blocks of them"),
