@@ -96,11 +96,12 @@ def test_scale__every_number_replays(kind: str) -> None:
 
 def test_scale__first_line_is_the_answer(cli: Cli) -> None:
     life, *notes = cli("scale", *KINDS["life"].split(), "--verbose").text.splitlines()
-    assert "train on 94.7T tokens, 47.3x Chinchilla by epoch; the simple rule costs 5.2% more" in life
+    assert "train on between 22T and 1.25P tokens, 47.3x Chinchilla by epoch; the simple rule costs 5.2% more" in life
     assert "note: over Chinchilla: 23.2x (outliers) .. 127x (hoffmann) over 6 laws" in notes
     assert "note: the simple rule, training = serving, says 222T tokens, 111x Chinchilla" in notes
     split, *notes = cli("scale", "--flop", "1e25", "--verbose").text.splitlines()
-    assert "312B parameters" in split and "5.34T tokens" in split
+    # Ends of an interval wider than tenfold are said instead of its middle, which the columns keep.
+    assert "between 34.4B and 2.63T parameters" in split and "between 635B and 48.4T tokens" in split
     assert any(note.endswith("149B (hoffmann) .. 599B (outliers) over 6 laws") for note in notes)
     experts, *notes = cli("scale", "--moe", "--active", "370M", "--experts", "64").text.splitlines()
     assert "1.4B dense, 3.79x, by s-base-refit" in experts and "note: 6 of 7 laws were fitted there" in notes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -97,7 +98,7 @@ ABOUT = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RowQuantity:
     """A predicted quantity of a table: its column and those of its ends, its name in a prediction, the SI value of the column's unit."""
 
@@ -106,7 +107,7 @@ class RowQuantity:
     unit: float = 1.0
     ends: tuple[str, ...] = ENDS
 
-    @property
+    @functools.cached_property  # of every row of a table
     def keys(self) -> tuple[str, ...]:
         """Its columns, the expected value first."""
         return (self.key, *(f"{self.key}_{end}" for end in self.ends))
