@@ -127,10 +127,14 @@ def is_loose(low: Any, high: Any) -> bool:
 def between(low: Any, high: Any, unit: str) -> str:
     """An answer that is no more than its ends.
 
-    >>> between(0.04, 1.2, "s")
-    'between 40 ms and 1.2 s'
+    >>> between(0.04, 1.2, "s"), between(2.2e13, 1.25e15, "token")
+    ('between 0.04 and 1.2 s', 'between 22T and 1.25P')
     """
-    return f"between {format_value(low, unit)} and {format_value(high, unit)}"
+    first, last = format_value(low, unit), format_value(high, unit)
+    digits, _, suffix = last.partition(" ")
+    if unit == "s" and suffix and low > high / 1000:  # one unit for both
+        first = f"{low / high * float(digits):.3g}"
+    return f"between {first} and {last}"
 
 
 def input_text(value: float, name: str) -> str:

@@ -77,7 +77,7 @@ def with_ends(middle: Any, low: Any, high: Any, unit: str, more: str = "") -> st
     """A value with its 90 % interval; where that spans more than ten times, its ends alone.
 
     >>> with_ends(0.016, 0.0121, 0.021, "s", ", floor 5 ms"), with_ends(0.2, 0.04, 1.2, "s")
-    ('16 ms (90 %: 12.1 .. 21 ms, floor 5 ms)', 'between 40 ms and 1.2 s (90 %)')
+    ('16 ms (90 %: 12.1 .. 21 ms, floor 5 ms)', 'between 0.04 and 1.2 s (90 %)')
     """
     if is_loose(low, high):
         return f"{between(low, high, unit)} (90 %{more})"
