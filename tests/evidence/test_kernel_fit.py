@@ -189,10 +189,14 @@ def test_fitted_numbers__range_meaning_and_source(number: FittedNumbers) -> None
 
 
 def test_fitted_numbers__about_a_hundred_for_kernels_and_as_many_for_backends() -> None:
+    """And twenty of kernels that engines select: 8-bit experts with scales of tensors, Marlin on an A100, which no fall-back blurs now."""
+    selected = ("moe.other.fp8_tensor", "moe.hopper.fp8_tensor", "moe.blackwell.fp8_tensor", "moe.ampere.weight_only")
+    of_selected = [number for number in FITTED if number.error > 0 and number.section.startswith(selected)]
     of_backends = [number for number in FITTED if number.section.count(".") == 3]
     assert {number.section.split(".")[0] for number in of_backends} == {"moe", "scan"}
-    assert len([number for number in of_backends if number.error > 0]) <= 130
-    assert len([number for number in FITTED if number.error > 0 and number not in of_backends]) <= 105
+    assert len(of_selected) <= 20
+    assert len([number for number in of_backends if number.error > 0 and number not in of_selected]) <= 130
+    assert len([number for number in FITTED if number.error > 0 and number not in of_backends + of_selected]) <= 105
     assert len(FITTED) == len({(number.section, number.key) for number in FITTED})
 
 

@@ -15,10 +15,10 @@ from headway.core.errors import MissingFact
 from headway.core.formula import leaves
 from headway.hardware.edit import edit
 from headway.hardware.system import system
-from headway.performance.achieved import FITTED, KEYS, UNMEASURED, Efficiencies, efficiencies, family, platform
+from headway.performance.achieved import FITTED, KEYS, UNMEASURED, Efficiencies, efficiencies, family, platform, weight_class
 from headway.performance.assumptions import ENGINES
 from headway.performance.layout import Layout
-from support.cases import FLAT, STEP_MODELS, Point, drawn, fitted_numbers
+from support.cases import FLAT, STEP_MODELS, Point, beyond_laws, drawn, fitted_numbers
 from support.each import for_each
 
 POINTS = [drawn(seed) for seed in range(80)]
@@ -136,7 +136,7 @@ def llama(tokens: int, sampled: int, score: float, kv: float, blocks: int, pairs
     fixed += step + 80 * (layer + 8 * split) + (launch * 80 * prompt_t0 if pairs else per_sequence * tokens)
     chip_s = matmul + vectors + decode + (prefill if pairs else 0) + norms + fixed + 160 * (tokens * 8192 * 2 / LINK / 0.5 + 2 * 3e-6)
     host_s = (80 * 4 + 1 + 80 + 320) * engine(chip, "prompt_launch_s")[0]  # no graph replays a step with prompts
-    return met(chip_s, host_s, 2) if pairs else chip_s
+    return met(chip_s, host_s, 2) * beyond_laws("prompt", "bf16", chip) if pairs else chip_s * beyond_laws("decode", "bf16", chip)
 
 
 def test_step_s__decode_of_llama_70b_on_eight_h100_by_hand() -> None:
@@ -196,7 +196,8 @@ def test_step_s__decode_of_deepseek_v3_on_a_rack_by_hand() -> None:
     sent = 58 * 8 * 71 / 72 * 64 * 7168 * (1 + 4 / 128 + 2)
     network = sent / link / 0.8 + 2 * 58 * 11e-6
     small_s = 122 * 4 * 7168 * 2 * 64 / bw / small
-    assert row["step_s"] == pytest.approx(matmul + routed + attention + small_s + fixed + network, rel=1e-12)
+    step_s = (matmul + routed + attention + small_s + fixed + network) * beyond_laws("decode", "fp8", chip)
+    assert row["step_s"] == pytest.approx(step_s, rel=1e-12)
 
 
 # -- the numbers ----------------------------------------------------------------------------------------------------------------
@@ -222,7 +223,8 @@ def test_fitted_numbers__each_kernel_class_has_its_keys() -> None:
     shipped: dict[str, set[str]] = {}
     for section, numbers_of in efficiencies().sections.items():
         shipped.setdefault(section.partition(".")[0], set()).update(numbers_of)
-    assert shipped == {kind: set(keys) for kind, keys in KEYS.items()}
+    assert shipped.pop("remainder", set()) <= set(KEYS["remainder"])  # a factor stands only where clusters of runs agree on one
+    assert shipped == {kind: set(keys) for kind, keys in KEYS.items() if kind != "remainder"}
 
 
 @for_each([place for place in NUMBERS if not place.startswith(("engine", "interval", "platform"))])
@@ -255,15 +257,16 @@ def test_efficiency__numbers_of_the_chip_class_and_format(
     """A number may be that of bf16 where the format has none of its own; never that of another format or class."""
     tree = Point(model, machine, formats=tuple(formats.items())).table().explain("step_s")
     places = {leaf.name for _, leaf in leaves(tree) if leaf.kind == "fitted"}
+    left = {place.split(".")[2] for place in places if place.startswith("remainder.weights.")}
+    assert left <= {weight_class(form) for form in (*formats.values(), *wanted.values())}
     found: dict[str, set[str]] = {}
     for place in places:
         kind, *_, form, _ = place.split(".")
         found.setdefault(kind, set()).add(form)
     for kind, form in wanted.items():
         assert form in found[kind] <= {form, "bf16"}, kind
-    assert (
-        found.keys() - {"engine", "platform", "collective", "elementwise", "routing", "prefill", "mla_prefill", "decode"} <= wanted.keys()
-    )
+    others = {"engine", "platform", "remainder", "collective", "elementwise", "routing", "prefill", "mla_prefill", "decode"}
+    assert found.keys() - others <= wanted.keys()
 
 
 def test_efficiency__lookup_by_family_then_format_then_bf16() -> None:

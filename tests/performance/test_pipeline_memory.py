@@ -31,9 +31,24 @@ def test_serve__one_long_user_of_a_pipeline_fits(cli: Cli) -> None:
     assert row["fits"] and row["kv_bytes_chip"] == pytest.approx(500_000 * 80 * 8 * 2 * 128 * 2 / 4)
 
 
+LONG = "llama-3.1-70b --on 4xh100-sxm --pp 4 --tp 1 --weights fp8 --kv fp8 --prompt 490k --output 1k"
+
+
 def test_plan__fills_a_pipeline_with_fewer_users_than_stages(cli: Cli) -> None:
-    """Two users of 491k tokens fit four stages, four do not; the plan counts the two and their cost."""
-    (best, *_) = cli.rows("plan llama-3.1-70b --on 4xh100-sxm --pp 4 --tp 1 --weights fp8 --kv fp8 --prompt 490k --output 1k")
+    """Two users of 491k tokens fit four stages, four do not; with answers of one length the plan counts the two and their cost."""
+    (best, *_) = cli.rows(f"plan {LONG} --length-cv 0")
     assert best["kind"] == "best" and best["pp"] == 4
     room = (best["hbm_bytes_chip"] - best["weights_bytes_chip"]) / (491_000 * 80 * 8 * 2 * 128 / 4)
     assert 1 <= best["batch"] == math.floor(room) < 4 and best["fits"]
+
+
+CHUNKS_BESIDE = (
+    "a prompt alone fills the stages with its chunks, beside an answer each of them passes all stages: two users finish 2.6 tok/s, "
+    "one 3.4; `sim`, where no prompt fills the stages alone, has 1.71 and 1.58"
+)
+
+
+@pytest.mark.xfail(strict=True, reason=CHUNKS_BESIDE)
+def test_serve__a_second_long_user_of_a_pipeline_costs_no_throughput(cli: Cli) -> None:
+    one, two = (cli.rows(f"serve {LONG} --batch {users}")[0]["tok_per_s"] for users in (1, 2))
+    assert two >= one

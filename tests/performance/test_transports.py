@@ -21,6 +21,11 @@ from support.command import Cli
 
 RUNS = list(csv.DictReader((Path(__file__).parents[1] / "data/two_node_runs.csv").read_text(encoding="utf-8").splitlines()))
 JUDGED = [run for run in RUNS if run["judged"] == "yes"]
+MISSED = {  # value and unit: by how much, and why; these must fail until a law mends them
+    ("30", "tok/s"): "18.4 ms are said, 45 % less than measured: 21.0 (37 % less) until kernels of latent attention were joined as engines "
+                     "do and engines fitted anew; what vLLM of early 2025 took between nodes is in no measured table",
+    ("31.2", "TPOT ms"): "18.1 ms are said, 42 % less: the engine is not stated; the same machine took 23.1 ms under SGLang a day later",
+}  # fmt: skip
 
 
 def reduction_s(on: str, members: int, **assumed: Any) -> float:
@@ -50,7 +55,16 @@ def said_tpot_s(run: dict[str, str], folder: Path, cli: Cli) -> float:
     return float(cli.json(f"{line} --prompt {prompt} --output {output}")["rows"][0]["tpot_s"])
 
 
-@pytest.mark.parametrize("run", JUDGED, ids=lambda run: f"{run['model']} {run['engine']} {run['value']} {run['unit']}")
+def missing(run: dict[str, str]) -> tuple[pytest.MarkDecorator, ...]:
+    cause = MISSED.get((run["value"], run["unit"]))
+    return (pytest.mark.xfail(strict=True, reason=cause),) if cause else ()
+
+
+def name(run: dict[str, str]) -> str:
+    return f"{run['model']} {run['engine']} {run['value']} {run['unit']}"
+
+
+@pytest.mark.parametrize("run", [pytest.param(run, marks=missing(run), id=name(run)) for run in JUDGED])
 def test_named_run_over_two_nodes__is_within_40_percent(run: dict[str, str], tmp_path: Path, cli: Cli) -> None:
     measured = float(run["value"]) / 1e3 if run["unit"] == "TPOT ms" else 1 / float(run["value"])
     assert abs(said_tpot_s(run, tmp_path, cli) / measured - 1) <= 0.4
