@@ -50,13 +50,7 @@ def present(start: Any, end: Any, at: Any) -> Any:
     return np.searchsorted(np.sort(start), at, "right") - np.searchsorted(np.sort(end), at, "right")
 
 
-DEAR_PROMPTS = "15.4 % too long: the whole step is scaled to the measured TPOT, of which messages of two cards are a small part"
-
-
-@pytest.mark.parametrize("name", [
-    pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=DEAR_PROMPTS)) if name == "2xrtx-pro-6000_qwen3-30b-a3b" else name
-    for name in RUNS
-])  # fmt: skip
+@pytest.mark.parametrize("name", RUNS)
 def test_simulate__ttft_of_real_runs(name: str) -> None:
     seen, run = replayed(name)
     ttft = np.mean(seen["first_token_s"] - seen["arrival_s"])
