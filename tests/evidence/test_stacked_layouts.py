@@ -65,7 +65,8 @@ def setups() -> tuple[Setup, ...]:
 def alone(setup: Setup, table: Any) -> StepCoefficients:
     """One setup's numbers as scalars, in its engine."""
     step = compiled_setup(setup, table).step
-    cost = engine_cost(ENGINES[setup.engine], setup.system.chip, table, dense_form(setup), setup.older)
+    name, weights = ENGINES[setup.engine], setup.formats.labels[0]
+    cost = engine_cost(name, setup.system.chip, table, dense_form(setup), setup.older, setup.years, weights)
     return replace(step, achieved=with_engine(step.achieved, cost, step.layers, float(setup.layout.tp), step.pp))
 
 

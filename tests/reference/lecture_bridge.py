@@ -13,7 +13,7 @@ import math
 MODELS = {
     "deepseek-v3": {
         "hidden": 7168, "layers": 61, "routed_layers": 58, "experts": 256, "used": 8, "expert": 3 * 7168 * 2048, "head": 129_280 * 7168,
-        "byte": 1.0, "matmuls": 61 * 6 + 3 * 2 + 58 * 3, "kv_heads": 1,
+        "byte": 1.0, "matmuls": 61 * 5 + 3 * 2 + 58 * 3, "kv_heads": 1,
         "dense": 61 * (7168 * 1536 + 1536 * 128 * 192 + 7168 * 576 + 512 * 128 * 256 + 128 * 128 * 7168)
         + 3 * 3 * 7168 * 18_432 + 58 * (3 * 7168 * 2048 + 7168 * 256),
         "score_flop": 61 * 2 * 128 * (576 + 512), "total": 671.0e9, "active": 37.55e9, "kv": 61 * 576 * 2,

@@ -20,7 +20,7 @@ from headway.evidence.questions import TOOLS, Score
 from headway.evidence.readers.files import RunFields, machine
 from headway.evidence.rows.names import hardware as hardware_name
 from headway.evidence.rows.row import left_out, need_rows, read_rows
-from headway.evidence.rows.tasks import Task
+from headway.evidence.rows.tasks import Task, Unpredictable
 from headway.evidence.serving.causes import expected
 from headway.evidence.serving.remedies import remedies
 from headway.evidence.serving.score import parts, residuals, score
@@ -219,6 +219,13 @@ VIEW = tuple(KEYS)
 FIT_NOTE = "errors are those of the shipped fit, which may have seen these rows: docs/accuracy.md has the cross-validated ones"
 
 
+def _limit_notes(limit: str, tasks: Sequence[Task | Unpredictable]) -> list[str]:
+    """A note where an engine's limit is no less than the users of every run."""
+    known = [task for task in tasks if isinstance(task, Task)]
+    is_idle = bool(limit and known) and all(task.concurrency and task.concurrency <= (task.max_num_seqs or 0) for task in known)
+    return [f"--max-num-seqs {limit} changes nothing: no run has more users"] if is_idle else []
+
+
 def run(args: Score) -> output.Answer:
     """Answer with a row per group of errors, or per measurement."""
     tool = _tool(args)
@@ -231,7 +238,8 @@ def run(args: Score) -> output.Answer:
     read = as_run(read, cases)
     if tool or args.each:
         folders = "".join(f" --catalog {shlex.quote(folder)}" for folder in args.catalog)
-        return answer(read, bool(tool), cases, folders, left_out(path, bad) if tool else ())
+        notes = [*left_out(path, bad), *_limit_notes(args.max_num_seqs, read.tasks)] if tool else ()
+        return answer(read, bool(tool), cases, folders, notes)
     result = score(read.tasks, read.predictions)
     listing = Listing([*map(_group, result.groups), *worst(result.residuals, MOST_WORST)], always=VIEW)
     notes = _left_out(result, read.bad)

@@ -131,17 +131,17 @@ def _quarter_lines(report: Report) -> Iterator[tuple[str, ...]]:
 
 
 def summary(report: Report) -> str:
-    """Accuracy summary of README.md: rows left out with their clusters, what holds, and what the roofline says."""
-    head = ("measured", "rows", "clusters", "median error", "by cluster", "in the 90 % interval", "hi/lo", "roofline misses by")
+    """Accuracy summary of README.md: clusters left out, what holds, and what the roofline says."""
+    head = ("measured", "clusters", "median error", "by cluster", "in the 90 % interval", "hi/lo", "roofline misses by")
     lines = []
     for name in MEASURES:
         left_out = of_measure(report.folded.result.clusters, name)
         if left_out:
             out = by_cluster(left_out)
             floor = float(np.median([abs(residual.floor / residual.measured - 1) for residual in left_out]))
-            lines.append((name, f"{out.rows:,}", str(out.clusters), f"{out.median:.1%}", f"{out.macro:.1%}", f"{out.coverage:.0%}",
+            lines.append((name, str(out.clusters), f"{out.median:.1%}", f"{out.macro:.1%}", f"{out.coverage:.0%}",
                           f"{out.width:.2f}", f"{floor:.0%}"))  # fmt: skip
-    first = "Every row is predicted by a fit that has not seen its cluster (a model on a chip with an engine from a source)."
+    first = "Every row is predicted by a fit that has not seen its cluster (model, chip, engine, source)."
     return f"{first}\n\n{table(head, lines)}"
 
 
