@@ -15,7 +15,7 @@ from headway.laws.step.coefficients import OVERLAPS
 from headway.models.config import model
 from headway.models.precision import Precision
 from headway.models.work import work_of
-from headway.performance.achieved import chip_class, efficiencies
+from headway.performance.achieved import chip_kind, efficiencies
 from headway.performance.assumptions import EFFICIENCIES, LATENCIES, Assumptions
 from headway.performance.layout import Layout, illegal, shape
 from headway.serving.serve import serve
@@ -117,7 +117,7 @@ def drawn(seed: int, requests: bool | None = None) -> Point:
 
 def beyond_laws(quantity: str, weights: str, machine: str, engine: str = "other") -> float:
     """Measured time over that of the laws, from the numbers alone: of a format of weights, an engine and a kind of chip together."""
-    places = (f"weights.{weights}", f"engine.{engine}", f"chip.{chip_class(system(machine).chip)}")
+    places = (f"weights.{weights}", f"engine.{engine}", f"chip.{chip_kind(system(machine).chip)}")
     numbers = [float(efficiencies().sections.get(f"remainder.{place}", {}).get(quantity, 1)) for place in places]
     return min(max(math.prod(numbers), 0.7), 1.4)
 

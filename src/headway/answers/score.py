@@ -14,7 +14,7 @@ from headway.core import units
 from headway.core.catalog import default_catalog
 from headway.core.columns import Column
 from headway.core.errors import BadValue, HeadwayError
-from headway.core.listing import Listing, between, format_value, is_loose
+from headway.core.listing import Listing, estimate_text, format_value, is_loose
 from headway.core.question import from_words
 from headway.evidence.questions import TOOLS, Score
 from headway.evidence.readers.files import RunFields, machine
@@ -194,7 +194,7 @@ def _people(row: Mapping[str, Any]) -> dict[str, Any]:
         return cells
     texts = {key: format_value(row[key], row["unit"]) for key in ("measured", "expected", "lo", "hi", "floor")}
     judged = {"ratio": f"{row['ratio']:,.2f}", "of_limit": percent(row["of_limit"]), "90 %": f"{texts['lo']} .. {texts['hi']}"}
-    texts |= {"expected": between(row["lo"], row["hi"], row["unit"])} if is_loose(row["lo"], row["hi"]) else {}
+    texts |= {"expected": estimate_text(row["expected"], row["lo"], row["hi"], row["unit"])}
     return cells | {key: texts[key] for key in ("measured", "expected", "floor")} | judged
 
 

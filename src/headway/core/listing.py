@@ -103,9 +103,7 @@ def cell(key: str, row: Mapping[str, Any]) -> str:
     if key == "solution":
         return input_text(row["solution"], row["for"])
     value, (_, low, high) = row.get(key), (row.get(end) for end in ends(key))
-    if is_loose(low, high):
-        return between(low, high, columns.unit(key))
-    return units.plain(value) or "-" if isinstance(value, str) else format_value(value, columns.unit(key))
+    return units.plain(value) or "-" if isinstance(value, str) else estimate_text(value, low, high, columns.unit(key))
 
 
 def ends(key: str) -> tuple[str, str, str]:
@@ -124,6 +122,11 @@ def is_loose(low: Any, high: Any) -> bool:
     return numbers and 0 < low * LOOSE < high
 
 
+def estimate_text(value: Any, low: Any, high: Any, unit: str) -> str:
+    """A value with its unit, or its ends where they are far apart; an end may be None."""
+    return between(low, high, unit) if is_loose(low, high) else format_value(value, unit)
+
+
 def between(low: Any, high: Any, unit: str) -> str:
     """An answer that is no more than its ends.
 
@@ -132,7 +135,7 @@ def between(low: Any, high: Any, unit: str) -> str:
     """
     first, last = format_value(low, unit), format_value(high, unit)
     digits, _, suffix = last.partition(" ")
-    if unit == "s" and suffix and low > high / 1000:  # one unit for both
+    if unit == "s" and suffix and low > high / 100:  # one unit for both
         first = f"{low / high * float(digits):.3g}"
     return f"between {first} and {last}"
 

@@ -14,7 +14,7 @@ NAMES = tuple(name for _, name in SIZES)
 
 
 def structure(model: Model) -> str:
-    """Structure of a model, from STRUCTURES.
+    """Structure of a model: dense, routed experts, or those beside latent attention.
 
     >>> from headway.models.config import model
     >>> structure(model("llama-3.1-70b")), structure(model("deepseek-v3")), structure(model("qwen3-30b-a3b"))

@@ -396,7 +396,7 @@ def remainder(table: Efficiencies, quantity: str, weights: str, engine: str, chi
 
 
 def _remainders(table: Efficiencies, quantity: str, weights: str, engine: str, chip: Chip) -> list[Any]:
-    places = (f"remainder.weights.{weight_class(weights)}", f"remainder.engine.{engine}", f"remainder.chip.{chip_class(chip)}")
+    places = (f"remainder.weights.{weight_class(weights)}", f"remainder.engine.{engine}", f"remainder.chip.{chip_kind(chip)}")
     return [table.sections.get(place, {}).get(quantity, NO_REMAINDER) for place in places]
 
 
@@ -416,12 +416,6 @@ def weight_class(stored: str) -> str:
     ['bf16', 'mxfp4', 'int4', 'gguf', 'nvfp4']
     """
     return next((name for name, pattern in WEIGHT_CLASSES.items() if re.match(pattern, stored)), stored)
-
-
-def chip_class(chip: Chip) -> str:
-    """Kind of a chip: the family whose kernels were measured, else its platform."""
-    kernels = family(chip)
-    return kernels if kernels != OTHER_FAMILY else platform(chip)
 
 
 @functools.cache

@@ -49,11 +49,13 @@ def expert_form(form: str, stored: str, converted: bool, backend: str, family: s
 
     >>> expert_form("weight_only", "mxfp4", False, "sglang", "hopper"), expert_form("fp8", "fp8", True, "trtllm", "hopper")
     ('mxfp4.vllm', 'fp8_tensor.trtllm')
+    >>> expert_form("weight_only", "mxfp4", False, "deepep", "hopper")  # none was measured: those of all engines stand in
+    'mxfp4.deepep'
     """
-    if backend == SPREAD_OUT:
-        return f"{form}.{backend}"
     if stored.startswith("mxfp4") and form in ("weight_only", "nvfp4"):
         form = "mxfp4" if form == "weight_only" else "mxfp4_a8"
+    if backend == SPREAD_OUT:
+        return f"{form}.{backend}"
     if form == "fp8" and converted:
         form = "fp8_tensor"
     return selected(backend, family, form).measured if backend in BACKENDS else form

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headway.core.listing import Listing, between, format_value, is_loose
+from headway.core.listing import Listing, estimate_text, format_value
 from headway.report import output
 from headway.report.words import sentence, with_ends
 
@@ -33,8 +33,7 @@ BEYOND = 1.02  # times the measurement from which a floor is above it by more th
 
 def _expected(estimate: Estimate) -> str:
     """An expected time, or its ends where they are far apart."""
-    loose = is_loose(estimate.low, estimate.high)
-    return between(estimate.low, estimate.high, "s") if loose else seconds(estimate.expected)
+    return estimate_text(estimate.expected, estimate.low, estimate.high, "s")
 
 
 def seconds(value: float | None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.core import columns
-from headway.core.listing import between, ends, format_value, is_loose
+from headway.core.listing import between, ends, estimate_text, format_value, is_loose
 
 NO_ROW = "No row is left."
 MOST_WORDS = 30  # of the first sentence
@@ -54,7 +54,7 @@ def count(text: str) -> int:
 def value(row: Row, key: str) -> str:
     """Value of a row with its unit, or its ends where they are far apart."""
     _, low, high = (row.get(end) for end in ends(key))
-    return between(low, high, columns.unit(key)) if is_loose(low, high) else format_value(row.get(key), columns.unit(key))
+    return estimate_text(row.get(key), low, high, columns.unit(key))
 
 
 def subject(row: Row) -> str:

@@ -19,19 +19,13 @@ import numpy as np
 from headway.core.records import record_of
 from headway.evidence.rows.tasks import Task
 from headway.evidence.serving.remainder import Leftovers, differ
-from headway.performance.achieved import chip_class, weight_class
+from headway.evidence.serving.score import quarter
+from headway.performance.achieved import chip_kind, weight_class
 from headway.performance.nearest import ENGINES
 
 LEAST_ROWS = 30
 LIMITS = {"tpot": 0.05, "offline": 0.05, "decode": 0.05, "prefill": 0.05, "ttft": 0.15}  # of a mean that says nothing of a law
-ERRORS = 2.0  # standard errors within which a mean says nothing either
 FILE = "remainder.csv"
-
-
-def quarter(task: Task) -> str:
-    """Quarter of a year in which a row was measured; "" without a date."""
-    match = re.match(r"(20\d\d)-(\d\d)", task.row.month or task.row.date)
-    return f"{match[1]}-Q{(int(match[2]) + 2) // 3}" if match else ""
 
 
 def model_family(name: str) -> str:
@@ -48,9 +42,9 @@ KEYS: dict[str, Callable[[Task], str]] = {
     "weights": lambda task: weight_class(task.setup.formats.labels[0]),
     "engine": lambda task: ENGINES[task.setup.engine],
     "chip": lambda task: task.setup.system.chip.name,
-    "kind of chip": lambda task: chip_class(task.setup.system.chip),
+    "kind of chip": lambda task: chip_kind(task.setup.system.chip),
     "model family": lambda task: model_family(task.setup.model.name),
-    "quarter": quarter,
+    "quarter": lambda task: quarter(task.row),
 }
 
 
@@ -65,11 +59,6 @@ class ClassMean:
     clusters: int
     mean: float
     error: float  # standard error between clusters
-
-    @property
-    def lacks_law(self) -> bool:
-        """Whether the mean is beyond the limit of its quantity and beyond twice its error."""
-        return abs(self.mean) > LIMITS[self.quantity] and abs(self.mean) > ERRORS * self.error
 
 
 def class_means(rest: Leftovers, tasks: Sequence[Task], error: np.ndarray) -> tuple[ClassMean, ...]:

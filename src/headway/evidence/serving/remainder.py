@@ -21,7 +21,7 @@ from headway.evidence.serving.engine_fit import EngineProblem, cluster, predicte
 from headway.evidence.serving.machines import Engines, engines_of
 from headway.evidence.serving.predict import RATES, width_key
 from headway.laws.step.remainder import LEAST, MOST
-from headway.performance.achieved import REMAINDER_KEYS, Efficiencies, chip_class, weight_class
+from headway.performance.achieved import REMAINDER_KEYS, Efficiencies, chip_kind, weight_class
 from headway.performance.nearest import ENGINES
 
 STEP = 0.05  # of the numerical slopes by the logarithm of a factor
@@ -106,8 +106,7 @@ def leftovers(fit_problem: EngineProblem, measured: Sequence[Task], table: Effic
         return predicted_with(fit_problem, Engines(cost=replace(engines.cost, **factors), scheduling=engines.scheduling))
 
     groups = [group for kind in fit_problem.kinds for group in kind.groups]
-    sign = np.concatenate([np.full(len(group.rows), -1.0 if group.quantity in RATES else 1.0) for group in groups] or [NONE])
-    plain = errors(0.0, 0.0)
+    sign, plain = time_signs(fit_problem), errors(0.0, 0.0)
     return Leftovers(
         quantity=np.array([width_key(group.kind, group.quantity) for group in groups for _ in group.rows], dtype=str),
         error=sign * plain, decode=sign * (errors(STEP, 0.0) - plain) / STEP, prompt=sign * (errors(0.0, STEP) - plain) / STEP,
@@ -115,8 +114,14 @@ def leftovers(fit_problem: EngineProblem, measured: Sequence[Task], table: Effic
         cluster=np.array([cluster(task) for task in measured], dtype=str),
         weights=np.array([weight_class(task.setup.formats.labels[0]) for task in measured], dtype=str),
         engine=np.array([ENGINES[task.setup.engine] for task in measured], dtype=str),
-        chip=np.array([chip_class(task.setup.system.chip) for task in measured], dtype=str),
+        chip=np.array([chip_kind(task.setup.system.chip) for task in measured], dtype=str),
     )  # fmt: skip
+
+
+def time_signs(fit_problem: EngineProblem) -> Any:
+    """Sign of each measurement with which its error is one of a time: -1 of a rate."""
+    groups = [group for kind in fit_problem.kinds for group in kind.groups]
+    return np.concatenate([np.full(len(group.rows), -1.0 if group.quantity in RATES else 1.0) for group in groups] or [NONE])
 
 
 def differ(clusters: Iterable[str]) -> bool:

@@ -22,8 +22,15 @@ from headway.evidence.serving.engine_fit import (
     table_at,
 )
 from headway.evidence.serving.machines import engines_of
-from headway.evidence.serving.predict import RATES
-from headway.evidence.serving.remainder import Leftovers, Remainder, corrected, fit_remainders, leftovers, with_remainders
+from headway.evidence.serving.remainder import (
+    Leftovers,
+    Remainder,
+    corrected,
+    fit_remainders,
+    leftovers,
+    time_signs,
+    with_remainders,
+)
 from headway.performance.achieved import Efficiencies
 
 
@@ -46,12 +53,12 @@ class WholeFit:
     @property
     def time_error(self) -> Any:
         """What all fitted numbers leave of each measurement: ln(predicted / measured) of a time, its negative of a rate."""
-        return _signs(self.problem) * predicted_with(self.problem, engines_of(self.problem.setups, self.table))
+        return time_signs(self.problem) * predicted_with(self.problem, engines_of(self.problem.setups, self.table))
 
     @property
     def error(self) -> Any:
         """The logarithm ln(predicted / measured) of each measurement, by the slopes of its factors."""
-        return _signs(self.problem) * corrected(self.rest, self.factors)
+        return time_signs(self.problem) * corrected(self.rest, self.factors)
 
     def without(self, keep: np.ndarray, fresh: bool = True) -> WholeFit:
         """The fit to the measurements `keep` alone (a mask), from this one; slopes of what is left are those of this one."""
@@ -59,7 +66,7 @@ class WholeFit:
         if engines.raw is None:
             return replace(self, engines=engines, factors=())
         weight = np.concatenate([group.weight for kind in self.problem.kinds for group in kind.groups])
-        rest = replace(self.rest, error=_signs(self.problem) * engines.raw / weight)
+        rest = replace(self.rest, error=time_signs(self.problem) * engines.raw / weight)
         return replace(self, engines=engines, rest=rest, factors=fit_remainders(rest.where(keep)))
 
 
@@ -80,8 +87,3 @@ def _at_engines(tasks: Sequence[Task], all_rows: EngineProblem, numbers: Sequenc
     measured = tuple(tasks[int(index)] for index in measured_tasks(all_rows))
     rest = leftovers(all_rows, measured, fitted)
     return WholeFit(problem=all_rows, numbers=tuple(numbers), tasks=measured, engines=engines, rest=rest, factors=fit_remainders(rest))
-
-
-def _signs(fit_problem: EngineProblem) -> Any:
-    groups = [group for kind in fit_problem.kinds for group in kind.groups]
-    return np.concatenate([np.full(len(group.rows), -1.0 if group.quantity in RATES else 1.0) for group in groups] or [np.zeros(0)])

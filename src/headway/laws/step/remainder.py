@@ -14,7 +14,7 @@ LEAST: Number = 0.7  # beyond these a law is missing, which no factor stands in 
 MOST: Number = 1.4
 
 
-@formula(source="measured runs over the laws, by one kind at a time: data/efficiency.toml, `remainder`; docs/accuracy.md")
+@formula(source="measured runs over the laws, by one kind at a time: data/efficiency.toml, `remainder`; docs/remainder.md")
 def remainder_factor(weights: Number, engine: Number, chip: Number) -> Number:
     """Measured time over that of the laws, of a format of weights, an engine and a kind of chip together.
 
