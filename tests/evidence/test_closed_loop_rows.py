@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,8 +14,8 @@ from reference.closed_loops import fixed_points, simulated_loops, spread_tasks
 LOADS = ((1, 1000, 200), (8, 1000, 500), (32, 2000, 500), (64, 500, 500))
 
 
-def asked(engine: str, source: str = "inferencex", loads: tuple[tuple[int, int, int], ...] = LOADS) -> list[Task]:
-    """Closed loops of one 8B model on one H100; lengths spread as InferenceX's."""
+def asked(engine: str, loads: tuple[tuple[int, int, int], ...] = LOADS, **more: Any) -> list[Task]:
+    """Closed loops of one 8B model on one H100; lengths spread as InferenceX's unless a row says otherwise."""
     rows = [
         MeasuredRow(
             line=line,
@@ -31,8 +32,8 @@ def asked(engine: str, source: str = "inferencex", loads: tuple[tuple[int, int, 
             concurrency=users,
             ttft_s=0.1,
             tpot_s=0.01,
-            source=source,
             reliability="A",
+            **({"source": "inferencex"} | more),
         )
         for line, (users, prompt, output) in enumerate(loads)
     ]
@@ -60,7 +61,7 @@ def test_closed_loop__spread_users_equal_unsynchronised_fixed_point(engine):
 
 
 def test_closed_loop__one_user_is_exact_but_for_context_growth():
-    loops = asked("vLLM", source="own", loads=((1, 1000, 200),))
+    loops = asked("vLLM", source="own", length_cv=0.0, loads=((1, 1000, 200),))
     run, (ttft, tpot) = simulated_loops(loops, how="plain")[0], fixed_points(loops)
     assert run.tpot_s == pytest.approx(tpot[0], rel=0.002)
     assert run.ttft_s == pytest.approx(ttft[0], rel=0.02)
@@ -68,7 +69,7 @@ def test_closed_loop__one_user_is_exact_but_for_context_growth():
 
 
 def test_closed_loop__equal_answers_keep_users_synchronised():
-    loops = asked("SGLang", source="own", loads=((16, 1000, 200),))
+    loops = asked("SGLang", source="own", length_cv=0.0, loads=((16, 1000, 200),))
     run = simulated_loops(loops, how="plain")[0]
     assert run.later_ttft_s == pytest.approx(run.first_ttft_s, rel=0.01)
     loose = simulated_loops([replace(loops[0], spread=0.2)], how="plain")[0]

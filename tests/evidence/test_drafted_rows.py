@@ -37,7 +37,7 @@ def test_drafted_rows__are_the_same_deployment_by_flags(cli: Cli, tmp_path: Path
     for row, found in zip(DRAFTED, predicted(cli, tmp_path, *DRAFTED), strict=True):
         flags = " ".join(f"--{key.replace('_', '-')} {row[key]}" for key in SPECULATION if key in row)
         machine = f"{row['model']} --on {row['n_chips']}x{row['hardware']} --tp {row['tp']} --engine vllm --kv bf16"
-        (served,) = cli.rows(f"serve {machine} --prompt 2000 --output 500 --batch 16 --length-cv 0 {flags}")
+        (served,) = cli.rows(f"serve {machine} --prompt 2000 --output 500 --batch 16 {flags}")
         for key, same, scale in (("tpot_ms", "tpot_s", 1e3), ("ttft_ms", "ttft_s", 1e3), ("output_tok_s_total", "tok_per_s", 1.0)):
             assert found[key] == pytest.approx(scale * served[same], rel=1e-6), (row, key)
 

@@ -116,18 +116,17 @@ def ends(key: str) -> tuple[str, str, str]:
     return f"{stem}_floor{tail}", f"{stem}_lo{tail}", f"{stem}_hi{tail}"
 
 
-def is_loose(low: Any, high: Any) -> bool:
+def is_loose(low: object, high: object) -> bool:
     """Whether an interval spans so much that the middle of it is no answer."""
-    numbers = all(isinstance(end, int | float) and not isinstance(end, bool) for end in (low, high))
-    return numbers and 0 < low * LOOSE < high
+    return isinstance(low, float | int) and isinstance(high, float | int) and 0 < low * LOOSE < high
 
 
-def estimate_text(value: Any, low: Any, high: Any, unit: str) -> str:
+def estimate_text(value: float | None, low: float | None, high: float | None, unit: str) -> str:
     """A value with its unit, or its ends where they are far apart; an end may be None."""
-    return between(low, high, unit) if is_loose(low, high) else format_value(value, unit)
+    return format_value(value, unit) if low is None or high is None or not is_loose(low, high) else between(low, high, unit)
 
 
-def between(low: Any, high: Any, unit: str) -> str:
+def between(low: float, high: float, unit: str) -> str:
     """An answer that is no more than its ends.
 
     >>> between(0.04, 1.2, "s"), between(2.2e13, 1.25e15, "token")

@@ -31,6 +31,7 @@ CHIP_TOKEN_RATE = Field("token/s", "tokens per second of a chip", high=1e7)
 DEGREE = Field("", "chips, or ways that they share work", low=1, high=10_000_000, open_low=False, integer=True)
 TURNS = Field("", "turns of a conversation", high=1e6, open_low=False)
 DRAFTS = Field("", "drafts of a sequence in a step", low=1, high=64, open_low=False, integer=True)
+SCATTER = Field("", "standard deviation of lengths over their mean", high=10, open_low=False)
 ACCEPTED = Field("", "mean tokens of a step with speculation", low=1, high=65, open_low=False)
 
 PARAMS = Field("", "parameters of a model", low=1e5, high=1e16, open_low=False)

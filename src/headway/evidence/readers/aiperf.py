@@ -131,6 +131,7 @@ def _row(run: Record, line: int, path: Path, user_input: RunFields) -> MeasuredR
         source=SOURCE if load.users else f"{SOURCE}, {'open loop' if load.rate else 'load not said'} (users by Little's law)",
         reliability="A" if load.users and not files.flag(run, "was_cancelled") and not _metric(run, "error_request_count") else "B",
         roofline="tpot_partial" if load.users else "no",
+        length_cv=files.scatter(files.inner(run, "output_sequence_length"), "avg", "std"),
         request_rate=load.rate, requests=_metric(run, "request_count"), month=files.month(run, "start_time"),
     )  # fmt: skip
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 from headway.core import user_file
 from headway.core.errors import BadFile, BadValue, HeadwayError, clip, printable
-from headway.core.measured import DEGREE, INSTANT, SEQUENCES, BadCell, cell
+from headway.core.measured import DEGREE, INSTANT, LENGTH, SEQUENCES, BadCell, cell
 from headway.core.schema import Field
 from headway.evidence.rows.row import BadRow, MeasuredRow
 from headway.hardware.system import system
@@ -73,6 +74,18 @@ def number(record: Record, key: str, q: Field, scale: float = 1.0) -> float | No
 def positive(record: Record, q: Field, *keys: str, scale: float = 1.0) -> float | None:
     """First quantity above 0 among the keys; None if there is none."""
     return next((value for key in keys if (value := number(record, key, q, scale))), None)
+
+
+def scatter(record: Record, mean: str, deviation: str) -> float | None:
+    """Standard deviation of lengths over their mean, of a record of statistics; None if it states none."""
+    middle, spread = positive(record, LENGTH, mean), number(record, deviation, LENGTH)
+    return None if middle is None or spread is None else spread / middle
+
+
+def scatter_of(lengths: Sequence[float]) -> float | None:
+    """Standard deviation over mean of the lengths of each request; None without any."""
+    mean = sum(lengths) / max(len(lengths), 1)
+    return statistics.pstdev(lengths) / mean if mean else None
 
 
 def needed(record: Record, q: Field, *keys: str, scale: float = 1.0) -> float:

@@ -70,6 +70,7 @@ def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRo
         source=SOURCE if users else f"{SOURCE}, {'open loop' if rate else 'all at once'} (users by Little's law)",
         reliability="A" if users else "B", roofline="tpot_partial" if users else "no", request_rate=rate,
         requests=files.positive(files.inner(run, "metrics", "request_totals"), REQUESTS, "successful"),
+        length_cv=files.scatter(files.inner(run, "metrics", "output_token_count", "successful"), "mean", "std_dev"),
         month=files.month(run, "start_time"),
     )  # fmt: skip
 

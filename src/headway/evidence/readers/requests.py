@@ -227,7 +227,7 @@ def _row(path: str | Path, served: Sequence[ServedRequest], failed: int, user_in
     )
     return files.measured_row(
         user_input, at, line=1, id=Path(path).stem, model=model(user_input, "", WHAT), mode="serving_concurrency", engine="vLLM",
-        prompt=prompt, output=output,
+        prompt=prompt, output=output, length_cv=files.scatter_of([request.output for request in served]),
         concurrency=users or max(float(np.sum(seconds)) / span, 1.0),
         ttft_s=float(np.mean(first)) if first else None, tpot_s=float(np.mean(after)) if after else None, output_tok_per_s=tokens,
         input_tok_per_s=tokens * prompt / output,

@@ -64,7 +64,7 @@ def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRo
         user_input, **_base(run, user_input), line=line, id=name, mode=load.mode, prompt=prompt, output=output,
         concurrency=load.concurrency, ttft_s=ttft if timed else None, tpot_s=tpot if timed and output > 1 else None, output_tok_per_s=rate,
         input_tok_per_s=rate * prompt / output, source=load.source, reliability=load.reliability, roofline=load.roofline,
-        request_rate=_rate(run), requests=completed, decoding=load.decoding,
+        request_rate=_rate(run), requests=completed, decoding=load.decoding, length_cv=_scatter(run),
         itl_s=_stated_s(run, TPOT, "median_itl") if timed and output > 1 and not drafts else None, **drafts,
     )  # fmt: skip
 
@@ -98,6 +98,14 @@ def _length(run: Record, key: str, requests: float) -> float:
     if mean > LENGTH.high:
         raise Unusable(f"{key}: got {clip(run[key])}, which is {mean:.3g} tokens a request; wants at most {LENGTH.high:g}")
     return mean
+
+
+def _scatter(run: Record) -> float | None:
+    """Scatter of answers' lengths, where the file lists each one (SGLang's always, vLLM's with --save-detailed)."""
+    lengths = run.get("output_lens")
+    if not isinstance(lengths, list):
+        return None
+    return files.scatter_of([value for value in lengths if isinstance(value, int | float) and 0 < value <= LENGTH.high])
 
 
 def _time_s(run: Record, name: str, q: Field) -> float | None:

@@ -36,6 +36,15 @@ BENCHMARKS = (
         of=("fp8", "nvfp4", "mxfp4"),
         source="SemiAnalysisAI/InferenceX: README (RANDOM_RANGE_RATIO 0.8); benchmarks/*.sh (kv-cache-dtype fp8, kv_cache_config)",
     ),
+    Benchmark(
+        key="nvidia_dynamo",
+        mean_length_ratio=1.0,
+        spread=0.0,
+        how="requests of one length, as NVIDIA's GenAI-Perf sends them unless told; the source does not say",
+        cache="",
+        of=(),
+        source="GenAI-Perf: --synthetic-input-tokens-stddev and --output-tokens-stddev are 0 by default (unverified for these runs)",
+    ),
 )
 
 

@@ -22,6 +22,7 @@ from headway.core.measured import (
     LENGTH,
     REQUEST_RATE,
     RUN_REQUESTS,
+    SCATTER,
     SEQUENCES,
     TOKEN_RATE,
     TPOT,
@@ -226,6 +227,7 @@ class MeasuredRow:
     draft_tokens: int | None = None  # of a sequence in each step
     acceptance: str = ""  # share of drafts accepted, or one for each place with commas
     accept_length: float | None = None  # mean tokens of a step
+    length_cv: float | None = None  # of answers' lengths: standard deviation over mean
     max_num_seqs: float | None = None  # most sequences of one data-parallel rank, as the engine was started
     prefill_workers: int | None = None  # of a disaggregated row; in both kinds of worker dp is attention data parallelism
     prefill_tp: int | None = None
@@ -257,6 +259,7 @@ NUMBERS = (
     NumberColumn(header="output_tok_s_total", field="output_tok_per_s", q=TOKEN_RATE),
     NumberColumn(header="input_tok_s_total", field="input_tok_per_s", q=TOKEN_RATE),
     NumberColumn(header="tok_s_per_chip", field="tok_per_s_chip", q=CHIP_TOKEN_RATE),
+    NumberColumn(header="length_cv", field="length_cv", q=SCATTER),
     NumberColumn(header="max_num_seqs", field="max_num_seqs", q=SEQUENCES),
     NumberColumn(header="draft_tokens", field="draft_tokens", q=DRAFTS),
     NumberColumn(header="accept_length", field="accept_length", q=ACCEPTED),

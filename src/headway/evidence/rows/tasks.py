@@ -12,12 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from headway.core import schema
 from headway.core.catalog import Catalog, default_catalog, fold
 from headway.core.errors import HeadwayError
 from headway.core.quantity import user_input
 from headway.core.schema import defaults
 from headway.evidence.rows import defaults as row_defaults
-from headway.evidence.rows.defaults import ROOM, StatedLayout, benchmark, place
+from headway.evidence.rows.defaults import ROOM, Benchmark, StatedLayout, benchmark, place
 from headway.evidence.rows.drafts import NO_DRAFTS, StatedDrafts, assumptions_of, row_drafts, stated_drafts, with_method
 from headway.evidence.rows.names import Hardware, family, hardware, model_name, older, version, years_before
 from headway.evidence.rows.row import MeasuredRow
@@ -252,7 +253,8 @@ def _setup(
 
 FOR_ONE = ("llama.cpp", "native")  # engines that are measured with a single sequence where nothing else is said
 ALONE = "tpot_low_qps"  # `roofline` of a served row that was measured nearly unloaded
-LOOPS = ("serving", "disagg", "offline")  # kinds that are closed loops
+WAITING = ("serving", "disagg")  # kinds whose users wait for an answer before they ask again
+LOOPS = (*WAITING, "offline")  # kinds that are closed loops
 TOGETHER = ("decode", "decode_e2e", "static")  # kinds whose whole batch decodes at once
 ROUNDS = 3  # requests for each of those at a time, from which a run is steady
 RANK_TOKENS = 16384  # prompt tokens with which a rank of a prefill run by itself is full
@@ -367,11 +369,18 @@ def _unstated(row: MeasuredRow, kind: str) -> str:
     return ""
 
 
+def _scatter(row: MeasuredRow, run: Benchmark | None) -> float:
+    """Scatter of answers' lengths: as the row states, as its benchmark draws them, else as `serve` assumes."""
+    if row.length_cv is not None:
+        return row.length_cv
+    return run.spread if run else float(schema.fields(Assumptions)["length_cv"][1])
+
+
 def _task_under_load(row: MeasuredRow, kind: str, resolution: InferredSetup) -> Task:
     """Task with mean lengths, mean KV length of decoding (as stated, else the prompt and half of the output), and its batch or users."""
     flags, run, setup = list(resolution.flags), benchmark(row.source), resolution.setup
     prompt, output, context = row.prompt, row.output, None
-    if run is not None and kind in ("serving", "disagg") and prompt and output:
+    if run is not None and run.mean_length_ratio != 1 and kind in WAITING and prompt and output:
         flags.append(f"{run.how}: {run.mean_length_ratio:g} of them in the mean")
         prompt, output = run.mean_length_ratio * prompt, run.mean_length_ratio * output
     if row.context is not None and kind in ("decode", "decode_e2e"):
@@ -399,7 +408,7 @@ def _task_under_load(row: MeasuredRow, kind: str, resolution: InferredSetup) -> 
         batch = max(1.0, users / setup.replicas)
     return Task(
         row=row, setup=setup, kind=kind, prompt=prompt, output=output, context=context, batch=batch, concurrency=users,
-        flags=tuple(flags), spread=run.spread if run else 0.0, rate=row.request_rate,
+        flags=tuple(flags), rate=row.request_rate, spread=_scatter(row, run) if kind in WAITING else 0.0,
         requests=row.requests, max_num_seqs=row.max_num_seqs,
     )  # fmt: skip
 
