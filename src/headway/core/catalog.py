@@ -1,7 +1,7 @@
 """Facts from files: folders (the user's first, then the package's), and one fact with unit, source, date.
 
-A folder holds chips/NAME.toml, systems/NAME.toml, costs/NAME.toml, tiers/NAME.toml, models/NAME.json and aliases/KIND.txt; the first folder
-that has a name wins. In names, case does not count and `-`, `_` and space are equal.
+A folder holds chips/NAME.toml, systems/NAME.toml, costs/NAME.toml, tiers/NAME.toml, models/NAME.json and aliases/KIND.txt, and a user's
+calibrations/NAME.toml; the first folder that has a name wins. In names, case does not count and `-`, `_` and space are equal.
 
     [facts]
     hbm_bw = { value = 3350, unit = "GB/s", source = "datasheet", date = "2022-03", kind = "datasheet" }
@@ -29,7 +29,9 @@ from headway.core.errors import BadFile, HeadwayError, UnknownName, nearest
 from headway.core.quantity import KINDS, known
 
 PACKAGED = Path(__file__).parent.parent / "data"
-SUFFIX = {"chips": ".toml", "systems": ".toml", "costs": ".toml", "tiers": ".toml", "sheets": ".toml", "cases": ".toml", "models": ".json"}
+SUFFIX = {"chips": ".toml", "systems": ".toml", "costs": ".toml", "tiers": ".toml", "sheets": ".toml", "cases": ".toml", "models": ".json",
+          "calibrations": ".toml"}  # fmt: skip
+OF_USERS = ("calibrations",)  # kinds of which none ship
 _SEPARATORS = re.compile(r"[\s_-]+")
 
 
@@ -136,7 +138,7 @@ def _is_catalogue(folder: Path) -> bool:
         names = {path.name for path in folder.iterdir()}
     except OSError as error:
         raise BadFile(folder, f"cannot be read ({error.strerror or error})") from None
-    return not names or not names.isdisjoint(path.name for path in PACKAGED.iterdir() if path.name != "README.md")
+    return not names or not names.isdisjoint((*OF_USERS, *(path.name for path in PACKAGED.iterdir() if path.name != "README.md")))
 
 
 def _user_folder() -> Path | None:

@@ -22,7 +22,7 @@ def files_of(question: Any) -> dict[str, str]:
     """
     paths = [path for name, value in question.entries().items() for path in _paths(question.flags()[name].field.kind, value)]
     own_folders = open_catalog(question.catalog).roots[:-1]
-    return {str(path): _hash(path) for path in sorted({*_in(paths), *_in(Path(root) for root in own_folders)})}
+    return {str(path): hash_of(path) for path in sorted({*_in(paths), *_in(Path(root) for root in own_folders)})}
 
 
 def _paths(kind: str, value: Any) -> Iterator[Path]:
@@ -46,7 +46,8 @@ def _in(paths: Any) -> Iterator[Path]:
         yield from (file for file in path.rglob("*") if file.is_file()) if path.is_dir() else (path,)
 
 
-def _hash(path: Path) -> str:
+def hash_of(path: Path) -> str:
+    """SHA-256 of a file's content."""
     digest = hashlib.sha256()
     with user_file.opened(path, user_file.ANY) as file:
         while piece := file.read(PIECE):
