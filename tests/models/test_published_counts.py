@@ -20,6 +20,7 @@ from headway.models.attention.grouped_query import Attention
 from headway.models.config import catalogue_index, from_data, from_file, model
 from headway.models.describe import about_model, list_models
 from headway.models.model import DTYPES, Model, StoredPrecision
+from headway.models.precision import formats
 from headway.models.readers.quantization import precision
 from headway.models.readers.read import Config
 from headway.models.variants import override, with_attention, with_kv_share
@@ -205,10 +206,27 @@ def test_precision__quantised_checkpoint_keeps_its_counts() -> None:
     assert numbers(plain) == numbers(fp8)
     assert (plain.precision.expert, fp8.precision.expert, fp8.precision.embedding) == ("bf16", "fp8", "bf16")
     assert model("gpt-oss-120b").precision == StoredPrecision(mixer="bf16", ffn="bf16", expert="mxfp4", embedding="bf16")
-    assert model("deepseek-v4-pro").precision == StoredPrecision(mixer="fp8", ffn="fp8", expert="fp4", embedding="bf16", scale_block=128)
+    assert model("deepseek-v4-pro").precision == StoredPrecision(mixer="fp8", ffn="fp8", expert="mxfp4", embedding="bf16", scale_block=128)
     assert model("deepseek-v3").precision == StoredPrecision(
         mixer="fp8", ffn="fp8", expert="fp8", embedding="bf16", scale_block=128
     )
+
+
+def test_precision__experts_of_deepseek_v4_are_mxfp4() -> None:
+    """Its index counts 786,381,668,352 bytes of pairs of E2M1 numbers and 49,150,268,416 one-byte exponents, some of them of FP8 layers."""
+    pairs, exponents = 786_381_668_352, 49_150_268_416
+    assert exponents / (2 * pairs) == pytest.approx(1 / 32, rel=1e-4)
+    found = model("deepseek-v4-pro")
+    layers, numbers_of_one = 61 + 1, 3 * 7168 * 3072  # with the layer that drafts
+    assert 2 * pairs == layers * 384 * numbers_of_one
+    assert formats()[found.precision.expert].bytes == pytest.approx((pairs + exponents) / (2 * pairs), rel=1e-4)
+
+
+@pytest.mark.parametrize(("expert", "scale", "stored"), [("fp4", "ue8m0", "mxfp4"), ("fp8", "ue8m0", "fp8"), ("fp4", "float32", "fp4")])
+def test_precision__four_bits_under_scales_of_powers_of_two_are_mxfp4(expert: str, scale: str, stored: str) -> None:
+    scheme = {"quant_method": "fp8", "weight_block_size": [128, 128], "scale_fmt": scale}
+    config = Config({"torch_dtype": "bfloat16", "expert_dtype": expert, "quantization_config": scheme}, "x", "x")
+    assert precision(config).expert == stored
 
 
 @pytest.mark.parametrize(

@@ -248,6 +248,7 @@ def test_fitted_numbers__kernel_share_at_most_one(place: str) -> None:
         ("llama-3.1-8b", "1xb200", {"weights": "fp4"}, {"gemm": "nvfp4"}),
         ("deepseek-v3", "8xb200", {}, {"gemm": "fp8", "moe": "fp8", "mla_decode": "bf16"}),
         ("gpt-oss-120b", "h100-sxm", {}, {"gemm": "bf16", "moe": "mxfp4", "decode": "bf16"}),
+        ("deepseek-v4-flash", "8xb200", {}, {"gemm": "fp8", "moe": "mxfp4_a8"}),
         ("mamba2-2.7b", "h100-sxm", {}, {"gemm": "bf16"}),
     ],
 )  # fmt: skip
@@ -267,6 +268,17 @@ def test_efficiency__numbers_of_the_chip_class_and_format(
         assert form in found[kind] <= {form, "bf16"}, kind
     others = {"engine", "platform", "remainder", "collective", "elementwise", "routing", "prefill", "mla_prefill", "decode"}
     assert found.keys() - others <= wanted.keys()
+
+
+@pytest.mark.parametrize(("model", "machine", "form"), [
+    ("deepseek-v4-flash", "8xh200-sxm", "weight_only"),  # "Using 'MARLIN' Mxfp4 MoE backend", vllm-project/vllm#53709 of Hopper
+    ("deepseek-v4-flash", "8xb200", "mxfp4_a8"),  # its first choice there: activations in MXFP8
+    ("gpt-oss-120b", "8xh200-sxm", "mxfp4"),  # Triton's kernels
+])  # fmt: skip
+def test_efficiency__kernels_of_mxfp4_experts_that_vllm_selects(model: str, machine: str, form: str) -> None:
+    tree = Point(model, machine).assuming(engine="vllm").table().explain("step_s")
+    places = {leaf.name for _, leaf in leaves(tree) if leaf.kind == "fitted" and leaf.name.startswith("moe.")}
+    assert {place.split(".")[2] for place in places} - {"bf16"} == {form}
 
 
 def test_efficiency__lookup_by_family_then_format_then_bf16() -> None:

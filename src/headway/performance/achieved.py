@@ -535,8 +535,9 @@ def form_of(formats: Formats, part: tuple[int, int]) -> str:
 
 
 def _expert_kernels(formats: Formats, kernels: KernelCounts, part: tuple[int, int], backend: str, kind: str) -> str:
-    block, index = part
-    return expert_form(form_of(formats, part), formats.weights[block][index].name, kernels.converted, backend, kind)
+    (block, index), dense = part, kernels.dense
+    mixed = formats.weights[dense[0]][dense[1]].bytes == 1
+    return expert_form(form_of(formats, part), formats.weights[block][index].name, kernels.converted, backend, kind, mixed)
 
 
 def dense_part(formats: Formats, blocks: tuple[Any, ...]) -> tuple[tuple[int, int], tuple[int, int] | None]:

@@ -17,6 +17,8 @@ TABLE = "engines/experts.csv"
 BACKENDS = ("trtllm", "vllm", "sglang")  # engines whose kernels of routed experts were measured
 EXCHANGING = ("vllm", "sglang")  # engines whose ranks exchange tokens by DeepEP
 SPREAD_OUT = "deepep"  # its grouped kernels of routed experts
+# Engines that run MXFP4 beside layers in 8 bits as other 4-bit weights below Blackwell: vLLM's oracle/mxfp4.py, sgl-project/sglang#24986.
+MARLIN = (*EXCHANGING, SPREAD_OUT)
 SPREAD = "no"  # of kernels whose rows count only where no rank holds some of the experts alone
 
 
@@ -42,17 +44,21 @@ def selected(engine: str, family: str, form: str) -> Selection:
     return Selection(measured=f"{form}.{engine}")
 
 
-def expert_form(form: str, stored: str, converted: bool, backend: str, family: str) -> str:
+def expert_form(form: str, stored: str, converted: bool, backend: str, family: str, mixed: bool = False) -> str:
     """Format in which routed experts stored so were fitted, and whose kernels they are, if those were measured.
 
-    `converted`: after training, to a scale for each tensor; checkpoints published in 8 bits have one for each block.
+    `converted`: after training, to a scale for each tensor; checkpoints published in 8 bits have one for each block. `mixed`: the other
+    layers are in 8 bits (DeepSeek-V4), not in 16 (gpt-oss, for which alone engines have kernels of Triton's).
 
     >>> expert_form("weight_only", "mxfp4", False, "sglang", "hopper"), expert_form("fp8", "fp8", True, "trtllm", "hopper")
     ('mxfp4.vllm', 'fp8_tensor.trtllm')
     >>> expert_form("weight_only", "mxfp4", False, "deepep", "hopper")  # none was measured: those of all engines stand in
     'mxfp4.deepep'
+    >>> expert_form("weight_only", "mxfp4", False, "vllm", "hopper", mixed=True)
+    'weight_only.vllm'
     """
-    if stored.startswith("mxfp4") and form in ("weight_only", "nvfp4"):
+    marlin = mixed and form == "weight_only" and backend in MARLIN
+    if stored.startswith("mxfp4") and form in ("weight_only", "nvfp4") and not marlin:
         form = "mxfp4" if form == "weight_only" else "mxfp4_a8"
     if backend == SPREAD_OUT:
         return f"{form}.{backend}"

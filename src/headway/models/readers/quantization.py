@@ -17,6 +17,7 @@ MODELOPT = {
 }  # fmt: skip
 MODELOPT_GROUPED = ("W4A16_AWQ", "W4A8_AWQ", "INT4_AWQ", "W4A16", "W4A8")
 ONE_BYTE_SCALES = ("uint8", "e8m0", "float8")
+ONE_BYTE_EXPONENT = "ue8m0"  # scales that are powers of two: 4-bit floats under them are MXFP4 (vLLM's models/deepseek_v4/quant_config.py)
 
 
 def weight_formats(scheme: dict[str, Any]) -> dict[str, str]:
@@ -216,6 +217,9 @@ def _expert(config: Config, otherwise: str) -> str:
     text = config.raw("expert_dtype")
     if text is None:
         return otherwise
+    scheme = config.raw("quantization_config", "compression_config")
+    if text == "fp4" and isinstance(scheme, dict) and scheme.get("scale_fmt") == ONE_BYTE_EXPONENT:
+        return "mxfp4"
     if text not in ("fp4", "fp8", "mxfp4", "nvfp4", "bf16"):
         raise UnsupportedModel("expert_dtype", text, "known are fp4, fp8, mxfp4, nvfp4, bf16: --key expert_dtype=fp8 reads it so")
     return text
