@@ -1,7 +1,8 @@
 """Measurements and claims compared with predictions: measured rows, readers of benchmark output, fits, errors, the lecture's claims.
 
 Holds        rows/ (measured rows and their defaults), readers/ (output of benchmark tools), kernels/ (fit of kernels), serving/ (predict,
-             score and fit engines), training/ (predict and fit training runs), fit/ (priors, statistics, intervals), claims/ (the
+             score and fit engines), training/ (predict and fit training runs), calibration/ (rows as what
+             a calibration learns from), fit/ (priors, statistics, intervals), claims/ (the
              lecture's ledger), lecture/ (its chapters, search, other inputs, card, bridge, flashcards), pages (generated
              documentation), questions (score, predict, fit, lecture, show).
 Import       rows.row.read_rows, rows.tasks.tasks, serving.predict.predict, serving.score.score, serving.refit.refit, training.refit.refit,

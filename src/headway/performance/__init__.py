@@ -6,7 +6,8 @@ Holds        layout (tp, cp, dp, ep, pp, and what engines split), splits (what a
              link), collectives (the network of a system, and what a step sends over it), compile (model x machine x layout to a step
              model), drafts (speculation: what drafts, and how many drafts are accepted), offload (experts in the host's memory), pages
              (a sequence in an engine's blocks), padding (of weights), room (what an engine leaves of a chip's memory), images (of a
-             request), nearest (measured rows near a question, how unlike them it is), intervals (half of one, as a factor), request (a
+             request), nearest (measured rows near a question, how unlike them it is), calibration/ (what runs of one's own
+             say), intervals (half of one, as a factor), request (a
              compiled layout with its engine: TTFT, TPOT and capacity at a load), estimate (every quantity of a row, money of each kind of
              token), law (any law by name, with facts), mesh (arrays over it, collectives), product (sharded matrix products), capacity
              (what fits, split evenly), questions (law, matmul, collective, capacity).

@@ -70,6 +70,7 @@ from headway.models.work import ModelWork, work_of
 from headway.performance import request
 from headway.performance.achieved import dense_part, efficiencies, form_of
 from headway.performance.assumptions import Assumptions
+from headway.performance.calibration.key import SERVED, RunKey, run_key
 from headway.performance.compile import StepModel, compile_drafts, compile_layout, copies
 from headway.performance.drafts import Drafts, drafts_of
 from headway.performance.formats import Formats, resolve
@@ -188,6 +189,10 @@ class Deployment:
         """What measured rows may be like."""
         form = form_of(self.formats, dense_part(self.formats, self.work.blocks)[0])
         return subject(self.model, self.system.chip, self.assumptions.engine, form, self.layout)
+
+    def run_key(self, version: str = "", mode: str = SERVED) -> RunKey:
+        """As which its runs are filed."""
+        return run_key(self.model, self.system, self.layout, self.formats, self.assumptions.engine, version, mode)
 
     def factors(self, quantity: str, links: Ends, seat_share: Number = None, queued: Number = None) -> Ends:
         """Factors on a time at the ends of its 90 % interval: wider by the share of seats taken; of a TTFT, by that of others."""

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from headway.core.quantity import known
-from headway.core.units import Number, PerSecond, Token
+from headway.core.units import Number, PerSecond, Second, Token
 from headway.hardware.chip import Chip
 from headway.hardware.system import System, pair_bandwidth
+from headway.laws.calibration import by_own_runs
 from headway.laws.queueing import closed_loop as loops
 from headway.laws.queueing import drafts
 from headway.laws.queueing.closed_loop import (
@@ -59,6 +60,7 @@ NO_TIME = known(0.0, "no overhead", "s", "constant", "an ideal scheduler")
 NO_SHARE = known(0.0, "none", "", "constant", "an ideal scheduler")
 FULL_OVERLAP = known(1.0, "all", "", "constant", "an ideal scheduler")
 PLAIN = known(1, "accept_length", "", "constant", "a step yields one token")
+NO_RUNS = 1  # factor on TTFT without runs of one's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +105,7 @@ class Server:
     tp: Any
     link: Any  # scale-out bandwidth per chip, byte/s
     accept_length: Any = PLAIN  # tokens per step, by speculation
+    first_token_factor: Any = NO_RUNS  # on TTFT, by runs of one's own (performance/calibration)
 
     def ideal(self) -> Server:
         """The server under an ideal scheduler: no overhead and no wasted memory."""
@@ -230,7 +233,14 @@ def decode_s(server: Server, requests: Requests, batch: Number, law: Law) -> Any
 
 def unloaded_ttft_s(server: Server, requests: Requests, law: Law) -> Any:
     """TTFT of a request alone on the server: the engine's work on it, and its prefill."""
-    return prompt_s(server, requests, SINGLE, law) + server.scheduling.request_overhead_s
+    return first_token_s(server, prompt_s(server, requests, SINGLE, law) + server.scheduling.request_overhead_s, law)
+
+
+def first_token_s(server: Server, ttft: Second, law: Law) -> Any:
+    """A TTFT as runs of one's own have it; floors stay as they are, and so does what a loop takes."""
+    if server.first_token_factor is NO_RUNS or law is step_floor_s:
+        return ttft
+    return by_own_runs(ttft, server.first_token_factor)
 
 
 def closed_loop(server: Server, requests: Requests, users: Number, law: Law = step_s) -> LoopTimes:
@@ -239,7 +249,7 @@ def closed_loop(server: Server, requests: Requests, users: Number, law: Law = st
     step, token = _times(server, law)
     served = np.minimum(loop.users, loop.seats)
     decoding = decoding_in_loop(server.step, replace(loop, users=served), _law_mark(law))
-    return loops.loop_times(step, loop, served, decoding, token)
+    return _first_tokens(server, loops.loop_times(step, loop, served, decoding, token), law)
 
 
 def open_loop(server: Server, requests: Requests, rate: PerSecond, law: Law = step_s) -> LoopTimes:
@@ -248,7 +258,11 @@ def open_loop(server: Server, requests: Requests, rate: PerSecond, law: Law = st
     step, token = _times(server, law)
     decoding = open_loop_decoding(server.step, loop, rate, mark)
     served = open_loop_in_service(server.step, loop, rate, decoding, mark)
-    return loops.open_times(step, poisson(loop, rate), rate, served, decoding, token)
+    return _first_tokens(server, loops.open_times(step, poisson(loop, rate), rate, served, decoding, token), law)
+
+
+def _first_tokens(server: Server, times: LoopTimes, law: Law) -> LoopTimes:
+    return replace(times, ttft=first_token_s(server, times.ttft, law))
 
 
 def capacity(server: Server, requests: Requests, law: Law = step_s) -> Any:

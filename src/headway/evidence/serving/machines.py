@@ -374,7 +374,7 @@ def _disagg(m: Server, pool: Server, load: MeasuredLoad, law: Law) -> Quantities
     times = handed_loop(_token_times(m, law), replace(loop, prefill_workers=prefill, decode_workers=decode))
     chips = prefill * pool.chips + decode * m.chips
     rate = times.rate * load.output
-    known = Quantities(ttft=times.ttft, tpot=times.tpot, rate=rate, per_chip=rate / chips)
+    known = Quantities(ttft=request.first_token_s(m, times.ttft, law), tpot=times.tpot, rate=rate, per_chip=rate / chips)
     if np.all(is_stated):
         return known
     guessed = _guessed_split(m, load, law)
@@ -411,7 +411,7 @@ def _guessed_split(m: Server, load: MeasuredLoad, law: Law) -> Quantities:
     split = best_split(step, loop, m.chips, size, m.instance, beyond=lambda workers: worker_slots * workers)
     loop_times = handed_loop(step, split)
     rate = loop_times.rate * load.output
-    return Quantities(ttft=loop_times.ttft, tpot=loop_times.tpot, rate=rate, per_chip=rate / m.chips)
+    return Quantities(ttft=request.first_token_s(m, loop_times.ttft, law), tpot=loop_times.tpot, rate=rate, per_chip=rate / m.chips)
 
 
 KINDS: dict[str, Callable[..., Quantities]] = {

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from headway.evidence.calibration.apply import Observations, under_runs
 from headway.evidence.rows.row import MeasuredRow
 from headway.evidence.rows.tasks import TOGETHER, Setup, Task, Unpredictable
 from headway.evidence.serving.arrivals import carried
@@ -26,6 +27,7 @@ from headway.laws.serving.request import interval_low, queued_width_share, seats
 from headway.laws.step.memory import fits_hbm
 from headway.laws.step.step import network_s, step_s
 from headway.performance.achieved import Efficiencies, efficiencies
+from headway.performance.calibration.posterior import NO_RUNS, Posterior
 from headway.performance.estimate import Estimate
 from headway.performance.intervals import EXPERTS, QUEUED, SLOWER, UNLIKE, half
 from headway.performance.nearest import ENGINES, NearestEntry, QuestionSubject, subject, unlike
@@ -163,39 +165,51 @@ class Prediction:
     per_chip: Estimate | None = None
     step_faster: float = 1.0  # halves of the interval of TPOT as factors, before a rate was known to be carried
     step_slower: float = 1.0
+    posterior: Posterior = NO_RUNS  # factors by runs of one's own, and which runs those are
     flags: tuple[str, ...] = ()
     why: str = ""
 
 
-def predict(tasks: Sequence[Task | Unpredictable], table: Efficiencies | None = None, evidence: Known = None) -> list[Prediction]:
-    """Prediction of each task, in the order of tasks; intervals grow with the distance to `evidence`."""
-    efficiency_table = table or efficiencies()
+def predict(
+    tasks: Sequence[Task | Unpredictable], table: Efficiencies | None = None, evidence: Known = None, runs: Observations = ()
+) -> list[Prediction]:
+    """Prediction of each task, in the order of tasks; intervals grow with the distance to `evidence`, and shrink with runs of one's own."""
+    basis = _Basis(table=table or efficiencies(), evidence=evidence, runs=runs)
     known = [task for task in tasks if isinstance(task, Task)]
-    predictions = dict(zip(map(id, known), _predicted(known, efficiency_table, evidence), strict=True))
+    predictions = dict(zip(map(id, known), _predicted(known, basis), strict=True))
     return [predictions[id(task)] if isinstance(task, Task) else Prediction(row=task.row, why=task.why) for task in tasks]
 
 
-def _predicted(tasks: Sequence[Task], table: Efficiencies, evidence: Known) -> list[Prediction]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Basis:
+    """What predictions rest on: fitted numbers, the rows that the fits have seen, and runs of one's own."""
+
+    table: Efficiencies
+    evidence: Known
+    runs: Observations
+
+
+def _predicted(tasks: Sequence[Task], basis: _Basis) -> list[Prediction]:
     """Predictions of tasks: all without drafts at once, and those of each setup that drafts, whose step is of another form."""
     if not any(task.setup.drafts for task in tasks):
-        return _of_a_form(tasks, table, evidence)
+        return _of_a_form(tasks, basis)
     groups: dict[int, list[int]] = {}
     for index, task in enumerate(tasks):
         groups.setdefault(id(task.setup) if task.setup.drafts else 0, []).append(index)
-    pairs = (pair for at in groups.values() for pair in zip(at, _of_a_form([tasks[index] for index in at], table, evidence), strict=True))
+    pairs = (pair for at in groups.values() for pair in zip(at, _of_a_form([tasks[index] for index in at], basis), strict=True))
     return [prediction for _, prediction in sorted(pairs, key=lambda pair: pair[0])]
 
 
-def _of_a_form(tasks: Sequence[Task], table: Efficiencies, evidence: Known) -> list[Prediction]:
+def _of_a_form(tasks: Sequence[Task], basis: _Basis) -> list[Prediction]:
     if not tasks:
         return []
     place, setups = placed(tasks)
-    all_machines, prefill_place, predictions = machines(setups, table), prefill_places(tasks), {}
+    all_machines, prefill_place, predictions = machines(setups, basis.table), prefill_places(tasks), {}
     for kind in dict.fromkeys(task.kind for task in tasks):
         at = [index for index, task in enumerate(tasks) if task.kind == kind]
         kind_tasks = [tasks[index] for index in at]
         m, pool = rows(all_machines, place[at]), rows(all_machines, prefill_place[at]) if kind == "disagg" else None
-        predictions |= dict(zip(at, _of_kind(kind, kind_tasks, m, table, pool, evidence), strict=True))
+        predictions |= dict(zip(at, _of_kind(kind, kind_tasks, m, pool, basis), strict=True))
     return [predictions[index] for index in range(len(tasks))]
 
 
@@ -224,17 +238,19 @@ def load_of(tasks: Sequence[Task]) -> MeasuredLoad:
     return MeasuredLoad(**loads, **{name: column(splits, name) for name in ("prefill_workers", "decode_workers")})
 
 
-def _of_kind(
-    kind: str, tasks: Sequence[Task], m: Server, table: Efficiencies, pool: Server | None, evidence: Known
-) -> list[Prediction]:
+def _of_kind(kind: str, tasks: Sequence[Task], m: Server, pool: Server | None, basis: _Basis) -> list[Prediction]:
     load = load_of(tasks)
-    expected, floor = (quantities(kind, m, load, at_floor, pool) for at_floor in (False, True))
+    calibration = under_runs(kind, tasks, m, load, pool, basis.runs)
+    server, workers = (calibration.server, calibration.pool) if calibration else (m, pool)
+    expected, floor = quantities(kind, server, load, False, workers), quantities(kind, m, load, True, pool)
     if kind == "disagg":  # the floor splits the chips again for the highest rate, which may lengthen TTFT or TPOT
         floor = replace(floor, ttft=np.fmin(floor.ttft, expected.ttft), tpot=np.fmin(floor.tpot, expected.tpot))
-    faster, slower = spreads(kind, tasks, m, load, table, expected.tpot, evidence)
+    faster, slower = spreads(kind, tasks, m, load, basis.table, expected.tpot, basis.evidence)
+    if calibration:
+        faster, slower = map(calibration.narrowed, (faster, slower))
     limits, predictions, steps = beyond(tasks, m), [], (faster.tpot.tolist(), slower.tpot.tolist())
     if kind == "serving":
-        rates = carried(m, load, expected, floor, faster, slower)
+        rates = carried(server, load, expected, floor, faster, slower)
         expected, faster, slower = rates.expected, rates.faster, rates.slower
         limits = [(*limit, flag) if flag else limit for limit, flag in zip(limits, rates.flags, strict=True)]
     columns = (expected, floor, faster, slower)
@@ -247,7 +263,7 @@ def _of_kind(
             estimates["tpot"] = None
         predictions.append(Prediction(
             row=task.row, kind=kind, setup=task.setup, flags=(*limits[index], *task.flags), step_faster=steps[0][index],
-            step_slower=steps[1][index], **estimates,
+            step_slower=steps[1][index], posterior=calibration.posteriors[index] if calibration else NO_RUNS, **estimates,
         ))  # fmt: skip
     return predictions
 

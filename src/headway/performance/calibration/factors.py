@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from headway.core.units import Number
+from headway.laws.calibration import by_own_runs
+from headway.laws.step.coefficients import StepCoefficients
+from headway.performance.request import Scheduling, Server
 
 PARAMETERS = ("step", "fixed", "host", "start", "first")  # fields of RunFactors, the order of slopes and covariances
 FIXED = ("fixed", "expert_fixed", "sequence", "prompted")  # of a step's achieved rates
@@ -22,3 +27,27 @@ class RunFactors:
     host: Number = 1  # the host's launches in a step with prompts
     start: Number = 1  # share of a run's requests that come at once at its start
     first: Number = 1  # TTFT, after all else
+
+
+def calibrated_step(step: StepCoefficients, factors: RunFactors) -> StepCoefficients:
+    """A step with the factors of runs on all of it, on its fixed costs and on the host's launches; drafts take as much longer."""
+    achieved = step.achieved
+    scaled = {REMAINDERS: factors.step, FIXED: factors.fixed, HOST: factors.host}
+    values = {name: by_own_runs(getattr(achieved, name), factor) for names, factor in scaled.items() for name in names}
+    drafts = tuple(
+        replace(term, first=calibrated_step(term.first, factors), further=calibrated_step(term.further, factors)) for term in step.drafts
+    )
+    return replace(step, achieved=replace(achieved, **values), drafts=drafts)
+
+
+def calibrated_scheduling(rules: Scheduling, factors: RunFactors) -> Scheduling:
+    """An engine's scheduling with the share of requests that come at once as runs have it, all of them at most."""
+    return replace(rules, **{name: np.minimum(by_own_runs(getattr(rules, name), factors.start), 1) for name in STARTS})
+
+
+def calibrated(server: Server, factors: RunFactors) -> Server:
+    """A server with the factors that runs of one's own put on it; floors are those of the server without."""
+    return replace(
+        server, step=calibrated_step(server.step, factors), scheduling=calibrated_scheduling(server.scheduling, factors),
+        first_token_factor=factors.first,
+    )  # fmt: skip

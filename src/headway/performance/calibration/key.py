@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+import functools
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from headway.hardware.system import System
+from headway.laws.calibration import age_correlation
+from headway.models.model import Model
+from headway.performance.calibration.factors import PARAMETERS
+from headway.performance.formats import Formats
+from headway.performance.layout import Layout
+
 SERVED, OFFLINE, SPLIT, TRAINING = MODES = ("served", "offline", "split", "training")
+PASSING = ("start", "first")  # parameters of how a run was made more than of its server: other layouts and months keep nothing of them
+# Share of a factor that deployments keep in common which differ in one trait. Runs of another layout take half of the error of TPOT, as
+# a correlation of 0.85 does; of another model or chip a quarter is kept, and of both nothing.
+SHARES: Mapping[str, float] = {"layout": 0.85, "model": 0.25, "chip": 0.25, "weights": 0.5, "kv": 0.9, "version": 0.64, "mode": 0.8}
+PASSING_SHARES: Mapping[str, float] = {**SHARES, "layout": 0.0, "model": 0.0, "chip": 0.0}
+HALF_LIFE, PASSING_HALF_LIFE = 8.0, 0.5  # months: half of the gain in TPOT lasts one to six, that in TTFT none
+NOTHING = (0.0,) * len(PARAMETERS)
+LEAST_SHARE = 0.1  # of every parameter, below which runs say nothing: another model on another chip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,3 +38,36 @@ class RunKey:
     engine: str  # family, as --engine has it
     version: str = ""
     mode: str = SERVED
+
+
+def run_key(model: Model, system: System, layout: Layout, formats: Formats, engine: str, version: str = "", mode: str = SERVED) -> RunKey:
+    """Key of a deployment of these parts."""
+    return RunKey(
+        model=model.name, chip=system.chip.name, chips=int(system.chips), layout=str(layout), weights=formats.labels[0],
+        kv=formats.labels[1], engine=engine, version=version, mode=mode,
+    )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=200_000)
+def correlation(first: RunKey, second: RunKey, months: float) -> tuple[float, ...]:
+    """Correlation of the factors of two deployments, measured so many months apart, by parameter.
+
+    A product over traits, each the covariance of a part in common and a part of one's own, so that all together are a covariance.
+    """
+    if first.engine != second.engine or (first.mode == TRAINING) != (second.mode == TRAINING):
+        return NOTHING
+    apart = [name for name in SHARES if getattr(first, name) != getattr(second, name)]
+    blank = [name for name in apart if not (getattr(first, name) and getattr(second, name))]
+    if first.chips != second.chips and "layout" not in apart:
+        apart.append("layout")
+    values = []
+    for parameter in PARAMETERS:
+        rule, half_life = (PASSING_SHARES, PASSING_HALF_LIFE) if parameter in PASSING else (SHARES, HALF_LIFE)
+        shares = (math.sqrt(rule[name]) if name in blank else rule[name] for name in apart)
+        values.append(math.prod(shares) * age_correlation(months, half_life))
+    return tuple(values)
+
+
+def applies(first: RunKey, second: RunKey, months: float) -> bool:
+    """Whether a run of one deployment says anything of another."""
+    return max(correlation(first, second, months)) >= LEAST_SHARE

@@ -1,0 +1,36 @@
+"""Quantities of measured rows under factors of runs, and how each follows from them: by differences, all rows of a kind at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from headway.evidence.serving.machines import ONLINE, MeasuredLoad, Quantities, quantities, rows
+from headway.performance.calibration.factors import PARAMETERS, RunFactors, calibrated
+from headway.performance.request import Server
+
+MOVE = 0.1  # of a factor's logarithm: well above what root finding leaves, and small beside the priors
+FIRST = PARAMETERS.index("first")  # which multiplies TTFT and nothing else
+
+
+def factors_of(logs: Any) -> RunFactors:
+    """Factors of rows from their logarithms, of which the last axis is that of PARAMETERS."""
+    return RunFactors(**dict(zip(PARAMETERS, np.exp(logs).T, strict=True)))
+
+
+def linear(kind: str, m: Server, load: MeasuredLoad, pool: Server | None, logs: Any) -> tuple[Quantities, Mapping[str, Any]]:
+    """Expected quantities of rows of a kind at these logarithms of factors, and their slopes there by quantity: rows by PARAMETERS."""
+    moves = np.concatenate([np.zeros((1, len(PARAMETERS))), np.delete(np.eye(len(PARAMETERS)), FIRST, axis=0) * MOVE])
+    count = len(load.prompt)
+    index, factors = np.tile(np.arange(count), len(moves)), factors_of((logs[None, :, :] + moves[:, None, :]).reshape(-1, len(PARAMETERS)))
+    workers = pool and calibrated(rows(pool, index), factors)
+    values = quantities(kind, calibrated(rows(m, index), factors), rows(load, index), False, workers)
+    by_move = {field.name: np.reshape(getattr(values, field.name), (len(moves), count)) for field in fields(Quantities)}
+    slopes = {}
+    for name, table in by_move.items():
+        logarithms = np.log(table)
+        slopes[name] = np.insert((logarithms[1:] - logarithms[0]) / MOVE, FIRST, float(name == "ttft" and kind in ONLINE), axis=0).T
+    return Quantities(**{name: table[0] for name, table in by_move.items()}), slopes

@@ -1,0 +1,67 @@
+"""Measured rows as observations of the factors that runs put on a server: how far off each quantity is, and how it follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headway.evidence.calibration.linear import linear
+from headway.evidence.rows.run_keys import task_key, task_month
+from headway.evidence.rows.tasks import Task
+from headway.evidence.serving.machines import machines, rows
+from headway.evidence.serving.predict import load_of, placed, prefill_places
+from headway.evidence.serving.score import MEASURES, measured
+from headway.performance.achieved import Efficiencies, efficiencies
+from headway.performance.calibration.factors import PARAMETERS
+from headway.performance.calibration.observation import Observation
+from headway.performance.calibration.posterior import posterior
+
+QUANTITY = {"per_chip": "rate"}  # as observations name it, where a row's name differs
+FROM_TIME = ("prefill", "ttft")  # of a batch of prompts: its rate, which is as exact
+
+
+def observe(tasks: Sequence[Task], runs: Sequence[str], table: Efficiencies | None = None) -> tuple[Observation, ...]:
+    """Observations of measured rows, named as runs; made linear about what the runs together say at first."""
+    if not tasks:
+        return ()
+    without = np.zeros((len(tasks), len(PARAMETERS)))
+    first = _observed(tasks, runs, table or efficiencies(), without)
+    logs = {place: posterior(first, *place).mean for place in {(task_key(task), task_month(task)) for task in tasks}}
+    return _observed(tasks, runs, table or efficiencies(), np.array([logs[task_key(task), task_month(task)] for task in tasks]))
+
+
+def _observed(tasks: Sequence[Task], runs: Sequence[str], table: Efficiencies, logs: Any) -> tuple[Observation, ...]:
+    """Observations, linear about these logarithms of the factors of each row."""
+    place, setups = placed(tasks)
+    servers, pools = machines(setups, table), prefill_places(tasks)
+    results: list[tuple[int, Observation]] = []
+    for kind in dict.fromkeys(task.kind for task in tasks):
+        at = np.array([index for index, task in enumerate(tasks) if task.kind == kind])
+        kind_tasks = [tasks[index] for index in at]
+        pool = rows(servers, pools[at]) if kind == "disagg" else None
+        expected, slopes = linear(kind, rows(servers, place[at]), load_of(kind_tasks), pool, logs[at])
+        for order, (index, task) in enumerate(zip(at.tolist(), kind_tasks, strict=True)):
+            for name in _measured_quantities(task):
+                value = measured(task.row, name)
+                slope, sign = slopes[name][order], -1.0 if (kind, name) == FROM_TIME else 1.0
+                excess = np.log(value / getattr(expected, name)[order]) + slope @ logs[index]
+                if not np.isfinite(excess):
+                    continue
+                quantity = "rate" if (kind, name) == FROM_TIME else QUANTITY.get(name, name)
+                results.append((index, Observation(
+                    run=str(runs[index]), key=task_key(task), month=task_month(task), quantity=quantity,
+                    slopes=tuple((sign * slope).tolist()), excess=float(sign * excess),
+                )))  # fmt: skip
+    return tuple(observation for _, observation in sorted(results, key=lambda pair: pair[0]))
+
+
+def _measured_quantities(task: Task) -> list[str]:
+    """Quantities of a row that say something of its server: in each bracket of MEASURES the first measured."""
+    names = []
+    for bracket in MEASURES[task.kind]:
+        name = next((name for name in bracket if measured(task.row, name)), None)
+        if name and not (name in ("rate", "per_chip") and ("tpot" in names or task.rate is not None)):
+            names.append(name)
+    return names
