@@ -16,9 +16,9 @@ def test_sim__price_that_carries_the_prompts_says_so(cli: Cli) -> None:
 
 
 def test_a_chip_without_a_public_peak__answers_what_bandwidth_decides(cli: Cli) -> None:
-    row = cli.json("serve llama-3.1-8b --on apple-m5 --context 4k")["rows"][0]
-    assert row["step_s"] > (row["weights_bytes_chip"] + row["kv_bytes_chip"]) / 153.6e9 > 0.1  # Apple states 153 GB/s
-    refused = Answer.of(["serve", "llama-3.1-8b", "--on", "apple-m5", "--prompt", "4k", "--output", "100"])
+    row = cli.json("serve llama-3.1-8b --on cerebras-wse3 --context 4k")["rows"][0]
+    assert row["step_s"] > row["step_floor_s"] > 0.9 * (row["weights_bytes_chip"] + row["kv_bytes_chip"]) / 21e15
+    refused = Answer.of(["serve", "llama-3.1-8b", "--on", "cerebras-wse3", "--prompt", "4k", "--output", "100"])
     assert refused.status == 2 and "chip.peak_bf16" in refused.err and "h100" not in refused.err
 
 
