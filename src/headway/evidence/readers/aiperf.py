@@ -50,7 +50,7 @@ def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], li
     """Measured row of each run below a folder or in a file, and the runs that have none with the reason."""
     rows: list[MeasuredRow] = []
     bad: list[BadRow] = []
-    exports = _exports(Path(path))
+    exports = exports(Path(path))
     model_names: set[str] = set()
     for export in exports:
         name = export.parent.name or export.stem
@@ -67,7 +67,7 @@ def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], li
     return rows, bad
 
 
-def _exports(path: Path) -> list[Path]:
+def exports(path: Path) -> list[Path]:
     """Summary files of the runs below a folder: the JSON of each folder, else its CSV; for a run with phases, its phases."""
 
     def is_summary(file: Path) -> bool:
