@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from headway import __version__
 from headway.answers import arguments
@@ -53,8 +52,9 @@ def _answer(found: Sequence[DeploymentOfRuns], used: Sequence[UsedRun], bad: Seq
         notes += left_out(file, [each.row for each in bad if each.file == file])
     helps = [] if path else [output.Help(change="--save NAME", effect=f"keeps the profile: {BY_IT}")]
     kept = [f"written: {path}, {len(used):,} run{'s' * (len(used) > 1)}; {BY_IT}"] if path else []
+    view = (*(("deployment", "runs") if len(found) > 1 else ()), *calibration.CHANGE)
     words = output.Summary(
-        calibration.headline(found), (*(("deployment", "runs") if len(found) > 1 else ()), *calibration.CHANGE), people=calibration.people(found), helps=helps,
+        calibration.headline(found), view, people=calibration.people(found), helps=helps,
         remarks=[*kept, f"before and after: {calibration.ABOUT}"], first=("deployment", *calibration.CHANGE),
     )  # fmt: skip
     return output.Answer(Listing(rows, always=tuple(rows[0])), words, columns=calibration.COLUMNS, notes=notes, most=400)

@@ -62,8 +62,8 @@ def row(deployment: DeploymentOfRuns, path: str | None) -> dict[str, Any]:
     """A deployment as a row."""
     key = deployment.key
     cells: dict[str, Any] = {
-        "deployment": name_of(key), "model": key.model, "chip": fold(key.chip), "chips": key.chips, "layout": key.layout, "weights": key.weights,
-        "kv": key.kv, "engine": key.engine, "version": key.version, "mode": key.mode, "runs": len(deployment.runs),
+        "deployment": name_of(key), "model": key.model, "chip": fold(key.chip), "chips": key.chips, "layout": key.layout,
+        "weights": key.weights, "kv": key.kv, "engine": key.engine, "version": key.version, "mode": key.mode, "runs": len(deployment.runs),
         "ids": ", ".join(one.run.id for one in deployment.runs),
     }  # fmt: skip
     for factor in deployment.factors:

@@ -31,9 +31,7 @@ def contradictions(runs: Sequence[CalibrationRun]) -> list[Contradiction]:
     """The runs of a deployment that the others exclude, the furthest off first; each is then left out of the others."""
     left, worst = list(runs), []
     while 1 < len(left) <= MOST_RUNS:
-        furthest = max(
-            (_furthest(run, [other for other in left if other is not run]) for run in left), key=lambda each: each.deviations
-        )
+        furthest = max((_furthest(run, [other for other in left if other is not run]) for run in left), key=lambda each: each.deviations)
         if furthest.deviations < LEAST:
             break
         worst.append(furthest)
@@ -48,7 +46,8 @@ def _furthest(run: CalibrationRun, rest: Sequence[CalibrationRun]) -> Contradict
     cases = []
     for each in run.observations:
         slopes, noise = np.asarray(each.slopes), NOISE[each.quantity]
-        middle, variance = float(slopes @ by_rest.mean), float(slopes @ by_rest.covariance @ slopes) + noise**2
+        middle, variance = float(slopes @ by_rest.mean), float(slopes @ by_rest.covariance @ slopes)
         deviations = float(contradiction(each.excess, middle, noise**2, variance))
-        cases.append(Contradiction(run=run.id, rest=names, quantity=each.quantity, ratio=math.exp(each.excess - middle), deviations=deviations))
+        ratio = math.exp(each.excess - middle)
+        cases.append(Contradiction(run=run.id, rest=names, quantity=each.quantity, ratio=ratio, deviations=deviations))
     return max(cases, key=lambda case: case.deviations)

@@ -64,8 +64,9 @@ def deployments(used: Sequence[UsedRun]) -> list[DeploymentOfRuns]:
         known = posterior(observations, key, max(one.run.date for one in runs))
         factors = tuple(
             FactorOfRuns(
-                name=name, value=math.exp(mean), low=math.exp(mean - NORMAL_QUANTILE * error), high=math.exp(mean + NORMAL_QUANTILE * error),
-                usual=math.exp(NORMAL_QUANTILE * PRIOR[name]), is_learnt=error < LEARNT * PRIOR[name],
+                name=name, value=math.exp(mean), low=math.exp(mean - NORMAL_QUANTILE * error),
+                high=math.exp(mean + NORMAL_QUANTILE * error), usual=math.exp(NORMAL_QUANTILE * PRIOR[name]),
+                is_learnt=error < LEARNT * PRIOR[name],
             )
             for name, mean, error in zip(PARAMETERS, known.mean.tolist(), known.errors.tolist(), strict=True)
         )  # fmt: skip

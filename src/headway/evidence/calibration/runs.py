@@ -1,4 +1,4 @@
-"""Measured rows as the runs of a profile: which can be used and why others cannot, what each says, and predictions without and with them."""
+"""Measured rows as the runs of a profile: which can be used, what each says, and predictions without and with them."""
 
 from __future__ import annotations
 

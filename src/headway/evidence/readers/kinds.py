@@ -38,7 +38,7 @@ def tool_of(path: str | Path) -> str:
         return "llama_bench"
     lines = text.splitlines()
     begin = next((line for line in lines if _RECORD.match(line) or line.strip() == "["), None)
-    if begin is not None and not NEEDED <= _names(lines[0]):
+    if begin is not None and not _names(lines[0]) >= NEEDED:
         return _of_json(text, path)
     for line in lines[:HEADER_LINES]:
         tool = _of_keys(_names(line))
@@ -66,7 +66,7 @@ def _of_json(text: str, path: str | Path) -> str:
 def _of_keys(names: Collection[str]) -> str:
     """The reader of a record with these keys, or of a table with these columns; "" of none."""
     present = set(names)
-    if NEEDED <= present:
+    if present >= NEEDED:
         return TABLE
     known = next((tool for tool, keys in SIGNS if keys <= present), "")
     return known or ("requests" if requests.is_request(dict.fromkeys(names)) else "")
