@@ -210,3 +210,33 @@ def static_fraction(reported: Byte, tokens: Number, captured: Number, chips: Num
     0.835
     """
     return 1 - np.maximum((256 + 0.75 * tokens + captured + 64 * chips) * sequence, least) / reported
+
+
+@formula(source="an engine's log of its start: KV room is linear in the sequences of one length that fit")
+def logged_kv_bytes(sequences: Number, sequence: Byte) -> Byte:
+    """KV bytes of a chip on which so many sequences fit, as the engine counted them (Llama-3.1-8B, 58.11 of 8,192 tokens).
+
+    >>> round(float(logged_kv_bytes(58.107, 1.074e9)) / 2**30, 1)
+    58.1
+    """
+    return sequences * sequence
+
+
+@formula(source="definition: a start sets aside what its log says, whatever share of the card the engine has")
+def kv_bytes_beyond(kv: Byte, factor: Number) -> Byte:
+    """KV bytes of a chip beyond those of the laws, by a log that found so many times their room; below zero where it found less.
+
+    >>> kv_bytes_beyond(40e9, 1.25), kv_bytes_beyond(40e9, 0.75)
+    (10000000000.0, -10000000000.0)
+    """
+    return kv * (factor - 1)
+
+
+@formula(source="definition")
+def with_bytes_beyond(room: Byte, beyond: Byte) -> Byte:
+    """A room with the bytes that a log found beyond it; none is negative.
+
+    >>> float(with_bytes_beyond(40e9, -10e9)), float(with_bytes_beyond(5e9, -10e9))
+    (30000000000.0, 0.0)
+    """
+    return np.maximum(room + beyond, 0 * room)
