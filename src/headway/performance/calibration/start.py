@@ -47,5 +47,5 @@ def _factor(log: Observation) -> Number:
 
 def is_same(first: RunKey, second: RunKey) -> bool:
     """Whether two keys are of one deployment, as far as both say."""
-    pairs = [(getattr(first, name), getattr(second, name)) for name in PARTS]
-    return TRAINING not in (first.mode, second.mode) and all(of_first == of_second or "" in (of_first, of_second) for of_first, of_second in pairs)
+    pairs = [{getattr(first, name), getattr(second, name)} for name in PARTS]
+    return TRAINING not in (first.mode, second.mode) and all(len(pair) == 1 or "" in pair for pair in pairs)
