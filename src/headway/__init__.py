@@ -80,6 +80,7 @@ QUESTIONS = {
     "ask": ("answers.questions:Ask", "a question kept in a TOML or JSON file, any of its values replaced by a flag"),
     "schema": ("answers.questions:SchemaOf", "the JSON Schema of a verb's questions and answers"),
     "predict": ("evidence.questions:Predict", "predictions for a table of runs, each with floor and 90 % interval"),
+    "calibrate": ("evidence.questions:Calibrate", "your own runs as a profile: predictions that hold on your machine"),
     "fit": ("evidence.questions:Fit", "efficiencies fitted to your own measurements, with their errors"),
     "web": ("web.questions:Web", "the verbs as pages in a browser: a plan, the lecture's blackboard, traffic, prices"),
     "mcp": ("web.questions:Mcp", "the verbs as tools of an assistant, over the Model Context Protocol"),

@@ -713,6 +713,13 @@ def solve(
     trials: Number | None = None,
     pairs: Number | None = None,
     epsilon: Number | None = None,
+    rows: File | Result | None = None,
+    training: bool | None = None,
+    save: Text | None = None,
+    into: File | None = None,
+    replace_: bool | None = None,
+    engine_version: Text | None = None,
+    max_num_seqs: Number | None = None,
 ) -> Result:
     """The input at which an output of another verb reaches a value; its further fields are that verb's."""
 
@@ -1443,6 +1450,39 @@ def predict(
     embedding: Text | None = None,
 ) -> Result:
     """Predictions for a table of runs, each with floor and 90 % interval, a row per line of the file."""
+
+def calibrate(
+    rows: File | Result | None = None,
+    *,
+    system: Machine | None = None,
+    training: bool | None = None,
+    save: Text | None = None,
+    into: File | None = None,
+    replace_: bool | None = None,
+    on: Machine | None = None,
+    model: Subject | None = None,
+    engine: Text | None = None,
+    engine_version: Text | None = None,
+    eager: bool | None = None,
+    weights: Text | None = None,
+    kv: Text | None = None,
+    tp: Number | None = None,
+    ep: Number | None = None,
+    pp: Number | None = None,
+    dp: Number | None = None,
+    max_num_seqs: Number | None = None,
+    prompt: Number | None = None,
+    output: Number | None = None,
+    set: Edits | None = None,
+    catalog: File | None = None,
+    attention: Text | None = None,
+    kv_share: Number | None = None,
+    strict: bool | None = None,
+    as_: Text | None = None,
+    key: Edits | None = None,
+    embedding: Text | None = None,
+) -> Result:
+    """Your own runs as a profile, by which predictions on your machine go; what they change, by deployment."""
 
 def fit(
     from_: File | Result | None = None,

@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from headway.answers import predict
 from headway.answers.asked import result
-from headway.core import units
-from headway.core.catalog import default_catalog
+from headway.answers.benchmark_files import read_benchmark, refuse_facts
 from headway.core.columns import Column
 from headway.core.errors import BadValue, HeadwayError
 from headway.core.listing import Listing, estimate_text, format_value, is_loose
 from headway.core.question import from_words
 from headway.evidence.questions import TOOLS, Score
-from headway.evidence.readers.files import RunFields, machine
-from headway.evidence.rows.names import hardware as hardware_name
 from headway.evidence.rows.row import left_out, need_rows, read_rows
 from headway.evidence.rows.tasks import Task, Unpredictable
 from headway.evidence.serving.causes import expected
@@ -198,9 +195,6 @@ def _people(row: Mapping[str, Any]) -> dict[str, Any]:
     return cells | {key: texts[key] for key in ("measured", "expected", "floor")} | judged
 
 
-TEXTS = ("model", "engine", "engine_version", "weights", "kv")
-DEGREES = ("tp", "ep", "pp", "dp", "max_num_seqs")
-LENGTHS = ("prompt", "output")
 MOST_WORST = 3  # worst rows shown per measure
 MOST_BAD = 10
 KEYS = {
@@ -269,33 +263,10 @@ def _tool(args: Score) -> str:
 
 
 def _rows(args: Score, tool: str) -> tuple[list[Any], list[Any]]:
-    flags = [name for name in ("on", *TEXTS, "eager", *DEGREES, *LENGTHS) if getattr(args, name)]
     if not tool:
-        if flags:
-            value = "on" if flags[0] == "eager" else getattr(args, flags[0])
-            raise BadValue("--" + flags[0].replace("_", "-"), value, "no value with a table, whose rows say it themselves")
+        refuse_facts(args)
         return read_rows(args.rows)
-    import importlib
-
-    hardware, chips = machine(args.on)
-    if hardware:
-        hardware_name(hardware, default_catalog())  # an unknown machine is an input error, not a row without a prediction
-    degrees: dict[str, Any] = {name: _whole_number(getattr(args, name), name) for name in DEGREES}
-    lengths: dict[str, Any] = {name: _whole_number(getattr(args, name), name) for name in LENGTHS}
-    texts: dict[str, Any] = {name: getattr(args, name) for name in TEXTS}
-    reader: Any = importlib.import_module(f"headway.evidence.readers.{TOOLS[tool][0]}")
-    rows, bad = reader.read(getattr(args, tool), RunFields(hardware=hardware, chips=chips, **degrees, **lengths, **texts))
-    return [dataclasses.replace(row, eager=1) for row in rows] if args.eager else rows, bad
-
-
-def _whole_number(text: str | None, name: str) -> int | None:
-    if not text:
-        return None
-    flag = "--" + name.replace("_", "-")
-    value = units.parse(text, "token", flag)
-    if value < 1 or value != int(value) or value > 1e12:
-        raise BadValue(flag, text, "a whole number of at least 1")
-    return int(value)
+    return read_benchmark(tool, getattr(args, tool), args)
 
 
 def _group(group: Any) -> dict[str, Any]:

@@ -25,7 +25,7 @@ GROUPS = {
     "Envelope": ("law", "matmul", "collective", "capacity", "compare"),
     "Keep": ("ask", "schema"),
     "Look": ("show", "list", "new", "rack", "trend", "lecture", "feistel"),
-    "Check": ("predict", "fit"),
+    "Check": ("predict", "calibrate", "fit"),
     "Show": ("web", "mcp"),
 }
 USAGE = """headway: how fast, how much and why, for language models on chips

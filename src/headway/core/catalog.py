@@ -128,8 +128,8 @@ def open_catalog(folders: Iterable[str | Path] = ()) -> Catalog:
             raise BadFile(
                 folder, "is no catalogue folder: it has files, and none of chips/, systems/, models/ or another part of a catalogue"
             )
-    user_folder = _user_folder()
-    return Catalog((*search_folders, *((user_folder,) if user_folder and user_folder.is_dir() else ()), PACKAGED))
+    home = user_folder()
+    return Catalog((*search_folders, *((home,) if home and home.is_dir() else ()), PACKAGED))
 
 
 def _is_catalogue(folder: Path) -> bool:
@@ -141,7 +141,8 @@ def _is_catalogue(folder: Path) -> bool:
     return not names or not names.isdisjoint((*OF_USERS, *(path.name for path in PACKAGED.iterdir() if path.name != "README.md")))
 
 
-def _user_folder() -> Path | None:
+def user_folder() -> Path | None:
+    """The user's own catalogue, which need not be there; None without a home folder."""
     configured = os.environ.get("XDG_CONFIG_HOME")
     try:
         return (Path(configured) if configured else Path.home() / ".config") / "headway"

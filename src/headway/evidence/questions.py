@@ -90,6 +90,29 @@ class Score(Question):
         return {"each": ""} | NO_FACTS | batch if is_file else NO_FACTS
 
 
+ABOUT_OWN_RUNS = "measured runs: any file that `score` reads, a table of columns as there, or a profile to write anew or to add to"
+
+
+class Calibrate(Question):
+    """Your own runs as a profile, by which predictions on your machine go; what they change, by deployment."""
+
+    verb, answered_by = "calibrate", "headway.answers.calibrate"
+    example = "calibrate bench.json --on 8xh100-sxm --tp 8 --engine vllm --save mine"
+    groups = (FlagGroup(UnsaidFacts, "what a benchmark's output does not say"),)
+    subjects = ("rows",)
+    edits = ("catalog",)
+    no_edits = EACH_ROW
+    rows = field(kind="file", word="FILE", place="+", help=ABOUT_OWN_RUNS)
+    training = field(kind="switch", help="the rows are training runs: at least id, model, hardware", default=False)
+    save = field(kind="word", word="NAME", help="keep the profile under this name: serve, plan, predict and others then go by it")
+    into = field(kind="folder", word="DIR", help="where it goes, in DIR/calibrations (default your own folder, ~/.config/headway)")
+    replace_ = field(kind="switch", help="write over a profile of this name", default=False)
+
+    def idle(self) -> dict[str, str]:
+        """Facts of a machine; where the profile goes, if none is kept."""
+        return NO_FACTS | ({} if self.save else dict.fromkeys(("into", "replace_"), "--save NAME"))
+
+
 class Predict(Question):
     """Predictions for a table of runs, each with floor and 90 % interval, a row per line of the file."""
 

@@ -50,16 +50,16 @@ def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], li
     """Measured row of each run below a folder or in a file, and the runs that have none with the reason."""
     rows: list[MeasuredRow] = []
     bad: list[BadRow] = []
-    exports = _exports(Path(path))
+    summaries = exports(Path(path))
     model_names: set[str] = set()
-    for export in exports:
+    for export in summaries:
         name = export.parent.name or export.stem
         try:
             entries = list(_csv(export) if export.suffix.lower() == ".csv" else files.json_records(files.text_of(export), export))
             model_names |= {_model(entry.record) for entry in entries if entry.record}
             new_rows, new_bad = files.rows_of(export, entries, lambda run, line, _, at=export: _row(run, line, at, user_input))
         except BadFile as error:
-            if len(exports) == 1:
+            if len(summaries) == 1:
                 raise
             new_rows, new_bad = [], [BadRow(line=1, id=name, why=str(error))]
         rows, bad = rows + new_rows, bad + new_bad
@@ -67,7 +67,7 @@ def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], li
     return rows, bad
 
 
-def _exports(path: Path) -> list[Path]:
+def exports(path: Path) -> list[Path]:
     """Summary files of the runs below a folder: the JSON of each folder, else its CSV; for a run with phases, its phases."""
 
     def is_summary(file: Path) -> bool:
@@ -83,10 +83,10 @@ def _exports(path: Path) -> list[Path]:
         raise BadFile(path, f"cannot be read ({getattr(error, 'strerror', None) or error})") from None
     json_folders = {file.parent for file in candidates if file.suffix == ".json"}
     phased = {file.parent.parent.parent for file in candidates if file.parent.parent.name == "phases"}
-    exports = [file for file in candidates if (file.suffix == ".json" or file.parent not in json_folders) and file.parent not in phased]
-    if not exports:
+    found = [file for file in candidates if (file.suffix == ".json" or file.parent not in json_folders) and file.parent not in phased]
+    if not found:
         raise BadFile(path, "holds no profile_export_aiperf.json and no profile_export_genai_perf.json, here or in folders below")
-    return exports
+    return found
 
 
 def _csv(path: Path) -> Iterator[RecordLine]:

@@ -126,6 +126,12 @@ def _flat(record: Record) -> Iterator[tuple[str, Any]]:
             yield from _flat(value)
 
 
+def is_request(record: Record) -> bool:
+    """Whether a record, or the columns of a table, are those of a request: when it began, and its tokens."""
+    names = {key for key, _ in _flat({key: None if isinstance(value, str) else value for key, value in record.items()})}
+    return any(name + end in names for name in START for end in SECONDS) and not names.isdisjoint(OUTPUT)
+
+
 def _request(record: Record, timed: Sequence[Sequence[str]]) -> ServedRequest:
     start, end = _instant(record, START), _instant(record, END)
     if start is None:

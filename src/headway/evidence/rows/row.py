@@ -88,7 +88,12 @@ class RowFormat:
 
 def read_csv(path: str | Path, record: Callable[..., Any], columns: RowFormat) -> tuple[list[Any], list[BadRow]]:
     """Rows of a CSV file as records, and its malformed lines; BadFile if the file cannot be read."""
-    lines = csv_lines(user_file.text_of(path, user_file.TABLE))
+    return rows_of_text(user_file.text_of(path, user_file.TABLE), path, record, columns)
+
+
+def rows_of_text(text: str, path: str | Path, record: Callable[..., Any], columns: RowFormat) -> tuple[list[Any], list[BadRow]]:
+    """Rows of a CSV text as records, and its malformed lines; `path` names it in errors."""
+    lines = csv_lines(text)
     header = csv_header(lines, path)
     _check(path, header, columns)
     needed = [(header.index(name), name, columns.choices.get(name, ())) for name in columns.needed[1:]]
@@ -273,10 +278,10 @@ MEASURED = ("ttft_s", "tpot_s", "output_tok_per_s", "input_tok_per_s", "tok_per_
 
 def read_rows(path: str | Path, measured: bool = True) -> tuple[list[MeasuredRow], list[BadRow]]:
     """Rows of a CSV file (`measured`: with measured values), and its malformed lines; BadFile if the file cannot be read."""
-    return read_csv(path, MeasuredRow, _columns(measured))
+    return read_csv(path, MeasuredRow, row_format(measured))
 
 
-def _columns(measured: bool) -> RowFormat:
+def row_format(measured: bool = True) -> RowFormat:
     """Columns of measured rows; without measured values those columns are known and not read."""
     skipped = () if measured else MEASURED
     return RowFormat(what="measured rows", needed=NEEDED, texts=TEXTS, numbers=NUMBERS, choices={"mode": MODES}, skipped=skipped)

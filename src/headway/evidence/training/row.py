@@ -66,7 +66,11 @@ class TrainingRow:
 
 def read_training_rows(path: str | Path, measured: bool = True) -> tuple[list[TrainingRow], list[BadRow]]:
     """Rows of a CSV file (`measured`: with measured values), and its malformed lines; BadFile if the file cannot be read."""
+    return read_csv(path, TrainingRow, training_format(measured))
+
+
+def training_format(measured: bool = True) -> RowFormat:
+    """Columns of training runs; without measured values those columns are known and not read."""
     numbers = tuple(NumberColumn(header=name, field=RENAMED.get(name, name), q=q) for name, q in RANGES.items())
     texts = {name: RENAMED.get(name, name) for name in TEXTS}
-    skipped = () if measured else MEASURED
-    return read_csv(path, TrainingRow, RowFormat(what="training runs", needed=NEEDED, texts=texts, numbers=numbers, skipped=skipped))
+    return RowFormat(what="training runs", needed=NEEDED, texts=texts, numbers=numbers, skipped=() if measured else MEASURED)

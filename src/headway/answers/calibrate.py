@@ -1,0 +1,152 @@
+"""`headway calibrate FILE...`: the user's own runs as a profile, and what they change, by deployment."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from headway import __version__
+from headway.answers import arguments
+from headway.answers.benchmark_files import read_benchmark, refuse_facts
+from headway.core.catalog import Catalog, user_folder
+from headway.core.errors import BadFile, BadValue
+from headway.core.files import write_whole
+from headway.core.listing import Listing
+from headway.core.question_files import hash_of
+from headway.evidence.calibration.contradictions import contradictions
+from headway.evidence.calibration.deployments import DeploymentOfRuns, deployments
+from headway.evidence.calibration.runs import FiledRow, LeftOutRow, UsedRun, filed_rows, used_runs, with_predictions
+from headway.evidence.questions import Calibrate
+from headway.evidence.readers.aiperf import exports
+from headway.evidence.readers.kinds import PROFILE, TABLE, tool_of
+from headway.evidence.rows.row import BadRow, left_out, read_rows
+from headway.performance.calibration.facts import facts_hash
+from headway.performance.calibration.profile import KIND, Profile, checked_name, read_profile, text_of
+from headway.report import calibration, output
+
+UNNAMED = "runs"  # name of a profile that is not kept
+BY_IT = "serve, plan, predict and others then go by these runs"
+
+
+def run(args: Calibrate) -> output.Answer:
+    """Answer with a row per deployment; writes the profile with --save."""
+    name = checked_name(args.save) if args.save else UNNAMED
+    path = _place(args, name) if args.save else None
+    where = arguments.catalog(args)
+    filed, bad = _read(args)
+    used, silent = used_runs(filed, name, where)
+    if not used:
+        raise _unusable(args, [*bad, *silent])
+    used = with_predictions(used)
+    if path is not None:
+        _write(path, name, used, where)
+    return _answer(deployments(used), used, [*bad, *silent], path)
+
+
+def _answer(found: Sequence[DeploymentOfRuns], used: Sequence[UsedRun], bad: Sequence[LeftOutRow], path: Path | None) -> output.Answer:
+    rows = [calibration.row(each, None if path is None else str(path)) for each in found]
+    notes = [note for each in found for note in map(calibration.contradiction_note, contradictions([one.run for one in each.runs]))]
+    for file in dict.fromkeys(each.file for each in bad):
+        notes += left_out(file, [each.row for each in bad if each.file == file])
+    helps = [] if path else [output.Help(change="--save NAME", effect=f"keeps the profile: {BY_IT}")]
+    kept = [f"written: {path}, {len(used):,} run{'s' * (len(used) > 1)}; {BY_IT}"] if path else []
+    view = (*(("deployment", "runs") if len(found) > 1 else ()), *calibration.CHANGE)
+    words = output.Summary(
+        calibration.headline(found), view, people=calibration.people(found), helps=helps,
+        remarks=[*kept, f"before and after: {calibration.ABOUT}"], first=("deployment", *calibration.CHANGE),
+    )  # fmt: skip
+    return output.Answer(Listing(rows, always=tuple(rows[0])), words, columns=calibration.COLUMNS, notes=notes, most=400)
+
+
+def _unusable(args: Calibrate, bad: Sequence[LeftOutRow]) -> BadFile:
+    """That no row can be used, with the first reason."""
+    if not bad:
+        return BadFile(args.rows[0], "holds no run")
+    more = f" (and {len(bad) - 1:,} more lines)" if len(bad) > 1 else ""
+    return BadFile(bad[0].file, f"holds no run that can be used; line {bad[0].row.line}: {bad[0].row.why}{more}")
+
+
+# -- files that are read ------------------------------------------------------------------------------------------------------------
+
+
+def _read(args: Calibrate) -> tuple[list[FiledRow], list[LeftOutRow]]:
+    """Rows of all files, each with the hash of its file; a file that is given twice is read once."""
+    kinds = {file: _kind(file) for file in args.rows}
+    if set(kinds.values()) <= {TABLE, PROFILE}:
+        refuse_facts(args)
+    filed: list[FiledRow] = []
+    bad: list[LeftOutRow] = []
+    known: dict[str, str] = {}
+    for file, tool in kinds.items():
+        digest = _hash(file)
+        if digest in known:
+            bad.append(LeftOutRow(file=file, row=BadRow(line=1, id="", why=f"is the same as {known[digest]}")))
+            continue
+        known[digest] = file
+        rows, lines = _rows(file, tool, digest, args)
+        there = {(one.row.id, one.hash) for one in filed}  # a profile may hold the runs of a file beside it
+        filed += [one for one in rows if (one.row.id, one.hash) not in there]
+        bad += lines
+    return _apart(filed), bad
+
+
+def _rows(file: str, tool: str, digest: str, args: Calibrate) -> tuple[list[FiledRow], list[LeftOutRow]]:
+    """Rows of a file, and its lines that are none."""
+    if tool == PROFILE:
+        return filed_rows(read_profile(Path(file)), file)
+    rows, faults = read_rows(file) if tool == TABLE else read_benchmark(tool, file, args)
+    return [FiledRow(row=row, file=Path(file).name, hash=digest) for row in rows], [LeftOutRow(file=file, row=row) for row in faults]
+
+
+def _kind(file: str) -> str:
+    """Reader of a file, which is read more than once."""
+    if Path(file).exists() and not (Path(file).is_file() or Path(file).is_dir()):
+        raise BadFile(file, "is no file that can be read twice; save it first: a profile keeps the hash of each file")
+    return tool_of(file)
+
+
+def _hash(file: str) -> str:
+    """Hash of a file's content; of a folder that of its summaries."""
+    path = Path(file)
+    if not path.is_dir():
+        return hash_of(path)
+    return hashlib.sha256("".join(map(hash_of, exports(path))).encode()).hexdigest()
+
+
+def _apart(filed: Sequence[FiledRow]) -> list[FiledRow]:
+    """Rows whose ids are told apart by their files, where two files have one."""
+    homes: dict[str, set[str]] = {}
+    for one in filed:
+        homes.setdefault(one.row.id, set()).add(one.hash)
+    shared = {name for name, hashes in homes.items() if len(hashes) > 1}
+    return [replace(one, row=replace(one.row, id=f"{one.row.id}@{one.hash[:8]}")) if one.row.id in shared else one for one in filed]
+
+
+# -- the file that is written -------------------------------------------------------------------------------------------------------
+
+
+def _place(args: Calibrate, name: str) -> Path:
+    """The profile's file, or why it cannot be written."""
+    home = Path(args.into) if args.into else user_folder()
+    if home is None:
+        raise BadValue("--into", "nothing", "a folder for the profile: there is no home folder here")
+    path = home / KIND / f"{name}.toml"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        there = path.exists()
+    except OSError as error:
+        raise BadFile(path, f"cannot be written ({error.strerror or error})") from None
+    if there and not args.replace_:
+        raise BadFile(path, "exists; it was left as it is: --replace writes over it, or --save another name")
+    return path
+
+
+def _write(path: Path, name: str, used: Sequence[UsedRun], where: Catalog) -> None:
+    """Write the profile of runs, whole or not at all."""
+    profile = Profile(name=name, runs=tuple(one.run for one in used), headway=__version__, facts=facts_hash(where))
+    try:
+        write_whole(path, text_of(profile))
+    except OSError as error:
+        raise BadFile(path, f"cannot be written ({error.strerror or error})") from None

@@ -1,0 +1,53 @@
+"""Runs of one deployment that contradict each other: what each measured, beside what the others say of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.laws.calibration import contradiction
+from headway.performance.calibration.posterior import NOISE, posterior
+from headway.performance.calibration.profile import CalibrationRun
+
+LEAST = 3.0  # standard deviations
+MOST_RUNS = 40  # of a deployment, beyond which a wild run moves nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contradiction:
+    """A quantity of a run that the others of its deployment exclude."""
+
+    run: str
+    rest: tuple[str, ...]  # of the runs of its deployment
+    quantity: str
+    ratio: float  # measured, over what they say
+    deviations: float  # standard deviations
+
+
+def contradictions(runs: Sequence[CalibrationRun]) -> list[Contradiction]:
+    """The runs of a deployment that the others exclude, the furthest off first; each is then left out of the others."""
+    left, worst = list(runs), []
+    while 1 < len(left) <= MOST_RUNS:
+        furthest = max((_furthest(run, [other for other in left if other is not run]) for run in left), key=lambda each: each.deviations)
+        if furthest.deviations < LEAST:
+            break
+        worst.append(furthest)
+        left = [run for run in left if run.id != furthest.run]
+    return worst
+
+
+def _furthest(run: CalibrationRun, rest: Sequence[CalibrationRun]) -> Contradiction:
+    """The quantity of a run that is furthest from what others say."""
+    by_rest = posterior([each for other in rest for each in other.observations], run.key, run.date)
+    names = tuple(other.id for other in rest)
+    cases = []
+    for each in run.observations:
+        slopes, noise = np.asarray(each.slopes), NOISE[each.quantity]
+        middle, variance = float(slopes @ by_rest.mean), float(slopes @ by_rest.covariance @ slopes)
+        deviations = float(contradiction(each.excess, middle, noise**2, variance))
+        ratio = math.exp(each.excess - middle)
+        cases.append(Contradiction(run=run.id, rest=names, quantity=each.quantity, ratio=ratio, deviations=deviations))
+    return max(cases, key=lambda case: case.deviations)

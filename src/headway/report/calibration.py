@@ -1,0 +1,134 @@
+"""What a calibration says in words: its first sentence, a table for people, and what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headway.core.catalog import fold
+from headway.core.columns import Column
+from headway.core.listing import Listing
+from headway.evidence.calibration.contradictions import Contradiction
+from headway.evidence.calibration.deployments import DeploymentOfRuns, FactorOfRuns, QuantityOfRuns
+from headway.performance.calibration.factors import PARAMETERS
+from headway.performance.calibration.key import RunKey
+from headway.report.causes import times
+from headway.report.words import sentence
+
+NAMES = {"tpot": "TPOT", "ttft": "TTFT", "rate": "throughput"}
+FACTORS = {  # of a deployment, for the table and the first sentence
+    "step": ("step", "the step takes {} times as long"), "fixed": ("fixed costs", "fixed costs are {} times as long"),
+    "host": ("host's launches", "the host's launches take {} times as long"),
+    "start": ("start of a run", "{} times as many requests come at once at the start"),
+    "first": ("TTFT beyond these", "TTFT is {} times as long"),
+}  # fmt: skip
+ABOUT = "measured over predicted, and half of the 90 % interval; of a factor its value"
+CHANGE = ("of", "before", "after")  # columns of the table for people
+_ENDS = {"": "", "_lo": ", lower end of the 90 % interval", "_hi": ", upper end of it"}
+COLUMNS = {
+    "deployment": Column("", "what was measured: model, chips, engine, layout, formats, version, mode"),
+    "chip": Column("", "chip, by its catalogue name"),
+    "layout": Column("", "degrees of the layout other than 1"),
+    "mode": Column("", "served, offline, split or training"),
+    "version": Column("", "version of the engine; empty where nobody says"),
+    "runs": Column("count", "runs of the deployment that are used"),
+    "ids": Column("", "their ids"),
+    **{f"{name}_factor{end}": Column("", f"what the runs say of the {FACTORS[name][0]}, over what is predicted{about}")
+       for name in PARAMETERS for end, about in _ENDS.items()},
+    **{f"{name}_{key}": Column("", f"{text} of {NAMES[name]}{about}")
+       for name in NAMES for key, text, about in (
+           ("ratio", "measured over predicted", ", without the runs"), ("half", "half of the 90 % interval", ", without the runs"),
+           ("ratio_by_runs", "measured over predicted", ", with them"), ("half_by_runs", "half of the 90 % interval", ", with them"))},
+    "profile": Column("", "the file that was written; null without --save"),
+}  # fmt: skip
+
+
+def name_of(key: RunKey) -> str:
+    """A deployment as people read it."""
+    about = ", ".join(filter(None, (key.engine, key.version, key.layout.replace("=", " "), _formats(key), key.mode)))
+    return f"{machine_of(key)} ({about})"
+
+
+def machine_of(key: RunKey) -> str:
+    """Model and chips of a deployment."""
+    return f"{key.model} on {key.chips} {fold(key.chip)}"
+
+
+def _formats(key: RunKey) -> str:
+    return key.weights if key.weights == key.kv else f"{key.weights} with {key.kv} KV"
+
+
+def row(deployment: DeploymentOfRuns, path: str | None) -> dict[str, Any]:
+    """A deployment as a row."""
+    key = deployment.key
+    cells: dict[str, Any] = {
+        "deployment": name_of(key), "model": key.model, "chip": fold(key.chip), "chips": key.chips, "layout": key.layout,
+        "weights": key.weights, "kv": key.kv, "engine": key.engine, "version": key.version, "mode": key.mode, "runs": len(deployment.runs),
+        "ids": ", ".join(one.run.id for one in deployment.runs),
+    }  # fmt: skip
+    for factor in deployment.factors:
+        ends = {"": factor.value, "_lo": factor.low, "_hi": factor.high}
+        cells |= {f"{factor.name}_factor{end}": value if factor.is_learnt else None for end, value in ends.items()}
+    for name in NAMES:
+        quantity = next((each for each in deployment.quantities if each.name == name), None)
+        keys = ("ratio", "half", "ratio_by_runs", "half_by_runs")
+        cells |= {f"{name}_{key}": quantity and getattr(quantity, key) for key in keys}
+    return cells | {"profile": path}
+
+
+def people(deployments: Sequence[DeploymentOfRuns]) -> Listing:
+    """The deployments for people: a line for each quantity and for each factor that the runs tell."""
+    lines: list[dict[str, Any]] = []
+    for deployment in deployments:
+        cells = [{"of": NAMES[each.name], "before": _cell(each.ratio, each.half), "after": _cell(each.ratio_by_runs, each.half_by_runs)}
+                 for each in deployment.quantities]  # fmt: skip
+        cells += [
+            {"of": FACTORS[each.name][0], "before": _cell(1.0, each.usual - 1), "after": _cell(each.value, each.high / each.value - 1)}
+            for each in deployment.factors if each.is_learnt
+        ]  # fmt: skip
+        about: dict[str, Any] = {"deployment": name_of(deployment.key), "runs": len(deployment.runs)}
+        lines += [about | cell for cell in cells]
+    return Listing(lines)
+
+
+def _cell(value: float, half: float) -> str:
+    return f"{value:.2f} {plus_minus(half)}"
+
+
+def plus_minus(half: float) -> str:
+    """Half of an interval, a share, as people write it.
+
+    >>> plus_minus(0.304)
+    '+-30 %'
+    """
+    return f"+-{100 * half:.0f} %"
+
+
+def headline(deployments: Sequence[DeploymentOfRuns]) -> str:
+    """What the runs change, of the deployment with the most runs: its first quantity, and the factor that is surest not to be 1."""
+    first = deployments[0]
+    runs = sum(len(each.runs) for each in deployments)
+    count = f"{runs:,} run{'s' if runs > 1 else ''}"
+    key = first.key
+    of_one = f"{count} of {machine_of(key)} ({', '.join(filter(None, (key.engine, key.layout.replace('=', ' '))))})"
+    start = of_one if len(deployments) == 1 else f"{count} of {len(deployments)} deployments"
+    told = "" if len(deployments) == 1 else f" ({machine_of(key)})"
+    change = _change(first.quantities[0]) if first.quantities else "no quantity is predicted"
+    return sentence(f"{start}: {change}{told}", *(f"; {text}" for text in _surest(first.factors)))
+
+
+def _change(quantity: QuantityOfRuns) -> str:
+    return f"{NAMES[quantity.name]} {plus_minus(quantity.half)} -> {plus_minus(quantity.half_by_runs)}"
+
+
+def _surest(factors: Sequence[FactorOfRuns]) -> list[str]:
+    """The factors whose interval does not hold 1, else the one that is known best."""
+    off = [each for each in factors if each.is_learnt and not each.low <= 1 <= each.high]
+    return [FACTORS[each.name][1].format(times(each.value, 3)) for each in off] or ["every factor may be 1: as predicted"]
+
+
+def contradiction_note(contradiction: Contradiction) -> str:
+    """That a run and the others of its deployment exclude each other."""
+    rest = ", ".join(contradiction.rest[:3]) + (f" and {len(contradiction.rest) - 3} more" if len(contradiction.rest) > 3 else "")
+    what = f"its {NAMES[contradiction.quantity]} is {times(contradiction.ratio, 3)} times what they say"
+    return f"run {contradiction.run} contradicts {rest}: {what} ({contradiction.deviations:.1f} standard deviations); intervals are wider"
