@@ -1325,7 +1325,7 @@ def show(
     key: Edits | None = None,
     embedding: Text | None = None,
 ) -> Result:
-    """One model, chip or system: its facts, their sources, and values derived from them."""
+    """One model, chip or system: its facts, their sources, and values derived from them; or a calibration: its runs, what they say."""
 
 def list(
     what: Text | bool | None = None,
@@ -1339,7 +1339,7 @@ def list(
     key: Edits | None = None,
     embedding: Text | None = None,
 ) -> Result:
-    """All models, chips, systems, memory tiers, price sheets, laws or sources: a row per entry."""
+    """All models, chips, systems, memory tiers, price sheets, laws, sources or calibrations: a row per entry."""
 
 def rack(
     system: Machine | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,11 +11,15 @@ from pathlib import Path
 from headway import __version__
 from headway.answers import arguments
 from headway.answers.benchmark_files import read_benchmark, refuse_facts
+from headway.answers.calibrations import stale
 from headway.core.catalog import Catalog, user_folder
 from headway.core.errors import BadFile, BadValue
 from headway.core.files import write_whole
 from headway.core.listing import Listing
+from headway.core.question import Question
 from headway.core.question_files import hash_of
+from headway.core.user_file import PROFILE as PROFILE_FILE
+from headway.core.user_file import text_of as text_of_file
 from headway.evidence.calibration.contradictions import contradictions
 from headway.evidence.calibration.deployments import DeploymentOfRuns, deployments
 from headway.evidence.calibration.runs import FiledRow, LeftOutRow, UsedRun, filed_rows, used_runs, with_predictions
@@ -42,20 +47,39 @@ def run(args: Calibrate) -> output.Answer:
     used = with_predictions(used)
     if path is not None:
         _write(path, name, used, where)
-    return _answer(deployments(used), used, [*bad, *silent], path)
+    answer = _answer(deployments(used), [*bad, *silent], path)
+    if path:
+        answer.words = replace(answer.words, remarks=[f"written: {path}, {calibration.counted(len(used))}; {BY_IT}", *answer.words.remarks])
+    return answer
 
 
-def _answer(found: Sequence[DeploymentOfRuns], used: Sequence[UsedRun], bad: Sequence[LeftOutRow], path: Path | None) -> output.Answer:
+def profile_answer(args: Question) -> output.Answer:
+    """Answer on a profile of the catalogue: a row per deployment, by its runs as they are predicted now."""
+    where = arguments.catalog(args)
+    path = where.path(KIND, args.name)
+    profile = read_profile(path)
+    why = stale(profile, where)
+    filed, bad = filed_rows(profile, path.name)
+    used, silent = used_runs(filed, profile.name, where)
+    if not used:
+        raise BadFile(path, "holds no run that is predicted now")
+    answer = _answer(deployments(with_predictions(used)), [*bad, *silent], path)
+    state = [f"what its runs say is made anew when it is used: {why}"] if why else []
+    answer.notes = [*state, *calibration.run_notes(profile.runs, datetime.date.today().isoformat()), *answer.notes]
+    answer.documents = {"toml": lambda: text_of_file(path, PROFILE_FILE)}
+    return answer
+
+
+def _answer(found: Sequence[DeploymentOfRuns], bad: Sequence[LeftOutRow], path: Path | None) -> output.Answer:
     rows = [calibration.row(each, None if path is None else str(path)) for each in found]
     notes = [note for each in found for note in map(calibration.contradiction_note, contradictions([one.run for one in each.runs]))]
     for file in dict.fromkeys(each.file for each in bad):
         notes += left_out(file, [each.row for each in bad if each.file == file])
     helps = [] if path else [output.Help(change="--save NAME", effect=f"keeps the profile: {BY_IT}")]
-    kept = [f"written: {path}, {len(used):,} run{'s' * (len(used) > 1)}; {BY_IT}"] if path else []
     view = (*(("deployment", "runs") if len(found) > 1 else ()), *calibration.CHANGE)
     words = output.Summary(
         calibration.headline(found), view, people=calibration.people(found), helps=helps,
-        remarks=[*kept, f"before and after: {calibration.ABOUT}"], first=("deployment", *calibration.CHANGE),
+        remarks=[f"before and after: {calibration.ABOUT}"], first=("deployment", *calibration.CHANGE),
     )  # fmt: skip
     return output.Answer(Listing(rows, always=tuple(rows[0])), words, columns=calibration.COLUMNS, notes=notes, most=400)
 
@@ -145,7 +169,8 @@ def _place(args: Calibrate, name: str) -> Path:
 
 def _write(path: Path, name: str, used: Sequence[UsedRun], where: Catalog) -> None:
     """Write the profile of runs, whole or not at all."""
-    profile = Profile(name=name, runs=tuple(one.run for one in used), headway=__version__, facts=facts_hash(where))
+    runs = tuple(one.run for one in used)
+    profile = Profile(name=name, runs=runs, headway=__version__, facts=facts_hash(where, {run.key for run in runs}))
     try:
         write_whole(path, text_of(profile))
     except OSError as error:

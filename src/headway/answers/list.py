@@ -1,4 +1,4 @@
-"""`headway list models|chips|systems|tiers|sheets|laws|sources|evidence|splits`: one row per entry of the catalogue or registry."""
+"""`headway list models|chips|systems|tiers|sheets|laws|sources|evidence|splits|calibrations`: a row per entry of catalogue or registry."""
 
 from __future__ import annotations
 
@@ -51,6 +51,13 @@ COLUMNS = {
     "ep": Column("", "what expert parallelism does"),
     "block": Column("", "heads that a kernel takes together"),
     "slots": Column("", "all: kernels compute every slot of the top k, however short the context"),
+    "runs": Column("count", "measured runs that the profile keeps"),
+    "deployments": Column("count", "deployments that they are of"),
+    "first": Column("", "date of its oldest run"),
+    "last": Column("", "date of its newest run"),
+    "of": Column("", "models and chips that were measured"),
+    "state": Column("", "current, or what is wrong with it"),
+    "file": Column("", "its file"),
     "empirical": Column("", "why the units of the law are not checked, where it is a fit to measurements"),
 }
 
@@ -62,7 +69,8 @@ def run(args: List) -> output.Answer:
 
     def describe_rows(table: Rows) -> output.Summary:
         if args.what != "evidence":
-            return output.Summary(f"{len(table):,} {args.what}.", view, first=view[:1] or ("name",))
+            count = f"{len(table):,} {args.what if len(table) != 1 else args.what.removesuffix('s')}."
+            return output.Summary(count, view, first=view[:1] or ("name",))
         count = sum(row["rows"] for row in table)
         words = f"{count:,} measurements in {len(table):,} groups, predicted by fits that had not seen them."
         return output.Summary(words, view, first=("chip", "engine", "model_class"))
@@ -144,9 +152,17 @@ def _splits(_: List) -> Kind:
     return rows, ("operator", "engine", "chips", "tp", "dp", "cp", "ep", "block", "about")
 
 
+def _calibrations(args: List) -> Kind:
+    """Profiles of the user's own runs, and what is wrong with one that cannot be used as it is."""
+    from headway.answers import calibrations
+
+    return calibrations.listed(arguments.catalog(args)), ("name", "runs", "deployments", "first", "last", "of", "state")
+
+
 KINDS: dict[str, Callable[[List], Kind]] = {
     "models": lambda _: (clean(describe.list_models()), ()),
     "chips": _chips, "systems": _systems, "tiers": _tiers, "sheets": _sheets, "laws": _laws,
     "sources": lambda args: (clean(list_sources(arguments.catalog(args))), ()),
     "evidence": _evidence, "splits": _splits,
+    "calibrations": _calibrations,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""`headway show model|chip|system NAME`: facts and derived values; `show model M --on X` and `lecture --model M`: the card of a model."""
+"""`headway show model|chip|system|calibration NAME`: facts and derived values; `show model M --on X` and `lecture --model M`: the card of a model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from headway.evidence.lecture.card import LectureCase
     from headway.hardware.chip import Chip
 
-KINDS = ("model", "chip", "system")
+KINDS = ("model", "chip", "system", "calibration")
 SOURCES = {"sources": Column("", "where each fact comes from: source, date and kind")}
 UNKNOWN = "- where no public figure is known"
 # Facts of the sentence, in words.
@@ -41,6 +41,10 @@ def run(args: Show) -> output.Answer:
         if args.what != "model":
             raise BadValue("--on", args.on or "--bridge", f"show model; it is the machine of a model's card, not of a {args.what}")
         return card(args, args.name)
+    if args.what == "calibration":
+        from headway.answers import calibrate
+
+        return calibrate.profile_answer(args)
     return _model(args) if args.what == "model" else _machine(args)
 
 

@@ -168,7 +168,7 @@ CARD = FlagGroup(LectureCard, "card of a model on a machine")
 
 
 class Show(Question):
-    """One model, chip or system: its facts, their sources, and values derived from them."""
+    """One model, chip or system: its facts, their sources, and values derived from them; or a calibration: its runs, what they say."""
 
     verb, answered_by = "show", "headway.answers.show"
     probes = None
@@ -177,7 +177,7 @@ class Show(Question):
     groups = (CARD, replace(BY_NUMBERS, into="name"))
     subjects = ("what", "name")
     documents = ("toml",)
-    what = field(choices=("model", "chip", "system"), place="1")
+    what = field(choices=("model", "chip", "system", "calibration"), place="1")
     name = field(kind="subject", place="1", help="a catalogue name, a file, or N x chip")
     context = field(
         "token",

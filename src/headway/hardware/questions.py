@@ -12,7 +12,8 @@ from headway.hardware.system import MOST_CHIPS
 
 MOST = 1e12  # tokens
 MODEL = "deepseek-v3"
-CATALOGUES = ("models", "chips", "systems", "tiers", "sheets", "laws", "sources", "evidence", "splits")
+CATALOGUES = ("models", "chips", "systems", "tiers", "sheets", "laws", "sources", "evidence", "splits", "calibrations")
+OF_FOLDERS = ("chips", "systems", "tiers", "sheets", "sources", "calibrations")  # those that a user's folder adds to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ class Compare(Question):
 
 
 class List(Question):
-    """All models, chips, systems, memory tiers, price sheets, laws or sources: a row per entry."""
+    """All models, chips, systems, memory tiers, price sheets, laws, sources or calibrations: a row per entry."""
 
     verb, answered_by = "list", "headway.answers.list"
     example = "list models"
@@ -79,8 +80,12 @@ class List(Question):
         ("evidence", "of list evidence: how far off predictions were, by what was measured"),
     )
     subjects = ("what",)
-    edits = ()
+    edits = ("catalog",)
     what = field(choices=CATALOGUES, place="1")
+
+    def idle(self) -> dict[str, str]:
+        """The user's folders, of what they add nothing to."""
+        return {} if self.what in OF_FOLDERS else {"catalog": f"one of {', '.join(OF_FOLDERS)}, which a folder adds to"}
 
 
 class Trend(Question):

@@ -12,6 +12,8 @@ from headway.evidence.calibration.contradictions import Contradiction
 from headway.evidence.calibration.deployments import DeploymentOfRuns, FactorOfRuns, QuantityOfRuns
 from headway.performance.calibration.factors import PARAMETERS
 from headway.performance.calibration.key import RunKey
+from headway.performance.calibration.posterior import months
+from headway.performance.calibration.profile import CalibrationRun
 from headway.report.causes import times
 from headway.report.words import sentence
 
@@ -23,6 +25,8 @@ FACTORS = {  # of a deployment, for the table and the first sentence
     "first": ("TTFT beyond these", "TTFT is {} times as long"),
 }  # fmt: skip
 ABOUT = "measured over predicted, and half of the 90 % interval; of a factor its value"
+MOST_NAMED = 10  # runs that a note names
+OLD = 3  # months from which a profile says that it is
 CHANGE = ("of", "before", "after")  # columns of the table for people
 _ENDS = {"": "", "_lo": ", lower end of the 90 % interval", "_hi": ", upper end of it"}
 COLUMNS = {
@@ -104,11 +108,20 @@ def plus_minus(half: float) -> str:
     return f"+-{100 * half:.0f} %"
 
 
+def counted(runs: int) -> str:
+    """A number of runs.
+
+    >>> counted(1), counted(3)
+    ('1 run', '3 runs')
+    """
+    return f"{runs:,} run{'s' if runs > 1 else ''}"
+
+
 def headline(deployments: Sequence[DeploymentOfRuns]) -> str:
     """What the runs change, of the deployment with the most runs: its first quantity, and the factor that is surest not to be 1."""
     first = deployments[0]
     runs = sum(len(each.runs) for each in deployments)
-    count = f"{runs:,} run{'s' if runs > 1 else ''}"
+    count = counted(runs)
     key = first.key
     of_one = f"{count} of {machine_of(key)} ({', '.join(filter(None, (key.engine, key.layout.replace('=', ' '))))})"
     start = of_one if len(deployments) == 1 else f"{count} of {len(deployments)} deployments"
@@ -125,6 +138,17 @@ def _surest(factors: Sequence[FactorOfRuns]) -> list[str]:
     """The factors whose interval does not hold 1, else the one that is known best."""
     off = [each for each in factors if each.is_learnt and not each.low <= 1 <= each.high]
     return [FACTORS[each.name][1].format(times(each.value, 3)) for each in off] or ["every factor may be 1: as predicted"]
+
+
+def run_notes(runs: Sequence[CalibrationRun], today: str) -> list[str]:
+    """Which runs a profile keeps, and that they are old where they are."""
+    names, files = [run.id for run in runs], ", ".join(dict.fromkeys(run.file for run in runs))
+    first, last = min(run.date for run in runs), max(run.date for run in runs)
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    when = first if first == last else f"{first} to {last}"
+    age = round(months(today) - months(last))
+    old = [f"its newest run is {age} months old: what it says fades, and intervals widen again"] if age >= OLD else []
+    return [f"{counted(len(names))} of {when}: {', '.join(names[:MOST_NAMED])}{more}, from {files}", *old]
 
 
 def contradiction_note(contradiction: Contradiction) -> str:

@@ -113,3 +113,11 @@ def filed_rows(profile: Profile, path: str) -> tuple[list[FiledRow], list[LeftOu
     by_id = {run.id: run for run in runs}
     filed = [FiledRow(row=row, file=by_id[row.id].file, hash=by_id[row.id].hash, date=by_id[row.id].date) for row in rows]
     return filed, [LeftOutRow(file=path, row=row) for row in bad]
+
+
+def remade(profile: Profile, catalog: Catalog) -> tuple[Profile, list[LeftOutRow]]:
+    """A profile whose observations are made anew from its runs, and the runs of which none can be made any more."""
+    filed, bad = filed_rows(profile, profile.name)
+    used, silent = used_runs(filed, profile.name, catalog)
+    runs = {one.run.id: one.run for one in used} | {run.id: run for run in profile.runs if run.key.mode == TRAINING}
+    return replace(profile, runs=tuple(runs[run.id] for run in profile.runs if run.id in runs)), [*bad, *silent]

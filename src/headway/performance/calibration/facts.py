@@ -4,36 +4,39 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from headway.core.catalog import Catalog
+from headway.core.catalog import PACKAGED, Catalog
 from headway.core.question_files import hash_of
+from headway.performance.calibration.key import RunKey
 
-FACTS = (  # of a catalogue's folder, that a prediction of a run reads
-    "chips", "systems", "engines", "models", "aliases", "training", "efficiency.toml", "remainder.csv", "evidence.csv", "families.toml",
-    "dtypes.toml", "links.toml", "memory_of_chips.toml", "reported_memory.toml", "start_up.toml", "drafts.toml", "gguf.toml", "towers.toml",
+FITS = ("efficiency.toml", "remainder.csv", "evidence.csv", "training")  # of a catalogue's folder
+FACTS = (  # that ship, and that a prediction of a run reads
+    *FITS, "chips", "systems", "engines", "models", "aliases", "families.toml", "dtypes.toml", "links.toml", "memory_of_chips.toml",
+    "reported_memory.toml", "start_up.toml", "drafts.toml", "gguf.toml", "towers.toml",
 )  # fmt: skip
 
 
-def facts_hash(catalog: Catalog) -> str:
-    """Hash of the facts and fits of a catalogue; models, chips and fits of the user's own among them."""
-    digest = hashlib.sha256()
-    for root in catalog.roots:
-        for name in FACTS:
-            for path in _files(root / name):
-                digest.update(f"{path.relative_to(root)} {_hash(path, path.stat().st_mtime_ns)}\n".encode())
-    return digest.hexdigest()
+def facts_hash(catalog: Catalog, keys: Iterable[RunKey]) -> str:
+    """Hash of the facts that ship, and of the user's own that these deployments rest on: fits, and their models and chips."""
+    names = {(kind, name) for key in keys for kind, name in (("chips", key.chip), ("models", key.model))}
+    subjects = (catalog.find(kind, name) for kind, name in sorted(names))
+    own = [path for path in subjects if path is not None and PACKAGED not in path.parents]
+    own += [path for root in catalog.roots if root != PACKAGED for path in _files(root, FITS)]
+    return hashlib.sha256("".join([_packaged(), *(hash_of(path) for path in own)]).encode()).hexdigest()
 
 
-def _files(path: Path) -> Iterator[Path]:
-    if path.is_dir():
-        yield from (file for file in sorted(path.rglob("*")) if file.is_file())
-    elif path.is_file():
-        yield path
+@functools.cache
+def _packaged() -> str:
+    """Hash of the facts that ship, which do not change while a program runs."""
+    lines = [f"{path.relative_to(PACKAGED).as_posix()} {hash_of(path)}" for path in _files(PACKAGED, FACTS)]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-@functools.lru_cache(maxsize=2048)
-def _hash(path: Path, changed_ns: int) -> str:
-    """Hash of a file in one state of it."""
-    return hash_of(path)
+def _files(root: Path, names: Iterable[str]) -> Iterator[Path]:
+    for path in (root / name for name in names):
+        if path.is_dir():
+            yield from (file for file in sorted(path.rglob("*")) if file.is_file())
+        elif path.is_file():
+            yield path
