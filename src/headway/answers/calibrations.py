@@ -1,4 +1,4 @@
-"""The calibration profiles that an answer goes by: those that --calibration names, or all of the catalogue's, made anew where they are stale."""
+"""The calibration profiles that an answer goes by: those that --calibration names, or all there are; made anew where they are stale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`headway show model|chip|system|calibration NAME`: facts and derived values; `show model M --on X` and `lecture --model M`: the card of a model."""
+"""`headway show model|chip|system|calibration NAME`: facts, derived values; `show model M --on X`, `lecture --model M`: a model's card."""
 
 from __future__ import annotations
 
