@@ -17,6 +17,7 @@ from headway.report.output import Answer
 from headway.report.result import Result
 
 MOST_AGAIN = 200  # rows of a quick answer that is computed again
+CALIBRATION = "calibration"  # the flag of verbs that go by the user's own runs
 MACHINE = "system"  # a machine may be given by this name too, as the first functions had it
 
 
@@ -24,10 +25,34 @@ def answered(question: Question) -> tuple[Answer, Notebook]:
     """The answer of a question, and the notes on its models and machines; a field that says nothing in it is refused."""
     with noted() as book:
         refuse_idle(question)
-        answer = question.answer()
+        answer = calibrated(question) if CALIBRATION in question.flags() else question.answer()
         if any(question.flags()[name].spellings for name in question.entries()):
             answer.notes = [*answer.notes, *_notes_without(question, answer, list(book.texts))]
     return answer, book
+
+
+def calibrated(question: Question) -> Answer:
+    """The answer of a question by the user's own runs, where there are any that apply; what it says later goes by them too."""
+    from headway.answers import calibrations
+
+    profiles = calibrations.in_force(question)
+    if not profiles:
+        return question.answer()
+    from headway.performance.calibration.in_force import using, within
+
+    with using(profiles) as force:
+        answer = question.answer()
+    if not force.uses:
+        calibrations.refuse_idle(question)
+        return answer
+    answer.facts = {"calibration": [{"name": profile.name, "hash": profile.content} for profile in force.used()]}
+    answer.notes = [force.note(), *answer.notes]
+    if answer.rows.tree is not None:
+        answer.rows = dataclasses.replace(answer.rows, tree=within(profiles, answer.rows.tree))
+    answer.describe = answer.describe and within(profiles, answer.describe)
+    answer.pictures = {name: within(profiles, picture) for name, picture in answer.pictures.items()}
+    answer.documents = {name: within(profiles, document) for name, document in answer.documents.items()}
+    return answer
 
 
 def _notes_without(question: Question, answer: Any, texts: Sequence[str]) -> list[str]:
@@ -41,7 +66,7 @@ def _notes_without(question: Question, answer: Any, texts: Sequence[str]) -> lis
     notes, flags, rows = [], question.flags(), list(answer.rows)
     for name, value in question.entries().items() if len(rows) <= MOST_AGAIN else ():
         flag = flags[name]
-        if name in ("strict", "catalog") or flag.is_required or not flag.spellings or name not in probes:
+        if name in ("strict", "catalog", CALIBRATION) or flag.is_required or not flag.spellings or name not in probes:
             continue
         for text in value if flag.field.takes == "again" else (value,):
             rest = tuple(item for item in value if item != text) if flag.field.takes == "again" else flag.default

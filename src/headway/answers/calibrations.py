@@ -98,3 +98,10 @@ def _listed(name: str, path: Path, where: Catalog) -> dict[str, Any]:
         "name": name, "runs": len(profile.runs), "deployments": len(profile.deployments), "first": dates[0], "last": dates[-1],
         "of": ", ".join(subjects), "state": f"made anew when used: {why}" if why else CURRENT, "file": str(path),
     }  # fmt: skip
+
+
+def refuse_idle(question: Question) -> None:
+    """Raise BadValue for profiles by name none of whose runs say anything in this question."""
+    if question.calibration is not None:
+        wants = "a profile of runs of this model or chip, under the same engine; `headway list calibrations` shows all"
+        raise BadValue("--calibration", question.calibration, wants)

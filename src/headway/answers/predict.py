@@ -13,10 +13,12 @@ from headway.core.listing import Listing
 from headway.core.question import Question
 from headway.evidence.rows.row import need_rows, read_rows
 from headway.evidence.rows.tasks import Setup, tasks
-from headway.evidence.serving.predict import MEMORY
+from headway.evidence.serving.predict import MEMORY, Prediction
 from headway.evidence.serving.predict import predict as predict_serving
 from headway.evidence.training.predict import predict as predict_training
 from headway.evidence.training.row import read_training_rows
+from headway.performance.calibration.in_force import Calibrations, calibrations
+from headway.performance.calibration.posterior import NO_RUNS
 from headway.performance.formats import floor_note
 from headway.report import output
 from headway.report.words import sentence
@@ -37,8 +39,19 @@ class MeasuredFile:
 
 def predicted(rows: Sequence[Any], bad: Sequence[Any], args: Question) -> MeasuredFile:
     """Predictions of rows, with the user's catalogue."""
-    row_tasks = tasks(rows, arguments.catalog(args))
-    return MeasuredFile(tasks=row_tasks, predictions=predict_serving(row_tasks), bad=bad)
+    row_tasks, force = tasks(rows, arguments.catalog(args)), calibrations()
+    predictions = predict_serving(row_tasks, runs=force.observations if force else ())
+    if force:
+        tell(force, predictions)
+    return MeasuredFile(tasks=row_tasks, predictions=predictions, bad=bad)
+
+
+def tell(force: Calibrations, predictions: Iterable[Prediction]) -> None:
+    """Keep which runs of the user's own predictions went by, and how much narrower TPOT is for them."""
+    for prediction in predictions:
+        if prediction.posterior.runs:
+            usual = prediction.step_slower ** (1 / prediction.tpot_share)
+            force.tell(prediction.posterior.runs, "tpot", half=prediction.step_slower, usual=usual)
 
 
 def at_line(line: int, why: str) -> str:
@@ -91,10 +104,12 @@ MS, TERA, GIB = 1e-3, 1e12, 2.0**30
 ENDS = ("lo", "hi")
 NONE_PREDICTED = 2  # exit status where no row could be predicted
 ABOUT_FILE = "CSV whose first line names columns: at least id, model, hardware, mode"
+TOLD = ("flags", "why", "calibrated_by", "calibrated_runs")  # columns after the quantities
 ABOUT = {
     "id": Column("", "the row's id, as given"),
     "flags": Column("", "what was inferred where the row is silent, joined by '; '"),
     "why": Column("", "the line, and why there is no prediction; or null"),
+    **{key: column(key) for key in ("calibrated_by", "calibrated_runs")},
 }
 
 
@@ -124,7 +139,8 @@ class RowTable:
 
     def blank(self, name: str) -> dict[str, Any]:
         """Row with all columns empty but the name."""
-        return {"id": name} | {key: None for quantity in self.quantities for key in quantity.keys} | {"flags": None, "why": None}
+        keys = (*(key for quantity in self.quantities for key in quantity.keys), *TOLD)
+        return {"id": name} | dict.fromkeys(keys)
 
     def row(self, prediction: Any) -> dict[str, Any]:
         """Row of a prediction, in the units of the columns."""
@@ -135,6 +151,8 @@ class RowTable:
                 values = {"lo": estimate.low, "hi": estimate.high, "floor": estimate.floor}
                 sizes = (estimate.expected, *(values[end] for end in quantity.ends))
                 row |= {key: size / quantity.unit for key, size in zip(quantity.keys, sizes, strict=True)}
+        runs = getattr(prediction, "posterior", NO_RUNS)
+        row |= {"calibrated_by": ", ".join(runs.profiles) or None, "calibrated_runs": len(runs.runs) or None}
         row["flags"] = "; ".join(prediction.flags) or None
         row["why"] = at_line(prediction.row.line, prediction.why) if prediction.why else None
         return row

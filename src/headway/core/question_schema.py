@@ -61,10 +61,11 @@ def of_answer(verb: str) -> dict[str, Any]:
         "launch": {**texts, "description": "command lines that realise it"},
         "checked": {"type": ["object", "null"], "description": "what was simulated to check it, and the verdict"},
         "columns": {"type": "object", "additionalProperties": column, "description": "unit and meaning of each column"},
+        "facts": {"type": "object", "description": "files of the user's that moved it: calibration profiles, each with its hash"},
         "rows": {"type": "array", "items": {"type": "object"}, "description": "values in SI; null where one does not apply"},
         "notes": {**texts, "description": "what was assumed"},
         "explain": {"type": "object", "description": "trees of equations by column, where --explain asks"},
     }  # fmt: skip
-    required = [name for name in properties if name != "explain"]
+    required = [name for name in properties if name not in ("facts", "explain")]
     return {"$schema": DRAFT, "title": f"answer of headway {verb}", "type": "object", "properties": properties, "required": required,
             "additionalProperties": False}  # fmt: skip

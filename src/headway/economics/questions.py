@@ -17,6 +17,7 @@ from headway.hardware.chip_price import WHICH
 from headway.models.by_numbers import BY_NUMBERS
 from headway.models.precision import Precision
 from headway.performance.assumptions import HIT_RATE, Assumptions
+from headway.performance.calibration.flag import OWN_RUNS
 from headway.performance.layout import Layout
 from headway.performance.workload import SLO, Load
 from headway.simulation.questions import ARRIVALS, SEED, TRACE_BLOCK
@@ -171,6 +172,7 @@ class Price(Question):
         FlagGroup(KnownSizes, "price sheets of models whose size is known"),
         FlagGroup(DayCase, "a published day"),
         FlagGroup(MemoryShare, "share of memory"),
+        OWN_RUNS,
         BY_NUMBERS,
     )
     model = field(kind="model", place="?", help="catalogue name, config.json or Hugging Face id; several with commas", default="")
@@ -230,6 +232,7 @@ class Speed(Question):
         FlagGroup(Layout, "layout: searched unless pinned to a value or a list", searched=LAYOUT),
         FlagGroup(Precision, "number formats: a list is searched (KV: bf16 and fp8)", searched=("kv",)),
         FlagGroup(Assumptions, "assumptions (named defaults)"),
+        OWN_RUNS,
         BY_NUMBERS,
     )
     model = declared(MODELS)

@@ -8,6 +8,7 @@ from headway.core import schema
 from headway.core.question import Edits, FlagGroup, FlagRecord, Question, declared, field
 from headway.core.schema import Field
 from headway.models.by_numbers import BY_NUMBERS
+from headway.performance.calibration.flag import OWN_RUNS
 from headway.performance.workload import MOST
 
 ABOUT_RUNS = "CSV of measured rows: columns as for `predict`, and ttft_ms, tpot_ms, output_tok_s_total or tok_s_per_chip"
@@ -76,6 +77,7 @@ class Score(Question):
     groups = (
         FlagGroup(BenchmarkFiles, "your own benchmark output, instead of a table"),
         FlagGroup(UnsaidFacts, "what a benchmark's output does not say"),
+        OWN_RUNS,
     )
     subjects = ("rows",)
     edits = ("catalog",)
@@ -118,6 +120,7 @@ class Predict(Question):
 
     verb, answered_by = "predict", "headway.answers.predict"
     example = "predict rows.csv -o csv"
+    groups = (OWN_RUNS,)
     subjects = ("rows",)
     edits = ("catalog",)
     no_edits = EACH_ROW

@@ -70,11 +70,14 @@ from headway.models.work import ModelWork, work_of
 from headway.performance import request
 from headway.performance.achieved import dense_part, efficiencies, form_of
 from headway.performance.assumptions import Assumptions
+from headway.performance.calibration.factors import calibrated_scheduling, calibrated_step
+from headway.performance.calibration.in_force import Calibrations
 from headway.performance.calibration.key import SERVED, RunKey, run_key
+from headway.performance.calibration.uptake import RunWidth, Uptake, uptake
 from headway.performance.compile import StepModel, compile_drafts, compile_layout, copies
 from headway.performance.drafts import Drafts, drafts_of
 from headway.performance.formats import Formats, resolve
-from headway.performance.intervals import spread
+from headway.performance.intervals import narrowed, spread
 from headway.performance.layout import Layout
 from headway.performance.nearest import QuestionSubject, subject
 from headway.performance.request import (
@@ -136,6 +139,7 @@ class Deployment:
     price: PriceQuote | None
     notes: tuple[str, ...] = ()
     drafts: Drafts | None = None
+    calibration: Calibrations | None = None  # runs of the user's own; None without
 
     def at(self, layout: Layout, load: Load) -> Deployment:
         """The deployment in a layout at a load; data-parallel ranks that are copies of the model count as replicas."""
@@ -156,7 +160,19 @@ class Deployment:
         """Its step model; a context without a request is prefilled as one prompt."""
         prompt = self.load.context if self.load.prompt is None else self.load.prompt
         compiled = compile_layout(self.work, self.system, self.layout, self.assumptions, self.formats, prompt=prompt)
-        return compile_drafts(compiled, self.system, self.layout, self.assumptions, self.drafts)
+        compiled, runs = compile_drafts(compiled, self.system, self.layout, self.assumptions, self.drafts), self.own_runs()
+        return compiled if runs is None else replace(compiled, step=calibrated_step(compiled.step, runs.factors))
+
+    def own_runs(self) -> Uptake | None:
+        """What the user's own runs say of it; None where they say nothing."""
+        if self.calibration is None:
+            return None
+        return uptake(self.calibration, self.run_key(), self.layout)
+
+    def widths(self, compiled: StepModel, quantities: Callable[[Server], Mapping[str, Any]]) -> Mapping[str, RunWidth]:
+        """How wide the user's own runs leave the interval of each quantity of its server; none where they say nothing."""
+        runs = self.own_runs()
+        return {} if runs is None else runs.widths(self.server(compiled), quantities)
 
     def room(self, compiled: StepModel, tokens: Token = None, sequences: Number = None) -> Room:
         """What its engine leaves of a chip for weights and KV cache; the step models that are not fitted have no engine."""
@@ -170,7 +186,7 @@ class Deployment:
         assumptions, chip = self.assumptions, self.system.chip
         rules = scheduling(assumptions.engine, chip, efficiencies()) if assumptions.overlap == "fitted" else ideal_scheduling()
         room = self.room(compiled)
-        return Server(
+        server = Server(
             step=compiled.step,
             room=MemoryRoom(
                 weights=compiled.weights_bytes, usable=room.usable, card=room.reported, stores=compiled.stores,
@@ -178,6 +194,10 @@ class Deployment:
             ),
             scheduling=rules, replicas=self.layout.replicas, chips=self.system.chips, instance=compiled.chips, tp=self.layout.tp,
             link=transfer_link(self.system), accept_length=PLAIN if self.drafts is None else self.drafts.length(),
+        )  # fmt: skip
+        runs = self.own_runs()
+        return server if runs is None else replace(
+            server, scheduling=calibrated_scheduling(rules, runs.factors), first_token_factor=runs.factors.first
         )  # fmt: skip
 
     def requests(self) -> Requests:
@@ -194,18 +214,27 @@ class Deployment:
         """As which its runs are filed."""
         return run_key(self.model, self.system, self.layout, self.formats, self.assumptions.engine, version, mode)
 
-    def factors(self, quantity: str, links: Ends, seat_share: Number = None, queued: Number = None) -> Ends:
-        """Factors on a time at the ends of its 90 % interval: wider by the share of seats taken; of a TTFT, by that of others."""
+    def factors(
+        self, quantity: str, links: Ends, seat_share: Number = None, queued: Number = None, width: RunWidth | None = None
+    ) -> Ends:
+        """Factors on a time at the ends of its 90 % interval: wider by the share of seats taken; of a TTFT, by that of others.
+
+        `width` is what the user's own runs leave of it.
+        """
         about, (faster, slower) = self.subject(), links
-        fast = spread(about, self.assumptions, quantity, queued=queued)
-        slow = spread(about, self.assumptions, quantity, seat_share, queued)
-        return linked_factor(fast, faster), linked_factor(slow, slower)
+        fast = linked_factor(spread(about, self.assumptions, quantity, queued=queued), faster)
+        slow = linked_factor(spread(about, self.assumptions, quantity, seat_share, queued), slower)
+        if width is None or self.calibration is None or self.assumptions.spread is not None:
+            return fast, slow
+        self.calibration.tell(width.runs, quantity, usual=fast, half=(narrow := narrowed(fast, width.share)))
+        return narrow, narrowed(slow, width.share)
 
     def timed(
-        self, expected: Second, floor: Second, quantity: str, links: Ends, seat_share: Number = None, queued: Number = None
-    ) -> Estimate:
+        self, expected: Second, floor: Second, quantity: str, links: Ends, seat_share: Number = None, queued: Number = None,
+        width: RunWidth | None = None,
+    ) -> Estimate:  # fmt: skip
         """A time with its interval, of which nothing is below the floor."""
-        fast, slow = self.factors(quantity, links, seat_share, queued)
+        fast, slow = self.factors(quantity, links, seat_share, queued, width)
         return Estimate(expected=expected, floor=floor, low=interval_low(expected, floor, fast), high=expected * slow)
 
     def links(self, compiled: StepModel, batch: Number, token: Second) -> Ends:
@@ -218,7 +247,8 @@ class Deployment:
         """One decode step."""
         tokens = batch * context
         expected, floor = (law(compiled.step, batch, tokens, NO_WORK, NO_WORK) for law in (step_s, step_floor_s))
-        return self.timed(expected, floor, "decode", self.links(compiled, batch, expected))
+        widths = self.widths(compiled, lambda server: {"decode": step_s(server.step, batch, tokens, NO_WORK, NO_WORK)})
+        return self.timed(expected, floor, "decode", self.links(compiled, batch, expected), width=widths.get("decode"))
 
 
 def columns(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -296,7 +326,9 @@ def _decode_step(case: Deployment, compiled: StepModel) -> dict[str, Any]:
     alone = replace(case, load=replace(load, prompt=context, output=SINGLE))
     requests = alone.requests()
     least = request.unloaded_ttft_s(server.ideal(), requests, step_floor_s)
-    first = case.timed(request.unloaded_ttft_s(server, requests, step_s), least, "ttft", case.links(compiled, load.batch, step.expected))
+    widths = case.widths(compiled, lambda server: {"ttft": request.unloaded_ttft_s(server, requests, step_s)})
+    links = case.links(compiled, load.batch, step.expected)
+    first = case.timed(request.unloaded_ttft_s(server, requests, step_s), least, "ttft", links, width=widths.get("ttft"))
     return {
         **chips_of(case, compiled), "context": context, "concurrency": load.batch * case.layout.replicas, "step": step, "ttft": first,
         "ttft_unloaded_s": first.expected, **step_parts(compiled, load.batch, context),
@@ -308,16 +340,18 @@ def _decode_step(case: Deployment, compiled: StepModel) -> dict[str, Any]:
 def _request(case: Deployment, compiled: StepModel) -> dict[str, Any]:
     """Quantities of requests at a load, expected and at the floor: by the engine's scheduling, and by a scheduler without overhead."""
     load, replicas = case.load, case.layout.replicas
-    server, requests = case.server(compiled), case.requests()
-    runs, perfect = _runs(case, requests), server.ideal()
-    expected, engine_floor, ideal = runs(server), runs(server, law=step_floor_s), runs(perfect, law=step_floor_s)
+    server, requests, runs = case.server(compiled), case.requests(), _runs(case, case.requests())
+    plain = server if case.calibration is None else replace(case, calibration=None).server(compiled)  # no run moves a floor
+    perfect = plain.ideal()
+    expected, engine_floor, ideal = runs(server), runs(plain, law=step_floor_s), runs(perfect, law=step_floor_s)
+    widths = case.widths(compiled, lambda server: _interval_quantities(runs(server)))
     context = middle_context(load.prompt, load.output)
     links = case.links(compiled, load.batch if load.rate is None else expected.decoding, expected.tpot)
     if load.rate is None:  # users who wait for their answers: their share of the seats, and the KV cache of them all
         batch = in_flight = load.batch
         capacity = expected.rate
         seat_share = np.minimum(load.batch / np.maximum(server.seats(load.prompt, load.output), SINGLE), 1)
-        fast, slow = case.factors("tpot", links, seat_share)
+        fast, slow = case.factors("tpot", links, seat_share, width=widths.get("rate"))
         fastest = rate_high(expected.rate, np.maximum(engine_floor.rate, ideal.rate), fast)
         rates = Estimate(expected=expected.rate, low=expected.rate / slow, high=fastest)
     else:  # arrivals, of which are completed as many as the replica can carry
@@ -327,9 +361,10 @@ def _request(case: Deployment, compiled: StepModel) -> dict[str, Any]:
         rates = Estimate(expected=carried, low=carried, high=carried)
     alone = request.unloaded_ttft_s(server, requests, step_s)
     queued = 1 - np.minimum(alone / expected.ttft, 1)
-    ttft = case.timed(expected.ttft, request.unloaded_ttft_s(perfect, requests, step_floor_s), "ttft", links, seat_share, queued)
-    tpot = case.timed(expected.tpot, np.minimum(engine_floor.tpot, ideal.tpot), "tpot", links, seat_share)
-    decode = case.timed(expected.decode, engine_floor.decode, "decode", links)
+    ttft = case.timed(expected.ttft, request.unloaded_ttft_s(perfect, requests, step_floor_s), "ttft", links, seat_share, queued,
+                      widths.get("ttft"))  # fmt: skip
+    tpot = case.timed(expected.tpot, np.minimum(engine_floor.tpot, ideal.tpot), "tpot", links, seat_share, width=widths.get("tpot"))
+    decode = case.timed(expected.decode, engine_floor.decode, "decode", links, width=widths.get("decode"))
     tokens = rates.apply(lambda rate: rate * replicas * load.output)
     values = {
         **chips_of(case, compiled), "context": context, "concurrency": in_flight * replicas, "decoding": expected.decoding,
@@ -343,6 +378,11 @@ def _request(case: Deployment, compiled: StepModel) -> dict[str, Any]:
     if load.rate is not None:
         values |= {"rate": load.rate, "utilisation": utilisation(load.rate, values["capacity_req_per_s"])}
     return values | _money(case, compiled, expected, rates.invert(between_s), values.get("utilisation"))
+
+
+def _interval_quantities(times: LoopTimes) -> dict[str, Any]:
+    """Quantities of requests that have intervals, as widths name them."""
+    return {"ttft": times.ttft, "tpot": times.tpot, "decode": times.decode, "rate": times.rate}
 
 
 def step_parts(compiled: StepModel, batch: Number, context: Token) -> dict[str, Any]:

@@ -249,7 +249,7 @@ def closed_loop(server: Server, requests: Requests, users: Number, law: Law = st
     step, token = _times(server, law)
     served = np.minimum(loop.users, loop.seats)
     decoding = decoding_in_loop(server.step, replace(loop, users=served), _law_mark(law))
-    return _first_tokens(server, loops.loop_times(step, loop, served, decoding, token), law)
+    return first_tokens(server, loops.loop_times(step, loop, served, decoding, token), law)
 
 
 def open_loop(server: Server, requests: Requests, rate: PerSecond, law: Law = step_s) -> LoopTimes:
@@ -258,10 +258,11 @@ def open_loop(server: Server, requests: Requests, rate: PerSecond, law: Law = st
     step, token = _times(server, law)
     decoding = open_loop_decoding(server.step, loop, rate, mark)
     served = open_loop_in_service(server.step, loop, rate, decoding, mark)
-    return _first_tokens(server, loops.open_times(step, poisson(loop, rate), rate, served, decoding, token), law)
+    return first_tokens(server, loops.open_times(step, poisson(loop, rate), rate, served, decoding, token), law)
 
 
-def _first_tokens(server: Server, times: LoopTimes, law: Law) -> LoopTimes:
+def first_tokens(server: Server, times: LoopTimes, law: Law = step_s) -> LoopTimes:
+    """Times of a loop with its TTFT as runs of one's own have it."""
     return replace(times, ttft=first_token_s(server, times.ttft, law))
 
 

@@ -78,6 +78,7 @@ class Answer:
     dialogue: Callable[[], Answer] | None = None  # what a person at a terminal is asked in place of rows; the answer after it
     launch: Sequence[str] = ()  # command lines that realise the answer
     checked: Mapping[str, Any] | None = None  # what was simulated to check the answer, and its verdict
+    facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # files of the user's that moved it: calibration profiles
     verbose: bool = False  # whether text and Markdown print every note
     depth: int | None = DEPTH  # levels of an explanation in text and Markdown; None: all
 
@@ -120,6 +121,7 @@ def lines(answer: Answer) -> list[str]:
 
 
 # Beginnings of notes by weight, the heaviest first; a note that begins with none of them stands between the two groups.
+FIRST = "calibrated on "
 HEAVY = ("by default ", "--where ", "no price", "dropped as illegal", "launch: ", "overloaded", "unfitted: ", "nothing meets")
 LIGHT = (
     "TTFT", "nearest measured", "no --engine is named", "prefix hits are in HBM", "KV cache formats searched",
@@ -132,6 +134,8 @@ def by_weight(notes: Sequence[str]) -> list[str]:
     """Notes with those first that this answer owes to what was typed; otherwise in the order in which they came."""
 
     def weight(note: str) -> int:
+        if note.startswith(FIRST):
+            return -1
         if note.startswith(HEAVY):
             return 0
         place = next((place for place, start in enumerate(LIGHT) if note.startswith(start) or f": {start}" in note), None)
@@ -184,6 +188,7 @@ def to_json(answer: Answer, command: Sequence[str], out: TextIO) -> None:
     words = answer.words
     sentences = {"answer": words.headline, "binds": words.binds or None, "helps": list(words.helps), "launch": list(answer.launch)}
     start = {"headway": __version__, "command": list(command)} | sentences | {"checked": answer.checked, "columns": described(answer)}
+    start |= {"facts": answer.facts} if answer.facts else {}
     start = clean(start)
     out.write(json.dumps(start, allow_nan=False)[:-1] + ', "rows": [')
     for number, row in enumerate(answer.rows):
@@ -296,7 +301,8 @@ def settle(answer: Answer, book: Notebook, borrowed: str = "", where: str | None
     Notes are what was said on the way, its own, those of its rows, what was assumed of models, the rows left out, and costs that
     hypothetical chips borrow.
     """
-    answer.notes = list(dict.fromkeys([*book.texts, *answer.notes, *answer.rows.notes, *book.remarks]))
+    notes = [*book.texts, *answer.notes, *answer.rows.notes, *book.remarks]
+    answer.notes = sorted(dict.fromkeys(notes), key=lambda note: not note.startswith(FIRST))
     choose_rows(answer, where, sort)
     answer.notes = [*answer.notes, borrowed] if borrowed else answer.notes
 

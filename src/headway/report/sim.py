@@ -353,7 +353,8 @@ def over_time(run: SimulatedRun, row: Row, limits: Mapping[str, float], view: Vi
         add(heading, [line], [point[key] for point in points], unit, 0.15)
     at = np.flatnonzero(run.completed)
     at = at[:: -(-len(at) // MOST_REQUESTS) or 1]
-    requests = [{"t": float(run.arrival[place]), "ttft": float(run.first[place] - run.arrival[place])} for place in at]
+    ttft = (run.first - run.arrival) * run.first_token_factor
+    requests = [{"t": float(run.arrival[place]), "ttft": float(ttft[place])} for place in at]
     dots = plot.Series(rows=requests, x="t", y="ttft", meaning="compute", width=0, dots=10, opacity=0.5)
     limit = next((value for key, value in limits.items() if "ttft" in key), None)
     levels = [] if limit is None else [plot.RuleLines(y=[limit], text=f"limit {format_value(limit, 's')}", meaning="ink")]

@@ -13,6 +13,7 @@ from headway.hardware.chip_price import TypedPrice
 from headway.models.by_numbers import BY_NUMBERS
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
+from headway.performance.calibration.flag import OWN_RUNS
 from headway.performance.layout import Layout
 from headway.performance.workload import MOST, Load
 
@@ -41,6 +42,7 @@ class Serve(Question):
         FlagGroup(Precision, "number formats"),
         FlagGroup(Assumptions, "assumptions (example defaults)"),
         FlagGroup(TypedPrice, "cost (or --price-metric NAME)"),
+        OWN_RUNS,
         BY_NUMBERS,
     )
     model = declared(MODELS)

@@ -30,6 +30,7 @@ from headway.models.precision import Precision
 from headway.models.work import work_of
 from headway.performance.achieved import basis, remainder_note
 from headway.performance.assumptions import Assumptions
+from headway.performance.calibration.in_force import calibrations
 from headway.performance.collectives import system_links
 from headway.performance.compile import halves
 from headway.performance.drafts import drafts_of
@@ -76,7 +77,7 @@ def deployment(
     return Deployment(
         model=known_model, work=work, system=machine, layout=legal[0], load=load, assumptions=case_assumptions, formats=formats,
         price=price, notes=(*notes, *(drafts.notes if drafts else ()), *_notes(known_model, machine, price, case_assumptions, formats)),
-        drafts=drafts,
+        drafts=drafts, calibration=None if case_assumptions.engine == "none" or case_assumptions.overlap != "fitted" else calibrations(),
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from headway.laws.serving.request import prefix_load_s
 from headway.laws.step.memory import kv_bytes_chip, rank_sequence_limit, sequence_bytes
 from headway.performance.achieved import efficiencies, platform
 from headway.performance.assumptions import Assumptions
-from headway.performance.compile import StepModel, compile_drafts, compile_layout, copies
+from headway.performance.compile import StepModel, copies
 from headway.performance.estimate import ONE_RANK, Deployment
 from headway.performance.layout import NAMES, Layout
 from headway.serving.pools import hand_over_link
@@ -141,6 +141,7 @@ class Fleet:
     why: str
     pools: PrefillDecodePools | None  # separate prefill and decode pools
     prefix: Prefix | None
+    first_token_factor: float = 1.0  # of the user's own runs, on the TTFT that users measure
 
     @property
     def replicas(self) -> int:
@@ -162,8 +163,7 @@ def fleet(
     """The fleet of a layout, compiled for the traffic's longest request and mean context."""
     layout, _ = copies(layout, 1, query.work.blocks)
     chip, ranks, prompt = query.system.chip, int(layout.dp), float(traffic.prompt.mean())
-    alone = compile_layout(query.work, query.system, layout, query.assumptions, query.formats, prompt=prompt)
-    compiled = compile_drafts(alone, query.system, layout, query.assumptions, query.drafts)
+    compiled = replace(query, layout=layout, load=replace(query.load, prompt=prompt)).compiled()
     memory = replace(query, layout=layout).room(compiled, policy.token_budget, policy.max_seqs)
     usable = memory.usable
     context = float((traffic.prompt + traffic.output / 2).mean())  # on which with windows or state the KV of a token depends
@@ -208,7 +208,11 @@ def fleet(
     if prefix is not None and pace is not None:
         notes = (*notes, *prefix.notes(rules, traffic, pace))
     plan = replace(plan, rules=rules, notes=notes)
-    return Fleet(query=query, layout=layout, compiled=compiled, scheduler=plan, pace=pace, why=why, pools=pools, prefix=prefix)
+    runs = replace(query, layout=layout).own_runs()
+    return Fleet(
+        query=query, layout=layout, compiled=compiled, scheduler=plan, pace=pace, why=why, pools=pools, prefix=prefix,
+        first_token_factor=1.0 if runs is None else float(runs.factors.first),
+    )  # fmt: skip
 
 
 def _pools(query: Deployment, layout: Layout, compiled: StepModel, policy: Policy, traffic: Traffic) -> PrefillDecodePools | None:

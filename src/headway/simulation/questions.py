@@ -13,6 +13,7 @@ from headway.hardware.chip_price import TypedPrice
 from headway.models.by_numbers import BY_NUMBERS
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
+from headway.performance.calibration.flag import OWN_RUNS
 from headway.performance.layout import Layout
 from headway.performance.workload import MOST, SLO, Load
 from headway.simulation.check.limits import LatencyLimits
@@ -160,6 +161,7 @@ class Simulate(Question):
         FlagGroup(Precision, "number formats"),
         FlagGroup(Assumptions, "assumptions (named defaults)"),
         FlagGroup(Playing, "simulation"),
+        OWN_RUNS,
         BY_NUMBERS,
     )
     model = field(kind="model", place="?", help="catalogue name, config.json or Hugging Face id")
@@ -250,6 +252,7 @@ class Plan(Question):
         FlagGroup(CheckedLoad, "a load: whole nodes that carry it, checked by simulation (or --rate)"),
         FlagGroup(LatencyLimits, "limits on percentiles under the load", skip=("ttft", "tpot", "e2e")),
         FlagGroup(PlanGoal, "question"),
+        OWN_RUNS,
         BY_NUMBERS,
     )
     model = declared(MODELS)

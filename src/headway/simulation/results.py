@@ -24,6 +24,7 @@ from headway.simulation.simulate import SimulatedRun
 from headway.simulation.traffic.requests import Floats, Ints, Mask
 
 SPANS = {"ttft_s": ("arrival", "first"), "tpot_s": ("first", "finish"), "e2e_s": ("arrival", "finish"), "queue_s": ("arrival", "scheduled")}
+FROM_ARRIVAL = ("ttft_s", "e2e_s")  # latencies that hold the time to the first token
 SLICE = 1 << 18  # requests processed together
 PERCENTILES = (50, 90, 95, 99)
 BATCHES = 20  # batches in order of arrival, whose means give a confidence interval
@@ -55,6 +56,8 @@ class MeasuredTimes:
         for rows in slices(len(self.counts)):
             keep = self.counts[rows]
             part = (end[rows] - start[rows])[keep]
+            if self.run.first_token_factor != 1 and key in FROM_ARRIVAL:
+                part += (self.run.first_token_factor - 1) * (self.run.first[rows] - self.run.arrival[rows])[keep]
             if key == "tpot_s":
                 output = self.run.traffic.output[rows][keep]
                 part = np.where(output > 1, part / np.maximum(output - 1, 1), np.nan)

@@ -92,12 +92,13 @@ class Trial:
                 load.traffic, pace, rules, self.fleet.pools, overhead_s=overhead, how=self.how, prefix=self.fleet.prefix,
                 routing=self.routing, patience=self.fleet.scheduler.patience_s,
             )  # fmt: skip
-            return replace(run, prefill=before)
-        return simulate(
+            return replace(run, prefill=before, first_token_factor=self.fleet.first_token_factor)
+        run = simulate(
             load.traffic, pace, rules, replicas=self.fleet.replicas, overhead_s=overhead, ranks=self.ranks(load.traffic),
             think=load.think, users=load.users, how=self.how, routing=self.routing, prefix=self.fleet.prefix,
             patience=self.fleet.scheduler.patience_s,
         )  # fmt: skip
+        return replace(run, first_token_factor=self.fleet.first_token_factor)
 
     def rows(self, load: LoadingPlan, able: MeasuredCapacity | None) -> tuple[list[dict[str, Any]], SimulatedRun]:
         """The row of a load, then a row for each class, with a band of latencies if `band` is set; and the run."""

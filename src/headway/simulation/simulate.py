@@ -98,6 +98,7 @@ class SimulatedRun:
     states: tuple[State, ...]
     rules: Rules
     overhead_s: float
+    first_token_factor: float = 1.0  # of the user's own runs, on the TTFT that users measure: the loop goes on at its own time
     interrupted: bool
     compile_s: float
     wall_s: float

@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 
 from headway.evidence.serving.machines import ONLINE, MeasuredLoad, Quantities, quantities, rows
-from headway.performance.calibration.factors import PARAMETERS, RunFactors, calibrated
+from headway.performance.calibration.factors import FIRST, MOVE, PARAMETERS, RunFactors, calibrated
 from headway.performance.request import Server
-
-MOVE = 0.1  # of a factor's logarithm: well above what root finding leaves, and small beside the priors
-FIRST = PARAMETERS.index("first")  # which multiplies TTFT and nothing else
 
 
 def factors_of(logs: Any) -> RunFactors:

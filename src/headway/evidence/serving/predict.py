@@ -165,6 +165,7 @@ class Prediction:
     per_chip: Estimate | None = None
     step_faster: float = 1.0  # halves of the interval of TPOT as factors, before a rate was known to be carried
     step_slower: float = 1.0
+    tpot_share: float = 1.0  # width of that interval by runs of one's own over that without, in the logarithm
     posterior: Posterior = NO_RUNS  # factors by runs of one's own, and which runs those are
     flags: tuple[str, ...] = ()
     why: str = ""
@@ -263,7 +264,8 @@ def _of_kind(kind: str, tasks: Sequence[Task], m: Server, pool: Server | None, b
             estimates["tpot"] = None
         predictions.append(Prediction(
             row=task.row, kind=kind, setup=task.setup, flags=(*limits[index], *task.flags), step_faster=steps[0][index],
-            step_slower=steps[1][index], posterior=calibration.posteriors[index] if calibration else NO_RUNS, **estimates,
+            step_slower=steps[1][index], posterior=calibration.posteriors[index] if calibration else NO_RUNS,
+            tpot_share=float(calibration.shares["tpot"][index]) if calibration else 1.0, **estimates,
         ))  # fmt: skip
     return predictions
 

@@ -76,20 +76,22 @@ def curve(w: Candidates, decoding: Number, goal: Goal) -> LoopTimes:
     answer, rest = w.case.load.output - 1, {"decoding": decoding, "seat_wait": 0, "prompt": 0}  # which no limit is on
     if answer < 1:  # nothing decodes: `decoding` counts the requests in service
         ttft, time, decode, _ = request_times(step, loop, decoding, 0.0 * decoding, token)
-        return LoopTimes(ttft=ttft, tpot=time, decode=decode, rate=decoding / ttft, in_service=decoding, **rest)
+        times = LoopTimes(ttft=ttft, tpot=time, decode=decode, rate=decoding / ttft, in_service=decoding, **rest)
+        return request_laws.first_tokens(w.server, times)
     chunks = prompt_chunks(loop.prefill, loop.step_budget_tokens / loop.lanes)
     served = decoding * (1 + loop.accept_length * chunks / answer) + 1
     ttft, time, decode, _ = request_times(step, loop, served, decoding, token)
     rate = decoded_per_s(decoding, w.case.load.output, time)
-    return LoopTimes(ttft=ttft, tpot=time, decode=decode, rate=rate, in_service=decoding + rate * ttft, **rest)
+    times = LoopTimes(ttft=ttft, tpot=time, decode=decode, rate=rate, in_service=decoding + rate * ttft, **rest)
+    return request_laws.first_tokens(w.server, times)
 
 
 def exact(w: Candidates, users: Number, goal: Goal) -> LoopTimes:
     """Replicas under a closed loop of `users`, or under arrivals at `users` requests per second if the goal has a rate."""
     step, token = _times(w, goal)
     if goal.rate is None:
-        return loops.closed_loop(step, replace(w.loop, users=users), token)
-    return loops.open_loop(step, replace(w.loop, in_turn=goal.rate / users), users, token)
+        return request_laws.first_tokens(w.server, loops.closed_loop(step, replace(w.loop, users=users), token))
+    return request_laws.first_tokens(w.server, loops.open_loop(step, replace(w.loop, in_turn=goal.rate / users), users, token))
 
 
 def most_fitting(w: Candidates) -> Any:
@@ -222,7 +224,7 @@ def fewest_users(w: Candidates, goal: Goal) -> LoopTimes:
     law = _law(goal)
     tpot = decode_tpot(w, alone, law)  # nobody else's prompt, nobody to wait for: the fixed point in one evaluation
     ttft = w.ttft if goal.step_factor == 1 else request_laws.unloaded_ttft_s(w.server, w.case.requests(), law)
-    rate = loop_rate(alone, ttft, tpot, w.case.load.output)
+    rate = loop_rate(alone, ttft / w.server.first_token_factor, tpot, w.case.load.output)
     return LoopTimes(ttft=ttft, tpot=tpot, decode=tpot, rate=rate, decoding=alone, in_service=alone, seat_wait=0, prompt=0)
 
 

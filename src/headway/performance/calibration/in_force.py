@@ -1,0 +1,114 @@
+"""The calibration profiles in force, and which of their runs an answer has used, for its first note."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from headway.core.units import Number
+from headway.performance.calibration.key import RunKey
+from headway.performance.calibration.observation import Observation
+from headway.performance.calibration.posterior import Posterior, posterior
+from headway.performance.calibration.profile import Profile, observations_of
+
+NAMES = {"tpot": "TPOT", "decode": "a decode step", "ttft": "TTFT", "prefill": "a prefill"}  # of those of an answer the first is told
+OTHER = "another layout"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunUse:
+    """Runs that an interval rests on, and its halves as factors: with them, and without."""
+
+    runs: tuple[str, ...]  # PROFILE:ID
+    quantity: str
+    half: Number
+    usual: Number
+
+
+@dataclass(kw_only=True)
+class Calibrations:
+    """Profiles that an answer may use, and what it has used of them."""
+
+    profiles: tuple[Profile, ...]
+    observations: tuple[Observation, ...]
+    uses: list[RunUse] = field(default_factory=list)
+    posteriors: dict[RunKey, Posterior] = field(default_factory=dict)  # of deployments that were asked about
+
+    def posterior(self, key: RunKey) -> Posterior:
+        """What the runs say today of a deployment."""
+        if key not in self.posteriors:
+            self.posteriors[key] = posterior(self.observations, key)
+        return self.posteriors[key]
+
+    def layout_text(self, text: str) -> str:
+        """A layout as a key has it: all that were not measured are alike."""
+        return text if text in self.layouts else OTHER
+
+    @functools.cached_property
+    def layouts(self) -> frozenset[str]:
+        """Layouts that were measured."""
+        return frozenset(one.key.layout for one in self.observations)
+
+    def tell(self, runs: tuple[str, ...], quantity: str, half: Number, usual: Number) -> None:
+        """Keep that an interval of the answer rests on runs."""
+        self.uses.append(RunUse(runs=runs, quantity=quantity, half=half, usual=usual))
+
+    def used(self) -> list[Profile]:
+        """The profiles of which the answer used a run."""
+        names = {run.partition(":")[0] for use in self.uses for run in use.runs}
+        return [profile for profile in self.profiles if profile.name in names]
+
+    def note(self) -> str:
+        """What the answer rests on beside laws and the world's runs; "" where it used no run."""
+        if not self.uses:
+            return ""
+        quantity = next(name for name in NAMES if any(use.quantity == name for use in self.uses))
+        of_quantity = [use for use in self.uses if use.quantity == quantity]
+        runs = list(dict.fromkeys(run for use in self.uses for run in use.runs))
+        days = sorted({each.month for each in self.observations if each.run in runs and each.month})
+        when = f" of {' to '.join(dict.fromkeys((days[0], days[-1])))}" if days else ""
+        names = ", ".join(profile.name for profile in self.used())
+        with_runs, without = (_typical([getattr(use, name) for use in of_quantity]) for name in ("half", "usual"))
+        count = f"{len(runs):,} run{'s' if len(runs) > 1 else ''}"
+        return f"calibrated on {count}{when} ({names}): {NAMES[quantity]} {with_runs}, else {without}"
+
+
+def _typical(halves: Sequence[Any]) -> str:
+    """The middle half of the intervals of an answer, as a share of what is expected."""
+    return f"+-{float(np.nanmedian(np.concatenate([np.ravel(half) for half in halves]))) - 1:.0%}".replace("%", " %")
+
+
+_open: ContextVar[Calibrations | None] = ContextVar("calibrations", default=None)
+
+
+def calibrations() -> Calibrations | None:
+    """The profiles in force; None where there are none."""
+    return _open.get()
+
+
+@contextmanager
+def using(profiles: Sequence[Profile]) -> Iterator[Calibrations]:
+    """Within this block these profiles are in force."""
+    force = Calibrations(profiles=tuple(profiles), observations=observations_of(profiles))
+    token = _open.set(force if profiles else None)
+    try:
+        yield force
+    finally:
+        _open.reset(token)
+
+
+def within(profiles: Sequence[Profile], function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that is called later, as of words and pictures of an answer, with these profiles in force."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        with using(profiles):
+            return function(*args, **keywords)
+
+    return call

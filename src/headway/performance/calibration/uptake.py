@@ -1,0 +1,92 @@
+"""What a deployment takes from the user's own runs: factors on its server, and how much narrower its intervals are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from headway.core.quantity import known
+from headway.core.trace import unrecorded
+from headway.performance.calibration.factors import FIRST, MOVE, PARAMETERS, RunFactors, calibrated
+from headway.performance.calibration.in_force import Calibrations
+from headway.performance.calibration.key import RunKey
+from headway.performance.calibration.posterior import NOISE, Posterior
+from headway.performance.layout import NAMES, Layout
+from headway.performance.request import NO_RUNS, Server
+
+NOISE_OF = {"tpot": "tpot", "decode": "tpot", "ttft": "ttft", "prefill": "rate", "rate": "rate"}  # of a run, by quantity of an interval
+MOVES = tuple(RunFactors(**{name: float(np.exp(MOVE))}) for place, name in enumerate(PARAMETERS) if place != FIRST)
+MOST_TOLD = 3  # runs that a factor names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunWidth:
+    """Width of an interval in the logarithm by runs of the user's own, over that without them."""
+
+    runs: tuple[str, ...]
+    share: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uptake:
+    """What runs say of a deployment in a layout, or in each of an array of layouts."""
+
+    factors: RunFactors
+    posteriors: tuple[Posterior, ...]
+    place: Any = 0  # of the posterior of each layout
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """Every run that says something, PROFILE:ID."""
+        return tuple(dict.fromkeys(run for one in self.posteriors for run in one.runs))
+
+    def widths(self, server: Server, quantities: Callable[[Server], Mapping[str, Any]]) -> dict[str, RunWidth]:
+        """Width of the interval of each quantity; the server has the factors of the runs."""
+        with unrecorded():
+            usual, moved = quantities(replace(server, first_token_factor=NO_RUNS)), [quantities(calibrated(server, move)) for move in MOVES]
+            shares = {name: self._share(name, usual[name], [by_move[name] for by_move in moved]) for name in usual}
+            return {name: RunWidth(runs=self.runs, share=share) for name, share in shares.items()}
+
+    def _share(self, name: str, usual: Any, moved: list[Any]) -> Any:
+        slopes = [(np.log(value) - np.log(usual)) / MOVE for value in moved]
+        slopes.insert(FIRST, np.zeros(np.shape(usual)) + (name == "ttft"))
+        along, noise = np.stack(np.broadcast_arrays(*slopes), axis=-1), NOISE[NOISE_OF[name]]
+        shares = [one.width_share(along, noise) for one in self.posteriors]
+        width = shares[0] if len(shares) == 1 else np.choose(self.place, np.broadcast_arrays(*shares))
+        return width if np.ndim(width) else known(float(width), "width share", "", "derived", self.source)
+
+    @property
+    def source(self) -> str:
+        """The runs, in words."""
+        return told(self.runs)
+
+
+def told(runs: tuple[str, ...]) -> str:
+    """Runs in words: how many, and the first of them.
+
+    >>> told(("mine:a", "mine:b", "mine:c", "mine:d"))
+    '4 runs of your own: mine:a, mine:b, mine:c, ...'
+    """
+    rest = ", ..." if len(runs) > MOST_TOLD else ""
+    return f"{len(runs)} run{'s' if len(runs) > 1 else ''} of your own: {', '.join(runs[:MOST_TOLD])}{rest}"
+
+
+def uptake(force: Calibrations, key: RunKey, layout: Layout) -> Uptake | None:
+    """What the runs in force say of a deployment by its key, in a layout or in each of an array; None where they say nothing."""
+    degrees = np.broadcast_arrays(*(np.asarray(getattr(layout, name), dtype=np.int64) for name in NAMES))
+    texts = [str(Layout(**dict(zip(NAMES, row, strict=True)))) for row in zip(*(part.ravel().tolist() for part in degrees), strict=True)]
+    order = {text: place for place, text in enumerate(dict.fromkeys(map(force.layout_text, texts)))}
+    posteriors = tuple(force.posterior(replace(key, layout=text)) for text in order)
+    if not any(one.runs for one in posteriors):
+        return None
+    place = np.reshape([order[force.layout_text(text)] for text in texts], np.shape(degrees[0]))
+    values = np.exp(np.array([one.mean for one in posteriors]))
+    source = told(tuple(dict.fromkeys(run for one in posteriors for run in one.runs)))
+    factors = {}
+    for at, name in enumerate(PARAMETERS):
+        factor = values[place, at]
+        factors[name] = factor if np.ndim(factor) else known(float(factor), f"{name} factor", "", "measured", source)
+    return Uptake(factors=RunFactors(**factors), posteriors=posteriors, place=place)
