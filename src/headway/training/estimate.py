@@ -26,7 +26,7 @@ from headway.performance.collectives import ChipGroup, group
 from headway.training.memory import Memory, memory
 from headway.training.pipeline import TrainingCase, placement, stage
 from headway.training.recipe import TrainingLayout
-from headway.training.step_time import TWO_FLOP, StepTime, at_mfu, step_time, step_work
+from headway.training.step_time import TWO_FLOP, StepTime, at_mfu, by_runs, step_time, step_work
 from headway.training.work import Utilisation, dispatched, is_routed, multiplied_params, over_layers, utilisation
 
 
@@ -50,7 +50,7 @@ def estimate(case: TrainingCase, layout: TrainingLayout) -> TrainingEstimate:
     """Memory, step time, speed and utilisation of a layout."""
     work, recipe, efficiency = case.work, case.recipe, case.efficiency
     at = placement(case, layout)
-    footprint, took = memory(at), step_time(layout, recipe.schedule, step_work(at), efficiency)
+    footprint, took = memory(at), by_runs(step_time(layout, recipe.schedule, step_work(at), efficiency), case.step_factor)
     speed, spread = case.batch / (took.step * case.system.chips), efficiency.spread
     if recipe.mfu is not None:
         took = at_mfu(took, utilisation(work, recipe, case.machine, speed).mfu, recipe.mfu)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from headway.core.quantity import known
 from headway.core.schema import defaults
 from headway.hardware.system import System
 from headway.laws.step.layer_terms import even_share, head_share, mixer_params_chip, split_params
@@ -58,6 +59,9 @@ class TrainingMachine:
     costs: LinkCosts
 
 
+AS_EXPECTED = known(1, "step factor", "", "constant", "without runs of one's own")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingCase:
     """Subject of an estimate: the model's work, the machine, the recipe and the tokens of a step."""
@@ -69,6 +73,7 @@ class TrainingCase:
     optimizer: Optimizer
     efficiency: TrainingReach
     batch: Any  # tokens of one step
+    step_factor: Any = AS_EXPECTED  # by the user's own runs
 
 
 def machine(system: System, dtype: str) -> TrainingMachine:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from headway.core.quantity import known
+from headway.laws.calibration import by_own_runs
 from headway.laws.collectives.cost import collective_term_s
 from headway.laws.collectives.expert_parallel import activation_bytes_per_token, mean_message
 from headway.laws.step.layer_terms import head_share
@@ -42,7 +43,7 @@ from headway.performance.collectives import RoutedLayer, all_to_all_term, exchan
 from headway.performance.layout import Layout
 from headway.training.achieved import SHARES
 from headway.training.memory import STAGE_1, kept_per_token, logit_bytes, moved_per_token
-from headway.training.pipeline import Placement, chosen_params, common_params, head_place, idle, most_params
+from headway.training.pipeline import AS_EXPECTED, Placement, chosen_params, common_params, head_place, idle, most_params
 from headway.training.recipe import BY_MODULE, FORWARD_AGAIN, REVERSIBLE, TrainingLayout, TrainingReach
 from headway.training.work import WIDE, again_params, dispatched, is_captured, is_fused, over_layers, recomputed_matmuls, scores_again
 
@@ -127,6 +128,14 @@ SILENT = Exchanges(tp=NO_TIME, cp=NO_TIME, ep=NO_TIME, hops=NO_TIME, parameters=
 def at_mfu(time: StepTime, expected_mfu: Any, mfu: Any) -> StepTime:
     """The step and its parts if the run reached another MFU than the laws expect; its floor stays."""
     parts = {field.name: getattr(time, field.name) * expected_mfu / mfu for field in fields(time) if field.name != "floor"}
+    return replace(time, **parts)
+
+
+def by_runs(time: StepTime, factor: Any) -> StepTime:
+    """The step and its parts by the factor of the user's own runs; its floor stays."""
+    if factor is AS_EXPECTED:
+        return time
+    parts = {field.name: by_own_runs(getattr(time, field.name), factor) for field in fields(time) if field.name != "floor"}
     return replace(time, **parts)
 
 

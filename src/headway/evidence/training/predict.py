@@ -10,14 +10,17 @@ from headway.core.catalog import Catalog
 from headway.core.units import Number
 from headway.evidence.training.row import TrainingRow
 from headway.evidence.training.setup import TrainingSetup, flop_per_token, is_unread, setup
-from headway.laws.serving.request import interval_low
+from headway.laws.serving.request import interval_factor, interval_low
 from headway.laws.training.memory import allocated_bytes
 from headway.laws.training.run import joint_factor
 from headway.performance.achieved import Efficiencies
+from headway.performance.calibration.observation import Observation
+from headway.performance.calibration.posterior import NO_RUNS, Posterior, posterior
 from headway.performance.estimate import Estimate
 from headway.training.achieved import SHARED_SECTION, training_efficiencies
 from headway.training.estimate import estimate
 from headway.training.memory import Memory
+from headway.training.own_runs import calibrated_case, training_key, training_runs
 from headway.training.recipe import TrainingReach
 
 FITTED_YEAR = "2026"  # year of the latest software among the measured runs
@@ -33,28 +36,36 @@ class TrainingPrediction:
     step: Estimate | None = None
     flops: Estimate | None = None  # FLOP/s per chip, as the row's source counts FLOPs
     memory: Estimate | None = None  # bytes of tensors on the fullest chip
+    posterior: Posterior = NO_RUNS  # factors by runs of one's own, and which runs those are
     flags: tuple[str, ...] = ()
     why: str = ""
 
 
-def predict(rows: Sequence[TrainingRow], catalog: Catalog | None = None) -> list[TrainingPrediction]:
-    """Prediction of each row, in the order of rows."""
-    return [predicted(row, setup(row, catalog), catalog) for row in rows]
+def predict(rows: Sequence[TrainingRow], catalog: Catalog | None = None, runs: Sequence[Observation] = ()) -> list[TrainingPrediction]:
+    """Prediction of each row, in the order of rows; `runs` of one's own move and narrow it."""
+    return [predicted(row, setup(row, catalog), catalog, runs) for row in rows]
 
 
-def predicted(row: TrainingRow, row_setup: TrainingSetup | str, catalog: Catalog | None = None) -> TrainingPrediction:
+def predicted(
+    row: TrainingRow, row_setup: TrainingSetup | str, catalog: Catalog | None = None, runs: Sequence[Observation] = ()
+) -> TrainingPrediction:
     """Prediction of a row from its setup."""
     if isinstance(row_setup, str):
         return TrainingPrediction(row=row, why=row_setup)
-    case = row_setup.case
+    known_by = posterior(runs, training_key(row_setup.model.name, row_setup.case), row.date) if runs else NO_RUNS
+    factors = training_runs(known_by)
+    case, spread = calibrated_case(row_setup.case, factors), row_spread(row_setup, training_efficiencies(catalog))
     run_estimate = estimate(case, row_setup.layout)
-    step = _around(run_estimate.time.step, run_estimate.time.floor, row_spread(row_setup, training_efficiencies(catalog)))
+    spread = spread if factors is None else interval_factor(spread, factors.step_width)
+    step = _around(run_estimate.time.step, run_estimate.time.floor, spread)
     speeds = {name: float(case.batch / (getattr(step, name) * case.system.chips)) for name in ("expected", "floor", "low", "high")}
     speed = Estimate(**speeds | {"low": speeds["high"], "high": speeds["low"]})  # the longest step is the lowest speed
     flop = flop_per_token(row_setup)
     flops = Estimate(**{name: float(flop * getattr(speed, name)) for name in speeds})
     memory = _around(allocator_bytes(run_estimate.memory, case.efficiency), run_estimate.memory.weights, case.efficiency.spread_memory)
-    return TrainingPrediction(row=row, setup=row_setup, speed=speed, step=step, flops=flops, memory=memory, flags=row_setup.flags)
+    return TrainingPrediction(
+        row=row, setup=row_setup, speed=speed, step=step, flops=flops, memory=memory, flags=row_setup.flags, posterior=known_by
+    )  # fmt: skip
 
 
 def _around(expected: Number, floor: Number, spread: Number) -> Estimate:

@@ -270,6 +270,16 @@ def allocated_bytes(tensor_bytes: Byte, fragmentation: Number, fixed: Byte) -> B
     return tensor_bytes * (1 + fragmentation) + fixed
 
 
+@formula(source="definition: what tensors take over what they need, by the factor of runs of one's own on all of it; docs/own_runs.md")
+def fragmentation_by_own_runs(fragmentation: Number, factor: Number) -> Number:
+    """Share that a run's memory is beyond its tensors, where runs took so many times what was expected.
+
+    >>> round(float(fragmentation_by_own_runs(0.05, 1.1)), 3), round(float(fragmentation_by_own_runs(0.05, 0.9)), 3)
+    (0.155, -0.055)
+    """
+    return (1 + fragmentation) * factor - 1
+
+
 # -- model state of training on one chip: weights, gradients and optimiser states per parameter, and how ZeRO shards them -------
 # Bytes per parameter follow the recipe (data/training/optimizers.toml): mixed-precision Adam keeps 2 + 2 + 12.
 

@@ -14,6 +14,7 @@ from headway.performance.request import Scheduling, Server
 PARAMETERS = ("step", "fixed", "host", "start", "first")  # fields of RunFactors, the order of slopes and covariances
 FIRST = PARAMETERS.index("first")  # which multiplies TTFT and nothing else
 MOVE = 0.1  # of a factor's logarithm, by which slopes are found: well above what root finding leaves, and small beside the priors
+TRAINED = ("step", "memory")  # the same of training: time of a step, memory of the fullest chip
 FIXED = ("fixed", "expert_fixed", "sequence", "prompted")  # of a step's achieved rates
 HOST = ("host_launch", "host_routed", "host_latent")
 REMAINDERS = ("decode_remainder", "prompt_remainder")

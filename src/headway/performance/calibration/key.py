@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from headway.hardware.system import System
 from headway.laws.calibration import age_correlation
 from headway.models.model import Model
-from headway.performance.calibration.factors import PARAMETERS
+from headway.performance.calibration.factors import PARAMETERS, TRAINED
 from headway.performance.formats import Formats
 from headway.performance.layout import Layout
 
@@ -21,7 +21,6 @@ PASSING = ("start", "first")  # parameters of how a run was made more than of it
 SHARES: Mapping[str, float] = {"layout": 0.85, "model": 0.25, "chip": 0.25, "weights": 0.5, "kv": 0.9, "version": 0.64, "mode": 0.8}
 PASSING_SHARES: Mapping[str, float] = {**SHARES, "layout": 0.0, "model": 0.0, "chip": 0.0}
 HALF_LIFE, PASSING_HALF_LIFE = 8.0, 0.5  # months: half of the gain in TPOT lasts one to six, that in TTFT none
-NOTHING = (0.0,) * len(PARAMETERS)
 LEAST_SHARE = 0.1  # of every parameter, below which runs say nothing: another model on another chip
 
 
@@ -40,6 +39,11 @@ class RunKey:
     mode: str = SERVED
 
 
+def parameters_of(key: RunKey) -> tuple[str, ...]:
+    """Parameters that runs of a deployment tell apart, in the order of slopes and covariances."""
+    return TRAINED if key.mode == TRAINING else PARAMETERS
+
+
 def run_key(model: Model, system: System, layout: Layout, formats: Formats, engine: str, version: str = "", mode: str = SERVED) -> RunKey:
     """Key of a deployment of these parts."""
     return RunKey(
@@ -55,13 +59,13 @@ def correlation(first: RunKey, second: RunKey, months: float) -> tuple[float, ..
     A product over traits, each the covariance of a part in common and a part of one's own, so that all together are a covariance.
     """
     if first.engine != second.engine or (first.mode == TRAINING) != (second.mode == TRAINING):
-        return NOTHING
+        return (0.0,) * len(parameters_of(first))
     apart = [name for name in SHARES if getattr(first, name) != getattr(second, name)]
     blank = [name for name in apart if not (getattr(first, name) and getattr(second, name))]
     if first.chips != second.chips and "layout" not in apart:
         apart.append("layout")
     values = []
-    for parameter in PARAMETERS:
+    for parameter in parameters_of(first):
         rule, half_life = (PASSING_SHARES, PASSING_HALF_LIFE) if parameter in PASSING else (SHARES, HALF_LIFE)
         shares = (math.sqrt(rule[name]) if name in blank else rule[name] for name in apart)
         values.append(math.prod(shares) * age_correlation(months, half_life))

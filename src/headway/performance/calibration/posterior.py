@@ -10,7 +10,7 @@ import datetime
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,13 @@ import numpy as np
 from headway.core.units import Number
 from headway.laws.calibration import conditioned, run_width_share, student_weight
 from headway.performance.calibration.factors import PARAMETERS, RunFactors
-from headway.performance.calibration.key import RunKey, applies, correlation
+from headway.performance.calibration.key import TRAINING, RunKey, applies, correlation, parameters_of
 from headway.performance.calibration.observation import Observation
 
-PRIOR: Mapping[str, float] = {"step": 0.2, "fixed": 0.3, "host": 0.6, "start": 0.5, "first": 0.3}  # standard deviations of logarithms
-NOISE: Mapping[str, float] = {"tpot": 0.05, "rate": 0.06, "ttft": 0.20}  # of a run's quantities
-VARIANCES = np.array([PRIOR[name] ** 2 for name in PARAMETERS])
+# Standard deviations of logarithms, and those of a run's quantities: of training as wide as its intervals without runs, and as runs of one
+# model on one chip scatter.
+PRIOR: Mapping[str, float] = {"step": 0.2, "fixed": 0.3, "host": 0.6, "start": 0.5, "first": 0.3, "memory": 0.08}
+NOISE: Mapping[str, float] = {"tpot": 0.05, "rate": 0.06, "ttft": 0.20, "step": 0.10, "memory": 0.03}
 REWEIGHTINGS = 12
 DATED = re.compile(r"(20\d\d)-(\d\d)(?:-(\d\d))?")
 MIDDLE, DAYS = 15, 30.4  # of a month
@@ -31,10 +32,11 @@ MIDDLE, DAYS = 15, 30.4  # of a month
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Posterior:
-    """Logarithms of a deployment's factors, in the order of PARAMETERS: mean and covariance, and the runs that say so."""
+    """Logarithms of a deployment's factors, in the order of its parameters: mean and covariance, and the runs that say so."""
 
     mean: Any
     covariance: Any
+    prior: Any  # covariance without runs
     runs: tuple[str, ...] = ()
 
     def factors(self) -> RunFactors:
@@ -54,13 +56,19 @@ class Posterior:
     def width_share(self, slopes: Any, noise: Number) -> Any:
         """Width of the interval of a quantity with these slopes over that without runs; `noise` is that of the quantity.
 
-        The last axis of `slopes` is that of PARAMETERS.
+        The last axis of `slopes` is that of the parameters.
         """
-        variances = (((slopes @ covariance) * slopes).sum(axis=-1) + noise**2 for covariance in (self.covariance, np.diag(VARIANCES)))
+        variances = (((slopes @ covariance) * slopes).sum(axis=-1) + noise**2 for covariance in (self.covariance, self.prior))
         return run_width_share(*variances)
 
 
-NO_RUNS = Posterior(mean=np.zeros(len(PARAMETERS)), covariance=np.diag(VARIANCES))
+def without_runs(parameters: tuple[str, ...]) -> Posterior:
+    """What is known of these parameters before any run."""
+    prior = np.diag([PRIOR[name] ** 2 for name in parameters])
+    return Posterior(mean=np.zeros(len(parameters)), covariance=prior, prior=prior)
+
+
+NO_RUNS = without_runs(PARAMETERS)
 
 
 def months(text: str) -> float:
@@ -76,41 +84,56 @@ def months(text: str) -> float:
 
 
 def posterior(observations: Sequence[Observation], key: RunKey, month: str = "") -> Posterior:
-    """The factors of a deployment in a month ("" for today) by runs of it and of others like it; NO_RUNS where none says anything."""
+    """The factors of a deployment in a month ("" for today) by runs of it and of others like it, where any says something."""
+    runs = _solved(tuple(each for each in observations if each.quantity in NOISE and _is_alike(each.key, key)))
     now = months(month)
-    near = tuple(run for run in observations if applies(run.key, key, now - months(run.month)))
-    if not near:
-        return NO_RUNS
-    solved = _solved(near)
-    cross = VARIANCES[:, None] * np.array([correlation(run.key, key, now - months(run.month)) for run in near]).T * solved.slopes.T
-    mean, covariance = conditioned(np.diag(VARIANCES), cross, solved.spread, solved.excess)
-    return Posterior(mean=mean, covariance=covariance, runs=tuple(dict.fromkeys(run.run for run in near)))
+    places = [place for place, (run, when) in enumerate(runs.deployments) if applies(run, key, now - when)]
+    near = np.flatnonzero(np.isin(runs.places, places))
+    unknown = without_runs(parameters_of(key))
+    if not len(near):
+        return unknown
+    common = np.array([correlation(run, key, now - when) for run, when in runs.deployments])[runs.places[near]]
+    cross = unknown.prior @ (common * runs.slopes[near]).T
+    mean, covariance = conditioned(unknown.prior, cross, runs.spread[np.ix_(near, near)], runs.excess[near])
+    return replace(unknown, mean=mean, covariance=covariance, runs=tuple(dict.fromkeys(runs.names[index] for index in near)))
+
+
+def _is_alike(first: RunKey, second: RunKey) -> bool:
+    """Whether two deployments may have anything in common."""
+    return first.engine == second.engine and (first.mode == TRAINING) == (second.mode == TRAINING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Solved:
-    """Observations as arrays, with the covariance of what they measured, each with the noise that its weight gives it."""
+    """Observations of an engine as arrays, with the covariance of what they measured, each with the noise that its weight gives it."""
 
+    names: tuple[str, ...]
+    deployments: tuple[tuple[RunKey, float], ...]  # and months, which observations share
+    places: Any  # of each observation's among them
     slopes: Any
     excess: Any
     spread: Any
 
 
-@functools.lru_cache(maxsize=1000)
+@functools.lru_cache(maxsize=100)
 def _solved(observations: tuple[Observation, ...]) -> _Solved:
+    """The observations of one engine, with their weights: of a Student t, found by reweighting."""
     slopes, excess = (np.array([getattr(observation, name) for observation in observations], dtype=float) for name in ("slopes", "excess"))
     noise = np.array([NOISE[observation.quantity] for observation in observations])
-    deployments = [(observation.key, observation.month) for observation in observations]
-    places = {place: index for index, place in enumerate(dict.fromkeys(deployments))}
-    pairs = np.array([[correlation(*_apart(first, second)) for second in places] for first in places])
-    at = np.array([places[place] for place in deployments])
-    common = np.einsum("ip,jp,ijp->ij", slopes * VARIANCES, slopes, pairs[np.ix_(at, at)])
+    filed = [(observation.key, months(observation.month)) for observation in observations]
+    deployments = tuple(dict.fromkeys(filed))
+    order = {place: index for index, place in enumerate(deployments)}
+    pairs = np.array([[correlation(run, second, when - then) for second, then in deployments] for run, when in deployments])
+    places = np.array([order[place] for place in filed], dtype=int)
+    common = np.zeros((0, 0))
+    if observations:
+        variances = np.diag(without_runs(parameters_of(observations[0].key)).prior)
+        common = np.einsum("ip,jp,ijp->ij", slopes * variances, slopes, pairs[np.ix_(places, places)])
     weights = np.ones(len(excess))
     for _ in range(REWEIGHTINGS):
         fitted = common @ np.linalg.solve(common + np.diag(noise**2 / weights), excess)
         weights = student_weight((excess - fitted) / noise)
-    return _Solved(slopes=slopes, excess=excess, spread=common + np.diag(noise**2 / weights))
-
-
-def _apart(first: tuple[RunKey, str], second: tuple[RunKey, str]) -> tuple[RunKey, RunKey, float]:
-    return first[0], second[0], months(first[1]) - months(second[1])
+    return _Solved(
+        names=tuple(observation.run for observation in observations), deployments=deployments, places=places, slopes=slopes, excess=excess,
+        spread=common + np.diag(noise**2 / weights),
+    )  # fmt: skip

@@ -1,0 +1,58 @@
+"""What the user's own training runs say of a case: a factor on its step, one on its memory, and how much narrower both intervals are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from headway.core.quantity import known
+from headway.core.units import Number
+from headway.laws.serving.request import interval_factor
+from headway.laws.training.memory import fragmentation_by_own_runs
+from headway.performance.calibration.factors import TRAINED
+from headway.performance.calibration.key import TRAINING, RunKey
+from headway.performance.calibration.posterior import NOISE, Posterior
+from headway.training.pipeline import TrainingCase
+
+
+def training_key(model: str, case: TrainingCase) -> RunKey:
+    """As which runs of a case are filed: whatever the layout, since a search has many; kernels stand for the software."""
+    return RunKey(
+        model=model, chip=case.system.chip.name, chips=int(case.system.chips), layout="", weights=case.recipe.dtype, kv="",
+        engine=case.recipe.kernels, mode=TRAINING,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingRuns:
+    """Factors by runs on the step and on the memory of a case, and the width of either interval over that without runs."""
+
+    step: Number
+    memory: Number
+    step_width: Number
+    memory_width: Number
+    runs: tuple[str, ...]  # PROFILE:ID
+
+
+def training_runs(known_by: Posterior) -> TrainingRuns | None:
+    """What runs say of a case; None where they say nothing."""
+    if not known_by.runs:
+        return None
+    source = ", ".join(known_by.runs)
+    factors = {name: math.exp(mean) for name, mean in zip(TRAINED, known_by.mean.tolist(), strict=True)}
+    widths = {f"{name}_width": known_by.width_share(np.eye(len(TRAINED))[place], NOISE[name]) for place, name in enumerate(TRAINED)}
+    values = {name: known(float(value), name.replace("_", " "), "", "measured", source) for name, value in (factors | widths).items()}
+    return TrainingRuns(**values, runs=known_by.runs)
+
+
+def calibrated_case(case: TrainingCase, runs: TrainingRuns | None) -> TrainingCase:
+    """A case under what runs say of it."""
+    if runs is None:
+        return case
+    reach = case.efficiency
+    halves = {"spread": runs.step_width, "spread_memory": runs.memory_width}
+    narrow = {name: interval_factor(half, share) for name, share in halves.items() if (half := getattr(reach, name)) is not None}
+    reach = replace(reach, fragmentation=fragmentation_by_own_runs(reach.fragmentation, runs.memory), **narrow)
+    return replace(case, efficiency=reach, step_factor=runs.step)
