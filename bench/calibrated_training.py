@@ -36,12 +36,14 @@ class Miss:
 
 
 def misses(prediction: TrainingPrediction) -> dict[str, Miss]:
-    """Quantities of a row beside what was measured."""
+    """Quantities of a row beside what was measured; none where it has no prediction."""
+    if prediction.setup is None:
+        return {}
     speed, row = measured_speed(prediction.setup), prediction.row
     pairs = {"speed": (speed, prediction.speed), "memory": (row.memory_gb_per_chip and row.memory_gb_per_chip * GIB, prediction.memory)}
     return {
         name: Miss(ratio=value / estimate.expected, low=estimate.low / estimate.expected, high=estimate.high / estimate.expected)
-        for name, (value, estimate) in pairs.items() if value
+        for name, (value, estimate) in pairs.items() if value and estimate
     }  # fmt: skip
 
 
@@ -57,17 +59,17 @@ def main() -> None:
     rows, _ = read_training_rows(os.environ["HEADWAY_TRAINING"])
     groups = defaultdict(list)
     for prediction in predict(rows):
-        if prediction.setup is not None and misses(prediction):
+        if misses(prediction) and prediction.setup:
             groups[prediction.setup.model.name, prediction.setup.case.system.chip.name].append(prediction)
     before, after = defaultdict(list), defaultdict(list)
     for group in groups.values():
-        kind = "routed" if is_routed(group[0].setup.case.work) else "dense"
+        kind = "routed" if group[0].setup and is_routed(group[0].setup.case.work) else "dense"
         for run in group[:: max(1, len(group) // MOST_RUNS)] if len(group) > 1 else ():
             observations = observations_of(run, "bench:run")
             for other in group:
                 if other is run:
                     continue
-                again = predicted(other.row, other.setup, runs=observations)
+                again = predicted(other.row, other.setup or "", runs=observations)
                 learnt = misses(run).keys()
                 for name, miss in misses(other).items():
                     if name in learnt:
