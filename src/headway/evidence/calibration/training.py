@@ -19,7 +19,8 @@ GIB = 2.0**30  # in which tables state memory
 def observe_training(rows: Sequence[TrainingRow], runs: Sequence[str], catalog: Catalog | None = None) -> tuple[Observation, ...]:
     """Observations of measured training rows, named as runs."""
     predictions = predict(rows, catalog)
-    return tuple(each for prediction, run in zip(predictions, runs, strict=True) for each in observations_of(prediction, run))
+    pairs = zip(predictions, runs, strict=True)
+    return tuple(observation for prediction, run in pairs for observation in observations_of(prediction, run))
 
 
 def observations_of(prediction: TrainingPrediction, run: str) -> tuple[Observation, ...]:
@@ -34,7 +35,7 @@ def observations_of(prediction: TrainingPrediction, run: str) -> tuple[Observati
     }  # fmt: skip
     key = training_key(setup.model.name, setup.case)
     return tuple(
-        Observation(run=run, key=key, month=row.date, quantity=name, slopes=tuple(float(name == each) for each in TRAINED),
+        Observation(run=run, key=key, month=row.date, quantity=name, slopes=tuple(float(name == parameter) for parameter in TRAINED),
                     excess=math.log(ratio))
         for name, ratio in ratios.items() if ratio
     )  # fmt: skip

@@ -85,7 +85,8 @@ def months(text: str) -> float:
 
 def posterior(observations: Sequence[Observation], key: RunKey, month: str = "") -> Posterior:
     """The factors of a deployment in a month ("" for today) by runs of it and of others like it, where any says something."""
-    runs = _solved(tuple(each for each in observations if each.quantity in NOISE and _is_alike(each.key, key)))
+    alike = (observation for observation in observations if observation.quantity in NOISE and _is_alike(observation.key, key))
+    runs = _solved(tuple(alike))
     now = months(month)
     places = [place for place, (run, when) in enumerate(runs.deployments) if applies(run, key, now - when)]
     near = np.flatnonzero(np.isin(runs.places, places))
