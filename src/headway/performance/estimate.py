@@ -17,6 +17,7 @@ from headway.core.quantity import known
 from headway.core.units import Byte, Number, Second, Token, UsdPerMtok
 from headway.hardware.chip_price import PriceQuote
 from headway.hardware.system import System
+from headway.laws.calibration import by_own_runs
 from headway.laws.collectives.library import linked_factor
 from headway.laws.economics.cost import (
     cached_token_s,
@@ -71,8 +72,9 @@ from headway.performance import request
 from headway.performance.achieved import dense_part, efficiencies, form_of
 from headway.performance.assumptions import Assumptions
 from headway.performance.calibration.factors import calibrated_scheduling, calibrated_step
-from headway.performance.calibration.in_force import Calibrations
+from headway.performance.calibration.in_force import ROOM, Calibrations
 from headway.performance.calibration.key import SERVED, RunKey, run_key
+from headway.performance.calibration.start import LoggedStart, logged_starts, started_room
 from headway.performance.calibration.uptake import RunWidth, Uptake, uptake
 from headway.performance.compile import StepModel, compile_drafts, compile_layout, copies
 from headway.performance.drafts import Drafts, drafts_of
@@ -176,10 +178,21 @@ class Deployment:
 
     def room(self, compiled: StepModel, tokens: Token = None, sequences: Number = None) -> Room:
         """What its engine leaves of a chip for weights and KV cache; the step models that are not fitted have no engine."""
-        case, engine = self.assumptions, self.assumptions.engine if self.assumptions.overlap == "fitted" else "none"
-        return room_on_chip(
-            self.work, self.system.chip, self.layout, compiled, engine, case.hbm_utilization, efficiencies(), tokens, sequences, case.eager
-        )
+        case, engine, start = self.assumptions, self.assumptions.engine if self.assumptions.overlap == "fitted" else "none", self.start()
+
+        def room_at(share: Number) -> Room:
+            return room_on_chip(
+                self.work, self.system.chip, self.layout, compiled, engine, share, efficiencies(), tokens, sequences, case.eager
+            )
+
+        return room_at(case.hbm_utilization) if start is None else started_room(room_at, start, case.hbm_utilization)
+
+    def start(self) -> LoggedStart | None:
+        """What logs of its engine's start say of it; None where the user has none."""
+        start = self.calibration and logged_starts(self.calibration.observations, self.run_key(), self.layout)
+        if start and self.calibration:
+            self.calibration.tell(start.runs, ROOM, half=start.room, usual=1)
+        return start
 
     def server(self, compiled: StepModel) -> Server:
         """Its step, memory, engine and speculation, as requests meet them."""
@@ -195,7 +208,10 @@ class Deployment:
             scheduling=rules, replicas=self.layout.replicas, chips=self.system.chips, instance=compiled.chips, tp=self.layout.tp,
             link=transfer_link(self.system), accept_length=PLAIN if self.drafts is None else self.drafts.length(),
         )  # fmt: skip
-        runs = self.own_runs()
+        runs, start = self.own_runs(), self.start()
+        if start is not None:
+            rules = replace(rules, max_sequences=by_own_runs(rules.max_sequences, start.seats))
+            server = replace(server, scheduling=rules)
         return server if runs is None else replace(
             server, scheduling=calibrated_scheduling(rules, runs.factors), first_token_factor=runs.factors.first
         )  # fmt: skip

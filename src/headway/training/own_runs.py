@@ -51,8 +51,8 @@ def calibrated_case(case: TrainingCase, runs: TrainingRuns | None) -> TrainingCa
     """A case under what runs say of it."""
     if runs is None:
         return case
-    reach = case.efficiency
+    efficiency = case.efficiency
     halves = {"spread": runs.step_width, "spread_memory": runs.memory_width}
-    narrow = {name: interval_factor(half, share) for name, share in halves.items() if (half := getattr(reach, name)) is not None}
-    reach = replace(reach, fragmentation=fragmentation_by_own_runs(reach.fragmentation, runs.memory), **narrow)
-    return replace(case, efficiency=reach, step_factor=runs.step)
+    narrow = {name: interval_factor(half, share) for name, share in halves.items() if (half := getattr(efficiency, name)) is not None}
+    efficiency = replace(efficiency, fragmentation=fragmentation_by_own_runs(efficiency.fragmentation, runs.memory), **narrow)
+    return replace(case, efficiency=efficiency, step_factor=runs.step)

@@ -16,9 +16,10 @@ from headway.laws.serving.room import logged_kv_bytes
 from headway.performance.achieved import EAGER, efficiencies, platform
 from headway.performance.assumptions import UTILIZATION
 from headway.performance.calibration.factors import PARAMETERS
+from headway.performance.calibration.in_force import ROOM
 from headway.performance.calibration.key import run_key
 from headway.performance.calibration.observation import Observation
-from headway.performance.calibration.start import ROOM, SEATS, SHARE
+from headway.performance.calibration.start import SEATS, SHARE
 from headway.performance.nearest import ENGINES
 from headway.performance.room import room_on_chip
 

@@ -98,7 +98,7 @@ def _vllm(lines: Sequence[str], path: str | Path) -> EngineLog:
         name=printable(Path(path).name), engine="vLLM", version=printable(version or (banner[1] if banner else "")), month=_month(lines),
         model=_model(_value(flags, "model") or _value(config, "model")), weights=FORMATS.get(weights, ""), kv=CACHES.get(cache, ""),
         tp=tp, dp=dp,
-        pp=_degree(config, flags, "pipeline_parallel_size"), ep=(tp or 1) * (dp or 1) if experts else None,
+        pp=_degree(config, flags, "pipeline_parallel_size"), ep=(tp or 1) * (dp or 1) if experts else 1 if arguments else None,
         eager="True" in (_value(config, "enforce_eager"), _value(flags, "enforce_eager")), context=length, fitting=min(fitting),
         utilization=_optional(_value(flags, "gpu_memory_utilization"), SHARE, "gpu_memory_utilization"),
         sequences=_count(_value(flags, "max_num_seqs")), 

@@ -233,6 +233,16 @@ def kv_bytes_beyond(kv: Byte, factor: Number) -> Byte:
 
 
 @formula(source="definition")
+def left_beside(left: Byte, beyond: Byte) -> Byte:
+    """Bytes that the share of the card leaves to no one, less those that a log found for KV cache.
+
+    >>> left_beside(8e9, 2e9)
+    6000000000.0
+    """
+    return left - beyond
+
+
+@formula(source="definition")
 def with_bytes_beyond(room: Byte, beyond: Byte) -> Byte:
     """A room with the bytes that a log found beyond it; none is negative.
 

@@ -18,6 +18,7 @@ from headway.performance.calibration.posterior import Posterior, posterior
 from headway.performance.calibration.profile import Profile, observations_of
 
 NAMES = {"tpot": "TPOT", "decode": "a decode step", "ttft": "TTFT", "prefill": "a prefill"}  # of those of an answer the first is told
+ROOM = "room"  # for KV cache, of an engine's log
 OTHER = "another layout"
 
 
@@ -68,15 +69,26 @@ class Calibrations:
         """What the answer rests on beside laws and the world's runs; "" where it used no run."""
         if not self.uses:
             return ""
-        quantity = next(name for name in NAMES if any(use.quantity == name for use in self.uses))
-        of_quantity = [use for use in self.uses if use.quantity == quantity]
         runs = list(dict.fromkeys(run for use in self.uses for run in use.runs))
         days = sorted({each.month for each in self.observations if each.run in runs and each.month})
         when = f" of {' to '.join(dict.fromkeys((days[0], days[-1])))}" if days else ""
         names = ", ".join(profile.name for profile in self.used())
-        with_runs, without = (_typical([getattr(use, name) for use in of_quantity]) for name in ("half", "usual"))
         count = f"{len(runs):,} run{'s' if len(runs) > 1 else ''}"
-        return f"calibrated on {count}{when} ({names}): {NAMES[quantity]} {with_runs}, else {without}"
+        return f"calibrated on {count}{when} ({names}): {'; '.join([*self._narrower(), *self._rooms()])}"
+
+    def _narrower(self) -> list[str]:
+        """How much narrower the first of NAMES is, of those that the answer has."""
+        quantity = next((name for name in NAMES if any(use.quantity == name for use in self.uses)), "")
+        uses = [use for use in self.uses if use.quantity == quantity]
+        if not uses:
+            return []
+        with_runs, without = (_typical([getattr(use, name) for use in uses]) for name in ("half", "usual"))
+        return [f"{NAMES[quantity]} {with_runs}, else {without}"]
+
+    def _rooms(self) -> list[str]:
+        """How much more room for KV cache logs of the engine's start found than the laws do."""
+        factors = [factor for use in self.uses if use.quantity == ROOM for factor in np.ravel(use.half).tolist() if factor != 1]
+        return [f"KV room {float(np.median(factors)):.3g} times the laws', as the engine logged it"] if factors else []
 
 
 def _typical(halves: Sequence[Any]) -> str:

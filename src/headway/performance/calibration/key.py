@@ -6,13 +6,16 @@ import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from headway.hardware.system import System
 from headway.laws.calibration import age_correlation
 from headway.models.model import Model
 from headway.performance.calibration.factors import PARAMETERS, TRAINED
 from headway.performance.formats import Formats
-from headway.performance.layout import Layout
+from headway.performance.layout import NAMES, Layout
 
 SERVED, OFFLINE, SPLIT, TRAINING = MODES = ("served", "offline", "split", "training")
 PASSING = ("start", "first")  # parameters of how a run was made more than of its server: other layouts and months keep nothing of them
@@ -50,6 +53,17 @@ def run_key(model: Model, system: System, layout: Layout, formats: Formats, engi
         model=model.name, chip=system.chip.name, chips=int(system.chips), layout=str(layout), weights=formats.labels[0],
         kv=formats.labels[1], engine=engine, version=version, mode=mode,
     )  # fmt: skip
+
+
+def layout_texts(layout: Layout) -> Any:
+    """A layout, or each of an array of layouts, as text.
+
+    >>> layout_texts(Layout(tp=np.array([1, 8]))).tolist()
+    ['tp=1', 'tp=8']
+    """
+    degrees = np.broadcast_arrays(*(np.asarray(getattr(layout, name), dtype=np.int64) for name in NAMES))
+    layouts = (Layout(**dict(zip(NAMES, row, strict=True))) for row in zip(*(part.ravel().tolist() for part in degrees), strict=True))
+    return np.reshape(np.array(list(map(str, layouts)), dtype=object), np.shape(degrees[0]))
 
 
 @functools.lru_cache(maxsize=200_000)

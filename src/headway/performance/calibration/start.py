@@ -6,46 +6,82 @@ Such a log is exact, so it is no factor of the posterior: the newest one of the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
 
 from headway.core.quantity import known
 from headway.core.units import Number
-from headway.performance.calibration.key import TRAINING, RunKey
+from headway.laws.serving.room import kv_bytes_beyond, left_beside, with_bytes_beyond
+from headway.performance.assumptions import UTILIZATION
+from headway.performance.calibration.in_force import ROOM
+from headway.performance.calibration.key import TRAINING, RunKey, layout_texts
 from headway.performance.calibration.observation import Observation
+from headway.performance.layout import Layout
+from headway.performance.room import Room
 
-ROOM, SHARE, SEATS = "room", "share", "seats"  # quantities of its observations: KV bytes, share of the card, most sequences of a rank
-QUANTITIES = (ROOM, SHARE, SEATS)
-PARTS = tuple(field.name for field in fields(RunKey) if field.name != "mode")  # a start serves whatever load
+SHARE, SEATS = "share", "seats"  # quantities of its observations beside the room: share of the card, most sequences of a rank
+NAMES = {ROOM: "KV room over the laws'", SHARE: "share of the card over the usual one", SEATS: "sequences over the engine's default"}
+PARTS = tuple(field.name for field in fields(RunKey) if field.name not in ("chips", "mode"))  # of any replicas, which serve any load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedStart:
-    """A start of a deployment over what the engine's defaults and the laws say of it."""
+    """A start of a deployment over what the laws and the engine's defaults say of it; arrays over layouts, 1 for those without a log."""
 
-    run: str  # PROFILE:ID
-    month: str
-    room: Number  # KV room over that of the laws at its share of the card
-    share: Number = 1  # of the card, over the usual one
-    seats: Number = 1  # most sequences of a rank, over the engine's default
+    runs: tuple[str, ...]  # PROFILE:ID
+    room: Any = 1  # KV room over that of the laws at its share of the card
+    share: Any = 1  # of the card, over the usual one
+    seats: Any = 1  # most sequences of a rank, over the engine's default
 
 
 def logged_start(observations: Iterable[Observation], key: RunKey) -> LoggedStart | None:
     """The newest start of a deployment that logs tell; None without one."""
-    starts = [log for log in observations if log.quantity in QUANTITIES and is_same(log.key, key)]
+    starts = [log for log in observations if log.quantity in NAMES and is_same(log.key, key)]
     if not starts:
         return None
     newest = max(starts, key=lambda log: log.month)
-    factors = {log.quantity: _factor(log) for log in starts if log.run == newest.run}
-    return LoggedStart(run=newest.run, month=newest.month, **factors)
+    return LoggedStart(runs=(newest.run,), **{log.quantity: _factor(log) for log in starts if log.run == newest.run})
 
 
 def _factor(log: Observation) -> Number:
-    name = {ROOM: "KV room over the laws'", SHARE: "share of the card over the usual one", SEATS: "sequences over the default"}
-    return known(math.exp(log.excess), name[log.quantity], "", "measured", f"log of its start ({log.run})", log.month or "undated")
+    return known(math.exp(log.excess), NAMES[log.quantity], "", "measured", f"log of its start ({log.run})", log.month or "undated")
 
 
 def is_same(first: RunKey, second: RunKey) -> bool:
     """Whether two keys are of one deployment, as far as both say."""
     pairs = [{getattr(first, name), getattr(second, name)} for name in PARTS]
     return TRAINING not in (first.mode, second.mode) and all(len(pair) == 1 or "" in pair for pair in pairs)
+
+
+def logged_starts(observations: Iterable[Observation], key: RunKey, layout: Layout) -> LoggedStart | None:
+    """The newest start of a deployment in a layout, or in each of an array; None where no log tells of any."""
+    logs = [observation for observation in observations if observation.quantity in NAMES]
+    if not logs:
+        return None
+    texts = layout_texts(layout)
+    by_text = {text: logged_start(logs, replace(key, layout=text)) for text in dict.fromkeys(texts.ravel().tolist())}
+    starts = [start for start in by_text.values() if start is not None]
+    if not starts or not texts.ndim:
+        return starts[0] if starts else None
+    factors = {
+        name: np.reshape([1 if (start := by_text[text]) is None else getattr(start, name) for text in texts.ravel().tolist()], texts.shape)
+        for name in NAMES
+    }  # fmt: skip
+    return LoggedStart(runs=tuple(dict.fromkeys(run for start in starts for run in start.runs)), **factors)
+
+
+def started_room(room_at: Callable[[Any], Room], start: LoggedStart, utilization: Any) -> Room:
+    """The room of a start whose log is known, at the share of the card that the user says, else at the log's.
+
+    What the engine set aside beyond the laws at its share of the card it sets aside at any other.
+    """
+    logged = UTILIZATION * start.share
+    share = logged if getattr(utilization, "kind", "") == "default" else utilization
+    room = room_at(share)
+    beyond = kv_bytes_beyond(room.kv if share is logged else room_at(logged).kv, start.room)
+    return replace(
+        room, kv=with_bytes_beyond(room.kv, beyond), usable=with_bytes_beyond(room.usable, beyond), beyond=left_beside(room.beyond, beyond)
+    )

@@ -12,9 +12,9 @@ from headway.core.quantity import known
 from headway.core.trace import unrecorded
 from headway.performance.calibration.factors import FIRST, MOVE, PARAMETERS, RunFactors, calibrated
 from headway.performance.calibration.in_force import Calibrations
-from headway.performance.calibration.key import RunKey
+from headway.performance.calibration.key import RunKey, layout_texts
 from headway.performance.calibration.posterior import NOISE, Posterior
-from headway.performance.layout import NAMES, Layout
+from headway.performance.layout import Layout
 from headway.performance.request import NO_RUNS, Server
 
 NOISE_OF = {"tpot": "tpot", "decode": "tpot", "ttft": "ttft", "prefill": "rate", "rate": "rate"}  # of a run, by quantity of an interval
@@ -76,13 +76,13 @@ def told(runs: tuple[str, ...]) -> str:
 
 def uptake(force: Calibrations, key: RunKey, layout: Layout) -> Uptake | None:
     """What the runs in force say of a deployment by its key, in a layout or in each of an array; None where they say nothing."""
-    degrees = np.broadcast_arrays(*(np.asarray(getattr(layout, name), dtype=np.int64) for name in NAMES))
-    texts = [str(Layout(**dict(zip(NAMES, row, strict=True)))) for row in zip(*(part.ravel().tolist() for part in degrees), strict=True)]
+    of_layouts = layout_texts(layout)
+    texts = of_layouts.ravel().tolist()
     order = {text: place for place, text in enumerate(dict.fromkeys(map(force.layout_text, texts)))}
     posteriors = tuple(force.posterior(replace(key, layout=text)) for text in order)
     if not any(one.runs for one in posteriors):
         return None
-    place = np.reshape([order[force.layout_text(text)] for text in texts], np.shape(degrees[0]))
+    place = np.reshape([order[force.layout_text(text)] for text in texts], of_layouts.shape)
     values = np.exp(np.array([one.mean for one in posteriors]))
     source = told(tuple(dict.fromkeys(run for one in posteriors for run in one.runs)))
     factors = {}
