@@ -50,8 +50,7 @@ def tell(force: Calibrations, predictions: Iterable[Prediction]) -> None:
     """Keep which runs of the user's own predictions went by, and how much narrower TPOT is for them."""
     for prediction in predictions:
         if prediction.posterior.runs:
-            usual = prediction.step_slower ** (1 / prediction.tpot_share)
-            force.tell(prediction.posterior.runs, "tpot", half=prediction.step_slower, usual=usual)
+            force.tell(prediction.posterior.runs, "tpot", half=prediction.step_slower, usual=prediction.usual_slower)
 
 
 def at_line(line: int, why: str) -> str:

@@ -9,6 +9,9 @@ import numpy as np
 from headway.core.formula import formula
 from headway.core.units import Number, Same
 
+NORMAL_END: Number = 1.645  # upper end of a 90 % interval, in standard deviations
+STUDENT_END: Number = 2.353  # of a Student t of 3 degrees of freedom, in its scale
+FROM_LOAD_TO_LOAD: Number = 1 / 3  # of half of an interval: what no factor of a deployment says
 FREEDOM: Number = 3  # degrees of freedom of a run's scatter: one wild run in many is usual
 
 
@@ -42,14 +45,24 @@ def student_weight(deviation: Number) -> Number:
     return (FREEDOM + 1) / (FREEDOM + deviation**2)
 
 
-@formula(source="definition: standard deviations of the logarithm, with runs over without them")
-def run_width_share(variance: Number, prior: Number) -> Number:
-    """Width of an interval in the logarithm with runs of one's own, over that without.
+@formula(source="90 % interval of a sum: what runs leave open of the factors, normal, and the scatter of a run, a Student t")
+def run_scatter(variance: Number, noise: Number) -> Number:
+    """Half of the interval of a logarithm by runs of one's own: `variance` is that of the factors, `noise` what a run scatters.
 
-    >>> float(run_width_share(0.01, 0.04)), float(run_width_share(0.04, 0.04))
-    (0.5, 1.0)
+    >>> round(float(run_scatter(0.0, 0.05)), 3), round(float(run_scatter(0.01, 0.05)), 3)
+    (0.118, 0.202)
     """
-    return np.sqrt(variance / prior)
+    return np.sqrt(NORMAL_END**2 * variance + (STUDENT_END * noise) ** 2)
+
+
+@formula(source="runs of one load tell little about what another adds: a third of the half that unknown deployments have; docs/own_runs.md")
+def run_half(half: Number, scatter: Number) -> Number:
+    """Half of an interval as a factor by runs of one's own that leave so much of the logarithm, and never wider than without them.
+
+    >>> round(float(run_half(1.5, 0.12)), 3), float(run_half(1.5, 0.8))
+    (1.198, 1.5)
+    """
+    return np.minimum(half, np.exp(np.sqrt(scatter**2 + (FROM_LOAD_TO_LOAD * np.log(half)) ** 2)))
 
 
 @formula(source="definition: a difference over its standard deviation")

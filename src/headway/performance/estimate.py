@@ -17,7 +17,7 @@ from headway.core.quantity import known
 from headway.core.units import Byte, Number, Second, Token, UsdPerMtok
 from headway.hardware.chip_price import PriceQuote
 from headway.hardware.system import System
-from headway.laws.calibration import by_own_runs
+from headway.laws.calibration import by_own_runs, run_half
 from headway.laws.collectives.library import linked_factor
 from headway.laws.economics.cost import (
     cached_token_s,
@@ -79,7 +79,7 @@ from headway.performance.calibration.uptake import RunWidth, Uptake, uptake
 from headway.performance.compile import StepModel, compile_drafts, compile_layout, copies
 from headway.performance.drafts import Drafts, drafts_of
 from headway.performance.formats import Formats, resolve
-from headway.performance.intervals import narrowed, spread
+from headway.performance.intervals import spread
 from headway.performance.layout import Layout
 from headway.performance.nearest import QuestionSubject, subject
 from headway.performance.request import (
@@ -242,8 +242,8 @@ class Deployment:
         slow = linked_factor(spread(about, self.assumptions, quantity, seat_share, queued), slower)
         if width is None or self.calibration is None or self.assumptions.spread is not None:
             return fast, slow
-        self.calibration.tell(width.runs, quantity, usual=fast, half=(narrow := narrowed(fast, width.share)))
-        return narrow, narrowed(slow, width.share)
+        self.calibration.tell(width.runs, quantity, usual=fast, half=(narrow := run_half(fast, width.scatter)))
+        return narrow, run_half(slow, width.scatter)
 
     def timed(
         self, expected: Second, floor: Second, quantity: str, links: Ends, seat_share: Number = None, queued: Number = None,

@@ -45,11 +45,6 @@ def half(table: Efficiencies, quantity: str, shares: Mapping[str, Number]) -> An
     return interval_factor(table.interval(quantity), functools.reduce(operator.mul, growth, 1))
 
 
-def narrowed(half: Any, share: Number) -> Any:
-    """Half of an interval, of whose width in the logarithm runs of the user's own leave a share; links that they met are in it."""
-    return interval_factor(half, share)
-
-
 def spread(about: QuestionSubject, assumptions: Assumptions, quantity: str, seats: Number = None, queued: Number = None) -> Any:
     """Half of the 90 % interval of a quantity, as a factor: fitted; or the user's.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from headway.core.quantity import known
 from headway.core.units import Number
-from headway.laws.serving.request import interval_factor
+from headway.laws.calibration import run_half
 from headway.laws.training.memory import fragmentation_by_own_runs
 from headway.performance.calibration.factors import TRAINED
 from headway.performance.calibration.key import TRAINING, RunKey
@@ -27,12 +27,12 @@ def training_key(model: str, case: TrainingCase) -> RunKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingRuns:
-    """Factors by runs on the step and on the memory of a case, and the width of either interval over that without runs."""
+    """Factors by runs on the step and on the memory of a case, and what they leave of the interval of either."""
 
     step: Number
     memory: Number
-    step_width: Number
-    memory_width: Number
+    step_scatter: Number
+    memory_scatter: Number
     runs: tuple[str, ...]  # PROFILE:ID
 
 
@@ -42,8 +42,8 @@ def training_runs(known_by: Posterior) -> TrainingRuns | None:
         return None
     source = ", ".join(known_by.runs)
     factors = {name: math.exp(mean) for name, mean in zip(TRAINED, known_by.mean.tolist(), strict=True)}
-    widths = {f"{name}_width": known_by.width_share(np.eye(len(TRAINED))[place], NOISE[name]) for place, name in enumerate(TRAINED)}
-    values = {name: known(float(value), name.replace("_", " "), "", "measured", source) for name, value in (factors | widths).items()}
+    scatters = {f"{name}_scatter": known_by.scatter(np.eye(len(TRAINED))[place], NOISE[name]) for place, name in enumerate(TRAINED)}
+    values = {name: known(float(value), name.replace("_", " "), "", "measured", source) for name, value in (factors | scatters).items()}
     return TrainingRuns(**values, runs=known_by.runs)
 
 
@@ -52,7 +52,7 @@ def calibrated_case(case: TrainingCase, runs: TrainingRuns | None) -> TrainingCa
     if runs is None:
         return case
     efficiency = case.efficiency
-    halves = {"spread": runs.step_width, "spread_memory": runs.memory_width}
-    narrow = {name: interval_factor(half, share) for name, share in halves.items() if (half := getattr(efficiency, name)) is not None}
+    halves = {"spread": runs.step_scatter, "spread_memory": runs.memory_scatter}
+    narrow = {name: run_half(half, scatter) for name, scatter in halves.items() if (half := getattr(efficiency, name)) is not None}
     efficiency = replace(efficiency, fragmentation=fragmentation_by_own_runs(efficiency.fragmentation, runs.memory), **narrow)
     return replace(case, efficiency=efficiency, step_factor=runs.step)

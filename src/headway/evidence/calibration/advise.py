@@ -18,6 +18,7 @@ from headway.evidence.rows.run_keys import task_key
 from headway.evidence.rows.tasks import Task
 from headway.evidence.serving.machines import machines, rows, scalar
 from headway.evidence.serving.predict import Prediction, load_of, placed, predict, prefill_places
+from headway.laws.calibration import run_half
 from headway.performance.calibration.observation import Observation
 from headway.performance.calibration.posterior import NOISE, Posterior, posterior
 
@@ -101,7 +102,7 @@ def _half(prediction: Prediction, quantity: str) -> float:
 
 def _width(known: Posterior, slopes: Any, quantity: str, usual: Any) -> float:
     """Half of the interval over all loads, as a factor: their geometric mean."""
-    return float(np.exp(np.mean(np.log(usual) * known.width_share(slopes, NOISE[quantity]))))
+    return float(np.exp(np.mean(np.log(run_half(usual, known.scatter(slopes, NOISE[quantity]))))))
 
 
 def _slopes(tasks: Sequence[Task], known: Posterior) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from headway.evidence.calibration.linear import factors_of, linear
 from headway.evidence.rows.run_keys import task_key, task_month
 from headway.evidence.rows.tasks import Task
 from headway.evidence.serving.machines import MeasuredLoad, Quantities, rows
+from headway.laws.calibration import run_half
 from headway.performance.calibration.factors import calibrated
 from headway.performance.calibration.observation import Observation
 from headway.performance.calibration.posterior import NOISE, Posterior, posterior
@@ -24,17 +25,16 @@ EXACT = "prefill"  # kind of task whose TTFT is that of a batch by itself, as ex
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Calibrated:
-    """Rows of a kind under runs: their posteriors, their servers, and the widths of their intervals over those without runs."""
+    """Rows of a kind under runs: their posteriors, their servers, and what the runs leave of their intervals."""
 
     posteriors: tuple[Posterior, ...]
     server: Server
     pool: Server | None
-    shares: Mapping[str, Any]  # by quantity
+    scatters: Mapping[str, Any]  # by quantity, infinite where no run says anything
 
     def narrowed(self, halves: Quantities) -> Quantities:
         """Halves of intervals as factors, as wide as the runs leave them; as they are, to the last digit, where no run says anything."""
-        values = {name: np.asarray(getattr(halves, name), dtype=float) for name in self.shares}
-        return Quantities(**{name: np.where(share == 1, values[name], values[name] ** share) for name, share in self.shares.items()})
+        return Quantities(**{name: run_half(getattr(halves, name), scatter) for name, scatter in self.scatters.items()})
 
 
 def under_runs(
@@ -49,9 +49,10 @@ def under_runs(
         return None
     logs = np.array([known.mean for known in posteriors])
     _, slopes = linear(kind, rows(m, at), rows(load, at), pool and rows(pool, at), logs[at])
-    shares = {field.name: np.ones(len(tasks)) for field in fields(Quantities)}
+    scatters = {field.name: np.full(len(tasks), np.inf) for field in fields(Quantities)}
     for name, slope in slopes.items():
         noise = NOISE["rate" if kind == EXACT else NOISE_OF.get(name, name)]
-        shares[name][at] = [posteriors[index].width_share(row, noise) for index, row in zip(at, slope, strict=True)]
+        leaves = [posteriors[index].scatter(row, noise) for index, row in zip(at, slope, strict=True)]
+        scatters[name][at] = np.nan_to_num(leaves, nan=np.inf)  # of a quantity that the kind does not have
     factors = factors_of(logs)
-    return Calibrated(posteriors=posteriors, server=calibrated(m, factors), pool=pool and calibrated(pool, factors), shares=shares)
+    return Calibrated(posteriors=posteriors, server=calibrated(m, factors), pool=pool and calibrated(pool, factors), scatters=scatters)

@@ -165,7 +165,7 @@ class Prediction:
     per_chip: Estimate | None = None
     step_faster: float = 1.0  # halves of the interval of TPOT as factors, before a rate was known to be carried
     step_slower: float = 1.0
-    tpot_share: float = 1.0  # width of that interval by runs of one's own over that without, in the logarithm
+    usual_slower: float = 1.0  # the last without runs of one's own
     posterior: Posterior = NO_RUNS  # factors by runs of one's own, and which runs those are
     flags: tuple[str, ...] = ()
     why: str = ""
@@ -247,6 +247,7 @@ def _of_kind(kind: str, tasks: Sequence[Task], m: Server, pool: Server | None, b
     if kind == "disagg":  # the floor splits the chips again for the highest rate, which may lengthen TTFT or TPOT
         floor = replace(floor, ttft=np.fmin(floor.ttft, expected.ttft), tpot=np.fmin(floor.tpot, expected.tpot))
     faster, slower = spreads(kind, tasks, m, load, basis.table, expected.tpot, basis.evidence)
+    usual = slower.tpot.tolist()
     if calibration:
         faster, slower = map(calibration.narrowed, (faster, slower))
     limits, predictions, steps = beyond(tasks, m), [], (faster.tpot.tolist(), slower.tpot.tolist())
@@ -265,7 +266,7 @@ def _of_kind(kind: str, tasks: Sequence[Task], m: Server, pool: Server | None, b
         predictions.append(Prediction(
             row=task.row, kind=kind, setup=task.setup, flags=(*limits[index], *task.flags), step_faster=steps[0][index],
             step_slower=steps[1][index], posterior=calibration.posteriors[index] if calibration else NO_RUNS,
-            tpot_share=float(calibration.shares["tpot"][index]) if calibration else 1.0, **estimates,
+            usual_slower=usual[index], **estimates,
         ))  # fmt: skip
     return predictions
 

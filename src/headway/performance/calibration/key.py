@@ -18,7 +18,7 @@ from headway.performance.formats import Formats
 from headway.performance.layout import NAMES, Layout
 
 SERVED, OFFLINE, SPLIT, TRAINING = MODES = ("served", "offline", "split", "training")
-PASSING = ("start", "first")  # parameters of how a run was made more than of its server: other layouts and months keep nothing of them
+PASSING = ("host", "start", "first")  # parameters of TTFT, of which other layouts and months keep nothing
 # Share of a factor that deployments keep in common which differ in one trait. Runs of another layout take half of the error of TPOT, as
 # a correlation of 0.85 does; of another model or chip a quarter is kept, and of both nothing.
 SHARES: Mapping[str, float] = {"layout": 0.85, "model": 0.25, "chip": 0.25, "weights": 0.5, "kv": 0.9, "version": 0.64, "mode": 0.8}

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.units import Number
-from headway.laws.calibration import conditioned, run_width_share, student_weight
+from headway.laws.calibration import conditioned, run_scatter, student_weight
 from headway.performance.calibration.factors import PARAMETERS, RunFactors
 from headway.performance.calibration.key import TRAINING, RunKey, applies, correlation, parameters_of
 from headway.performance.calibration.observation import Observation
@@ -53,13 +53,12 @@ class Posterior:
         """Names of the profiles whose runs were used."""
         return tuple(dict.fromkeys(run.partition(":")[0] for run in self.runs))
 
-    def width_share(self, slopes: Any, noise: Number) -> Any:
-        """Width of the interval of a quantity with these slopes over that without runs; `noise` is that of the quantity.
+    def scatter(self, slopes: Any, noise: Number) -> Any:
+        """Half of the interval of the logarithm of a quantity with these slopes, as runs leave it; `noise` is that of the quantity.
 
         The last axis of `slopes` is that of the parameters.
         """
-        variances = (((slopes @ covariance) * slopes).sum(axis=-1) + noise**2 for covariance in (self.covariance, self.prior))
-        return run_width_share(*variances)
+        return run_scatter(((slopes @ self.covariance) * slopes).sum(axis=-1), noise)
 
 
 def without_runs(parameters: tuple[str, ...]) -> Posterior:

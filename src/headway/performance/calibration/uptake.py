@@ -24,10 +24,10 @@ MOST_TOLD = 3  # runs that a factor names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunWidth:
-    """Width of an interval in the logarithm by runs of the user's own, over that without them."""
+    """Half of the interval of a logarithm as runs of the user's own leave it."""
 
     runs: tuple[str, ...]
-    share: Any
+    scatter: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,19 +44,19 @@ class Uptake:
         return tuple(dict.fromkeys(run for one in self.posteriors for run in one.runs))
 
     def widths(self, server: Server, quantities: Callable[[Server], Mapping[str, Any]]) -> dict[str, RunWidth]:
-        """Width of the interval of each quantity; the server has the factors of the runs."""
+        """What the runs leave of the interval of each quantity; the server has the factors of the runs."""
         with unrecorded():
             usual, moved = quantities(replace(server, first_token_factor=NO_RUNS)), [quantities(calibrated(server, move)) for move in MOVES]
-            shares = {name: self._share(name, usual[name], [by_move[name] for by_move in moved]) for name in usual}
-            return {name: RunWidth(runs=self.runs, share=share) for name, share in shares.items()}
+            scatters = {name: self._scatter(name, usual[name], [by_move[name] for by_move in moved]) for name in usual}
+            return {name: RunWidth(runs=self.runs, scatter=scatter) for name, scatter in scatters.items()}
 
-    def _share(self, name: str, usual: Any, moved: list[Any]) -> Any:
+    def _scatter(self, name: str, usual: Any, moved: list[Any]) -> Any:
         slopes = [(np.log(value) - np.log(usual)) / MOVE for value in moved]
         slopes.insert(FIRST, np.zeros(np.shape(usual)) + (name == "ttft"))
         along, noise = np.stack(np.broadcast_arrays(*slopes), axis=-1), NOISE[NOISE_OF[name]]
-        shares = [one.width_share(along, noise) for one in self.posteriors]
-        width = shares[0] if len(shares) == 1 else np.choose(self.place, np.broadcast_arrays(*shares))
-        return width if np.ndim(width) else known(float(width), "width share", "", "derived", self.source)
+        scatters = [one.scatter(along, noise) for one in self.posteriors]
+        scatter = scatters[0] if len(scatters) == 1 else np.choose(self.place, np.broadcast_arrays(*scatters))
+        return scatter if np.ndim(scatter) else known(float(scatter), "scatter", "", "derived", self.source)
 
     @property
     def source(self) -> str:
