@@ -9,12 +9,14 @@ import numpy as np
 
 from headway.core.quantity import known
 from headway.core.units import Number
-from headway.laws.calibration import run_half
+from headway.laws.calibration import NORMAL_END, STUDENT_END, run_half
 from headway.laws.training.memory import fragmentation_by_own_runs
 from headway.performance.calibration.factors import TRAINED
 from headway.performance.calibration.key import TRAINING, RunKey
 from headway.performance.calibration.posterior import NOISE, Posterior
 from headway.training.pipeline import TrainingCase
+
+EVEN = NORMAL_END / STUDENT_END  # noise of training is a standard deviation: a step of a steady run has no wild ones
 
 
 def training_key(model: str, case: TrainingCase) -> RunKey:
@@ -42,7 +44,7 @@ def training_runs(known_by: Posterior) -> TrainingRuns | None:
         return None
     source = ", ".join(known_by.runs)
     factors = {name: math.exp(mean) for name, mean in zip(TRAINED, known_by.mean.tolist(), strict=True)}
-    scatters = {f"{name}_scatter": known_by.scatter(np.eye(len(TRAINED))[place], NOISE[name]) for place, name in enumerate(TRAINED)}
+    scatters = {f"{name}_scatter": known_by.scatter(np.eye(len(TRAINED))[place], EVEN * NOISE[name]) for place, name in enumerate(TRAINED)}
     values = {name: known(float(value), name.replace("_", " "), "", "measured", source) for name, value in (factors | scatters).items()}
     return TrainingRuns(**values, runs=known_by.runs)
 

@@ -10,7 +10,8 @@ from headway.core.catalog import Catalog
 from headway.core.units import Number
 from headway.evidence.training.row import TrainingRow
 from headway.evidence.training.setup import TrainingSetup, flop_per_token, is_unread, setup
-from headway.laws.serving.request import interval_factor, interval_low
+from headway.laws.calibration import run_half
+from headway.laws.serving.request import interval_low
 from headway.laws.training.memory import allocated_bytes
 from headway.laws.training.run import joint_factor
 from headway.performance.achieved import Efficiencies
@@ -56,7 +57,7 @@ def predicted(
     factors = training_runs(known_by)
     case, spread = calibrated_case(row_setup.case, factors), row_spread(row_setup, training_efficiencies(catalog))
     run_estimate = estimate(case, row_setup.layout)
-    spread = spread if factors is None else interval_factor(spread, factors.step_width)
+    spread = spread if factors is None else run_half(spread, factors.step_scatter)
     step = _around(run_estimate.time.step, run_estimate.time.floor, spread)
     speeds = {name: float(case.batch / (getattr(step, name) * case.system.chips)) for name in ("expected", "floor", "low", "high")}
     speed = Estimate(**speeds | {"low": speeds["high"], "high": speeds["low"]})  # the longest step is the lowest speed
