@@ -21,6 +21,10 @@ MOST_NAMED = 3  # runs that a note names
 
 def in_force(question: Question) -> tuple[Profile, ...]:
     """The profiles of a question's catalogue, chosen by its `calibration` where it has one: NAME[,NAME], none, or None for all."""
+    if getattr(question, "plan", None):  # whose folders and profiles the plan's file names
+        from headway.answers import sim_plan
+
+        question = sim_plan.played(question, sim_plan.read_plan(question.plan))
     where, names = arguments.catalog(question), _names(getattr(question, "calibration", None))
     return () if names == [NONE] else tuple(current(profile, where) for profile in profiles(where, names))
 

@@ -24,7 +24,7 @@ from headway.simulation.questions import Simulate
 from headway.simulation.results import measured
 
 WANTS = "what `headway plan ... -o json` wrote"
-EDITS = ("set", "catalog", "attention", "kv_share")
+EDITS = ("set", "catalog", "attention", "kv_share", "calibration")
 LOADS = ("rate", "users", "trace")  # flags of plan that state a load
 FROM_PLAN = ("model", "on", *LOADS, "prompt", "output", "turns", "think", "find", "fast", "prefix_cache")
 

@@ -163,7 +163,10 @@ class Deployment:
         prompt = self.load.context if self.load.prompt is None else self.load.prompt
         compiled = compile_layout(self.work, self.system, self.layout, self.assumptions, self.formats, prompt=prompt)
         compiled, runs = compile_drafts(compiled, self.system, self.layout, self.assumptions, self.drafts), self.own_runs()
-        return compiled if runs is None else replace(compiled, step=calibrated_step(compiled.step, runs.factors))
+        if runs is None or self.calibration is None:
+            return compiled
+        self.calibration.tell(runs.runs)
+        return replace(compiled, step=calibrated_step(compiled.step, runs.factors))
 
     def own_runs(self) -> Uptake | None:
         """What the user's own runs say of it; None where they say nothing."""
@@ -240,10 +243,26 @@ class Deployment:
         about, (faster, slower) = self.subject(), links
         fast = linked_factor(spread(about, self.assumptions, quantity, queued=queued), faster)
         slow = linked_factor(spread(about, self.assumptions, quantity, seat_share, queued), slower)
+        return self._narrowed(fast, quantity, width), slow if width is None else self._narrowed(slow, "", width)
+
+    def _narrowed(self, half: Any, quantity: str, width: RunWidth | None) -> Any:
+        """Half of an interval as the user's own runs leave it, which is told of a quantity; one that the user states stays."""
         if width is None or self.calibration is None or self.assumptions.spread is not None:
-            return fast, slow
-        self.calibration.tell(width.runs, quantity, usual=fast, half=(narrow := run_half(fast, width.scatter)))
-        return narrow, run_half(slow, width.scatter)
+            return half
+        narrow = run_half(half, width.scatter)
+        self.calibration.tell(width.runs, quantity, half=narrow, usual=half)
+        return narrow
+
+    def steps_half(self, quantity: str, compiled: StepModel) -> Any:
+        """Half of the interval of the steps behind a latency, of decodes in every seat ("tpot") or of a prompt ("prefill")."""
+        requests = self.requests()
+
+        def steps(server: Server) -> dict[str, Any]:
+            if quantity == "prefill":
+                return {quantity: request.prompt_s(server, requests, SINGLE, step_s)}
+            return {quantity: request.decode_s(server, requests, server.seats(requests.prompt, requests.output), step_s)}
+
+        return self._narrowed(spread(self.subject(), self.assumptions, quantity), quantity, self.widths(compiled, steps).get(quantity))
 
     def timed(
         self, expected: Second, floor: Second, quantity: str, links: Ends, seat_share: Number = None, queued: Number = None,

@@ -163,8 +163,11 @@ def fleet(
     """The fleet of a layout, compiled for the traffic's longest request and mean context."""
     layout, _ = copies(layout, 1, query.work.blocks)
     chip, ranks, prompt = query.system.chip, int(layout.dp), float(traffic.prompt.mean())
-    compiled = replace(query, layout=layout, load=replace(query.load, prompt=prompt)).compiled()
-    memory = replace(query, layout=layout).room(compiled, policy.token_budget, policy.max_seqs)
+    case = replace(query, layout=layout, load=replace(query.load, prompt=prompt))
+    compiled, runs = case.compiled(), case.own_runs()
+    if runs is not None:
+        case.steps_half("tpot", compiled)  # which the answer tells
+    memory = case.room(compiled, policy.token_budget, policy.max_seqs)
     usable = memory.usable
     context = float((traffic.prompt + traffic.output / 2).mean())  # on which with windows or state the KV of a token depends
     kv_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, context)
@@ -208,7 +211,6 @@ def fleet(
     if prefix is not None and pace is not None:
         notes = (*notes, *prefix.notes(rules, traffic, pace))
     plan = replace(plan, rules=rules, notes=notes)
-    runs = replace(query, layout=layout).own_runs()
     return Fleet(
         query=query, layout=layout, compiled=compiled, scheduler=plan, pace=pace, why=why, pools=pools, prefix=prefix,
         first_token_factor=1.0 if runs is None else float(runs.factors.first),

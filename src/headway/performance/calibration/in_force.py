@@ -24,7 +24,7 @@ OTHER = "another layout"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunUse:
-    """Runs that an interval rests on, and its halves as factors: with them, and without."""
+    """Runs that a number rests on, and the halves of its interval as factors: with them, and without."""
 
     runs: tuple[str, ...]  # PROFILE:ID
     quantity: str
@@ -56,8 +56,8 @@ class Calibrations:
         """Layouts that were measured."""
         return frozenset(one.key.layout for one in self.observations)
 
-    def tell(self, runs: tuple[str, ...], quantity: str, half: Number, usual: Number) -> None:
-        """Keep that an interval of the answer rests on runs."""
+    def tell(self, runs: tuple[str, ...], quantity: str = "", half: Number = None, usual: Number = None) -> None:
+        """Keep that numbers of the answer rest on runs, and the interval of one of them."""
         self.uses.append(RunUse(runs=runs, quantity=quantity, half=half, usual=usual))
 
     def used(self) -> list[Profile]:
@@ -73,16 +73,16 @@ class Calibrations:
         days = sorted({each.month for each in self.observations if each.run in runs and each.month})
         when = f" of {' to '.join(dict.fromkeys((days[0], days[-1])))}" if days else ""
         names = ", ".join(profile.name for profile in self.used())
-        count = f"{len(runs):,} run{'s' if len(runs) > 1 else ''}"
-        return f"calibrated on {count}{when} ({names}): {'; '.join([*self._narrower(), *self._rooms()])}"
+        told = "; ".join([*self._narrower(), *self._rooms()])
+        return f"calibrated on {len(runs):,} run{'s' if len(runs) > 1 else ''}{when} ({names}){': ' if told else ''}{told}"
 
     def _narrower(self) -> list[str]:
         """How much narrower the first of NAMES is, of those that the answer has."""
         quantity = next((name for name in NAMES if any(use.quantity == name for use in self.uses)), "")
-        uses = [use for use in self.uses if use.quantity == quantity]
-        if not uses:
+        if not quantity:
             return []
-        with_runs, without = (_typical([getattr(use, name) for use in uses]) for name in ("half", "usual"))
+        uses = [use for use in self.uses if use.quantity == quantity]
+        with_runs, without = (_ends([getattr(use, name) for use in uses]) for name in ("half", "usual"))
         return [f"{NAMES[quantity]} {with_runs}, else {without}"]
 
     def _rooms(self) -> list[str]:
@@ -91,9 +91,11 @@ class Calibrations:
         return [f"KV room {float(np.median(factors)):.3g} times the laws', as the engine logged it"] if factors else []
 
 
-def _typical(halves: Sequence[Any]) -> str:
-    """The middle half of the intervals of an answer, as a share of what is expected."""
-    return f"+-{float(np.nanmedian(np.concatenate([np.ravel(half) for half in halves]))) - 1:.0%}".replace("%", " %")
+def _ends(halves: Sequence[Any]) -> str:
+    """The least and the most of half an interval, as shares of what is expected."""
+    values = np.concatenate([np.ravel(half) for half in halves]) - 1
+    shares = dict.fromkeys(f"{value:.0%}".rstrip("%") for value in (np.nanmin(values), np.nanmax(values)))
+    return f"+-{' to '.join(shares)} %"
 
 
 _open: ContextVar[Calibrations | None] = ContextVar("calibrations", default=None)

@@ -54,7 +54,7 @@ class Uptake:
         slopes = [(np.log(value) - np.log(usual)) / MOVE for value in moved]
         slopes.insert(FIRST, np.zeros(np.shape(usual)) + (name == "ttft"))
         along, noise = np.stack(np.broadcast_arrays(*slopes), axis=-1), NOISE[NOISE_OF[name]]
-        scatters = [one.scatter(along, noise) for one in self.posteriors]
+        scatters = [one.scatter(along, noise) if one.runs else np.inf for one in self.posteriors]  # none: as wide as usual
         scatter = scatters[0] if len(scatters) == 1 else np.choose(self.place, np.broadcast_arrays(*scatters))
         return scatter if np.ndim(scatter) else known(float(scatter), "scatter", "", "derived", self.source)
 

@@ -13,20 +13,34 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from headway.core.errors import IllegalCombination, IllegalLayout, drop_note
+from headway.laws.calibration import run_half
 from headway.performance.assumptions import Assumptions
+from headway.performance.calibration.factors import PARAMETERS
+from headway.performance.calibration.in_force import calibrations
+from headway.performance.calibration.posterior import NOISE
 from headway.performance.intervals import spread
+from headway.performance.layout import Layout
 from headway.performance.nearest import subject
-from headway.performance.workload import SLO
+from headway.performance.workload import SLO, Load
 from headway.serving.plan.group import first_of_each
 from headway.serving.plan.plan import LayoutPlan, joined
+from headway.serving.serve import deployment
 from headway.simulation.check.check import DEFAULT, CheckedCandidate, check
 from headway.simulation.check.limits import LatencyLimit
 from headway.simulation.check.offered import OfferedTraffic
 from headway.simulation.check.plays import Candidate
 
+if TYPE_CHECKING:
+    from headway.hardware.system import System
+    from headway.models.model import Model
+
+OF_STEP = np.array([float(name == "step") for name in PARAMETERS])  # slopes of a time that is nothing but steps
+SHORT = Load(context=1)  # no load is asked about
 ROUNDS = 7  # searches until a layout keeps every limit
 LOOKS = 2  # and between the last that failed and the first that held
 LET_OUT = 1.25  # factor on bounds whose layout held at the first search, to see whether fewer nodes do
@@ -167,8 +181,16 @@ def step_factor(goal: LoadGoal) -> float:
 
 
 def width_of(pairs: Sequence[tuple[Any, Any]], assumptions: Assumptions) -> float:
-    """Half of the 90 % interval of TPOT as a factor, the widest of these models and machines."""
-    return max(float(spread(subject(model, system.chip, assumptions.engine), assumptions, "tpot")) for model, system in pairs)
+    """Half of the 90 % interval of TPOT as a factor, the widest of these models and machines, in a layout that nobody has measured."""
+    return max(_width(model, system, assumptions) for model, system in pairs)
+
+
+def _width(model: Model, system: System, assumptions: Assumptions) -> float:
+    half = float(spread(subject(model, system.chip, assumptions.engine), assumptions, "tpot"))
+    if calibrations() is None or assumptions.spread is not None:
+        return half
+    runs = deployment(model, system, Layout(), SHORT, assumptions=assumptions).own_runs()
+    return half if runs is None else float(run_half(half, runs.posteriors[0].scatter(OF_STEP, NOISE["tpot"])))
 
 
 def _first_bounds(limits: Sequence[LatencyLimit]) -> _Bounds:

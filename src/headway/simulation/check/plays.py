@@ -23,7 +23,6 @@ from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.estimate import Deployment
-from headway.performance.intervals import spread
 from headway.performance.layout import Layout
 from headway.serving.serve import checked_load, deployment
 from headway.simulation import capacity, results
@@ -62,7 +61,7 @@ class Candidate:
     def step_spread(self, quantity: str) -> float:
         """Half of the 90 % interval, as a factor, of the steps that make up a latency."""
         case = replace(self.query, layout=self.layout)
-        return float(spread(case.subject(), case.assumptions, STEP_INTERVALS[quantity]))
+        return float(case.steps_half(STEP_INTERVALS[quantity], case.compiled()))
 
 
 def candidate(
