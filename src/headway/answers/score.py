@@ -14,7 +14,9 @@ from headway.answers.benchmark_files import read_benchmark, refuse_facts
 from headway.core.columns import Column
 from headway.core.errors import BadValue, HeadwayError
 from headway.core.listing import Listing, estimate_text, format_value, is_loose
+from headway.core.notes import note
 from headway.core.question import from_words
+from headway.evidence.calibration.held import held
 from headway.evidence.questions import TOOLS, Score
 from headway.evidence.rows.row import left_out, need_rows, read_rows
 from headway.evidence.rows.tasks import Task, Unpredictable
@@ -22,6 +24,7 @@ from headway.evidence.serving.causes import expected
 from headway.evidence.serving.remedies import remedies
 from headway.evidence.serving.score import parts, residuals, score
 from headway.evidence.serving.score import worst as largest_misses
+from headway.performance.calibration.in_force import calibrations
 from headway.report import output, prediction_pictures, words
 from headway.report.causes import headline, percent, share_columns, summary, times
 
@@ -232,15 +235,23 @@ def run(args: Score) -> output.Answer:
     read = as_run(read, cases)
     if tool or args.each:
         folders = "".join(f" --catalog {shlex.quote(folder)}" for folder in args.catalog)
+        note(*_held(read))
         notes = [*left_out(path, bad), *_limit_notes(args.max_num_seqs, read.tasks)] if tool else ()
         return answer(read, bool(tool), cases, folders, notes)
     result = score(read.tasks, read.predictions)
+    note(*_held(read))
     listing = Listing([*map(_group, result.groups), *worst(result.residuals, MOST_WORST)], always=VIEW)
     notes = _left_out(result, read.bad)
     return output.Answer(
         listing, notes=notes, describe=lambda table: _words(table, result), describes_none=True,
         pictures={"parity": lambda _, view: _parity(result.residuals, view)}, columns=KEYS | RUN_KEYS, most=400,
     )  # fmt: skip
+
+
+def _held(read: predict.MeasuredFile) -> list[str]:
+    """What the user's own runs have gained, where they are in force."""
+    force = calibrations()
+    return held(read.tasks, read.predictions, force.observations) if force else []
 
 
 def _check_names(args: Score, read: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from headway.evidence.calibration.apply import under_runs
 from headway.evidence.rows.tasks import Task
 from headway.evidence.serving.machines import MeasuredLoad, machines, rows, run_servers, scalar, served_times
 from headway.evidence.serving.predict import Prediction, load_of
@@ -22,6 +23,7 @@ from headway.laws.serving.request import exposed_compute_s, middle_context, misf
 from headway.laws.step import step
 from headway.laws.step.parts import place
 from headway.performance import request
+from headway.performance.calibration.in_force import calibrations
 from headway.performance.request import Requests, Server
 
 SIZES = np.geomspace(1.0, 100.0, 61)  # times slower, or times fewer sequences
@@ -79,9 +81,10 @@ def served_at(server: Server, load: MeasuredLoad) -> Served:
 
 
 def nominal(task: Task) -> tuple[Served, MeasuredLoad]:
-    """The deployment as stated, at the measured load."""
-    load = load_of([task])
-    return served_at(run_servers(machines([task.setup]), load).online(), load), load
+    """The deployment as stated, at the measured load, as the user's own runs have it where some are in force."""
+    load, server, force = load_of([task]), machines([task.setup]), calibrations()
+    own = under_runs(task.kind, [task], server, load, None, force.observations) if force else None
+    return served_at(run_servers(own.server if own else server, load).online(), load), load
 
 
 def measurement(task: Task, prediction: Prediction, served: Served) -> Measurement:

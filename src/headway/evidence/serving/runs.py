@@ -177,6 +177,7 @@ def played(task: Task, sequences: float | None = None, slower: float = 1.0) -> P
         traffic, server.pace, server.scheduler.rules, replicas=server.replicas, overhead_s=server.scheduler.overhead_s,
         think=np.zeros(len(traffic)) if users else None, users=users,
     )  # fmt: skip
+    run = replace(run, first_token_factor=server.first_token_factor)
     times, completed = measured(run, 0.0), run.completed
     if not completed.any():
         return None
