@@ -46,11 +46,10 @@ def _gained(pairs: Pairs) -> list[str]:
     tasks = [task for task, _ in pairs]
     after = grouped(residuals(tasks, [prediction for _, prediction in pairs]), "all")
     before = {group.measure: group.stats.median_error for group in grouped(residuals(tasks, predict(tasks)), "all")} if after else {}
-    return [
-        f"{group.measure} of {group.stats.n:,} row{'s' * (group.stats.n > 1)}: {before[group.measure]:.1%} off before calibration, "
-        f"{group.stats.median_error:.1%} after"
-        for group in after
-    ]
+    if not after:
+        return []
+    errors = [f"{group.measure} {before[group.measure]:.1%} -> {group.stats.median_error:.1%} of {group.stats.n:,}" for group in after]
+    return [f"before calibration -> after, median errors of rows that are no run of a profile: {', '.join(errors)}"]
 
 
 def _outside(pairs: Pairs, observations: Sequence[Observation]) -> list[str]:
