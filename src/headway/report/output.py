@@ -122,7 +122,10 @@ def lines(answer: Answer) -> list[str]:
 
 # Beginnings of notes by weight, the heaviest first; a note that begins with none of them stands between the two groups.
 FIRST = "calibrated on "
-HEAVY = ("before calibration ", "by default ", "--where ", "no price", "dropped as illegal", "launch: ", "overloaded", "unfitted: ", "nothing meets")
+HEAVY = (
+    "before calibration ", "by default ", "--where ", "no price", "dropped as illegal", "launch: ", "overloaded", "unfitted: ",
+    "nothing meets",
+)  # fmt: skip
 LIGHT = (
     "TTFT", "nearest measured", "no --engine is named", "prefix hits are in HBM", "KV cache formats searched",
     "latencies leave out", "scheduler of engine",

@@ -18,7 +18,8 @@ def held(
     tasks: Sequence[Task | Unpredictable], predictions: Sequence[Prediction], observations: Sequence[Observation]
 ) -> list[str]:
     """What is to say of predicted rows that were measured: what runs have gained, and where they hold no longer."""
-    by_runs = [pair for pair in zip(tasks, predictions, strict=True) if isinstance(pair[0], Task) and pair[1].posterior.runs]
+    pairs = zip(tasks, predictions, strict=True)
+    by_runs = [(task, prediction) for task, prediction in pairs if isinstance(task, Task) and prediction.posterior.runs]
     fresh = [pair for pair in by_runs if not _is_own(*pair)]
     notes = _gained(fresh)
     if len(fresh) < len(by_runs):
