@@ -44,8 +44,9 @@ def calibrated_step(step: StepCoefficients, factors: RunFactors) -> StepCoeffici
 
 
 def calibrated_scheduling(rules: Scheduling, factors: RunFactors) -> Scheduling:
-    """An engine's scheduling with the share of requests that come at once as runs have it, all of them at most."""
-    return replace(rules, **{name: np.minimum(by_own_runs(getattr(rules, name), factors.start), 1) for name in STARTS})
+    """An engine's scheduling with the share of requests that come at once as runs have it, all at most; streaming is a fixed cost."""
+    starts = {name: np.minimum(by_own_runs(getattr(rules, name), factors.start), 1) for name in STARTS}
+    return replace(rules, streaming_overhead_s=by_own_runs(rules.streaming_overhead_s, factors.fixed), **starts)
 
 
 def calibrated(server: Server, factors: RunFactors) -> Server:

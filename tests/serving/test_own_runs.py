@@ -1,0 +1,138 @@
+"""Every face takes up the user's own runs alike, and without a profile all is as it was."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.command import Answer, Cli
+
+HEAD = "id,model,hardware,n_chips,engine,weight_precision,kv_precision,tp,mode,isl,osl,batch_or_concurrency"
+PLACE = "llama-3.1-70b,h100-sxm,8,vllm,bf16,bf16,8,serving_concurrency,2000,300"
+RUNS = (("one", 1, 110, 14.0), ("some", 16, 260, 19.5), ("many", 64, 700, 36.0))  # id, users, TTFT and TPOT in ms: a slow server
+USERS = 32
+SERVED = ("llama-3.1-70b", "--on", "8xh100-sxm", "--tp", 8, "--kv", "bf16", "--prompt", 2000, "--output", 300)
+PLAYED = ("sim", *SERVED, "--engine", "vllm", "--rate", 2, "--requests", 400, "--loop", "plain")
+CLOCK = "wall_s"
+TIMES = ("ttft_s", "ttft_lo_s", "ttft_hi_s", "tpot_s", "tpot_lo_s", "tpot_hi_s")
+
+
+def written(path: Path, rows: list[str], head: str = HEAD) -> Path:
+    path.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path, cli: Cli) -> Path:
+    """A catalogue folder with a profile of three runs under vLLM."""
+    rows = [f"{name},{PLACE},{users},{ttft},{tpot}" for name, users, ttft, tpot in RUNS]
+    runs = written(tmp_path / "runs.csv", rows, f"{HEAD},ttft_ms,tpot_ms")
+    cli("calibrate", runs, "--save", "mine", "--into", tmp_path / "own")
+    return tmp_path / "own"
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Path:
+    """A table of a row of that deployment, and of the same under another engine."""
+    return written(tmp_path / "rows.csv", [f"x,{PLACE},{USERS}", f"y,{PLACE.replace('vllm', 'sglang')},{USERS}"])
+
+
+def served(cli: Cli, *flags: Any, engine: str = "vllm") -> dict[str, Any]:
+    return cli("serve", *SERVED, "--engine", engine, "--batch", USERS, *flags, "-o", "json").rows[0]
+
+
+def predicted(cli: Cli, table: Path, *flags: Any) -> dict[str, dict[str, Any]]:
+    return {row["id"]: row for row in cli("predict", table, *flags, "-o", "json").rows}
+
+
+def same(one: Answer, other: Answer) -> bool:
+    """Whether two answers agree to the last digit, but for the command and the time that they took."""
+    documents = [answer.json | {"command": 0} for answer in (one, other)]
+    for row in (row for document in documents for row in document["rows"]):
+        row.pop(CLOCK, None)
+    return documents[0] == documents[1]
+
+
+@pytest.mark.parametrize("engine", ["vllm", "none"])
+def test_serve__without_profile_is_calibration_none(cli: Cli, folder: Path, engine: str) -> None:
+    question = ("serve", *SERVED, "--engine", engine, "--batch", "1,32", "-o", "json")
+    plain = cli(*question)
+    assert same(plain, cli(*question, "--calibration", "none"))
+    assert same(plain, cli(*question, "--catalog", folder, "--calibration", "none"))
+    assert same(plain, cli(*question, "--catalog", folder)) == (engine == "none"), "the step models without an engine have no runs"
+
+
+@pytest.mark.parametrize("question", [PLAYED, ("plan", *SERVED, "--engine", "vllm", "--tpot", "60ms"), ("predict",)])
+def test_other_verbs__without_profile_are_calibration_none(cli: Cli, folder: Path, asked: Path, question: tuple[Any, ...]) -> None:
+    words = (*question, *([asked] if question == ("predict",) else []), "-o", "json")
+    plain = cli(*words)
+    assert same(plain, cli(*words, "--calibration", "none"))
+    assert same(plain, cli(*words, "--catalog", folder, "--calibration", "none"))
+    assert not same(plain, cli(*words, "--catalog", folder))
+
+
+def test_serve_and_predict__are_one_assembly_by_runs_too(cli: Cli, folder: Path, asked: Path) -> None:
+    for flags in ((), ("--catalog", folder)):
+        row, table = served(cli, *flags), predicted(cli, asked, *flags)["x"]
+        for key in TIMES:
+            stem = key.removesuffix("_s").replace("ttft", "ttft_ms").replace("tpot", "tpot_ms")
+            assert row[key] * 1e3 == pytest.approx(table[stem], rel=1e-9), key
+        assert row["tok_per_s"] == pytest.approx(table["output_tok_s_total"], rel=1e-9)
+
+
+def test_serve__of_slow_runs_is_slower_and_surer_above_the_same_floor(cli: Cli, folder: Path) -> None:
+    before, after = served(cli), served(cli, "--catalog", folder)
+    low, high = RUNS[1][3] / 1e3, RUNS[2][3] / 1e3
+    assert before["tpot_s"] < after["tpot_s"] and low < after["tpot_s"] < high, "between the runs of fewer and of more users"
+    assert after["tpot_hi_s"] / after["tpot_lo_s"] < 0.9 * before["tpot_hi_s"] / before["tpot_lo_s"]
+    assert {key: value for key, value in after.items() if "floor" in key} == {key: value for key, value in before.items() if "floor" in key}
+
+
+def test_serve__under_another_engine_refuses_the_profile(cli: Cli, folder: Path) -> None:
+    assert served(cli, "--catalog", folder, engine="sglang") == served(cli, engine="sglang")
+    question = ("serve", *SERVED, "--engine", "sglang", "--batch", USERS, "--catalog", folder)
+    refused = cli(*question, "--calibration", "mine")
+    assert (refused.status, refused.err.count("\n")) == (2, 1) and "--calibration" in refused.err
+
+
+def test_predict__says_which_runs_it_goes_by_and_reads_no_measurement(cli: Cli, folder: Path, asked: Path, tmp_path: Path) -> None:
+    rows = predicted(cli, asked, "--catalog", folder)
+    assert {name: (row["calibrated_by"], row["calibrated_runs"]) for name, row in rows.items()} == {"x": ("mine", 3), "y": (None, None)}
+    assert rows["y"] == predicted(cli, asked)["y"]
+    measured = [(123, 4.5), (67, 89.0), (10, 1.0)]
+    answers = []
+    for order in (measured, random.Random(4).sample(measured, 3)):
+        lines = [f"r{number},{PLACE},{2**number},{ttft},{tpot}" for number, (ttft, tpot) in enumerate(order)]
+        table = written(tmp_path / "measured.csv", lines, f"{HEAD},ttft_ms,tpot_ms")
+        answers.append(cli("predict", table, "--catalog", folder, "-o", "csv").text)
+    assert answers[0] == answers[1]
+
+
+def test_first_note_facts_and_terms__name_the_runs(cli: Cli, folder: Path) -> None:
+    answer = cli("serve", *SERVED, "--engine", "vllm", "--batch", USERS, "--catalog", folder, "--explain", "tpot_s", "-o", "json")
+    assert answer.notes[0].startswith("calibrated on 3 runs") and "(mine): TPOT +-" in answer.notes[0] and ", else +-" in answer.notes[0]
+    assert [fact["name"] for fact in answer.json["facts"]["calibration"]] == ["mine"] and answer.json["facts"]["calibration"][0]["hash"]
+    assert "mine:one" in str(answer.json["explain"]["tpot_s"]) and "step factor" in str(answer.json["explain"]["tpot_s"])
+
+
+def test_sim__takes_the_factors_of_runs(cli: Cli, folder: Path) -> None:
+    before, after = (cli(*PLAYED, *flags, "-o", "json") for flags in ((), ("--catalog", folder)))
+    assert after.notes[0].startswith("calibrated on 3 runs")
+    laws, runs = served(cli), served(cli, "--catalog", folder)
+    grown = after.rows[0]["mean_tpot_s"] / before.rows[0]["mean_tpot_s"]
+    assert math.log(grown) == pytest.approx(math.log(runs["tpot_s"] / laws["tpot_s"]), abs=0.12), "a step of fewer sequences"
+
+
+def test_plan__replayed_by_sim_agrees(cli: Cli, folder: Path, tmp_path: Path) -> None:
+    question = ("plan", *SERVED, "--engine", "vllm", "--rate", 2, "--tpot-p95", "80ms", "--catalog", folder, "-o", "json")
+    answer = cli(*question)
+    saved = tmp_path / "plan.json"
+    saved.write_text(answer.out, encoding="utf-8")
+    played = cli("sim", "--plan", saved, "-o", "json")
+    assert played.notes[0].startswith("calibrated on 3 runs"), "the plan's folders hold the profile"
+    limit = answer.json["checked"]["limits"][0]
+    assert played.rows[0]["p95_tpot_s"] == pytest.approx(limit["simulated_s"], rel=0.1)
