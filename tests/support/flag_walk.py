@@ -44,6 +44,7 @@ BASES = (
     "lecture --model llama-3.1-8b --on 8xh200",
     "feistel avalanche",
     "predict INPUTS/runs.csv",
+    "calibrate INPUTS/vllm_serve.json --on 8xh100-sxm --tp 8",
 )
 SLOW = (
     "train llama-3.1-8b --on 16xh100-sxm --tokens 1T --seq 8k --global-batch 1M --tp 2 --cp 1 --pp 1 --dp 8",
@@ -62,7 +63,7 @@ SLOW = (
 # Flags that say how an answer is printed, or permit and check something, or write a file: they change no number.
 OTHER = (
     "help", "help_all", "format", "plot", "picture", "plot_width", "plot_theme", "where", "sort", "explain", "depth", "verbose",
-    "strict", "catalog", "timeline", "forget", "as_",
+    "strict", "catalog", "timeline", "forget", "as_", "save", "into", "replace_",
 )  # fmt: skip
 VALUES = {
     "set": "chip.hbm_bw=2TB/s", "attention": "window:256", "kv_share": "2", "key": "num_hidden_layers=12", "embedding": "fp8",

@@ -69,8 +69,7 @@ def run(args: List) -> output.Answer:
 
     def describe_rows(table: Rows) -> output.Summary:
         if args.what != "evidence":
-            count = f"{len(table):,} {args.what if len(table) != 1 else args.what.removesuffix('s')}."
-            return output.Summary(count, view, first=view[:1] or ("name",))
+            return output.Summary(f"{len(table):,} {args.what}.", view, first=view[:1] or ("name",))
         count = sum(row["rows"] for row in table)
         words = f"{count:,} measurements in {len(table):,} groups, predicted by fits that had not seen them."
         return output.Summary(words, view, first=("chip", "engine", "model_class"))

@@ -99,7 +99,7 @@ class Calibrate(Question):
     """Your own runs as a profile, by which predictions on your machine go; what they change, by deployment."""
 
     verb, answered_by = "calibrate", "headway.answers.calibrate"
-    example = "calibrate bench.json --on 8xh100-sxm --tp 8 --engine vllm --save mine"
+    example = "calibrate bench.json --on 8xh100-sxm --tp 8 --engine vllm"
     groups = (FlagGroup(UnsaidFacts, "what a benchmark's output does not say"),)
     subjects = ("rows",)
     edits = ("catalog",)

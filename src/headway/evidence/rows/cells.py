@@ -10,7 +10,7 @@ from typing import Any
 from headway.evidence.rows.row import BadRow, RowFormat, rows_of_text
 
 Cells = tuple[tuple[str, str | float], ...]  # header and what the cell holds, of those that hold something
-DIGITS = 12  # of a number in a unit of its own: those of a cell that a person wrote
+DIGITS = (12, 15, 16, 17)  # of a number in a unit of its own: the first with which the row is the same again
 
 
 def cells_of(row: Any, columns: RowFormat) -> Cells:
@@ -22,7 +22,9 @@ def cells_of(row: Any, columns: RowFormat) -> Cells:
 
 
 def _number(value: float, scale: float) -> float:
-    return value if scale == 1 else float(f"{value / scale:.{DIGITS}g}")
+    """A value in the unit of its column."""
+    cells = [float(f"{value / scale:.{digits}g}") for digits in DIGITS]
+    return value if scale == 1 else next((number for number in cells if number * scale == value), cells[-1])
 
 
 def rows_of(cells: Sequence[Cells], path: str, record: Callable[..., Any], columns: RowFormat) -> tuple[list[Any], list[BadRow]]:

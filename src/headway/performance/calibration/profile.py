@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.core import user_file
-from headway.core.catalog import Catalog
+from headway.core.catalog import Catalog, fold
 from headway.core.errors import BadFile, BadValue
 from headway.performance.calibration.factors import PARAMETERS
 from headway.performance.calibration.key import MODES, RunKey
@@ -39,7 +39,7 @@ KIND = "calibrations"  # of a catalogue
 FORMAT = 1
 HEAD = "# A calibration profile of headway: `headway show calibration {name}` prints it, `headway calibrate` writes it.\n"
 CONTENT = re.compile(r'^content = "\w*"\n', re.MULTILINE)
-NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,60}")
+NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,60}")
 Cell = str | float  # of a row's column
 AGAIN = "write it anew with `headway calibrate FILE... --save NAME --replace`"
 
@@ -88,7 +88,7 @@ class Profile:
 
 def checked_name(text: str, word: str = "--save") -> str:
     """The name of a profile, or BadValue: it is a file's name and no path."""
-    name = text.strip().lower()
+    name = fold(text)
     if not NAME.fullmatch(name):
         raise BadValue(word, text, "a name of letters, digits and dashes, such as mine; --into DIR says where")
     if name == "none":
