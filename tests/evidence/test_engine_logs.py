@@ -10,7 +10,7 @@ import pytest
 from headway.core.errors import BadFile, BadValue
 from headway.evidence.calibration.engine_logs import cells_of, observed_start
 from headway.evidence.readers.engine_log import read
-from headway.evidence.readers.files import RunFields
+from headway.evidence.readers.files import RunFields, Unusable
 from headway.performance.calibration.start import LoggedStart, logged_start
 
 LOGS = Path(__file__).parents[1] / "data" / "engine_logs"
@@ -102,13 +102,13 @@ def test_chip__is_asked_for_and_a_layout_of_other_chips_refused() -> None:
     log = read(LOGS / "sglang_qwen235b.log")
     with pytest.raises(BadValue, match="--on"):
         cells_of(log, RunFields())
-    with pytest.raises(Exception, match="4 chips"):
+    with pytest.raises(Unusable, match="4 chips"):
         cells_of(log, RunFields(hardware="h100-sxm", chips=3))
 
 
 def test_log__of_weights_that_do_not_fit_is_told() -> None:
     cells = cells_of(read(LOGS / "sglang_qwen235b.log"), RunFields(hardware="rtx4090", chips=4))
-    with pytest.raises(BadFile, match="no room"):
+    with pytest.raises(Unusable, match="no room"):
         observed_start(cells, "mine:odd", "")
 
 

@@ -22,7 +22,8 @@ from headway.core.user_file import PROFILE as PROFILE_FILE
 from headway.core.user_file import text_of as text_of_file
 from headway.evidence.calibration.contradictions import contradictions
 from headway.evidence.calibration.deployments import DeploymentOfRuns, deployments
-from headway.evidence.calibration.runs import FiledRow, LeftOutRow, UsedRun, filed_rows, used_runs, with_predictions
+from headway.evidence.calibration.filed import filed_rows, used_runs, with_predictions
+from headway.evidence.calibration.runs import FiledRow, LeftOutRow, UsedRun
 from headway.evidence.questions import Calibrate
 from headway.evidence.readers.aiperf import exports
 from headway.evidence.readers.kinds import PROFILE, TABLE, tool_of
@@ -44,7 +45,7 @@ def run(args: Calibrate) -> output.Answer:
     used, silent = used_runs(filed, name, where)
     if not used:
         raise _unusable(args, [*bad, *silent])
-    used = with_predictions(used)
+    used = with_predictions(used, where)
     if path is not None:
         _write(path, name, used, where)
     answer = _answer(deployments(used), [*bad, *silent], path)
@@ -63,7 +64,7 @@ def profile_answer(args: Question) -> output.Answer:
     used, silent = used_runs(filed, profile.name, where)
     if not used:
         raise BadFile(path, "holds no run that is predicted now")
-    answer = _answer(deployments(with_predictions(used)), [*bad, *silent], path)
+    answer = _answer(deployments(with_predictions(used, where)), [*bad, *silent], path)
     state = [f"what its runs say is made anew when it is used: {why}"] if why else []
     answer.notes = [*state, *calibration.run_notes(profile.runs, datetime.date.today().isoformat()), *answer.notes]
     answer.documents = {"toml": lambda: text_of_file(path, PROFILE_FILE)}

@@ -65,7 +65,7 @@ def stale(profile: Profile, where: Catalog) -> str:
 @functools.lru_cache(maxsize=16)
 def _remade(profile: Profile, where: Catalog) -> tuple[Profile, tuple[str, ...]]:
     """A profile made anew, and the ids of runs that are no longer predicted."""
-    from headway.evidence.calibration.runs import remade
+    from headway.evidence.calibration.filed import remade
 
     anew, lost = remade(profile, where)
     return anew, tuple(each.row.id for each in lost)

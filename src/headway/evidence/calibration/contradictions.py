@@ -29,7 +29,7 @@ class Contradiction:
 
 def contradictions(runs: Sequence[CalibrationRun]) -> list[Contradiction]:
     """The runs of a deployment that the others exclude, the furthest off first; each is then left out of the others."""
-    left, worst = list(runs), []
+    left, worst = [run for run in runs if any(observation.quantity in NOISE for observation in run.observations)], []
     while 1 < len(left) <= MOST_RUNS:
         furthest = max((_furthest(run, [other for other in left if other is not run]) for run in left), key=lambda each: each.deviations)
         if furthest.deviations < LEAST:

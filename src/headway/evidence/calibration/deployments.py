@@ -11,12 +11,12 @@ import numpy as np
 from headway.evidence.calibration.runs import UsedRun
 from headway.evidence.fit.statistics import NORMAL_QUANTILE
 from headway.evidence.serving.score import Residual
-from headway.performance.calibration.factors import PARAMETERS
-from headway.performance.calibration.key import RunKey
+from headway.performance.calibration.key import RunKey, parameters_of
 from headway.performance.calibration.posterior import PRIOR, posterior
+from headway.performance.calibration.start import LoggedStart, logged_start
 
 RATE = "rate"
-QUANTITIES = ("tpot", "ttft", RATE)
+QUANTITIES = ("tpot", "ttft", RATE, "step", "memory")
 LEARNT = 0.95  # of the prior's standard deviation, above which runs say nothing of a factor
 
 
@@ -51,6 +51,7 @@ class DeploymentOfRuns:
     runs: tuple[UsedRun, ...]
     factors: tuple[FactorOfRuns, ...]
     quantities: tuple[QuantityOfRuns, ...]
+    start: LoggedStart | None = None  # as a log tells it
 
 
 def deployments(used: Sequence[UsedRun]) -> list[DeploymentOfRuns]:
@@ -68,10 +69,11 @@ def deployments(used: Sequence[UsedRun]) -> list[DeploymentOfRuns]:
                 high=math.exp(mean + NORMAL_QUANTILE * error), usual=math.exp(NORMAL_QUANTILE * PRIOR[name]),
                 is_learnt=error < LEARNT * PRIOR[name],
             )
-            for name, mean, error in zip(PARAMETERS, known.mean.tolist(), known.errors.tolist(), strict=True)
+            for name, mean, error in zip(parameters_of(key), known.mean.tolist(), known.errors.tolist(), strict=True)
         )  # fmt: skip
         quantities = tuple(filter(None, (_quantity(name, runs) for name in QUANTITIES)))
-        found.append(DeploymentOfRuns(key=key, runs=tuple(runs), factors=factors, quantities=quantities))
+        found.append(DeploymentOfRuns(key=key, runs=tuple(runs), factors=factors, quantities=quantities,
+                                      start=logged_start(observations, key)))  # fmt: skip
     return found
 
 
@@ -88,7 +90,7 @@ def _quantity(name: str, runs: Sequence[UsedRun]) -> QuantityOfRuns | None:
 
 
 def _name(residual: Residual) -> str:
-    return residual.quantity if residual.is_time else RATE
+    return residual.quantity if residual.quantity in QUANTITIES else RATE
 
 
 def _half(residual: Residual) -> float:

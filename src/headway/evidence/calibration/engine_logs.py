@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.core.catalog import Catalog, default_catalog
-from headway.core.errors import BadFile
+from headway.evidence.calibration.runs import FiledRow, LeftOutRow, UsedRun
 from headway.evidence.readers.engine_log import EngineLog
-from headway.evidence.readers.files import RunFields, RunMachine, model, place
+from headway.evidence.readers.files import RunFields, RunMachine, Unusable, model, place
+from headway.evidence.rows.row import BadRow
 from headway.evidence.rows.tasks import SetupKey, find
 from headway.laws.serving.room import logged_kv_bytes
 from headway.performance.achieved import EAGER, efficiencies, platform
@@ -19,6 +21,7 @@ from headway.performance.calibration.factors import PARAMETERS
 from headway.performance.calibration.in_force import ROOM
 from headway.performance.calibration.key import run_key
 from headway.performance.calibration.observation import Observation
+from headway.performance.calibration.profile import CalibrationRun
 from headway.performance.calibration.start import SEATS, SHARE
 from headway.performance.nearest import ENGINES
 from headway.performance.room import room_on_chip
@@ -42,10 +45,10 @@ def cells_of(log: EngineLog, user_input: RunFields) -> dict[str, str | float]:
 
 
 def observed_start(cells: Cells, run: str, month: str, catalog: Catalog | None = None) -> tuple[Observation, ...]:
-    """What a log's row says of its deployment, beside the laws; BadFile with the reason where they have no room for it."""
+    """What a log's row says of its deployment, beside the laws; Unusable, with the reason, where they have no room for it."""
     resolution = find(_setup_key(cells), catalog or default_catalog())
     if isinstance(resolution, str):
-        raise BadFile(run, resolution)
+        raise Unusable(resolution)
     setup, table = resolution.setup, efficiencies()
     engine, chip, version = ENGINES[setup.engine], setup.system.chip, str(cells.get("engine_version", ""))
     key = run_key(setup.model, setup.system, setup.layout, setup.formats, engine, version)
@@ -54,7 +57,7 @@ def observed_start(cells: Cells, run: str, month: str, catalog: Catalog | None =
         setup.work, chip, setup.layout, setup.compiled, engine, share, table, eager=EAGER in setup.older
     )  # with the defaults of the engine, as every verb has it
     if not room.kv > 0:
-        raise BadFile(run, "by the laws the weights leave no room for KV cache: its machine, layout or formats are other than said")
+        raise Unusable("by the laws the weights leave no room for KV cache: its machine, layout or formats are other than said")
     sequence = 1 / replace(room, kv=1.0).sequences(float(cells["context_len"]), setup.layout.cp)  # bytes of a chip for each
     ratios = {ROOM: logged_kv_bytes(float(cells["sequences_that_fit"]), sequence) / room.kv, SHARE: share / UTILIZATION}
     ratios |= {} if most is None else {SEATS: float(most) / table.engine(engine, platform(chip), "max_sequences")}
@@ -78,3 +81,38 @@ def _setup_key(cells: Cells) -> SetupKey:
         dp=count("dp"), engine=text("engine"), engine_version=text("engine_version"), eager=bool(cells.get("eager")), date=text("date"),
         weights=text("weight_precision"), kv=text("kv_precision"), load="given", split=False, benchmark="",
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRow:
+    """A log's start as a row."""
+
+    id: str
+    cells: Cells
+    line: int = 1
+
+
+def is_log(run: CalibrationRun) -> bool:
+    """Whether a run of a profile is a log of a start."""
+    return ("mode", LOG) in run.cells
+
+
+def row_of(run: CalibrationRun) -> LogRow:
+    """The row of a log that a profile keeps."""
+    return LogRow(id=run.id, cells=dict(run.cells))
+
+
+def used_logs(filed: Sequence[FiledRow], name: str, catalog: Catalog) -> tuple[list[UsedRun], list[LeftOutRow]]:
+    """The runs of logs for a profile of this name, and those that are left out."""
+    used, bad, today = [], [], datetime.date.today().isoformat()
+    for file in filed:
+        row, date = file.row, file.date or str(file.row.cells.get("date", "")) or today
+        try:
+            observations = observed_start(row.cells, f"{name}:{row.id}", date, catalog)
+        except Unusable as error:
+            bad.append(LeftOutRow(file=file.file, row=BadRow(line=row.line, id=row.id, why=str(error))))
+            continue
+        cells = tuple(row.cells.items())
+        run = CalibrationRun(id=row.id, file=file.file, hash=file.hash, date=date, cells=cells, observations=observations)
+        used.append(UsedRun(run=run, task=None, without=()))
+    return used, bad

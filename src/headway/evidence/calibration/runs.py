@@ -1,4 +1,4 @@
-"""Measured rows as the runs of a profile: which can be used, what each says, and predictions without and with them."""
+"""Measured loads as the runs of a profile: which can be used, what each says, and predictions without and with them."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ import datetime
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from headway.core.catalog import Catalog
 from headway.evidence.calibration.observe import observe
-from headway.evidence.rows.cells import cells_of, rows_of
-from headway.evidence.rows.row import BadRow, MeasuredRow, row_format
+from headway.evidence.rows.cells import cells_of
+from headway.evidence.rows.row import BadRow, row_format
 from headway.evidence.rows.run_keys import task_month
 from headway.evidence.rows.tasks import Task, Unpredictable, tasks
 from headway.evidence.serving.predict import Prediction, predict
 from headway.evidence.serving.score import UNSCORED, Residual, residuals
-from headway.performance.calibration.key import TRAINING
 from headway.performance.calibration.observation import Observation
-from headway.performance.calibration.profile import CalibrationRun, Profile
+from headway.performance.calibration.profile import CalibrationRun
 
+OWN_PREDICTIONS = "its measurements are headway's own predictions"
 SAME = 1e-6  # of a measurement: nearer to a prediction than any that was measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiledRow:
-    """A measured row, and the file that it is from."""
+    """A row of a run, and the file that it is from."""
 
-    row: MeasuredRow
+    row: Any  # MeasuredRow, TrainingRow or LogRow
     file: str
     hash: str  # SHA-256 of its content
     date: str = ""  # of the run, where a profile has it
@@ -34,10 +35,10 @@ class FiledRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsedRun:
-    """A run of a profile, with the task of its row, and its measurements beside predictions without and with all the runs."""
+    """A run of a profile, with what is predicted of its row, and its measurements beside predictions without and with all the runs."""
 
     run: CalibrationRun
-    task: Task
+    task: Any  # Task of a load, TrainingSetup of a training run, None of a log
     without: tuple[Residual, ...]
     by_runs: tuple[Residual, ...] = ()
 
@@ -50,7 +51,7 @@ class LeftOutRow:
     row: BadRow
 
 
-def used_runs(filed: Sequence[FiledRow], name: str, catalog: Catalog) -> tuple[list[UsedRun], list[LeftOutRow]]:
+def used_loads(filed: Sequence[FiledRow], name: str, catalog: Catalog) -> tuple[list[UsedRun], list[LeftOutRow]]:
     """The runs of rows for a profile of this name, and the rows that are left out."""
     row_tasks = tasks([one.row for one in filed], catalog)
     known = [task for task in row_tasks if isinstance(task, Task)]
@@ -69,10 +70,19 @@ def used_runs(filed: Sequence[FiledRow], name: str, catalog: Catalog) -> tuple[l
     return used, bad
 
 
+def twins_why(name: str, count: int) -> str:
+    """That so many rows have one id.
+
+    >>> twins_why("a", 2)
+    "id 'a' is there twice; wants an id of its own for each run"
+    """
+    return f"id {name!r} is there {'twice' if count == 2 else f'{count} times'}; wants an id of its own for each run"
+
+
 def _why(task: Task | Unpredictable, measured: Sequence[Residual], count: int) -> str:
     """Why a row cannot be used; "" where it can."""
     if count > 1:
-        return f"id {task.row.id!r} is there {'twice' if count == 2 else f'{count} times'}; wants an id of its own for each run"
+        return twins_why(task.row.id, count)
     if isinstance(task, Unpredictable):
         return task.why
     if task.row.reliability == UNSCORED:
@@ -80,7 +90,7 @@ def _why(task: Task | Unpredictable, measured: Sequence[Residual], count: int) -
     if not measured:
         return "states no measurement: wants ttft_ms, tpot_ms, tok_s_per_chip or output_tok_s_total"
     if all(abs(one.predicted / one.measured - 1) < SAME for one in measured):
-        return "its measurements are headway's own predictions"
+        return OWN_PREDICTIONS
     return ""
 
 
@@ -97,27 +107,8 @@ def _observed(good: Sequence[tuple[FiledRow, Task]], name: str) -> list[Calibrat
     return runs
 
 
-def with_predictions(used: Sequence[UsedRun]) -> list[UsedRun]:
+def with_predicted_loads(used: Sequence[UsedRun]) -> list[UsedRun]:
     """Runs with predictions of their rows by all of them."""
     observations = tuple(each for one in used for each in one.run.observations)
     predictions: Sequence[Prediction] = predict([one.task for one in used], runs=observations)
     return [replace(one, by_runs=tuple(residuals([one.task], [each]))) for one, each in zip(used, predictions, strict=True)]
-
-
-def filed_rows(profile: Profile, path: str) -> tuple[list[FiledRow], list[LeftOutRow]]:
-    """The rows that a profile keeps, but those of training."""
-    runs = [run for run in profile.runs if run.key.mode != TRAINING]
-    if not runs:
-        return [], []
-    rows, bad = rows_of([run.cells for run in runs], path, MeasuredRow, row_format())
-    by_id = {run.id: run for run in runs}
-    filed = [FiledRow(row=row, file=by_id[row.id].file, hash=by_id[row.id].hash, date=by_id[row.id].date) for row in rows]
-    return filed, [LeftOutRow(file=path, row=row) for row in bad]
-
-
-def remade(profile: Profile, catalog: Catalog) -> tuple[Profile, list[LeftOutRow]]:
-    """A profile whose observations are made anew from its runs, and the runs of which none can be made any more."""
-    filed, bad = filed_rows(profile, profile.name)
-    used, silent = used_runs(filed, profile.name, catalog)
-    runs = {one.run.id: one.run for one in used} | {run.id: run for run in profile.runs if run.key.mode == TRAINING}
-    return replace(profile, runs=tuple(runs[run.id] for run in profile.runs if run.id in runs)), [*bad, *silent]
