@@ -29,15 +29,20 @@ def refuse_facts(args: Question) -> None:
 
 def read_benchmark(tool: str, path: str, args: Question) -> tuple[list[Any], list[Any]]:
     """The measured rows of a benchmark's output, and its records without one; `tool` is the flag of its reader."""
+    reader: Any = importlib.import_module(f"headway.evidence.readers.{TOOLS[tool][0]}")
+    rows, bad = reader.read(path, run_fields(args))
+    return [dataclasses.replace(row, eager=1) for row in rows] if args.eager else rows, bad
+
+
+def run_fields(args: Question) -> RunFields:
+    """What the command line says of runs."""
     hardware, chips = machine(args.on)
     if hardware:
         hardware_name(hardware, arguments.catalog(args))  # an unknown machine is an input error, not a row without a prediction
     degrees: dict[str, Any] = {name: _whole_number(getattr(args, name), name) for name in DEGREES}
     lengths: dict[str, Any] = {name: _whole_number(getattr(args, name), name) for name in LENGTHS}
     texts: dict[str, Any] = {name: getattr(args, name) for name in TEXTS}
-    reader: Any = importlib.import_module(f"headway.evidence.readers.{TOOLS[tool][0]}")
-    rows, bad = reader.read(path, RunFields(hardware=hardware, chips=chips, **degrees, **lengths, **texts))
-    return [dataclasses.replace(row, eager=1) for row in rows] if args.eager else rows, bad
+    return RunFields(hardware=hardware, chips=chips, **degrees, **lengths, **texts)
 
 
 def _whole_number(text: str | None, name: str) -> int | None:

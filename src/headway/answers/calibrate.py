@@ -10,24 +10,28 @@ from pathlib import Path
 
 from headway import __version__
 from headway.answers import arguments
-from headway.answers.benchmark_files import read_benchmark, refuse_facts
+from headway.answers.benchmark_files import read_benchmark, refuse_facts, run_fields
 from headway.answers.calibrations import stale
 from headway.core.catalog import Catalog, user_folder
-from headway.core.errors import BadFile, BadValue
+from headway.core.errors import BadFile, BadValue, clip
 from headway.core.files import write_whole
 from headway.core.listing import Listing
+from headway.core.notes import note
 from headway.core.question import Question
 from headway.core.question_files import hash_of
 from headway.core.user_file import PROFILE as PROFILE_FILE
 from headway.core.user_file import text_of as text_of_file
 from headway.evidence.calibration.contradictions import contradictions
 from headway.evidence.calibration.deployments import DeploymentOfRuns, deployments
+from headway.evidence.calibration.engine_logs import LogRow, cells_of
 from headway.evidence.calibration.filed import filed_rows, used_runs, with_predictions
 from headway.evidence.calibration.runs import FiledRow, LeftOutRow, UsedRun
 from headway.evidence.questions import Calibrate
+from headway.evidence.readers import engine_log
 from headway.evidence.readers.aiperf import exports
 from headway.evidence.readers.kinds import PROFILE, TABLE, tool_of
 from headway.evidence.rows.row import BadRow, left_out, read_rows
+from headway.evidence.training.row import read_training_rows
 from headway.performance.calibration.facts import facts_hash
 from headway.performance.calibration.profile import KIND, Profile, checked_name, read_profile, text_of
 from headway.report import calibration, output
@@ -38,6 +42,8 @@ BY_IT = "serve, plan, predict and others then go by these runs"
 
 def run(args: Calibrate) -> output.Answer:
     """Answer with a row per deployment; writes the profile with --save."""
+    if not (args.rows or args.log):
+        raise BadValue("FILE", "nothing", "the files of your runs, or --log with what an engine logged at its start")
     name = checked_name(args.save) if args.save else UNNAMED
     path = _place(args, name) if args.save else None
     where = arguments.catalog(args)
@@ -88,7 +94,7 @@ def _answer(found: Sequence[DeploymentOfRuns], bad: Sequence[LeftOutRow], path: 
 def _unusable(args: Calibrate, bad: Sequence[LeftOutRow]) -> BadFile:
     """That no row can be used, with the first reason."""
     if not bad:
-        return BadFile(args.rows[0], "holds no run")
+        return BadFile((*args.rows, *args.log)[0], "holds no run")
     more = f" (and {len(bad) - 1:,} more lines)" if len(bad) > 1 else ""
     return BadFile(bad[0].file, f"holds no run that can be used; line {bad[0].row.line}: {bad[0].row.why}{more}")
 
@@ -99,7 +105,7 @@ def _unusable(args: Calibrate, bad: Sequence[LeftOutRow]) -> BadFile:
 def _read(args: Calibrate) -> tuple[list[FiledRow], list[LeftOutRow]]:
     """Rows of all files, each with the hash of its file; a file that is given twice is read once."""
     kinds = {file: _kind(file) for file in args.rows}
-    if set(kinds.values()) <= {TABLE, PROFILE}:
+    if not args.log and set(kinds.values()) <= {TABLE, PROFILE}:
         refuse_facts(args)
     filed: list[FiledRow] = []
     bad: list[LeftOutRow] = []
@@ -114,14 +120,24 @@ def _read(args: Calibrate) -> tuple[list[FiledRow], list[LeftOutRow]]:
         there = {(one.row.id, one.hash) for one in filed}  # a profile may hold the runs of a file beside it
         filed += [one for one in rows if (one.row.id, one.hash) not in there]
         bad += lines
+    filed += [FiledRow(row=_log_row(file, args), file=Path(file).name, hash=_hash(file)) for file in dict.fromkeys(args.log)]
     return _apart(filed), bad
+
+
+def _log_row(file: str, args: Calibrate) -> LogRow:
+    """The row of a log, and notes on what it says in another way."""
+    log = engine_log.read(file)
+    note(*(f"{log.name}: {text}" for text in log.notes))
+    return LogRow(id=Path(file).stem, cells=cells_of(log, run_fields(args)))
 
 
 def _rows(file: str, tool: str, digest: str, args: Calibrate) -> tuple[list[FiledRow], list[LeftOutRow]]:
     """Rows of a file, and its lines that are none."""
     if tool == PROFILE:
         return filed_rows(read_profile(Path(file)), file)
-    rows, faults = read_rows(file) if tool == TABLE else read_benchmark(tool, file, args)
+    if args.training and tool != TABLE:
+        raise BadValue("--training", "on", f"a table of training runs: {clip(file)} is the output of a benchmark of serving")
+    rows, faults = read_benchmark(tool, file, args) if tool != TABLE else read_training_rows(file) if args.training else read_rows(file)
     return [FiledRow(row=row, file=Path(file).name, hash=digest) for row in rows], [LeftOutRow(file=file, row=row) for row in faults]
 
 

@@ -104,7 +104,8 @@ class Calibrate(Question):
     subjects = ("rows",)
     edits = ("catalog",)
     no_edits = EACH_ROW
-    rows = field(kind="file", word="FILE", place="+", help=ABOUT_OWN_RUNS)
+    rows = field(kind="file", word="FILE", place="*", help=ABOUT_OWN_RUNS, default=())
+    log = field(kind="file", word="FILE", takes="again", help="what vLLM or SGLang logged at its start: its room for KV cache", default=())
     training = field(kind="switch", help="the rows are training runs: at least id, model, hardware", default=False)
     save = field(kind="word", word="NAME", help="keep the profile under this name: serve, plan, predict and others then go by it")
     into = field(kind="folder", word="DIR", help="where it goes, in DIR/calibrations (default your own folder, ~/.config/headway)")

@@ -10,19 +10,18 @@ from headway.core.columns import Column
 from headway.core.listing import Listing
 from headway.evidence.calibration.contradictions import Contradiction
 from headway.evidence.calibration.deployments import DeploymentOfRuns, FactorOfRuns, QuantityOfRuns
-from headway.performance.calibration.factors import PARAMETERS
 from headway.performance.calibration.key import RunKey
 from headway.performance.calibration.posterior import months
 from headway.performance.calibration.profile import CalibrationRun
 from headway.report.causes import times
 from headway.report.words import sentence
 
-NAMES = {"tpot": "TPOT", "ttft": "TTFT", "rate": "throughput"}
+NAMES = {"tpot": "TPOT", "ttft": "TTFT", "rate": "throughput", "step": "step", "memory": "memory"}
 FACTORS = {  # of a deployment, for the table and the first sentence
     "step": ("step", "the step takes {} times as long"), "fixed": ("fixed costs", "fixed costs are {} times as long"),
     "host": ("host's launches", "the host's launches take {} times as long"),
     "start": ("start of a run", "{} times as many requests come at once at the start"),
-    "first": ("TTFT beyond these", "TTFT is {} times as long"),
+    "first": ("TTFT beyond these", "TTFT is {} times as long"), "memory": ("memory of a chip", "its memory is {} times as much"),
 }  # fmt: skip
 ABOUT = "measured over predicted, and half of the 90 % interval; of a factor its value"
 MOST_NAMED = 10  # runs that a note names
@@ -38,7 +37,8 @@ COLUMNS = {
     "runs": Column("count", "runs of the deployment that are used"),
     "ids": Column("", "their ids"),
     **{f"{name}_factor{end}": Column("", f"what the runs say of the {FACTORS[name][0]}, over what is predicted{about}")
-       for name in PARAMETERS for end, about in _ENDS.items()},
+       for name in FACTORS for end, about in _ENDS.items()},
+    "kv_room_factor": Column("", "room for KV cache as the engine logged it at its start, over that of the laws"),
     **{f"{name}_{key}": Column("", f"{text} of {NAMES[name]}{about}")
        for name in NAMES for key, text, about in (
            ("ratio", "measured over predicted", ", without the runs"), ("half", "half of the 90 % interval", ", without the runs"),
@@ -59,7 +59,7 @@ def machine_of(key: RunKey) -> str:
 
 
 def _formats(key: RunKey) -> str:
-    return key.weights if key.weights == key.kv else f"{key.weights} with {key.kv} KV"
+    return key.weights if key.kv in ("", key.weights) else f"{key.weights} with {key.kv} KV"
 
 
 def row(deployment: DeploymentOfRuns, path: str | None) -> dict[str, Any]:
@@ -70,6 +70,7 @@ def row(deployment: DeploymentOfRuns, path: str | None) -> dict[str, Any]:
         "weights": key.weights, "kv": key.kv, "engine": key.engine, "version": key.version, "mode": key.mode, "runs": len(deployment.runs),
         "ids": ", ".join(one.run.id for one in deployment.runs),
     }  # fmt: skip
+    cells |= {f"{name}_factor{end}": None for name in FACTORS for end in _ENDS}
     for factor in deployment.factors:
         ends = {"": factor.value, "_lo": factor.low, "_hi": factor.high}
         cells |= {f"{factor.name}_factor{end}": value if factor.is_learnt else None for end, value in ends.items()}
@@ -77,7 +78,7 @@ def row(deployment: DeploymentOfRuns, path: str | None) -> dict[str, Any]:
         quantity = next((each for each in deployment.quantities if each.name == name), None)
         keys = ("ratio", "half", "ratio_by_runs", "half_by_runs")
         cells |= {f"{name}_{key}": quantity and getattr(quantity, key) for key in keys}
-    return cells | {"profile": path}
+    return cells | {"kv_room_factor": deployment.start and float(deployment.start.room), "profile": path}
 
 
 def people(deployments: Sequence[DeploymentOfRuns]) -> Listing:
@@ -90,6 +91,7 @@ def people(deployments: Sequence[DeploymentOfRuns]) -> Listing:
             {"of": FACTORS[each.name][0], "before": _cell(1.0, each.usual - 1), "after": _cell(each.value, each.high / each.value - 1)}
             for each in deployment.factors if each.is_learnt
         ]  # fmt: skip
+        cells += [{"of": "KV room", "before": "1.00", "after": f"{deployment.start.room:.2f}"}] if deployment.start else []
         about: dict[str, Any] = {"deployment": name_of(deployment.key), "runs": len(deployment.runs)}
         lines += [about | cell for cell in cells]
     return Listing(lines)
@@ -126,8 +128,13 @@ def headline(deployments: Sequence[DeploymentOfRuns]) -> str:
     of_one = f"{count} of {machine_of(key)} ({', '.join(filter(None, (key.engine, key.layout.replace('=', ' '))))})"
     start = of_one if len(deployments) == 1 else f"{count} of {len(deployments)} deployments"
     told = "" if len(deployments) == 1 else f" ({machine_of(key)})"
-    change = _change(first.quantities[0]) if first.quantities else "no quantity is predicted"
+    change = _change(first.quantities[0]) if first.quantities else _room(first)
     return sentence(f"{start}: {change}{told}", *(f"; {text}" for text in _surest(first.factors)))
+
+
+def _room(deployment: DeploymentOfRuns) -> str:
+    """What a log alone says."""
+    return "no quantity is predicted" if deployment.start is None else f"KV room {times(deployment.start.room, 3)} times the laws'"
 
 
 def _change(quantity: QuantityOfRuns) -> str:
@@ -137,7 +144,8 @@ def _change(quantity: QuantityOfRuns) -> str:
 def _surest(factors: Sequence[FactorOfRuns]) -> list[str]:
     """The factors whose interval does not hold 1, else the one that is known best."""
     off = [each for each in factors if each.is_learnt and not each.low <= 1 <= each.high]
-    return [FACTORS[each.name][1].format(times(each.value, 3)) for each in off] or ["every factor may be 1: as predicted"]
+    silent = ["every factor may be 1: as predicted"] if any(factor.is_learnt for factor in factors) else []
+    return [FACTORS[each.name][1].format(times(each.value, 3)) for each in off] or silent
 
 
 def run_notes(runs: Sequence[CalibrationRun], today: str) -> list[str]:
