@@ -136,3 +136,15 @@ def test_plan__replayed_by_sim_agrees(cli: Cli, folder: Path, tmp_path: Path) ->
     assert played.notes[0].startswith("calibrated on 3 runs"), "the plan's folders hold the profile"
     limit = answer.json["checked"]["limits"][0]
     assert played.rows[0]["p95_tpot_s"] == pytest.approx(limit["simulated_s"], rel=0.1)
+
+
+def test_notes__say_where_a_profile_holds_no_longer(cli: Cli, tmp_path: Path) -> None:
+    head, dated = f"{HEAD},ttft_ms,tpot_ms,source_date,engine_version", "2026-01-05,0.12.0"
+    runs = written(tmp_path / "runs.csv", [f"{name},{PLACE},{users},{ttft},{tpot},{dated}" for name, users, ttft, tpot in RUNS], head)
+    cli("calibrate", runs, "--save", "mine", "--into", tmp_path)
+    later = [f"z{users},{PLACE},{users},{3 * ttft},{3 * tpot},2026-02-05,0.13.0" for _, users, ttft, tpot in RUNS]
+    notes = cli("score", written(tmp_path / "later.csv", later, head), "--catalog", tmp_path, "-o", "json").notes
+    for words in ("before calibration -> after", "3 later runs outside the interval", "3 rows are of another version"):
+        assert any(words in note for note in notes), words
+    served = cli("serve", *SERVED, "--engine", "vllm", "--batch", USERS, "--catalog", tmp_path, "-o", "json").notes
+    assert served[0].startswith("calibrated on 3 runs of 2026-01") and "months old" in served[1]

@@ -45,8 +45,8 @@ def calibrated(question: Question) -> Answer:
     if not force.uses:
         calibrations.refuse_idle(question)
         return answer
-    answer.facts = {"calibration": [{"name": profile.name, "hash": profile.content} for profile in force.used()]}
-    answer.notes = [force.note(), *answer.notes]
+    answer.facts = {"calibration": [{"name": profile.name, "hash": profile.content} for profile in force.applied()]}
+    answer.notes = [*filter(None, [force.note(), force.age_note()]), *answer.notes]
     if answer.rows.tree is not None:
         answer.rows = dataclasses.replace(answer.rows, tree=within(profiles, answer.rows.tree))
     answer.describe = answer.describe and within(profiles, answer.describe)

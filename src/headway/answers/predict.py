@@ -10,7 +10,9 @@ from typing import Any
 from headway.answers import arguments
 from headway.core.columns import Column, column
 from headway.core.listing import Listing
+from headway.core.notes import note
 from headway.core.question import Question
+from headway.evidence.calibration.validity import versions
 from headway.evidence.rows.row import need_rows, read_rows
 from headway.evidence.rows.tasks import Setup, tasks
 from headway.evidence.serving.predict import MEMORY, Prediction
@@ -43,6 +45,7 @@ def predicted(rows: Sequence[Any], bad: Sequence[Any], args: Question) -> Measur
     predictions = predict_serving(row_tasks, runs=force.observations if force else ())
     if force:
         tell(force, predictions)
+        note(*versions(row_tasks, predictions, force.observations))
     return MeasuredFile(tasks=row_tasks, predictions=predictions, bad=bad)
 
 
@@ -50,7 +53,8 @@ def tell(force: Calibrations, predictions: Iterable[Prediction]) -> None:
     """Keep which runs of the user's own predictions went by, and how much narrower TPOT is for them."""
     for prediction in predictions:
         if prediction.posterior.runs:
-            force.tell(prediction.posterior.runs, "tpot", half=prediction.step_slower, usual=prediction.usual_slower)
+            force.tell(prediction.posterior.runs, "tpot", half=prediction.step_slower, usual=prediction.usual_slower,
+                       month=prediction.row.month or prediction.row.date)  # fmt: skip
 
 
 def at_line(line: int, why: str) -> str:
@@ -103,7 +107,7 @@ MS, TERA, GIB = 1e-3, 1e12, 2.0**30
 ENDS = ("lo", "hi")
 NONE_PREDICTED = 2  # exit status where no row could be predicted
 ABOUT_FILE = "CSV whose first line names columns: at least id, model, hardware, mode"
-TOLD = ("flags", "why", "calibrated_by", "calibrated_runs")  # columns after the quantities
+REMARKS = ("flags", "why", "calibrated_by", "calibrated_runs")  # columns after the quantities
 ABOUT = {
     "id": Column("", "the row's id, as given"),
     "flags": Column("", "what was inferred where the row is silent, joined by '; '"),
@@ -138,7 +142,7 @@ class RowTable:
 
     def blank(self, name: str) -> dict[str, Any]:
         """Row with all columns empty but the name."""
-        keys = (*(key for quantity in self.quantities for key in quantity.keys), *TOLD)
+        keys = (*(key for quantity in self.quantities for key in quantity.keys), *REMARKS)
         return {"id": name} | dict.fromkeys(keys)
 
     def row(self, prediction: Any) -> dict[str, Any]:

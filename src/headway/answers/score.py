@@ -16,7 +16,7 @@ from headway.core.errors import BadValue, HeadwayError
 from headway.core.listing import Listing, estimate_text, format_value, is_loose
 from headway.core.notes import note
 from headway.core.question import from_words
-from headway.evidence.calibration.held import held
+from headway.evidence.calibration.validity import validity
 from headway.evidence.questions import TOOLS, Score
 from headway.evidence.rows.row import left_out, need_rows, read_rows
 from headway.evidence.rows.tasks import Task, Unpredictable
@@ -235,11 +235,11 @@ def run(args: Score) -> output.Answer:
     read = as_run(read, cases)
     if tool or args.each:
         folders = "".join(f" --catalog {shlex.quote(folder)}" for folder in args.catalog)
-        note(*_held(read))
+        note(*_validity(read))
         notes = [*left_out(path, bad), *_limit_notes(args.max_num_seqs, read.tasks)] if tool else ()
         return answer(read, bool(tool), cases, folders, notes)
     result = score(read.tasks, read.predictions)
-    note(*_held(read))
+    note(*_validity(read))
     listing = Listing([*map(_group, result.groups), *worst(result.residuals, MOST_WORST)], always=VIEW)
     notes = _left_out(result, read.bad)
     return output.Answer(
@@ -248,10 +248,10 @@ def run(args: Score) -> output.Answer:
     )  # fmt: skip
 
 
-def _held(read: predict.MeasuredFile) -> list[str]:
+def _validity(read: predict.MeasuredFile) -> list[str]:
     """What the user's own runs have gained, where they are in force."""
     force = calibrations()
-    return held(read.tasks, read.predictions, force.observations) if force else []
+    return validity(read.tasks, read.predictions, force.observations) if force else []
 
 
 def _check_names(args: Score, read: Any) -> None:

@@ -123,7 +123,7 @@ def lines(answer: Answer) -> list[str]:
 # Beginnings of notes by weight, the heaviest first; a note that begins with none of them stands between the two groups.
 FIRST = "calibrated on "
 HEAVY = (
-    "before calibration ", "by default ", "--where ", "no price", "dropped as illegal", "launch: ", "overloaded", "unfitted: ",
+    "the newest of these runs ", "before calibration ", "by default ", "--where ", "no price", "dropped as illegal", "launch: ", "overloaded", "unfitted: ",
     "nothing meets",
 )  # fmt: skip
 LIGHT = (

@@ -83,8 +83,8 @@ def served_at(server: Server, load: MeasuredLoad) -> Served:
 def nominal(task: Task) -> tuple[Served, MeasuredLoad]:
     """The deployment as stated, at the measured load, as the user's own runs have it where some are in force."""
     load, server, force = load_of([task]), machines([task.setup]), calibrations()
-    own = under_runs(task.kind, [task], server, load, None, force.observations) if force else None
-    return served_at(run_servers(own.server if own else server, load).online(), load), load
+    runs = under_runs(task.kind, [task], server, load, None, force.observations) if force else None
+    return served_at(run_servers(runs.server if runs else server, load).online(), load), load
 
 
 def measurement(task: Task, prediction: Prediction, served: Served) -> Measurement:

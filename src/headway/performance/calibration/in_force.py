@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from headway.core.units import Number
-from headway.performance.calibration.key import RunKey
+from headway.performance.calibration.key import HALF_LIFE, RunKey
 from headway.performance.calibration.observation import Observation
-from headway.performance.calibration.posterior import Posterior, posterior
+from headway.performance.calibration.posterior import Posterior, months, posterior
 from headway.performance.calibration.profile import Profile, observations_of
 
 NAMES = {"tpot": "TPOT", "decode": "a decode step", "ttft": "TTFT", "prefill": "a prefill"}  # of those of an answer the first is told
 ROOM = "room"  # for KV cache, of an engine's log
-OTHER = "another layout"
+OLD = 3  # months from which an answer tells the age of its runs
+UNMEASURED = "another layout"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,7 @@ class RunUse:
     quantity: str
     half: Number
     usual: Number
+    month: str = ""  # of the question, "" for today
 
 
 @dataclass(kw_only=True)
@@ -49,18 +51,18 @@ class Calibrations:
 
     def layout_text(self, text: str) -> str:
         """A layout as a key has it: all that were not measured are alike."""
-        return text if text in self.layouts else OTHER
+        return text if text in self.layouts else UNMEASURED
 
     @functools.cached_property
     def layouts(self) -> frozenset[str]:
         """Layouts that were measured."""
-        return frozenset(one.key.layout for one in self.observations)
+        return frozenset(observation.key.layout for observation in self.observations)
 
-    def tell(self, runs: tuple[str, ...], quantity: str = "", half: Number = None, usual: Number = None) -> None:
+    def tell(self, runs: tuple[str, ...], quantity: str = "", half: Number = None, usual: Number = None, month: str = "") -> None:
         """Keep that numbers of the answer rest on runs, and the interval of one of them."""
-        self.uses.append(RunUse(runs=runs, quantity=quantity, half=half, usual=usual))
+        self.uses.append(RunUse(runs=runs, quantity=quantity, half=half, usual=usual, month=month))
 
-    def used(self) -> list[Profile]:
+    def applied(self) -> list[Profile]:
         """The profiles of which the answer used a run."""
         names = {run.partition(":")[0] for use in self.uses for run in use.runs}
         return [profile for profile in self.profiles if profile.name in names]
@@ -70,11 +72,21 @@ class Calibrations:
         if not self.uses:
             return ""
         runs = list(dict.fromkeys(run for use in self.uses for run in use.runs))
-        days = sorted({each.month for each in self.observations if each.run in runs and each.month})
+        days = sorted({observation.month for observation in self.observations if observation.run in runs and observation.month})
         when = f" of {' to '.join(dict.fromkeys((days[0], days[-1])))}" if days else ""
-        names = ", ".join(profile.name for profile in self.used())
-        told = "; ".join([*self._narrower(), *self._rooms()])
-        return f"calibrated on {len(runs):,} run{'s' if len(runs) > 1 else ''}{when} ({names}){': ' if told else ''}{told}"
+        names = ", ".join(profile.name for profile in self.applied())
+        parts = "; ".join([*self._narrower(), *self._rooms()])
+        return f"calibrated on {len(runs):,} run{'s' if len(runs) > 1 else ''}{when} ({names}){': ' if parts else ''}{parts}"
+
+    def age_note(self) -> str:
+        """That the runs are old, where the newest is; "" where it is not."""
+        days = {observation.run: observation.month for observation in self.observations if observation.month}
+        uses = {(use.month, max(dates)) for use in self.uses if (dates := [days[run] for run in use.runs if run in days])}
+        age = max((months(asked) - months(newest) for asked, newest in uses), default=0.0)
+        if age <= OLD:
+            return ""
+        left = f"half of what runs say of TPOT is left after {HALF_LIFE:g}, and of TTFT nothing"
+        return f"the newest of these runs is {age:.0f} months old: {left}; newer ones say more"
 
     def _narrower(self) -> list[str]:
         """How much narrower the first of NAMES is, of those that the answer has."""

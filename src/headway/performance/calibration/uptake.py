@@ -41,33 +41,34 @@ class Uptake:
     @property
     def runs(self) -> tuple[str, ...]:
         """Every run that says something, PROFILE:ID."""
-        return tuple(dict.fromkeys(run for one in self.posteriors for run in one.runs))
+        return tuple(dict.fromkeys(run for posterior in self.posteriors for run in posterior.runs))
 
     def widths(self, server: Server, quantities: Callable[[Server], Mapping[str, Any]]) -> dict[str, RunWidth]:
         """What the runs leave of the interval of each quantity; the server has the factors of the runs."""
         with unrecorded():
-            usual, moved = quantities(replace(server, first_token_factor=NO_RUNS)), [quantities(calibrated(server, move)) for move in MOVES]
-            scatters = {name: self._scatter(name, usual[name], [by_move[name] for by_move in moved]) for name in usual}
+            usual = quantities(replace(server, first_token_factor=NO_RUNS))
+            shifted = [quantities(calibrated(server, move)) for move in MOVES]
+            scatters = {name: self._scatter(name, usual[name], [by_move[name] for by_move in shifted]) for name in usual}
             return {name: RunWidth(runs=self.runs, scatter=scatter) for name, scatter in scatters.items()}
 
-    def _scatter(self, name: str, usual: Any, moved: list[Any]) -> Any:
-        slopes = [(np.log(value) - np.log(usual)) / MOVE for value in moved]
+    def _scatter(self, name: str, usual: Any, shifted: list[Any]) -> Any:
+        slopes = [(np.log(value) - np.log(usual)) / MOVE for value in shifted]
         slopes.insert(FIRST, np.zeros(np.shape(usual)) + (name == "ttft"))
         along, noise = np.stack(np.broadcast_arrays(*slopes), axis=-1), NOISE[NOISE_OF[name]]
-        scatters = [one.scatter(along, noise) if one.runs else np.inf for one in self.posteriors]  # none: as wide as usual
+        scatters = [posterior.scatter(along, noise) if posterior.runs else np.inf for posterior in self.posteriors]
         scatter = scatters[0] if len(scatters) == 1 else np.choose(self.place, np.broadcast_arrays(*scatters))
         return scatter if np.ndim(scatter) else known(float(scatter), "scatter", "", "derived", self.source)
 
     @property
     def source(self) -> str:
         """The runs, in words."""
-        return told(self.runs)
+        return runs_text(self.runs)
 
 
-def told(runs: tuple[str, ...]) -> str:
+def runs_text(runs: tuple[str, ...]) -> str:
     """Runs in words: how many, and the first of them.
 
-    >>> told(("mine:a", "mine:b", "mine:c", "mine:d"))
+    >>> runs_text(("mine:a", "mine:b", "mine:c", "mine:d"))
     '4 runs of your own: mine:a, mine:b, mine:c, ...'
     """
     rest = ", ..." if len(runs) > MOST_TOLD else ""
@@ -80,11 +81,11 @@ def uptake(force: Calibrations, key: RunKey, layout: Layout) -> Uptake | None:
     texts = of_layouts.ravel().tolist()
     order = {text: place for place, text in enumerate(dict.fromkeys(map(force.layout_text, texts)))}
     posteriors = tuple(force.posterior(replace(key, layout=text)) for text in order)
-    if not any(one.runs for one in posteriors):
+    if not any(posterior.runs for posterior in posteriors):
         return None
     place = np.reshape([order[force.layout_text(text)] for text in texts], of_layouts.shape)
-    values = np.exp(np.array([one.mean for one in posteriors]))
-    source = told(tuple(dict.fromkeys(run for one in posteriors for run in one.runs)))
+    values = np.exp(np.array([posterior.mean for posterior in posteriors]))
+    source = runs_text(tuple(dict.fromkeys(run for posterior in posteriors for run in posterior.runs)))
     factors = {}
     for at, name in enumerate(PARAMETERS):
         factor = values[place, at]

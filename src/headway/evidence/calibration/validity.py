@@ -12,30 +12,34 @@ from headway.performance.calibration.observation import Observation
 
 MOST_NAMED = 3
 Pairs = list[tuple[Task, Prediction]]
+Rows = Sequence[Task | Unpredictable]
 
 
-def held(
-    tasks: Sequence[Task | Unpredictable], predictions: Sequence[Prediction], observations: Sequence[Observation]
-) -> list[str]:
+def validity(tasks: Rows, predictions: Sequence[Prediction], observations: Sequence[Observation]) -> list[str]:
     """What is to say of predicted rows that were measured: what runs have gained, and where they hold no longer."""
-    pairs = zip(tasks, predictions, strict=True)
-    by_runs = [(task, prediction) for task, prediction in pairs if isinstance(task, Task) and prediction.posterior.runs]
+    by_runs = _by_runs(tasks, predictions)
     fresh = [pair for pair in by_runs if not _is_own(*pair)]
     notes = _gained(fresh)
     if len(fresh) < len(by_runs):
         notes.append(f"{len(by_runs) - len(fresh):,} of the rows are runs that calibrate them, which no error says anything of")
-    return [*notes, *_outside(fresh, observations), *versions(by_runs, observations)]
+    return [*notes, *_outside(fresh, observations)]
 
 
-def versions(by_runs: Pairs, observations: Sequence[Observation]) -> list[str]:
+def _by_runs(tasks: Rows, predictions: Sequence[Prediction]) -> Pairs:
+    pairs = zip(tasks, predictions, strict=True)
+    return [(task, prediction) for task, prediction in pairs if isinstance(task, Task) and prediction.posterior.runs]
+
+
+def versions(tasks: Rows, predictions: Sequence[Prediction], observations: Sequence[Observation]) -> list[str]:
     """A note on rows of another version of the engine than every run that they go by."""
-    known = {one.run: one.key.version for one in observations}
-    said = {id(task): {known.get(run, "") for run in prediction.posterior.runs} for task, prediction in by_runs}
-    others = [task for task, _ in by_runs if task.row.engine_version and not {"", task.row.engine_version} & said[id(task)]]
-    if not others:
+    by_runs = _by_runs(tasks, predictions)
+    known = {observation.run: observation.key.version for observation in observations}
+    versions_of = {id(task): {known.get(run, "") for run in prediction.posterior.runs} for task, prediction in by_runs}
+    strangers = [task for task, _ in by_runs if task.row.engine_version and not {"", task.row.engine_version} & versions_of[id(task)]]
+    if not strangers:
         return []
-    measured = ", ".join(sorted(set.union(*(said[id(task)] for task in others))))
-    return [f"{len(others):,} rows are of another version of the engine than the runs ({measured}), which says less of them"]
+    measured = ", ".join(sorted(set.union(*(versions_of[id(task)] for task in strangers))))
+    return [f"{len(strangers):,} rows are of another version of the engine than the runs ({measured}), which says less of them"]
 
 
 def _is_own(task: Task, prediction: Prediction) -> bool:
@@ -56,17 +60,17 @@ def _gained(pairs: Pairs) -> list[str]:
 def _outside(pairs: Pairs, observations: Sequence[Observation]) -> list[str]:
     """A note on later runs of a measured deployment that lie outside the interval."""
     newest: dict[tuple[object, ...], str] = {}
-    for one in observations:
-        place = (one.key.model, one.key.chip, one.key.chips, one.key.layout, one.key.engine)
-        newest[place] = max(newest.get(place, ""), one.month)
+    for observation in observations:
+        place = (observation.key.model, observation.key.chip, observation.key.chips, observation.key.layout, observation.key.engine)
+        newest[place] = max(newest.get(place, ""), observation.month)
     later = []
     for task, prediction in pairs:
         key = task_key(task)
         month = newest.get((key.model, key.chip, key.chips, key.layout, key.engine), "")
-        if month and task_month(task) > month and any(not one.covered for one in residuals([task], [prediction])):
+        if month and task_month(task) > month and any(not residual.covered for residual in residuals([task], [prediction])):
             later.append(task.row.id)
     if not later:
         return []
-    named = ", ".join(later[:MOST_NAMED]) + (", ..." if len(later) > MOST_NAMED else "")
+    names = ", ".join(later[:MOST_NAMED]) + (", ..." if len(later) > MOST_NAMED else "")
     count = f"{len(later):,} later run{'s' * (len(later) > 1)}"
-    return [f"{count} outside the interval ({named}): the profile holds no longer; calibrate again with these"]
+    return [f"{count} outside the interval ({names}): the profile holds no longer; calibrate again with these"]
