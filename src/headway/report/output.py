@@ -120,12 +120,9 @@ def lines(answer: Answer) -> list[str]:
     return below
 
 
+FIRST = ("calibrated on ", "the newest of these runs ", "before calibration ")  # of the user's own runs, in every format
 # Beginnings of notes by weight, the heaviest first; a note that begins with none of them stands between the two groups.
-FIRST = "calibrated on "
-HEAVY = (
-    "the newest of these runs ", "before calibration ", "by default ", "--where ", "no price", "dropped as illegal", "launch: ", "overloaded", "unfitted: ",
-    "nothing meets",
-)  # fmt: skip
+HEAVY = ("by default ", "--where ", "no price", "dropped as illegal", "launch: ", "overloaded", "unfitted: ", "nothing meets")
 LIGHT = (
     "TTFT", "nearest measured", "no --engine is named", "prefix hits are in HBM", "KV cache formats searched",
     "latencies leave out", "scheduler of engine",
@@ -133,12 +130,17 @@ LIGHT = (
 )  # fmt: skip
 
 
+def _place(note: str) -> int:
+    """Place of a note among those that come first in every format; that of all others is behind them."""
+    return next((place for place, start in enumerate(FIRST) if note.startswith(start)), len(FIRST))
+
+
 def by_weight(notes: Sequence[str]) -> list[str]:
     """Notes with those first that this answer owes to what was typed; otherwise in the order in which they came."""
 
     def weight(note: str) -> int:
         if note.startswith(FIRST):
-            return -1
+            return _place(note) - len(FIRST)
         if note.startswith(HEAVY):
             return 0
         place = next((place for place, start in enumerate(LIGHT) if note.startswith(start) or f": {start}" in note), None)
@@ -305,7 +307,7 @@ def settle(answer: Answer, book: Notebook, borrowed: str = "", where: str | None
     hypothetical chips borrow.
     """
     notes = [*book.texts, *answer.notes, *answer.rows.notes, *book.remarks]
-    answer.notes = sorted(dict.fromkeys(notes), key=lambda note: not note.startswith(FIRST))
+    answer.notes = sorted(dict.fromkeys(notes), key=_place)
     choose_rows(answer, where, sort)
     answer.notes = [*answer.notes, borrowed] if borrowed else answer.notes
 
