@@ -321,3 +321,57 @@ def test_files__of_no_kind_are_one_line(text: str, tmp_path: Path, cli: Cli) -> 
     path.write_text(text, encoding="utf-8")
     refusal(cli("calibrate", path))
     refusal(cli("calibrate", tmp_path / "missing.csv"))
+
+
+# -- profiles in force --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_profile__moves_predictions_of_other_runs_to_what_was_measured(tmp_path: Path, cli: Cli) -> None:
+    rows = slower(tmp_path, 1.2, (16, 128), "rest.csv")
+    words = ("predict", rows, "--catalog", saved(tmp_path / "c", slower(tmp_path, 1.2)).parents[1])
+    with open(rows, encoding="utf-8") as file:
+        measured = [float(row["tpot_ms"]) for row in csv.DictReader(file)]
+    by_runs, without = cli.rows(*words), cli.rows(*words, "--calibration", "none")
+    assert [row["tpot_ms"] for row in by_runs] == pytest.approx(measured, rel=0.03)
+    assert [row["tpot_ms"] for row in without] == pytest.approx([value / 1.2 for value in measured], rel=1e-9)
+    assert cli.rows("predict", rows) == [{key: row[key] for key in cli.rows("predict", rows)[0]} for row in without]
+
+
+def test_a_profile__of_another_version_is_made_anew_with_a_note(tmp_path: Path, cli: Cli) -> None:
+    path, rows = saved(tmp_path / "c", slower(tmp_path, 1.2)), slower(tmp_path, 1.0, (16,), "rows.csv")
+    words = ("predict", rows, "--catalog", tmp_path / "c")
+    current = cli.json(*words)
+    assert not any("made anew" in note for note in current["notes"])
+    changed(path, f'headway = "{hw.__version__}"', 'headway = "0.0.9"')
+    changed(path, "excess = ", "excess = 9")  # what it said under that version does not count
+    old = cli.json(*words)
+    wants = f"calibration mine was made anew from its runs: headway is {hw.__version__}, and 0.0.9 wrote it"
+    assert wants in old["notes"] and old["rows"] == current["rows"]
+
+
+def test_a_profile__that_was_edited_is_told_and_goes_by_its_runs(tmp_path: Path, cli: Cli) -> None:
+    path, rows = saved(tmp_path / "c", table(tmp_path, [GOOD])), slower(tmp_path, 1.0, (16,), "rows.csv")
+    words = ("predict", rows, "--catalog", tmp_path / "c")
+    (current,) = cli.rows(*words)
+    changed(path, "tpot_ms = 30", "tpot_ms = 60")
+    edited = cli.json(*words)
+    assert any("calibration mine was made anew from its runs: its file was edited" in note for note in edited["notes"])
+    assert edited["rows"][0]["tpot_ms"] > 1.3 * current["tpot_ms"]
+
+
+def test_a_profile__of_a_newer_format_stops_an_answer_in_one_line_that_says_how_to_go_on(tmp_path: Path, cli: Cli) -> None:
+    path, rows = saved(tmp_path / "c", table(tmp_path, [GOOD])), slower(tmp_path, 1.0, (16,), "rows.csv")
+    changed(path, "format = 1", "format = 2")
+    words = ("predict", rows, "--catalog", tmp_path / "c")
+    assert "is of format 2, newer than this headway reads (1): update headway, or --calibration none" in refusal(cli(*words))
+    assert cli.rows(*words, "--calibration", "none") == cli.rows("predict", rows)
+
+
+def test_a_profile__of_another_model_and_chip_changes_nothing_and_says_so_when_named(tmp_path: Path, cli: Cli) -> None:
+    other = run(GOOD, model="llama-3.1-8b", hardware="b200-sxm", n_chips="1", tp="1", tpot_ms="5", ttft_ms="80")
+    saved(tmp_path / "c", table(tmp_path, [other]))
+    rows = slower(tmp_path, 1.0, (16,), "rows.csv")
+    words = ("predict", rows, "--catalog", tmp_path / "c")
+    assert [row["tpot_ms"] for row in cli.rows(*words)] == [row["tpot_ms"] for row in cli.rows("predict", rows)]
+    assert "--calibration: got 'mine'" in refusal(cli(*words, "--calibration", "mine"))
+    assert "no calibration named 'mime'; did you mean mine?" in refusal(cli(*words, "--calibration", "mime"))
