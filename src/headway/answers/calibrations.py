@@ -68,14 +68,14 @@ def _remade(profile: Profile, where: Catalog) -> tuple[Profile, tuple[str, ...]]
     from headway.evidence.calibration.filed import remade
 
     anew, lost = remade(profile, where)
-    return anew, tuple(each.row.id for each in lost)
+    return anew, tuple(row.row.id for row in lost)
 
 
 def _lost(name: str, lost: Sequence[str]) -> list[str]:
     """A note on the runs that say nothing any more."""
     more = f" and {len(lost) - MOST_NAMED} more" if len(lost) > MOST_NAMED else ""
-    named = f"{', '.join(lost[:MOST_NAMED])}{more}"
-    return [f"calibration {name}: left out, since they are not predicted now: {named}"] if lost else []
+    text = f"{', '.join(lost[:MOST_NAMED])}{more}"
+    return [f"calibration {name}: left out, since they are not predicted now: {text}"] if lost else []
 
 
 # -- the profiles that there are ------------------------------------------------------------------------------------------------------
@@ -83,12 +83,12 @@ def _lost(name: str, lost: Sequence[str]) -> list[str]:
 CURRENT = "current"
 
 
-def listed(where: Catalog) -> list[dict[str, Any]]:
+def rows_of(where: Catalog) -> list[dict[str, Any]]:
     """A row for each profile of a catalogue; one that cannot be read says why."""
-    return [_listed(name, path, where) for name, path in sorted(where.files(KIND).items())]
+    return [_row(name, path, where) for name, path in sorted(where.files(KIND).items())]
 
 
-def _listed(name: str, path: Path, where: Catalog) -> dict[str, Any]:
+def _row(name: str, path: Path, where: Catalog) -> dict[str, Any]:
     """The row of a profile."""
     try:
         profile = read_profile(path)

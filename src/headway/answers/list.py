@@ -155,7 +155,7 @@ def _calibrations(args: List) -> Kind:
     """Profiles of the user's own runs, and what is wrong with one that cannot be used as it is."""
     from headway.answers import calibrations
 
-    return calibrations.listed(arguments.catalog(args)), ("name", "runs", "deployments", "first", "last", "of", "state")
+    return calibrations.rows_of(arguments.catalog(args)), ("name", "runs", "deployments", "first", "last", "of", "state")
 
 
 KINDS: dict[str, Callable[[List], Kind]] = {

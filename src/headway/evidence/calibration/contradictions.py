@@ -29,25 +29,25 @@ class Contradiction:
 
 def contradictions(runs: Sequence[CalibrationRun]) -> list[Contradiction]:
     """The runs of a deployment that the others exclude, the furthest off first; each is then left out of the others."""
-    left, worst = [run for run in runs if any(observation.quantity in NOISE for observation in run.observations)], []
-    while 1 < len(left) <= MOST_RUNS:
-        furthest = max((_furthest(run, [other for other in left if other is not run]) for run in left), key=lambda each: each.deviations)
+    rest, worst = [run for run in runs if any(observation.quantity in NOISE for observation in run.observations)], []
+    while 1 < len(rest) <= MOST_RUNS:
+        furthest = max((_furthest(run, [peer for peer in rest if peer is not run]) for run in rest), key=lambda case: case.deviations)
         if furthest.deviations < LEAST:
             break
         worst.append(furthest)
-        left = [run for run in left if run.id != furthest.run]
+        rest = [run for run in rest if run.id != furthest.run]
     return worst
 
 
 def _furthest(run: CalibrationRun, rest: Sequence[CalibrationRun]) -> Contradiction:
     """The quantity of a run that is furthest from what others say."""
-    by_rest = posterior([each for other in rest for each in other.observations], run.key, run.date)
-    names = tuple(other.id for other in rest)
+    by_rest = posterior([observation for peer in rest for observation in peer.observations], run.key, run.date)
+    names = tuple(peer.id for peer in rest)
     cases = []
-    for each in run.observations:
-        slopes, noise = np.asarray(each.slopes), NOISE[each.quantity]
+    for observation in run.observations:
+        slopes, noise = np.asarray(observation.slopes), NOISE[observation.quantity]
         middle, variance = float(slopes @ by_rest.mean), float(slopes @ by_rest.covariance @ slopes)
-        deviations = float(contradiction(each.excess, middle, noise**2, variance))
-        ratio = math.exp(each.excess - middle)
-        cases.append(Contradiction(run=run.id, rest=names, quantity=each.quantity, ratio=ratio, deviations=deviations))
+        deviations = float(contradiction(observation.excess, middle, noise**2, variance))
+        ratio = math.exp(observation.excess - middle)
+        cases.append(Contradiction(run=run.id, rest=names, quantity=observation.quantity, ratio=ratio, deviations=deviations))
     return max(cases, key=lambda case: case.deviations)

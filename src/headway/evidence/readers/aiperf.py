@@ -83,10 +83,10 @@ def exports(path: Path) -> list[Path]:
         raise BadFile(path, f"cannot be read ({getattr(error, 'strerror', None) or error})") from None
     json_folders = {file.parent for file in candidates if file.suffix == ".json"}
     phased = {file.parent.parent.parent for file in candidates if file.parent.parent.name == "phases"}
-    found = [file for file in candidates if (file.suffix == ".json" or file.parent not in json_folders) and file.parent not in phased]
-    if not found:
+    summaries = [file for file in candidates if (file.suffix == ".json" or file.parent not in json_folders) and file.parent not in phased]
+    if not summaries:
         raise BadFile(path, "holds no profile_export_aiperf.json and no profile_export_genai_perf.json, here or in folders below")
-    return found
+    return summaries
 
 
 def _csv(path: Path) -> Iterator[RecordLine]:

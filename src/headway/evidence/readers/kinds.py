@@ -22,7 +22,7 @@ SIGNS = (
 )  # fmt: skip
 NEEDED = {"id", "model", "hardware"}  # columns of every table of runs
 HEADER_LINES = 50  # among which the names of a table's columns are, below what a tool prints first
-OWN = "holds headway's own predictions, not measurements: calibrate wants what was measured"
+OWN_PREDICTIONS = "holds headway's own predictions, not measurements: calibrate wants what was measured"
 _TABLE_OF_LLAMA_BENCH = re.compile(r"^\|\s*model\s*\||^\s*INSERT INTO\b", re.MULTILINE | re.IGNORECASE)
 _RECORD = re.compile(r"\s*(?:\[\s*)?\{")
 
@@ -55,7 +55,7 @@ def _of_json(text: str, path: str | Path) -> str:
     if record is None:
         raise BadFile(path, "is not JSON that can be read, or was cut off")
     if {"headway", "command", "rows"} <= record.keys():
-        raise BadFile(path, OWN)
+        raise BadFile(path, OWN_PREDICTIONS)
     tool = _of_keys({key.lower() for key in record}) or ("requests" if requests.is_request(record) else "")
     if not tool:
         raise BadFile(path, "is the output of no benchmark that is known: vLLM, SGLang, AIPerf, GuideLLM, InferenceX, llama-bench, "
@@ -80,4 +80,4 @@ def _names(line: str) -> set[str]:
 def _refuse_predictions(names: Collection[str], path: str | Path) -> None:
     """Raise BadFile for a table whose columns are predictions: one with both of its ends."""
     if any({f"{name}_lo", f"{name}_hi"} <= set(names) for name in names):
-        raise BadFile(path, OWN)
+        raise BadFile(path, OWN_PREDICTIONS)

@@ -22,9 +22,9 @@ def facts_hash(catalog: Catalog, keys: Iterable[RunKey]) -> str:
     """Hash of the facts that ship, and of the user's own that these deployments rest on: fits, and their models and chips."""
     names = {(kind, name) for key in keys for kind, name in (("chips", key.chip), ("models", key.model))}
     subjects = (catalog.find(kind, name) for kind, name in sorted(names))
-    own = [path for path in subjects if path is not None and PACKAGED not in path.parents]
-    own += [path for root in catalog.roots if root != PACKAGED for path in _files(root, FITS)]
-    return hashlib.sha256("".join([_packaged(), *(hash_of(path) for path in own)]).encode()).hexdigest()
+    user_files = [path for path in subjects if path is not None and PACKAGED not in path.parents]
+    user_files += [path for root in catalog.roots if root != PACKAGED for path in _files(root, FITS)]
+    return hashlib.sha256("".join([_packaged(), *(hash_of(path) for path in user_files)]).encode()).hexdigest()
 
 
 @functools.cache

@@ -112,7 +112,7 @@ def text_of(profile: Profile) -> str:
 
 def _entry(run: CalibrationRun) -> dict[str, Any]:
     """A run as a table of the file."""
-    observations = [{"quantity": each.quantity, "excess": each.excess, "slopes": each.slopes} for each in run.observations]
+    observations = [{"quantity": item.quantity, "excess": item.excess, "slopes": item.slopes} for item in run.observations]
     about = {"id": run.id, "file": run.file, "hash": run.hash, "date": run.date}
     return about | {"row": dict(run.cells), "observations": observations}
 
