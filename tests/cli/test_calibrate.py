@@ -374,3 +374,20 @@ def test_a_profile__of_another_model_and_chip_changes_nothing_and_says_so_when_n
     assert [row["tpot_ms"] for row in cli.rows(*words)] == [row["tpot_ms"] for row in cli.rows("predict", rows)]
     assert "--calibration: got 'mine'" in refusal(cli(*words, "--calibration", "mine"))
     assert "no calibration named 'mime'; did you mean mine?" in refusal(cli(*words, "--calibration", "mime"))
+
+
+def test_a_file_that_cannot_be_read__is_told_and_the_rest_written(tmp_path: Path, cli: Cli) -> None:
+    good, broken, headless = slower(tmp_path, 1.2), tmp_path / "broken.json", tmp_path / "headless.csv"
+    broken.write_text("[1, 2", encoding="utf-8")
+    headless.write_text("no,such\n1,2\n", encoding="utf-8")
+    answer = cli.json("calibrate", good, broken, headless, "--save", "mine", "--into", tmp_path)
+    assert answer["rows"][0]["runs"] == 3 and (tmp_path / "calibrations" / "mine.toml").is_file()
+    assert [name for name in ("broken.json", "headless.csv") if any(note.startswith(f"{name} line 1: ") for note in answer["notes"])] == [
+        "broken.json", "headless.csv",
+    ]  # fmt: skip
+    refusal(cli("calibrate", good, tmp_path / "missing.csv"))
+
+
+def test_nothing_that_can_be_used__leaves_no_folder(tmp_path: Path, cli: Cli) -> None:
+    refusal(cli("calibrate", table(tmp_path, [run(GOOD, model="llama-9")]), "--save", "mine", "--into", tmp_path / "c"))
+    assert not (tmp_path / "c").exists()

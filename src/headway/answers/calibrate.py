@@ -48,15 +48,17 @@ def run(args: Calibrate) -> output.Answer:
     path = _place(args, name) if args.save else None
     where = arguments.catalog(args)
     filed, bad = _read(args)
-    used, silent = used_runs(filed, name, where)
-    if not used:
+    runs, silent = used_runs(filed, name, where)
+    if not runs:
         raise _unusable(args, [*bad, *silent])
-    used = with_predictions(used, where)
+    runs = with_predictions(runs, where)
     if path is not None:
-        _write(path, name, used, where)
-    answer = _answer(deployments(used), [*bad, *silent], path)
+        _write(path, name, runs, where)
+    answer = _answer(deployments(runs), [*bad, *silent], path)
     if path:
-        answer.words = replace(answer.words, remarks=[f"written: {path}, {calibration.counted(len(used))}; {BY_IT}", *answer.words.remarks])
+        answer.words = replace(
+            answer.words, remarks=[f"written: {path}, {calibration.count_of(len(runs))}; {BY_IT}", *answer.words.remarks]
+        )
     return answer
 
 
@@ -67,25 +69,26 @@ def profile_answer(args: Question) -> output.Answer:
     profile = read_profile(path)
     why = stale(profile, where)
     filed, bad = filed_rows(profile, path.name)
-    used, silent = used_runs(filed, profile.name, where)
-    if not used:
+    runs, silent = used_runs(filed, profile.name, where)
+    if not runs:
         raise BadFile(path, "holds no run that is predicted now")
-    answer = _answer(deployments(with_predictions(used, where)), [*bad, *silent], path)
+    answer = _answer(deployments(with_predictions(runs, where)), [*bad, *silent], path)
     state = [f"what its runs say is made anew when it is used: {why}"] if why else []
     answer.notes = [*state, *calibration.run_notes(profile.runs, datetime.date.today().isoformat()), *answer.notes]
     answer.documents = {"toml": lambda: text_of_file(path, PROFILE_FILE)}
     return answer
 
 
-def _answer(found: Sequence[DeploymentOfRuns], bad: Sequence[LeftOutRow], path: Path | None) -> output.Answer:
-    rows = [calibration.row(each, None if path is None else str(path)) for each in found]
-    notes = [note for each in found for note in map(calibration.contradiction_note, contradictions([one.run for one in each.runs]))]
-    for file in dict.fromkeys(each.file for each in bad):
-        notes += left_out(file, [each.row for each in bad if each.file == file])
+def _answer(records: Sequence[DeploymentOfRuns], bad: Sequence[LeftOutRow], path: Path | None) -> output.Answer:
+    rows = [calibration.row(record, None if path is None else str(path)) for record in records]
+    runs_of_each = [[used_run.run for used_run in record.runs] for record in records]
+    notes = [calibration.contradiction_note(contradiction) for runs in runs_of_each for contradiction in contradictions(runs)]
+    for file in dict.fromkeys(line.file for line in bad):
+        notes += left_out(file, [line.row for line in bad if line.file == file])
     helps = [] if path else [output.Help(change="--save NAME", effect=f"keeps the profile: {BY_IT}")]
-    view = (*(("deployment", "runs") if len(found) > 1 else ()), *calibration.CHANGE)
+    view = (*(("deployment", "runs") if len(records) > 1 else ()), *calibration.CHANGE)
     words = output.Summary(
-        calibration.headline(found), view, people=calibration.people(found), helps=helps,
+        calibration.headline(records), view, people=calibration.people(records), helps=helps,
         remarks=[f"before and after: {calibration.ABOUT}"], first=("deployment", *calibration.CHANGE),
     )  # fmt: skip
     return output.Answer(Listing(rows, always=tuple(rows[0])), words, columns=calibration.COLUMNS, notes=notes, most=400)
@@ -104,24 +107,46 @@ def _unusable(args: Calibrate, bad: Sequence[LeftOutRow]) -> BadFile:
 
 def _read(args: Calibrate) -> tuple[list[FiledRow], list[LeftOutRow]]:
     """Rows of all files, each with the hash of its file; a file that is given twice is read once."""
-    kinds = {file: _kind(file) for file in args.rows}
+    kinds, bad = _kinds(args.rows)
     if not args.log and set(kinds.values()) <= {TABLE, PROFILE}:
         refuse_facts(args)
     filed: list[FiledRow] = []
-    bad: list[LeftOutRow] = []
     known: dict[str, str] = {}
     for file, tool in kinds.items():
         digest = _hash(file)
         if digest in known:
-            bad.append(LeftOutRow(file=file, row=BadRow(line=1, id="", why=f"is the same as {known[digest]}")))
+            bad.append(_no_row(file, f"is the same as {known[digest]}"))
             continue
         known[digest] = file
-        rows, lines = _rows(file, tool, digest, args)
-        there = {(one.row.id, one.hash) for one in filed}  # a profile may hold the runs of a file beside it
-        filed += [one for one in rows if (one.row.id, one.hash) not in there]
+        try:
+            rows, lines = _rows(file, tool, digest, args)
+        except BadFile as error:
+            if len(args.rows) == 1:
+                raise
+            rows, lines = [], [_no_row(file, str(error))]
+        first = {(entry.row.id, entry.hash) for entry in filed}  # a profile may hold the runs of a file beside it
+        filed += [entry for entry in rows if (entry.row.id, entry.hash) not in first]
         bad += lines
     filed += [FiledRow(row=_log_row(file, args), file=Path(file).name, hash=_hash(file)) for file in dict.fromkeys(args.log)]
     return _apart(filed), bad
+
+
+def _kinds(names: Sequence[str]) -> tuple[dict[str, str], list[LeftOutRow]]:
+    """The reader of each file; one among others that none reads is left out, but one that is not there is a slip."""
+    kinds, bad = {}, []
+    for file in dict.fromkeys(names):
+        try:
+            kinds[file] = _kind(file)
+        except BadFile as error:
+            if len(names) == 1 or not Path(file).exists():
+                raise
+            bad.append(_no_row(file, str(error)))
+    return kinds, bad
+
+
+def _no_row(file: str, why: str) -> LeftOutRow:
+    """A file that gives no row."""
+    return LeftOutRow(file=file, row=BadRow(line=1, id="", why=why.removeprefix(f"{clip(file, 120)}: ")))
 
 
 def _log_row(file: str, args: Calibrate) -> LogRow:
@@ -159,10 +184,13 @@ def _hash(file: str) -> str:
 def _apart(filed: Sequence[FiledRow]) -> list[FiledRow]:
     """Rows whose ids are told apart by their files, where two files have one."""
     homes: dict[str, set[str]] = {}
-    for one in filed:
-        homes.setdefault(one.row.id, set()).add(one.hash)
+    for entry in filed:
+        homes.setdefault(entry.row.id, set()).add(entry.hash)
     shared = {name for name, hashes in homes.items() if len(hashes) > 1}
-    return [replace(one, row=replace(one.row, id=f"{one.row.id}@{one.hash[:8]}")) if one.row.id in shared else one for one in filed]
+    return [
+        replace(entry, row=replace(entry.row, id=f"{entry.row.id}@{entry.hash[:8]}")) if entry.row.id in shared else entry
+        for entry in filed
+    ]
 
 
 # -- the file that is written -------------------------------------------------------------------------------------------------------
@@ -174,21 +202,17 @@ def _place(args: Calibrate, name: str) -> Path:
     if home is None:
         raise BadValue("--into", "nothing", "a folder for the profile: there is no home folder here")
     path = home / KIND / f"{name}.toml"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        there = path.exists()
-    except OSError as error:
-        raise BadFile(path, f"cannot be written ({error.strerror or error})") from None
-    if there and not args.replace_:
+    if path.exists() and not args.replace_:
         raise BadFile(path, "exists; it was left as it is: --replace writes over it, or --save another name")
     return path
 
 
-def _write(path: Path, name: str, used: Sequence[UsedRun], where: Catalog) -> None:
+def _write(path: Path, name: str, all_runs: Sequence[UsedRun], where: Catalog) -> None:
     """Write the profile of runs, whole or not at all."""
-    runs = tuple(one.run for one in used)
+    runs = tuple(used_run.run for used_run in all_runs)
     profile = Profile(name=name, runs=runs, headway=__version__, facts=facts_hash(where, {run.key for run in runs}))
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text_of(profile))
     except OSError as error:
         raise BadFile(path, f"cannot be written ({error.strerror or error})") from None

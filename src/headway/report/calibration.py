@@ -68,14 +68,14 @@ def row(deployment: DeploymentOfRuns, path: str | None) -> dict[str, Any]:
     cells: dict[str, Any] = {
         "deployment": name_of(key), "model": key.model, "chip": fold(key.chip), "chips": key.chips, "layout": key.layout,
         "weights": key.weights, "kv": key.kv, "engine": key.engine, "version": key.version, "mode": key.mode, "runs": len(deployment.runs),
-        "ids": ", ".join(one.run.id for one in deployment.runs),
+        "ids": ", ".join(used_run.run.id for used_run in deployment.runs),
     }  # fmt: skip
     cells |= {f"{name}_factor{end}": None for name in FACTORS for end in _ENDS}
     for factor in deployment.factors:
         ends = {"": factor.value, "_lo": factor.low, "_hi": factor.high}
         cells |= {f"{factor.name}_factor{end}": value if factor.is_learnt else None for end, value in ends.items()}
     for name in NAMES:
-        quantity = next((each for each in deployment.quantities if each.name == name), None)
+        quantity = next((quantity for quantity in deployment.quantities if quantity.name == name), None)
         keys = ("ratio", "half", "ratio_by_runs", "half_by_runs")
         cells |= {f"{name}_{key}": quantity and getattr(quantity, key) for key in keys}
     return cells | {"kv_room_factor": deployment.start and float(deployment.start.room), "profile": path}
@@ -85,11 +85,15 @@ def people(deployments: Sequence[DeploymentOfRuns]) -> Listing:
     """The deployments for people: a line for each quantity and for each factor that the runs tell."""
     lines: list[dict[str, Any]] = []
     for deployment in deployments:
-        cells = [{"of": NAMES[each.name], "before": _cell(each.ratio, each.half), "after": _cell(each.ratio_by_runs, each.half_by_runs)}
-                 for each in deployment.quantities]  # fmt: skip
+        cells = [
+            {"of": NAMES[quantity.name], "before": _cell(quantity.ratio, quantity.half),
+             "after": _cell(quantity.ratio_by_runs, quantity.half_by_runs)}
+            for quantity in deployment.quantities
+        ]  # fmt: skip
         cells += [
-            {"of": FACTORS[each.name][0], "before": _cell(1.0, each.usual - 1), "after": _cell(each.value, each.high / each.value - 1)}
-            for each in deployment.factors if each.is_learnt
+            {"of": FACTORS[factor.name][0], "before": _cell(1.0, factor.usual - 1),
+             "after": _cell(factor.value, factor.high / factor.value - 1)}
+            for factor in deployment.factors if factor.is_learnt
         ]  # fmt: skip
         cells += [{"of": "KV room", "before": "1.00", "after": f"{deployment.start.room:.2f}"}] if deployment.start else []
         about: dict[str, Any] = {"deployment": name_of(deployment.key), "runs": len(deployment.runs)}
@@ -110,10 +114,10 @@ def plus_minus(half: float) -> str:
     return f"+-{100 * half:.0f} %"
 
 
-def counted(runs: int) -> str:
+def count_of(runs: int) -> str:
     """A number of runs.
 
-    >>> counted(1), counted(3)
+    >>> count_of(1), count_of(3)
     ('1 run', '3 runs')
     """
     return f"{runs:,} run{'s' if runs > 1 else ''}"
@@ -122,14 +126,12 @@ def counted(runs: int) -> str:
 def headline(deployments: Sequence[DeploymentOfRuns]) -> str:
     """What the runs change, of the deployment with the most runs: its first quantity, and the factor that is surest not to be 1."""
     first = deployments[0]
-    runs = sum(len(each.runs) for each in deployments)
-    count = counted(runs)
-    key = first.key
+    count, key = count_of(sum(len(deployment.runs) for deployment in deployments)), first.key
     of_one = f"{count} of {machine_of(key)} ({', '.join(filter(None, (key.engine, key.layout.replace('=', ' '))))})"
     start = of_one if len(deployments) == 1 else f"{count} of {len(deployments)} deployments"
-    told = "" if len(deployments) == 1 else f" ({machine_of(key)})"
+    which = "" if len(deployments) == 1 else f" ({machine_of(key)})"
     change = _change(first.quantities[0]) if first.quantities else _room(first)
-    return sentence(f"{start}: {change}{told}", *(f"; {text}" for text in _surest(first.factors)))
+    return sentence(f"{start}: {change}{which}", *(f"; {text}" for text in _surest(first.factors)))
 
 
 def _room(deployment: DeploymentOfRuns) -> str:
@@ -143,9 +145,9 @@ def _change(quantity: QuantityOfRuns) -> str:
 
 def _surest(factors: Sequence[FactorOfRuns]) -> list[str]:
     """The factors whose interval does not hold 1, else the one that is known best."""
-    off = [each for each in factors if each.is_learnt and not each.low <= 1 <= each.high]
+    off = [factor for factor in factors if factor.is_learnt and not factor.low <= 1 <= factor.high]
     silent = ["every factor may be 1: as predicted"] if any(factor.is_learnt for factor in factors) else []
-    return [FACTORS[each.name][1].format(times(each.value, 3)) for each in off] or silent
+    return [FACTORS[factor.name][1].format(times(factor.value, 3)) for factor in off] or silent
 
 
 def run_notes(runs: Sequence[CalibrationRun], today: str) -> list[str]:
@@ -156,7 +158,7 @@ def run_notes(runs: Sequence[CalibrationRun], today: str) -> list[str]:
     when = first if first == last else f"{first} to {last}"
     age = round(months(today) - months(last))
     old = [f"its newest run is {age} months old: what it says fades, and intervals widen again"] if age >= OLD else []
-    return [f"{counted(len(names))} of {when}: {', '.join(names[:MOST_NAMED])}{more}, from {files}", *old]
+    return [f"{count_of(len(names))} of {when}: {', '.join(names[:MOST_NAMED])}{more}, from {files}", *old]
 
 
 def contradiction_note(contradiction: Contradiction) -> str:

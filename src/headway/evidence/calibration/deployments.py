@@ -54,15 +54,15 @@ class DeploymentOfRuns:
     start: LoggedStart | None = None  # as a log tells it
 
 
-def deployments(used: Sequence[UsedRun]) -> list[DeploymentOfRuns]:
+def deployments(all_runs: Sequence[UsedRun]) -> list[DeploymentOfRuns]:
     """The deployments of runs, those with the most runs first; runs of one say something of others like it."""
     by_key: dict[RunKey, list[UsedRun]] = {}
-    for one in used:
-        by_key.setdefault(one.run.key, []).append(one)
-    observations = tuple(each for one in used for each in one.run.observations)
-    found = []
+    for used_run in all_runs:
+        by_key.setdefault(used_run.run.key, []).append(used_run)
+    observations = tuple(observation for used_run in all_runs for observation in used_run.run.observations)
+    records = []
     for key, runs in sorted(by_key.items(), key=lambda item: -len(item[1])):
-        known = posterior(observations, key, max(one.run.date for one in runs))
+        known = posterior(observations, key, max(used_run.run.date for used_run in runs))
         factors = tuple(
             FactorOfRuns(
                 name=name, value=math.exp(mean), low=math.exp(mean - NORMAL_QUANTILE * error),
@@ -72,25 +72,27 @@ def deployments(used: Sequence[UsedRun]) -> list[DeploymentOfRuns]:
             for name, mean, error in zip(parameters_of(key), known.mean.tolist(), known.errors.tolist(), strict=True)
         )  # fmt: skip
         quantities = tuple(filter(None, (_quantity(name, runs) for name in QUANTITIES)))
-        found.append(DeploymentOfRuns(key=key, runs=tuple(runs), factors=factors, quantities=quantities,
-                                      start=logged_start(observations, key)))  # fmt: skip
-    return found
+        start = logged_start(observations, key)
+        records.append(DeploymentOfRuns(key=key, runs=tuple(runs), factors=factors, quantities=quantities, start=start))
+    return records
 
 
 def _quantity(name: str, runs: Sequence[UsedRun]) -> QuantityOfRuns | None:
     """A quantity in the middle of the runs that measured it; None where none did."""
-    without, by_runs = ([each for residuals in sides for each in residuals if _name(each) == name]
-                        for sides in ([one.without for one in runs], [one.by_runs for one in runs]))  # fmt: skip
+    without = [residual for used_run in runs for residual in used_run.without if _name(residual) == name]
+    by_runs = [residual for used_run in runs for residual in used_run.by_runs if _name(residual) == name]
     if not without or not by_runs:
         return None
-    return QuantityOfRuns(
-        name=name, ratio=_middle([each.measured / each.predicted for each in without]), half=_middle(list(map(_half, without))),
-        ratio_by_runs=_middle([each.measured / each.predicted for each in by_runs]), half_by_runs=_middle(list(map(_half, by_runs))),
-    )  # fmt: skip
+    ratios, halves = ([_middle(list(map(of, side))) for side in (without, by_runs)] for of in (_ratio, _half))
+    return QuantityOfRuns(name=name, ratio=ratios[0], half=halves[0], ratio_by_runs=ratios[1], half_by_runs=halves[1])
 
 
 def _name(residual: Residual) -> str:
     return residual.quantity if residual.quantity in QUANTITIES else RATE
+
+
+def _ratio(residual: Residual) -> float:
+    return residual.measured / residual.predicted
 
 
 def _half(residual: Residual) -> float:

@@ -53,21 +53,21 @@ class LeftOutRow:
 
 def used_loads(filed: Sequence[FiledRow], name: str, catalog: Catalog) -> tuple[list[UsedRun], list[LeftOutRow]]:
     """The runs of rows for a profile of this name, and the rows that are left out."""
-    row_tasks = tasks([one.row for one in filed], catalog)
+    row_tasks = tasks([entry.row for entry in filed], catalog)
     known = [task for task in row_tasks if isinstance(task, Task)]
     measured = {id(task): residuals([task], [prediction]) for task, prediction in zip(known, predict(known), strict=True)}
-    ids = Counter(one.row.id for one in filed)
+    ids = Counter(entry.row.id for entry in filed)
     whys = [_why(task, measured.get(id(task), []), ids[task.row.id]) for task in row_tasks]
-    good = [(one, task) for one, task, why in zip(filed, row_tasks, whys, strict=True) if not why and isinstance(task, Task)]
+    good = [(entry, task) for entry, task, why in zip(filed, row_tasks, whys, strict=True) if not why and isinstance(task, Task)]
     runs = {run.id: run for run in _observed(good, name)}
-    used = [UsedRun(run=runs[one.row.id], task=task, without=tuple(measured[id(task)])) for one, task in good if one.row.id in runs]
+    loads = [UsedRun(run=runs[entry.row.id], task=task, without=tuple(measured[id(task)])) for entry, task in good if entry.row.id in runs]
     silent = "its measurements say nothing of its server"
-    reasons = [why or ("" if one.row.id in runs else silent) for one, why in zip(filed, whys, strict=True)]
+    reasons = [why or ("" if entry.row.id in runs else silent) for entry, why in zip(filed, whys, strict=True)]
     bad = [
-        LeftOutRow(file=one.file, row=BadRow(line=one.row.line, id=one.row.id, why=why))
-        for one, why in zip(filed, reasons, strict=True) if why
+        LeftOutRow(file=entry.file, row=BadRow(line=entry.row.line, id=entry.row.id, why=why))
+        for entry, why in zip(filed, reasons, strict=True) if why
     ]  # fmt: skip
-    return used, bad
+    return loads, bad
 
 
 def twins_why(name: str, count: int) -> str:
@@ -89,26 +89,28 @@ def _why(task: Task | Unpredictable, measured: Sequence[Residual], count: int) -
         return "reliability C is never used"
     if not measured:
         return "states no measurement: wants ttft_ms, tpot_ms, tok_s_per_chip or output_tok_s_total"
-    if all(abs(one.predicted / one.measured - 1) < SAME for one in measured):
+    if all(abs(residual.predicted / residual.measured - 1) < SAME for residual in measured):
         return OWN_PREDICTIONS
     return ""
 
 
 def _observed(good: Sequence[tuple[FiledRow, Task]], name: str) -> list[CalibrationRun]:
     """The runs of good rows, each with what it says, on its own date or else today's."""
-    said: dict[str, list[Observation]] = {}
-    for observation in observe([task for _, task in good], [one.row.id for one, _ in good]):
-        said.setdefault(observation.run, []).append(observation)
+    by_run: dict[str, list[Observation]] = {}
+    for observation in observe([task for _, task in good], [entry.row.id for entry, _ in good]):
+        by_run.setdefault(observation.run, []).append(observation)
     today, runs = datetime.date.today().isoformat(), []
-    for one, task in ((one, task) for one, task in good if one.row.id in said):
-        date, cells = one.date or task_month(task) or today, cells_of(one.row, row_format())
-        observations = tuple(replace(each, run=f"{name}:{each.run}", month=date) for each in said[one.row.id])
-        runs.append(CalibrationRun(id=one.row.id, file=one.file, hash=one.hash, date=date, cells=cells, observations=observations))
+    for entry, task in ((entry, task) for entry, task in good if entry.row.id in by_run):
+        row, date = entry.row, entry.date or task_month(task) or today
+        observations = tuple(replace(item, run=f"{name}:{item.run}", month=date) for item in by_run[row.id])
+        cells = cells_of(row, row_format())
+        runs.append(CalibrationRun(id=row.id, file=entry.file, hash=entry.hash, date=date, cells=cells, observations=observations))
     return runs
 
 
-def with_predicted_loads(used: Sequence[UsedRun]) -> list[UsedRun]:
+def with_predicted_loads(loads: Sequence[UsedRun]) -> list[UsedRun]:
     """Runs with predictions of their rows by all of them."""
-    observations = tuple(each for one in used for each in one.run.observations)
-    predictions: Sequence[Prediction] = predict([one.task for one in used], runs=observations)
-    return [replace(one, by_runs=tuple(residuals([one.task], [each]))) for one, each in zip(used, predictions, strict=True)]
+    observations = tuple(observation for load in loads for observation in load.run.observations)
+    predictions: Sequence[Prediction] = predict([load.task for load in loads], runs=observations)
+    pairs = zip(loads, predictions, strict=True)
+    return [replace(load, by_runs=tuple(residuals([load.task], [prediction]))) for load, prediction in pairs]

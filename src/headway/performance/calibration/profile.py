@@ -182,6 +182,8 @@ def _run(entry: Mapping[str, Any], key: RunKey, where: str, path: Path) -> Calib
     cells = entry.get("row")
     if not isinstance(cells, dict) or not all(isinstance(cell, str) or _is_number(cell) for cell in cells.values()):
         raise BadFile(path, f"{where}: wants row, a table of texts and numbers; {AGAIN}")
+    if cells.get("id", name) != name:
+        raise BadFile(path, f"{where}: its id is {name!r}, and its row says {cells['id']!r}; wants one id")
     observations = [
         Observation(
             run=f"{path.stem}:{name}", key=key, month=date, quantity=_text(item, "quantity", path, where),
