@@ -14,6 +14,7 @@ import pytest
 
 import headway as hw
 from headway.web import permitted, tools
+from headway.web.question import UPLOADS
 from support.paths import ROOT
 
 mcp = pytest.importorskip("mcp", reason="the extra mcp is not installed")
@@ -87,4 +88,4 @@ def test_schemas__are_schemas_and_name_no_file() -> None:
 
 
 def test_tools__reach_every_verb_of_a_page() -> None:
-    assert {*tools.TOOL_VERBS, *tools.MORE_VERBS, "score"} == set(permitted.VERBS)
+    assert {*tools.TOOL_VERBS, *tools.MORE_VERBS, *UPLOADS} == set(permitted.VERBS)

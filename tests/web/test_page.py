@@ -14,6 +14,7 @@ import pytest
 
 import headway as hw
 from headway.web import pages
+from headway.web.question import UPLOADS
 from support.paths import ROOT
 from support.web_server import Visit
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.slow  # a browser, or a server under fire: minutes
 
 VIEWS = [(page["name"], view["name"]) for page in pages.document() for view in page.get("view", ())]
 BOARD = ["/blackboard", "/blackboard?claim=RB-10", "/blackboard?chapter=3", "/blackboard?chapter=7"]
-ASKED_VIEWS = [(page, view) for page, view in VIEWS if view != "score"]  # that asks nothing before a file is dropped
+ASKED_VIEWS = [(page, view) for page, view in VIEWS if view not in UPLOADS]  # that asks nothing before a file is dropped
 
 
 def command_of(page: Any) -> str:
@@ -174,6 +175,15 @@ def test_benchmark__is_read_where_it_is_dropped(visit: Visit) -> None:
     expected = hw.score(vllm=str(bench), on="8xh100-sxm", tp=8).answer
     assert page.locator("#answer").text_content() == expected
     assert "/" not in command_of(page).replace("8xh100", "")
+
+
+def test_own_runs__are_told_before_and_after_where_they_are_dropped(visit: Visit) -> None:
+    page = visit.open("/evidence?view=calibrate&on=8xh100-sxm&tp=8&engine=vllm")
+    bench = ROOT / "tests" / "contract" / "golden" / "inputs" / "vllm_serve.json"
+    page.get_by_label("Benchmark file").set_input_files(str(bench))
+    page.wait_for_function("() => document.querySelector('#answer').textContent.includes(' -> ')")
+    assert page.locator("#answer").text_content() == hw.calibrate(str(bench), on="8xh100-sxm", tp=8, engine="vllm").answer
+    assert page.get_by_label("Written by").count() == 0
 
 
 def test_flashcards__are_dealt_and_marked(visit: Visit) -> None:

@@ -100,6 +100,7 @@ class Calibrate(Question):
 
     verb, answered_by = "calibrate", "headway.answers.calibrate"
     example = "calibrate bench.json --on 8xh100-sxm --tp 8 --engine vllm"
+    refresh = "on release"
     groups = (FlagGroup(UnsaidFacts, "what a benchmark's output does not say"),)
     subjects = ("rows",)
     edits = ("catalog",)
@@ -107,7 +108,7 @@ class Calibrate(Question):
     rows = field(kind="file", word="FILE", place="*", help=ABOUT_OWN_RUNS, default=())
     log = field(kind="file", word="FILE", takes="again", help="what vLLM or SGLang logged at its start: its room for KV cache", default=())
     training = field(kind="switch", help="the rows are training runs: at least id, model, hardware", default=False)
-    save = field(kind="word", word="NAME", help="keep the profile under this name: serve, plan, predict and others then go by it")
+    save = field(kind="output", word="NAME", help="keep the profile under this name: serve, plan, predict and others then go by it")
     into = field(kind="folder", word="DIR", help="where it goes, in DIR/calibrations (default your own folder, ~/.config/headway)")
     replace_ = field(kind="switch", help="write over a profile of this name", default=False)
 

@@ -20,6 +20,7 @@ WIDTHS = (320, 1200)  # px of a picture
 MOST_WORDS, MOST_FLAGS, MOST_ITEMS, MOST_AXES = 16, 60, 32, 24
 THEMES = ("css", "light", "dark")
 TOOLS = ("table", "vllm", "guidellm", "trtllm-bench", "llama-bench", "inferencex")  # of a dropped file; "table" is a CSV of runs
+UPLOADS = ("score", "calibrate")  # verbs of a dropped file, of which the latter knows by itself what it is
 FILE_NAME = re.compile(r"[A-Za-z0-9][\w-]{0,60}[.](?:json|jsonl|csv|md|sql)")
 MOST_UPLOAD = 4_000_000  # letters
 MOST_LIGHT, MOST_HEAVY = 4_000, 20_000  # points of a grid
@@ -80,7 +81,8 @@ class PageQuestion:
         """The words of its command line, without the program's name."""
         words = [self.verb, *self.words]
         if self.upload:
-            words += [self.upload.name] if self.upload.tool == "table" else [f"--{self.upload.tool}", self.upload.name]
+            is_known = self.upload.tool == "table" or self.verb == "calibrate"
+            words += [self.upload.name] if is_known else [f"--{self.upload.tool}", self.upload.name]
         for name, value in self.flags:
             for text in value if isinstance(value, tuple) else (value,):
                 words += [f"--{name}"] if text is True else [f"--{name}={text}"] if text.startswith("-") else [f"--{name}", text]
@@ -197,11 +199,11 @@ def _cell(value: Any) -> Cell | None:
 
 
 def _upload(verb: str, value: Any) -> Upload | None:
-    if value is None and verb != "score":
+    if value is None and verb not in UPLOADS:
         return None
     file = value if isinstance(value, dict) else {}
-    is_file = verb == "score" and set(file) == {"tool", "name", "text"}
-    _need(is_file, "upload", value, "for score the tool, name and text of a benchmark file, for other verbs none")
+    is_file = verb in UPLOADS and set(file) == {"tool", "name", "text"}
+    _need(is_file, "upload", value, f"for {' and '.join(UPLOADS)} the tool, name and text of a benchmark file, for other verbs none")
     name, text = file["name"], file["text"]
     check_known("benchmark tool", str(file["tool"])[:60], TOOLS)
     is_name = isinstance(name, str) and FILE_NAME.fullmatch(name)

@@ -20,7 +20,7 @@ from headway.core.listing import Listing
 from headway.core.question_schema import property_of
 from headway.report import output
 from headway.web import pages, permitted
-from headway.web.question import PageQuestion, asked_by, check_size, flags_of, question
+from headway.web.question import UPLOADS, PageQuestion, asked_by, check_size, flags_of, question
 
 PREFIX = "headway_"
 ANY = f"{PREFIX}run"
@@ -37,7 +37,7 @@ TOOL_VERBS = {
     "show": "The facts of one model, chip or system, with their sources.",
     "lecture": "The lecture behind headway: a chapter (1 to 7), a claim (RB-10), or a question in words.",
 }
-MORE_VERBS = tuple(verb for verb in permitted.VERBS if verb not in (*TOOL_VERBS, "score"))
+MORE_VERBS = tuple(verb for verb in permitted.VERBS if verb not in (*TOOL_VERBS, *UPLOADS))
 MOST_ROWS = 20
 INSTRUCTIONS = """headway computes latency, throughput, memory and cost of language models on chips; it measures nothing.
 Numbers in `rows` are in SI: seconds, bytes, FLOP/s, tokens; `columns` says the unit and meaning of each key.

@@ -52,7 +52,9 @@ export class View {
     };
     file.addEventListener('change', () => read(file.files[0]));
     tool.addEventListener('change', () => { if (this.uploaded) this.settled(); });
-    const zone = el('div', { class: 'drop' }, el('div', { class: 'field' }, el('label', { for: 'tool' }, 'Written by'), tool),
+    const knows = this.view.verb === 'calibrate'; // by itself what wrote a file
+    if (knows) tool.value = 'table';
+    const zone = el('div', { class: 'drop' }, knows ? null : el('div', { class: 'field' }, el('label', { for: 'tool' }, 'Written by'), tool),
       el('div', { class: 'field' }, el('label', { for: 'file' }, 'Benchmark file: choose it, or drop it here'), file));
     zone.addEventListener('dragover', (event) => { event.preventDefault(); zone.classList.add('over'); });
     zone.addEventListener('dragleave', () => zone.classList.remove('over'));
