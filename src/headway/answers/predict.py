@@ -49,6 +49,18 @@ def predicted(rows: Sequence[Any], bad: Sequence[Any], args: Question) -> Measur
     return MeasuredFile(tasks=row_tasks, predictions=predictions, bad=bad)
 
 
+def predicted_trainings(rows: Sequence[Any], args: Question) -> Sequence[Any]:
+    """Predictions of training rows, with the user's catalogue."""
+    force, where = calibrations(), arguments.catalog(args)
+    if force is None:
+        return predict_training(rows, where)
+    predictions = predict_training(rows, where, runs=force.observations)
+    for prediction in predictions:
+        if prediction.posterior.runs and prediction.step:
+            force.tell(prediction.posterior.runs, "step", half=prediction.step.high / prediction.step.expected, usual=prediction.usual)
+    return predictions
+
+
 def tell(force: Calibrations, predictions: Iterable[Prediction]) -> None:
     """Keep which runs of the user's own predictions went by, and how much narrower TPOT is for them."""
     for prediction in predictions:
@@ -227,10 +239,9 @@ def training_table() -> RowTable:
 def run(args: Question) -> output.Answer:
     """Answer with a row per line of the file, in file order; measured values are ignored, valid or not."""
     if args.training:
-
         runs, bad = read_training_rows(args.rows, measured=False)
         need_rows(args.rows, runs, bad)
-        return training_table().answer(predict_training(runs, arguments.catalog(args)), bad)
+        return training_table().answer(predicted_trainings(runs, args), bad)
 
     rows, bad = read_rows(args.rows, measured=False)
     need_rows(args.rows, rows, bad)

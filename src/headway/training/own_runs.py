@@ -12,6 +12,7 @@ from headway.core.units import Number
 from headway.laws.calibration import NORMAL_END, STUDENT_END, run_half
 from headway.laws.training.memory import fragmentation_by_own_runs
 from headway.performance.calibration.factors import TRAINED
+from headway.performance.calibration.in_force import calibrations
 from headway.performance.calibration.key import TRAINING, RunKey
 from headway.performance.calibration.posterior import NOISE, Posterior
 from headway.training.pipeline import TrainingCase
@@ -58,3 +59,14 @@ def calibrated_case(case: TrainingCase, runs: TrainingRuns | None) -> TrainingCa
     narrow = {name: run_half(half, scatter) for name, scatter in halves.items() if (half := getattr(efficiency, name)) is not None}
     efficiency = replace(efficiency, fragmentation=fragmentation_by_own_runs(efficiency.fragmentation, runs.memory), **narrow)
     return replace(case, efficiency=efficiency, step_factor=runs.step)
+
+
+def with_own_runs(case: TrainingCase, model: str) -> TrainingCase:
+    """A case under what the user's own runs in force say of it, which the answer tells."""
+    force = calibrations()
+    runs = None if force is None else training_runs(force.posterior(training_key(model, case)))
+    if force is None or runs is None:
+        return case
+    calibrated = calibrated_case(case, runs)
+    force.tell(runs.runs, "step", half=calibrated.efficiency.spread, usual=case.efficiency.spread)
+    return calibrated

@@ -6,6 +6,7 @@ from headway.core import schema
 from headway.core.question import MODELS, REQUIRED, FlagGroup, FlagRecord, Question, declared, field
 from headway.hardware.chip_price import MARKET, WHICH
 from headway.models.by_numbers import BY_NUMBERS
+from headway.performance.calibration.flag import OWN_RUNS
 from headway.training.recipe import OBJECTIVES, Failures, Recipe, TrainingLayout, TrainingReach, TrainingRun
 from headway.training.scaling.inputs import Budget, FewBits, ReinforcementLearning, Routing, ServedTokens, Uncertainty
 
@@ -35,6 +36,7 @@ class Train(Question):
         FlagGroup(Failures, "failures"),
         FlagGroup(TrainingReach, "what training reaches, instead of the fitted numbers"),
         FlagGroup(TrainingGoal, "question"),
+        OWN_RUNS,
         BY_NUMBERS,
     )
     edits = ("set", "catalog", "attention", "kv_share", "strict", "as_", "key")

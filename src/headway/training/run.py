@@ -21,6 +21,7 @@ from headway.models.totals import matmul_params, total_params
 from headway.performance.formats import peak
 from headway.training.achieved import chip_efficiency
 from headway.training.estimate import TrainingEstimate, estimate
+from headway.training.own_runs import with_own_runs
 from headway.training.pipeline import TrainingCase, machine
 from headway.training.recipe import ARITHMETIC, REVERSIBLE, optimizer
 from headway.training.search import (
@@ -89,9 +90,10 @@ def case_of(request: TrainingRequest) -> TrainingCase:
     elif int(batch) % seq:
         near = max(1, round(int(batch) / seq)) * seq
         raise BadValue("global_batch", int(batch), f"a multiple of the sequence of {seq} tokens, such as {near}")
-    return TrainingCase(
+    case = TrainingCase(
         work=work, system=system, machine=rates, recipe=recipe, optimizer=optimizer(recipe.optimizer), efficiency=efficiency, batch=batch
     )
+    return with_own_runs(case, request.model.name) if recipe.mfu is None else case
 
 
 def fuses_attention(chip: Chip) -> bool:

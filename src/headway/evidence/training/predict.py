@@ -38,6 +38,7 @@ class TrainingPrediction:
     flops: Estimate | None = None  # FLOP/s per chip, as the row's source counts FLOPs
     memory: Estimate | None = None  # bytes of tensors on the fullest chip
     posterior: Posterior = NO_RUNS  # factors by runs of one's own, and which runs those are
+    usual: float = 1.0  # half of the interval of the step without those, as a factor
     flags: tuple[str, ...] = ()
     why: str = ""
 
@@ -55,9 +56,9 @@ def predicted(
         return TrainingPrediction(row=row, why=row_setup)
     known_by = posterior(runs, training_key(row_setup.model.name, row_setup.case), row.date) if runs else NO_RUNS
     factors = training_runs(known_by)
-    case, spread = calibrated_case(row_setup.case, factors), row_spread(row_setup, training_efficiencies(catalog))
+    case, usual = calibrated_case(row_setup.case, factors), row_spread(row_setup, training_efficiencies(catalog))
     run_estimate = estimate(case, row_setup.layout)
-    spread = spread if factors is None else run_half(spread, factors.step_scatter)
+    spread = usual if factors is None else run_half(usual, factors.step_scatter)
     step = _around(run_estimate.time.step, run_estimate.time.floor, spread)
     speeds = {name: float(case.batch / (getattr(step, name) * case.system.chips)) for name in ("expected", "floor", "low", "high")}
     speed = Estimate(**speeds | {"low": speeds["high"], "high": speeds["low"]})  # the longest step is the lowest speed
@@ -65,7 +66,8 @@ def predicted(
     flops = Estimate(**{name: float(flop * getattr(speed, name)) for name in speeds})
     memory = _around(allocator_bytes(run_estimate.memory, case.efficiency), run_estimate.memory.weights, case.efficiency.spread_memory)
     return TrainingPrediction(
-        row=row, setup=row_setup, speed=speed, step=step, flops=flops, memory=memory, flags=row_setup.flags, posterior=known_by
+        row=row, setup=row_setup, speed=speed, step=step, flops=flops, memory=memory, flags=row_setup.flags, posterior=known_by,
+        usual=float(usual),
     )  # fmt: skip
 
 

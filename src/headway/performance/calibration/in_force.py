@@ -17,7 +17,9 @@ from headway.performance.calibration.observation import Observation
 from headway.performance.calibration.posterior import Posterior, months, posterior
 from headway.performance.calibration.profile import Profile, observations_of
 
-NAMES = {"tpot": "TPOT", "decode": "a decode step", "ttft": "TTFT", "prefill": "a prefill"}  # of those of an answer the first is told
+NAMES = {  # of quantities; of those of an answer the first is told
+    "tpot": "TPOT", "decode": "a decode step", "ttft": "TTFT", "prefill": "a prefill", "step": "a step",
+}  # fmt: skip
 ROOM = "room"  # for KV cache, of an engine's log
 OLD = 3  # months from which an answer tells the age of its runs
 UNMEASURED = "another layout"
