@@ -104,7 +104,7 @@ def row_of(run: CalibrationRun) -> LogRow:
 
 def used_logs(filed: Sequence[FiledRow], name: str, catalog: Catalog) -> tuple[list[UsedRun], list[LeftOutRow]]:
     """The runs of logs for a profile of this name, and those that are left out."""
-    used, bad, today = [], [], datetime.date.today().isoformat()
+    runs, bad, today = [], [], datetime.date.today().isoformat()
     for file in filed:
         row, date = file.row, file.date or str(file.row.cells.get("date", "")) or today
         try:
@@ -114,5 +114,5 @@ def used_logs(filed: Sequence[FiledRow], name: str, catalog: Catalog) -> tuple[l
             continue
         cells = tuple(row.cells.items())
         run = CalibrationRun(id=row.id, file=file.file, hash=file.hash, date=date, cells=cells, observations=observations)
-        used.append(UsedRun(run=run, task=None, without=()))
-    return used, bad
+        runs.append(UsedRun(run=run, task=None, without=()))
+    return runs, bad

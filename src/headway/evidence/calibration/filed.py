@@ -19,19 +19,19 @@ READERS = {MeasuredRow: used_loads, TrainingRow: training.used_trainings, engine
 
 def used_runs(filed: Sequence[FiledRow], name: str, catalog: Catalog) -> tuple[list[UsedRun], list[LeftOutRow]]:
     """The runs of rows for a profile of this name, and the rows that are left out."""
-    used, bad = [], []
+    runs, bad = [], []
     for kind, reader in READERS.items():
-        runs, rest = reader([row for row in filed if isinstance(row.row, kind)], name, catalog)
-        used += runs
+        runs_of_kind, rest = reader([row for row in filed if isinstance(row.row, kind)], name, catalog)
+        runs += runs_of_kind
         bad += rest
-    return used, bad
+    return runs, bad
 
 
-def with_predictions(used: Sequence[UsedRun], catalog: Catalog) -> list[UsedRun]:
+def with_predictions(runs: Sequence[UsedRun], catalog: Catalog) -> list[UsedRun]:
     """Runs with predictions of their rows by all of them."""
-    served = with_predicted_loads([run for run in used if run.run.key.mode != TRAINING and run.task])
-    trained = training.with_predicted_trainings([run for run in used if run.run.key.mode == TRAINING], catalog)
-    return [*served, *trained, *(run for run in used if run.task is None)]
+    served = with_predicted_loads([run for run in runs if run.run.key.mode != TRAINING and run.task])
+    trained = training.with_predicted_trainings([run for run in runs if run.run.key.mode == TRAINING], catalog)
+    return [*served, *trained, *(run for run in runs if run.task is None)]
 
 
 def filed_rows(profile: Profile, path: str) -> tuple[list[FiledRow], list[LeftOutRow]]:
@@ -49,6 +49,6 @@ def filed_rows(profile: Profile, path: str) -> tuple[list[FiledRow], list[LeftOu
 def remade(profile: Profile, catalog: Catalog) -> tuple[Profile, list[LeftOutRow]]:
     """A profile whose observations are made anew from its runs, and the runs of which none can be made any more."""
     filed, bad = filed_rows(profile, profile.name)
-    used, silent = used_runs(filed, profile.name, catalog)
-    runs: dict[str, CalibrationRun] = {run.run.id: run.run for run in used}
-    return replace(profile, runs=tuple(runs[run.id] for run in profile.runs if run.id in runs)), [*bad, *silent]
+    runs, silent = used_runs(filed, profile.name, catalog)
+    by_id: dict[str, CalibrationRun] = {run.run.id: run.run for run in runs}
+    return replace(profile, runs=tuple(by_id[run.id] for run in profile.runs if run.id in by_id)), [*bad, *silent]

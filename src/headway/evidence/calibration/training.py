@@ -54,7 +54,7 @@ def observations_of(prediction: TrainingPrediction, run: str) -> tuple[Observati
 
 def used_trainings(filed: Sequence[FiledRow], name: str, catalog: Catalog) -> tuple[list[UsedRun], list[LeftOutRow]]:
     """The runs of training rows for a profile of this name, and the rows that are left out."""
-    used, bad, today = [], [], datetime.date.today().isoformat()
+    runs, bad, today = [], [], datetime.date.today().isoformat()
     ids = Counter(file.row.id for file in filed)
     for file, prediction in zip(filed, predict([file.row for file in filed], catalog), strict=True):
         observations, row = observations_of(prediction, f"{name}:{file.row.id}"), file.row
@@ -67,8 +67,8 @@ def used_trainings(filed: Sequence[FiledRow], name: str, catalog: Catalog) -> tu
             id=row.id, file=file.file, hash=file.hash, date=date, cells=cells_of(row, training_format()),
             observations=tuple(replace(observation, month=date) for observation in observations),
         )  # fmt: skip
-        used.append(UsedRun(run=run, task=prediction.setup, without=residuals_of(prediction)))
-    return used, bad
+        runs.append(UsedRun(run=run, task=prediction.setup, without=residuals_of(prediction)))
+    return runs, bad
 
 
 def _why(observations: Sequence[Observation], name: str, count: int) -> str:
@@ -97,8 +97,8 @@ def residuals_of(prediction: TrainingPrediction) -> tuple[Residual, ...]:
     )  # fmt: skip
 
 
-def with_predicted_trainings(used: Sequence[UsedRun], catalog: Catalog) -> list[UsedRun]:
+def with_predicted_trainings(runs: Sequence[UsedRun], catalog: Catalog) -> list[UsedRun]:
     """Training runs with predictions of their rows by all of them."""
-    observations = tuple(observation for run in used for observation in run.run.observations)
-    again = (predicted(run.task.row, run.task, catalog, observations) for run in used)
-    return [replace(run, by_runs=residuals_of(prediction)) for run, prediction in zip(used, again, strict=True)]
+    observations = tuple(observation for run in runs for observation in run.run.observations)
+    again = (predicted(run.task.row, run.task, catalog, observations) for run in runs)
+    return [replace(run, by_runs=residuals_of(prediction)) for run, prediction in zip(runs, again, strict=True)]

@@ -233,13 +233,13 @@ def kv_bytes_beyond(kv: Byte, factor: Number) -> Byte:
 
 
 @formula(source="definition")
-def left_beside(left: Byte, beyond: Byte) -> Byte:
+def left_beside(unused: Byte, beyond: Byte) -> Byte:
     """Bytes that the share of the card leaves to no one, less those that a log found for KV cache.
 
     >>> left_beside(8e9, 2e9)
     6000000000.0
     """
-    return left - beyond
+    return unused - beyond
 
 
 @formula(source="definition")
