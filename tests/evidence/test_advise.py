@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from headway.evidence.rows.row import MeasuredRow
 from headway.evidence.rows.run_keys import task_key
 from headway.evidence.rows.tasks import Task, tasks
 from headway.evidence.serving.predict import predict
+from support.command import Cli
 
 MONTH = "2026-11"
 MACHINES = (("llama-3.1-70b", "H100 SXM", 8, "vLLM", "fp8"), ("llama-3.1-8b", "H100 SXM", 1, "vLLM", "bf16"),
@@ -73,3 +75,28 @@ def test_commands__have_the_load_in_the_flags_of_each_generator() -> None:
     assert [line.split()[0] for line in served] == ["vllm", "aiperf", "guidellm"]
     assert "--max-concurrency 8" in served[0] and "--num-prompts 80" in served[0]
     assert "--concurrency 8 --request-count 80" in served[1] and "--rate 8 --max-requests 80" in served[2]
+
+
+TABLE = "id,model,hardware,n_chips,tp,engine,weight_precision,mode,isl,osl,batch_or_concurrency,ttft_ms,tpot_ms\n"
+ROW = "a,llama-3.1-70b,h100-sxm,8,8,vllm,fp8,serving_concurrency,2000,500,{users},{measured}\n"
+
+
+def test_verb__says_the_run_its_width_and_its_commands(tmp_path: Path, cli: Cli) -> None:
+    table = tmp_path / "runs.csv"
+    table.write_text(TABLE + ROW.format(users=4, measured=","), encoding="utf-8")
+    rows = cli.rows("calibrate", table, "--advise")
+    assert [row["place"] for row in rows] == list(range(1, len(rows) + 1))
+    assert rows[0]["users"] == 1 and 0 < rows[0]["half_after"] < rows[0]["half"]
+    assert rows[0]["command"].startswith("vllm bench serve --model llama-3.1-70b")
+    table.write_text(TABLE + ROW.format(users=1, measured="85,14"), encoding="utf-8")
+    later = cli.rows("calibrate", table, "--advise")
+    assert later[0]["users"] == max(row["users"] for row in rows)
+    assert all(row["users"] != 1 for row in later)  # the load that was run is not advised again
+    assert later[0]["half"] == pytest.approx(rows[0]["half_after"], rel=0.3)
+
+
+def test_for__stands_beside_advise_alone(tmp_path: Path, cli: Cli) -> None:
+    table = tmp_path / "runs.csv"
+    table.write_text(TABLE + ROW.format(users=1, measured="85,14"), encoding="utf-8")
+    answer = cli("calibrate", table, "--for", "ttft_s")
+    assert answer.status == 2 and "--advise" in answer.err

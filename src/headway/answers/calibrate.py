@@ -30,7 +30,8 @@ from headway.evidence.questions import Calibrate
 from headway.evidence.readers import engine_log
 from headway.evidence.readers.aiperf import exports
 from headway.evidence.readers.kinds import PROFILE, TABLE, tool_of
-from headway.evidence.rows.row import BadRow, left_out, read_rows
+from headway.evidence.rows.row import BadRow, MeasuredRow, left_out, read_rows
+from headway.evidence.rows.tasks import Task, tasks
 from headway.evidence.training.row import read_training_rows
 from headway.performance.calibration.facts import facts_hash
 from headway.performance.calibration.profile import KIND, Profile, checked_name, read_profile, text_of
@@ -49,6 +50,8 @@ def run(args: Calibrate) -> output.Answer:
     where = arguments.catalog(args)
     filed, bad = _read(args)
     runs, silent = used_runs(filed, name, where)
+    if args.advise:
+        return _advice(args, filed, runs)
     if not runs:
         raise _unusable(args, [*bad, *silent])
     runs = with_predictions(runs, where)
@@ -60,6 +63,15 @@ def run(args: Calibrate) -> output.Answer:
             answer.words, remarks=[f"written: {path}, {calibration.count_of(len(runs))}; {BY_IT}", *answer.words.remarks]
         )
     return answer
+
+
+def _advice(args: Calibrate, filed: Sequence[FiledRow], runs: Sequence[UsedRun]) -> output.Answer:
+    """Which run to make next, of deployments of which some or none were measured."""
+    from headway.answers import advice
+
+    planned = tasks([row.row for row in filed if isinstance(row.row, MeasuredRow)], arguments.catalog(args))
+    observations = [observation for run in runs for observation in run.run.observations]
+    return advice.answer([task for task in planned if isinstance(task, Task)], observations, args.for_)
 
 
 def profile_answer(args: Question) -> output.Answer:

@@ -95,6 +95,9 @@ class Score(Question):
 ABOUT_OWN_RUNS = "measured runs: any file that `score` reads, a table of columns as there, or a profile to write anew or to add to"
 
 
+ADVISED = ("tpot_s", "ttft_s", "tok_per_s")  # what a run is to tell
+
+
 class Calibrate(Question):
     """Your own runs as a profile, by which predictions on your machine go; what they change, by deployment."""
 
@@ -108,13 +111,16 @@ class Calibrate(Question):
     rows = field(kind="file", word="FILE", place="*", help=ABOUT_OWN_RUNS, default=())
     log = field(kind="file", word="FILE", takes="again", help="what vLLM or SGLang logged at its start: its room for KV cache", default=())
     training = field(kind="switch", help="the rows are training runs: at least id, model, hardware", default=False)
+    advise = field(kind="switch", help="instead: which run to make next, how much it narrows, and the commands that make it", default=False)
+    for_ = field(choices=ADVISED, help="with --advise: what is to be known best", default=ADVISED[0])
     save = field(kind="output", word="NAME", help="keep the profile under this name: serve, plan, predict and others then go by it")
     into = field(kind="folder", word="DIR", help="where it goes, in DIR/calibrations (default your own folder, ~/.config/headway)")
     replace_ = field(kind="switch", help="write over a profile of this name", default=False)
 
     def idle(self) -> dict[str, str]:
         """Facts of a machine; where the profile goes, if none is kept."""
-        return NO_FACTS | ({} if self.save else dict.fromkeys(("into", "replace_"), "--save NAME"))
+        unsaved = {} if self.save else dict.fromkeys(("into", "replace_"), "--save NAME")
+        return NO_FACTS | unsaved | ({"training": "runs of a server: training has one load"} if self.advise else {"for_": "--advise"})
 
 
 class Predict(Question):

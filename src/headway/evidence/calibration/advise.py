@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from headway.evidence.calibration.linear import linear
+from headway.evidence.questions import ADVISED
 from headway.evidence.rows.run_keys import task_key
 from headway.evidence.rows.tasks import Task
 from headway.evidence.serving.machines import machines, rows, scalar
@@ -26,7 +27,7 @@ PRETENDED = "next"  # name of a run that was not made
 LOADS = 5  # users that are tried: fewest, most, and between
 LENGTHS = (1 / 4, 1.0, 4.0)  # of a run without users, over those of the runs that there are
 SHORTEST = 16  # tokens
-QUANTITY_OF = {"tpot_s": "tpot", "ttft_s": "ttft", "tok_per_s": "rate"}  # flag -> quantity
+QUANTITY_OF = dict(zip(ADVISED, ("tpot", "ttft", "rate"), strict=True))  # of --for
 LOOPED = ("serving", "serving_unloaded", "disagg")  # kinds of rows whose load is users
 MEASURED = {True: ("tpot", "ttft"), False: ("rate",)}  # what a run with users tells, and one without
 NEAR = 1.25  # loads within this factor are one load
