@@ -232,6 +232,14 @@ def kinds() -> list[FileKind]:
             rows_alone=True,
         ),
         FileKind(
+            name="calibrate",
+            file="m.csv",
+            head=MEASURED_HEAD,
+            lines=MEASURED,
+            read=(*MEASURED_READ, "ttft_ms", "tpot_ms", "output_tok_s_total"),
+            argv=("calibrate", "{file}"),
+        ),
+        FileKind(
             name="predict",
             file="m.csv",
             head=MEASURED_HEAD,
