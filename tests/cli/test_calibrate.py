@@ -353,9 +353,14 @@ def test_a_profile__that_was_edited_is_told_and_goes_by_its_runs(tmp_path: Path,
     words = ("predict", rows, "--catalog", tmp_path / "c")
     (current,) = cli.rows(*words)
     changed(path, "tpot_ms = 30", "tpot_ms = 60")
+    changed(path, 'row = { id = "good", ', "row = { ")
     edited = cli.json(*words)
     assert any("calibration mine was made anew from its runs: its file was edited" in note for note in edited["notes"])
     assert edited["rows"][0]["tpot_ms"] > 1.3 * current["tpot_ms"]
+    changed(path, "tpot_ms = 60", "tpot_ms = -60")
+    none = cli.json(*words)
+    assert any("calibration mine: left out, since they are not predicted now: good" in note for note in none["notes"])
+    assert none["rows"][0]["tpot_ms"] == cli.rows("predict", rows)[0]["tpot_ms"]
 
 
 def test_a_profile__of_a_newer_format_stops_an_answer_in_one_line_that_says_how_to_go_on(tmp_path: Path, cli: Cli) -> None:

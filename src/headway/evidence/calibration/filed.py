@@ -40,7 +40,7 @@ def filed_rows(profile: Profile, path: str) -> tuple[list[FiledRow], list[LeftOu
     filed, bad = [FiledRow(row=engine_logs.row_of(run), file=run.file, hash=run.hash, date=run.date) for run in logs], []
     for record, form, is_training in ((MeasuredRow, row_format(), False), (TrainingRow, training_format(), True)):
         runs = {run.id: run for run in profile.runs if run not in logs and (run.key.mode == TRAINING) == is_training}
-        rows, faults = rows_of([run.cells for run in runs.values()], path, record, form) if runs else ([], [])
+        rows, faults = rows_of([(*run.cells, ("id", run.id)) for run in runs.values()], path, record, form) if runs else ([], [])
         filed += [FiledRow(row=row, file=runs[row.id].file, hash=runs[row.id].hash, date=runs[row.id].date) for row in rows]
         bad += [LeftOutRow(file=path, row=fault) for fault in faults]
     return filed, bad
