@@ -12,6 +12,7 @@ from headway.evidence.calibration.engine_logs import cells_of, observed_start
 from headway.evidence.readers.engine_log import read
 from headway.evidence.readers.files import RunFields, Unusable
 from headway.performance.calibration.start import LoggedStart, logged_start
+from support.command import Cli
 
 LOGS = Path(__file__).parents[1] / "data" / "engine_logs"
 H100 = RunFields(hardware="h100-sxm")
@@ -116,3 +117,63 @@ def test_twice_the_sequences__twice_the_room(tmp_path: Path) -> None:
     log = read(changed(tmp_path, ("476,016", "952,032"), ("58.11x", "116.21x")))
     once, twice = (observed_start(cells_of(each, H100), "mine:a", "")[0] for each in (read(LOGS / "vllm_llama8b.log"), log))
     assert math.exp(twice.excess - once.excess) == pytest.approx(2)
+
+
+LLAMA = ("llama-3.1-8b", "--on", "h100-sxm", "--engine", "vllm")
+
+
+def profile_of(tmp_path: Path, cli: Cli, log: Path) -> tuple[str, str]:
+    """The catalogue of a log, as a flag."""
+    assert cli("calibrate", "--log", log, "--on", "h100-sxm", "--save", "start", "--into", tmp_path).status == 0
+    return "--catalog", str(tmp_path)
+
+
+def test_verbs__have_the_room_of_the_log_and_say_so(tmp_path: Path, cli: Cli) -> None:
+    """The log says 476,016 tokens, 58.11 sequences of 8,192, at 0.95 of the card."""
+    where = profile_of(tmp_path, cli, LOGS / "vllm_llama8b.log")
+    answer = cli.json("capacity", *LLAMA, "--context", 8192, *where)
+    assert answer["rows"][0]["kv_room_tokens"] == pytest.approx(476016, abs=8)
+    assert "as the engine logged it" in answer["notes"][0] and answer["facts"]["calibration"][0]["name"] == "start"
+    (served,) = cli.rows("serve", *LLAMA, "--context", 8192, *where)
+    assert served["max_concurrency"] == pytest.approx(58.107, abs=1e-3)
+    (without,) = cli.rows("serve", *LLAMA, "--context", 8192, *where, "--calibration", "none")
+    assert without == cli.rows("serve", *LLAMA, "--context", 8192)[0]
+    assert without["max_concurrency"] < 54
+
+
+def test_share_of_the_card__that_the_user_says_holds(tmp_path: Path, cli: Cli) -> None:
+    """What the engine set aside beyond the laws it sets aside at another share: a constant number of bytes."""
+    where = profile_of(tmp_path, cli, LOGS / "vllm_llama8b.log")
+    beyond = []
+    for share in ("0.6", "0.8", "0.95"):
+        flags = ("capacity", *LLAMA, "--hbm-utilization", share)
+        by_log, by_laws = (cli.rows(*flags, *more)[0]["kv_room_bytes_chip"] for more in (where, ()))
+        beyond.append(by_log - by_laws)
+    assert beyond == pytest.approx([beyond[0]] * 3, rel=0.01) and beyond[0] > 0
+
+
+def test_parts_of_a_card__sum_to_it(tmp_path: Path, cli: Cli) -> None:
+    (row,) = cli.rows("capacity", *LLAMA, *profile_of(tmp_path, cli, LOGS / "vllm_llama8b.log"))
+    parts = ("weights", "kv_room", "activation", "workspace", "left", "block_rest")
+    assert sum(row[f"{part}_bytes_chip"] for part in parts) == pytest.approx(row["memory_bytes_chip"])
+
+
+def test_most_sequences__are_those_of_the_log(tmp_path: Path, cli: Cli) -> None:
+    where = profile_of(tmp_path, cli, changed(tmp_path, ("'max_num_seqs': 1024", "'max_num_seqs': 32")))
+    load = ("--prompt", 500, "--output", 100, "--batch", 64)
+    few, many = (cli.rows("serve", *LLAMA, *load, *more)[0] for more in (where, (*where, "--calibration", "none")))
+    assert few["tok_per_s"] < 0.9 * many["tok_per_s"] and few["ttft_s"] > 3 * many["ttft_s"]  # half of the users wait
+
+
+def test_simulation__has_the_sequences_of_the_log(tmp_path: Path, cli: Cli) -> None:
+    where = profile_of(tmp_path, cli, changed(tmp_path, ("'max_num_seqs': 1024", "'max_num_seqs': 8")))
+    flags = ("sim", *LLAMA, "--users", 32, "--prompt", 500, "--output", 100, "--requests", 200, "--seed", 1)
+    few, typed = (cli.rows(*flags, *more)[0] for more in (where, (*where, "--max-seqs", 8)))
+    assert few["output_tok_per_s"] == typed["output_tok_per_s"]
+    assert few["output_tok_per_s"] < 0.8 * cli.rows(*flags, *where, "--calibration", "none")[0]["output_tok_per_s"]
+
+
+def test_another_layout__keeps_nothing_of_a_log(tmp_path: Path, cli: Cli) -> None:
+    where = profile_of(tmp_path, cli, LOGS / "vllm_llama8b.log")
+    flags = ("capacity", "llama-3.1-8b", "--on", "2xh100-sxm", "--tp", 2, "--engine", "vllm")
+    assert cli.rows(*flags, *where) == cli.rows(*flags)

@@ -57,11 +57,12 @@ def run(args: CapacityQuestion) -> output.Answer:
     cases = list(itertools.product(arguments.models(args), arguments.systems(args), batches, contexts))
     if len(cases) > MOST_POINTS:
         raise BadValue("grid", f"{len(cases)} points", f"at most {MOST_POINTS}")
-    traced, all_notes = [], list[str]()
+    traced, all_notes, share = [], list[str](), 0.0
     with record():
         for model, (machine, edits), batch, context in cases:
             layout = _layout(args, model, machine, Precision(**texts), degrees) if by_user else None
             split = even_split(model, machine, Precision(**texts), complete, batch, context, layout)
+            share = share or float(split.utilization)  # of the first, which is described
             if complete.eager and not traced:
                 graphs = even_split(model, machine, Precision(**texts), dataclasses.replace(complete, eager=False), batch, context, layout)
                 if float(graphs.room.workspace) == float(split.room.workspace):
@@ -73,7 +74,8 @@ def run(args: CapacityQuestion) -> output.Answer:
             on_chip = {key: getattr(split.room, name) for key, name in ON_CHIP.items()}
             traced.append(edits | about | shares | {key: getattr(split, key) for key in SPLIT} | on_chip | hosted)
     chips = {machine.name: machine.chip for _, (machine, _), _, _ in cases}
-    return output.Answer(traced_listing(traced), notes=all_notes, describe=functools.partial(_describe, chips=chips, assumptions=complete))
+    describe = functools.partial(_describe, chips=chips, engine=complete.engine, share=share)
+    return output.Answer(traced_listing(traced), notes=all_notes, describe=describe)
 
 
 def _layout(args: CapacityQuestion, model: Model, machine: System, precision: Precision, degrees: dict[str, Any]) -> Layout:
@@ -85,7 +87,7 @@ def _layout(args: CapacityQuestion, model: Model, machine: System, precision: Pr
     return layout if "replicas" in degrees else dataclasses.replace(layout, replicas=int(machine.chips) // chips)
 
 
-def _describe(rows: Rows, chips: dict[str, Chip], assumptions: Assumptions) -> output.Summary:
+def _describe(rows: Rows, chips: dict[str, Chip], engine: str, share: float) -> output.Summary:
     row_list = list(rows)
     first = row_list[0]
     holds = f"{first['model']} at batch {first['batch']} and context {first['context']:,} needs {units.show(first['load_bytes'], 'byte')}"
@@ -94,7 +96,7 @@ def _describe(rows: Rows, chips: dict[str, Chip], assumptions: Assumptions) -> o
         f"{first['chips_exact']:.2f} chips, so {first['chips_needed']:.0f}"
     )
     headline = f"{holds}: {chips_of}; it {verdict} on {first['system']}."
-    log = start_log(first, assumptions.engine, chips[first["system"]], float(assumptions.hbm_utilization))
+    log = start_log(first, engine, chips[first["system"]], share)
     after = [*(line if place else f"{line} (layout {serving.layout(first)})" for place, line in enumerate(log)),
              "Weights over all chips, KV cache by sequence, evenly: no layout of these degrees holds more. `serve` and `plan` weigh "
              f"layouts; an engine's room is that of {serving.layout(first)}."]  # fmt: skip

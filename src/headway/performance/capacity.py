@@ -24,6 +24,9 @@ from headway.models.precision import Precision
 from headway.models.work import ModelWork, work_of
 from headway.performance.achieved import efficiencies
 from headway.performance.assumptions import Assumptions
+from headway.performance.calibration.in_force import calibrations
+from headway.performance.calibration.key import run_key
+from headway.performance.calibration.start import start_in_force, started_room, started_share
 from headway.performance.compile import layout_bytes
 from headway.performance.formats import Formats, resolve
 from headway.performance.layout import UNASKED, Layout, illegal, shape
@@ -54,6 +57,7 @@ class EvenSplit:
     room: Room
     max_concurrency: Any  # of a replica, at the context
     kv_room_tokens: Any
+    utilization: Any  # share of the card
     notes: tuple[str, ...]
 
 
@@ -79,7 +83,12 @@ def even_split(
     notes = offload_notes(work, chip, assumptions.offload)
     formats, spread = resolve(work, chip, precision), widest(work, machine) if layout is None else layout
     on_chip = layout_bytes(work, chip, spread, assumptions, formats)
-    place = room_on_chip(work, chip, spread, on_chip, engine, assumptions.hbm_utilization, efficiencies(), eager=assumptions.eager)
+    start = start_in_force(calibrations(), run_key(model, machine, spread, formats, engine), spread)
+
+    def room_at(share: Number) -> Room:
+        return room_on_chip(work, chip, spread, on_chip, engine, share, efficiencies(), eager=assumptions.eager)
+
+    place = started_room(room_at, start, assumptions.hbm_utilization)
     concurrency = place.sequences(context, spread.cp)
     weights, hosted = totals.loaded_bytes(model, precision.weights), None
     if assumptions.offload != "none":
@@ -101,7 +110,8 @@ def even_split(
         largest_batch=known(int(beside / sequence), "largest batch, rounded down", "", "derived", BESIDE),
         largest_context=_longest(model, formats, beside, batch), room_bytes=bytes_beside_weights(usable, load), read_floor_s=longest,
         host_bytes=hosted, layout=spread, room=place, max_concurrency=concurrency * spread.dp,
-        kv_room_tokens=room_tokens(concurrency, context, spread.dp), notes=(*notes, *formats.notes, *model.notes),
+        kv_room_tokens=room_tokens(concurrency, context, spread.dp), utilization=started_share(start, assumptions.hbm_utilization),
+        notes=(*notes, *formats.notes, *model.notes),
     )  # fmt: skip
 
 

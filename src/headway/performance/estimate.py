@@ -72,9 +72,9 @@ from headway.performance import request
 from headway.performance.achieved import dense_part, efficiencies, form_of
 from headway.performance.assumptions import Assumptions
 from headway.performance.calibration.factors import calibrated_scheduling, calibrated_step
-from headway.performance.calibration.in_force import ROOM, Calibrations
+from headway.performance.calibration.in_force import Calibrations
 from headway.performance.calibration.key import SERVED, RunKey, run_key
-from headway.performance.calibration.start import LoggedStart, logged_starts, started_room
+from headway.performance.calibration.start import LoggedStart, start_in_force, started_room
 from headway.performance.calibration.uptake import RunWidth, Uptake, uptake
 from headway.performance.compile import StepModel, compile_drafts, compile_layout, copies
 from headway.performance.drafts import Drafts, drafts_of
@@ -188,14 +188,11 @@ class Deployment:
                 self.work, self.system.chip, self.layout, compiled, engine, share, efficiencies(), tokens, sequences, case.eager
             )
 
-        return room_at(case.hbm_utilization) if start is None else started_room(room_at, start, case.hbm_utilization)
+        return started_room(room_at, start, case.hbm_utilization)
 
     def start(self) -> LoggedStart | None:
         """What logs of its engine's start say of it; None where the user has none."""
-        start = self.calibration and logged_starts(self.calibration.observations, self.run_key(), self.layout)
-        if start and self.calibration:
-            self.calibration.tell(start.runs, ROOM, half=start.room, usual=1)
-        return start
+        return start_in_force(self.calibration, self.run_key(), self.layout)
 
     def server(self, compiled: StepModel) -> Server:
         """Its step, memory, engine and speculation, as requests meet them."""

@@ -7,6 +7,7 @@ from headway.core.schema import Field
 from headway.models.by_numbers import BY_NUMBERS
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
+from headway.performance.calibration.flag import OWN_RUNS
 from headway.performance.layout import Layout
 from headway.performance.workload import Load
 
@@ -156,6 +157,7 @@ class CapacityQuestion(Question):
         FlagGroup(Precision, "number formats", skip=("compute",)),
         FlagGroup(Layout, OF_ENGINE, skip=("redundant",), searched=("tp", "replicas")),
         FlagGroup(Assumptions, "assumption", only=("engine", "eager", "hbm_utilization", "offload")),
+        OWN_RUNS,
         BY_NUMBERS,
     )
     model = declared(MODELS)

@@ -168,6 +168,8 @@ def fleet(
     if runs is not None:
         case.steps_half("tpot", compiled)  # which the answer tells
     memory = case.room(compiled, policy.token_budget, policy.max_seqs)
+    if policy.max_seqs is None and case.start() is not None:
+        policy = replace(policy, max_seqs=int(case.server(compiled).scheduling.max_sequences))
     usable = memory.usable
     context = float((traffic.prompt + traffic.output / 2).mean())  # on which with windows or state the KV of a token depends
     kv_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, context)

@@ -27,7 +27,7 @@ PRETENDED = "next"  # name of a run that was not made
 LOADS = 5  # users that are tried: fewest, most, and between
 LENGTHS = (1 / 4, 1.0, 4.0)  # of a run without users, over those of the runs that there are
 SHORTEST = 16  # tokens
-QUANTITY_OF = dict(zip(ADVISED, ("tpot", "ttft", "rate"), strict=True))  # of --for
+QUANTITY_OF: dict[str, str] = dict(zip(ADVISED, ("tpot", "ttft", "rate"), strict=True))  # of --for
 LOOPED = ("serving", "serving_unloaded", "disagg")  # kinds of rows whose load is users
 MEASURED = {True: ("tpot", "ttft"), False: ("rate",)}  # what a run with users tells, and one without
 NEAR = 1.25  # loads within this factor are one load

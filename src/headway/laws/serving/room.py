@@ -233,6 +233,16 @@ def kv_bytes_beyond(kv: Byte, factor: Number) -> Byte:
 
 
 @formula(source="definition")
+def share_of_start(usual: Number, factor: Number) -> Number:
+    """Share of the card that an engine was started with, by its log.
+
+    >>> round(share_of_start(0.9, 1.0555556), 3)
+    0.95
+    """
+    return usual * factor
+
+
+@formula(source="definition")
 def left_beside(unused: Byte, beyond: Byte) -> Byte:
     """Bytes that the share of the card leaves to no one, less those that a log found for KV cache.
 

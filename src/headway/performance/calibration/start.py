@@ -14,9 +14,9 @@ import numpy as np
 
 from headway.core.quantity import known
 from headway.core.units import Number
-from headway.laws.serving.room import kv_bytes_beyond, left_beside, with_bytes_beyond
+from headway.laws.serving.room import kv_bytes_beyond, left_beside, share_of_start, with_bytes_beyond
 from headway.performance.assumptions import UTILIZATION
-from headway.performance.calibration.in_force import ROOM
+from headway.performance.calibration.in_force import ROOM, Calibrations
 from headway.performance.calibration.key import TRAINING, RunKey, layout_texts
 from headway.performance.calibration.observation import Observation
 from headway.performance.layout import Layout
@@ -73,15 +73,31 @@ def logged_starts(observations: Iterable[Observation], key: RunKey, layout: Layo
     return LoggedStart(runs=tuple(dict.fromkeys(run for start in starts for run in start.runs)), **factors)
 
 
-def started_room(room_at: Callable[[Any], Room], start: LoggedStart, utilization: Any) -> Room:
-    """The room of a start whose log is known, at the share of the card that the user says, else at the log's.
+def start_in_force(force: Calibrations | None, key: RunKey, layout: Layout) -> LoggedStart | None:
+    """What logs in force say of a deployment, which the answer tells; None where they say nothing."""
+    start = None if force is None else logged_starts(force.observations, key, layout)
+    if force is not None and start is not None:
+        force.tell(start.runs, ROOM, half=start.room, usual=1)
+    return start
+
+
+def started_share(start: LoggedStart | None, utilization: Any) -> Any:
+    """Share of the card of a deployment: as the user says, else as its engine was started."""
+    is_usual = getattr(utilization, "kind", "") == "default"
+    return share_of_start(UTILIZATION, start.share) if start is not None and is_usual else utilization
+
+
+def started_room(room_at: Callable[[Any], Room], start: LoggedStart | None, utilization: Any) -> Room:
+    """The room of a deployment at a share of the card; as the log of its engine's start has it, where there is one.
 
     What the engine set aside beyond the laws at its share of the card it sets aside at any other.
     """
-    logged = UTILIZATION * start.share
-    share = logged if getattr(utilization, "kind", "") == "default" else utilization
+    share = started_share(start, utilization)
     room = room_at(share)
-    beyond = kv_bytes_beyond(room.kv if share is logged else room_at(logged).kv, start.room)
+    if start is None:
+        return room
+    logged = share_of_start(UTILIZATION, start.share)
+    beyond = kv_bytes_beyond(room_at(logged).kv, start.room)
     return replace(
         room, kv=with_bytes_beyond(room.kv, beyond), usable=with_bytes_beyond(room.usable, beyond), beyond=left_beside(room.beyond, beyond)
     )
