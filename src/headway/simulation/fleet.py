@@ -156,6 +156,13 @@ class Fleet:
         return row | dict(zip(("weights", "kv", "compute"), self.query.formats.labels, strict=True))
 
 
+def _as_started(policy: Policy, case: Deployment, compiled: StepModel) -> Policy:
+    """A policy with the most sequences that the log of the engine's start says, unless the user says them."""
+    if policy.max_seqs is not None or case.start() is None:
+        return policy
+    return replace(policy, max_seqs=int(case.server(compiled).scheduling.max_sequences))
+
+
 def fleet(
     query: Deployment, layout: Layout, policy: Policy, traffic: Traffic, *, classes: int = 1, closed: bool = False,
     tiers: Sequence[SimulatedTier] = (),
@@ -168,8 +175,7 @@ def fleet(
     if runs is not None:
         case.steps_half("tpot", compiled)  # which the answer tells
     memory = case.room(compiled, policy.token_budget, policy.max_seqs)
-    if policy.max_seqs is None and case.start() is not None:
-        policy = replace(policy, max_seqs=int(case.server(compiled).scheduling.max_sequences))
+    policy = _as_started(policy, case, compiled)
     usable = memory.usable
     context = float((traffic.prompt + traffic.output / 2).mean())  # on which with windows or state the KV of a token depends
     kv_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, context)
