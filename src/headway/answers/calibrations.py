@@ -16,6 +16,7 @@ from headway.core.question import Question
 from headway.performance.calibration.profile import KIND, Profile, profiles, read_profile
 
 NONE = "none"  # of --calibration: laws and the world's runs alone
+IDLE_NONE = "no effect: --calibration none changes no number of this answer: there is no profile"
 MOST_NAMED = 3  # runs that a note names
 
 
@@ -26,7 +27,11 @@ def in_force(question: Question) -> tuple[Profile, ...]:
 
         question = sim_plan.played(question, sim_plan.read_plan(question.plan))
     where, names = arguments.catalog(question), _names(getattr(question, "calibration", None))
-    return () if names == [NONE] else tuple(current(profile, where) for profile in profiles(where, names))
+    if names == [NONE]:
+        if not where.files(KIND):
+            note(IDLE_NONE)
+        return ()
+    return tuple(current(profile, where) for profile in profiles(where, names))
 
 
 def _names(text: str | None) -> list[str] | None:
