@@ -56,6 +56,7 @@ def predicted_trainings(rows: Sequence[Any], args: Question) -> Sequence[Any]:
         return predict_training(rows, where)
     predictions = predict_training(rows, where, runs=force.observations)
     for prediction in predictions:
+        force.tell_clash(prediction.posterior)
         if prediction.posterior.runs and prediction.step:
             force.tell(prediction.posterior.runs, "step", half=prediction.step.high / prediction.step.expected, usual=prediction.usual)
     return predictions
@@ -64,6 +65,7 @@ def predicted_trainings(rows: Sequence[Any], args: Question) -> Sequence[Any]:
 def tell(force: Calibrations, predictions: Iterable[Prediction]) -> None:
     """Keep which runs of the user's own predictions went by, and how much narrower TPOT is for them."""
     for prediction in predictions:
+        force.tell_clash(prediction.posterior)
         if prediction.posterior.runs:
             force.tell(prediction.posterior.runs, "tpot", half=prediction.step_slower, usual=prediction.usual_slower,
                        month=prediction.row.month or prediction.row.date)  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.units import Number
+from headway.performance.calibration.clashes import Clash, profile_of
 from headway.performance.calibration.key import HALF_LIFE, RunKey
 from headway.performance.calibration.observation import Observation
 from headway.performance.calibration.posterior import Posterior, months, posterior
@@ -43,13 +44,19 @@ class Calibrations:
     profiles: tuple[Profile, ...]
     observations: tuple[Observation, ...]
     uses: list[RunUse] = field(default_factory=list)
+    clashes: list[Clash] = field(default_factory=list)
     posteriors: dict[RunKey, Posterior] = field(default_factory=dict)  # of deployments that were asked about
 
     def posterior(self, key: RunKey) -> Posterior:
         """What the runs say today of a deployment."""
         if key not in self.posteriors:
             self.posteriors[key] = posterior(self.observations, key)
+        self.tell_clash(self.posteriors[key])
         return self.posteriors[key]
+
+    def tell_clash(self, by_runs: Posterior) -> None:
+        """Keep that profiles behind a number of the answer contradict each other, if they do."""
+        self.clashes += [by_runs.clash] if by_runs.clash else []
 
     def layout_text(self, text: str) -> str:
         """A layout as a key has it: all that were not measured are alike."""
@@ -66,7 +73,7 @@ class Calibrations:
 
     def applied(self) -> list[Profile]:
         """The profiles of which the answer used a run."""
-        names = {run.partition(":")[0] for use in self.uses for run in use.runs}
+        names = {profile_of(run) for use in self.uses for run in use.runs}
         return [profile for profile in self.profiles if profile.name in names]
 
     def note(self) -> str:
@@ -77,7 +84,7 @@ class Calibrations:
         days = sorted({observation.month for observation in self.observations if observation.run in runs and observation.month})
         when = f" of {' to '.join(dict.fromkeys((days[0], days[-1])))}" if days else ""
         names = ", ".join(profile.name for profile in self.applied())
-        parts = "; ".join([*self._narrower(), *self._rooms()])
+        parts = "; ".join([*self._narrower(), *self._rooms(), *dict.fromkeys(clash.text for clash in self.clashes)])
         return f"calibrated on {len(runs):,} run{'s' if len(runs) > 1 else ''}{when} ({names}){': ' if parts else ''}{parts}"
 
     def age_note(self) -> str:

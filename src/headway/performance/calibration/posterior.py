@@ -17,6 +17,7 @@ import numpy as np
 
 from headway.core.units import Number
 from headway.laws.calibration import conditioned, run_scatter, student_weight
+from headway.performance.calibration.clashes import Clash, clash, profile_of
 from headway.performance.calibration.factors import PARAMETERS, RunFactors
 from headway.performance.calibration.key import TRAINING, RunKey, applies, correlation, parameters_of
 from headway.performance.calibration.observation import Observation
@@ -38,6 +39,7 @@ class Posterior:
     covariance: Any
     prior: Any  # covariance without runs
     runs: tuple[str, ...] = ()
+    clash: Clash | None = None  # of two profiles that contradict each other about it
 
     def factors(self) -> RunFactors:
         """The factors, as expected."""
@@ -51,7 +53,7 @@ class Posterior:
     @property
     def profiles(self) -> tuple[str, ...]:
         """Names of the profiles whose runs were used."""
-        return tuple(dict.fromkeys(run.partition(":")[0] for run in self.runs))
+        return tuple(dict.fromkeys(map(profile_of, self.runs)))
 
     def scatter(self, slopes: Any, noise: Number) -> Any:
         """Half of the interval of the logarithm of a quantity with these slopes, as runs leave it; `noise` is that of the quantity.
@@ -83,8 +85,19 @@ def months(text: str) -> float:
 
 
 def posterior(observations: Sequence[Observation], key: RunKey, month: str = "") -> Posterior:
-    """The factors of a deployment in a month ("" for today) by runs of it and of others like it, where any says something."""
-    alike = (observation for observation in observations if observation.quantity in NOISE and _is_alike(observation.key, key))
+    """The factors of a deployment in a month ("" for today) by runs of it and of others like it, where any says something.
+
+    Of two profiles that contradict each other either may hold, so that half of what parts them is added to what is not known.
+    """
+    alike = [observation for observation in observations if observation.quantity in NOISE and _is_alike(observation.key, key)]
+    joint, clashing = _by_runs(alike, key, month), clash(alike, lambda runs: _by_runs(runs, key, month))
+    if clashing is None:
+        return joint
+    step = np.array([float(name == "step") for name in parameters_of(key)])
+    return replace(joint, covariance=joint.covariance + (clashing.apart / 2) ** 2 * np.outer(step, step), clash=clashing)
+
+
+def _by_runs(alike: Sequence[Observation], key: RunKey, month: str) -> Posterior:
     runs = _solved(tuple(alike))
     now = months(month)
     places = [place for place, (run, when) in enumerate(runs.deployments) if applies(run, key, now - when)]

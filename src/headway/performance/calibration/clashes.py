@@ -1,0 +1,68 @@
+"""Profiles that contradict each other about a deployment: how far apart they put the time of its tokens, and by how much that is too far."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headway.laws.calibration import contradiction
+from headway.performance.calibration.observation import Observation
+
+if TYPE_CHECKING:
+    from headway.performance.calibration.posterior import Posterior
+
+LEAST = 3.0  # standard deviations
+STEPS = ("tpot", "step")  # quantities made of steps, of which profiles are compared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clash:
+    """Two profiles that exclude each other."""
+
+    profiles: tuple[str, str]
+    apart: float  # the logarithm of one's time of a token over the other's
+    deviations: float  # standard deviations
+
+    @property
+    def text(self) -> str:
+        """The clash in words."""
+        first, second = self.profiles
+        ratio = f"{math.exp(abs(self.apart)):.3g} times apart, {self.deviations:.2g} standard deviations"
+        return f"{first} and {second} contradict each other ({ratio}): both count, and intervals are wider"
+
+
+def profile_of(run: str) -> str:
+    """The profile of a run.
+
+    >>> profile_of("mine:a")
+    'mine'
+    """
+    return run.partition(":")[0]
+
+
+def clash(observations: Sequence[Observation], by_runs: Callable[[Sequence[Observation]], Posterior]) -> Clash | None:
+    """The two profiles that are furthest apart about a deployment, if too far; `by_runs`: what some runs say of it."""
+    names = tuple(dict.fromkeys(profile_of(observation.run) for observation in observations))
+    if len(names) < 2:
+        return None
+    posteriors = {name: by_runs([member for member in observations if profile_of(member.run) == name]) for name in names}
+    told = {name: posterior for name, posterior in posteriors.items() if posterior.runs}
+    slopes = [member.slopes for member in observations if member.quantity in STEPS and profile_of(member.run) in told]
+    if len(told) < 2 or not slopes:
+        return None
+    along = np.mean(slopes, axis=0)
+    clashes = [_clash(first, second, told[first], told[second], along) for first, second in itertools.combinations(told, 2)]
+    furthest = max(clashes, key=lambda case: case.deviations)
+    return furthest if furthest.deviations >= LEAST else None
+
+
+def _clash(first: str, second: str, one: Posterior, two: Posterior, along: np.ndarray) -> Clash:
+    means, variances = ([float(part) for part in parts] for parts in (
+        (along @ one.mean, along @ two.mean), (along @ one.covariance @ along, along @ two.covariance @ along)))  # fmt: skip
+    deviations = float(contradiction(*means, *variances))
+    return Clash(profiles=(first, second), apart=means[0] - means[1], deviations=deviations)
