@@ -1,4 +1,4 @@
-"""Profiles that contradict each other about a deployment: how far apart they put the time of its tokens, and by how much that is too far."""
+"""Profiles that contradict each other about a deployment: how far apart they put the time of its tokens, and whether that is too far."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ class Clash:
     profiles: tuple[str, str]
     apart: float  # the logarithm of one's time of a token over the other's
     deviations: float  # standard deviations
+    variance: float  # mean square of their distances from what all runs together say
 
     @property
     def text(self) -> str:
@@ -56,13 +57,14 @@ def clash(observations: Sequence[Observation], by_runs: Callable[[Sequence[Obser
     if len(told) < 2 or not slopes:
         return None
     along = np.mean(slopes, axis=0)
-    clashes = [_clash(first, second, told[first], told[second], along) for first, second in itertools.combinations(told, 2)]
+    middle = float(along @ by_runs(observations).mean)
+    clashes = [_clash(pair, (told[pair[0]], told[pair[1]]), along, middle) for pair in itertools.combinations(told, 2)]
     furthest = max(clashes, key=lambda case: case.deviations)
     return furthest if furthest.deviations >= LEAST else None
 
 
-def _clash(first: str, second: str, one: Posterior, two: Posterior, along: np.ndarray) -> Clash:
-    means, variances = ([float(part) for part in parts] for parts in (
-        (along @ one.mean, along @ two.mean), (along @ one.covariance @ along, along @ two.covariance @ along)))  # fmt: skip
-    deviations = float(contradiction(*means, *variances))
-    return Clash(profiles=(first, second), apart=means[0] - means[1], deviations=deviations)
+def _clash(names: tuple[str, str], pair: tuple[Posterior, Posterior], along: np.ndarray, middle: float) -> Clash:
+    first, second = (float(along @ posterior.mean) for posterior in pair)
+    deviations = float(contradiction(first, second, *(float(along @ posterior.covariance @ along) for posterior in pair)))
+    variance = ((first - middle) ** 2 + (second - middle) ** 2) / 2
+    return Clash(profiles=names, apart=first - second, deviations=deviations, variance=variance)

@@ -87,14 +87,14 @@ def months(text: str) -> float:
 def posterior(observations: Sequence[Observation], key: RunKey, month: str = "") -> Posterior:
     """The factors of a deployment in a month ("" for today) by runs of it and of others like it, where any says something.
 
-    Of two profiles that contradict each other either may hold, so that half of what parts them is added to what is not known.
+    Of two profiles that contradict each other either may hold, so that their distances from both together are added to what is not known.
     """
     alike = [observation for observation in observations if observation.quantity in NOISE and _is_alike(observation.key, key)]
     joint, clashing = _by_runs(alike, key, month), clash(alike, lambda runs: _by_runs(runs, key, month))
     if clashing is None:
         return joint
     step = np.array([float(name == "step") for name in parameters_of(key)])
-    return replace(joint, covariance=joint.covariance + (clashing.apart / 2) ** 2 * np.outer(step, step), clash=clashing)
+    return replace(joint, covariance=joint.covariance + clashing.variance * np.outer(step, step), clash=clashing)
 
 
 def _by_runs(alike: Sequence[Observation], key: RunKey, month: str) -> Posterior:
