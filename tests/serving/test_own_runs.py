@@ -9,6 +9,11 @@ from typing import Any
 
 import pytest
 
+from headway.core.question import question_of
+from headway.performance.calibration.in_force import using
+from headway.performance.calibration.key import RunKey
+from headway.performance.calibration.observation import Observation
+from headway.performance.calibration.profile import CalibrationRun, Profile
 from support.command import Answer, Cli
 
 HEAD = "id,model,hardware,n_chips,engine,weight_precision,kv_precision,tp,mode,isl,osl,batch_or_concurrency"
@@ -150,3 +155,39 @@ def test_notes__say_where_a_profile_holds_no_longer(cli: Cli, tmp_path: Path) ->
         assert any(words in note for note in notes), words
     served = cli("serve", *SERVED, "--engine", "vllm", "--batch", USERS, "--catalog", tmp_path, "-o", "json").notes
     assert served[0].startswith("calibrated on 3 runs of 2026-01") and "months old" in served[1]
+
+
+def test_serve__of_several_layouts_is_each_alone(cli: Cli, folder: Path) -> None:
+    def rows(degrees: str) -> list[dict[str, Any]]:
+        words = [degrees if word == 8 else word for word in SERVED]  # in place of --tp 8
+        return cli("serve", *words, "--engine", "vllm", "--batch", USERS, "--catalog", folder, "-o", "json").rows
+
+    together = rows("2,8")
+    for row in together:
+        (alone,) = rows(str(row["tp"]))
+        assert {key: row[key] for key in TIMES} == pytest.approx({key: alone[key] for key in TIMES}, rel=1e-12)
+    widths = [math.log(row["tpot_hi_s"] / row["tpot_lo_s"]) for row in together]
+    assert widths[1] < widths[0], "the layout that was measured is surer"
+
+
+LATE = 1.3  # measured TTFT over what follows from the steps
+
+
+def late() -> Profile:
+    """A run that found TTFT late and nothing else, so often that nothing is left open."""
+    key = RunKey(model="llama-3.1-70b", chip="h100_sxm", chips=8, layout="tp=8", weights="bf16", kv="bf16", engine="vllm")
+    found = Observation(run="late:it", key=key, month="", quantity="ttft", slopes=(0.0, 0.0, 0.0, 0.0, 1.0), excess=math.log(LATE))
+    run = CalibrationRun(id="it", file="", hash="", date="", cells=(), observations=(found,) * 400)
+    return Profile(name="late", runs=(run,), headway="", facts="")
+
+
+@pytest.mark.parametrize(("verb", "ttft", "tpot"), [("sim", "mean_ttft_s", "mean_tpot_s"), ("serve", "ttft_s", "tpot_s")])
+def test_ttft__has_its_own_factor_and_the_loop_goes_on_at_its_own_time(verb: str, ttft: str, tpot: str) -> None:
+    load = {"rate": "2", "requests": "400", "loop": "plain"} if verb == "sim" else {"batch": str(USERS)}
+    about = {"model": "llama-3.1-70b", "on": "8xh100-sxm", "tp": "8", "kv": "bf16", "engine": "vllm", "prompt": "2000", "output": "300"}
+    question = question_of(verb).from_values(about | load)
+    (before,) = question.answer().rows
+    with using((late(),)):
+        (after,) = question.answer().rows
+    assert after[ttft] / before[ttft] == pytest.approx(LATE, rel=0.01)
+    assert after[tpot] == before[tpot], "no step takes longer"

@@ -25,7 +25,8 @@ def answered(question: Question) -> tuple[Answer, Notebook]:
     """The answer of a question, and the notes on its models and machines; a field that says nothing in it is refused."""
     with noted() as book:
         refuse_idle(question)
-        answer = calibrated(question) if CALIBRATION in question.flags() else question.answer()
+        takes_runs = CALIBRATION in question.flags() and CALIBRATION not in question.idle()
+        answer = calibrated(question) if takes_runs else question.answer()
         if any(question.flags()[name].spellings for name in question.entries()):
             answer.notes = [*answer.notes, *_notes_without(question, answer, list(book.texts))]
     return answer, book

@@ -187,9 +187,10 @@ class Price(Question):
     )
 
     def idle(self) -> dict[str, str]:
-        """Edits, where nothing is computed for a model on a machine of the user's."""
+        """Edits and the user's own runs, where nothing is computed for a model on a machine of the user's."""
         edits = () if self.model else ("set", "catalog") if self.memory_share else ("catalog",)
-        return {name: "" for name in schema.fields(Edits) if edits and name not in edits}
+        runs = {} if self.model else {"calibration": "a model on a machine: own runs say nothing of a price sheet"}
+        return runs | {name: "" for name in schema.fields(Edits) if edits and name not in edits}
 
 
 OF_SHEETS = {"sheet": SheetBackwards, "score": KnownSizes, "case": DayCase, "memory_share": MemoryShare}
