@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "pictures.md"
 WIDTH, COLOURS = 900, 128  # px and palette of a picture on the page
-INPUTS = {"bench.json": "tests/data/readers/vllm_serve.json"}  # files of a user, by what stands for them here
+INPUTS = {"bench.json": "tests/data/readers/vllm_serve.json", "my_runs.csv": "tests/contract/golden/inputs/my_runs.csv"}  # files of a user
 
 
 def commands() -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""The pages on Python and on a chip, a model and a trace of one's own, followed; the notebook, run; the examples, type-checked."""
+"""The pages on Python and on a chip, a model, runs and a trace of one's own, followed; the notebook, run; the examples, type-checked."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import doctest
 import json
 import re
+import shutil
 import subprocess
 import sys
 from html import escape
@@ -20,14 +21,17 @@ from support.command import Cli
 from support.followed import cells, examples, steps, text_of, write_files
 from support.paths import ROOT
 
-PAGES = ("own_chip.md", "own_model.md", "own_trace.md", "python.md")
+PAGES = ("own_chip.md", "own_model.md", "own_runs.md", "own_trace.md", "python.md")
+INPUTS = {"own_runs.md": ("one_user.json", "my_runs.csv", "start.log")}  # files of a page that are too long to stand in it
 NOTEBOOK = "notebook.ipynb"
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_page__is_followed_as_written(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     monkeypatch.chdir(tmp_path)
-    assert bool(write_files(page, tmp_path)) == bool(steps(page)) == (page != "python.md")
+    for name in INPUTS.get(page, ()):
+        shutil.copy(ROOT / "tests" / "contract" / "golden" / "inputs" / name, tmp_path)
+    assert bool(write_files(page, tmp_path) or page in INPUTS) == bool(steps(page)) == (page != "python.md")
     for step in steps(page):
         out = cli(*step.argv).text
         assert out.startswith(step.beginning), (step, out.splitlines()[0])

@@ -14,11 +14,12 @@ FILES = {
     "rows.csv": "inputs/runs.csv", "measured.csv": "inputs/measured.csv", "bench.json": "inputs/vllm_serve.json",
     "tests/data/readers/vllm_serve.json": "inputs/vllm_serve.json",
     "log.csv": "inputs/requests.csv", "question.toml": "inputs/question.toml",
-    "my_prices.toml": "inputs/my_prices.toml", "sheets.json": "inputs/sheets.json", "[RB-10]": "RB-10",
+    "my_prices.toml": "inputs/my_prices.toml", "my_runs.csv": "inputs/my_runs.csv", "start.log": "inputs/start.log",
+    "sheets.json": "inputs/sheets.json", "[RB-10]": "RB-10",
     "models|chips|systems|laws|sources|splits": "models",
 }  # fmt: skip
 OTHER = {"predict --training rows.csv": "predict --training inputs/training_new.csv"}  # the same name for another kind of table
-ELSEWHERE = ("adding.md", "own_chip.md", "own_model.md", "own_trace.md", "python.md")  # pages whose commands tests of their own follow
+ELSEWHERE = ("adding.md", "own_chip.md", "own_model.md", "own_runs.md", "own_trace.md", "python.md")  # whose commands own tests follow
 NEEDS_MORE = ("fit", "web")  # verbs whose documented input no fresh checkout has, or that run until they are ended
 PLAIN = ("-o", "--plot", "--explain", "--picture")  # flags that leave the words of an answer alone, with a value each
 
@@ -63,4 +64,5 @@ def pictures() -> dict[str, list[str]]:
 INPUTS = {
     "bench.json": DATA / "readers" / "vllm_serve.json",
     "trace.jsonl": ROOT / "tests" / "contract" / "golden" / "inputs" / "mooncake.jsonl",
+    "my_runs.csv": ROOT / "tests" / "contract" / "golden" / "inputs" / "my_runs.csv",
 }

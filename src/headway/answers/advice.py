@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,10 +39,11 @@ def answer(tasks: Sequence[Task], observations: Sequence[Observation], of: str) 
         by_key.setdefault(task_key(task), []).append(task)
     if not by_key:
         raise BadValue("--advise", "on", "rows of runs of a server, measured or not, which can be predicted")
-    today, rows, launch = datetime.date.today().isoformat(), list[dict[str, Any]](), list[str]()
+    rows, launch = list[dict[str, Any]](), list[str]()
+    month = max((observation.month for observation in observations), default="")  # as if the next run were made beside the newest
     for key, runs in by_key.items():
         quantity = QUANTITY_OF[of] if runs[-1].kind in LOOPED else "rate"
-        advised = advise(runs[-1], observations, quantity, today, [run for run in runs if run.row.id in _measured(observations)])
+        advised = advise(runs[-1], observations, quantity, month, [run for run in runs if run.row.id in _measured(observations)])
         rows += [_row(key, place, advice) for place, advice in enumerate(advised, 1)]
         launch += commands(_load(advised[0])) if advised else ()
     if not rows:

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headway import __version__
 from headway.answers import arguments
@@ -37,6 +38,9 @@ from headway.performance.calibration.facts import facts_hash
 from headway.performance.calibration.profile import KIND, Profile, checked_name, read_profile, text_of
 from headway.report import calibration, output
 
+if TYPE_CHECKING:
+    from headway.report.pictures.frame import Picture, View
+
 UNNAMED = "runs"  # name of a profile that is not kept
 BY_IT = "serve, plan, predict and others then go by these runs"
 
@@ -58,11 +62,21 @@ def run(args: Calibrate) -> output.Answer:
     if path is not None:
         _write(path, name, runs, where)
     answer = _answer(deployments(runs), [*bad, *silent], path)
+    answer.pictures = {"parity": lambda _, view: _picture(runs, view)}
     if path:
         answer.words = replace(
             answer.words, remarks=[f"written: {path}, {calibration.count_of(len(runs))}; {BY_IT}", *answer.words.remarks]
         )
     return answer
+
+
+def _picture(runs: Sequence[UsedRun], view: View) -> Picture:
+    """The runs, predicted without and with them."""
+    from headway.report import prediction_pictures
+
+    pairs = [pair for run in runs for pair in zip(run.without, run.by_runs, strict=True)]
+    before, after = zip(*pairs, strict=True) if pairs else ((), ())
+    return prediction_pictures.by_own_runs(before, after, view)
 
 
 def _advice(args: Calibrate, filed: Sequence[FiledRow], runs: Sequence[UsedRun]) -> output.Answer:

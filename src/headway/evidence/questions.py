@@ -105,6 +105,7 @@ class Calibrate(Question):
     example = "calibrate bench.json --on 8xh100-sxm --tp 8 --engine vllm"
     refresh = "on release"
     groups = (FlagGroup(UnsaidFacts, "what a benchmark's output does not say"),)
+    pictures = (("parity", "measured against predicted, before and after"),)
     subjects = ("rows",)
     edits = ("catalog",)
     no_edits = EACH_ROW

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import statistics
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 SHAPES = (("circle", "●"), ("square", "■"), ("diamond", "●"), ("triangle-up", "●"), ("cross", "+"))  # with a sign that every font has
 MOST_POINTS = 3000
+WITHOUT, WITH = "without your runs", "with them"
+MEASURES = {"tpot": ("TPOT", "s"), "ttft": ("TTFT", "s"), "rate": ("throughput", "token/s"), "per_chip": ("throughput", "token/s"),
+            "step": ("step", "s"), "memory": ("memory", "byte")}  # fmt: skip
 DIAGONALS = ((1.0, "equal", (), 2.6), (2.0, "twice", (4, 3), 2.8), (0.5, "half", (4, 3), 2.6))  # factor, word, dash, place of the word
 
 
@@ -32,6 +36,18 @@ def parity(residuals: Sequence[Residual], measure: str, view: View) -> Picture:
         raise BadValue("--plot", "these rows", "at least one measurement with a prediction")
     measure = matches[0].measure
     rows = [row for row in matches if row.measure == measure][:MOST_POINTS]
+    drawing = _against_measured(rows, measure, "s" if rows[0].is_time else "token/s")
+    errors = sorted(abs(row.predicted / row.measured - 1) for row in rows)
+    within = sum(0.5 <= row.predicted / row.measured <= 2 for row in rows) / len(rows)
+    title = f"Predictions of {measure} are off by {errors[len(errors) // 2]:.0%} in the median, {within:.0%} within a factor of 2"
+    shapes = "a shape" if len({row.source for row in rows}) > 1 else "one"
+    subtitle = f"{len(rows):,} measurement{'s' * (len(rows) != 1)}, {shapes} for each source"
+    caption = "A point on the solid line is predicted exactly; above it the prediction is too high, below too low."
+    return frame.compose(view, [[drawing]], title=title, subtitle=subtitle, caption=caption)
+
+
+def _against_measured(rows: Sequence[Residual], measure: str, unit: str) -> plot.Plot:
+    """Predictions against measurements, a shape for each of the largest sources."""
     values = [value for row in rows for value in (row.measured, row.predicted)]
     ends = (min(values) / 1.25, max(values) * 1.25)
     parts: list[plot.Part] = []
@@ -47,14 +63,26 @@ def parity(residuals: Sequence[Residual], measure: str, view: View) -> Picture:
                                  data=f"group{place}"))  # fmt: skip
     keys = [(f"{SHAPES[place][1]} {group}", palette.MEANINGS[place]) for place, group in enumerate(groups[:distinct]) if len(groups) > 1]
     keys += [(f"● {len(groups) - distinct} more", "whole")] if len(groups) > distinct else []
-    x = scale.AxisScale(f"Measured {measure} (log)", values, "s" if rows[0].is_time else "token/s", log=True, ends=ends, most=6)
-    drawing = plot.Plot(name="parity", x=x, y=dataclasses.replace(x, title=""), parts=parts, keys=keys, height=380,
-                        heading=f"Predicted {measure} (log)")  # fmt: skip
-    errors = sorted(abs(row.predicted / row.measured - 1) for row in rows)
-    within = sum(0.5 <= row.predicted / row.measured <= 2 for row in rows) / len(rows)
-    title = f"Predictions of {measure} are off by {errors[len(errors) // 2]:.0%} in the median, {within:.0%} within a factor of 2"
-    subtitle = f"{len(rows):,} measurement{'s' * (len(rows) != 1)}, {'a shape' if len(groups) > 1 else 'one'} for each source"
-    caption = "A point on the solid line is predicted exactly; above it the prediction is too high, below too low."
+    x = scale.AxisScale(f"Measured {measure} (log)", values, unit, log=True, ends=ends, most=6)
+    return plot.Plot(name="parity", x=x, y=dataclasses.replace(x, title=""), parts=parts, keys=keys, height=380,
+                     heading=f"Predicted {measure} (log)")  # fmt: skip
+
+
+def by_own_runs(before: Sequence[Residual], after: Sequence[Residual], view: View) -> Picture:
+    """The user's own runs on logarithmic axes, predicted without them and with them: by the first measure of the first."""
+    pairs = [pair for pair in zip(before, after, strict=True) if min(pair[0].measured, pair[0].predicted, pair[1].predicted) > 0]
+    if not pairs:
+        raise BadValue("--plot", "these runs", "at least one run with a measurement that is predicted")
+    quantity = pairs[0][0].quantity
+    measure, unit = MEASURES[quantity]
+    sides = [[dataclasses.replace(pair[side], source=word) for pair in pairs if pair[side].quantity == quantity][:MOST_POINTS // 2]
+             for side, word in enumerate((WITHOUT, WITH))]  # fmt: skip
+    drawing = _against_measured([*sides[0], *sides[1]], measure, unit)
+    middles = [statistics.median(abs(row.predicted / row.measured - 1) for row in side) for side in sides]
+    title = f"Your runs take predictions of their {measure} from {middles[0]:.0%} to {middles[1]:.0%} off in the median"
+    subtitle = f"{len(sides[0]):,} measurement{'s' * (len(sides[0]) != 1)}, each predicted twice"
+    caption = "A point on the solid line is predicted exactly. With them a run is among those that predict it: how well factors fit, not "
+    caption += "how well they hold elsewhere."
     return frame.compose(view, [[drawing]], title=title, subtitle=subtitle, caption=caption)
 
 
