@@ -147,6 +147,7 @@ def _notes(model: Model, system: System, price: PriceQuote | None, assumptions: 
     notes = [*basis(system.chip, assumptions), *filter(None, [beyond]), *([LIKE_VLLM] if as_vllm else []), *formats.notes, *model.notes]
     if assumptions.hit_rate:
         notes.append(prefix_hits(system))
+    notes += _other_engines(model, system, assumptions.engine)
     if system.chips > 1 and system.chip.topology == "pcie" and system.chip.scale_up_domain == 1:
         notes.append(f"cards of one host are joined by its PCIe, {units.show(system.scale_up_bw, 'byte/s')} each way, alone on it")
     if system.chips > 1 and staged(system):
@@ -162,6 +163,16 @@ def _notes(model: Model, system: System, price: PriceQuote | None, assumptions: 
         change = "" if price.metric == "input" else "; --chip-price or --price-metric changes it"
         notes.append(f"chip price {price_origin(price)}{change}")
     return tuple(notes)
+
+
+def _other_engines(model: Model, system: System, engine: str) -> list[str]:
+    """A note where no engine is named and the user's own runs of the deployment are under one."""
+    force = calibrations()
+    if force is None or engine != "other":
+        return []
+    keys = {observation.key for observation in force.observations}
+    engines = sorted({key.engine for key in keys if (key.model, key.chip) == (model.name, system.chip.name)})
+    return [f"your own runs of it are under {', '.join(engines)}: --engine {engines[0]} goes by them"] if engines else []
 
 
 def prefix_hits(system: System) -> str:
