@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from headway.evidence.calibration.training import GIB, observe_training
 from headway.evidence.training.predict import predict
 from headway.evidence.training.row import TrainingRow
 from headway.performance.calibration.observation import Observation
+from support.command import Cli
+from support.paths import DATA
 
 RUN = TrainingRow(
     line=1, id="a", model="llama-3.1-70b", hardware="H100 SXM", chips=256, precision="bf16", tp=8, pp=4, seq_len=8192, micro_batch=1,
@@ -71,3 +74,67 @@ def test_likeness__says_how_much_of_a_factor_is_kept(changes: dict[str, Any], le
 def test_serving_runs__say_nothing_of_training() -> None:
     serving = tuple(replace(run, key=replace(run.key, mode="served")) for run in measured(1.3, 1))
     assert change(RUN, serving, "step") == 1
+
+
+# -- the verbs --------------------------------------------------------------------------------------------------------------------
+
+COLUMNS = "id,model,hardware,n_chips,precision,tp,pp,dp,seq_len,micro_batch,global_batch,recompute,kernels,date"
+RUNS = "llama-3.1-8b,H100 SXM,64,bf16,2,1,32,8192,1,128,selective,megatron_te,"
+TRAIN = ("train", "llama-3.1-8b", "--on", "64xh100-sxm", "--seq", "8k", "--global-batch", "1M", "--tp", 2, "--cp", 1, "--pp", 1, "--dp", 32)
+
+
+def table(folder: Path, *rows: str, columns: str = "") -> Path:
+    """A table of training runs."""
+    path = folder / "training.csv"
+    path.write_text("\n".join([COLUMNS + columns, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def slow_runs(folder: Path, cli: Cli) -> Path:
+    """Three runs a fifth slower than predicted, with a tenth more memory."""
+    (usual,) = cli.rows("predict", "--training", table(folder, f"a,{RUNS}"))
+    values = f",{usual['tokens_per_s_per_chip'] / 1.2},{usual['memory_gb_per_chip'] * 1.1}"
+    return table(folder, *(f"{name},{RUNS}{values}" for name in "abc"), columns=",tokens_per_s_per_chip,memory_gb_per_chip")
+
+
+def test_verbs__go_by_the_runs_and_say_so(tmp_path: Path, cli: Cli) -> None:
+    runs = slow_runs(tmp_path, cli)
+    (deployment,) = cli.rows("calibrate", runs, "--training", "--save", "mine", "--into", tmp_path)
+    assert (deployment["mode"], deployment["runs"]) == ("training", 3)
+    assert deployment["step_factor"] == pytest.approx(1.2, rel=0.03) and deployment["memory_factor"] == pytest.approx(1.1, rel=0.02)
+    where = ("--catalog", tmp_path)
+    answer = cli.json(*TRAIN, *where)
+    usual, *rest = cli.rows(*TRAIN)
+    assert answer["rows"][0]["step_s"] == pytest.approx(usual["step_s"] * deployment["step_factor"])
+    assert answer["rows"][0]["memory_bytes_chip"] > 1.05 * usual["memory_bytes_chip"]
+    assert answer["notes"][0].startswith("calibrated on 3 runs") and answer["facts"]["calibration"][0]["name"] == "mine"
+    assert cli.rows(*TRAIN, *where, "--calibration", "none") == [usual, *rest]
+    (predicted_row,) = cli.rows("predict", "--training", table(tmp_path, f"d,{RUNS}"), *where)
+    assert (predicted_row["calibrated_by"], predicted_row["calibrated_runs"]) == ("mine", 3)
+
+
+def test_show__prints_what_the_runs_say(tmp_path: Path, cli: Cli) -> None:
+    assert cli("calibrate", slow_runs(tmp_path, cli), "--training", "--save", "mine", "--into", tmp_path).status == 0
+    out = cli("show", "calibration", "mine", "--catalog", tmp_path).text
+    assert "3 runs of llama-3.1-8b on 64 h100-sxm" in out and "memory" in out
+
+
+@pytest.mark.parametrize(("rows", "word"), [
+    ((f"a,{RUNS},,",), "states no measurement"), ((f"a,{RUNS},9000,", f"a,{RUNS},9100,"), "is there twice"),
+    (("a,no-such-model,H100 SXM,8,bf16,1,1,8,2048,1,8,,,,9000,",), "not in the catalogue"),
+])  # fmt: skip
+def test_rows__that_say_nothing_are_one_line(rows: tuple[str, ...], word: str, tmp_path: Path, cli: Cli) -> None:
+    runs = table(tmp_path, *rows, columns=",tokens_per_s_per_chip,memory_gb_per_chip")
+    answer = cli("calibrate", runs, "--training")
+    assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1) and word in answer.err
+
+
+def test_own_predictions__are_no_runs(tmp_path: Path, cli: Cli) -> None:
+    (usual,) = cli.rows("predict", "--training", table(tmp_path, f"a,{RUNS}"))
+    runs = table(tmp_path, f"a,{RUNS},{usual['tokens_per_s_per_chip']!r}", columns=",tokens_per_s_per_chip")
+    assert "headway's own predictions" in cli("calibrate", runs, "--training").err
+
+
+def test_benchmark_of_serving__is_no_training(cli: Cli) -> None:
+    answer = cli("calibrate", DATA / "readers" / "vllm_serve.json", "--training")
+    assert answer.status == 2 and "--training" in answer.err
