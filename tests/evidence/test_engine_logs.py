@@ -165,6 +165,18 @@ def test_most_sequences__are_those_of_the_log(tmp_path: Path, cli: Cli) -> None:
     assert few["tok_per_s"] < 0.9 * many["tok_per_s"] and few["ttft_s"] > 3 * many["ttft_s"]  # half of the users wait
 
 
+def test_rows__are_predicted_as_serve_has_them(tmp_path: Path, cli: Cli) -> None:
+    where = profile_of(tmp_path, cli, changed(tmp_path, ("'max_num_seqs': 1024", "'max_num_seqs': 32")))
+    table = tmp_path / "rows.csv"
+    table.write_text("id,model,hardware,engine,mode,isl,osl,batch_or_concurrency\n"
+                     "a,llama-3.1-8b,h100-sxm,vllm,serving_concurrency,500,100,64\n", encoding="utf-8")  # fmt: skip
+    answer, load = cli.json("predict", table, *where), ("--prompt", 500, "--output", 100, "--batch", 64)
+    (row,), (served,) = answer["rows"], cli.rows("serve", *LLAMA, *load, *where)
+    assert "as the engine logged it" in answer["notes"][0]
+    assert row["ttft_ms"] == pytest.approx(1e3 * served["ttft_s"], rel=1e-6)
+    assert row["ttft_ms"] > 3 * cli.rows("predict", table)[0]["ttft_ms"]
+
+
 def test_simulation__has_the_sequences_of_the_log(tmp_path: Path, cli: Cli) -> None:
     where = profile_of(tmp_path, cli, changed(tmp_path, ("'max_num_seqs': 1024", "'max_num_seqs': 8")))
     flags = ("sim", *LLAMA, "--users", 32, "--prompt", 500, "--output", 100, "--requests", 200, "--seed", 1)

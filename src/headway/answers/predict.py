@@ -14,13 +14,15 @@ from headway.core.notes import note
 from headway.core.question import Question
 from headway.evidence.calibration.validity import versions
 from headway.evidence.rows.row import need_rows, read_rows
-from headway.evidence.rows.tasks import Setup, tasks
+from headway.evidence.rows.run_keys import task_key
+from headway.evidence.rows.tasks import Setup, Task, Unpredictable, tasks
 from headway.evidence.serving.predict import MEMORY, Prediction
 from headway.evidence.serving.predict import predict as predict_serving
 from headway.evidence.training.predict import predict as predict_training
 from headway.evidence.training.row import read_training_rows
-from headway.performance.calibration.in_force import Calibrations, calibrations
+from headway.performance.calibration.in_force import ROOM, Calibrations, calibrations
 from headway.performance.calibration.posterior import NO_RUNS
+from headway.performance.calibration.start import logged_start
 from headway.performance.formats import floor_note
 from headway.report import output
 from headway.report.words import sentence
@@ -45,8 +47,17 @@ def predicted(rows: Sequence[Any], bad: Sequence[Any], args: Question) -> Measur
     predictions = predict_serving(row_tasks, runs=force.observations if force else ())
     if force:
         tell(force, predictions)
+        tell_starts(force, row_tasks)
         note(*versions(row_tasks, predictions, force.observations))
     return MeasuredFile(tasks=row_tasks, predictions=predictions, bad=bad)
+
+
+def tell_starts(force: Calibrations, row_tasks: Iterable[Task | Unpredictable]) -> None:
+    """Keep which logs of engines' starts rows went by."""
+    for key in {task_key(task): None for task in row_tasks if isinstance(task, Task)}:
+        start = logged_start(force.observations, key)
+        if start is not None:
+            force.tell(start.runs, ROOM, half=start.room, usual=1)
 
 
 def predicted_trainings(rows: Sequence[Any], args: Question) -> Sequence[Any]:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
+from headway.core.units import Number
 from headway.evidence.calibration.linear import factors_of, linear
 from headway.evidence.rows.run_keys import task_key, task_month
-from headway.evidence.rows.tasks import Task
-from headway.evidence.serving.machines import MeasuredLoad, Quantities, rows
+from headway.evidence.rows.tasks import Setup, Task
+from headway.evidence.serving.machines import MeasuredLoad, Quantities, compiled_setup, rows, setup_room
 from headway.laws.calibration import run_half
+from headway.performance.achieved import Efficiencies
+from headway.performance.assumptions import UTILIZATION
 from headway.performance.calibration.factors import calibrated
 from headway.performance.calibration.observation import Observation
 from headway.performance.calibration.posterior import NOISE, Posterior, posterior
+from headway.performance.calibration.start import NAMES as STARTS
+from headway.performance.calibration.start import logged_start, started_room
 from headway.performance.request import Server
+from headway.performance.room import Room
 
 Observations = Sequence[Observation]
 NOISE_OF = {"per_chip": "rate"}
@@ -35,6 +41,26 @@ class Calibrated:
     def narrowed(self, halves: Quantities) -> Quantities:
         """Halves of intervals as factors, as wide as the runs leave them; as they are, to the last digit, where no run says anything."""
         return Quantities(**{name: run_half(getattr(halves, name), scatter) for name, scatter in self.scatters.items()})
+
+
+def as_started(tasks: Sequence[Task], m: Server, observations: Observations, table: Efficiencies) -> Server:
+    """The servers with the room for KV cache and the most sequences that logs of their engines' starts say, where there are any."""
+    keys = [task_key(task) for task in tasks] if any(run.quantity in STARTS for run in observations) else []
+    starts = {key: start for key in dict.fromkeys(keys) if (start := logged_start(observations, key)) is not None}
+    if not starts:
+        return m
+    usable, most = (np.array(numbers, dtype=float) for numbers in (m.room.usable, m.scheduling.max_sequences))
+    for index, (task, key) in enumerate(zip(tasks, keys, strict=True)):
+        if key in starts:
+            usable[index] = started_room(_room_at(task.setup, table), starts[key], UTILIZATION).usable
+            most[index] *= starts[key].seats
+    return replace(m, room=replace(m.room, usable=usable), scheduling=replace(m.scheduling, max_sequences=most))
+
+
+def _room_at(setup: Setup, table: Efficiencies) -> Callable[[Number], Room]:
+    """The room of a setup as a function of the share of the card."""
+    compiled = compiled_setup(setup, table)
+    return lambda share: setup_room(setup, compiled, table, share)
 
 
 def under_runs(

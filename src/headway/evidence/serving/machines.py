@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.schema import defaults
+from headway.core.units import Number
 from headway.evidence.rows.tasks import LOOPS, Setup
 from headway.laws.queueing.closed_loop import (
     NO_WORK,
@@ -179,10 +180,10 @@ def bare_machines(setups: Sequence[Setup], table: Efficiencies) -> Server:
     )
 
 
-def setup_room(setup: Setup, compiled: StepModel, table: Efficiencies) -> Room:
-    """The room of a setup under its engine."""
+def setup_room(setup: Setup, compiled: StepModel, table: Efficiencies, share: Number = UTILIZATION) -> Room:
+    """The room of a setup under its engine at a share of the card."""
     eager = EAGER in setup.older
-    return room_on_chip(setup.work, setup.system.chip, setup.layout, compiled, ENGINES[setup.engine], UTILIZATION, table, eager=eager)
+    return room_on_chip(setup.work, setup.system.chip, setup.layout, compiled, ENGINES[setup.engine], share, table, eager=eager)
 
 
 def compiled_setup(setup: Setup, table: Efficiencies) -> StepModel:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.evidence.calibration.apply import Observations, under_runs
+from headway.evidence.calibration.apply import Observations, as_started, under_runs
 from headway.evidence.rows.row import MeasuredRow
 from headway.evidence.rows.tasks import TOGETHER, Setup, Task, Unpredictable
 from headway.evidence.serving.arrivals import carried
@@ -240,7 +240,7 @@ def load_of(tasks: Sequence[Task]) -> MeasuredLoad:
 
 
 def _of_kind(kind: str, tasks: Sequence[Task], m: Server, pool: Server | None, basis: _Basis) -> list[Prediction]:
-    load = load_of(tasks)
+    load, m = load_of(tasks), as_started(tasks, m, basis.runs, basis.table)
     calibration = under_runs(kind, tasks, m, load, pool, basis.runs)
     server, workers = (calibration.server, calibration.pool) if calibration else (m, pool)
     expected, floor = quantities(kind, server, load, False, workers), quantities(kind, m, load, True, pool)
