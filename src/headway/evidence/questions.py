@@ -102,6 +102,7 @@ class Calibrate(Question):
     """Your own runs as a profile, by which predictions on your machine go; what they change, by deployment."""
 
     verb, answered_by = "calibrate", "headway.answers.calibrate"
+    probes, slow_with = ("prompt", "output", "ep", "engine_version", "max_num_seqs"), ("save", "advise")  # what the file may say itself
     example = "calibrate bench.json --on 8xh100-sxm --tp 8 --engine vllm"
     refresh = "on release"
     groups = (FlagGroup(UnsaidFacts, "what a benchmark's output does not say"),)
