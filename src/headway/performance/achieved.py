@@ -23,8 +23,8 @@ from headway.core.units import Number, Second
 from headway.hardware.chip import Chip
 from headway.hardware.chip import chip as find_chip
 from headway.hardware.system import host_link_reached
-from headway.laws.step.coefficients import Achieved, EngineCost
-from headway.laws.step.layer_terms import aged, engine_reach, engine_s, narrow_reach, partial_work_s
+from headway.laws.step.coefficients import UNLIMITED, Achieved, EngineCost
+from headway.laws.step.layer_terms import aged, engine_reach, engine_s, narrow_reach, partial_work_s, unpacked_reach
 from headway.laws.step.remainder import LEAST, MOST, remainder_factor
 from headway.laws.training.step import clock_share
 from headway.performance.assumptions import Assumptions
@@ -32,20 +32,21 @@ from headway.performance.expert_kernels import BACKENDS, expert_backend, expert_
 from headway.performance.formats import Formats, main_part
 from headway.performance.layout import Layout
 from headway.performance.splits import kernel_rate
+from headway.performance.unpacking import limit_of_unpacking
 
 OTHER_FAMILY, WIDE = "other", "bf16"
 FILE = "efficiency.toml"
 ALONE = ("engine", "platform", "remainder", "interval", "training")  # each number by itself; of a kernel class a file states all or none
-UNITS = ("", "s", "byte", "token")
+UNITS = ("", "s", "byte", "byte/s", "token", "flop")
 ABOVE_ZERO = (
     "compute", "memory", "activation", "norm", "eff_network", "eff_in_switch", "eff_exchange", "eff_out", "compute_factor", "memory_factor",
     "attention_factor", "expert_factor", "weight_only_factor", "step_budget_tokens", "max_sequences",
-    "chunk_s", "heads",
+    "chunk_s", "heads", "unpacking_flop", "stream_bandwidth",
 )  # fmt: skip
 ENGINE_KEYS = (
     "launch_factor", "step_overhead_s", "layer_overhead_s", "split_overhead_s", "sequence_overhead_s", "streaming_overhead_s",
     "compute_factor", "memory_factor", "weight_only_factor", "attention_factor", "expert_factor", "request_overhead_s", "prompt_launch_s",
-    "prompt_routed_s", "prompt_latent_s", "captured_tokens", "concurrent_prompts",
+    "prompt_routed_s", "prompt_latent_s", "captured_tokens", "concurrent_prompts", "unpacking_flop",
     "step_budget_tokens", "chunked_prefill", "reserved_output_share", "max_sequences",
     "pipeline_overlap_share", "buffer_bytes", "graph_bytes", "yearly_growth",
     "mma_share", "start_share", "first_round_share",
@@ -53,7 +54,7 @@ ENGINE_KEYS = (
 REMAINDER_KEYS = ("decode", "prompt")  # on a step without prompts, and on what prompts add to one
 PLATFORM_KEYS = ("compute_factor", "memory_factor")
 MATMUL_KEYS = ("t0_s", "compute", "memory", "activation", "norm")
-DECODE_KEYS = ("t0_s", "compute", "memory", "block_bytes")
+DECODE_KEYS = ("t0_s", "compute", "memory", "block_bytes", "stream_bandwidth")
 PREFILL_KEYS = ("t0_s", "compute", "pad_tokens")
 LINK_KEYS = (
     "alpha", "alpha_host", "alpha_exchange", "alpha_exchange_out", "eff_network", "eff_in_switch", "eff_exchange", "eff_out",
@@ -253,7 +254,7 @@ AGEING = ("launch_factor", "step_overhead_s", "layer_overhead_s")  # costs of en
 OWN_KERNELS = ("llamacpp",)  # engines with matmuls of their own, of which none was measured alone
 GROUPED_INSTRUCTIONS = ("hopper", "blackwell")  # families whose peak only matrix instructions of several warps reach
 USUAL_CHIP = "a100_sxm_80"  # whose power per FLOP clocks are relative to
-NO_COST_KEYS = ("weight_only_factor", "uncaptured", "prompt_latent_s", "decode_remainder", "prompt_remainder")  # found otherwise
+NO_COST_KEYS = ("weight_only_factor", "unpacking", "uncaptured", "prompt_latent_s", "decode_remainder", "prompt_remainder")  # else found
 COST_KEYS = tuple(field.name for field in fields(EngineCost) if field.name not in NO_COST_KEYS)
 
 
@@ -385,6 +386,9 @@ def engine_cost(
     if unmeasured and family(chip) in GROUPED_INSTRUCTIONS:  # and what only newer instructions reach
         share = table.engine(name, kind, "mma_share")
         engine_numbers = replace(engine_numbers, compute_factor=engine_numbers.compute_factor * share)
+    if _name_by_chip("arithmetic").get(chip.like or chip.name) and "unpacking_flop" in table.sections.get(f"engine.{name}", {}):
+        limit = limit_of_unpacking(chip, weights, table.engine(name, kind, "unpacking_flop"))
+        engine_numbers = replace(engine_numbers, unpacking=limit)
     factors = {f"{quantity}_remainder": remainder(table, quantity, weights, name, chip) for quantity in REMAINDER_KEYS}
     return replace(engine_numbers, **factors)
 
@@ -426,12 +430,17 @@ def _usual_chip() -> Chip:
 def with_engine(bare: Achieved, engine: EngineCost, layers: Number, tp: Number, pp: Number) -> Achieved:
     """Achieved rates of kernels in an engine, with its overheads; scalars or arrays."""
     overhead_s = engine_s(engine.step_overhead_s, layers, engine.layer_overhead_s, engine.split_overhead_s, tp, pp)
+    memory = engine_reach(bare.memory, engine.memory_factor, engine.weight_only_factor)
+    expert_memory = engine_reach(bare.expert_memory, engine.memory_factor, engine.expert_factor)
+    if engine.unpacking is not UNLIMITED:
+        memory = unpacked_reach(memory, engine.unpacking, bare.norm)
+        expert_memory = unpacked_reach(expert_memory, engine.unpacking, bare.expert_norm)
     return replace(
         bare,
         compute=engine_reach(bare.compute, engine.compute_factor, engine.weight_only_factor),
-        memory=engine_reach(bare.memory, engine.memory_factor, engine.weight_only_factor),
+        memory=memory,
         expert_compute=engine_reach(bare.expert_compute, engine.compute_factor, engine.expert_factor),
-        expert_memory=engine_reach(bare.expert_memory, engine.memory_factor, engine.expert_factor),
+        expert_memory=expert_memory,
         expert_activation=engine_reach(bare.expert_activation, engine.memory_factor, engine.expert_factor),
         decode_compute=engine_reach(bare.decode_compute, engine.compute_factor, engine.attention_factor),
         decode_memory=engine_reach(bare.decode_memory, engine.memory_factor, engine.attention_factor),
@@ -499,6 +508,9 @@ def _fitted(k: KernelCounts, chip: Chip, formats: Formats, user_t0: Second, tabl
     def t0(kernel: Callable[[str], Any]) -> Any:
         return kernel("t0_s") if user_t0 is None else user_t0
 
+    stream: Any = NONE
+    if "stream_bandwidth" in table.sections.get(f"decode.{OTHER_FAMILY}.{WIDE}", {}):  # which a table fitted before it was counted lacks
+        stream = chip.need("hbm_bw") / decode("stream_bandwidth")
     prompted = k.attentions * t0(prefill) if not k.scans else (k.attentions - k.scans) * t0(prefill) + k.scans * t0(scan)
     started = ((k.matmuls - k.wide - k.beside, matmul), (k.wide, wide), (k.attentions, decode), (k.elementwise, small))
     share = prefill("compute")  # lower for narrow heads; a latent's heads are wide
@@ -507,7 +519,7 @@ def _fitted(k: KernelCounts, chip: Chip, formats: Formats, user_t0: Second, tabl
         expert_compute=expert("compute"), expert_memory=expert("memory"), expert_activation=expert("activation"),
         expert_norm=expert("norm"),
         decode_compute=decode("compute"), decode_memory=decode("memory"),
-        block=decode("block_bytes") / chip.need("hbm_bw"),
+        block=decode("block_bytes") / chip.need("hbm_bw"), stream=stream,
         prefill_compute=share if k.latent else narrow_reach(share, k.head, prefill("narrow")), prefill_pad=prefill("pad_tokens"),
         elementwise=small("memory"),
         fixed=sum(count * t0(kernel) * k.depth for count, kernel in started),

@@ -60,6 +60,7 @@ from headway.laws.step.layer_terms import (
     span_score_s,
     stage_share,
     state_s,
+    stream_read_s,
 )
 from headway.laws.step.memory import end_bytes, fits_host, held_together, host_bytes_chip, kept_states, on_last_stage, weights_bytes_chip
 from headway.laws.step.parts import further_passes, rank_sequences, verified_tokens
@@ -116,7 +117,7 @@ NO_BYTES = known(0.0, "no experts", "byte", "constant", "the architecture has no
 NO_READ = known(0.0, "no experts in HBM", "s", "constant", "kernels read experts over the host's link")
 NO_COPIES = known(0, "no experts", "", "constant", "the architecture has no such part")
 NO_WRITE = known(0.0, "no cache", "s/token", "constant", "the architecture has no such part")
-SPAN_FIELDS = ("read", "decode_compute", "prefill_compute", "expand", "decode_filling", "prefill_filling", "prefill_slot")
+SPAN_FIELDS = ("read", "stream", "decode_compute", "prefill_compute", "expand", "decode_filling", "prefill_filling", "prefill_slot")
 CACHES = {  # operator by what a cache holds; "kv" by the mixer
     "index": "index_keys", "window": "latent_cache", "compressed": "latent_cache", "forming": "latent_cache",
 }  # fmt: skip
@@ -498,7 +499,9 @@ class _Parts:
                 if span.sparse:
                     slot = span_score_s(prefill, filled, cp, self.depth, peak_) if self.splits.computes_empty_slots else NO_WRITE
                     filling = (*(span_filling_s(flop, filled, heads, cp, self.depth, peak_) for flop in (decode, prefill)), slot)
-                terms = (read, *((NO_WRITE,) * 3 if span.what == "index" else scores), *filling)
+                share = self.part(cache(block, "kv"), block.kv_heads)
+                streams = NO_WRITE if span.what == "index" else stream_read_s(read, block.kv_heads, share)
+                terms = (read, streams, *((NO_WRITE,) * 3 if span.what == "index" else scores), *filling)
                 key = (float(span.cap_tokens), float(span.sqrt_tokens))
                 limits.setdefault(key, (span.cap_tokens, span.sqrt_tokens))
                 groups.setdefault(key, []).append(terms)

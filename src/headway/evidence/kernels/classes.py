@@ -124,7 +124,7 @@ def _matmul(p: Column, work: tuple[Column, ...]) -> Any:
 
 def _decode(p: Column, work: tuple[Column, ...]) -> Any:
     compute, kv, blocks = work
-    return p[0] + decode_attention_s(compute, kv, blocks, p[1], p[2], p[3])
+    return p[0] + decode_attention_s(compute, kv, blocks, kv / blocks / p[4], p[1], p[2], p[3])
 
 
 def _prefill(p: Column, work: tuple[Column, ...]) -> Any:
@@ -154,6 +154,8 @@ PAD = KernelKey(name="pad_tokens", unit="token", start=400.0, low=1.0, high=1e4,
             meaning="tokens attended to in vain by each query of a prompt")  # fmt: skip
 NARROW = KernelKey(name="narrow", unit="", start=0.3, low=0.01, high=2.0,
              meaning="heads of d < 128 take (128/d)^narrow times the time per FLOP")  # fmt: skip
+STREAM = KernelKey(name="stream_bandwidth", unit="byte/s", start=1e13, low=1e11, high=1e16,
+            meaning="bandwidth at which the cache of one KV head of one sequence is read, beside what all share")  # fmt: skip
 CHUNK = KernelKey(name="chunk_s", unit="s", start=3e-6, low=1e-7, high=1e-4,
             meaning="one chunk of 64 tokens, which waits for the one before")  # fmt: skip
 HEADS = KernelKey(name="heads", unit="", start=64.0, low=1.0, high=1e3, meaning="heads of all sequences that are scanned at once")
@@ -166,7 +168,8 @@ def _matmul_keys(start: float, of: str) -> tuple[KernelKey, ...]:
 
 
 def _decode_keys(meaning: str) -> tuple[KernelKey, ...]:
-    return (_t0(1e-5, "attention of new tokens, a layer"), _share("compute", 0.1, ATTENTION_MEANING), _share("memory", 0.8, meaning), BLOCK)
+    shares = (_share("compute", 0.1, ATTENTION_MEANING), _share("memory", 0.8, meaning))
+    return (_t0(1e-5, "attention of new tokens, a layer"), *shares, BLOCK, STREAM)
 
 
 EXPERT_FORMS = ("bf16", "fp8", "fp8_tensor", "nvfp4", "weight_only", "mxfp4", "mxfp4_a8")
@@ -189,12 +192,12 @@ CLASSES = (
     ),
     KernelClass(
         name="decode", read=rows.decode, predict=_decode, keys=_decode_keys("share of HBM bandwidth, KV streamed"),
-        shared=("compute",), dtypes=("bf16", "fp8"), table="attention_decode", differs=0.04,
+        shared=("compute", "stream_bandwidth"), dtypes=("bf16", "fp8"), table="attention_decode", differs=0.04,
         range="heads of 64..256, context from 128, 1..64 heads a KV head, KV larger than the cache",
     ),
     KernelClass(
         name="mla_decode", read=rows.mla_decode, predict=_decode, keys=_decode_keys("share of HBM bandwidth, latents streamed"),
-        shared=("compute", "block_bytes"), dtypes=("bf16", "fp8"), table="mla_decode", differs=0.1,
+        shared=("compute", "block_bytes", "stream_bandwidth"), dtypes=("bf16", "fp8"), table="mla_decode", differs=0.1,
         range="DeepSeek's latents of 576, context from 128, latents larger than the cache",
     ),
     KernelClass(

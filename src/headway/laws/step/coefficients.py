@@ -61,6 +61,7 @@ class SpanTerm:
     expand: SecondPerToken = 0.0  # keys and values of a latent before a prompt chunk, made again
     decode_filling: SecondPerToken = 0.0  # and of heads that fill up a block in which a kernel takes them
     prefill_filling: SecondPerToken = 0.0
+    stream: SecondPerToken = 0.0  # KV cache of one attended token and one KV head, of each layer, per sequence
     prefill_slot: SecondPerToken = 0.0  # and of each slot of the top k that a prompt's query has no token for
 
 
@@ -104,6 +105,7 @@ class Achieved:
     decode_compute: Number  # decode attention: share of peak FLOP/s
     decode_memory: Number
     block: Second  # per block of decode attention: one KV head of one sequence in one layer
+    stream: Number = 0.0  # HBM bandwidth over that of one stream: the cache of one KV head of one sequence
     prefill_compute: Number  # prefill attention: share of peak FLOP/s
     prefill_pad: Token  # masked tokens that each prompt query computes in vain
     elementwise: Number  # share of HBM bandwidth of norms, residuals and other elementwise kernels
@@ -124,6 +126,9 @@ class Achieved:
     prompt_remainder: Number = 1  # and of what prompts add to a step
 
 
+UNLIMITED: Number = math.inf
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineCost:
     """Overhead that an engine adds to a step, and its kernel efficiency relative to the best measured kernels."""
@@ -142,6 +147,7 @@ class EngineCost:
     expert_factor: Number  # factor on both shares, in routed experts
     weight_only_factor: Number  # factor on both shares, in dense matmuls with weight-only quantisation
     prompt_latent_s: Second = 0.0  # of the host in a step with prompts, for each layer of latent attention
+    unpacking: Number = UNLIMITED  # share of HBM bandwidth at which all arithmetic goes into unpacking weights
     uncaptured: Number = 0  # 1 where no step is a captured graph
     decode_remainder: Number = 1  # measured time over that of the laws: of a step without prompts
     prompt_remainder: Number = 1  # and of what prompts add to a step

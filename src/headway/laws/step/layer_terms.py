@@ -9,6 +9,7 @@ from headway.core.units import (
     Byte,
     BytePerSecond,
     BytePerToken,
+    Flop,
     FlopPerSecond,
     FlopPerToken,
     Number,
@@ -207,6 +208,16 @@ def span_read_s(elements: PerToken, element: Byte, share: Number, cp: Number, de
     return elements * element * share * depth / cp / bandwidth
 
 
+@formula(source="definition: the cache of one KV head of those on the fullest chip")
+def stream_read_s(read: SecondPerToken, heads: Number, share: Number) -> SecondPerToken:
+    """Time per attended token to read one KV head's cache in each layer.
+
+    >>> [round(float(stream_read_s(12.227e-9, 8, share)) * 1e9, 3) for share in (1 / 8, 1)]
+    [12.227, 1.528]
+    """
+    return read / np.maximum(heads * share, 1)
+
+
 @formula(source=CLAIMS + "CW-02: 4*d_head FLOP per head and attended token")
 def span_score_s(flop: FlopPerToken, share: Number, cp: Number, depth: Number, peak: FlopPerSecond) -> SecondPerToken:
     """Time of scores and values of one query against one attended token, on the fullest chip.
@@ -364,6 +375,26 @@ def engine_reach(efficiency: Number, factor: Number, class_factor: Number) -> Nu
     (0.72, 1.0)
     """
     return np.minimum(efficiency * factor * class_factor, 1)
+
+
+@formula(source="definition: arithmetic to unpack a weight, on units that have so much of it for each byte that the memory moves")
+def unpacking_limit(element: Byte, unpacking: Flop, peak: FlopPerSecond, bandwidth: BytePerSecond) -> Number:
+    """Share of a memory's bandwidth at which all arithmetic goes into unpacking weights (Apple's M1 Max, Q4_K_M).
+
+    >>> round(float(unpacking_limit(0.6, 30.0, 10.4e12, 400e9)), 2)
+    0.52
+    """
+    return element * peak / (unpacking * bandwidth)
+
+
+@formula(source="as arithmetic and weights meet in matmuls")
+def unpacked_reach(efficiency: Number, limit: Number, norm: Number) -> Number:
+    """Share of a bandwidth that kernels reach which unpack what they read.
+
+    >>> float(unpacked_reach(0.8, np.inf, 2)), round(float(unpacked_reach(0.6, 0.8, 2)), 2)
+    (0.8, 0.48)
+    """
+    return np.where(np.isinf(limit), efficiency, (efficiency**-norm + limit**-norm) ** (-1 / norm))
 
 
 FULL_HEAD: Number = 128

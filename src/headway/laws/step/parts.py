@@ -369,14 +369,29 @@ def matmul_s(
 
 
 @formula(source="FlashDecoding, XQA: one thread block per sequence and KV head at least, however short the context")
-def decode_attention_s(compute: Second, kv: Second, blocks: Number, eff_compute: Number, eff_memory: Number, block: Second) -> Second:
-    """Time of decode attention: the streamed KV cache, and a fixed time per pair of sequence and KV head.
+def decode_attention_s(
+    compute: Second, kv: Second, blocks: Number, streamed: Second, eff_compute: Number, eff_memory: Number, block: Second
+) -> Second:
+    """Time of decode attention: the streamed KV cache, a fixed time per pair of sequence and KV head, and that of one such stream alone.
 
     >>> kv = 256 * 1024 * 2 * 128 * 2 / 3.35e12  # Llama-3.1-70B, one KV head of one layer, 256 sequences of 1024 tokens, an H100
-    >>> round(float(decode_attention_s(0.0, kv, 256, 0.6, 0.9, 2.5e-8)) * 1e6, 1)
+    >>> round(float(decode_attention_s(0.0, kv, 256, 0.0, 0.6, 0.9, 2.5e-8)) * 1e6, 1)
     50.9
     """
-    return np.maximum(compute / eff_compute, kv / eff_memory) + blocks * block
+    return np.maximum(compute / eff_compute, kv / eff_memory) + (blocks * block + streamed)
+
+
+@formula(source="Little's law: few thread blocks keep few bytes in flight; kernels were measured to take one stream's time longer")
+def stream_s(spans: tuple[SpanTerm, ...], stream: Number, rank_work: RankWork) -> Second:
+    """Time in which the cache of one KV head of one sequence is read, of all layers, after what all of them share.
+
+    >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9, stream=1e-9)
+    >>> work = RankWork(sequences=64, context=1000.0, prompt_tokens=0.0, start=0.0, end=0.0, tokens=64.0, sampled=64.0, group_tokens=64.0)
+    >>> round(float(stream_s((span,), 0.4, work)) * 1e6, 2)
+    0.4
+    """
+    one = sum(span.stream * attended_tokens(rank_work.context, span.cap, span.root) for span in spans)
+    return one * stream * np.minimum(rank_work.sequences, 1)
 
 
 @formula(source="FlashAttention: a query tile pays for its first and its masked tiles in full, as if each prompt token saw `pad` more")
@@ -453,6 +468,7 @@ def decode_kernels_s(coefficients: StepCoefficients, rank_work: RankWork) -> Sec
         compute=decode_score_s(coefficients.spans, rank_work) + decode_filling_s(coefficients.spans, rank_work),
         kv=kv_traffic_s(coefficients.spans, coefficients.state, coefficients.kv_write, rank_work),
         blocks=coefficients.blocks * rank_work.sequences,
+        streamed=stream_s(coefficients.spans, achieved.stream, rank_work),
         eff_compute=achieved.decode_compute,
         eff_memory=achieved.decode_memory,
         block=achieved.block,

@@ -37,6 +37,7 @@ from headway.laws.step.parts import (
     latent_expansion_s,
     place,
     smooth_max_s,
+    stream_s,
 )
 from headway.laws.step.remainder import remainder_step_s
 from headway.laws.step.sparse import decode_filling_s, index_compute_s, index_floor_s
@@ -410,6 +411,7 @@ def kv_s(coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: To
     return (
         kv_traffic_s(coefficients.spans, coefficients.state, coefficients.kv_write, rank_work) / coefficients.achieved.decode_memory
         + coefficients.blocks * rank_work.sequences * coefficients.achieved.block
+        + stream_s(coefficients.spans, coefficients.achieved.stream, rank_work)
     )
 
 
