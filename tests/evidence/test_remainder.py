@@ -16,7 +16,7 @@ from headway.evidence.fit.result import read_efficiency
 from headway.evidence.rows.row import read_rows
 from headway.evidence.rows.tasks import Task, tasks
 from headway.evidence.serving.class_means import KEYS, LEAST_ROWS, LIMITS, ClassMean, shipped
-from headway.evidence.serving.engine_fit import FITTED_QUANTITIES, cluster, is_fitted, measured
+from headway.evidence.serving.engine_fit import FITTED_QUANTITIES, at_rest, cluster, is_fitted, measured
 from headway.evidence.serving.predict import RATES, predict, width_key
 from headway.evidence.serving.remainder import Leftovers, Remainder, differ, fit_remainders
 from headway.laws.step.remainder import LEAST, MOST
@@ -151,7 +151,7 @@ def test_classes__those_that_keep_a_mean_are_listed_with_their_cause() -> None:
 def test_classes__means_of_the_rows_themselves() -> None:
     """By the predictions of the rows, in another loop than the fit's."""
     assert efficiencies() == laid((catalog.PACKAGED / "efficiency.toml",))
-    found = [task for task in tasks(read_rows(os.environ["HEADWAY_MEASURED"])[0]) if isinstance(task, Task)]
+    found = [at_rest(task) for task in tasks(read_rows(os.environ["HEADWAY_MEASURED"])[0]) if isinstance(task, Task)]
     known = [task for task in found if task.row.reliability != "C" and is_fitted(task)]
     errors: dict[tuple[str, str, str], dict[str, list[float]]] = {}
     for task, made in zip(known, predict(known), strict=True):

@@ -64,9 +64,10 @@ def test_matmul_s__arrays_equal_scalars() -> None:
 
 
 def test_decode_attention_s__by_hand() -> None:
-    assert decode_attention_s(0.0, 8e-6, 0, 0.5, 0.8, 1e-8) == pytest.approx(10e-6)  # streaming alone
-    assert decode_attention_s(6e-6, 8e-6, 0, 0.5, 0.8, 1e-8) == pytest.approx(12e-6)  # scores are the limit
-    assert decode_attention_s(0.0, 0.0, 4096, 0.5, 0.8, 1e-8) == pytest.approx(4096e-8)  # many short sequences
+    assert decode_attention_s(0.0, 8e-6, 0, 0.0, 0.5, 0.8, 1e-8) == pytest.approx(10e-6)  # streaming alone
+    assert decode_attention_s(6e-6, 8e-6, 0, 0.0, 0.5, 0.8, 1e-8) == pytest.approx(12e-6)  # scores are the limit
+    assert decode_attention_s(0.0, 0.0, 4096, 0.0, 0.5, 0.8, 1e-8) == pytest.approx(4096e-8)  # many short sequences
+    assert decode_attention_s(0.0, 8e-6, 0, 3e-6, 0.5, 0.8, 1e-8) == pytest.approx(13e-6)  # few long ones
 
 
 def test_prefill_attention_s__by_hand() -> None:

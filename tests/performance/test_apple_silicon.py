@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import itertools
 import math
 import statistics
 from pathlib import Path
@@ -51,14 +52,16 @@ def of(generation: str, kind: str) -> list[tuple[float, bool]]:
     return [error for (chip, _), error in errors(kind).items() if chip.split("-")[1] == generation]
 
 
-SLOW = "one source of Apple's rows, an M1 Max with K-quants, sets a bandwidth for all formats of all generations"
+PROMPTS = "the one source of Apple's rows, an M1 Max, runs longer prompts at two thirds of the rate of its 512 tokens: its mean is slower"
+MISSED = dict.fromkeys(itertools.product(GENERATIONS[:4], ["prompt"]), PROMPTS)
+MISSED["m5", "token"] = "M5 Pro reads its memory at 0.95 of what Apple states, those before at 0.7 to 0.85"
 
 
 @pytest.mark.parametrize("kind", LOADS)
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_generation__is_near_what_was_published(generation: str, kind: str, request: pytest.FixtureRequest) -> None:
-    if (generation, kind) != ("m5", "prompt"):
-        request.applymarker(pytest.mark.xfail(strict=True, reason=SLOW))
+    if (generation, kind) in MISSED:
+        request.applymarker(pytest.mark.xfail(strict=True, reason=MISSED[generation, kind]))
     assert abs(statistics.mean(error for error, _ in of(generation, kind))) <= NEAR
 
 
@@ -73,5 +76,5 @@ def test_generations__from_m1_to_m4_are_off_alike(kind: str) -> None:
 @pytest.mark.parametrize("kind", LOADS)
 def test_interval__holds_what_was_published(kind: str, request: pytest.FixtureRequest) -> None:
     if kind == "token":
-        request.applymarker(pytest.mark.xfail(strict=True, reason=SLOW))
+        request.applymarker(pytest.mark.xfail(strict=True, reason="35 of 45: small chips and M5 read more of their bandwidth"))
     assert statistics.mean(inside for _, inside in errors(kind).values()) >= 0.8

@@ -2,8 +2,9 @@
 
 Holds        layout (tp, cp, dp, ep, pp, and what engines split), splits (what a layout divides and what it copies), workload (load and
              limits), assumptions, formats, achieved (fitted numbers and the rates that follow), expert_kernels
-             (whose kernels of routed experts run), transport (what messages cost by kind of
-             link), collectives (the network of a system, and what a step sends over it), compile (model x machine x layout to a step
+             (whose kernels of routed experts run), unpacking (weights that chips unpack by the arithmetic they multiply with), transport
+             (what messages cost by kind of link), collectives (the network of a system, and what a step sends over it),
+             compile (model x machine x layout to a step
              model), drafts (speculation: what drafts, and how many drafts are accepted), offload (experts in the host's memory), pages
              (a sequence in an engine's blocks), padding (of weights), room (what an engine leaves of a chip's memory), images (of a
              request), nearest (measured rows near a question, how unlike them it is), calibration/ (what runs of one's own

@@ -493,18 +493,16 @@ class _Parts:
                 elements, (share, holders) = span.read_elements_per_token * block.count, self.cached(block, span.what)
                 read = span_read_s(elements, span.element_bytes(kv), share, holders, self.depth, self.bandwidth)
                 flops = (span.decode_score_flop, span.prefill_score_flop, span.expand_flop)
-                decode, prefill, expand = (flop * block.count for flop in flops)
-                scores = tuple(span_score_s(flop, heads, cp, self.depth, peak_) for flop in (decode, prefill, expand))
+                decode, prefill, _ = flops = tuple(flop * block.count for flop in flops)
+                scores = tuple(span_score_s(flop, heads, cp, self.depth, peak_) for flop in flops)
                 filling = (NO_WRITE,) * 3
                 if span.sparse:
                     slot = span_score_s(prefill, filled, cp, self.depth, peak_) if self.splits.computes_empty_slots else NO_WRITE
                     filling = (*(span_filling_s(flop, filled, heads, cp, self.depth, peak_) for flop in (decode, prefill)), slot)
-                share = self.part(cache(block, "kv"), block.kv_heads)
-                streams = NO_WRITE if span.what == "index" else stream_read_s(read, block.kv_heads, share)
-                terms = (read, streams, *((NO_WRITE,) * 3 if span.what == "index" else scores), *filling)
+                attention = (NO_WRITE,) * 4 if span.what == "index" else (stream_read_s(read, block.kv_heads, share), *scores)
                 key = (float(span.cap_tokens), float(span.sqrt_tokens))
                 limits.setdefault(key, (span.cap_tokens, span.sqrt_tokens))
-                groups.setdefault(key, []).append(terms)
+                groups.setdefault(key, []).append((read, *attention, *filling))
         return tuple(
             SpanTerm(cap=cap, root=root, **dict(zip(SPAN_FIELDS, map(sum, zip(*groups[key], strict=True)), strict=True)))
             for key, (cap, root) in limits.items()
