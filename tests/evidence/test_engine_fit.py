@@ -146,10 +146,11 @@ def test_engine_fit__fixed_numbers_never_move() -> None:
 
 def test_engine_numbers__fields_of_cost_and_scheduling() -> None:
     of_chips = {"yearly_growth", "mma_share"}  # they change others, by an engine's age and a chip's instructions
+    of_formats = {"unpacking_flop"}  # it limits the bandwidth that weights in K-blocks reach
     of_memory = {"graph_bytes", "buffer_bytes"}  # of an engine's start, fitted to its logs
     costs = {field.name for record in (EngineCost, Scheduling) for field in fields(record)} - {"uncaptured"}  # that one is a choice
-    costs -= {"decode_remainder", "prompt_remainder"}  # of formats and chips too
-    assert costs | of_chips | of_memory == set(ENGINE_KEYS)
+    costs -= {"decode_remainder", "prompt_remainder", "unpacking"}  # of formats and chips too
+    assert costs | of_chips | of_formats | of_memory == set(ENGINE_KEYS)
     assert set(ENGINE_KEYS) | {"power_exponent"} == set(MEANINGS)
 
 

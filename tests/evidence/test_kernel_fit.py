@@ -179,7 +179,7 @@ def test_fitted_numbers__range_meaning_and_source(number: FittedNumbers) -> None
     assert number.source.strip()
     assert number.rows >= 0
     assert number.error >= 0
-    assert number.unit in ("", "s", "byte", "token")
+    assert number.unit in ("", "s", "byte", "byte/s", "token")
     if number.key in ("compute", "memory", "activation", "elementwise") or number.key.startswith("eff_"):
         assert 0 < number.value <= 1
     if number.key == "norm":
@@ -196,7 +196,7 @@ def test_fitted_numbers__about_a_hundred_for_kernels_and_as_many_for_backends() 
     assert {number.section.split(".")[0] for number in of_backends} == {"moe", "scan"}
     assert len(of_selected) <= 20
     assert len([number for number in of_backends if number.error > 0 and number not in of_selected]) <= 130
-    assert len([number for number in FITTED if number.error > 0 and number not in of_backends + of_selected]) <= 105
+    assert len([number for number in FITTED if number.error > 0 and number not in of_backends + of_selected]) <= 110
     assert len(FITTED) == len({(number.section, number.key) for number in FITTED})
 
 
