@@ -196,6 +196,13 @@ def test_list_and_show__take_a_folder_with_calibrations_alone(tmp_path: Path, cl
     assert text == (folder / "calibrations" / "h100.toml").read_text(encoding="utf-8")
 
 
+def test_list__of_what_a_folder_adds_to_takes_one_and_others_refuse_it(cli: Cli) -> None:
+    folder = ROOT / "tests" / "contract" / "golden" / "inputs" / "catalog"
+    names = [[row["name"] for row in cli.rows("list", "chips", *more)] for more in ((), ("--catalog", folder))]
+    assert set(names[1]) - set(names[0]) == {"dream1"}
+    assert "wants one of chips, systems" in refusal(cli("list", "laws", "--catalog", folder))
+
+
 def test_list__without_profiles_is_empty(cli: Cli) -> None:
     assert cli.rows("list", "calibrations") == []
 
