@@ -73,7 +73,7 @@ from headway.performance.achieved import dense_part, efficiencies, form_of
 from headway.performance.assumptions import Assumptions
 from headway.performance.calibration.factors import calibrated_scheduling, calibrated_step
 from headway.performance.calibration.in_force import Calibrations
-from headway.performance.calibration.key import SERVED, RunKey, run_key
+from headway.performance.calibration.key import RunKey, run_key
 from headway.performance.calibration.start import LoggedStart, start_in_force, started_room
 from headway.performance.calibration.uptake import RunWidth, Uptake, uptake
 from headway.performance.compile import StepModel, compile_drafts, compile_layout, copies
@@ -105,6 +105,8 @@ LOW = known(0.05, "5 % point", "", "constant", "lower end of a 90 % interval")
 HIGH = known(0.95, "95 % point", "", "constant", "upper end of a 90 % interval")
 SURE = known(1, "links as measured", "", "constant", "what a link takes adds nothing to an interval")
 ONE_LANE = known(1, "prompts at once", "", "constant", "the share of the replica is counted already")
+
+ONE_CHIP = Layout()
 
 Ends = tuple[Any, Any]  # factors on a time, towards faster and towards slower
 
@@ -226,9 +228,9 @@ class Deployment:
         form = form_of(self.formats, dense_part(self.formats, self.work.blocks)[0])
         return subject(self.model, self.system.chip, self.assumptions.engine, form, self.layout)
 
-    def run_key(self, version: str = "", mode: str = SERVED) -> RunKey:
-        """As which its runs are filed."""
-        return run_key(self.model, self.system, self.layout, self.formats, self.assumptions.engine, version, mode)
+    def run_key(self) -> RunKey:
+        """As which its runs are filed, in whatever layout."""
+        return run_key(self.model, self.system, ONE_CHIP, self.formats, self.assumptions.engine)
 
     def factors(
         self, quantity: str, links: Ends, seat_share: Number = None, queued: Number = None, width: RunWidth | None = None
