@@ -56,7 +56,7 @@ def predicted(cli: Cli, table: Path, *flags: Any) -> dict[str, dict[str, Any]]:
 
 def same(one: Answer, other: Answer) -> bool:
     """Whether two answers agree to the last digit, but for the command and the time that they took."""
-    documents = [answer.json | {"command": 0} for answer in (one, other)]
+    documents: list[dict[str, Any]] = [answer.json | {"command": 0} for answer in (one, other)]
     for document in documents:
         document["notes"] = [note for note in document["notes"] if not note.startswith("no effect: --calibration none")]
         for row in document["rows"]:

@@ -14,6 +14,7 @@ from headway.core.errors import BadFile, BadValue, clip
 from headway.core.notes import note
 from headway.core.question import Question
 from headway.performance.calibration.profile import KIND, Profile, profiles, read_profile
+from headway.simulation.questions import Simulate
 
 NONE = "none"  # of --calibration: laws and the world's runs alone
 IDLE_NONE = "no effect: --calibration none changes no number of this answer: there is no profile"
@@ -22,7 +23,7 @@ MOST_NAMED = 3  # runs that a note names
 
 def in_force(question: Question) -> tuple[Profile, ...]:
     """The profiles of a question's catalogue, chosen by its `calibration` where it has one: NAME[,NAME], none, or None for all."""
-    if getattr(question, "plan", None):  # whose folders and profiles the plan's file names
+    if isinstance(question, Simulate) and question.plan:  # whose folders and profiles the plan's file names
         from headway.answers import sim_plan
 
         question = sim_plan.played(question, sim_plan.read_plan(question.plan))

@@ -91,11 +91,11 @@ class Calibrations:
         """That the runs are old, where the newest is; "" where it is not."""
         days = {observation.run: observation.month for observation in self.observations if observation.month}
         uses = {(use.month, max(dates)) for use in self.uses if (dates := [days[run] for run in use.runs if run in days])}
-        age = max((months(asked) - months(newest) for asked, newest in uses), default=0.0)
+        age = max((months(month) - months(newest) for month, newest in uses), default=0.0)
         if age <= OLD:
             return ""
-        left = f"half of what runs say of TPOT is left after {HALF_LIFE:g}, and of TTFT nothing"
-        return f"the newest of these runs is {age:.0f} months old: {left}; newer ones say more"
+        rest = f"half of what runs say of TPOT is left after {HALF_LIFE:g}, and of TTFT nothing"
+        return f"the newest of these runs is {age:.0f} months old: {rest}; newer ones say more"
 
     def _narrower(self) -> list[str]:
         """How much narrower the first of NAMES is, of those that the answer has."""
