@@ -25,8 +25,7 @@ def answered(question: Question) -> tuple[Answer, Notebook]:
     """The answer of a question, and the notes on its models and machines; a field that says nothing in it is refused."""
     with noted() as book:
         refuse_idle(question)
-        takes_runs = CALIBRATION in question.flags() and CALIBRATION not in question.idle()
-        answer = calibrated(question) if takes_runs else question.answer()
+        answer = calibrated(question)
         if any(question.flags()[name].spellings for name in question.entries()):
             answer.notes = [*answer.notes, *_notes_without(question, answer, list(book.texts))]
     return answer, book
@@ -34,6 +33,8 @@ def answered(question: Question) -> tuple[Answer, Notebook]:
 
 def calibrated(question: Question) -> Answer:
     """The answer of a question by the user's own runs, where there are any that apply; what it says later goes by them too."""
+    if CALIBRATION not in question.flags() or CALIBRATION in question.idle():
+        return question.answer()
     from headway.answers import calibrations
 
     profiles = calibrations.in_force(question)
@@ -73,7 +74,7 @@ def _notes_without(question: Question, answer: Any, texts: Sequence[str]) -> lis
             rest = tuple(item for item in value if item != text) if flag.field.takes == "again" else flag.default
             label = flag.word if flag.field.is_switch else f"{flag.word} {text if isinstance(text, str) else name_of(text[-1])}"
             with contextlib.suppress(HeadwayError), noted() as book:  # of what needs the flag
-                plain = question.replace(**{name: rest}).answer()
+                plain = calibrated(question.replace(**{name: rest}))
                 same_notes = (_beyond_defaults(book.texts), plain.notes) == (_beyond_defaults(texts), answer.notes)
                 if list(plain.rows) == rows and same_notes and plain.document == answer.document:
                     notes.append(f"no effect: {label} changes no number of this answer")
