@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from support.own_runs import inside, simulated
 
 from headway.evidence.calibration.observe import observe
 from headway.evidence.rows.row import read_rows
@@ -24,6 +23,7 @@ from headway.evidence.serving.predict import Prediction, predict
 from headway.evidence.serving.score import measured
 from headway.performance.calibration.key import RunKey
 from headway.performance.calibration.observation import Observation
+from support.own_runs import inside, simulated
 
 SERVED, OFFLINE = ("serving",), ("offline", "static")
 QUANTITIES = {"served TPOT": (SERVED, ("tpot",)), "served TTFT": (SERVED, ("ttft",)), "throughput": (OFFLINE, ("per_chip", "rate"))}
@@ -97,6 +97,7 @@ def own(deployments: Sequence[Sequence[Task]], usual: Callable[[Sequence[Task]],
         print(f"{count} run{'s' if count > 1 else ''} of each of {len(deployments)} deployments")
         for quantity in QUANTITIES:
             before, after = (errors(zip(rest, some, strict=True), quantity) for some in (usual(rest), predictions))
+            assert before and after
             coverage, ratio = 100 * after.covered.mean(), np.median(after.width)
             target = TARGETS[quantity, count]
             print(f"{line(quantity, before, after)}  (at most {target})  covered {coverage:.0f} %, hi/lo {np.median(before.width):.2f} "
@@ -124,9 +125,10 @@ def transfers(deployments: Sequence[Sequence[Task]], usual: Callable[[Sequence[T
                 pairs += [pair for pair in zip(group, predict(group, runs=others), strict=True) if pair[1].posterior.runs]
         print(f"runs of another {what} of the engine")
         for quantity in QUANTITIES:
-            after = errors(pairs, quantity)
-            if after:
-                print(line(quantity, errors(zip([task for task, _ in pairs], usual([task for task, _ in pairs]), strict=True), quantity), after))
+            rows = [task for task, _ in pairs]
+            before, after = errors(zip(rows, usual(rows), strict=True), quantity), errors(pairs, quantity)
+            if before and after:
+                print(line(quantity, before, after))
 
 
 def halves(deployments: Sequence[Sequence[Task]], usual: Callable[[Sequence[Task]], list[Prediction]]) -> None:
@@ -160,8 +162,9 @@ def cost(deployments: Sequence[Sequence[Task]]) -> None:
     plain = time.process_time()
     predict(rest, runs=runs)
     end = time.process_time()
-    print(f"{len(some)} deployments with three rows: {calibrated - start:.1f} CPU-s to calibrate (at most 60); {len(rest)} rows predicted in "
-          f"{end - plain:.1f} CPU-s with runs, {plain - calibrated:.1f} without: {(end - plain) / (plain - calibrated):.2f} times (at most 2)")  # fmt: skip
+    times = end - plain, plain - calibrated
+    print(f"{len(some)} deployments with three rows: {calibrated - start:.1f} CPU-s to calibrate (at most 60)")
+    print(f"{len(rest)} rows: {times[0]:.1f} CPU-s with runs, {times[1]:.1f} without: {times[0] / times[1]:.2f} times (at most 2)")
 
 
 def main() -> None:

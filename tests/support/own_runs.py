@@ -38,8 +38,9 @@ def server_rows(index: int) -> list[MeasuredRow]:
     chip = CHIPS[index // len(MODELS) % len(CHIPS)]
     return [
         MeasuredRow(
-            line=place, id=f"{index}-{place}", model=model, hardware=chip, mode="serving_concurrency", chips=degree, tp=degree, engine="vLLM",
-            engine_version="0.19.0", month="2026-04", weights="fp8", prompt=prompt, output=output, concurrency=users, length_cv=0.0,
+            line=place, id=f"{index}-{place}", model=model, hardware=chip, mode="serving_concurrency", chips=degree, tp=degree,
+            engine="vLLM", engine_version="0.19.0", month="2026-04", weights="fp8", prompt=prompt, output=output, concurrency=users,
+            length_cv=0.0,
         )
         for place, (users, prompt, output) in enumerate(LOADS)
     ]  # fmt: skip

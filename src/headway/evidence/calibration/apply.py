@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from headway.core.units import Number
-from headway.evidence.calibration.linear import factors_of, linear
+from headway.evidence.calibration.linear import linear
 from headway.evidence.rows.run_keys import task_key, task_month
 from headway.evidence.rows.tasks import Setup, Task
 from headway.evidence.serving.machines import MeasuredLoad, Quantities, compiled_setup, rows, setup_room
 from headway.laws.calibration import run_half
 from headway.performance.achieved import Efficiencies
 from headway.performance.assumptions import UTILIZATION
-from headway.performance.calibration.factors import calibrated
+from headway.performance.calibration.factors import RunFactors, calibrated, factors_of
 from headway.performance.calibration.observation import Observation
 from headway.performance.calibration.posterior import NOISE, Posterior, posterior
 from headway.performance.calibration.start import NAMES as STARTS
@@ -80,5 +80,5 @@ def under_runs(
         noise = NOISE["rate" if kind == EXACT else NOISE_OF.get(name, name)]
         leaves = [posteriors[index].scatter(row, noise) for index, row in zip(at, slope, strict=True)]
         scatters[name][at] = np.nan_to_num(leaves, nan=np.inf)  # of a quantity that the kind does not have
-    factors = factors_of(logs)
+    factors = RunFactors(**factors_of(logs))
     return Calibrated(posteriors=posteriors, server=calibrated(m, factors), pool=pool and calibrated(pool, factors), scatters=scatters)

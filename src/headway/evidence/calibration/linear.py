@@ -9,20 +9,16 @@ from typing import Any
 import numpy as np
 
 from headway.evidence.serving.machines import ONLINE, MeasuredLoad, Quantities, quantities, rows
-from headway.performance.calibration.factors import FIRST, MOVE, PARAMETERS, RunFactors, calibrated
+from headway.performance.calibration.factors import FIRST, MOVE, PARAMETERS, RunFactors, calibrated, factors_of
 from headway.performance.request import Server
-
-
-def factors_of(logs: Any) -> RunFactors:
-    """Factors of rows from their logarithms, of which the last axis is that of PARAMETERS."""
-    return RunFactors(**dict(zip(PARAMETERS, np.exp(logs).T, strict=True)))
 
 
 def linear(kind: str, m: Server, load: MeasuredLoad, pool: Server | None, logs: Any) -> tuple[Quantities, Mapping[str, Any]]:
     """Expected quantities of rows of a kind at these logarithms of factors, and their slopes there by quantity: rows by PARAMETERS."""
     moves = np.concatenate([np.zeros((1, len(PARAMETERS))), np.delete(np.eye(len(PARAMETERS)), FIRST, axis=0) * MOVE])
     count = len(load.prompt)
-    index, factors = np.tile(np.arange(count), len(moves)), factors_of((logs[None, :, :] + moves[:, None, :]).reshape(-1, len(PARAMETERS)))
+    index, moved = np.tile(np.arange(count), len(moves)), (logs[None, :, :] + moves[:, None, :]).reshape(-1, len(PARAMETERS))
+    factors = RunFactors(**factors_of(moved))
     workers = pool and calibrated(rows(pool, index), factors)
     values = quantities(kind, calibrated(rows(m, index), factors), rows(load, index), False, workers)
     by_move = {field.name: np.reshape(getattr(values, field.name), (len(moves), count)) for field in fields(Quantities)}

@@ -18,6 +18,7 @@ from headway.performance.calibration.factors import PARAMETERS
 from headway.performance.calibration.observation import Observation
 from headway.performance.calibration.posterior import posterior
 
+LINEARISED_AGAIN = 1  # about what the runs say at first
 QUANTITY = {"per_chip": "rate"}  # as observations name it, where a row's name differs
 FROM_TIME = ("prefill", "ttft")  # of a batch of prompts: its rate, which is as exact
 
@@ -26,10 +27,12 @@ def observe(tasks: Sequence[Task], runs: Sequence[str], table: Efficiencies | No
     """Observations of measured rows, named as runs; made linear about what the runs together say at first."""
     if not tasks:
         return ()
-    without = np.zeros((len(tasks), len(PARAMETERS)))
-    first = _observed(tasks, runs, table or efficiencies(), without)
-    logs = {place: posterior(first, *place).mean for place in {(task_key(task), task_month(task)) for task in tasks}}
-    return _observed(tasks, runs, table or efficiencies(), np.array([logs[task_key(task), task_month(task)] for task in tasks]))
+    places = [(task_key(task), task_month(task)) for task in tasks]
+    observations = _observed(tasks, runs, table or efficiencies(), np.zeros((len(tasks), len(PARAMETERS))))
+    for _ in range(LINEARISED_AGAIN):
+        logs = {place: posterior(observations, *place).mean for place in dict.fromkeys(places)}
+        observations = _observed(tasks, runs, table or efficiencies(), np.array([logs[place] for place in places]))
+    return observations
 
 
 def _observed(tasks: Sequence[Task], runs: Sequence[str], table: Efficiencies, logs: Any) -> tuple[Observation, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from headway.performance.request import Scheduling, Server
 PARAMETERS = ("step", "fixed", "host", "start", "first")  # fields of RunFactors, the order of slopes and covariances
 FIRST = PARAMETERS.index("first")  # which multiplies TTFT and nothing else
 MOVE = 0.1  # of a factor's logarithm, by which slopes are found: well above what root finding leaves, and small beside the priors
+# TTFT takes the root of what all steps take longer: prompts are a step, but over deployments measured TPOT and TTFT err independently.
+STEPS_WITHOUT_PROMPTS = 0.5
 TRAINED = ("step", "memory")  # the same of training: time of a step, memory of the fullest chip
 FIXED = ("fixed", "expert_fixed", "sequence", "prompted")  # of a step's achieved rates
 HOST = ("host_launch", "host_routed", "host_latent")
@@ -30,6 +33,13 @@ class RunFactors:
     host: Number = 1  # the host's launches in a step with prompts
     start: Number = 1  # share of a run's requests that come at once at its start
     first: Number = 1  # TTFT, after all else
+
+
+def factors_of(logs: Any) -> dict[str, Any]:
+    """Factors by name from the logarithms of the parameters, which are the last axis."""
+    values = dict(zip(PARAMETERS, np.moveaxis(np.asarray(logs, dtype=float), -1, 0), strict=True))
+    values["first"] = values["first"] - STEPS_WITHOUT_PROMPTS * values["step"]
+    return {name: np.exp(value) for name, value in values.items()}
 
 
 def calibrated_step(step: StepCoefficients, factors: RunFactors) -> StepCoefficients:

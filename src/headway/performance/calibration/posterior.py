@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from headway.core.units import Number
-from headway.laws.calibration import conditioned, run_scatter, student_weight
+from headway.laws.calibration import INFORMATION_LOST, conditioned, run_scatter, student_weight
 from headway.performance.calibration.clashes import Clash, clash, profile_of
-from headway.performance.calibration.factors import PARAMETERS, RunFactors
+from headway.performance.calibration.factors import PARAMETERS, RunFactors, factors_of
 from headway.performance.calibration.key import TRAINING, RunKey, applies, correlation, parameters_of
 from headway.performance.calibration.observation import Observation
 
@@ -43,7 +43,7 @@ class Posterior:
 
     def factors(self) -> RunFactors:
         """The factors, as expected."""
-        return RunFactors(**dict(zip(PARAMETERS, np.exp(self.mean).tolist(), strict=True)))
+        return RunFactors(**{name: float(factor) for name, factor in factors_of(self.mean).items()})
 
     @property
     def errors(self) -> Any:
@@ -107,7 +107,9 @@ def _by_runs(alike: Sequence[Observation], key: RunKey, month: str) -> Posterior
         return unknown
     common = np.array([correlation(run, key, now - when) for run, when in runs.deployments])[runs.places[near]]
     cross = unknown.prior @ (common * runs.slopes[near]).T
-    mean, covariance = conditioned(unknown.prior, cross, runs.spread[np.ix_(near, near)], runs.excess[near])
+    shared, noise, excess = runs.common[np.ix_(near, near)], np.diag(runs.noise[near]), runs.excess[near]
+    mean, _ = conditioned(unknown.prior, cross, shared + noise, excess)
+    _, covariance = conditioned(unknown.prior, cross, shared + INFORMATION_LOST * noise, excess)
     return replace(unknown, mean=mean, covariance=covariance, runs=tuple(dict.fromkeys(runs.names[index] for index in near)))
 
 
@@ -118,14 +120,15 @@ def _is_alike(first: RunKey, second: RunKey) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Solved:
-    """Observations of an engine as arrays, with the covariance of what they measured, each with the noise that its weight gives it."""
+    """Observations of an engine as arrays, with the covariance of what they measured, and the noise that its weight gives each."""
 
     names: tuple[str, ...]
     deployments: tuple[tuple[RunKey, float], ...]  # and months, which observations share
     places: Any  # of each observation's among them
     slopes: Any
     excess: Any
-    spread: Any
+    common: Any
+    noise: Any  # variances
 
 
 @functools.lru_cache(maxsize=100)
@@ -148,5 +151,5 @@ def _solved(observations: tuple[Observation, ...]) -> _Solved:
         weights = student_weight((excess - fitted) / noise)
     return _Solved(
         names=tuple(observation.run for observation in observations), deployments=deployments, places=places, slopes=slopes, excess=excess,
-        spread=common + np.diag(noise**2 / weights),
+        common=common, noise=noise**2 / weights,
     )  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 
 from headway.core.quantity import known
 from headway.core.trace import unrecorded
-from headway.performance.calibration.factors import FIRST, MOVE, PARAMETERS, RunFactors, calibrated
+from headway.performance.calibration.factors import FIRST, MOVE, PARAMETERS, RunFactors, calibrated, factors_of
 from headway.performance.calibration.in_force import Calibrations
 from headway.performance.calibration.key import RunKey, layout_texts
 from headway.performance.calibration.posterior import NOISE, Posterior
@@ -18,7 +18,7 @@ from headway.performance.layout import Layout
 from headway.performance.request import NO_RUNS, Server
 
 NOISE_OF = {"tpot": "tpot", "decode": "tpot", "ttft": "ttft", "prefill": "rate", "rate": "rate"}  # of a run, by quantity of an interval
-MOVES = tuple(RunFactors(**{name: float(np.exp(MOVE))}) for place, name in enumerate(PARAMETERS) if place != FIRST)
+MOVES = tuple(RunFactors(**factors_of(move)) for place, move in enumerate(MOVE * np.eye(len(PARAMETERS))) if place != FIRST)
 MOST_TOLD = 3  # runs that a factor names
 
 
@@ -84,10 +84,10 @@ def uptake(force: Calibrations, key: RunKey, layout: Layout) -> Uptake | None:
     if not any(posterior.runs for posterior in posteriors):
         return None
     place = np.reshape([order[force.layout_text(text)] for text in texts], of_layouts.shape)
-    values = np.exp(np.array([posterior.mean for posterior in posteriors]))
+    values = factors_of(np.array([posterior.mean for posterior in posteriors]))
     source = runs_text(tuple(dict.fromkeys(run for posterior in posteriors for run in posterior.runs)))
     factors = {}
-    for at, name in enumerate(PARAMETERS):
-        factor = values[place, at]
+    for name in PARAMETERS:
+        factor = values[name][place]
         factors[name] = factor if np.ndim(factor) else known(float(factor), f"{name} factor", "", "measured", source)
     return Uptake(factors=RunFactors(**factors), posteriors=posteriors, place=place)
