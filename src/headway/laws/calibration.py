@@ -13,7 +13,7 @@ NORMAL_END: Number = 1.645  # upper end of a 90 % interval, in standard deviatio
 STUDENT_END: Number = 2.353  # of a Student t of 3 degrees of freedom, in its scale
 FROM_LOAD_TO_LOAD: Number = 1 / 3  # of half of an interval: what no factor of a deployment says
 FREEDOM: Number = 3  # degrees of freedom of a run's scatter: one wild run in many is usual
-INFORMATION_LOST: Number = (FREEDOM + 3) / (FREEDOM + 1)  # variance that a Student t leaves over that by its weights: Lange et al. 1989
+STUDENT_VARIANCE: Number = FREEDOM / (FREEDOM - 2)  # of a Student t, over the square of its scale
 
 
 @formula(source="definition: runs of one's own over what the laws and the world's runs say; docs/own_runs.md")

@@ -18,12 +18,14 @@ from headway.performance.formats import Formats
 from headway.performance.layout import NAMES, Layout
 
 SERVED, OFFLINE, SPLIT, TRAINING = MODES = ("served", "offline", "split", "training")
-PASSING = ("host", "start", "first")  # parameters of TTFT, of which other layouts and months keep nothing
 # Share of a factor that deployments keep in common which differ in one trait. Runs of another layout take half of the error of TPOT, as
-# a correlation of 0.85 does; of another model or chip a quarter is kept, and of both nothing. Served models share nothing: runs of one made TPOT of others on its
-# chip worse (median 9.2 to 10.1 %), which offline runs do not.
+# a correlation of 0.85 does; of another model or chip a quarter is kept, and of both nothing. Served models share nothing: runs of one
+# made TPOT of others on its chip worse (median 9.2 to 10.1 %), which offline runs do not.
 SHARES: Mapping[str, float] = {"layout": 0.85, "model": 0.25, "chip": 0.25, "weights": 0.5, "kv": 0.9, "version": 0.64, "mode": 0.8}
-PASSING_SHARES: Mapping[str, float] = {**SHARES, "layout": 0.0, "model": 0.0, "chip": 0.0}
+# Parameters of TTFT, of which months keep nothing, and other layouts at most a quarter.
+PASSING_SHARES: Mapping[str, Mapping[str, float]] = {
+    name: {**SHARES, "layout": layout, "model": 0.0, "chip": 0.0} for name, layout in (("host", 0.0), ("start", 0.0), ("first", 0.25))
+}
 HALF_LIFE, PASSING_HALF_LIFE = 8.0, 0.5  # months: half of the gain in TPOT lasts one to six, that in TTFT none
 LEAST_SHARE = 0.1  # of every parameter, below which runs say nothing: another model on another chip
 
@@ -82,7 +84,8 @@ def correlation(first: RunKey, second: RunKey, months: float) -> tuple[float, ..
         apart.append("layout")
     values = []
     for parameter in parameters_of(first):
-        rule, half_life = (PASSING_SHARES, PASSING_HALF_LIFE) if parameter in PASSING else (SHARES, HALF_LIFE)
+        rule = PASSING_SHARES.get(parameter, SHARES)
+        half_life = PASSING_HALF_LIFE if parameter in PASSING_SHARES else HALF_LIFE
         shares = (math.sqrt(rule[name]) if name in blank else rule[name] for name in apart)
         values.append(math.prod(shares) * age_correlation(months, half_life))
     return tuple(values)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.units import Number
-from headway.laws.calibration import INFORMATION_LOST, conditioned, run_scatter, student_weight
+from headway.laws.calibration import STUDENT_VARIANCE, conditioned, run_scatter, student_weight
 from headway.performance.calibration.clashes import Clash, clash, profile_of
 from headway.performance.calibration.factors import PARAMETERS, RunFactors, factors_of
 from headway.performance.calibration.key import TRAINING, RunKey, applies, correlation, parameters_of
@@ -109,7 +109,7 @@ def _by_runs(alike: Sequence[Observation], key: RunKey, month: str) -> Posterior
     cross = unknown.prior @ (common * runs.slopes[near]).T
     shared, noise, excess = runs.common[np.ix_(near, near)], np.diag(runs.noise[near]), runs.excess[near]
     mean, _ = conditioned(unknown.prior, cross, shared + noise, excess)
-    _, covariance = conditioned(unknown.prior, cross, shared + INFORMATION_LOST * noise, excess)
+    _, covariance = conditioned(unknown.prior, cross, shared + STUDENT_VARIANCE * noise, excess)
     return replace(unknown, mean=mean, covariance=covariance, runs=tuple(dict.fromkeys(runs.names[index] for index in near)))
 
 
