@@ -17,8 +17,8 @@ def linear(kind: str, m: Server, load: MeasuredLoad, pool: Server | None, logs: 
     """Expected quantities of rows of a kind at these logarithms of factors, and their slopes there by quantity: rows by PARAMETERS."""
     moves = np.concatenate([np.zeros((1, len(PARAMETERS))), np.delete(np.eye(len(PARAMETERS)), FIRST, axis=0) * MOVE])
     count = len(load.prompt)
-    index, moved = np.tile(np.arange(count), len(moves)), (logs[None, :, :] + moves[:, None, :]).reshape(-1, len(PARAMETERS))
-    factors = RunFactors(**factors_of(moved))
+    index, shifted = np.tile(np.arange(count), len(moves)), (logs[None, :, :] + moves[:, None, :]).reshape(-1, len(PARAMETERS))
+    factors = RunFactors(**factors_of(shifted))
     workers = pool and calibrated(rows(pool, index), factors)
     values = quantities(kind, calibrated(rows(m, index), factors), rows(load, index), False, workers)
     by_move = {field.name: np.reshape(getattr(values, field.name), (len(moves), count)) for field in fields(Quantities)}
