@@ -19,6 +19,7 @@ from headway.hardware.chip_price import MARKET
 from headway.models.precision import Precision
 from headway.models.work import work_of
 from headway.performance.assumptions import Assumptions
+from headway.performance.calibration.in_force import aside
 from headway.performance.formats import resolve
 from headway.performance.layout import Layout, shape
 from headway.performance.workload import Load
@@ -79,7 +80,8 @@ def tables(grid: ServeGrid, args: Serve) -> Table:
             raise BadValue("grid", f"more than {MOST_POINTS} points in all", f"at most {MOST_POINTS}")
     if not all_tables:
         raise illegal[0]
-    note(*march_notes(args, subjects, all_tables), *serve_notes(args, subjects))
+    with aside():
+        note(*march_notes(args, subjects, all_tables), *serve_notes(args, subjects))
     note(*drop_note(illegal, len(cases), "combinations of models, machines, formats and assumptions"))
     return all_tables[0].concat(*all_tables[1:]) if len(all_tables) > 1 else all_tables[0]
 

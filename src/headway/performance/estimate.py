@@ -242,14 +242,14 @@ class Deployment:
         about, (faster, slower) = self.subject(), links
         fast = linked_factor(spread(about, self.assumptions, quantity, queued=queued), faster)
         slow = linked_factor(spread(about, self.assumptions, quantity, seat_share, queued), slower)
-        return self._narrowed(fast, quantity, width), slow if width is None else self._narrowed(slow, "", width)
+        return self._narrowed(fast, width), self._narrowed(slow, width)
 
-    def _narrowed(self, half: Any, quantity: str, width: RunWidth | None) -> Any:
-        """Half of an interval as the user's own runs leave it, which is told of a quantity; one that the user states stays."""
+    def _narrowed(self, half: Any, width: RunWidth | None) -> Any:
+        """Half of an interval as the user's own runs leave it, which is told; one that the user states stays."""
         if width is None or self.calibration is None or self.assumptions.spread is not None:
             return half
         narrow = run_half(half, width.scatter)
-        self.calibration.tell(width.runs, quantity, half=narrow, usual=half)
+        self.calibration.tell(width.runs, width.quantity, half=narrow, usual=half)
         return narrow
 
     def steps_half(self, quantity: str, compiled: StepModel) -> Any:
@@ -261,7 +261,7 @@ class Deployment:
                 return {quantity: request.prompt_s(server, requests, SINGLE, step_s)}
             return {quantity: request.decode_s(server, requests, server.seats(requests.prompt, requests.output), step_s)}
 
-        return self._narrowed(spread(self.subject(), self.assumptions, quantity), quantity, self.widths(compiled, steps).get(quantity))
+        return self._narrowed(spread(self.subject(), self.assumptions, quantity), self.widths(compiled, steps).get(quantity))
 
     def timed(
         self, expected: Second, floor: Second, quantity: str, links: Ends, seat_share: Number = None, queued: Number = None,

@@ -28,6 +28,7 @@ class RunWidth:
 
     runs: tuple[str, ...]
     scatter: Any
+    quantity: str  # as an answer tells it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,7 @@ class Uptake:
             usual = quantities(replace(server, first_token_factor=NO_RUNS))
             shifted = [quantities(calibrated(server, move)) for move in MOVES]
             scatters = {name: self._scatter(name, usual[name], [by_move[name] for by_move in shifted]) for name in usual}
-            return {name: RunWidth(runs=self.runs, scatter=scatter) for name, scatter in scatters.items()}
+            return {name: RunWidth(runs=self.runs, scatter=scatter, quantity=name) for name, scatter in scatters.items()}
 
     def _scatter(self, name: str, usual: Any, shifted: list[Any]) -> Any:
         slopes = [(np.log(value) - np.log(usual)) / MOVE for value in shifted]
