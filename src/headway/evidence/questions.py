@@ -122,7 +122,10 @@ class Calibrate(Question):
     def idle(self) -> dict[str, str]:
         """Facts of a machine; where the profile goes, if none is kept."""
         unsaved = {} if self.save else dict.fromkeys(("into", "replace_"), "--save NAME")
-        return NO_FACTS | unsaved | ({"training": "runs of a server: training has one load"} if self.advise else {"for_": "--advise"})
+        if not self.advise:
+            return NO_FACTS | unsaved | {"for_": "--advise"}
+        saving = dict.fromkeys(("save", "into", "replace_"), "a question without --advise, which keeps no profile")
+        return NO_FACTS | saving | {"training": "runs of a server: training has one load"}
 
 
 class Predict(Question):

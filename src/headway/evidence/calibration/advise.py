@@ -20,8 +20,9 @@ from headway.evidence.rows.tasks import Task
 from headway.evidence.serving.machines import machines, rows, scalar
 from headway.evidence.serving.predict import Prediction, load_of, placed, predict, prefill_places
 from headway.laws.calibration import run_half
+from headway.performance.calibration.key import applies
 from headway.performance.calibration.observation import Observation
-from headway.performance.calibration.posterior import NOISE, Posterior, posterior
+from headway.performance.calibration.posterior import NOISE, Posterior, months, posterior
 
 PRETENDED = "next"  # name of a run that was not made
 LOADS = 5  # users that are tried: fewest, most, and between
@@ -70,7 +71,9 @@ def _seats(task: Task) -> float:
 
 def advise(task: Task, observations: Sequence[Observation], quantity: str, month: str = "", runs: Sequence[Task] = ()) -> list[Advice]:
     """The candidates of a deployment but for those at a load of `runs`, best first; `quantity` is ttft, tpot or rate."""
-    tasks, key, now = candidates(task), task_key(task), posterior(observations, task_key(task), month)
+    tasks, key, at_month = candidates(task), task_key(task), months(month)
+    near = [run for run in observations if applies(run.key, key, at_month - months(run.month))]
+    now, profile = posterior(near, key, month), near[0].run.partition(":")[0] if near else ""
     slopes = _slopes(tasks, now)
     usual = np.array([_half(prediction, quantity) for prediction in predict(tasks)])
     before = _width(now, slopes[quantity], quantity, usual)
@@ -80,10 +83,11 @@ def advise(task: Task, observations: Sequence[Observation], quantity: str, month
             continue
         at = {name: slopes[name][index] for name in MEASURED[has_users]}
         pretended = tuple(
-            Observation(run=PRETENDED, key=key, month=month, quantity=name, slopes=tuple(slope.tolist()), excess=float(slope @ now.mean))
+            Observation(run=f"{profile}:{PRETENDED}", key=key, month=month, quantity=name, slopes=tuple(slope.tolist()),
+                        excess=float(slope @ now.mean))
             for name, slope in at.items() if np.all(np.isfinite(slope))
         )  # fmt: skip
-        after = _width(posterior((*observations, *pretended), key, month), slopes[quantity], quantity, usual)
+        after = _width(posterior([*near, *pretended], key, month), slopes[quantity], quantity, usual)
         variance = float(slopes[quantity][index] @ now.covariance @ slopes[quantity][index])
         tried.append(Advice(task=candidate, before=before, after=after, variance=variance))
     return sorted(tried, key=lambda advice: -advice.variance if has_users else advice.after)
