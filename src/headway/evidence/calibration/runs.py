@@ -97,12 +97,12 @@ def _why(task: Task | Unpredictable, measured: Sequence[Residual], count: int) -
 def _observed(good: Sequence[tuple[FiledRow, Task]], name: str) -> list[CalibrationRun]:
     """The runs of good rows, each with what it says, on its own date or else today's."""
     by_run: dict[str, list[Observation]] = {}
-    for observation in observe([task for _, task in good], [entry.row.id for entry, _ in good]):
-        by_run.setdefault(observation.run, []).append(observation)
+    for observation in observe([task for _, task in good], [f"{name}:{entry.row.id}" for entry, _ in good]):
+        by_run.setdefault(observation.run.removeprefix(f"{name}:"), []).append(observation)
     today, runs = datetime.date.today().isoformat(), []
     for entry, task in ((entry, task) for entry, task in good if entry.row.id in by_run):
         row, date = entry.row, entry.date or task_month(task) or today
-        observations = tuple(replace(item, run=f"{name}:{item.run}", month=date) for item in by_run[row.id])
+        observations = tuple(replace(item, month=date) for item in by_run[row.id])
         cells = cells_of(row, row_format())
         runs.append(CalibrationRun(id=row.id, file=entry.file, hash=entry.hash, date=date, cells=cells, observations=observations))
     return runs
