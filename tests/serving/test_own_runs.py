@@ -191,3 +191,9 @@ def test_ttft__has_its_own_factor_and_the_loop_goes_on_at_its_own_time(verb: str
         (after,) = question.answer().rows
     assert after[ttft] / before[ttft] == pytest.approx(LATE, rel=0.01)
     assert after[tpot] == before[tpot], "no step takes longer"
+
+
+def test_serve__of_a_published_checkpoint_goes_by_runs_of_its_architecture(cli: Cli, folder: Path) -> None:
+    words = ["meta-llama/Llama-3.1-70B-Instruct", *SERVED[1:]]
+    row = cli("serve", *words, "--engine", "vllm", "--batch", USERS, "--catalog", folder, "-o", "json").rows[0]
+    assert {key: row[key] for key in TIMES} == {key: value for key, value in served(cli, "--catalog", folder).items() if key in TIMES}

@@ -77,6 +77,17 @@ def shipped_file(text: str) -> str | None:
     return spellings().get(fold(text)) or _variant(fold(text))
 
 
+@functools.cache
+def catalogue_name(name: str) -> str:
+    """Name of the architecture of a model: of a published checkpoint that of the catalogue's model; another name as it is.
+
+    >>> catalogue_name("meta-llama/Llama-3.1-8B-Instruct"), catalogue_name("llama-3.1-8b:12layers"), catalogue_name("mine")
+    ('llama-3.1-8b', 'llama-3.1-8b:12layers', 'mine')
+    """
+    file = shipped_file(name)
+    return next((row["name"] for row in catalogue_index() if row["file"] == file), name)
+
+
 def _variant(text: str) -> str | None:
     """Catalogue file for a Hugging Face id that is a variant (such as instruct) by the model's publisher; else None."""
     owner, slash, name = text.partition("/")

@@ -24,6 +24,7 @@ from headway.hardware.chip import price_quote
 from headway.hardware.chip_price import PriceQuote, price_name, price_origin
 from headway.hardware.system import System
 from headway.hardware.system import system as find_system
+from headway.models.config import catalogue_name
 from headway.models.config import model as find_model
 from headway.models.model import Model, MoE
 from headway.models.precision import Precision
@@ -171,7 +172,7 @@ def _other_engines(model: Model, system: System, engine: str) -> list[str]:
     if force is None or engine != "other":
         return []
     keys = {observation.key for observation in force.observations}
-    engines = sorted({key.engine for key in keys if (key.model, key.chip) == (model.name, system.chip.name)})
+    engines = sorted({key.engine for key in keys if (key.model, key.chip) == (catalogue_name(model.name), system.chip.name)})
     return [f"your own runs of it are under {', '.join(engines)}: --engine {engines[0]} goes by them"] if engines else []
 
 

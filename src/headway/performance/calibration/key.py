@@ -12,6 +12,7 @@ import numpy as np
 
 from headway.hardware.system import System
 from headway.laws.calibration import age_correlation
+from headway.models.config import catalogue_name
 from headway.models.model import Model
 from headway.performance.calibration.factors import PARAMETERS, TRAINED
 from headway.performance.formats import Formats
@@ -53,7 +54,7 @@ def parameters_of(key: RunKey) -> tuple[str, ...]:
 def run_key(model: Model, system: System, layout: Layout, formats: Formats, engine: str, version: str = "", mode: str = SERVED) -> RunKey:
     """Key of a deployment of these parts."""
     return RunKey(
-        model=model.name, chip=system.chip.name, chips=int(system.chips), layout=str(layout), weights=formats.labels[0],
+        model=catalogue_name(model.name), chip=system.chip.name, chips=int(system.chips), layout=str(layout), weights=formats.labels[0],
         kv=formats.labels[1], engine=engine, version=version, mode=mode,
     )  # fmt: skip
 
