@@ -11,6 +11,7 @@ from headway.core.quantity import known
 from headway.core.units import Number
 from headway.laws.calibration import NORMAL_END, STUDENT_END, run_half
 from headway.laws.training.memory import fragmentation_by_own_runs
+from headway.models.config import catalogue_name
 from headway.performance.calibration.factors import TRAINED
 from headway.performance.calibration.in_force import calibrations
 from headway.performance.calibration.key import TRAINING, RunKey
@@ -23,7 +24,7 @@ EVEN = NORMAL_END / STUDENT_END  # noise of training is a standard deviation: a 
 def training_key(model: str, case: TrainingCase) -> RunKey:
     """As which runs of a case are filed: whatever the layout, since a search has many; kernels stand for the software."""
     return RunKey(
-        model=model, chip=case.system.chip.name, chips=int(case.system.chips), layout="", weights=case.recipe.dtype, kv="",
+        model=catalogue_name(model), chip=case.system.chip.name, chips=int(case.system.chips), layout="", weights=case.recipe.dtype, kv="",
         engine=case.recipe.kernels, mode=TRAINING,
     )  # fmt: skip
 
