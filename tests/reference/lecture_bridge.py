@@ -56,6 +56,7 @@ class Shares:
     norm: float = math.inf
     expert_norm: float = math.inf
     block: float = 0.0
+    stream: float = 0.0
     fixed: float = 0.0
     expert_fixed: float = 0.0
     imbalance: float = 1.0
@@ -117,6 +118,10 @@ class HandMachine:
         read = self.model["kv"] / self.tp / self.bandwidth / shares.decode_memory
         return self.model["score_flop"] / self.tp / self.bf16 / shares.decode_compute, read
 
+    def stream_s(self, shares: Shares, context: float) -> float:
+        """Read of the cache of one head of one sequence, at the bandwidth of one stream."""
+        return self.model["kv"] / self.model["kv_heads"] / self.bandwidth * shares.stream * context
+
     def compute_s(self, shares: Shares, per_rank: float, context: float) -> float:
         """All arithmetic of a chip, activations included, with so many sequences on each rank."""
         (dense, routed), (vectors, norms, expert_vectors) = self.matmuls_s(shares), self.activations_s(shares)
@@ -129,7 +134,7 @@ class HandMachine:
         blocks = self.model["layers"] * self.model["kv_heads"] / self.tp
         dense, routed = self.weights_s(shares)
         caches = per_rank * (self.attention_s(shares)[1] * (context + 1) + blocks * shares.block)
-        return dense + routed * self.read_share(shares, batch) + caches
+        return dense + routed * self.read_share(shares, batch) + caches + self.stream_s(shares, context)
 
     def read_share(self, shares: Shares, batch: float) -> float:
         """Share of the experts that a step reads; all of them without a skew."""
@@ -155,7 +160,7 @@ class HandMachine:
         routed = meet(batch * products[1], reads[1] * self.read_share(shares, batch), shares.expert_norm) + batch * vectors[2]
         scores, read = self.attention_s(shares)
         blocks = self.model["layers"] * self.model["kv_heads"] / self.tp * per_rank * shares.block
-        attention = per_rank * max(scores * context, read * (context + 1)) + blocks
+        attention = per_rank * max(scores * context, read * (context + 1)) + blocks + self.stream_s(shares, context)
         return shares.fixed + shares.expert_fixed + shares.sequence * per_rank + dense + routed + attention + network
 
 

@@ -21,7 +21,7 @@ from headway.laws.queueing.closed_loop import SINGLE, LoopTimes
 from headway.laws.queueing.users import prompt_chunks
 from headway.laws.serving.request import exposed_compute_s, middle_context, misfit, prompts_before_s, share_s, unexplained_s
 from headway.laws.step import step
-from headway.laws.step.parts import place
+from headway.laws.step.parts import place, stream_s
 from headway.performance import request
 from headway.performance.calibration.in_force import calibrations
 from headway.performance.request import Requests, Server
@@ -383,7 +383,7 @@ def floors(served: Served, load: MeasuredLoad) -> dict[str, float]:
     achieved = coefficients.achieved
     weights = step.weights_s(coefficients, batch) * achieved.memory
     at = place(coefficients, batch, tokens, step.NONE, step.NONE)
-    fixed = coefficients.blocks * at.sequences * achieved.block
+    fixed = coefficients.blocks * at.sequences * achieved.block + stream_s(coefficients.spans, achieved.stream, at)
     floor_times = served_times(served.server, load, step.step_floor_s)
     parts = {
         "weights": weights, "KV cache": (step.kv_s(coefficients, batch, tokens) - fixed) * achieved.decode_memory,
