@@ -390,8 +390,8 @@ def stream_s(spans: tuple[SpanTerm, ...], stream: Number, rank_work: RankWork) -
     >>> round(float(stream_s((span,), 0.4, work)) * 1e6, 2)
     0.4
     """
-    one = sum(span.stream * attended_tokens(rank_work.context, span.cap, span.root) for span in spans)
-    return one * stream * np.minimum(rank_work.sequences, 1)
+    head_s = sum(span.stream * attended_tokens(rank_work.context, span.cap, span.root) for span in spans)
+    return head_s * stream * np.minimum(rank_work.sequences, 1)
 
 
 @formula(source="FlashAttention: a query tile pays for its first and its masked tiles in full, as if each prompt token saw `pad` more")
