@@ -74,7 +74,8 @@ def under_runs(
     if not len(at):
         return None
     logs = np.array([known.mean for known in posteriors])
-    _, slopes = linear(kind, rows(m, at), rows(load, at), pool and rows(pool, at), logs[at])
+    steady = replace(rows(load, at), rate=np.full(len(at), np.nan))  # of steps: what arrivals make of them follows (arrivals.py)
+    _, slopes = linear(kind, rows(m, at), steady, pool and rows(pool, at), logs[at])
     scatters = {field.name: np.full(len(tasks), np.inf) for field in fields(Quantities)}
     for name, slope in slopes.items():
         noise = NOISE["rate" if kind == EXACT else NOISE_OF.get(name, name)]
