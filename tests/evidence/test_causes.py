@@ -203,7 +203,7 @@ def test_score__operator_story(cli: Cli, tmp_path: Path) -> None:
     command = ("score", "--vllm", str(path), "--on", "8xh100-sxm", "--tp", "8")
     status, out, _ = cli(*command)
     assert status == 0
-    assert out.startswith("TPOT is 80.6 ms, 2.4 times the floor at this load; other requests' prefill takes 80 % of it.\n")
+    assert out.startswith("TPOT is 80.4 ms, 2.4 times the floor at this load; other requests' prefill takes 81 % of it.\n")
     assert "the server runs as it should" in out and "\n         2. " in out
     answer = json.loads(cli(*command, "-o", "json")[1])
     row = answer["rows"][0]
@@ -215,4 +215,4 @@ def test_score__operator_story(cli: Cli, tmp_path: Path) -> None:
 def test_score__saturated_is_told(cli: Cli, tmp_path: Path) -> None:
     path = write(KNOWN[10], tmp_path / "bench.json")
     out = cli("score", "--vllm", str(path), "--on", "8xh100-sxm", "--tp", "8").text
-    assert out.startswith("The server is saturated: 12 requests/s arrive, it carries 9.29; TTFT is 12.4 s.\n")
+    assert out.startswith("The server is saturated: 12 requests/s arrive, it carries 9.3; TTFT is 12.3 s.\n")

@@ -15,6 +15,7 @@ from support.command import command
 WORDS = 30
 SUM, CLOCK, DIGITS = 1e-9, 1.02, 0.006  # of parts; of floors; of a number with three digits
 EFFECT = re.compile(r"(TTFT|TPOT|tokens/s) (.+?)(?: as it should run)? -> (.+?) \(90 %: .*; try: headway (.*)")
+LOOSE = re.compile(r"(TTFT|TPOT) .+? -> between (\S+) and (\S+) (\S+) \(90 %\).*; try: headway (.*)")  # ends further apart than ten times
 COLUMNS = {"TTFT": "mean_ttft_s", "TPOT": "mean_tpot_s", "tokens/s": "output_tok_per_s"}
 SETUPS: tuple[dict[str, Any], ...] = (
     {"model": "llama-3.1-8b", "tp": 1}, {"model": "llama-3.1-8b", "tp": 1, "chip": "l40s"},
@@ -73,7 +74,10 @@ def _row_problems(row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _help_problems(helps: Mapping[str, Any]) -> Iterator[str]:
-    found = EFFECT.fullmatch(helps["effect"])
+    found, loose = EFFECT.fullmatch(helps["effect"]), LOOSE.fullmatch(helps["effect"])
+    if loose is not None:
+        yield from _loose_problems(*loose.groups())
+        return
     if found is None:
         yield f"effect: {helps['effect']}"
         return
@@ -90,3 +94,11 @@ def _help_problems(helps: Mapping[str, Any]) -> Iterator[str]:
         yield f"{name} {after} promised, {value:.4g} answered by {tried}"
     if (new >= old) if unit == "s" else (new <= old):
         yield f"no better: {helps['effect']}"
+
+
+def _loose_problems(name: str, low: str, high: str, unit: str, tried: str) -> Iterator[str]:
+    """Ends too far apart for a middle: what the command answers lies between them."""
+    row = command(*tried.split(), "-o", "json").rows[0]
+    ends = [units.parse(f"{end} {unit}", "s", name) for end in (low, high)]
+    if not row["stable"] or not ends[0] <= row[COLUMNS[name]] <= ends[1]:
+        yield f"{name} between {low} and {high} {unit} promised, {row[COLUMNS[name]]} answered by {tried}"
