@@ -197,3 +197,22 @@ def test_serve__of_a_published_checkpoint_goes_by_runs_of_its_architecture(cli: 
     words = ["meta-llama/Llama-3.1-70B-Instruct", *SERVED[1:]]
     row = cli("serve", *words, "--engine", "vllm", "--batch", USERS, "--catalog", folder, "-o", "json").rows[0]
     assert {key: row[key] for key in TIMES} == {key: value for key, value in served(cli, "--catalog", folder).items() if key in TIMES}
+
+
+def test_own_runs__of_an_older_engine_hold_for_a_question_that_names_no_version(cli: Cli, tmp_path: Path) -> None:
+    """A question is of the newest engine; runs of an older one are taken over its predictions, so that it answers what was measured."""
+    answers = []
+    for version in ("", "0.6.0"):
+        table = tmp_path / f"runs{version}.csv"
+        runs = [f"r{users},llama-3.1-8b,h100-sxm,1,1,serving_concurrency,vllm,{version},bf16,1000,500,{users},{tpot},2026-11-20"
+                for users, tpot in ((1, 9.0), (32, 14.0), (128, 27.0))]  # fmt: skip
+        head = "id,model,hardware,n_chips,tp,mode,engine,engine_version,weight_precision,isl,osl,batch_or_concurrency,tpot_ms,date"
+        table.write_text("\n".join([head, *runs]), encoding="utf-8")
+        folder = tmp_path / f"profile{version}"
+        assert cli("calibrate", str(table), "--save", "mine", "--into", str(folder))[0] == 0
+        question = "serve llama-3.1-8b --on h100-sxm --engine vllm --prompt 1000 --output 500 --batch 32"
+        answers += cli.rows(f"{question} --catalog {folder}")
+    newest, old = answers
+    assert old["tpot_s"] == pytest.approx(newest["tpot_s"], rel=0.01)
+    assert old["tpot_lo_s"] < 14e-3 < old["tpot_hi_s"]
+    assert old["tpot_hi_s"] / old["tpot_s"] == pytest.approx(newest["tpot_hi_s"] / newest["tpot_s"], rel=0.02)

@@ -33,7 +33,8 @@ def answered(question: Question) -> tuple[Answer, Notebook]:
 
 def calibrated(question: Question) -> Answer:
     """The answer of a question by the user's own runs, where there are any that apply; what it says later goes by them too."""
-    if CALIBRATION not in question.flags() or CALIBRATION in question.idle():
+    flag = question.flags().get(CALIBRATION)
+    if flag is None or flag.field.takes == "again" or CALIBRATION in question.idle():  # again: a page's, which it hands on as typed
         return question.answer()
     from headway.answers import calibrations
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from headway.evidence.calibration.linear import linear
 from headway.evidence.rows.run_keys import task_key, task_month
-from headway.evidence.rows.tasks import Task
-from headway.evidence.serving.machines import machines, rows
+from headway.evidence.rows.tasks import Setup, Task
+from headway.evidence.serving.machines import machines, quantities, rows
 from headway.evidence.serving.predict import load_of, placed, prefill_places
 from headway.evidence.serving.score import MEASURES, measured
-from headway.performance.achieved import Efficiencies, efficiencies
-from headway.performance.calibration.factors import PARAMETERS
+from headway.performance.achieved import EAGER, Efficiencies, efficiencies
+from headway.performance.calibration.factors import PARAMETERS, RunFactors, calibrated, factors_of
 from headway.performance.calibration.observation import Observation
 from headway.performance.calibration.posterior import posterior
 
@@ -39,12 +40,17 @@ def _observed(tasks: Sequence[Task], runs: Sequence[str], table: Efficiencies, l
     """Observations, linear about these logarithms of the factors of each row."""
     place, setups = placed(tasks)
     servers, pools = machines(setups, table), prefill_places(tasks)
+    is_aged = any(setup.years or set(setup.older) - {EAGER} for setup in setups)
+    fresh = machines([_newest(setup) for setup in setups], table) if is_aged else None
     results: list[tuple[int, Observation]] = []
     for kind in dict.fromkeys(task.kind for task in tasks):
         at = np.array([index for index, task in enumerate(tasks) if task.kind == kind])
         kind_tasks = [tasks[index] for index in at]
         pool = rows(servers, pools[at]) if kind == "disagg" else None
-        expected, slopes = linear(kind, rows(servers, place[at]), load_of(kind_tasks), pool, logs[at])
+        load = load_of(kind_tasks)
+        expected, slopes = linear(kind, rows(servers, place[at]), load, pool, logs[at])
+        newest = expected if fresh is None else quantities(kind, calibrated(rows(fresh, place[at]), RunFactors(**factors_of(logs[at]))), load,
+                                                           False, pool and rows(fresh, pools[at]))  # fmt: skip
         for order, (index, task) in enumerate(zip(at.tolist(), kind_tasks, strict=True)):
             for name in _measured_quantities(task):
                 value = measured(task.row, name)
@@ -56,8 +62,14 @@ def _observed(tasks: Sequence[Task], runs: Sequence[str], table: Efficiencies, l
                 results.append((index, Observation(
                     run=str(runs[index]), key=task_key(task), month=task_month(task), quantity=quantity,
                     slopes=tuple((sign * slope).tolist()), excess=float(sign * excess),
+                    aged=float(sign * np.log(getattr(expected, name)[order] / getattr(newest, name)[order])),
                 )))  # fmt: skip
     return tuple(observation for _, observation in sorted(results, key=lambda pair: pair[0]))
+
+
+def _newest(setup: Setup) -> Setup:
+    """A setup under the newest version of its engine."""
+    return replace(setup, years=0.0, older=tuple(what for what in setup.older if what == EAGER))
 
 
 def _measured_quantities(task: Task) -> list[str]:

@@ -6,14 +6,14 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from headway.core.units import Number
 from headway.performance.calibration.clashes import Clash, profile_of
-from headway.performance.calibration.key import HALF_LIFE, RunKey
+from headway.performance.calibration.key import HALF_LIFE, TRAINING, RunKey
 from headway.performance.calibration.observation import Observation
 from headway.performance.calibration.posterior import Posterior, months, posterior
 from headway.performance.calibration.profile import Profile, observations_of
@@ -48,11 +48,26 @@ class Calibrations:
     posteriors: dict[RunKey, Posterior] = field(default_factory=dict)  # of deployments that were asked about
 
     def posterior(self, key: RunKey) -> Posterior:
-        """What the runs say today of a deployment."""
+        """What the runs say today of a deployment, of the version of its engine that its newest runs have where the question says none."""
+        observations = self.observations
+        if not key.version:
+            key, observations = replace(key, version=self.newest_version(key)), self.over_newest
         if key not in self.posteriors:
-            self.posteriors[key] = posterior(self.observations, key)
+            self.posteriors[key] = posterior(observations, key)
         self.tell_clash(self.posteriors[key])
         return self.posteriors[key]
+
+    @functools.cached_property
+    def over_newest(self) -> tuple[Observation, ...]:
+        """The observations beside predictions of the newest engines."""
+        return tuple(observation.over_newest for observation in self.observations)
+
+    def newest_version(self, key: RunKey) -> str:
+        """Version of an engine in the newest runs of a deployment, else of the engine; "" where they say none."""
+        runs = [run for run in self.observations if run.key.engine == key.engine and (run.key.mode == TRAINING) == (key.mode == TRAINING)]
+        subject = (key.model, key.chip)
+        newest = max(runs, key=lambda run: ((run.key.model, run.key.chip) == subject, run.month), default=None)
+        return newest.key.version if newest else ""
 
     def tell_clash(self, by_runs: Posterior) -> None:
         """Keep that profiles behind a number of the answer contradict each other, if they do."""
@@ -84,7 +99,7 @@ class Calibrations:
         days = sorted({observation.month for observation in self.observations if observation.run in runs and observation.month})
         when = f" of {' to '.join(dict.fromkeys((days[0], days[-1])))}" if days else ""
         names = ", ".join(profile.name for profile in self.applied())
-        parts = "; ".join([*self._narrower(), *self._rooms(), *dict.fromkeys(clash.text for clash in self.clashes)])
+        parts = "; ".join([*self._narrower(), *self._rooms(), *self._versions(), *dict.fromkeys(clash.text for clash in self.clashes)])
         return f"calibrated on {len(runs):,} run{'s' if len(runs) > 1 else ''}{when} ({names}){': ' if parts else ''}{parts}"
 
     def age_note(self) -> str:
@@ -105,6 +120,11 @@ class Calibrations:
         uses = [use for use in self.uses if use.quantity == quantity]
         with_runs, without = (_ends([getattr(use, name) for use in uses]) for name in ("half", "usual"))
         return [f"{NAMES[quantity]} {with_runs}, else {without}"]
+
+    def _versions(self) -> list[str]:
+        """Which version of an engine a question that says none was taken to be of."""
+        versions = {(key.engine, key.version) for key in self.posteriors if key.version}
+        return [f"as of {engine} {version}, which the newest of them say" for engine, version in sorted(versions)]
 
     def _rooms(self) -> list[str]:
         """How much more room for KV cache logs of the engine's start found than the laws do."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headway.core.units import Number
 from headway.performance.calibration.key import RunKey
@@ -18,3 +18,9 @@ class Observation:
     quantity: str  # ttft, tpot or rate; step or memory of training
     slopes: tuple[Number, ...]  # d ln(quantity) / d ln(factor), in the order of PARAMETERS
     excess: Number  # ln(measured / predicted without factors), less what the linear form misses
+    aged: Number = 0.0  # ln of the prediction over that of the newest engine, of which a question is that names no version
+
+    @property
+    def over_newest(self) -> Observation:
+        """The same beside a prediction of the newest engine."""
+        return replace(self, excess=self.excess + self.aged, aged=0.0)

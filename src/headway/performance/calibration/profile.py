@@ -112,7 +112,10 @@ def text_of(profile: Profile) -> str:
 
 def _entry(run: CalibrationRun) -> dict[str, Any]:
     """A run as a table of the file."""
-    observations = [{"quantity": item.quantity, "excess": item.excess, "slopes": item.slopes} for item in run.observations]
+    observations = [
+        {"quantity": item.quantity, "excess": item.excess, "slopes": item.slopes} | ({"aged": item.aged} if item.aged else {})
+        for item in run.observations
+    ]
     about = {"id": run.id, "file": run.file, "hash": run.hash, "date": run.date}
     return about | {"row": dict(run.cells), "observations": observations}
 
@@ -188,6 +191,7 @@ def _run(entry: Mapping[str, Any], key: RunKey, where: str, path: Path) -> Calib
         Observation(
             run=f"{path.stem}:{name}", key=key, month=date, quantity=_text(item, "quantity", path, where),
             slopes=_numbers(item.get("slopes"), where, path), excess=_numbers([item.get("excess")], where, path)[0],
+            aged=_numbers([item.get("aged", 0.0)], where, path)[0],
         )
         for item in _tables(entry.get("observations"), f"{where}: observations", path)
     ]  # fmt: skip
