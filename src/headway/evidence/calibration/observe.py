@@ -49,8 +49,10 @@ def _observed(tasks: Sequence[Task], runs: Sequence[str], table: Efficiencies, l
         pool = rows(servers, pools[at]) if kind == "disagg" else None
         load = load_of(kind_tasks)
         expected, slopes = linear(kind, rows(servers, place[at]), load, pool, logs[at])
-        newest = expected if fresh is None else quantities(kind, calibrated(rows(fresh, place[at]), RunFactors(**factors_of(logs[at]))), load,
-                                                           False, pool and rows(fresh, pools[at]))  # fmt: skip
+        newest = expected
+        if fresh is not None:
+            server = calibrated(rows(fresh, place[at]), RunFactors(**factors_of(logs[at])))
+            newest = quantities(kind, server, load, False, pool and rows(fresh, pools[at]))
         for order, (index, task) in enumerate(zip(at.tolist(), kind_tasks, strict=True)):
             for name in _measured_quantities(task):
                 value = measured(task.row, name)
