@@ -21,7 +21,7 @@ GOOD = "llama-3.1-70b,h100-sxm,8,vllm,fp8,8,serving_concurrency,1024,1024,64"
 CONTRACT = [
     "id", "ttft_ms", "ttft_ms_floor", "ttft_ms_lo", "ttft_ms_hi", "tpot_ms", "tpot_ms_floor", "tpot_ms_lo", "tpot_ms_hi",
     "output_tok_s_total", "output_tok_s_total_lo", "output_tok_s_total_hi", "tok_s_per_chip", "tok_s_per_chip_lo", "tok_s_per_chip_hi",
-    "flags", "why",
+    "flags", "why", "calibrated_by", "calibrated_runs",
 ]  # fmt: skip
 MIXED = f"""{HEAD}
 first,{GOOD}
@@ -79,7 +79,7 @@ def test_predict__columns_of_the_contract(tmp_path: Path, cli: Cli) -> None:
     assert list(answer) == ["headway", "command", "answer", "binds", "helps", "launch", "checked", "columns", "rows", "notes"]
     assert list(answer["columns"]) == CONTRACT
     assert {key: one["unit"] for key, one in answer["columns"].items() if one["unit"]} == {
-        key: "ms" if "_ms" in key else "token/s" for key in CONTRACT[1:-2]
+        key: "ms" if "_ms" in key else "token/s" for key in CONTRACT[1:-4]
     }
     assert all(one["doc"] for one in answer["columns"].values())
 

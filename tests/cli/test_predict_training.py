@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 ROWS = DATA / "training_rows.csv"
 QUANTITIES = ("tokens_per_s_per_chip", "step_time_s", "tflops_per_chip", "memory_gb_per_chip")
-CONTRACT = ["id", *(key + end for key in QUANTITIES for end in ("", "_lo", "_hi")), "flags", "why"]
+CONTRACT = ["id", *(key + end for key in QUANTITIES for end in ("", "_lo", "_hi")), "flags", "why", "calibrated_by", "calibrated_runs"]
 HEAD = "id,model,hardware,n_chips,precision,seq_len,tp,pp,ep,zero_or_fsdp,micro_batch,global_batch,recompute"
 # Chips, models and spellings that no measured row has: id, peak FLOP/s of the row's format, what follows the id.
 NEW = {

@@ -180,7 +180,8 @@ class RowTable:
                 sizes = (estimate.expected, *(values[end] for end in quantity.ends))
                 row |= {key: size / quantity.unit for key, size in zip(quantity.keys, sizes, strict=True)}
         runs = getattr(prediction, "posterior", NO_RUNS)
-        row |= {"calibrated_by": ", ".join(runs.profiles) or None, "calibrated_runs": len(runs.runs) or None}
+        if runs.runs:
+            row |= {"calibrated_by": ", ".join(runs.profiles), "calibrated_runs": len(runs.runs)}
         row["flags"] = "; ".join(prediction.flags) or None
         row["why"] = at_line(prediction.row.line, prediction.why) if prediction.why else None
         return row

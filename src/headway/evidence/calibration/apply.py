@@ -67,6 +67,8 @@ def under_runs(
     kind: str, tasks: Sequence[Task], m: Server, load: MeasuredLoad, pool: Server | None, observations: Observations
 ) -> Calibrated | None:
     """Rows of a kind under runs; None where these say nothing about any."""
+    if not observations:
+        return None
     places = [(task_key(task), task_month(task)) for task in tasks]
     by_place = {place: posterior(observations, *place) for place in dict.fromkeys(places)}
     posteriors = tuple(by_place[place] for place in places)
