@@ -8,10 +8,12 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from headway.answers import calibrations
 from headway.core import schema
 from headway.core.errors import BadValue, HeadwayError
 from headway.core.notes import Notebook, noted
 from headway.core.question import FlagGroup, Question, name_of, question_of, refuse_idle
+from headway.performance.calibration import in_force
 from headway.report import output
 from headway.report.output import Answer
 from headway.report.result import Result
@@ -36,14 +38,10 @@ def calibrated(question: Question) -> Answer:
     flag = question.flags().get(CALIBRATION)
     if flag is None or flag.field.takes == "again" or CALIBRATION in question.idle():  # again: a page's, which it hands on as typed
         return question.answer()
-    from headway.answers import calibrations
-
     profiles = calibrations.in_force(question)
     if not profiles:
         return question.answer()
-    from headway.performance.calibration.in_force import using, within
-
-    with using(profiles) as force:
+    with in_force.using(profiles) as force:
         answer = question.answer()
     if not force.uses:
         calibrations.refuse_idle(question)
@@ -51,10 +49,10 @@ def calibrated(question: Question) -> Answer:
     answer.facts = {"calibration": [{"name": profile.name, "hash": profile.content} for profile in force.applied()]}
     answer.notes = [*filter(None, [force.note(), force.age_note()]), *answer.notes]
     if answer.rows.tree is not None:
-        answer.rows = dataclasses.replace(answer.rows, tree=within(profiles, answer.rows.tree))
-    answer.describe = answer.describe and within(profiles, answer.describe)
-    answer.pictures = {name: within(profiles, picture) for name, picture in answer.pictures.items()}
-    answer.documents = {name: within(profiles, document) for name, document in answer.documents.items()}
+        answer.rows = dataclasses.replace(answer.rows, tree=in_force.within(profiles, answer.rows.tree))
+    answer.describe = answer.describe and in_force.within(profiles, answer.describe)
+    answer.pictures = {name: in_force.within(profiles, picture) for name, picture in answer.pictures.items()}
+    answer.documents = {name: in_force.within(profiles, document) for name, document in answer.documents.items()}
     return answer
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headway import __version__
-from headway.answers import arguments
+from headway.answers import advice, arguments
 from headway.answers.benchmark_files import read_benchmark, refuse_facts, run_fields
 from headway.answers.calibrations import stale
 from headway.core.catalog import Catalog, user_folder
@@ -36,7 +36,7 @@ from headway.evidence.rows.tasks import Task, tasks
 from headway.evidence.training.row import read_training_rows
 from headway.performance.calibration.facts import facts_hash
 from headway.performance.calibration.profile import KIND, Profile, checked_name, read_profile, text_of
-from headway.report import calibration, output
+from headway.report import calibration, output, prediction_pictures
 
 if TYPE_CHECKING:
     from headway.report.pictures.frame import Picture, View
@@ -72,8 +72,6 @@ def run(args: Calibrate) -> output.Answer:
 
 def _picture(runs: Sequence[UsedRun], view: View) -> Picture:
     """The runs, predicted without and with them."""
-    from headway.report import prediction_pictures
-
     pairs = [pair for run in runs for pair in zip(run.without, run.by_runs, strict=True)]
     before, after = zip(*pairs, strict=True) if pairs else ((), ())
     return prediction_pictures.by_own_runs(before, after, view)
@@ -81,8 +79,6 @@ def _picture(runs: Sequence[UsedRun], view: View) -> Picture:
 
 def _advice(args: Calibrate, filed: Sequence[FiledRow], runs: Sequence[UsedRun]) -> output.Answer:
     """Which run to make next, of deployments of which some or none were measured."""
-    from headway.answers import advice
-
     planned = tasks([row.row for row in filed if isinstance(row.row, MeasuredRow)], arguments.catalog(args))
     observations = [observation for run in runs for observation in run.run.observations]
     return advice.answer([task for task in planned if isinstance(task, Task)], observations, args.for_)

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from headway import __version__
-from headway.answers import arguments
+from headway.answers import arguments, sim_plan
 from headway.core.catalog import Catalog, fold
 from headway.core.errors import BadFile, BadValue, clip
 from headway.core.notes import note
 from headway.core.question import Question
+from headway.evidence.calibration import filed
+from headway.performance.calibration import facts
 from headway.performance.calibration.profile import KIND, Profile, profiles, read_profile
 from headway.simulation.questions import Simulate
 
@@ -24,8 +26,6 @@ MOST_NAMED = 3  # runs that a note names
 def in_force(question: Question) -> tuple[Profile, ...]:
     """The profiles of a question's catalogue, chosen by its `calibration` where it has one: NAME[,NAME], none, or None for all."""
     if isinstance(question, Simulate) and question.plan:  # whose folders and profiles the plan's file names
-        from headway.answers import sim_plan
-
         question = sim_plan.played(question, sim_plan.read_plan(question.plan))
     where, names = arguments.catalog(question), _names(getattr(question, "calibration", None))
     if names == [NONE]:
@@ -63,17 +63,13 @@ def stale(profile: Profile, where: Catalog) -> str:
         return f"headway is {__version__}, and {profile.headway} wrote it"
     if profile.is_edited:
         return "its file was edited since headway wrote it"
-    from headway.performance.calibration.facts import facts_hash
-
-    return "" if profile.facts == facts_hash(where, profile.deployments) else "facts or fits have changed since it was written"
+    return "" if profile.facts == facts.facts_hash(where, profile.deployments) else "facts or fits have changed since it was written"
 
 
 @functools.lru_cache(maxsize=16)
 def _remade(profile: Profile, where: Catalog) -> tuple[Profile, tuple[str, ...]]:
     """A profile made anew, and the ids of runs that are no longer predicted."""
-    from headway.evidence.calibration.filed import remade
-
-    anew, lost = remade(profile, where)
+    anew, lost = filed.remade(profile, where)
     return anew, tuple(row.row.id for row in lost)
 
 

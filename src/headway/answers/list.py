@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from headway import laws
-from headway.answers import arguments
+from headway.answers import arguments, calibrations
 from headway.core import catalog, equation, law_index, schema
 from headway.core.columns import Column
 from headway.core.errors import check_known
@@ -153,8 +153,6 @@ def _splits(_: List) -> Kind:
 
 def _calibrations(args: List) -> Kind:
     """Profiles of the user's own runs, and what is wrong with one that cannot be used as it is."""
-    from headway.answers import calibrations
-
     return calibrations.rows_of(arguments.catalog(args)), ("name", "runs", "deployments", "first", "last", "of", "state")
 
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headway.answers import arguments
+from headway.answers import arguments, calibrate
 from headway.core import schema
 from headway.core.columns import Column
 from headway.core.errors import BadValue, check_known
@@ -42,8 +42,6 @@ def run(args: Show) -> output.Answer:
             raise BadValue("--on", args.on or "--bridge", f"show model; it is the machine of a model's card, not of a {args.what}")
         return card(args, args.name)
     if args.what == "calibration":
-        from headway.answers import calibrate
-
         return calibrate.profile_answer(args)
     return _model(args) if args.what == "model" else _machine(args)
 
