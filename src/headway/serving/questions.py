@@ -60,7 +60,7 @@ class Sought(FlagRecord):
 
 OF_SOLVE = ("for_", "so_that", "find")  # of a verb that has a search of its own: in `solve` they are this one's
 # No number of theirs follows from an input.
-SKIPPED = ("solve", "ask", "schema", "list", "show", "trend", "fit", "lecture", "predict", "score", "new", "web", "mcp")
+SKIPPED = ("solve", "ask", "schema", "list", "show", "trend", "fit", "lecture", "predict", "score", "calibrate", "new", "web", "mcp")
 
 
 class Solve(Question):
