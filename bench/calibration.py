@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import argparse
 import collections
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from headway.evidence.calibration.observe import observe
 from headway.evidence.rows.row import read_rows

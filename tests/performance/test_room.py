@@ -15,6 +15,7 @@ from headway.core.errors import HeadwayError
 from headway.core.schema import defaults
 from headway.hardware.chip import reported_memory
 from headway.hardware.system import System, system
+from headway.laws.serving.room import kv_bytes_beyond, with_bytes_beyond
 from headway.models.config import catalogue_index
 from headway.models.precision import Precision
 from headway.performance.achieved import efficiencies
@@ -201,3 +202,8 @@ def test_eager__holds_no_graphs(cli: Cli) -> None:
     flags = ("serve", "llama-3.1-8b", "--on", "h100-sxm", "--batch", "1", "--context", "1000", "--engine", "vllm")
     assert cli.rows(*flags)[0]["workspace_bytes_chip"] == pytest.approx(0.91 * GIB, rel=0.02)
     assert cli.rows(*flags, "--eager")[0]["workspace_bytes_chip"] == 0
+
+
+def test_logged_bytes__that_leave_less_than_nothing_leave_nothing() -> None:
+    assert with_bytes_beyond(40e9, kv_bytes_beyond(40e9, 0.75)) == 30e9
+    assert with_bytes_beyond(5e9, kv_bytes_beyond(40e9, 0.75)) == 0.0

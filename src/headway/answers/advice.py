@@ -13,7 +13,7 @@ from headway.evidence.calibration.load_generators import RunLoad, commands
 from headway.evidence.rows.run_keys import task_key
 from headway.evidence.rows.tasks import Task
 from headway.performance.calibration.key import RunKey
-from headway.performance.calibration.observation import Observation
+from headway.performance.calibration.observation import Observation, id_of
 from headway.report import calibration, output
 from headway.report.words import sentence
 
@@ -60,7 +60,7 @@ def answer(tasks: Sequence[Task], observations: Sequence[Observation], of: str) 
 
 def _measured(observations: Sequence[Observation]) -> set[str]:
     """Ids of runs that were measured."""
-    return {observation.run.partition(":")[2] for observation in observations}
+    return {id_of(observation.run) for observation in observations}
 
 
 def _load(advice: Advice) -> RunLoad:

@@ -21,7 +21,7 @@ from headway.evidence.serving.machines import machines, rows, scalar
 from headway.evidence.serving.predict import Prediction, load_of, placed, predict, prefill_places
 from headway.laws.calibration import run_half
 from headway.performance.calibration.key import applies
-from headway.performance.calibration.observation import Observation
+from headway.performance.calibration.observation import Observation, profile_of
 from headway.performance.calibration.posterior import NOISE, Posterior, months, posterior
 
 PRETENDED = "next"  # name of a run that was not made
@@ -73,7 +73,7 @@ def advise(task: Task, observations: Sequence[Observation], quantity: str, month
     """The candidates of a deployment but for those at a load of `runs`, best first; `quantity` is ttft, tpot or rate."""
     tasks, key, at_month = candidates(task), task_key(task), months(month)
     near = [run for run in observations if applies(run.key, key, at_month - months(run.month))]
-    now, profile = posterior(near, key, month), near[0].run.partition(":")[0] if near else ""
+    now, profile = posterior(near, key, month), profile_of(near[0].run) if near else ""
     slopes = _slopes(tasks, now)
     usual = np.array([_half(prediction, quantity) for prediction in predict(tasks)])
     before = _width(now, slopes[quantity], quantity, usual)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from headway.laws.calibration import contradiction
+from headway.performance.calibration.clashes import LEAST
 from headway.performance.calibration.posterior import NOISE, posterior
 from headway.performance.calibration.profile import CalibrationRun
 
-LEAST = 3.0  # standard deviations
 MOST_RUNS = 40  # of a deployment, beyond which a wild run moves nothing
 
 

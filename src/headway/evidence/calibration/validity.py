@@ -8,7 +8,7 @@ from headway.evidence.rows.run_keys import task_key, task_month
 from headway.evidence.rows.tasks import Task, Unpredictable
 from headway.evidence.serving.predict import Prediction, predict
 from headway.evidence.serving.score import grouped, residuals
-from headway.performance.calibration.observation import Observation
+from headway.performance.calibration.observation import Observation, id_of
 
 MOST_NAMED = 3
 Pairs = list[tuple[Task, Prediction]]
@@ -43,7 +43,7 @@ def versions(tasks: Rows, predictions: Sequence[Prediction], observations: Seque
 
 
 def _is_own(task: Task, prediction: Prediction) -> bool:
-    return any(run.partition(":")[2] == task.row.id for run in prediction.posterior.runs)
+    return any(id_of(run) == task.row.id for run in prediction.posterior.runs)
 
 
 def _gained(pairs: Pairs) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from headway.laws.calibration import contradiction
-from headway.performance.calibration.observation import Observation
+from headway.performance.calibration.observation import Observation, profile_of
 
 LEAST = 3.0  # standard deviations
 STEPS = ("tpot", "step")  # quantities made of steps, of which profiles are compared
@@ -49,15 +49,6 @@ class Clash:
         first, second = self.profiles
         ratio = f"{math.exp(abs(self.apart)):.3g} times apart, {self.deviations:.2g} standard deviations"
         return f"{first} and {second} contradict each other ({ratio}): both count, and intervals are wider"
-
-
-def profile_of(run: str) -> str:
-    """The profile of a run.
-
-    >>> profile_of("mine:a")
-    'mine'
-    """
-    return run.partition(":")[0]
 
 
 def clash(observations: Sequence[Observation], by_runs: Callable[[Sequence[Observation]], FactorBelief]) -> Clash | None:

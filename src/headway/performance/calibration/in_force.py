@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from headway.core.units import Number
-from headway.performance.calibration.clashes import Clash, profile_of
+from headway.performance.calibration.clashes import Clash
 from headway.performance.calibration.key import HALF_LIFE, TRAINING, RunKey
-from headway.performance.calibration.observation import Observation
+from headway.performance.calibration.observation import Observation, profile_of
 from headway.performance.calibration.posterior import Posterior, months, posterior
 from headway.performance.calibration.profile import Profile, observations_of
 
@@ -123,7 +123,7 @@ class Calibrations:
 
     def _versions(self) -> list[str]:
         """Which version of an engine a question that says none was taken to be of."""
-        versions = {(key.engine, key.version) for key in self.posteriors if key.version}
+        versions = {(key.engine, key.version) for key, by_runs in self.posteriors.items() if key.version and by_runs.runs}
         return [f"as of {engine} {version}, which the newest of them say" for engine, version in sorted(versions)]
 
     def _rooms(self) -> list[str]:

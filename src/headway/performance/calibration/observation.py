@@ -24,3 +24,21 @@ class Observation:
     def over_newest(self) -> Observation:
         """The same beside a prediction of the newest engine."""
         return replace(self, excess=self.excess + self.aged, aged=0.0)
+
+
+def profile_of(run: str) -> str:
+    """The profile of a run by its name in observations.
+
+    >>> profile_of("mine:a")
+    'mine'
+    """
+    return run.partition(":")[0]
+
+
+def id_of(run: str) -> str:
+    """The id of a run in its profile.
+
+    >>> id_of("mine:a")
+    'a'
+    """
+    return run.partition(":")[2]

@@ -17,10 +17,10 @@ import numpy as np
 
 from headway.core.units import Number
 from headway.laws.calibration import STUDENT_VARIANCE, conditioned, run_scatter, student_weight
-from headway.performance.calibration.clashes import Clash, clash, profile_of
+from headway.performance.calibration.clashes import Clash, clash
 from headway.performance.calibration.factors import PARAMETERS, RunFactors, factors_of
 from headway.performance.calibration.key import TRAINING, RunKey, applies, correlation, parameters_of
-from headway.performance.calibration.observation import Observation
+from headway.performance.calibration.observation import Observation, profile_of
 
 # Standard deviations of logarithms, and those of a run's quantities: of training as wide as its intervals without runs, and as runs of one
 # model on one chip scatter.
