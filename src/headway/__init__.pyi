@@ -718,15 +718,6 @@ def solve(
     trials: Number | None = None,
     pairs: Number | None = None,
     epsilon: Number | None = None,
-    rows: File | Result | None = None,
-    log: File | Result | None = None,
-    training: bool | None = None,
-    advise: bool | None = None,
-    save: File | None = None,
-    into: File | None = None,
-    replace_: bool | None = None,
-    engine_version: Text | None = None,
-    max_num_seqs: Number | None = None,
 ) -> Result:
     """The input at which an output of another verb reaches a value; its further fields are that verb's."""
 
