@@ -156,7 +156,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "list of lists": (lambda: hw.serve("llama-3.1-8b", "h100", batch=[[1, 2]]), "one list"),  # type: ignore[list-item] # pyright: ignore
     "no number": (lambda: hw.serve("llama-3.1-8b", "h100", batch=float("nan")), "finite"),
     "truth": (lambda: hw.scale(flop=True), "a number or a text"),
-    "no truth": (lambda: hw.plan("llama-3.1-8b", "h100", disaggregate="yes"), "True or False"),  # type: ignore[arg-type] # pyright: ignore
+    "no truth": (lambda: hw.plan("llama-3.1-8b", "h100", disaggregate="yes"), "one of auto, only, never"),
     "a stranger": (lambda: hw.serve(object(), "h100"), "a model or a machine, not object"),  # type: ignore[arg-type] # pyright: ignore
     "model": (lambda: hw.serve("llama-3.1-8", "h100"), "llama-3.1-8b"),
     "row": (lambda: hw.capacity("llama-3.1-8b", "h100").explain("room", 99), "a row number below"),

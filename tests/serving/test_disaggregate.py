@@ -195,7 +195,7 @@ def test_space__contains_the_published_deepseek_units() -> None:
     machine = edit(system("22x8xh800-sxm"), "chip.price", 1e-3)
     decode = plan("deepseek-v3", machine, CHAT, ways={"tp": 1, "dp": 144, "ep": 144, "pp": 1}, tpot_decode="50ms", elasticities=False)
     assert decode.fails == "" and decode.table.row(0)["tpot_decode_s"] <= 0.05
-    prefill = plan("deepseek-v3", machine, CHAT, ways={"tp": 4, "dp": 8, "ep": 32, "pp": 1}, elasticities=False)
+    prefill = plan("deepseek-v3", machine, CHAT, ways={"tp": 4, "dp": 8, "ep": 32, "pp": 1}, elasticities=False, disaggregate="never")
     assert prefill.fails == "" and prefill.table.row(0)["replicas"] == 5
 
 

@@ -206,7 +206,7 @@ def _checked(inputs: _SearchInput, goal: LoadGoal, systems: Sequence[System]) ->
 
     def question(place: int, model: Model, system: System, lists: dict[str, Any]) -> tuple[int, Any, LoadGoal]:
         def search_within(slo: SLO, factor: float) -> LayoutPlan:
-            return search(model, system, inputs.load, slo, step_factor=factor, elasticities=False, frontier=False, **inputs.rest | lists)
+            return search(model, system, inputs.load, slo, step_factor=factor, elasticities=False, frontier=False, disaggregate="never", **inputs.rest | lists)
 
         width = plan_at_load.width_of([(model, system)], inputs.rest["assumptions"])
         return place, search_within, dataclasses.replace(goal, width=width)
@@ -289,7 +289,7 @@ def _search_at_load(args: Plan, goal: LoadGoal) -> _SearchInput:
         raise BadValue("plan", "a list of assumptions", "one value of each at a load: the plan is checked by simulation")
     if args.batch is not None:
         raise BadValue("--batch", args.batch, "no --batch at a load: how many requests are in flight follows from it")
-    if args.disaggregate:
+    if args.disaggregate == "only":
         raise BadValue("--disaggregate", "at a load", "no --rate, --users or --trace: pools are not checked by simulation yet")
     traffic, rate = goal.offered, goal.offered.rate
     sample = traffic.load(2000, 0).traffic

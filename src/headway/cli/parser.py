@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from headway.core import schema, units
 from headway.core.errors import BadValue, HeadwayError, nearest
-from headway.core.question import WHAT_IF, Question, QuestionField
+from headway.core.question import WHAT_IF, Question, QuestionField, completed
 from headway.report.printed import PRINTED, Printed
 
 SHOWN_UNITS = ("s", "1/s", "byte", "byte/s")  # units of which help gives an example
@@ -109,7 +109,7 @@ class Parser(argparse.ArgumentParser):
         """The question, and how its answer is printed; an error names what would work."""
         if any(word == "--" or word.endswith("=--") for word in argv):  # argparse would drop the word and give the flag an empty list
             raise Usage(f"do not know what to do with '--'; see {self.prog} --help")
-        words = _joined(argv)
+        words = completed(_joined(argv), self.spelled)
         self._check_typed(words)
         words = self._by_numbers(words)
         values, extra = self.parse_known_args(words)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, cast, dataclass_transform
 
 from headway.core import schema
-from headway.core.errors import BadValue, HeadwayError, UnknownName, check_known
+from headway.core.errors import BadValue, HeadwayError, UnknownName, check_known, nearest
 from headway.core.schema import Field
 
 MODELS = Field(kind="model", place="1", help="catalogue name, config.json or Hugging Face id; several with commas")
@@ -304,7 +304,7 @@ def from_words(words: Sequence[str]) -> Question:
     question = question_of(words[0]).of_words(words[1:])
     flags, places = question.flags(), list(question.leading())
     spelled = {spelling: flag for flag in flags.values() for spelling in flag.spellings}
-    values, queue = dict[str, Any](), list(words[1:])
+    values, queue = dict[str, Any](), completed(words[1:], spelled)
     while queue:
         word = queue.pop(0)
         spelling, equals, value = word.partition("=")
@@ -324,6 +324,19 @@ def from_words(words: Sequence[str]) -> Question:
             several.append(queue.pop(0))
         values[flag.name] = (*values.get(flag.name, ()), *several) if flag.is_list else several[0]
     return question.from_values(values)
+
+
+def completed(words: Sequence[str], spelled: Mapping[str, QuestionField]) -> list[str]:
+    """The words of a command, a choice that may stand bare with its value: `--disaggregate` becomes `--disaggregate=only`."""
+    whole = list(words)
+    for place, word in enumerate(words):
+        field = spelled[word].field if word in spelled else None
+        if field is None or not field.truths:
+            continue
+        after = words[place + 1] if place + 1 < len(words) else ""
+        if not nearest(after, field.choices):  # a slip of a choice stays its value, so that the error names the choice
+            whole[place] = f"{word}={field.truths[0]}"
+    return whole
 
 
 class Incomplete(HeadwayError):
@@ -404,9 +417,10 @@ def _items(value: Any) -> Sequence[Any]:
 
 
 def _choice(flag: QuestionField, value: bool) -> Any:
-    """The word of True or False for a flag of on and off, or of 1 and 0."""
-    if flag.field.choices == ("on", "off"):
-        return "on" if value else "off"
+    """The word of True or False for a flag of on and off, of 1 and 0, or of choices that declare theirs."""
+    truths = flag.field.truths or (flag.field.choices if flag.field.choices == ("on", "off") else ())
+    if truths:
+        return truths[not value]
     if not flag.field.integer or flag.field.high != 1:
         raise BadValue(flag.word, value, "a number or a text")
     return str(int(value))

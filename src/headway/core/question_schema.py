@@ -44,6 +44,8 @@ def property_of(flag: QuestionField) -> dict[str, Any]:
     text: dict[str, Any] = {"type": ["string", "number"] if field.is_number or field.kind in NUMBER else "string"}
     if field.choices:
         text["enum"] = [choice for choice in field.choices if choice]
+    if field.truths:
+        text = {"type": ["string", "boolean"], "enum": [*text["enum"], True, False]}
     return {"type": "array", "items": text, **about} if flag.is_list else text | about
 
 

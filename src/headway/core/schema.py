@@ -38,6 +38,7 @@ class Field:
     integer: bool = False
     bare: str = ""  # unit of a number typed without one, such as USD/h
     choices: tuple[str, ...] = ()  # legal texts of a text field
+    truths: tuple[str, ...] = ()  # of them what the bare flag, or True, says, and what False says
     bare_most: float = math.inf  # a number typed without a unit must be below it, as a time limit of 40 s per token is a slip
     bare_least: float = 0.0  # a number typed without a unit must be at least it, as a memory of 96 bytes is a slip
     usual: tuple[str, ...] = ()  # units that such a number likely wants, largest first

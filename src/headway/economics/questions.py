@@ -20,6 +20,7 @@ from headway.performance.assumptions import HIT_RATE, Assumptions
 from headway.performance.calibration.flag import OWN_RUNS
 from headway.performance.layout import Layout
 from headway.performance.workload import SLO, Load
+from headway.serving.questions import DISAGGREGATE
 from headway.simulation.questions import ARRIVALS, SEED, TRACE_BLOCK
 
 PER_TOKEN = Field("USD/token", bare="USD/Mtok", open_low=False)
@@ -177,7 +178,7 @@ class Price(Question):
     )
     model = field(kind="model", place="?", help="catalogue name, config.json or Hugging Face id; several with commas", default="")
     on = declared(MACHINES, default="")
-    disaggregate = field(kind="switch", help="prefill and decode on separate pools of the machine", default=False)
+    disaggregate = declared(DISAGGREGATE, default="auto")
     price_metric = field(kind="word", word="NAME", help=f"which price of a chip: {WHICH} (default: the range of all that it has)")
     history = field(
         kind="sheet",

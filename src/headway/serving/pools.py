@@ -41,6 +41,13 @@ def hand_over_link(system: System, beyond: bool = False) -> Any:
     return system.scale_out_bw if system.scale_out_bw is not None else system.chip.need("scale_out_bw")
 
 
+def joins_pools(system: System, beyond: bool = False) -> bool:
+    """Whether the machine has a link over which one pool hands its KV cache to the other."""
+    if not beyond and (system.scale_up_domain is None or system.chips <= system.scale_up_domain):
+        return pair_bandwidth(system) is not None
+    return system.scale_out_bw is not None or system.chip.scale_out_bw is not None
+
+
 def handed_bytes(compiled: StepModel, prompt: Token, cp: Number) -> Any:
     """KV cache of one prompt on a chip of one pool, which its link carries."""
     return kv_bytes_chip(ONE_RANK, sequence_bytes(compiled.stores, compiled.state_bytes, prompt), compiled.stage, cp)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from headway.core.errors import UnknownName
 from headway.core.question import MODELS, REQUIRED, FlagGroup, FlagRecord, Question, declared, field, question_of
+from headway.core.schema import Field
 from headway.hardware.chip_price import TypedPrice
 from headway.models.by_numbers import BY_NUMBERS
 from headway.models.precision import Precision
@@ -17,6 +18,12 @@ from headway.performance.calibration.flag import OWN_RUNS
 from headway.performance.layout import Layout
 from headway.performance.workload import MOST, Load
 
+DISAGGREGATION = ("auto", "only", "never")
+DISAGGREGATE = Field(
+    choices=DISAGGREGATION,
+    truths=("only", "never"),
+    help="pools apart for prefill and decode: auto weighs them against one pool (default auto), the flag alone means only",
+)
 PER_STAGE = "sequences that a pipeline stage works on at a time, in place of --batch: pp times as many are in flight"
 
 

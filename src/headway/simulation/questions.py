@@ -16,6 +16,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.calibration.flag import OWN_RUNS
 from headway.performance.layout import Layout
 from headway.performance.workload import MOST, SLO, Load
+from headway.serving.questions import DISAGGREGATE
 from headway.simulation.check.limits import LatencyLimits
 
 REQUESTS = 10_000
@@ -212,7 +213,7 @@ class PlanGoal(FlagRecord):
     """What is made best, and what is printed beside it."""
 
     objective = field(choices=OBJECTIVES, help="what to make best (default cost); of equals the faster, then fewer chips", default="cost")
-    disaggregate = field(kind="switch", help="prefill and decode on separate pools of the machine", default=False)
+    disaggregate = declared(DISAGGREGATE, default="auto")
     launch = field(choices=ENGINES, help="also print the command line that realises the best layout")
     manifest = field(
         kind="manifest", word="k8s FILE", takes="words", help="Kubernetes manifests of --launch, to FILE or else printed", default=()

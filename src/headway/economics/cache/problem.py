@@ -173,7 +173,7 @@ class CacheProblem:
             raise BadValue("cache", "no model", "a model, or --fresh 4k/s or --mfu 0.5 --active 37B for what computing again costs")
         prefill_plan = plan(
             self.model, self.on(), Load(prompt=self.prompt, output=self.output), weights=self.weights, kv=self.kv, compute=self.compute,
-            ways=self.ways, assumptions=self.assumptions, elasticities=False,
+            ways=self.ways, assumptions=self.assumptions, elasticities=False, disaggregate="never",
         )  # fmt: skip
         if prefill_plan.infeasible:
             wants = "a machine that holds the model, or --fresh 4k/s or --mfu 0.5 for what computing again costs"

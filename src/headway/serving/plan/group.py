@@ -33,6 +33,7 @@ from headway.serving.plan.disaggregate import PoolPair, pairs, picked
 from headway.serving.plan.problem import LIMIT_NAMES, Goal, limits, rounded
 from headway.serving.plan.search import BestLoads, best_loads, exact
 from headway.serving.plan.space import PlanProblem, SearchSpace, expressible, halved, space
+from headway.serving.pools import joins_pools
 from headway.serving.serve import checked_load, deployment
 
 
@@ -119,6 +120,7 @@ SMALL_NODE = 8  # chips of a node beyond which replicas over two are not searche
 FP8_NOTE = "KV cache formats searched: bf16 and fp8 (the chip multiplies in fp8; quality is not modelled, kv=bf16 leaves it out)"
 ANY_DOMAIN = default(10**9, "scale_up_domain", "", "for the row of a layout that no domain holds")
 MOST_ALONE = 64  # combinations of listed degrees, and listed batches, that are each compared alone; of more, all together
+ONE_POOL_ENGINES = ("llamacpp",)  # that hand no KV cache from one process to another
 MISSES = ("rate", "pools", "time", "memory")  # kinds of failure, the nearest to an answer first
 
 
@@ -168,7 +170,8 @@ class PlanGroup:
         elif goal.rate is not None and goal.objective == "throughput":
             value = float(case.system.chips)
         unpriced = goal.objective == "cost" and case.price is None
-        return False, unpriced, rounded(value), *self.best.order, case.model.name, case.system.name, str(case.formats.labels)
+        key = False, unpriced, rounded(value), goal.apart  # two pools win by the objective or not at all
+        return *key, *self.best.order, case.model.name, case.system.name, str(case.formats.labels)
 
 
 def first_of_each(groups: Sequence[Any]) -> list[Any]:
@@ -193,7 +196,8 @@ def searched(
         sizes = plan_problem.grown(domain) if domain else (machine,)
         tried = (_problems(model, size, load, formats, degrees, assumptions, goal) for size in sizes)
         try:
-            results.append(replace(_first_that_holds(tried, replace(goal, free=domain is not None)), place=place))
+            ways = _each_way(_first_that_hold(tried, replace(goal, free=domain is not None)), goal.disaggregate)
+            results += [replace(group, place=place) for group in ways]
         except IllegalCombination as error:
             illegal.append(error)
     if not results:
@@ -202,20 +206,36 @@ def searched(
     return results, drop_note(illegal, len(members), subject)
 
 
-def _first_that_holds(tried: Iterable[list[PlanProblem]], goal: Goal) -> PlanGroup:
-    """The search on the first machine whose memory holds the model, else on the last machine.
+def _first_that_hold(tried: Iterable[list[PlanProblem]], goal: Goal) -> list[PlanGroup]:
+    """The search of one pool on the first machine whose memory holds the model, else on the last machine.
 
     Where nodes are free and small, replicas over twice as many are searched too: fewer and larger ones may carry a load on fewer nodes.
     """
-    group, machines = None, iter(tried)
-    for problems in machines:
-        group = _searched(problems, goal)
-        if any(best.in_memory for best in group.searches):
-            break
-    if group is None or not goal.free or goal.rate is None or int(group.case.system.scale_up_domain or 0) > SMALL_NODE:
-        return cast(PlanGroup, group)
+    machines, one_pool = iter(tried), replace(goal, disaggregate="never")
+    group = _searched(next(machines), one_pool)
+    while not any(best.in_memory for best in group.searches) and (problems := next(machines, None)):
+        group = _searched(problems, one_pool)
+    if not goal.free or goal.rate is None or int(group.case.system.scale_up_domain or 0) > SMALL_NODE:
+        return [group]
     wider = next(machines, None)
-    return group if wider is None else min((group, _searched(wider, goal)), key=PlanGroup.rank)
+    return [group] if wider is None else [group, _searched(wider, one_pool)]
+
+
+def _each_way(groups: Sequence[PlanGroup], way: str) -> list[PlanGroup]:
+    """The best search of one pool, of two, or of both: of both alone where two keep the limits, else the reason is that of one pool."""
+    results = []
+    if way != "only":
+        results.append(min((with_answer(group) for group in groups), key=PlanGroup.rank))
+    if way == "only" or (way == "auto" and may_part(groups[0].case, groups[0].goal)):
+        apart = min((with_answer(_parted(group)) for group in groups), key=PlanGroup.rank)
+        results += [apart] if way == "only" or apart.best else []
+    return results
+
+
+def may_part(case: Deployment, goal: Goal) -> bool:
+    """Whether pools apart are weighed: a machine of several chips with a link, an engine that can, and answers beyond a first token."""
+    able = case.assumptions.engine not in ONE_POOL_ENGINES and int(case.load.output) > 1 and not goal.spare
+    return able and (goal.free or int(case.system.chips) > 1) and joins_pools(case.system, goal.free)
 
 
 def _problems(
@@ -254,16 +274,19 @@ def _searched(problems: list[PlanProblem], goal: Goal) -> PlanGroup:
     parts = [_apart(w, goal) for w in candidate_sets]
     searches = [[best_loads(w, goal) for w in part] for part in parts]
     best = best_pick(searches, goal)
-    group = PlanGroup(
+    return PlanGroup(
         problems=tuple(problems), searched_problems=tuple(problem for problem, part in zip(inside, parts, strict=True) for _ in part),
         searches=tuple(itertools.chain.from_iterable(searches)), candidates=tuple(candidate_sets), best=best, goal=goal,
     )  # fmt: skip
-    if goal.disaggregate:  # the best pair of pools is the best choice
-        pool_pairs, count = pairs(candidate_sets, goal)
-        best = picked(min(pool_pairs, key=lambda pair: pair.key), goal) if pool_pairs else None
-        front = pool_pairs if goal.objective == "cost" else pairs(candidate_sets, replace(goal, objective="cost"))[0]
-        group = replace(group, best=best, aggregated=group.best, pairs=tuple(front), sized=count)
-    return group if group.best else _with_nearest(group)
+
+
+def _parted(group: PlanGroup) -> PlanGroup:
+    """The best pair of pools of the layouts that were searched as one pool."""
+    goal = replace(group.goal, disaggregate="only")
+    pool_pairs, count = pairs(group.candidates, goal)
+    best = picked(min(pool_pairs, key=lambda pair: pair.key), goal) if pool_pairs else None
+    front = pool_pairs if goal.objective == "cost" else pairs(group.candidates, replace(goal, objective="cost"))[0]
+    return replace(group, goal=goal, best=best, aggregated=group.best, pairs=tuple(front), sized=count)
 
 
 def best_pick(searches: Sequence[Sequence[BestLoads | None]], goal: Goal) -> Choice | None:
@@ -290,8 +313,10 @@ def _apart(w: Candidates, goal: Goal) -> list[Candidates]:
     return [w] if count > MOST_ALONE else [w.rows(np.flatnonzero(place.ravel() == at)) for at in range(count)]
 
 
-def _with_nearest(group: PlanGroup) -> PlanGroup:
-    """The group with the row that is nearest to the limits where none keeps them all, and the kind of failure."""
+def with_answer(group: PlanGroup) -> PlanGroup:
+    """The group, with the row that is nearest to the limits and the kind of failure where none keeps them all."""
+    if group.best:
+        return group
     miss: tuple[float, ...] = ()
     if not group.candidates:
         why, sample = group.space.why, group.space.sample

@@ -74,7 +74,7 @@ def plan(
     ways: Mapping[str, Any] | None = None,
     batch: Any = None, users: Any = None,
     assumptions: Assumptions | Sequence[Assumptions] | None = None,
-    objective: str = "cost", disaggregate: bool = False,
+    objective: str = "cost", disaggregate: str | bool = "auto",
     current: Mapping[str, Any] | str | None = None,
     elasticities: bool = True, frontier: bool = True, plainest: bool = True, step_factor: float = 1.0,
     launch: str = "", chips_per_host: Any = None, spare: int = 0,
@@ -97,7 +97,7 @@ def plan(
         objective=objective_named(objective), rate=plan_problem.rate(load.rate), batches=plan_problem.batches(batch), pinned=pinned,
         lists=frozenset(name for name in pinned if len(plan_problem.pinned_values((ways or {})[name])) > 1),
         slo=plan_problem.slo_of(slo or SLO(), {"ttft": ttft, "tpot": tpot, "e2e": e2e, "tpot_decode": tpot_decode}),
-        disaggregate=plan_problem.disaggregated(disaggregate, pinned), users=plan_problem.users(users), plainest=plainest,
+        disaggregate=plan_problem.way_of_pools(disaggregate, pinned), users=plan_problem.users(users), plainest=plainest,
         step_factor=step_factor, engine=launch or settings[0].engine, host=chips_per_host, spare=spare,
     )  # fmt: skip
     names = {name: plan_problem.formats(value, name) for name, value in (("weights", weights), ("kv", kv), ("compute", compute))}
@@ -142,8 +142,8 @@ def _answered(
     lead, goal = groups[0], groups[0].goal
     lines = [group.row for group in first_of_each(groups)]
     front, count = _layout_frontier(groups) if with_frontier else ([], 0)
-    lines += [PlanRow(kind="frontier", pick=choice) for choice in (_pool_frontier(lead) if goal.disaggregate else front)]
-    slopes = elasticities(lead.searched_problems, lead.searches, lead.best, goal) if helping and lead.best and not goal.disaggregate else []
+    lines += [PlanRow(kind="frontier", pick=choice) for choice in (_pool_frontier(lead) if goal.apart else front)]
+    slopes = elasticities(lead.searched_problems, lead.searches, lead.best, goal) if helping and lead.best and not goal.apart else []
     lines += slopes
     if user_pick is not None:
         lines.append(_own_line(lead, user_pick))
@@ -173,7 +173,7 @@ def _layout_frontier(groups: Sequence[PlanGroup]) -> tuple[list[Choice], int]:
     goals = [replace(group.goal, objective="cost") for group in same for _ in group.searches]
     points = candidates(members, goals)
     count = len(points.speed)
-    if goal.disaggregate or not count:
+    if goal.apart or not count:
         return [], count
     choices: dict[tuple[int, ...], Choice] = {}
     front = frontier(points) if goal.rate is None else frontier(points, FEW_POINTS, RATE_REACH)
@@ -232,7 +232,7 @@ def _notes(groups: Sequence[PlanGroup], count: int) -> tuple[str, ...]:
     )
     if goal.objective == "cost" and any(group.case.price is None for group in groups):
         notes |= {"without a price the objective is chip-seconds per request; machines without a price come last": None}
-    if goal.disaggregate:
+    if goal.apart:
         notes |= {f"sized {sum(group.sized for group in groups)} pairs of a prefill and a decode replica; TPOT is free of prompts": None}
         notes |= dict.fromkeys(note for group in groups for note in _pool_note(group))
     if any(group.goal.free for group in groups):

@@ -18,6 +18,7 @@ from headway.models.config import model as find_model
 from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.performance.workload import SLO, Load
+from headway.serving.questions import DISAGGREGATE, DISAGGREGATION
 
 OBJECTIVES = {"cost": False, "throughput": True, "latency": True, "chips": False}  # objective -> whether more is better
 ALIASES = {"speed": "latency"}
@@ -34,7 +35,7 @@ class Goal:
     slo: SLO = SLO()  # noqa: RUF009 -- frozen
     rate: Any = None  # requests per second that the machine must carry
     users: Any = None  # users over all replicas, who wait for their answers
-    disaggregate: bool = False  # separate pools for prefill and decode
+    disaggregate: str = "never"  # pools apart for prefill and decode: a way of `DISAGGREGATION`
     free: bool = False  # the number of chips follows from the load
     batches: tuple[int, ...] = ()  # the only batches allowed; empty for all
     pinned: frozenset[str] = frozenset()
@@ -44,6 +45,11 @@ class Goal:
     engine: str = ""  # that must be able to express the layout
     host: Any = None  # chips of one host, where the user says so
     spare: int = 0  # nodes that may be lost: the others carry the load
+
+    @property
+    def apart(self) -> bool:
+        """Whether prefill and decode have pools of their own."""
+        return self.disaggregate == "only"
 
     @property
     def more(self) -> bool:
@@ -141,10 +147,14 @@ def _checked(value: Any, declaration: Field, name: str, wants: str) -> Any:
     return user_input(float(value) if declaration.unit else int(value), name, declaration.unit)
 
 
-def disaggregated(disaggregate: bool, pinned: frozenset[str]) -> bool:
-    if disaggregate and "replicas" in pinned:
+def way_of_pools(disaggregate: str | bool, pinned: frozenset[str]) -> str:
+    """The way that is asked for, True and False as words; of pinned replicas there is one pool."""
+    way = DISAGGREGATE.truths[not disaggregate] if isinstance(disaggregate, bool) else disaggregate
+    if way not in DISAGGREGATION:
+        raise UnknownName("way of --disaggregate", way, DISAGGREGATION, "one of " + ", ".join(DISAGGREGATION))
+    if way == "only" and "replicas" in pinned:
         raise BadValue("replicas", "a number", "no --replicas: how many each pool has is found by --disaggregate")
-    return disaggregate
+    return "never" if "replicas" in pinned else way
 
 
 def free(system: System, goal: Goal) -> System | None:
