@@ -206,7 +206,7 @@ def _checked(inputs: _SearchInput, goal: LoadGoal, systems: Sequence[System]) ->
 
     def question(place: int, model: Model, system: System, lists: dict[str, Any]) -> tuple[int, Any, LoadGoal]:
         def search_within(slo: SLO, factor: float) -> LayoutPlan:
-            return search(model, system, inputs.load, slo, step_factor=factor, elasticities=False, frontier=False, disaggregate="never", **inputs.rest | lists)
+            return search(model, system, inputs.load, slo, step_factor=factor, elasticities=False, frontier=False, **inputs.rest | lists)
 
         width = plan_at_load.width_of([(model, system)], inputs.rest["assumptions"])
         return place, search_within, dataclasses.replace(goal, width=width)
@@ -311,7 +311,7 @@ def _search_at_load(args: Plan, goal: LoadGoal) -> _SearchInput:
     spare = schema.Field(integer=True, open_low=False, high=MOST_SPARE)
     rest = {
         "assumptions": assumptions, "objective": args.objective,
-        "current": args.current, "plainest": args.plainest != "off", "users": traffic.users or None,
+        "current": args.current, "plainest": args.plainest != "off", "users": traffic.users or None, "disaggregate": "never",
         "spare": 0 if args.spare is None else int(schema.scalar(args.spare, spare, "--spare")),
     } | search_input(args)  # fmt: skip
     return _SearchInput(models=models, load=Load(**lengths, rate=rate), lists=formats | settings | {"ways": degrees}, rest=rest)
