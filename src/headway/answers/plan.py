@@ -174,13 +174,7 @@ def _at_load(args: Plan) -> output.Answer:
     goal = _goal(args)
     inputs = _search_at_load(args, goal)
     systems = [system for system, _ in arguments.systems(args)]
-    if args.no_check:
-        means = {limit.quantity: limit.most_s for limit in goal.limits if _is_mean(limit)}
-        slo = SLO(tpot_decode=goal.tpot_decode, **means)
-        unchecked = search(inputs.models, systems, inputs.load, slo, **inputs.rest | inputs.lists)
-        checked, *runners_up = [plan_at_load.CheckedPlan(plan=unchecked, goal=goal)]
-    else:
-        checked, *runners_up = _checked(inputs, goal, systems)
+    checked, *runners_up = _sized(args, goal, inputs, systems)
     sized = None
     if not checked.holds and any(system.fixed_count for system in systems):
         sized = _checked(inputs, goal, [_any_number(system) for system in systems])[0]
@@ -191,6 +185,38 @@ def _at_load(args: Plan) -> output.Answer:
         launch=script.lines, document=script.document, checked=load_words.verdict(checked),
         describe=lambda rows: load_words.describe(rows, checked, sized, own_changes(args, checked.plan)),
         pictures=pictures(checked.plan),
+    )  # fmt: skip
+
+
+def _sized(args: Plan, goal: LoadGoal, inputs: _SearchInput, systems: Sequence[System]) -> list[CheckedPlan]:
+    """The answer of each model on each machine, the best first; without a check the best by expected times alone."""
+    if not args.no_check:
+        return _checked(inputs, goal, systems)
+    means = {limit.quantity: limit.most_s for limit in goal.limits if _is_mean(limit)}
+    unchecked = search(inputs.models, systems, inputs.load, SLO(tpot_decode=goal.tpot_decode, **means), **inputs.rest | inputs.lists)
+    return [plan_at_load.CheckedPlan(plan=unchecked, goal=goal)]
+
+
+def carried(args: Plan) -> CheckedPlan:
+    """The plan that carries the load of a question, as its answer has it."""
+    goal = _goal(args)
+    return _sized(args, goal, _search_at_load(args, goal), [system for system, _ in arguments.systems(args)])[0]
+
+
+def expected(args: Plan, factor: float | None = None) -> LayoutPlan:
+    """The same by the search alone: limits on percentiles as if they were on means, steps so many times as long as expected.
+
+    Without a factor they are as long as the confidence of the question wants, or with --no-check as expected.
+    """
+    goal = _goal(args)
+    inputs, systems = _search_at_load(args, goal), [system for system, _ in arguments.systems(args)]
+    if factor is None and not args.no_check:
+        pairs = list(itertools.product(inputs.models, systems))
+        factor = plan_at_load.step_factor(dataclasses.replace(goal, width=plan_at_load.width_of(pairs, inputs.rest["assumptions"])))
+    lists = inputs.rest | inputs.lists
+    return search(
+        inputs.models, systems, inputs.load, plan_at_load.first_limits(goal), step_factor=factor or 1.0, elasticities=False,
+        frontier=False, **lists,
     )  # fmt: skip
 
 

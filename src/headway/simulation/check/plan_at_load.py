@@ -193,6 +193,11 @@ def _width(model: Model, system: System, assumptions: Assumptions) -> float:
     return half if runs is None else float(run_half(half, runs.posteriors[0].scatter(OF_STEP, NOISE["tpot"])))
 
 
+def first_limits(goal: LoadGoal) -> SLO:
+    """The limits of a goal as limits on means, with which its search begins."""
+    return _first_bounds(goal.limits).slo(goal)
+
+
 def _first_bounds(limits: Sequence[LatencyLimit]) -> _Bounds:
     """The limits as bounds on means: a mean is hardly above a percentile of the same latency."""
     values: dict[str, float] = {}
@@ -269,7 +274,7 @@ def _let_out(best: _Look) -> _Bounds | None:
 
 def _nearest(search: Search, goal: LoadGoal, failed: _Look | None, tried: int) -> CheckedPlan:
     """The answer where no layout keeps every limit: the last that was simulated, else the nearest miss of the search."""
-    plan = search(_first_bounds(goal.limits).slo(goal), 1.0)
+    plan = search(first_limits(goal), 1.0)
     if plan.fails:
         return CheckedPlan(plan=plan, goal=goal, tried=tried)
     if failed is None:  # only the model's error keeps it from the limits: the simulator says how surely it holds
