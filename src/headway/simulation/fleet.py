@@ -23,7 +23,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.compile import StepModel, copies
 from headway.performance.estimate import ONE_RANK, Deployment
 from headway.performance.layout import NAMES, Layout
-from headway.serving.pools import hand_over_link
+from headway.serving.pools import POOL_DEGREES, hand_over_link, handed_bytes
 from headway.simulation.prefix_tiers import Prefix, SimulatedTier, prefix_of
 from headway.simulation.questions import BLOCK, Policy
 from headway.simulation.simulate import SimulatedRun, simulate
@@ -81,12 +81,29 @@ def scheduler(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PrefillReplica:
+    """A replica of the prefill pool where its layout is not that of the decode pool."""
+
+    layout: Layout
+    compiled: StepModel
+    rules: Rules
+    pace: StepPace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PrefillDecodePools:
-    """Numbers of prefill and decode replicas, which share one layout."""
+    """Numbers of prefill and decode replicas, and what hands a prompt from one to the other."""
 
     prefill: int
     decode: int
     transfer_s: Any  # KV transfer time of each request, s
+    first: PrefillReplica | None = None  # a prefill replica; None: like a decode replica
+
+    def prefill_side(self, pace: StepPace, rules: Rules) -> tuple[StepPace, Rules]:
+        """Step times and rules of a prefill replica, beside those of a decode replica."""
+        if self.first is not None:
+            pace, rules = self.first.pace, self.first.rules._replace(closed=rules.closed, lanes=rules.lanes)
+        return pace, rules._replace(mixed=0)
 
 
 def split(
@@ -101,8 +118,9 @@ def split(
     prompts = replace(traffic, output=np.ones_like(traffic.output), pause=None)
     waits = None if patience is None else patience - overhead_s
     beyond = (traffic.prompt + traffic.output + rules.block - 1) // rules.block > rules.capacity  # larger than the decode pool's cache
+    first_pace, first_rules = pools.prefill_side(pace, rules)
     before = simulate(
-        prompts, pace, rules._replace(mixed=0), replicas=pools.prefill, how=how, routing=routing, prefix=prefix, barred=beyond,
+        prompts, first_pace, first_rules, replicas=pools.prefill, how=how, routing=routing, prefix=prefix, barred=beyond,
         patience=waits,
     )  # fmt: skip
     handed = before.finish + pools.transfer_s
@@ -152,86 +170,135 @@ class Fleet:
         """The identifying columns of a row."""
         row: dict[str, Any] = {"kind": "point", "model": self.query.model.name, "system": self.query.system.name}
         row |= {"prefill_replicas": self.pools.prefill} if self.pools else {}
+        if self.pools is not None and self.pools.first is not None:
+            row |= {f"prefill_{name}": int(getattr(self.pools.first.layout, name)) for name in POOL_DEGREES if name != "replicas"}
         row |= {"chips": int(self.query.system.chips)} | {name: int(getattr(self.layout, name)) for name in NAMES if name != "redundant"}
         return row | dict(zip(("weights", "kv", "compute"), self.query.formats.labels, strict=True))
 
 
-def _as_started(policy: Policy, case: Deployment, compiled: StepModel) -> Policy:
-    """A policy with the most sequences that the log of the engine's start says, unless the user says them."""
-    if policy.max_seqs is not None or case.start() is None:
-        return policy
-    return replace(policy, max_seqs=int(case.server(compiled).scheduling.max_sequences))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Replica:
+    """A replica of one layout under some traffic: its steps, its room for KV cache, its scheduler."""
+
+    case: Deployment
+    compiled: StepModel
+    usable: Any  # bytes of a chip for weights and KV cache
+    room: float  # tokens of KV cache that fit
+    scheduler: Scheduler
+    prefix: Prefix | None = None
+
+    @property
+    def why(self) -> str:
+        """Why it cannot run, else "": the experts in its host's memory, or the weights, leave no room."""
+        chip, compiled = self.case.system.chip, self.compiled
+        if not compiled.host_room(chip):
+            needed, memory = (f"{float(size) / 1e9:.4g} GB" for size in (compiled.host_bytes, chip.host_dram))
+            return f"the experts of a chip need {needed} of its host's memory, {memory} are there"
+        if self.room <= 0:
+            weights, most = float(compiled.weights_bytes) / 1e9, float(self.usable) / 1e9
+            return f"weights need {weights:.4g} GB on the fullest chip, {weights - most:.3g} over usable {most:.4g}: no room for a KV cache"
+        return ""
+
+    def pace(self, traffic: Traffic, factor: float) -> StepPace:
+        """Its step times up to the longest request, `factor` times as long as estimated."""
+        pace = pace_of(self.compiled.step, self.scheduler.rules.seats, float((traffic.prompt + traffic.output).max()))
+        return pace if factor == 1 else scaled(pace, factor)
 
 
 def fleet(
     query: Deployment, layout: Layout, policy: Policy, traffic: Traffic, *, classes: int = 1, closed: bool = False,
-    tiers: Sequence[SimulatedTier] = (),
+    tiers: Sequence[SimulatedTier] = (), prefill: Layout | None = None,
 ) -> Fleet:  # fmt: skip
-    """The fleet of a layout, compiled for the traffic's longest request and mean context."""
+    """The fleet of a layout, compiled for the traffic's longest request and mean context.
+
+    `prefill`: layout of the replicas that prefill where they are apart, if not that of the others.
+    """
+    replica = _replica(query, layout, policy, traffic, classes, closed)
+    first = replica if prefill is None else _cached(_replica(query, prefill, policy, traffic, classes, closed), policy, traffic, tiers)
+    replica = _cached(replica, policy, traffic, tiers if prefill is None else ())
+    first = replica if prefill is None else first
+    apart, prefill_replicas = policy.policy == "disaggregated", int(policy.prefill_replicas)
+    chip_count = int(replica.compiled.chips * int(layout.replicas) + (first.compiled.chips * prefill_replicas if apart else 0))
+    why = replica.why or first.why
+    if chip_count > query.system.chips:
+        why = f"needs {chip_count} chips, the system has {int(query.system.chips)}"
+    parts = (replica,) if prefill is None else (replica, first)
+    paces = [None if why else part.pace(traffic, float(policy.step_factor)) for part in parts]
+    plan, pools = replica.scheduler, None
+    if apart:
+        pools = PrefillDecodePools(
+            prefill=prefill_replicas, decode=int(layout.replicas), transfer_s=_transfer(first, replica, traffic),
+            first=None if paces[-1] is None or prefill is None else PrefillReplica(
+                layout=first.case.layout, compiled=first.compiled, rules=first.scheduler.rules, pace=paces[-1]
+            ),
+        )  # fmt: skip
+    if first.prefix is not None and paces[-1] is not None:
+        notes = dict.fromkeys((*plan.notes, *first.scheduler.notes, *first.prefix.notes(first.scheduler.rules, traffic, paces[-1])))
+        plan = replace(plan, notes=tuple(notes))
+    runs = replica.case.own_runs()
+    return Fleet(
+        query=query, layout=replica.case.layout, compiled=replica.compiled, scheduler=plan, pace=paces[0], why=why, pools=pools,
+        prefix=first.prefix, first_token_factor=1.0 if runs is None else float(runs.factors.first),
+    )  # fmt: skip
+
+
+def _replica(query: Deployment, layout: Layout, policy: Policy, traffic: Traffic, classes: int, closed: bool) -> _Replica:
+    """A replica of a layout, compiled for the traffic's mean context."""
     layout, _ = copies(layout, 1, query.work.blocks)
-    chip, ranks, prompt = query.system.chip, int(layout.dp), float(traffic.prompt.mean())
-    case = replace(query, layout=layout, load=replace(query.load, prompt=prompt))
-    compiled, runs = case.compiled(), case.own_runs()
-    if runs is not None:
+    case = replace(query, layout=layout, load=replace(query.load, prompt=float(traffic.prompt.mean())))
+    compiled = case.compiled()
+    if case.own_runs() is not None:
         case.steps_half("tpot", compiled)  # which the answer tells
     memory = case.room(compiled, policy.token_budget, policy.max_seqs)
-    policy = _as_started(policy, case, compiled)
-    usable = memory.usable
+    if policy.max_seqs is None and case.start() is not None:  # the most sequences that the log of the engine's start says
+        policy = replace(policy, max_seqs=int(case.server(compiled).scheduling.max_sequences))
     context = float((traffic.prompt + traffic.output / 2).mean())  # on which with windows or state the KV of a token depends
-    kv_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, context)
-    sequences = float(rank_sequence_limit(usable, compiled.weights_bytes, memory.sequence_bytes(context), compiled.stage, layout.cp))
+    sequence, ranks = memory.sequence_bytes(context), int(layout.dp)
+    sequences = float(rank_sequence_limit(memory.usable, compiled.weights_bytes, sequence, compiled.stage, layout.cp))
     room = float(np.minimum(sequences * context, 1e12)) * ranks
     kv_tokens = float(policy.kv_tokens) if policy.kv_tokens is not None else room
     accept = 1.0 if query.drafts is None else float(query.drafts.length())
-    plan = scheduler(policy, query.assumptions, chip, ranks, kv_tokens, classes, closed, int(layout.pp), accept)
+    plan = scheduler(policy, query.assumptions, query.system.chip, ranks, kv_tokens, classes, closed, int(layout.pp), accept)
+    return _Replica(case=case, compiled=compiled, usable=memory.usable, room=room, scheduler=plan)
+
+
+def _cached(replica: _Replica, policy: Policy, traffic: Traffic, tiers: Sequence[SimulatedTier]) -> _Replica:
+    """A replica with the tiers of its prefix cache, and where preempted sequences are swapped with room for them in its host."""
+    case, compiled, plan, prefix = replica.case, replica.compiled, replica.scheduler, None
+    chip, cp, ranks, prompt = case.system.chip, case.layout.cp, int(case.layout.dp), float(traffic.prompt.mean())
     rules, notes = plan.rules, plan.notes
-    pools, prefix = _pools(query, layout, compiled, policy, traffic), None
     if tiers:
         usd_per_s = None
         if policy.reload != "time":  # loading is judged by cost: that of the chips which prefill a prompt
-            if query.price is None:
+            if case.price is None:
                 raise BadValue("--reload", policy.reload, f"a chip with a price, which {chip.name} has not, or --reload time")
-            usd_per_s = float(query.price.value) * float(compiled.chips) / ranks
+            usd_per_s = float(case.price.value) * float(compiled.chips) / ranks
         prefix, hbm = prefix_of(tiers, usd_per_s)
-        prompt_bytes = kv_bytes_chip(ONE_RANK, sequence_bytes(compiled.stores, compiled.state_bytes, prompt), compiled.stage, layout.cp)
+        prompt_bytes = kv_bytes_chip(ONE_RANK, sequence_bytes(compiled.stores, compiled.state_bytes, prompt), compiled.stage, cp)
         cached = prefix.rules(rules, traffic, float(prompt_bytes) / prompt * float(compiled.chips) / ranks, hbm)
         rules, notes = cached, (*notes, *prefix.room_notes(rules, cached, hbm))
     if policy.preemption == "swap":
         if chip.host_link_bw is None:
             raise BadValue("--preemption", policy.preemption, f"a chip with a link to its host, which {chip.name} has not")
-        block_bytes = float(kv_bytes_chip(ONE_RANK, kv_bytes, compiled.stage, layout.cp)) / context * rules.block  # each chip's shard
-        copy_s = float(prefix_load_s(kv_bytes, compiled.stage, layout.cp, chip.host_link_bw)) / context * rules.block
+        context = float((traffic.prompt + traffic.output / 2).mean())
+        kv_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, context)
+        block_bytes = float(kv_bytes_chip(ONE_RANK, kv_bytes, compiled.stage, cp)) / context * rules.block  # each chip's shard
+        copy_s = float(prefix_load_s(kv_bytes, compiled.stage, cp, chip.host_link_bw)) / context * rules.block
         rules = rules._replace(swap=int(float(policy.swap_space) // block_bytes) * ranks, copy_s=copy_s)
-    chip_count = int(compiled.chips * (int(layout.replicas) + (pools.prefill if pools else 0)))
-    why = ""
-    if chip_count > query.system.chips:
-        why = f"needs {chip_count} chips, the system has {int(query.system.chips)}"
-    elif not compiled.host_room(chip):
-        needed, memory = (f"{float(size) / 1e9:.4g} GB" for size in (compiled.host_bytes, chip.host_dram))
-        why = f"the experts of a chip need {needed} of its host's memory, {memory} are there"
-    elif room <= 0:
-        weights, most = float(compiled.weights_bytes) / 1e9, float(usable) / 1e9
-        why = f"weights need {weights:.4g} GB on the fullest chip, {weights - most:.3g} over usable {most:.4g}: no room for a KV cache"
-    longest = float((traffic.prompt + traffic.output).max())
-    pace = None if why else pace_of(compiled.step, rules.seats, longest)
-    if pace is not None and policy.step_factor != 1:
-        pace = scaled(pace, float(policy.step_factor))
-    if prefix is not None and pace is not None:
-        notes = (*notes, *prefix.notes(rules, traffic, pace))
-    plan = replace(plan, rules=rules, notes=notes)
-    return Fleet(
-        query=query, layout=layout, compiled=compiled, scheduler=plan, pace=pace, why=why, pools=pools, prefix=prefix,
-        first_token_factor=1.0 if runs is None else float(runs.factors.first),
-    )  # fmt: skip
+    return replace(replica, scheduler=replace(plan, rules=rules, notes=notes), prefix=prefix)
 
 
-def _pools(query: Deployment, layout: Layout, compiled: StepModel, policy: Policy, traffic: Traffic) -> PrefillDecodePools | None:
-    """Prefill and decode pools of one layout: replicas of each, and the KV transfer time of each request; None without pools."""
-    if policy.policy != "disaggregated":
-        return None
-    kv_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, traffic.prompt.astype(float))
-    chip_bytes = kv_bytes_chip(ONE_RANK, kv_bytes, compiled.stage, layout.cp)
-    side = chip_bytes / (hand_over_link(query.system) * query.assumptions.eff_network)
-    return PrefillDecodePools(
-        prefill=int(policy.prefill_replicas), decode=int(layout.replicas), transfer_s=np.asarray(transfer_s(side, side), float)
-    )
+def _transfer(first: _Replica, second: _Replica, traffic: Traffic) -> Any:
+    """KV transfer time of each request from a prefill to a decode replica: the side with the larger shares of it takes longer."""
+    query, prompts = second.case, traffic.prompt.astype(float)
+    link = hand_over_link(query.system) * query.assumptions.eff_network
+    sides = [handed_bytes(part.compiled, prompts, part.case.layout.cp) / link for part in (first, second)]
+    return np.asarray(transfer_s(*sides), float)
+
+
+def stretched(fleet: Fleet, factor: float) -> Fleet:
+    """The fleet with every step `factor` times as long."""
+    pools = fleet.pools
+    if pools is not None and pools.first is not None:
+        pools = replace(pools, first=replace(pools.first, pace=scaled(pools.first.pace, factor)))
+    return replace(fleet, pace=fleet.pace and scaled(fleet.pace, factor), pools=pools)

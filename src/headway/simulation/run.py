@@ -11,10 +11,9 @@ import numpy as np
 from headway.core.errors import BadValue
 from headway.simulation import capacity, results
 from headway.simulation.capacity import MeasuredCapacity
-from headway.simulation.fleet import Fleet, split
+from headway.simulation.fleet import Fleet, split, stretched
 from headway.simulation.simulate import SimulatedRun, simulate, turns_of
 from headway.simulation.state import BUSY, LANE, STEPS
-from headway.simulation.step_time import scaled
 from headway.simulation.traffic.requests import Traffic
 
 BANDED = ("mean_ttft_s", "p99_ttft_s", "mean_tpot_s", "p99_tpot_s")
@@ -67,7 +66,8 @@ class Trial:
         if pools is None:
             return capacity.capacity(traffic, pace, rules, self.fleet.replicas, self.how)
         prompts = replace(traffic, output=np.ones_like(traffic.output))
-        first = capacity.capacity(prompts, pace, rules, pools.prefill, self.how)
+        first_pace, first_rules = pools.prefill_side(pace, rules)
+        first = capacity.capacity(prompts, first_pace, first_rules, pools.prefill, self.how)
         second = capacity.capacity(traffic, pace, rules._replace(handed=1), pools.decode, self.how)
         return min(first, second, key=lambda pool: pool.per_s) if first and second else None
 
@@ -145,7 +145,7 @@ class Trial:
         """The rows of a load with every step time multiplied by `factor`."""
         if self.fleet.pace is None:
             return []
-        variant = replace(self, fleet=replace(self.fleet, pace=scaled(self.fleet.pace, factor)), band=0.0)
+        variant = replace(self, fleet=stretched(self.fleet, factor), band=0.0)
         on_beat = self.fleet.scheduler.rules.departures > 0.0  # then capacity does not scale with step time
         rows, run = variant.run_rows(load, variant.capacity(load.requests) if able and on_beat else able and able.scaled(1.0 / factor))
         if run.interrupted:

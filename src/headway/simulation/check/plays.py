@@ -31,12 +31,11 @@ from headway.simulation.check.latencies import PlayedLatencies, latencies_of
 from headway.simulation.check.limits import LatencyLimit, check_requests, least_requests
 from headway.simulation.check.offered import OfferedTraffic
 from headway.simulation.compiled import LOAD_S, STEP_S, is_ready
-from headway.simulation.fleet import Fleet, fleet
+from headway.simulation.fleet import Fleet, fleet, stretched
 from headway.simulation.prefix_tiers import SimulatedTier
 from headway.simulation.questions import Policy
 from headway.simulation.run import LoadingPlan, Trial
 from headway.simulation.simulate import SimulatedRun
-from headway.simulation.step_time import scaled
 from headway.simulation.traffic.requests import Traffic
 
 AS_STORED, ENGINE_DEFAULTS = Precision(), Policy()
@@ -245,11 +244,6 @@ def in_units(fleet: Fleet, unit: float) -> Fleet:
     patience = None if plan.patience_s is None else plan.patience_s / unit
     pools = fleet.pools and replace(fleet.pools, transfer_s=fleet.pools.transfer_s / unit)
     return replace(fleet, scheduler=replace(plan, rules=rules, overhead_s=plan.overhead_s / unit, patience_s=patience), pools=pools)
-
-
-def stretched(fleet: Fleet, factor: float) -> Fleet:
-    """The fleet with steps `factor` times as long."""
-    return replace(fleet, pace=fleet.pace and scaled(fleet.pace, factor))
 
 
 def hastened(load: LoadingPlan, unit: float) -> LoadingPlan:
