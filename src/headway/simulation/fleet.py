@@ -131,20 +131,24 @@ def split(
         answers, pace, rules._replace(handed=1, caching=0), replicas=pools.decode, how=how, routing="least-loaded",
         patience=None if waits is None else traffic.arrival[order] + waits - handed[order],
     )  # fmt: skip
+    return as_clients_saw(traffic, before, after, order, overhead_s), before
+
+
+def as_clients_saw(traffic: Traffic, before: SimulatedRun, after: SimulatedRun, order: Any, overhead_s: float) -> SimulatedRun:
+    """The run of two pools as one; `order`: the request behind each of those that the decode pool played."""
     times = {key: np.full(len(traffic), np.nan) for key in ("first", "finish", "abandonment")}
-    if waits is not None:
+    if before.abandonment is not None:
         times["abandonment"] = before.abandonment + overhead_s
     for key, values in times.items():
         if getattr(after, key) is not None:
             values[order] = getattr(after, key) + overhead_s
     replica = np.full(len(traffic), -1)
     replica[order] = after.replica
-    client_run = replace(
+    return replace(
         after, traffic=traffic, arrival=before.arrival, scheduled=before.scheduled, **times, refused=before.refused, replica=replica,
         overhead_s=overhead_s, interrupted=before.interrupted or after.interrupted,
         compile_s=before.compile_s + after.compile_s, wall_s=before.wall_s + after.wall_s,
     )  # fmt: skip
-    return client_run, before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

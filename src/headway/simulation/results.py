@@ -234,8 +234,11 @@ def cost(fleet: Fleet, run: SimulatedRun, rates: Mapping[str, Any]) -> dict[str,
         figures |= {"usd_per_request": usd, "usd_per_mtok_out_and_prompt": usd * request_rate / tokens * 1e6}
     tdp = fleet.query.system.chip.tdp
     if tdp is not None and run.total(slot.EMITTED):
-        busy = run.total(slot.BUSY) + (run.prefill.total(slot.BUSY) if run.prefill is not None else 0.0)
-        figures["joule_per_token"] = float(tdp) * float(fleet.compiled.chips) * busy / run.total(slot.EMITTED)
+        busy = float(fleet.compiled.chips) * run.total(slot.BUSY)
+        if run.prefill is not None and fleet.pools is not None:
+            replica = fleet.compiled if fleet.pools.first is None else fleet.pools.first.compiled
+            busy += float(replica.chips) * run.prefill.total(slot.BUSY)
+        figures["joule_per_token"] = float(tdp) * busy / run.total(slot.EMITTED)
     return figures
 
 

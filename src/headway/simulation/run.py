@@ -15,6 +15,7 @@ from headway.simulation.fleet import Fleet, split, stretched
 from headway.simulation.simulate import SimulatedRun, simulate, turns_of
 from headway.simulation.state import BUSY, LANE, STEPS
 from headway.simulation.traffic.requests import Traffic
+from headway.simulation.users_of_pools import play_users
 
 BANDED = ("mean_ttft_s", "p99_ttft_s", "mean_tpot_s", "p99_tpot_s")
 LOW, HIGH = "lo", "hi"  # suffixes for shorter steps and longer steps
@@ -85,11 +86,17 @@ class Trial:
             raise BadValue("layout", str(self.fleet.layout), "one that fits")
         if load.users and self.fast:
             raise BadValue("--fast", self.fast, "arrivals at a rate or of a trace, not --users")
-        if self.fleet.pools:
-            if load.users or self.fast:
-                raise BadValue("--policy", "disaggregated", "arrivals at a rate or of a trace, in one class")
+        pools = self.fleet.pools
+        if pools and load.users:
+            if self.fleet.scheduler.patience_s is not None:
+                raise BadValue("--patience", self.fleet.scheduler.patience_s, "arrivals at a rate or of a trace where prefill is apart")
+            run, before = play_users(load.traffic, load.users, load.think, pace, rules, pools, overhead_s=overhead, how=self.how)
+            return replace(run, prefill=before, first_token_factor=self.fleet.first_token_factor)
+        if pools:
+            if self.fast:
+                raise BadValue("--policy", "disaggregated", "requests in one class")
             run, before = split(
-                load.traffic, pace, rules, self.fleet.pools, overhead_s=overhead, how=self.how, prefix=self.fleet.prefix,
+                load.traffic, pace, rules, pools, overhead_s=overhead, how=self.how, prefix=self.fleet.prefix,
                 routing=self.routing, patience=self.fleet.scheduler.patience_s,
             )  # fmt: skip
             return replace(run, prefill=before, first_token_factor=self.fleet.first_token_factor)

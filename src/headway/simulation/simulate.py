@@ -185,11 +185,11 @@ def simulate(
     )  # fmt: skip
     expect(len(served) * (2 if routed else 1))  # routed requests are sent, then answered
     states, replica, ended = play.one_by_one(replicas) if routed else play.in_turn(replicas, users)
-    run = _run_of(play, traffic, refused, users, overhead_s, states, replica)
+    run = run_of(play, traffic, refused, users, overhead_s, states, replica)
     return replace(run, interrupted=not ended, wall_s=time.perf_counter() - start)
 
 
-def _run_of(
+def run_of(
     play: PlayableTraffic, traffic: Traffic, refused: Mask, users: int, overhead_s: float, states: list[State], replica: NDArray[Any]
 ) -> SimulatedRun:
     """The run as users saw it, from the final states."""

@@ -48,6 +48,7 @@ class Candidate:
 
     query: Deployment
     layout: Layout
+    prefill: Layout | None = None  # of the prefill replicas, where these are apart, with their number
     policy: Policy = ENGINE_DEFAULTS  # max_seqs: the most sequences of one attention rank, as the launch line has it
     tiers: Any = ()  # as sim.prefix_tiers.parse_tiers gives them
 
@@ -55,12 +56,16 @@ class Candidate:
         """The deployment compiled for such traffic."""
         if self.tiers and self.query.assumptions.hit_rate:
             raise IllegalCombination("--hit-rate", self.query.assumptions.hit_rate, "either a hit rate or a prefix cache, not both")
-        return fleet(self.query, self.layout, self.policy, traffic, closed=closed, tiers=self.tiers)
+        policy = self.policy
+        if self.prefill is not None:
+            policy = replace(policy, policy="disaggregated", prefill_replicas=int(self.prefill.replicas))
+        return fleet(self.query, self.layout, policy, traffic, closed=closed, tiers=self.tiers, prefill=self.prefill)
 
     def step_spread(self, quantity: str) -> float:
         """Half of the 90 % interval, as a factor, of the steps that make up a latency."""
-        case = replace(self.query, layout=self.layout)
-        return float(case.steps_half(STEP_INTERVALS[quantity], case.compiled()))
+        steps = STEP_INTERVALS[quantity]
+        case = replace(self.query, layout=self.layout if self.prefill is None or steps != "prefill" else self.prefill)
+        return float(case.steps_half(steps, case.compiled()))
 
 
 def candidate(
@@ -126,8 +131,31 @@ def in_flight(fleet: Fleet, load: LoadingPlan) -> float:
     """Requests in service at a rate, by Little's law at mean lengths; at most `most_in_flight`, where the rate is above the capacity."""
     if load.rate is None or fleet.pace is None:
         return float(load.users)
+    if fleet.pools is not None:
+        return sum(in_flight(pool, part) * pool.replicas for pool, part in sides(fleet, load))
     running, prompt_tokens = _steady(fleet, load)
     return min(running + prompt_tokens / fleet.scheduler.rules.chunk, most_in_flight(fleet, load))
+
+
+def sides(fleet: Fleet, load: LoadingPlan) -> list[tuple[Fleet, LoadingPlan]]:
+    """The prefill replicas and the decode replicas of a fleet as fleets, each under one replica's share of a load."""
+    pools, rate, traffic = fleet.pools, load.rate, load.traffic
+    if pools is None or fleet.pace is None or rate is None:
+        return [(fleet, load)]
+    pace, rules = pools.prefill_side(fleet.pace, fleet.scheduler.rules)
+    counts = (pools.prefill, pools.decode)
+    of_side = (
+        (pace, rules, replace(traffic, output=np.ones_like(traffic.output))),
+        (fleet.pace, fleet.scheduler.rules._replace(hit=1.0), traffic),  # of which nothing is computed
+    )
+    return [
+        (
+            replace(fleet, pace=step, pools=None, scheduler=replace(fleet.scheduler, rules=limits),
+                    layout=replace(fleet.layout, replicas=count)),
+            replace(load, traffic=requests, rate=rate / count),
+        )
+        for count, (step, limits, requests) in zip(counts, of_side, strict=True)
+    ]  # fmt: skip
 
 
 def _steady(fleet: Fleet, load: LoadingPlan) -> tuple[float, float]:
@@ -148,7 +176,7 @@ def _steady(fleet: Fleet, load: LoadingPlan) -> tuple[float, float]:
 
 
 def most_in_flight(fleet: Fleet, load: LoadingPlan) -> float:
-    """Requests of mean length that seats and KV cache hold."""
+    """Requests of mean length that seats and KV cache of a replica hold."""
     rules, traffic = fleet.scheduler.rules, load.traffic
     return max(1.0, min(float(rules.seats), rules.capacity * rules.block / float((traffic.prompt + traffic.output / 2).mean())))
 
@@ -157,6 +185,8 @@ def is_full(fleet: Fleet, load: LoadingPlan) -> bool:
     """Whether the requests at a rate fill a replica or every step's prompt tokens, so that it is overloaded."""
     if load.rate is None:
         return False
+    if fleet.pools is not None:
+        return any(is_full(pool, part) for pool, part in sides(fleet, load))
     running, prompt_tokens = _steady(fleet, load)
     return running >= FULL * most_in_flight(fleet, load) or prompt_tokens >= FULL * fleet.scheduler.rules.budget
 
@@ -242,7 +272,12 @@ def in_units(fleet: Fleet, unit: float) -> Fleet:
     plan = fleet.scheduler
     rules = plan.rules._replace(departures=plan.rules.departures / unit, copy_s=plan.rules.copy_s / unit)
     patience = None if plan.patience_s is None else plan.patience_s / unit
-    pools = fleet.pools and replace(fleet.pools, transfer_s=fleet.pools.transfer_s / unit)
+    pools = fleet.pools
+    if pools is not None:
+        first = pools.first
+        if first is not None:
+            first = replace(first, rules=first.rules._replace(departures=rules.departures, copy_s=first.rules.copy_s / unit))
+        pools = replace(pools, transfer_s=pools.transfer_s / unit, first=first)
     return replace(fleet, scheduler=replace(plan, rules=rules, overhead_s=plan.overhead_s / unit, patience_s=patience), pools=pools)
 
 
@@ -260,7 +295,8 @@ def hastened(load: LoadingPlan, unit: float) -> LoadingPlan:
 def is_shared_out(candidate: Candidate, offered: OfferedTraffic) -> bool:
     """Whether one replica at its share of the load stands for all: requests go to replicas in turn, and replicas share nothing."""
     policy = candidate.policy
-    return offered.trace is None and policy.routing == "round-robin" and policy.policy != "disaggregated" and not candidate.tiers
+    apart = candidate.prefill is not None or policy.policy == "disaggregated"
+    return offered.trace is None and policy.routing == "round-robin" and not apart and not candidate.tiers
 
 
 def playable(
