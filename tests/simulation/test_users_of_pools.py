@@ -72,7 +72,8 @@ def test_users__never_more_at_once_than_there_are() -> None:
 def test_users__one_alone_takes_its_steps_and_the_transfer() -> None:
     """A user alone waits for nobody: prefill in steps of the budget, the transfer, then a step for each further token."""
     traffic, pools = Traffic.of(np.zeros(3), 600, 11), PrefillDecodePools(prefill=2, decode=2, transfer_s=np.full(3, 0.125))
-    run, _ = play_users(traffic, 1, None, pace("0.01 if batch > 0.0 else 0.05"), RULES._replace(budget=512, chunk=512), pools, overhead_s=0.5, how="plain")
+    rules = RULES._replace(budget=512, chunk=512)
+    run, _ = play_users(traffic, 1, None, pace("0.01 if batch > 0.0 else 0.05"), rules, pools, overhead_s=0.5, how="plain")
     assert run.first - run.arrival == pytest.approx(0.5 + 2 * 0.05 + 0.125)
     assert run.finish - run.first == pytest.approx(10 * 0.01)
     assert np.diff(run.arrival) == pytest.approx(0.725 + 0.1)
