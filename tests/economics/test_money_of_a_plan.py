@@ -100,22 +100,23 @@ def test_unpriced_machine__named_in_the_first_sentence(cli: Cli) -> None:
 # -- a load and a spare node ---------------------------------------------------------------------------------------------------
 
 
-def test_spare__limits_hold_on_the_other_nodes(cli: Cli) -> None:
-    """With one node to spare the same 8 replicas carry the load, as simulated, and one node of 8 chips more is paid for."""
+def test_spare__limits_hold_on_the_other_cards(cli: Cli) -> None:
+    """With one card to spare the same replicas carry the load, as simulated, and one card more is paid for."""
     plain, spared = (cli.json(f"{LOAD} --tpot-p95 40ms --chip-price 2.5 {flag}") for flag in ("", "--spare 1"))
     first, second = plain["rows"][0], spared["rows"][0]
-    assert (first["nodes"], second["nodes"], second["spare_nodes"]) == (1, 2, 1)
-    assert money(first) == pytest.approx((20.0, 14_600.0)) and money(second) == pytest.approx((40.0, 29_200.0))
-    assert second["chips_idle"] - first["chips_idle"] == 8
+    cards = int(first["chips"])
+    assert (first["node_chips"], first["nodes"], second["nodes"], second["spare_nodes"]) == (1, cards, cards + 1, 1)
+    assert money(first) == pytest.approx((2.5 * cards, 1825 * cards)) and money(second) == pytest.approx((2.5 * cards + 2.5, 1825 * (cards + 1)))
+    assert second["chips_idle"] - first["chips_idle"] == 1
     for key in ("replicas", "utilisation", "p95_tpot_s", "confidence", "tp"):
         assert second[key] == first[key], key
-    assert spared["answer"].startswith("2 nodes of 8 h100-sxm, 1 of them spare, carry 60 requests/s for $29,200/month")
-    assert any("those of 1 node with 1 of 2 lost" in note for note in spared["notes"])
+    assert spared["answer"].startswith(f"{cards + 1} h100-sxm, 1 of them spare, carry 60 requests/s for ${1825 * (cards + 1):,}/month")
+    assert any(f"those of {cards} machines with 1 of {cards + 1} lost" in note for note in spared["notes"])
 
 
-def test_spare__counts_in_the_choice(cli: Cli) -> None:
-    """Every row pays for its own spare node: rows are whole nodes of 8, and none costs less than two nodes."""
-    rows = cli.rows(f"{LOAD} --no-check --chip-price 2.5 --spare 1")
+def test_spare__node_where_nobody_rents_less(cli: Cli) -> None:
+    """MI300X come eight together: every row pays for its own spare node, and none costs less than two nodes."""
+    rows = cli.rows(f"{LOAD.replace('h100-sxm', 'mi300x')} --no-check --chip-price 2.5 --spare 1")
     assert all(
         row["chips"] % 8 == 0 and row["chips"] - row["chips_idle"] <= row["chips"] - 8 for row in rows if row["kind"] != "elasticity"
     )

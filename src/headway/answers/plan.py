@@ -1,6 +1,6 @@
 """`headway plan MODEL --on MACHINE --prompt N --output N [--ttft 2s] [--tpot 50ms]`: the best layout for a load and limits.
 
-At a load (--rate, --users or --trace) in whole nodes, checked by simulation; with --launch the command lines that realise it.
+At a load (--rate, --users or --trace) in whole nodes or cards, checked by simulation; with --launch the command lines that realise it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from headway.answers import arguments, serve
 from headway.answers.no_effect import search_notes, shown_notes
 from headway.core import schema
+from headway.core.catalog import fold
 from headway.core.errors import BadFile, BadValue, IllegalCombination, UnknownName, drop_note
 from headway.core.files import write_whole
 from headway.core.notes import note
@@ -170,7 +171,7 @@ MOST_QUESTIONS = 200  # combinations of models, machines, formats and degrees, e
 
 
 def _at_load(args: Plan) -> output.Answer:
-    """The smallest whole nodes that carry the load within every limit."""
+    """The fewest nodes, or cards where clouds rent them singly, that carry the load within every limit."""
     goal = _goal(args)
     inputs = _search_at_load(args, goal)
     systems = [system for system, _ in arguments.systems(args)]
@@ -221,9 +222,10 @@ def expected(args: Plan, factor: float | None = None) -> LayoutPlan:
 
 
 def _any_number(machine: System) -> System:
-    """The machine without a number: of chips of one usual domain the bare chip, as one would type it."""
-    if machine.chips == machine.chip.scale_up_domain and machine.fixed_count:
-        return dataclasses.replace(machine, name=machine.chip.name.replace("_", "-"), chips=1, scale_up_domain=1, fixed_count=False)
+    """The machine without a number: of chips joined as usual the bare chip, as one would type it."""
+    bare = fold(machine.chip.name)
+    if machine.fixed_count and not machine.shape and machine.name in (bare, f"{int(machine.chips)}x{bare}"):
+        return dataclasses.replace(machine, name=bare, chips=1, scale_up_domain=1, fixed_count=False)
     return dataclasses.replace(machine, fixed_count=False)
 
 

@@ -57,6 +57,7 @@ class System:
     shape: tuple[Any, ...] = ()  # sides of a torus, where known
     fixed_count: bool = False  # whether the user stated how many: 1xh100, 8xh100-sxm; a bare name leaves that to a plan
     notes: str = ""
+    rented: tuple[Any, ...] = ()  # counts of its cards below a domain that clouds rent alone: of a bare chip whose number is free
     chips: Annotated[Any, Field(help="chips in the system", integer=True, low=1, high=MOST_CHIPS, open_low=False)]
     scale_up_domain: Annotated[Any, Field(help="chips that share scale-up links", integer=True, low=1, high=MOST_CHIPS, open_low=False)]
     scale_up_bw: Annotated[Any, link("scale-up links of one chip together, one direction")] = None
@@ -316,6 +317,28 @@ def host_facts() -> dict[str, Any]:
         name: known(row["value"], f"{name}.chips_per_host", "", "datasheet", sources[row["source"]], row["date"])
         for name, row in document["chips"].items()
     }
+
+
+@functools.cache
+def rented_facts() -> dict[str, tuple[Any, ...]]:
+    """Counts of cards that clouds rent as one machine, by chip, ascending."""
+    document = catalog.read(catalog.PACKAGED / "hosts.toml")
+    counts: dict[str, tuple[Any, ...]] = {}
+    for row in sorted(document["rented"]["rows"], key=lambda row: row["value"]):
+        name, source = row["chip"], document["sources"][row["source"]]
+        count = known(row["value"], f"{name}.rented", "", row["kind"], source, row["date"])
+        counts[name] = (*counts.get(name, ()), count)
+    return counts
+
+
+def rented_counts(chip: Chip) -> tuple[Any, ...]:
+    """Counts of a chip's cards that clouds rent as one machine; none where no source says that they rent less than a domain.
+
+    >>> from headway.hardware.system import system
+    >>> [rented_counts(system(name).chip) for name in ("a10g", "gb200-nvl72")]
+    [(1, 4, 8), ()]
+    """
+    return rented_facts().get(fold(chip.name).replace("-", "_"), ())
 
 
 @functools.cache

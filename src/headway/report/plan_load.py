@@ -9,20 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 from headway.core.listing import Listing, format_value
 from headway.core.table import Table, from_rows
+from headway.laws.step.layer_terms import replica_chips
 from headway.performance.achieved import efficiencies, platform
 from headway.report import output, serving
 from headway.report import plan as words
 from headway.report.words import Row, number_of, sentence
+from headway.serving.plan.candidates import rented_together
 from headway.simulation.check.check import SUREST
 from headway.simulation.check.plan_at_load import facts_of
 
 if TYPE_CHECKING:
+    from headway.serving.plan.choice import Choice
+    from headway.serving.plan.plan import LayoutPlan
     from headway.simulation.check.check import CheckedCandidate
     from headway.simulation.check.latencies import LimitStatus
     from headway.simulation.check.plan_at_load import CheckedPlan
 
 MULTIPLES = re.compile(r"^(\d+x)+")  # 2x16xh100-sxm: two of 16 chips each
 FIRST = ("kind", "system", "nodes", "layout", "utilisation", "p95_ttft_s", "p95_tpot_s", "confidence", "usd_per_month")
+DEGREES = ("tp", "cp", "dp", "pp")  # whose product is a replica's chips
 COLUMNS = ("kind", "system", "nodes", "layout", "kv", "utilisation", "concurrency", "ttft_s", "tpot_s")
 
 
@@ -32,7 +37,7 @@ def facts(checked: CheckedPlan, spare: int = 0) -> dict[str, Any]:
     if not checked.plan.fails:
         case = checked.plan.best.case
         system, engine = case.system, "other" if case.assumptions.engine == "none" else case.assumptions.engine
-        node = int(system.scale_up_domain or system.chips)
+        node = node_chips(checked.plan.best)
         more |= {"nodes": -(-int(system.chips) // node), "node_chips": node, "spare_nodes": spare}
         more["max_seqs"] = int(efficiencies().engine(engine, platform(system.chip), "max_sequences"))
     more |= facts_of(checked)
@@ -47,6 +52,16 @@ def facts(checked: CheckedPlan, spare: int = 0) -> dict[str, Any]:
     else:
         why = f"fewer than {checked.goal.confidence:.0%} confidence"
     return more | {"why": why}
+
+
+def node_chips(best: Choice) -> int:
+    """Chips of one node, or of one machine that clouds rent: a card where the pools of a plan take machines of unlike sizes."""
+    system = best.case.system
+    if not system.rented:
+        return int(system.scale_up_domain or system.chips)
+    layouts = [layout for layout in (best.case.layout, best.prefill) if layout is not None]
+    sizes = {int(rented_together(system, replica_chips(*(int(getattr(layout, name)) for name in DEGREES)))) for layout in layouts}
+    return sizes.pop() if len(sizes) == 1 else 1
 
 
 def with_facts(table: Table, facts_of_rows: Sequence[Row]) -> Table:
@@ -75,7 +90,8 @@ def describe(rows: Table, checked: CheckedPlan, sized: CheckedPlan | None = None
         remarks.append("not simulated: limits hold for expected means alone")
     if spare:
         nodes = int(first["nodes"])
-        remarks.append(f"times, load and replicas are those of {number_of(nodes - spare, 'node')} with {spare} of {nodes} lost (--spare)")
+        name = "machine" if checked.plan.best.case.system.rented else "node"
+        remarks.append(f"times, load and replicas are those of {number_of(nodes - spare, name)} with {spare} of {nodes} lost (--spare)")
     return output.Summary(
         answer(first, checked, sized), view, people=Listing(points), binds=serving.binds(first), helps=changes, first=FIRST,
         remarks=[*remarks, *serving.drafting(first), *serving.load_costs(first), *words.current(plain), serving.DEFINED],
@@ -91,7 +107,7 @@ def answer(row: Row, checked: CheckedPlan, sized: CheckedPlan | None = None) -> 
     enough = ""
     if sized is not None and sized.holds:
         best = sized.plan.table.row(0) | facts(sized)
-        enough = f"{_nodes(best)} {'does' if int(best['nodes']) == 1 else 'do'}{_month(best)}"
+        enough = f"{_nodes(best, sized.plan)} {'does' if int(best['nodes']) == 1 else 'do'}{_month(best)}"
     if plan.fails and enough:
         return sentence(f"One {row['system']} does not carry {load}; {enough}")
     if plan.fails:
@@ -104,7 +120,7 @@ def answer(row: Row, checked: CheckedPlan, sized: CheckedPlan | None = None) -> 
     spare = int(row.get("spare_nodes") or 0)
     lost = f", {spare} of them spare," if spare else ""
     lacking = serving.unpriced(words.bests(plan), plan.best.case.assumptions.price_metric)
-    start = f"{_nodes(row)}{lost} {'carries' if int(row['nodes']) == 1 else 'carry'} {load}{_month(row)}"
+    start = f"{_nodes(row, plan)}{lost} {'carries' if int(row['nodes']) == 1 else 'carry'} {load}{_month(row)}"
     return sentence(start, f"; {nearest or words.tpot(row)}", last=lacking)
 
 
@@ -112,10 +128,13 @@ def _month(row: Row) -> str:
     return f" for ${row['usd_per_month']:,.0f}/month" if row.get("usd_per_month") is not None else ""
 
 
-def _nodes(row: Row) -> str:
-    """The nodes in words, such as `2 nodes of 8 h100-sxm` or `3 gb200-nvl72`."""
-    nodes, chips = int(row["nodes"]), int(row["node_chips"])
+def _nodes(row: Row, plan: LayoutPlan) -> str:
+    """The nodes or cards in words, such as `2 nodes of 8 h100-sxm`, `3 gb200-nvl72`, `5 l4` or `8 l4 in machines of 4`."""
+    nodes, chips, system = int(row["nodes"]), int(row["node_chips"]), plan.best.case.system
     machine = MULTIPLES.sub("", row["system"])
+    if system.rented and chips < system.chip.scale_up_domain:
+        together = "" if chips == 1 or nodes == 1 else f" in machines of {chips}"
+        return f"{nodes * chips} {machine}{together}"
     is_multiple = row["system"] == f"{nodes}x{machine}"
     return f"{nodes} {machine}" if chips == 1 or is_multiple else f"{number_of(nodes, 'node')} of {chips} {machine}"
 

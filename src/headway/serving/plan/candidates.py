@@ -10,6 +10,7 @@ import numpy as np
 from headway.core.progress import tick
 from headway.core.quantity import known
 from headway.core.units import Number, Second
+from headway.hardware.system import System
 from headway.laws.queueing.closed_loop import Loop
 from headway.laws.serving.replicas import (
     nodes_needed,
@@ -115,7 +116,7 @@ class ReplicaCounts:
 
 
 def sized(w: Candidates, request: Second, goal: Goal) -> ReplicaCounts:
-    """The replicas that the machine holds, or that the load needs: in whole nodes where their number is free."""
+    """The replicas that the machine holds, or that the load needs: in whole rented machines where their number is free."""
     replicas, chips = w.layout.replicas, w.case.system.chips
     if goal.sizing:
         replicas = ONE_REPLICA if goal.rate is None else replicas_needed(goal.rate, request)
@@ -125,12 +126,26 @@ def sized(w: Candidates, request: Second, goal: Goal) -> ReplicaCounts:
 
 
 def in_nodes(w: Candidates, replicas: Number, spare: int = 0) -> ReplicaCounts:
-    """Whole nodes that hold the replicas, with as many replicas as fit in them, and spare nodes that are paid for."""
-    node = w.case.system.scale_up_domain
+    """Rented machines that hold the replicas, with as many replicas as fit in them, and spare ones that are paid for."""
+    node = rented_together(w.case.system, w.compiled.chips)
     nodes = nodes_needed(replicas, node, w.compiled.chips)
     in_node_replicas = replicas_in_nodes(nodes, node, w.compiled.chips)
     all_nodes = nodes + spare if spare else nodes
     return ReplicaCounts(replicas=in_node_replicas, chips_used=w.compiled.chips * in_node_replicas, chips=all_nodes * node)
+
+
+def rented_together(system: System, replica: Number) -> Any:
+    """Chips of the smallest machine that is rented and holds a replica of so many chips: cards of one host, else a whole domain.
+
+    >>> from headway.hardware.system import system
+    >>> from headway.serving.plan.problem import usual_node
+    >>> [int(rented_together(usual_node(system("a10g")), chips)) for chips in (1, 2, 8, 16)]
+    [1, 4, 8, 8]
+    """
+    node = system.scale_up_domain
+    for count in reversed(system.rented):
+        node = np.where(replica <= count, count, node)
+    return node
 
 
 def objective_value(goal: Goal, case: Deployment, size: ReplicaCounts, tpot: Second, request: Second) -> Any:

@@ -63,19 +63,20 @@ def pick(w: Candidates, row: int, batch: float, goal: Goal, size: ReplicaCounts,
     case = replace(case, layout=layout, load=Load(prompt=case.load.prompt, output=case.load.output, **users))
     if goal.sizing:  # the replicas that the load needs, and the chips too if their number is free
         if goal.free:
-            case = replace(case, system=_with_nodes(case.system, at_row(size.chips), goal.spare))
+            case = replace(case, system=with_chips(case.system, at_row(size.chips), goal.spare))
         carried = known(at_row(size.replicas), "replicas", "", "derived", "as many as carry the load", "now")
         case = replace(case, layout=replace(layout, replicas=carried))
     return Choice(case=case, value=value)
 
 
-def _with_nodes(system: System, chips: int, spare: int) -> System:
-    """The machine in whole nodes, as many as carry the load."""
-    domain = int(system.scale_up_domain)
-    bare = fold(system.name) == fold(system.chip.name)
+def with_chips(system: System, chips: int, spare: int) -> System:
+    """The machine in as many chips as carry the load: whole nodes, or cards where clouds rent them singly."""
+    domain, bare = int(system.scale_up_domain), fold(system.name) == fold(system.chip.name)
     name = f"{chips}x{fold(system.chip.name)}" if bare else f"{chips // int(system.chips)}x{system.name}"
-    source = f"{chips // domain} whole nodes of {domain}, as many as carry the load{f' and {spare} spare' if spare else ''}"
-    return replace(system, name=name, chips=known(chips, f"{name}.chips", "", "derived", source, "now"))
+    rest = f", as many as carry the load{f' and {spare} spare' if spare else ''}"
+    source = f"{chips} cards{rest}" if system.rented else f"{chips // domain} whole nodes of {domain}{rest}"
+    count = known(chips, f"{name}.chips", "", "derived", source, "now")
+    return replace(system, name=name, chips=count, scale_up_domain=count if chips < domain else system.scale_up_domain)
 
 
 def _number(value: float, name: str, typed: bool) -> Any:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from headway.core.catalog import fold
 from headway.core.quantity import known
 from headway.core.units import Number, Second
 from headway.hardware.system import System
@@ -21,8 +20,8 @@ from headway.laws.serving.replicas import nodes_needed, replicas_held, replicas_
 from headway.laws.serving.request import e2e_s, request_s
 from headway.performance.compile import halves
 from headway.performance.layout import Layout
-from headway.serving.plan.candidates import ONE_REPLICA, Candidates, ReplicaCounts, fits, objective_value
-from headway.serving.plan.choice import Choice, pick
+from headway.serving.plan.candidates import ONE_REPLICA, Candidates, ReplicaCounts, fits, objective_value, rented_together
+from headway.serving.plan.choice import Choice, pick, with_chips
 from headway.serving.plan.problem import Goal, rounded
 from headway.serving.plan.search import batch_of, bisect_ranks, decode_tpot, least_sequences, most_fitting
 from headway.serving.plan.space import domain_of
@@ -214,7 +213,7 @@ def _sized(first: Pool, second: Pool, goal: Goal) -> tuple[Any, Any, ReplicaCoun
     if goal.sizing:
         p, q = (np.ones(len(side.row)) if goal.rate is None else replicas_needed(goal.rate, side.request) for side in (first, second))
         if goal.free:
-            chips = (nodes_needed(p, domain, first.chips) + nodes_needed(q, domain, second.chips)) * domain
+            chips = _rented(system, p, first.chips, q, second.chips)
         else:
             q = np.where(decode_held(p, system, domain, first, second) >= q, q, 0)
     else:
@@ -226,6 +225,16 @@ def _sized(first: Pool, second: Pool, goal: Goal) -> tuple[Any, Any, ReplicaCoun
         ReplicaCounts(replicas=ONE_REPLICA, chips_used=chips_used, chips=chips),
         laws.pools_capacity(p, first.request, q, second.request),
     )
+
+
+def _rented(system: System, p: Number, prefill_chips: Number, q: Number, decode_chips: Number) -> Any:
+    """Chips that are paid for: those of each pool's own machines, or of one machine where clouds rent parts of a domain that hold both."""
+    apart = sum(
+        nodes_needed(count, rented_together(system, chips), chips) * rented_together(system, chips)
+        for count, chips in ((p, prefill_chips), (q, decode_chips))
+    )
+    both = p * prefill_chips + q * decode_chips
+    return np.where(both <= system.scale_up_domain, rented_together(system, both), apart) if system.rented else apart
 
 
 def decode_held(p: Number, system: System, domain: int, first: Pool, second: Pool) -> Any:
@@ -258,9 +267,7 @@ def picked(pair: PoolPair, goal: Goal) -> Choice:
     answers = pick(second.candidates, int(second.row[b]), int(second.batch[b]), plain, NO_SIZE, pair.value)
     case = answers.case
     if goal.free:
-        name = f"{pair.chips}x{fold(case.system.chip.name)}"
-        chips = known(pair.chips, f"{name}.chips", "", "derived", "as many as carry the load", "now")
-        case = replace(case, system=replace(case.system, name=name, chips=chips))
+        case = replace(case, system=with_chips(case.system, pair.chips, 0))
     case = replace(case, load=replace(case.load, rate=goal.rate), layout=_with_replicas(case.layout, q))
     return replace(answers, order=pair.key[1:3], case=case, prefill=_with_replicas(prompts.case.layout, p))
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from headway.core import units
+from headway.core.catalog import fold
 from headway.core.schema import defaults
 from headway.core.table import Table
 from headway.core.trace import record
@@ -236,12 +237,21 @@ def _notes(groups: Sequence[PlanGroup], count: int) -> tuple[str, ...]:
         notes |= {f"sized {sum(group.sized for group in groups)} pairs of a prefill and a decode replica; TPOT is free of prompts": None}
         notes |= dict.fromkeys(note for group in groups for note in _pool_note(group))
     if any(group.goal.free for group in groups):
-        notes |= {FREE_NOTE: None}
+        notes |= dict.fromkeys(_free_note(group.problems[0].case.system) for group in groups if group.goal.free)
     for group in groups:  # a note that not all machines share names its model and machine
         name = f"{group.case.model.name} on {group.case.system.name}: "
         shared = [note if all(note in other_group.case.notes for other_group in groups) else name + note for note in group.case.notes]
         notes |= dict.fromkeys((*group.space.notes, *shared))
     return tuple(notes)
+
+
+def _free_note(system: System) -> str:
+    """What is paid for where a load leaves the number of chips free: whole nodes, or cards in the counts that clouds rent."""
+    if not system.rented:
+        return FREE_NOTE
+    counts = ", ".join(f"{int(count)}" for count in system.rented)
+    singly = f"clouds rent {fold(system.chip.name)} by {counts} or whole hosts (data/hosts.toml), so that cards are paid for, not nodes"
+    return f"the number of cards is free: {singly}; --on {int(system.scale_up_domain)}x{fold(system.chip.name)} plans a whole host"
 
 
 def _pool_note(group: PlanGroup) -> list[str]:

@@ -12,7 +12,7 @@ from headway.core.errors import BadValue, IllegalCombination, UnknownName
 from headway.core.quantity import Sourced, known, user_input
 from headway.core.schema import Field, fields, flag, scalar
 from headway.core.units import show
-from headway.hardware.system import System
+from headway.hardware.system import System, rented_counts
 from headway.hardware.system import system as find_system
 from headway.models.config import model as find_model
 from headway.models.model import Model
@@ -158,7 +158,7 @@ def way_of_pools(disaggregate: str | bool, pinned: frozenset[str]) -> str:
 
 
 def free(system: System, goal: Goal) -> System | None:
-    """One node of a machine named without a count, if a load to carry leaves the number of nodes free; else None.
+    """One node of a machine named without a count, if a load to carry leaves the number of nodes or cards free; else None.
 
     The node is the machine itself, or for a bare chip one scale-up domain of its usual size.
     """
@@ -175,9 +175,12 @@ def free(system: System, goal: Goal) -> System | None:
 
 
 def usual_node(system: System) -> System:
-    """The machine itself, or for a bare chip one scale-up domain of its usual size."""
+    """The machine itself, or for a bare chip one scale-up domain of its usual size, with the parts of it that clouds rent alone."""
+    if system.chips > 1:
+        return system
     usual = system.chips if system.chip.scale_up_domain is None else system.chip.scale_up_domain
-    return system if system.chips > 1 else replace(system, chips=usual, scale_up_domain=usual)
+    parts = tuple(count for count in rented_counts(system.chip) if count < usual)
+    return replace(system, chips=usual, scale_up_domain=usual, rented=parts)
 
 
 def grown(domain: System) -> Iterator[System]:
