@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Sequence
@@ -83,7 +84,13 @@ def parser_of(argv: list[str]) -> parser.Parser:
     """The parser of a command: of its verb, and of what its words ask."""
     from headway.core.question import question_of
 
-    return parser.Parser(question_of(argv[0]).of_words(argv[1:]), QUESTIONS[argv[0]][1])
+    return _parser(question_of(argv[0]).of_words(argv[1:]), QUESTIONS[argv[0]][1])
+
+
+@functools.lru_cache(maxsize=64)
+def _parser(question: type[Question], sentence: str) -> parser.Parser:
+    """A process that answers many commands makes each parser once."""
+    return parser.Parser(question, sentence)
 
 
 def guarded(argv: Sequence[str]) -> int:

@@ -32,9 +32,9 @@ class Parser(argparse.ArgumentParser):
         groups: dict[str, Any] = {"": self}
         flags = question.flags()
         printing = {flag.name: flag for flag in PRINTED.flags()}
-        last = [flag for flag in flags.values() if flag.group == WHAT_IF.title or flag.into]  # after what is printed
-        order = [flag for flag in flags.values() if flag not in last and flag.name not in printing]
-        self.flags = {flag.name: flag for flag in (*order, *printing.values(), *sorted(last, key=lambda flag: bool(flag.into)))}
+        last = {name: flag for name, flag in flags.items() if flag.group == WHAT_IF.title or flag.into}  # after what is printed
+        order = [flag for name, flag in flags.items() if name not in last and name not in printing]
+        self.flags = {flag.name: flag for flag in (*order, *printing.values(), *sorted(last.values(), key=lambda flag: bool(flag.into)))}
         for flag in self.flags.values():
             if flag.group not in groups:
                 groups[flag.group] = self.add_argument_group(flag.group)

@@ -81,6 +81,7 @@ FORMER_KEYS = {  # names that stated no unit, for files written when they were i
 SOURCE = "data/efficiency.toml, fitted; docs/accuracy.md"
 
 
+@functools.cache
 def kernel_sections(kind: str, family: str, form: str) -> tuple[str, ...]:
     """Sections in which a number of a class of kernels is looked for, in this order.
 

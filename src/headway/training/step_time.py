@@ -142,10 +142,11 @@ def by_runs(time: StepTime, factor: Any) -> StepTime:
 def step_time(layout: TrainingLayout, schedule: str, work: StepWork, efficiency: TrainingReach) -> StepTime:
     """Time of a step at achieved rates, by part; its floor reaches every peak and hides all communication."""
     ideal = replace(work, exchanges=SILENT, unfused=NO_TIME, logits=NO_TIME, offload=NO_TIME)
-    return replace(_step_time(layout, schedule, work, efficiency), floor=_step_time(layout, schedule, ideal, IDEAL).step)
+    return replace(achieved_time(layout, schedule, work, efficiency), floor=achieved_time(layout, schedule, ideal, IDEAL).step)
 
 
-def _step_time(layout: TrainingLayout, schedule: str, work: StepWork, efficiency: TrainingReach) -> StepTime:
+def achieved_time(layout: TrainingLayout, schedule: str, work: StepWork, efficiency: TrainingReach) -> StepTime:
+    """Time of a step at achieved rates, by part, without its floor."""
     dense = _matmul_pass(work.matmuls, work.weights, efficiency.eff_compute, efficiency)
     forward = dense + _matmul_pass(work.experts, work.expert_weights, efficiency.eff_expert, efficiency)
     score = work.scores / efficiency.eff_attention + work.recurrences / efficiency.eff_recurrence

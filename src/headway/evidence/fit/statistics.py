@@ -122,6 +122,18 @@ def least_squares() -> Any:
     return optimize.least_squares
 
 
+def slopes(residuals: Callable[[np.ndarray], Any], place: np.ndarray) -> Any:
+    """Slope of each residual by each parameter, by the forward differences of least_squares, all at once: `residuals` takes many places.
+
+    >>> slopes(lambda places: np.stack([places.sum(-1), places.prod(-1)], -1), np.array([2.0, 3.0])).round(6).tolist()
+    [[1.0, 1.0], [3.0, 2.0]]
+    """
+    side = np.where(place >= 0, 1.0, -1.0)
+    places = place + np.diag(np.sqrt(np.finfo(float).eps) * side * np.maximum(1.0, np.abs(place)))
+    base, *stepped = residuals(np.vstack([place, places]))
+    return np.array([(residual - base) / step for residual, step in zip(stepped, np.diag(places) - place, strict=True)]).T
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassFold:
     """Errors ln(predicted / measured) of rows whose class of one kind a fit has not seen; NaN where too little was left to fit to."""

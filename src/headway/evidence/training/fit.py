@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from headway.evidence.fit.result import Place, PriorNumber, free_places, overlaid, values_at
-from headway.evidence.fit.statistics import cluster_sizes, covariance_by_source, least_squares, softened
+from headway.evidence.fit.statistics import cluster_sizes, covariance_by_source, least_squares, slopes, softened
 from headway.evidence.serving.machines import columns
 from headway.evidence.training.setup import TrainingSetup, measured_speed
 from headway.performance.achieved import OTHER_FAMILY, Efficiencies
 from headway.training.achieved import SHARED_SECTION, from_table
-from headway.training.pipeline import placement
+from headway.training.pipeline import TrainingCase, placement
 from headway.training.recipe import TrainingLayout, TrainingReach
-from headway.training.step_time import StepWork, step_time, step_work
+from headway.training.step_time import StepWork, achieved_time, step_work
 from headway.training.work import is_fused
 
 FAMILIES = ("ampere", "hopper", "blackwell", "tpu")
@@ -77,6 +78,7 @@ def number(section: str, key: str, prior: float, spread: float = 0.0, parent: st
     return PriorNumber(section=section, key=key, prior=prior, spread=spread, unit=unit, meaning=meaning, most=most, parent=parent)
 
 
+@cache
 def numbers() -> tuple[PriorNumber, ...]:
     """All training numbers, parents first."""
     all_numbers = [number(SHARED_SECTION, key, prior, spread) for key, (prior, spread) in PRIORS.items()]
@@ -128,6 +130,7 @@ class ScheduledRow:
     work: StepWork
     batch: Any
     chips: Any
+    kind: Any  # index of each row's chip and recipe in the kinds of the problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +139,7 @@ class TrainingProblem:
 
     setups: tuple[TrainingSetup, ...]
     groups: tuple[ScheduledRow, ...]
+    kinds: tuple[TrainingCase, ...]  # one of each chip, format and kernels, whose achieved rates are looked up once
     measured: Any
     sources: Any
     fitted: Any  # whether a fit uses each row; others are predicted only
@@ -154,7 +158,8 @@ def training_problem(setups: Sequence[TrainingSetup], base: Efficiencies) -> Tra
     """Problem of the rows with a measured speed, and which of them a fit uses."""
     timed = tuple(setup for setup in setups if measured_speed(setup) is not None)
     schedules = [setup.case.recipe.schedule for setup in timed]
-    groups = []
+    kinds = {kind_of(setup.case): setup.case for setup in reversed(timed)}
+    number, groups = {kind: index for index, kind in enumerate(kinds)}, []
     for schedule in sorted(set(schedules)):
         place = np.array([index for index, name in enumerate(schedules) if name == schedule])
         rows = [timed[index] for index in place]
@@ -162,34 +167,44 @@ def training_problem(setups: Sequence[TrainingSetup], base: Efficiencies) -> Tra
             schedule=schedule, place=place, layout=columns([setup.layout for setup in rows]),
             work=columns([step_work(placement(setup.case, setup.layout)) for setup in rows]),
             batch=np.array([float(setup.case.batch) for setup in rows]), chips=np.array([float(setup.case.system.chips) for setup in rows]),
+            kind=np.array([number[kind_of(setup.case)] for setup in rows]),
         ))  # fmt: skip
     measured = np.array([measured_speed(setup) for setup in timed])
     sources = np.array([setup.row.source for setup in timed])
     fitted = np.array([setup.row.kernels.lower() not in UNMODELLED for setup in timed])
-    return TrainingProblem(setups=timed, groups=tuple(groups), measured=measured, sources=sources, fitted=fitted, base=base)
+    return TrainingProblem(
+        setups=timed, groups=tuple(groups), kinds=tuple(kinds.values()), measured=measured, sources=sources, fitted=fitted, base=base
+    )
+
+
+def kind_of(case: TrainingCase) -> tuple[Any, ...]:
+    """What decides the achieved rates of a case."""
+    recipe = case.recipe
+    return case.system.chip.name, recipe.dtype, recipe.kernels, bool(is_fused(recipe)), recipe.dispatcher
 
 
 def speeds(problem: TrainingProblem, efficiencies: Efficiencies) -> Any:
-    """Predicted tokens per second and chip of each row."""
-    out = np.empty(len(problem.setups))
+    """Predicted tokens per second and chip of each row; of each table in turn where the numbers are columns of many (`beside`)."""
+    kinds = [from_table(efficiencies, case.system.chip, case.recipe) for case in problem.kinds]
+    by_kind = {field.name: np.concatenate([np.atleast_1d(getattr(kind, field.name)) for kind in kinds], axis=-1).astype(float)
+               for field in fields(TrainingReach)}  # fmt: skip
+    predicted = []
     for group in problem.groups:
-        achieved = _achieved_by_row(problem, group, efficiencies)
-        step = step_time(group.layout, group.schedule, group.work, achieved).step
-        out[group.place] = group.batch / (step * group.chips)
+        achieved = TrainingReach(**{name: share[..., group.kind] for name, share in by_kind.items()})
+        step = achieved_time(group.layout, group.schedule, group.work, achieved).step
+        predicted.append(group.batch / (step * group.chips))
+    out = np.empty((*predicted[0].shape[:-1], len(problem.setups)))
+    for group, speed in zip(problem.groups, predicted, strict=True):
+        out[..., group.place] = speed
     return out
 
 
-def _achieved_by_row(problem: TrainingProblem, group: ScheduledRow, efficiencies: Efficiencies) -> TrainingReach:
-    """Achieved rates of each row's chip, looked up once per chip, format and kernels."""
-    known: dict[tuple[Any, ...], TrainingReach] = {}
-    rows = []
-    for index in group.place:
-        case = problem.setups[index].case
-        recipe = case.recipe
-        key = (case.system.chip.name, recipe.dtype, recipe.kernels, bool(is_fused(recipe)), recipe.dispatcher)
-        known[key] = known.get(key) or from_table(efficiencies, case.system.chip, recipe)
-        rows.append(known[key])
-    return columns(rows)
+def beside(tables: Sequence[Efficiencies]) -> Efficiencies:
+    """Tables of the same numbers as one, each number a column; of objects, so that a power has the last digit of a single number's."""
+    return Efficiencies({
+        section: {key: np.array([[float(table.sections[section][key])] for table in tables], object) for key in keys}
+        for section, keys in tables[0].sections.items()
+    })  # fmt: skip
 
 
 def errors(problem: TrainingProblem, efficiencies: Efficiencies) -> Any:
@@ -208,9 +223,12 @@ def fit(problem: TrainingProblem, all_numbers: Sequence[PriorNumber], row_mask: 
         return values_at(all_numbers, dict(zip(free, z, strict=True)))
 
     def residuals(z: np.ndarray) -> Any:
-        return np.concatenate([softened(errors(problem, table(values(z), problem.base))[rows] / SCATTER) * weight, z])
+        """Of one place, or of many at once: the last axis holds the numbers."""
+        tables = [table(values(place), problem.base) for place in np.atleast_2d(z)]
+        error = errors(problem, beside(tables) if z.ndim > 1 else tables[0])[..., rows]
+        return np.concatenate([softened(error / SCATTER) * weight, z], axis=-1)
 
-    solution = least_squares()(residuals, np.zeros(len(free)), max_nfev=MOST_CALLS)
+    solution = least_squares()(residuals, np.zeros(len(free)), partial(slopes, residuals), max_nfev=MOST_CALLS)
     sensitivity = influence(all_numbers)
     error = np.sqrt(np.einsum("ij,jk,ik->i", sensitivity, covariance_by_source(solution.jac, solution.fun, sources), sensitivity))
     places = (number.place for number in all_numbers)
