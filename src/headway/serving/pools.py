@@ -5,13 +5,16 @@ Glue: the arithmetic is in laws/. A row shows the layout, batch and steps of the
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from headway.core.quantity import known
-from headway.core.units import BytePerSecond, Number, PerSecond, Second, Token
+from headway.core.units import BytePerSecond, Number, PerSecond, Token
 from headway.hardware.system import System, pair_bandwidth
 from headway.laws.queueing.closed_loop import SINGLE, open_seat_wait_s
+from headway.laws.queueing.handed import handed_decoding
 from headway.laws.serving import replicas
 from headway.laws.serving.replicas import full_batch, utilisation
 from headway.laws.serving.request import decode_tok_per_s, e2e_s, middle_context, request_s, user_tok_per_s
@@ -53,9 +56,25 @@ def handed_bytes(compiled: StepModel, prompt: Token, cp: Number) -> Any:
     return kv_bytes_chip(ONE_RANK, sequence_bytes(compiled.stores, compiled.state_bytes, prompt), compiled.stage, cp)
 
 
-def estimate_pools(case: Deployment, layout: Layout, link: BytePerSecond) -> dict[str, Any]:
-    """Contract key -> value for a decode pool (the case) with a prefill pool of layout `layout`."""
-    load, count = case.load, case.layout.replicas
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sides:
+    """A prefill pool and a decode pool at work: who decodes, and the time that a request takes of a replica of each."""
+
+    first: Deployment
+    prefilling: StepModel
+    compiled: StepModel
+    batch: Any  # sequences that decode in a replica
+    seats: Any  # and as many as may
+    tpot: Estimate
+    prompts: Estimate
+    answers: Estimate
+    transfer: Any  # of a prompt's KV cache, s
+    fastest: Any  # over links at their datasheet bandwidth
+
+
+def _sides(case: Deployment, layout: Layout, link: BytePerSecond) -> _Sides:
+    """Both pools at the case's batch; at a rate with as many sequences as this keeps at work, of all seats that set the capacity."""
+    load = case.load
     first = replace(case, layout=layout, load=replace(load, batch=full_batch(ONE_RANK, layout.dp, layout.pp), rate=None))
     prefilling, compiled = first.compiled(), case.compiled()
     moves, fastest = (
@@ -66,65 +85,91 @@ def estimate_pools(case: Deployment, layout: Layout, link: BytePerSecond) -> dic
     busy, busy_floor = (law(prefilling.step, NO_WORK, NO_WORK, tokens, pairs) for law in (step_s, step_floor_s))
     # A step in which every rank of a replica prefills a prompt:
     prefill = first.timed(busy, busy_floor, "prefill", first.links(prefilling, tokens, busy))
+    batch, seats = load.batch, load.batch
+    if load.rate is not None:
+        server = case.server(compiled)
+        seats = server.seats(load.prompt, load.output)
+        batch = handed_decoding(compiled.step, load.prompt, load.output, server.accept_length, load.rate / case.layout.replicas, seats)
+    tpot, ranks = _decoded(case, compiled, batch), case.layout.dp * case.layout.pp
+    filled = tpot if load.rate is None else _decoded(case, compiled, seats)
+    return _Sides(
+        first=first, prefilling=prefilling, compiled=compiled, batch=batch, seats=seats, tpot=tpot,
+        prompts=prefill.apply(lambda time: replicas.pool_request_s(time / (layout.dp * layout.pp), moves[0], layout.dp)),
+        answers=filled.apply(
+            lambda time: replicas.pool_request_s(request_s(seats, load.output, time, NO_PREFILL, ranks), moves[1], case.layout.dp)
+        ),
+        transfer=replicas.transfer_s(*moves), fastest=replicas.transfer_s(*fastest),
+    )  # fmt: skip
+
+
+def _decoded(case: Deployment, compiled: StepModel, batch: Number) -> Estimate:
+    """Time per token of a replica in which so many sequences decode."""
     server, requests = case.server(compiled), case.requests()
-    tpot_s, tpot_floor_s = (request.decode_s(server, requests, load.batch, law) for law in (step_s, step_floor_s))
-    tpot = case.timed(tpot_s, tpot_floor_s, "tpot", case.links(compiled, load.batch, tpot_s))
-    answer_ranks = case.layout.dp * case.layout.pp
-    # Time that a request takes of a replica of each pool.
-    prompts = prefill.apply(lambda time: replicas.pool_request_s(time / (layout.dp * layout.pp), moves[0], layout.dp))
-    answers = tpot.apply(
-        lambda time: replicas.pool_request_s(request_s(load.batch, load.output, time, NO_PREFILL, answer_ranks), moves[1], case.layout.dp)
-    )
+    time, floor = (request.decode_s(server, requests, batch, law) for law in (step_s, step_floor_s))
+    return case.timed(time, floor, "tpot", case.links(compiled, batch, time))
+
+
+def estimate_pools(case: Deployment, layout: Layout, link: BytePerSecond) -> dict[str, Any]:
+    """Contract key -> value for a decode pool (the case) with a prefill pool of layout `layout`."""
+    load, count, sides = case.load, case.layout.replicas, _sides(case, layout, link)
+    compiled, batch, tpot = sides.compiled, sides.batch, sides.tpot
     capacity, slowest, most = (
         replicas.pools_capacity(layout.replicas, prompt, count, answer)
-        for prompt, answer in ((prompts.expected, answers.expected), (prompts.high, answers.high), (prompts.low, answers.low))
-    )
-    rates = Estimate(expected=capacity, low=slowest, high=most).apply(lambda rate: rate * load.output)
+        for prompt, answer in (
+            (sides.prompts.expected, sides.answers.expected), (sides.prompts.high, sides.answers.high),
+            (sides.prompts.low, sides.answers.low),
+        )
+    )  # fmt: skip
+    done = Estimate(expected=capacity, low=slowest, high=most)
+    if load.rate is not None:  # arrivals, of which are completed as many as the pools can carry
+        carried = np.minimum(load.rate, capacity)
+        done = Estimate(expected=carried, low=carried, high=carried)
+    rates = done.apply(lambda rate: rate * load.output)
     prefill_chips = layout.replicas * replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
     decode_chips = count * replica_chips(case.layout.tp, case.layout.cp, case.layout.dp, case.layout.pp)
     chips, chips_used = case.system.chips, prefill_chips + decode_chips
-    memory, context = memory_of(case, compiled, load.batch), middle_context(load.prompt, load.output)
-    in_memory = fits(memory_of(first, prefilling, first.load.batch)["fits"], memory["fits"])
-    prompt_rate = layout.replicas / prompts.expected
+    memory, context = memory_of(case, compiled, batch), middle_context(load.prompt, load.output)
+    in_memory = fits(memory_of(sides.first, sides.prefilling, sides.first.load.batch)["fits"], memory["fits"])
     values = {
-        **memory, **step_parts(compiled, load.batch, context), "context": context, "concurrency": load.batch * count,
-        "decoding": load.batch, "step": case.step(compiled, load.batch, context), "tpot": tpot, "tpot_decode_s": tpot.expected,
+        **memory, **step_parts(compiled, batch, context), "context": context, "concurrency": batch * count,
+        "decoding": batch, "step": case.step(compiled, batch, context), "tpot": tpot, "tpot_decode_s": tpot.expected,
         "tok_per_s_user": user_tok_per_s(tpot.expected),
-        "decode_tok_per_s": tpot.invert(lambda time: decode_tok_per_s(load.batch, time, count)),
+        "decode_tok_per_s": tpot.invert(lambda time: decode_tok_per_s(batch, time, count)),
         "tok_per_s": rates, "tok_per_s_chip": rates.apply(lambda rate: rate / chips),
-        "capacity_req_per_s": capacity, "request_s": replicas.between_s(capacity),
+        "capacity_req_per_s": capacity, "request_s": replicas.between_s(done.expected),
         "fits": fits(in_memory, fits_chips(chips_used, chips)), "chips": chips, "chips_used": chips_used,
         "chips_idle": idle_chips(chips, chips_used), "prefill_chips": prefill_chips, "decode_chips": decode_chips,
-        **{f"prefill_{name}": getattr(layout, name) for name in POOL_DEGREES},
-        **_first_token(first, prefilling, load.rate, prompt_rate, replicas.transfer_s(*moves), replicas.transfer_s(*fastest)),
+        **{f"prefill_{name}": getattr(layout, name) for name in POOL_DEGREES}, **_first_token(case, sides),
     }  # fmt: skip
     values["e2e_s"] = e2e_s(values["ttft"].expected, tpot.expected, load.output)
     if load.rate is not None:
-        values |= {"utilisation": utilisation(load.rate, capacity), "rate": load.rate}
-    shares = {"in": (prompts, prefill_chips / chips_used), "out": (answers, decode_chips / chips_used)}
-    return columns(values | _money(case, capacity, shares))
+        values |= {"utilisation": utilisation(load.rate, capacity), "rate": load.rate, "concurrency": load.rate * values["e2e_s"]}
+    shares = {"in": (sides.prompts, prefill_chips / chips_used), "out": (sides.answers, decode_chips / chips_used)}
+    return columns(values | _money(case, done.expected, shares, values.get("utilisation")))
 
 
-def _first_token(
-    first: Deployment, compiled: StepModel, rate: PerSecond, prompt_rate: PerSecond, transfer: Second, fastest: Second
-) -> dict[str, Any]:
-    """TTFT with the transfer of the KV cache; at a rate also with the wait for a worker of the prefill pool (the case)."""
-    server, requests = first.server(compiled), first.requests()
+def _first_token(case: Deployment, sides: _Sides) -> dict[str, Any]:
+    """TTFT with the transfer of the KV cache; at a rate also with the waits for a worker of the prefill pool and for a seat to decode."""
+    first, rate = sides.first, case.load.rate
+    server, requests = first.server(sides.prefilling), first.requests()
     alone = request.unloaded_ttft_s(server, requests, step_s)
     waited = alone
     if rate is not None:
-        lanes = first.load.batch * first.layout.replicas
+        lanes, seats = first.load.batch * first.layout.replicas, sides.seats * case.layout.replicas
+        prompt_rate = first.layout.replicas / sides.prompts.expected
         waited = alone + open_seat_wait_s(utilisation(rate, prompt_rate) * lanes, lanes, rate, SINGLE)
-    links = first.links(compiled, requests.prompt, alone)
+        waited = waited + open_seat_wait_s(sides.batch * case.layout.replicas, seats, rate, SINGLE)
+    links = first.links(sides.prefilling, requests.prompt, alone)
     ttft = first.timed(waited, request.unloaded_ttft_s(server.ideal(), requests, step_floor_s), "ttft", links, queued=IN_QUEUE)
-    transferred = replace(ttft.apply(lambda time: time + transfer), floor=ttft.floor + fastest)
-    return {"ttft": transferred, "transfer_s": transfer, "ttft_unloaded_s": alone + transfer}
+    transferred = replace(ttft.apply(lambda time: time + sides.transfer), floor=ttft.floor + sides.fastest)
+    return {"ttft": transferred, "transfer_s": sides.transfer, "ttft_unloaded_s": alone + sides.transfer}
 
 
-def _money(case: Deployment, capacity: PerSecond, shares: dict[str, tuple[Estimate, Any]]) -> dict[str, Any]:
+def _money(case: Deployment, done: PerSecond, shares: dict[str, tuple[Estimate, Any]], busy: Number) -> dict[str, Any]:
     """Costs of each pool's tokens. Their ends are of that pool's own time: who serves gives each pool chips by its measured speed.
 
-    `shares`: the time that a request takes of each pool, and the pool's share of the chips.
+    `done`: requests per second that pay for the machine; `shares`: the time that a request takes of each pool, and the pool's share of
+    the chips; `busy`: the share of the capacity that a rate takes.
     """
     price, chips = case.price, case.system.chips
     cached = {f"usd_per_mtok_cached{end}": None for end in ("", "_lo", "_hi")}
@@ -136,7 +181,7 @@ def _money(case: Deployment, capacity: PerSecond, shares: dict[str, tuple[Estima
         count = tokens if key == "in" else case.load.output
         cost, low, high = (
             replicas.usd_per_mtok_pool(price.value, chips, share, rate, count)
-            for rate in (capacity, *(capacity * (times.expected / time) for time in (times.low, times.high)))
+            for rate in (done, *(done * (times.expected / time) for time in (times.low, times.high)))
         )
         costs[f"usd_per_mtok_{key}"] = cost_range(Estimate(expected=cost, low=low, high=high), price)
-    return cached | costs | machine_usd(price, chips, costs["usd_per_mtok_out"].expected, None)
+    return cached | costs | machine_usd(price, chips, costs["usd_per_mtok_out"].expected, busy)

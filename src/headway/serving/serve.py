@@ -382,7 +382,8 @@ def recorded(deployed: Callable[[], Deployment], estimated: Callable[[Deployment
     load = case.load
     outputs |= undefined_tpot(outputs, load.output) | unknown_prompts(outputs, case.system)
     degrees = {name: getattr(case.layout, name) for name in NAMES}
-    return outputs | degrees | {"batch": load.batch, "prompt": load.prompt, "output": load.output}
+    batch = load.batch if load.rate is None else outputs.get("decoding", load.batch)
+    return outputs | degrees | {"batch": batch, "prompt": load.prompt, "output": load.output}
 
 
 MOST_CHANGES = 3

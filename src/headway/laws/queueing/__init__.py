@@ -1,6 +1,7 @@
 """Laws of queueing: closed loops of users, and batches that depart like trains.
 
-`closed_loop` (the fixed point of N users or of Poisson arrivals, on one pool or two), `users` (the parts of that loop), `drafts` (loops
+`closed_loop` (the fixed point of N users or of Poisson arrivals, on one pool or two), `users` (the parts of that loop), `handed`
+(a replica that only decodes, under arrivals), `drafts` (loops
 with drafts beside those without), `departures` (waits for a batch that leaves at fixed times or when it is full).
 """
 

@@ -13,19 +13,24 @@ from typing import Any
 import numpy as np
 
 from headway.core.quantity import known
-from headway.core.units import Number, Second
+from headway.core.units import Number, PerSecond, Second
 from headway.hardware.system import System
+from headway.laws.queueing.closed_loop import loop_rate
 from headway.laws.serving import replicas as laws
-from headway.laws.serving.replicas import nodes_needed, replicas_held, replicas_needed
+from headway.laws.serving.replicas import nodes_needed, replicas_held
 from headway.laws.serving.request import e2e_s, request_s
+from headway.performance import request as request_laws
 from headway.performance.compile import halves
+from headway.performance.estimate import Deployment
 from headway.performance.layout import Layout
+from headway.performance.workload import Load
 from headway.serving.plan.candidates import ONE_REPLICA, Candidates, ReplicaCounts, fits, objective_value, rented_together
 from headway.serving.plan.choice import Choice, pick, with_chips
+from headway.serving.plan.pools_at_load import Demand, rate_of_users, replicas_at
 from headway.serving.plan.problem import Goal, rounded
-from headway.serving.plan.search import batch_of, bisect_ranks, decode_tpot, least_sequences, most_fitting
+from headway.serving.plan.search import batch_of, bisect_ranks, decode_tpot, least_sequences, most_fitting, step_law
 from headway.serving.plan.space import domain_of
-from headway.serving.pools import NO_PREFILL, hand_over_link, handed_bytes
+from headway.serving.pools import NO_PREFILL, estimate_pools, hand_over_link, handed_bytes
 
 LEVELS = 8  # TPOT limits tried for the frontier, for an E2E limit and for a rate at low latency
 FEW = 2000  # pairs sized first, to bound the rest
@@ -43,11 +48,12 @@ class Pool:
     chips: Any
     request: Any  # replica time per request
     time: Any  # TTFT without KV transfer, or TPOT
+    room: Any  # prompts at once of a replica, or the most answers at once
     link: Any  # link time of one prompt's KV cache
 
     def take(self, keep: np.ndarray) -> Pool:
         """The candidates at the indices `keep`."""
-        names = ("row", "batch", "chips", "request", "time", "link")
+        names = ("row", "batch", "chips", "request", "time", "room", "link")
         return replace(self, **{name: getattr(self, name)[keep] for name in names})
 
 
@@ -86,7 +92,9 @@ def _levels(w: Candidates, most: Number, goal: Goal) -> list[float]:
     tpot_limits = [limit for limit in (goal.slo.tpot, goal.slo.tpot_decode) if limit is not None]
     if not w.count:
         return []
-    low, high = float(decode_tpot(w, batch_of(w, np.ones_like(most))).min()), float(decode_tpot(w, batch_of(w, most)).max())
+    low, high = (
+        float(least(decode_tpot(w, batch_of(w, ranks), step_law(goal)))) for ranks, least in ((np.ones_like(most), np.min), (most, np.max))
+    )
     high = min([high, *tpot_limits])
     return [] if high < low else [high, *np.geomspace(low, high, LEVELS)[:-1]]
 
@@ -100,12 +108,15 @@ def _link_s(w: Candidates, goal: Goal) -> Any:
 def _prefill_side(w: Candidates, goal: Goal) -> Pool:
     """Prefill replicas whose ranks and stages each hold a prompt and transfer its KV cache within the TTFT limit."""
     batch, link, layout = batch_of(w, np.ones((w.count, 1), dtype=np.int64)), _link_s(w, goal), w.layout
-    work = w.prefill / (layout.dp * layout.pp)
+    lanes, law = layout.dp * layout.pp, step_law(goal)
+    work, time = goal.step_factor * w.prefill / lanes, w.ttft
+    if goal.step_factor != 1:
+        time = request_laws.unloaded_ttft_s(w.server, w.case.requests(), law)
     good = fits(w, batch)
     if goal.slo.ttft is not None:
-        good = good & (w.ttft + link <= goal.slo.ttft)
-    side = _side(w, batch, laws.pool_request_s(work, link, layout.dp), w.ttft, link)
-    timed = goal.slo.ttft is not None or goal.slo.e2e is not None
+        good = good & (time + link <= goal.slo.ttft)
+    side = _side(w, batch, laws.pool_request_s(work, link, layout.dp), time, lanes, link)
+    timed = goal.slo.ttft is not None or goal.slo.e2e is not None or goal.users is not None
     return _undominated(side.take(np.flatnonzero(np.broadcast_to(good, (w.count, 1)))), timed)
 
 
@@ -114,21 +125,21 @@ def _decode_side(w: Candidates, most: Number, limit: float, goal: Goal) -> Pool:
     if goal.batches:
         ranks = np.full_like(most, 1)
         batch = np.full_like(most, max(goal.batches))
-        good = fits(w, batch) & (decode_tpot(w, batch) <= limit) & (least_sequences(w) == 1 or halves(w.layout, batch))
+        good = fits(w, batch) & (decode_tpot(w, batch, step_law(goal)) <= limit) & (least_sequences(w) == 1 or halves(w.layout, batch))
     else:
-        ranks = bisect_ranks(lambda ranks: decode_tpot(w, batch_of(w, ranks)) <= limit, most + 1)
+        ranks = bisect_ranks(lambda ranks: decode_tpot(w, batch_of(w, ranks), step_law(goal)) <= limit, most + 1)
         batch, good = batch_of(w, np.maximum(ranks, 1)), ranks >= least_sequences(w)
-    times, link, layout = decode_tpot(w, batch), _link_s(w, goal), w.layout
+    times, link, layout = decode_tpot(w, batch, step_law(goal)), _link_s(w, goal), w.layout
     work = request_s(batch, w.case.load.output, times, NO_PREFILL, layout.dp * layout.pp)
-    side = _side(w, batch, laws.pool_request_s(work, link, layout.dp), times, link)
-    timed = goal.objective == "latency" or goal.slo.e2e is not None
+    side = _side(w, batch, laws.pool_request_s(work, link, layout.dp), times, batch_of(w, most), link)
+    timed = goal.objective == "latency" or goal.slo.e2e is not None or goal.is_loaded
     return _undominated(side.take(np.flatnonzero(np.broadcast_to(good, (w.count, 1)))), timed)
 
 
-def _side(w: Candidates, batch: Number, request: Second, time: Second, link: Second) -> Pool:
-    values = (batch, w.compiled.chips, request, time, link)
+def _side(w: Candidates, batch: Number, request: Second, time: Second, room: Number, link: Second) -> Pool:
+    values = (batch, w.compiled.chips, request, time, room, link)
     flat = (np.broadcast_to(value, (w.count, 1))[:, 0] for value in values)
-    names = ("batch", "chips", "request", "time", "link")
+    names = ("batch", "chips", "request", "time", "room", "link")
     return Pool(candidates=w, row=np.arange(w.count), **dict(zip(names, flat, strict=True)))
 
 
@@ -175,25 +186,59 @@ def _best(first: Pool, second: Pool, goal: Goal) -> PoolPair | None:
     a, b, ttft = a[good], b[good], ttft[good]
     if not len(a):
         return None
-    if goal.objective in ("cost", "throughput") and not goal.sizing:
-        keep = _promising(first.take(a), second.take(b), goal)
-        a, b, ttft = a[keep], b[keep], ttft[keep]
-    p, q, size, capacity = _sized(first.take(a), second.take(b), goal)
-    feasible = (p >= 1) & (q >= 1)
-    capacity = np.where(feasible, capacity, 1.0)
-    value = np.broadcast_to(objective_value(goal, case, size, second.time[b], 1 / capacity), p.shape)
-    able = feasible & (True if goal.rate is None else capacity >= goal.rate * (1 - TIE))
+    rate = goal.rate
+    if goal.is_loaded:
+        p, q, size, capacity, rate = _carrying(first.take(a), second.take(b), ttft, goal)
+    else:
+        if goal.objective in ("cost", "throughput") and not goal.sizing:
+            keep = _promising(first.take(a), second.take(b), goal)
+            a, b, ttft = a[keep], b[keep], ttft[keep]
+        p, q, size, capacity = _sized(first.take(a), second.take(b), goal)
+    able = (p >= 1) & (q >= 1)
     if not able.any():
         return None
+    tpot, times = second.time[b], 1 / np.where(able, capacity, 1.0)
+    # The users are as many on any machine: what is paid is compared, by them.
+    per = goal.users if goal.users is not None and goal.objective == "cost" else rate
+    value = np.broadcast_to(objective_value(replace(goal, rate=per), case, size, tpot, times), p.shape)
     ranked = np.where(able, -value if goal.more else value, np.inf)
     equal = np.flatnonzero(ranked <= ranked.min() + TIE * abs(ranked.min()))
     chips_used = np.broadcast_to(size.chips_used, p.shape)
-    tpot = second.time[b]
     at = int(equal[np.lexsort((equal, ttft[equal], chips_used[equal], tpot[equal]))[0]])
-    key = (rounded(ranked[at]), float(tpot[at]), float(chips_used[at]), float(ttft[at]))
-    chips = int(np.broadcast_to(size.chips, p.shape)[at])
-    index, replicas = (int(a[at]), int(b[at])), (int(p[at]), int(q[at]))
-    return PoolPair(prefill=first, decode=second, index=index, replicas=replicas, chips=chips, key=key, value=float(value[at]))
+    return PoolPair(
+        prefill=first, decode=second, index=(int(a[at]), int(b[at])), replicas=(int(p[at]), int(q[at])),
+        chips=int(np.broadcast_to(size.chips, p.shape)[at]),
+        key=(rounded(ranked[at]), float(tpot[at]), float(chips_used[at]), float(ttft[at])), value=float(value[at]),
+    )  # fmt: skip
+
+
+def _carrying(first: Pool, second: Pool, ttft: Second, goal: Goal) -> tuple[Any, Any, ReplicaCounts, Any, Any]:
+    """Replicas of both pools that carry the load with the first token in time (0 where none do), chips, capacity, and the rate.
+
+    A machine of a fixed size is used whole: its pools are as large as balances them, and at least as large as the load needs.
+    """
+    case = first.candidates.case
+    system, output = case.system, case.load.output
+    domain = min(domain_of(system), int(system.chips))
+    in_time = np.inf if goal.slo.ttft is None else goal.slo.ttft
+    ended = np.inf if goal.slo.e2e is None else goal.slo.e2e - (output - 1) * second.time
+    demand = Demand(
+        prefill=first.request, lanes=first.room, decode=second.request, batch=second.batch, seats=second.room, first=ttft,
+        most=np.broadcast_to(np.minimum(in_time, ended), np.shape(ttft)),
+    )  # fmt: skip
+    rate = goal.rate if goal.users is None else loop_rate(goal.users, ttft, second.time, output)
+    p, q, on_time = replicas_at(rate, demand)
+    if goal.free:
+        chips = _rented(system, p, first.chips, q, second.chips)
+    else:
+        chips = system.chips
+        if not goal.sizing:
+            p = np.maximum(p, _balanced(first, second, system, domain)[0])
+        held = decode_held(p, system, domain, first, second)
+        on_time, q = on_time & (held >= q), np.where(goal.sizing, q, held)
+    p, q = (np.where(on_time, count, 0) for count in (p, q))
+    size = ReplicaCounts(replicas=ONE_REPLICA, chips_used=p * first.chips + q * second.chips, chips=chips)
+    return p, q, size, laws.pools_capacity(np.maximum(p, 1), first.request, np.maximum(q, 1), second.request), rate
 
 
 def _promising(first: Pool, second: Pool, goal: Goal) -> Any:
@@ -206,12 +251,12 @@ def _promising(first: Pool, second: Pool, goal: Goal) -> Any:
 
 
 def _sized(first: Pool, second: Pool, goal: Goal) -> tuple[Any, Any, ReplicaCounts, Any]:
-    """Replicas of both pools, chips and capacity (request/s): sized for the load, or for the largest rate of the machine."""
+    """Replicas of both pools, chips and capacity (request/s): one of each where chips are counted, or for the machine's largest rate."""
     system = first.candidates.case.system
     chips = system.chips
     domain = min(domain_of(system), int(chips))
     if goal.sizing:
-        p, q = (np.ones(len(side.row)) if goal.rate is None else replicas_needed(goal.rate, side.request) for side in (first, second))
+        p, q = (np.ones(len(side.row)) for side in (first, second))
         if goal.free:
             chips = _rented(system, p, first.chips, q, second.chips)
         else:
@@ -261,15 +306,30 @@ def _balanced(first: Pool, second: Pool, system: System, domain: int) -> tuple[A
 def picked(pair: PoolPair, goal: Goal) -> Choice:
     """A pair as the choice of a row: the decode pool, with the prefill pool in `prefill`."""
     (a, b), (p, q) = pair.index, pair.replicas
-    plain = replace(goal, free=False, objective="cost", rate=None)
+    plain = replace(goal, free=False, objective="cost", rate=None, users=None)
     first, second = pair.prefill, pair.decode
     prompts = pick(first.candidates, int(first.row[a]), int(first.batch[a]), plain, NO_SIZE)
     answers = pick(second.candidates, int(second.row[b]), int(second.batch[b]), plain, NO_SIZE, pair.value)
     case = answers.case
     if goal.free:
         case = replace(case, system=with_chips(case.system, pair.chips, 0))
-    case = replace(case, load=replace(case.load, rate=goal.rate), layout=_with_replicas(case.layout, q))
-    return replace(answers, order=pair.key[1:3], case=case, prefill=_with_replicas(prompts.case.layout, p))
+    case = replace(case, layout=_with_replicas(case.layout, q))
+    layout = _with_replicas(prompts.case.layout, p)
+    if goal.is_loaded:
+        rate = _closed_rate(case, layout, goal.users) if goal.rate is None else goal.rate
+        case = replace(case, load=Load(prompt=case.load.prompt, output=case.load.output, rate=rate))
+    return replace(answers, order=pair.key[1:3], case=case, prefill=layout)
+
+
+def _closed_rate(case: Deployment, layout: Layout, users: Number) -> Any:
+    """The rate at which users who wait for their answers ask a decode pool (the case) and a prefill pool."""
+
+    def times(rate: PerSecond) -> dict[str, Any]:
+        at_rate = case.at(case.layout, Load(prompt=case.load.prompt, output=case.load.output, rate=rate))
+        return estimate_pools(at_rate, layout, hand_over_link(case.system))
+
+    able = float(np.ravel(times(np.array([1.0]))["capacity_req_per_s"])[0])
+    return known(rate_of_users(users, times, able), "rate", "1/s", "derived", "of the users' closed loop", "now")
 
 
 def _with_replicas(layout: Layout, replicas: int) -> Layout:

@@ -58,14 +58,14 @@ def decode_tpot(w: Candidates, batch: Number, law: Law = step_s) -> Any:
     return request_laws.decode_s(w.server, w.case.requests(), batch, law)
 
 
-def _law(goal: Goal) -> Law:
+def step_law(goal: Goal) -> Law:
     """The step law with every step `goal.step_factor` times as long as expected."""
     return step_s if goal.step_factor == 1 else lambda *load: goal.step_factor * step_s(*load)
 
 
 def _times(w: Candidates, goal: Goal) -> tuple[Any, Any]:
     """Step and token times of the candidates."""
-    law = _law(goal)
+    law = step_law(goal)
     return step_times(w.server.step, law), token_times(w.server.accept_length)
 
 
@@ -221,7 +221,7 @@ def fewest_users(w: Candidates, goal: Goal) -> LoopTimes:
     alone = np.ones((w.count, 1))
     if least_sequences(w) > 1:
         return exact(w, batch_of(w, 2 * alone), replace(goal, rate=None))
-    law = _law(goal)
+    law = step_law(goal)
     tpot = decode_tpot(w, alone, law)  # nobody else's prompt, nobody to wait for: the fixed point in one evaluation
     ttft = w.ttft if goal.step_factor == 1 else request_laws.unloaded_ttft_s(w.server, w.case.requests(), law)
     rate = loop_rate(alone, ttft / w.server.first_token_factor, tpot, w.case.load.output)
