@@ -28,7 +28,7 @@ def test_nodes_needed__fewest_that_hold_the_replicas() -> None:
 
 def test_rate__bare_chip_gets_the_fewest_nodes_of_brute_force() -> None:
     """Brute force: each layout in whole nodes by `serve` at the rate, until its times keep the limits."""
-    answer = plan("llama-3.1-70b", "h200-sxm", BUSY, ttft="1s", tpot="30ms")
+    answer = plan("llama-3.1-70b", "h200-sxm", BUSY, ttft="1s", tpot="30ms", disaggregate="never")
     best = answer.table.row(0)
     fewest = math.inf
     for tp, pp, kv in itertools.product((1, 2, 4, 8), (1, 2, 3, 4, 5, 6, 7, 8), ("bf16", "fp8")):
