@@ -18,6 +18,7 @@ from headway.core import columns, schema, units
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, format_value
 from headway.core.notes import note
+from headway.core.quantity import user_input
 from headway.laws.roofline.balance import drain_s
 from headway.laws.serving.request import interval_share
 from headway.models.precision import Precision
@@ -26,10 +27,12 @@ from headway.performance.achieved import OTHER_FAMILY, family
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import halves
 from headway.performance.intervals import spread
-from headway.performance.layout import UNHALVED, Layout, shape
+from headway.performance.layout import UNHALVED, Layout, ModelShape, check, shape
 from headway.performance.nearest import subject
 from headway.performance.workload import SLO
 from headway.report import output, sim
+from headway.serving.plan.sensitivity import values_by_name
+from headway.serving.pools import POOL_DEGREES
 from headway.serving.serve import checked_load, deployment
 from headway.simulation import fleet
 from headway.simulation import results as run_results
@@ -200,6 +203,8 @@ def _check(args: Simulate) -> None:
         raise BadValue("--swap-space", args.swap_space, "--preemption swap beside it")
     if args.prefill_replicas and args.policy != "disaggregated":
         raise BadValue("--prefill-replicas", args.prefill_replicas, "--policy disaggregated beside it")
+    if args.prefill and args.policy != "disaggregated":
+        raise BadValue("--prefill", args.prefill, "--policy disaggregated beside it")
     if args.timeline and not Path(args.timeline).absolute().parent.is_dir():
         raise BadValue("--timeline", args.timeline, "a file in a folder that there is")
 
@@ -283,15 +288,26 @@ def _fleets(args: Simulate, loadings: list[Any], classes: int) -> Iterator[tuple
     if not args.plan:
         note(*search_notes(args, {"prompt": load.prompt, "output": load.output}, asdict(Layout()) | schema.read(args, Layout)))
     note(*filter(None, [drain_text]))
-    layouts = arguments.ranked(shape(work_of(model).blocks, args.weights or ""), schema.read(args, Layout))
+    formed = shape(work_of(model).blocks, args.weights or "")
+    layouts, prefill = arguments.ranked(formed, schema.read(args, Layout)), _prefill_layout(args, formed)
     tiers = parse_tiers(args.prefix_cache, args.ttl, arguments.catalog(args)) if args.prefix_cache else ()
     for policy, formats, assumptions, labels in cases:
         request = deployment(model, system, layouts, load, formats, assumptions)
         for layout in _halved(layouts, assumptions, loadings):
-            refit = partial(fleet.fleet, request, layout, policy, classes=classes, closed=loadings[0].users > 0, tiers=tiers)
+            closed = loadings[0].users > 0
+            refit = partial(fleet.fleet, request, layout, policy, classes=classes, closed=closed, tiers=tiers, prefill=prefill)
             sim_fleet = refit(traffic)
             note(*request.notes, *sim_fleet.scheduler.notes)
             yield sim_fleet, policy, refit, labels
+
+
+def _prefill_layout(args: Simulate, formed: ModelShape) -> Layout | None:
+    """The layout of replicas that only prefill, where it is not that of the others."""
+    if not args.prefill:
+        return None
+    degrees = {name: q for name, (q, _) in schema.fields(Layout).items() if name in POOL_DEGREES and name != "replicas"}
+    values = values_by_name(args.prefill, degrees, "--prefill", "tp=4 pp=2")
+    return check(Layout(**{name: user_input(int(value), name) for name, value in values.items()}), formed)
 
 
 def _cases(args: Simulate) -> list[tuple[Any, Precision, Assumptions, dict[str, Any]]]:

@@ -18,6 +18,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.layout import NAMES, Layout
 from headway.performance.workload import SLO
 from headway.report import output, sim
+from headway.serving.pools import POOL_DEGREES
 from headway.simulation.check.latencies import latencies_of
 from headway.simulation.check.limits import check_limits, check_requests, read_limits
 from headway.simulation.questions import Simulate
@@ -26,7 +27,7 @@ from headway.simulation.results import measured
 WANTS = "what `headway plan ... -o json` wrote"
 EDITS = ("set", "catalog", "attention", "kv_share", "calibration")
 LOADS = ("rate", "users", "trace")  # flags of plan that state a load
-FROM_PLAN = ("model", "on", *LOADS, "prompt", "output", "turns", "think", "find", "fast", "prefix_cache")
+FROM_PLAN = ("model", "on", *LOADS, "prompt", "output", "turns", "think", "find", "fast", "prefix_cache", "prefill")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +82,6 @@ def _check_row(saved: SavedPlan) -> None:
         raise BadFile(saved.path, f"its best row lacks the layout, the load or the formats; wants {WANTS}")
     if row.get("fits") is False:
         raise BadFile(saved.path, f"its best layout does not fit: {row.get('why')}; wants a plan with a layout that does")
-    pool = [(name, row.get(f"prefill_{name}")) for name in ("tp", "ep", "dp", "pp", "cp")]
-    if row.get("prefill_replicas") is not None and any(int(degree or 1) != int(row[name]) for name, degree in pool):
-        raise BadFile(saved.path, "its prefill and decode pools differ in layout, which `sim` does not play")
 
 
 def played(args: Simulate, saved: SavedPlan) -> Any:
@@ -101,8 +99,16 @@ def played(args: Simulate, saved: SavedPlan) -> Any:
     if args.max_seqs is None:
         values["max_seqs"] = max_sequences(row)
     if row.get("prefill_replicas") is not None:
-        values |= {"policy": "disaggregated", "prefill_replicas": str(int(row["prefill_replicas"]))}
+        values |= {"policy": "disaggregated", "prefill_replicas": str(int(row["prefill_replicas"])), "prefill": _prefill(row)}
     return args.replace(**values)
+
+
+def _prefill(row: Mapping[str, Any]) -> str | None:
+    """The layout of the prefill replicas of a row where it is not that of the decode replicas."""
+    degrees = {name: int(row[f"prefill_{name}"]) for name in POOL_DEGREES if name != "replicas"}
+    if all(degree == int(row[name]) for name, degree in degrees.items()):
+        return None
+    return " ".join(f"{name}={degree}" for name, degree in degrees.items() if degree != 1) or "tp=1"
 
 
 def _drafts(count: int, flags: Any) -> dict[str, Any]:

@@ -124,6 +124,12 @@ class Playing(FlagRecord):
         f"(default {SEEDS}, above {CHEAP} requests 1)",
         rare=True,
     )
+    prefill = field(
+        kind="text",
+        word='"KEY=VALUE ..."',
+        help='layout of the prefill replicas of --policy disaggregated, such as "tp=4 pp=2" (default: that of the others)',
+        rare=True,
+    )
     fast = field(
         word="SHARE", open_low=False, high=1, help="this share of requests goes before all others, in a class of its own", rare=True
     )

@@ -15,7 +15,7 @@ from headway.core import units
 from headway.core.errors import BadValue, UnknownName
 from headway.core.progress import expect
 from headway.core.quantity import default, known, user_input
-from headway.core.schema import fields, flag, scalar
+from headway.core.schema import Field, fields, flag, scalar
 from headway.core.trace import record
 from headway.core.units import Number
 from headway.hardware.chip import PEAK_OF
@@ -197,19 +197,24 @@ def parse(text: str) -> dict[str, Any]:
     {'tp': 8, 'batch': 64}
     """
     known_keys = {name: q for record in (Layout, Precision) for name, (q, _) in fields(record).items()}
-    known_keys["batch"] = fields(Load)["batch"][0]
+    values = values_by_name(text, known_keys | {"batch": fields(Load)["batch"][0]}, "--current", "tp=8 batch=64")
+    if "batch" not in values:
+        raise BadValue("--current", text, 'a batch, such as "tp=8 batch=64"')
+    return values
+
+
+def values_by_name(text: str, known_keys: Mapping[str, Field], flag: str, example: str) -> dict[str, Any]:
+    """KEY=VALUE pairs of a flag, with commas or spaces between, as values by name."""
     values: dict[str, Any] = {}
     for word in text.replace(",", " ").split():
         key, equals, value = word.partition("=")
         if not equals or not value:
-            raise BadValue("--current", word, 'KEY=VALUE pairs, such as "tp=8 batch=64"')
+            raise BadValue(flag, word, f'KEY=VALUE pairs, such as "{example}"')
         if key not in known_keys:
-            raise UnknownName("key of --current", key, known_keys, "one of " + ", ".join(known_keys))
+            raise UnknownName(f"key of {flag}", key, known_keys, "one of " + ", ".join(known_keys))
         if key in values:
-            raise BadValue("--current", text, f"{key} once")
+            raise BadValue(flag, text, f"{key} once")
         values[key] = scalar(value, known_keys[key], key)
-    if "batch" not in values:
-        raise BadValue("--current", text, 'a batch, such as "tp=8 batch=64"')
     return values
 
 
