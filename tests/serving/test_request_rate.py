@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import pytest
 
@@ -73,8 +74,9 @@ def test_infeasible__memory_on_any_number_of_chips() -> None:
 
 
 def test_rate__above_capacity_is_infeasible_with_the_number() -> None:
-    answer = plan("llama-3.1-70b", "8xh200-sxm", BUSY, ttft="1s", tpot="30ms")
-    most = plan("llama-3.1-70b", "8xh200-sxm", SHORT, ttft="1s", tpot="30ms", objective="throughput").table.row(0)
+    answer = plan("llama-3.1-70b", "8xh200-sxm", BUSY, ttft="1s", tpot="30ms", disaggregate="never")
+    limits: Any = {"ttft": "1s", "tpot": "30ms", "disaggregate": "never"}
+    most = plan("llama-3.1-70b", "8xh200-sxm", SHORT, objective="throughput", **limits).table.row(0)
     assert answer.fails == "rate" and not answer.table.row(0)["fits"]
     assert answer.table.row(0)["capacity_req_per_s"] == pytest.approx(most["capacity_req_per_s"], rel=1e-12)
     assert f"{most['capacity_req_per_s']:.3g}" in answer.infeasible and "40" in answer.infeasible

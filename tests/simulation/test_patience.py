@@ -135,7 +135,7 @@ def test_patience__more_replicas_lose_fewer_requests(routing: str) -> None:
 
 
 def test_patience__disaggregated_spans_both_queues_and_the_transfer() -> None:
-    pools = PrefillDecodePools(prefill=1, decode=1, transfer_s=np.full(4, 0.5))
+    pools = PrefillDecodePools(prefill=1, decode=1, transfer_s=lambda prompt: 0.5 + 0.0 * prompt)
     traffic = Traffic.of([0.0, 0.1, 0.2, 30.0], 10, [20, 2, 2, 2])
     run, _ = split(traffic, pace("1.0", 1), RULES._replace(seats=1), pools, how="plain", patience=2.5)
     assert run.first[0] == 1.5

@@ -97,7 +97,8 @@ def test_ttft__disaggregated_is_two_queues_and_the_kv_transfer() -> None:
     )
     made = pace("1e-4 * tokens + (7.5e-5 if batch > 0.0 else 0.0)", 1)
     rules = RULES._replace(seats=1, capacity=10**9, budget=10**6, chunk=10**6)
-    run, before = split(traffic, made, rules, PrefillDecodePools(prefill=1, decode=1, transfer_s=np.full(count, transfer)), how="plain")
+    pools = PrefillDecodePools(prefill=1, decode=1, transfer_s=lambda prompt: transfer + 0.0 * prompt)
+    run, before = split(traffic, made, rules, pools, how="plain")
     service = (1e-4 * length, 7.5e-5 * length)
     wanted = float(mmc_wait_s(rate, service[0], 1)) + service[0] + transfer + float(mmc_wait_s(rate, service[1], 1))
     ttft = (run.first - run.arrival)[count // 20 :]
@@ -108,7 +109,7 @@ def test_ttft__disaggregated_is_two_queues_and_the_kv_transfer() -> None:
 
 
 def test_disaggregated__refused_request_takes_no_prefill_time() -> None:
-    pools = PrefillDecodePools(prefill=1, decode=1, transfer_s=np.zeros(2))
+    pools = PrefillDecodePools(prefill=1, decode=1, transfer_s=lambda prompt: 0.0 * prompt)
     run, _ = split(Traffic.of([0.0, 0.001], [100, 10], [500, 5]), pace("0.1"), RULES._replace(seats=1, capacity=20), pools, how="plain")
     assert run.refused.tolist() == [True, False]
     assert run.first[1] == pytest.approx(0.101)

@@ -233,8 +233,9 @@ def _checked(inputs: _SearchInput, goal: LoadGoal, systems: Sequence[System]) ->
     """The answer of each model on each machine, the best first, each value of a list asked alone."""
 
     def question(place: int, model: Model, system: System, lists: dict[str, Any]) -> tuple[int, Any, LoadGoal]:
-        def search_within(slo: SLO, factor: float) -> LayoutPlan:
-            return search(model, system, inputs.load, slo, step_factor=factor, elasticities=False, frontier=False, **inputs.rest | lists)
+        def search_within(slo: SLO, factor: float, way: str = "never") -> LayoutPlan:
+            rest = inputs.rest | lists | {"disaggregate": way}
+            return search(model, system, inputs.load, slo, step_factor=factor, elasticities=False, frontier=False, **rest)
 
         width = plan_at_load.width_of([(model, system)], inputs.rest["assumptions"])
         return place, search_within, dataclasses.replace(goal, width=width)
@@ -265,7 +266,10 @@ def _goal(args: Plan) -> LoadGoal:
         raise BadValue("--no-check", percentile.flag, wants)
     decode = schema.read(args, SLO).get("tpot_decode")
     note(*idle_limits(limits))
-    return plan_at_load.LoadGoal(offered=traffic, limits=limits, confidence=confidence, tpot_decode=decode)
+    return plan_at_load.LoadGoal(
+        offered=traffic, limits=limits, confidence=confidence, tpot_decode=decode,
+        disaggregate="never" if args.replicas is not None and args.disaggregate == "auto" else args.disaggregate,
+    )  # fmt: skip
 
 
 def _offered(args: Plan) -> tuple[OfferedTraffic, int]:
@@ -317,8 +321,6 @@ def _search_at_load(args: Plan, goal: LoadGoal) -> _SearchInput:
         raise BadValue("plan", "a list of assumptions", "one value of each at a load: the plan is checked by simulation")
     if args.batch is not None:
         raise BadValue("--batch", args.batch, "no --batch at a load: how many requests are in flight follows from it")
-    if args.disaggregate == "only":
-        raise BadValue("--disaggregate", "at a load", "no --rate, --users or --trace: pools are not checked by simulation yet")
     traffic, rate = goal.offered, goal.offered.rate
     sample = traffic.load(2000, 0).traffic
     lengths = {
@@ -339,7 +341,7 @@ def _search_at_load(args: Plan, goal: LoadGoal) -> _SearchInput:
     spare = schema.Field(integer=True, open_low=False, high=MOST_SPARE)
     rest = {
         "assumptions": assumptions, "objective": args.objective,
-        "current": args.current, "plainest": args.plainest != "off", "users": traffic.users or None, "disaggregate": "never",
+        "current": args.current, "plainest": args.plainest != "off", "users": traffic.users or None, "disaggregate": args.disaggregate,
         "spare": 0 if args.spare is None else int(schema.scalar(args.spare, spare, "--spare")),
     } | search_input(args)  # fmt: skip
     return _SearchInput(models=models, load=Load(**lengths, rate=rate), lists=formats | settings | {"ways": degrees}, rest=rest)

@@ -7,7 +7,7 @@ With pools, the first token is out when the decode pool admits the request, so i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -96,7 +96,7 @@ class PrefillDecodePools:
 
     prefill: int
     decode: int
-    transfer_s: Any  # KV transfer time of each request, s
+    transfer_s: Callable[[Any], Any]  # of prompt tokens: time of the KV transfer, s
     first: PrefillReplica | None = None  # a prefill replica; None: like a decode replica
 
     def prefill_side(self, pace: StepPace, rules: Rules) -> tuple[StepPace, Rules]:
@@ -123,7 +123,7 @@ def split(
         prompts, first_pace, first_rules, replicas=pools.prefill, how=how, routing=routing, prefix=prefix, barred=beyond,
         patience=waits,
     )  # fmt: skip
-    handed = before.finish + pools.transfer_s
+    handed = before.finish + pools.transfer_s(traffic.prompt)
     decode_requests = np.flatnonzero(np.isfinite(handed))
     order = decode_requests[np.argsort(handed[decode_requests], kind="stable")]
     answers = Traffic.of(handed[order], traffic.prompt[order], traffic.output[order])
@@ -231,7 +231,7 @@ def fleet(
     plan, pools = replica.scheduler, None
     if apart:
         pools = PrefillDecodePools(
-            prefill=prefill_replicas, decode=int(layout.replicas), transfer_s=_transfer(first, replica, traffic),
+            prefill=prefill_replicas, decode=int(layout.replicas), transfer_s=_transfer(first, replica),
             first=None if paces[-1] is None or prefill is None else PrefillReplica(
                 layout=first.case.layout, compiled=first.compiled, rules=first.scheduler.rules, pace=paces[-1]
             ),
@@ -292,12 +292,16 @@ def _cached(replica: _Replica, policy: Policy, traffic: Traffic, tiers: Sequence
     return replace(replica, scheduler=replace(plan, rules=rules, notes=notes), prefix=prefix)
 
 
-def _transfer(first: _Replica, second: _Replica, traffic: Traffic) -> Any:
-    """KV transfer time of each request from a prefill to a decode replica: the side with the larger shares of it takes longer."""
-    query, prompts = second.case, traffic.prompt.astype(float)
+def _transfer(first: _Replica, second: _Replica) -> Callable[[Any], Any]:
+    """KV transfer time by prompt tokens from a prefill to a decode replica: the side with the larger shares of the cache takes longer."""
+    query = second.case
     link = hand_over_link(query.system) * query.assumptions.eff_network
-    sides = [handed_bytes(part.compiled, prompts, part.case.layout.cp) / link for part in (first, second)]
-    return np.asarray(transfer_s(*sides), float)
+
+    def time(prompt: Any) -> Any:
+        sides = (handed_bytes(part.compiled, np.asarray(prompt, float), part.case.layout.cp) / link for part in (first, second))
+        return np.asarray(transfer_s(*sides), float)
+
+    return time
 
 
 def stretched(fleet: Fleet, factor: float) -> Fleet:

@@ -218,7 +218,7 @@ def little(fleet: Fleet, run: SimulatedRun) -> float | None:
     counts = run.completed
     spent = float(np.sum(run.finish, where=counts) - np.sum(run.arrival, where=counts)) - int(counts.sum()) * run.overhead_s
     if fleet.pools is not None:  # during KV transfer a request is in neither pool
-        spent -= float(np.sum(fleet.pools.transfer_s, where=counts))
+        spent -= float(np.sum(fleet.pools.transfer_s(run.traffic.prompt), where=counts))
     pools = [run, run.prefill] if run.prefill is not None else [run]
     request_s = sum(in_service(pool)[part] for pool in pools for part in (0, 1))
     return float(request_s) / spent if spent > 0 else None

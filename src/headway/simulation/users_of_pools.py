@@ -170,11 +170,11 @@ def play_users(
             (traffic, pace, rules._replace(handed=1), pools.decode),
         )
     ]
-    begin = min(users, len(served))
+    begin, transfer = min(users, len(served)), np.broadcast_to(pools.transfer_s(traffic.prompt), (len(traffic),))
     loop = _Users(
-        prefill=sides[0], decode=sides[1], transfer=pools.transfer_s, overhead_s=overhead_s, asked=begin,
+        prefill=sides[0], decode=sides[1], transfer=transfer, overhead_s=overhead_s, asked=begin,
         pause=np.zeros(len(traffic)) if think is None else np.broadcast_to(np.asarray(think, float), (len(traffic),)),
-        soonest=float(np.min(pools.transfer_s, initial=inf)) + float(first_pace.step(0.0, 0.0, 1.0, 0.5, 1.0)),
+        soonest=float(np.min(transfer, initial=inf)) + float(first_pace.step(0.0, 0.0, 1.0, 0.5, 1.0)),
         events=([], [(float(traffic.arrival[request]), int(request)) for request in served[:begin]], []),
     )  # fmt: skip
     expect(len(served))

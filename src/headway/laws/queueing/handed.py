@@ -6,7 +6,7 @@ from typing import Any
 
 from headway.core.formula import formula
 from headway.core.trace import unrecorded
-from headway.core.units import Number, PerSecond, Token
+from headway.core.units import ONE_TOKEN, Number, PerSecond, Token
 from headway.laws.queueing.closed_loop import NO_WORK, SINGLE, step_times, token_times
 from headway.laws.queueing.root import increasing_root
 from headway.laws.serving.request import middle_context
@@ -27,6 +27,7 @@ def handed_decoding(step: StepCoefficients, prompt: Token, output: Token, accept
 
         def excess(decoding: Number) -> Any:
             kv_tokens = decoding * middle_context(prompt, output)
-            return decoding - rate * (output - 1) * token(decoding, kv_tokens, time(decoding, kv_tokens, NO_WORK, NO_WORK, SINGLE))
+            step_time = time(decoding, kv_tokens, NO_WORK, NO_WORK, SINGLE)
+            return decoding - rate * (output / ONE_TOKEN - 1) * token(decoding, kv_tokens, step_time)
 
         return increasing_root(excess, 0.0 * (rate + seats), 0.0 * rate + seats, -1.0)

@@ -5,11 +5,13 @@ wants), the best layout is played with the very traffic, and the limits on means
 layout keeps every limit; then another look or two is taken at fewer nodes: between the last that failed and the first that held, or
 beyond the latter where none failed.
 
-Of several machines, models or listed formats each is asked alone, so that the best of a list is the best of its members.
+Of several machines, models or listed formats each is asked alone, and each with one pool and with prefill apart, so that the best of a
+list is the best of its members.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
@@ -27,7 +29,7 @@ from headway.performance.intervals import spread
 from headway.performance.layout import Layout
 from headway.performance.nearest import subject
 from headway.performance.workload import SLO, Load
-from headway.serving.plan.group import first_of_each
+from headway.serving.plan.group import first_of_each, may_part
 from headway.serving.plan.plan import LayoutPlan, joined
 from headway.serving.serve import deployment
 from headway.simulation.check.check import DEFAULT, CheckedCandidate, check
@@ -49,7 +51,7 @@ OVERLOADED = 0.8
 HEADROOM = 1.05  # factor on the steps of a search whose layout was overloaded, where there is no bound to draw in
 END_OF_INTERVAL = NormalDist().inv_cdf(0.95)  # of a 90 % interval, in standard deviations
 SEARCHED = ("ttft", "tpot", "e2e")  # latencies whose mean the search knows
-Search = Callable[[SLO, float], LayoutPlan]  # (limits on means, step_factor) -> a plan without frontier and elasticities
+Search = Callable[..., LayoutPlan]  # (limits on means, step_factor; way of pools) -> a plan without frontier and elasticities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,7 @@ class LoadGoal:
     confidence: float = DEFAULT
     tpot_decode: Any = None
     width: float = 1.0  # half of the 90 % interval of TPOT, as a factor: width_of
+    disaggregate: str = "never"  # pools apart: never, only, or auto, the better of both
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +137,7 @@ def best_at_load(questions: Sequence[tuple[int, Search, LoadGoal]]) -> list[Chec
     illegal: list[IllegalCombination | IllegalLayout] = []
     for place, search, goal in questions:
         try:
-            answers.append(replace(plan_at_load(search, goal), place=place))
+            answers += [replace(answer, place=place) for answer in _each_way(search, goal)]
         except (IllegalCombination, IllegalLayout) as error:
             illegal.append(error)
     if not answers:
@@ -146,6 +149,25 @@ def best_at_load(questions: Sequence[tuple[int, Search, LoadGoal]]) -> list[Chec
     plan = joined([(answer.place, answer.plan) for answer in answers], most, more)
     first, *runners_up = first_of_each(answers)
     return [replace(first, plan=plan, tried=sum(answer.tried for answer in answers)), *runners_up]
+
+
+def _each_way(search: Search, goal: LoadGoal) -> list[CheckedPlan]:
+    """The answers of one question with one pool, with two, or both; two are not played where their search needs as much money as one."""
+    together = [plan_at_load(search, goal)] if goal.disaggregate != "only" else []
+    apart = functools.partial(search, way="only")
+    if goal.disaggregate == "never" or any(not _may_be_cheaper(apart, goal, answer) for answer in together):
+        return together
+    other = plan_at_load(apart, goal)
+    return together if together and other.plan.fails else [*together, other]
+
+
+def _may_be_cheaper(apart: Search, goal: LoadGoal, answer: CheckedPlan) -> bool:
+    """Whether two pools may be better than an answer with one: the machine can, and the first search promises it."""
+    group = answer.plan.groups[0]
+    if not may_part(group.case, group.goal):
+        return False
+    first = apart(first_limits(goal), step_factor(goal))
+    return not first.fails and (not answer.holds or first.groups[0].rank() < group.rank())
 
 
 def plan_at_load(search: Search, goal: LoadGoal, progress: Callable[[int, int], None] | None = None) -> CheckedPlan:
@@ -166,7 +188,7 @@ def plan_at_load(search: Search, goal: LoadGoal, progress: Callable[[int, int], 
             break
         failed = look
         bounds = _drawn_in(bounds, plan, checked, goal.limits)
-        if not checked.stable and not bounds.values:
+        if not checked.stable and (not bounds.values or plan.best.prefill is not None):  # pools are sized by times of requests
             factor *= HEADROOM
     if best is None:
         return _nearest(search, goal, failed, len(plays))
@@ -209,13 +231,14 @@ def _first_bounds(limits: Sequence[LatencyLimit]) -> _Bounds:
 
 
 def _candidate(plan: LayoutPlan) -> Candidate:
-    return Candidate(query=plan.best.case, layout=plan.best.case.layout)
+    return Candidate(query=plan.best.case, layout=plan.best.case.layout, prefill=plan.best.prefill)
 
 
 def _checked(plan: LayoutPlan, goal: LoadGoal, plays: dict[Any, CheckedCandidate]) -> CheckedCandidate:
     """The best layout of a plan, simulated once."""
     best = plan.best
-    key = (best.case.model.name, best.case.system.name, str(best.case.layout), best.case.formats.labels)
+    pools = None if best.prefill is None else (str(best.prefill), int(best.prefill.replicas), int(best.case.layout.replicas))
+    key = (best.case.model.name, best.case.system.name, str(best.case.layout), best.case.formats.labels, pools)
     if key not in plays:
         plays[key] = check(_candidate(plan), goal.offered, goal.limits, needed=goal.confidence, exact=False)
     return plays[key]

@@ -277,7 +277,8 @@ def in_units(fleet: Fleet, unit: float) -> Fleet:
         first = pools.first
         if first is not None:
             first = replace(first, rules=first.rules._replace(departures=rules.departures, copy_s=first.rules.copy_s / unit))
-        pools = replace(pools, transfer_s=pools.transfer_s / unit, first=first)
+        transfer = pools.transfer_s
+        pools = replace(pools, transfer_s=lambda prompt: transfer(prompt) / unit, first=first)
     return replace(fleet, scheduler=replace(plan, rules=rules, overhead_s=plan.overhead_s / unit, patience_s=patience), pools=pools)
 
 
