@@ -1,4 +1,4 @@
-"""Decode replicas under arrivals: as many decode as finish per second times the time of their answers, and all seats where these overflow."""
+"""Decode replicas under arrivals: as many decode as finish per second times the time of their answers, at most all seats."""
 
 import pytest
 
