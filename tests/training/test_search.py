@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
+import re
 from dataclasses import replace
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -14,13 +17,12 @@ from headway.hardware.system import system
 from headway.models.config import model
 from headway.training.estimate import estimate
 from headway.training.recipe import RECOMPUTE, Recipe, TrainingLayout, TrainingRun
-from headway.training.run import case_of, parts
+from headway.training.run import case_of
 from headway.training.search import (
     AT_ONCE,
     FEWEST_TOKENS,
     MICRO_BATCHES,
     NAMES,
-    PLAIN_MARGIN,
     bounds,
     candidates,
     legal,
@@ -32,6 +34,8 @@ from headway.training.search import (
 )
 from headway.training.train import TrainingQuestion, cases
 from support.work import calls
+
+DAY = 86400
 
 
 def asked(name: str, machine: str, **given: Any) -> Any:
@@ -80,8 +84,7 @@ def test_search__no_legal_layout_is_faster(name: str, machine: str, sequences: i
         made = estimate(with_recipe(case, model(name), recipe), some)
         best = min(best, float(np.where(made.fits, made.time.step, np.inf).min()))
     assert found.layouts[0].fits
-    assert min(one.step for one in found.layouts if one.fits) == pytest.approx(best, rel=1e-12)
-    assert found.layouts[0].step <= best * (1 + PLAIN_MARGIN)
+    assert found.layouts[0].step == pytest.approx(best, rel=1e-9)
 
 
 def test_candidates__legal_and_distinct() -> None:
@@ -135,19 +138,55 @@ def test_estimate__work_does_not_grow_with_the_number_of_layouts() -> None:
     assert calls(lambda: estimate(case, many)) < 2 * calls(lambda: estimate(case, few)) < 5000
 
 
-def test_deadline__fewest_chips_that_meet_it() -> None:
-    whole = next(iter(hw.train("llama-3.1-8b", "1024xh100-sxm", tokens="1T", seq=8192, global_batch=512 * 8192)))
-    some = next(iter(hw.train("llama-3.1-8b", "1024xh100-sxm", tokens="1T", seq=8192, global_batch=512 * 8192, deadline="10d")))
-    assert some["run_s"] <= 10 * 86400 and some["chips"] < whole["chips"] and some["fits"]
-    fewer = max(int(part.chips) for part in parts(system("1024xh100-sxm"), (4, 5, 6, 7, 8)) if int(part.chips) < some["chips"])
-    slower = next(iter(hw.train("llama-3.1-8b", f"{fewer}xh100-sxm", tokens="1T", seq=8192, global_batch=512 * 8192)))
-    assert slower["run_s"] > 10 * 86400
+RUN: dict[str, Any] = {"tokens": "1T", "seq": 8192, "global_batch": 512 * 8192}
 
 
-def test_deadline__not_met_is_stated_in_why() -> None:
-    found = hw.train("llama-3.1-8b", "64xh100-sxm", tokens="100T", seq=8192, deadline="1d")
-    assert next(iter(found))["run_s"] > 86400
-    assert "deadline is not met" in next(iter(found))["why"]
+@pytest.mark.parametrize("machine", ["h100-sxm", "1024xh100-sxm"])
+def test_deadline__fewest_nodes_that_keep_it_with_the_confidence(machine: str) -> None:
+    """Of every count of whole nodes, by their own intervals as a lognormal: the first that is in time in 80 of 100 worlds."""
+    some = next(iter(hw.train("llama-3.1-8b", machine, deadline="20d", **RUN)))
+    assert some["fits"] and some["kind"] == "best" and some["confidence"] >= 0.8
+
+    def sure(chips: int) -> float:
+        row = next(iter(hw.train("llama-3.1-8b", f"{chips}xh100-sxm", **RUN)))
+        deviation = math.log(row["run_hi_s"] / row["run_s"]) / 1.6449
+        return NormalDist().cdf(math.log(20 * DAY / row["run_s"]) / deviation)
+
+    fewer = range(some["chips"] // 2 // 8 * 8, some["chips"], 8)
+    assert sure(some["chips"]) == pytest.approx(some["confidence"], abs=1e-4) and max(map(sure, fewer)) < 0.8
+
+
+def test_deadline__less_confidence_wants_no_more_chips() -> None:
+    counts = [next(iter(hw.train("llama-3.1-8b", "h100-sxm", deadline="20d", confidence=share, **RUN)))["chips"]
+              for share in (0.5, 0.99)]  # fmt: skip
+    assert counts[0] < counts[1]
+
+
+def test_deadline__missed_is_said_with_the_chips_that_would_keep_it() -> None:
+    found = hw.train("llama-3.1-8b", "64xh100-sxm", deadline="10d", **RUN)
+    row = next(iter(found))
+    assert row["run_s"] > 10 * DAY and row["kind"] == "over a limit" and "misses the deadline of 10 d" in row["why"]
+    first = found.answer
+    assert "misses the deadline of 10 d (chance under 1%)" in first
+    machine = re.search(r"--on (\d+xh100-sxm)", first)
+    assert machine and found.helps[0].change.endswith(f"(--on {machine[1]})")
+    enough = next(iter(hw.train("llama-3.1-8b", machine[1], deadline="10d", **RUN)))
+    assert enough["kind"] == "best" and f"{enough['chips']:,} chips" in found.helps[0].change
+
+
+def test_budget__the_fastest_run_that_keeps_it() -> None:
+    """No count of a few weighed is faster within the budget, and a deadline beside it takes fewer chips."""
+    row = next(iter(hw.train("llama-3.1-8b", "h100-sxm", budget="150kUSD", **RUN)))
+    assert row["kind"] == "best" and row["run_usd"] < 150e3 and row["confidence"] >= 0.8
+    factor = row["run_hi_s"] / row["run_s"]
+    surely = math.exp(math.log(factor) / 1.6449 * NormalDist().inv_cdf(0.8))
+    for chips in (256, 512, 2048):
+        other = next(iter(hw.train("llama-3.1-8b", f"{chips}xh100-sxm", **RUN)))
+        assert other["run_s"] >= row["run_s"] * (1 - 1e-9) or other["run_usd"] * surely > 150e3
+    both = next(iter(hw.train("llama-3.1-8b", "h100-sxm", budget="150kUSD", deadline=row["run_s"] * 4, **RUN)))
+    assert both["chips"] < row["chips"] and both["kind"] == "best"
+    dear = hw.train("llama-3.1-8b", "h100-sxm", budget="1kUSD", **RUN)
+    assert "misses the budget of $1,000" in dear.answer
 
 
 def test_objective_cost__no_part_of_the_machine_is_cheaper() -> None:
@@ -173,4 +212,4 @@ def test_train__notes_say_what_would_fit() -> None:
 def test_chips_idle__note_gives_a_global_batch_that_uses_them() -> None:
     found = hw.train("llama-3.1-405b", "16384xh100-sxm", seq=8000, global_batch=16_000_000)
     assert next(iter(found))["chips_idle"] > 0
-    assert any("--global-batch 16384000" in note for note in found.notes)
+    assert any("--global-batch 16384000" in change.change for change in found.helps)

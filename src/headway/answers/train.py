@@ -14,15 +14,17 @@ from headway.core.errors import BadValue, HeadwayError
 from headway.core.listing import cell, format_value
 from headway.hardware.chip_price import MARKET
 from headway.report import output, serving, train
-from headway.report.words import interval, sentence
-from headway.training.questions import Train
+from headway.report.train import share
+from headway.report.words import MOST_WORDS, count, interval, sentence
+from headway.training.helps import TrainingHelp, helps
+from headway.training.questions import Train, TrainingGoal
 from headway.training.recipe import BINARY_FLAGS, Failures, Recipe, TrainingLayout, TrainingReach, binary_text
+from headway.training.train import LADDER, OVER, RECORDS, TIMES, TrainingQuestion, answers, cases, listing, sample, swept
 from headway.training.train import PARTS as MEMORY
-from headway.training.train import RECORDS, TIMES, TrainingQuestion, cases, listing, sample, swept
 
 if TYPE_CHECKING:
     from headway.core.listing import Rows
-    from headway.training.train import TrainingQuestion
+    from headway.training.search import TrainingRequest
 
 SAME = 0.001  # of two costs that a reader cannot tell apart
 TENTH = 0.1  # of a value that equals a fitted default, to see whether it counts
@@ -30,10 +32,11 @@ MOST_VALUES = 1000  # of one flag
 MOST_TRIED = 20  # combinations of a list at which a value is tried
 DEGREES = ("tp", "cp", "pp", "vpp", "ep", "dp")
 VIEW = ("kind", "model", "system", "chips", "seq", "global_batch", *DEGREES, "micro_batch", "zero", "recompute", "schedule", "step_s",
-        "step_lo_s~step_hi_s", "tokens_per_s_chip", "mfu", "memory_bytes_chip", "run_s", "run_usd", "bound", "fits", "why")  # fmt: skip
+        "step_lo_s~step_hi_s", "tokens_per_s_chip", "mfu", "memory_bytes_chip", "run_s", "run_usd", "confidence", "bound", "fits",
+        "why")  # fmt: skip
 SEARCHED = ("recompute", "schedule")  # of a recipe
 DAY, GWH = 86400.0, 3.6e12
-NARROW = ("kind", "tp", "cp", "pp", "vpp", "ep", "dp", "recompute", "step_s", "mfu", "run_s", "run_usd", "memory_bytes_chip", "why")
+NARROW = ("kind", "chips", *DEGREES, "recompute", "step_s", "mfu", "run_s", "run_usd", "confidence", "memory_bytes_chip", "why")
 
 
 def run(args: Train) -> output.Answer:
@@ -43,18 +46,22 @@ def run(args: Train) -> output.Answer:
     for record in (*RECORDS, TrainingLayout):
         records[record] = schema.read(args, record, most=MOST_VALUES)
     layout = records.pop(TrainingLayout)
-    deadline = schema.scalar(args.deadline, schema.Field("s"), "--deadline") if args.deadline else None
-    request = TrainingQuestion(records=records, layout=layout, objective=args.objective, deadline=deadline, price_metric=args.price_metric)
+    goal = schema.read(args, TrainingGoal)
+    limits = {name: goal.get(name) for name in ("deadline", "budget", "confidence")}
+    request = TrainingQuestion(records=records, layout=layout, objective=args.objective, price_metric=args.price_metric, **limits)
     models, systems = arguments.models(args), [system for system, _ in arguments.systems(args)]
     run_cases = cases(models, systems, request)
     _refuse_idle(args, request, lambda trial: [sample(case) for case in cases(models, systems, trial)[:MOST_TRIED]])
-    answer_rows = listing(run_cases, notes)
+    trained = answers(run_cases)
+    changes = functools.cache(lambda: helps(*trained[0]) if len(trained) == 1 else [])  # searched where somebody reads them
+    answer_rows = listing(trained, notes)
     idle = _idle_notes(args, request, next(iter(answer_rows))) if len(run_cases) == 1 else []
     subjects = [name for name, members in (("model", models), ("system", systems)) if len(members) > 1]
     axes = [*subjects, *(name for _, name in swept(run_cases))]
     return output.Answer(
-        answer_rows, notes=idle, describe=functools.partial(_describe, axes=axes), pictures=train.pictures(), most=100
-    )
+        answer_rows, notes=idle, describe=functools.partial(_describe, axes=axes, asked=trained[0][0], changes=changes),
+        pictures=train.pictures(), most=100,
+    )  # fmt: skip
 
 
 def _idle_notes(args: Train, question: TrainingQuestion, best: Mapping[str, Any]) -> list[str]:
@@ -114,32 +121,41 @@ def _binary(args: Train) -> tuple[Any, tuple[str, ...]]:
 # -- words ----------------------------------------------------------------------------------------------------------------------
 
 
-def _describe(rows: Rows, axes: Sequence[str]) -> output.Summary:
+def _describe(rows: Rows, axes: Sequence[str], asked: TrainingRequest, changes: Callable[[], Sequence[TrainingHelp]]) -> output.Summary:
     """Summary of the best layout, or of the best of several points with the swept inputs `axes` first."""
     row_list = list(rows)
-    best, place = (row_list[0], "") if not axes else _winner(row_list, axes)
+    best, place = (row_list[0], "") if not axes else _winner(row_list, axes, asked)
     after = "" if axes else _next(row_list)
-    remarks = [line for line in (_memory(best), _hides(best), after or _speed(best), _undisturbed(best)) if line]
+    remarks = [line for line in (_ladder(row_list), _memory(best), _hides(best), after or _speed(best), _undisturbed(best)) if line]
     view, narrow = ([*axes, *(key for key in keys if key not in axes)] for keys in (VIEW, NARROW))
-    return output.Summary(_headline(best, place), view, binds=_binds(best), remarks=remarks, first=narrow)
+    useful = [train.help_words(change, best) for change in changes()]
+    headline = _headline(best, place, asked, next((change for change in changes() if change.saves), None))
+    return output.Summary(headline, view, binds=_binds(best), remarks=remarks, helps=useful, first=narrow)
 
 
-def _winner(rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> tuple[Mapping[str, Any], str]:
-    """The point that trains most tokens per second, goodput counted, with words on it and on the cheapest run."""
+def _winner(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], asked: TrainingRequest) -> tuple[Mapping[str, Any], str]:
+    """The best point by the objective, with words on it and, of a question of speed, on the cheapest run."""
     running = [row for row in rows if row["fits"]]
     if not running:
         return rows[0], f"none of {len(rows)} points fits; the first, {serving.setting(rows[0], axes)}: "
-    fastest = max(running, key=lambda row: row["goodput"] * row["global_batch"] / row["step_s"])
-    priced = [row for row in running if row.get("run_usd") is not None]
-    cheapest = min(priced, key=lambda row: row["run_usd"] / row["tokens"], default=None)
-    words = f"fastest of {len(rows)} points is {serving.setting(fastest, axes)}"
-    if cheapest is not None and cheapest["run_usd"] / cheapest["tokens"] < (1 - SAME) * fastest["run_usd"] / fastest["tokens"]:
+    keeping = [row for row in running if row["kind"] != OVER] or running
+    values = {"step": lambda row: row["step_s"] / row["global_batch"] / row["goodput"], "chips": lambda row: row["chips"],
+              "cost": lambda row: row["run_usd"] / row["tokens"]}  # fmt: skip
+    best = min(keeping, key=values[asked.objective])
+    setting, missed = serving.setting(best, axes), best["kind"] == OVER
+    if missed:
+        return best, f"none of {len(rows)} points keeps the limits; nearest, {setting}: "
+    word = {"step": "fastest", "chips": "fewest chips", "cost": "cheapest"}[asked.objective]
+    words = f"{word} of {len(rows)} points is {setting}"
+    priced = [row for row in keeping if row.get("run_usd") is not None]
+    cheapest = min(priced, key=values["cost"], default=None)
+    if asked.objective == "step" and cheapest is not None and values["cost"](cheapest) < (1 - SAME) * values["cost"](best):
         words += f", cheapest {serving.setting(cheapest, axes)} ({cell('run_usd', cheapest)})"
-    return fastest, f"{words}; the fastest: "
+    return best, f"{words}; {'the fastest' if asked.objective == 'step' else 'it'}: "
 
 
-def _headline(best: Mapping[str, Any], place: str) -> str:
-    """Sentence on the best layout: whether it fits, its step, and the run."""
+def _headline(best: Mapping[str, Any], place: str, asked: TrainingRequest, rescue: TrainingHelp | None) -> str:
+    """Sentence on the best layout: whether it fits and keeps the limits, its step, and the run."""
     where = f"{place}{best['model']} on {best['system']}"
     layout = " ".join(f"{name}={best[name]}" for name in DEGREES if best[name] != 1) or "one copy per chip"
     if not best["fits"]:
@@ -147,14 +163,36 @@ def _headline(best: Mapping[str, Any], place: str) -> str:
     mfu, by = f" at {best['mfu']:.1%} MFU", f" with {layout}"
     if best.get("run_s") is None:
         ends = interval(best["step_lo_s"], best["step_hi_s"], "s")
-        return sentence(f"{where}: a step takes {cell('step_s', best)} (90 %: {ends}){mfu}", by, _why(best))
+        return sentence(f"{where}: a step takes {cell('step_s', best)} (90 %: {ends}){mfu}", by)
     if best["run_s"] < DAY:
         days = f"{cell('run_s', best)} (90 %: {interval(best['run_lo_s'], best['run_hi_s'], 's')})"
     else:
         days = f"{best['run_s'] / DAY:,.1f} days (90 %: {best['run_lo_s'] / DAY:,.1f} .. {best['run_hi_s'] / DAY:,.1f})"
     money = f" and {cell('run_usd', best)}" if best.get("run_usd") is not None else ""
     tokens, step = (units.show(best[key], "token") for key in ("tokens", "global_batch"))
-    return sentence(f"{where}: {tokens} tokens in steps of {step} take {days}{money}{mfu}", by, _why(best))
+    sure = "" if best.get("confidence") is None else f"(chance {share(best['confidence'])})"
+    if best["kind"] == OVER:
+        would = f"; {rescue.change.words} ({rescue.change.flags}) would keep it" if rescue is not None else ""
+        shorter = f"; {rescue.change.flags} would" if rescue is not None else ""
+        first = f"{where} {best['why']} {sure}: {tokens} tokens take {days}{money}"
+        return sentence(first, would, "" if would and count(first + would) <= MOST_WORDS else shorter, mfu, by)
+    if sure:
+        return sentence(f"{where}: {tokens} tokens take {days}{money}, within {_limits(asked)} {sure}", mfu, by)
+    return sentence(f"{where}: {tokens} tokens in steps of {step} take {days}{money}", mfu, by)
+
+
+def _limits(asked: TrainingRequest) -> str:
+    limits = ((asked.deadline, "s"), (asked.budget, "USD"))
+    return " and ".join(units.show(limit, unit) for limit, unit in limits if limit is not None)
+
+
+def _ladder(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Line on the counts of chips around the answer, each with its chance."""
+    steps = [row for row in rows if row["kind"] == LADDER and row.get("confidence") is not None]
+    if not steps or rows[0]["kind"] != "best":
+        return ""
+    counts = sorted([rows[0], *steps], key=lambda row: row["chips"])
+    return "chance by chips: " + ", ".join(f"{row['chips']:,} {share(row['confidence'])}" for row in counts)
 
 
 def _undisturbed(best: Mapping[str, Any]) -> str:
@@ -162,10 +200,6 @@ def _undisturbed(best: Mapping[str, Any]) -> str:
     if best.get("run_s") is None or best["run_s"] < DAY or best.get("goodput") not in (None, 1):
         return ""
     return "with today's software, without failures and downtime; --mtbf 51000h counts failures at the rate of Llama 3's run"
-
-
-def _why(best: Mapping[str, Any]) -> str:
-    return f"; {best['why']}" if best["why"] else ""
 
 
 def _binds(best: Mapping[str, Any]) -> str:
@@ -210,7 +244,8 @@ def _next(rows: Sequence[Mapping[str, Any]]) -> str:
     """Note on the speed per chip, energy and goodput of the best layout, and on the next best."""
     best = rows[0]
     parts = [_speed(best)]
-    if len(rows) > 1 and rows[1]["kind"] == "next" and rows[1]["fits"]:
-        after, speed = rows[1], rows[1]["step_s"] / best["step_s"] - 1
-        parts.append(f"the next layout is {after['why'] or f'{speed:.1%} slower'}")
+    if len(rows) > 1 and rows[1]["kind"] in ("next", OVER) and rows[1]["fits"]:
+        after = rows[1]
+        why = f" ({after['why']})" if after["why"].startswith("plainer") else ""
+        parts.append(f"the next layout is {after['step_s'] / best['step_s'] - 1:.1%} slower{why}")
     return "; ".join(parts)

@@ -184,16 +184,41 @@ def _filled(count: int, chip: Chip) -> System:
     """A system of N chips that fill scale-up domains of the chip's usual size; cards without links are joined by the PCIe of one host."""
     name = fold(chip.name) if count == 1 else f"{count}x{fold(chip.name)}"
     chips = _typed(count, f"{name}.chips", f"given by the user: {name}")
-    usual = chips if count == 1 else chip.scale_up_domain
-    if usual is None:
-        raise MissingFact(chip.name, "scale_up_domain", "a catalogue file of yours (--catalog DIR) can say how many chips it joins")
-    if usual == 1 and chip.topology == "pcie":
-        usual = known(CARDS_OF_HOST, f"{name}.scale_up_domain", "", "derived", "cards that one host joins by PCIe", "undated")
+    usual = chips if count == 1 else usual_domain(chip)
     return System(
         name=name, chip=chip, topology=chip.topology, notes=chip.notes, chips=chips,
         scale_up_domain=usual if usual < count else _typed(count, f"{name}.scale_up_domain", "all chips share one scale-up domain"),
         scale_up_bw=chip.scale_up_bw, scale_out_bw=chip.scale_out_bw,
     )  # fmt: skip
+
+
+def usual_domain(chip: Chip) -> Any:
+    """Chips that share scale-up links where many are joined as usual; cards without links share the PCIe of one host."""
+    usual = chip.scale_up_domain
+    if usual is None:
+        raise MissingFact(chip.name, "scale_up_domain", "a catalogue file of yours (--catalog DIR) can say how many chips it joins")
+    if usual == 1 and chip.topology == "pcie":
+        return known(CARDS_OF_HOST, f"{chip.name}.scale_up_domain", "", "derived", "cards that one host joins by PCIe", "undated")
+    return usual
+
+
+def of_count(machine: System, chips: int) -> System:
+    """The machine with another number of chips, in scale-up domains of its own; a bare chip is joined as its kind usually is.
+
+    >>> [of_count(system(name), 16).name for name in ("h100-sxm", "8xh100-sxm", "1024xh100-sxm")]
+    ['16xh100-sxm', '16xh100-sxm', '16 of 1024xh100-sxm']
+    >>> of_count(system("gb200-nvl72"), 144).name, int(of_count(system("h100-sxm"), 16).scale_up_domain)
+    ('2xgb200-nvl72', 8)
+    """
+    now = int(machine.chips)
+    if chips == now:
+        return machine
+    counted = _TIMES.fullmatch(machine.name)
+    member, of_chips = counted[2] if counted else machine.name, fold(machine.chip.name)
+    usual = usual_domain(machine.chip) if member == of_chips else machine.scale_up_domain
+    count = known(chips, f"{machine.name}.chips", "", "derived", "a number of chips that the question leaves open")
+    name = f"{chips if member == of_chips else chips // int(usual)}x{member}" if chips > now else f"{chips} of {machine.name}"
+    return replace(machine, chips=count, name=name, scale_up_domain=min(usual, count), fixed_count=True)
 
 
 def _shaped(name: str, where: Catalog) -> System | None:

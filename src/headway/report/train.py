@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 
 from headway.core.errors import BadValue
 from headway.core.listing import Rows, cell, format_value
+from headway.report.output import Help
 from headway.report.pictures import bars, blocks, frame, scale
 from headway.report.words import Row, subject
 from headway.training import dualpipe, timeline
+from headway.training.train import LADDER
 
 if TYPE_CHECKING:
     from headway.report.output import PictureOf
     from headway.report.pictures.frame import Picture, View
+    from headway.training.helps import TrainingHelp
     from headway.training.timeline import PipelineBlock
 
 DEGREES = ("tp", "cp", "pp", "vpp", "ep", "dp")
@@ -21,6 +24,7 @@ APART = ("model", "system", "seq", "global_batch", "dtype", "optimizer", "schedu
 
 
 MOST_BARS = 8
+SUREST = 0.995  # chance from which a sentence gives no figure
 STEP = (
     ("matmuls", "compute", ("compute_s",)),
     ("attention and head", "weights", ("attention_s", "head_s", "traffic_s", "launch_s")),
@@ -37,6 +41,34 @@ MOST_STAGES, MOST_MICRO_BATCHES = 4, 8  # that are drawn
 CHUNKS = 2  # of layers on each stage, where the schedule interleaves them
 
 
+def share(chance: float) -> str:
+    """A chance in words, which is never certain.
+
+    >>> share(0.834), share(0.999), share(0.0)
+    ('83%', 'over 99%', 'under 1%')
+    """
+    return "over 99%" if chance >= SUREST else "under 1%" if chance <= 1 - SUREST else f"{chance:.0%}"
+
+
+def help_words(useful: TrainingHelp, best: Row) -> Help:
+    """A change that would help, with what it does to the run, or to the speed where no tokens are given."""
+    change, run = useful.change, useful.run
+    if run.run is None:
+        chips, step = useful.best.case.system.chips, useful.best.step
+        speed = float(useful.best.case.batch) / step / float(chips)
+        effect = f"{best['tokens_per_s_chip']:,.0f} -> {speed:,.0f} tokens/s per chip"
+    else:
+        effect = f"{format_value(best['run_s'], 's')} -> {format_value(float(run.run), 's')}"
+        if best.get("run_usd") is not None:
+            effect += f", {format_value(best['run_usd'], 'USD')} -> {format_value(float(run.usd), 'USD')}"
+        if int(useful.best.case.system.chips) != best["chips"]:
+            effect += f", {best['chips']:,} -> {int(useful.best.case.system.chips):,} chips"
+        if run.confidence is not None:
+            effect += f", chance {share(float(run.confidence))}"
+    better = ", which keeps the limits" if useful.saves else f", {useful.gain:.1%} better"
+    return Help(change=f"{change.words} ({change.flags})", effect=effect + better, gain=useful.gain)
+
+
 def pictures() -> dict[str, PictureOf]:
     """Pictures of `train` by name."""
 
@@ -46,7 +78,7 @@ def pictures() -> dict[str, PictureOf]:
             raise BadValue("--picture", "pipeline", "a layout with stages, such as --pp 8")
         return pipeline(int(row["pp"]), int(row["micro_batches"]), view, subject(row))
 
-    return {"layouts": lambda rows, view: layouts(list(rows), view), "pipeline": stages}
+    return {"layouts": lambda rows, view: layouts([row for row in rows if row["kind"] != LADDER], view), "pipeline": stages}
 
 
 def layouts(rows: Sequence[Row], view: View) -> Picture:

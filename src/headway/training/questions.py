@@ -14,8 +14,12 @@ from headway.training.scaling.inputs import Budget, FewBits, ReinforcementLearni
 class TrainingGoal(FlagRecord):
     """What the layout is best for."""
 
-    objective = field(choices=OBJECTIVES, help="shortest step, fewest chips or lowest cost", default="step")
-    deadline = field("s", word="TIME", help="the fewest chips that end the run within this time, such as 60d")
+    objective = field(choices=OBJECTIVES, help="shortest step (default), fewest chips (default under --deadline) or lowest cost")
+    deadline = field("s", word="TIME", help="the run ends within this time, such as 60d; a bare chip leaves their count open")
+    budget = field("USD", bare="USD", word="USD", help="the run costs at most this, such as 5MUSD; without --deadline the fastest run")
+    confidence = field(
+        word="SHARE", low=0.5, open_low=False, high=0.999, help="chance, given the model's error, that both are kept (default 0.8)"
+    )
     price_metric = field(kind="word", word="NAME", help=f"which price of a chip: {WHICH}", default=MARKET)
 
 

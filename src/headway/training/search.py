@@ -204,16 +204,32 @@ def pinned_one(values: Mapping[str, int], of: Bounds, domain: int) -> TrainingLa
     layout = defaults(TrainingLayout, dict(values))
     why = why_illegal(layout, of)
     if why:
-        raise IllegalLayout(" ".join(f"{name}={value}" for name, value in values.items()), f"{why}; {nearest(values, of, domain)}")
+        text = " ".join(f"{name}={value}" for name, value in values.items())
+        raise IllegalLayout(text, f"{why}; {nearest(values, of, domain)}{nearest_batch(layout, of)}")
     return layout
 
 
 def none_legal(pinned: Mapping[str, Sequence[int]], of: Bounds, domain: int) -> IllegalLayout:
-    """The error when no layout with these values is legal: why the first is illegal, and the nearest legal layout."""
+    """The error when no layout with these values is legal: why the first is illegal, the nearest legal layout, and the nearest batch."""
     first = {name: values[0] for name, values in pinned.items()}
     text = " ".join(f"{name}={','.join(map(str, values))}" for name, values in pinned.items()) or "any"
-    why = why_illegal(defaults(TrainingLayout, first), of) or f"nothing divides {of.chips} chips and {of.sequences} sequences of a step"
-    return IllegalLayout(text, f"{why}; {nearest(first, of, domain)}")
+    layout = defaults(TrainingLayout, first)
+    why = why_illegal(layout, of) or f"nothing divides {of.chips} chips and {of.sequences} sequences of a step"
+    return IllegalLayout(text, f"{why}; {nearest(first, of, domain)}{nearest_batch(layout, of)}")
+
+
+def nearest_batch(layout: TrainingLayout, of: Bounds) -> str:
+    """The batch nearest to that of the question with which a layout is legal, in words; "" where none makes it so.
+
+    >>> from headway.models.config import model
+    >>> nearest_batch(TrainingLayout(tp=8, pp=4, dp=6), bounds(model("llama-3.1-70b"), 192, 4096, 1024))
+    ', or these with --global-batch 4202496'
+    """
+    once = int(layout.dp) * int(layout.micro_batch) * (int(layout.pp) if int(layout.vpp) > 1 else 1)
+    once *= 2 if of.schedule == "dualpipe" and int(layout.pp) > 1 else 1
+    batch = max(1, round(of.sequences / once)) * once
+    is_legal = batch != of.sequences and not why_illegal(layout, replace(of, sequences=batch))
+    return f", or these with --global-batch {batch * of.sequence}" if is_legal else ""
 
 
 def nearest(values: Mapping[str, int], of: Bounds, domain: int) -> str:
@@ -229,13 +245,17 @@ def nearest(values: Mapping[str, int], of: Bounds, domain: int) -> str:
 # -- the search ----------------------------------------------------------------------------------------------------------------
 
 AT_ONCE = 20_000  # layouts evaluated together; larger arrays leave the CPU cache
-PLAIN_MARGIN = 0.02  # a layout that much slower is preferred if it is plainer: far less than these laws can tell apart
-TABLE_ROWS = 8  # best layouts kept in all, and per recompute mode
+ALIKE = 0.02  # share of a step within which these laws cannot tell two layouts apart
+SAME = 1e-9  # share within which two steps are one number
+TABLE_ROWS = 8  # best layouts kept
+SLOWER = 1.5  # times the best, up to which a slower layout of equal degrees is a row
+MOST_WALKED = 400  # layouts, best first, among which those rows are looked for
+ROW_OF = ("tp", "cp", "pp", "ep", "dp")  # what makes two layouts two rows; the others are the best of each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingRequest:
-    """One run to plan: model, system, recipe, pinned layout values and objective."""
+    """One run to plan: model, system, recipe, pinned layout values, objective and limits."""
 
     model: Model
     system: System
@@ -246,8 +266,11 @@ class TrainingRequest:
     failures: Failures
     efficiency: TrainingReach
     price_metric: str
+    listed: tuple[str, ...] = ()  # names of which the user listed values, so that each value is a row
     objective: str = "step"
     deadline: Any = None  # seconds
+    budget: Any = None  # USD
+    confidence: float = 0.5  # chance with which both are to be kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,57 +293,109 @@ class TrainingAnswer:
     fitting: int
     notes: tuple[str, ...] = ()
     infeasible_reason: str = ""  # why no size of the machine meets the request; "" when one does
+    ladder: tuple[LayoutEstimate, ...] = ()  # the best layouts on fewer and on more chips
+    twins: tuple[LayoutEstimate, ...] = ()  # of the best's degrees, and as fast by these laws
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluated:
+    """Layouts in every recompute mode and schedule, each by its place among those of its variant, with its numbers."""
+
+    variants: tuple[tuple[TrainingCase, TrainingLayout], ...]
+    variant: Any
+    place: Any
+    step: Any
+    fits: Any
+    bytes: Any
+
+    @property
+    def best_first(self) -> Any:
+        """Indices of what fits by step time, then of the others by memory."""
+        return np.lexsort((self.step, np.where(self.fits, self.step, self.bytes), ~self.fits))
+
+    def degrees(self, index: int, listed: Sequence[str]) -> tuple[Any, ...]:
+        """What makes a layout a row of its own."""
+        case, layouts = self.variants[self.variant[index]]
+        names = (*ROW_OF, *(name for name in listed if name in NAMES and name not in ROW_OF))
+        numbers = tuple(int(getattr(layouts, name)[self.place[index]]) for name in names)
+        return (*numbers, case.recipe.recompute) if "recompute" in listed else numbers
+
+    def estimate_at(self, index: int, pinned: Mapping[str, Sequence[int]]) -> LayoutEstimate:
+        """The layout at an index, its numbers with their origin."""
+        case, layouts = self.variants[self.variant[index]]
+        layout = layout_at(layouts, int(self.place[index]), pinned)
+        step, fits, memory_bytes = float(self.step[index]), bool(self.fits[index]), float(self.bytes[index])
+        return LayoutEstimate(case=case, layout=layout, step=step, fits=fits, bytes=memory_bytes)
 
 
 def search(request: TrainingRequest, case: TrainingCase, usual: Mapping[str, Sequence[int]] | None = None) -> TrainingAnswer:
-    """The fitting layouts of smallest step time, the plainest of the fastest first; if none fits, the layouts that need least memory.
+    """The fitting layouts of smallest step time, a row for each set of degrees; if none fits, the layouts that need least memory.
 
     `usual` are values that the search keeps to by itself, beside those that the user pinned.
     """
     pinned = request.pinned
     layouts = candidates(bounds_of(request.model, case), int(case.system.scale_up_domain), {**(usual or {}), **pinned})
-    results: list[LayoutEstimate] = []
-    layout_count = fitting = 0
+    notes = absent_values(layouts, pinned)
     chunked = layouts.vpp > 1  # layouts with chunks use the interleaved schedule
     schedules = ((case.recipe.schedule, np.flatnonzero(~chunked)), ("interleaved", np.flatnonzero(chunked)))
+    variants: list[tuple[TrainingCase, TrainingLayout]] = []
+    columns: list[tuple[Any, ...]] = []
     for mode, (schedule, places) in itertools.product(request.modes, schedules):
         if not len(places):
             continue
         variant, part = with_recipe(case, request.model, replace(case.recipe, recompute=mode, schedule=schedule)), rows(layouts, places)
-        steps, fits, memory_bytes = _evaluate(variant, part)
-        layout_count, fitting = layout_count + len(steps), fitting + int(fits.sum())
-        order = np.lexsort((steps, ~fits)) if fits.any() else np.lexsort((steps, memory_bytes))
-        results += [
-            LayoutEstimate(
-                case=variant, layout=layout_at(part, int(i), pinned), step=float(steps[i]), fits=bool(fits[i]), bytes=float(memory_bytes[i])
-            )
-            for i in order[:TABLE_ROWS]
-        ]
-    results.sort(key=_sort_key)
+        columns.append((np.full(len(places), len(variants)), np.arange(len(places)), *_evaluate(variant, part)))
+        variants.append((variant, part))
+    if not variants:
+        return TrainingAnswer(layouts=(), layout_count=0, fitting=0, notes=notes)
+    number, place, steps, fits, memory_bytes = (np.concatenate(column) for column in zip(*columns, strict=True))
+    every = Evaluated(variants=tuple(variants), variant=number, place=place, step=steps, fits=fits, bytes=memory_bytes)
+    shortlist, twins = _shortlist(every, request)
     return TrainingAnswer(
-        layouts=_plainest_first(_various(results)), layout_count=layout_count, fitting=fitting, notes=absent_values(layouts, pinned)
+        layouts=shortlist, twins=twins, layout_count=len(steps), fitting=int(fits.sum()), notes=notes
     )
 
 
-def _various(results: list[LayoutEstimate]) -> tuple[LayoutEstimate, ...]:
-    """At most TABLE_ROWS estimates, the best recompute mode of each layout before its other modes, sorted by step time."""
-    degree_sets: set[tuple[int, ...]] = set()
-    firsts, repeats = [], []
-    for result in results:
-        degrees = tuple(int(getattr(result.layout, name)) for name in NAMES)
-        (repeats if degrees in degree_sets else firsts).append(result)
-        degree_sets.add(degrees)
-    shortlist = firsts[:TABLE_ROWS] + repeats[: max(0, TABLE_ROWS - len(firsts))]
-    return tuple(sorted(shortlist, key=_sort_key))
+def _shortlist(every: Evaluated, request: TrainingRequest) -> tuple[tuple[LayoutEstimate, ...], tuple[LayoutEstimate, ...]]:
+    """The rows of the table, best first, and the twins of the best: of equal degrees, and as fast by these laws.
+
+    A set of degrees has one row, its best; slower ones of it are rows only where the table is not full without them.
+    """
+    value = np.where(every.fits, every.step, every.bytes)
+    walked = [int(index) for index in every.best_first[:MOST_WALKED]]
+    equals = _equals(value, walked)
+    walked[:equals] = _plainest_first(every, walked[:equals])
+    best = walked[0]
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    twins: list[int] = []
+    for index in walked:
+        group = groups.setdefault(every.degrees(index, request.listed), [])
+        if all(value[index] > value[row] * (1 + ALIKE) or every.fits[index] != every.fits[row] for row in group):
+            group.append(index)
+        elif group[0] == best and value[index] <= value[best] * (1 + ALIKE):
+            twins.append(index)
+    firsts = [group[0] for group in groups.values()][:TABLE_ROWS]
+    slower = [index for index in walked if any(index in group[1:] for group in groups.values()) and value[index] <= SLOWER * value[best]]
+    after = sorted([*firsts[1:], *slower[: TABLE_ROWS - len(firsts)]], key=walked.index)
+    return tuple(every.estimate_at(index, request.pinned) for index in (best, *after)), tuple(
+        every.estimate_at(index, request.pinned) for index in twins[:TABLE_ROWS]
+    )
 
 
-def _plainest_first(results: tuple[LayoutEstimate, ...]) -> tuple[LayoutEstimate, ...]:
-    """The plainest layout within PLAIN_MARGIN of the fastest first, then the others by step time."""
-    if not results or not results[0].fits:
-        return results
-    near = [result for result in results if result.fits and result.step <= results[0].step * (1 + PLAIN_MARGIN)]
-    plainest = min(near, key=lambda result: (*_oddities(result.layout), result.step))
-    return plainest, *(result for result in results if result is not plainest)
+def _equals(value: Any, walked: Sequence[int]) -> int:
+    """How many layouts at the front have one and the same value."""
+    return sum(1 for _ in itertools.takewhile(lambda index: value[index] <= value[walked[0]] * (1 + SAME), walked))
+
+
+def _plainest_first(every: Evaluated, equals: Sequence[int]) -> list[int]:
+    """Layouts of one value, the plainest and then the smallest of memory first."""
+
+    def order(index: int) -> tuple[Any, ...]:
+        layouts, place = every.variants[every.variant[index]][1], every.place[index]
+        numbers = TrainingLayout(**{name: int(getattr(layouts, name)[place]) for name in NAMES})
+        return not every.fits[index], *_oddities(numbers), every.bytes[index]
+
+    return sorted(equals, key=order)
 
 
 def _oddities(layout: TrainingLayout) -> tuple[int, ...]:
@@ -329,20 +404,15 @@ def _oddities(layout: TrainingLayout) -> tuple[int, ...]:
     return int(degrees[1] > 1), sum(degree & (degree - 1) != 0 for degree in degrees), int(layout.zero)
 
 
-ODDITIES = ("context parallelism", "degrees that are no powers of two", "a higher ZeRO stage")
+PLAINER = ("no context parallelism", "degrees that are powers of two", "a lower ZeRO stage")
 
 
-def less_plain(result: LayoutEstimate, best: LayoutEstimate) -> str:
-    """Why a layout stands behind the best although it is faster; "" if it is not faster."""
-    if not result.fits or not best.fits or result.step >= best.step:
+def plainer(result: LayoutEstimate, best: LayoutEstimate) -> str:
+    """Why a layout may be preferred to a best that these laws cannot tell from it; "" where it is slower or no plainer."""
+    if not result.fits or not best.fits or result.step > best.step * (1 + ALIKE) or _oddities(result.layout) >= _oddities(best.layout):
         return ""
-    counts = zip(ODDITIES, _oddities(result.layout), _oddities(best.layout), strict=True)
-    odd = next((name for name, more, less in counts if more > less), "")
-    return f"{best.step / result.step - 1:.1%} faster, less plain: {odd}"
-
-
-def _sort_key(result: LayoutEstimate) -> tuple[bool, float, float]:
-    return not result.fits, result.step if result.fits else result.bytes, result.step
+    counts = zip(PLAINER, _oddities(result.layout), _oddities(best.layout), strict=True)
+    return f"plainer: {next(name for name, less, more in counts if less < more)}"
 
 
 def bounds_of(model: Model, case: TrainingCase) -> Bounds:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -20,8 +20,9 @@ from headway.hardware.chip import price_quote
 from headway.hardware.chip_price import MARKET, price_name, price_origin
 from headway.laws.step.layer_terms import idle_chips, replica_chips
 from headway.training.estimate import overlap
+from headway.training.helps import advice
 from headway.training.recipe import OBJECTIVES, RECOMPUTE, Failures, Recipe, TrainingReach, TrainingRun
-from headway.training.run import answer, case_of, totals
+from headway.training.run import case_of, totals
 from headway.training.search import (
     LayoutEstimate,
     TrainingAnswer,
@@ -29,27 +30,44 @@ from headway.training.search import (
     bounds_of,
     candidates,
     layout_at,
-    less_plain,
+    plainer,
     with_recipe,
 )
+from headway.training.sizing import keeps, misses, planned
 
 TIMES = ("compute", "attention", "traffic", "head", "launch", "tp", "cp", "ep", "bubble", "parameters", "update")  # parts of a step
 PARTS = ("weights", "gradients", "optimizer", "gathered", "activations", "head", "allowance")  # of the memory of a chip
 RECORDS = (TrainingRun, Recipe, Failures, TrainingReach)  # lists in these records make a row each; lists in TrainingLayout limit the search
 MOST_CASES = 200
-UNFIT = "does not fit"
+UNFIT, OVER, LADDER = "does not fit", "over a limit", "ladder"
+SURE = 0.8  # chance with which a deadline and a budget are kept unless the user says another
+MOST_TWINS = 3  # that a note names
 SAMPLED = 24  # layouts at which an input is tried
 MOST_ROWS = 8
 
 
+def answers(requests: Sequence[TrainingRequest]) -> list[tuple[TrainingRequest, TrainingAnswer]]:
+    """The answer of each request, the best by the objective first; those that miss a limit, and then those that do not fit, last."""
+    return sorted(((request, planned(request)) for request in requests), key=lambda pair: _rank(*pair))
+
+
+def _rank(request: TrainingRequest, trained: TrainingAnswer) -> tuple[bool, bool, float]:
+    first = trained.layouts[0]
+    run = totals(request, first)[1]
+    value = first.step / float(first.case.batch) / float(run.goodput)
+    if request.objective == "chips":
+        value = float(first.case.system.chips)
+    elif request.objective == "cost" and run.usd is not None:
+        value = float(run.usd) / float(request.run.tokens)
+    return not first.fits, not keeps(request, run), value
 
 
 def rows(request: TrainingRequest, trained: TrainingAnswer, most: int = MOST_ROWS) -> list[dict[str, Any]]:
     """At most `most` rows of the answer, best first; one that needs more memory than a chip has is never printed like one that runs."""
     first, row_list = trained.layouts[0], []
     for place, layout in enumerate(trained.layouts[:most]):
-        columns = row(request, layout, UNFIT if not layout.fits else "next" if place else "best")
-        row_list.append(columns | {"why": columns["why"] or less_plain(layout, first)})
+        columns = row(request, layout, "next" if place else "best")
+        row_list.append(columns | {"why": columns["why"] or plainer(layout, first)})
     return row_list
 
 
@@ -64,7 +82,9 @@ def row(request: TrainingRequest, candidate: LayoutEstimate, kind: str) -> dict[
         largest = max(PARTS, key=lambda name: float(getattr(memory, name)))
         words = column_table("train")[f"{largest}_bytes_chip"].doc.partition(": ")[2]
         part = f"{words}, {show(getattr(memory, largest), 'byte')}"
-        why = f"needs {show(memory.total, 'byte')} on the fullest chip, which has {show(has, 'byte')}; largest: {part}"
+        why, kind = f"needs {show(memory.total, 'byte')} on the fullest chip, which has {show(has, 'byte')}; largest: {part}", UNFIT
+    elif missed := misses(request, run):
+        why, kind = f"misses {' and '.join(missed)}", kind if kind == LADDER else OVER
     return {
         "kind": kind, "model": request.model.name, "system": case.system.name, "chips": case.system.chips,
         "chips_idle": idle_chips(case.system.chips, replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)),
@@ -82,6 +102,7 @@ def row(request: TrainingRequest, candidate: LayoutEstimate, kind: str) -> dict[
         "bound": max(TIMES, key=lambda name: float(getattr(time, name))), "fits": bool(result.fits), "why": why,
         "tokens": request.run.tokens, "goodput": run.goodput, "run_s": run.run, "run_lo_s": run.run_low, "run_hi_s": run.run_high,
         "run_usd": run.usd, "run_usd_lo": run.usd_low, "run_usd_hi": run.usd_high, "energy_j": run.energy, "run_flop": run.flop,
+        "confidence": run.confidence,
     }  # fmt: skip
 
 
@@ -93,6 +114,22 @@ def sample(request: TrainingRequest) -> list[dict[str, Any]]:
     places = np.unique(np.linspace(0, len(layouts.tp) - 1, SAMPLED).astype(int)) if len(layouts.tp) else ()
     picks = [layout_at(layouts, int(place), request.pinned) for place in places]
     return [row(request, LayoutEstimate(case=case, layout=layout, step=0, fits=True, bytes=0), "next") for layout in picks]
+
+
+def _twin_notes(trained: TrainingAnswer) -> Iterator[str]:
+    """A note on the twins of the best layout, each by what differs."""
+    first = trained.layouts[0]
+    if trained.twins:
+        words = [f"{_difference(twin, first)} ({twin.step / first.step - 1:.1%} slower)" for twin in trained.twins[:MOST_TWINS]]
+        yield f"as fast by these laws, which tell no 2 % apart, and joined with the best row: {'; '.join(words)}"
+
+
+def _difference(twin: LayoutEstimate, first: LayoutEstimate) -> str:
+    """Values of a twin that are not those of the best layout."""
+    values = [(name, int(getattr(twin.layout, name)), int(getattr(first.layout, name))) for name in ("vpp", "micro_batch", "zero")]
+    texts = [f"{name}={value}" for name, value, best in values if value != best]
+    mode = twin.case.recipe.recompute
+    return " ".join([*texts, *([f"recompute={mode}"] if mode != first.case.recipe.recompute else [])])
 
 
 def _price_notes(request: TrainingRequest) -> tuple[str, ...]:
@@ -114,22 +151,27 @@ class TrainingQuestion:
 
     records: Mapping[type, Mapping[str, Any]]
     layout: Mapping[str, Any] = field(default_factory=dict)
-    objective: str = "step"
+    objective: str | None = None  # None: the step, or under a deadline the chips
     deadline: Any = None
+    budget: Any = None
+    confidence: float | None = None  # of both; None: SURE
     price_metric: str = MARKET
 
 
 def cases(models: Iterable[Any], systems: Iterable[Any], request: TrainingQuestion) -> list[TrainingRequest]:
     """One request for each combination of listed values; lists of layout values limit the search instead."""
-    if request.objective not in OBJECTIVES:
+    if request.objective not in (None, *OBJECTIVES):
         raise BadValue("--objective", request.objective, "one of " + ", ".join(OBJECTIVES))
+    if request.confidence is not None and request.deadline is None and request.budget is None:
+        raise BadValue("--confidence", request.confidence, "--deadline or --budget beside it: it is the chance that these are kept")
     given_of = {record: dict(request.records.get(record, {})) for record in RECORDS}
     modes = given_of[Recipe].pop("recompute", RECOMPUTE)
     limits = {name: tuple(int(v) for v in (value if isinstance(value, tuple) else (value,))) for name, value in request.layout.items()}
     shared: dict[str, Any] = {
         "modes": (modes,) if isinstance(modes, str) else tuple(modes), "price_metric": request.price_metric,
-        "objective": "chips" if request.deadline is not None and request.objective == "step" else request.objective,
-        "deadline": request.deadline,
+        "objective": request.objective or ("step" if request.deadline is None else "chips"),
+        "deadline": request.deadline, "budget": request.budget, "confidence": SURE if request.confidence is None else request.confidence,
+        "listed": (*(name for name, values in limits.items() if len(values) > 1), *(() if modes == RECOMPUTE else ("recompute",))),
     }  # fmt: skip
     requests = []
     for model, system, records in itertools.product(models, systems, _points(given_of)):
@@ -168,18 +210,22 @@ def swept(requests: Sequence[TrainingRequest]) -> tuple[tuple[str, str], ...]:
 # -- the answer -----------------------------------------------------------------------------------------------------------------
 
 
-def listing(requests: Sequence[TrainingRequest], notes: tuple[str, ...] = ()) -> Listing:
+def listing(trained_requests: Sequence[tuple[TrainingRequest, TrainingAnswer]], notes: tuple[str, ...] = ()) -> Listing:
     """The answers as rows: several layouts of a single request, or the best layout of each of several requests."""
-    answers, axes = [(item, answer(item)) for item in requests], swept(requests)
+    axes, single = swept([request for request, _ in trained_requests]), len(trained_requests) == 1
     plain: list[dict[str, Any]] = []
     origins: list[tuple[TrainingRequest, LayoutEstimate]] = []
-    for request, trained in answers:
-        answer_rows = rows(request, trained, MOST_ROWS if len(answers) == 1 else 1)
+    for request, trained in trained_requests:
+        answer_rows = rows(request, trained, MOST_ROWS if single else 1)
+        origins += [(request, candidate) for candidate in trained.layouts[: len(answer_rows)]]
+        if single:
+            answer_rows += [row(request, candidate, LADDER) for candidate in trained.ladder]
+            origins += [(request, candidate) for candidate in trained.ladder]
+            notes += (*trained.notes, *_twin_notes(trained), *advice(request, trained.layouts[0]))
         inputs = {name: getattr(getattr(request, part), name) for part, name in axes}
         plain += [clean(inputs | row | {"why": row["why"] or trained.infeasible_reason}) for row in answer_rows]
-        origins += [(request, candidate) for candidate in trained.layouts[: len(answer_rows)]]
-        notes += (*(trained.notes if len(answers) == 1 else ()), *_price_notes(request))
-    layout_count, fitting = sum(t.layout_count for _, t in answers), sum(t.fitting for _, t in answers)
+        notes += (*((trained.infeasible_reason,) if single and trained.infeasible_reason else ()), *_price_notes(request))
+    layout_count, fitting = sum(t.layout_count for _, t in trained_requests), sum(t.fitting for _, t in trained_requests)
     notes = (*dict.fromkeys(notes), f"{layout_count:,} legal layouts evaluated, {fitting:,} fit")
 
     @functools.lru_cache(maxsize=1)
@@ -189,7 +235,7 @@ def listing(requests: Sequence[TrainingRequest], notes: tuple[str, ...] = ()) ->
         with record():
             case = case_of(replace(request, recipe=candidate.case.recipe, system=candidate.case.system))
             case = replace(case, batch=candidate.case.batch)
-            return row(request, replace(candidate, case=case), "best" if candidate.fits else UNFIT)
+            return row(request, replace(candidate, case=case), "best")
 
     def tree(row: Any, key: str) -> Any:
         return computed(recorded_row(plain.index(dict(row))).get(key), key)
