@@ -59,7 +59,7 @@ def run(args: Train) -> output.Answer:
     subjects = [name for name, members in (("model", models), ("system", systems)) if len(members) > 1]
     axes = [*subjects, *(name for _, name in swept(run_cases))]
     return output.Answer(
-        answer_rows, notes=idle, describe=functools.partial(_describe, axes=axes, asked=trained[0][0], changes=changes),
+        answer_rows, notes=idle, describe=functools.partial(_describe, axes=axes, goal=trained[0][0], changes=changes),
         pictures=train.pictures(), most=100,
     )  # fmt: skip
 
@@ -121,19 +121,19 @@ def _binary(args: Train) -> tuple[Any, tuple[str, ...]]:
 # -- words ----------------------------------------------------------------------------------------------------------------------
 
 
-def _describe(rows: Rows, axes: Sequence[str], asked: TrainingRequest, changes: Callable[[], Sequence[TrainingHelp]]) -> output.Summary:
+def _describe(rows: Rows, axes: Sequence[str], goal: TrainingRequest, changes: Callable[[], Sequence[TrainingHelp]]) -> output.Summary:
     """Summary of the best layout, or of the best of several points with the swept inputs `axes` first."""
     row_list = list(rows)
-    best, place = (row_list[0], "") if not axes else _winner(row_list, axes, asked)
+    best, place = (row_list[0], "") if not axes else _winner(row_list, axes, goal)
     after = "" if axes else _next(row_list)
     remarks = [line for line in (_ladder(row_list), _memory(best), _hides(best), after or _speed(best), _undisturbed(best)) if line]
     view, narrow = ([*axes, *(key for key in keys if key not in axes)] for keys in (VIEW, NARROW))
     useful = [train.help_words(change, best) for change in changes()]
-    headline = _headline(best, place, asked, next((change for change in changes() if change.saves), None))
+    headline = _headline(best, place, goal, next((change for change in changes() if change.saves), None))
     return output.Summary(headline, view, binds=_binds(best), remarks=remarks, helps=useful, first=narrow)
 
 
-def _winner(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], asked: TrainingRequest) -> tuple[Mapping[str, Any], str]:
+def _winner(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], goal: TrainingRequest) -> tuple[Mapping[str, Any], str]:
     """The best point by the objective, with words on it and, of a question of speed, on the cheapest run."""
     running = [row for row in rows if row["fits"]]
     if not running:
@@ -141,20 +141,20 @@ def _winner(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], asked: Train
     keeping = [row for row in running if row["kind"] != OVER] or running
     values = {"step": lambda row: row["step_s"] / row["global_batch"] / row["goodput"], "chips": lambda row: row["chips"],
               "cost": lambda row: row["run_usd"] / row["tokens"]}  # fmt: skip
-    best = min(keeping, key=values[asked.objective])
-    setting, missed = serving.setting(best, axes), best["kind"] == OVER
-    if missed:
+    best = min(keeping, key=values[goal.objective])
+    setting, is_over = serving.setting(best, axes), best["kind"] == OVER
+    if is_over:
         return best, f"none of {len(rows)} points keeps the limits; nearest, {setting}: "
-    word = {"step": "fastest", "chips": "fewest chips", "cost": "cheapest"}[asked.objective]
+    word = {"step": "fastest", "chips": "fewest chips", "cost": "cheapest"}[goal.objective]
     words = f"{word} of {len(rows)} points is {setting}"
     priced = [row for row in keeping if row.get("run_usd") is not None]
     cheapest = min(priced, key=values["cost"], default=None)
-    if asked.objective == "step" and cheapest is not None and values["cost"](cheapest) < (1 - SAME) * values["cost"](best):
+    if goal.objective == "step" and cheapest is not None and values["cost"](cheapest) < (1 - SAME) * values["cost"](best):
         words += f", cheapest {serving.setting(cheapest, axes)} ({cell('run_usd', cheapest)})"
-    return best, f"{words}; {'the fastest' if asked.objective == 'step' else 'it'}: "
+    return best, f"{words}; {'the fastest' if goal.objective == 'step' else 'it'}: "
 
 
-def _headline(best: Mapping[str, Any], place: str, asked: TrainingRequest, rescue: TrainingHelp | None) -> str:
+def _headline(best: Mapping[str, Any], place: str, goal: TrainingRequest, rescue: TrainingHelp | None) -> str:
     """Sentence on the best layout: whether it fits and keeps the limits, its step, and the run."""
     where = f"{place}{best['model']} on {best['system']}"
     layout = " ".join(f"{name}={best[name]}" for name in DEGREES if best[name] != 1) or "one copy per chip"
@@ -177,12 +177,12 @@ def _headline(best: Mapping[str, Any], place: str, asked: TrainingRequest, rescu
         first = f"{where} {best['why']} {sure}: {tokens} tokens take {days}{money}"
         return sentence(first, would, "" if would and count(first + would) <= MOST_WORDS else shorter, mfu, by)
     if sure:
-        return sentence(f"{where}: {tokens} tokens take {days}{money}, within {_limits(asked)} {sure}", mfu, by)
+        return sentence(f"{where}: {tokens} tokens take {days}{money}, within {_limits(goal)} {sure}", mfu, by)
     return sentence(f"{where}: {tokens} tokens in steps of {step} take {days}{money}", mfu, by)
 
 
-def _limits(asked: TrainingRequest) -> str:
-    limits = ((asked.deadline, "s"), (asked.budget, "USD"))
+def _limits(goal: TrainingRequest) -> str:
+    limits = ((goal.deadline, "s"), (goal.budget, "USD"))
     return " and ".join(units.show(limit, unit) for limit, unit in limits if limit is not None)
 
 

@@ -80,7 +80,7 @@ def helps(request: TrainingRequest, trained: TrainingAnswer) -> list[TrainingHel
         if after.fits and gain >= LEAST_GAIN:
             saves = bool(trained.infeasible_reason) and not answer.infeasible_reason
             useful.append(TrainingHelp(change=change, best=after, run=run, gain=gain, saves=saves))
-    return sorted(useful, key=lambda one: (not one.saves, -one.gain))[:MOST_HELPS]
+    return sorted(useful, key=lambda useful_change: (not useful_change.saves, -useful_change.gain))[:MOST_HELPS]
 
 
 def aim(request: TrainingRequest, trained: TrainingAnswer) -> str:
@@ -138,9 +138,9 @@ def _changes(request: TrainingRequest, first: LayoutEstimate) -> Iterator[Traini
         change = replace(request, modes=("ffn",))
         yield TrainingChange(words="FFNs computed again", flags="--recompute ffn", request=change)
     if "cp" not in request.pinned and 2 * FEWEST_TOKENS <= int(request.run.seq) < LONG:
-        ways = tuple(1 << power for power in range((int(request.run.seq) // FEWEST_TOKENS).bit_length()))
-        change = replace(request, pinned={**request.pinned, "cp": ways})
-        yield TrainingChange(words="context parallelism", flags=f"--cp {','.join(map(str, ways))}", request=change)
+        degrees = tuple(1 << power for power in range((int(request.run.seq) // FEWEST_TOKENS).bit_length()))
+        change = replace(request, pinned={**request.pinned, "cp": degrees})
+        yield TrainingChange(words="context parallelism", flags=f"--cp {','.join(map(str, degrees))}", request=change)
     if recipe.schedule == "1f1b" and "vpp" not in request.pinned and took.bubble > SAVED * took.step:
         for name in ("zb-h1", "zb-v", *(("dualpipe",) if is_routed(case.work) else ())):
             yield of_recipe(f"the schedule {name}", schedule=name)

@@ -266,7 +266,7 @@ class TrainingRequest:
     failures: Failures
     efficiency: TrainingReach
     price_metric: str
-    listed: tuple[str, ...] = ()  # names of which the user listed values, so that each value is a row
+    row_names: tuple[str, ...] = ()  # names of which the user listed values, so that each value is a row
     objective: str = "step"
     deadline: Any = None  # seconds
     budget: Any = None  # USD
@@ -313,12 +313,12 @@ class Evaluated:
         """Indices of what fits by step time, then of the others by memory."""
         return np.lexsort((self.step, np.where(self.fits, self.step, self.bytes), ~self.fits))
 
-    def degrees(self, index: int, listed: Sequence[str]) -> tuple[Any, ...]:
+    def degrees(self, index: int, row_names: Sequence[str]) -> tuple[Any, ...]:
         """What makes a layout a row of its own."""
         case, layouts = self.variants[self.variant[index]]
-        names = (*ROW_OF, *(name for name in listed if name in NAMES and name not in ROW_OF))
+        names = (*ROW_OF, *(name for name in row_names if name in NAMES and name not in ROW_OF))
         numbers = tuple(int(getattr(layouts, name)[self.place[index]]) for name in names)
-        return (*numbers, case.recipe.recompute) if "recompute" in listed else numbers
+        return (*numbers, case.recipe.recompute) if "recompute" in row_names else numbers
 
     def estimate_at(self, index: int, pinned: Mapping[str, Sequence[int]]) -> LayoutEstimate:
         """The layout at an index, its numbers with their origin."""
@@ -349,36 +349,36 @@ def search(request: TrainingRequest, case: TrainingCase, usual: Mapping[str, Seq
     if not variants:
         return TrainingAnswer(layouts=(), layout_count=0, fitting=0, notes=notes)
     number, place, steps, fits, memory_bytes = (np.concatenate(column) for column in zip(*columns, strict=True))
-    every = Evaluated(variants=tuple(variants), variant=number, place=place, step=steps, fits=fits, bytes=memory_bytes)
-    shortlist, twins = _shortlist(every, request)
+    evaluated = Evaluated(variants=tuple(variants), variant=number, place=place, step=steps, fits=fits, bytes=memory_bytes)
+    shortlist, twins = _shortlist(evaluated, request)
     return TrainingAnswer(
         layouts=shortlist, twins=twins, layout_count=len(steps), fitting=int(fits.sum()), notes=notes
     )
 
 
-def _shortlist(every: Evaluated, request: TrainingRequest) -> tuple[tuple[LayoutEstimate, ...], tuple[LayoutEstimate, ...]]:
+def _shortlist(evaluated: Evaluated, request: TrainingRequest) -> tuple[tuple[LayoutEstimate, ...], tuple[LayoutEstimate, ...]]:
     """The rows of the table, best first, and the twins of the best: of equal degrees, and as fast by these laws.
 
     A set of degrees has one row, its best; slower ones of it are rows only where the table is not full without them.
     """
-    value = np.where(every.fits, every.step, every.bytes)
-    walked = [int(index) for index in every.best_first[:MOST_WALKED]]
+    value = np.where(evaluated.fits, evaluated.step, evaluated.bytes)
+    walked = [int(index) for index in evaluated.best_first[:MOST_WALKED]]
     equals = _equals(value, walked)
-    walked[:equals] = _plainest_first(every, walked[:equals])
+    walked[:equals] = _plainest_first(evaluated, walked[:equals])
     best = walked[0]
     groups: dict[tuple[Any, ...], list[int]] = {}
     twins: list[int] = []
     for index in walked:
-        group = groups.setdefault(every.degrees(index, request.listed), [])
-        if all(value[index] > value[row] * (1 + ALIKE) or every.fits[index] != every.fits[row] for row in group):
+        group = groups.setdefault(evaluated.degrees(index, request.row_names), [])
+        if all(value[index] > value[row] * (1 + ALIKE) or evaluated.fits[index] != evaluated.fits[row] for row in group):
             group.append(index)
         elif group[0] == best and value[index] <= value[best] * (1 + ALIKE):
             twins.append(index)
     firsts = [group[0] for group in groups.values()][:TABLE_ROWS]
     slower = [index for index in walked if any(index in group[1:] for group in groups.values()) and value[index] <= SLOWER * value[best]]
     after = sorted([*firsts[1:], *slower[: TABLE_ROWS - len(firsts)]], key=walked.index)
-    return tuple(every.estimate_at(index, request.pinned) for index in (best, *after)), tuple(
-        every.estimate_at(index, request.pinned) for index in twins[:TABLE_ROWS]
+    return tuple(evaluated.estimate_at(index, request.pinned) for index in (best, *after)), tuple(
+        evaluated.estimate_at(index, request.pinned) for index in twins[:TABLE_ROWS]
     )
 
 
@@ -387,13 +387,13 @@ def _equals(value: Any, walked: Sequence[int]) -> int:
     return sum(1 for _ in itertools.takewhile(lambda index: value[index] <= value[walked[0]] * (1 + SAME), walked))
 
 
-def _plainest_first(every: Evaluated, equals: Sequence[int]) -> list[int]:
+def _plainest_first(evaluated: Evaluated, equals: Sequence[int]) -> list[int]:
     """Layouts of one value, the plainest and then the smallest of memory first."""
 
     def order(index: int) -> tuple[Any, ...]:
-        layouts, place = every.variants[every.variant[index]][1], every.place[index]
+        layouts, place = evaluated.variants[evaluated.variant[index]][1], evaluated.place[index]
         numbers = TrainingLayout(**{name: int(getattr(layouts, name)[place]) for name in NAMES})
-        return not every.fits[index], *_oddities(numbers), every.bytes[index]
+        return not evaluated.fits[index], *_oddities(numbers), evaluated.bytes[index]
 
     return sorted(equals, key=order)
 

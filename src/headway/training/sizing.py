@@ -165,8 +165,8 @@ class MachineSizes:
 
 
 def _divides_well(count: int, domain: int) -> bool:
-    whole = count if count < domain else count // domain
-    return whole // (whole & -whole) in (1, 3)
+    parts = count if count < domain else count // domain
+    return parts // (parts & -parts) in (1, 3)
 
 
 def counts_of(machine: System) -> tuple[list[int], int]:
@@ -213,16 +213,16 @@ def sized(request: TrainingRequest) -> TrainingAnswer:
     size = None if place is None else sizes.at(place)
     if place is None or size is None:
         answer = best(request)
-        return _counted(replace(answer, infeasible_reason=reason), sizes)
+        return _with_counts(replace(answer, infeasible_reason=reason), sizes)
     answer = _without_idle(request.system, size)
     near = () if reason else tuple(sizes.around(bisect.bisect_left(sizes.counts, int(answer.layouts[0].case.system.chips))))
-    return _counted(replace(answer, ladder=near, infeasible_reason=reason), sizes)
+    return _with_counts(replace(answer, ladder=near, infeasible_reason=reason), sizes)
 
 
-def _counted(answer: TrainingAnswer, sizes: MachineSizes) -> TrainingAnswer:
+def _with_counts(answer: TrainingAnswer, sizes: MachineSizes) -> TrainingAnswer:
     """The answer with the layouts of every count that was searched."""
-    every = [size.answer for size in sizes.searched] or [answer]
-    return replace(answer, layout_count=sum(one.layout_count for one in every), fitting=sum(one.fitting for one in every))
+    answers = [size.answer for size in sizes.searched] or [answer]
+    return replace(answer, layout_count=sum(part.layout_count for part in answers), fitting=sum(part.fitting for part in answers))
 
 
 def _check(request: TrainingRequest) -> None:
@@ -258,7 +258,7 @@ def _place(sizes: MachineSizes) -> tuple[int | None, str]:
         return last, f"the deadline is not kept on {most}"
     if request.objective == "chips" and sizes.keeps(first):
         return first, ""
-    places = list(_weighed(sizes, first))
+    places = list(_coarse_places(sizes, first))
     keeping = [place for place in places if sizes.keeps(place)]
     if not keeping:
         cheapest = min(places, key=lambda place: _value(sizes, place, "cost"))
@@ -274,7 +274,7 @@ def _value(sizes: MachineSizes, place: int, objective: str) -> float:
     return float({"chips": size.request.system.chips, "cost": size.run.usd, "step": size.run.run}[objective])
 
 
-def _weighed(sizes: MachineSizes, first: int) -> Iterator[int]:
+def _coarse_places(sizes: MachineSizes, first: int) -> Iterator[int]:
     """Coarse places from the first on, until they have been too dear for a while; of a question of time alone the last."""
     request, least, since = sizes.request, float("inf"), 0
     if request.objective == "step" and request.budget is None:
@@ -292,8 +292,8 @@ def _weighed(sizes: MachineSizes, first: int) -> Iterator[int]:
 def _refined(sizes: MachineSizes, coarse: Sequence[int], place: int) -> int:
     """A place between the coarse neighbours of the best at which the objective is better still."""
     objective = sizes.request.objective
-    below = max((other for other in coarse if other < place), default=place)
-    above = min((other for other in coarse if other > place), default=place)
+    below = max((near for near in coarse if near < place), default=place)
+    above = min((near for near in coarse if near > place), default=place)
     for _ in range(HALVINGS):
         for middle in ((below + place) // 2, (place + above) // 2):
             if middle in (below, place, above):
@@ -305,14 +305,14 @@ def _refined(sizes: MachineSizes, coarse: Sequence[int], place: int) -> int:
     return place
 
 
-def _without_idle(whole: System, size: MachineSize) -> TrainingAnswer:
+def _without_idle(machine: System, size: MachineSize) -> TrainingAnswer:
     """The answer on only the domains that its layout fills, if it is as fast or still keeps every limit."""
-    layout, machine = size.answer.layouts[0].layout, size.request.system
-    domain = int(machine.scale_up_domain)
+    layout, part = size.answer.layouts[0].layout, size.request.system
+    domain = int(part.scale_up_domain)
     filled = -(-int(replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)) // domain) * domain
-    if filled >= int(machine.chips):
+    if filled >= int(part.chips):
         return size.answer
-    smaller = replace(size.request, system=of_count(whole, filled))
+    smaller = replace(size.request, system=of_count(machine, filled))
     answer = best(smaller)
     run = totals(smaller, answer.layouts[0])[1]
     is_as_good = keeps(smaller, run) if keeps(size.request, size.run) else float(run.run) <= float(size.run.run) * (1 + SAME)

@@ -83,8 +83,8 @@ def row(request: TrainingRequest, candidate: LayoutEstimate, kind: str) -> dict[
         words = column_table("train")[f"{largest}_bytes_chip"].doc.partition(": ")[2]
         part = f"{words}, {show(getattr(memory, largest), 'byte')}"
         why, kind = f"needs {show(memory.total, 'byte')} on the fullest chip, which has {show(has, 'byte')}; largest: {part}", UNFIT
-    elif missed := misses(request, run):
-        why, kind = f"misses {' and '.join(missed)}", kind if kind == LADDER else OVER
+    elif limits := misses(request, run):
+        why, kind = f"misses {' and '.join(limits)}", kind if kind == LADDER else OVER
     return {
         "kind": kind, "model": request.model.name, "system": case.system.name, "chips": case.system.chips,
         "chips_idle": idle_chips(case.system.chips, replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)),
@@ -119,7 +119,7 @@ def sample(request: TrainingRequest) -> list[dict[str, Any]]:
 def _twin_notes(trained: TrainingAnswer) -> Iterator[str]:
     """A note on the twins of the best layout, each by what differs."""
     first = trained.layouts[0]
-    if trained.twins:
+    if first.fits and trained.twins:
         words = [f"{_difference(twin, first)} ({twin.step / first.step - 1:.1%} slower)" for twin in trained.twins[:MOST_TWINS]]
         yield f"as fast by these laws, which tell no 2 % apart, and joined with the best row: {'; '.join(words)}"
 
@@ -171,7 +171,7 @@ def cases(models: Iterable[Any], systems: Iterable[Any], request: TrainingQuesti
         "modes": (modes,) if isinstance(modes, str) else tuple(modes), "price_metric": request.price_metric,
         "objective": request.objective or ("step" if request.deadline is None else "chips"),
         "deadline": request.deadline, "budget": request.budget, "confidence": SURE if request.confidence is None else request.confidence,
-        "listed": (*(name for name, values in limits.items() if len(values) > 1), *(() if modes == RECOMPUTE else ("recompute",))),
+        "row_names": (*(name for name, values in limits.items() if len(values) > 1), *(() if modes == RECOMPUTE else ("recompute",))),
     }  # fmt: skip
     requests = []
     for model, system, records in itertools.product(models, systems, _points(given_of)):
