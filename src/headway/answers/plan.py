@@ -234,7 +234,7 @@ def _checked(inputs: _SearchInput, goal: LoadGoal, systems: Sequence[System]) ->
 
     def question(place: int, model: Model, system: System, lists: dict[str, Any]) -> tuple[int, Any, LoadGoal]:
         def search_within(slo: SLO, factor: float, way: str = "never") -> LayoutPlan:
-            rest = inputs.rest | lists | {"disaggregate": way}
+            rest: dict[str, Any] = {**inputs.rest, **lists, "disaggregate": way}
             return search(model, system, inputs.load, slo, step_factor=factor, elasticities=False, frontier=False, **rest)
 
         width = plan_at_load.width_of([(model, system)], inputs.rest["assumptions"])

@@ -229,7 +229,7 @@ def _carrying(first: Pool, second: Pool, ttft: Second, goal: Goal) -> tuple[Any,
     rate = goal.rate if goal.users is None else loop_rate(goal.users, ttft, second.time, output)
     p, q, on_time = replicas_at(rate, demand)
     if goal.free:
-        chips = _rented(system, p, first.chips, q, second.chips)
+        chips = rented_chips(system, p, first.chips, q, second.chips)
     else:
         chips = system.chips
         if not goal.sizing:
@@ -258,7 +258,7 @@ def _sized(first: Pool, second: Pool, goal: Goal) -> tuple[Any, Any, ReplicaCoun
     if goal.sizing:
         p, q = (np.ones(len(side.row)) for side in (first, second))
         if goal.free:
-            chips = _rented(system, p, first.chips, q, second.chips)
+            chips = rented_chips(system, p, first.chips, q, second.chips)
         else:
             q = np.where(decode_held(p, system, domain, first, second) >= q, q, 0)
     else:
@@ -272,7 +272,7 @@ def _sized(first: Pool, second: Pool, goal: Goal) -> tuple[Any, Any, ReplicaCoun
     )
 
 
-def _rented(system: System, p: Number, prefill_chips: Number, q: Number, decode_chips: Number) -> Any:
+def rented_chips(system: System, p: Number, prefill_chips: Number, q: Number, decode_chips: Number) -> Any:
     """Chips that are paid for: those of each pool's own machines, or of one machine where clouds rent parts of a domain that hold both."""
     apart = sum(
         nodes_needed(count, rented_together(system, chips), chips) * rented_together(system, chips)
@@ -310,15 +310,18 @@ def picked(pair: PoolPair, goal: Goal) -> Choice:
     first, second = pair.prefill, pair.decode
     prompts = pick(first.candidates, int(first.row[a]), int(first.batch[a]), plain, NO_SIZE)
     answers = pick(second.candidates, int(second.row[b]), int(second.batch[b]), plain, NO_SIZE, pair.value)
-    case = answers.case
-    if goal.free:
-        case = replace(case, system=with_chips(case.system, pair.chips, 0))
-    case = replace(case, layout=_with_replicas(case.layout, q))
-    layout = _with_replicas(prompts.case.layout, p)
+    choice = replace(answers, order=pair.key[1:3], prefill=prompts.case.layout)
+    return resized(choice, answers.case.system, (p, q), pair.chips, goal)
+
+
+def resized(choice: Choice, system: System, replicas: tuple[int, int], chips: int, goal: Goal) -> Choice:
+    """A choice of two pools with so many prefill and decode replicas, on so many chips where these are free; `system` is one node."""
+    prefill, decode = (_with_replicas(layout, count) for layout, count in zip((choice.prefill, choice.case.layout), replicas, strict=True))
+    case = replace(choice.case, layout=decode, system=with_chips(system, chips, 0) if goal.free else choice.case.system)
     if goal.is_loaded:
-        rate = _closed_rate(case, layout, goal.users) if goal.rate is None else goal.rate
+        rate = _closed_rate(case, prefill, goal.users) if goal.rate is None else goal.rate
         case = replace(case, load=Load(prompt=case.load.prompt, output=case.load.output, rate=rate))
-    return replace(answers, order=pair.key[1:3], case=case, prefill=layout)
+    return replace(choice, case=case, prefill=prefill)
 
 
 def _closed_rate(case: Deployment, layout: Layout, users: Number) -> Any:
@@ -332,5 +335,5 @@ def _closed_rate(case: Deployment, layout: Layout, users: Number) -> Any:
     return known(rate_of_users(users, times, able), "rate", "1/s", "derived", "of the users' closed loop", "now")
 
 
-def _with_replicas(layout: Layout, replicas: int) -> Layout:
-    return replace(layout, replicas=known(replicas, "replicas", "", "derived", "chosen by the search of plan", "now"))
+def _with_replicas(layout: Layout | None, replicas: int) -> Layout:
+    return replace(layout or Layout(), replicas=known(replicas, "replicas", "", "derived", "chosen by the search of plan", "now"))

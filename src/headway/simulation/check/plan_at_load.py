@@ -33,6 +33,7 @@ from headway.serving.plan.group import first_of_each, may_part
 from headway.serving.plan.plan import LayoutPlan, joined
 from headway.serving.serve import deployment
 from headway.simulation.check.check import DEFAULT, CheckedCandidate, check
+from headway.simulation.check.fewer_replicas import fewest_replicas
 from headway.simulation.check.limits import LatencyLimit
 from headway.simulation.check.offered import OfferedTraffic
 from headway.simulation.check.plays import Candidate
@@ -192,9 +193,12 @@ def plan_at_load(search: Search, goal: LoadGoal, progress: Callable[[int, int], 
             factor *= HEADROOM
     if best is None:
         return _nearest(search, goal, failed, len(plays))
-    best = _smaller(search, goal, best, failed, plays)
-    sure = check(_candidate(best.plan), goal.offered, goal.limits, needed=goal.confidence)
-    return CheckedPlan(plan=best.plan, goal=goal, checked=sure, tried=len(plays))
+    if best.plan.best.prefill is None:
+        plan = _smaller(search, goal, best, failed, plays).plan
+    else:
+        plan = fewest_replicas(best.plan, lambda smaller: _checked(smaller, goal, plays).holds(goal.confidence))
+    sure = check(_candidate(plan), goal.offered, goal.limits, needed=goal.confidence)
+    return CheckedPlan(plan=plan, goal=goal, checked=sure, tried=len(plays))
 
 
 def step_factor(goal: LoadGoal) -> float:
