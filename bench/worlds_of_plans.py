@@ -2,8 +2,8 @@
 
 Half of the plans have prefill apart. In a world every step takes so many times as long as estimated; the factor is drawn from the 90 %
 interval of the steps behind each limit, of all limits at the same place in their intervals, and the requests are drawn afresh. A plan with
-80 % confidence should hold in about so many worlds. One unit fewer (a node or card, of pools the fewest replicas that spare one) should hold
-in fewer.
+80 % confidence should hold in about so many worlds. One unit fewer (a replica, of pools the fewest that spare a card or node) should
+hold in fewer.
 """
 
 import random
@@ -51,7 +51,9 @@ def planned(model, chip, words, load, limits, way):
     mean = Load(prompt=round(float(sample.prompt.mean())), output=round(float(sample.output.mean())), rate=load.get("rate"))
 
     def search(slo, factor, way=way):
-        return plan(model, chip, mean, slo, users=load.get("users"), disaggregate=way, step_factor=factor, elasticities=False, frontier=False)
+        return plan(
+            model, chip, mean, slo, users=load.get("users"), disaggregate=way, step_factor=factor, elasticities=False, frontier=False
+        )
 
     width = width_of([(find_model(model), system(chip))], defaults(Assumptions))
     return plan_at_load(search, LoadGoal(offered=offered, limits=limits, width=width)), offered
@@ -116,17 +118,25 @@ def main(count, seed, worlds):
             fewer = share_that_holds(candidate_of(less), offered, limits, worlds, random.Random(f"{seed} {number}"))
             drops.append((way, share - fewer))
         pools = f"{best.prefill} x{int(best.prefill.replicas)} + " if best.prefill is not None else ""
-        print(f"{len(shares):3} {way:5} {model} {chip} {load} {' '.join(words)} {[limit.words for limit in limits]}: {best.case.system.name} "
-              f"{pools}{best.case.layout} x{int(best.case.layout.replicas)}, said {answer.checked.confidence.probability:.0%}, holds {share:.0%}, "
-              f"one unit fewer {'-' if fewer is None else format(fewer, '.0%')} ({took:.0f} s, {time.time() - began:.0f} s)", flush=True)  # fmt: skip
+        print(
+            f"{len(shares):3} {way:5} {model} {chip} {load} {' '.join(words)} {[limit.words for limit in limits]}: {best.case.system.name} "
+            f"{pools}{best.case.layout} x{int(best.case.layout.replicas)}, said {answer.checked.confidence.probability:.0%}, "
+            f"holds {share:.0%}, "
+            f"one unit fewer {'-' if fewer is None else format(fewer, '.0%')} ({took:.0f} s, {time.time() - began:.0f} s)",
+            flush=True,
+        )
     for way in ("never", "only"):
         of = [share for kind, share in shares if kind == way]
         falls = [drop for kind, drop in drops if kind == way]
         if of:
-            print(f"{way}: {len(of)} plans hold in {np.mean(of):.3f} of {worlds} worlds on average, least {min(of):.2f}; one unit fewer lowers it "
-                  f"by 0.1 or more in {sum(drop >= 0.1 for drop in falls)} of {len(falls)}")  # fmt: skip
-    print(f"all: {np.mean([share for _, share in shares]):.3f} on average, least {min(share for _, share in shares):.2f}; "
-          f"{sum(drop >= 0.1 for _, drop in drops)} of {len(drops)} fall by 0.1; confidence {DEFAULT:.0%}; {time.time() - start:.0f} s")  # fmt: skip
+            print(
+                f"{way}: {len(of)} plans hold in {np.mean(of):.3f} of {worlds} worlds on average, least {min(of):.2f}; one unit fewer "
+                f"lowers it by 0.1 or more in {sum(drop >= 0.1 for drop in falls)} of {len(falls)}"
+            )
+    print(
+        f"all: {np.mean([share for _, share in shares]):.3f} on average, least {min(share for _, share in shares):.2f}; "
+        f"{sum(drop >= 0.1 for _, drop in drops)} of {len(drops)} fall by 0.1; confidence {DEFAULT:.0%}; {time.time() - start:.0f} s"
+    )
 
 
 if __name__ == "__main__":
