@@ -69,6 +69,11 @@ class PoolPair:
     key: tuple[float, ...]  # sort key, smaller is better
     value: float
 
+    @property
+    def tpot(self) -> float:
+        """Time between tokens of an answer in the decode pool, in seconds."""
+        return float(self.decode.time[self.index[1]])
+
 
 def pairs(candidates: Sequence[Candidates], goal: Goal) -> tuple[list[PoolPair], int]:
     """The best pair of pools under each of several TPOT limits, and the number of replica pairs sized."""

@@ -222,14 +222,12 @@ def _first_that_hold(tried: Iterable[list[PlanProblem]], goal: Goal) -> list[Pla
 
 
 def _each_way(groups: Sequence[PlanGroup], way: str) -> list[PlanGroup]:
-    """The best search of one pool, of two, or of both: of both alone where two keep the limits, else the reason is that of one pool."""
-    results = []
-    if way != "only":
-        results.append(min((with_answer(group) for group in groups), key=PlanGroup.rank))
-    if way == "only" or (way == "auto" and may_part(groups[0].case, groups[0].goal)):
-        apart = min((with_answer(_parted(group)) for group in groups), key=PlanGroup.rank)
-        results += [apart] if way == "only" or apart.best else []
-    return results
+    """The best search of one pool, of two, or of both; where neither keeps the limits the reason is that of one pool."""
+    together = [min((with_answer(group) for group in groups), key=PlanGroup.rank)] if way != "only" else []
+    if way == "never" or (way == "auto" and not may_part(groups[0].case, groups[0].goal)):
+        return together
+    apart = min((with_answer(_parted(group)) for group in groups), key=PlanGroup.rank)
+    return [*together, apart] if way == "only" or apart.best or together[0].best else together
 
 
 def may_part(case: Deployment, goal: Goal) -> bool:

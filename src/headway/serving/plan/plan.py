@@ -141,9 +141,9 @@ def _answered(
 ) -> LayoutPlan:  # fmt: skip
     helping, with_frontier = sections
     lead, goal = groups[0], groups[0].goal
-    lines = [group.row for group in first_of_each(groups)]
-    front, count = _layout_frontier(groups) if with_frontier else ([], 0)
-    lines += [PlanRow(kind="frontier", pick=choice) for choice in (_pool_frontier(lead) if goal.apart else front)]
+    lines = [line for group in first_of_each(groups) for line in (group.row, *_other_way(group, groups))]
+    front, count = _frontier(groups) if with_frontier else ([], 0)
+    lines += [PlanRow(kind="frontier", pick=choice) for choice in front]
     slopes = elasticities(lead.searched_problems, lead.searches, lead.best, goal) if helping and lead.best and not goal.apart else []
     lines += slopes
     if user_pick is not None:
@@ -159,10 +159,20 @@ def _answered(
     )  # fmt: skip
 
 
-def _layout_frontier(groups: Sequence[PlanGroup]) -> tuple[list[Choice], int]:
+def _other_way(best: PlanGroup, groups: Sequence[PlanGroup]) -> list[PlanRow]:
+    """The row of the way that is not the best of a place: with one pool, or with prefill apart; none where only one was searched."""
+    other = next((group for group in groups if group.place == best.place and group.goal.apart != best.goal.apart), None)
+    if other is None or best.best is None or (other.goal.apart and other.best is None):
+        return []
+    row = replace(other.row, kind="apart" if other.goal.apart else "together")
+    return [row if other.best is None else _compared(row, best.best, best.goal)]
+
+
+def _frontier(groups: Sequence[PlanGroup]) -> tuple[list[Choice], int]:
     """The Pareto frontier of the first group's model on every machine with a comparable cost, fastest first, and how many were compared.
 
-    At a rate each layout stands there with so many replicas once, whatever users it could take.
+    Of one pool and of two, as far as they were searched. At a rate each layout stands there with so many replicas once, whatever users it
+    could take.
     """
     lead, goal = groups[0].case, groups[0].goal
     same = [
@@ -170,16 +180,21 @@ def _layout_frontier(groups: Sequence[PlanGroup]) -> tuple[list[Choice], int]:
         for group in groups
         if group.case.model is lead.model and (group is groups[0] or (lead.price is not None and group.case.price is not None))
     ]
-    members = [best for group in same for best in group.searches]
-    goals = [replace(group.goal, objective="cost") for group in same for _ in group.searches]
-    points = candidates(members, goals)
+    one_pool = [group for group in same if not group.goal.apart]
+    members = [best for group in one_pool for best in group.searches]
+    goals = [replace(group.goal, objective="cost") for group in one_pool for _ in group.searches]
+    pool_pairs = [(pair, replace(group.goal, objective="cost")) for group in same if group.goal.apart for pair in group.pairs]
+    points = _with_pairs(candidates(members, goals), [pair for pair, _ in pool_pairs])
     count = len(points.speed)
-    if goal.apart or not count:
+    if not count:
         return [], count
     choices: dict[tuple[int, ...], Choice] = {}
     front = frontier(points) if goal.rate is None else frontier(points, FEW_POINTS, RATE_REACH)
     for *place, rate in zip(front.search, front.row, front.batch, front.rate, strict=True):
         index, row, users = map(int, place)
+        if index == PAIRS:
+            choices[index, row, 0, 0] = picked(*pool_pairs[row])
+            continue
         w, member_goal = members[index].fitting, goals[index]
         choice = pick(w, row, users, member_goal, sized(w, np.full((w.count, 1), 1 / float(rate)), member_goal))
         size = users if goal.rate is None else int(choice.case.layout.replicas)
@@ -187,25 +202,29 @@ def _layout_frontier(groups: Sequence[PlanGroup]) -> tuple[list[Choice], int]:
     return list(choices.values()), count
 
 
-def _pool_frontier(lead: PlanGroup) -> list[Choice]:
-    """The Pareto-optimal pairs of pools in speed and cost, fastest first."""
-    front: list[PoolPair] = []
-    for pair in sorted(lead.pairs, key=lambda pair: (float(pair.decode.time[pair.index[1]]), pair.key)):
-        if not front or pair.key[0] < front[-1].key[0] * (1 - 1e-9):
-            front.append(pair)
-    return [picked(pair, replace(lead.goal, objective="cost")) for pair in front]
+def _with_pairs(points: Points, pool_pairs: Sequence[PoolPair]) -> Points:
+    """The candidates of one pool and the pairs of pools, a pair's place in `row`."""
+    speed, cost = (np.array(values) for values in ([user_tok_per_s(pair.tpot) for pair in pool_pairs], [pair.key[0] for pair in pool_pairs]))
+    count = len(pool_pairs)
+    more = Points(search=np.full(count, PAIRS), row=np.arange(count), batch=np.ones(count), rate=np.ones(count), speed=speed, cost=cost)
+    return Points(**{key: np.concatenate([getattr(points, key), getattr(more, key)]) for key in Points.__slots__})
 
 
 def _own_line(lead: PlanGroup, user_pick: Choice) -> PlanRow:
-    best, goal = lead.best, lead.goal
+    best, goal, line = lead.best, lead.goal, PlanRow(kind="current", pick=user_pick)
     if best is None or (goal.objective == "cost" and (user_pick.case.price is None) != (lead.case.price is None)):
-        return PlanRow(kind="current", pick=user_pick)
+        return line
+    return _compared(line, best, goal)
+
+
+def _compared(line: PlanRow, best: Choice, goal: Goal) -> PlanRow:
+    """A row with how many times better the best is, and the part of a request's chip time that makes it so."""
 
     def tree() -> Any:
         with record():
-            return gain(best, user_pick, goal)
+            return gain(best, line.pick, goal)
 
-    return PlanRow(kind="current", pick=user_pick, extra={"gain": float(tree()), "cause": cause(best, user_pick)}, trees={"gain": tree})
+    return replace(line, extra={"gain": float(tree()), "cause": cause(best, line.pick)}, trees={"gain": tree})
 
 
 def _own_note(line: PlanRow, goal: Goal) -> str:
@@ -217,11 +236,12 @@ def _own_note(line: PlanRow, goal: Goal) -> str:
 
 def _notes(groups: Sequence[PlanGroup], count: int) -> tuple[str, ...]:
     """Notes on the search: counts of candidates searched and dropped, and assumptions."""
-    goal = groups[0].goal
-    layouts = sum(problem.space.count for group in groups for problem in group.problems)
-    inside = sum(best.in_memory for group in groups for best in group.searches)
-    timely = sum(best.in_time for group in groups for best in group.searches)
-    met = sum(best.met for group in groups for best in group.searches)
+    goal, apart = groups[0].goal, [group for group in groups if group.goal.apart]
+    once = [group for group in groups if not group.goal.apart] or groups  # two pools are of layouts that were searched as one
+    layouts = sum(problem.space.count for group in once for problem in group.problems)
+    inside = sum(best.in_memory for group in once for best in group.searches)
+    timely = sum(best.in_time for group in once for best in group.searches)
+    met = sum(best.met for group in once for best in group.searches)
     short = f", {timely - met} that do not carry the rate" if goal.rate is not None else ""
     slower = " or ".join(LIMIT_NAMES[name] for name in limits(goal.slo)) or "latency"
     how = "the batches asked for" if goal.batches else "a grid and the best load on a curve; the best layouts to the exact user"
@@ -233,9 +253,9 @@ def _notes(groups: Sequence[PlanGroup], count: int) -> tuple[str, ...]:
     )
     if goal.objective == "cost" and any(group.case.price is None for group in groups):
         notes |= {"without a price the objective is chip-seconds per request; machines without a price come last": None}
-    if goal.apart:
-        notes |= {f"sized {sum(group.sized for group in groups)} pairs of a prefill and a decode replica; TPOT is free of prompts": None}
-        notes |= dict.fromkeys(note for group in groups for note in _pool_note(group))
+    if apart:
+        notes |= {f"sized {sum(group.sized for group in apart)} pairs of a prefill and a decode replica; TPOT is free of prompts": None}
+        notes |= dict.fromkeys(note for group in first_of_each(apart) for note in _pool_note(group))
     if any(group.goal.free for group in groups):
         notes |= dict.fromkeys(_free_note(group.problems[0].case.system) for group in groups if group.goal.free)
     for group in groups:  # a note that not all machines share names its model and machine
@@ -256,8 +276,10 @@ def _free_note(system: System) -> str:
 
 def _pool_note(group: PlanGroup) -> list[str]:
     """A note that compares two pools with one pool."""
-    if not (group.best and group.aggregated):
-        return [] if not group.best else [f"{group.case.system.name}: one pool keeps no such limits, two do"]
+    if not group.best:
+        return [f"{group.case.system.name}: no two pools keep such limits, one does"] if group.aggregated else []
+    if not group.aggregated:
+        return [f"{group.case.system.name}: one pool keeps no such limits, two do"]
     goal, one_pool = group.goal, group.aggregated
     times = float(gain(group.best, one_pool, goal))
     one_tpot = show(float(estimates_of(one_pool, one_pool.case)["tpot_s"]), "s")
@@ -266,6 +288,7 @@ def _pool_note(group: PlanGroup) -> list[str]:
     return [f"{words[0]} {words[1]:.3g} times {BETTER[goal.objective]} {words[2]} ({least})"]
 
 
+PAIRS = -1  # in place of a search, of points that are pairs of pools
 FINEST, COARSEST = 150, 20  # batches tried per layout
 CELLS = 100_000  # target for all candidates, so that a large space stays fast
 DEFAULT_POINTS, FEW_POINTS = 12, 6  # without a rate, and where each point is a load of its own

@@ -31,7 +31,7 @@ from headway.performance.formats import check_compute
 from headway.performance.layout import NAMES, UNASKED, Layout, check, shape
 from headway.performance.workload import Load
 from headway.serving.plan.candidates import ONE_REPLICA, Candidates, ReplicaCounts, compile_candidates, objective_value, sized
-from headway.serving.plan.choice import Choice, PlanRow, pick, throughput_of
+from headway.serving.plan.choice import Choice, PlanRow, estimates_of, pick, throughput_of
 from headway.serving.plan.group import PlanGroup, best_pick
 from headway.serving.plan.problem import Goal
 from headway.serving.plan.search import BestLoads, best_loads, on_curve
@@ -249,11 +249,12 @@ def _ratio(best: Number, current: Number, goal: Goal) -> Any:
 def cause(best: Choice, current: Choice) -> str:
     """The parts of a request's chip time that the best layout saves, the largest first, in words; they sum to the gap."""
     mine, theirs = request_parts(current), request_parts(best)
-    savings = {word: mine[word] - theirs[word] for word in mine}
+    words = dict.fromkeys((*mine, *theirs))
+    savings = {word: mine.get(word, 0.0) - theirs.get(word, 0.0) for word in words}
     word = max(savings, key=lambda key: savings[key])
     if savings[word] <= 0:
         return "no part of a request's chip time is larger than at the best layout"
-    share = f"{mine[word]:.3g} chip-seconds per request against {theirs[word]:.3g}"
+    share = f"{mine.get(word, 0.0):.3g} chip-seconds per request against {theirs.get(word, 0.0):.3g}"
     ranks = f"batch {int(current.case.load.batch)} on {_size(current)} against {int(best.case.load.batch)} on {_size(best)}"
     gap = sum(savings.values())
     order = sorted((key for key in savings if abs(savings[key]) >= LEAST_SHARE * abs(gap)), key=lambda key: -savings[key])
@@ -268,6 +269,8 @@ def _size(pick: Choice) -> str:
 
 def request_parts(pick: Choice) -> dict[str, float]:
     """Chip-seconds of a request by part; they sum to all chips over the rate."""
+    if pick.prefill is not None:
+        return _parts_apart(pick)
     case, layout, load = pick.case, pick.case.layout, pick.case.load
     estimates = estimate(case.at(layout, load))
     chips, batch = case.system.chips, estimates["decoding"]
@@ -281,6 +284,20 @@ def request_parts(pick: Choice) -> dict[str, float]:
     parts[PARTS["compute_s"]] = float(chips * exposed / layout.replicas)
     prefill = estimates["request_s"] - request_s(batch, load.output, estimates["tpot_decode_s"], NO_PREFILL, ONE_REPLICA)
     return parts | {"prefill": float(chips * max(prefill, 0.0) / layout.replicas)}
+
+
+def _parts_apart(pick: Choice) -> dict[str, float]:
+    """Chip-seconds of a request by part with prefill apart: those of the decode pool, the prefill pool's, and what waits or idles."""
+    case, load = pick.case, pick.case.load
+    estimates = estimates_of(pick, case)
+    total, chips = case.system.chips * estimates["request_s"], estimates["decode_chips"] / case.layout.replicas
+    batch, steps = estimates["decoding"], {key: word for key, word in PARTS.items() if estimates[key] is not None}
+    hidden = sum(estimates[key] for key in steps) - estimates["tpot_decode_s"]
+    times = {word: estimates[key] for key, word in steps.items()}
+    times[PARTS["compute_s"]] = max(times[PARTS["compute_s"]] - hidden, 0.0)  # arithmetic that reads hide adds nothing to a step
+    parts = {word: float(chips * request_s(batch, load.output, time, NO_PREFILL, ONE_REPLICA)) for word, time in times.items()}
+    parts["prefill"] = float(estimates["prefill_chips"] * estimates["request_s"])
+    return parts | {"waiting": float(total) - sum(parts.values())}
 
 
 MOST_LEVERS = 3  # inputs that are planned again, of the largest elasticity
