@@ -21,7 +21,9 @@ FIGURES = ("ttft_s", *serving.TPOT, "tok_per_s_user", "tok_per_s_chip", "usd_per
 FIRST = ("kind", "system", "layout", "batch", "tpot_s", "ttft_s", "usd_per_1k_requests", "tok_per_s_chip")  # what a narrow table keeps
 POOLS = ("prefill_replicas", "prefill_tp", "prefill_ep", "prefill_dp", "prefill_pp", "prefill_cp")
 THOUSAND = 1000
-GOALS = {"cost": "costs least", "throughput": "does most per chip", "latency": "is fastest", "chips": "takes fewest chips"}
+GOALS = {"cost": "costs least per request", "throughput": "does most per chip", "latency": "is fastest", "chips": "takes fewest chips"}
+WAYS = {"together": "one pool", "apart": "prefill apart"}  # kinds of row of the way that is not the best
+MORE = {"cost": ("cheaper", "cheap"), "throughput": ("more", "much"), "latency": ("faster", "fast"), "chips": ("fewer", "few")}
 GOAL_NAMES = {"cost": "cost per request", "throughput": "throughput per chip", "latency": "speed of one user", "chips": "number of chips"}
 INPUTS = {
     "chip.peak": "FLOP/s of the chip", "chip.hbm_bw": "HBM bandwidth", "chip.hbm": "HBM capacity", "fixed": "fixed time per kernel",
@@ -51,8 +53,25 @@ def answer(row: Row, plan: Any) -> str:
         return sentence(refusal(row, plan), f": {plan.infeasible}")
     start = carried(row) if row["rate"] is not None else f"{subject(row)} {GOALS[plan.objective]}"
     lacking = serving.unpriced(bests(plan), plan.best.case.assumptions.price_metric)
-    where = f"{layout(row)}{drafts(row)} at batch {value(row, 'batch')}"
-    return sentence(f"{start} with {where}: {tpot(row)}", price(row), ttft(row), last=lacking)
+    ratio = beside_other(plan.table.rows(), plan.objective)
+    if not ratio:
+        where = f"{layout(row)}{drafts(row)} at batch {value(row, 'batch')}"
+        return sentence(f"{start} with {where}: {tpot(row)}", price(row), ttft(row), last=lacking)
+    way = f"prefill apart ({layout(row)})" if row.get("prefill_replicas") is not None else f"{layout(row)} at batch {value(row, 'batch')}"
+    mean = "no TPOT" if row["tpot_s"] is None else f"TPOT {value(row, 'tpot_s')}"  # its ends are in the table, for which no words are left
+    return sentence(f"{start} with {way}{drafts(row)}, {ratio}: {mean}", price(row), ttft(row), last=lacking)
+
+
+def beside_other(rows: Sequence[Row], objective: str) -> str:
+    """Clause on how much better the best is than the other way, prefill apart or one pool; empty where one way was searched."""
+    other = next((row for row in rows[1:2] if row["kind"] in WAYS), None)
+    if other is None:
+        return ""
+    if not other["fits"]:
+        return f"as {WAYS[other['kind']]} keeps no such limits"
+    more, same = MORE[objective]
+    times = f"{other['gain']:.3g}"
+    return f"as {same} as {WAYS[other['kind']]}" if times == "1" else f"{times} times {more} than {WAYS[other['kind']]}"
 
 
 def bests(plan: Any) -> list[Row]:
@@ -181,13 +200,14 @@ def describe_several(rows: Any) -> output.Summary:
 
 QUANTITIES = (("tok_per_s_chip", "Throughput (output tokens per second and chip)", "token/s"),
               ("usd_per_1k_requests", "Cost of a thousand requests", "USD"))  # fmt: skip
-MARKS = {"best": ("the plan", "compute", "circle"), "current": ("your layout", "network", "square")}
+MARKS = {"best": ("the plan", "compute", "circle"), "together": ("one pool", "weights", "diamond"),
+         "apart": ("prefill apart", "weights", "diamond"), "current": ("your layout", "network", "square")}  # fmt: skip
 DECADE = 12  # times from the least to the largest cost, from which they stand on a logarithmic axis
 
 
 def frontier(rows: Sequence[Row], tpot: float | None, view: View) -> Picture:
     """Speed of one user against throughput per chip and against cost: the frontier, the plan, the limit, the user's own layout."""
-    points = [row for row in rows if row["kind"] in ("best", "frontier", "current") and row.get("tok_per_s_user")]
+    points = [row for row in rows if row["kind"] in ("frontier", *MARKS) and row.get("tok_per_s_user")]
     if not points:
         raise BadValue("--plot", "no layout that fits", "a plan with a layout")
     quantities = [quantity for quantity in QUANTITIES if any(row.get(quantity[0]) is not None for row in points)]

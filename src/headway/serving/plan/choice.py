@@ -103,6 +103,14 @@ def choose(searches: Sequence[BestLoads], goal: Goal) -> Choice | None:
     return replace(choice, order=(float(time[row, 0]), float(chips[row, 0])))
 
 
+def paid_for(choice: Choice, goal: Goal) -> Any:
+    """What fixed and free machines are compared by at a load: USD/h, or chips; None where it is the objective."""
+    case = choice.case
+    if goal.is_loaded and goal.objective == "cost":
+        return case.system.chips if case.price is None else case.system.chips * case.price.value
+    return case.system.chips if goal.rate is not None and goal.objective == "throughput" else None
+
+
 def _levels(column: np.ndarray) -> Any:
     """Ranks of a column, values closer than TIE being equal."""
     order = np.argsort(column, kind="stable")

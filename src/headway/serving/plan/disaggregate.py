@@ -81,11 +81,14 @@ def pairs(candidates: Sequence[Candidates], goal: Goal) -> tuple[list[PoolPair],
     for w in candidates:
         first = _prefill_side(w, goal)
         most = most_fitting(w)
-        keep = np.flatnonzero(most)
+        if not len(first.row):
+            continue
+        room = goal.free or w.compiled.chips + first.chips.min() <= w.case.system.chips  # beside a prefill replica
+        keep = np.flatnonzero((most > 0) & room)
         w, most = w.rows(keep), most[keep]
         for limit in _levels(w, most, goal):
             second = _decode_side(w, most, limit, goal)
-            if len(first.row) and len(second.row):
+            if len(second.row):
                 count += len(first.row) * len(second.row)
                 best = _best(first, second, goal)
                 best_pairs += [best] if best else []

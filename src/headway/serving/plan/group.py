@@ -28,7 +28,7 @@ from headway.performance.layout import NAMES, Layout, shape
 from headway.performance.workload import Load
 from headway.serving.plan import problem as plan_problem
 from headway.serving.plan.candidates import Candidates, compile_candidates, fits, sized
-from headway.serving.plan.choice import Choice, PlanRow, choose, pick
+from headway.serving.plan.choice import Choice, PlanRow, choose, paid_for, pick
 from headway.serving.plan.disaggregate import PoolPair, pairs, picked
 from headway.serving.plan.problem import LIMIT_NAMES, Goal, limits, rounded
 from headway.serving.plan.search import BestLoads, best_loads, exact
@@ -164,11 +164,8 @@ class PlanGroup:
         """Sort key: those with an answer, then with a price, by the objective, of equals the faster; else the nearest miss."""
         if self.best is None:
             return True, MISSES.index(self.fails), self.miss, self.case.model.name, self.case.system.name
-        case, goal, value = self.best.case, self.goal, -self.best.value if self.goal.more else self.best.value
-        if goal.is_loaded and goal.objective == "cost":  # fixed and free machines compare by what is paid for
-            value = float(case.system.chips) * (1.0 if case.price is None else float(case.price.value))
-        elif goal.rate is not None and goal.objective == "throughput":
-            value = float(case.system.chips)
+        case, goal, paid = self.best.case, self.goal, paid_for(self.best, self.goal)
+        value = float(paid) if paid is not None else -self.best.value if goal.more else self.best.value
         unpriced = goal.objective == "cost" and case.price is None
         key = False, unpriced, rounded(value), goal.apart  # two pools win by the objective or not at all
         return *key, *self.best.order, case.model.name, case.system.name, str(case.formats.labels)

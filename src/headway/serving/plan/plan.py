@@ -5,7 +5,7 @@ Exhaustive: every legal layout whose replica stays within one scale-up domain, e
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,7 +29,7 @@ from headway.serving.plan.disaggregate import PoolPair, picked
 from headway.serving.plan.group import PlanGroup, first_of_each, searched
 from headway.serving.plan.problem import LIMIT_NAMES, LIMITS, Goal, limits, objective_named
 from headway.serving.plan.search import BestLoads, batch_of, curve, exact, least_sequences, most_within
-from headway.serving.plan.sensitivity import Lever, cause, elasticities, gain, levers, parse, placed
+from headway.serving.plan.sensitivity import Lever, cause, elasticities, gain, gain_of_way, levers, parse, placed
 
 FREE_NOTE = "the number of nodes is free: replicas fill whole nodes, a scale-up domain of the chip's usual size each"
 BETTER = {"cost": "cheaper per request", "throughput": "more tokens/s per chip", "latency": "faster for a user", "chips": "fewer chips"}
@@ -165,7 +165,7 @@ def _other_way(best: PlanGroup, groups: Sequence[PlanGroup]) -> list[PlanRow]:
     if other is None or best.best is None or (other.goal.apart and other.best is None):
         return []
     row = replace(other.row, kind="apart" if other.goal.apart else "together")
-    return [row if other.best is None else _compared(row, best.best, best.goal)]
+    return [row if other.best is None else _compared(row, best.best, best.goal, gain_of_way)]
 
 
 def _frontier(groups: Sequence[PlanGroup]) -> tuple[list[Choice], int]:
@@ -217,12 +217,12 @@ def _own_line(lead: PlanGroup, user_pick: Choice) -> PlanRow:
     return _compared(line, best, goal)
 
 
-def _compared(line: PlanRow, best: Choice, goal: Goal) -> PlanRow:
+def _compared(line: PlanRow, best: Choice, goal: Goal, ratio: Callable[[Choice, Choice, Goal], Any] = gain) -> PlanRow:
     """A row with how many times better the best is, and the part of a request's chip time that makes it so."""
 
     def tree() -> Any:
         with record():
-            return gain(best, line.pick, goal)
+            return ratio(best, line.pick, goal)
 
     return replace(line, extra={"gain": float(tree()), "cause": cause(best, line.pick)}, trees={"gain": tree})
 
@@ -281,11 +281,14 @@ def _pool_note(group: PlanGroup) -> list[str]:
     if not group.aggregated:
         return [f"{group.case.system.name}: one pool keeps no such limits, two do"]
     goal, one_pool = group.goal, group.aggregated
-    times = float(gain(group.best, one_pool, goal))
+    times = float(gain_of_way(group.best, one_pool, goal))
     one_tpot = show(float(estimates_of(one_pool, one_pool.case)["tpot_s"]), "s")
+    name = group.case.system.name
+    if f"{times:.3g}" == "1":
+        return [f"{name}: two pools are not {BETTER[goal.objective]} than one"]
     words = ("two pools are", times, "than one") if times >= 1 else ("one pool is", 1 / times, "than two")
     least = f"one pool: {one_pool.case.layout}, TPOT {one_tpot}"
-    return [f"{words[0]} {words[1]:.3g} times {BETTER[goal.objective]} {words[2]} ({least})"]
+    return [f"{name}: {words[0]} {words[1]:.3g} times {BETTER[goal.objective]} {words[2]} ({least})"]
 
 
 PAIRS = -1  # in place of a search, of points that are pairs of pools

@@ -31,7 +31,7 @@ from headway.performance.formats import check_compute
 from headway.performance.layout import NAMES, UNASKED, Layout, check, shape
 from headway.performance.workload import Load
 from headway.serving.plan.candidates import ONE_REPLICA, Candidates, ReplicaCounts, compile_candidates, objective_value, sized
-from headway.serving.plan.choice import Choice, PlanRow, estimates_of, pick, throughput_of
+from headway.serving.plan.choice import Choice, PlanRow, estimates_of, paid_for, pick, throughput_of
 from headway.serving.plan.group import PlanGroup, best_pick
 from headway.serving.plan.problem import Goal
 from headway.serving.plan.search import BestLoads, best_loads, on_curve
@@ -240,6 +240,12 @@ def placed(case: Deployment, user_values: Mapping[str, Any]) -> Choice:
 def gain(best: Choice, current: Choice, goal: Goal) -> Any:
     """How many times better the objective of one choice is than that of another."""
     return _ratio(objective_of(best, best.case, goal), objective_of(current, current.case, goal), goal)
+
+
+def gain_of_way(best: Choice, other: Choice, goal: Goal) -> Any:
+    """How many times better one way is than another, one pool or prefill apart: as they are compared, at a load by what is paid."""
+    paid = paid_for(best, goal)
+    return gain(best, other, goal) if paid is None else paid_for(other, goal) / paid
 
 
 def _ratio(best: Number, current: Number, goal: Goal) -> Any:
