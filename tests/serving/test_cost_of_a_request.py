@@ -84,7 +84,8 @@ def test_price__is_what_serve_says_with_the_same_interval() -> None:
         if not served["fits"]:
             continue
         degrees = {"ep": 1, **layout, "pp": 1, "dp": 1}
-        sold = price(name, machine, Load(**load), metric="market", hit=hit, batch=batch, kv="bf16", ways=degrees).row(0)
+        sold = price(name, machine, Load(**load), metric="market", hit=hit, batch=batch, kv="bf16", ways=degrees,
+                     disaggregate="never").row(0)  # fmt: skip
         for kind in ("in", "cached", "out"):
             for end in ("", "_lo", "_hi"):
                 asked = SEED, name, machine, layout, batch, load, hit, kind, end

@@ -22,13 +22,13 @@ from headway.laws.serving.request import e2e_s
 from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
-from headway.performance.estimate import Deployment, estimate
+from headway.performance.estimate import Deployment
 from headway.performance.formats import able_computes
 from headway.performance.layout import NAMES, Layout, shape
 from headway.performance.workload import Load
 from headway.serving.plan import problem as plan_problem
 from headway.serving.plan.candidates import Candidates, compile_candidates, fits, sized
-from headway.serving.plan.choice import Choice, PlanRow, choose, paid_for, pick
+from headway.serving.plan.choice import Choice, PlanRow, choose, estimates_of, paid_for, pick
 from headway.serving.plan.disaggregate import PoolPair, pairs, picked
 from headway.serving.plan.problem import LIMIT_NAMES, Goal, limits, rounded
 from headway.serving.plan.search import BestLoads, best_loads, exact
@@ -47,8 +47,9 @@ def nearest(candidates: Sequence[Candidates], goal: Goal) -> tuple[Choice, str, 
 
 def beyond(most: Choice, goal: Goal) -> str:
     """Why a load is not carried, in words, with the machine's largest."""
-    estimates = estimate(most.case.at(most.case.layout, most.case.load))
-    words = f"{most.case.layout}, {int(most.case.layout.replicas)} replicas"
+    estimates = estimates_of(most, most.case)
+    pools = [(most.case.layout, ""), *([] if most.prefill is None else [(most.prefill, " for prefill")])]
+    words = ", ".join(f"{layout}, {int(layout.replicas)} replicas{what}" for layout, what in pools)
     if goal.rate is None:
         users, most_users = int(goal.users or 0), int(estimates["concurrency"])
         return f"the load is {users} users, {most.case.system.name} serves {most_users} within the limits at most ({words})"
@@ -163,7 +164,7 @@ class PlanGroup:
     def rank(self) -> tuple[Any, ...]:
         """Sort key: those with an answer, then with a price, by the objective, of equals the faster; else the nearest miss."""
         if self.best is None:
-            return True, MISSES.index(self.fails), self.miss, self.case.model.name, self.case.system.name
+            return True, MISSES.index(self.fails), self.miss, self.goal.apart, self.case.model.name, self.case.system.name
         case, goal, paid = self.best.case, self.goal, paid_for(self.best, self.goal)
         value = float(paid) if paid is not None else -self.best.value if goal.more else self.best.value
         unpriced = goal.objective == "cost" and case.price is None
@@ -219,12 +220,14 @@ def _first_that_hold(tried: Iterable[list[PlanProblem]], goal: Goal) -> list[Pla
 
 
 def _each_way(groups: Sequence[PlanGroup], way: str) -> list[PlanGroup]:
-    """The best search of one pool, of two, or of both; where neither keeps the limits the reason is that of one pool."""
+    """The best search of one pool, of two, or of both; where neither keeps the limits the nearer miss, of equals that of one pool."""
     together = [min((with_answer(group) for group in groups), key=PlanGroup.rank)] if way != "only" else []
     if way == "never" or (way == "auto" and not may_part(groups[0].case, groups[0].goal)):
         return together
     apart = min((with_answer(_parted(group)) for group in groups), key=PlanGroup.rank)
-    return [*together, apart] if way == "only" or apart.best or together[0].best else together
+    if way == "only" or apart.best or together[0].best:
+        return [*together, apart]
+    return [min((*together, apart), key=PlanGroup.rank)]
 
 
 def may_part(case: Deployment, goal: Goal) -> bool:
@@ -308,6 +311,15 @@ def _apart(w: Candidates, goal: Goal) -> list[Candidates]:
     return [w] if count > MOST_ALONE else [w.rows(np.flatnonzero(place.ravel() == at)) for at in range(count)]
 
 
+def _most_carried(group: PlanGroup) -> Choice:
+    """The choice that carries most within the limits, with two pools where they carry more than one."""
+    most = replace(group.goal, rate=None, users=None, objective="throughput")
+    one_pool = cast(Choice, choose([best_loads(w, most) for w in group.candidates], most))
+    pool_pairs = pairs(group.candidates, most)[0] if most.apart else []
+    apart = min(pool_pairs, key=lambda pair: pair.key, default=None)
+    return one_pool if apart is None or apart.value <= one_pool.value else picked(apart, most)
+
+
 def with_answer(group: PlanGroup) -> PlanGroup:
     """The group, with the row that is nearest to the limits and the kind of failure where none keeps them all."""
     if group.best:
@@ -323,10 +335,8 @@ def with_answer(group: PlanGroup) -> PlanGroup:
         near, fails = group.aggregated, "pools"
         why = "no prefill pool and decode pool keep every limit; without --disaggregate this row does"
     elif any(best.in_time for best in group.searches):
-        most = replace(group.goal, rate=None, users=None, objective="throughput")
-        rate_pick = choose([best_loads(w, most) for w in group.candidates], most)
-        near, fails = cast(Choice, rate_pick), "rate"
-        why = beyond(near, group.goal)
+        near, fails = _most_carried(group), "rate"
+        why, miss = beyond(near, group.goal), (-float(estimates_of(near, near.case)["capacity_req_per_s"]),)
     else:
         near, why, miss = nearest(group.candidates, group.goal)
         fails = "memory" if miss[0] > 0 else "time"
