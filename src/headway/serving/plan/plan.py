@@ -204,8 +204,8 @@ def _frontier(groups: Sequence[PlanGroup]) -> tuple[list[Choice], int]:
 
 def _with_pairs(points: Points, pool_pairs: Sequence[PoolPair]) -> Points:
     """The candidates of one pool and the pairs of pools, a pair's place in `row`."""
-    speed, cost = (np.array(values) for values in ([user_tok_per_s(pair.tpot) for pair in pool_pairs], [pair.key[0] for pair in pool_pairs]))
-    count = len(pool_pairs)
+    count, cost = len(pool_pairs), np.array([pair.key[0] for pair in pool_pairs])
+    speed = user_tok_per_s(np.array([pair.tpot for pair in pool_pairs]))
     more = Points(search=np.full(count, PAIRS), row=np.arange(count), batch=np.ones(count), rate=np.ones(count), speed=speed, cost=cost)
     return Points(**{key: np.concatenate([getattr(points, key), getattr(more, key)]) for key in Points.__slots__})
 
