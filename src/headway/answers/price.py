@@ -16,8 +16,7 @@ from headway.core.listing import Listing, clean, format_value, place_of, remade
 from headway.core.notes import note
 from headway.core.trace import record
 from headway.economics.chip_cost import CAPEX, fact, parts
-from headway.economics.price.price import PriceRequest, explained
-from headway.economics.price.price import row as price_row_of
+from headway.economics.price.price import PricedWay, PriceRequest, explained, priced_ways
 from headway.economics.price.published_day import STATED_COLUMNS, Account, account, case
 from headway.economics.questions import FORMS, CommercialTerms, MemoryShare, Price, PriceList
 from headway.economics.sheets import catalogue
@@ -93,23 +92,24 @@ def of_cost(args: Price) -> output.Answer:
     if len(plans) * len(all_terms) * len(hits) > MOST_ROWS:
         raise BadValue("price", f"{len(plans) * len(all_terms) * len(hits)} rows", f"at most {MOST_ROWS}")
     rest: dict[str, Any] = {"metric": args.price_metric or "", "is_owned": args.own, "sheet": sheet, "catalog": arguments.catalog(args)}
-    cells = [(plan, extra, PriceRequest(terms=terms, hit=hit, **rest)) for extra, plan in plans for terms in all_terms for hit in hits]
-    rows = []
-    for cell_plan, extra, ask in cells:
-        price_row, more = price_row_of(cell_plan, ask)
-        rows.append(price_row | dict(extra))
+    rows: list[dict[str, Any]] = []
+    cells: list[tuple[LayoutPlan, PriceRequest, PricedWay]] = []
+    for (extra, cell_plan), terms, hit in itertools.product(plans, all_terms, hits):
+        ask = PriceRequest(terms=terms, hit=hit, **rest)
+        all_ways, more = priced_ways(cell_plan, ask)
+        rows += [way.row | dict(extra) for way in all_ways]
+        cells += [(cell_plan, ask, way) for way in all_ways]
         note(*more)
 
     def tree(target: Mapping[str, Any], key: str) -> Any:
-        row_plan, _, ask = cells[place_of(target, rows)]
-        return explained(row_plan, ask, key)
+        return explained(*cells[place_of(target, rows)], key)
 
     def changed(target: Mapping[str, Any], name: str, text: str) -> Mapping[str, Any] | None:
         if name == "chip_price" and (args.own or args.price_metric):
             return None
-        row_plan, _, ask = cells[place_of(target, rows)]
+        row_plan, ask, _ = cells[place_of(target, rows)]
         value = interval.read(text, schema.fields(CommercialTerms)[name][0], schema.flag(name))[0]
-        return price_row_of(row_plan, dataclasses.replace(ask, terms=dataclasses.replace(ask.terms, **{name: value})))[0]
+        return priced_ways(row_plan, dataclasses.replace(ask, terms=dataclasses.replace(ask.terms, **{name: value})))[0][0].row
 
     listing = Listing(rows, tree=tree)
 
@@ -117,8 +117,8 @@ def of_cost(args: Price) -> output.Answer:
         first = next(iter(table), None)
         if first is None:
             raise BadValue("--plot", "no rows", "rows to draw")
-        row_plan, _, _ = cells[next(at for at, entry in enumerate(rows) if entry["model"] == first["model"])]
-        return context_picture(row_plan.best.case, first, view)
+        _, _, way = cells[next(at for at, entry in enumerate(rows) if entry["model"] == first["model"])]
+        return context_picture(way.pick.case, first, view)
 
     drawings = {"grid": price.grid, "context": context} if price.varies(rows) else {"context": context, "grid": price.grid}
     return output.Answer(listing, describe=lambda table: price.describe(table, changed), pictures=drawings, columns=OWN_COLUMNS)

@@ -11,7 +11,7 @@ from headway.core.errors import BadValue, MissingFact
 from headway.core.interval import Interval, point
 from headway.core.units import Byte, Usd, UsdPerSecond, show
 from headway.hardware import chip_price
-from headway.hardware.chip import Chip, meant_metric
+from headway.hardware.chip import Chip, price_quote
 from headway.hardware.memory_tier import MemoryTier, tier
 from headway.hardware.system import System
 
@@ -51,15 +51,16 @@ def over_all(chip: Chip) -> ChipPrice:
     return ChipPrice(interval=Interval(low=least.low, high=most.high), note=f"chip price {ends}, over {metrics}; --chip-price narrows it")
 
 
-def by_metric(chip: Chip, metric: str) -> ChipPrice:
-    """The range of one metric's quotes."""
-    metric = meant_metric(chip, metric)
-    quote = chip_price.price_by_metric(chip.costs, metric)
+def by_metric(chip: Chip, metric: str = chip_price.MARKET) -> ChipPrice:
+    """The middle of one metric's quotes and their range: one basis, so that a sum never mixes owning with renting."""
+    quote = price_quote(chip, metric) if metric == chip_price.MARKET else chip_price.price_by_metric(chip.costs, metric)
     if quote is None:
-        has = ", ".join(sorted({row.metric for row in chip.costs if row.metric in chip_price.METRICS})) or "none"
+        has = ", ".join(sorted({row.metric for row in chip.costs if row.metric in chip_price.METRICS}))
+        if not has:
+            raise MissingFact(chip.name, "price by the hour", GIVE)
         raise BadValue("--price-metric", metric, f"a metric that {chip.name} has a price by ({has}), or --chip-price")
     span = Interval(low=quote.low, high=quote.high, middle=quote.value)
-    return ChipPrice(interval=span, note=f"chip price by {metric}, {quote.value.date}, {quote.note}")
+    return ChipPrice(interval=span, note=f"chip price {chip_price.price_origin(quote)}; --chip-price or --price-metric changes it")
 
 
 def owned(chip: Chip, assumptions: dict[str, Any]) -> OwnershipCost:

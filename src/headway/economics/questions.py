@@ -37,10 +37,10 @@ AT_COST = point(default(0.0, "margin", "", "the price is the cost"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommercialTerms:
-    """Chip price, utilisation and margin as intervals; no chip price means the catalogue's whole range for the chip."""
+    """Chip price, utilisation and margin as intervals; no chip price means the catalogue's by a metric, the market's unless named."""
 
     chip_price: Annotated[
-        Any, Field("USD/s", bare="USD/h", help=f"price of a chip (default: all that the catalogue has for it); {TYPED}")
+        Any, Field("USD/s", bare="USD/h", help=f"price of a chip (default: the catalogue's by --price-metric); {TYPED}")
     ] = None
     utilisation: Annotated[Any, Field(high=1, help="share of paid chip-hours that do useful work, the same way (default 1)")] = ALL_WORK
     margin: Annotated[Any, Field(low=-10, open_low=False, high=0.999, help="share of the price above cost, the same way (default 0)")] = (
@@ -179,7 +179,7 @@ class Price(Question):
     model = field(kind="model", place="?", help="catalogue name, config.json or Hugging Face id; several with commas", default="")
     on = declared(MACHINES, default="")
     disaggregate = declared(DISAGGREGATE, default="auto")
-    price_metric = field(kind="word", word="NAME", help=f"which price of a chip: {WHICH} (default: the range of all that it has)")
+    price_metric = field(kind="word", word="NAME", help=f"which price of a chip, with the range of its quotes: {WHICH} (default market)")
     history = field(
         kind="sheet",
         word="WHOSE",
@@ -239,6 +239,7 @@ class Speed(Question):
     )
     model = declared(MODELS)
     on = declared(MACHINES, default=REQUIRED)
+    disaggregate = declared(DISAGGREGATE, default="auto")
 
 
 class CacheFees(FlagRecord):

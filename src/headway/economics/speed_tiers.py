@@ -28,6 +28,7 @@ from headway.models.config import model as find_model
 from headway.models.model import Model
 from headway.performance.assumptions import Assumptions
 from headway.performance.workload import Load
+from headway.serving.plan.choice import POOLED
 from headway.serving.plan.plan import LayoutPlan, plan
 from headway.serving.plan.space import domain_of
 from headway.serving.serve import SERVE
@@ -88,13 +89,13 @@ MULTIPLES = ("speed_multiple", "price_multiple", "speed_bought", "decode_price_m
              "batch_ratio_of_price")  # fmt: skip
 LAID = ("ladder_price_multiple", "ladder_speed_multiple", "ladder_batch_ratio", "offer_over_ladder")
 TEXTS = ("offer", "provider", "tier", "basis", "standing", "date", "source", "about")
-KEYS = (*SERVE, "scale_up_domain", *MULTIPLES, *LAID, *TEXTS)
+KEYS = (*SERVE, *POOLED, "scale_up_domain", *MULTIPLES, *LAID, *TEXTS)
 Read = Callable[["SpeedTier", str], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SpeedTier:
-    """One point of a plan with its kind: standard, rung, floor (the fastest), domain, domain_floor."""
+    """One point of a plan with its kind: standard, rung, floor (the fastest), domain, domain_floor; together, apart (the other way)."""
 
     kind: str
     plan: LayoutPlan
@@ -102,10 +103,18 @@ class SpeedTier:
     row: Mapping[str, Any]
     domain: Any
 
+    @property
+    def decoders(self) -> str:
+        """The column of the chips that decode: all of them, or with prefill apart one pool."""
+        return "chips" if self.row.get("decode_chips") is None else "decode_chips"
+
 
 @dataclass(frozen=True, kw_only=True)
 class SpeedTiers:
-    """Speed tiers from slowest to fastest, tiers on larger domains, and offers."""
+    """Speed tiers from slowest to fastest, tiers on larger domains, and offers.
+
+    `other` is the standard tier's other way of prefill, with one pool or apart, where both were weighed.
+    """
 
     standard: SpeedTier
     rungs: tuple[SpeedTier, ...]
@@ -115,13 +124,20 @@ class SpeedTiers:
     limit: Any  # TPOT limit (s) of the standard tier; None if it is the cheapest layout of all
     infeasible: str
     notes: tuple[str, ...]
+    other: SpeedTier | None = None
+
+    @cached_property
+    def tiers(self) -> tuple[SpeedTier, ...]:
+        """Every point of a plan, in order."""
+        beside = () if self.other is None else (self.other,)
+        return (*(tier for rung in self.rungs for tier in (rung, *(beside if rung is self.standard else ()))), *self.wider)
 
     @cached_property
     def plain(self) -> list[dict[str, Any]]:
         """Every row, with equal keys."""
         if self.infeasible:
             return [_row(self.standard, {})]
-        return [*(_row(rung, self.measured(rung)) for rung in (*self.rungs, *self.wider)), *map(self._offered, self.offers)]
+        return [*(_row(rung, self.measured(rung)) for rung in self.tiers), *map(self._offered, self.offers)]
 
     @property
     def rows(self) -> Listing:
@@ -189,9 +205,9 @@ class SpeedTiers:
         """One number of one row as a tree of laws."""
         number, read = self.plain.index({name: row[name] for name in KEYS}), cache(_explained)
         with record():
-            if self.infeasible or number < len(self.rungs) + len(self.wider):
-                return self._rung_tree(self.standard if self.infeasible else (*self.rungs, *self.wider)[number], key, read)
-            value = self.laid(self.offers[number - len(self.rungs) - len(self.wider)], read).get(key)
+            if self.infeasible or number < len(self.tiers):
+                return self._rung_tree(self.standard if self.infeasible else self.tiers[number], key, read)
+            value = self.laid(self.offers[number - len(self.tiers)], read).get(key)
         if value is None:
             raise BadValue("explain", key, "a number of this row: an offer whose speed is published has the ladder's there")
         return value
@@ -201,7 +217,7 @@ class SpeedTiers:
             value = self.measured(rung, read).get(key)
             if value is not None:
                 return value
-        if key not in SERVE:
+        if key not in (*SERVE, *POOLED):
             raise BadValue("explain", key, "a numeric column that applies to this row, such as price_multiple or tpot_s")
         return rung.plan.explain(key, rung.at)
 
@@ -215,8 +231,8 @@ def _explained(rung: SpeedTier, key: str) -> Any:
 
 
 def _multiples(standard: SpeedTier, rung: SpeedTier, read: Read) -> dict[str, Any]:
-    """Speed, price and batch of a speed tier over those of the standard tier."""
-    base_batch, rung_batch = (read(member, "concurrency") / read(member, "chips") for member in (standard, rung))
+    """Speed, price and batch of a speed tier over those of the standard tier; sequences are per chip that decodes."""
+    base_batch, rung_batch = (read(member, "concurrency") / read(member, member.decoders) for member in (standard, rung))
     theirs, mine = (
         read(standard, "tpot_s") / base_batch,
         read(rung, "tpot_s") / rung_batch,
@@ -235,7 +251,7 @@ def _multiples(standard: SpeedTier, rung: SpeedTier, read: Read) -> dict[str, An
 
 
 def _row(rung: SpeedTier, multiples: Mapping[str, Any]) -> dict[str, Any]:
-    plain = {key: rung.row[key] for key in SERVE}
+    plain = {key: rung.row[key] for key in SERVE} | {key: rung.row.get(key) for key in POOLED}
     return dict.fromkeys(KEYS) | plain | {"kind": rung.kind, "scale_up_domain": int(rung.domain)} | _floats(multiples)
 
 
@@ -258,18 +274,22 @@ def ladder(
     compute: str | Sequence[str] = ("",),
     ways: Mapping[str, Any] | None = None,
     assumptions: Assumptions | None = None,
+    disaggregate: str | bool = "auto",
     at: Number = AT,
     domains: Sequence[int] = DOMAINS,
     offers: Sequence[Offer] | None = None,
 ) -> SpeedTiers:
     """The speed tiers of one model on one machine. The standard tier is the cheapest within `tpot`, by default 20 ms.
 
+    Each tier has one pool or prefill apart, whichever costs less per request (`disaggregate` as in `plan`).
+
     `at` is the speed multiple at which machines of `domains` times the scale-up domain are compared; `offers` defaults to the
     catalogue's offers. A `tpot` that nothing meets is an answer (`infeasible`); invalid input is a HeadwayError.
     """
     resolved_model = find_model(model) if isinstance(model, str) else model
     machine = find_system(system) if isinstance(system, str) else system
-    searched = {"ttft": ttft, "weights": weights, "kv": kv, "compute": compute, "ways": ways, "assumptions": assumptions}
+    searched = {"ttft": ttft, "weights": weights, "kv": kv, "compute": compute, "ways": ways, "assumptions": assumptions,
+                "disaggregate": disaggregate}  # fmt: skip
     planned: Callable[..., LayoutPlan] = partial(plan, resolved_model, load=load, elasticities=False, **searched)
     limit = STANDARD_TPOT if tpot is None else tpot
     first = planned(machine, tpot=limit)
@@ -293,7 +313,10 @@ def _ladder(
     first: LayoutPlan, notes: Sequence[str] = (),
 ) -> SpeedTiers:  # fmt: skip
     all_notes = (*notes, *first.notes)
-    rest = {"at": at, "limit": limit, "infeasible": first.infeasible, "notes": all_notes}
+    place = next((number for number, kind in enumerate(first.table.values("kind")) if kind in OTHER_WAYS), None)
+    row = None if place is None else first.table.row(place)
+    other = None if row is None else SpeedTier(kind=row["kind"], plan=first, at=place, row=row, domain=standard.domain)
+    rest = {"at": at, "limit": limit, "infeasible": first.infeasible, "notes": all_notes, "other": other}
     return SpeedTiers(standard=standard, rungs=tuple(rungs), wider=tuple(wider), offers=sold, **rest)
 
 

@@ -47,15 +47,19 @@ def describe(table: Any, changed: Changed = lambda *_: None) -> output.Summary:
 
     `changed` prices a row again with another value of a commercial term, None where that flag cannot be added.
     """
-    rows = list(table)
+    everything = list(table)
+    rows = bests(everything)
     priced = [row for row in rows if row.get("price_out") is not None]
     if not priced:
         return output.Summary(sentence(f"{subject(rows[0])}: no price", f", {rows[0]['why']}"), [*LAID, "why"])
     if len(rows) == 1:
-        row = rows[0]
-        remarks = [*_remarks(row), HOW]
-        return output.Summary(_sold(row), people=_by_kind(row), binds=_binds(row), helps=_helps(row, changed), remarks=remarks)
-    view = [*_varying(rows), *(key for key in GRID_VIEW if any(row.get(key.partition("~")[0]) is not None for row in rows))]
+        row, other = rows[0], next((line for line in everything if line is not rows[0]), None)
+        remarks = [*_remarks(row), *([] if other is None else [f"{WAYS[other['kind']]}: {_where(other)}"]), HOW]
+        return output.Summary(
+            _sold(row, other), people=_by_kind(row, other), binds=_binds(row), helps=_helps(row, changed), remarks=remarks
+        )
+    both = [] if len(rows) == len(everything) else ["kind"]
+    view = [*_varying(rows), *both, *(key for key in GRID_VIEW if any(row.get(key.partition("~")[0]) is not None for row in rows))]
     if priced[0].get("sheet_margin") is not None:
         ends = (pick(priced, key=lambda row: row["sheet_margin"]) for pick in (min, max))
         least, most = (f"{row['sheet_margin']:.0%} (hit rate {row['hit_rate']:.0%})" for row in ends)
@@ -66,6 +70,14 @@ def describe(table: Any, changed: Changed = lambda *_: None) -> output.Summary:
     varying = _varying(rows)
     about = "Cost to price" if {"model", "system"} & {*varying} else subject(rows[0]) if varying else _where(rows[0])
     return output.Summary(sentence(f"{about}: {len(rows)} prices, {summary}"), view, remarks=[HOW], first=varying)
+
+
+WAYS = {"together": "one pool", "apart": "prefill apart"}  # kind of the row that the best is beside -> its way
+
+
+def bests(rows: Sequence[Row]) -> list[Row]:
+    """The best row of each question; where only rows of the other way are left, these."""
+    return [row for row in rows if row["kind"] == "best"] or list(rows)
 
 
 def _varying(rows: Sequence[Row]) -> list[str]:
@@ -90,15 +102,21 @@ def _where(row: Row) -> str:
     return f"{subject(row)} with {pool}{serving.layout(row)}, {serving.formats(row)}, {serving.work(row)}"
 
 
-def _sold(row: Row) -> str:
-    """Sentence on the price of output with its interval, then of input."""
+def _sold(row: Row, other: Row | None) -> str:
+    """Sentence on the price of output with its interval, then of input, and on the way of prefill that was dearer per request."""
     middle, low, high = (cell(f"price_out{end}", row) for end in ("", "_lo", "_hi"))
     ends = f" (90 %: {low} .. {high})" if low != high else ""
     inputs = [f"{BY_KIND[kind]} {cell(f'price_{kind}', row)}" for kind in ("in", "cached") if row.get(f"price_{kind}") is not None]
     with_layout = f" with {serving.layout(row)}, batch {serving.value(row, 'batch')}"
-    input_text = f", {', '.join(inputs)}" if inputs else ""
+    times = "" if row.get("output_multiple") is None else f", output {row['output_multiple']:.3g} times that"
+    input_text = f", {inputs[0]}{times}{''.join(f', {text}' for text in inputs[1:])}" if inputs else ""
+    least = "" if other is None else f"; least per request is {_way(row)}, {other['gain']:.3g} times cheaper than {WAYS[other['kind']]}"
     margin = f"; the list leaves a margin of {row['sheet_margin']:.0%}" if row.get("sheet_margin") is not None else ""
-    return sentence(f"{subject(row)}: output costs {middle} per Mtok{ends}", margin, input_text, with_layout)
+    return sentence(f"{subject(row)}: output costs {middle} per Mtok{ends}", margin, least, input_text, with_layout)
+
+
+def _way(row: Row) -> str:
+    return WAYS["together" if row.get("prefill_replicas") is None else "apart"]
 
 
 def _interval(row: Row, name: str) -> str:
@@ -106,8 +124,8 @@ def _interval(row: Row, name: str) -> str:
     return low if low == high else f"{low} .. {high}"
 
 
-def _by_kind(row: Row) -> Listing:
-    """Table with a row per kind of token."""
+def _by_kind(row: Row, other: Row | None) -> Listing:
+    """Table with a row per kind of token, and beside its price that of the other way of prefill."""
     shares = {"in": row["prefill_share"], "cached": None, "out": row["decode_share"]}
     token_rows = []
     for kind, name in BY_KIND.items():
@@ -117,6 +135,8 @@ def _by_kind(row: Row) -> Listing:
         low, high, least, most = (cells[f"price_{kind}{end}"] for end in CELL_ENDS[1:])
         line = {"tokens": name, "cost": cells[f"cost_{kind}"], "cost 90 %": f"{cells[f'cost_{kind}_lo']} .. {cells[f'cost_{kind}_hi']}",
                 "price": cells[f"price_{kind}"], "price 90 %": f"{low} .. {high}", "price, ends": f"{least} .. {most}"}  # fmt: skip
+        if other is not None:
+            line[f"price, {WAYS[other['kind']]}"] = cell(f"price_{kind}", other)
         if row.get(f"sheet_{kind}") is not None:
             line["list"] = cell(f"sheet_{kind}", row)
         share = shares[kind]
@@ -189,12 +209,12 @@ def _numbers(rows: Sequence[Row]) -> list[str]:
 
 def varies(rows: Sequence[Row]) -> bool:
     """Whether an input of the rows has several values."""
-    return bool(_numbers([row for row in rows if row.get("price_out") is not None]))
+    return bool(_numbers([row for row in bests(rows) if row.get("price_out") is not None]))
 
 
 def grid(rows: Rows, view: View) -> Picture:
     """Margin against hit rate at a sheet, else prices against the input with the most values."""
-    priced = [row for row in rows if row.get("price_out") is not None]
+    priced = [row for row in bests(list(rows)) if row.get("price_out") is not None]
     varying = _numbers(priced)
     if not varying:
         raise BadValue("--picture", "grid", "a list or a range, such as --hit 0..0.95 or --margin 0,0.4,0.8")

@@ -20,7 +20,7 @@ from headway.core.quantity import Sourced, known, user_input
 from headway.core.table import Table, from_rows
 from headway.core.trace import record
 from headway.core.units import Number, Token, UsdPerSecond
-from headway.economics.chip_cost import POWER, ChipPrice, OwnershipCost, by_metric, fact, hbm_share, over_all, owned
+from headway.economics.chip_cost import POWER, ChipPrice, OwnershipCost, by_metric, fact, hbm_share, owned
 from headway.economics.questions import CommercialTerms, terms
 from headway.economics.sheets.sheet import PriceSheet, Rates
 from headway.hardware import chip_price
@@ -69,6 +69,7 @@ def priced(
     out |= {"chip_price": chip, "utilisation": utilisation, "margin": margin, "hit_rate": assumptions.hit_rate}
     for kind in KINDS:
         out |= _kind(kind, estimates, terms, utilisation, margin)
+    out["output_multiple"] = None if out["price_in"] is None else out["price_out"] / out["price_in"]
     out |= _request(out, pick, assumptions.hit_rate)
     if rates is not None:
         out |= _against(out, pick, assumptions.hit_rate, rates)
@@ -199,6 +200,7 @@ def _power(pick: Choice, chip: Interval, middle: UsdPerSecond, electricity: Numb
 
 LAID = ("model", "system", "chips", "replicas", "tp", "ep", "dp", "pp", "cp", "weights", "kv", "compute", "batch", "prompt", "output")
 PARTS = ("capital", "upkeep", "power", "building")  # parts of the cost of owning a chip
+OTHER_WAYS = ("together", "apart")  # kinds of the row of a plan's other way: one pool, prefill apart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,10 +219,11 @@ def price(
     model: Any, system: Any, load: Load, *, chip_price: Any = None, utilisation: Any = None, margin: Any = None,
     metric: str = "", own: bool = False, hit: Number = None, sheet: PriceSheet | None = None, **planned: Any,
 ) -> Table:  # fmt: skip
-    """One row: cost and price of uncached input, cached input and output, each with its interval, and the drivers of its width.
+    """Cost and price of uncached input, cached input and output, each with its interval, and the drivers of its width.
 
-    `chip_price`, `utilisation` and `margin` are a number, a pair of ends (SI), or text such as "2.2..4.5". The default chip price is the
-    catalogue's by `metric`, of an owned chip (`own`), or its whole range. `planned` goes to `plan`: ttft, tpot, ways, batch, ...
+    The best row first, with one pool or with prefill apart, then the other way where both were weighed. `chip_price`, `utilisation` and
+    `margin` are a number, a pair of ends (SI), or text such as "2.2..4.5". The default chip price is the catalogue's by `metric`, or of an
+    owned chip (`own`). `planned` goes to `plan`: ttft, tpot, ways, batch, disaggregate, ...
     """
     assumptions = planned.pop("assumptions", None) or schema.defaults(Assumptions)
     if hit is not None:
@@ -233,25 +236,62 @@ def price(
     ask = PriceRequest(
         terms=terms(chip_price=chip_price, utilisation=utilisation, margin=margin), metric=metric, is_owned=own, hit=hit, sheet=sheet
     )
-    values, notes = row(answer, ask)
-    return from_rows([values], (*answer.notes, *notes), lambda _, key: explained(answer, ask, key))
+    all_ways, notes = priced_ways(answer, ask)
+    return from_rows([way.row for way in all_ways], (*answer.notes, *notes), lambda at, key: explained(answer, ask, all_ways[at], key))
 
 
-def row(answer: LayoutPlan, ask: PriceRequest) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The best layout of a plan with its costs and prices as plain numbers, and notes; no prices if nothing fits."""
-    best = answer.table.row(0)
-    values, notes = ({}, ()) if answer.infeasible else quote(answer.best, ask)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedWay:
+    """A way to serve, with one pool or with prefill apart, and its row; `best` is the row of the cheaper way."""
+
+    pick: Choice
+    place: int  # row in the plan
+    row: dict[str, Any]
+    best: dict[str, Any]
+
+
+def priced_ways(answer: LayoutPlan, ask: PriceRequest) -> tuple[list[PricedWay], tuple[str, ...]]:
+    """Each way of a plan with its costs and prices as plain numbers, the cheapest per request first, and notes; no prices if none fits."""
+    if answer.infeasible:
+        row = _laid_row(answer, 0, {})
+        return [PricedWay(pick=answer.best, place=0, row=row, best=row)], ()
+    picks, rows, notes = _ways(answer), list[tuple[dict[str, Any], int, Choice]](), tuple[str, ...]()
+    for place, pick in picks:
+        values, notes = quote(pick, ask)
+        rows.append((_laid_row(answer, place, values), place, pick))
+    rows.sort(key=lambda entry: entry[0]["usd_per_request"])  # a hit rate that was not planned for may turn them
+    best = rows[0][0]
+    for row, _, pick in rows[1:]:
+        row["kind"] = "together" if pick.prefill is None else "apart"
+        row["gain"] = row["usd_per_request"] / best["usd_per_request"]
+    return [PricedWay(pick=pick, place=place, row=row, best=best) for row, place, pick in rows], notes
+
+
+def _ways(answer: LayoutPlan) -> list[tuple[int, Choice]]:
+    """The best choice, and that of the other way, each with its row in the plan."""
+    place = next((at for at, kind in enumerate(answer.table.values("kind")) if kind in OTHER_WAYS), None)
+    lead = answer.groups[0]
+    other = next((group.best for group in answer.groups if group.place == lead.place and group.goal.apart != lead.goal.apart), None)
+    return [(0, answer.best), *([(place, other)] if place is not None and other is not None else [])]
+
+
+def _laid_row(answer: LayoutPlan, place: int, values: Mapping[str, Any]) -> dict[str, Any]:
+    line = answer.table.row(place)
     plain = {key: value if isinstance(value, str | None) else float(value) for key, value in values.items()}
-    laid = {key: best[key] for key in (*LAID, *POOLED) if key in best}
-    return laid | plain | {key: best[key] for key in ("fits", "bound", "why")}, notes
+    laid = {key: line[key] for key in (*LAID, *POOLED) if key in line}
+    return {"kind": "best"} | laid | plain | {"gain": None} | {key: line[key] for key in ("fits", "bound", "why")}
 
 
-def explained(answer: LayoutPlan, ask: PriceRequest, key: str) -> Any:
-    """One number of a plan's priced row as a tree of laws."""
+def explained(answer: LayoutPlan, ask: PriceRequest, way: PricedWay, key: str) -> Any:
+    """One number of a priced row as a tree of laws."""
     with record():
-        value = None if answer.infeasible else quote(answer.best, ask)[0].get(key)
+        value = None if answer.infeasible else quote(way.pick, ask)[0].get(key)
+        if key == "gain" and way.row["gain"] is not None:
+            first = next(pick for _, pick in _ways(answer) if pick is not way.pick)
+            dear, cheap = (quote(pick, ask)[0]["usd_per_request"] for pick in (way.pick, first))
+            value = dear / cheap
     if value is None and key in answer.table.columns:
-        return answer.explain(key)
+        return answer.explain(key, way.place)
     if isinstance(value, str | None):
         raise BadValue("explain", key, "a number that this row has, such as price_out, cost_in or chip_price")
     return value
@@ -280,7 +320,7 @@ def _chip_price(chip: Chip, ask: PriceRequest, tco: OwnershipCost | None) -> Chi
         return ChipPrice(interval=point(tco.total), note=f"an owned {chip.name} costs {units.show(tco.total, 'USD/s')}: {parts}")
     if ask.terms.chip_price is not None:
         return ChipPrice(interval=ask.terms.chip_price, note="")
-    return by_metric(chip, ask.metric) if ask.metric else over_all(chip)
+    return by_metric(chip, ask.metric or chip_price.MARKET)
 
 
 def rates_at(sheet: PriceSheet, prompt: Token) -> Rates:
