@@ -17,7 +17,16 @@ from headway.core.notes import note
 from headway.core.trace import record
 from headway.economics.chip_cost import CAPEX, fact, parts
 from headway.economics.price.price import PricedWay, PriceRequest, explained, priced_ways
-from headway.economics.price.published_day import STATED_COLUMNS, Account, account, case
+from headway.economics.price.published_day import (
+    PLANNED_COLUMNS,
+    STATED_COLUMNS,
+    PlannedDay,
+    PublishedDay,
+    account,
+    case,
+    plan_of,
+    planned,
+)
 from headway.economics.questions import FORMS, CommercialTerms, MemoryShare, Price, PriceList
 from headway.economics.sheets import catalogue
 from headway.economics.sheets.sheet import PriceSheet, Rates
@@ -224,7 +233,7 @@ DAY_COLUMNS = {
     "quantity": Column("", "what follows from the published figures"),
     "value": Column("", "its value in SI, in the row's unit"),
     "unit": Column("", "unit of value and stated"),
-    "stated": Column("", "the same as its operator states it"),
+    "stated": Column("", "the same as its operator states it; of planned figures as its rates imply it"),
     "over_stated": Column("", "value over stated"),
     "about": Column("", "what it is"),
 }
@@ -232,30 +241,45 @@ DAY_VIEW = ("quantity", "value", "stated", "over_stated", "about")
 
 
 def of_day(args: Price) -> output.Answer:
-    """Answer with a row per figure of the account."""
+    """Answer with a row per figure of the account, then of a plan of that day."""
     day = case(args.case, arguments.catalog(args))
-    rows = list(_day_rows(day))
+    answer = plan_of(day)
+    rows = list(_day_rows(day, answer))
 
     def tree(row: Mapping[str, Any], key: str) -> Any:
         if key != "value":
             raise BadValue("--explain", key, "value, of the row that --where leaves: --where 'quantity = cost_output' --explain value")
         with record():
-            return getattr(account(day), row["quantity"])
+            return getattr(planned(day, answer) if row["quantity"] in schema.fields(PlannedDay) else account(day), row["quantity"])
 
     notes = [f"{day.nodes.source}, {day.nodes.date}; chips at {format_value(float(day.chip_price), 'USD/s')}: {day.chip_price.source}"]
+    notes.append(f"planned: {_plan_of_day(day, answer)}")
     return output.Answer(Listing(rows, tree=tree), columns=DAY_COLUMNS, notes=notes, describe=lambda table: _describe_day(table, day))
 
 
-def _day_rows(day: Any) -> Any:
-    marks, day_account = schema.fields(Account), account(day)
-    for name in (field.name for field in dataclasses.fields(day_account)):
-        value, stated_value = getattr(day_account, name), getattr(day, STATED_COLUMNS[name]) if name in STATED_COLUMNS else None
-        row: dict[str, Any] = {"quantity": name, "value": float(value), "unit": marks[name][0].unit}
-        row |= {"stated": None if stated_value is None else float(stated_value)}
-        yield row | {"over_stated": None if stated_value is None else float(value / stated_value), "about": marks[name][0].help}
+def _plan_of_day(day: PublishedDay, answer: LayoutPlan) -> str:
+    """What the plan of a day is of, in words."""
+    row, load = answer.table.row(0), answer.best.case.load
+    request = f"a mean request of {load.prompt:.0f} prompt and {load.output:.0f} output tokens, a share of {day.hits / day.prompts:.0%} cached"
+    with_layout = f"decode with {serving.layout(row)}, {serving.formats(row)}"
+    return f"{request}, at {format_value(float(day.user_rate), 'token/s')} a user, on {row['chips']} chips, {day.communication}; {with_layout}"
 
 
-def _describe_day(table: Rows, day: Any) -> output.Summary:
+def _day_rows(day: PublishedDay, answer: LayoutPlan) -> Iterator[dict[str, Any]]:
+    day_account, day_plan = account(day), planned(day, answer)
+    stated = {name: getattr(day, key) for name, key in STATED_COLUMNS.items()}
+    stated |= {name: getattr(day_account, key) for name, key in PLANNED_COLUMNS.items()}
+    for figures in (day_account, day_plan):
+        for name, (mark, _) in schema.fields(type(figures)).items():
+            value, told = getattr(figures, name), stated.get(name)
+            if value is None:
+                continue
+            row: dict[str, Any] = {"quantity": name, "value": float(value), "unit": mark.unit}
+            row |= {"stated": None if told is None else float(told)}
+            yield row | {"over_stated": None if told is None else float(value / told), "about": mark.help}
+
+
+def _describe_day(table: Rows, day: PublishedDay) -> output.Summary:
     """Summary: the account in one sentence, then the figures."""
     rows = {row["quantity"]: row for row in table}
     people = [
@@ -263,12 +287,14 @@ def _describe_day(table: Rows, day: Any) -> output.Summary:
          "over_stated": "-" if row["over_stated"] is None else f"{row['over_stated']:.5f}"}
         for row in rows.values()
     ]  # fmt: skip
-    if not {"cost", "revenue", "gross_margin", "nodes"} <= rows.keys():
+    if not {"cost", "revenue", "gross_margin", "nodes", "planned_cost"} <= rows.keys():
         return output.Summary(sentence(f"{day.title}, {day.window}"), DAY_VIEW, people=Listing(people))
     cost, revenue, nodes = (_day_cell(rows[name], "value") for name in ("cost", "revenue", "nodes"))
     headline = f"{day.title}, {day.window}: cost {cost}, revenue {revenue}, margin {rows['gross_margin']['value']:.1%}"
+    own = rows["planned_cost"]
+    ours = f"; a plan of it costs {_day_cell(own, 'value')} ({own['over_stated'] - 1:+.0%})"
     identity = f"its own rates imply {nodes} nodes, {_day_cell(rows['nodes'], 'stated')} are stated: the rates are means over the window"
-    return output.Summary(sentence(headline), DAY_VIEW, people=Listing(people), remarks=[identity])
+    return output.Summary(sentence(headline, ours), DAY_VIEW, people=Listing(people), remarks=[identity])
 
 
 def _day_cell(row: Mapping[str, Any], key: str) -> str:

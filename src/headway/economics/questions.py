@@ -143,7 +143,7 @@ class Price(Question):
     """Cost and price per token of a model on a machine, or one of the questions around it."""
 
     verb, answered_by = "price", "headway.answers.price"
-    probes, slow_with = None, ("model", "sheet", "score")
+    probes, slow_with = None, ("model", "sheet", "score", "case")
     example = "price deepseek-v3 --on gb200-nvl72 --chip-price 2.2..4.5 --utilisation 0.3..0.7"
     refresh = "on release"
     pictures = (

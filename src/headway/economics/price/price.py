@@ -255,7 +255,7 @@ def priced_ways(answer: LayoutPlan, ask: PriceRequest) -> tuple[list[PricedWay],
     if answer.infeasible:
         row = _laid_row(answer, 0, {})
         return [PricedWay(pick=answer.best, place=0, row=row, best=row)], ()
-    picks, rows, notes = _ways(answer), list[tuple[dict[str, Any], int, Choice]](), tuple[str, ...]()
+    picks, rows, notes = ways_of(answer), list[tuple[dict[str, Any], int, Choice]](), tuple[str, ...]()
     for place, pick in picks:
         values, notes = quote(pick, ask)
         rows.append((_laid_row(answer, place, values), place, pick))
@@ -267,7 +267,7 @@ def priced_ways(answer: LayoutPlan, ask: PriceRequest) -> tuple[list[PricedWay],
     return [PricedWay(pick=pick, place=place, row=row, best=best) for row, place, pick in rows], notes
 
 
-def _ways(answer: LayoutPlan) -> list[tuple[int, Choice]]:
+def ways_of(answer: LayoutPlan) -> list[tuple[int, Choice]]:
     """The best choice, and that of the other way, each with its row in the plan."""
     place = next((at for at, kind in enumerate(answer.table.values("kind")) if kind in OTHER_WAYS), None)
     lead = answer.groups[0]
@@ -287,7 +287,7 @@ def explained(answer: LayoutPlan, ask: PriceRequest, way: PricedWay, key: str) -
     with record():
         value = None if answer.infeasible else quote(way.pick, ask)[0].get(key)
         if key == "gain" and way.row["gain"] is not None:
-            first = next(pick for _, pick in _ways(answer) if pick is not way.pick)
+            first = next(pick for _, pick in ways_of(answer) if pick is not way.pick)
             dear, cheap = (quote(pick, ask)[0]["usd_per_request"] for pick in (way.pick, first))
             value = dear / cheap
     if value is None and key in answer.table.columns:

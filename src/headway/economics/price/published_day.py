@@ -1,4 +1,4 @@
-"""A published day of a service: nodes, tokens, rates and prices, and the account that follows from them."""
+"""A published day of a service: nodes, tokens, rates and prices, the account that follows from them, and what a plan of that day costs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,22 @@ from headway.core import catalog as facts
 from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import BadFile, UnknownName
 from headway.core.quantity import known
-from headway.core.schema import Field
+from headway.core.schema import Field, defaults
+from headway.economics.price.price import priced, ways_of
+from headway.economics.questions import terms
+from headway.hardware.edit import edit
+from headway.hardware.system import system
 from headway.laws.economics import cost as laws
+from headway.laws.serving.request import mean_output
 from headway.laws.tiers import per_mtok
 from headway.models import totals
 from headway.models.config import model
+from headway.performance.assumptions import Assumptions
+from headway.performance.workload import Load
+from headway.serving.plan.choice import estimates_of
+from headway.serving.plan.plan import LayoutPlan, plan
 
-TEXTS = ("title", "model", "chip", "window")
+TEXTS = ("title", "model", "chip", "window", "communication")
 OPTIONAL = ("nodes_peak", "stated_cost", "stated_revenue", "stated_margin_over_cost")
 
 
@@ -29,6 +38,7 @@ class PublishedDay:
     model: str = ""  # catalogue name
     chip: str = ""
     window: str = ""
+    communication: str = ""  # how it hides collectives, as --communication has it
     time: Annotated[Any, Field("s", "length of the window")] = None
     nodes: Annotated[Any, Field(help="nodes in use, mean over the window")] = None
     nodes_peak: Annotated[Any, Field(help="nodes in use, most")] = None
@@ -134,3 +144,39 @@ def account(day: PublishedDay) -> Account:
         output_tok_per_s_chip=output_rate, sequences_per_chip=sequences,
         kv_bytes_per_chip=(sequences * day.context) * kv,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedDay:
+    """The same day as a plan of this project serves it on the day's chips, within the speed of a user; nothing of it was fitted to the day."""
+
+    planned_cost: Annotated[Any, Field("USD", "all requests of the window by a plan whose chips are always busy")]
+    planned_cost_other_way: Annotated[Any, Field("USD", "the same with one pool, where that has prefill apart, or the reverse")]
+    planned_output_over_fresh: Annotated[Any, Field(help="cost of output over that of fresh input by that plan")]
+    planned_prefill_share: Annotated[Any, Field(help="share of the chips that prefill in that plan")]
+
+
+PLANNED_COLUMNS = {"planned_cost": "cost", "planned_output_over_fresh": "output_over_fresh_cost", "planned_prefill_share": "prefill_share"}
+
+
+def plan_of(day: PublishedDay) -> LayoutPlan:
+    """The cheapest way to serve a mean request of the day, on as many chips as were in use on average."""
+    machine = edit(system(f"{round(day.nodes * day.node)}x{day.chip}"), "chip.price", float(day.chip_price))
+    output = mean_output(day.context, day.prompts / day.outputs)
+    load = Load(prompt=output * (day.prompts / day.outputs), output=output)
+    assumptions = defaults(Assumptions, {"communication": day.communication, "hit_rate": day.hits / day.prompts})
+    return plan(day.model, machine, load, tpot=float(1 / day.user_rate), assumptions=assumptions, elasticities=False, frontier=False)
+
+
+def planned(day: PublishedDay, answer: LayoutPlan) -> PlannedDay:
+    """Costs of the day's requests by a plan of it."""
+    ways = [pick for _, pick in ways_of(answer)]
+    requests = day.outputs / ways[0].case.load.output
+    best, *others = (priced(pick, terms(chip_price=day.chip_price), day.hits / day.prompts) for pick in ways)
+    row = estimates_of(ways[0], ways[0].case)
+    return PlannedDay(
+        planned_cost=best["usd_per_request"] * requests,
+        planned_cost_other_way=others[0]["usd_per_request"] * requests if others else None,
+        planned_output_over_fresh=best["cost_out"] / best["cost_in"],
+        planned_prefill_share=row["prefill_chips"] / row["chips_used"] if "prefill_chips" in row else None,
+    )

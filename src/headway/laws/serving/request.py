@@ -32,6 +32,16 @@ def middle_context(prompt: Token, output: Token) -> Token:
     return prompt + output / 2
 
 
+@formula(source="`middle_context` solved for the output")
+def mean_output(context: Token, prompt_over_output: Number) -> Token:
+    """Tokens of an answer whose mean context is published beside the tokens of a whole service, prompts over outputs.
+
+    >>> round(mean_output(4989, 608 / 168))  # DeepSeek's day of 2025-02-27
+    1211
+    """
+    return context / (prompt_over_output + 1 / 2)
+
+
 @formula(source="Simpson's rule over prompt..prompt+output, exact while a step is linear in context; " + DEFINITIONS)
 def tpot_s(first: Second, middle: Second, last: Second) -> Second:
     """Mean decode step over a request's growing context (Simpson's rule).
