@@ -13,11 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from headway.core.errors import BadValue
+from headway.core.errors import BadValue, HeadwayError
 from headway.core.listing import format_value
 from headway.core.quantity import default, known
 from headway.core.schema import defaults
+from headway.core.trace import unrecorded
 from headway.core.units import Number, Token
+from headway.economics.price.price import priced, ways_of
+from headway.economics.questions import terms
 from headway.evidence.claims.claim import claims
 from headway.hardware.system import System
 from headway.laws.architecture.params import sparsity
@@ -56,7 +59,9 @@ from headway.performance.compile import StepModel, compile_layout
 from headway.performance.formats import Formats, main_part, resolve
 from headway.performance.layout import UNASKED, Layout, ModelShape, illegal, shape, tensor_why
 from headway.performance.room import room_on_chip
+from headway.performance.workload import Load
 from headway.serving.curves import Curves
+from headway.serving.plan.plan import LayoutPlan, plan
 
 CONTEXT = 8192
 NO_TOKENS = known(0.0, "no prompt", "token", "constant", "a decode step prefills nothing")
@@ -89,6 +94,7 @@ class LectureCase:
     on_one_chip: StepModel  # at peak, on one chip: no weight is copied, none is split unevenly
     batch: Any
     context: Any
+    precision: Precision
 
 
 def lecture_case(model: Model, system: System, precision: Precision, batch: int | None = None, context: Token | None = None) -> LectureCase:
@@ -111,7 +117,7 @@ def lecture_case(model: Model, system: System, precision: Precision, batch: int 
         hbm=chip.need('hbm') * chips, total=all_params, active=used_params, ratio=ratio,
         balanced=balanced_batch(ratio, all_params, used_params), kv=kv_bytes_per_token(model, formats.kv.bytes),
         fitted=compile_layout(work, system, layout, expected, formats), at_peak=compile_layout(work, system, layout, ideal, formats),
-        on_one_chip=compile_layout(work, system, Layout(**UNASKED), ideal, formats), batch=NO_TOKENS,
+        on_one_chip=compile_layout(work, system, Layout(**UNASKED), ideal, formats), batch=NO_TOKENS, precision=precision,
         context=default(CONTEXT, "context", "token", "default of --context") if context is None else context,
     )  # fmt: skip
     if batch is not None:
@@ -186,7 +192,7 @@ class CardFigure:
 
 def figures(case: LectureCase) -> list[CardFigure]:
     """All quantities of the card, in the order of the lecture's argument."""
-    return [*_balance(case), *_times(case), *_contexts(case), *_service(case)]
+    return [*_balance(case), *_times(case), *_contexts(case), *_service(case), *_requests(case)]
 
 
 def _stated_figure(claim_id: str, part: str) -> float:
@@ -285,6 +291,41 @@ def _service(case: LectureCase) -> list[CardFigure]:
         _figure("experts on the fullest chip", "MOE-02", placed, "", _stated_figure("MOE-02", "experts per chip"), "",
                 "dense: no experts" if experts is None else f"{int(experts)} over {int(case.layout.ep)} chips; the board puts 256 on 64"),
     ]  # fmt: skip
+
+
+ANSWER = default(1000, "output", "token", "answers of the card's requests")
+ANY_PRICE = known(1.0 / 3600, "chip price", "USD/s", "constant", "any: a ratio of costs does not depend on it")
+
+
+def _requests(case: LectureCase) -> list[CardFigure]:
+    """Costs of whole requests, which prefill as well: their ratios, by the cheaper of one pool and prefill apart."""
+    with unrecorded():
+        answer = _planned(case)
+    if answer is None or answer.infeasible:
+        ways, place = [], "no layout serves a request within that step"
+    else:
+        ways = [pick for _, pick in ways_of(answer)]
+        place = f"prompt {_show(case.context, 'token')}, answer {_show(ANSWER, 'token')}, TPOT within the step; "
+        place += "one pool" if ways[0].prefill is None else f"prefill apart, decode {ways[0].case.layout}"
+    costs = [priced(pick, terms(chip_price=ANY_PRICE)) for pick in ways]
+    multiple = costs[0]["output_multiple"] if costs else None
+    dearer = costs[1]["usd_per_request"] / costs[0]["usd_per_request"] if len(costs) > 1 else None
+    return [
+        _figure("cost of output over input", "AP-10", multiple, "", _stated_figure("AP-10", "Claude"), "", place),
+        _figure("cost of a request, other way of prefill", "AP-10", dearer, "", None, "-",
+                "over the cheaper of one pool and prefill apart" if dearer else "one way alone was weighed"),
+    ]  # fmt: skip
+
+
+def _planned(case: LectureCase) -> LayoutPlan | None:
+    """The cheapest way to serve requests of the card's context within its expected step; None where the machine cannot plan them."""
+    try:
+        return plan(
+            case.model, case.system, Load(prompt=case.context, output=ANSWER), tpot=float(step(case)), weights=case.precision.weights,
+            kv=case.formats.labels[1], elasticities=False, frontier=False,
+        )  # fmt: skip
+    except HeadwayError:
+        return None
 
 
 BALANCED, STEP, DRAIN, CROSSING = "balanced batch", "step", "drain", "context where KV equals compute"
