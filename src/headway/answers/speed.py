@@ -18,6 +18,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.workload import SLO
 from headway.report import output, serving
 from headway.report import price as words
+from headway.report.price import WAYS
 from headway.report.words import sentence, timed
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _describe(table: Rows, ladders: Sequence[tuple[dict[str, Any], SpeedTiers]])
         binds = serving.binds(first.standard.row)
         return output.Summary(headline, view, people=Listing(ladder_rows), binds=binds, remarks=[serving.DEFINED])
     offers = _offers([row for row in rows if row["kind"] == "offer"])
-    remarks = [_standard(first), _bought(first), *_slow(first), *offers, serving.DEFINED]
+    remarks = [_standard(first), _other_way(first), _bought(first), *_slow(first), *offers, serving.DEFINED]
     return output.Summary(
         headline, view, people=Listing(ladder_rows), binds=_floor(first), helps=_lever(first), remarks=[text for text in remarks if text],
         first=NARROW,
@@ -126,6 +127,16 @@ def _standard(ladder: SpeedTiers) -> str:
     return f"the standard tier is the cheapest {_within(ladder)}: {about}"
 
 
+def _other_way(ladder: SpeedTiers) -> str:
+    """Note on the way of prefill that the standard tier does not have: its price, and the ratio."""
+    if ladder.other is None:
+        return ""
+    row, ways = ladder.other.row, (WAYS["apart"], WAYS["together"])
+    best, dearer = ways if row["kind"] == "together" else ways[::-1]
+    gain = _times(ladder.measured(ladder.other)["price_multiple"])
+    return f"at the standard tier {best} costs least per request, {dearer} {gain} its price ({serving.layout(row)}, batch {row['batch']})"
+
+
 def _within(ladder: SpeedTiers) -> str:
     return "of all" if ladder.limit is None else f"with TPOT <= {format_value(_seconds(ladder.limit), 's')}"
 
@@ -146,7 +157,8 @@ def _sentence(ladder: SpeedTiers) -> str:
         return sentence(f"{_subject(ladder)}: no price buys {speed}, the cheapest {_within(ladder)}", f"; {most}")
     ratio = ladder.between("speed_multiple", ladder.at, "batch_ratio")
     fewer = f", with {_times(ratio)} fewer sequences per chip"
-    return sentence(f"{_subject(ladder)}: {speed} costs {_times(price)} its price", fewer, f"; {most}")
+    apart = "" if ladder.standard.row.get("prefill_chips") is None else ", prefill apart"
+    return sentence(f"{_subject(ladder)}{apart}: {speed} costs {_times(price)} its price", fewer, f"; {most}")
 
 
 def _floor(ladder: SpeedTiers) -> str:
@@ -217,7 +229,8 @@ def _offer(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _drawing(rows: Rows, view: View) -> Picture:
     """Picture of price multiple against speed multiple: tiers as a line, larger domains and offers as points."""
-    point_rows = [row for row in rows if row["price_multiple"] is not None and row["speed_multiple"] is not None]
+    drawn = [row for row in rows if row["kind"] not in WAYS]
+    point_rows = [row for row in drawn if row["price_multiple"] is not None and row["speed_multiple"] is not None]
     titles = {f"{row['model']} on {row['system']}" for row in point_rows if row["kind"] in OF_RUNGS}
     points = [
         {"x": row["speed_multiple"], "y": row["price_multiple"], "kind": _line(row), "name": _label(row), "batch": row["batch"],

@@ -1,0 +1,68 @@
+"""List prices of open models by their hosts against costs by `price`: python bench/host_prices.py [-v].
+
+Each model of tests/data/open_models_sold.csv that the catalogue has, in fp8 on H200 that hold its weights twice, with one pool and by the
+cheaper of one pool and prefill apart. A list price is within where it lies between the ends of the computed price: a chip at its market
+price, 30 to 90 % of the hours at work, a margin of 0 to 60 %. These terms are stated here and fitted to nothing.
+"""
+
+import csv
+import sys
+from math import ceil, log
+from pathlib import Path
+
+import numpy as np
+
+from headway.core.errors import HeadwayError
+from headway.economics.price.price import price
+from headway.models.config import model
+from headway.models.totals import total_params
+from headway.performance.workload import Load
+
+SOLD = Path(__file__).resolve().parent.parent / "tests/data/open_models_sold.csv"
+REQUEST = Load(prompt=4000, output=1000)
+TERMS = {"utilisation": (0.3, 0.9), "margin": (0.0, 0.6)}
+TPOT_S = 0.05
+CHIP_BYTES = 141e9
+HELD = 2.5  # of the weights: two pools hold them twice, and caches beside
+KINDS = ("in", "out")
+
+
+def chips_for(found):
+    """Chips of whole hosts beyond one host."""
+    chips = ceil(HELD * float(total_params(found)) / CHIP_BYTES)
+    return 2 ** ceil(log(chips, 2)) if chips <= 8 else ceil(chips / 8) * 8
+
+
+def main():
+    """Print each model and the shares that are within."""
+    rows = list(csv.DictReader(SOLD.read_text(encoding="utf-8").splitlines()))
+    results = {way: [] for way in ("never", "auto")}
+    for row in rows:
+        try:
+            found = model(row["model"])
+            machine = f"{max(2, chips_for(found))}xh200-sxm"
+            costs = {way: price(found, machine, REQUEST, tpot=TPOT_S, weights="fp8", disaggregate=way, **TERMS).row(0) for way in results}
+        except HeadwayError as error:
+            print(f"{row['model']}: left out, {error}")
+            continue
+        if any(line.get("price_out") is None for line in costs.values()):
+            print(f"{row['model']}: left out, {next(line['why'] for line in costs.values() if line['why'])}")
+            continue
+        sold = dict(zip(KINDS, (float(row[f"{name}_usd_per_mtok"]) for name in ("input", "output")), strict=True))
+        for way, line in costs.items():
+            results[way].append([
+                (line[f"price_{kind}_least"] <= sold[kind] <= line[f"price_{kind}_most"], log(line[f"price_{kind}"] / sold[kind]))
+                for kind in KINDS
+            ] + [(False, log(line["output_multiple"] / (sold["out"] / sold["in"])))])
+        if "-v" in sys.argv:
+            told = ", ".join(f"{way} {line['price_in']:.3f} {line['price_out']:.3f}" for way, line in costs.items())
+            print(f"{row['model']} on {machine}: sold {sold['in']:.3f} {sold['out']:.3f}; {told}")
+    for way, lines in results.items():
+        inside, logs = (np.array([[entry[at] for entry in line] for line in lines], dtype=float) for at in (0, 1))
+        shares = ", ".join(f"{kind} {inside[:, at].mean():.0%}" for at, kind in enumerate(KINDS))
+        misses = ", ".join(f"{name} {np.exp(np.median(logs[:, at])):.2f}" for at, name in enumerate((*KINDS, "output over input")))
+        print(f"{way}: {len(lines)} models within the ends: {shares}, both {inside[:, :2].all(axis=1).mean():.0%}; cost over list: {misses}")
+
+
+if __name__ == "__main__":
+    main()
