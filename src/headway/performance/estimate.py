@@ -466,13 +466,11 @@ def _money(case: Deployment, compiled: StepModel, expected: LoopTimes, between: 
     A request's share of the machine is divided among its tokens in the proportions of the times that they take alone. The prompt's part
     grows and shrinks with the time between requests. A cached prefix is loaded over the link to the host, or HBM where none is published.
     """
-    price, load, layout, chip, chips = case.price, case.load, case.layout, case.system.chip, case.system.chips
+    price, load, layout, chips = case.price, case.load, case.layout, case.system.chips
     if price is None:
         return {}
     fresh, _ = request.prefilled(load.prompt, case.assumptions.hit_rate)
-    prefix = sequence_bytes(compiled.stores, compiled.state_bytes, load.prompt)
-    link = chip.host_link_bw if chip.host_link_bw is not None else chip.need("hbm_bw")
-    reload = cached_token_s(prefix * compiled.stage / layout.cp / load.prompt, link)
+    reload = cached_token_load_s(case, compiled)
     prompt_time = prompt_taken_s(between.expected, expected.prompt, expected.decode, expected.decoding, load.output)
     cached = cached_load_s(load.prompt - fresh, reload, layout.dp)
 
@@ -492,6 +490,14 @@ def _money(case: Deployment, compiled: StepModel, expected: LoopTimes, between: 
         "usd_per_mtok_in": cost_range(between.apply(fresh_usd), price), "usd_per_mtok_cached": cost_range(between.apply(cached_usd), price),
         "usd_per_mtok_out": cost_range(out, price), **machine_usd(price, chips, out.expected, busy),
     }  # fmt: skip
+
+
+def cached_token_load_s(case: Deployment, compiled: StepModel) -> Any:
+    """Time of a replica to load one cached token of the prompt over the link to the host, or HBM where none is published."""
+    prompt, chip = case.load.prompt, case.system.chip
+    prefix = sequence_bytes(compiled.stores, compiled.state_bytes, prompt)
+    link = chip.host_link_bw if chip.host_link_bw is not None else chip.need("hbm_bw")
+    return cached_token_s(prefix * compiled.stage / case.layout.cp / prompt, link)
 
 
 def cost_range(cost: Estimate, price: PriceQuote) -> Estimate:

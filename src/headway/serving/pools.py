@@ -11,25 +11,36 @@ from typing import Any
 import numpy as np
 
 from headway.core.quantity import known
-from headway.core.units import BytePerSecond, Number, PerSecond, Token
+from headway.core.units import BytePerSecond, Number, PerSecond, Second, Token
 from headway.hardware.system import System, pair_bandwidth
 from headway.laws.queueing.closed_loop import SINGLE, open_seat_wait_s
 from headway.laws.queueing.handed import handed_decoding
 from headway.laws.serving import replicas
-from headway.laws.serving.replicas import full_batch, utilisation
+from headway.laws.serving.replicas import cached_load_s, full_batch, share_beside_loads, usd_per_mtok_pool, utilisation
 from headway.laws.serving.request import decode_tok_per_s, e2e_s, middle_context, request_s, user_tok_per_s
 from headway.laws.step.layer_terms import idle_chips, replica_chips
 from headway.laws.step.memory import fits, fits_chips, kv_bytes_chip, sequence_bytes
 from headway.laws.step.step import step_floor_s, step_s
 from headway.performance import request
 from headway.performance.compile import StepModel
-from headway.performance.estimate import ONE_RANK, Deployment, Estimate, columns, cost_range, machine_usd, memory_of, step_parts
+from headway.performance.estimate import (
+    ONE_RANK,
+    Deployment,
+    Estimate,
+    cached_token_load_s,
+    columns,
+    cost_range,
+    machine_usd,
+    memory_of,
+    step_parts,
+)
 from headway.performance.layout import Layout
 from headway.performance.request import NO_WORK, prefilled
 
 NO_PREFILL = known(0.0, "no prefill", "s", "constant", "the decode pool prefills nothing")
 IN_QUEUE = known(1, "queued", "", "constant", "prompts that have workers of their own wait for those of other users")
 AT_PEAK = known(1.0, "efficiency at the floor", "", "constant", "links at their datasheet bandwidth")
+ONE_TOKEN = known(1, "token", "token", "constant", "the cost of each cached token")
 POOL_DEGREES = ("tp", "ep", "dp", "pp", "cp", "replicas")
 
 
@@ -145,7 +156,7 @@ def estimate_pools(case: Deployment, layout: Layout, link: BytePerSecond) -> dic
     if load.rate is not None:
         values |= {"utilisation": utilisation(load.rate, capacity), "rate": load.rate, "concurrency": load.rate * values["e2e_s"]}
     shares = {"in": (sides.prompts, prefill_chips / chips_used), "out": (sides.answers, decode_chips / chips_used)}
-    return columns(values | _money(case, done.expected, shares, values.get("utilisation")))
+    return columns(values | _money(case, sides, done.expected, shares, values.get("utilisation")))
 
 
 def _first_token(case: Deployment, sides: _Sides) -> dict[str, Any]:
@@ -165,23 +176,33 @@ def _first_token(case: Deployment, sides: _Sides) -> dict[str, Any]:
     return {"ttft": transferred, "transfer_s": sides.transfer, "ttft_unloaded_s": alone + sides.transfer}
 
 
-def _money(case: Deployment, done: PerSecond, shares: dict[str, tuple[Estimate, Any]], busy: Number) -> dict[str, Any]:
+def _money(case: Deployment, sides: _Sides, done: PerSecond, shares: dict[str, tuple[Estimate, Any]], busy: Number) -> dict[str, Any]:
     """Costs of each pool's tokens. Their ends are of that pool's own time: who serves gives each pool chips by its measured speed.
 
     `done`: requests per second that pay for the machine; `shares`: the time that a request takes of each pool, and the pool's share of
-    the chips; `busy`: the share of the capacity that a rate takes.
+    the chips; `busy`: the share of the capacity that a rate takes. A cached prefix is loaded into the prefill pool, whose cost its fresh and
+    cached tokens divide in the proportions of the times that they take alone, as with one pool.
     """
     price, chips = case.price, case.system.chips
-    cached = {f"usd_per_mtok_cached{end}": None for end in ("", "_lo", "_hi")}
     if price is None:
-        return cached
+        return {f"usd_per_mtok_cached{end}": None for end in ("", "_lo", "_hi")}
     tokens, _ = prefilled(case.load.prompt, case.assumptions.hit_rate)
+    ranks, reload = sides.first.layout.dp, cached_token_load_s(sides.first, sides.prefilling)
+    cached = cached_load_s(case.load.prompt - tokens, reload, ranks)
+
+    def fresh_usd(time: Second, rate: PerSecond) -> Any:
+        return usd_per_mtok_pool(price.value, chips, shares["in"][1] * share_beside_loads(time, cached), rate, tokens)
+
+    def cached_usd(time: Second, rate: PerSecond) -> Any:
+        beside = share_beside_loads(time, cached) * cached_load_s(ONE_TOKEN, reload, ranks) / time
+        return usd_per_mtok_pool(price.value, chips, shares["in"][1] * beside, rate, ONE_TOKEN)
+
+    def answer_usd(_time: Second, rate: PerSecond) -> Any:
+        return usd_per_mtok_pool(price.value, chips, shares["out"][1], rate, case.load.output)
+
     costs = {}
-    for key, (times, share) in shares.items():
-        count = tokens if key == "in" else case.load.output
-        cost, low, high = (
-            replicas.usd_per_mtok_pool(price.value, chips, share, rate, count)
-            for rate in (done, *(done * (times.expected / time) for time in (times.low, times.high)))
-        )
-        costs[f"usd_per_mtok_{key}"] = cost_range(Estimate(expected=cost, low=low, high=high), price)
-    return cached | costs | machine_usd(price, chips, costs["usd_per_mtok_out"].expected, busy)
+    for key, pool, law in (("in", "in", fresh_usd), ("cached", "in", cached_usd), ("out", "out", answer_usd)):
+        times = shares[pool][0]
+        low, high = (law(time, done * (times.expected / time)) for time in (times.low, times.high))
+        costs[f"usd_per_mtok_{key}"] = cost_range(Estimate(expected=law(times.expected, done), low=low, high=high), price)
+    return costs | machine_usd(price, chips, costs["usd_per_mtok_out"].expected, busy)
