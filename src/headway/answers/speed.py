@@ -18,7 +18,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.workload import SLO
 from headway.report import output, serving
 from headway.report import price as words
-from headway.report.price import WAYS
+from headway.report.plan import WAYS
 from headway.report.words import sentence, timed
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from headway.models.config import model as find_model
 from headway.models.model import Model
 from headway.performance.assumptions import Assumptions
 from headway.performance.workload import Load
-from headway.serving.plan.choice import POOLED
+from headway.serving.plan.choice import OTHER_WAYS, POOLED
 from headway.serving.plan.plan import LayoutPlan, plan
 from headway.serving.plan.space import domain_of
 from headway.serving.serve import SERVE
@@ -292,10 +292,10 @@ def ladder(
                 "disaggregate": disaggregate}  # fmt: skip
     planned: Callable[..., LayoutPlan] = partial(plan, resolved_model, load=load, elasticities=False, **searched)
     limit = STANDARD_TPOT if tpot is None else tpot
-    first = planned(machine, tpot=limit)
+    first = planned(machine, tpot=limit, frontier=False)
     notes: tuple[str, ...] = ()
     if first.infeasible and tpot is None:
-        slower = planned(machine)
+        slower = planned(machine, frontier=False)
         if not slower.infeasible:
             notes = (f"nothing meets the default TPOT of 20 ms ({first.infeasible}): the standard tier is the cheapest of all",)
             first, limit = slower, None
@@ -315,17 +315,20 @@ def _ladder(
     all_notes = (*notes, *first.notes)
     place = next((number for number, kind in enumerate(first.table.values("kind")) if kind in OTHER_WAYS), None)
     row = None if place is None else first.table.row(place)
-    other = None if row is None else SpeedTier(kind=row["kind"], plan=first, at=place, row=row, domain=standard.domain)
+    other = None if row is None or not row["fits"] else SpeedTier(kind=row["kind"], plan=first, at=place, row=row, domain=standard.domain)
     rest = {"at": at, "limit": limit, "infeasible": first.infeasible, "notes": all_notes, "other": other}
     return SpeedTiers(standard=standard, rungs=tuple(rungs), wider=tuple(wider), offers=sold, **rest)
 
 
 def _rungs(standard: SpeedTier, planned: Callable[..., LayoutPlan], machine: System, speeds: Sequence[Any]) -> list[SpeedTier]:
-    """The frontier, the standard tier and the cheapest tier at each of `speeds`, slowest first, dominated tiers dropped."""
-    first, new_rung = standard.plan, partial(SpeedTier, kind="rung", domain=standard.domain)
-    rungs = [new_rung(plan=first, at=at, row=row) for at, row in enumerate(first.rows()) if row["kind"] == "frontier"]
+    """The frontier, the standard tier and the cheapest tier at each of `speeds`, slowest first, dominated tiers dropped.
+
+    The frontier is of no TPOT limit: pools within one have no slower tiers.
+    """
+    free, new_rung = planned(machine), partial(SpeedTier, kind="rung", domain=standard.domain)
+    rungs = [new_rung(plan=free, at=at, row=row) for at, row in enumerate(free.rows()) if row["kind"] == "frontier"]
     for speed in sorted(set(speeds)):
-        candidate = planned(machine, tpot=float(standard.row["tpot_s"] / speed))
+        candidate = planned(machine, tpot=float(standard.row["tpot_s"] / speed), frontier=False)
         if not candidate.infeasible:
             rungs.append(new_rung(plan=candidate, at=0, row=candidate.table.row(0)))
     rungs.sort(key=lambda rung: (rung.row["tpot_s"], -rung.row["tok_per_s_chip"]))

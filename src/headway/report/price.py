@@ -13,6 +13,7 @@ from headway.economics.price.price import LAID
 from headway.report import output, serving
 from headway.report.pictures import bars, frame, plot, scale, years
 from headway.report.pictures import grid as along
+from headway.report.plan import WAYS
 from headway.report.words import Row, sentence, subject
 
 if TYPE_CHECKING:
@@ -72,9 +73,6 @@ def describe(table: Any, changed: Changed = lambda *_: None) -> output.Summary:
     return output.Summary(sentence(f"{about}: {len(rows)} prices, {summary}"), view, remarks=[HOW], first=varying)
 
 
-WAYS = {"together": "one pool", "apart": "prefill apart"}  # kind of the row that the best is beside -> its way
-
-
 def bests(rows: Sequence[Row]) -> list[Row]:
     """The best row of each question; where only rows of the other way are left, these."""
     return [row for row in rows if row["kind"] == "best"] or list(rows)
@@ -108,9 +106,9 @@ def _sold(row: Row, other: Row | None) -> str:
     ends = f" (90 %: {low} .. {high})" if low != high else ""
     inputs = [f"{BY_KIND[kind]} {cell(f'price_{kind}', row)}" for kind in ("in", "cached") if row.get(f"price_{kind}") is not None]
     with_layout = f" with {serving.layout(row)}, batch {serving.value(row, 'batch')}"
-    times = "" if row.get("output_multiple") is None else f", output {row['output_multiple']:.3g} times that"
+    times = "" if row.get("output_multiple") is None else f" (output {row['output_multiple']:.3g} times that)"
     input_text = f", {inputs[0]}{times}{''.join(f', {text}' for text in inputs[1:])}" if inputs else ""
-    least = "" if other is None else f"; least per request is {_way(row)}, {other['gain']:.3g} times cheaper than {WAYS[other['kind']]}"
+    least = "" if other is None else f"; {_way(row)} costs least per request, {other['gain']:.3g} times less than {WAYS[other['kind']]}"
     margin = f"; the list leaves a margin of {row['sheet_margin']:.0%}" if row.get("sheet_margin") is not None else ""
     return sentence(f"{subject(row)}: output costs {middle} per Mtok{ends}", margin, least, input_text, with_layout)
 

@@ -30,7 +30,7 @@ from headway.laws.serving.request import missed_tokens
 from headway.laws.tiers import per_mtok
 from headway.performance.assumptions import Assumptions
 from headway.performance.workload import Load
-from headway.serving.plan.choice import POOLED, Choice, estimates_of
+from headway.serving.plan.choice import OTHER_WAYS, POOLED, Choice, estimates_of
 from headway.serving.plan.plan import LayoutPlan, plan
 from headway.serving.serve import undefined_tpot
 
@@ -200,7 +200,6 @@ def _power(pick: Choice, chip: Interval, middle: UsdPerSecond, electricity: Numb
 
 LAID = ("model", "system", "chips", "replicas", "tp", "ep", "dp", "pp", "cp", "weights", "kv", "compute", "batch", "prompt", "output")
 PARTS = ("capital", "upkeep", "power", "building")  # parts of the cost of owning a chip
-OTHER_WAYS = ("together", "apart")  # kinds of the row of a plan's other way: one pool, prefill apart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,7 +261,7 @@ def priced_ways(answer: LayoutPlan, ask: PriceRequest) -> tuple[list[PricedWay],
     rows.sort(key=lambda entry: entry[0]["usd_per_request"])  # a hit rate that was not planned for may turn them
     best = rows[0][0]
     for row, _, pick in rows[1:]:
-        row["kind"] = "together" if pick.prefill is None else "apart"
+        row["kind"] = OTHER_WAYS[pick.prefill is not None]
         row["gain"] = row["usd_per_request"] / best["usd_per_request"]
     return [PricedWay(pick=pick, place=place, row=row, best=best) for row, place, pick in rows], notes
 

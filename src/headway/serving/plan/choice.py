@@ -27,6 +27,7 @@ from headway.serving.serve import explained_value, filled, recorded
 
 SAID_BY = {"input": "elasticity", "elasticity": "elasticity", "gain": "current", "cause": "current"}
 POOLED = (*(f"prefill_{name}" for name in POOL_DEGREES), "prefill_chips", "decode_chips", "transfer_s")
+OTHER_WAYS = ("together", "apart")  # kinds of the row beside the best that has the other way of prefill: in one pool, apart
 TIE = 1e-12  # values closer than this are equal
 
 
