@@ -41,7 +41,8 @@ def main():
         try:
             found = model(row["model"])
             machine = f"{max(2, chips_for(found))}xh200-sxm"
-            costs = {way: price(found, machine, REQUEST, tpot=TPOT_S, weights="fp8", disaggregate=way, **TERMS).row(0) for way in results}
+            asked = {"tpot": TPOT_S, "weights": "fp8", **TERMS}
+            costs = {way: price(found, machine, REQUEST, disaggregate=way, **asked).row(0) for way in results}
         except HeadwayError as error:
             print(f"{row['model']}: left out, {error}")
             continue

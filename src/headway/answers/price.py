@@ -260,9 +260,10 @@ def of_day(args: Price) -> output.Answer:
 def _plan_of_day(day: PublishedDay, answer: LayoutPlan) -> str:
     """What the plan of a day is of, in words."""
     row, load = answer.table.row(0), answer.best.case.load
-    request = f"a mean request of {load.prompt:.0f} prompt and {load.output:.0f} output tokens, a share of {day.hits / day.prompts:.0%} cached"
-    with_layout = f"decode with {serving.layout(row)}, {serving.formats(row)}"
-    return f"{request}, at {format_value(float(day.user_rate), 'token/s')} a user, on {row['chips']} chips, {day.communication}; {with_layout}"
+    request = f"a mean request of {load.prompt:.0f} prompt tokens, {day.hits / day.prompts:.0%} of them cached, and {load.output:.0f} of output"
+    speed = f"{format_value(float(day.user_rate), 'token/s')} a user on {row['chips']} chips"
+    hidden = f", communication {day.communication}" if day.communication else ""
+    return f"{request}, at {speed}{hidden}; decode with {serving.layout(row)}, {serving.formats(row)}"
 
 
 def _day_rows(day: PublishedDay, answer: LayoutPlan) -> Iterator[dict[str, Any]]:

@@ -74,8 +74,8 @@ def _ladders(args: Speed) -> list[tuple[dict[str, Any], SpeedTiers]]:
     for case in grid.cases("speed", MOST_LADDERS, speed_values):
         tiers = ladder(
             case.model, case.system, case.load, **{key: value for key, value in case.inputs.items() if key not in grid.load},
-            **options, **grid.formats, ways=grid.degrees, disaggregate=args.disaggregate, assumptions=schema.defaults(Assumptions, case.assumptions),
-            offers=catalogue_offers(arguments.catalog(args)),
+            **options, **grid.formats, ways=grid.degrees, disaggregate=args.disaggregate,
+            assumptions=schema.defaults(Assumptions, case.assumptions), offers=catalogue_offers(arguments.catalog(args)),
         )  # fmt: skip
         ladders.append((clean(case.edits | case.labels | case.varied), tiers))
     return ladders

@@ -180,8 +180,8 @@ def _money(case: Deployment, sides: _Sides, done: PerSecond, shares: dict[str, t
     """Costs of each pool's tokens. Their ends are of that pool's own time: who serves gives each pool chips by its measured speed.
 
     `done`: requests per second that pay for the machine; `shares`: the time that a request takes of each pool, and the pool's share of
-    the chips; `busy`: the share of the capacity that a rate takes. A cached prefix is loaded into the prefill pool, whose cost its fresh and
-    cached tokens divide in the proportions of the times that they take alone, as with one pool.
+    the chips; `busy`: the share of the capacity that a rate takes. A cached prefix is loaded into the prefill pool, whose cost its fresh
+    and cached tokens divide in the proportions of the times that they take alone, as with one pool.
     """
     price, chips = case.price, case.system.chips
     if price is None:

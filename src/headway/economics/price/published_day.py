@@ -148,7 +148,7 @@ def account(day: PublishedDay) -> Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedDay:
-    """The same day as a plan of this project serves it on the day's chips, within the speed of a user; nothing of it was fitted to the day."""
+    """The same day by a plan on the day's chips, within the speed of a user; nothing of it was fitted to the day."""
 
     planned_cost: Annotated[Any, Field("USD", "all requests of the window by a plan whose chips are always busy")]
     planned_cost_other_way: Annotated[Any, Field("USD", "the same with one pool, where that has prefill apart, or the reverse")]
@@ -164,7 +164,8 @@ def plan_of(day: PublishedDay) -> LayoutPlan:
     machine = edit(system(f"{round(day.nodes * day.node)}x{day.chip}"), "chip.price", float(day.chip_price))
     output = mean_output(day.context, day.prompts / day.outputs)
     load = Load(prompt=output * (day.prompts / day.outputs), output=output)
-    assumptions = defaults(Assumptions, {"communication": day.communication, "hit_rate": day.hits / day.prompts})
+    hidden = {"communication": day.communication} if day.communication else {}
+    assumptions = defaults(Assumptions, {"hit_rate": day.hits / day.prompts} | hidden)
     return plan(day.model, machine, load, tpot=float(1 / day.user_rate), assumptions=assumptions, elasticities=False, frontier=False)
 
 

@@ -20,7 +20,7 @@ from headway.core.schema import defaults
 from headway.core.trace import unrecorded
 from headway.core.units import Number, Token
 from headway.economics.price.price import priced, ways_of
-from headway.economics.questions import terms
+from headway.economics.questions import terms as commercial_terms
 from headway.evidence.claims.claim import claims
 from headway.hardware.system import System
 from headway.laws.architecture.params import sparsity
@@ -307,7 +307,7 @@ def _requests(case: LectureCase) -> list[CardFigure]:
         ways = [pick for _, pick in ways_of(answer)]
         place = f"prompt {_show(case.context, 'token')}, answer {_show(ANSWER, 'token')}, TPOT within the step; "
         place += "one pool" if ways[0].prefill is None else f"prefill apart, decode {ways[0].case.layout}"
-    costs = [priced(pick, terms(chip_price=ANY_PRICE)) for pick in ways]
+    costs = [priced(pick, commercial_terms(chip_price=ANY_PRICE)) for pick in ways]
     multiple = costs[0]["output_multiple"] if costs else None
     dearer = costs[1]["usd_per_request"] / costs[0]["usd_per_request"] if len(costs) > 1 else None
     return [
