@@ -62,7 +62,8 @@ def main():
         inside, logs = (np.array([[entry[at] for entry in line] for line in lines], dtype=float) for at in (0, 1))
         shares = ", ".join(f"{kind} {inside[:, at].mean():.0%}" for at, kind in enumerate(KINDS))
         misses = ", ".join(f"{name} {np.exp(np.median(logs[:, at])):.2f}" for at, name in enumerate((*KINDS, "output over input")))
-        print(f"{way}: {len(lines)} models within the ends: {shares}, both {inside[:, :2].all(axis=1).mean():.0%}; cost over list: {misses}")
+        print(f"{way}: {len(lines)} models within the ends: {shares}, both {inside[:, :2].all(axis=1).mean():.0%}")
+        print(f"{' ' * len(way)}  cost over list in the middle: {misses}")
 
 
 if __name__ == "__main__":

@@ -972,6 +972,7 @@ def speed(
     layout: Layout | None = None,
     precision: Precision | None = None,
     assumptions: Assumptions | None = None,
+    disaggregate: Text | bool | None = None,
     prompt: Number | None = None,
     output: Number | None = None,
     ttft: Number | None = None,

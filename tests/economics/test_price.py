@@ -18,8 +18,8 @@ from headway.core.quantity import user_input
 from headway.core.schema import Field
 from headway.core.trace import record
 from headway.economics.chip_cost import PATH, by_metric, chip_memory, hbm_share, over_all, owned, parts
-from headway.economics.price.price import INPUTS, price, priced, rates_at
-from headway.economics.price.published_day import account, case
+from headway.economics.price.price import INPUTS, PriceRequest, price, priced, priced_ways, rates_at
+from headway.economics.price.published_day import account, case, plan_of, planned
 from headway.economics.questions import CommercialTerms
 from headway.economics.questions import terms as agreed
 from headway.economics.sheets import catalogue
@@ -32,6 +32,7 @@ from headway.hardware.system import system
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.workload import Load
+from headway.serving.plan.choice import estimates_of
 from headway.serving.plan.plan import LayoutPlan, plan
 from headway.serving.serve import serve
 from support.command import Cli
@@ -43,7 +44,12 @@ R1 = Rates(input=0.55e-6, output=2.19e-6, cache_read=0.14e-6)
 
 @pytest.fixture(scope="module")
 def best() -> LayoutPlan:
-    return plan("deepseek-v3", "gb200-nvl72", Load(prompt=8000, output=1000), tpot=0.05, elasticities=False)
+    return plan("deepseek-v3", "gb200-nvl72", Load(prompt=8000, output=1000), tpot=0.05, elasticities=False, disaggregate="never")
+
+
+@pytest.fixture(scope="module")
+def both() -> LayoutPlan:
+    return plan("deepseek-v3", "gb200-nvl72", Load(prompt=8000, output=1000), tpot=0.05, elasticities=False, frontier=False)
 
 
 def terms(chip_price: float = 2.0, utilisation: float = 1.0, margin: float = 0.0) -> CommercialTerms:
@@ -83,6 +89,41 @@ def test_usd_per_request__prompt_plus_output(best: LayoutPlan) -> None:
     assert found["prefill_share"] + found["decode_share"] == pytest.approx(1, rel=1e-12)
     row = best.table.row(0)
     assert whole == pytest.approx(2 / 3600 * 72 * 1000 / row["tok_per_s"], rel=1e-6)  # the whole machine, by its sustained rate
+
+
+# -- one pool and prefill apart -----------------------------------------------------------------------
+
+
+def test_ways__the_best_is_the_better_of_only_and_never(both: LayoutPlan) -> None:
+    """Each way asked for alone costs what its row of the answer says, and the rows are in order of what a request costs."""
+    ways, _ = priced_ways(both, PriceRequest(terms=terms()))
+    assert [way.row["kind"] for way in ways] == ["best", "together"]
+    load, limits = Load(prompt=8000, output=1000), {"tpot": 0.05, "elasticities": False, "frontier": False}
+    for way, asked in zip(ways, ("only", "never"), strict=True):
+        alone = plan("deepseek-v3", "gb200-nvl72", load, disaggregate=asked, **limits).best
+        assert float(priced(alone, terms())["usd_per_request"]) == pytest.approx(way.row["usd_per_request"], rel=1e-12)
+    first, second = (way.row for way in ways)
+    assert second["gain"] == pytest.approx(second["usd_per_request"] / first["usd_per_request"]) and second["gain"] > 1
+    assert first["output_multiple"] == pytest.approx(first["price_out"] / first["price_in"])
+
+
+@pytest.mark.parametrize("hit", [0.0, 0.5])
+def test_ways__pools_pay_for_the_whole_machine(both: LayoutPlan, hit: float) -> None:
+    """Fresh, cached and output tokens of a request of two pools cost what all chips cost between two requests."""
+    found = plain(priced(both.best, terms(), user_input(hit, "hit_rate")))
+    tokens = {"in": 8000 * (1 - hit), "cached": 8000 * hit, "out": 1000}
+    paid = sum(count * found[f"cost_{kind}"] for kind, count in tokens.items()) / 1e6
+    case = dataclasses.replace(both.best.case, assumptions=dataclasses.replace(both.best.case.assumptions, hit_rate=hit))
+    between = float(estimates_of(both.best, case)["request_s"])
+    assert paid == pytest.approx(72 * 2 / 3600 * between, rel=1e-9) == pytest.approx(found["usd_per_request"], rel=1e-9)
+
+
+def test_ways__told_with_their_ratio(cli: Cli) -> None:
+    answer = cli("price deepseek-v3 --on gb200-nvl72 --prompt 8k --output 1k --tpot 50ms --chip-price 2").out
+    rows = cli.rows("price deepseek-v3 --on gb200-nvl72 --prompt 8k --output 1k --tpot 50ms --chip-price 2")
+    first = answer.partition("\n")[0]
+    assert f"prefill apart costs least per request, {rows[1]['gain']:.3g} times less than one pool" in first
+    assert f"output {rows[0]['output_multiple']:.3g} times" in answer and "price, one pool" in answer
 
 
 # -- intervals ------------------------------------------------------------------------------------------------------------------
@@ -197,6 +238,16 @@ def test_chip_price__interval_from_the_catalogue() -> None:
         by_metric(chip("h100"), "rental_1yr")
 
 
+def test_chip_price__of_one_basis_unless_told() -> None:
+    """As in `plan`: the middle of the on-demand quotes and their range, never a mix with owning or a contract of years."""
+    found = by_metric(chip("h100-sxm"))
+    ends = (float(end) * 3600 for end in (found.interval.low, found.interval.middle, found.interval.high))
+    assert tuple(ends) == pytest.approx((2.11, 3.55, 6.16)) and "rental_on_demand" in found.note
+    assert "rental_3yr" in by_metric(chip("gb300")).note  # what it has, by its name
+    with pytest.raises(MissingFact, match="--chip-price"):
+        by_metric(chip("a10"))
+
+
 def test_memory_share__of_a_chip_and_a_system() -> None:
     low, high = hbm_share(chip("h100-sxm"))
     assert (float(low), float(high)) == pytest.approx((80 * 8.3 / 25_000, 80 * 12 / 25_000))
@@ -239,6 +290,19 @@ def test_price_case__day_of_deepseek_to_the_dollar() -> None:
     assert float(found.revenue) == pytest.approx(float(day.stated_revenue), rel=2e-4)
     with pytest.raises(UnknownName, match="deepseek-day6"):
         case("deepseek-day7")
+
+
+def test_planned_day__of_deepseek_within_15_percent_by_default() -> None:
+    """The plan of the day is not told to part prefill. What it costs is what its chips cost for as long as its requests take."""
+    day = case("deepseek-day6")
+    answer = plan_of(day)
+    found = planned(day, answer)
+    assert float(found.planned_cost) == pytest.approx(float(day.stated_cost), rel=0.15)
+    assert float(found.planned_cost_other_way) > 4 * float(found.planned_cost)
+    row = answer.table.row(0)
+    output = 4989 / (608 / 168 + 0.5)
+    assert float(found.planned_cost) == pytest.approx(168e9 / output / row["capacity_req_per_s"] * 1814 * 2 / 3600, rel=1e-6)
+    assert 2.2 < float(found.planned_output_over_fresh) < 4.0  # between what its rates imply and what its list has
 
 
 def test_cost__interval_covers_the_day_of_deepseek() -> None:

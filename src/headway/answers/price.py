@@ -260,7 +260,8 @@ def of_day(args: Price) -> output.Answer:
 def _plan_of_day(day: PublishedDay, answer: LayoutPlan) -> str:
     """What the plan of a day is of, in words."""
     row, load = answer.table.row(0), answer.best.case.load
-    request = f"a mean request of {load.prompt:.0f} prompt tokens, {day.hits / day.prompts:.0%} of them cached, and {load.output:.0f} of output"
+    cached = f"{day.hits / day.prompts:.0%} of them cached"
+    request = f"a mean request of {load.prompt:.0f} prompt tokens, {cached}, and {load.output:.0f} of output"
     speed = f"{format_value(float(day.user_rate), 'token/s')} a user on {row['chips']} chips"
     hidden = f", communication {day.communication}" if day.communication else ""
     return f"{request}, at {speed}{hidden}; decode with {serving.layout(row)}, {serving.formats(row)}"
