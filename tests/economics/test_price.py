@@ -122,8 +122,8 @@ def test_ways__told_with_their_ratio(cli: Cli) -> None:
     answer = cli("price deepseek-v3 --on gb200-nvl72 --prompt 8k --output 1k --tpot 50ms --chip-price 2").out
     rows = cli.rows("price deepseek-v3 --on gb200-nvl72 --prompt 8k --output 1k --tpot 50ms --chip-price 2")
     first = answer.partition("\n")[0]
-    assert f"prefill apart costs least per request, {rows[1]['gain']:.3g} times less than one pool" in first
-    assert f"output {rows[0]['output_multiple']:.3g} times" in answer and "price, one pool" in answer
+    assert f"prefill apart costs least per request, {rows[1]['gain']:.3g} times cheaper than one pool" in first
+    assert f", {rows[0]['output_multiple']:.3g} times fresh input" in first and "price, one pool" in answer
 
 
 # -- intervals ------------------------------------------------------------------------------------------------------------------
@@ -340,7 +340,8 @@ def test_explain__every_number_of_a_price(best: LayoutPlan) -> None:
 def test_price__json_contract_and_explain(cli: Cli) -> None:
     answer = cli.json(f"price {ANCHOR} --chip-price 2.2..4.5 --utilisation 0.3..0.7 --margin 0..0.8 --explain price_out,cost_in_hi")
     assert {"headway", "command", "columns", "rows", "notes", "explain"} <= answer.keys()
-    (row,) = answer["rows"]
+    row, other = answer["rows"]
+    assert (row["kind"], other["kind"]) == ("best", "together")
     assert row["chip_price_lo"] == pytest.approx(2.2 / 3600) and row["chip_price_hi"] == pytest.approx(4.5 / 3600)
     assert row["driver"] == "margin" and row["memory_share_lo"] < row["memory_share_hi"] < 0.06
     for key, about in answer["columns"].items():
@@ -352,11 +353,12 @@ def test_price__json_contract_and_explain(cli: Cli) -> None:
 
 def test_price__lists_are_axes_and_ranges_are_intervals(cli: Cli) -> None:
     table = cli.json(f"price {ANCHOR} --chip-price 2,3..4 --margin 0,0.5 --utilisation 0.4..0.8+0.2")["rows"]
-    assert len(table) == 12
-    assert len(cli.json(f"price {ANCHOR} --chip-price 2 --hit 0..0.95 --input-price 0.55 --output-price 2.19")["rows"]) == 20
-    beyond = cli.json(f"price {ANCHOR} --chip-price 2 --hit 0.5..1.5+0.5 --input-price 0.55 --output-price 2.19")
+    assert [row["kind"] for row in table] == ["best", "together"] * 12
+    alone = f"price {ANCHOR} --disaggregate never --chip-price 2"
+    assert len(cli.json(f"{alone} --hit 0..0.95 --input-price 0.55 --output-price 2.19")["rows"]) == 20
+    beyond = cli.json(f"{alone} --hit 0.5..1.5+0.5 --input-price 0.55 --output-price 2.19")
     assert len(beyond["rows"]) == 1 and any("--hit: dropped 2 of 3" in note for note in beyond["notes"])
-    (row,) = cli.json(f"price {ANCHOR} --chip-price 3 --batch 128 --tp 4 --own".replace("--chip-price 3 ", ""))["rows"]
+    (row,) = cli.json(f"price {ANCHOR} --disaggregate never --batch 128 --tp 4 --own")["rows"]
     assert row["batch"] == 128 and row["tp"] == 4
     assert sum(row[f"own_{part}"] for part in ("capital", "upkeep", "power", "building")) == pytest.approx(row["chip_price"])
 
@@ -368,12 +370,12 @@ def test_at_sheet__by_name_and_date(cli: Cli) -> None:
 
 
 def test_price__call_equals_verb(cli: Cli) -> None:
-    (row,) = cli.json(f"price {ANCHOR} --chip-price 2.2..4.5 --utilisation 0.5 --hit 0.5 --at-sheet deepseek-v3")["rows"]
+    row, other = cli.json(f"price {ANCHOR} --chip-price 2.2..4.5 --utilisation 0.5 --hit 0.5 --at-sheet deepseek-v3")["rows"]
     sheet = catalogue.sheet("deepseek-v3")
     load = Load(prompt=8000, output=1000)
     table = price("deepseek-v3", "gb200-nvl72", load, chip_price="2.2..4.5", utilisation=0.5, hit=0.5, sheet=sheet, tpot="50ms")
     found = table.row(0)
-    assert set(found) <= set(row)
+    assert set(found) <= set(row) and table.row(1)["gain"] == pytest.approx(other["gain"], rel=1e-12)
     for key, value in found.items():
         assert value == (pytest.approx(row[key], rel=1e-12) if isinstance(value, float) else row[key]), key
     assert float(table.explain("price_in_hi")) == pytest.approx(row["price_in_hi"], rel=1e-12)

@@ -106,11 +106,11 @@ def _sold(row: Row, other: Row | None) -> str:
     ends = f" (90 %: {low} .. {high})" if low != high else ""
     inputs = [f"{BY_KIND[kind]} {cell(f'price_{kind}', row)}" for kind in ("in", "cached") if row.get(f"price_{kind}") is not None]
     with_layout = f" with {serving.layout(row)}, batch {serving.value(row, 'batch')}"
-    times = "" if row.get("output_multiple") is None else f" (output {row['output_multiple']:.3g} times that)"
-    input_text = f", {inputs[0]}{times}{''.join(f', {text}' for text in inputs[1:])}" if inputs else ""
-    least = "" if other is None else f"; {_way(row)} costs least per request, {other['gain']:.3g} times less than {WAYS[other['kind']]}"
+    times = "" if row.get("output_multiple") is None else f", {row['output_multiple']:.3g} times fresh input"
+    input_text = f", {', '.join(inputs)}" if inputs else ""
+    least = "" if other is None else f"; {_way(row)} costs least per request, {other['gain']:.3g} times cheaper than {WAYS[other['kind']]}"
     margin = f"; the list leaves a margin of {row['sheet_margin']:.0%}" if row.get("sheet_margin") is not None else ""
-    return sentence(f"{subject(row)}: output costs {middle} per Mtok{ends}", margin, least, input_text, with_layout)
+    return sentence(f"{subject(row)}: output costs {middle} per Mtok{ends}", margin, times, least, input_text, with_layout)
 
 
 def _way(row: Row) -> str:
