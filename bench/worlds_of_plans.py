@@ -70,7 +70,7 @@ def share_that_holds(candidate, offered, limits, worlds, rng):
     held = 0
     for world in range(worlds):
         chance, seed = rng.uniform(0.001, 0.999), FRESH + world
-        scene, results, holds = playable(candidate, offered, REQUESTS, (seed,), "auto"), {}, True
+        scene, results, holds = playable(candidate, offered, REQUESTS, (seed,), "auto", with_capacity=False), {}, True
         if scene.fleet.pace is None:
             return 0.0
         for limit, spread in zip(limits, spreads, strict=True):

@@ -13,8 +13,9 @@ import numpy as np
 from headway.core.quantity import known
 from headway.core.units import BytePerSecond, Number, PerSecond, Second, Token
 from headway.hardware.system import System, pair_bandwidth
-from headway.laws.queueing.closed_loop import SINGLE, open_seat_wait_s
+from headway.laws.queueing.closed_loop import NO_TIME, SINGLE, open_seat_wait_s
 from headway.laws.queueing.handed import handed_decoding
+from headway.laws.queueing.users import looped_ttft_s, together_s
 from headway.laws.serving import replicas
 from headway.laws.serving.replicas import cached_load_s, full_batch, share_beside_loads, usd_per_mtok_pool, utilisation
 from headway.laws.serving.request import decode_tok_per_s, e2e_s, middle_context, request_s, user_tok_per_s
@@ -65,6 +66,11 @@ def joins_pools(system: System, beyond: bool = False) -> bool:
 def handed_bytes(compiled: StepModel, prompt: Token, cp: Number) -> Any:
     """KV cache of one prompt on a chip of one pool, which its link carries."""
     return kv_bytes_chip(ONE_RANK, sequence_bytes(compiled.stores, compiled.state_bytes, prompt), compiled.stage, cp)
+
+
+def users_of(case: Deployment) -> Any:
+    """Users of a closed loop on two pools, whose rate the load states beside those of a decode replica; None at a rate alone."""
+    return None if case.load.rate is None or case.load.batch is None else case.load.batch * case.layout.replicas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,14 +160,16 @@ def estimate_pools(case: Deployment, layout: Layout, link: BytePerSecond) -> dic
     }  # fmt: skip
     values["e2e_s"] = e2e_s(values["ttft"].expected, tpot.expected, load.output)
     if load.rate is not None:
-        values |= {"utilisation": utilisation(load.rate, capacity), "rate": load.rate, "concurrency": load.rate * values["e2e_s"]}
+        users = users_of(case)
+        values |= {"utilisation": utilisation(load.rate, capacity), "rate": load.rate}
+        values |= {"concurrency": load.rate * values["e2e_s"] if users is None else users}
     shares = {"in": (sides.prompts, prefill_chips / chips_used), "out": (sides.answers, decode_chips / chips_used)}
     return columns(values | _money(case, sides, done.expected, shares, values.get("utilisation")))
 
 
 def _first_token(case: Deployment, sides: _Sides) -> dict[str, Any]:
     """TTFT with the transfer of the KV cache; at a rate also with the waits for a worker of the prefill pool and for a seat to decode."""
-    first, rate = sides.first, case.load.rate
+    first, rate, users = sides.first, case.load.rate, users_of(case)
     server, requests = first.server(sides.prefilling), first.requests()
     alone = request.unloaded_ttft_s(server, requests, step_s)
     waited = alone
@@ -170,6 +178,9 @@ def _first_token(case: Deployment, sides: _Sides) -> dict[str, Any]:
         prompt_rate = first.layout.replicas / sides.prompts.expected
         waited = alone + open_seat_wait_s(utilisation(rate, prompt_rate) * lanes, lanes, rate, SINGLE)
         waited = waited + open_seat_wait_s(sides.batch * case.layout.replicas, seats, rate, SINGLE)
+        if users is not None:  # all of them begin at once
+            burst = together_s(users / first.layout.replicas, sides.prompts.expected, first.load.batch)
+            waited = looped_ttft_s(NO_TIME, server.scheduling.first_round_share, alone + burst, waited)
     links = first.links(sides.prefilling, requests.prompt, alone)
     ttft = first.timed(waited, request.unloaded_ttft_s(server.ideal(), requests, step_floor_s), "ttft", links, queued=IN_QUEUE)
     transferred = replace(ttft.apply(lambda time: time + sides.transfer), floor=ttft.floor + sides.fastest)

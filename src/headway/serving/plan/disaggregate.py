@@ -233,6 +233,7 @@ def _carrying(first: Pool, second: Pool, ttft: Second, goal: Goal) -> tuple[Any,
     demand = Demand(
         prefill=first.request, lanes=first.room, decode=second.request, batch=second.batch, seats=second.room, first=ttft,
         most=np.broadcast_to(np.minimum(in_time, ended), np.shape(ttft)),
+        users=0 if goal.users is None else goal.users * first.candidates.server.scheduling.first_round_share,
     )  # fmt: skip
     rate = goal.rate if goal.users is None else loop_rate(goal.users, ttft, second.time, output)
     p, q, on_time = replicas_at(rate, demand)
@@ -327,20 +328,22 @@ def resized(choice: Choice, system: System, replicas: tuple[int, int], chips: in
     prefill, decode = (_with_replicas(layout, count) for layout, count in zip((choice.prefill, choice.case.layout), replicas, strict=True))
     case = replace(choice.case, layout=decode, system=with_chips(system, chips, 0) if goal.free else choice.case.system)
     if goal.is_loaded:
-        rate = _closed_rate(case, prefill, goal.users) if goal.rate is None else goal.rate
-        case = replace(case, load=Load(prompt=case.load.prompt, output=case.load.output, rate=rate))
+        lengths = Load(prompt=case.load.prompt, output=case.load.output, rate=goal.rate)
+        case = replace(case, load=lengths if goal.users is None else _of_users(case, prefill, goal.users))
     return replace(choice, case=case, prefill=prefill)
 
 
-def _closed_rate(case: Deployment, layout: Layout, users: Number) -> Any:
-    """The rate at which users who wait for their answers ask a decode pool (the case) and a prefill pool."""
+def _of_users(case: Deployment, layout: Layout, users: Number) -> Load:
+    """The load of users who wait for their answers on a decode pool (the case) and a prefill pool: theirs by replica, and their rate."""
+    share = known(float(users) / int(case.layout.replicas), "batch", "", "derived", "users of a decode replica", "now")
+    load = Load(prompt=case.load.prompt, output=case.load.output, batch=share)
 
     def times(rate: PerSecond) -> dict[str, Any]:
-        at_rate = case.at(case.layout, Load(prompt=case.load.prompt, output=case.load.output, rate=rate))
-        return estimate_pools(at_rate, layout, hand_over_link(case.system))
+        return estimate_pools(case.at(case.layout, replace(load, rate=rate)), layout, hand_over_link(case.system))
 
     able = float(np.ravel(times(np.array([1.0]))["capacity_req_per_s"])[0])
-    return known(rate_of_users(users, times, able), "rate", "1/s", "derived", "of the users' closed loop", "now")
+    rate = rate_of_users(users, times, able)
+    return replace(load, rate=known(rate, "rate", "1/s", "derived", "of the users' closed loop", "now"))
 
 
 def _with_replicas(layout: Layout | None, replicas: int) -> Layout:

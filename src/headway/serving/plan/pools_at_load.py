@@ -34,11 +34,13 @@ class Demand:
     seats: Any  # and as many as there may be
     first: Any  # time to the first token without waits, s
     most: Any  # and its limit, s
+    users: Any = 0  # who begin at once, times the share of their requests that does
 
 
 def waits_s(demand: Demand, rate: PerSecond, p: Number, q: Number) -> tuple[Second, Second]:
     """Waits of a prompt for a worker of `p` prefill replicas, and of an answer for a seat of `q` decode replicas."""
     prompts = open_seat_wait_s(rate * demand.prefill * demand.lanes, p * demand.lanes, rate, SINGLE)
+    prompts = prompts + demand.users * demand.prefill / p / 2
     return prompts, open_seat_wait_s(rate * demand.decode * demand.batch, q * demand.seats, rate, SINGLE)
 
 

@@ -16,43 +16,48 @@ from headway.serving.plan.group import PlanGroup
 from headway.serving.plan.plan import LayoutPlan
 
 MOST_TRIED = 10  # sizes that are played
+FIRST = 0.25  # share of a pool's replicas that is left out at first; half of it where that is too much, at last one
 
 
 def fewest_replicas(plan: LayoutPlan, holds: Callable[[LayoutPlan], bool]) -> LayoutPlan:
-    """The plan with its pools in as few chips as hold, tried one size after the other; as it is where chips are not counted."""
-    tried = 0
+    """The plan with its pools in as few chips as hold, tried in shorter and shorter steps; as it is where chips are not counted."""
+    tried, share = 0, FIRST
     while tried < MOST_TRIED:
-        for smaller in smaller_sizes(plan):
-            tried += 1
-            if holds(smaller):
-                plan = smaller
-                break
-        else:
+        sizes = list(smaller_sizes(plan, share))
+        tried += len(sizes)
+        held = next((smaller for smaller in sizes if holds(smaller)), None)
+        if held is None and (not sizes or share * _most_replicas(plan) <= 1):
             return plan
+        plan, share = held or plan, share if held else share / 2
     return plan
 
 
-def smaller_sizes(plan: LayoutPlan) -> Iterator[LayoutPlan]:
-    """The plan with fewer replicas in one of its pools, as few fewer as spare a chip that is paid for; the most that is spared first."""
+def _most_replicas(plan: LayoutPlan) -> int:
+    return max(int(layout.replicas) for layout in (plan.best.prefill or Layout(), plan.best.case.layout))
+
+
+def smaller_sizes(plan: LayoutPlan, share: float = 0.0) -> Iterator[LayoutPlan]:
+    """The plan with fewer replicas in one of its pools, that share or as few as spare a chip that is paid for; the most spared first."""
     group, best = plan.groups[0], plan.best
     if best.prefill is None or not group.goal.free or group.goal.objective not in ("cost", "chips", "throughput"):
         return
-    sizes = [size for side in (0, 1) if (size := _fewer(best, group, side)) is not None]
+    sizes = [size for side in (0, 1) if (size := _fewer(best, group, side, share)) is not None]
     for replicas, chips in sorted(sizes, key=lambda size: size[1]):
         choice = resized(best, group.case.system, replicas, chips, group.goal)
-        share = chips / float(best.case.system.chips)  # of what is paid, for the same requests
-        choice = replace(choice, value=choice.value / share if group.goal.more else choice.value * share)
+        paid = chips / float(best.case.system.chips)  # share of what is paid, for the same requests
+        choice = replace(choice, value=choice.value / paid if group.goal.more else choice.value * paid)
         yield replace(plan, best=choice, groups=(replace(group, best=choice), *plan.groups[1:]))
 
 
-def _fewer(best: Choice, group: PlanGroup, side: int) -> tuple[tuple[int, int], int] | None:
-    """Replicas of both pools with as few fewer of one as spare a chip, and the chips; None where even one replica spares none."""
+def _fewer(best: Choice, group: PlanGroup, side: int, share: float) -> tuple[tuple[int, int], int] | None:
+    """Replicas of both pools with as few fewer of one as spare a chip, at least a share; the chips. None where not even one is left."""
     layouts = (best.prefill or Layout(), best.case.layout)
     first, second = (replica_chips(*(int(getattr(layout, name)) for name in ("tp", "cp", "dp", "pp"))) for layout in layouts)
     counts = [int(layout.replicas) for layout in layouts]
-    while counts[side] > 1:
-        counts[side] -= 1
+    counts[side] -= max(int(share * counts[side]), 1)
+    while counts[side] >= 1:
         chips = int(rented_chips(group.case.system, counts[0], first, counts[1], second))
         if chips < int(best.case.system.chips):
             return (counts[0], counts[1]), chips
+        counts[side] -= 1
     return None

@@ -121,8 +121,11 @@ def effort(
 
 
 def lifetimes(fleet: Fleet, load: LoadingPlan, work: Effort) -> int:
-    """Requests that a play needs for LIFETIMES mean times in service, at most those that its form can play; 0 where no rate is given."""
-    if load.rate is None or fleet.pace is None:
+    """Requests that a play needs for LIFETIMES mean times in service, at most those that its form can play; 0 where no rate is given.
+
+    Of users on pools, who are all played at once, each asks so many times: one replica alone has few users, for whom any play is long.
+    """
+    if fleet.pace is None or (load.rate is None and fleet.pools is None):
         return 0
     return min(round(LIFETIMES * in_flight(fleet, load)), PLAIN_MOST if work.how == PLAIN else MOST)
 
