@@ -179,13 +179,13 @@ def _at_load(args: Plan) -> output.Answer:
     sized = None
     if not checked.holds and any(system.fixed_count for system in systems):
         sized = _checked(inputs, goal, [_any_number(system) for system in systems])[0]
-    facts = [load_words.facts(part, inputs.rest["spare"]) for part in (checked, *runners_up)]
+    facts = load_words.facts_of_rows(checked, runners_up, inputs.rest["spare"])
     script = launched(args, checked.plan)
     return output.Answer(
         load_words.with_facts(checked.plan.table, facts), notes=[*shown_notes(args, [checked.plan.best]), *script.notes],
         launch=script.lines, document=script.document, checked=load_words.verdict(checked),
         describe=lambda rows: load_words.describe(rows, checked, sized, own_changes(args, checked.plan)),
-        pictures=pictures(checked.plan),
+        pictures=pictures(checked.plan) | {"ladder": lambda rows, view: load_words.ladder(list(rows), goal.confidence, view)},
     )  # fmt: skip
 
 

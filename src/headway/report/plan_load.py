@@ -7,18 +7,24 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from headway.core.errors import BadValue
 from headway.core.listing import Listing, format_value
 from headway.core.table import Table, from_rows
+from headway.laws.serving.request import factor_probability
 from headway.laws.step.layer_terms import replica_chips
 from headway.performance.achieved import efficiencies, platform
+from headway.performance.calibration.in_force import calibrations
+from headway.performance.calibration.posterior import half_after_a_run
 from headway.report import output, serving
 from headway.report import plan as words
-from headway.report.words import Row, number_of, sentence
+from headway.report.pictures import frame, plot, scale
+from headway.report.words import Row, number_of, sentence, subject
 from headway.serving.plan.candidates import rented_together
 from headway.simulation.check.check import SUREST
-from headway.simulation.check.plan_at_load import facts_of
+from headway.simulation.check.plan_at_load import candidate_of, facts_of
 
 if TYPE_CHECKING:
+    from headway.report.pictures.frame import Picture, View
     from headway.serving.plan.choice import Choice
     from headway.serving.plan.plan import LayoutPlan
     from headway.simulation.check.check import CheckedCandidate
@@ -33,25 +39,46 @@ COLUMNS = ("kind", "system", "nodes", "layout", "kv", "utilisation", "concurrenc
 
 def facts(checked: CheckedPlan, spare: int = 0) -> dict[str, Any]:
     """Nodes of a best row, those that are spare, the most sequences of a rank that its engine admits, and what was simulated of it."""
-    more: dict[str, Any] = {}
-    if not checked.plan.fails:
-        case = checked.plan.best.case
-        system, engine = case.system, "other" if case.assumptions.engine == "none" else case.assumptions.engine
-        node = node_chips(checked.plan.best)
-        more |= {"nodes": -(-int(system.chips) // node), "node_chips": node, "spare_nodes": spare}
-        more["max_seqs"] = int(efficiencies().engine(engine, platform(system.chip), "max_sequences"))
-    more |= facts_of(checked)
+    more = {} if checked.plan.fails else _size(checked.plan.best, spare)
+    more |= facts_of(checked.checked)
     result = checked.checked
     if checked.holds or checked.plan.fails or result is None:
         return more
+    return more | {"why": _why_not(result, checked.goal.confidence)}
+
+
+def facts_of_rows(checked: CheckedPlan, runners_up: Sequence[CheckedPlan], spare: int = 0) -> list[dict[str, Any]]:
+    """`facts` of each row of a plan's table, of which every layout was simulated; of the first rows alone where none was."""
+    bests = [facts(part, spare) for part in (checked, *runners_up)]
+    if not checked.rows:
+        return bests
+    best, added = iter(bests), list[dict[str, Any]]()
+    for line, result in zip(checked.plan.lines, checked.rows, strict=True):
+        more = next(best) if line.kind == "best" else {}
+        if line.kind != "best" and result is not None:
+            more = _size(line.pick, spare if line.kind != "current" else 0) | dict(facts_of(result))
+            short = line.extra.get("fits") is not False and not result.holds(checked.goal.confidence)
+            more |= {"why": line.extra.get("why") or _why_not(result, checked.goal.confidence)} if short else {}
+        added.append(more)
+    return added
+
+
+def _size(pick: Choice, spare: int) -> dict[str, Any]:
+    """Nodes of a choice, those that are spare, and the most sequences of a rank that its engine admits."""
+    case, node = pick.case, node_chips(pick)
+    engine = "other" if case.assumptions.engine == "none" else case.assumptions.engine
+    most = int(efficiencies().engine(engine, platform(case.system.chip), "max_sequences"))
+    return {"nodes": -(-int(case.system.chips) // node), "node_chips": node, "spare_nodes": spare, "max_seqs": most}
+
+
+def _why_not(result: CheckedCandidate, confidence: float) -> str:
+    """Why a layout does not hold with the confidence, as simulated."""
     broken = next((status for status in result.statuses if not status.is_met), None)
     if not result.stable:
-        why = "overloaded"
-    elif broken is not None and broken.simulated is not None:
-        why = _beside(broken, ", limit ")
-    else:
-        why = f"fewer than {checked.goal.confidence:.0%} confidence"
-    return more | {"why": why}
+        return "overloaded"
+    if broken is not None and broken.simulated is not None:
+        return _beside(broken, ", limit ")
+    return f"fewer than {confidence:.0%} confidence"
 
 
 def node_chips(best: Choice) -> int:
@@ -64,10 +91,10 @@ def node_chips(best: Choice) -> int:
     return sizes.pop() if len(sizes) == 1 else 1
 
 
-def with_facts(table: Table, facts_of_rows: Sequence[Row]) -> Table:
-    """The table of a plan with more columns, which hold for its first rows alone."""
-    blank = dict.fromkeys(key for facts_of_row in facts_of_rows for key in facts_of_row if key not in table.keys())  # noqa: SIM118
-    more = [*facts_of_rows, *({} for _ in range(len(table)))]
+def with_facts(table: Table, more: Sequence[Row]) -> Table:
+    """The table of a plan with more columns, of as many of its first rows as have them."""
+    blank = dict.fromkeys(key for facts_of_row in more for key in facts_of_row if key not in table.keys())  # noqa: SIM118
+    more = [*more, *({} for _ in range(len(table)))]
     rows = [{**row, **blank, **more[number]} for number, row in enumerate(table.rows())]
     return dataclasses.replace(from_rows(rows, table.notes), tree=table.tree)
 
@@ -85,6 +112,7 @@ def describe(rows: Table, checked: CheckedPlan, sized: CheckedPlan | None = None
         limits = ", ".join(_beside(status, " of ") for status in result.statuses)
         short = ", in plain Python and therefore few" if result.is_short else ""
         played = number_of(checked.tried, "layout")
+        remarks += chances(checked)
         remarks.append(f"simulated {result.requests:,} requests{short}: {limits or 'stable'}; {played} played")
     elif not checked.plan.fails:
         remarks.append("not simulated: limits hold for expected means alone")
@@ -96,6 +124,44 @@ def describe(rows: Table, checked: CheckedPlan, sized: CheckedPlan | None = None
         answer(first, checked, sized), view, people=Listing(points), binds=serving.binds(first), helps=changes, first=FIRST,
         remarks=[*remarks, *serving.drafting(first), *serving.load_costs(first), *words.current(plain), serving.DEFINED],
     )  # fmt: skip
+
+
+def chances(checked: CheckedPlan) -> list[str]:
+    """Notes: the chance of each count of nodes or cards, and how many would do once a benchmark of the user's own agrees."""
+    rungs = checked.rungs
+    if len(rungs) < 2:
+        return []
+    sizes = [_size(rung.choice, 0) for rung in rungs]
+    by_card = all(size["node_chips"] == 1 or rung.choice.case.system.rented for size, rung in zip(sizes, rungs, strict=True))
+    counts = [int(size["nodes"] * (size["node_chips"] if by_card else 1)) for size in sizes]
+    unit = "card" if by_card else "node"
+    parts = [f"{count} {_percent(rung.chance)}" for count, rung in zip(counts, rungs, strict=True)]
+    parts[0] = f"{number_of(counts[0], unit)} {_percent(rungs[0].chance)}"
+    note = f"chance that every limit holds, the share of drawn worlds in which all do (docs/checked_limits.md): {', '.join(parts)}"
+    return [note, *_after_a_run(checked, counts, unit)]
+
+
+def _after_a_run(checked: CheckedPlan, counts: Sequence[int], unit: str) -> list[str]:
+    """What one benchmark of the user's own leaves of the interval, and how many nodes or cards then hold; none where there are runs."""
+    sure, case = checked.checked.confidence if checked.checked else None, checked.plan.best.case
+    if sure is None or sure.tightest is None or calibrations() is not None or case.assumptions.spread is not None:
+        return []
+    half = candidate_of(checked.plan.best).step_spread(sure.tightest.quantity)
+    narrow = float(half_after_a_run(half))
+    if narrow >= half:
+        return []
+    factors = [rung.checked.confidence.factor if rung.checked.confidence else None for rung in checked.rungs]
+    after = [0.0 if factor is None else float(factor_probability(factor, narrow)) for factor in factors]
+    plan = next(place for place, rung in enumerate(checked.rungs) if rung.checked is checked.checked)
+    place = next((place for place, chance in enumerate(after[:plan]) if chance >= checked.goal.confidence), plan)
+    run = f"one benchmark of yours that agrees (headway calibrate FILE) leaves {narrow:.2f}"
+    do = f"{number_of(counts[place], unit)} would hold at {_percent(after[place])}"
+    return [f"what would narrow it: steps are known to a factor of {half:.2f}, and {run}: {do}"]
+
+
+def _percent(chance: float) -> str:
+    """A chance, which is never certain."""
+    return "under 1%" if chance <= 1 - SUREST else "over 99%" if chance >= SUREST else f"{chance:.0%}"
 
 
 def answer(row: Row, checked: CheckedPlan, sized: CheckedPlan | None = None) -> str:
@@ -155,9 +221,7 @@ def _nearest(result: CheckedCandidate | None) -> str:
     if sure is None:
         return _beside(result.statuses[0], ", limit ")
     status = next((status for status in result.statuses if status.limit == sure.tightest), result.statuses[0])
-    share = "under 1%" if sure.probability <= 1 - SUREST else f"{sure.probability:.0%}"
-    share = "over 99%" if sure.probability >= SUREST else share
-    return f"{_beside(status, ', limit ')}, {share} confidence"
+    return f"{_beside(status, ', limit ')}, {_percent(sure.probability)} confidence"
 
 
 def verdict(checked: CheckedPlan) -> dict[str, Any] | None:
@@ -175,3 +239,28 @@ def verdict(checked: CheckedPlan) -> dict[str, Any] | None:
         "answer": f"{result.requests:,} requests simulated: {verdict_text}.", "requests": result.requests, "stable": bool(result.stable),
         "confidence": None if result.confidence is None else result.confidence.probability, "limits": limits, "layouts": checked.tried,
     }  # fmt: skip
+
+
+def ladder(rows: Sequence[Row], confidence: float, view: View) -> Picture:
+    """The chance that every limit holds, by the number of nodes or cards: the plan, the chance asked for, and the price of each."""
+    rungs = [row for row in rows if row["kind"] in ("best", "ladder") and row.get("confidence") is not None]
+    rungs = sorted((row for row in rungs if row["model"] == rungs[0]["model"]), key=lambda row: row["chips"]) if rungs else []
+    if len(rungs) < 2:
+        raise BadValue("--plot", "ladder", "a plan whose number of nodes or cards is free, with limits, checked by simulation")
+    best = next(row for row in rows if row["kind"] == "best")
+    points = [{"x": float(row["chips"]), "y": 100 * row["confidence"]} for row in rungs]
+    parts: list[plot.Part] = [
+        plot.Series(rows=points, meaning="whole", dots=40, data="rungs"),
+        plot.RuleLines(y=[100 * confidence], text=f"asked for: {confidence:.0%}", data="confidence"),
+        plot.Point(x=float(best["chips"]), y=100 * best["confidence"], text=f"the plan{_month(best)}", meaning="compute", data="plan"),
+    ]
+    parts += [plot.Note(x=float(row["chips"]), y=100 * row["confidence"], text=_month(row).removeprefix(" for "))
+              for row in rungs if row["chips"] != best["chips"] and _month(row)]  # fmt: skip
+    drawing = plot.Plot(
+        name="ladder", parts=parts, height=300, heading="Chance that every limit holds (%)",
+        x=scale.AxisScale("Chips that are paid for", [row["chips"] for row in rungs], log=False, room=0.08),
+        y=scale.AxisScale("", [0, 100], ends=(0, 100), log=False),
+    )  # fmt: skip
+    title = f"{int(best['chips'])} chips keep every limit with a chance of {_percent(best['confidence'])}"
+    caption = "The same layout in fewer and in more: the share of drawn worlds, by the interval of the steps, in which all limits hold."
+    return frame.compose(view, [[drawing]], title=title, subtitle=subject(best), caption=caption)

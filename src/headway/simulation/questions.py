@@ -248,6 +248,7 @@ class Plan(Question):
         ("memory", "what fills a chip of the plan"),
         ("tornado", "what a tenth more or less of each input changes"),
         ("batch", "latency and cost against batch of the plan's layout"),
+        ("ladder", "at a load, the chance that every limit holds by the number of chips"),
     )
     groups = (
         FlagGroup(Load, "load", skip=("context",), searched=("batch",)),

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.units import Number
-from headway.laws.calibration import STUDENT_VARIANCE, conditioned, run_scatter, student_weight
+from headway.laws.calibration import STUDENT_VARIANCE, conditioned, run_half, run_scatter, student_weight
 from headway.performance.calibration.clashes import Clash, clash
 from headway.performance.calibration.factors import PARAMETERS, RunFactors, factors_of
 from headway.performance.calibration.key import TRAINING, RunKey, applies, correlation, parameters_of
@@ -70,6 +70,16 @@ def without_runs(parameters: tuple[str, ...]) -> Posterior:
 
 
 NO_RUNS = without_runs(PARAMETERS)
+
+
+def half_after_a_run(half: Number) -> Number:
+    """Half of the interval of a step, as a factor, once one run of the same deployment agreed with what was predicted.
+
+    >>> round(float(half_after_a_run(1.5)), 2)
+    1.22
+    """
+    variance = 1 / (1 / PRIOR["step"] ** 2 + 1 / NOISE["tpot"] ** 2)
+    return run_half(half, run_scatter(variance, NOISE["tpot"]))
 
 
 def months(text: str) -> float:

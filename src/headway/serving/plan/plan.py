@@ -49,6 +49,7 @@ class LayoutPlan:
     current: Choice | None = None  # the user's own layout
     levers: tuple[Lever, ...] = ()  # what would help the best choice, the most first
     groups: tuple[PlanGroup, ...] = field(default=(), repr=False)  # what was searched, the best first
+    lines: tuple[PlanRow, ...] = field(default=(), repr=False)  # the rows of the table
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -112,50 +113,58 @@ def plan(
 # -- results --------------------------------------------------------------------------------------------------------------------
 
 
-def joined(plans: Sequence[tuple[int, LayoutPlan]], most: Mapping[str, float], more: Sequence[str] = ()) -> LayoutPlan:
+def joined(
+    plans: Sequence[tuple[int, LayoutPlan]], most: Mapping[str, float], more: Sequence[str] = (), rungs: Sequence[Choice] = ()
+) -> LayoutPlan:  # fmt: skip
     """One answer of several plans, each beside the place of its model and machine, the best first.
 
-    `most`: limits of the user on means, s; `more`: notes.
+    `most`: limits of the user on means, s; `more`: notes; `rungs`: the best choice in other numbers of nodes.
     """
     groups = [replace(group, place=place) for place, part in plans for group in part.groups]
     user_pick = next((part.current for _, part in sorted(plans, key=lambda part: part[0]) if part.current is not None), None)
-    return _answered(groups, user_pick, (True, True), list(more), most)
+    with_frontier = groups[0].goal.users is None  # its other numbers of users are other loads
+    return _answered(groups, user_pick, (True, with_frontier), list(more), most, rungs)
 
 
-def _table(lines: list[PlanRow], notes: Sequence[str], most: Mapping[str, float], goal: Goal) -> Table:
-    """The table of the rows, without frontier rows that would be cheaper than the best for no reason that they show."""
+def _table(lines: list[PlanRow], notes: Sequence[str], most: Mapping[str, float], goal: Goal) -> tuple[Table, list[PlanRow]]:
+    """The table of the rows, and the rows, without frontier rows that would be cheaper than the best for no reason that they show."""
     all_rows = table(lines, notes)
     rows = all_rows.rows()
     if not rows[0]["fits"]:
-        return all_rows
+        return all_rows, lines
     reason_by_place = frontier_reasons(rows, most, goal.objective)
     left_out = [place for place, why in reason_by_place.items() if why is None]
     for place, why in reason_by_place.items():
         lines[place] = replace(lines[place], extra=lines[place].extra | {"why": why})
     kept_lines = [line for place, line in enumerate(lines) if place not in left_out]
-    return table(kept_lines, (*notes, *left_out_note(rows, left_out, goal.is_loaded))) if reason_by_place else all_rows
+    if not reason_by_place:
+        return all_rows, lines
+    return table(kept_lines, (*notes, *left_out_note(rows, left_out, goal.is_loaded))), kept_lines
 
 
 def _answered(
-    groups: Sequence[PlanGroup], user_pick: Choice | None, sections: tuple[bool, bool], more: list[str], most: Mapping[str, float]
+    groups: Sequence[PlanGroup], user_pick: Choice | None, sections: tuple[bool, bool], more: list[str], most: Mapping[str, float],
+    rungs: Sequence[Choice] = (),
 ) -> LayoutPlan:  # fmt: skip
     helping, with_frontier = sections
     lead, goal = groups[0], groups[0].goal
     lines = [line for group in first_of_each(groups) for line in (group.row, *_other_way(group, groups))]
+    lines += [PlanRow(kind="ladder", pick=choice) for choice in rungs]
     front, count = _frontier(groups) if with_frontier else ([], 0)
-    lines += [PlanRow(kind="frontier", pick=choice) for choice in front]
+    lines += [PlanRow(kind="frontier", pick=choice) for choice in front if not (goal.is_loaded and _is_among(choice, lines))]
     slopes = elasticities(lead.searched_problems, lead.searches, lead.best, goal) if helping and lead.best and not goal.apart else []
     lines += slopes
     if user_pick is not None:
         lines.append(_own_line(lead, user_pick))
         more.append(_own_note(lines[-1], goal))
     notes = _notes(groups, count) + tuple(more)
-    plan_table = _table(lines, notes, most, goal)
+    plan_table, plan_lines = _table(lines, notes, most, goal)
     answer: dict[str, Any] = {"row": plan_table.row(0), "objective": goal.objective, "slo": goal.slo}
     answer |= {"value": lead.best.value} if lead.best else {}
     return LayoutPlan(
         table=plan_table, best=lead.row.pick, answer=answer, infeasible=lead.why, fails=lead.fails, objective=goal.objective,
         slo=goal.slo, current=user_pick, groups=tuple(groups), levers=tuple(levers(lead, slopes)),
+        lines=tuple(plan_lines),
     )  # fmt: skip
 
 
@@ -208,6 +217,16 @@ def _with_pairs(points: Points, pool_pairs: Sequence[PoolPair]) -> Points:
     speed = user_tok_per_s(np.array([pair.tpot for pair in pool_pairs]))
     more = Points(search=np.full(count, PAIRS), row=np.arange(count), batch=np.ones(count), rate=np.ones(count), speed=speed, cost=cost)
     return Points(**{key: np.concatenate([getattr(points, key), getattr(more, key)]) for key in Points.__slots__})
+
+
+def _is_among(choice: Choice, lines: Sequence[PlanRow]) -> bool:
+    """Whether rows at a load have the choice already: the same layout and formats on as many chips."""
+
+    def name(pick: Choice) -> tuple[Any, ...]:
+        case = pick.case
+        return case.model.name, case.system.name, case.layout, case.formats.labels, pick.prefill
+
+    return any(name(line.pick) == name(choice) for line in lines)
 
 
 def _own_line(lead: PlanGroup, user_pick: Choice) -> PlanRow:

@@ -215,18 +215,21 @@ class CheckedCandidate:
 
 def check(
     candidate: Candidate, offered: OfferedTraffic, limits: Iterable[LatencyLimit], *, needed: float = DEFAULT, exact: bool = True,
-    requests: int | None = None, seeds: Sequence[int] = (0,), how: str = AUTO,
+    requests: int | None = None, seeds: Sequence[int] = (0,), how: str = AUTO, close: float = 0.0,
 ) -> CheckedCandidate:  # fmt: skip
     """A candidate played under traffic, at expected steps and at longer and shorter ones.
 
-    `exact` finds the confidence to a hundredth (in plain Python to four); else the plays end once it is known whether `needed` is reached.
+    `exact` finds the confidence to a hundredth (in plain Python to four), or to `close` where that is wider; else the plays end once it is
+    known whether `needed` is reached.
     """
-    return next(checks((candidate,), offered, limits, needed=needed, exact=exact, requests=requests, seeds=seeds, how=how))
+    alone = (candidate,)
+    return next(checks(alone, offered, limits, needed=needed, exact=exact, requests=requests, seeds=seeds, how=how, close=close))
 
 
 def checks(
     candidates: Sequence[Candidate], offered: OfferedTraffic, limits: Iterable[LatencyLimit], *, needed: float = DEFAULT,
     exact: bool = True, requests: int | None = None, seeds: Sequence[int] = (0,), how: str = AUTO, progress: Progress | None = None,
+    close: float = 0.0,
 ) -> Iterator[CheckedCandidate]:  # fmt: skip
     """Each candidate checked, in order; a caller that stops early pays for no more. All play the same requests."""
     if not 0.5 <= needed < 1.0:
@@ -238,6 +241,7 @@ def checks(
         check_requests(wanted_limits, len(offered.trace), 0.0, "--trace")
     meet = not all(is_shared_out(candidate, offered) for candidate in candidates)
     work = effort(wanted_limits, how, requests, WARMUP if offered.lasting else 0.0, len(candidates), meet)
+    work = replace(work, close=max(work.close, close))
     for number, candidate in enumerate(candidates):
         yield _checked(candidate, offered, wanted_limits, work, tuple(seeds), needed if not exact else None)
         if progress is not None:

@@ -3,7 +3,7 @@
 The search (serving/plan) knows means. It is asked with the model's error in hand (every step longer by the factor that the confidence
 wants), the best layout is played with the very traffic, and the limits on means are drawn in by what the simulator shows until the best
 layout keeps every limit; then another look or two is taken at fewer nodes: between the last that failed and the first that held, or
-beyond the latter where none failed.
+beyond the latter where none failed. Last the layout is played in fewer nodes or cards until one fewer does not hold.
 
 Of several machines, models or listed formats each is asked alone, and each with one pool and with prefill apart, so that the best of a
 list is the best of its members.
@@ -29,11 +29,13 @@ from headway.performance.intervals import spread
 from headway.performance.layout import Layout
 from headway.performance.nearest import subject
 from headway.performance.workload import SLO, Load
+from headway.serving.plan.choice import Choice, PlanRow
 from headway.serving.plan.group import first_of_each, may_part
 from headway.serving.plan.plan import LayoutPlan, joined
 from headway.serving.serve import deployment
 from headway.simulation.check.check import DEFAULT, CheckedCandidate, check
 from headway.simulation.check.fewer_replicas import fewest_replicas
+from headway.simulation.check.ladder import NodeCounts, Rung, fewest, ladder, node_counts
 from headway.simulation.check.limits import LatencyLimit
 from headway.simulation.check.offered import OfferedTraffic
 from headway.simulation.check.plays import Candidate
@@ -51,6 +53,7 @@ DRAWN_IN = 0.93  # factor on a bound that a layout still failed under
 OVERLOADED = 0.8
 HEADROOM = 1.05  # factor on the steps of a search whose layout was overloaded, where there is no bound to draw in
 END_OF_INTERVAL = NormalDist().inv_cdf(0.95)  # of a 90 % interval, in standard deviations
+BESIDE = 0.03  # width of the bracket around the chance of a row beside the answer
 SEARCHED = ("ttft", "tpot", "e2e")  # latencies whose mean the search knows
 Search = Callable[..., LayoutPlan]  # (limits on means, step_factor; way of pools) -> a plan without frontier and elasticities
 
@@ -76,6 +79,8 @@ class CheckedPlan:
     checked: CheckedCandidate | None = None
     tried: int = 0  # layouts simulated
     place: int = 0  # of its model and machine among those of the question
+    rungs: tuple[Rung, ...] = ()  # its layout in fewer and in more nodes, itself among them
+    rows: tuple[CheckedCandidate | None, ...] = ()  # of each row of the plan's table; None where it is no layout of its own
 
     @property
     def holds(self) -> bool:
@@ -145,11 +150,44 @@ def best_at_load(questions: Sequence[tuple[int, Search, LoadGoal]]) -> list[Chec
         raise illegal[0]
     answers.sort(key=CheckedPlan.rank)
     more = drop_note(illegal, len(questions), "combinations of models, machines, formats and degrees")
-    goal = answers[0].goal
-    most = _first_bounds(goal.limits).values | ({} if goal.tpot_decode is None else {"tpot_decode": goal.tpot_decode})
-    plan = joined([(answer.place, answer.plan) for answer in answers], most, more)
     first, *runners_up = first_of_each(answers)
-    return [replace(first, plan=plan, tried=sum(answer.tried for answer in answers)), *runners_up]
+    goal, plays = first.goal, _Plays(first.goal)
+    plays.known |= {_key(answer.plan.best): answer.checked for answer in answers if answer.checked is not None}
+    rungs = _rungs(first, plays)
+    most = _first_bounds(goal.limits).values | ({} if goal.tpot_decode is None else {"tpot_decode": goal.tpot_decode})
+    around = [rung.choice for rung in rungs if rung.choice is not first.plan.best]
+    plan = joined([(answer.place, answer.plan) for answer in answers], most, more, around)
+    bests = iter([first, *runners_up])
+    rows = tuple(next(bests).checked if line.kind == "best" else plays.of_row(line) for line in plan.lines)
+    return [replace(first, plan=plan, tried=sum(answer.tried for answer in answers), rungs=rungs, rows=rows), *runners_up]
+
+
+@dataclass(slots=True)
+class _Plays:
+    """Choices beside an answer as simulated, each once."""
+
+    goal: LoadGoal
+    known: dict[Any, CheckedCandidate] = field(default_factory=dict)
+
+    def __call__(self, choice: Choice) -> CheckedCandidate:
+        key = _key(choice)
+        if key not in self.known:
+            goal = self.goal
+            self.known[key] = check(candidate_of(choice), goal.offered, goal.limits, needed=goal.confidence, close=BESIDE)
+        return self.known[key]
+
+    def of_row(self, line: PlanRow) -> CheckedCandidate | None:
+        """What the simulator says of a row beside the best ones; nothing of a changed input, and without limits."""
+        is_layout = line.kind not in ("best", "elasticity") and line.extra.get("fits") is not False
+        return self(line.pick) if is_layout and self.goal.limits else None
+
+
+def _rungs(answer: CheckedPlan, plays: _Plays) -> tuple[Rung, ...]:
+    """The ladder of counts around an answer that holds."""
+    of = node_counts(answer.plan.best, answer.plan.groups[0]) if answer.holds and not answer.plan.fails else None
+    if of is None or answer.checked is None:
+        return ()
+    return ladder(of, answer.checked, plays)
 
 
 def _each_way(search: Search, goal: LoadGoal) -> list[CheckedPlan]:
@@ -194,10 +232,10 @@ def plan_at_load(search: Search, goal: LoadGoal, progress: Callable[[int, int], 
     if best is None:
         return _nearest(search, goal, failed, len(plays))
     if best.plan.best.prefill is None:
-        plan = _smaller(search, goal, best, failed, plays).plan
+        plan = _fewest(_smaller(search, goal, best, failed, plays).plan, goal, plays)
     else:
         plan = fewest_replicas(best.plan, lambda smaller: _checked(smaller, goal, plays).holds(goal.confidence))
-    sure = check(_candidate(plan), goal.offered, goal.limits, needed=goal.confidence)
+    sure = check(candidate_of(plan.best), goal.offered, goal.limits, needed=goal.confidence)
     return CheckedPlan(plan=plan, goal=goal, checked=sure, tried=len(plays))
 
 
@@ -234,18 +272,42 @@ def _first_bounds(limits: Sequence[LatencyLimit]) -> _Bounds:
     return _Bounds(values=values)
 
 
-def _candidate(plan: LayoutPlan) -> Candidate:
-    return Candidate(query=plan.best.case, layout=plan.best.case.layout, prefill=plan.best.prefill)
+def candidate_of(choice: Choice) -> Candidate:
+    """A choice of a plan as it is played."""
+    return Candidate(query=choice.case, layout=choice.case.layout, prefill=choice.prefill)
+
+
+def _key(choice: Choice) -> tuple[Any, ...]:
+    case = choice.case
+    pools = None if choice.prefill is None else (str(choice.prefill), int(choice.prefill.replicas))
+    return case.model.name, case.system.name, str(case.layout), int(case.layout.replicas), case.formats.labels, case.assumptions, pools
 
 
 def _checked(plan: LayoutPlan, goal: LoadGoal, plays: dict[Any, CheckedCandidate]) -> CheckedCandidate:
     """The best layout of a plan, simulated once."""
-    best = plan.best
-    pools = None if best.prefill is None else (str(best.prefill), int(best.prefill.replicas), int(best.case.layout.replicas))
-    key = (best.case.model.name, best.case.system.name, str(best.case.layout), best.case.formats.labels, pools)
+    return _briefly(plan.best, goal, plays)
+
+
+def _briefly(choice: Choice, goal: LoadGoal, plays: dict[Any, CheckedCandidate]) -> CheckedCandidate:
+    """A choice simulated once, until it is known whether it holds with the confidence."""
+    key = _key(choice)
     if key not in plays:
-        plays[key] = check(_candidate(plan), goal.offered, goal.limits, needed=goal.confidence, exact=False)
+        plays[key] = check(candidate_of(choice), goal.offered, goal.limits, needed=goal.confidence, exact=False)
     return plays[key]
+
+
+def _fewest(plan: LayoutPlan, goal: LoadGoal, plays: dict[Any, CheckedCandidate]) -> LayoutPlan:
+    """The plan with its best layout in the fewest nodes or cards that hold; as it is where the fastest is asked for."""
+    group = plan.groups[0]
+    of: NodeCounts | None = None if group.goal.objective == "latency" else node_counts(plan.best, group)
+    if of is None:
+        return plan
+    choice = fewest(of, lambda smaller: _briefly(smaller, goal, plays).holds(goal.confidence))
+    if choice is plan.best:
+        return plan
+    share = float(choice.case.system.chips / plan.best.case.system.chips)  # of what is paid, for the same requests
+    choice = replace(choice, value=choice.value / share if group.goal.more else choice.value * share)
+    return replace(plan, best=choice, groups=(replace(group, best=choice), *plan.groups[1:]))
 
 
 def _drawn_in(bounds: _Bounds, plan: LayoutPlan, checked: CheckedCandidate, limits: Sequence[LatencyLimit]) -> _Bounds:
@@ -305,17 +367,17 @@ def _nearest(search: Search, goal: LoadGoal, failed: _Look | None, tried: int) -
     if plan.fails:
         return CheckedPlan(plan=plan, goal=goal, tried=tried)
     if failed is None:  # only the model's error keeps it from the limits: the simulator says how surely it holds
-        sure = check(_candidate(plan), goal.offered, goal.limits, needed=goal.confidence)
+        sure = check(candidate_of(plan.best), goal.offered, goal.limits, needed=goal.confidence)
         return CheckedPlan(plan=plan, goal=goal, checked=sure, tried=tried + 1)
     return CheckedPlan(plan=failed.plan, goal=goal, checked=failed.checked, tried=tried)
 
 
-def facts_of(plan: CheckedPlan) -> Mapping[str, Any]:
-    """Simulated statistics of the best row by column, and the confidence."""
-    if plan.checked is None:
+def facts_of(checked: CheckedCandidate | None) -> Mapping[str, Any]:
+    """Simulated statistics of a row by column, and the confidence."""
+    if checked is None:
         return {}
     facts: dict[str, Any] = {}
-    for status in plan.checked.statuses:
-        facts[status.limit.column] = None if status.simulated is None or not plan.checked.stable else status.simulated.value
-    sure = plan.checked.confidence
-    return facts | {"confidence": None if sure is None else sure.probability, "simulated_requests": plan.checked.requests}
+    for status in checked.statuses:
+        facts[status.limit.column] = None if status.simulated is None or not checked.stable else status.simulated.value
+    sure = checked.confidence
+    return facts | {"confidence": None if sure is None else sure.probability, "simulated_requests": checked.requests}
