@@ -14,7 +14,7 @@ from headway.laws.architecture.params import grouped_bytes
 
 WEIGHTS = ("bf16", "fp16", "fp8", "mxfp8", "int8", "int4", "fp4", "mxfp4", "nvfp4", "nf4", "int4_g128", "int4_g64", "int4_g32",
            "q2_k", "q2_k_s", "q3_k_s", "q3_k_m", "q3_k_l", "q4_0", "q4_1", "q4_k_s", "q4_k_m", "q5_0", "q5_1", "q5_k_s", "q5_k_m",
-           "q6_k", "q8_0",
+           "q6_k", "q8_0", "mxfp4_moe",
            "iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq2_m", "iq3_xxs", "iq3_xs", "iq3_s", "iq3_m", "iq4_xs", "iq4_nl")  # fmt: skip
 GROUPED = re.compile(r"int([2-8])(?:_g(\d{1,6})_(sym|asym))?")
 SCALE_BITS = 16

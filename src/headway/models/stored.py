@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
 
@@ -119,14 +119,15 @@ def _bytes(name: str) -> Any:
 def gguf_bytes(work: ModelWork, name: str) -> GgufBytes:
     """Bytes per parameter of the file `name` of a model. Blocks count as if they came one after the other in the model."""
     file = _file(work, name)
+    routed = replace(file, recipe={"base": file.recipe["expert"]}) if "expert" in file.recipe else file
     rows, first = [], 0
     for block in work.blocks:
         count = int(block.count)
         parts = (
-            (block.tensors.mixer, block.mixer_params), (block.tensors.ffn, block.dense_ffn_params),
-            (block.tensors.expert, block.expert_params),
+            (file, block.tensors.mixer, block.mixer_params), (file, block.tensors.ffn, block.dense_ffn_params),
+            (routed, block.tensors.expert, block.expert_params),
         )  # fmt: skip
-        mixer, ffn, expert = (file.part(tensors, params, first, count) for tensors, params in parts)
+        mixer, ffn, expert = (source.part(tensors, params, first, count) for source, tensors, params in parts)
         rows.append((mixer, ffn, expert))
         first += count
     recipe, width = file.recipe, int(work.hidden)
