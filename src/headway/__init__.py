@@ -47,6 +47,7 @@ _HOME = {
 QUESTIONS = {
     "plan": ("simulation.questions:Plan", "layout, batch, cost and launch line for a load and its latency limits"),
     "serve": ("serving.questions:Serve", "latency, throughput, cost and memory of a given layout, over a grid of inputs"),
+    "fits": ("serving.questions:Fits", "which open models and formats run on a machine, this one included, ranked with their speed"),
     "sim": ("simulation.questions:Simulate", "percentiles, goodput and capacity under a trace or drawn traffic"),
     "score": ("evidence.questions:Score", "measured runs or your own benchmark beside predictions, with what binds"),
     "solve": ("serving.questions:Solve", "the input at which an output reaches a value"),

@@ -260,6 +260,33 @@ def serve(
 ) -> Result:
     """Latency, throughput, memory and cost of given layouts, over a grid of inputs."""
 
+def fits(
+    model: Subject | None = None,
+    *records: Precision | Assumptions,
+    system: Machine | None = None,
+    precision: Precision | None = None,
+    assumptions: Assumptions | None = None,
+    on: Machine | None = None,
+    context: Number | None = None,
+    pace: Number | None = None,
+    engine: Text | bool | None = None,
+    offload: Text | bool | None = None,
+    since: Text | None = None,
+    weights: Text | bool | None = None,
+    kv: Text | bool | None = None,
+    hbm_utilization: Number | None = None,
+    calibration: Text | None = None,
+    set: Edits | None = None,
+    catalog: File | None = None,
+    attention: Text | None = None,
+    kv_share: Number | None = None,
+    strict: bool | None = None,
+    as_: Text | None = None,
+    key: Edits | None = None,
+    embedding: Text | None = None,
+) -> Result:
+    """Which open models and formats run on a machine for one user, the largest that keeps the pace first."""
+
 def sim(
     model: Subject | None = None,
     on: Machine | None = None,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from headway.report.printed import Printed
 
 GROUPS = {
-    "Serve": ("plan", "serve", "sim", "score", "solve"),
+    "Serve": ("plan", "serve", "fits", "sim", "score", "solve"),
     "Train": ("train", "scale"),
     "Money": ("price", "speed", "cache", "bill"),
     "Envelope": ("law", "matmul", "collective", "capacity", "compare"),

@@ -10,7 +10,7 @@ from headway.laws import arithmetic
 from headway.laws.architecture import kv
 from headway.models import stored
 from headway.models.model import Model
-from headway.models.work import CacheStore, ModelWork, embedding_and_head, other_params, work_of, works
+from headway.models.work import CacheStore, LayerWork, ModelWork, embedding_and_head, other_params, work_of, works
 
 if TYPE_CHECKING:
     from headway.models.stored import StoredFormats
@@ -152,18 +152,20 @@ def kv_read_bytes(model: Model, context: Token, element_bytes: Byte = KV_BYTES) 
 
 def kv_stored_bytes(model: Model, context: Token, element_bytes: Byte = KV_BYTES) -> Any:
     """Cache bytes that one sequence of `context` tokens occupies, index keys included, recurrent state not."""
-    per_layer = []
-    for w in works(model):
-        elements = [kv.stored_elements(store.elements_per_token, context, store.cap_tokens) for store in w.stores]
-        sizes = [count * store.element_bytes(element_bytes) for count, store in zip(elements, w.stores, strict=True)]
-        per_layer.append(sum(sizes))
-    return _sum(model, tuple(per_layer))
+    return _sum(model, tuple(_stored(w, context, element_bytes) for w in works(model)))
+
+
+def _stored(work: LayerWork, context: Token, element_bytes: Byte) -> Any:
+    """Cache bytes of one sequence in one layer."""
+    elements = [kv.stored_elements(store.elements_per_token, context, store.cap_tokens) for store in work.stores]
+    return sum([count * store.element_bytes(element_bytes) for count, store in zip(elements, work.stores, strict=True)])
 
 
 def sequence_bytes(model: Model, context: Token, element_bytes: Byte = KV_BYTES, state_bytes: Byte = KV_BYTES) -> Any:
     """Everything that one sequence of `context` tokens occupies: cache with index keys and windows, and recurrent state."""
-    states = _sum(model, tuple(w.state_elements * state_bytes for w in works(model)))
-    return kv_stored_bytes(model, context, element_bytes) + states
+    layers_work = works(model)
+    states = _sum(model, tuple(w.state_elements * state_bytes for w in layers_work))
+    return _sum(model, tuple(_stored(w, context, element_bytes) for w in layers_work)) + states
 
 
 def state_bytes_per_sequence(model: Model, element_bytes: Byte = KV_BYTES, window_bytes: Byte = KV_BYTES) -> Any:

@@ -252,7 +252,8 @@ OLDER = {"early": "prompt_launch_s", "waiting": "step_overhead_s"}  # overheads 
 EAGER = "eager"  # without graphs, by choice or as old engine versions: the host launches each kernel of every step
 WIDENED = "weight_only"  # weights of 8 or 4 bits, arithmetic in 16 bits: kernels that differ by engine
 AGEING = ("launch_factor", "step_overhead_s", "layer_overhead_s")  # costs of engines that fell over the years
-OWN_KERNELS = ("llamacpp",)  # engines with matmuls of their own, of which none was measured alone
+OWN_KERNELS = ("llamacpp",)  # engines with matmuls of their own, of which none was measured alone; experts by the kernels of all matrices
+OWN_MATMULS = known(3, "matmuls", "", "constant", "llama.cpp, ggml_mul_mat_id: gate, up and down of a token's experts, each a launch")
 GROUPED_INSTRUCTIONS = ("hopper", "blackwell")  # families whose peak only matrix instructions of several warps reach
 USUAL_CHIP = "a100_sxm_80"  # whose power per FLOP clocks are relative to
 NO_COST_KEYS = ("weight_only_factor", "unpacking", "uncaptured", "prompt_latent_s", "decode_remainder", "prompt_remainder")  # else found
@@ -483,6 +484,7 @@ def _fitted(k: KernelCounts, chip: Chip, formats: Formats, user_t0: Second, tabl
     """
     number = functools.partial(table.kernel, family=family(chip))
     form = form_of(formats, k.dense)
+    of_matmuls = form_of(formats, k.routed) if k.routed and backend in OWN_KERNELS else ""
     expert_kernels = _expert_kernels(formats, k, k.routed, backend, family(chip)) if k.routed else ""
 
     def matmul(key: str) -> Any:  # 8-bit and 4-bit fits include a kernel that quantises the input, absent when fused
@@ -492,6 +494,8 @@ def _fitted(k: KernelCounts, chip: Chip, formats: Formats, user_t0: Second, tabl
         return number("gemm", form=WIDE, key=key)
 
     def expert(key: str) -> Any:
+        if of_matmuls:
+            return number("gemm", form=of_matmuls, key=key)
         return number("moe", form=expert_kernels, key=key) if k.routed else matmul(key)
 
     def decode(key: str) -> Any:
@@ -524,7 +528,8 @@ def _fitted(k: KernelCounts, chip: Chip, formats: Formats, user_t0: Second, tabl
         prefill_compute=share if k.latent else narrow_reach(share, k.head, prefill("narrow")), prefill_pad=prefill("pad_tokens"),
         elementwise=small("memory"),
         fixed=sum(count * t0(kernel) * k.depth for count, kernel in started),
-        expert_fixed=k.moes * t0(expert) * k.depth if k.routed else NO_TIME,  # no launches: no engine's cost of a launch scales it
+        # no launches of an engine's: none of its costs of a launch scales it
+        expert_fixed=(k.moes * OWN_MATMULS if of_matmuls else k.moes) * t0(expert) * k.depth if k.routed else NO_TIME,
         sequence=NO_TIME, prompted=prompted * k.depth,
         scan_chunk=scan("chunk_s") if k.scans else NO_TIME, scan_heads=scan("heads") if k.scans else 1,
         index_compute=kernel_rate("index_scores", family(chip), "compute") if k.index else 1,

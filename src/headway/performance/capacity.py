@@ -33,7 +33,7 @@ from headway.performance.layout import UNASKED, Layout, illegal, shape
 from headway.performance.offload import offload_notes
 from headway.performance.room import Room, room_on_chip
 
-LONGEST = 2**40
+LONGEST, SHORT = 2**40, 2**12
 BESIDE = "memory beside the weights over the bytes of a sequence"
 
 
@@ -121,9 +121,11 @@ def _longest(model: Model, formats: Formats, beside: Byte, batch: Number) -> Any
     def fits(context: int) -> bool:
         return float(totals.sequence_bytes(model, context, formats.kv.bytes, formats.state.bytes)) * batch <= beside
 
-    low, high = 0, LONGEST
-    if fits(high):
+    if fits(LONGEST):
         return None
+    low, high = 0, SHORT
+    while fits(high):
+        low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)

@@ -2,9 +2,9 @@
 
 Holds        coupling (forward and back, exact or in floats), ciphers/ (DES, TEA, SIMON and their published vectors), attacks (one flipped
              bit by round, likely differences of a reduced cipher, a small network trained and attacked with gradients), demonstrations
-             (what `headway feistel` shows, as counts and laws), question.
-Import       coupling.forward, coupling.back, ciphers.catalogue.cipher, ciphers.catalogue.published_vectors, attacks.changed_bits,
-             attacks.best_differential, attacks.attacked, demonstrations.avalanche_rows.
-May import   laws, core. Its users: evidence, report, answers, cli.
+             (what `headway feistel` shows, as counts and laws), question, here (this machine as its platform tells of it).
+Import       here.host, here.machine, coupling.forward, coupling.back, ciphers.catalogue.cipher, ciphers.catalogue.published_vectors,
+             attacks.changed_bits, attacks.best_differential, attacks.attacked, demonstrations.avalanche_rows.
+May import   hardware, laws, core. Its users: evidence, report, answers, cli.
 Reads        data/ciphers.toml (ciphers/catalogue.py).
 """

@@ -1,4 +1,4 @@
-"""Questions that serving answers: `serve`, and `solve`, which asks another verb again and again."""
+"""Questions that serving answers: `serve`, `fits`, and `solve`, which asks another verb again and again."""
 
 from __future__ import annotations
 
@@ -58,6 +58,35 @@ class Serve(Question):
     layouts = field(kind="object", help="layouts of a Python call, in place of degrees", default=())
 
 
+class Fits(Question):
+    """Which open models and formats run on a machine for one user, the largest that keeps the pace first."""
+
+    verb, answered_by = "fits", "headway.answers.fits"
+    probes = ("set", "kv", "hbm_utilization", "offload")  # of many models, each answer takes seconds
+    example = "fits --on 2xrtx3090 --context 8k"
+    subjects = ("model",)
+    edits = ("set", "catalog", "strict")
+    pictures = (
+        ("models", "decode speed of each model, with its interval, by its size"),
+    )
+    groups = (
+        FlagGroup(Precision, "number formats (default: those that people share for the engine)", only=("weights", "kv")),
+        FlagGroup(Assumptions, "assumption", only=("hbm_utilization",)),
+        OWN_RUNS,
+    )
+    model = field(kind="model", place="?", help="models with commas: a row for each format (default: every recent open model)", default="")
+    on = field(kind="machine", word="MACHINE|here", help="rtx3090, 2xrtx3090, ...; here: this machine, by its platform", default="here")
+    context = field("token", integer=True, low=1, open_low=False, high=MOST, help="tokens of the conversation (default 8k)", default=8000)
+    pace = field("token/s", help="tokens per second that a reader wants: each model in its widest format that keeps it", default=10)
+    engine = field(choices=("llamacpp", "vllm", "sglang", "trtllm"), help="engine (default llamacpp)", default="llamacpp")
+    offload = field(choices=("none", "experts"), help="where experts lie: on the cards, or in the host's memory (default either)")
+    since = field(kind="word", word="YYYY-MM", help="oldest release of a model that is listed (default: the newest two years)", default="")
+
+    def idle(self) -> dict[str, str]:
+        """The choice among models, where they are named."""
+        return {"since": "no model named beside it: it chooses among all", "pace": ""} if self.model else {}
+
+
 class Sought(FlagRecord):
     """What is sought: an input, so that an output has a value."""
 
@@ -67,7 +96,9 @@ class Sought(FlagRecord):
 
 OF_SOLVE = ("for_", "so_that", "find")  # of a verb that has a search of its own: in `solve` they are this one's
 # No number of theirs follows from an input.
-SKIPPED = ("solve", "ask", "schema", "list", "show", "trend", "fit", "lecture", "predict", "score", "calibrate", "new", "web", "mcp")
+SKIPPED = (
+    "solve", "ask", "schema", "list", "show", "trend", "fit", "lecture", "predict", "score", "calibrate", "new", "fits", "web", "mcp",
+)  # fmt: skip
 
 
 class Solve(Question):

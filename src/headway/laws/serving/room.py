@@ -111,6 +111,16 @@ def usable_share(reported: Byte, utilization: Number) -> Byte:
     return reported * utilization
 
 
+@formula(source="llama.cpp: --fit-target leaves 1,024 MiB of each card; src/llama-model.cpp keeps the input layer's table on the host")
+def llamacpp_share(reported: Byte, margin: Byte, embedding: Byte) -> Number:
+    """Share of its cards that llama.cpp fills, counted with an embedding table that lies in the host's memory (gpt-oss-20b on 12 GiB).
+
+    >>> round(llamacpp_share(12282 * 2**20, 1024 * 2**20, 615e6), 3)
+    0.964
+    """
+    return np.minimum((reported - margin + embedding) / reported, 1)
+
+
 @formula(source=VLLM + "v1/worker/gpu_worker.py, determine_available_memory")
 def vllm_usable(reported: Byte, utilization: Number, activations: Byte, workspace: Byte) -> Byte:
     """Bytes for weights and KV cache under vLLM: the share of the card, less peak activations, buffers and graphs.
