@@ -31,6 +31,7 @@ BASES = (
     "matmul bf16[B,4096]bf16[4096,4096] B=128 --on h100",
     "collective all-gather 1GB --mesh X8 --on 8xh100",
     "capacity deepseek-v3 --on 8xh200 --context 8k",
+    "fits qwen3-30b-a3b --on rtx3090",
     "compare gb200-nvl72,8xh200",
     "compare llama-3.1-8b,deepseek-v3",
     "show model deepseek-v3",
