@@ -71,15 +71,15 @@ class Fits(Question):
     )
     groups = (
         FlagGroup(Precision, "number formats (default: those that people share for the engine)", only=("weights", "kv")),
-        FlagGroup(Assumptions, "assumption", only=("hbm_utilization",)),
         OWN_RUNS,
     )
     model = field(kind="model", place="?", help="models with commas: a row for each format (default: every recent open model)", default="")
     on = field(kind="machine", word="MACHINE|here", help="rtx3090, 2xrtx3090, ...; here: this machine, by its platform", default="here")
     context = field("token", integer=True, low=1, open_low=False, high=MOST, help="tokens of the conversation", default=8000)
     pace = field("token/s", help="tokens per second that a reader wants: each model in its widest format that keeps it", default=10)
-    engine = field(choices=("llamacpp", "vllm", "sglang", "trtllm"), help="engine that serves them", default="llamacpp")
+    engine = field(choices=("llamacpp", "vllm", "sglang", "trtllm"), help="engine (default llamacpp)", default="llamacpp")
     offload = field(choices=("none", "experts"), help="where experts lie: on the cards, or in the host's memory; left out: either")
+    hbm_utilization = field(high=1, help="share of a card's memory that is filled (default: as its engine leaves it)")
     since = field(kind="word", word="YYYY-MM", help="oldest release of a model that is listed (default: the newest two years)", default="")
 
     def idle(self) -> dict[str, str]:
