@@ -9,6 +9,7 @@ import inspect
 import math
 import re
 import textwrap
+import types
 import typing
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -22,6 +23,7 @@ NO_LIMIT = 1e60  # of any unit: only a limit that is not there is so large
 INFIX = {"add": ("+", 1), "subtract": ("-", 1), "multiply": ("*", 2), "divide": ("/", 2), "power": ("**", 4)}
 PREFIX_RANK, ATOM_RANK = 3, 5
 CHOICES = {"maximum": "max", "minimum": "min"}
+MOST_KEPT = 2**14  # texts and codes of parts of laws: a tree has the same few hundred laws again and again
 _CHOOSING = {"maximum": max, "max": max, "minimum": min, "min": min}
 
 
@@ -94,8 +96,12 @@ def equation(law: Law) -> str:
 
 
 def _source_line(statements: Iterable[ast.stmt]) -> str:
-    lines = (" ".join(ast.unparse(node).split()) for node in statements)
-    return "; ".join(line.replace("np.", "").removeprefix("return ") for line in lines)
+    return "; ".join(_line(node) for node in statements)
+
+
+@functools.lru_cache(maxsize=MOST_KEPT)
+def _line(statement: ast.stmt) -> str:
+    return " ".join(ast.unparse(statement).split()).replace("np.", "").removeprefix("return ")
 
 
 def _path(step: Call, names: dict[str, Any]) -> Iterator[ast.stmt]:
@@ -135,21 +141,26 @@ def branches(step: Call) -> tuple[Branch, ...]:
     """Branches that a call took, found by evaluating the arguments of each max, min and where with the call's inputs."""
     if step.is_operation:
         return tuple(Expression(step).branches)
-    names = dict(step.law.run.__globals__) | step.inputs
+    names = step.law.run.__globals__ | step.inputs
     branch_rows = []
     for statement in _path(step, names):
-        for node in ast.walk(statement):
-            branch = _branch(node, names) if isinstance(node, ast.Call) else None
+        for node in _calls(statement):
+            branch = _branch(node, names)
             if branch:
                 branch_rows.append(branch)
     return tuple(branch_rows)
+
+
+@functools.lru_cache(maxsize=MOST_KEPT)
+def _calls(statement: ast.stmt) -> tuple[ast.Call, ...]:
+    return tuple(node for node in ast.walk(statement) if isinstance(node, ast.Call))
 
 
 def equation_of(step: Call) -> str:
     """Equation of one call: for a law with cases, the case that ran; of a chain of operations, all of it."""
     if step.is_operation:
         return Expression(step).text
-    return _source_line(_path(step, dict(step.law.run.__globals__) | step.inputs))
+    return _source_line(_path(step, step.law.run.__globals__ | step.inputs))
 
 
 def _branch(node: ast.Call, names: dict[str, Any]) -> Branch | None:
@@ -187,9 +198,14 @@ def _evaluated(node: ast.expr, names: dict[str, Any]) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the other branch may divide by zero
-            return eval(compile(ast.Expression(node), "<equation>", "eval"), names)
+            return eval(_code(node), names)
     except (ArithmeticError, AttributeError, LookupError, NameError, TypeError, ValueError):
         return None
+
+
+@functools.lru_cache(maxsize=MOST_KEPT)
+def _code(node: ast.expr) -> types.CodeType:
+    return compile(ast.Expression(node), "<equation>", "eval")
 
 
 def with_numbers(value: Any) -> str:
@@ -199,7 +215,7 @@ def with_numbers(value: Any) -> str:
         names: dict[str, Any] = Expression(step).inputs
         statements = ast.parse(equation_of(step)).body
     else:
-        names = dict(step.law.run.__globals__) | step.inputs
+        names = step.law.run.__globals__ | step.inputs
         statements = list(_path(step, names))
     if not statements:
         return result
@@ -295,11 +311,21 @@ class Expression:
             if input_ is value or (isinstance(value, Sourced) and isinstance(input_, Sourced) and _same(input_, value)):
                 return name
         full = value.step.law.name if isinstance(value, Traced) else value.name.rpartition(".")[2]
-        base = re.sub(r"\W+", "_", full).strip("_") or "number"
-        count = Counter(re.sub(r"_\d+$", "", name) for name in self.inputs)[base]
+        base = _plain_name(full)
+        count = sum(_without_number(name) == base for name in self.inputs)
         name = f"{base}_{count + 1}" if count or base in self.inputs else base
         self.inputs[name] = value
         return name
+
+
+@functools.lru_cache(maxsize=MOST_KEPT)
+def _plain_name(full: str) -> str:
+    return re.sub(r"\W+", "_", full).strip("_") or "number"
+
+
+@functools.lru_cache(maxsize=MOST_KEPT)
+def _without_number(name: str) -> str:
+    return re.sub(r"_\d+$", "", name)
 
 
 def _same(first: Any, second: Any) -> bool:
@@ -318,7 +344,11 @@ def unit_of_operation(step: Call, units: list[str]) -> str:
     >>> unit_of_operation(Call(OPERATIONS["divide"], {}, 0.0), ["byte", "byte/s"])
     's'
     """
-    name = step.law.name
+    return _unit_of_result(step.law.name, *units)
+
+
+@functools.lru_cache(maxsize=MOST_KEPT)
+def _unit_of_result(name: str, *units: str) -> str:
     if name in ("multiply", "divide"):
         powers = Counter(_powers(units[0]))
         for part, power in _powers(units[1]).items():

@@ -42,18 +42,24 @@ def formula(source: str, empirical: str = "") -> Callable[[F], F]:
 
 
 def _recorded(law: Law, args: tuple, kwargs: dict[str, Any]) -> Any:
-    import inspect
-
-    bound = inspect.signature(law.run).bind(*args, **kwargs)
-    bound.apply_defaults()
     working: list[Call] = []
     with inside(working):
         value = law.run(*args, **kwargs)
     if dataclasses.is_dataclass(value) or isinstance(value, str | tuple) or value is None:
         raise TypeError(f"{law.name}: a formula returns one number, not {type(value).__name__}")
-    step = Call(law, dict(bound.arguments), float(value), tuple(working))
+    usual = _parameters(law.run)
+    values = dict(zip(usual, args, strict=False)) | kwargs
+    step = Call(law, {name: values.get(name, default) for name, default in usual.items()}, float(value), tuple(working))
     add_to_outer(step)
     return traced(step)
+
+
+@functools.cache
+def _parameters(run: Callable[..., Any]) -> dict[str, Any]:
+    """Parameters of a law, each with its default if it has one."""
+    import inspect
+
+    return {name: parameter.default for name, parameter in inspect.signature(run).parameters.items()}
 
 
 def leaves(value: Any, path: str = "", visited_ids: set[int] | None = None) -> Iterator[tuple[str, Any]]:

@@ -215,12 +215,17 @@ def visible(rows: Sequence[Mapping[str, Any]], view: Iterable[str]) -> list[str]
     return [key for key in view if any(cell(key, row) != "-" for row in rows)]
 
 
+PLAIN = (bool, int, str)  # that JSON has
+
+
 def clean(value: Any) -> Any:
     """A value that JSON can hold: no NaN, no infinity, no numpy, no record, at any depth."""
     if isinstance(value, float):  # the usual value first
         return float(value) if math.isfinite(value) else None
-    if value is None or isinstance(value, bool | int | str):
+    if value is None or isinstance(value, PLAIN):
         return value
+    if type(value) is dict:  # then, in trees, those of laws and leaves
+        return {str(key): clean(item) for key, item in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: clean(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.quantity import default, known
+from headway.core.trace import unrecorded
 from headway.core.units import Byte, Number, Token
 from headway.hardware.system import System
 from headway.laws.rack import fewest_within
@@ -121,12 +122,13 @@ def _longest(model: Model, formats: Formats, beside: Byte, batch: Number) -> Any
     def fits(context: int) -> bool:
         return float(totals.sequence_bytes(model, context, formats.kv.bytes, formats.state.bytes)) * batch <= beside
 
-    if fits(LONGEST):
-        return None
-    low, high = 0, SHORT
-    while fits(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
+    with unrecorded():
+        if fits(LONGEST):
+            return None
+        low, high = 0, SHORT
+        while fits(high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if fits(middle) else (low, middle)
     return known(low, "longest context", "token", "derived", "memory beside the weights, searched by halving")
