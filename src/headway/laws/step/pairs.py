@@ -50,7 +50,7 @@ def root_pairs(start: Token, end: Token, root: Token) -> Token:
     >>> round(float(root_pairs(0.0, 900.0, 100.0)))
     180000
     """
-    per_query = np.sqrt(np.minimum(root, 1e200 * ONE_TOKEN)) * (end**1.5 - start**1.5)
+    per_query = np.sqrt(np.minimum(root, 1e200 * ONE_TOKEN)) * (end * np.sqrt(end) - start * np.sqrt(start))
     return 2 / 3 * per_query / ONE_TOKEN
 
 
