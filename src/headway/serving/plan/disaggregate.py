@@ -291,6 +291,16 @@ def rented_chips(system: System, p: Number, prefill_chips: Number, q: Number, de
     return np.where(both <= system.scale_up_domain, rented_together(system, both), apart) if system.rented else apart
 
 
+def near_layouts(pair: PoolPair, within: float) -> Layout:
+    """Layouts of both sides whose pairs might carry nearly as much as this one, by share: a small change leaves the best among them."""
+    first, second, (a, b) = pair.prefill, pair.decode, pair.index
+    costs = (first.chips * first.request)[:, None] + (second.chips * second.request)[None, :]  # what bounds the rate: laws.fluid_capacity
+    near = costs <= costs[a, b] * (1 + within)
+    sides = [(first, np.flatnonzero(near.any(axis=1))), (second, np.flatnonzero(near.any(axis=0)))]
+    layouts = [side.candidates.rows(side.row[rows]).layout for side, rows in sides]
+    return Layout(**{name: np.concatenate([getattr(layout, name) for layout in layouts]) for name in Layout.__dataclass_fields__})
+
+
 def decode_held(p: Number, system: System, domain: int, first: Pool, second: Pool) -> Any:
     """Decode replicas that fit next to `p` prefill replicas; 0 if the prefill replicas alone do not fit."""
     most = replicas_held(int(system.chips) // domain * domain, domain, first.chips)

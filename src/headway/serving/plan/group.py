@@ -136,7 +136,8 @@ class PlanGroup:
     best: Choice | None
     goal: Goal
     aggregated: Choice | None = None  # the best single-pool choice when two pools are requested
-    pairs: tuple[PoolPair, ...] = ()
+    pairs: tuple[PoolPair, ...] = ()  # the best of several speeds by the objective
+    front: tuple[PoolPair, ...] = ()  # and by cost
     sized: int = 0  # number of replica pairs sized
     place: int = 0  # of its model and machine among those of the question
     near: Choice | None = None  # without a best choice the nearest miss
@@ -284,7 +285,7 @@ def _parted(group: PlanGroup) -> PlanGroup:
     pool_pairs, count = pairs(group.candidates, goal)
     best = picked(min(pool_pairs, key=lambda pair: pair.key), goal) if pool_pairs else None
     front = pool_pairs if goal.objective == "cost" else pairs(group.candidates, replace(goal, objective="cost"))[0]
-    return replace(group, goal=goal, best=best, aggregated=group.best, pairs=tuple(front), sized=count)
+    return replace(group, goal=goal, best=best, aggregated=group.best, pairs=tuple(pool_pairs), front=tuple(front), sized=count)
 
 
 def best_pick(searches: Sequence[Sequence[BestLoads | None]], goal: Goal) -> Choice | None:

@@ -85,7 +85,7 @@ def plan(
 
     `load` has one prompt, one output and optionally the rate to carry: on a bare chip by the number of chips that it needs, else by the
     machine's chips. `slo`, or `ttft`, `tpot`, `e2e` and `tpot_decode` ("2s", or seconds), are the limits on means. Of equals the faster is
-    taken, then fewer chips; of a list the best of its members. `disaggregate`: pools for prefill and decode. `ways` pins tp, ep, dp, pp,
+    taken, then fewer chips; of a list the best of its members. `disaggregate`: pools for prefill and decode: "auto", "only" or "never". `ways` pins tp, ep, dp, pp,
     cp, replicas (a value or a list each), `batch` the batches; omitted formats default as in `Precision`, KV to bf16 and fp8 if the chip
     has fp8. `current`, "tp=8 batch=64", adds a row for the user's layout. `users` are over all replicas; `plainest`: of layouts within 3 %
     of the best objective, the plainest; `step_factor` makes steps longer than expected. `elasticities` and `frontier` leave these rows out
@@ -152,7 +152,7 @@ def _answered(
     lines += [PlanRow(kind="ladder", pick=choice) for choice in rungs]
     front, count = _frontier(groups) if with_frontier else ([], 0)
     lines += [PlanRow(kind="frontier", pick=choice) for choice in front if not (goal.is_loaded and _is_among(choice, lines))]
-    slopes = elasticities(lead.searched_problems, lead.searches, lead.best, goal) if helping and lead.best and not goal.apart else []
+    slopes = elasticities(lead) if helping else []
     lines += slopes
     if user_pick is not None:
         lines.append(_own_line(lead, user_pick))
@@ -192,7 +192,7 @@ def _frontier(groups: Sequence[PlanGroup]) -> tuple[list[Choice], int]:
     one_pool = [group for group in same if not group.goal.apart]
     members = [best for group in one_pool for best in group.searches]
     goals = [replace(group.goal, objective="cost") for group in one_pool for _ in group.searches]
-    pool_pairs = [(pair, replace(group.goal, objective="cost")) for group in same if group.goal.apart for pair in group.pairs]
+    pool_pairs = [(pair, replace(group.goal, objective="cost")) for group in same if group.goal.apart for pair in group.front]
     points = _with_pairs(candidates(members, goals), [pair for pair, _ in pool_pairs])
     count = len(points.speed)
     if not count:

@@ -32,6 +32,7 @@ from headway.performance.layout import NAMES, UNASKED, Layout, check, shape
 from headway.performance.workload import Load
 from headway.serving.plan.candidates import ONE_REPLICA, Candidates, ReplicaCounts, compile_candidates, objective_value, sized
 from headway.serving.plan.choice import Choice, PlanRow, estimates_of, paid_for, pick, throughput_of
+from headway.serving.plan.disaggregate import near_layouts, pairs, picked
 from headway.serving.plan.group import PlanGroup, best_pick
 from headway.serving.plan.problem import Goal
 from headway.serving.plan.search import BestLoads, best_loads, on_curve
@@ -51,15 +52,17 @@ INPUTS = {
 }
 
 
-def elasticities(problems: Sequence[PlanProblem], searches: Sequence[BestLoads | None], best: Choice, goal: Goal) -> list[PlanRow]:
+def elasticities(group: PlanGroup) -> list[PlanRow]:
     """One row for each input, largest effect first: the re-planned optimum and its gain in per cent per per cent of the input.
 
     Empty if the objective is a whole number of chips, which 1 % hardly ever changes.
     """
-    if goal.sizing:
+    goal, best, problems = group.goal, group.best, group.searched_problems
+    if best is None or goal.sizing or (goal.apart and goal.is_loaded):
         return []
-    near = _nearest(searches, goal)
-    before = _optimum([problem.case for problem in problems], near, goal)
+    problems, near = _near_pairs(group) if goal.apart else (problems, _nearest(group.searches, goal))
+    optimum = _best_pair if goal.apart else _optimum
+    before = optimum([problem.case for problem in problems], near, goal)
     if before is None:
         return []
     lines, inputs = [], [name for name in INPUTS if has(best.case, name)]
@@ -67,7 +70,7 @@ def elasticities(problems: Sequence[PlanProblem], searches: Sequence[BestLoads |
     expect(len(inputs) * NEAR * len(near))
     for name in inputs:
         again = [edited(problem.case, problem.precision, name) for problem in problems]
-        after = _optimum(again, near, goal)
+        after = optimum(again, near, goal)
         if after is not None:
             edits = zip(problems, again, strict=True)
             precision = next(problem.precision for problem, changed in edits if changed.formats is after.case.formats)
@@ -92,6 +95,25 @@ def _nearest(searches: Sequence[BestLoads | None], goal: Goal) -> list[Layout | 
         rows = rows[value[rows] <= best + NEAR_SHARE * abs(best)]
         near.append(search.candidates.rows(rows).layout if rows.size else None)
     return near
+
+
+def _near_pairs(group: PlanGroup) -> tuple[list[PlanProblem], list[Layout | None]]:
+    """The problems whose best pair of pools is near the best of all, and the layouts that 1 % of an input may make the best."""
+    best_pair = min(group.pairs, key=lambda pair: pair.key)
+    near: list[tuple[PlanProblem, Layout | None]] = []
+    for problem in {id(problem.case.formats): problem for problem in group.searched_problems}.values():
+        own_pairs = [pair for pair in group.pairs if pair.prefill.candidates.case.formats is problem.case.formats]
+        pair = min(own_pairs, key=lambda pair: pair.key, default=None)
+        if pair is not None and pair.key[0] <= best_pair.key[0] + NEAR_SHARE * abs(best_pair.key[0]):
+            near.append((problem, near_layouts(pair, NEAR_SHARE)))
+    return [problem for problem, _ in near], [layout for _, layout in near]
+
+
+def _best_pair(cases: Sequence[Deployment], layouts: Sequence[Layout | None], goal: Goal) -> Choice | None:
+    """The best pair of pools of a few layouts."""
+    sets = [compile_candidates(case, layout, len(layout.tp)) for case, layout in zip(cases, layouts, strict=True) if layout is not None]
+    pair = min(pairs(sets, goal)[0], key=lambda pair: pair.key, default=None)
+    return None if pair is None else picked(pair, goal)
 
 
 def _optimum(cases: Sequence[Deployment], layouts: Sequence[Layout | None], goal: Goal) -> Choice | None:
@@ -363,6 +385,10 @@ def _changed(case: Deployment, name: str, percent: int) -> tuple[str, Any, Any] 
 
 def _planned(group: PlanGroup, system: System, assumptions: Assumptions) -> Choice | None:
     """The best choice on a changed machine or under changed assumptions, of the layouts that were best or plainest."""
+    if group.goal.apart:
+        problems, near = _near_pairs(group)
+        cases = [deployment(part.case.model, system, Layout(), part.case.load, part.precision, assumptions) for part in problems]
+        return _best_pair(cases, near, group.goal)
     searches, count = [], len(group.searches) // max(len(group.candidates), 1)
     pairs = list(zip(group.searched_problems, group.searches, strict=True))
     for start in range(0, len(pairs), count):
