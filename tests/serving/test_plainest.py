@@ -7,8 +7,8 @@ import numpy as np
 from headway.performance.layout import Layout
 from headway.performance.workload import Load
 from headway.serving.plan.candidates import PLAIN_WITHIN, compile_candidates, oddness
-from headway.serving.plan.plan import plan
 from headway.serving.serve import checked_load, deployment
+from support.one_pool import plan
 
 
 def broken_rules(name: str, machine: str, *layouts: Layout) -> list[int]:

@@ -22,11 +22,12 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.layout import NAMES, Layout, illegal, shape
 from headway.performance.workload import Load
 from headway.serving.plan import choice, space
-from headway.serving.plan.plan import LayoutPlan, plan
+from headway.serving.plan.plan import LayoutPlan
 from headway.serving.plan.search import PLAIN_WITHIN
 from headway.serving.plan.sensitivity import INPUTS, parse
 from headway.serving.serve import SERVE, checked_load, deployment, serve
 from support.cases import FLAT, STEP_MODELS
+from support.one_pool import plan
 
 CHAT = Load(prompt=8000, output=1000)
 PROBLEMS = 24

@@ -12,7 +12,8 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import Load
 from headway.serving.launch.launch import launch
-from headway.serving.plan.plan import LayoutPlan, plan
+from headway.serving.plan.plan import LayoutPlan
+from support.one_pool import plan
 
 pytestmark = pytest.mark.slow
 

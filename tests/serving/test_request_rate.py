@@ -13,9 +13,9 @@ from headway.laws.serving.replicas import nodes_needed, replicas_held
 from headway.models.precision import Precision
 from headway.performance.layout import Layout
 from headway.performance.workload import SLO, Load
-from headway.serving.plan.plan import plan
 from headway.serving.serve import serve
 from support.command import Cli
+from support.one_pool import plan
 
 SHORT = Load(prompt=2000, output=300)
 BUSY = Load(prompt=2000, output=300, rate=40.0)
