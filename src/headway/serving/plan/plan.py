@@ -85,13 +85,13 @@ def plan(
 
     `load` has one prompt, one output and optionally the rate to carry: on a bare chip by the number of chips that it needs, else by the
     machine's chips. `slo`, or `ttft`, `tpot`, `e2e` and `tpot_decode` ("2s", or seconds), are the limits on means. Of equals the faster is
-    taken, then fewer chips; of a list the best of its members. `disaggregate`: pools for prefill and decode: "auto", "only" or "never". `ways` pins tp, ep, dp, pp,
-    cp, replicas (a value or a list each), `batch` the batches; omitted formats default as in `Precision`, KV to bf16 and fp8 if the chip
-    has fp8. `current`, "tp=8 batch=64", adds a row for the user's layout. `users` are over all replicas; `plainest`: of layouts within 3 %
-    of the best objective, the plainest; `step_factor` makes steps longer than expected. `elasticities` and `frontier` leave these rows out
-    if False. Layouts that the engine of `launch`, else of the assumptions, cannot express are left out, unless pinned; `spare` nodes may be
-    lost. Of several `assumptions`, such as numbers of drafts, the best is taken. A candidate that misses a limit is a row with fits False
-    and a reason; invalid input raises a HeadwayError.
+    taken, then fewer chips; of a list the best of its members. `disaggregate`: pools apart for prefill and decode, "auto", "only" or
+    "never". `ways` pins tp, ep, dp, pp, cp, replicas (a value or a list each), `batch` the batches; omitted formats default as in
+    `Precision`, KV to bf16 and fp8 if the chip has fp8. `current`, "tp=8 batch=64", adds a row for the user's layout. `users` are over all
+    replicas; `plainest`: of layouts within 3 % of the best objective, the plainest; `step_factor` makes steps longer than expected.
+    `elasticities` and `frontier` leave these rows out if False. Layouts that the engine of `launch`, else of the assumptions, cannot
+    express are left out, unless pinned; `spare` nodes may be lost. Of several `assumptions`, such as numbers of drafts, the best is taken.
+    A candidate that misses a limit is a row with fits False and a reason; invalid input raises a HeadwayError.
     """
     settings = [assumptions or defaults(Assumptions)] if assumptions is None or isinstance(assumptions, Assumptions) else [*assumptions]
     pinned = frozenset(name for name, value in (ways or {}).items() if value is not None)
