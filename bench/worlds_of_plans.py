@@ -25,12 +25,13 @@ from headway.simulation.check.fewer_replicas import smaller_sizes
 from headway.simulation.check.limits import LatencyLimits
 from headway.simulation.check.offered import OfferedTraffic
 from headway.simulation.check.plan_at_load import LoadGoal, plan_at_load, width_of
-from headway.simulation.check.plays import Candidate, playable
+from headway.simulation.check.plays import COMPILED, PLAIN, Candidate, playable
+from headway.simulation.compiled import is_ready
 from headway.simulation.traffic.distributions import parse_lengths
 
 MODELS = ("llama-3.1-8b", "llama-3.1-70b", "qwen3-32b", "qwen3-30b-a3b", "gpt-oss-120b", "mixtral-8x7b")
 CHIPS = ("h100-sxm", "h200-sxm", "l40s", "mi300x", "a100-sxm", "b200")
-REQUESTS = 1500  # of a world
+REQUESTS = {PLAIN: 1500, COMPILED: 8000}  # of a world
 FRESH = 1000  # first seed of the worlds' requests, which no plan has seen
 
 
@@ -67,10 +68,10 @@ def candidate_of(choice):
 def share_that_holds(candidate, offered, limits, worlds, rng):
     """The share of worlds in which every limit holds."""
     spreads = [candidate.step_spread(limit.quantity) for limit in limits]
-    held = 0
+    held, form = 0, COMPILED if is_ready(routed=True) else PLAIN
     for world in range(worlds):
         chance, seed = rng.uniform(0.001, 0.999), FRESH + world
-        scene, results, holds = playable(candidate, offered, REQUESTS, (seed,), "auto", with_capacity=False), {}, True
+        scene, results, holds = playable(candidate, offered, REQUESTS[form], (seed,), form, with_capacity=False), {}, True
         if scene.fleet.pace is None:
             return 0.0
         for limit, spread in zip(limits, spreads, strict=True):

@@ -14,7 +14,7 @@ from headway.core.quantity import known
 from headway.core.units import BytePerSecond, Number, PerSecond, Second, Token
 from headway.hardware.system import System, pair_bandwidth
 from headway.laws.queueing.closed_loop import NO_TIME, SINGLE, open_seat_wait_s
-from headway.laws.queueing.handed import handed_decoding
+from headway.laws.queueing.handed import handed_decoding, prompt_wait_s
 from headway.laws.queueing.users import looped_ttft_s, together_s
 from headway.laws.serving import replicas
 from headway.laws.serving.replicas import cached_load_s, full_batch, share_beside_loads, usd_per_mtok_pool, utilisation
@@ -174,9 +174,8 @@ def _first_token(case: Deployment, sides: _Sides) -> dict[str, Any]:
     alone = request.unloaded_ttft_s(server, requests, step_s)
     waited = alone
     if rate is not None:
-        lanes, seats = first.load.batch * first.layout.replicas, sides.seats * case.layout.replicas
-        prompt_rate = first.layout.replicas / sides.prompts.expected
-        waited = alone + open_seat_wait_s(utilisation(rate, prompt_rate) * lanes, lanes, rate, SINGLE)
+        seats = sides.seats * case.layout.replicas
+        waited = alone + prompt_wait_s(rate, sides.prompts.expected, first.load.batch, first.layout.replicas)
         waited = waited + open_seat_wait_s(sides.batch * case.layout.replicas, seats, rate, SINGLE)
         if users is not None:  # all of them begin at once
             burst = together_s(users / first.layout.replicas, sides.prompts.expected, first.load.batch)

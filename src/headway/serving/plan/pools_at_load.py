@@ -14,6 +14,7 @@ import numpy as np
 
 from headway.core.units import Number, PerSecond, Second
 from headway.laws.queueing.closed_loop import open_seat_wait_s
+from headway.laws.queueing.handed import prompt_wait_s
 from headway.laws.serving.replicas import replicas_needed
 
 BUSIEST = 0.95  # of a pool's capacity that a load may take
@@ -39,7 +40,7 @@ class Demand:
 
 def waits_s(demand: Demand, rate: PerSecond, p: Number, q: Number) -> tuple[Second, Second]:
     """Waits of a prompt for a worker of `p` prefill replicas, and of an answer for a seat of `q` decode replicas."""
-    prompts = open_seat_wait_s(rate * demand.prefill * demand.lanes, p * demand.lanes, rate, SINGLE)
+    prompts = prompt_wait_s(rate, demand.prefill, demand.lanes, p)
     prompts = prompts + demand.users * demand.prefill / p / 2
     return prompts, open_seat_wait_s(rate * demand.decode * demand.batch, q * demand.seats, rate, SINGLE)
 
