@@ -16,6 +16,13 @@ import pytest
 from support.paths import ROOT
 
 READY = "body[data-ready]"
+SMALL = "&w=llama-3.1-8b&on=h200&prompt=500&output=50"
+SMALLER = {"speed": SMALL, "price": f"{SMALL}&chip-price=2.2,3.3,4.5&tpot=50ms"}  # of views whose own question takes many seconds
+
+
+def small(page: str, view: str) -> str:
+    """Address of a view, of a small question where its own is a large one: for what does not depend on the question."""
+    return f"/{page}?view={view}{SMALLER.get(view, '')}"
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headway.web import pages
-from support.web_server import Visit
+from support.web_server import Visit, small
 
 pytestmark = pytest.mark.slow  # a browser
 
@@ -74,7 +74,7 @@ def settled(page: Any, root: str = ".answer") -> None:
 
 @pytest.mark.parametrize(("name", "view"), VIEWS)
 def test_view__is_dim_where_it_belongs_to_other_inputs(page: Visit, name: str, view: str) -> None:
-    window = page.open(f"/{name}?view={view}")
+    window = page.open(small(name, view))
     settled(window)
     assert undimmed(window, ".answer")
     field = window.locator("form.controls .field:not(.switch) > input[type=text]").first
@@ -98,7 +98,7 @@ def test_view__is_dim_where_it_belongs_to_other_inputs(page: Visit, name: str, v
 @pytest.mark.parametrize(("name", "view"), [(page["name"], view["name"]) for page in pages.document() for view in page.get("view", ())
                                             if view.get("sliders")])  # fmt: skip
 def test_slider__undims_what_moved_with_it(page: Visit, name: str, view: str) -> None:
-    window = page.open(f"/{name}?view={view}")
+    window = page.open(small(name, view))
     settled(window)
     headline = window.locator("#answer").text_content()
     held = Held(window)
