@@ -21,7 +21,7 @@ from headway.answers.questions import question_file
 from headway.cli.main import parsed
 from headway.cli.parser import Parser
 from headway.core.errors import BadFile, BadValue, HeadwayError, UnknownName
-from headway.core.question import WHAT_IF, Question, field, from_words, question_of
+from headway.core.question import WHAT_IF, Question, field, from_words, question_of, refuse_idle
 from headway.core.question_schema import of_answer, of_question
 from headway.core.schema import KINDS
 from headway.serving.questions import Serve
@@ -100,6 +100,22 @@ def test_call__records_stand_for_their_fields() -> None:
     assert [int(layout.tp) for layout in layouts] == [2, 4]
     with pytest.raises(BadValue, match="beside the Load"):
         question_of_call(question_of("plan"), ("m", "h200", hw.Load(prompt=10)), {"prompt": 3})
+
+
+@pytest.mark.parametrize("verb", ["plan", "price", "speed"])
+def test_choice__that_may_stand_bare(verb: str) -> None:
+    """`--disaggregate` alone, before any word and after all; True and False of Python; a slip is told, not taken for a model."""
+    base = ["m", "--on", "h200", "--prompt", "1k", "--output", "100"]
+    for words, way in (([], "auto"), (["--disaggregate"], "only"), (["--disaggregate", "never"], "never"), (["--disaggregate=auto"], "auto")):
+        asked = (parsed([verb, *words, *base])[0], parsed([verb, *base, *words])[0], from_words([verb, *words, *base]))
+        assert {(question.disaggregate, question.model) for question in asked} == {(way, "m")}
+        assert from_words(asked[0].command()).disaggregate == way
+    values = {"model": "m", "on": "h200"}
+    assert [question_of(verb).from_values(values | {"disaggregate": truth}).disaggregate for truth in (True, False)] == ["only", "never"]
+    with pytest.raises(HeadwayError, match="only"):
+        refuse_idle(parsed([verb, "--disaggregate", "onyl", *base])[0])
+    permitted.check(question_of(verb).flags()["disaggregate"], True)
+    assert control(question_of(verb).flags()["disaggregate"])["choices"] == ["auto", "only", "never"]
 
 
 def test_values__that_are_none_of_a_field_are_errors() -> None:

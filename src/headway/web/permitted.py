@@ -56,6 +56,8 @@ def check(flag: QuestionField, value: Any) -> None:
         if not isinstance(value, bool):
             raise BadValue(word, value, "true or false")
         return
+    if isinstance(value, bool) and flag.field.truths:
+        return
     for text in value if isinstance(value, list) else [value]:
         if not isinstance(text, str) or not 0 < len(text) <= LONGEST:
             raise BadValue(word, text, f"a text of 1 to {LONGEST} letters")
