@@ -106,7 +106,8 @@ def test_call__records_stand_for_their_fields() -> None:
 def test_choice__that_may_stand_bare(verb: str) -> None:
     """`--disaggregate` alone, before any word and after all; True and False of Python; a slip is told, not taken for a model."""
     base = ["m", "--on", "h200", "--prompt", "1k", "--output", "100"]
-    for words, way in (([], "auto"), (["--disaggregate"], "only"), (["--disaggregate", "never"], "never"), (["--disaggregate=auto"], "auto")):
+    ways = {"": "auto", "--disaggregate": "only", "--disaggregate never": "never", "--disaggregate=auto": "auto"}
+    for words, way in ((text.split(), way) for text, way in ways.items()):
         asked = (parsed([verb, *words, *base])[0], parsed([verb, *base, *words])[0], from_words([verb, *words, *base]))
         assert {(question.disaggregate, question.model) for question in asked} == {(way, "m")}
         assert from_words(asked[0].command()).disaggregate == way

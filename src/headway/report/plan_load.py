@@ -186,8 +186,10 @@ def answer(row: Row, checked: CheckedPlan, sized: CheckedPlan | None = None) -> 
     spare = int(row.get("spare_nodes") or 0)
     lost = f", {spare} of them spare," if spare else ""
     lacking = serving.unpriced(words.bests(plan), plan.best.case.assumptions.price_metric)
-    start = f"{_nodes(row, plan)}{lost} {'carries' if int(row['nodes']) == 1 else 'carry'} {load}{_month(row)}"
-    return sentence(start, f"; {nearest or words.tpot(row)}", last=lacking)
+    way = " with prefill apart" if row.get("prefill_replicas") is not None else ""
+    start = f"{_nodes(row, plan)}{lost} {'carries' if int(row['nodes']) == 1 else 'carry'} {load}{way}{_month(row)}"
+    ratio = words.beside_other(plan.table.rows(), plan.objective)
+    return sentence(start, f", {ratio}" if ratio else "", f"; {nearest or words.tpot(row)}", last=lacking)
 
 
 def _month(row: Row) -> str:
