@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headway.answers import arguments, serve
+from headway.answers import arguments, plan_helps, serve
 from headway.answers.no_effect import search_notes, shown_notes
 from headway.core import schema
 from headway.core.catalog import fold
@@ -70,7 +70,7 @@ def run(args: Plan) -> output.Answer:
         table = dataclasses.replace(plan.table, notes=(*plan.table.notes, *_nearest(plans)))
         return output.Answer(
             table, notes=script.notes, launch=script.lines, document=script.document,
-            describe=lambda rows: words.describe(rows, plan, own_changes(args, plan)), pictures=pictures(plan),
+            describe=lambda rows: words.describe(rows, plan, own_changes(args, plan) or _helps(args, plan)), pictures=pictures(plan),
         )  # fmt: skip
     if args.launch or args.manifest:
         raise BadValue("--launch", args.launch or args.manifest, "one plan: no lists of loads, limits or assumptions")
@@ -96,8 +96,28 @@ def _is_loaded(args: Plan) -> bool:
     return False
 
 
-def _plans(args: Plan) -> list[tuple[dict[str, Any], LayoutPlan]]:
-    """Plans for each combination of loads, limits and assumptions."""
+def _helps(args: Plan, plan: LayoutPlan) -> list[output.Help]:
+    """Formats and drafts that would help a plan without a load, then 1 % of its inputs."""
+
+    def planned(question: Plan) -> LayoutPlan:
+        return _plans(question, beside=False)[0][1]
+
+    return output.ranked([*plan_helps.helps(args, plan, planned, planned), *words.helps(plan)])
+
+
+def _load_helps(args: Plan, checked: CheckedPlan) -> list[output.Help]:
+    """Formats and drafts that would help a plan at a load, each planned and simulated anew."""
+
+    def planned(question: Plan) -> LayoutPlan:
+        answer = carried(question, beside=False)
+        return answer.plan if answer.holds else dataclasses.replace(answer.plan, fails="time")
+
+    before = checked.plan if checked.holds else dataclasses.replace(checked.plan, fails=checked.plan.fails or "time")
+    return plan_helps.helps(args, before, planned, planned if args.no_check else expected)
+
+
+def _plans(args: Plan, beside: bool = True) -> list[tuple[dict[str, Any], LayoutPlan]]:
+    """Plans for each combination of loads, limits and assumptions; with rows beside the best ones, or without."""
     bare, counts = _counts_of_drafts(args)
     grid = arguments.search_grid(bare)
     batch = grid.load.pop("batch", None)  # of which each plan searches all values
@@ -111,7 +131,7 @@ def _plans(args: Plan) -> list[tuple[dict[str, Any], LayoutPlan]]:
                 grid.models, systems, case.load, case.slo, **grid.formats, ways=grid.degrees, batch=batch,
                 assumptions=choices(schema.defaults(Assumptions, case.assumptions), counts), objective=args.objective,
                 disaggregate=args.disaggregate,
-                current=args.current, elasticities=len(cases) == 1, plainest=args.plainest != "off",
+                current=args.current, elasticities=beside and len(cases) == 1, frontier=beside, plainest=args.plainest != "off",
                 **search_input(args),
             )  # fmt: skip
         except IllegalCombination as error:
@@ -184,24 +204,26 @@ def _at_load(args: Plan) -> output.Answer:
     return output.Answer(
         load_words.with_facts(checked.plan.table, facts), notes=[*shown_notes(args, [checked.plan.best]), *script.notes],
         launch=script.lines, document=script.document, checked=load_words.verdict(checked),
-        describe=lambda rows: load_words.describe(rows, checked, sized, own_changes(args, checked.plan)),
+        describe=lambda rows: load_words.describe(rows, checked, sized, own_changes(args, checked.plan) or _load_helps(args, checked)),
         pictures=pictures(checked.plan) | {"ladder": lambda rows, view: load_words.ladder(list(rows), goal.confidence, view)},
     )  # fmt: skip
 
 
-def _sized(args: Plan, goal: LoadGoal, inputs: _SearchInput, systems: Sequence[System]) -> list[CheckedPlan]:
+def _sized(
+    args: Plan, goal: LoadGoal, inputs: _SearchInput, systems: Sequence[System], beside: bool = True
+) -> list[CheckedPlan]:  # fmt: skip
     """The answer of each model on each machine, the best first; without a check the best by expected times alone."""
     if not args.no_check:
-        return _checked(inputs, goal, systems)
+        return _checked(inputs, goal, systems, beside)
     means = {limit.quantity: limit.most_s for limit in goal.limits if _is_mean(limit)}
     unchecked = search(inputs.models, systems, inputs.load, SLO(tpot_decode=goal.tpot_decode, **means), **inputs.rest | inputs.lists)
     return [plan_at_load.CheckedPlan(plan=unchecked, goal=goal)]
 
 
-def carried(args: Plan) -> CheckedPlan:
-    """The plan that carries the load of a question, as its answer has it."""
+def carried(args: Plan, beside: bool = True) -> CheckedPlan:
+    """The plan that carries the load of a question, as its answer has it; without the rows beside the best ones if not `beside`."""
     goal = _goal(args)
-    return _sized(args, goal, _search_at_load(args, goal), [system for system, _ in arguments.systems(args)])[0]
+    return _sized(args, goal, _search_at_load(args, goal), [system for system, _ in arguments.systems(args)], beside)[0]
 
 
 def expected(args: Plan, factor: float | None = None) -> LayoutPlan:
@@ -229,7 +251,7 @@ def _any_number(machine: System) -> System:
     return dataclasses.replace(machine, fixed_count=False)
 
 
-def _checked(inputs: _SearchInput, goal: LoadGoal, systems: Sequence[System]) -> list[CheckedPlan]:
+def _checked(inputs: _SearchInput, goal: LoadGoal, systems: Sequence[System], beside: bool = True) -> list[CheckedPlan]:
     """The answer of each model on each machine, the best first, each value of a list asked alone."""
 
     def question(place: int, model: Model, system: System, lists: dict[str, Any]) -> tuple[int, Any, LoadGoal]:
@@ -246,7 +268,7 @@ def _checked(inputs: _SearchInput, goal: LoadGoal, systems: Sequence[System]) ->
     if len(questions) > MOST_QUESTIONS:
         wants = f"at most {MOST_QUESTIONS} at a load: each is simulated"
         raise BadValue("plan", "too many models, machines, formats, numbers of drafts and degrees", wants)
-    return plan_at_load.best_at_load([question(*values) for values in questions])
+    return plan_at_load.best_at_load([question(*values) for values in questions], beside)
 
 
 def _is_mean(limit: LatencyLimit) -> bool:

@@ -138,12 +138,12 @@ def helps(plan: Any) -> list[output.Help]:
     changes = []
     for lever in plan.levers:
         change = f"1 % {'more' if lever.percent > 0 else 'less'} {INPUTS[lever.input]} ({lever.flags})"
-        (before, of), (after, _) = (_judged(pick, plan.objective) for pick in (plan.best, lever.pick))
+        (before, of), (after, _) = (judged(pick, plan.objective) for pick in (plan.best, lever.pick))
         changes.append(output.Help(change=change, effect=f"{before} -> {after} {of}, {lever.gain:.1%} better", gain=lever.gain))
     return output.ranked(changes)
 
 
-def _judged(pick: Any, objective: str) -> tuple[str, str]:
+def judged(pick: Any, objective: str) -> tuple[str, str]:
     """The objective of a choice as a column of its row states it, and what it is of."""
     if objective == "latency":
         return format_value(pick.value, "token/s"), "for a user"

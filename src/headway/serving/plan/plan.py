@@ -114,16 +114,18 @@ def plan(
 
 
 def joined(
-    plans: Sequence[tuple[int, LayoutPlan]], most: Mapping[str, float], more: Sequence[str] = (), rungs: Sequence[Choice] = ()
+    plans: Sequence[tuple[int, LayoutPlan]], most: Mapping[str, float], more: Sequence[str] = (), rungs: Sequence[Choice] = (),
+    beside: bool = True,
 ) -> LayoutPlan:  # fmt: skip
     """One answer of several plans, each beside the place of its model and machine, the best first.
 
-    `most`: limits of the user on means, s; `more`: notes; `rungs`: the best choice in other numbers of nodes.
+    `most`: limits of the user on means, s; `more`: notes; `rungs`: the best choice in other numbers of nodes; frontier and elasticities
+    stand beside if `beside`.
     """
     groups = [replace(group, place=place) for place, part in plans for group in part.groups]
     user_pick = next((part.current for _, part in sorted(plans, key=lambda part: part[0]) if part.current is not None), None)
     with_frontier = groups[0].goal.users is None  # its other numbers of users are other loads
-    return _answered(groups, user_pick, (True, with_frontier), list(more), most, rungs)
+    return _answered(groups, user_pick, (beside, beside and with_frontier), list(more), most, rungs)
 
 
 def _table(lines: list[PlanRow], notes: Sequence[str], most: Mapping[str, float], goal: Goal) -> tuple[Table, list[PlanRow]]:

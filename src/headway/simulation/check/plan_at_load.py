@@ -134,10 +134,11 @@ def _chips(plan: LayoutPlan) -> int:
     return int(plan.best.case.system.chips)
 
 
-def best_at_load(questions: Sequence[tuple[int, Search, LoadGoal]]) -> list[CheckedPlan]:
+def best_at_load(questions: Sequence[tuple[int, Search, LoadGoal]], beside: bool = True) -> list[CheckedPlan]:
     """The best answer of each model and machine, whose place stands first, the best of all first: it has the frontier of all.
 
-    Each question is answered alone; the first error is raised where none can be.
+    Each question is answered alone; the first error is raised where none can be. The ladder and the rows beside the best ones are played
+    if `beside`.
     """
     answers: list[CheckedPlan] = []
     illegal: list[IllegalCombination | IllegalLayout] = []
@@ -153,10 +154,12 @@ def best_at_load(questions: Sequence[tuple[int, Search, LoadGoal]]) -> list[Chec
     first, *runners_up = first_of_each(answers)
     goal, plays = first.goal, _Plays(first.goal)
     plays.known |= {_key(answer.plan.best): answer.checked for answer in answers if answer.checked is not None}
-    rungs = _rungs(first, plays)
+    rungs = _rungs(first, plays) if beside else ()
     most = _first_bounds(goal.limits).values | ({} if goal.tpot_decode is None else {"tpot_decode": goal.tpot_decode})
     around = [rung.choice for rung in rungs if rung.choice is not first.plan.best]
-    plan = joined([(answer.place, answer.plan) for answer in answers], most, more, around)
+    plan = joined([(answer.place, answer.plan) for answer in answers], most, more, around, beside)
+    if not beside:
+        return [replace(first, plan=plan), *runners_up]
     bests = iter([first, *runners_up])
     rows = tuple(next(bests).checked if line.kind == "best" else plays.of_row(line) for line in plan.lines)
     return [replace(first, plan=plan, tried=sum(answer.tried for answer in answers), rungs=rungs, rows=rows), *runners_up]
