@@ -109,7 +109,8 @@ def _searched(model: Model, system: System, degrees: Mapping[str, Any]) -> Itera
     layouts = space.space(model_shape, nodes, {name: value for name, value in degrees.items() if name != "dp" or model_shape.experts})
     rows = np.unique(np.linspace(0, layouts.count - 1, MOST_LAYOUTS).astype(int)) if layouts.count else ()
     sample = [Layout(**{name: int(getattr(layouts.layouts, name)[row, 0]) for name in NAMES}) for row in rows] or [Layout()]
-    parts = -(-len(sample) // LAYOUTS_AT_ONCE)  # the first that differs ends the comparison
+    yield nodes, [sample.pop(len(sample) // 2)]  # the first that differs ends the comparison: most often any one does
+    parts = -(-len(sample) // LAYOUTS_AT_ONCE)
     yield from ((nodes, sample[part::parts]) for part in range(parts))
 
 

@@ -36,7 +36,7 @@ def _paying_users(drafting: StepCoefficients, plain: StepCoefficients, loop: Loo
     seats = np.maximum(np.floor(loop.seats + 0.0 * loop.prompt + 0.0 * loop.output), 1.0)
     shares, low, high = np.linspace(0, 1, GRID).reshape(-1, *(1,) * np.ndim(seats)), 1.0 + 0.0 * seats, seats
     always = loop_tpot(drafting, loop, seats) < loop_tpot(plain, replace(loop, accept_length=1), seats)
-    for _ in range(ROUNDS):
+    for _ in range(0 if always.all() else ROUNDS):
         users = low * (high / low) ** shares
         saves = loop_tpot(drafting, loop, users) < loop_tpot(plain, replace(loop, accept_length=1), users)
         last = GRID - 1 - np.argmax(saves[::-1], axis=0)  # place of the most users whose time is saved
