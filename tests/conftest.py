@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 
 import pytest
@@ -22,6 +23,14 @@ settings.load_profile("headway")
 def cli() -> Cli:
     """The command line: `cli("serve", ...)`."""
     return Cli()
+
+
+@pytest.fixture
+def proposals_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `score` proposes is simulated once for a command, however often a test scores the same runs."""
+    from headway.answers import score
+
+    monkeypatch.setattr(score, "simulated", functools.cache(score.simulated))
 
 
 def pytest_collection_finish() -> None:

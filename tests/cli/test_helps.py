@@ -44,9 +44,9 @@ PLANS = [
 
 
 def points() -> list[str]:
-    """Forty commands of `serve`, drawn with a fixed seed."""
+    """Twenty-five commands of `serve`, drawn with a fixed seed; `make helps` draws hundreds."""
     each = [f"serve {subject} {load}" for subject in SUBJECTS for load in LOADS]
-    return random.Random(SEED).sample(each, 40)
+    return random.Random(SEED).sample(each, 25)
 
 
 def test_serve__helps_are_what_their_commands_print(cli: Cli) -> None:
@@ -56,7 +56,7 @@ def test_serve__helps_are_what_their_commands_print(cli: Cli) -> None:
         answer = Answer.of([*words, "-o", "json"])
         if answer.status == 0:
             count += checked_serve(words, answer.json["rows"][0], answer.json["helps"])
-    assert count >= 60
+    assert count >= 36
 
 
 @pytest.mark.parametrize("command", SWEPT)

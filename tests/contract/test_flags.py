@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import re
@@ -11,18 +10,11 @@ from typing import Any
 import pytest
 
 from headway import QUESTIONS as VERBS
-from headway.answers import score
 from support.command import Answer, Cli
 from support.each import for_each
 from support.flag_walk import BASES, SLOW, flags_of, words_of
 
-pytestmark = pytest.mark.slow
-
-@pytest.fixture(autouse=True)
-def remedies_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What `score` proposes is simulated once for a command, whichever flag stands beside it."""
-    monkeypatch.setattr(score, "simulated", functools.cache(score.simulated))
-
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("proposals_once")]
 
 NONSENSE = ("abc", "nan", "")
 # Names that a user may give to anything: files to write, texts to look for, a key in hexadecimal digits, an engine nobody knows.

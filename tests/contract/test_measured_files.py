@@ -9,6 +9,8 @@ import pytest
 
 from support.file_fuzz import FileKind, Judge, Spoiled, draw, kinds
 
+pytestmark = pytest.mark.usefixtures("proposals_once")
+
 KINDS = {kind.name: kind for kind in kinds()}
 QUICK = [name for name in KINDS if not name.endswith("sim") and name not in ("prices", "sizes")]
 NAN = {True: "nan", False: float("nan")}  # by whether the file is a table

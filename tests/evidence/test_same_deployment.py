@@ -46,12 +46,11 @@ def test_a_row_and_the_same_deployment_by_flags__are_one_prediction(cli: Cli, tm
         writer.writerows(rows)
     predictions, compared = cli.rows("predict", str(tmp_path / "rows.csv")), 0
     for row, prediction in zip(rows, predictions, strict=True):
-        asked = f"serve {words(row)} --batch {row['batch_or_concurrency']} --kv bf16"
-        if not cli.rows(asked)[0]["fits"]:  # a row was measured, so that it is taken as if it fitted
+        (served,) = cli.rows(f"serve {words(row)} --batch {row['batch_or_concurrency']} --kv bf16")
+        if not served["fits"]:  # a row was measured, so that it is taken as if it fitted
             assert prediction["why"] or "as if it fitted" in prediction["flags"], row
             continue
         compared += 1
-        (served,) = cli.rows(asked)
         for key, other_key, scale in (("tpot_ms", "tpot_s", 1e3), ("ttft_ms", "ttft_s", 1e3), ("output_tok_s_total", "tok_per_s", 1.0)):
             assert prediction[key] == pytest.approx(scale * served[other_key], rel=1e-9), (row, key)
     assert compared > 80

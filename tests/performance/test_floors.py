@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import headway as hw
+from headway.core.schema import fields
 from headway.hardware.chip import chip
 from headway.hardware.edit import edit
 from headway.hardware.system import system
@@ -15,6 +16,7 @@ from headway.models.config import model
 from headway.models.precision import CACHE, COMPUTE, WEIGHTS, Precision, cache_format, formats
 from headway.models.stored import is_gguf
 from headway.models.work import work_of
+from headway.performance.assumptions import Assumptions
 from headway.performance.formats import best_peak, floor_note, peak, resolve
 from support.each import for_each
 
@@ -33,6 +35,7 @@ MACHINES = (
 )
 BY_CACHE = sorted(CACHE, key=lambda name: -float(cache_format(name).bytes))
 ROUNDING = 1 + 1e-12
+SCATTER = fields(Assumptions)["length_cv"][1]  # typed out: a note on what is assumed asks each question twice
 
 
 def floors(name: str, machine: Any, tp: int = 1, prompt: int = 4000, **flags: Any) -> dict[str, float]:
@@ -42,7 +45,7 @@ def floors(name: str, machine: Any, tp: int = 1, prompt: int = 4000, **flags: An
 
 def weighed(name: str, machine: Any, tp: int = 1, prompt: int = 4000, **flags: Any) -> tuple[float, dict[str, float]]:
     """The bytes of the weights on a chip, and the floors."""
-    row = hw.serve(name, on=machine, tp=tp, batch=1, prompt=prompt, output=100, **flags).rows()[0]
+    row = hw.serve(name, on=machine, tp=tp, batch=1, prompt=prompt, output=100, length_cv=SCATTER, **flags).rows()[0]
     return row["weights_bytes_chip"], {key: row[key] for key in FLOORS}
 
 
@@ -110,7 +113,8 @@ def test_floor__never_rises_with_more_of_a_resource(case: tuple[str, dict[str, i
         series = []
         for factor in (0.5, 1.0, 1.3, 3.0):
             edited = edit(machine, key, float(known) * factor)
-            alone, many = hw.serve(subject, on=edited, batch=[1, 64], prompt=3000, output=100, **layout, **precision).rows()
+            load = {"batch": [1, 64], "prompt": 3000, "output": 100, "length_cv": SCATTER}
+            alone, many = hw.serve(subject, on=edited, **load, **layout, **precision).rows()
             loaded = {f"{floor} of 64": many[floor] for floor in ("ttft_floor_s", "step_floor_s")}
             series.append((f"{key} x {factor}", {floor: alone[floor] for floor in FLOORS} | loaded))
         never_rises(series)

@@ -12,7 +12,7 @@ import headway as hw
 from headway.core.catalog import default_catalog
 from headway.core.errors import HeadwayError
 from headway.core.quantity import known
-from headway.core.schema import defaults
+from headway.core.schema import defaults, fields
 from headway.evidence.rows.tasks import SetupKey, find
 from headway.hardware.chip import Chip, chip
 from headway.hardware.describe import about_system
@@ -38,6 +38,7 @@ from headway.serving.pools import hand_over_link
 from support.each import for_each
 
 SIZES = (2, 4)
+SCATTER = fields(Assumptions)["length_cv"][1]  # typed out: a note on what is assumed asks each question twice
 SAME = ("tpot_s", "ttft_s", "tpot_floor_s", "ttft_floor_s", "step_s", "network_s", "tok_per_s", "tpot_decode_s", "capacity_req_per_s")
 
 
@@ -62,7 +63,7 @@ def part_of(machine: str, size: int) -> System:
 
 
 def rows(machine: str, size: int) -> list[dict[str, Any]]:
-    return hw.serve("llama-3.1-8b", on=machine, tp=size, batch=[1, 64], prompt=1000, output=200).rows()
+    return hw.serve("llama-3.1-8b", on=machine, tp=size, batch=[1, 64], prompt=1000, output=200, length_cv=SCATTER).rows()
 
 
 @for_each(PARTS)

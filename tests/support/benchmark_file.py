@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,7 @@ class FaultyRun:
         return self.users == self.requests
 
 
+@functools.lru_cache(maxsize=1)
 def simulated(case: FaultyRun) -> tuple[SimulatedRun, Traffic]:
     """The run with its fault."""
     machine = system(f"{case.chips}x{case.chip}" if case.chips > 1 else case.chip)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+import tempfile
+from pathlib import Path
 
 # What a user may have set changes answers or their colours.
 OWN_SETTINGS = (
@@ -16,6 +18,8 @@ def settle() -> None:
     """Set the environment; before numpy is imported, whose linear algebra sums in the order of the processor's own kernels."""
     for name in OWN_SETTINGS:
         os.environ.pop(name, None)
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):  # or each command that a test starts would compile the package anew
+        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(tempfile.gettempdir()) / "headway-tests-bytecode")
     os.environ["XDG_CONFIG_HOME"] = os.devnull  # no catalogue of the user's own
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # tests run beside each other
     if platform.machine() == "x86_64":
