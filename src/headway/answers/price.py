@@ -269,16 +269,16 @@ def _plan_of_day(day: PublishedDay, answer: LayoutPlan) -> str:
 
 def _day_rows(day: PublishedDay, answer: LayoutPlan) -> Iterator[dict[str, Any]]:
     day_account, day_plan = account(day), planned(day, answer)
-    stated = {name: getattr(day, key) for name, key in STATED_COLUMNS.items()}
-    stated |= {name: getattr(day_account, key) for name, key in PLANNED_COLUMNS.items()}
+    published = {name: getattr(day, key) for name, key in STATED_COLUMNS.items()}
+    published |= {name: getattr(day_account, key) for name, key in PLANNED_COLUMNS.items()}
     for figures in (day_account, day_plan):
         for name, (mark, _) in schema.fields(type(figures)).items():
-            value, told = getattr(figures, name), stated.get(name)
+            value, beside = getattr(figures, name), published.get(name)
             if value is None:
                 continue
             row: dict[str, Any] = {"quantity": name, "value": float(value), "unit": mark.unit}
-            row |= {"stated": None if told is None else float(told)}
-            yield row | {"over_stated": None if told is None else float(value / told), "about": mark.help}
+            row |= {"stated": None if beside is None else float(beside)}
+            yield row | {"over_stated": None if beside is None else float(value / beside), "about": mark.help}
 
 
 def _describe_day(table: Rows, day: PublishedDay) -> output.Summary:
@@ -293,8 +293,8 @@ def _describe_day(table: Rows, day: PublishedDay) -> output.Summary:
         return output.Summary(sentence(f"{day.title}, {day.window}"), DAY_VIEW, people=Listing(people))
     cost, revenue, nodes = (_day_cell(rows[name], "value") for name in ("cost", "revenue", "nodes"))
     headline = f"{day.title}, {day.window}: cost {cost}, revenue {revenue}, margin {rows['gross_margin']['value']:.1%}"
-    own = rows["planned_cost"]
-    ours = f"; a plan of it costs {_day_cell(own, 'value')} ({own['over_stated'] - 1:+.0%})"
+    planned_cost = rows["planned_cost"]
+    ours = f"; a plan of it costs {_day_cell(planned_cost, 'value')} ({planned_cost['over_stated'] - 1:+.0%})"
     identity = f"its own rates imply {nodes} nodes, {_day_cell(rows['nodes'], 'stated')} are stated: the rates are means over the window"
     return output.Summary(sentence(headline, ours), DAY_VIEW, people=Listing(people), remarks=[identity])
 

@@ -129,11 +129,11 @@ def _standard(ladder: SpeedTiers) -> str:
 
 def _other_way(ladder: SpeedTiers) -> str:
     """Note on the way of prefill that the standard tier does not have: its price, and the ratio."""
-    if ladder.other is None:
+    if ladder.other_way is None:
         return ""
-    row, ways = ladder.other.row, (WAYS["apart"], WAYS["together"])
-    best, dearer = ways if row["kind"] == "together" else ways[::-1]
-    gain = _times(ladder.measured(ladder.other)["price_multiple"])
+    row, names = ladder.other_way.row, (WAYS["apart"], WAYS["together"])
+    best, dearer = names if row["kind"] == "together" else names[::-1]
+    gain = _times(ladder.measured(ladder.other_way)["price_multiple"])
     return f"at the standard tier {best} costs least per request, {dearer} {gain} its price ({serving.layout(row)}, batch {row['batch']})"
 
 
@@ -229,8 +229,8 @@ def _offer(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _drawing(rows: Rows, view: View) -> Picture:
     """Picture of price multiple against speed multiple: tiers as a line, larger domains and offers as points."""
-    drawn = [row for row in rows if row["kind"] not in WAYS]
-    point_rows = [row for row in drawn if row["price_multiple"] is not None and row["speed_multiple"] is not None]
+    tiers = [row for row in rows if row["kind"] not in WAYS]
+    point_rows = [row for row in tiers if row["price_multiple"] is not None and row["speed_multiple"] is not None]
     titles = {f"{row['model']} on {row['system']}" for row in point_rows if row["kind"] in OF_RUNGS}
     points = [
         {"x": row["speed_multiple"], "y": row["price_multiple"], "kind": _line(row), "name": _label(row), "batch": row["batch"],

@@ -113,7 +113,7 @@ class SpeedTier:
 class SpeedTiers:
     """Speed tiers from slowest to fastest, tiers on larger domains, and offers.
 
-    `other` is the standard tier's other way of prefill, with one pool or apart, where both were weighed.
+    `other_way` is the standard tier's other way of prefill, with one pool or apart, where both were weighed.
     """
 
     standard: SpeedTier
@@ -124,12 +124,12 @@ class SpeedTiers:
     limit: Any  # TPOT limit (s) of the standard tier; None if it is the cheapest layout of all
     infeasible: str
     notes: tuple[str, ...]
-    other: SpeedTier | None = None
+    other_way: SpeedTier | None = None
 
     @cached_property
     def tiers(self) -> tuple[SpeedTier, ...]:
         """Every point of a plan, in order."""
-        beside = () if self.other is None else (self.other,)
+        beside = () if self.other_way is None else (self.other_way,)
         return (*(tier for rung in self.rungs for tier in (rung, *(beside if rung is self.standard else ()))), *self.wider)
 
     @cached_property
@@ -315,8 +315,10 @@ def _ladder(
     all_notes = (*notes, *first.notes)
     place = next((number for number, kind in enumerate(first.table.values("kind")) if kind in OTHER_WAYS), None)
     row = None if place is None else first.table.row(place)
-    other = None if row is None or not row["fits"] else SpeedTier(kind=row["kind"], plan=first, at=place, row=row, domain=standard.domain)
-    rest = {"at": at, "limit": limit, "infeasible": first.infeasible, "notes": all_notes, "other": other}
+    other_way = None
+    if row is not None and place is not None and row["fits"]:
+        other_way = SpeedTier(kind=row["kind"], plan=first, at=place, row=row, domain=standard.domain)
+    rest = {"at": at, "limit": limit, "infeasible": first.infeasible, "notes": all_notes, "other_way": other_way}
     return SpeedTiers(standard=standard, rungs=tuple(rungs), wider=tuple(wider), offers=sold, **rest)
 
 

@@ -54,10 +54,10 @@ def describe(table: Any, changed: Changed = lambda *_: None) -> output.Summary:
     if not priced:
         return output.Summary(sentence(f"{subject(rows[0])}: no price", f", {rows[0]['why']}"), [*LAID, "why"])
     if len(rows) == 1:
-        row, other = rows[0], next((line for line in everything if line is not rows[0]), None)
-        remarks = [*_remarks(row), *([] if other is None else [f"{WAYS[other['kind']]}: {_where(other)}"]), HOW]
+        row, second = rows[0], next((line for line in everything if line is not rows[0]), None)
+        remarks = [*_remarks(row), *([] if second is None else [f"{WAYS[second['kind']]}: {_where(second)}"]), HOW]
         return output.Summary(
-            _sold(row, other), people=_by_kind(row, other), binds=_binds(row), helps=_helps(row, changed), remarks=remarks
+            _sold(row, second), people=_by_kind(row, second), binds=_binds(row), helps=_helps(row, changed), remarks=remarks
         )
     both = [] if len(rows) == len(everything) else ["kind"]
     view = [*_varying(rows), *both, *(key for key in GRID_VIEW if any(row.get(key.partition("~")[0]) is not None for row in rows))]
@@ -100,7 +100,7 @@ def _where(row: Row) -> str:
     return f"{subject(row)} with {pool}{serving.layout(row)}, {serving.formats(row)}, {serving.work(row)}"
 
 
-def _sold(row: Row, other: Row | None) -> str:
+def _sold(row: Row, second: Row | None) -> str:
     """Sentence on the price of output with its interval, then of input, and on the way of prefill that was dearer per request."""
     middle, low, high = (cell(f"price_out{end}", row) for end in ("", "_lo", "_hi"))
     ends = f" (90 %: {low} .. {high})" if low != high else ""
@@ -108,7 +108,8 @@ def _sold(row: Row, other: Row | None) -> str:
     with_layout = f" with {serving.layout(row)}, batch {serving.value(row, 'batch')}"
     times = "" if row.get("output_multiple") is None else f", {row['output_multiple']:.3g} times fresh input"
     input_text = f", {', '.join(inputs)}" if inputs else ""
-    least = "" if other is None else f"; {_way(row)} costs least per request, {other['gain']:.3g} times cheaper than {WAYS[other['kind']]}"
+    times_cheaper = "" if second is None else f"{second['gain']:.3g} times cheaper than {WAYS[second['kind']]}"
+    least = f"; {_way(row)} costs least per request, {times_cheaper}" if times_cheaper else ""
     margin = f"; the list leaves a margin of {row['sheet_margin']:.0%}" if row.get("sheet_margin") is not None else ""
     return sentence(f"{subject(row)}: output costs {middle} per Mtok{ends}", margin, times, least, input_text, with_layout)
 
@@ -122,7 +123,7 @@ def _interval(row: Row, name: str) -> str:
     return low if low == high else f"{low} .. {high}"
 
 
-def _by_kind(row: Row, other: Row | None) -> Listing:
+def _by_kind(row: Row, second: Row | None) -> Listing:
     """Table with a row per kind of token, and beside its price that of the other way of prefill."""
     shares = {"in": row["prefill_share"], "cached": None, "out": row["decode_share"]}
     token_rows = []
@@ -133,8 +134,8 @@ def _by_kind(row: Row, other: Row | None) -> Listing:
         low, high, least, most = (cells[f"price_{kind}{end}"] for end in CELL_ENDS[1:])
         line = {"tokens": name, "cost": cells[f"cost_{kind}"], "cost 90 %": f"{cells[f'cost_{kind}_lo']} .. {cells[f'cost_{kind}_hi']}",
                 "price": cells[f"price_{kind}"], "price 90 %": f"{low} .. {high}", "price, ends": f"{least} .. {most}"}  # fmt: skip
-        if other is not None:
-            line[f"price, {WAYS[other['kind']]}"] = cell(f"price_{kind}", other)
+        if second is not None:
+            line[f"price, {WAYS[second['kind']]}"] = cell(f"price_{kind}", second)
         if row.get(f"sheet_{kind}") is not None:
             line["list"] = cell(f"sheet_{kind}", row)
         share = shares[kind]

@@ -270,8 +270,8 @@ def ways_of(answer: LayoutPlan) -> list[tuple[int, Choice]]:
     """The best choice, and that of the other way, each with its row in the plan."""
     place = next((at for at, kind in enumerate(answer.table.values("kind")) if kind in OTHER_WAYS), None)
     lead = answer.groups[0]
-    other = next((group.best for group in answer.groups if group.place == lead.place and group.goal.apart != lead.goal.apart), None)
-    return [(0, answer.best), *([(place, other)] if place is not None and other is not None else [])]
+    second = next((group.best for group in answer.groups if group.place == lead.place and group.goal.apart != lead.goal.apart), None)
+    return [(0, answer.best), *([(place, second)] if place is not None and second is not None else [])]
 
 
 def _laid_row(answer: LayoutPlan, place: int, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -171,13 +171,13 @@ def plan_of(day: PublishedDay) -> LayoutPlan:
 
 def planned(day: PublishedDay, answer: LayoutPlan) -> PlannedDay:
     """Costs of the day's requests by a plan of it."""
-    ways = [pick for _, pick in ways_of(answer)]
-    requests = day.outputs / ways[0].case.load.output
-    best, *others = (priced(pick, terms(chip_price=day.chip_price), day.hits / day.prompts) for pick in ways)
-    row = estimates_of(ways[0], ways[0].case)
+    picks = [pick for _, pick in ways_of(answer)]
+    requests = day.outputs / picks[0].case.load.output
+    best, *rest = (priced(pick, terms(chip_price=day.chip_price), day.hits / day.prompts) for pick in picks)
+    row = estimates_of(picks[0], picks[0].case)
     return PlannedDay(
         planned_cost=best["usd_per_request"] * requests,
-        planned_cost_other_way=others[0]["usd_per_request"] * requests if others else None,
+        planned_cost_other_way=rest[0]["usd_per_request"] * requests if rest else None,
         planned_output_over_fresh=best["cost_out"] / best["cost_in"],
         planned_prefill_share=row["prefill_chips"] / row["chips_used"] if "prefill_chips" in row else None,
     )

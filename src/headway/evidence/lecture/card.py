@@ -302,12 +302,12 @@ def _requests(case: LectureCase) -> list[CardFigure]:
     with unrecorded():
         answer = _planned(case)
     if answer is None or answer.infeasible:
-        ways, place = [], "no layout serves a request within that step"
+        picks, place = [], "no layout serves a request within that step"
     else:
-        ways = [pick for _, pick in ways_of(answer)]
+        picks = [pick for _, pick in ways_of(answer)]
         place = f"prompt {_show(case.context, 'token')}, answer {_show(ANSWER, 'token')}, TPOT within the step; "
-        place += "one pool" if ways[0].prefill is None else f"prefill apart, decode {ways[0].case.layout}"
-    costs = [priced(pick, commercial_terms(chip_price=ANY_PRICE)) for pick in ways]
+        place += "one pool" if picks[0].prefill is None else f"prefill apart, decode {picks[0].case.layout}"
+    costs = [priced(pick, commercial_terms(chip_price=ANY_PRICE)) for pick in picks]
     multiple = costs[0]["output_multiple"] if costs else None
     dearer = costs[1]["usd_per_request"] / costs[0]["usd_per_request"] if len(costs) > 1 else None
     return [
