@@ -155,6 +155,23 @@ def cost(row: dict[str, Any]) -> float:
     return (row["prompt"] * row["usd_per_mtok_in"] + row["output"] * row["usd_per_mtok_out"]) / 1e6
 
 
+def decoders(row: dict[str, Any]) -> int:
+    """Chips that decode: one pool of two, or all."""
+    return row["decode_chips"] or row["chips"]
+
+
+@both
+def test_other_way__of_the_standard_rung_costs_more_and_is_beside_it(overlap: str) -> None:
+    """The rack parts prefill by itself; what one pool costs within the same limit is what a plan of one pool costs."""
+    plain = rack(overlap).plain
+    at = next(place for place, row in enumerate(plain) if row["kind"] == "standard")
+    standard, beside = plain[at], plain[at + 1]
+    assert beside["kind"] == "together" and standard["prefill_chips"] and beside["prefill_chips"] is None
+    one_pool = plan("deepseek-v3", priced_rack(), CHAT, tpot=0.020, disaggregate="never", elasticities=False, assumptions=TAKEN[overlap])
+    assert cost(beside) == pytest.approx(cost(one_pool.table.row(0)), rel=1e-9)
+    assert beside["price_multiple"] == pytest.approx(cost(beside) / cost(standard), rel=1e-9) and beside["price_multiple"] > 1
+
+
 @both
 def test_standard_rung__multiples_are_one(overlap: str) -> None:
     (row,) = rows("standard", overlap)
@@ -169,9 +186,10 @@ def test_ladder__multiples_by_hand_from_the_rows(overlap: str) -> None:
     for row in rows("ladder", overlap):
         assert row["price_multiple"] == pytest.approx(cost(row) / cost(standard), rel=1e-9)
         assert row["speed_multiple"] == pytest.approx(row["tok_per_s_user"] / standard["tok_per_s_user"], rel=1e-9)
-        mine, theirs = (one["tpot_s"] * one["chips"] / one["concurrency"] for one in (row, standard))  # chip time per token in service
+        mine, theirs = (one["tpot_s"] * decoders(one) / one["concurrency"] for one in (row, standard))  # chip time per token in service
         assert row["decode_price_multiple"] == pytest.approx(mine / theirs, rel=1e-9)
-        assert row["batch_ratio"] == pytest.approx(standard["concurrency"] / row["concurrency"], rel=1e-9)
+        fewer = standard["concurrency"] / decoders(standard) / (row["concurrency"] / decoders(row))
+        assert row["batch_ratio"] == pytest.approx(fewer, rel=1e-9)
         assert row["batch_ratio_identity"] == pytest.approx(row["batch_ratio"], rel=1e-9)  # FM-02, for any t(B)
         assert row["batch_ratio_of_price"] == pytest.approx(row["price_multiple"] * row["speed_multiple"], rel=1e-9)
 
@@ -202,7 +220,7 @@ def test_ladder__near_the_plan_between_two_rungs(speed: float) -> None:
     # A limit at a lower speed costs no more, but for the plainest of those within 3 %; users are whole, so the price rises in steps.
     low, high = slower["price_multiple"] / (1 + PLAIN_WITHIN), faster["price_multiple"] * (1 + PLAIN_WITHIN)
     assert low <= cost(exact) / cost(standard) <= high
-    if speed in (1.3, 2.5, 3.5):  # between rungs whose users differ by many
+    if speed in (1.3, 2.5):  # between rungs whose prices are near: with prefill apart the next differ four times, from 3.0 to 4.0
         assert price == pytest.approx(cost(exact) / cost(standard), rel=0.15)
     assert rack().between("price_multiple", price, "speed_multiple") == pytest.approx(speed, rel=1e-6)
 
@@ -283,10 +301,10 @@ def test_offers__compared_with_the_ladder_at_equal_speed() -> None:
 
 
 def test_offers__slow_tier_may_be_cheaper_than_any_rung() -> None:
-    """Half the price without a speed: this rack serves slower users for less than half; nobody serves them for a hundredth."""
+    """Half the price without a speed: with prefill apart prompts are most of the cost, and slower answers save none of it."""
     cheapest = rows("ladder")[0]["price_multiple"]
     half = next(row for row in rows("offer") if row["offer"] == "flex")
-    assert 0.01 < cheapest < 0.5 and half["price_multiple"] == 0.5 and half["standing"] == "speed not published"
+    assert 0.5 < cheapest < 1 and half["price_multiple"] == 0.5 and half["standing"] == "cheaper than any rung"
     gift = Offer(offer="gift", provider="x", model="m", tier="slow", price_multiple=user_input(0.01, "price"))
     assert dataclasses.replace(rack(), offers=(gift,)).plain[-1]["standing"] == "cheaper than any rung"
 
@@ -348,7 +366,7 @@ def test_explain__refused_for_empty_and_unknown_columns() -> None:
 def test_speed__first_line_answers(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*FAR, "--verbose"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert re.match(r"deepseek-v3 on gb200-nvl72: 2\.5x the speed of the standard tier costs [\d.]+x its price, with ", lines[0])
+    assert re.match(r"deepseek-v3 on gb200-nvl72, prefill apart: 2\.5x the speed of the standard tier costs [\d.]+x its price, with ", lines[0])
     assert any(line.startswith("note: the standard tier is the cheapest with TPOT <= 20 ms: ") for line in lines)
     assert {"Binds", "note"} <= {line.partition(":")[0] for line in lines}
     assert {"offer", "cost"} <= {line.split(":")[1].strip() for line in lines if line.startswith("note: ")}
