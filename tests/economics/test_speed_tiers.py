@@ -366,7 +366,8 @@ def test_explain__refused_for_empty_and_unknown_columns() -> None:
 def test_speed__first_line_answers(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*FAR, "--verbose"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert re.match(r"deepseek-v3 on gb200-nvl72, prefill apart: 2\.5x the speed of the standard tier costs [\d.]+x its price, with ", lines[0])
+    way = "deepseek-v3 on gb200-nvl72, prefill apart: "
+    assert re.match(way + r"2\.5x the speed of the standard tier costs [\d.]+x its price, with ", lines[0])
     assert any(line.startswith("note: the standard tier is the cheapest with TPOT <= 20 ms: ") for line in lines)
     assert {"Binds", "note"} <= {line.partition(":")[0] for line in lines}
     assert {"offer", "cost"} <= {line.split(":")[1].strip() for line in lines if line.startswith("note: ")}
