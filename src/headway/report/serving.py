@@ -117,7 +117,8 @@ def point(row: Mapping[str, Any], unpriced: str = "") -> str:
 
 def binds(row: Mapping[str, Any]) -> str:
     """What binds a point: the parts of its step, the largest first, and the memory of the fullest chip."""
-    parts = sorted((row.get(key) or 0.0, key) for key in PARTS)[::-1]
+    handed = row.get("prefill_chips") is not None  # then the transfer is a cache's, and of no step
+    parts = sorted((row.get(key) or 0.0, key) for key in PARTS if key != "transfer_s" or not handed)[::-1]
     step_parts = ", ".join(f"{PART_NAMES.get(key, key.removesuffix('_s'))} {value(row, key)}" for size, key in parts if size)
     of_step = "a step, if it fitted, would be" if row["bound"] == "capacity" else "a step is"
     memory = f"weights {value(row, 'weights_bytes_chip')} and KV cache {value(row, 'kv_bytes_chip')}"

@@ -330,7 +330,8 @@ def _counts(value: Any) -> Any:
 def _bound(values: dict[str, Any]) -> Labels:
     """The longest part of a step per row; "capacity" if the row does not fit."""
     most, code = np.asarray(values[PARTS[0]], dtype=float), np.int8(0)
-    for index, key in enumerate(PARTS[1:], start=1):
+    of_step = PARTS if values.get("prefill_chips") is None else PARTS[:-1]  # two pools transfer a cache, and not in a step
+    for index, key in enumerate(of_step[1:], start=1):
         part = np.asarray(values[key], dtype=float)
         code = np.where(part > most, np.int8(index), code)
         most = np.maximum(most, part)

@@ -338,7 +338,7 @@ def resized(choice: Choice, system: System, replicas: tuple[int, int], chips: in
     prefill, decode = (_with_replicas(layout, count) for layout, count in zip((choice.prefill, choice.case.layout), replicas, strict=True))
     case = replace(choice.case, layout=decode, system=with_chips(system, chips, 0) if goal.free else choice.case.system)
     if goal.is_loaded:
-        lengths = Load(prompt=case.load.prompt, output=case.load.output, rate=goal.rate)
+        lengths = Load(batch=None, prompt=case.load.prompt, output=case.load.output, rate=goal.rate)  # no users beside the rate
         case = replace(case, load=lengths if goal.users is None else _of_users(case, prefill, goal.users))
     return replace(choice, case=case, prefill=prefill)
 

@@ -245,7 +245,8 @@ def _compared(line: PlanRow, best: Choice, goal: Goal, ratio: Callable[[Choice, 
         with record():
             return ratio(best, line.pick, goal)
 
-    return replace(line, extra={"gain": float(tree()), "cause": cause(best, line.pick)}, trees={"gain": tree})
+    told = {} if ratio is gain_of_way and goal.is_loaded else {"cause": cause(best, line.pick)}  # at a load what is paid is compared
+    return replace(line, extra={"gain": float(tree()), **told}, trees={"gain": tree})
 
 
 def _own_note(line: PlanRow, goal: Goal) -> str:

@@ -283,11 +283,17 @@ def cause(best: Choice, current: Choice) -> str:
     if savings[word] <= 0:
         return "no part of a request's chip time is larger than at the best layout"
     share = f"{mine.get(word, 0.0):.3g} chip-seconds per request against {theirs.get(word, 0.0):.3g}"
-    ranks = f"batch {int(current.case.load.batch)} on {_size(current)} against {int(best.case.load.batch)} on {_size(best)}"
+    ranks = f"batch {_batch(current)} on {_size(current)} against {_batch(best)} on {_size(best)}"
     gap = sum(savings.values())
     order = sorted((key for key in savings if abs(savings[key]) >= LEAST_SHARE * abs(gap)), key=lambda key: -savings[key])
     parts = ", ".join(f"{key} {savings[key]:+.2g}" for key in order)
     return f"{word}: {share} ({ranks}); the gap of {gap:.2g} is {parts}"
+
+
+def _batch(pick: Choice) -> str:
+    """Users of a replica; at a rate those whose answers it is at work on."""
+    load = pick.case.load
+    return str(int(load.batch)) if load.rate is None else f"{float(estimates_of(pick, pick.case)['decoding']):.3g}"
 
 
 def _size(pick: Choice) -> str:
@@ -319,7 +325,7 @@ def _parts_apart(pick: Choice) -> dict[str, float]:
     case, load = pick.case, pick.case.load
     estimates = estimates_of(pick, case)
     total, chips = case.system.chips * estimates["request_s"], estimates["decode_chips"] / case.layout.replicas
-    batch, steps = estimates["decoding"], {key: word for key, word in PARTS.items() if estimates[key] is not None}
+    batch, steps = estimates["decoding"], {key: word for key, word in PARTS.items() if estimates[key] is not None and key != "transfer_s"}
     hidden = sum(estimates[key] for key in steps) - estimates["tpot_decode_s"]
     times = {word: estimates[key] for key, word in steps.items()}
     times[PARTS["compute_s"]] = max(times[PARTS["compute_s"]] - hidden, 0.0)  # arithmetic that reads hide adds nothing to a step
