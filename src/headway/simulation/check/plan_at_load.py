@@ -35,7 +35,7 @@ from headway.serving.plan.plan import LayoutPlan, joined
 from headway.serving.serve import deployment
 from headway.simulation.check.check import DEFAULT, CheckedCandidate, check
 from headway.simulation.check.fewer_replicas import fewest_replicas
-from headway.simulation.check.ladder import NodeCounts, Rung, fewest, ladder, node_counts
+from headway.simulation.check.ladder import NodeCounts, Rung, fewest, ladder, node_counts, pool_ladder
 from headway.simulation.check.limits import LatencyLimit
 from headway.simulation.check.offered import OfferedTraffic
 from headway.simulation.check.plays import Candidate
@@ -187,10 +187,13 @@ class _Plays:
 
 def _rungs(answer: CheckedPlan, plays: _Plays) -> tuple[Rung, ...]:
     """The ladder of counts around an answer that holds."""
-    of = node_counts(answer.plan.best, answer.plan.groups[0]) if answer.holds and not answer.plan.fails else None
-    if of is None or answer.checked is None:
+    best, group = answer.plan.best, answer.plan.groups[0]
+    if answer.checked is None or not answer.holds or answer.plan.fails:
         return ()
-    return ladder(of, answer.checked, plays)
+    if best.prefill is not None:
+        return pool_ladder(answer.plan, answer.checked, plays)
+    of = node_counts(best, group)
+    return () if of is None else ladder(of, answer.checked, plays)
 
 
 def _each_way(search: Search, goal: LoadGoal) -> list[CheckedPlan]:
