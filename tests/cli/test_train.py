@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 
 import headway as hw
 from headway.core.formula import anonymous, leaves, replay
+from headway.core.listing import format_value
 from headway.core.quantity import KINDS
 from headway.training.train import PARTS, TIMES
 from support.command import Answer, command
@@ -107,6 +110,36 @@ def test_train__text_csv_and_md() -> None:
     assert "," in run(*asked, "-o", "csv")[1].splitlines()[0] and run(*asked, "-o", "md")[1].count("|") > 20
     status, text, _ = run(*asked, "--where", "tp > 1", "--sort", "memory_bytes_chip", "-o", "json")
     assert all(row["tp"] > 1 for row in json.loads(text)["rows"])
+
+
+def test_helps__are_what_their_own_commands_give() -> None:
+    """Every figure after an arrow is that of the first row of the printed command, and it is better than before."""
+    argv = ("qwen3-30b-a3b", "--on", "64xh100-sxm", "--tokens", "1T", "--seq", "4096")
+    answer = json.loads(run(*argv, "-o", "json").out)
+    helps = answer["helps"]
+    assert len(helps) >= 3
+    for change in helps:
+        words = change["change"].rpartition("(")[2].rstrip(")").split()
+        row = next(csv.DictReader(io.StringIO(run(*argv, *words, "-o", "csv").out)))
+        assert f"-> {format_value(float(row['run_s']), 's')}" in change["effect"], change
+        assert answer["rows"][0]["run_s"] / float(row["run_s"]) - 1 == pytest.approx(change["gain"], rel=1e-3)
+
+
+def test_twins__are_named_in_a_note_and_are_no_rows() -> None:
+    """A layout that differs from the best in its chunks alone, and within 2 % in time, stands in the note with its difference."""
+    found = hw.train("llama-3.1-70b", "1024xh100-sxm", seq=8192, global_batch=2**23)
+    best, note = next(iter(found)), next(note for note in found.notes if "joined with the best row" in note)
+    twin = one("llama-3.1-70b", "1024xh100-sxm", seq=8192, global_batch=2**23, vpp=10, tp=best["tp"], pp=best["pp"], dp=best["dp"], cp=1)
+    slower = twin["step_s"] / best["step_s"] - 1
+    assert best["vpp"] != 10 and 0 < slower < 0.02 and f"vpp=10 ({slower:.1%} slower)" in note
+    assert not any((row["tp"], row["pp"], row["dp"], row["vpp"]) == (best["tp"], best["pp"], best["dp"], 10) for row in found)
+
+
+def test_points__the_one_that_keeps_the_deadline_comes_first() -> None:
+    machines = "1024xh100-sxm,2048xh100-sxm,4096xh100-sxm"
+    answer = run("llama-3.1-70b", "--on", machines, "--tokens", "15T", "--seq", "8k", "--global-batch", "8M", "--deadline", "60d").out
+    assert answer.startswith("fewest chips of 3 points is 4096xh100-sxm") and "within 60 d (chance" in answer.splitlines()[0]
+    assert [line.split()[0] for line in answer.splitlines()[3:6]] == ["4096xh100-sxm", "1024xh100-sxm", "2048xh100-sxm"]
 
 
 # -- properties -----------------------------------------------------------------------------------------------------------------
@@ -240,6 +273,10 @@ def test_train__wrong_layout_or_recipe_is_one_line(flags: str, said: str) -> Non
         ("--objective cost", "--tokens 15T"),
         ("--deadline 60d", "--tokens 15T"),
         ("--deadline 0 --tokens 1T", "--deadline"),
+        ("--budget 1MUSD", "--tokens 15T"),
+        ("--confidence 0.9 --tokens 1T", "--deadline or --budget beside it"),
+        ("--confidence 0.2 --deadline 9d --tokens 1T", "at least 0.5"),
+        ("--seq 8192 --global-batch 4Mi --tp 1 --pp 1 --cp 1 --dp 48", "or these with --global-batch 4325376"),
     ],
 )
 def test_train__wrong_run_is_one_line(flags: str, said: str) -> None:
@@ -249,6 +286,7 @@ def test_train__wrong_run_is_one_line(flags: str, said: str) -> None:
 
 
 def test_train__wrong_machine_or_argument_is_refused() -> None:
+    assert "more chips are always faster" in run("llama-3.1-8b", "--on", "h100", "--tokens", "1T", "--deadline", "9d", "--objective", "step")[2]
     assert "has no fp8 peak" in run("llama-3.1-8b", "--on", "8xa100-sxm-80", "--dtype", "fp8")[2]
     assert "more than the 1 chips; nearest legal: tp=1" in run("llama-3.1-8b", "--on", "h100", "--tp", "8")[2]
     assert "ep does not divide the 256 routed experts" in run("deepseek-v3", "--on", "2048xh800", "--ep", "48")[2]

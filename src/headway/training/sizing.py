@@ -7,6 +7,7 @@ beyond one domain. More chips are never slower, as the search may leave some idl
 from __future__ import annotations
 
 import bisect
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,7 +18,9 @@ from headway.hardware.system import System, of_count
 from headway.laws.serving.request import factor_of_probability
 from headway.laws.step.layer_terms import replica_chips
 from headway.models.totals import matmul_params, total_params
+from headway.models.work import works
 from headway.performance.formats import peak
+from headway.performance.layout import shape
 from headway.training.recipe import optimizer
 from headway.training.run import Outlook, best, totals
 from headway.training.search import LayoutEstimate, TrainingAnswer, TrainingRequest
@@ -29,6 +32,7 @@ EIGHTHS = (4, 5, 6, 7)  # of powers of two: counts below a scale-up domain
 WORSE = 4  # coarse counts in turn that are dearer than the cheapest, after which no larger one is weighed
 HALVINGS = 4  # on each side of the best coarse count
 LADDER = (1.1, 1.25, 1.5, 2.0)  # times the chips of the answer, or parts of them: counts of which the chance is told beside it
+MOST_MOVES = 4  # to a better count beside the best
 MOST_RUNGS = 2  # of them, on each side
 
 
@@ -143,9 +147,11 @@ class MachineSizes:
         return min(max(factor * float(size.run.run) / float(deadline), 1.0), 4.0)
 
     def coarse(self, start: int) -> list[int]:
-        """Places from `start` on of counts that divide well: powers of two of chips or domains, three of them, and the last."""
+        """Places from `start` on of counts that divide well: powers of two, times 3 or the odd part of heads or layers; and the last."""
         last = len(self.counts) - 1
-        return [place for place in range(start, last + 1) if place in (start, last) or _divides_well(self.counts[place], self.domain)]
+        model = shape(works(self.request.model))
+        odd = {1, 3, *(number // (number & -number) for number in (math.gcd(*model.heads) or 1, model.layers))}
+        return [place for place in range(start, last + 1) if place in (start, last) or _odd_part(self.counts[place], self.domain) in odd]
 
     def around(self, place: int) -> list[LayoutEstimate]:
         """The best layouts on a few counts below and above, each on the chips that it fills."""
@@ -164,9 +170,10 @@ class MachineSizes:
         return sorted(near, key=lambda first: int(first.case.system.chips))
 
 
-def _divides_well(count: int, domain: int) -> bool:
+def _odd_part(count: int, domain: int) -> int:
+    """Of the domains, or of the chips below one."""
     parts = count if count < domain else count // domain
-    return parts // (parts & -parts) in (1, 3)
+    return parts // (parts & -parts)
 
 
 def counts_of(machine: System) -> tuple[list[int], int]:
@@ -214,9 +221,18 @@ def sized(request: TrainingRequest) -> TrainingAnswer:
     if place is None or size is None:
         answer = best(request)
         return _with_counts(replace(answer, infeasible_reason=reason), sizes)
-    answer = _without_idle(request.system, size)
-    near = () if reason else tuple(sizes.around(bisect.bisect_left(sizes.counts, int(answer.layouts[0].case.system.chips))))
-    return _with_counts(replace(answer, ladder=near, infeasible_reason=reason), sizes)
+    if reason:
+        return _with_counts(replace(_without_idle(request.system, size), infeasible_reason=reason), sizes)
+    full = bisect.bisect_left(sizes.counts, int(_without_idle(request.system, size).layouts[0].case.system.chips))
+    place, size = (full, sizes.at(full) or size) if sizes.keeps(full) else (place, size)
+    for _ in range(MOST_MOVES):  # as counts that divide better than the neighbours may be better, whatever the strides found
+        near = sizes.around(place)
+        places = {bisect.bisect_left(sizes.counts, int(first.case.system.chips)) for first in near}
+        better = min((at for at in places if sizes.keeps(at)), key=lambda at: _value(sizes, at, request.objective), default=place)
+        if _value(sizes, better, request.objective) >= _value(sizes, place, request.objective):
+            break
+        place, size = better, sizes.at(better) or size
+    return _with_counts(replace(_without_idle(request.system, size), ladder=tuple(near)), sizes)
 
 
 def _with_counts(answer: TrainingAnswer, sizes: MachineSizes) -> TrainingAnswer:
