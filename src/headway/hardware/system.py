@@ -213,8 +213,8 @@ def of_count(machine: System, chips: int) -> System:
     now = int(machine.chips)
     if chips == now:
         return machine
-    counted = _TIMES.fullmatch(machine.name)
-    member, of_chips = counted[2] if counted else machine.name, fold(machine.chip.name)
+    multiple = _TIMES.fullmatch(machine.name)
+    member, of_chips = multiple[2] if multiple else machine.name, fold(machine.chip.name)
     usual = usual_domain(machine.chip) if member == of_chips else machine.scale_up_domain
     count = known(chips, f"{machine.name}.chips", "", "derived", "a number of chips that the question leaves open")
     name = f"{chips if member == of_chips else chips // int(usual)}x{member}" if chips > now else f"{chips} of {machine.name}"

@@ -225,6 +225,7 @@ def sized(request: TrainingRequest) -> TrainingAnswer:
         return _with_counts(replace(_without_idle(request.system, size), infeasible_reason=reason), sizes)
     full = bisect.bisect_left(sizes.counts, int(_without_idle(request.system, size).layouts[0].case.system.chips))
     place, size = (full, sizes.at(full) or size) if sizes.keeps(full) else (place, size)
+    near: list[LayoutEstimate] = []
     for _ in range(MOST_MOVES):  # as counts that divide better than the neighbours may be better, whatever the strides found
         near = sizes.around(place)
         places = {bisect.bisect_left(sizes.counts, int(first.case.system.chips)) for first in near}
