@@ -191,7 +191,7 @@ ENGINES = ("vllm", "sglang", "trtllm")
 
 
 class CheckedLoad(FlagRecord):
-    """A load that whole nodes carry, and how it is checked."""
+    """A load that nodes or cards carry, and how it is checked."""
 
     users = field(
         word="N",
@@ -210,7 +210,7 @@ class CheckedLoad(FlagRecord):
         integer=True,
         open_low=False,
         high=MOST_SPARE,
-        help="nodes that may be lost: the load and its limits hold on the others (default 0)",
+        help="nodes, or cards rented together, that may be lost: the load and its limits hold on the others (default 0)",
     )
     no_check = field(kind="switch", help="do not simulate: limits on means alone, of the expected times", default=False)
 
@@ -257,7 +257,7 @@ class Plan(Question):
         FlagGroup(Precision, "number formats: a list is searched (default as published; KV also fp8)", searched=("kv",)),
         FlagGroup(Assumptions, "assumptions (named defaults)"),
         FlagGroup(TypedPrice, "cost (or --price-metric NAME)"),
-        FlagGroup(CheckedLoad, "a load: whole nodes that carry it, checked by simulation (or --rate)"),
+        FlagGroup(CheckedLoad, "a load: nodes, or cards where clouds rent them, that carry it, checked by simulation (or --rate)"),
         FlagGroup(LatencyLimits, "limits on percentiles under the load", skip=("ttft", "tpot", "e2e")),
         FlagGroup(PlanGoal, "question"),
         OWN_RUNS,
