@@ -176,14 +176,16 @@ def stored_formats(work: ModelWork, weights: str = "") -> StoredFormats:
 
 
 def _gguf(work: ModelWork, name: str) -> StoredFormats:
-    """Formats of the GGUF file `name`, whose parts are mixtures of block types."""
-    sizes, peak = gguf_bytes(work, name), formats()[name].peak
+    """Formats of the GGUF file `name`, a mixture of block types; where experts have one of their own, each part under its name."""
+    sizes, recipe = gguf_bytes(work, name), _document()["recipes"][name]
+    rest, experts = (recipe["base"], recipe["expert"]) if "expert" in recipe else (name, name)
 
-    def of(size: Any) -> Format:
-        return Format(name=name, bytes=size, peak=peak)
+    def of(size: Any, form: str = rest) -> Format:
+        return Format(name=form, bytes=size, peak=formats()[form].peak)
 
     by_hand = formats()[work.head_dtype] if work.head_dtype else None
     return StoredFormats(
-        blocks=tuple(tuple(of(size) for size in row) for row in sizes.blocks), embedding=by_hand or of(sizes.embedding),
+        blocks=tuple((of(mixer), of(ffn), of(expert, experts)) for mixer, ffn, expert in sizes.blocks),
+        embedding=by_hand or of(sizes.embedding),
         head=by_hand or of(sizes.head), vectors=of(sizes.vectors),
     )  # fmt: skip

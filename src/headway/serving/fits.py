@@ -139,9 +139,10 @@ def fit(model: Model, choice: FormatChoice, question: FitQuestion) -> FormatFit:
     step = case.step(case.compiled(), SINGLE_USER, question.context)
     rate = step.invert(user_tok_per_s) if not why else Estimate(expected=None, low=None, high=None)
     release = releases().get(model.name)
+    stored, cache, _ = case.formats.labels
     return FormatFit(
-        model=model.name, system=question.machine.name, weights=case.formats.labels[0], offload=choice.offload, kv=case.formats.labels[1],
-        tp=layout.tp, pp=layout.pp, context=question.context, total_params=totals.total_params(model),
+        model=model.name, system=question.machine.name, weights=choice.weights or stored, offload=choice.offload, kv=cache, tp=layout.tp,
+        pp=layout.pp, context=question.context, total_params=totals.total_params(model),
         active_params=totals.active_params(model), released="" if release is None else release.month, fits=not why, why=why,
         step_s=step.expected, step_lo_s=step.low, step_hi_s=step.high, tok_per_s_user=rate.expected, tok_per_s_user_lo=rate.low,
         tok_per_s_user_hi=rate.high, largest_context=_longest(split.largest_context, model), weights_bytes=split.weights_bytes,
