@@ -177,7 +177,7 @@ def _why(model: Model, split: EvenSplit, context: Token, machine: System) -> str
     if float(split.load_bytes) > float(split.usable_bytes):
         return f"needs {show(float(split.load_bytes), 'byte')} of {show(float(split.usable_bytes), 'byte')} usable"
     room = show(float(machine.chip.host_dram * machine.chips), "byte")
-    return f"its experts need {show(float(split.host_bytes), 'byte')} of {room} in the host's memory"
+    return f"has {show(float(split.host_bytes), 'byte')} of experts for {room} of memory of the host"
 
 
 def with_host(machine: System, engine: str) -> System:
