@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 from headway.core.errors import HeadwayError, printable
 from headway.core.files import write_whole
 from headway.report.pictures.file import save
+from headway.simulation.compiled import folder
 from support.command import Cli
 
 ENTRY = [sys.executable, "-c", "from headway.cli.entry import entry; entry()"]
@@ -110,7 +112,9 @@ def test_machine_code__that_was_cut_off_is_compiled_again(tmp_path: Path) -> Non
     pytest.importorskip("numba")
     command = "sim llama-3.1-8b --on h200 --prompt 50 --output 5 --rate 2 --requests 20 --loop compiled -o csv"
     words = [*ENTRY, *command.split()]
-    surroundings = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    surroundings, own = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}, folder()
+    if own is not None:  # what earlier runs compiled need not be compiled again to be cut off
+        shutil.copytree(own, tmp_path / "headway" / own.name)
     first = subprocess.run(words, capture_output=True, text=True, check=True, env=surroundings)
     kept = list(tmp_path.rglob("*.code"))
     assert kept
