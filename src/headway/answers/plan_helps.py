@@ -23,10 +23,11 @@ Planned = Callable[["Plan"], "LayoutPlan"]  # a question -> its plan, which fail
 
 
 def helps(args: Plan, plan: LayoutPlan, planned: Planned, promised: Planned) -> list[output.Help]:
-    """Changes that make the plan better, the most first, each as `planned` anew.
+    """Changes that make the plan better, the most first, each as `planned` anew, of a list on the best of its machines.
 
     `promised` is a plan by the search alone: what it does not promise is not planned.
     """
+    args = _of_the_best(args, plan)
     better: list[output.Help] = []
     with noted():
         before = _tried(promised, args) if promised is not planned else plan
@@ -39,6 +40,15 @@ def helps(args: Plan, plan: LayoutPlan, planned: Planned, promised: Planned) -> 
                 command = f"headway {shlex.join(question.command())}"
                 better.append(output.Help(change=change, effect=f"{_effect(plan, after, gain)}; try: {command}", gain=gain))
     return output.ranked(better)[:MOST_HELPS]
+
+
+def _of_the_best(args: Plan, plan: LayoutPlan) -> Plan:
+    """The question about the model and the machine of the best row alone, where lists of names were typed."""
+    names = [[part.strip() for part in str(text).split(",")] for text in (args.model, args.on)]
+    if any("(" in text or "@" in text for part in names for text in part):
+        return args
+    model, machine = divmod(plan.groups[0].place, len(names[1]))
+    return args.replace(model=names[0][model], on=names[1][machine]) if model < len(names[0]) else args
 
 
 def changes(args: Plan, best: Choice) -> Iterator[tuple[str, Plan]]:

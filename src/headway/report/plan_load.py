@@ -86,6 +86,8 @@ def node_chips(best: Choice) -> int:
     system = best.case.system
     if not system.rented:
         return int(system.scale_up_domain or system.chips)
+    if best.prefill is not None and system.chips <= system.chip.scale_up_domain:  # one machine holds both pools
+        return int(system.chips)
     layouts = [layout for layout in (best.case.layout, best.prefill) if layout is not None]
     sizes = {int(rented_together(system, replica_chips(*(int(getattr(layout, name)) for name in DEGREES)))) for layout in layouts}
     return sizes.pop() if len(sizes) == 1 else 1
