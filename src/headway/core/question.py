@@ -333,8 +333,9 @@ def completed(words: Sequence[str], spelled: Mapping[str, QuestionField]) -> lis
         field = spelled[word].field if word in spelled else None
         if field is None or not field.truths:
             continue
-        after = words[place + 1] if place + 1 < len(words) else ""
-        if not nearest(after, field.choices):  # a slip of a choice stays its value, so that the error names the choice
+        after = words[place + 1] if place + 1 < len(words) else None
+        is_value = after == "" or nearest(after or "", field.choices)  # an empty value or a slip of a choice: the error names the flag
+        if not is_value:
             whole[place] = f"{word}={field.truths[0]}"
     return whole
 
