@@ -328,7 +328,7 @@ def from_words(words: Sequence[str]) -> Question:
 
 def completed(words: Sequence[str], spelled: Mapping[str, QuestionField]) -> list[str]:
     """The words of a command, a choice that may stand bare with its value: `--disaggregate` becomes `--disaggregate=only`."""
-    whole = list(words)
+    with_values = list(words)
     for place, word in enumerate(words):
         field = spelled[word].field if word in spelled else None
         if field is None or not field.truths:
@@ -336,8 +336,8 @@ def completed(words: Sequence[str], spelled: Mapping[str, QuestionField]) -> lis
         after = words[place + 1] if place + 1 < len(words) else None
         is_value = after == "" or nearest(after or "", field.choices)  # an empty value or a slip of a choice: the error names the flag
         if not is_value:
-            whole[place] = f"{word}={field.truths[0]}"
-    return whole
+            with_values[place] = f"{word}={field.truths[0]}"
+    return with_values
 
 
 class Incomplete(HeadwayError):

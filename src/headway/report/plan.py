@@ -22,7 +22,7 @@ FIRST = ("kind", "system", "layout", "batch", "tpot_s", "ttft_s", "usd_per_1k_re
 POOLS = ("prefill_replicas", "prefill_tp", "prefill_ep", "prefill_dp", "prefill_pp", "prefill_cp")
 THOUSAND = 1000
 GOALS = {"cost": "costs least per request", "throughput": "does most per chip", "latency": "is fastest", "chips": "takes fewest chips"}
-WAYS = {"together": "one pool", "apart": "prefill apart"}  # kinds of row of the way that is not the best
+POOLINGS = {"together": "one pool", "apart": "prefill apart"}  # kinds of row of the way that is not the best
 MORE = {"cost": ("cheaper", "cheap"), "throughput": ("more", "much"), "latency": ("faster", "fast"), "chips": ("fewer", "few")}
 GOAL_NAMES = {"cost": "cost per request", "throughput": "throughput per chip", "latency": "speed of one user", "chips": "number of chips"}
 INPUTS = {
@@ -64,14 +64,14 @@ def answer(row: Row, plan: Any) -> str:
 
 def beside_other(rows: Sequence[Row], objective: str) -> str:
     """Clause on how much better the best is than the other way, prefill apart or one pool; empty where one way was searched."""
-    other = next((row for row in rows[1:2] if row["kind"] in WAYS), None)
-    if other is None:
+    row = next((row for row in rows[1:2] if row["kind"] in POOLINGS), None)
+    if row is None:
         return ""
-    if not other["fits"]:
-        return f"as {WAYS[other['kind']]} keeps no such limits"
+    if not row["fits"]:
+        return f"as {POOLINGS[row['kind']]} keeps no such limits"
     more, same = MORE[objective]
-    times = f"{other['gain']:.3g}"
-    return f"as {same} as {WAYS[other['kind']]}" if times == "1" else f"{times} times {more} than {WAYS[other['kind']]}"
+    times = f"{row['gain']:.3g}"
+    return f"as {same} as {POOLINGS[row['kind']]}" if times == "1" else f"{times} times {more} than {POOLINGS[row['kind']]}"
 
 
 def bests(plan: Any) -> list[Row]:

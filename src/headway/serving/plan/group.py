@@ -166,8 +166,8 @@ class PlanGroup:
         """Sort key: those with an answer, then with a price, by the objective, of equals the faster; else the nearest miss."""
         if self.best is None:
             return True, MISSES.index(self.fails), self.miss, self.goal.apart, self.case.model.name, self.case.system.name
-        case, goal, paid = self.best.case, self.goal, paid_for(self.best, self.goal)
-        value = float(paid) if paid is not None else -self.best.value if goal.more else self.best.value
+        case, goal, payment = self.best.case, self.goal, paid_for(self.best, self.goal)
+        value = float(payment) if payment is not None else -self.best.value if goal.more else self.best.value
         unpriced = goal.objective == "cost" and case.price is None
         key = False, unpriced, rounded(value), goal.apart  # two pools win by the objective or not at all
         return *key, *self.best.order, case.model.name, case.system.name, str(case.formats.labels)
@@ -195,8 +195,8 @@ def searched(
         sizes = plan_problem.grown(domain) if domain else (machine,)
         tried = (_problems(model, size, load, formats, degrees, assumptions, goal) for size in sizes)
         try:
-            ways = _each_way(_first_that_hold(tried, replace(goal, free=domain is not None)), goal.disaggregate)
-            results += [replace(group, place=place) for group in ways]
+            pair = _each_way(_first_that_hold(tried, replace(goal, free=domain is not None)), goal.disaggregate)
+            results += [replace(group, place=place) for group in pair]
         except IllegalCombination as error:
             illegal.append(error)
     if not results:

@@ -172,11 +172,11 @@ def _answered(
 
 def _other_way(best: PlanGroup, groups: Sequence[PlanGroup]) -> list[PlanRow]:
     """The row of the way that is not the best of a place: with one pool, or with prefill apart; none where only one was searched."""
-    other = next((group for group in groups if group.place == best.place and group.goal.apart != best.goal.apart), None)
-    if other is None or best.best is None or (other.goal.apart and other.best is None):
+    second = next((group for group in groups if group.place == best.place and group.goal.apart != best.goal.apart), None)
+    if second is None or best.best is None or (second.goal.apart and second.best is None):
         return []
-    row = replace(other.row, kind="apart" if other.goal.apart else "together")
-    return [row if other.best is None else _compared(row, best.best, best.goal, gain_of_way)]
+    row = replace(second.row, kind="apart" if second.goal.apart else "together")
+    return [row if second.best is None else _compared(row, best.best, best.goal, gain_of_way)]
 
 
 def _frontier(groups: Sequence[PlanGroup]) -> tuple[list[Choice], int]:
@@ -245,8 +245,8 @@ def _compared(line: PlanRow, best: Choice, goal: Goal, ratio: Callable[[Choice, 
         with record():
             return ratio(best, line.pick, goal)
 
-    told = {} if ratio is gain_of_way and goal.is_loaded else {"cause": cause(best, line.pick)}  # at a load what is paid is compared
-    return replace(line, extra={"gain": float(tree()), **told}, trees={"gain": tree})
+    reason = {} if ratio is gain_of_way and goal.is_loaded else {"cause": cause(best, line.pick)}  # at a load what is paid is compared
+    return replace(line, extra={"gain": float(tree()), **reason}, trees={"gain": tree})
 
 
 def _own_note(line: PlanRow, goal: Goal) -> str:

@@ -264,10 +264,10 @@ def gain(best: Choice, current: Choice, goal: Goal) -> Any:
     return _ratio(objective_of(best, best.case, goal), objective_of(current, current.case, goal), goal)
 
 
-def gain_of_way(best: Choice, other: Choice, goal: Goal) -> Any:
+def gain_of_way(best: Choice, second: Choice, goal: Goal) -> Any:
     """How many times better one way is than another, one pool or prefill apart: as they are compared, at a load by what is paid."""
-    paid = paid_for(best, goal)
-    return gain(best, other, goal) if paid is None else paid_for(other, goal) / paid
+    payment = paid_for(best, goal)
+    return gain(best, second, goal) if payment is None else paid_for(second, goal) / payment
 
 
 def _ratio(best: Number, current: Number, goal: Goal) -> Any:
