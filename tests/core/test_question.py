@@ -108,7 +108,8 @@ def test_choice__that_may_stand_bare(verb: str) -> None:
     base = ["m", "--on", "h200", "--prompt", "1k", "--output", "100"]
     ways = {"": "auto", "--disaggregate": "only", "--disaggregate never": "never", "--disaggregate=auto": "auto"}
     for words, way in ((text.split(), way) for text, way in ways.items()):
-        asked = (parsed([verb, *words, *base])[0], parsed([verb, *base, *words])[0], from_words([verb, *words, *base]))
+        before_a_flag = [verb, base[0], *words, *base[1:]]
+        asked = (parsed([verb, *words, *base])[0], parsed([verb, *base, *words])[0], parsed(before_a_flag)[0], from_words(before_a_flag))
         assert {(question.disaggregate, question.model) for question in asked} == {(way, "m")}
         assert from_words(asked[0].command()).disaggregate == way
     values = {"model": "m", "on": "h200"}

@@ -333,9 +333,8 @@ def completed(words: Sequence[str], spelled: Mapping[str, QuestionField]) -> lis
         field = spelled[word].field if word in spelled else None
         if field is None or not field.truths:
             continue
-        after = words[place + 1] if place + 1 < len(words) else None
-        is_value = after == "" or nearest(after or "", field.choices)  # an empty value or a slip of a choice: the error names the flag
-        if not is_value:
+        after = words[place + 1] if place + 1 < len(words) else "--"
+        if after.startswith("-") or (after and not nearest(after, field.choices)):  # an empty value or a slip of a choice is a value
             with_values[place] = f"{word}={field.truths[0]}"
     return with_values
 
