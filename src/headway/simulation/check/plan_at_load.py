@@ -199,7 +199,7 @@ def _rungs(answer: CheckedPlan, plays: _Plays) -> tuple[Rung, ...]:
 def _each_way(search: Search, goal: LoadGoal) -> list[CheckedPlan]:
     """The answers of one question with one pool, with two, or both; two are not played where their search needs as much money as one."""
     together = [plan_at_load(search, goal)] if goal.disaggregate != "only" else []
-    apart = functools.partial(search, way="only")
+    apart = functools.cache(functools.partial(search, way="only"))  # its first search is looked at twice
     if goal.disaggregate == "never" or any(not _may_be_cheaper(apart, goal, answer) for answer in together):
         return together
     other = plan_at_load(apart, goal)
