@@ -68,11 +68,6 @@ def handed_bytes(compiled: StepModel, prompt: Token, cp: Number) -> Any:
     return kv_bytes_chip(ONE_RANK, sequence_bytes(compiled.stores, compiled.state_bytes, prompt), compiled.stage, cp)
 
 
-def users_of(case: Deployment) -> Any:
-    """Users of a closed loop on two pools, whose rate the load states beside those of a decode replica; None at a rate alone."""
-    return None if case.load.rate is None or case.load.batch is None else case.load.batch * case.layout.replicas
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sides:
     """A prefill pool and a decode pool at work: who decodes, and the time that a request takes of a replica of each."""
@@ -126,8 +121,8 @@ def _decoded(case: Deployment, compiled: StepModel, batch: Number) -> Estimate:
     return case.timed(time, floor, "tpot", case.links(compiled, batch, time))
 
 
-def estimate_pools(case: Deployment, layout: Layout, link: BytePerSecond) -> dict[str, Any]:
-    """Contract key -> value for a decode pool (the case) with a prefill pool of layout `layout`."""
+def estimate_pools(case: Deployment, layout: Layout, link: BytePerSecond, users: Number = None) -> dict[str, Any]:
+    """Contract key -> value for a decode pool (the case) with a prefill pool of layout `layout`; `users` wait for answers at its rate."""
     load, count, sides = case.load, case.layout.replicas, _sides(case, layout, link)
     compiled, batch, tpot = sides.compiled, sides.batch, sides.tpot
     capacity, slowest, most = (
@@ -156,20 +151,19 @@ def estimate_pools(case: Deployment, layout: Layout, link: BytePerSecond) -> dic
         "capacity_req_per_s": capacity, "request_s": replicas.between_s(done.expected),
         "fits": fits(in_memory, fits_chips(chips_used, chips)), "chips": chips, "chips_used": chips_used,
         "chips_idle": idle_chips(chips, chips_used), "prefill_chips": prefill_chips, "decode_chips": decode_chips,
-        **{f"prefill_{name}": getattr(layout, name) for name in POOL_DEGREES}, **_first_token(case, sides),
+        **{f"prefill_{name}": getattr(layout, name) for name in POOL_DEGREES}, **_first_token(case, sides, users),
     }  # fmt: skip
     values["e2e_s"] = e2e_s(values["ttft"].expected, tpot.expected, load.output)
     if load.rate is not None:
-        users = users_of(case)
         values |= {"utilisation": utilisation(load.rate, capacity), "rate": load.rate}
         values |= {"concurrency": load.rate * values["e2e_s"] if users is None else users}
     shares = {"in": (sides.prompts, prefill_chips / chips_used), "out": (sides.answers, decode_chips / chips_used)}
     return columns(values | _money(case, sides, done.expected, shares, values.get("utilisation")))
 
 
-def _first_token(case: Deployment, sides: _Sides) -> dict[str, Any]:
+def _first_token(case: Deployment, sides: _Sides, users: Number) -> dict[str, Any]:
     """TTFT with the transfer of the KV cache; at a rate also with the waits for a worker of the prefill pool and for a seat to decode."""
-    first, rate, users = sides.first, case.load.rate, users_of(case)
+    first, rate = sides.first, case.load.rate
     server, requests = first.server(sides.prefilling), first.requests()
     alone = request.unloaded_ttft_s(server, requests, step_s)
     waited = alone

@@ -38,6 +38,7 @@ class Choice:
     case: Deployment
     value: float = float("nan")  # value of the objective
     prefill: Layout | None = None  # layout of the prefill pool
+    users: Any = None  # of a closed loop on two pools, whose load states its rate
     order: tuple[float, ...] = ()  # of equal values the lower is better: time for a user, then chips in use
 
 
@@ -178,7 +179,7 @@ def _rows(picks: Sequence[Choice]) -> list[dict[str, Any]]:
     case = cases[0].at(layout, load)
     if first.prefill is None:
         return Table(axes, filled(case, axes)).rows()
-    estimates = estimate_pools(case, first.prefill, hand_over_link(case.system))
+    estimates = estimate_pools(case, first.prefill, hand_over_link(case.system), first.users)
     return Table(axes, filled(case, axes, estimates) | {key: estimates[key] for key in POOLED}).rows()
 
 
@@ -208,4 +209,4 @@ def throughput_of(choice: Choice, case: Deployment) -> dict[str, Any]:
 
 
 def _estimated(choice: Choice, case: Deployment, law: Callable[[Deployment], dict[str, Any]]) -> dict[str, Any]:
-    return law(case) if choice.prefill is None else estimate_pools(case, choice.prefill, hand_over_link(case.system))
+    return law(case) if choice.prefill is None else estimate_pools(case, choice.prefill, hand_over_link(case.system), choice.users)

@@ -340,20 +340,18 @@ def resized(choice: Choice, system: System, replicas: tuple[int, int], chips: in
     if goal.is_loaded:
         lengths = Load(batch=None, prompt=case.load.prompt, output=case.load.output, rate=goal.rate)  # no users beside the rate
         case = replace(case, load=lengths if goal.users is None else _of_users(case, prefill, goal.users))
-    return replace(choice, case=case, prefill=prefill)
+    return replace(choice, case=case, prefill=prefill, users=goal.users)
 
 
 def _of_users(case: Deployment, layout: Layout, users: Number) -> Load:
-    """The load of users who wait for their answers on a decode pool (the case) and a prefill pool: theirs by replica, and their rate."""
-    share = known(float(users) / int(case.layout.replicas), "batch", "", "derived", "users of a decode replica", "now")
-    load = Load(prompt=case.load.prompt, output=case.load.output, batch=share)
+    """The load of users who wait for their answers on a decode pool (the case) and a prefill pool: the rate at which they ask."""
+    load = Load(prompt=case.load.prompt, output=case.load.output)
 
     def times(rate: PerSecond) -> dict[str, Any]:
-        return estimate_pools(case.at(case.layout, replace(load, rate=rate)), layout, hand_over_link(case.system))
+        return estimate_pools(case.at(case.layout, replace(load, rate=rate)), layout, hand_over_link(case.system), users)
 
     able = float(np.ravel(times(np.array([1.0]))["capacity_req_per_s"])[0])
-    rate = rate_of_users(users, times, able)
-    return replace(load, rate=known(rate, "rate", "1/s", "derived", "of the users' closed loop", "now"))
+    return replace(load, rate=known(rate_of_users(users, times, able), "rate", "1/s", "derived", "of the users' closed loop", "now"))
 
 
 def _with_replicas(layout: Layout | None, replicas: int) -> Layout:
