@@ -67,23 +67,29 @@ class _Pool:
         state.order[state.ends[slot.KNOWN]] = request
         state.ends[slot.KNOWN] += 1
         self.loads[number] += 1
-        self.serving[number].append(request)
+        if not self.play.rules.handed:  # of answers it is enough how many end
+            self.serving[number].append(request)
         self.replica[request] = number
         self.dues[number] = due(state, self.play.rules)
 
-    def run(self, number: int, until: float) -> list[int]:
-        """Run one iteration of a replica; the requests that it finished with it."""
+    def run(self, number: int, until: float) -> int:
+        """Run one iteration of a replica; how many requests it finished with it."""
         state, form = self.states[number], self.play.form
         before = state.count[slot.COMPLETED]
         if form.run_one(self.where, number, self.rules, form.step, until, 1) == STUCK:
             raise StuckLoop(STUCK_LINE)
         self.dues[number] = due(state, self.play.rules)
-        if state.count[slot.COMPLETED] == before:
-            return []
-        mine, times = self.serving[number], self.play.times
-        ended = [request for request in mine if isfinite(times[4 * request + slot.FINISH])]
-        self.serving[number] = [request for request in mine if not isfinite(times[4 * request + slot.FINISH])]
-        return ended
+        return int(state.count[slot.COMPLETED] - before)
+
+    def finished(self, number: int, count: int) -> list[int]:
+        """The so many requests that a replica finished last, which are forgotten: mostly those that came first."""
+        mine, times, places = self.serving[number], self.play.times, list[int]()
+        for place, request in enumerate(mine):
+            if isfinite(times[4 * request + slot.FINISH]):
+                places.append(place)
+                if len(places) == count:
+                    break
+        return [mine.pop(place) for place in reversed(places)][::-1]
 
     def result(self, traffic: Traffic, refused: Any, overhead_s: float, rules: Rules) -> SimulatedRun:
         """The run of the pool, in the order of the traffic."""
@@ -116,11 +122,13 @@ class _Users:
             return False
         ended = side.run(number, inf if side is self.prefill else self.known_until(number))
         time = float(side.states[number].at[slot.NOW])
-        for request in ended:
+        for _ in range(ended):
             heapq.heappush(self.events[LEAVES], (time, number if side is self.prefill else -1 - number))
-            if side is self.prefill:
+        if side is self.prefill and ended:
+            for request in side.finished(number, ended):
                 heapq.heappush(self.events[HANDED], (time + float(self.transfer[request]), request))
-            else:
+        elif side is self.decode:
+            for _ in range(ended):
                 self.ask_again(time)
         return True
 
