@@ -276,7 +276,7 @@ def _notes(groups: Sequence[PlanGroup], count: int) -> tuple[str, ...]:
     if goal.objective == "cost" and any(group.case.price is None for group in groups):
         notes |= {"without a price the objective is chip-seconds per request; machines without a price come last": None}
     if apart:
-        notes |= {f"sized {sum(group.sized for group in apart)} pairs of a prefill and a decode replica; TPOT is free of prompts": None}
+        notes |= {f"searched {sum(group.sized for group in apart)} pairs of a prefill and a decode replica; TPOT is free of prompts": None}
         notes |= dict.fromkeys(note for group in first_of_each(apart) for note in _pool_note(group))
     if any(group.goal.free for group in groups):
         notes |= dict.fromkeys(_free_note(group.problems[0].case.system) for group in groups if group.goal.free)
@@ -307,7 +307,7 @@ def _pool_note(group: PlanGroup) -> list[str]:
     one_tpot = show(float(estimates_of(one_pool, one_pool.case)["tpot_s"]), "s")
     name = group.case.system.name
     if f"{times:.3g}" == "1":
-        return [f"{name}: two pools are not {BETTER[goal.objective]} than one"]
+        return [f"{name}: one pool and two are within a per cent of each other"]
     words = ("two pools are", times, "than one") if times >= 1 else ("one pool is", 1 / times, "than two")
     least = f"one pool: {one_pool.case.layout}, TPOT {one_tpot}"
     return [f"{name}: {words[0]} {words[1]:.3g} times {BETTER[goal.objective]} {words[2]} ({least})"]
