@@ -157,17 +157,22 @@ def remarks(row: Row, plan: Any) -> list[str]:
     """Notes on the best layout that its sentence leaves out: formats, idle chips, pools, distance to saturation."""
     if plan.fails:
         return []
-    notes = [f"{serving.formats(row)}; {serving.work(row)}", *serving.machine_costs([row]), *serving.load_costs(row)]
+    notes = [f"{serving.formats(row)}; {serving.work(row)}{_sizes(row)}", *serving.machine_costs([row]), *serving.load_costs(row)]
     notes += serving.drafting(row)
     if row["chips_idle"]:
         notes.append(f"{number_of(row['chips_idle'], 'chip')} of {row['chips']} idle, and paid for")
-    if row.get("prefill_replicas") is not None:
-        sizes = f"{value(row, 'prefill_chips')} chips prefill and {value(row, 'decode_chips')} decode"
-        notes.append(f"{sizes}; transfer of the KV cache takes {value(row, 'transfer_s')} of TTFT")
     if row["rate"] is not None:
         most, share = format_value(row["capacity_req_per_s"], "1/s"), row["utilisation"]
         notes.append(f"this load saturates {number_of(row['replicas'], 'replica')} at {most}, {1 / share:.3g} times the rate")
     return notes
+
+
+def _sizes(row: Row) -> str:
+    """Clause on the chips of two pools, and on the transfer between them."""
+    if row.get("prefill_replicas") is None:
+        return ""
+    sizes = f"; {value(row, 'prefill_chips')} chips prefill and {value(row, 'decode_chips')} decode"
+    return f"{sizes}, to which the KV cache takes {value(row, 'transfer_s')} of TTFT"
 
 
 def current(rows: Sequence[Row]) -> list[str]:

@@ -307,10 +307,10 @@ def _pool_note(group: PlanGroup) -> list[str]:
     one_tpot = show(float(estimates_of(one_pool, one_pool.case)["tpot_s"]), "s")
     name = group.case.system.name
     if f"{times:.3g}" == "1":
-        return [f"{name}: one pool and two are within a per cent of each other"]
+        return [f"searched both ways on {name}: one pool and two are within a per cent of each other"]
     words = ("two pools are", times, "than one") if times >= 1 else ("one pool is", 1 / times, "than two")
     least = f"one pool: {one_pool.case.layout}, TPOT {one_tpot}"
-    return [f"{name}: {words[0]} {words[1]:.3g} times {BETTER[goal.objective]} {words[2]} ({least})"]
+    return [f"searched both ways on {name}: {words[0]} {words[1]:.3g} times {BETTER[goal.objective]} {words[2]} ({least})"]
 
 
 PAIRS = -1  # in place of a search, of points that are pairs of pools
