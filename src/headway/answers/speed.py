@@ -18,7 +18,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.workload import SLO
 from headway.report import output, serving
 from headway.report import price as words
-from headway.report.plan import WAYS
+from headway.report.plan import POOLINGS
 from headway.report.words import sentence, timed
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _other_way(ladder: SpeedTiers) -> str:
     """Note on the way of prefill that the standard tier does not have: its price, and the ratio."""
     if ladder.other_way is None:
         return ""
-    row, names = ladder.other_way.row, (WAYS["apart"], WAYS["together"])
+    row, names = ladder.other_way.row, (POOLINGS["apart"], POOLINGS["together"])
     best, dearer = names if row["kind"] == "together" else names[::-1]
     gain = _times(ladder.measured(ladder.other_way)["price_multiple"])
     return f"at the standard tier {best} costs least per request, {dearer} {gain} its price ({serving.layout(row)}, batch {row['batch']})"
@@ -229,7 +229,7 @@ def _offer(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _drawing(rows: Rows, view: View) -> Picture:
     """Picture of price multiple against speed multiple: tiers as a line, larger domains and offers as points."""
-    tiers = [row for row in rows if row["kind"] not in WAYS]
+    tiers = [row for row in rows if row["kind"] not in POOLINGS]
     point_rows = [row for row in tiers if row["price_multiple"] is not None and row["speed_multiple"] is not None]
     titles = {f"{row['model']} on {row['system']}" for row in point_rows if row["kind"] in OF_RUNGS}
     points = [

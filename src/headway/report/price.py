@@ -13,7 +13,7 @@ from headway.economics.price.price import LAID
 from headway.report import output, serving
 from headway.report.pictures import bars, frame, plot, scale, years
 from headway.report.pictures import grid as along
-from headway.report.plan import WAYS
+from headway.report.plan import POOLINGS
 from headway.report.words import Row, sentence, subject
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def describe(table: Any, changed: Changed = lambda *_: None) -> output.Summary:
         return output.Summary(sentence(f"{subject(rows[0])}: no price", f", {rows[0]['why']}"), [*LAID, "why"])
     if len(rows) == 1:
         row, second = rows[0], next((line for line in everything if line is not rows[0]), None)
-        remarks = [*_remarks(row), *([] if second is None else [f"{WAYS[second['kind']]}: {_where(second)}"]), HOW]
+        remarks = [*_remarks(row), *([] if second is None else [f"{POOLINGS[second['kind']]}: {_where(second)}"]), HOW]
         return output.Summary(
             _sold(row, second), people=_by_kind(row, second), binds=_binds(row), helps=_helps(row, changed), remarks=remarks
         )
@@ -108,14 +108,14 @@ def _sold(row: Row, second: Row | None) -> str:
     with_layout = f" with {serving.layout(row)}, batch {serving.value(row, 'batch')}"
     times = "" if row.get("output_multiple") is None else f", {row['output_multiple']:.3g} times fresh input"
     input_text = f", {', '.join(inputs)}" if inputs else ""
-    times_cheaper = "" if second is None else f"{second['gain']:.3g} times cheaper than {WAYS[second['kind']]}"
+    times_cheaper = "" if second is None else f"{second['gain']:.3g} times cheaper than {POOLINGS[second['kind']]}"
     least = f"; {_way(row)} costs least per request, {times_cheaper}" if times_cheaper else ""
     margin = f"; the list leaves a margin of {row['sheet_margin']:.0%}" if row.get("sheet_margin") is not None else ""
     return sentence(f"{subject(row)}: output costs {middle} per Mtok{ends}", margin, times, least, input_text, with_layout)
 
 
 def _way(row: Row) -> str:
-    return WAYS["together" if row.get("prefill_replicas") is None else "apart"]
+    return POOLINGS["together" if row.get("prefill_replicas") is None else "apart"]
 
 
 def _interval(row: Row, name: str) -> str:
@@ -135,7 +135,7 @@ def _by_kind(row: Row, second: Row | None) -> Listing:
         line = {"tokens": name, "cost": cells[f"cost_{kind}"], "cost 90 %": f"{cells[f'cost_{kind}_lo']} .. {cells[f'cost_{kind}_hi']}",
                 "price": cells[f"price_{kind}"], "price 90 %": f"{low} .. {high}", "price, ends": f"{least} .. {most}"}  # fmt: skip
         if second is not None:
-            line[f"price, {WAYS[second['kind']]}"] = cell(f"price_{kind}", second)
+            line[f"price, {POOLINGS[second['kind']]}"] = cell(f"price_{kind}", second)
         if row.get(f"sheet_{kind}") is not None:
             line["list"] = cell(f"sheet_{kind}", row)
         share = shares[kind]
