@@ -25,7 +25,7 @@ from headway.training.sizing import enough, is_free, is_in_time, is_sized, plann
 from headway.training.work import is_routed
 
 MOST_HELPS, MOST_LEVERS = 5, 3
-MOST_SIZED = 3  # changes that are searched over every count of chips, the best of those on the count of the answer
+MOST_SIZED = 2  # changes that are searched over every count of chips, the best of those on the count of the answer
 LEAST_GAIN = 1e-3  # share from which a change is told
 DIGITS = 6  # of a value as it is printed, typed and searched with
 SAVED = 0.02  # share of a step that another schedule, or one graph, must be able to save to be tried

@@ -100,7 +100,13 @@ FULLER = 1.25  # largest ratio of the fullest stage's layers to the fewest possi
 
 def candidates(of: Bounds, domain: int, pinned: Mapping[str, Sequence[int]]) -> TrainingLayout:
     """Every legal layout with the `pinned` values, each field an array over layouts."""
-    combinations = list(itertools.islice(_rows(of, domain, pinned), MOST_LAYOUTS + 1))
+    return _candidates(of, domain, tuple((name, tuple(values)) for name, values in pinned.items()))
+
+
+@functools.lru_cache(maxsize=32)
+def _candidates(of: Bounds, domain: int, pinned: tuple[tuple[str, tuple[int, ...]], ...]) -> TrainingLayout:
+    """The same, kept: what would help is searched over the same layouts."""
+    combinations = list(itertools.islice(_rows(of, domain, dict(pinned)), MOST_LAYOUTS + 1))
     if len(combinations) > MOST_LAYOUTS:
         raise BadValue("layout", f"more than {MOST_LAYOUTS:,} combinations of lists", "shorter lists")
     columns = np.array(combinations, dtype=np.int64).reshape(-1, len(NAMES))
@@ -308,10 +314,10 @@ class Evaluated:
     fits: Any
     bytes: Any
 
-    @property
-    def best_first(self) -> Any:
+    def best_first(self, most: int) -> list[int]:
         """Indices of what fits by step time, then of the others by memory."""
-        return np.lexsort((self.step, np.where(self.fits, self.step, self.bytes), ~self.fits))
+        unfit = least(self.bytes, np.flatnonzero(~self.fits), most)
+        return [*least(self.step, np.flatnonzero(self.fits), most), *unfit][:most]
 
     def degrees(self, index: int, row_names: Sequence[str]) -> tuple[Any, ...]:
         """What makes a layout a row of its own."""
@@ -362,7 +368,7 @@ def _shortlist(evaluated: Evaluated, request: TrainingRequest) -> tuple[tuple[La
     A set of degrees has one row, its best; slower ones of it are rows only where the table is not full without them.
     """
     value = np.where(evaluated.fits, evaluated.step, evaluated.bytes)
-    walked = [int(index) for index in evaluated.best_first[:MOST_WALKED]]
+    walked = evaluated.best_first(MOST_WALKED)
     equals = _equals(value, walked)
     walked[:equals] = _plainest_first(evaluated, walked[:equals])
     best = walked[0]
@@ -375,11 +381,23 @@ def _shortlist(evaluated: Evaluated, request: TrainingRequest) -> tuple[tuple[La
         elif group[0] == best and value[index] <= value[best] * (1 + ALIKE):
             twins.append(index)
     firsts = [group[0] for group in groups.values()][:TABLE_ROWS]
-    slower = [index for index in walked if any(index in group[1:] for group in groups.values()) and value[index] <= SLOWER * value[best]]
+    slower = sorted((index for group in groups.values() for index in group[1:]), key=walked.index)
+    slower = [index for index in slower if value[index] <= SLOWER * value[best]]
     after = sorted([*firsts[1:], *slower[: TABLE_ROWS - len(firsts)]], key=walked.index)
     return tuple(evaluated.estimate_at(index, request.pinned) for index in (best, *after)), tuple(
         evaluated.estimate_at(index, request.pinned) for index in twins[:TABLE_ROWS]
     )
+
+
+def least(value: Any, indices: Any, most: int) -> list[int]:
+    """At most so many of the indices, by their values.
+
+    >>> least(np.array([3.0, 1.0, 2.0, 1.0]), np.array([0, 1, 2, 3]), 3)
+    [1, 3, 2]
+    """
+    if len(indices) > most:
+        indices = np.sort(indices[np.argpartition(value[indices], most)[:most]])
+    return indices[np.argsort(value[indices], kind="stable")].tolist()
 
 
 def _equals(value: Any, walked: Sequence[int]) -> int:

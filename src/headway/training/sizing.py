@@ -267,19 +267,19 @@ def _place(sizes: MachineSizes) -> tuple[int | None, str]:
     start, last = sizes.first_not_hopeless(), len(sizes.counts) - 1
     memory = replace(request, deadline=None)
     least = bisect.bisect_left(sizes.counts, True, key=lambda count: not hopeless(memory, count))
-    smallest = None if least > last else sizes.fewest(least, sizes.fits)
-    if smallest is None:
+    if least > last:
         return None, f"nothing fits on {most}"
-    first = smallest if request.deadline is None else None if start > last else sizes.fewest(max(start, smallest), sizes.in_time)
+    late = request.deadline is not None
+    first = None if start > last else sizes.fewest(start, sizes.in_time if late else sizes.fits)
     if first is None:
-        return last, f"the deadline is not kept on {most}"
+        return (last, f"the deadline is not kept on {most}") if late and sizes.fits(last) else (None, f"nothing fits on {most}")
     if request.objective == "chips" and sizes.keeps(first):
         return first, ""
     places = list(_coarse_places(sizes, first))
     keeping = [place for place in places if sizes.keeps(place)]
     if not keeping:
         cheapest = min(places, key=lambda place: _value(sizes, place, "cost"))
-        return cheapest, f"the budget is not kept on {most}" + ("" if request.deadline is None else " in time")
+        return cheapest, f"the budget is not kept on {most}" + (" in time" if late else "")
     return _refined(sizes, places, min(keeping, key=lambda place: _value(sizes, place, request.objective))), ""
 
 
