@@ -57,6 +57,7 @@ QUESTIONS = {
     "speed": ("economics.questions:Speed", "price of fast and slow tiers against their speed"),
     "cache": ("economics.questions:Cache", "memory tier and lifetime of a KV cache; --workload: its hit rates"),
     "bill": ("economics.questions:Bill", "cost of requests under API price sheets, by mode and cache"),
+    "breakeven": ("economics.questions:Breakeven", "API bill of a workload against rented or own machines: where it tips, and payback"),
     "law": (
         "performance.questions:LawQuestion",
         "one law by name: its equation and arguments, its result for numbers, lists, ranges and facts",

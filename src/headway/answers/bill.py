@@ -15,6 +15,7 @@ from headway.core.errors import BadValue, UnknownName
 from headway.core.listing import Listing, clean, computed
 from headway.core.notes import note
 from headway.core.progress import expect, tick
+from headway.core.question import Question
 from headway.core.trace import record
 from headway.economics.bill import AUTOMATIC, PRICED, BillCalculator, compare, modes_of, requests_of, requests_of_totals, ttls_of, ways_of
 from headway.economics.questions import Bill
@@ -50,7 +51,7 @@ OWN_COLUMNS = {  # columns with a meaning specific to this verb
 
 def run(args: Bill) -> output.Answer:
     """Answer with a row per billing option, cheapest first."""
-    sheets, requests = _sheets(args), requests_billed(args)
+    sheets, requests = sheets_of(args), requests_billed(args)
     biller, options = _billing_options(args, sheets, requests)
     note(*_minimum_notes(options, requests))
     comparisons, rows = _comparisons(biller, options)
@@ -65,7 +66,7 @@ def run(args: Bill) -> output.Answer:
     )  # fmt: skip
 
 
-def _sheets(args: Bill) -> list[Any]:
+def sheets_of(args: Question) -> list[Any]:
     """Price sheets named on the command line, without repeats."""
     catalog, sheets = arguments.catalog(args), []
     for name in arguments.split(args.sheet, "--sheet"):
@@ -80,6 +81,17 @@ def _sheets(args: Bill) -> list[Any]:
 
 def _billing_options(args: Bill, sheets: Sequence[Any], requests: Any) -> tuple[Any, list[Any]]:
     """Billing options that are requested and sold; notes say which are not sold."""
+    options = options_sold(args, sheets, requests)
+    if any(way.sheet.hours for way in options):
+        first = "the first request comes" if requests.lengths else "the totals are computed as if all came"
+        note(f"prices by the hour, of the standard mode alone: {first} at {args.start} UTC (--start)")
+    if not requests.lengths and any(way.sheet.tiers for way in options):
+        note("context tiers are left out: the lengths of the requests are not known")
+    return BillCalculator(requests=requests, start_s=start_s(args.start)), options
+
+
+def options_sold(args: Question, sheets: Sequence[Any], requests: Any) -> list[Any]:
+    """Billing options of the modes and caches of a question that these sheets sell."""
     modes, ttls = _names(args.mode), _ttls(args.cache)
     known = sorted({mode for sheet in sheets for mode in modes_of(sheet)})
     for mode in modes:
@@ -90,12 +102,7 @@ def _billing_options(args: Bill, sheets: Sequence[Any], requests: Any) -> tuple[
         sold = [f"{sheet.model}: {', '.join(modes_of(sheet))}, caches {_times(ttls_of(sheet.rates)) or NONE[0]}" for sheet in sheets[:3]]
         raise BadValue("--cache", args.cache or args.mode, "something that is sold: " + "; ".join(sold))
     note(*_unsold_notes(sheets, ttls), *(_cache_assumptions(options) if requests.lengths else []))
-    if any(way.sheet.hours for way in options):
-        first = "the first request comes" if requests.lengths else "the totals are computed as if all came"
-        note(f"prices by the hour, of the standard mode alone: {first} at {args.start} UTC (--start)")
-    if not requests.lengths and any(way.sheet.tiers for way in options):
-        note("context tiers are left out: the lengths of the requests are not known")
-    return BillCalculator(requests=requests, start_s=start_s(args.start)), options
+    return options
 
 
 def _names(text: str) -> tuple[str, ...]:

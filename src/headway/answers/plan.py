@@ -232,7 +232,7 @@ def expected(args: Plan, factor: float | None = None) -> LayoutPlan:
     Without a factor they are as long as the confidence of the question wants, or with --no-check as expected.
     """
     goal = _goal(args)
-    inputs, systems = _search_at_load(args, goal), [system for system, _ in arguments.systems(args)]
+    inputs, systems = _search_at_load(args, goal, is_noted=False), [system for system, _ in arguments.systems(args)]
     if factor is None and not args.no_check:
         pairs = list(itertools.product(inputs.models, systems))
         factor = plan_at_load.step_factor(dataclasses.replace(goal, width=plan_at_load.width_of(pairs, inputs.rest["assumptions"])))
@@ -334,7 +334,7 @@ class _SearchInput:
             yield {name: member[name] for name in formats} | {"ways": {name: member[name] for name in degrees}}
 
 
-def _search_at_load(args: Plan, goal: LoadGoal) -> _SearchInput:
+def _search_at_load(args: Plan, goal: LoadGoal, is_noted: bool = True) -> _SearchInput:
     degrees = schema.read(args, Layout, most=arguments.MOST_VALUES)
     formats = schema.axes(schema.read(args, Precision))
     bare, counts = _counts_of_drafts(args)
@@ -356,8 +356,9 @@ def _search_at_load(args: Plan, goal: LoadGoal) -> _SearchInput:
             raise BadValue("--trace", "requests that all come at once", "a trace with arrival times, or --rate beside it")
         rate = len(traffic.trace) / span
     models = arguments.models(args)
-    note(*search_notes(args, lengths))
-    arguments.note_beyond(models, lengths)
+    if is_noted:
+        note(*search_notes(args, lengths))
+        arguments.note_beyond(models, lengths)
     assumptions = schema.defaults(Assumptions, assumption_sets[0])
     settings = {"assumptions": choices(assumptions, counts)} if counts else {}
     spare = schema.Field(integer=True, open_low=False, high=MOST_SPARE)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "Serve": ("plan", "serve", "fits", "sim", "score", "solve"),
     "Train": ("train", "scale"),
-    "Money": ("price", "speed", "cache", "bill"),
+    "Money": ("price", "speed", "cache", "bill", "breakeven"),
     "Envelope": ("law", "matmul", "collective", "capacity", "compare"),
     "Keep": ("ask", "schema"),
     "Look": ("show", "list", "new", "rack", "trend", "lecture", "feistel"),

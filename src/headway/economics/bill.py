@@ -410,19 +410,19 @@ class ConversationPrefixes:
         return float(np.sum(per_conversation + common))
 
 
-class RequestTotals:
-    """Prefix reuse of totals with a known number of hits; without hits nothing is marked for caching."""
+class KnownHits:
+    """Prefix reuse of prompts with a known number of hits; one without hits is not marked for caching."""
 
     layouts = (RECORDED,)
 
-    def __init__(self, prompt: float, hits: float) -> None:
-        self.prompt, self.hit = np.array([int(prompt)]), np.array([int(hits)])
+    def __init__(self, prompt: Ints, hits: Ints) -> None:
+        self.prompt, self.hits = prompt, hits
 
     def marked(self, layout: str) -> Any:
-        return np.where(self.hit > 0, self.prompt, 0)
+        return np.where(self.hits > 0, self.prompt, 0)
 
     def hit_tokens(self, ttl_s: float, layout: str) -> Any:
-        return self.hit
+        return self.hits
 
     def token_seconds(self, ttl_s: float, layout: str) -> float:
         return 0.0
@@ -432,8 +432,18 @@ def requests_of_totals(prompt: float, hits: float, output: float, source: str) -
     """Totals as a single request: prompt tokens, cached tokens among them, and output tokens."""
     if not 0 <= hits <= prompt:
         raise BadValue("--tokens", f"cached={hits:g}", f"cached tokens among the input's {prompt:g}")
-    zero = np.zeros(1, np.int64)
+    zero, prompts = np.zeros(1, np.int64), np.array([int(prompt)])
     return BilledRequests(
-        source=source, prompt=np.array([int(prompt)]), output=np.array([int(output)]), arrival=zero.astype(float), order=zero,
-        sharing=RequestTotals(prompt, hits), lengths=False,
+        source=source, prompt=prompts, output=np.array([int(output)]), arrival=zero.astype(float), order=zero,
+        sharing=KnownHits(prompts, np.array([int(hits)])), lengths=False,
+    )  # fmt: skip
+
+
+def requests_over_a_day(prompt: Ints, output: Ints, hit_rate: float, source: str) -> BilledRequests:
+    """Requests evenly over a day, so that prices by the hour count as they last; a cache has this share of each prompt."""
+    order = np.argsort(prompt, kind="stable")
+    arrival = np.arange(len(prompt)) * (DAY / len(prompt))
+    return BilledRequests(
+        source=source, prompt=prompt[order], output=output[order], arrival=arrival[order], order=order,
+        sharing=KnownHits(prompt, np.rint(hit_rate * prompt).astype(np.int64)),
     )  # fmt: skip

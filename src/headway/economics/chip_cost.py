@@ -63,12 +63,13 @@ def by_metric(chip: Chip, metric: str = chip_price.MARKET) -> ChipPrice:
     return ChipPrice(interval=span, note=f"chip price {chip_price.price_origin(quote)}; --chip-price or --price-metric changes it")
 
 
-def owned(chip: Chip, assumptions: dict[str, Any]) -> OwnershipCost:
+def owned(chip: Chip, assumptions: dict[str, Any], capex: Any = None, power: Any = None) -> OwnershipCost:
     """Capital, upkeep, power and building cost of an owned chip; `assumptions` are the ownership assumptions by name.
 
     Total cost of owning: capital with host, network and storage over its life, upkeep, all-in power, the building over its own life.
+    `capex` and `power` stand for the chip's own figures.
     """
-    capex, power = fact(chip, CAPEX), fact(chip, POWER)
+    capex, power = fact(chip, CAPEX) if capex is None else capex, fact(chip, POWER) if power is None else power
     if capex is None or power is None:
         lacks = " and ".join(name for name, value in ((CAPEX, capex), (POWER, power)) if value is None)
         raise MissingFact(chip.name, lacks, "its cost file needs it for --own; --chip-price gives a price instead")

@@ -1,4 +1,4 @@
-"""Questions of money: `price` in its six forms, `speed`, `cache` and `bill`."""
+"""Questions of money: `price` in its six forms, `speed`, `cache`, `bill` and `breakeven`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headway.core.question import MACHINES, MODELS, REQUIRED, Edits, FlagGroup, 
 from headway.core.schema import Field
 from headway.economics.cache.records import CacheHold, CacheService, PrefillCost
 from headway.hardware.chip import memory_size
-from headway.hardware.chip_price import WHICH
+from headway.hardware.chip_price import WHICH, TypedPrice
 from headway.models.by_numbers import BY_NUMBERS
 from headway.models.precision import Precision
 from headway.performance.assumptions import HIT_RATE, Assumptions
@@ -21,7 +21,8 @@ from headway.performance.calibration.flag import OWN_RUNS
 from headway.performance.layout import Layout
 from headway.performance.workload import SLO, Load
 from headway.serving.questions import DISAGGREGATE
-from headway.simulation.questions import ARRIVALS, SEED, TRACE_BLOCK
+from headway.simulation.check.limits import LatencyLimits
+from headway.simulation.questions import ARRIVALS, SEED, TRACE_BLOCK, CheckedLoad
 
 PER_TOKEN = Field("USD/token", bare="USD/Mtok", open_low=False)
 LAYOUT = tuple(schema.fields(Layout))
@@ -346,3 +347,66 @@ class Bill(Question):
     )
     mode = field(kind="word", word="NAME,...", help="standard, batch, flex, fast, ... (default all that a sheet sells)", default="")
     cache = field(kind="number", word="TIME,...", help="5min,1h,none: times to live (default all that a sheet sells, and none)", default="")
+
+
+class MonthlyVolume(FlagRecord):
+    """How much is asked, and when."""
+
+    rate = field("1/s", word="1/s", high=1e9, help="requests, the mean over all hours: 100k/day, 2/s; a list or range is the curve")
+    monthly_tokens = field(
+        "token", word="TOKENS", high=1e18, help="in place of --rate: tokens of a month of 730 hours, prompts and answers: 3B"
+    )
+    prompt = field(kind="lengths", word="LENGTHS", help="tokens, what a cache has included: 8k, lognormal:8k,1.2, uniform:1k,16k")
+    output = field(kind="lengths", word="LENGTHS", help="tokens of an answer, in the same words")
+    peak = field(low=1, open_low=False, high=1e3, help="rate of the busiest hours, which machines must carry, over the mean (default 1)")
+    idle_hours = field(word="HOURS", open_low=False, high=23.9, help="hours of a day without requests, paid all the same (default 0)")
+
+
+class MachineCosts(FlagRecord):
+    """What machines cost beside their hours, and what owning them costs."""
+
+    staff = field("USD", word="USD", open_low=False, high=1e12, help="cost a month of the people who run the machines: $15k (default 0)")
+    capex = field("USD", word="USD", high=1e9, help="of --own: purchase of a chip, in place of the catalogue's, such as $25k")
+    life = field("s", word="TIME", low=86400.0, high=3.2e9, help="of --own: time over which a purchase is written off, such as 4years")
+    electricity = field("USD/W/s", word="USD/kWh", bare="USD/kWh", open_low=False, high=1e-3, help="of --own: price of electricity")
+    power = field("W", word="W", high=1e6, help="of --own: power of a chip with its share of host, network and cooling")
+
+
+class Breakeven(Question):
+    """The API bill of a workload against rented or own machines that serve it: where it tips, and what each costs by volume."""
+
+    verb, answered_by = "breakeven", "headway.answers.breakeven"
+    example = "breakeven llama-3.1-8b --on l40s --sheet groq/llama-3.1-8b --rate 200k/day --prompt 2k --output 300 --ttft 2s --tpot 40ms"
+    refresh = "on release"
+    pictures = (
+        ("volume", "cost of a month by volume: the API's line, the staircase of machines, where they meet"),
+    )
+    progress, patience_s = "plans searched", 2.0
+    groups = (
+        FlagGroup(MonthlyVolume, "workload"),
+        FlagGroup(SLO, "limits that the machines keep (each may be left out)"),
+        FlagGroup(LatencyLimits, "limits on percentiles under the load", skip=("ttft", "tpot", "e2e")),
+        FlagGroup(OwnedChips, "machines"),
+        FlagGroup(TypedPrice, "machines"),
+        FlagGroup(MachineCosts, "machines"),
+        FlagGroup(CheckedLoad, "machines", only=("confidence", "spare", "no_check")),
+        FlagGroup(Layout, "layout: searched unless pinned to a value or a list", skip=("replicas",), searched=LAYOUT),
+        FlagGroup(Precision, "number formats: a list is searched (default as published; KV also fp8)", searched=("kv",)),
+        FlagGroup(Assumptions, "assumptions (named defaults)"),
+        OWN_RUNS,
+        BY_NUMBERS,
+    )
+    model = declared(MODELS)
+    on = field(kind="machine", word="MACHINE", help="h100-sxm, gb200-nvl72, ...: as many as it takes", default=REQUIRED)
+    sheet = field(
+        kind="sheet", word="NAME,...", help="the API: claude-haiku, groq/gpt-oss-120b, mine.toml; several with commas", default=REQUIRED
+    )
+    mode = field(kind="word", word="NAME,...", help="standard (default), batch, flex, ...: the cheapest of these", default="standard")
+    cache = field(kind="number", word="TIME,...", help="5min,1h,none: times to live (default the cheapest that a sheet sells)", default="")
+
+    def idle(self) -> dict[str, str]:
+        """What owning costs, where chips are rented."""
+        return {} if self.own else dict.fromkeys(OWNING, "--own beside it: it is about machines that are bought")
+
+
+OWNING = ("capex", "life", "electricity", "power")

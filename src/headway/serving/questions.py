@@ -95,9 +95,10 @@ class Sought(FlagRecord):
 
 
 OF_SOLVE = ("for_", "so_that", "find")  # of a verb that has a search of its own: in `solve` they are this one's
-# No number of theirs follows from an input.
+# No number of theirs follows from an input, or the answer says itself where both sides are equal.
 SKIPPED = (
-    "solve", "ask", "schema", "list", "show", "trend", "fit", "lecture", "predict", "score", "calibrate", "new", "fits", "web", "mcp",
+    "solve", "ask", "schema", "list", "show", "trend", "fit", "lecture", "predict", "score", "calibrate", "new", "fits", "breakeven",
+    "web", "mcp",
 )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ many chips, only the Pareto-optimal layouts in rate, time and link time are pair
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,6 +78,15 @@ class PoolPair:
 def pairs(candidates: Sequence[Candidates], goal: Goal) -> tuple[list[PoolPair], int]:
     """The best pair of pools under each of several TPOT limits, and the number of replica pairs sized."""
     best_pairs, count = [], 0
+    for first, second in sides(candidates, goal):
+        count += len(first.row) * len(second.row)
+        best = best_pair(first, second, goal)
+        best_pairs += [best] if best else []
+    return best_pairs, count
+
+
+def sides(candidates: Sequence[Candidates], goal: Goal) -> Iterator[tuple[Pool, Pool]]:
+    """Prefill and decode replicas to pair, under each of several TPOT limits: whatever the rate, they are the same."""
     for w in candidates:
         first = _prefill_side(w, goal)
         most = most_fitting(w)
@@ -89,10 +98,7 @@ def pairs(candidates: Sequence[Candidates], goal: Goal) -> tuple[list[PoolPair],
         for limit in _levels(w, most, goal):
             second = _decode_side(w, most, limit, goal)
             if len(second.row):
-                count += len(first.row) * len(second.row)
-                best = _best(first, second, goal)
-                best_pairs += [best] if best else []
-    return best_pairs, count
+                yield first, second
 
 
 def _levels(w: Candidates, most: Number, goal: Goal) -> list[float]:
@@ -180,7 +186,7 @@ def _falling(values: np.ndarray) -> Any:
     return np.concatenate([[True], values[1:] < least[:-1]])
 
 
-def _best(first: Pool, second: Pool, goal: Goal) -> PoolPair | None:
+def best_pair(first: Pool, second: Pool, goal: Goal) -> PoolPair | None:
     """The best pair of pools with its replica counts, or None if no pair meets the limits."""
     a, b = np.meshgrid(np.arange(len(first.row)), np.arange(len(second.row)), indexing="ij")
     a, b = a.ravel(), b.ravel()

@@ -185,6 +185,17 @@ def best_loads(w: Candidates, goal: Goal) -> BestLoads:
     return _best(finalists.rows(good), users[good], point, timely[best][good], goal, counts | rest, len(timely))
 
 
+def most_carried(w: Candidates, goal: Goal) -> tuple[Candidates, Any]:
+    """Layouts that keep every limit at some load, and the most requests per second that a replica of each carries within them."""
+    most = most_fitting(w)
+    keep = np.flatnonzero(most[:, 0] >= least_sequences(w))
+    fitting, most = w.rows(keep), most[keep]
+    decoding = _most_decoding(fitting, most, goal)
+    timely = np.flatnonzero(decoding[:, 0] > 0)
+    met, decoding = fitting.rows(timely), decoding[timely]
+    return met, np.broadcast_to(curve(met, decoding, goal).rate, (met.count, 1))
+
+
 def on_curve(w: Candidates, goal: Goal) -> tuple[Any, Any, Any]:
     """Layouts that keep every limit on the curve: their rows, users (not rounded) or rate, and objective."""
     most = most_fitting(w)

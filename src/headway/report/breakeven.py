@@ -1,0 +1,193 @@
+"""Words and picture of `breakeven`: where machines become cheaper than the API, and what either side costs by volume."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from headway.core.errors import BadValue
+from headway.core.listing import Listing, format_value
+from headway.laws.economics.cost import HOUR, MONTH_HOURS
+from headway.report import output
+from headway.report.pictures import frame, plot, scale
+from headway.report.words import Row, sentence
+
+if TYPE_CHECKING:
+    from headway.report.pictures.frame import Picture, View
+
+FIRST = ("kind", "requests_per_day", "system", "api_usd_per_month", "machines_usd_per_month", "cheaper")
+VIEW = ("kind", "sheet", "requests_per_day", "requests_per_day_lo~requests_per_day_hi", "tokens_per_month", "system", "layout",
+        "utilisation", "tip_utilisation", "tip_hit_rate", "api_usd_per_month", "machines_usd_per_month",
+        "machines_usd_per_month_lo~machines_usd_per_month_hi", "over_api", "cheaper", "payback_s", "confidence", "why")  # fmt: skip
+MONTH_S = HOUR * MONTH_HOURS
+THINNED = 4  # of so many volumes of the curve one stands in the table of a person
+
+
+def describe(rows: Sequence[Row], volumes: int) -> output.Summary:
+    """Summary: the volume asked about or where it tips, then hit rate, utilisation and payback at which it does."""
+    first = rows[0]
+    tip = next((row for row in rows if row["kind"] == "tip" and row["sheet"] == first["sheet"]), None)
+    volumes_asked = [row for row in rows if row["kind"] == "volume"]
+    several = len({row["sheet"] for row in rows}) > 1
+    view = [key for key in VIEW if key != "sheet" or several]
+    alone = volumes_asked[0] if volumes == 1 and volumes_asked else None
+    remarks = [*_at_volume(alone), *_stays(rows, tip), *_further(rows, first), *_checked(rows)]
+    curve = [row for row in rows if row["kind"] == "curve" and row["sheet"] == first["sheet"]][::THINNED]
+    people = Listing([*(row for row in rows if row["kind"] != "curve"), *curve])
+    return output.Summary(_answer(alone, tip, rows), view, people=people, remarks=remarks, first=FIRST)
+
+
+def _answer(alone: Row | None, tip: Row | None, rows: Sequence[Row]) -> str:
+    """The first sentence: which side is cheaper at the user's volume, and from which volume machines are."""
+    first = rows[0]
+    turn = f"machines are cheaper from {_day(tip)}{_between(tip)}" if tip is not None else "no volume makes machines cheaper"
+    if alone is None:
+        if tip is None:
+            return sentence(f"{first['model']} on {_chip(first)} is at no volume cheaper than {_api(first)}", _least(rows))
+        cost = f": {tip['system']} for {_month(tip, 'machines_usd_per_month')}"
+        return sentence(f"{first['model']} is cheaper than {_api(first)} from {_day(tip)}{_between(tip)} on", cost)
+    api = f"At {_day(alone)} {_api(alone)} bills {_month(alone, 'api_usd_per_month')}"
+    if alone["machines_usd_per_month"] is None:
+        return sentence(api, f"; {alone['system']} does not carry it: {alone['why']}")
+    cost = f", {alone['system']} {'cost' if alone['chips'] > 1 else 'costs'} {_month(alone, 'machines_usd_per_month', '')}"
+    return sentence(api + cost, f"; {turn}")
+
+
+def _api(row: Row) -> str:
+    """The sheet without its date, which the rows have."""
+    return str(row["sheet"]).partition(" (")[0]
+
+
+def _chip(row: Row) -> str:
+    return str(row["system"]).rpartition("x")[2] if str(row["system"])[0].isdigit() else str(row["system"])
+
+
+def _day(row: Row) -> str:
+    return f"{_count(row['requests_per_day'])} requests/day"
+
+
+def _count(value: float) -> str:
+    """A number of requests, to three digits."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if 1000 <= rounded < 1e6 else format_value(rounded, "")
+
+
+def _between(row: Row) -> str:
+    """The interval of a volume; open where one end never comes."""
+    low, high = row["requests_per_day_lo"], row["requests_per_day_hi"]
+    if low is None and high is None:
+        return ""
+    return f" (90 %: {'none' if low is None else _count(low)} .. {'never' if high is None else _count(high)})"
+
+
+def _usd(value: float) -> str:
+    return f"${value:,.0f}" if value >= 10 else format_value(value, "USD")
+
+
+def _month(row: Row, key: str, per: str = "/month") -> str:
+    return f"{_usd(row[key])}{per}"
+
+
+def _least(rows: Sequence[Row]) -> str:
+    """What a request costs at least on either side."""
+    row = min((row for row in rows if row["over_api"] is not None), key=lambda row: row["over_api"], default=None)
+    if row is None:
+        return ""
+    least = row["api_usd_each"] * row["over_api"]
+    return f": a request costs at least {format_value(least, 'USD')} there, {format_value(row['api_usd_each'], 'USD')} at the API"
+
+
+def _at_volume(row: Row | None) -> list[str]:
+    """Hit rate, utilisation and payback at which the volume asked about tips."""
+    if row is None or row["machines_usd_per_month"] is None:
+        return []
+    notes = []
+    if row["tip_utilisation"] is not None:
+        ends = f" (90 %: {_percent(row['tip_utilisation_lo'])} .. {_percent(row['tip_utilisation_hi'])})"
+        share = row["tip_utilisation"]
+        need = f"both cost the same at {_percent(share)}{ends}" if share <= 1 else "even in full use they cost more than the API"
+        notes.append(f"these machines are used to {_percent(row['utilisation'])} of what they finish, the mean over all hours; {need}")
+    if row["tip_hit_rate"] is not None:
+        low, high = row["tip_hit_rate_lo"], row["tip_hit_rate_hi"]
+        ends = "" if low is None or high is None else f" (90 %: {_percent(low)} .. {_percent(high)})"
+        notes.append(f"at this volume both cost the same at a hit rate of {_percent(row['tip_hit_rate'])}{ends}")
+    else:
+        notes.append(f"at this volume no hit rate up to 95% makes {'the API' if row['cheaper'] == 'machines' else 'machines'} cheaper")
+    return [*notes, *_payback(row)]
+
+
+def _payback(row: Row) -> list[str]:
+    """When a purchase has paid for itself."""
+    if row["purchase_usd"] is None:
+        return []
+    if row["payback_s"] is None:
+        return [f"the purchase of {_usd(row['purchase_usd'])} never pays: running the machines costs more than the API"]
+    low, high = (row[f"payback_{end}_s"] for end in ("lo", "hi"))
+    ends = f" (90 %: {_months(low)} .. {'never' if high is None else _months(high)})" if low is not None else ""
+    return [f"the purchase of {_usd(row['purchase_usd'])} has paid for itself after {_months(row['payback_s'])} months{ends}"]
+
+
+def _months(seconds: float) -> str:
+    return f"{seconds / MONTH_S:.3g}"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.1 or not share else f"{share * 100:.2g}%"
+
+
+def _stays(rows: Sequence[Row], tip: Row | None) -> list[str]:
+    """Volumes between the first and the last at which it tips, where the next machine makes the API cheaper again."""
+    last = next((row for row in rows if row["kind"] == "last tip" and row["sheet"] == rows[0]["sheet"]), None)
+    if tip is None or last is None:
+        return []
+    return [f"up to {_day(last)} another machine can make the API cheaper again; from there on machines stay cheaper"]
+
+
+def _further(rows: Sequence[Row], first: Row) -> Iterable[str]:
+    """Where the other sheets tip."""
+    for name in dict.fromkeys(row["sheet"] for row in rows if row["sheet"] != first["sheet"]):
+        tip = next((row for row in rows if row["kind"] == "tip" and row["sheet"] == name), None)
+        yield f"beside {_api({'sheet': name})} machines are cheaper {'at no volume' if tip is None else f'from {_day(tip)}{_between(tip)}'}"
+
+
+def _checked(rows: Sequence[Row]) -> list[str]:
+    """Which rows were simulated."""
+    if all(row["confidence"] is None for row in rows):
+        return []
+    return ["rows with a confidence were simulated as headway plan does; the curve, the interval and the last tip are of the search alone"]
+
+
+# -- picture --------------------------------------------------------------------------------------------------------------------
+
+
+def picture(rows: Sequence[Row], view: View) -> Picture:
+    """Cost of a month by volume: a line for each sheet, the machines as points joined by steps, the volume asked about, the tip."""
+    points = sorted((row for row in rows if row["machines_usd_per_month"] is not None), key=lambda row: row["requests_per_day"])
+    if len(points) < 2:
+        raise BadValue("--plot", "these rows", "at least two volumes that machines carry")
+    sheets = list(dict.fromkeys(row["sheet"] for row in rows))
+    parts: list[Any] = []
+    tones = ("kv", "network", "weights", "whole")
+    for place, name in enumerate(sheets):
+        line = [{"x": row["requests_per_day"], "y": row["api_usd_per_month"]} for row in points if row["sheet"] == name]
+        text = _api({"sheet": name})
+        parts.append(plot.Series(rows=line, meaning=tones[place % len(tones)], text=text, data=f"api{place}"))
+    steps_of = [row for row in points if row["sheet"] == sheets[0]]
+    steps = [
+        {"x": row["requests_per_day"], "y": row["machines_usd_per_month"], "system": row["system"], "utilisation": row["utilisation"]}
+        for row in steps_of
+    ]  # fmt: skip
+    parts.append(plot.Series(rows=steps, meaning="compute", text="machines", steps="step-before", dots=24, data="machines"))
+    for row in steps_of:
+        if row["kind"] in ("volume", "tip"):
+            words = f"{'tips' if row['kind'] == 'tip' else 'your volume'}: {_count(row['requests_per_day'])}/day, {row['system']}"
+            parts.append(plot.Point(x=row["requests_per_day"], y=row["machines_usd_per_month"], text=words))
+    x = scale.AxisScale("Requests a day (log)", [row["requests_per_day"] for row in points], "", log=True)
+    costs = [row[key] for row in points for key in ("api_usd_per_month", "machines_usd_per_month")]
+    y = scale.AxisScale("Cost of a month (log)", [cost for cost in costs if cost > 0], "USD", log=True)
+    drawing = plot.Plot(name="months", x=x, y=y, parts=parts, height=320)
+    tip = next((row for row in steps_of if row["kind"] == "tip"), None)
+    title = f"Machines cost less from {_day(tip)} on" if tip else "Machines cost more at every volume drawn"
+    subtitle = f"{rows[0]['model']} on {_chip(rows[0])} beside {', '.join(_api({'sheet': name}) for name in sheets)}"
+    caption = "An API bills requests; machines come whole and are paid for all hours. Each point is a plan for the busiest hours."
+    return frame.compose(view, [[drawing]], title=title, subtitle=subtitle, caption=caption)
