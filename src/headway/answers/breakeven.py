@@ -17,7 +17,7 @@ from headway.core.errors import BadValue, MissingFact
 from headway.core.listing import traced_listing
 from headway.core.notes import note, noted
 from headway.core.progress import expect, tick
-from headway.core.quantity import default, user_input
+from headway.core.quantity import default, known, user_input
 from headway.core.trace import record
 from headway.economics.bill import rates_of, requests_over_a_day
 from headway.economics.breakeven import ApiPrice, MachineFleet, Terms, api_prices
@@ -209,7 +209,7 @@ class Searches:
         step = self.stairs[factor, hits].at(need)
         if step is None:
             return MachineFleet(system=self.machine.name, why=answer.infeasible or "more than it carries within the limits")
-        return MachineFleet(system=step.system, chips=user_input(step.chips, "chips"), price=self._price(step.price))
+        return MachineFleet(system=step.system, chips=_carrying(step.chips), price=self._price(step.price))
 
     def planned(self, need: float) -> MachineFleet:
         """The fleet of a rate as headway plan has it, simulated unless told not to."""
@@ -222,13 +222,18 @@ class Searches:
         case, row = answer.best.case, answer.table.row(0)
         sure = checked.checked and checked.checked.confidence
         return MachineFleet(
-            system=case.system.name, chips=user_input(int(case.system.chips), "chips"), price=self._price(case.price and case.price.value),
+            system=case.system.name, chips=_carrying(int(case.system.chips)), price=self._price(case.price and case.price.value),
             layout=layout(row), capacity=row.get("capacity_req_per_s"), confidence=sure.probability if sure else None, notes=notes,
         )  # fmt: skip
 
     def _price(self, price: Any) -> Any:
         """Price of a chip and second: of one that is bought, with its parts."""
         return price if self.terms.owned is None else self.terms.owned.total
+
+
+def _carrying(chips: int) -> Any:
+    """A number of chips with its origin."""
+    return known(chips, "chips", "", "derived", "as many as carry the rate of the busiest hours", "now")
 
 
 def _notes(comparison: BothSides) -> list[str]:
