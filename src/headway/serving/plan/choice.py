@@ -179,7 +179,7 @@ def _rows(picks: Sequence[Choice]) -> list[dict[str, Any]]:
     case = cases[0].at(layout, load)
     if first.prefill is None:
         return Table(axes, filled(case, axes)).rows()
-    estimates = estimate_pools(case, first.prefill, hand_over_link(case.system), first.users)
+    estimates = estimate_pools(case, first.prefill, hand_over_link(case.system))
     return Table(axes, filled(case, axes, estimates) | {key: estimates[key] for key in POOLED}).rows()
 
 
@@ -209,4 +209,4 @@ def throughput_of(choice: Choice, case: Deployment) -> dict[str, Any]:
 
 
 def _estimated(choice: Choice, case: Deployment, law: Callable[[Deployment], dict[str, Any]]) -> dict[str, Any]:
-    return law(case) if choice.prefill is None else estimate_pools(case, choice.prefill, hand_over_link(case.system), choice.users)
+    return law(case) if choice.prefill is None else estimate_pools(case, choice.prefill, hand_over_link(case.system))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.quantity import known
-from headway.core.units import Number, PerSecond, Second
+from headway.core.units import ONE_TOKEN, Number, Second
 from headway.hardware.system import System
 from headway.laws.queueing.closed_loop import loop_rate
 from headway.laws.serving import replicas as laws
@@ -26,14 +26,14 @@ from headway.performance.layout import Layout
 from headway.performance.workload import Load
 from headway.serving.plan.candidates import ONE_REPLICA, Candidates, ReplicaCounts, fits, objective_value, rented_together
 from headway.serving.plan.choice import Choice, pick, with_chips
-from headway.serving.plan.pools_at_load import Demand, rate_of_users, replicas_at
-from headway.serving.plan.problem import Goal, rounded
+from headway.serving.plan.pools_at_load import Demand, rate_in_time, replicas_at
+from headway.serving.plan.problem import LIMITS, Goal, limits, rounded
 from headway.serving.plan.search import batch_of, bisect_ranks, decode_tpot, least_sequences, most_fitting, step_law
 from headway.serving.plan.space import domain_of
 from headway.serving.pools import NO_PREFILL, estimate_pools, hand_over_link, handed_bytes
 
 LEVELS = 8  # TPOT limits tried for the frontier, for an E2E limit and for a rate at low latency
-FEW = 2000  # pairs sized first, to bound the rest
+FEW = 400  # pairs sized at once
 TIE = 1e-12
 NO_SIZE = ReplicaCounts(replicas=1, chips_used=1, chips=1)  # the pair sizes itself
 
@@ -68,6 +68,7 @@ class PoolPair:
     chips: int
     key: tuple[float, ...]  # sort key, smaller is better
     value: float
+    rate: float  # requests per second that it carries in time, or its capacity where a load is stated
 
     @property
     def tpot(self) -> float:
@@ -75,18 +76,18 @@ class PoolPair:
         return float(self.decode.time[self.index[1]])
 
 
-def pairs(candidates: Sequence[Candidates], goal: Goal) -> tuple[list[PoolPair], int]:
-    """The best pair of pools under each of several TPOT limits, and the number of replica pairs sized."""
+def pairs(candidates: Sequence[Candidates], goal: Goal, tpot: Second | None = None) -> tuple[list[PoolPair], int]:
+    """The best pair of pools under each of several TPOT limits, or under `tpot` alone, and the number of replica pairs sized."""
     best_pairs, count = [], 0
-    for first, second in sides(candidates, goal):
+    for first, second in sides(candidates, goal, tpot):
         count += len(first.row) * len(second.row)
         best = best_pair(first, second, goal)
         best_pairs += [best] if best else []
     return best_pairs, count
 
 
-def sides(candidates: Sequence[Candidates], goal: Goal) -> Iterator[tuple[Pool, Pool]]:
-    """Prefill and decode replicas to pair, under each of several TPOT limits: whatever the rate, they are the same."""
+def sides(candidates: Sequence[Candidates], goal: Goal, tpot: Second | None = None) -> Iterator[tuple[Pool, Pool]]:
+    """Prefill and decode replicas to pair, under each of several TPOT limits or `tpot` alone: whatever the rate, they are the same."""
     for w in candidates:
         first = _prefill_side(w, goal)
         most = most_fitting(w)
@@ -95,7 +96,7 @@ def sides(candidates: Sequence[Candidates], goal: Goal) -> Iterator[tuple[Pool, 
         room = goal.free or w.compiled.chips + first.chips.min() <= w.case.system.chips  # beside a prefill replica
         keep = np.flatnonzero((most > 0) & room)
         w, most = w.rows(keep), most[keep]
-        for limit in _levels(w, most, goal):
+        for limit in _levels(w, most, goal) if tpot is None else (tpot,):
             second = _decode_side(w, most, limit, goal)
             if len(second.row):
                 yield first, second
@@ -130,8 +131,7 @@ def _prefill_side(w: Candidates, goal: Goal) -> Pool:
     if goal.slo.ttft is not None:
         good = good & (time + link <= goal.slo.ttft)
     side = _side(w, batch, laws.pool_request_s(work, link, layout.dp), time, lanes, link)
-    timed = goal.slo.ttft is not None or goal.slo.e2e is not None or goal.users is not None
-    return _undominated(side.take(np.flatnonzero(np.broadcast_to(good, (w.count, 1)))), timed)
+    return _undominated(side.take(np.flatnonzero(np.broadcast_to(good, (w.count, 1)))))
 
 
 def _decode_side(w: Candidates, most: Number, limit: float, goal: Goal) -> Pool:
@@ -146,8 +146,7 @@ def _decode_side(w: Candidates, most: Number, limit: float, goal: Goal) -> Pool:
     times, link, layout = decode_tpot(w, batch, step_law(goal)), _link_s(w, goal), w.layout
     work = request_s(batch, w.case.load.output, times, NO_PREFILL, layout.dp * layout.pp)
     side = _side(w, batch, laws.pool_request_s(work, link, layout.dp), times, batch_of(w, most), link)
-    timed = goal.objective == "latency" or goal.slo.e2e is not None or goal.is_loaded
-    return _undominated(side.take(np.flatnonzero(np.broadcast_to(good, (w.count, 1)))), timed)
+    return _undominated(side.take(np.flatnonzero(np.broadcast_to(good, (w.count, 1)))))
 
 
 def _side(w: Candidates, batch: Number, request: Second, time: Second, room: Number, link: Second) -> Pool:
@@ -157,15 +156,10 @@ def _side(w: Candidates, batch: Number, request: Second, time: Second, room: Num
     return Pool(candidates=w, row=np.arange(w.count), **dict(zip(names, flat, strict=True)))
 
 
-def _undominated(side: Pool, timed: bool) -> Pool:
-    """The candidates of a pool that are Pareto-optimal among equal chips in rate, link time and, if `timed`, time."""
-    if not timed:
-        order = np.lexsort((side.link, side.request, side.chips))
-        chips, link = side.chips[order], side.link[order]
-        front = [part[_falling(link[start : start + len(part)])] for start, part in _runs(chips, order)]
-        return side.take(np.concatenate(front) if front else order)
-    keys, front = np.stack([side.request, side.link, side.time], axis=1), []
-    order = np.lexsort((side.time, side.link, side.request, side.chips))
+def _undominated(side: Pool) -> Pool:
+    """The candidates of a pool that are Pareto-optimal among equal chips in rate, link time, time, and places to work in at once."""
+    keys, front = np.stack([side.request, side.link, side.time, -side.room], axis=1), []
+    order = np.lexsort((-side.room, side.time, side.link, side.request, side.chips))
     for _, at in _runs(side.chips[order], order):
         run_keys = keys[at]
         below = (run_keys[:, None, :] <= run_keys[None, :, :]).all(axis=2)  # i no worse than j
@@ -178,12 +172,6 @@ def _runs(values: np.ndarray, order: np.ndarray) -> list[tuple[int, Any]]:
     """The runs of equal values in an order, each with its start."""
     starts = np.flatnonzero(np.diff(values, prepend=np.nan) != 0)
     return [(int(start), part) for start, part in zip(starts, np.split(order, starts[1:]), strict=True)] if len(order) else []
-
-
-def _falling(values: np.ndarray) -> Any:
-    """Mask of the values below all values before them."""
-    least = np.minimum.accumulate(values)
-    return np.concatenate([[True], values[1:] < least[:-1]])
 
 
 def best_pair(first: Pool, second: Pool, goal: Goal) -> PoolPair | None:
@@ -202,12 +190,10 @@ def best_pair(first: Pool, second: Pool, goal: Goal) -> PoolPair | None:
         return None
     rate = goal.rate
     if goal.is_loaded:
-        p, q, size, capacity, rate = _carrying(first.take(a), second.take(b), ttft, goal)
+        p, q, size, capacity, rate = _carrying(first.take(a), second.take(b), goal)
     else:
-        if goal.objective in ("cost", "throughput") and not goal.sizing:
-            keep = _promising(first.take(a), second.take(b), goal)
-            a, b, ttft = a[keep], b[keep], ttft[keep]
-        p, q, size, capacity = _sized(first.take(a), second.take(b), goal)
+        kept, p, q, size, capacity = _most_answered(first.take(a), second.take(b), goal)
+        a, b, ttft = a[kept], b[kept], ttft[kept]
     able = (p >= 1) & (q >= 1)
     if not able.any():
         return None
@@ -223,10 +209,24 @@ def best_pair(first: Pool, second: Pool, goal: Goal) -> PoolPair | None:
         prefill=first, decode=second, index=(int(a[at]), int(b[at])), replicas=(int(p[at]), int(q[at])),
         chips=int(np.broadcast_to(size.chips, p.shape)[at]),
         key=(rounded(ranked[at]), float(tpot[at]), float(chips_used[at]), float(ttft[at])), value=float(value[at]),
+        rate=float(np.broadcast_to(capacity, p.shape)[at]),
     )  # fmt: skip
 
 
-def _carrying(first: Pool, second: Pool, ttft: Second, goal: Goal) -> tuple[Any, Any, ReplicaCounts, Any, Any]:
+def _demand(first: Pool, second: Pool, goal: Goal) -> Demand:
+    """What a request asks of each pair, and the limit on its first token, by E2E too."""
+    answer = (first.candidates.case.load.output / ONE_TOKEN - 1) * second.time
+    in_time = np.inf if goal.slo.ttft is None else goal.slo.ttft
+    ended = np.inf if goal.slo.e2e is None else goal.slo.e2e - answer
+    beginning = first.candidates.server.scheduling.first_round_share
+    return Demand(
+        prefill=first.request, lanes=first.room, decode=second.request, batch=second.batch, seats=second.room,
+        first=first.time + laws.transfer_s(first.link, second.link), most=np.minimum(in_time, ended) + 0 * answer, answer=answer,
+        beginning=beginning, users=0 if goal.users is None else goal.users * beginning,
+    )  # fmt: skip
+
+
+def _carrying(first: Pool, second: Pool, goal: Goal) -> tuple[Any, Any, ReplicaCounts, Any, Any]:
     """Replicas of both pools that carry the load with the first token in time (0 where none do), chips, capacity, and the rate.
 
     A machine of a fixed size is used whole: its pools are as large as balances them, and at least as large as the load needs.
@@ -234,14 +234,8 @@ def _carrying(first: Pool, second: Pool, ttft: Second, goal: Goal) -> tuple[Any,
     case = first.candidates.case
     system, output = case.system, case.load.output
     domain = min(domain_of(system), int(system.chips))
-    in_time = np.inf if goal.slo.ttft is None else goal.slo.ttft
-    ended = np.inf if goal.slo.e2e is None else goal.slo.e2e - (output - 1) * second.time
-    demand = Demand(
-        prefill=first.request, lanes=first.room, decode=second.request, batch=second.batch, seats=second.room, first=ttft,
-        most=np.broadcast_to(np.minimum(in_time, ended), np.shape(ttft)),
-        users=0 if goal.users is None else goal.users * first.candidates.server.scheduling.first_round_share,
-    )  # fmt: skip
-    rate = goal.rate if goal.users is None else loop_rate(goal.users, ttft, second.time, output)
+    demand = _demand(first, second, goal)
+    rate = goal.rate if goal.users is None else loop_rate(goal.users, demand.first, second.time, output)
     p, q, on_time = replicas_at(rate, demand)
     if goal.free:
         chips = rented_chips(system, p, first.chips, q, second.chips)
@@ -256,35 +250,57 @@ def _carrying(first: Pool, second: Pool, ttft: Second, goal: Goal) -> tuple[Any,
     return p, q, size, laws.pools_capacity(np.maximum(p, 1), first.request, np.maximum(q, 1), second.request), rate
 
 
-def _promising(first: Pool, second: Pool, goal: Goal) -> Any:
-    """Indices of pairs whose rate with fractional replicas is at least the best rate of a few pairs with whole replicas."""
-    chips = first.candidates.case.system.chips
-    bound = laws.fluid_capacity(chips, first.chips, first.request, second.chips, second.request)
-    few = np.argsort(-bound, kind="stable")[:FEW]
-    *_, capacity = _sized(first.take(few), second.take(few), goal)
-    return np.flatnonzero(bound >= capacity.max() * (1 - TIE))
+def _most_answered(first: Pool, second: Pool, goal: Goal) -> tuple[Any, Any, Any, ReplicaCounts, Any]:
+    """Indices of the pairs that may answer most, and what `_sized` says of them.
+
+    No pair answers more than with fractional replicas whose prompts wait at the start alone: sized in the order of that, until it is
+    less than the best found.
+    """
+    count = len(first.row)
+    if goal.objective not in ("cost", "throughput") or goal.sizing:
+        return np.arange(count), *_sized(first, second, goal)
+    starting = _demand(first, second, goal).starting
+    bound = laws.fluid_capacity(first.candidates.case.system.chips, first.chips, starting, second.chips, second.request)
+    few = np.argpartition(-bound, FEW)[:FEW] if count > FEW else np.arange(count)
+    parts = [(few, *_sized(first.take(few), second.take(few), goal))]
+    best = float(np.max(parts[0][-1]))
+    rest = np.setdiff1d(np.flatnonzero(bound >= best * (1 - TIE)), few, assume_unique=True)
+    rest = rest[np.argsort(-bound[rest], kind="stable")]
+    for start in range(0, len(rest), FEW):
+        at = rest[start : start + FEW]
+        if bound[at[0]] < best * (1 - TIE):
+            break
+        parts.append((at, *_sized(first.take(at), second.take(at), goal)))
+        best = max(best, float(np.max(parts[-1][-1])))
+    at, p, q, rate = (np.concatenate([part[place] for part in parts]) for place in (0, 1, 2, 4))
+    used = p * first.chips[at] + q * second.chips[at]
+    return at, p, q, ReplicaCounts(replicas=ONE_REPLICA, chips_used=used, chips=parts[0][3].chips), rate
 
 
 def _sized(first: Pool, second: Pool, goal: Goal) -> tuple[Any, Any, ReplicaCounts, Any]:
-    """Replicas of both pools, chips and capacity (request/s): one of each where chips are counted, or for the machine's largest rate."""
+    """Replicas of both pools, chips, and the rate (request/s) of users who wait: one of each where chips are counted, else the most."""
     system = first.candidates.case.system
     chips = system.chips
     domain = min(domain_of(system), int(chips))
+    demand = _demand(first, second, goal)
     if goal.sizing:
         p, q = (np.ones(len(side.row)) for side in (first, second))
         if goal.free:
             chips = rented_chips(system, p, first.chips, q, second.chips)
         else:
             q = np.where(decode_held(p, system, domain, first, second) >= q, q, 0)
+        rate = _in_time(demand, p, q)
     else:
-        p, q = _balanced(first, second, system, domain)
-    chips_used = p * first.chips + q * second.chips
-    return (
-        p,
-        q,
-        ReplicaCounts(replicas=ONE_REPLICA, chips_used=chips_used, chips=chips),
-        laws.pools_capacity(p, first.request, q, second.request),
-    )
+        p, q, rate = _balanced(first, second, system, domain, demand)
+    p, q = (np.where(rate > 0, count, 0) for count in (p, q))
+    return p, q, ReplicaCounts(replicas=ONE_REPLICA, chips_used=p * first.chips + q * second.chips, chips=chips), rate
+
+
+def _in_time(demand: Demand, p: Number, q: Number) -> Any:
+    """The most that so many replicas carry with the first token in time; 0 where a pool has none."""
+    there = np.maximum(q, 1)
+    able = laws.pools_capacity(p, demand.prefill, there, demand.decode)
+    return np.where(q >= 1, rate_in_time(demand, p, there, able), 0.0)
 
 
 def rented_chips(system: System, p: Number, prefill_chips: Number, q: Number, decode_chips: Number) -> Any:
@@ -314,50 +330,101 @@ def decode_held(p: Number, system: System, domain: int, first: Pool, second: Poo
     return np.where(p <= most, replicas, 0)
 
 
-def _balanced(first: Pool, second: Pool, system: System, domain: int) -> tuple[Any, Any]:
-    """Prefill and decode replicas of the largest pair rate: where the pools' rates cross, or one prefill replica more."""
+def _balanced(first: Pool, second: Pool, system: System, domain: int, demand: Demand | None = None) -> tuple[Any, Any, Any]:
+    """Prefill and decode replicas of the largest rate, and it: where the pools' rates cross, or with one prefill replica more.
+
+    Without a `demand` the rate is the capacity; with one the first token is in time, for which prefill replicas may idle a little.
+    """
+    prompt = first.request if demand is None else demand.starting
     low = np.ones(len(first.row))
     high = replicas_held(int(system.chips) // domain * domain, domain, first.chips) + 1.0
     while (high - low > 1).any():
         middle = np.maximum(np.floor((low + high) / 2), 1)
-        short = middle / first.request <= decode_held(middle, system, domain, first, second) / second.request
+        short = middle / prompt <= decode_held(middle, system, domain, first, second) / second.request
         converged = high - low <= 1
         low, high = np.where(short & ~converged, middle, low), np.where(short | converged, high, middle)
-    rates = [laws.pools_capacity(p, first.request, decode_held(p, system, domain, first, second), second.request) for p in (low, low + 1)]
-    p = np.where(rates[1] > rates[0], low + 1, low)
-    return p, decode_held(p, system, domain, first, second)
+    tried = (low, low + 1)
+    held = [decode_held(p, system, domain, first, second) for p in tried]
+    rates = [
+        laws.pools_capacity(p, first.request, q, second.request) if demand is None else _in_time(demand, p, q)
+        for p, q in zip(tried, held, strict=True)
+    ]
+    best = rates[1] > rates[0]
+    p, q, rate = (np.where(best, more, fewer) for fewer, more in (tried, held, rates))
+    return p, q, rate
 
 
-def picked(pair: PoolPair, goal: Goal) -> Choice:
-    """A pair as the choice of a row: the decode pool, with the prefill pool in `prefill`."""
+def best_of(found: Sequence[PoolPair], goal: Goal) -> Choice | None:
+    """The choice of the best of some pairs: without a load by the users of the row, who are whole, of the few that a search finds best."""
+    ranked = sorted(found, key=lambda pair: pair.key)[: 1 if goal.is_loaded else FINALISTS]
+    choices = [picked(pair, goal) for pair in ranked]
+    return min(choices, key=lambda choice: (-choice.value if goal.more else choice.value, choice.order), default=None)
+
+
+def picked(pair: PoolPair, goal: Goal, whole: bool = True) -> Choice:
+    """A pair as the choice of a row: the decode pool, with the prefill pool in `prefill`; `whole`: with whole users of a decode replica."""
     (a, b), (p, q) = pair.index, pair.replicas
     plain = replace(goal, free=False, objective="cost", rate=None, users=None)
     first, second = pair.prefill, pair.decode
     prompts = pick(first.candidates, int(first.row[a]), int(first.batch[a]), plain, NO_SIZE)
     answers = pick(second.candidates, int(second.row[b]), int(second.batch[b]), plain, NO_SIZE, pair.value)
     choice = replace(answers, order=pair.key[1:3], prefill=prompts.case.layout)
-    return resized(choice, answers.case.system, (p, q), pair.chips, goal)
+    choice = resized(choice, answers.case.system, (p, q), pair.chips, goal, pair.rate, whole)
+    if goal.is_loaded:
+        return choice
+    case, row = choice.case, estimate_pools(choice.case, choice.prefill or Layout(), hand_over_link(choice.case.system))
+    size = ReplicaCounts(replicas=ONE_REPLICA, chips_used=row["chips_used"], chips=case.system.chips)
+    value = float(objective_value(goal, case, size, row["tpot_s"], row["request_s"]))
+    return replace(choice, value=value, order=(float(row["tpot_s"]), pair.key[2]))
 
 
-def resized(choice: Choice, system: System, replicas: tuple[int, int], chips: int, goal: Goal) -> Choice:
-    """A choice of two pools with so many prefill and decode replicas, on so many chips where these are free; `system` is one node."""
+def resized(
+    choice: Choice, system: System, replicas: tuple[int, int], chips: int, goal: Goal, rate: float = 0.0, whole: bool = True
+) -> Choice:  # fmt: skip
+    """A choice of two pools with so many prefill and decode replicas, on so many chips where these are free; `system` is one node.
+
+    Without a load they have as many users as `rate` keeps in service, at which every limit holds.
+    """
     prefill, decode = (_with_replicas(layout, count) for layout, count in zip((choice.prefill, choice.case.layout), replicas, strict=True))
     case = replace(choice.case, layout=decode, system=with_chips(system, chips, 0) if goal.free else choice.case.system)
-    if goal.is_loaded:
-        lengths = Load(batch=None, prompt=case.load.prompt, output=case.load.output, rate=goal.rate)  # no users beside the rate
-        case = replace(case, load=lengths if goal.users is None else _of_users(case, prefill, goal.users))
-    return replace(choice, case=case, prefill=prefill, users=goal.users)
+    if goal.rate is not None:
+        load = Load(prompt=case.load.prompt, output=case.load.output, rate=goal.rate)
+    elif goal.users is not None:
+        share = known(float(goal.users) / replicas[1], "batch", "", "derived", "users of a decode replica", "now")
+        load = Load(prompt=case.load.prompt, output=case.load.output, batch=share)
+    else:
+        load = _in_service(case, prefill, goal, rate, whole)
+    return replace(choice, case=replace(case, load=load), prefill=prefill)
 
 
-def _of_users(case: Deployment, layout: Layout, users: Number) -> Load:
-    """The load of users who wait for their answers on a decode pool (the case) and a prefill pool: the rate at which they ask."""
-    load = Load(prompt=case.load.prompt, output=case.load.output)
+NEAR = (0.3, 4.0)  # users looked at, of those whom the rate of a search keeps busy
+TRIED = 32
+FINALISTS = 4  # pairs whose rows are compared
 
-    def times(rate: PerSecond) -> dict[str, Any]:
-        return estimate_pools(case.at(case.layout, replace(load, rate=rate)), layout, hand_over_link(case.system), users)
 
-    able = float(np.ravel(times(np.array([1.0]))["capacity_req_per_s"])[0])
-    return replace(load, rate=known(rate_of_users(users, times, able), "rate", "1/s", "derived", "of the users' closed loop", "now"))
+def _in_service(case: Deployment, prefill: Layout, goal: Goal, rate: float, whole: bool) -> Load:
+    """The users of a decode replica, near those whom a rate keeps in service, at which most is answered with every limit held."""
+    load, link = Load(prompt=case.load.prompt, output=case.load.output), hand_over_link(case.system)
+    if goal.batches:
+        return replace(load, batch=case.load.batch)
+    arriving = estimate_pools(case.at(case.layout, replace(load, rate=rate)), prefill, link)
+    busy = rate * (float(arriving["ttft_unloaded_s"]) + (float(load.output) / ONE_TOKEN - 1) * float(arriving["tpot_s"]))
+    middle = max(busy / int(case.layout.replicas), 1.0)  # users who do not wait
+    if not whole:
+        return replace(load, batch=known(middle, "batch", "", "derived", "chosen by the search of plan", "now"))
+
+    def best(users: Any) -> int:
+        row = estimate_pools(case.at(case.layout, replace(load, batch=users)), prefill, link)
+        good = np.broadcast_to(row["fits"], users.shape)
+        for name, most in limits(goal.slo).items():
+            good = good & (row[LIMITS[name]] <= most)
+        better = -row["tpot_s"] if goal.objective == "latency" else row["tok_per_s"]
+        return int(np.argmax(np.where(good, better, -np.inf))) if good.any() else 0
+
+    users = np.unique(np.round(np.geomspace(max(NEAR[0] * middle, 1), max(NEAR[1] * middle, 2), TRIED)))
+    at = best(users)
+    users = np.unique(np.round(np.linspace(users[max(at - 1, 0)], users[min(at + 1, len(users) - 1)], TRIED)))
+    return replace(load, batch=known(int(users[best(users)]), "batch", "", "derived", "chosen by the search of plan", "now"))
 
 
 def _with_replicas(layout: Layout | None, replicas: int) -> Layout:

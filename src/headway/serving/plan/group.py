@@ -29,7 +29,7 @@ from headway.performance.workload import Load
 from headway.serving.plan import problem as plan_problem
 from headway.serving.plan.candidates import Candidates, compile_candidates, fits, sized
 from headway.serving.plan.choice import Choice, PlanRow, choose, estimates_of, paid_for, pick
-from headway.serving.plan.disaggregate import PoolPair, pairs, picked
+from headway.serving.plan.disaggregate import PoolPair, best_of, pairs, picked
 from headway.serving.plan.problem import LIMIT_NAMES, Goal, limits, rounded
 from headway.serving.plan.search import BestLoads, best_loads, exact
 from headway.serving.plan.space import PlanProblem, SearchSpace, expressible, halved, space
@@ -283,7 +283,7 @@ def _parted(group: PlanGroup) -> PlanGroup:
     """The best pair of pools of the layouts that were searched as one pool."""
     goal = replace(group.goal, disaggregate="only")
     pool_pairs, count = pairs(group.candidates, goal)
-    best = picked(min(pool_pairs, key=lambda pair: pair.key), goal) if pool_pairs else None
+    best = best_of(pool_pairs, goal)
     front = pool_pairs if goal.objective == "cost" else pairs(group.candidates, replace(goal, objective="cost"))[0]
     return replace(group, goal=goal, best=best, aggregated=group.best, pairs=tuple(pool_pairs), front=tuple(front), sized=count)
 

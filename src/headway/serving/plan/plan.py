@@ -199,18 +199,23 @@ def _frontier(groups: Sequence[PlanGroup]) -> tuple[list[Choice], int]:
     count = len(points.speed)
     if not count:
         return [], count
-    choices: dict[tuple[int, ...], Choice] = {}
+    choices: dict[tuple[int, ...], tuple[float, float, Choice]] = {}  # speed and cost beside each
     front = frontier(points) if goal.rate is None else frontier(points, FEW_POINTS, RATE_REACH)
-    for *place, rate in zip(front.search, front.row, front.batch, front.rate, strict=True):
+    for *place, rate, speed, cost in zip(front.search, front.row, front.batch, front.rate, front.speed, front.cost, strict=True):
         index, row, users = map(int, place)
         if index == PAIRS:
-            choices[index, row, 0, 0] = picked(*pool_pairs[row])
+            choice = picked(*pool_pairs[row])
+            choices[index, row, 0, 0] = (1 / choice.order[0], choice.value, choice)  # of whole users, which the search has not
             continue
         w, member_goal = members[index].fitting, goals[index]
         choice = pick(w, row, users, member_goal, sized(w, np.full((w.count, 1), 1 / float(rate)), member_goal))
         size = users if goal.rate is None else int(choice.case.layout.replicas)
-        choices.setdefault((index, row, size, int(choice.case.system.chips)), choice)
-    return list(choices.values()), count
+        choices.setdefault((index, row, size, int(choice.case.system.chips)), (float(speed), float(cost), choice))
+    kept: list[tuple[float, float, Choice]] = []
+    for speed, cost, choice in sorted(choices.values(), key=lambda entry: (-entry[0], entry[1])):
+        if not kept or cost < kept[-1][1]:
+            kept.append((speed, cost, choice))
+    return [choice for *_, choice in kept], count
 
 
 def _with_pairs(points: Points, pool_pairs: Sequence[PoolPair]) -> Points:

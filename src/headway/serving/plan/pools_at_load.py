@@ -1,12 +1,13 @@
 """How many prefill and decode replicas of a pair carry a load: so many that neither pool's queue takes the limit on the first token.
 
+And without a load what replicas carry with the first token in time, of users who wait for their answers: by these one pool is judged too.
+
 Pools that are just able are no answer: prompts that come at random wait for a worker, and what was prefilled waits for a seat to decode.
 Both waits are those of the row (serving/pools.py); replicas are added where the wait is longer until the first token is in time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ BUSIEST = 0.95  # of a pool's capacity that a load may take
 ROUNDS = 60  # in which replicas are added to a pool
 GROWTH = 0.02  # of a pool's replicas that are added at once, at least one
 SINGLE = 1
+LEAST = 1e-30
 FULLEST = 0.999  # of a capacity, up to which a closed loop is looked at
 
 
@@ -36,6 +38,14 @@ class Demand:
     first: Any  # time to the first token without waits, s
     most: Any  # and its limit, s
     users: Any = 0  # who begin at once, times the share of their requests that does
+    answer: Any = 0  # time from the first token to the last, s
+    beginning: Any = 0  # share of a user's requests that begin with those of all others
+
+    @property
+    def starting(self) -> Any:
+        """Prefill replica time of a prompt, s, or what it is worth where users who all begin at once wait as long as they may."""
+        waiting = self.beginning * self.prefill * (self.first + self.answer) / 2
+        return np.maximum(self.prefill, waiting / np.maximum(self.most - self.first, LEAST))
 
 
 def waits_s(demand: Demand, rate: PerSecond, p: Number, q: Number) -> tuple[Second, Second]:
@@ -66,25 +76,27 @@ def replicas_at(rate: PerSecond, demand: Demand) -> tuple[Any, Any, Any]:
     return p, q, on_time
 
 
-PLACES = 33  # rates at which the users of a closed loop are counted, twice: in all, and between the two beside them
+HALVINGS = 10  # of the rates between which the most that is carried lies
 
 
-def rate_of_users(users: Number, times: Callable[[Number], Mapping[str, Any]], able: PerSecond) -> float:
-    """Requests per second of users who wait for their answers, by Little's law; `times`: columns at rates, `able`: the capacity.
+def rate_in_time(demand: Demand, p: Number, q: Number, able: PerSecond) -> PerSecond:
+    """The most requests per second of users who wait for their answers, with the first token in time; 0 where one user waits too long.
 
-    >>> round(rate_of_users(30, lambda rate: {"e2e_s": 2.0 + 0.1 * rate}, 40.0), 3)
-    10.0
+    There are at most as many users as both pools have places, `able` is the capacity. More would only wait.
+
+    >>> each = dict(prefill=0.15, lanes=1.0, decode=0.05, batch=64.0, seats=64.0, first=0.2, most=0.5, answer=3.0)
+    >>> demand = Demand(**{name: np.array([value]) for name, value in each.items()})
+    >>> [round(float(rate_in_time(demand, replicas, 1, 1 / np.maximum(0.15 / replicas, 0.05))[0]), 2) for replicas in (1, 2, 3)]
+    [5.65, 12.23, 18.34]
     """
-    low, high = 0.0, float(able) * FULLEST
-    rate = high
-    for _ in range(2):
-        places = np.linspace(low, high, PLACES)[1:]
-        there = places * np.broadcast_to(times(places)["e2e_s"], places.shape)
-        beyond = np.flatnonzero(there >= users)
-        if not beyond.size:
-            return high
-        at = int(beyond[0])
-        low, high = (low if at == 0 else float(places[at - 1])), float(places[at])
-        before = low * float(np.ravel(times(np.array([low]))["e2e_s"])[0]) if low else 0.0
-        rate = low + (high - low) * (float(users) - before) / (float(there[at]) - before)
-    return rate
+    places = q * demand.batch + p * demand.lanes
+    low, high = (np.zeros(np.shape(able * demand.first)) + share * able for share in (0.0, FULLEST))
+    for _ in range(HALVINGS):
+        rate = (low + high) / 2
+        met = 1 / np.maximum(rate * (demand.first + demand.answer), 1)  # a user meets the others, not itself
+        prompts, seats = waits_s(demand, np.maximum(rate * (1 - met), LEAST), p, q)
+        users = rate * (demand.first + prompts + seats + demand.answer)
+        burst = demand.beginning * users * demand.prefill / p / 2
+        good = (users <= places) & (demand.first + prompts + seats + burst <= demand.most)
+        low, high = np.where(good, rate, low), np.where(good, high, rate)
+    return low

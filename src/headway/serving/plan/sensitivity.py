@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from headway.core.progress import expect
 from headway.core.quantity import default, known, user_input
 from headway.core.schema import Field, fields, flag, scalar
 from headway.core.trace import record
-from headway.core.units import Number
+from headway.core.units import Number, Second
 from headway.hardware.chip import PEAK_OF
 from headway.hardware.edit import edit, editable
 from headway.hardware.system import System
@@ -61,7 +62,7 @@ def elasticities(group: PlanGroup) -> list[PlanRow]:
     if best is None or goal.sizing or (goal.apart and goal.is_loaded):
         return []
     problems, near = _near_pairs(group) if goal.apart else (problems, _nearest(group.searches, goal))
-    optimum = _best_pair if goal.apart else _optimum
+    optimum = partial(_best_pair, tpot=_tpot_of(group)) if goal.apart else _optimum
     before = optimum([problem.case for problem in problems], near, goal)
     if before is None:
         return []
@@ -78,6 +79,7 @@ def elasticities(group: PlanGroup) -> list[PlanRow]:
     return sorted(lines, key=lambda line: -abs(line.extra["elasticity"]))
 
 
+CLOSE = 1e-9  # of a TPOT, within which it is the same
 NEAR = 12  # layouts of each set of formats that 1 % of an input may make the best
 NEAR_SHARE = 0.05  # of the best objective, from which 1 % of an input brings no other layout to the front
 
@@ -109,11 +111,16 @@ def _near_pairs(group: PlanGroup) -> tuple[list[PlanProblem], list[Layout | None
     return [problem for problem, _ in near], [layout for _, layout in near]
 
 
-def _best_pair(cases: Sequence[Deployment], layouts: Sequence[Layout | None], goal: Goal) -> Choice | None:
-    """The best pair of pools of a few layouts."""
+def _tpot_of(group: PlanGroup) -> Second:
+    """TPOT of the best pair of pools."""
+    return min(group.pairs, key=lambda pair: pair.key).tpot * (1 + CLOSE)
+
+
+def _best_pair(cases: Sequence[Deployment], layouts: Sequence[Layout | None], goal: Goal, tpot: Second) -> Choice | None:
+    """The best pair of pools of a few layouts, within the TPOT of the plan's: near an optimum where it lies counts for nothing."""
     sets = [compile_candidates(case, layout, len(layout.tp)) for case, layout in zip(cases, layouts, strict=True) if layout is not None]
-    pair = min(pairs(sets, goal)[0], key=lambda pair: pair.key, default=None)
-    return None if pair is None else picked(pair, goal)
+    pair = min(pairs(sets, goal, tpot)[0], key=lambda pair: pair.key, default=None)
+    return None if pair is None else picked(pair, goal, whole=False)  # so that 1 % more of an input is seen
 
 
 def _optimum(cases: Sequence[Deployment], layouts: Sequence[Layout | None], goal: Goal) -> Choice | None:
@@ -394,7 +401,7 @@ def _planned(group: PlanGroup, system: System, assumptions: Assumptions) -> Choi
     if group.goal.apart:
         problems, near = _near_pairs(group)
         cases = [deployment(part.case.model, system, Layout(), part.case.load, part.precision, assumptions) for part in problems]
-        return _best_pair(cases, near, group.goal)
+        return _best_pair(cases, near, group.goal, _tpot_of(group))
     searches, count = [], len(group.searches) // max(len(group.candidates), 1)
     pairs = list(zip(group.searched_problems, group.searches, strict=True))
     for start in range(0, len(pairs), count):
