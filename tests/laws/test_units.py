@@ -34,7 +34,7 @@ LAWS = {law.name: law for law in REGISTRY.values() if law.run.__module__.startsw
 # Laws waived from the check, each with its reason; test_replica_loop.py holds these to what they solve.
 EMPIRICAL = dict.fromkeys(
     ("decoding_in_loop", "open_loop_in_service", "open_loop_decoding", "open_loop_capacity", "acceptance_of_length",
-     "handed_decoding"),
+     "handed_decoding", "pooled_decoding"),
     "an iteration; its residual is tested instead",
 ) | {
     "carried_step": "a quantile, found by number",

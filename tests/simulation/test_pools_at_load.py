@@ -57,6 +57,18 @@ def test_pools__row_at_a_rate_is_near_the_play(prefill: Layout, rate: float) -> 
     assert play.latencies.of("ttft").mean() == pytest.approx(row["ttft_s"], rel=0.15)
 
 
+@pytest.mark.parametrize(("prefill", "users"), [(Layout(tp=4, replicas=2), 12), (Layout(tp=2, pp=2, replicas=2), 40), (Layout(tp=8), 60)])
+def test_pools__row_of_users_is_near_the_play(prefill: Layout, users: int) -> None:
+    """Users who wait for their answers, ten requests each, from few to so many that prompts hold all of them up."""
+    pools = split(prefill, SPLIT[1])
+    case = pools.query.at(SPLIT[1], Load(prompt=4000, output=200, batch=users / int(SPLIT[1].replicas)))
+    row = estimate_pools(case, prefill, hand_over_link(case.system))
+    play = playable(pools, OfferedTraffic(users=users, prompt=PROMPT, output=OUTPUT), 10 * users, (0,), "plain").play()
+    assert play.latencies.of("tpot").mean() == pytest.approx(row["tpot_s"], rel=0.05)
+    assert play.latencies.of("ttft").mean() == pytest.approx(row["ttft_s"], rel=0.25)
+    assert row["concurrency"] == users and row["e2e_s"] * row["capacity_req_per_s"] == pytest.approx(users, rel=0.1)
+
+
 def test_pools__scaled_steps_are_scaled_in_both_pools() -> None:
     """At a factor on every step the whole play is as with steps so much longer, but for the transfer and the engine's own work."""
     pools = split(*SPLIT)

@@ -42,6 +42,7 @@ NO_PREFILL = known(0.0, "no prefill", "s", "constant", "the decode pool prefills
 IN_QUEUE = known(1, "queued", "", "constant", "prompts that have workers of their own wait for those of other users")
 AT_PEAK = known(1.0, "efficiency at the floor", "", "constant", "links at their datasheet bandwidth")
 ONE_TOKEN = known(1, "token", "token", "constant", "the cost of each cached token")
+ONE_ANSWER = known(1, "sequence", "", "constant", "a user's own answer is always among those of its step")
 POOL_DEGREES = ("tp", "ep", "dp", "pp", "cp", "replicas")
 
 
@@ -108,7 +109,7 @@ def _sides(case: Deployment, layout: Layout, link: BytePerSecond) -> _Sides:
         batch = handed_decoding(compiled.step, load.prompt, load.output, server.accept_length, load.rate / count, seats)
     else:
         batch = pooled_decoding(compiled.step, load.prompt, load.output, server.accept_length, loop)
-    tpot, filled = _decoded(case, compiled, batch), _decoded(case, compiled, seats)
+    tpot, filled = _decoded(case, compiled, np.maximum(batch, ONE_ANSWER)), _decoded(case, compiled, seats)
     ranks = case.layout.dp * case.layout.pp
     return _Sides(
         first=first, prefilling=prefilling, compiled=compiled, batch=batch, loop=loop, tpot=tpot, prompts=prompts,

@@ -108,8 +108,9 @@ def pooled_decoding(step: StepCoefficients, prompt: Token, output: Token, accept
         time, token = step_times(step, step_s), token_times(accept_length)
 
         def excess(decoding: Number) -> Any:
-            kv_tokens = decoding * middle_context(prompt, output)
-            tpot = token(decoding, kv_tokens, time(decoding, kv_tokens, NO_WORK, NO_WORK, SINGLE))
+            working = np.maximum(decoding, 1)  # a user's own answer is always among those of its step
+            kv_tokens = working * middle_context(prompt, output)
+            tpot = token(working, kv_tokens, time(working, kv_tokens, NO_WORK, NO_WORK, SINGLE))
             rate = decoded_per_s(decoding, output, tpot) * loop.replicas
             cycle = pooled_ttft_s(loop, rate, decoding) + loop.transfer + (output / ONE_TOKEN - 1) * tpot
             return np.where(rate * loop.prompt < loop.workers, rate * cycle, BEYOND) - loop.users

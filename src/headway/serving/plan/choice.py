@@ -38,7 +38,6 @@ class Choice:
     case: Deployment
     value: float = float("nan")  # value of the objective
     prefill: Layout | None = None  # layout of the prefill pool
-    users: Any = None  # of a closed loop on two pools, whose load states its rate
     order: tuple[float, ...] = ()  # of equal values the lower is better: time for a user, then chips in use
 
 

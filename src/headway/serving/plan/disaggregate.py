@@ -262,19 +262,20 @@ def _most_answered(first: Pool, second: Pool, goal: Goal) -> tuple[Any, Any, Any
     starting = _demand(first, second, goal).starting
     bound = laws.fluid_capacity(first.candidates.case.system.chips, first.chips, starting, second.chips, second.request)
     few = np.argpartition(-bound, FEW)[:FEW] if count > FEW else np.arange(count)
-    parts = [(few, *_sized(first.take(few), second.take(few), goal))]
-    best = float(np.max(parts[0][-1]))
+    found = [(few, *_sized(first.take(few), second.take(few), goal))]
+    best = float(np.max(found[0][-1]))
     rest = np.setdiff1d(np.flatnonzero(bound >= best * (1 - TIE)), few, assume_unique=True)
     rest = rest[np.argsort(-bound[rest], kind="stable")]
     for start in range(0, len(rest), FEW):
         at = rest[start : start + FEW]
         if bound[at[0]] < best * (1 - TIE):
             break
-        parts.append((at, *_sized(first.take(at), second.take(at), goal)))
-        best = max(best, float(np.max(parts[-1][-1])))
-    at, p, q, rate = (np.concatenate([part[place] for part in parts]) for place in (0, 1, 2, 4))
+        found.append((at, *_sized(first.take(at), second.take(at), goal)))
+        best = max(best, float(np.max(found[-1][-1])))
+    places, prefill, decode, sizes, rates = zip(*found, strict=True)
+    at, p, q, rate = map(np.concatenate, (places, prefill, decode, rates))
     used = p * first.chips[at] + q * second.chips[at]
-    return at, p, q, ReplicaCounts(replicas=ONE_REPLICA, chips_used=used, chips=parts[0][3].chips), rate
+    return at, p, q, ReplicaCounts(replicas=ONE_REPLICA, chips_used=used, chips=sizes[0].chips), rate
 
 
 def _sized(first: Pool, second: Pool, goal: Goal) -> tuple[Any, Any, ReplicaCounts, Any]:
