@@ -45,7 +45,8 @@ class Demand:
     def starting(self) -> Any:
         """Prefill replica time of a prompt, s, or what it is worth where users who all begin at once wait as long as they may."""
         waiting = self.beginning * self.prefill * (self.first + self.answer) / 2
-        return np.maximum(self.prefill, waiting / np.maximum(self.most - self.first, LEAST))
+        alone = self.beginning * np.maximum(self.first - self.lanes * self.prefill / 2, 0)  # the first of them waits no longer than alone
+        return np.maximum(self.prefill, waiting / np.maximum(self.most - self.first + alone, LEAST))
 
 
 def waits_s(demand: Demand, rate: PerSecond, p: Number, q: Number) -> tuple[Second, Second]:
@@ -96,7 +97,7 @@ def rate_in_time(demand: Demand, p: Number, q: Number, able: PerSecond) -> PerSe
         met = 1 / np.maximum(rate * (demand.first + demand.answer), 1)  # a user meets the others, not itself
         prompts, seats = waits_s(demand, np.maximum(rate * (1 - met), LEAST), p, q)
         users = rate * (demand.first + prompts + seats + demand.answer)
-        burst = demand.beginning * users * demand.prefill / p / 2
+        burst = demand.beginning * np.maximum((users / p + demand.lanes) / 2 * demand.prefill - demand.first, 0)
         good = (users <= places) & (demand.first + prompts + seats + burst <= demand.most)
         low, high = np.where(good, rate, low), np.where(good, high, rate)
     return low
