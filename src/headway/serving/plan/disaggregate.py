@@ -28,7 +28,7 @@ from headway.serving.plan.candidates import ONE_REPLICA, Candidates, ReplicaCoun
 from headway.serving.plan.choice import Choice, pick, with_chips
 from headway.serving.plan.pools_at_load import Demand, rate_in_time, replicas_at
 from headway.serving.plan.problem import LIMITS, Goal, limits, rounded
-from headway.serving.plan.search import batch_of, bisect_ranks, decode_tpot, least_sequences, most_fitting, step_law
+from headway.serving.plan.search import RISE, batch_of, bisect_ranks, decode_tpot, least_sequences, most_fitting, step_law
 from headway.serving.plan.space import domain_of
 from headway.serving.pools import NO_PREFILL, estimate_pools, hand_over_link, handed_bytes
 
@@ -420,7 +420,8 @@ def _in_service(case: Deployment, prefill: Layout, goal: Goal, rate: float, whol
         for name, most in limits(goal.slo).items():
             good = good & (row[LIMITS[name]] <= most)
         better = -row["tpot_s"] if goal.objective == "latency" else row["tok_per_s"]
-        return int(np.argmax(np.where(good, better, -np.inf))) if good.any() else 0
+        value = np.where(good, better, -np.inf)
+        return int(np.argmax(value >= value.max() - RISE * abs(value.max()))) if good.any() else 0
 
     users = np.unique(np.round(np.geomspace(max(NEAR[0] * middle, 1), max(NEAR[1] * middle, 2), TRIED)))
     at = best(users)
