@@ -14,7 +14,7 @@ from headway.core.quantity import known
 from headway.core.units import BytePerSecond, Number, PerSecond, Second, Token
 from headway.hardware.system import System, pair_bandwidth
 from headway.laws.queueing.closed_loop import decoded_per_s
-from headway.laws.queueing.handed import PooledUsers, handed_decoding, pooled_decoding, pooled_ttft_s, ttft_of_waiting_s
+from headway.laws.queueing.handed import PooledUsers, arrival_ttft_s, handed_decoding, pooled_decoding, pooled_ttft_s, ttft_of_waiting_s
 from headway.laws.serving import replicas
 from headway.laws.serving.replicas import cached_load_s, full_batch, share_beside_loads, usd_per_mtok_pool, utilisation
 from headway.laws.serving.request import decode_tok_per_s, e2e_s, middle_context, request_s, user_tok_per_s
@@ -42,6 +42,7 @@ NO_PREFILL = known(0.0, "no prefill", "s", "constant", "the decode pool prefills
 IN_QUEUE = known(1, "queued", "", "constant", "prompts that have workers of their own wait for those of other users")
 AT_PEAK = known(1.0, "efficiency at the floor", "", "constant", "links at their datasheet bandwidth")
 ONE_TOKEN = known(1, "token", "token", "constant", "the cost of each cached token")
+NO_USERS = known(0, "users", "", "constant", "requests that come at a rate")
 ONE_ANSWER = known(1, "sequence", "", "constant", "a user's own answer is always among those of its step")
 POOL_DEGREES = ("tp", "ep", "dp", "pp", "cp", "replicas")
 
@@ -101,7 +102,7 @@ def _sides(case: Deployment, layout: Layout, link: BytePerSecond) -> _Sides:
     transfer, server, prefiller = replicas.transfer_s(*moves), case.server(compiled), first.server(prefilling)
     seats, count = server.seats(load.prompt, load.output), case.layout.replicas
     loop = PooledUsers(
-        users=None if load.rate is not None else load.batch * count, replicas=count, seats=seats, workers=layout.replicas,
+        users=NO_USERS if load.rate is not None else load.batch * count, replicas=count, seats=seats, workers=layout.replicas,
         lanes=first.load.batch, prompt=prompts.expected, transfer=transfer, beginning=prefiller.scheduling.first_round_share,
         alone=request.unloaded_ttft_s(prefiller, first.requests(), step_s),
     )  # fmt: skip
@@ -140,12 +141,12 @@ def estimate_pools(case: Deployment, layout: Layout, link: BytePerSecond) -> dic
     )  # fmt: skip
     if load.rate is not None:  # arrivals, of which are completed as many as the pools can carry
         carried = np.minimum(load.rate, capacity)
-        done = Estimate(expected=carried, low=carried, high=carried)
+        completed = Estimate(expected=carried, low=carried, high=carried)
     else:  # users, who ask again when they are answered
         rate = np.minimum(decoded_per_s(batch, load.output, tpot.expected) * count, layout.replicas / sides.loop.prompt)
-        done = Estimate(expected=rate, low=rate * (slowest / capacity), high=rate * (most / capacity))
+        completed = Estimate(expected=rate, low=rate * (slowest / capacity), high=rate * (most / capacity))
         capacity = rate
-    rates = done.apply(lambda rate: rate * load.output)
+    rates = completed.apply(lambda rate: rate * load.output)
     prefill_chips = layout.replicas * replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
     decode_chips = count * replica_chips(case.layout.tp, case.layout.cp, case.layout.dp, case.layout.pp)
     chips, chips_used = case.system.chips, prefill_chips + decode_chips
@@ -157,35 +158,37 @@ def estimate_pools(case: Deployment, layout: Layout, link: BytePerSecond) -> dic
         "tok_per_s_user": user_tok_per_s(tpot.expected),
         "decode_tok_per_s": tpot.invert(lambda time: decode_tok_per_s(batch, time, count)),
         "tok_per_s": rates, "tok_per_s_chip": rates.apply(lambda rate: rate / chips),
-        "capacity_req_per_s": capacity, "request_s": replicas.between_s(done.expected),
+        "capacity_req_per_s": capacity, "request_s": replicas.between_s(completed.expected),
         "fits": fits(in_memory, fits_chips(chips_used, chips)), "chips": chips, "chips_used": chips_used,
         "chips_idle": idle_chips(chips, chips_used), "prefill_chips": prefill_chips, "decode_chips": decode_chips,
-        **{f"prefill_{name}": getattr(layout, name) for name in POOL_DEGREES}, **_first_token(sides, done.expected, load),
+        **{f"prefill_{name}": getattr(layout, name) for name in POOL_DEGREES}, **_first_token(sides, completed.expected, load),
     }  # fmt: skip
     values["e2e_s"] = e2e_s(values["ttft"].expected, tpot.expected, load.output)
     if load.rate is not None:
         values |= {"utilisation": utilisation(load.rate, capacity), "rate": load.rate, "concurrency": load.rate * values["e2e_s"]}
     shares = {"in": (sides.prompts, prefill_chips / chips_used), "out": (sides.answers, decode_chips / chips_used)}
-    return columns(values | _money(case, sides, done.expected, shares, values.get("utilisation")))
+    return columns(values | _money(case, sides, completed.expected, shares, values.get("utilisation")))
 
 
 def _first_token(sides: _Sides, rate: PerSecond, load: Load) -> dict[str, Any]:
     """TTFT with the transfer of the KV cache and the waits for a worker of the prefill pool and for a seat to decode."""
     first, loop = sides.first, sides.loop
     server, requests = first.server(sides.prefilling), first.requests()
-    waited = pooled_ttft_s(loop, rate if load.rate is None else load.rate, sides.batch)
-    if loop.users is not None:
-        waited = np.maximum(waited, ttft_of_waiting_s(loop.users, rate, sides.tpot.expected, load.output) - loop.transfer)
+    if load.rate is None:
+        full = ttft_of_waiting_s(loop.users, rate, sides.tpot.expected, load.output) - loop.transfer
+        waited = np.maximum(pooled_ttft_s(loop, rate, sides.batch), full)
+    else:
+        waited = arrival_ttft_s(loop, load.rate, sides.batch, load.rate)
     links = first.links(sides.prefilling, requests.prompt, loop.alone)
     ttft = first.timed(waited, request.unloaded_ttft_s(server.ideal(), requests, step_floor_s), "ttft", links, queued=IN_QUEUE)
     transferred = replace(ttft.apply(lambda time: time + loop.transfer), floor=ttft.floor + sides.fastest)
     return {"ttft": transferred, "transfer_s": loop.transfer, "ttft_unloaded_s": loop.alone + loop.transfer}
 
 
-def _money(case: Deployment, sides: _Sides, done: PerSecond, shares: dict[str, tuple[Estimate, Any]], busy: Number) -> dict[str, Any]:
+def _money(case: Deployment, sides: _Sides, completed: PerSecond, shares: dict[str, tuple[Estimate, Any]], busy: Number) -> dict[str, Any]:
     """Costs of each pool's tokens. Their ends are of that pool's own time: who serves gives each pool chips by its measured speed.
 
-    `done`: requests per second that pay for the machine; `shares`: the time that a request takes of each pool, and the pool's share of
+    `completed`: requests per second that pay for the machine; `shares`: the time that a request takes of each pool, and the pool's share of
     the chips; `busy`: the share of the capacity that a rate takes. A cached prefix is loaded into the prefill pool, whose cost its fresh
     and cached tokens divide in the proportions of the times that they take alone, as with one pool.
     """
@@ -209,6 +212,6 @@ def _money(case: Deployment, sides: _Sides, done: PerSecond, shares: dict[str, t
     costs = {}
     for key, pool, law in (("in", "in", fresh_usd), ("cached", "in", cached_usd), ("out", "out", answer_usd)):
         times = shares[pool][0]
-        low, high = (law(time, done * (times.expected / time)) for time in (times.low, times.high))
-        costs[f"usd_per_mtok_{key}"] = cost_range(Estimate(expected=law(times.expected, done), low=low, high=high), price)
+        low, high = (law(time, completed * (times.expected / time)) for time in (times.low, times.high))
+        costs[f"usd_per_mtok_{key}"] = cost_range(Estimate(expected=law(times.expected, completed), low=low, high=high), price)
     return costs | machine_usd(price, chips, costs["usd_per_mtok_out"].expected, busy)

@@ -99,7 +99,7 @@ class _Pool:
 
 @dataclass(slots=True)
 class _Users:
-    """Users who ask again when they are answered: events to come, and the request that is asked next."""
+    """Users who ask again when they are answered: events to come, and how many were sent."""
 
     prefill: _Pool
     decode: _Pool
@@ -107,7 +107,7 @@ class _Users:
     pause: Any
     overhead_s: float
     soonest: float  # least seconds from the begin of a prefill step until what it computed is handed over
-    asked: int
+    sent_count: int
     events: tuple[list[tuple[float, int]], ...]  # of each kind a heap of time and request; who leaves is named by the replica
 
     def go_on(self) -> bool:
@@ -138,8 +138,8 @@ class _Users:
 
     def known_until(self, number: int) -> float:
         """Time until which every prompt that reaches a decode replica is known."""
-        others = min((time for other, time in enumerate(self.decode.dues) if other != number), default=inf)
-        return min(self.time_of(HANDED), min(*self.prefill.dues, others, self.time_of(ASKS)) + self.soonest)
+        decoders = min((time for replica, time in enumerate(self.decode.dues) if replica != number), default=inf)
+        return min(self.time_of(HANDED), min(*self.prefill.dues, decoders, self.time_of(ASKS)) + self.soonest)
 
     def happen(self, kind: int, time: float, name: int) -> None:
         """A request is sent or is handed over; or one leaves its replica, a decode replica where the number is negative."""
@@ -155,9 +155,9 @@ class _Users:
     def ask_again(self, time: float) -> None:
         """The user whose answer ended asks again after a pause, as long as there are requests."""
         tick(1)
-        if self.asked < len(self.prefill.play.served):
-            request = int(self.prefill.play.served[self.asked])
-            self.asked += 1
+        if self.sent_count < len(self.prefill.play.served):
+            request = int(self.prefill.play.served[self.sent_count])
+            self.sent_count += 1
             heapq.heappush(self.events[ASKS], (time + self.overhead_s + float(self.pause[request]), request))
 
 
@@ -180,7 +180,7 @@ def play_users(
     ]
     begin, transfer = min(users, len(served)), np.broadcast_to(pools.transfer_s(traffic.prompt), (len(traffic),))
     loop = _Users(
-        prefill=sides[0], decode=sides[1], transfer=transfer, overhead_s=overhead_s, asked=begin,
+        prefill=sides[0], decode=sides[1], transfer=transfer, overhead_s=overhead_s, sent_count=begin,
         pause=np.zeros(len(traffic)) if think is None else np.broadcast_to(np.asarray(think, float), (len(traffic),)),
         soonest=float(np.min(transfer, initial=inf)) + float(first_pace.step(0.0, 0.0, 1.0, 0.5, 1.0)),
         events=([], [(float(traffic.arrival[request]), int(request)) for request in served[:begin]], []),

@@ -65,7 +65,7 @@ def prompt_wait_s(rate: PerSecond, request: Second, lanes: Number, replicas: Num
 class PooledUsers:
     """A prefill pool and a decode pool, and the users who wait for their answers; every field a scalar or an array."""
 
-    users: Number | None  # over both pools; None where requests come at a rate
+    users: Number  # over both pools; none where requests come at a rate
     replicas: Number  # that decode
     seats: Number  # of one of them
     workers: Number  # prefill replicas
@@ -81,18 +81,20 @@ NO_RATE = known(1e-30, "no rate", "1/s", "constant", "a user alone waits for nob
 BEYOND = 1e9  # users that stand for more than a pool can carry
 
 
-def pooled_ttft_s(loop: PooledUsers, rate: PerSecond, decoding: Number) -> Second:
-    """TTFT without the transfer: the wait for a prefill worker and for a seat to decode, and where users wait for answers their start.
+def arrival_ttft_s(loop: PooledUsers, rate: PerSecond, decoding: Number, met: PerSecond) -> Second:
+    """TTFT of requests at a rate without the transfer: the waits for a prefill worker and for a seat to decode.
 
-    `decoding`: sequences that decode in a replica.
+    `decoding`: sequences that decode in a replica; `met`: the rate of others that a prompt meets.
     """
-    seen = rate if loop.users is None else np.maximum(rate * others_in_service(loop.users, CLOSED) / loop.users, NO_RATE)
-    prompts = prompt_wait_s(seen, loop.prompt, loop.lanes, loop.workers)
-    steady = loop.alone + prompts + open_seat_wait_s(decoding * loop.replicas, loop.seats * loop.replicas, rate, SINGLE)
-    if loop.users is None:
-        return steady
+    prompts = prompt_wait_s(met, loop.prompt, loop.lanes, loop.workers)
+    return loop.alone + prompts + open_seat_wait_s(decoding * loop.replicas, loop.seats * loop.replicas, rate, SINGLE)
+
+
+def pooled_ttft_s(loop: PooledUsers, rate: PerSecond, decoding: Number) -> Second:
+    """TTFT of users who wait for their answers, without the transfer: a user meets the others, and all of them begin at once."""
+    met = np.maximum(rate * others_in_service(loop.users, CLOSED) / loop.users, NO_RATE)
     burst = np.maximum(together_s(loop.users / loop.workers, loop.prompt, loop.lanes), loop.alone)
-    return looped_ttft_s(NO_TIME, loop.beginning, burst, steady)
+    return looped_ttft_s(NO_TIME, loop.beginning, burst, arrival_ttft_s(loop, rate, decoding, met))
 
 
 @formula(source="Little's law on users who wait for their answers", empirical="an iteration; its residual is tested instead")

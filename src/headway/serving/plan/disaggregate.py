@@ -192,8 +192,8 @@ def best_pair(first: Pool, second: Pool, goal: Goal) -> PoolPair | None:
     if goal.is_loaded:
         p, q, size, capacity, rate = _carrying(first.take(a), second.take(b), goal)
     else:
-        kept, p, q, size, capacity = _most_answered(first.take(a), second.take(b), goal)
-        a, b, ttft = a[kept], b[kept], ttft[kept]
+        places, p, q, size, capacity = _most_answered(first.take(a), second.take(b), goal)
+        a, b, ttft = a[places], b[places], ttft[places]
     able = (p >= 1) & (q >= 1)
     if not able.any():
         return None
@@ -243,8 +243,8 @@ def _carrying(first: Pool, second: Pool, goal: Goal) -> tuple[Any, Any, ReplicaC
         chips = system.chips
         if not goal.sizing:
             p = np.maximum(p, _balanced(first, second, system, domain)[0])
-        held = decode_held(p, system, domain, first, second)
-        on_time, q = on_time & (held >= q), np.where(goal.sizing, q, held)
+        decoders = decode_held(p, system, domain, first, second)
+        on_time, q = on_time & (decoders >= q), np.where(goal.sizing, q, decoders)
     p, q = (np.where(on_time, count, 0) for count in (p, q))
     size = ReplicaCounts(replicas=ONE_REPLICA, chips_used=p * first.chips + q * second.chips, chips=chips)
     return p, q, size, laws.pools_capacity(np.maximum(p, 1), first.request, np.maximum(q, 1), second.request), rate
@@ -262,20 +262,20 @@ def _most_answered(first: Pool, second: Pool, goal: Goal) -> tuple[Any, Any, Any
     starting = _demand(first, second, goal).starting
     bound = laws.fluid_capacity(first.candidates.case.system.chips, first.chips, starting, second.chips, second.request)
     few = np.argpartition(-bound, FEW)[:FEW] if count > FEW else np.arange(count)
-    found = [(few, *_sized(first.take(few), second.take(few), goal))]
-    best = float(np.max(found[0][-1]))
+    looks = [(few, *_sized(first.take(few), second.take(few), goal))]
+    best = float(np.max(looks[0][-1]))
     rest = np.setdiff1d(np.flatnonzero(bound >= best * (1 - TIE)), few, assume_unique=True)
     rest = rest[np.argsort(-bound[rest], kind="stable")]
     for start in range(0, len(rest), FEW):
         at = rest[start : start + FEW]
         if bound[at[0]] < best * (1 - TIE):
             break
-        found.append((at, *_sized(first.take(at), second.take(at), goal)))
-        best = max(best, float(np.max(found[-1][-1])))
-    places, prefill, decode, sizes, rates = zip(*found, strict=True)
+        looks.append((at, *_sized(first.take(at), second.take(at), goal)))
+        best = max(best, float(np.max(looks[-1][-1])))
+    places, prefill, decode, sizes, rates = zip(*looks, strict=True)
     at, p, q, rate = map(np.concatenate, (places, prefill, decode, rates))
-    used = p * first.chips[at] + q * second.chips[at]
-    return at, p, q, ReplicaCounts(replicas=ONE_REPLICA, chips_used=used, chips=sizes[0].chips), rate
+    chips_used = p * first.chips[at] + q * second.chips[at]
+    return at, p, q, ReplicaCounts(replicas=ONE_REPLICA, chips_used=chips_used, chips=sizes[0].chips), rate
 
 
 def _sized(first: Pool, second: Pool, goal: Goal) -> tuple[Any, Any, ReplicaCounts, Any]:
@@ -299,9 +299,9 @@ def _sized(first: Pool, second: Pool, goal: Goal) -> tuple[Any, Any, ReplicaCoun
 
 def _in_time(demand: Demand, p: Number, q: Number) -> Any:
     """The most that so many replicas carry with the first token in time; 0 where a pool has none."""
-    there = np.maximum(q, 1)
-    able = laws.pools_capacity(p, demand.prefill, there, demand.decode)
-    return np.where(q >= 1, rate_in_time(demand, p, there, able), 0.0)
+    replicas = np.maximum(q, 1)
+    able = laws.pools_capacity(p, demand.prefill, replicas, demand.decode)
+    return np.where(q >= 1, rate_in_time(demand, p, replicas, able), 0.0)
 
 
 def rented_chips(system: System, p: Number, prefill_chips: Number, q: Number, decode_chips: Number) -> Any:
@@ -345,32 +345,32 @@ def _balanced(first: Pool, second: Pool, system: System, domain: int, demand: De
         converged = high - low <= 1
         low, high = np.where(short & ~converged, middle, low), np.where(short | converged, high, middle)
     tried = (low, low + 1)
-    held = [decode_held(p, system, domain, first, second) for p in tried]
+    decoders = [decode_held(p, system, domain, first, second) for p in tried]
     rates = [
         laws.pools_capacity(p, first.request, q, second.request) if demand is None else _in_time(demand, p, q)
-        for p, q in zip(tried, held, strict=True)
+        for p, q in zip(tried, decoders, strict=True)
     ]
     best = rates[1] > rates[0]
-    p, q, rate = (np.where(best, more, fewer) for fewer, more in (tried, held, rates))
+    p, q, rate = (np.where(best, more, fewer) for fewer, more in (tried, decoders, rates))
     return p, q, rate
 
 
-def best_of(found: Sequence[PoolPair], goal: Goal) -> Choice | None:
-    """The choice of the best of some pairs: without a load by the users of the row, who are whole, of the few that a search finds best."""
-    ranked = sorted(found, key=lambda pair: pair.key)[: 1 if goal.is_loaded else FINALISTS]
+def best_of(candidate_pairs: Sequence[PoolPair], goal: Goal) -> Choice | None:
+    """The choice of the best of some pairs: without a load of the few that a search finds best, by their rows, whose users are whole."""
+    ranked = sorted(candidate_pairs, key=lambda pair: pair.key)[: 1 if goal.is_loaded else FINALISTS]
     choices = [picked(pair, goal) for pair in ranked]
     return min(choices, key=lambda choice: (-choice.value if goal.more else choice.value, choice.order), default=None)
 
 
-def picked(pair: PoolPair, goal: Goal, whole: bool = True) -> Choice:
-    """A pair as the choice of a row: the decode pool, with the prefill pool in `prefill`; `whole`: with whole users of a decode replica."""
+def picked(pair: PoolPair, goal: Goal, whole_users: bool = True) -> Choice:
+    """A pair as the choice of a row: the decode pool, with the prefill pool in `prefill`; `whole_users` of a decode replica, or a share."""
     (a, b), (p, q) = pair.index, pair.replicas
     plain = replace(goal, free=False, objective="cost", rate=None, users=None)
     first, second = pair.prefill, pair.decode
     prompts = pick(first.candidates, int(first.row[a]), int(first.batch[a]), plain, NO_SIZE)
     answers = pick(second.candidates, int(second.row[b]), int(second.batch[b]), plain, NO_SIZE, pair.value)
     choice = replace(answers, order=pair.key[1:3], prefill=prompts.case.layout)
-    choice = resized(choice, answers.case.system, (p, q), pair.chips, goal, pair.rate, whole)
+    choice = resized(choice, answers.case.system, (p, q), pair.chips, goal, pair.rate, whole_users)
     if goal.is_loaded:
         return choice
     case, row = choice.case, estimate_pools(choice.case, choice.prefill or Layout(), hand_over_link(choice.case.system))
@@ -380,7 +380,7 @@ def picked(pair: PoolPair, goal: Goal, whole: bool = True) -> Choice:
 
 
 def resized(
-    choice: Choice, system: System, replicas: tuple[int, int], chips: int, goal: Goal, rate: float = 0.0, whole: bool = True
+    choice: Choice, system: System, replicas: tuple[int, int], chips: int, goal: Goal, rate: float = 0.0, whole_users: bool = True
 ) -> Choice:  # fmt: skip
     """A choice of two pools with so many prefill and decode replicas, on so many chips where these are free; `system` is one node.
 
@@ -394,7 +394,7 @@ def resized(
         share = known(float(goal.users) / replicas[1], "batch", "", "derived", "users of a decode replica", "now")
         load = Load(prompt=case.load.prompt, output=case.load.output, batch=share)
     else:
-        load = _in_service(case, prefill, goal, rate, whole)
+        load = _in_service(case, prefill, goal, rate, whole_users)
     return replace(choice, case=replace(case, load=load), prefill=prefill)
 
 
@@ -403,7 +403,7 @@ TRIED = 32
 FINALISTS = 4  # pairs whose rows are compared
 
 
-def _in_service(case: Deployment, prefill: Layout, goal: Goal, rate: float, whole: bool) -> Load:
+def _in_service(case: Deployment, prefill: Layout, goal: Goal, rate: float, whole_users: bool) -> Load:
     """The users of a decode replica, near those whom a rate keeps in service, at which most is answered with every limit held."""
     load, link = Load(prompt=case.load.prompt, output=case.load.output), hand_over_link(case.system)
     if goal.batches:
@@ -411,7 +411,7 @@ def _in_service(case: Deployment, prefill: Layout, goal: Goal, rate: float, whol
     arriving = estimate_pools(case.at(case.layout, replace(load, rate=rate)), prefill, link)
     busy = rate * (float(arriving["ttft_unloaded_s"]) + (float(load.output) / ONE_TOKEN - 1) * float(arriving["tpot_s"]))
     middle = max(busy / int(case.layout.replicas), 1.0)  # users who do not wait
-    if not whole:
+    if not whole_users:
         return replace(load, batch=known(middle, "batch", "", "derived", "chosen by the search of plan", "now"))
 
     def best(users: Any) -> int:

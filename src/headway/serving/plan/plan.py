@@ -211,11 +211,11 @@ def _frontier(groups: Sequence[PlanGroup]) -> tuple[list[Choice], int]:
         choice = pick(w, row, users, member_goal, sized(w, np.full((w.count, 1), 1 / float(rate)), member_goal))
         size = users if goal.rate is None else int(choice.case.layout.replicas)
         choices.setdefault((index, row, size, int(choice.case.system.chips)), (float(speed), float(cost), choice))
-    kept: list[tuple[float, float, Choice]] = []
+    front_choices: list[tuple[float, float, Choice]] = []
     for speed, cost, choice in sorted(choices.values(), key=lambda entry: (-entry[0], entry[1])):
-        if not kept or cost < kept[-1][1]:
-            kept.append((speed, cost, choice))
-    return [choice for *_, choice in kept], count
+        if not front_choices or cost < front_choices[-1][1]:
+            front_choices.append((speed, cost, choice))
+    return [choice for *_, choice in front_choices], count
 
 
 def _with_pairs(points: Points, pool_pairs: Sequence[PoolPair]) -> Points:

@@ -120,7 +120,7 @@ def _best_pair(cases: Sequence[Deployment], layouts: Sequence[Layout | None], go
     """The best pair of pools of a few layouts, within the TPOT of the plan's: near an optimum where it lies counts for nothing."""
     sets = [compile_candidates(case, layout, len(layout.tp)) for case, layout in zip(cases, layouts, strict=True) if layout is not None]
     pair = min(pairs(sets, goal, tpot)[0], key=lambda pair: pair.key, default=None)
-    return None if pair is None else picked(pair, goal, whole=False)  # so that 1 % more of an input is seen
+    return None if pair is None else picked(pair, goal, whole_users=False)  # so that 1 % more of an input is seen
 
 
 def _optimum(cases: Sequence[Deployment], layouts: Sequence[Layout | None], goal: Goal) -> Choice | None:

@@ -25,10 +25,10 @@ def fewest_replicas(plan: LayoutPlan, holds: Callable[[LayoutPlan], bool]) -> La
     while tried < MOST_TRIED:
         sizes = list(smaller_sizes(plan, share))
         tried += len(sizes)
-        held = next((smaller for smaller in sizes if holds(smaller)), None)
-        if held is None and (not sizes or share * _most_replicas(plan) <= 1):
+        smallest = next((smaller for smaller in sizes if holds(smaller)), None)
+        if smallest is None and (not sizes or share * _most_replicas(plan) <= 1):
             return plan
-        plan, share = held or plan, share if held else share / 2
+        plan, share = smallest or plan, share if smallest else share / 2
     return plan
 
 
@@ -44,8 +44,8 @@ def smaller_sizes(plan: LayoutPlan, share: float = 0.0) -> Iterator[LayoutPlan]:
     sizes = [size for side in (0, 1) if (size := _fewer(best, group, side, share)) is not None]
     for replicas, chips in sorted(sizes, key=lambda size: size[1]):
         choice = resized(best, group.case.system, replicas, chips, group.goal)
-        paid = chips / float(best.case.system.chips)  # share of what is paid, for the same requests
-        choice = replace(choice, value=choice.value / paid if group.goal.more else choice.value * paid)
+        price_ratio = chips / float(best.case.system.chips)  # share of what is paid, for the same requests
+        choice = replace(choice, value=choice.value / price_ratio if group.goal.more else choice.value * price_ratio)
         yield replace(plan, best=choice, groups=(replace(group, best=choice), *plan.groups[1:]))
 
 

@@ -202,8 +202,8 @@ def _each_way(search: Search, goal: LoadGoal) -> list[CheckedPlan]:
     apart = functools.cache(functools.partial(search, way="only"))  # its first search is looked at twice
     if goal.disaggregate == "never" or any(not _may_be_cheaper(apart, goal, answer) for answer in together):
         return together
-    other = plan_at_load(apart, goal)
-    return together if together and other.plan.fails else [*together, other]
+    with_pools = plan_at_load(apart, goal)
+    return together if together and with_pools.plan.fails else [*together, with_pools]
 
 
 def _may_be_cheaper(apart: Search, goal: LoadGoal, answer: CheckedPlan) -> bool:
