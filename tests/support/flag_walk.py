@@ -50,6 +50,7 @@ BASES = (
 SLOW = (
     "train llama-3.1-8b --on 16xh100-sxm --tokens 1T --seq 8k --global-batch 1M --tp 2 --cp 1 --pp 1 --dp 8",
     "plan llama-3.1-8b --on h100-sxm --prompt 500 --output 50 --tp 1",
+    "breakeven llama-3.1-8b --on l40s --sheet groq/llama-3.1-8b --rate 500k/day --prompt 2k --output 300 --tp 1 --kv bf16 --no-check",
     "plan llama-3.1-8b --on h100-sxm --prompt 500 --output 50 --rate 2 --ttft 2s",
     "serve qwen3-30b-a3b --on 8xh200 --dp 8 --ep 8 --prompt 2k --output 100 --batch 64",
     f"{SIM} --rate 5",

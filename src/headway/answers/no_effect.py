@@ -24,7 +24,9 @@ from headway.models.precision import Precision
 from headway.models.work import work_of
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import NAMES, Layout, shape
+from headway.serving.plan import group as group_of
 from headway.serving.plan import problem, space
+from headway.serving.plan.group import PlanGroup
 from headway.serving.serve import serve
 
 MOST_POINTS = 10_000  # of a grid, beyond which nothing is evaluated twice
@@ -94,6 +96,15 @@ def shown_notes(args: Question, choices: Iterable[Any], skip: Sequence[str] = ()
                                 precision=Precision(), assumptions=values))  # fmt: skip
     idle = [(flag, value) for flag, value, pairs, _ in _assumptions(args, names, subjects) if _are_equal(pairs)]
     return [f"no effect: {flag} {value} changes no number of the best layout; it counts in others of the search" for flag, value in idle]
+
+
+def one_pool_notes(way: str, groups: Iterable[PlanGroup]) -> list[str]:
+    """A note on prefill apart that is refused on machines that cannot part it."""
+    members = list(groups)
+    if way != "never" or any(group_of.may_part(group.case, group.goal) for group in members):
+        return []
+    names = ", ".join(dict.fromkeys(group.case.system.name for group in members))
+    return [f"no effect: --disaggregate never changes no number: on {names} there is one pool anyway"]
 
 
 def typed_assumptions(args: Question) -> list[str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.answers import arguments, plan_helps, serve
-from headway.answers.no_effect import search_notes, shown_notes
+from headway.answers.no_effect import one_pool_notes, search_notes, shown_notes
 from headway.core import schema
 from headway.core.catalog import fold
 from headway.core.errors import BadFile, BadValue, IllegalCombination, UnknownName, drop_note
@@ -141,6 +141,7 @@ def _plans(args: Plan, beside: bool = True) -> list[tuple[dict[str, Any], Layout
     if not plans:
         raise illegal[0]
     best = [case_plan.best for _, case_plan in plans]
+    note(*one_pool_notes(args.disaggregate, (group for _, case_plan in plans for group in case_plan.groups)))
     note(*shown_notes(args, best), *drop_note(illegal, len(cases), "combinations of loads, limits and assumptions"))
     return plans
 

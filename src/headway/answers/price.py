@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.answers import arguments, price_sheet
-from headway.answers.no_effect import search_notes, shown_notes
+from headway.answers.no_effect import one_pool_notes, search_notes, shown_notes
 from headway.core import interval, schema
 from headway.core.columns import Column
 from headway.core.errors import BadValue, HeadwayError, MissingFact
@@ -157,7 +157,8 @@ def _plans(args: Price, hits: Sequence[Any]) -> list[tuple[dict[str, Any], Layou
     free += [] if args.utilisation else ["no idle hours are counted: --utilisation 0.3..0.7 does"]
     hit_notes = ["every hit rate is taken at the layout and batch planned without a prefix cache"] if several else []
     hit_notes += dict.fromkeys(prefix_hits(system) for system, _ in grid.systems) if several else []
-    note(*free, *hit_notes, *plan_notes)
+    idle = one_pool_notes(args.disaggregate, (group for _, result in plans for group in result.groups))
+    note(*free, *hit_notes, *plan_notes, *idle)
     return plans
 
 
