@@ -10,7 +10,6 @@ import pytest
 
 from headway.core.errors import BadValue, UnknownName
 from headway.core.schema import defaults
-from headway.hardware.edit import edit
 from headway.hardware.system import System, system
 from headway.performance.assumptions import Assumptions
 from headway.performance.workload import Load
@@ -93,12 +92,12 @@ def test_parts__of_two_pools_are_all_chip_time_of_a_request() -> None:
     answer = plan("llama-3.1-70b", "8xh200-sxm", CHAT, tpot="50ms", disaggregate="only", elasticities=False, frontier=False)
     row = answer.rows()[0]
     assert sum(request_parts(answer.best).values()) == pytest.approx(row["chips"] / row["capacity_req_per_s"], rel=1e-9)
-    assert min(request_parts(answer.best).values()) >= -1e-12
+    first_token = row["chips"] / row["capacity_req_per_s"] / 300  # which the prefill pool makes
+    assert min(request_parts(answer.best).values()) >= -first_token
 
 
-def test_lever__of_two_pools_is_what_the_plan_on_that_machine_gives() -> None:
+def test_slopes__of_two_pools_are_told_and_no_lever_that_a_command_would_not_give() -> None:
     answer = plan("llama-3.1-70b", "8xh200-sxm", CHAT, tpot="50ms", frontier=False)
-    assert answer.best.prefill is not None and answer.levers
-    key, _, text = answer.levers[0].flags.removeprefix("--set ").split(" ")[0].partition("=")
-    again = plan("llama-3.1-70b", edit(system("8xh200-sxm"), key, text), CHAT, tpot="50ms", elasticities=False, frontier=False)
-    assert answer.levers[0].pick.value == pytest.approx(again.answer["value"], rel=1e-9)
+    slopes = {row["input"]: row["elasticity"] for row in answer.rows() if row["kind"] == "elasticity"}
+    assert answer.best.prefill is not None and answer.levers == ()
+    assert slopes["chip.peak"] > 0.1 and slopes["chip.hbm_bw"] > 0.1 and slopes["fixed"] < 0

@@ -360,7 +360,7 @@ class Lever:
 def levers(group: PlanGroup, rows: Sequence[PlanRow]) -> list[Lever]:
     """The levers of a plan's best choice, the greatest gain first; `rows` are its elasticities, the largest first."""
     best, goal = group.best, group.goal
-    if best is None or goal.is_loaded:
+    if best is None or goal.is_loaded or goal.apart:  # of two pools the plan of a command is no search of a few layouts
         return []
     known = []
     for row in rows[:MOST_LEVERS]:
@@ -398,10 +398,6 @@ def _changed(case: Deployment, name: str, percent: int) -> tuple[str, Any, Any] 
 
 def _planned(group: PlanGroup, system: System, assumptions: Assumptions) -> Choice | None:
     """The best choice on a changed machine or under changed assumptions, of the layouts that were best or plainest."""
-    if group.goal.apart:
-        problems, near = _near_pairs(group)
-        cases = [deployment(part.case.model, system, Layout(), part.case.load, part.precision, assumptions) for part in problems]
-        return _best_pair(cases, near, group.goal, _tpot_of(group))
     searches, count = [], len(group.searches) // max(len(group.candidates), 1)
     pairs = list(zip(group.searched_problems, group.searches, strict=True))
     for start in range(0, len(pairs), count):
