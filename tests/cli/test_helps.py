@@ -72,7 +72,7 @@ def test_plan__helps_are_what_their_commands_plan(cli: Cli, command: str) -> Non
     answer = cli.json(*words)
     before = answer["rows"][0]
     for change in answer["helps"]:
-        flags = re.search(r"\((--.*)\)$", change["change"])
+        flags = re.search(r"(?:^|\()(--[^()]*)\)?$", change["change"])
         assert flags, change
         after = cli.json(*with_flags(words, shlex.split(flags[1])))["rows"][0]
         key, unit, sign = ("usd_per_1k_requests", "USD", 1) if "per 1,000 requests" in change["effect"] else (
