@@ -113,7 +113,7 @@ def test_routing__least_loaded_waits_less_than_round_robin() -> None:
 
 def test_ttft__split_pools_include_transfer_and_decode_queue() -> None:
     traffic = Traffic.of([0.0, 0.0], 100, 5)
-    pools = PrefillDecodePools(prefill=2, decode=1, transfer_s=np.array([0.25, 0.25]))
+    pools = PrefillDecodePools(prefill=2, decode=1, transfer_s=lambda prompt: np.full(len(prompt), 0.25))
     run, before = split(traffic, pace("0.1"), RULES._replace(seats=1), pools, how="plain")
     assert before.finish == pytest.approx([0.1, 0.1])
     assert run.first == pytest.approx([0.35, 0.75])  # the second waits until the first has its four further tokens
