@@ -27,8 +27,6 @@ MOST_STEPS = 200  # from one volume to the next until a crossing is met
 SAME = 1e-6  # share by which two volumes may differ and be one
 FULL = 1000.0  # times the first volume at which a fleet is as good as full, so that its cost per request is the least of all
 ROUNDING = 0.998  # share of that cost that is certain: the last machine of such a fleet is not full
-WIDENED = 1.5  # factor on a volume that was taken for the last crossing too soon
-MOST_WIDENED = 6
 MOST_HITS = 0.95  # hit rate up to which a crossing is looked for, as --hit-rate takes it
 HALVINGS = 30
 NEAR = 0.05  # hit rates so near to each other take machines of one size
@@ -179,11 +177,7 @@ class Crossing:
         """
         if not 0 < share < 1:
             return None
-        rate = self.after(0.0) / (1 - share) / ROUNDING
-        for _ in range(MOST_WIDENED):
-            if self.after(rate) < rate:
-                break
-            rate *= WIDENED
+        rate = FULL * self.after(0.0)  # from where a step of a single machine is too small to make machines dearer again
         for _ in range(MOST_STEPS):
             after = self.after(rate)
             if after >= rate * (1 - SAME):
