@@ -57,7 +57,7 @@ def answer(row: Row, plan: Any) -> str:
     if not ratio:
         where = f"{layout(row)}{drafts(row)} at batch {value(row, 'batch')}"
         return sentence(f"{start} with {where}: {tpot(row)}", price(row), ttft(row), last=lacking)
-    way = f"prefill apart ({layout(row)})" if row.get("prefill_replicas") is not None else f"{layout(row)} at batch {value(row, 'batch')}"
+    way = f"prefill apart ({layout(row)})" if row.get("prefill_replicas") is not None else layout(row)  # batches stand in the table
     mean = "no TPOT" if row["tpot_s"] is None else f"TPOT {value(row, 'tpot_s')}"  # its ends are in the table, for which no words are left
     return sentence(f"{start} with {way}{drafts(row)}, {ratio}: {mean}", price(row), ttft(row), last=lacking)
 
