@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from typing import Any
 
 import pytest
@@ -39,6 +40,9 @@ def test_rented_cards__cost_their_hours_and_tip_where_the_bill_equals_them() -> 
     assert volume["machines_usd_per_month"] == pytest.approx(volume["chips"] * 0.79 * 730)
     assert tip["chips"] == 1
     assert tip["requests_per_day"] == pytest.approx(0.79 * 730 / request / DAYS)
+    last = of_kind(rows, "last tip")
+    assert last["chips"] == 7  # six do not carry what seven cost, and each larger fleet carries what one card more costs
+    assert last["requests_per_day"] == pytest.approx(7 * 0.79 * 730 / request / DAYS)
     assert volume["tip_utilisation"] / volume["utilisation"] == pytest.approx(volume["over_api"])
 
 
@@ -103,6 +107,25 @@ def test_crossings__are_those_of_a_scan_over_whole_machines(staff: float, price:
         return
     assert first == pytest.approx(expected[0])
     assert last == pytest.approx(expected[1])
+
+
+def grown(number: int, gain: float) -> float:
+    """What so many machines carry that carry more by the machine in larger fleets: up to `gain` times as much."""
+    return 2.0 * number * (1 + (gain - 1) * (1 - 1 / number))
+
+
+@pytest.mark.parametrize("staff", [0.0, 300.0, 5000.0])
+@pytest.mark.parametrize(("gain", "price"), [(1.1, 480.0), (1.1, 560.0), (1.3, 520.0), (1.3, 900.0), (2.0, 300.0), (2.0, 600.0)])
+def test_crossings_of_fleets_that_carry_more_by_the_machine__are_those_of_a_scan(gain: float, price: float, staff: float) -> None:
+    sizes = [grown(number, gain) for number in range(1, 40_000)]
+    crossing = Crossing(
+        month=lambda rate: 1000.0 * (bisect_left(sizes, rate * (1 - 1e-12)) + 1) + staff, staff=staff, request_usd=price / MONTH_S
+    )  # fmt: skip
+    costs = [(1000.0 * number + staff) / price for number in range(1, 40_000)]
+    expected = [cost for cost, before, size in zip(costs, [0.0, *sizes], sizes, strict=False) if before < cost <= size]
+    share = crossing.full_share()
+    assert crossing.first(share) == pytest.approx(expected[0])
+    assert crossing.last(share) == pytest.approx(expected[-1])
 
 
 def test_staircase__is_the_size_of_the_plan_at_each_rate() -> None:

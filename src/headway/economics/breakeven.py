@@ -24,6 +24,7 @@ from headway.laws.economics import breakeven as laws
 from headway.laws.economics.cost import hour_usd, lower_end, month_usd, upper_end
 
 MOST_STEPS = 200  # from one volume to the next until a crossing is met
+MOST_DOWN = 5000  # the same from above: where machines are hardly cheaper than the API, the way down to the last crossing has small steps
 SAME = 1e-6  # share by which two volumes may differ and be one
 FULL = 1000.0  # times the first volume at which a fleet is as good as full, so that its cost per request is the least of all
 ROUNDING = 0.998  # share of that cost that is certain: the last machine of such a fleet is not full
@@ -178,7 +179,7 @@ class Crossing:
         if not 0 < share < 1:
             return None
         rate = FULL * self.after(0.0)  # from where a step of a single machine is too small to make machines dearer again
-        for _ in range(MOST_STEPS):
+        for _ in range(MOST_DOWN):
             after = self.after(rate)
             if after >= rate * (1 - SAME):
                 return rate

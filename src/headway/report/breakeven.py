@@ -40,17 +40,29 @@ def describe(rows: Sequence[Row], volumes: int) -> output.Summary:
 def _answer(alone: Row | None, tip: Row | None, rows: Sequence[Row]) -> str:
     """The first sentence: which side is cheaper at the user's volume, and from which volume machines are."""
     first = rows[0]
-    turn = f"machines are cheaper from {_day(tip)}{_between(tip)}" if tip is not None else "no volume makes machines cheaper"
+    turn = f"machines are cheaper {_turn(rows, tip)}" if tip is not None else "no volume makes machines cheaper"
     if alone is None:
         if tip is None:
             return sentence(f"{first['model']} on {_chip(first)} is at no volume cheaper than {_api(first)}", _least(rows))
         cost = f": {tip['system']} for {_month(tip, 'machines_usd_per_month')}"
-        return sentence(f"{first['model']} is cheaper than {_api(first)} from {_day(tip)}{_between(tip)} on", cost)
+        return sentence(f"{first['model']} is cheaper than {_api(first)} {_turn(rows, tip)}", cost)
     api = f"At {_day(alone)} {_api(alone)} bills {_month(alone, 'api_usd_per_month')}"
     if alone["machines_usd_per_month"] is None:
         return sentence(api, f"; {alone['system']} does not carry it: {alone['why']}")
     cost = f", {alone['system']} {'cost' if alone['chips'] > 1 else 'costs'} {_month(alone, 'machines_usd_per_month', '')}"
     return sentence(api + cost, f"; {turn}")
+
+
+def _turn(rows: Sequence[Row], tip: Row) -> str:
+    """From which volume machines are cheaper; where later steps make the API cheaper again, the first such volume and the last."""
+    last = _last(rows, str(tip["sheet"]))
+    start = f"{_day(tip)}{_between(tip)}"
+    return f"from {start} on" if last is None else f"first at {start}, for good from {_day(last)}"
+
+
+def _last(rows: Sequence[Row], sheet: str) -> Row | None:
+    """The volume from which machines stay cheaper, where that is not the first at which they are."""
+    return next((row for row in rows if row["kind"] == "last tip" and row["sheet"] == sheet), None)
 
 
 def _api(row: Row) -> str:
@@ -137,17 +149,16 @@ def _percent(share: float) -> str:
 
 def _stays(rows: Sequence[Row], tip: Row | None) -> list[str]:
     """Volumes between the first and the last at which it tips, where the next machine makes the API cheaper again."""
-    last = next((row for row in rows if row["kind"] == "last tip" and row["sheet"] == rows[0]["sheet"]), None)
-    if tip is None or last is None:
+    if tip is None or _last(rows, str(tip["sheet"])) is None:
         return []
-    return [f"up to {_day(last)} another machine can make the API cheaper again; from there on machines stay cheaper"]
+    return ["between these two volumes each further machine, paid whole, can make the API cheaper again until more requests fill it"]
 
 
 def _further(rows: Sequence[Row], first: Row) -> Iterable[str]:
     """Where the other sheets tip."""
     for name in dict.fromkeys(row["sheet"] for row in rows if row["sheet"] != first["sheet"]):
         tip = next((row for row in rows if row["kind"] == "tip" and row["sheet"] == name), None)
-        yield f"beside {_api({'sheet': name})} machines are cheaper {'at no volume' if tip is None else f'from {_day(tip)}{_between(tip)}'}"
+        yield f"beside {_api({'sheet': name})} machines are cheaper {'at no volume' if tip is None else _turn(rows, tip)}"
 
 
 def _checked(rows: Sequence[Row]) -> list[str]:
@@ -187,7 +198,9 @@ def picture(rows: Sequence[Row], view: View) -> Picture:
     y = scale.AxisScale("Cost of a month (log)", [cost for cost in costs if cost > 0], "USD", log=True)
     drawing = plot.Plot(name="months", x=x, y=y, parts=parts, height=320)
     tip = next((row for row in steps_of if row["kind"] == "tip"), None)
-    title = f"Machines cost less from {_day(tip)} on" if tip else "Machines cost more at every volume drawn"
+    last = _last(rows, str(sheets[0]))
+    turn = "" if tip is None else f"from {_day(tip)} on" if last is None else f"first at {_day(tip)}, for good from {_day(last)}"
+    title = f"Machines cost less {turn}" if turn else "Machines cost more at every volume drawn"
     subtitle = f"{rows[0]['model']} on {_chip(rows[0])} beside {', '.join(_api({'sheet': name}) for name in sheets)}"
     caption = "An API bills requests; machines come whole and are paid for all hours. Each point is a plan for the busiest hours."
     return frame.compose(view, [[drawing]], title=title, subtitle=subtitle, caption=caption)
