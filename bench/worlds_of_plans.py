@@ -31,7 +31,7 @@ from headway.simulation.traffic.distributions import parse_lengths
 
 MODELS = ("llama-3.1-8b", "llama-3.1-70b", "qwen3-32b", "qwen3-30b-a3b", "gpt-oss-120b", "mixtral-8x7b")
 CHIPS = ("h100-sxm", "h200-sxm", "l40s", "mi300x", "a100-sxm", "b200")
-REQUESTS = {PLAIN: 1500, COMPILED: 8000}  # of a world
+REQUESTS = {PLAIN: 1500, COMPILED: 8000}  # of a world at least, and as many as the plan was checked with: users all begin at once
 FRESH = 1000  # first seed of the worlds' requests, which no plan has seen
 
 
@@ -65,13 +65,17 @@ def candidate_of(choice):
     return Candidate(query=choice.case, layout=choice.case.layout, prefill=choice.prefill)
 
 
-def share_that_holds(candidate, offered, limits, worlds, rng):
+def share_that_holds(candidate, answer, offered, limits, worlds, rng):
     """The share of worlds in which every limit holds."""
     spreads = [candidate.step_spread(limit.quantity) for limit in limits]
     held, form = 0, COMPILED if is_ready(routed=True) else PLAIN
     for world in range(worlds):
         chance, seed = rng.uniform(0.001, 0.999), FRESH + world
-        scene, results, holds = playable(candidate, offered, REQUESTS[form], (seed,), form, with_capacity=False), {}, True
+        scene, results, holds = (
+            playable(candidate, offered, max(REQUESTS[form], answer.checked.requests), (seed,), form, with_capacity=False),
+            {},
+            True,
+        )
         if scene.fleet.pace is None:
             return 0.0
         for limit, spread in zip(limits, spreads, strict=True):
@@ -113,9 +117,9 @@ def main(count, seed, worlds):
             continue
         took, draw = time.time() - began, random.Random(f"{seed} {number}")
         best = answer.plan.best
-        share = share_that_holds(candidate_of(best), offered, limits, worlds, draw)
+        share = share_that_holds(candidate_of(best), answer, offered, limits, worlds, draw)
         shares.append((way, share))
-        fewer = share_that_holds(candidate_of(less), offered, limits, worlds, random.Random(f"{seed} {number}"))
+        fewer = share_that_holds(candidate_of(less), answer, offered, limits, worlds, random.Random(f"{seed} {number}"))
         drops.append((way, share - fewer))
         pools = f"{best.prefill} x{int(best.prefill.replicas)} + " if best.prefill is not None else ""
         print(
