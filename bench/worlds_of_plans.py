@@ -2,8 +2,8 @@
 
 Half of the plans have prefill apart. In a world every step takes so many times as long as estimated; the factor is drawn from the 90 %
 interval of the steps behind each limit, of all limits at the same place in their intervals, and the requests are drawn afresh. A plan with
-80 % confidence should hold in about so many worlds. One unit fewer (a replica, of pools the fewest that spare a card or node) should
-hold in fewer; plans of a single unit are left out.
+80 % confidence should hold in about so many worlds. One unit fewer (a node, cards that are rented together, of pools the fewest replicas
+that spare one) should hold in fewer; plans of one unit or of more than 16 are left out.
 """
 
 import random
@@ -22,6 +22,7 @@ from headway.performance.workload import Load
 from headway.serving.plan.plan import plan
 from headway.simulation.check.check import DEFAULT
 from headway.simulation.check.fewer_replicas import smaller_sizes
+from headway.simulation.check.ladder import node_counts
 from headway.simulation.check.limits import LatencyLimits
 from headway.simulation.check.offered import OfferedTraffic
 from headway.simulation.check.plan_at_load import LoadGoal, plan_at_load, width_of
@@ -32,6 +33,7 @@ from headway.simulation.traffic.distributions import parse_lengths
 MODELS = ("llama-3.1-8b", "llama-3.1-70b", "qwen3-32b", "qwen3-30b-a3b", "gpt-oss-120b", "mixtral-8x7b")
 CHIPS = ("h100-sxm", "h200-sxm", "l40s", "mi300x", "a100-sxm", "b200")
 REQUESTS = {PLAIN: 1500, COMPILED: 8000}  # of a world at least, and as many as the plan was checked with: users all begin at once
+MOST_UNITS = 16  # nodes, cards that are rented together, or replicas of both pools
 FRESH = 1000  # first seed of the worlds' requests, which no plan has seen
 
 
@@ -40,7 +42,7 @@ def drawn(rng):
     prompt, answer = rng.choice((500, 1500, 3000, 6000)), rng.choice((100, 200, 400))
     words = [str(prompt), str(answer)] if rng.random() < 0.5 else [f"lognormal:{prompt},0.6", f"lognormal:{answer},0.6"]
     limits = LatencyLimits(ttft_p95=rng.choice((1.0, 2.0, 4.0)), tpot_p95=rng.choice((0.03, 0.045, 0.06, 0.1)))
-    load = {"rate": float(rng.choice((12, 40, 100)))} if rng.random() < 0.7 else {"users": rng.choice((150, 400, 1000))}
+    load = {"rate": float(rng.choice((5, 12, 40)))} if rng.random() < 0.7 else {"users": rng.choice((60, 150, 400))}
     return rng.choice(MODELS), rng.choice(CHIPS), words, load, tuple(limits)
 
 
@@ -90,12 +92,13 @@ def share_that_holds(candidate, answer, offered, limits, worlds, rng):
 
 
 def unit_fewer(answer):
-    """The plan's layout with one unit fewer; None where there is none."""
-    choice = answer.plan.best
+    """The plan's layout with one unit fewer; None where it has one, or more than MOST_UNITS, of which one is a small share."""
+    choice, group = answer.plan.best, answer.plan.groups[0]
     if choice.prefill is not None:
-        return next((smaller.best for smaller in smaller_sizes(answer.plan)), None)
-    layout, replicas = choice.case.layout, int(choice.case.layout.replicas)
-    return None if replicas < 2 else replace(choice, case=replace(choice.case, layout=replace(layout, replicas=replicas - 1)))
+        units = int(choice.prefill.replicas) + int(choice.case.layout.replicas)
+        return next((smaller.best for smaller in smaller_sizes(answer.plan)), None) if units <= MOST_UNITS else None
+    counts = node_counts(choice, group)
+    return None if counts is None or not counts.least < counts.count <= MOST_UNITS else counts.at(counts.count - 1)
 
 
 def main(count, seed, worlds):
@@ -104,7 +107,7 @@ def main(count, seed, worlds):
     number = 0
     while len(shares) < count:
         model, chip, words, load, limits = drawn(rng)
-        way = ("never", "only")[number % 2]
+        way = min(("never", "only"), key=lambda kind: sum(kind == done for done, _ in shares))
         number += 1
         began = time.time()
         try:

@@ -11,14 +11,12 @@ from dataclasses import dataclass, replace
 from headway.core.quantity import known
 from headway.laws.serving.replicas import nodes_needed, replicas_in_nodes
 from headway.laws.step.layer_terms import replica_chips
-from headway.performance.layout import Layout
 from headway.serving.plan.candidates import rented_together
 from headway.serving.plan.choice import Choice, with_chips
-from headway.serving.plan.disaggregate import rented_chips, resized
 from headway.serving.plan.group import PlanGroup
 from headway.serving.plan.plan import LayoutPlan
 from headway.simulation.check.check import SUREST, CheckedCandidate
-from headway.simulation.check.fewer_replicas import smaller_sizes
+from headway.simulation.check.fewer_replicas import larger_size, smaller_sizes
 
 FINENESS = 12  # steps between none and the answer, of the second count on either side; the first is the next
 UNLIKELY = 0.05  # a chance below which fewer are not tried
@@ -123,20 +121,9 @@ def pool_ladder(plan: LayoutPlan, checked: CheckedCandidate, play: Play) -> tupl
     def rung(choice: Choice, result: CheckedCandidate) -> Rung:
         return Rung(count=int(choice.case.system.chips), choice=choice, checked=result)
 
-    beside = [[size.best for size in smaller_sizes(plan)], [_more(best, group, side) for side in (0, 1)]]
+    beside = [[size.best for size in smaller_sizes(plan)], [larger_size(plan, side).best for side in (0, 1)]]
     below, above = ([max((rung(choice, play(choice)) for choice in sizes), key=lambda at: at.chance)] if sizes else [] for sizes in beside)
     return (*below, rung(best, checked), *above)
-
-
-def _more(best: Choice, group: PlanGroup, side: int) -> Choice:
-    """The pools with as few more replicas in one of them as take a chip more."""
-    layouts = (best.prefill or Layout(), best.case.layout)
-    first, second = (replica_chips(*(int(getattr(layout, name)) for name in DEGREES)) for layout in layouts)
-    counts, chips = [int(layout.replicas) for layout in layouts], int(best.case.system.chips)
-    while chips <= int(best.case.system.chips):
-        counts[side] += 1
-        chips = int(rented_chips(group.case.system, counts[0], first, counts[1], second))
-    return resized(best, group.case.system, (counts[0], counts[1]), chips, group.goal)
 
 
 def _rung(of: NodeCounts, count: int, play: Play) -> Rung:

@@ -34,7 +34,7 @@ from headway.serving.plan.group import first_of_each, may_part
 from headway.serving.plan.plan import LayoutPlan, joined
 from headway.serving.serve import deployment
 from headway.simulation.check.check import DEFAULT, CheckedCandidate, check
-from headway.simulation.check.fewer_replicas import fewest_replicas
+from headway.simulation.check.fewer_replicas import enough_replicas, fewest_replicas
 from headway.simulation.check.ladder import NodeCounts, Rung, fewest, ladder, node_counts, pool_ladder
 from headway.simulation.check.limits import LatencyLimit
 from headway.simulation.check.offered import OfferedTraffic
@@ -235,6 +235,9 @@ def plan_at_load(search: Search, goal: LoadGoal, progress: Callable[[int, int], 
         bounds = _drawn_in(bounds, plan, checked, goal.limits)
         if not checked.stable and (not bounds.values or plan.best.prefill is not None):  # pools are sized by times of requests
             factor *= HEADROOM
+    if best is None and failed is not None:
+        enough = enough_replicas(failed.plan, lambda larger: _checked(larger, goal, plays), goal.confidence)
+        best = None if enough is None else replace(failed, plan=enough, checked=_checked(enough, goal, plays))
     if best is None:
         return _nearest(search, goal, failed, len(plays))
     if best.plan.best.prefill is None:
