@@ -9,7 +9,6 @@ that spare one) should hold in fewer; plans of one unit or of more than 16 are l
 import random
 import sys
 import time
-from dataclasses import replace
 
 import numpy as np
 
