@@ -56,9 +56,9 @@ def larger_size(plan: LayoutPlan, side: int, share: float = 0.0) -> LayoutPlan:
     group, best = plan.groups[0], plan.best
     counts, chips = _counts(best), int(best.case.system.chips)
     counts[side] += max(int(share * counts[side]), 1)
-    while (paid := _chips(best, group, counts)) <= chips:
+    while (more_chips := _chips(best, group, counts)) <= chips:
         counts[side] += 1
-    return _at(plan, (counts[0], counts[1]), paid)
+    return _at(plan, (counts[0], counts[1]), more_chips)
 
 
 def _most_replicas(plan: LayoutPlan) -> int:
