@@ -35,6 +35,7 @@ from headway.serving import curves
 from headway.serving.launch import kubernetes
 from headway.serving.launch.launch import Launch, launch
 from headway.serving.launch.needs import Speculation
+from headway.serving.plan.choice import POOLED
 from headway.serving.plan.plan import LayoutPlan
 from headway.serving.plan.plan import plan as search
 from headway.serving.plan.sensitivity import parse
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from headway.simulation.check.plan_at_load import CheckedPlan, LoadGoal
 
 
+SEARCH_RESULTS = frozenset((*schema.fields(Layout), *schema.fields(Precision), "batch", *POOLED))  # columns that a search fills
 ONLY_AT_LOAD = ("confidence", "no_check", "spare")
 MOST_PLANS = 100
 
@@ -80,7 +82,7 @@ def run(args: Plan) -> output.Answer:
     return output.Answer(
         table,
         describe=words.describe_several,
-        pictures={"grid": lambda rows, view: serve.inputs_picture(None, rows.where("kind = best"), view)},
+        pictures={"grid": lambda rows, view: serve.inputs_picture(None, rows.where("kind = best"), view, SEARCH_RESULTS)},
     )
 
 

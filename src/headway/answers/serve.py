@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -314,10 +314,10 @@ def memory_picture(_: ServeGrid, table: Any, view: View) -> Picture:
     return layout_pictures.memory(rows, names, view, " on ".join(str(row[key]) for key in keys) + f", {setting_of(row)}")
 
 
-def inputs_picture(_: ServeGrid | None, table: Any, view: View) -> Picture:
-    """Times and cost along the inputs that vary."""
+def inputs_picture(_: ServeGrid | None, table: Any, view: View, search_results: Collection[str] = ()) -> Picture:
+    """Times and cost along the inputs that vary; `search_results` are those that a search fills for each row."""
     first = first_row(table)
-    varying = varied(table)
+    varying = [key for key in varied(table) if key not in search_results]
     x = max((key for key in varying if key not in serving.TEXTS), key=lambda key: len(set(table.values(key))), default="")
     if not x:
         raise BadValue("--plot", "only names vary" if varying else "one point", "a list or a range for a number, such as --batch 1..256*2")
