@@ -20,8 +20,12 @@ DAYS = 730 / 24  # of a month
 ONE_LAYOUT = {"tp": "1", "kv": "bf16", "no_check": True}
 
 
+def answer_of(**question: Any) -> Any:
+    return headway.breakeven("llama-3.1-8b", **question, **ONE_LAYOUT)
+
+
 def rows_of(**question: Any) -> list[dict[str, Any]]:
-    return list(headway.breakeven("llama-3.1-8b", **question, **ONE_LAYOUT).rows())
+    return list(answer_of(**question).rows())
 
 
 def of_kind(rows: list[dict[str, Any]], kind: str) -> dict[str, Any]:
@@ -48,35 +52,46 @@ def test_rented_cards__cost_their_hours_and_tip_where_the_bill_equals_them() -> 
 
 @pytest.mark.slow
 def test_own_chips__pay_back_from_the_bill_they_save() -> None:
-    rows = rows_of(
-        on="h100-sxm", sheet="claude-haiku-5.5", rate="2M/day", prompt="2k", output="300", own=True, life="4years", electricity="0.12",
+    answer = answer_of(
+        on="h100-sxm", sheet="claude-haiku-5.5", rate="1.8M/day", prompt="2k", output="300", own=True, life="4years", electricity="0.12",
         staff="$1k",
     )  # fmt: skip
+    rows = list(answer.rows())
     request = (2000 * 0.10 + 300 * 0.50) / 1e6
     year = 8766.0  # hours
     upkeep, power, building = 25_000 * 0.08 / year, 1.73 * 0.12, 1730 * 12 / (15 * year)  # USD an hour and chip
     hour = 25_000 * 1.3 / (4 * year) + upkeep + power + building
     volume = of_kind(rows, "volume")
-    chips, bill = volume["chips"], 2e6 * DAYS * request
+    chips, bill = volume["chips"], 1.8e6 * DAYS * request
     assert volume["machines_usd_per_month"] == pytest.approx(chips * hour * 730 + 1000, rel=1e-5)
     assert volume["purchase_usd"] == pytest.approx(chips * 25_000 * 1.3)
     months = chips * 25_000 * 1.3 / (bill - chips * (upkeep + power + building) * 730 - 1000)
     assert volume["payback_s"] == pytest.approx(months * MONTH_S)
+    assert volume["utilisation"] < 0.95
+    tip = of_kind(rows, "tip")
+    assert tip["requests_per_day"] == pytest.approx((hour * 730 + 1000) / request / DAYS, rel=1e-5)
+    notes = "\n".join(answer.notes)
+    assert f"${hour:.5f}/h to own" in notes and "chip price" not in notes
+    assert all(figure in notes for figure in ("$25,000", "1.3", "8%", "1.73 kW", "$12/W", "15 years", "4 years"))
 
 
 @pytest.mark.slow
 def test_hits_batch_and_idle_hours__are_on_the_right_side() -> None:
-    rows = rows_of(
+    answer = answer_of(
         on="l40s", sheet="claude-haiku-5.5", mode="batch", cache="none", monthly_tokens="69B", prompt="2k", output="300", idle_hours="12",
         peak="1.1", staff="$100", hit_rate="0.5",
     )  # fmt: skip
+    rows = list(answer.rows())
+    assert any("machines alone" in text for text in answer.notes) and not any("both sides" in text for text in answer.notes)
     volume, tip = of_kind(rows, "volume"), of_kind(rows, "tip")
     rate = 69e9 / 2300 / MONTH_S
     request = (2000 * 0.10 + 300 * 0.50) / 1e6 / 2  # batch is half price; without a cache hits cost as much
     assert volume["rate"] == pytest.approx(rate) and volume["peak_rate"] == pytest.approx(2.2 * rate)
     assert volume["api_usd_per_month"] == pytest.approx(30e6 * request)
     assert volume["machines_usd_per_month"] == pytest.approx(volume["chips"] * 0.79 * 730 + 100)
-    assert tip["requests_per_day"] == pytest.approx((tip["chips"] * 0.79 * 730 + 100) / request / DAYS)
+    for tipping, chips in ((tip, 1), (of_kind(rows, "last tip"), 3)):
+        assert tipping["chips"] == chips
+        assert tipping["requests_per_day"] == pytest.approx((chips * 0.79 * 730 + 100) / request / DAYS)
 
 
 # -- crossings ------------------------------------------------------------------------------------------------------------------

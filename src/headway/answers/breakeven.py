@@ -21,8 +21,8 @@ from headway.core.quantity import default, known, user_input
 from headway.core.trace import record
 from headway.economics.bill import rates_of, requests_over_a_day
 from headway.economics.breakeven import ApiPrice, MachineFleet, Terms, api_prices
-from headway.economics.chip_cost import CAPEX, POWER, fact, owned
-from headway.economics.compared_months import BothSides, rows_of
+from headway.economics.chip_cost import CAPEX, POWER, fact, owned, ownership_notes
+from headway.economics.compared_months import SAME, TIP, BothSides, VolumePoint, rows_of
 from headway.economics.questions import Breakeven, MachineCosts, MonthlyVolume
 from headway.hardware import chip_price
 from headway.hardware.chip import meant_metric
@@ -66,7 +66,7 @@ def run(args: Breakeven) -> output.Answer:
         traced = list(rows_of(comparison, points))
     model = arguments.models(args)[0].name
     listing = traced_listing([{"model": model} | row for row in traced])
-    note(*_notes(comparison))
+    note(*_notes(comparison, points))
     return output.Answer(
         listing, notes=next((point.fleet.notes for point in points if point.fleet.notes), ()),
         describe=lambda rows: words.describe(list(rows), len(rates)),
@@ -163,11 +163,13 @@ def _owned(args: Breakeven, terms: Terms, machine: System, costs: Any, assumptio
         raise MissingFact(chip.name, " and ".join(lacks), f"{wants} says it")
     typed = {"tco_default_life": costs.life, "tco_default_electricity": costs.electricity}
     terms_of_owning = {**assumptions, **{name: value for name, value in typed.items() if value is not None}}
-    parts = owned(chip, terms_of_owning, capex=costs.capex, power=costs.power)
-    capex = fact(chip, CAPEX) if costs.capex is None else costs.capex
+    capex, power = (fact(chip, name) if value is None else value for name, value in ((CAPEX, costs.capex), (POWER, costs.power)))
+    parts = owned(chip, terms_of_owning, capex=capex, power=power)
+    note(*ownership_notes(parts, terms_of_owning, capex, power))
     return dataclasses.replace(terms, owned=parts, capex=capex, overhead=assumptions["tco_default_cluster_overhead"])
 
 
+HIRED = "chip price "  # how a plan's note on its price begins; of chips that are bought the parts are told instead
 ANEW = ("model", "on", "rate", "hit_rate", "chip_price")  # of a plan, which each volume says anew
 SHARED = tuple(name for name, flag in Plan.flags().items() if name in Breakeven.flags() and name not in ANEW and not flag.into)
 
@@ -216,7 +218,8 @@ class Searches:
         tick(1)
         with noted() as book:
             checked = plan.carried(_plan(self.args, need, float(_hit_rate(self.args)), self.terms))
-        answer, notes = checked.plan, (*book.texts, *checked.plan.notes)
+        answer = checked.plan
+        notes = tuple(text for text in (*book.texts, *answer.notes) if self.terms.owned is None or not text.startswith(HIRED))
         if answer.fails or not checked.holds:
             return MachineFleet(system=self.machine.name, why=answer.infeasible or str(plan_load.facts(checked).get("why")), notes=notes)
         case, row = answer.best.case, answer.table.row(0)
@@ -236,12 +239,34 @@ def _carrying(chips: int) -> Any:
     return known(chips, "chips", "", "derived", "as many as carry the rate of the busiest hours", "now")
 
 
-def _notes(comparison: BothSides) -> list[str]:
+def _notes(comparison: BothSides, points: Sequence[VolumePoint]) -> list[str]:
     """What is assumptions on either side."""
     terms = comparison.terms
     notes = ["which model of yours is as good as which of theirs is your mapping: --sheet names it, nothing here compares quality"]
     idle = "" if not terms.idle_hours and terms.peak == 1 else ", sized for the busiest hours"
     notes.append(f"machines are paid for all hours, busy or idle{idle}; a month has 730 hours")
-    if float(comparison.hit_rate):
-        notes.append("the hit rate is that of both sides: of the API's cache and of the machines' own")
+    return [*notes, *_cache_notes(comparison), *_interval_notes(terms, points)]
+
+
+def _cache_notes(comparison: BothSides) -> list[str]:
+    """Which side the hit rate is of: an API without a cache, or whose cache costs more than it saves, bills hits as any other tokens."""
+    hits = float(comparison.hit_rate)
+    if not hits:
+        return []
+    cold = {price.sheet: float(price.request_usd) for price in comparison.prices(0.0)}
+    alike = [price.sheet for price in comparison.prices(hits) if float(price.request_usd) >= cold[price.sheet] * (1 - SAME)]
+    if not alike:
+        return ["the hit rate is that of both sides: of the API's cache and of the machines' own"]
+    rest = "" if len(alike) == len(cold) else "; of the other sheets it is that of both sides"
+    return [f"the hit rate helps the machines alone beside {', '.join(alike)}: no cache is bought there, hits are billed in full{rest}"]
+
+
+def _interval_notes(terms: Terms, points: Sequence[VolumePoint]) -> list[str]:
+    """What an interval does not have in it."""
+    notes = []
+    if terms.price_low == terms.price_high:
+        price = "what a bought chip costs" if terms.owned is not None else "the chip's price"
+        notes.append(f"{price} has no range in its source: intervals have the error of a step's time alone")
+    if any(point.kind == TIP and point.rates.low and point.rates.low >= float(point.rate) * (1 - SAME) for point in points):
+        notes.append("the low end of the volume at which it tips is that volume: faster steps save nothing where the smallest fleet tips")
     return notes

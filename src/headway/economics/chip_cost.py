@@ -14,8 +14,10 @@ from headway.hardware import chip_price
 from headway.hardware.chip import Chip, price_quote
 from headway.hardware.memory_tier import MemoryTier, tier
 from headway.hardware.system import System
+from headway.laws.economics.cost import HOUR
 
 GIVE = "give one: --chip-price '$2/h' or --chip-price 2..4"
+KWH = 3.6e6  # J
 POWER, CAPEX = "power_all_in_utility", "capex_per_chip"
 
 
@@ -80,6 +82,29 @@ def owned(chip: Chip, assumptions: dict[str, Any], capex: Any = None, power: Any
     building = power * tco_inputs["datacentre_capex"] / tco_inputs["datacentre_life"]
     owned_total = capital + upkeep + electricity + building
     return OwnershipCost(capital=capital, upkeep=upkeep, power=electricity, building=building, total=owned_total)
+
+
+def ownership_notes(cost: OwnershipCost, assumptions: dict[str, Any], capex: Any, power: Any) -> tuple[str, ...]:
+    """What an owned chip costs an hour by part, and each figure behind it with its origin."""
+    life, building_life = (assumptions[f"tco_default_{name}"] for name in ("life", "datacentre_life"))
+    overhead, opex, electricity, building = (
+        assumptions[f"tco_default_{name}"] for name in ("cluster_overhead", "opex", "electricity", "datacentre_capex")
+    )
+    hours = [f"${float(part) * HOUR:.5f}" for part in (cost.total, cost.capital, cost.upkeep, cost.power, cost.building)]
+    return (
+        f"a chip costs {hours[0]}/h to own: purchase {hours[1]}, upkeep {hours[2]}, electricity {hours[3]}, building {hours[4]}",
+        f"purchase: ${float(capex):,.0f} a chip ({_origin(capex)}) x {float(overhead):g} for host, network and storage "
+        f"({_origin(overhead)}), over {float(life) / chip_price.YEAR_S:g} years ({_origin(life)}), without interest and resale",
+        f"upkeep: {100 * float(opex) * chip_price.YEAR_S:.3g}% a year ({_origin(opex)}) of the chip's price, host and network not counted",
+        f"electricity: {float(power) / 1000:g} kW a chip, host, network and cooling included, so that no PUE comes on top "
+        f"({_origin(power)}), at all hours; ${float(electricity) * KWH:.3g}/kWh ({_origin(electricity)})",
+        f"building: ${float(building):g}/W of that power ({_origin(building)}), over {float(building_life) / chip_price.YEAR_S:g} years "
+        f"({_origin(building_life)})",
+    )  # fmt: skip
+
+
+def _origin(value: Any) -> str:
+    return value.source if value.kind == "input" or value.date in value.source else f"{value.source}, {value.date}"
 
 
 def fact(chip: Chip, metric: str) -> Any | None:

@@ -118,7 +118,8 @@ def _at_volume(row: Row | None) -> list[str]:
         ends = f" (90 %: {_percent(row['tip_utilisation_lo'])} .. {_percent(row['tip_utilisation_hi'])})"
         share = row["tip_utilisation"]
         need = f"both cost the same at {_percent(share)}{ends}" if share <= 1 else "even in full use they cost more than the API"
-        notes.append(f"these machines are used to {_percent(row['utilisation'])} of what they finish, the mean over all hours; {need}")
+        most = "what they finish at most, latency limits aside"
+        notes.append(f"these machines are used to {_percent(row['utilisation'])} of {most}, the mean over all hours; {need}")
     if row["tip_hit_rate"] is not None:
         low, high = row["tip_hit_rate_lo"], row["tip_hit_rate_hi"]
         ends = "" if low is None or high is None else f" (90 %: {_percent(low)} .. {_percent(high)})"
