@@ -247,6 +247,7 @@ def take_up(state: State, rules: Rules, seat: int) -> None:
     state.seat[seat + COMPUTED] = cached_tokens(hits, rules.block_tokens, prompt)
     if state.seat[seat + AGAIN] == 0:
         state.at[DUE] -= cache.expected[request]
+        cache.expected[request] = prompt - state.seat[seat + COMPUTED]
         cache.tally[HITS + cache.pools.tiers] += prompt
         cache.tally[HITS + cache.pools.tiers + 1] += state.seat[seat + COMPUTED]
     state.count[SHARED] += hits * cache.pools.pool[PAGES]

@@ -131,7 +131,7 @@ class CacheState(NamedTuple):
     saved_shares: Any  # by depth: share of a block's prefill that a hit saves
     paths: Any  # loading paths of the tiers, see prefix_tiers.py
     tally: Any  # counts of lookups and hits, see kv_pools.py
-    expected: Any  # by request: prompt tokens to compute, as expected at routing
+    expected: Any  # by request: prompt tokens to compute, as expected at routing; from its admission on as they were
     ready: Any  # by seat: time at which its hits are loaded
 
 
