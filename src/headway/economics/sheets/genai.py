@@ -1,4 +1,7 @@
-"""Price sheets from the genai-prices package: histories by date, prices by hour, thresholds, cache writes of 5 min and 1 h, modes."""
+"""Price sheets from the genai-prices package: histories by date, prices by hour, thresholds, cache writes of 5 min and 1 h, modes.
+
+Hours have no date in the package, so they belong to the sheet that is valid today; a mode belongs to every sheet that is valid when it starts.
+"""
 
 from __future__ import annotations
 
@@ -70,23 +73,24 @@ def sheets_of(providers: Iterable[Any], source: str) -> SheetMatches:
 
 
 def _documents(provider: str, model: Any, source: str) -> Iterator[dict[str, Any]]:
-    """The documents of a model's history; today's hours and modes belong to the newest sheet."""
+    """The documents of a model's history."""
     dated, hours = _rows(model)
     priced = [(date, steps) for date, steps in dated if {"input", "output"} <= steps[0].keys()]
+    today = datetime.date.today()
+    current = max((number for number, (date, _) in enumerate(priced) if date <= today), default=0)
     for number, (date, steps) in enumerate(priced):
-        newest = number == len(priced) - 1
         document: dict[str, Any] = {
             "currency": "USD", "provider": provider, "model": model.id, "source": source, "rates": dict(steps[0]),
             "tiers": tiers_of(steps), "as_of": "undated" if date == EARLIEST else date.isoformat(),
+            "modes": _modes(model, steps, today if number == current else date),
         }  # fmt: skip
         if model.context_window:
             document["context_limit"] = float(model.context_window)
-        if not newest:
+        if number < len(priced) - 1:
             document["notes"] = [f"until {priced[number + 1][0].isoformat()}"]
         elif len(priced) == 1 and date == EARLIEST:
             document["notes"] = ["the package does not say since when"]
-        if newest:
-            document["modes"] = _modes(model, steps)
+        if number == current:
             document["time_of_day"] = [{"utc": utc, "rates": dict(rates[0]), "tiers": tiers_of(rates)} for utc, rates in hours]
         yield document
 
@@ -139,13 +143,17 @@ def _rates_at(steps: Mapping[float, Mapping[str, Any]], above: float) -> dict[st
     return rates
 
 
-def _modes(model: Any, usual: Mapping[float, Mapping[str, Any]]) -> dict[str, Any]:
-    """Modes by their single condition; a mode inherits rates and thresholds that it does not restate. OpenAI's priority is `fast`."""
+def _modes(model: Any, usual: Mapping[float, Mapping[str, Any]], date: datetime.date) -> dict[str, Any]:
+    """Modes on a date, by their single condition; a mode inherits rates and thresholds that it does not restate. Priority is `fast`.
+
+    Of several prices of one mode the first that has started counts, as the package resolves them.
+    """
     modes: dict[str, Any] = {}
     for variant in model.price_variants or ():
         conditions = list(variant.when.items())
         steps = _steps(variant.prices)
-        if len(conditions) != 1 or conditions[0] not in MODES or not ({"input", "output"} & steps[0].keys()):
+        started = getattr(getattr(variant, "constraint", None), "start_date", EARLIEST) <= date
+        if not started or len(conditions) != 1 or conditions[0] not in MODES or not ({"input", "output"} & steps[0].keys()):
             continue
         mode_keys = {key for step in steps.values() for key in step}
         merged = {above: {key: rate for key, rate in usual.get(above, {}).items() if key not in mode_keys} for above in {*steps, *usual}}

@@ -56,6 +56,8 @@ def _document(name: str, entry: Mapping[str, Any]) -> dict[str, Any] | None:
     limit = entry.get("max_input_tokens")
     if isinstance(limit, int | float) and not isinstance(limit, bool) and limit > 0:
         document["context_limit"] = float(limit)
+    if entry.get("prompt_cache_min_tokens") is not None:
+        document["min_prefix"] = entry["prompt_cache_min_tokens"]
     return document
 
 

@@ -7,9 +7,10 @@
     source = "price page"
     context_limit = "1M"
     min_prefix = 1024                               # a shorter prefix is not cached
+    cache_block = 128                               # a cached prefix is counted in whole blocks of so many tokens
     rates = { input = 5, output = 25, cache_read = "0.1x", cache_write = { 5min = 6.25, 1h = "2x" }, storage_per_mtok_h = 1 }
     tiers = [{ above_tokens = "200k", input = 10, output = 37.5 }]    # the whole request; or multiplier = 2
-    modes.fast = { ratio = 6, speed_ratio = 2.5, sla_tok_s = 80 }     # or rates = { ... }, tiers = [...]
+    modes.fast = { ratio = 6, speed_ratio = 2.5, sla_tok_s = 80 }     # or rates = { ... }, tiers = [...]; source = "..." of its own
     time_of_day = [{ utc = "16:30-00:30", ratio = 0.5 }]              # or rates = { ... }
 
 Rates are in USD per million tokens; "0.1x" is a multiple of the input rate. A tier, mode or hour inherits the rates that it omits; its
@@ -27,6 +28,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -172,7 +174,7 @@ def _format_rate(rate: float) -> str:
 
 
 RATES = ("input", "output", "cache_read", "cache_write", "storage_per_mtok_h")
-ABOUT = ("provider", "model", "as_of", "source", "kind", "currency", "usd_per_unit", "context_limit", "min_prefix", "notes")
+ABOUT = ("provider", "model", "as_of", "source", "kind", "currency", "usd_per_unit", "context_limit", "min_prefix", "cache_block", "notes")
 SHEET = (*ABOUT, "rates", *RATES, "tiers", "modes", "time_of_day", "rule")
 MODES = ("batch", "flex", "balanced", "standard", "priority", "fast", "ultra", "ultrafast", "peak")
 MTOK, HOUR, DAY = 1e6, 3600.0, 86400.0
@@ -214,6 +216,7 @@ def sheet_of(entry: SheetEntry, kind: str = "input") -> PriceSheet:
         tiers=_tiers(unit, entry, rates),
         context_limit=limit,
         min_prefix=entry.tokens("min_prefix"),
+        cache_block=entry.tokens("cache_block"),
         flags=_notes(entry),
     )
     sheet = replace(sheet, modes=_modes(unit, entry, sheet), hours=_hours(unit, entry, sheet))
@@ -229,6 +232,12 @@ class _Unit:
         if self.kind not in KINDS:
             raise entry.wrong("kind", f"got {self.kind!r}; wants one of {', '.join(KINDS)}")
         self.name, self.usd = entry.text("model", getattr(entry.path, "stem", "own")), _usd(entry)
+
+    def from_source(self, source: str) -> _Unit:
+        """The same converter for a part of the sheet that another source states."""
+        part = copy(self)
+        part.source = source
+        return part
 
     def rate(self, entry: SheetEntry, key: str, base: float | None, input_rate: float | None, name: str = "") -> Any:
         """A rate in USD/token: given, a multiple of the input rate, or inherited from the base."""
@@ -397,15 +406,16 @@ def _modes(unit: _Unit, entry: SheetEntry, sheet: PriceSheet) -> tuple[Mode, ...
         if name not in MODES:
             SheetEntry(values={name: 0}, path=table.path, where=table.where).only(MODES)
         mode = table.part(name)
-        mode.only(("ratio", "rates", *RATES, "tiers", "speed_ratio", "sla_tok_s"))
-        rates, ratio = _changed(unit, mode, sheet.rates, "ratio")
+        mode.only(("ratio", "rates", *RATES, "tiers", "speed_ratio", "sla_tok_s", "source"))
+        of_mode = unit.from_source(mode.text("source", unit.source))
+        rates, ratio = _changed(of_mode, mode, sheet.rates, "ratio")
         modes.append(
             Mode(
                 name=name,
                 rates=rates,
                 speed_ratio=mode.number("speed_ratio", most=MOST_RATIO, above=0),
                 tokens_per_s=mode.number("sla_tok_s", most=1e6, above=0),
-                tiers=_scaled_tiers(unit, sheet.tiers, ratio) or _tiers(unit, mode, rates),
+                tiers=_scaled_tiers(of_mode, sheet.tiers, ratio) or _tiers(of_mode, mode, rates),
             )
         )
     return tuple(modes)

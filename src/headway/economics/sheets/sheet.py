@@ -68,3 +68,4 @@ class PriceSheet:
     context_limit: float | None = None  # tokens
     flags: tuple[str, ...] = ()  # oddities in words, accepted and printed
     min_prefix: float | None = None  # tokens; a shorter prefix is not cached
+    cache_block: float | None = None  # tokens; a cached prefix is counted in whole blocks of so many
