@@ -181,14 +181,15 @@ def _machine_loop() -> Callable[..., int]:
 @functools.cache
 def _machine_send() -> Callable[..., int]:
     """The routing as machine code for any step."""
-    sending, state, none = compiled(routing.send, _stand_ins()), _sample_state(), np.zeros(1, np.int64)
+    sending, state, none = compiled(routing.send, _stand_ins()), _sample_state(), np.zeros(1, np.int32)
     states, rules = _tables()
-    sending(states.rows([state]), 1, rules.rows([NO_RULES]), _machine_step(NO_STEP), none.astype(np.int32), none, none, 0, 0, 0)
+    table, (keys, best) = rules.rows([NO_RULES]), routing.board(1)
+    sending(states.rows([state]), 1, table, _machine_step(NO_STEP), none, none.astype(np.int8), none, keys, best, 0, 0, 0)
     return sending
 
 
 def _sample_state() -> State:
-    return make_state(NO_RULES, np.ones(2, np.int32), np.zeros(4), [np.zeros(1, np.int64)], np.zeros(6), False)
+    return make_state(NO_RULES, np.ones(2, np.int32), np.zeros(4), np.zeros(1, np.int32), [np.zeros(0, np.int64)], np.zeros(6), False)
 
 
 def _stem(source: str) -> str:

@@ -42,10 +42,10 @@ from headway.simulation.state import (
     GAPS,
     HEAPED,
     JOINED,
-    KNOWN,
     LANE,
     LINK_AT,
     NEXT_REQUEST,
+    NONE,
     NOW,
     OUTPUT,
     OUTPUT_SO_FAR,
@@ -63,11 +63,11 @@ from headway.simulation.state import (
     SERVED,
     STEP,
     STEPS,
-    TOTAL,
     WIDE,
     Rules,
     State,
     give_seat,
+    hear_of,
     push,
     push_back,
     remove,
@@ -85,28 +85,27 @@ def arrive(state: State, rules: Rules) -> None:
     while state.count[COMING] > 0 and state.coming[0] <= now:
         name = int(state.coming[1])
         lane = name % rules.lanes
-        state.order[state.ends[lane + KNOWN]] = name // rules.lanes
-        state.ends[lane + KNOWN] += 1
+        hear_of(state, lane, name // rules.lanes)
         remove_at(state.coming, state.count[COMING], 0)
         state.count[COMING] -= 1
     for lane in range(0, rules.lanes, LANE):
-        at, known = state.ends[lane + ARRIVED], state.ends[lane + KNOWN]
-        while at < known and state.times[4 * state.order[at] + ARRIVAL] <= now:
-            waited(state, state.times[4 * state.order[at] + ARRIVAL], 1.0)
+        request = state.ends[lane + ARRIVED]
+        while request != NONE and state.times[4 * request + ARRIVAL] <= now:
+            waited(state, state.times[4 * request + ARRIVAL], 1.0)
             if rules.caching:
-                state.at[DUE] += state.cache.expected[state.order[at]]
-            at += 1
+                state.at[DUE] += state.cache.expected[request]
+            request = state.order[request]
             state.count[QUEUED] += 1
-        state.ends[lane + ARRIVED] = at
+        state.ends[lane + ARRIVED] = request
         if rules.leaving:
             thin(state, rules, lane)
 
 
 def thin(state: State, rules: Rules, lane: int) -> None:
     """Drop requests past their patience from the front of a class's queue."""
-    while state.ends[lane + SERVED] < state.ends[lane + ARRIVED] and overdue(state, state.order[state.ends[lane + SERVED]]):
-        request = state.order[state.ends[lane + SERVED]]
-        state.ends[lane + SERVED] += 1
+    while state.ends[lane + SERVED] != state.ends[lane + ARRIVED] and overdue(state, state.ends[lane + SERVED]):
+        request = state.ends[lane + SERVED]
+        state.ends[lane + SERVED] = state.order[request]
         state.count[QUEUED] -= 1
         waited(state, -state.times[4 * request + FIRST], -1.0)  # it was counted as waiting until now
         if rules.caching:
@@ -146,9 +145,9 @@ def next_arrival(state: State, rules: Rules) -> float:
     """Time of the next known arrival, NEVER without one."""
     comes = state.coming[0] if state.count[COMING] > 0 else NEVER
     for lane in range(0, rules.lanes, LANE):
-        at = state.ends[lane + ARRIVED]
-        if at < state.ends[lane + KNOWN]:
-            comes = min(comes, state.times[4 * state.order[at] + ARRIVAL])
+        request = state.ends[lane + ARRIVED]
+        if request != NONE:
+            comes = min(comes, state.times[4 * request + ARRIVAL])
     return comes
 
 
@@ -156,8 +155,8 @@ def next_leaving(state: State, rules: Rules) -> float:
     """Earliest time at which a request at the front of a queue is abandoned, NEVER without one."""
     leaves = NEVER
     for lane in range(0, rules.lanes, LANE):
-        at = state.ends[lane + SERVED]
-        by = -state.times[4 * state.order[at] + FIRST] if at < state.ends[lane + ARRIVED] else 0.0
+        request = state.ends[lane + SERVED]
+        by = -state.times[4 * request + FIRST] if request != state.ends[lane + ARRIVED] else 0.0
         if 0.0 < by < leaves:
             leaves = by
     return leaves
@@ -169,8 +168,8 @@ def admit(state: State, rules: Rules, lane: int) -> int:
     if seat >= 0:
         remove(state, lane + BACK, seat)
     else:
-        seat = take_seat(state, state.order[state.ends[lane + SERVED]], lane)
-        state.ends[lane + SERVED] += 1
+        seat = take_seat(state, state.ends[lane + SERVED], lane)
+        state.ends[lane + SERVED] = state.order[state.ends[lane + SERVED]]
         state.times[4 * state.seat[seat + REQUEST] + SCHEDULED] = state.at[NOW]
     request, output_so_far = state.seat[seat + REQUEST], state.seat[seat + OUTPUT_SO_FAR]
     prompt = state.lengths[2 * request + PROMPT]
@@ -251,9 +250,9 @@ def end(state: State, rules: Rules, seat: int) -> None:
 def ask_again(state: State, rules: Rules, request: int, lane: int, now: float) -> None:
     """Schedule the user's or conversation's next request after its pause, which its arrival holds until then."""
     comes_next = state.after[request] if rules.closed == 2 else -1
-    if rules.closed == 1 and state.ends[NEXT_REQUEST] < state.count[TOTAL]:
-        comes_next = state.order[state.ends[NEXT_REQUEST]]
-        state.ends[NEXT_REQUEST] += 1
+    if rules.closed == 1 and state.ends[NEXT_REQUEST] != NONE:
+        comes_next = state.ends[NEXT_REQUEST]
+        state.ends[NEXT_REQUEST] = state.order[comes_next]
     if comes_next < 0:
         return
     comes = now + state.times[4 * comes_next + ARRIVAL]

@@ -213,7 +213,7 @@ def come_back(state: State, rules: Rules) -> None:
 def first_lane(state: State) -> int:
     """The lane of the highest class with a waiting request."""
     lane = 0
-    while state.ends[lane + BACK] < 0 and state.ends[lane + SERVED] >= state.ends[lane + ARRIVED]:
+    while state.ends[lane + BACK] < 0 and state.ends[lane + SERVED] == state.ends[lane + ARRIVED]:
         lane += LANE
     return lane
 
@@ -222,7 +222,7 @@ def fits(state: State, rules: Rules, lane: int) -> bool:
     """Whether the cache has room for the first request of a class's queue."""
     seat = state.ends[lane + BACK]
     request, output_so_far = (
-        state.order[state.ends[lane + SERVED]] if seat < 0 else state.seat[seat + REQUEST],
+        state.ends[lane + SERVED] if seat < 0 else state.seat[seat + REQUEST],
         0 if seat < 0 else state.seat[seat + OUTPUT_SO_FAR],
     )
     if rules.reserve > 0.0 and state.count[RESERVED] + set_aside(state, rules, request) > rules.capacity:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from headway.core.errors import BadValue, HeadwayError
 from headway.core.progress import expect, tick
+from headway.simulation import routing as sending
 from headway.simulation import state as slot
 from headway.simulation.compiled import Runner, plain_s, runner
 from headway.simulation.events import abandonments, initial_times
@@ -180,13 +181,18 @@ def simulate(
     flat = (lengths.tolist(), times.ravel().tolist()) if form.lists else (lengths, times.ravel())
     caches = prefix.caches(rules, traffic, pace, replicas, form.lists) if prefix else [(None, 0)] * replicas
     play = PlayableTraffic(
-        form=form, pace=pace, rules=rules, lengths=flat[0], times=flat[1], served=served, ranks=ranks, caches=caches, shared=shared,
-        turns=turns,
+        form=form, pace=pace, rules=rules, lengths=flat[0], times=flat[1], order=no_order(count, form.lists), served=served, ranks=ranks,
+        caches=caches, shared=shared, turns=turns,
     )  # fmt: skip
     expect(len(served) * (2 if routed else 1))  # routed requests are sent, then answered
     states, replica, ended = play.one_by_one(replicas) if routed else play.in_turn(replicas, users)
     run = run_of(play, traffic, refused, users, overhead_s, states, replica)
     return replace(run, interrupted=not ended, wall_s=time.perf_counter() - start)
+
+
+def no_order(count: int, lists: bool) -> Any:
+    """Of so many requests what follows each in its queue: nothing yet."""
+    return [slot.NONE] * count if lists else np.full(count, slot.NONE, np.int32)
 
 
 def run_of(
@@ -203,8 +209,11 @@ def run_of(
     if play.turns is not None:
         played[play.turns.unasked(np.isfinite(played[:, slot.FINISH])), slot.ARRIVAL] = np.nan
     elif users:
-        orders = [np.asarray(state.order)[int(state.ends[slot.NEXT_REQUEST]) : int(state.count[slot.TOTAL])] for state in states]
-        played[np.concatenate((np.flatnonzero(refused), *orders)).astype(np.int64), slot.ARRIVAL] = np.nan
+        for state in states:
+            request = int(state.ends[slot.NEXT_REQUEST])
+            while request != slot.NONE:
+                played[request, slot.ARRIVAL], request = np.nan, int(state.order[request])
+        played[refused, slot.ARRIVAL] = np.nan
     arrival, scheduled, first, finish = played.T
     return SimulatedRun(
         traffic=traffic,
@@ -233,6 +242,7 @@ class PlayableTraffic:
     rules: Rules
     lengths: Any
     times: Any
+    order: Any  # by request: the next of its queue
     served: Any
     ranks: Any
     caches: list[tuple[Any, int]]  # cache and first pool of each replica
@@ -247,7 +257,7 @@ class PlayableTraffic:
         after = None if self.turns is None else self.turns.after.tolist() if self.form.lists else self.turns.after
         room = len(mine) if self.rules.closed else 0
         return make_state(
-            self.rules, self.lengths, self.times, lanes, pace.line, self.form.lists, cache, first_pool, after, room
+            self.rules, self.lengths, self.times, self.order, lanes, pace.line, self.form.lists, cache, first_pool, after, room
         )  # fmt: skip
 
     def call(self, state: State, first: NDArray[Any]) -> None:
@@ -272,8 +282,9 @@ class PlayableTraffic:
             mine = self.served[replica == number] if users or self.turns is not None else self.served[number::replicas]
             state = self.state(number, mine)
             if users:
-                state.ends[slot.NEXT_REQUEST] = min(users // replicas + (number < users % replicas), len(mine))
-                self.call(state, mine[: state.ends[slot.NEXT_REQUEST]])
+                begin = min(users // replicas + (number < users % replicas), len(mine))
+                state.ends[slot.NEXT_REQUEST] = int(mine[begin]) if begin < len(mine) else slot.NONE
+                self.call(state, mine[:begin])
             elif self.turns is not None:
                 self.call(state, begins[number::replicas])
             states.append(state)
@@ -281,19 +292,17 @@ class PlayableTraffic:
 
     def one_by_one(self, replicas: int) -> tuple[list[State], Any, bool]:
         """Simulate routing of each request to a replica chosen at its arrival."""
-        states, count = [self.state(number, self.served.copy()) for number in range(replicas)], len(self.served)
-        for state in states:
-            for lane in range(0, self.rules.lanes, slot.LANE):
-                state.ends[lane + slot.KNOWN] = state.ends[lane + slot.SERVED]
-        ranks = np.zeros(count, np.int64) if self.ranks is None else np.asarray(self.ranks)[self.served].astype(np.int64)
-        replica = np.full(count, -1)
-        requests, lanes, destinations = (values.tolist() if self.form.lists else values for values in (self.served, ranks, replica))
+        states, count = [self.state(number, self.served[:0]) for number in range(replicas)], len(self.served)
+        states = states if self.form.lists else slot.side_by_side(states)
+        ranks = np.zeros(count, np.int8) if self.ranks is None else np.asarray(self.ranks)[self.served].astype(np.int8)
+        arrays = (self.served, ranks, np.full(count, -1, np.int32), *sending.board(replicas))
+        requests, lanes, destinations, keys, best = (values.tolist() if self.form.lists else values for values in arrays)
         rules = self.form.rule_table(self.rules)
         where, size = self.form.hold(states), PLAIN_SEND_SLICE if self.form.lists else SEND_SLICE
         try:
             for first in range(0, count, size):
                 ended = self.form.send(
-                    where, replicas, rules, self.form.step, requests, lanes, destinations, first, min(first + size, count), 0
+                    where, replicas, rules, self.form.step, requests, lanes, destinations, keys, best, first, min(first + size, count), 0
                 )
                 tick(size)
                 if ended == STUCK:
@@ -323,7 +332,7 @@ class PlayableTraffic:
         """Run replicas that share a tier for some turns; returns whether no work is left."""
         ended_before = sum(_ended(state) for state in states)
         most = PLAIN_TURNS if self.form.lists else TURNS
-        no_requests = np.zeros(1, np.int32), np.zeros(1, np.int64), np.zeros(1, np.int64)
+        no_requests = np.zeros(1, np.int32), np.zeros(1, np.int8), np.zeros(1, np.int32), *sending.board(1)
         ended = self.form.send(where, len(states), self.form.rule_table(self.rules), self.form.step, *no_requests, 0, 0, most)
         tick(sum(_ended(state) for state in states) - ended_before)
         if ended == STUCK:

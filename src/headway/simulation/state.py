@@ -1,7 +1,8 @@
 """State of the loop: flat arrays and rules, all numbers, so that the loop runs both as plain Python and compiled.
 
 The plain loop takes lists (with fast element access), the compiled loop numpy arrays; both do the same operations in the same order.
-Only requests in service have an entry in `seat`; a request in its first wait is a position in `order`.
+Only requests in service have an entry in `seat`. Requests in their first wait are a list by class: `order` names the request after each,
+one array for all replicas, so that memory does not grow with their number.
 
 Queues of seats are binary heaps by time of the next event, where among equal keys the lower name is first and the caller keeps the count
 of pairs, and linked lists with removal from anywhere in constant time: an index into `ends`, first seat, then last seat; -1 if empty.
@@ -9,6 +10,7 @@ of pairs, and linked lists with removal from anywhere in constant time: an index
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,7 +48,7 @@ STEPS = 9  # all iterations
 PEAK_BLOCKS = 10
 PACKED = 11  # prompts in the step being scheduled
 FREE = 12  # first free seat
-TOTAL = 13  # requests in `order`
+RETURNED = 13  # sequences swapped back that have not decoded since
 SHARED = 14  # blocks that requests share with the prefix cache, counted per request
 HIT_BLOCKS = 15  # cached blocks of the prompt being admitted
 COMPLETED_BEFORE = 16  # COMPLETED before the last iteration
@@ -55,8 +57,7 @@ COMING = 18  # length of `coming`
 ABANDONED = 19  # abandoned requests
 SWAPPED = 20  # preemptions with KV swapped to host memory
 HOSTED = 21  # blocks in host memory
-RETURNED = 22  # sequences swapped back that have not decoded since
-COUNTS = 23
+COUNTS = 22
 
 # A request's two lengths and four times: lengths[2 * request + PROMPT], times[4 * request + FIRST].
 PROMPT, OUTPUT = 0, 1
@@ -79,13 +80,14 @@ AWAY = 12  # its blocks in host memory; -1: swapped back, not decoded since
 WIDE = 13
 
 # A class of priority has a lane: ends[lane + ARRIVED].
-ARRIVED = 0  # position in `order` of the next arrival
-SERVED = 1  # position in `order` of the next first admission
-KNOWN = 2  # end of the known requests in `order`
+ARRIVED = 0  # the next request to arrive, NONE if no other is known
+SERVED = 1  # the next request to be admitted first; those before ARRIVED wait
+KNOWN = 2  # the last known request
 BACK = 3  # first preempted seat, then the last
 DECODING = 5  # first decoding seat, then the last
-NEXT_REQUEST = 7  # position in `order` of the next request of a closed loop
+NEXT_REQUEST = 7  # the next request of a closed loop
 LANE = 8
+NONE = -1  # no request
 
 BINS = 1024  # bins of the series over time; neighbours merge when time passes the last bin
 SERIES = 4  # running, waiting, blocks held, busy, each integrated over seconds
@@ -142,7 +144,7 @@ class State(NamedTuple):
     count: Any
     lengths: Any
     times: Any
-    order: Any  # requests by arrival, class by class
+    order: Any  # by request: the next of its class at its replica, NONE after the last; until a closed loop sends it, the next sent
     ends: Any
     seat: Any
     since: Any  # by seat: time of its first token, or of its last token before preemption
@@ -157,24 +159,18 @@ class State(NamedTuple):
 
 
 def make_state(
-    rules: Rules, lengths: Cells, times: Cells, lanes: list[Any], line: ArrayLike, lists: bool, cache: CacheState | None = None,
-    first: int = 0, after: Cells | None = None, coming: int = 0,
+    rules: Rules, lengths: Cells, times: Cells, order: Cells, lanes: list[Any], line: ArrayLike, lists: bool,
+    cache: CacheState | None = None, first: int = 0, after: Cells | None = None, coming: int = 0,
 ) -> State:  # fmt: skip
     """The initial state of a replica with its requests by class in `lanes`; `lists` for the plain loop, which shares lists.
 
     `first` is the first pool of its prefix cache; `after`, and `coming` entries, are for requests that depend on answers.
     """
     places = rules.seats * len(lanes) + 2
-    ends = np.zeros(rules.lanes, np.int64)
-    for number, start in enumerate(np.concatenate(([0], np.cumsum([len(lane) for lane in lanes])[:-1])).astype(int)):
-        known = start if rules.closed else start + len(lanes[number])
-        ends[number * LANE : number * LANE + LANE] = [start, start, known, -1, -1, -1, -1, start]
-    shared = len(lanes) == 1 and not rules.closed and not lists  # order never changes, so millions of requests are not copied
-    order = np.ascontiguousarray(lanes[0], np.int32) if shared else np.concatenate(lanes).astype(np.int32, copy=False)
     seat = np.zeros(places * WIDE, np.int64)
     seat[FOLLOWING::WIDE] = np.arange(WIDE, places * WIDE + 1, WIDE)
     arrays = {
-        "at": np.zeros(FLOATS), "count": np.zeros(COUNTS, np.int64), "order": order, "ends": ends,
+        "at": np.zeros(FLOATS), "count": np.zeros(COUNTS, np.int64), "ends": np.full(rules.lanes, NONE, np.int64),
         "seat": seat, "since": np.zeros(places), "heap": np.zeros(2 * places), "coming": np.zeros(2 * coming + 2),
         "partial": np.zeros(places, np.int64),
         "phase": np.zeros(rules.block, np.int64), "line": np.asarray(line, float),
@@ -184,10 +180,72 @@ def make_state(
     prefix_cache = prefix_cache._replace(ready=[0.0] * places if lists else np.zeros(places))
     fields = {key: value.tolist() if lists else value for key, value in arrays.items()}
     no_turns = [-1] if lists else np.full(1, -1)
-    state = State(lengths=lengths, times=times, cache=prefix_cache, after=no_turns if after is None else after, **fields)
+    state = State(lengths=lengths, times=times, order=order, cache=prefix_cache, after=no_turns if after is None else after, **fields)
+    for number, mine in enumerate(lanes):
+        if rules.closed:
+            state.ends[LANE * number + NEXT_REQUEST] = chain(order, mine)
+        else:
+            know(state, LANE * number, mine)
     state.at[BIN_S] = 0.01
-    state.count[TOTAL], state.count[FIRST_POOL] = len(state.order), first
+    state.count[FIRST_POOL] = first
     return state
+
+
+OWN = ("at", "count", "ends", "partial", "phase", "heap", "since", "coming", "seat", "log")  # arrays of one replica, of 8 bytes a number
+
+
+def side_by_side(states: list[State]) -> list[State]:
+    """The states with the arrays of all replicas in one piece of memory, which is quicker to find one's way in than thousands of pieces."""
+    memory = np.zeros(sum(len(getattr(state, name)) for state in states for name in OWN))
+    moved, start = [], 0
+    for state in states:
+        fields = {}
+        for name in OWN:
+            values = getattr(state, name)
+            place = memory[start : start + len(values)].view(values.dtype)
+            place[:] = values
+            fields[name], start = place, start + len(values)
+        moved.append(state._replace(**fields))
+    return moved
+
+
+def chain(order: Any, requests: Any) -> int:
+    """Make a list of requests; returns the first, NONE without any."""
+    if not len(requests):
+        return NONE
+    if isinstance(order, list):
+        numbers = requests.tolist()
+        for request, following in pairwise([*numbers, NONE]):
+            order[request] = following
+    else:
+        order[requests[:-1]], order[requests[-1]] = requests[1:], NONE
+    return int(requests[0])
+
+
+def know(state: State, lane: int, requests: Any) -> None:
+    """Append requests, in order of arrival, to those that a class of a replica will get."""
+    first = chain(state.order, requests)
+    if first == NONE:
+        return
+    if state.ends[lane + SERVED] == NONE:
+        state.ends[lane + SERVED] = first
+    else:
+        state.order[state.ends[lane + KNOWN]] = first
+    if state.ends[lane + ARRIVED] == NONE:
+        state.ends[lane + ARRIVED] = first
+    state.ends[lane + KNOWN] = int(requests[-1])
+
+
+def hear_of(state: State, lane: int, request: int) -> None:
+    """Append a request to those that a class of a replica will get; as `know`, in the subset that numba compiles."""
+    state.order[request] = NONE
+    if state.ends[lane + SERVED] == NONE:
+        state.ends[lane + SERVED] = request
+    else:
+        state.order[state.ends[lane + KNOWN]] = request
+    if state.ends[lane + ARRIVED] == NONE:
+        state.ends[lane + ARRIVED] = request
+    state.ends[lane + KNOWN] = request
 
 
 def no_cache() -> CacheState:

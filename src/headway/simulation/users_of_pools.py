@@ -19,7 +19,7 @@ from headway.simulation.compiled import plain_s, runner
 from headway.simulation.fleet import PrefillDecodePools, as_clients_saw
 from headway.simulation.loop import STUCK
 from headway.simulation.routing import due
-from headway.simulation.simulate import STUCK_LINE, PlayableTraffic, SimulatedRun, StuckLoop, run_of
+from headway.simulation.simulate import STUCK_LINE, PlayableTraffic, SimulatedRun, StuckLoop, no_order, run_of
 from headway.simulation.state import Rules, State
 from headway.simulation.step_time import StepPace
 from headway.simulation.traffic.requests import Traffic
@@ -48,12 +48,11 @@ class _Pool:
         lengths[slot.PROMPT :: 2], lengths[slot.OUTPUT :: 2] = traffic.prompt, traffic.output
         flat = (lengths.tolist(), times.tolist()) if form.lists else (lengths, times)
         play = PlayableTraffic(
-            form=form, pace=pace, rules=rules, lengths=flat[0], times=flat[1], served=served, ranks=None, caches=[(None, 0)] * replicas,
+            form=form, pace=pace, rules=rules, lengths=flat[0], times=flat[1],
+            order=no_order(len(traffic), form.lists), served=served, ranks=None, caches=[(None, 0)] * replicas,
             shared=False, turns=None,
         )  # fmt: skip
-        states = [play.state(number, served.copy()) for number in range(replicas)]
-        for state in states:
-            state.ends[slot.KNOWN] = state.ends[slot.SERVED]
+        states = [play.state(number, served[:0]) for number in range(replicas)]
         return cls(
             play=play, states=states, where=form.hold(states), rules=form.rule_table(rules), loads=[0] * replicas,
             serving=[[] for _ in states], dues=[inf] * replicas, replica=np.full(len(traffic), -1),
@@ -64,8 +63,7 @@ class _Pool:
         number = min(range(len(self.loads)), key=self.loads.__getitem__)
         state = self.states[number]
         self.play.times[4 * request + slot.ARRIVAL] = time
-        state.order[state.ends[slot.KNOWN]] = request
-        state.ends[slot.KNOWN] += 1
+        slot.hear_of(state, 0, request)
         self.loads[number] += 1
         if not self.play.rules.handed:  # of answers it is enough how many end
             self.serving[number].append(request)
