@@ -2,9 +2,10 @@
 
 By load, a request goes to the replica with the fewest requests in service. A replica is run up to an arrival only where its load may have
 changed by then, and the fewest are found by a tournament: a request takes about as long over many replicas as over few. By prefix, it
-goes where its first token costs least, counted in prompt tokens: its uncached tokens there, the tokens to prefill before it, and for each request in service the tokens of a mean answer,
-since each takes one token's place in a step. So the router prefers the replica that holds the prefix until its queue costs more than the
-prefix saves; if no replica holds any of it, load decides. All in the subset that numba compiles, like the loop.
+goes where its first token costs least, counted in prompt tokens: its uncached tokens there, the tokens to prefill before it, and for each
+request in service the tokens of a mean answer, since each takes one token's place in a step. So the router prefers the replica that holds
+the prefix until its queue costs more than the prefix saves; if no replica holds any of it, load decides. All in the subset that numba
+compiles, like the loop.
 """
 
 from __future__ import annotations
