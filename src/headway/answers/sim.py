@@ -39,7 +39,7 @@ from headway.simulation import results as run_results
 from headway.simulation.capacity import MOST, saturated_sample
 from headway.simulation.compiled import choose_form, plain_s, runner, saturated_s
 from headway.simulation.prefix_tiers import parse_tiers
-from headway.simulation.questions import CHEAP, FEWEST, PER_USER, REQUESTS, SEEDS, STEPS, WARMUP, Policy, Simulate
+from headway.simulation.questions import CHEAP, FEWEST, PER_USER, PERCENTILE_LIST, REQUESTS, SEEDS, STEPS, WARMUP, Policy, Simulate
 from headway.simulation.run import LoadedTrial, LoadingPlan, Trial
 from headway.simulation.traffic.distributions import Constant, Lengths, parse_arrivals
 from headway.simulation.traffic.generate import (
@@ -55,6 +55,7 @@ from headway.simulation.traffic.read import read_trace
 EVERY_BATCH = 10**9  # users where their number is open: some batch of theirs can be halved
 MOST_CASES = 200  # combinations of schedulers, formats and assumptions, each simulated
 ONE_VALUE = ("requests", "seed", "seeds", "warmup", "fast", "sensitivity", "trace_block")
+MOST_PERCENTILES = 20
 TRIED = 10  # rates that a search simulates, about
 BANDED = 3  # simulations per load with the sensitivity: as estimated, shorter, longer
 INTERRUPTED = 130  # exit status after an interrupt with a partial answer
@@ -82,13 +83,14 @@ def run(args: Simulate) -> output.Answer:
     default = WARMUP if lasting else 0.0
     warmup = float(schema.scalar(args.warmup, schema.Field(open_low=False, high=0.9), "--warmup") if args.warmup else default)
     limits = sim_plan.checked_limits(saved, loadings, warmup) if saved else ()
+    shown = _percentiles(args)
     results = _simulated(args, loadings, (warmup, lasting), so_that)
     status = INTERRUPTED if results.interrupted else 0
     if saved is not None:
-        return sim_plan.answer(results, warmup, limits, status)
+        return sim_plan.answer(results, warmup, limits, shown, status)
     return output.Answer(
-        Listing(results.rows), describe=sim.describe, pictures=sim.pictures(results.last, so_that), status=status,
-        checked=sim.checked(results.rows),
+        Listing(results.rows), describe=partial(sim.describe, percentiles=shown), pictures=sim.pictures(results.last, so_that),
+        status=status, checked=sim.checked(results.rows),
     )  # fmt: skip
 
 
@@ -225,7 +227,7 @@ def _conditions(args: Simulate) -> dict[str, float]:
     limits, marks = {}, schema.fields(SLO)
     for text in args.so_that.split(",") if args.so_that else ():
         key, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or columns.unit(key) != "s" or key not in columns.declared():
+        if not equals or columns.unit(key) != "s" or not (key in columns.declared() or columns.percentile(key)):
             raise BadValue("--so-that", text, "a latency and the most it may be, such as p99_ttft_s=1s")
         if key in limits:
             raise BadValue("--so-that", args.so_that, f"{key} once")
@@ -234,12 +236,22 @@ def _conditions(args: Simulate) -> dict[str, float]:
     return limits
 
 
+def _percentiles(args: Simulate) -> tuple[float, ...]:
+    """The percentiles that the user chose, none without a choice."""
+    if not args.percentiles:
+        return ()
+    values, notes = schema.axis(args.percentiles, PERCENTILE_LIST, "--percentiles", MOST_PERCENTILES)
+    note(*notes)
+    return tuple(map(float, schema.several(values)))
+
+
 def _trials(args: Simulate, loadings: list[Any], warmup: float, lasting: bool) -> Iterator[tuple[Any, dict[str, Any]]]:
     """Trial of each requested layout and scheduler, and the inputs that tell its rows from those of others."""
     tries = TRIED * seeds(args, loadings) if args.find else 1
     band = _band(args, sum(len(load.traffic) for load in loadings) * tries)
     runs = tries * (BANDED if band else 1)
-    limits = _single_values(args, SLO)
+    limits, tails = _single_values(args, SLO), {*columns.PERCENTILES, *_percentiles(args)}
+    tails |= {percent for key in _conditions(args) if (percent := columns.percentile(key))}
     fast = float(schema.scalar(args.fast, schema.Field(open_low=False, high=1), "--fast")) if args.fast else 0.0
     for compiled, policy, refit, labels in _fleets(args, loadings, 2 if fast else 1):
         how, compile_s = args.loop, 0.0
@@ -254,6 +266,7 @@ def _trials(args: Simulate, loadings: list[Any], warmup: float, lasting: bool) -
         yield Trial(
             fleet=compiled, limits={f"{key}_s": float(value) for key, value in limits.items()}, warmup=warmup, lasting=lasting, how=how,
             routing=policy.routing, fast=fast, seed=seed(args), compile_s=compile_s, band=band, refit=refit,
+            percentiles=sorted(tails),
         ), labels  # fmt: skip
 
 

@@ -167,13 +167,13 @@ def checked_limits(saved: SavedPlan, loadings: list[Any], warmup: float) -> tupl
     return limits
 
 
-def answer(results: Any, warmup: float, limits: tuple[Any, ...], status: int) -> output.Answer:
+def answer(results: Any, warmup: float, limits: tuple[Any, ...], percentiles: tuple[float, ...], status: int) -> output.Answer:
     """The row of the run with the verdict on the limits, and its latencies beside them."""
     statuses = ()
     if results.last is not None and results.rows[0].get("fits") is not False:
         results.rows[0], statuses = _verdict(results.rows[0], results.last, warmup, limits)
     return output.Answer(
-        Listing(results.rows), describe=lambda rows: sim.describe_plan(rows, statuses),
+        Listing(results.rows), describe=lambda rows: sim.describe_plan(rows, statuses, percentiles),
         pictures=sim.pictures(results.last, {limit.column: limit.most_s for limit in limits}), status=status,
         checked=sim.checked(results.rows),
     )  # fmt: skip

@@ -184,14 +184,15 @@ SPOKEN = {
 def heading(key: str) -> str:
     """The head of a column for a person: the key in words, without the unit that each cell states.
 
-    >>> heading("usd_per_mtok_out"), heading("tpot_lo_s~tpot_hi_s"), heading("p99_ttft_s")
-    ('$/Mtok out', 'TPOT 90 %', 'p99 TTFT')
+    >>> heading("usd_per_mtok_out"), heading("tpot_lo_s~tpot_hi_s"), heading("p99_9_ttft_s")
+    ('$/Mtok out', 'TPOT 90 %', 'p99.9 TTFT')
     """
     if key in LIMITS:
         return f"{WORDS[key]} limit"
     first = key.split("~")[0]
     bare = first.removesuffix("_s") if columns.unit(first) == "s" else first
     name = " ".join(WORDS.get(word, word) for word in bare.split("_"))
+    name = re.sub(r"\bp(\d+) (\d+)\b", r"p\1.\2", name)
     for words, short in SPOKEN.items():
         name = name.replace(words, short)
     return re.sub(r" lo\b", "", name) + " 90 %" if "~" in key else name

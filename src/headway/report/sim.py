@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headway.core.columns import percentile_mark
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, Rows, format_value
 from headway.report import output, serving
 from headway.report.pictures import frame, plot, scale
 from headway.report.words import Row, sentence, subject
 from headway.simulation import timetable as runs
-from headway.simulation.results import curves
+from headway.simulation.results import curves, percentile_keys
 
 if TYPE_CHECKING:
     from headway.report.output import PictureOf
@@ -32,6 +33,7 @@ VIEW = (
 BAND = ("p99_ttft_lo_s", "p99_ttft_hi_s", "p99_tpot_lo_s", "p99_tpot_hi_s")
 FIRST = ("kind", "rate", "users", "stable", "utilisation", "p99_ttft_s", "p99_tpot_s", "mean_ttft_s", "mean_tpot_s")  # of a narrow table
 DEFINED = "TTFT, TPOT, ITL, E2E and goodput are defined as in vLLM's `bench serve`; queue: from sending to the first step."
+USUAL = "p99_"  # the percentile of a table without --percentiles
 DETAIL_KINDS = ("found", "beyond", "fast", "slow")  # rows with details of the first row
 DRAINED = 0.9  # least completed over offered rate; below it, ramp-up and drain bias the results of a run
 LEAST_PRINTED = 0.001  # relative half width of the capacity from which it is printed
@@ -39,21 +41,41 @@ ON_TIME = 1.05  # departures over the interval above which steps count as longer
 PERCENT_LIMIT = 10  # load over capacity above which it is printed as a factor, not as a percentage
 
 
-def describe(rows: Any) -> output.Summary:
-    """Summary: the sentence, the columns of the table, and the lines below it."""
+def describe(rows: Any, percentiles: Sequence[float] = ()) -> output.Summary:
+    """Summary: the sentence, the columns of the table with the percentiles that were chosen, and the lines below it."""
     row_list = list(rows)
     runs = [row for row in row_list if row.get("kind") not in DETAIL_KINDS]
     kinds = VIEW if len({row.get("kind") for row in row_list}) > 1 else VIEW[1:]
     labels = tuple(itertools.takewhile(lambda key: key not in FIRST, row_list[0]))  # inputs that vary stand before the load
     kinds, first = (*labels, *(key for key in kinds if key not in labels)), (*labels, *FIRST)
+    kinds, first = with_percentiles(kinds, percentiles), with_percentiles(first, percentiles)
     rejected = rejected_requests(row_list[0])
     if len(runs) <= 1:
         row = row_list[0]
-        remarks = [*verdict(row), *rejected, *_train(row), *_growing(row), *_draining(row), *sensitive(row), DEFINED]
+        remarks = [*verdict(row), *rejected, *_train(row), *waiting(row), *_growing(row), *_draining(row), *sensitive(row), DEFINED]
         return output.Summary(_sentence(row), kinds, binds=_binds(row), remarks=remarks, first=first)
-    at = kinds.index("p99_itl_s")
+    at = next(at for at, key in enumerate(kinds) if key.endswith("_itl_s"))
     remarks = [*rejected, *_draining(runs[-1]), DEFINED]
     return output.Summary(_several_runs(runs), (*kinds[:at], *BAND, *kinds[at:]), remarks=remarks, first=first)
+
+
+def with_percentiles(keys: Sequence[str], percentiles: Sequence[float]) -> tuple[str, ...]:
+    """Columns of a table with the percentiles that were chosen in place of the usual one."""
+    if not percentiles:
+        return tuple(keys)
+    of_one = ((key,) if not key.startswith(USUAL) else percentile_keys(percentiles, key.removeprefix(USUAL)) for key in keys)
+    return tuple(itertools.chain.from_iterable(of_one))
+
+
+def waiting(row: Row) -> list[str]:
+    """Line on how many requests wait, the largest latencies, and the spread of the batch."""
+    if row.get("fits") is False or row.get("wait_share") is None or row.get("queued_share") is None:
+        return []
+    known = (name for name in ("ttft", "tpot", "e2e") if row[f"max_{name}_s"] is not None)
+    largest = ", ".join(f"{name.upper()} {serving.value(row, f'max_{name}_s')}" for name in known)
+    batch = f"a step holds {row['mean_batch']:.3g} requests, p50 {row['p50_batch']}, p99 {row['p99_batch']}, at most {row['max_batch']}"
+    waits = f"{row['wait_share']:.1%} of requests wait for their first step, {row['queued_share']:.1%} longer than for the end of one"
+    return [f"{waits}; largest {largest}; {batch}."]
 
 
 def checked(rows: Sequence[Row]) -> dict[str, Any] | None:
@@ -236,16 +258,17 @@ STATISTICS = ("mean", "p50", "p95", "p99")
 MOST_NAMED = 3  # limits in the first sentence
 
 
-def describe_plan(rows: Rows, statuses: Sequence[LimitStatus]) -> output.Summary:
+def describe_plan(rows: Rows, statuses: Sequence[LimitStatus], percentiles: Sequence[float] = ()) -> output.Summary:
     """Summary of a played plan: the verdict, a row for each latency beside its limits, the load and what the engine meets."""
     row = next(iter(rows))
     if row.get("fits") is False:
         return output.Summary(f"The plan does not run: {row['why']}.")
+    statistics = ("mean", *(f"p{percentile_mark(percent)}" for percent in percentiles)) if percentiles else STATISTICS
     table = []
     for quantity in QUANTITIES:
         limits = [status.limit for status in statuses if status.limit.quantity == quantity]
         most = ", ".join(f"{format_value(limit.most_s, 's')} {limit.statistic}" for limit in limits)
-        cells = {statistic: serving.value(row, f"{statistic}_{quantity}_s") for statistic in STATISTICS}
+        cells = {statistic: serving.value(row, f"{statistic}_{quantity}_s") for statistic in statistics}
         within = row.get(f"{quantity}_within")
         share = "-" if within is None else f"{within:.1%}"
         table.append({"latency": quantity.upper(), **cells, "limit": most or "-", "requests within": share})
@@ -276,7 +299,7 @@ def describe_plan(rows: Rows, statuses: Sequence[LimitStatus]) -> output.Summary
     else:
         headline = f"Every limit is met: {figures}, {count}."
     remarks = [load, *verdict(row), *close_notes, *sensitive(row), *rejected_requests(row), DEFINED]
-    return output.Summary(headline, ("latency", *STATISTICS, "limit", "requests within"), people=Listing(table), remarks=remarks)
+    return output.Summary(headline, ("latency", *statistics, "limit", "requests within"), people=Listing(table), remarks=remarks)
 
 
 # -- pictures -------------------------------------------------------------------------------------------------------------------

@@ -30,7 +30,6 @@ from headway.simulation.state import (
     COMPLETED,
     COMPUTED,
     CONTEXT,
-    DECODED,
     DECODING,
     DUE,
     EMITTED,
@@ -50,7 +49,9 @@ from headway.simulation.state import (
     OUTPUT,
     OUTPUT_SO_FAR,
     OWED,
+    PACKED,
     PARTIAL,
+    PASSED,
     PREFILL_BLOCKS,
     PROMPT,
     PROMPT_BLOCKS,
@@ -62,6 +63,7 @@ from headway.simulation.state import (
     SERIES,
     SERVED,
     STEP,
+    STEP_FROM,
     STEPS,
     WIDE,
     Rules,
@@ -107,6 +109,8 @@ def thin(state: State, rules: Rules, lane: int) -> None:
         request = state.ends[lane + SERVED]
         state.ends[lane + SERVED] = state.order[request]
         state.count[QUEUED] -= 1
+        if state.times[4 * request + ARRIVAL] <= state.at[STEP_FROM]:
+            state.count[PASSED] += 1
         waited(state, -state.times[4 * request + FIRST], -1.0)  # it was counted as waiting until now
         if rules.caching:
             state.at[DUE] -= state.cache.expected[request]
@@ -171,6 +175,8 @@ def admit(state: State, rules: Rules, lane: int) -> int:
         seat = take_seat(state, state.ends[lane + SERVED], lane)
         state.ends[lane + SERVED] = state.order[state.ends[lane + SERVED]]
         state.times[4 * state.seat[seat + REQUEST] + SCHEDULED] = state.at[NOW]
+        if state.times[4 * state.seat[seat + REQUEST] + ARRIVAL] <= state.at[STEP_FROM]:
+            state.count[PASSED] += 1
     request, output_so_far = state.seat[seat + REQUEST], state.seat[seat + OUTPUT_SO_FAR]
     prompt = state.lengths[2 * request + PROMPT]
     state.count[QUEUED] -= 1
@@ -321,10 +327,11 @@ def elapse(state: State, rules: Rules, time: float, steps: int) -> None:
         - block_limit(state, rules)
         + rules.capacity
     )
-    state.at[NOW] = end
+    state.at[NOW], state.at[STEP_FROM] = end, start
     state.at[BUSY] += busy * time
     state.count[STEPS] += steps
-    state.at[DECODED] += float(steps * state.count[RUNNING])
+    if steps > 0:
+        state.batches[state.count[PACKED] + (state.count[RUNNING] if rules.mixed or state.count[PACKED] == 0 else 0)] += float(steps)
     if waiting > 0.0:
         state.at[FULL_S] += time
     while end >= BINS * state.at[BIN_S]:

@@ -21,6 +21,7 @@ from headway.simulation.state import (
     COMPLETED_BEFORE,
     COMPUTED,
     CONTEXT,
+    DECODED,
     DECODING,
     FOLLOWING,
     HOSTED,
@@ -39,6 +40,7 @@ from headway.simulation.state import (
     RUNNING,
     SERVED,
     STEP,
+    STEP_FROM,
     TOKEN_AT,
     WIDE,
     Rules,
@@ -124,8 +126,12 @@ def jump(state: State, rules: Rules, step: Step, until: float) -> None:
         late = 1
         late_gaps(state, rules, step_at(state, rules, step, state.count[RUNNING], state.at[CONTEXT]))
     spread_gaps(state, rules, step, late, steps)
+    behind = state.count[QUEUED] > 0 and steps > 1  # else all that come do so during its last step
     elapse(state, rules, time, steps)
     move_on(state, rules, steps)
+    if behind:
+        last = state.at[CONTEXT] - state.count[RUNNING] * rules.accept
+        state.at[STEP_FROM] = state.at[NOW] - step_at(state, rules, step, state.count[RUNNING], last)
     retire(state, rules)
 
 
@@ -164,6 +170,7 @@ def spread_gaps(state: State, rules: Rules, step: Step, first: int, steps: int) 
 def move_on(state: State, rules: Rules, steps: int) -> None:
     """Advance the decoding sequences by `steps` steps."""
     state.count[STEP] += steps
+    state.at[DECODED] += float(steps * state.count[RUNNING])
     state.at[TOKEN_AT] = state.at[NOW]
     state.at[CONTEXT] += state.count[RUNNING] * rules.accept * steps
 

@@ -36,6 +36,13 @@ TRACE_BLOCK = Field(
     high=1e6,
     help="prompt tokens that each of a trace's hash_ids stands for (default 512)",
 )
+PERCENTILE_LIST = Field(
+    word="P,...",
+    low=1,
+    open_low=False,
+    high=100,
+    help="percentiles of latencies that the table shows, such as 50,99.9 (default 99); 50, 90, 95 and 99 are in every JSON row",
+)
 SEED = Field(kind="count", word="N", help="of what is drawn (default 0)")
 
 
@@ -117,6 +124,7 @@ class Playing(FlagRecord):
     )
     find = field(kind="text", word="rate", help="the highest rate at which --so-that holds")
     so_that = field(kind="text", word="KEY=MOST,...", help="limits on columns, such as p99_ttft_s=1s,p99_tpot_s=50ms")
+    percentiles = declared(PERCENTILE_LIST)
     seeds = field(
         kind="count",
         word="N",

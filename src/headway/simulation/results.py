@@ -7,12 +7,13 @@ between two tokens of a request. E2E: to the last token. Goodput: requests per s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from headway.core.columns import PERCENTILES, percentile_mark
 from headway.core.errors import BadFile
 from headway.core.files import write_whole
 from headway.simulation import capacity
@@ -26,7 +27,6 @@ from headway.simulation.traffic.requests import Floats, Ints, Mask
 SPANS = {"ttft_s": ("arrival", "first"), "tpot_s": ("first", "finish"), "e2e_s": ("arrival", "finish"), "queue_s": ("arrival", "scheduled")}
 FROM_ARRIVAL = ("ttft_s", "e2e_s")  # latencies that hold the time to the first token
 SLICE = 1 << 18  # requests processed together
-PERCENTILES = (50, 90, 95, 99)
 BATCHES = 20  # batches in order of arrival, whose means give a confidence interval
 STUDENT = 2.093  # 97.5 % point of Student's t with 19 degrees of freedom
 FEW = 2 * BATCHES  # least requests for an interval
@@ -86,22 +86,30 @@ def measured(run: SimulatedRun, warmup: float, only: Mask | None = None) -> Meas
     return MeasuredTimes(run=run, counts=counts)
 
 
-def latencies(run: SimulatedRun, sample: MeasuredTimes) -> dict[str, Any]:
-    """Means with the half width of their 95 % confidence interval, and percentiles, of every latency."""
+def latencies(run: SimulatedRun, sample: MeasuredTimes, percentiles: Sequence[float] = PERCENTILES) -> dict[str, Any]:
+    """Means with the half width of their 95 % confidence interval, percentiles and the largest of every latency; the share that waits."""
     row: dict[str, Any] = {}
     for key in SPANS:
-        row |= latency_summary(key, sample.values(key, known=True))
-    return row | gaps(run)
+        values = sample.values(key, known=True)
+        if key == "queue_s":
+            row["wait_share"] = float((values > 0.0).mean()) if len(values) else None
+        row |= latency_summary(key, values, percentiles)
+    return row | gaps(run, percentiles)
 
 
-def latency_summary(key: str, values: Floats) -> dict[str, Any]:
-    """Mean, interval and percentiles of one latency; reorders `values`."""
-    names = (f"mean_{key}", f"mean_{key.removesuffix('_s')}_ci_s", *(f"p{percent}_{key}" for percent in PERCENTILES))
+def latency_summary(key: str, values: Floats, percentiles: Sequence[float] = PERCENTILES) -> dict[str, Any]:
+    """Mean, interval, percentiles and the largest of one latency; reorders `values`."""
+    names = (f"mean_{key}", f"mean_{key.removesuffix('_s')}_ci_s", *percentile_keys(percentiles, key), f"max_{key}")
     if not len(values):
         return dict.fromkeys(names)
-    mean, width = float(values.mean()), half_width(values)
-    percentiles = np.percentile(values, PERCENTILES, overwrite_input=True)
-    return dict(zip(names, (mean, width, *map(float, percentiles)), strict=True))
+    mean, width, largest = float(values.mean()), half_width(values), float(values.max())
+    points = np.percentile(values, percentiles, overwrite_input=True)
+    return dict(zip(names, (mean, width, *map(float, points), largest), strict=True))
+
+
+def percentile_keys(percentiles: Sequence[float], key: str) -> list[str]:
+    """The keys of percentiles of one quantity."""
+    return [f"p{percentile_mark(percent)}_{key}" for percent in percentiles]
 
 
 def half_width(values: Floats) -> float | None:
@@ -113,18 +121,38 @@ def half_width(values: Floats) -> float | None:
     return float(STUDENT * means.std(ddof=1) / np.sqrt(BATCHES))
 
 
-def gaps(run: SimulatedRun) -> dict[str, Any]:
-    """Mean and percentiles of inter-token times of the whole run, from a histogram accurate to half a per cent."""
+def gaps(run: SimulatedRun, percentiles: Sequence[float] = PERCENTILES) -> dict[str, Any]:
+    """Mean, percentiles and the largest of inter-token times of the whole run, from a histogram accurate to half a per cent."""
     tokens = np.sum([np.asarray(state.log[: slot.GAPS]) for state in run.states], axis=0)
     total = tokens.sum()
-    keys = ("mean_itl_s", *(f"p{percent}_itl_s" for percent in PERCENTILES))
+    keys = ("mean_itl_s", *percentile_keys(percentiles, "itl_s"), "max_itl_s")
     if not total:
         return dict.fromkeys(keys)
     middle = slot.GAP_LEAST * slot.GAP_RATIO ** (np.arange(slot.GAPS) + 0.5)
-    cumulative_tokens = np.cumsum(tokens)
-    values = [float((middle * tokens).sum() / total)]
-    values += [float(middle[np.searchsorted(cumulative_tokens, total * percent / 100)]) for percent in PERCENTILES]
-    return dict(zip(keys, values, strict=True))
+    points = (middle[at] for at in places(tokens, (*percentiles, 100.0)))
+    return dict(zip(keys, map(float, ((middle * tokens).sum() / total, *points)), strict=True))
+
+
+def places(counts: Any, percentiles: Sequence[float]) -> list[int]:
+    """The bins of a histogram in which its percentiles lie.
+
+    >>> places(np.array([0.0, 90.0, 0.0, 10.0, 0.0]), (50.0, 90.0, 95.0, 100.0))
+    [1, 1, 3, 3]
+    """
+    cumulative = np.cumsum(counts)
+    return [int(np.searchsorted(cumulative, cumulative[-1] * percent / 100)) for percent in percentiles]
+
+
+def batches(run: SimulatedRun, percentiles: Sequence[float] = PERCENTILES) -> dict[str, Any]:
+    """Mean, spread, percentiles and the largest of the requests in a step, over the steps of all replicas."""
+    keys = ("mean_batch", "std_batch", *percentile_keys(percentiles, "batch"), "max_batch")
+    steps = np.sum([np.asarray(state.batches) for state in run.states], axis=0)
+    if not steps.any():
+        return dict.fromkeys(keys)
+    sizes, shares = np.arange(len(steps)), steps / steps.sum()
+    mean = float(shares @ sizes)
+    points = places(steps, (*percentiles, 100.0))
+    return dict(zip(keys, (mean, float(np.sqrt(shares @ (sizes - mean) ** 2)), *points), strict=True))
 
 
 def run_rates(run: SimulatedRun) -> dict[str, Any]:
@@ -153,6 +181,7 @@ def occupancy(run: SimulatedRun) -> dict[str, Any]:
     return {
         "busy_share": run.total(slot.BUSY) / time,
         "waiting_share": run.total(slot.FULL_S) / time,
+        "queued_share": queued_share(run),
         "running_mean": series[0] / time,
         "waiting_mean": series[1] / time,
         "decode_batch_mean": run.total(slot.DECODED) / steps if steps else None,
@@ -163,6 +192,12 @@ def occupancy(run: SimulatedRun) -> dict[str, Any]:
         "swaps": run.total_count(slot.SWAPPED),
         "steps": run.total_count(slot.STEPS),
     }
+
+
+def queued_share(run: SimulatedRun) -> float | None:
+    """Share of requests that a step passed over: where seats are servers, Erlang's C."""
+    entered = int((run.is_sent & ~run.refused).sum())
+    return run.total_count(slot.PASSED) / entered if entered else None
 
 
 def in_service(run: SimulatedRun) -> Any:
@@ -182,17 +217,17 @@ def goodput(run: SimulatedRun, sample: MeasuredTimes, limits: Mapping[str, float
     return {"goodput_req_per_s": share * rate if share is not None and rate else None, "good_share": share}
 
 
-HIDDEN = ("ttft", "tpot", "e2e", "queue", "itl")  # latencies without a steady value if the queue grows forever
+HIDDEN = ("ttft", "tpot", "e2e", "queue", "itl", "wait_share")  # latencies without a steady value if the queue grows forever
 
 
 def row(
     fleet: Fleet, run: SimulatedRun, able: MeasuredCapacity | None, limits: Mapping[str, float], warmup: float, lasting: bool,
-    rate: float | None = None,
+    rate: float | None = None, percentiles: Sequence[float] = PERCENTILES,
 ) -> dict[str, Any]:  # fmt: skip
     """Every figure of a run; `lasting`: the traffic samples an endless load (at `rate`), so an unstable run has no latencies."""
     sample = measured(run, warmup)
     load = capacity.stand(run, able, rate=rate)
-    figures = latencies(run, sample) | goodput(run, sample, limits)
+    figures = latencies(run, sample, percentiles) | goodput(run, sample, limits)
     if lasting and not load.stable:
         figures = {key: None if any(part in key for part in HIDDEN) or "good" in key else value for key, value in figures.items()}
     standing = {
@@ -201,7 +236,7 @@ def row(
         "queue_growth_per_s": load.growth if not load.stable else None, "measured": int(sample.counts.sum()),
     }  # fmt: skip
     rates = run_rates(run)
-    full = occupancy(run) | {"little": little(fleet, run)}
+    full = occupancy(run) | batches(run, percentiles) | {"little": little(fleet, run)}
     if run.prefill is not None:
         before = occupancy(run.prefill)
         full |= {f"prefill_{key}": before[key] for key in ("busy_share", "running_mean", "waiting_mean", "kv_used_mean")}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from headway.core.columns import PERCENTILES
 from headway.core.errors import BadValue
 from headway.simulation import capacity, results
 from headway.simulation.capacity import MeasuredCapacity
@@ -52,6 +53,7 @@ class Trial:
     compile_s: float = 0.0  # seconds to make or load machine code, before any run
     band: float = 0.0  # relative change of step times for a band of latencies; 0: no band
     refit: Callable[[Traffic], Fleet] | None = None  # the fleet for other traffic
+    percentiles: Sequence[float] = PERCENTILES  # of latencies and of the batch
 
     def suited(self, load: LoadingPlan, before: LoadingPlan) -> Trial:
         """The trial with its fleet made for this load, if its lengths differ from those of the load it was made for."""
@@ -160,13 +162,14 @@ class Trial:
         return rows
 
     def _result_rows(self, load: LoadingPlan, run: SimulatedRun, able: MeasuredCapacity | None) -> list[dict[str, Any]]:
-        about = results.row(self.fleet, run, able, self.limits, self.warmup, self.lasting, load.rate if self.lasting else None)
+        rate = load.rate if self.lasting else None
+        about = results.row(self.fleet, run, able, self.limits, self.warmup, self.lasting, rate, self.percentiles)
         totals = {"rate": load.rate, "users": load.users or None, **about, "compile_s": self.compile_s}
         ranks = self.ranks(load.traffic)
         rows = [totals]
         for number, name in enumerate(("fast", "slow")) if ranks is not None else ():
             part = results.measured(run, self.warmup, ranks == number)
-            figures = results.latencies(run, part) | results.goodput(run, part, self.limits)
+            figures = results.latencies(run, part, self.percentiles) | results.goodput(run, part, self.limits)
             stable = totals["stable"] or capacity.stand(run, None, ranks == number).stable  # the fast class may be stable by itself
             figures |= {key: None for key in figures if "itl" in key or (self.lasting and not stable)}
             identity = {**self.fleet.identity(), "kind": name, "stable": stable, "measured": int(part.counts.sum())}

@@ -32,7 +32,8 @@ TOKEN_AT = 8  # time of the last decode step's tokens
 DUE = 9  # prompt tokens to compute for requests in their first wait, as expected at routing by prefix
 OUT_S = 10  # seconds of copies to host memory that the next step waits for
 LINK_AT = 11  # end time of the last copy back from host memory
-FLOATS = 12
+STEP_FROM = 12  # start of the last step, or of the wait for copies
+FLOATS = 13
 
 # Elements of `count` (whole numbers).
 RUNNING = 0  # sequences that decode
@@ -57,7 +58,8 @@ COMING = 18  # length of `coming`
 ABANDONED = 19  # abandoned requests
 SWAPPED = 20  # preemptions with KV swapped to host memory
 HOSTED = 21  # blocks in host memory
-COUNTS = 22
+PASSED = 22  # requests that a step found in the queue and did not take
+COUNTS = 23
 
 # A request's two lengths and four times: lengths[2 * request + PROMPT], times[4 * request + FIRST].
 PROMPT, OUTPUT = 0, 1
@@ -154,6 +156,7 @@ class State(NamedTuple):
     partial: Any  # seats in prefill, in order
     phase: Any  # decoding sequences by (context - STEP) modulo the block
     line: Any  # by batch: decode step time at zero context, time per context token, 1 if this line is exact
+    batches: Any  # by number of requests in a step, decoding or computing a prompt: steps
     log: Any  # histogram of inter-token times; then the series over time
     cache: CacheState
 
@@ -174,7 +177,7 @@ def make_state(
         "seat": seat, "since": np.zeros(places), "heap": np.zeros(2 * places), "coming": np.zeros(2 * coming + 2),
         "partial": np.zeros(places, np.int64),
         "phase": np.zeros(rules.block, np.int64), "line": np.asarray(line, float),
-        "log": np.zeros(GAPS + BINS * SERIES),
+        "batches": np.zeros(rules.seats + 1), "log": np.zeros(GAPS + BINS * SERIES),
     }  # fmt: skip
     prefix_cache = (as_lists(no_cache()) if lists else no_cache()) if cache is None else cache
     prefix_cache = prefix_cache._replace(ready=[0.0] * places if lists else np.zeros(places))
@@ -186,7 +189,7 @@ def make_state(
             state.ends[LANE * number + NEXT_REQUEST] = chain(order, mine)
         else:
             know(state, LANE * number, mine)
-    state.at[BIN_S] = 0.01
+    state.at[BIN_S], state.at[STEP_FROM] = 0.01, -1.0
     state.count[FIRST_POOL] = first
     return state
 
