@@ -12,8 +12,8 @@ from headway.simulation import results
 from headway.simulation.traffic.requests import Traffic
 from reference.queueing import erlang_c
 from support.command import Cli
-from support.steady import BEAT, COUNT, FAST, play, random, wait
 from support.simulated import play as play_few
+from support.steady import BEAT, COUNT, FAST, play, random, wait
 
 ASKED = "sim llama-3.1-8b --on h100-sxm --rate 20 --prompt 500 --output 50 --requests 300 --loop plain --sensitivity 0"
 PART = 0.01 if FAST else 0.03  # of a share
