@@ -22,12 +22,15 @@ from headway.simulation.kv_pools import (
     CAPACITY,
     EVICTED,
     EXPIRED,
+    MOST_PLACE,
     NEWER,
+    NEXT,
     NODE,
     NOWHERE,
     PAGES,
     PINNED,
     PINS,
+    PLACES,
     POOL,
     PRIVATE,
     READS,
@@ -206,15 +209,28 @@ def grid(flat: Any, columns: int) -> Any:
 
 
 def stored(pools: CachePools, p: int) -> set[int]:
-    return {int(block) for block in np.flatnonzero(grid(pools.slot, pools.ids)[p] != NOWHERE)}
+    return set(slots_of(pools, p))
+
+
+def slots_of(pools: CachePools, p: int) -> dict[int, int]:
+    """Slot of each block in a pool, by a look at every place."""
+    row, found = grid(pools.pool, POOL)[p], {}
+    for head in pools.head[row[PLACES] : row[PLACES] + row[MOST_PLACE] + 1]:
+        slot = int(head) - 1
+        while slot != NOWHERE:
+            assert int(pools.node[slot * NODE + BLOCK]) not in found
+            found[int(pools.node[slot * NODE + BLOCK])] = slot
+            slot = int(pools.node[slot * NODE + NEXT])
+    return found
 
 
 def sound(pools: CachePools) -> None:
     """What must always hold of the arrays."""
-    ends, slots, node, table = pools.slots, grid(pools.slot, pools.ids), grid(pools.node, NODE), grid(pools.pool, POOL)
+    ends, node, table = pools.slots, grid(pools.node, NODE), grid(pools.pool, POOL)
     for p, row in enumerate(table):
-        blocks = stored(pools, p)
-        pinned = {block for block in blocks if node[slots[p, block], PINS] > 0}
+        slots = slots_of(pools, p)
+        blocks = set(slots)
+        pinned = {block for block in blocks if node[slots[block], PINS] > 0}
         ring, slot = [], node[ends + p, NEWER]
         while slot != ends + p:
             ring.append(int(node[slot, BLOCK]))
@@ -223,7 +239,7 @@ def sound(pools: CachePools) -> None:
         assert row[STORED] == len(blocks) and row[PINNED] == len(pinned)
         assert row[PRIVATE] >= 0 and row[PRIVATE] + row[PAGES] * row[STORED] <= row[CAPACITY]
         assert row[WRITES] == row[STORED] + row[READS] + row[EVICTED] + row[EXPIRED] + row[REMOVED], "blocks are conserved"
-        lasts = [pools.last[slots[p, block]] for block in ring]
+        lasts = [pools.last[slots[block]] for block in ring]
         assert lasts == sorted(lasts)
     counts = np.bincount([block for p in range(len(pools.ttl)) for block in stored(pools, p)], minlength=1)
     if pools.tiers == len(pools.ttl):

@@ -29,6 +29,7 @@ from headway.simulation.kv_pools import (
     WRITES,
     evict,
     expire,
+    find,
     link,
     make_pools,
     make_room,
@@ -112,7 +113,7 @@ def test_tiers__displaced_block_moves_further_down_with_its_own_age() -> None:
     link(pools, 0, put(pools, 0, 1, 4.0))
     assert evict(pools, 0, 6.0) == 1
     assert pools.pool[STORED::POOL].tolist() == [0, 1, 0]
-    assert (int(pools.pool[POOL + EVICTED]), pools.last[pools.slot[pools.ids + 1]]) == (1, 4.0)
+    assert (int(pools.pool[POOL + EVICTED]), pools.last[find(pools, 1, 1)]) == (1, 4.0)
 
 
 @pytest.mark.parametrize(("above", "below"), [(1.0, 3.0), (3.0, 1.0)])
@@ -121,7 +122,7 @@ def test_tiers__evicted_copy_leaves_the_later_use_of_a_shared_block(above: float
     for pool_id, last in enumerate((above, below)):
         link(pools, pool_id, put(pools, pool_id, 0, last))
     evict(pools, 0, 4.0)
-    assert (pools.last[pools.slot[pools.ids]], int(pools.pool[POOL + STORED])) == (3.0, 1)
+    assert (pools.last[find(pools, 1, 0)], int(pools.pool[POOL + STORED])) == (3.0, 1)
 
 
 def test_tiers__blocks_load_from_a_lower_tier_when_faster() -> None:

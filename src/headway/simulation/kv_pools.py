@@ -1,8 +1,8 @@
 """KV cache pools as flat arrays, for functions that run as plain Python and compiled; eviction and demotion of blocks.
 
 A pool is one tier of one replica: pool 0 may be its HBM, pool 1 the host memory below it. Each pool names the pool below it, so that
-replicas may have tiers of their own and share the lowest, from pool `shared` on. A block has a dense id, which stands for the block and
-its whole prefix.
+replicas may have tiers of their own and share the lowest, from pool `shared` on. A block has an id, which stands for the block and its
+whole prefix.
 
 All in the numba-safe subset. A pool's ring of unpinned slots is in order of last use, so that the oldest slot is both the next to be
 evicted and the first to expire. A caller that returns a sequence's blocks at one time returns the last block first, so that no block
@@ -36,26 +36,30 @@ from headway.core.errors import BadValue
 NOWHERE = -1
 # `node` has NODE entries for each slot: entry BLOCK of a slot is `node[slot * NODE + BLOCK]`. Slots of all pools are numbered through;
 # then comes one row per pool, which closes the pool's ring.
-NODE = 4
+NODE = 5
 BLOCK = 0  # the block in the slot, NOWHERE if empty
 NEWER = 1  # the next more recently used slot, the ring's end after the newest; for an empty slot the next empty slot
 OLDER = 2  # the next less recently used slot, the ring's end before the oldest
 PINS = 3  # running requests that use the block: a pinned slot is in no ring
+NEXT = 4  # the next slot whose block has the same place in `head`, NOWHERE after the last
 # `pool` has POOL entries for each pool.
-POOL = 12
+POOL = 15
 CAPACITY = 0  # capacity in pages
 PAGES = 1  # pages of a block with an id
 STORED = 2  # blocks in the pool
 PINNED = 3  # stored blocks that running requests use
 PRIVATE = 4  # pages of running requests without an id: a partly filled block, an answer
-EMPTY = 5  # the first empty slot, NOWHERE if none
+EMPTY = 5  # the first slot that was emptied, NOWHERE if none
 BELOW = 6  # the pool that takes evicted blocks, NOWHERE if none
 WRITES = 7  # blocks put into the pool so far
 READS = 8  # blocks moved to the pool above
 EVICTED = 9  # blocks evicted to make room
 EXPIRED = 10  # blocks expired after the pool's time to live
 REMOVED = 11  # blocks removed because a pool above computed them again
-ARRAYS = ("slot", "node", "last", "pool", "ttl")
+UNUSED = 12  # the first slot that was never used, whose memory nothing has touched
+PLACES = 13  # the pool's first place in `head`, and the number of its places less 1
+MOST_PLACE = 14
+ARRAYS = ("head", "node", "last", "pool", "ttl")
 
 
 class Cells(Protocol):
@@ -71,12 +75,11 @@ class Cells(Protocol):
 class CachePools(NamedTuple):
     """Every pool of a simulation, as flat arrays of concatenated rows; plain Python is several times faster with lists."""
 
-    slot: Any  # int32[pools * ids]: slot of a block in each pool, NOWHERE if absent
+    head: Any  # int32, some places for each pool: 1 + the first slot whose block has this place, 0 without one
     node: Any  # int32[(slots + pools) * NODE]
     last: Any  # float64[slots + pools]: time of last use
     pool: Any  # int64[pools * POOL]
     ttl: Any  # float64[pools]: seconds that an unused block is kept, inf for no limit
-    ids: int  # number of block ids
     slots: int  # slots of all pools together
     tiers: int  # tiers of a replica, shared tiers included: the length of `depth_hits`
     shared: int  # the first pool shared by all replicas, NOWHERE if none
@@ -86,7 +89,7 @@ def make_pools(
     ids: int, capacity: Sequence[int], *, pages: int = 1, ttl_s: Sequence[float] | None = None, below: Sequence[int] | None = None,
     shared: int = NOWHERE,
 ) -> CachePools:  # fmt: skip
-    """Empty pools for blocks 0..ids-1.
+    """Empty pools for at most `ids` blocks, whose ids are whole numbers from 0 on; memory grows with the blocks that are in a pool at once.
 
     `capacity` is in pages, of which a block with an id takes `pages` (blocks of 512 tokens on an engine with pages of 16: 32). By default
     each pool evicts to the next and the last pool drops blocks; `below` overrides this. All replicas share the pools from `shared` on.
@@ -110,21 +113,14 @@ def make_pools(
     slots = sum(sizes)
     if slots + count > np.iinfo(np.int32).max:
         raise BadValue("kv cache", capacity, "fewer than 2**31 blocks")
-    node = np.full((slots + count, NODE), NOWHERE, np.int32)
-    node[:, NEWER] = node[:, OLDER] = np.arange(slots + count)
-    node[:, PINS] = 0
+    node = np.zeros((slots + count, NODE), np.int32)
+    node[slots:, NEWER] = node[slots:, OLDER] = np.arange(slots, slots + count)
+    places = [2 << (size - 1).bit_length() if size else 1 for size in sizes]
     pool = np.zeros((count, POOL), np.int64)
     pool[:, CAPACITY], pool[:, PAGES], pool[:, EMPTY], pool[:, BELOW] = capacity, pages, NOWHERE, under
-    first = 0
-    for pool_id, size in enumerate(sizes):
-        if size:
-            node[first : first + size, NEWER] = np.append(np.arange(first + 1, first + size), NOWHERE)
-            pool[pool_id, EMPTY] = first
-        first += size
-    slot, last, tiers = np.full(count * ids, NOWHERE, np.int32), np.zeros(slots + count), _depth(under)
-    return CachePools(
-        slot=slot, node=node.ravel(), last=last, pool=pool.ravel(), ttl=np.array(keeps), ids=ids, slots=slots, tiers=tiers, shared=shared,
-    )  # fmt: skip
+    pool[:, UNUSED], pool[:, PLACES], pool[:, MOST_PLACE] = np.cumsum(sizes) - sizes, np.cumsum(places) - places, np.array(places) - 1
+    head, last, tiers = np.zeros(sum(places), np.int32), np.zeros(slots + count), _depth(under)
+    return CachePools(head=head, node=node.ravel(), last=last, pool=pool.ravel(), ttl=np.array(keeps), slots=slots, tiers=tiers, shared=shared)
 
 
 def _depth(below: list[int]) -> int:
@@ -156,6 +152,31 @@ def dense_ids(ids: ArrayLike) -> tuple[Any, int]:
     """
     unique_ids, dense = np.unique(np.asarray(ids), return_inverse=True)
     return dense.astype(np.int32), len(unique_ids)
+
+
+def place_of(pools: CachePools, pool_id: int, block: int) -> int:
+    """The place of a block in `head`: ids that follow one another, as those of a prompt do, have places of their own."""
+    return pools.pool[pool_id * POOL + PLACES] + (block & pools.pool[pool_id * POOL + MOST_PLACE])
+
+
+def find(pools: CachePools, pool_id: int, block: int) -> int:
+    """The slot of a block in a pool, NOWHERE if absent."""
+    slot = pools.head[place_of(pools, pool_id, block)] - 1
+    while slot != NOWHERE and pools.node[slot * NODE + BLOCK] != block:
+        slot = pools.node[slot * NODE + NEXT]
+    return slot
+
+
+def unname(pools: CachePools, pool_id: int, slot: int) -> None:
+    """Make the block of a slot absent."""
+    node, place = pools.node, place_of(pools, pool_id, pools.node[slot * NODE + BLOCK])
+    before = pools.head[place] - 1
+    if before == slot:
+        pools.head[place] = node[slot * NODE + NEXT] + 1
+        return
+    while node[before * NODE + NEXT] != slot:
+        before = node[before * NODE + NEXT]
+    node[before * NODE + NEXT] = node[slot * NODE + NEXT]
 
 
 def free_pages(pools: CachePools, pool_id: int) -> int:
@@ -204,11 +225,18 @@ def put(pools: CachePools, pool_id: int, block: int, last: float) -> int:
     """Store a block in an empty slot outside the ring and return the slot; the caller has made room."""
     node, pool = pools.node, pools.pool
     slot = pool[pool_id * POOL + EMPTY]
-    pool[pool_id * POOL + EMPTY] = node[slot * NODE + NEWER]
+    if slot != NOWHERE:
+        pool[pool_id * POOL + EMPTY] = node[slot * NODE + NEWER]
+    else:
+        slot = pool[pool_id * POOL + UNUSED]
+        pool[pool_id * POOL + UNUSED] += 1
+    node[slot * NODE + PINS] = 0
     pool[pool_id * POOL + STORED] += 1
     pool[pool_id * POOL + WRITES] += 1
     node[slot * NODE + BLOCK] = block
-    pools.slot[pool_id * pools.ids + block] = slot
+    place = place_of(pools, pool_id, block)
+    node[slot * NODE + NEXT] = pools.head[place] - 1
+    pools.head[place] = slot + 1
     pools.last[slot] = last
     return slot
 
@@ -217,7 +245,7 @@ def drop(pools: CachePools, pool_id: int, slot: int) -> None:
     """Drop the block in an unpinned slot."""
     unlink(pools, slot)
     node, pool = pools.node, pools.pool
-    pools.slot[pool_id * pools.ids + node[slot * NODE + BLOCK]] = NOWHERE
+    unname(pools, pool_id, slot)
     node[slot * NODE + BLOCK] = NOWHERE
     node[slot * NODE + NEWER] = pool[pool_id * POOL + EMPTY]
     pool[pool_id * POOL + EMPTY] = slot
@@ -229,7 +257,7 @@ def let_go(pools: CachePools, pool_id: int, slot: int, now: float) -> None:
     block, last, lower_id = pools.node[slot * NODE + BLOCK], pools.last[slot], pools.pool[pool_id * POOL + BELOW]
     drop(pools, pool_id, slot)
     while lower_id != NOWHERE:
-        lower_slot = pools.slot[lower_id * pools.ids + block]
+        lower_slot = find(pools, lower_id, block)
         if lower_slot != NOWHERE:  # another replica stored it in a shared pool
             renew(pools, lower_id, lower_slot, max(last, pools.last[lower_slot]))
             return
@@ -309,7 +337,7 @@ def prefix_end(pools: CachePools, pool_id: int, blocks: Cells, start: int, end: 
     for index in range(start, end):
         tier_id, depth = pool_id, 0
         while tier_id != NOWHERE:
-            slot = pools.slot[tier_id * pools.ids + blocks[index]]
+            slot = find(pools, tier_id, blocks[index])
             if slot != NOWHERE and (pools.node[slot * NODE + PINS] > 0 or now - pools.last[slot] <= pools.ttl[tier_id]):
                 break
             tier_id = pools.pool[tier_id * POOL + BELOW]
@@ -326,7 +354,7 @@ def first_at(pools: CachePools, pool_id: int, blocks: Cells, start: int, end: in
     for _ in range(depth):
         tier_id = pools.pool[tier_id * POOL + BELOW]
     for index in range(start, end):
-        if pools.slot[tier_id * pools.ids + blocks[index]] != NOWHERE and pools.slot[pool_id * pools.ids + blocks[index]] == NOWHERE:
+        if find(pools, tier_id, blocks[index]) != NOWHERE and find(pools, pool_id, blocks[index]) == NOWHERE:
             return index
     return end
 
@@ -335,7 +363,7 @@ def admits(pools: CachePools, pool_id: int, blocks: Cells, start: int, hits: int
     """Whether a request's hits and `pages` more pages fit after eviction of all unpinned blocks."""
     needed = pages
     for index in range(start, start + hits):
-        slot = pools.slot[pool_id * pools.ids + blocks[index]]
+        slot = find(pools, pool_id, blocks[index])
         if slot == NOWHERE or pools.node[slot * NODE + PINS] == 0:
             needed += pools.pool[pool_id * POOL + PAGES]
     return needed <= claimable_pages(pools, pool_id)
@@ -345,13 +373,13 @@ def take(pools: CachePools, pool_id: int, blocks: Cells, start: int, end: int, n
     """Pin the blocks of a cached prefix, moved up from lower pools if needed; the caller has checked `admits`."""
     for index in range(start, end):
         block = blocks[index]
-        slot = pools.slot[pool_id * pools.ids + block]
+        slot = find(pools, pool_id, block)
         if slot != NOWHERE:
             pin(pools, pool_id, slot, now)
         else:
             withdraw(pools, pool_id, block, True, now)
     for index in range(start, end):
-        if pools.slot[pool_id * pools.ids + blocks[index]] == NOWHERE:
+        if find(pools, pool_id, blocks[index]) == NOWHERE:
             make_room(pools, pool_id, pools.pool[pool_id * POOL + PAGES], now)
             store_pinned(pools, pool_id, blocks[index], now)
 
@@ -375,7 +403,7 @@ def withdraw(pools: CachePools, pool_id: int, block: int, read: bool, now: float
     """Remove a block, about to be stored here anew, from the replica's lower pools; at most one of them has it."""
     lower_id = pools.pool[pool_id * POOL + BELOW]
     while lower_id != NOWHERE:
-        slot = pools.slot[lower_id * pools.ids + block]
+        slot = find(pools, lower_id, block)
         is_shared = pools.shared != NOWHERE and lower_id >= pools.shared
         if slot != NOWHERE and is_shared:
             pools.pool[lower_id * POOL + READS] += 1 if read else 0
@@ -411,7 +439,7 @@ def publish(pools: CachePools, pool_id: int, blocks: Cells, start: int, end: int
     """Give ids to blocks that a request computed in its pages, so that other requests find them."""
     for index in range(start, end):
         block = blocks[index]
-        slot = pools.slot[pool_id * pools.ids + block]
+        slot = find(pools, pool_id, block)
         pools.pool[pool_id * POOL + PRIVATE] -= pools.pool[pool_id * POOL + PAGES]
         if slot != NOWHERE:  # another request computed this block meanwhile: keep one copy
             pin(pools, pool_id, slot, now)
@@ -426,13 +454,13 @@ def share(pools: CachePools, block: int, now: float) -> None:
     shared_id = pools.shared
     if shared_id == NOWHERE or pools.pool[shared_id * POOL + CAPACITY] < pools.pool[shared_id * POOL + PAGES]:
         return
-    slot = pools.slot[shared_id * pools.ids + block]
+    slot = find(pools, shared_id, block)
     if slot != NOWHERE:
         renew(pools, shared_id, slot, max(now, pools.last[slot]))
         return
     below = pools.pool[shared_id * POOL + BELOW]
     while below != NOWHERE:
-        slot = pools.slot[below * pools.ids + block]
+        slot = find(pools, below, block)
         if slot != NOWHERE:
             pools.pool[below * POOL + REMOVED] += 1
             drop(pools, below, slot)
@@ -444,7 +472,7 @@ def share(pools: CachePools, block: int, now: float) -> None:
 def leave(pools: CachePools, pool_id: int, blocks: Cells, start: int, end: int, now: float) -> None:
     """Unpin a request's blocks, last block first; unpinned blocks stay until eviction."""
     for index in range(end - 1, start - 1, -1):
-        slot = pools.slot[pool_id * pools.ids + blocks[index]]
+        slot = find(pools, pool_id, blocks[index])
         pools.node[slot * NODE + PINS] -= 1
         pools.last[slot] = now
         if pools.node[slot * NODE + PINS] == 0:
@@ -482,7 +510,7 @@ def use(
     if pools.pool[pool_id * POOL + BELOW] != NOWHERE:  # renew cached blocks before new blocks evict them
         for step in range(end - start):
             index = end - 1 - step if leaf_first else start + step
-            slot = pools.slot[pool_id * pools.ids + blocks[index]]
+            slot = find(pools, pool_id, blocks[index])
             if slot != NOWHERE:
                 renew(pools, pool_id, slot, now)
             else:
@@ -496,7 +524,7 @@ def use(
 
 def touch(pools: CachePools, pool_id: int, block: int, now: float) -> None:
     """Make a block the newest of a pool, stored first if absent; a pool smaller than a block stays empty."""
-    slot = pools.slot[pool_id * pools.ids + block]
+    slot = find(pools, pool_id, block)
     if slot != NOWHERE:
         renew(pools, pool_id, slot, now)
     elif make_room(pools, pool_id, pools.pool[pool_id * POOL + PAGES], now):
