@@ -43,6 +43,7 @@ from headway.simulation.state import (
     HOSTED,
     JOINED,
     LANE,
+    NONE,
     NOW,
     OUT_S,
     OUTPUT,
@@ -87,7 +88,7 @@ def let_go(state: State, rules: Rules, seat: int) -> None:
     """Release a request's prompt blocks, which stay cached until eviction."""
     if rules.caching == 0 or state.seat[seat + PUBLISHED] == 0:
         return
-    start = state.cache.start[state.seat[seat + REQUEST]]
+    start = spelled(state, rules, state.seat[seat + REQUEST], state.seat[seat + PUBLISHED])
     unpin(state.cache.pools, state.count[FIRST_POOL], state.cache.blocks, start, start + state.seat[seat + PUBLISHED], state.at[NOW])
     state.count[SHARED] -= state.cache.pools.pool[PAGES] * state.seat[seat + PUBLISHED]
     state.seat[seat + PUBLISHED] = 0
@@ -208,15 +209,37 @@ def preempt(state: State, rules: Rules, seat: int) -> None:
 
 def known_blocks(state: State, rules: Rules, request: int) -> int:
     """Whole blocks of a prompt with ids; engines do not share partial blocks."""
-    return min(state.cache.start[request + 1] - state.cache.start[request], state.lengths[2 * request + PROMPT] // rules.block_tokens)
+    return min(asked_blocks(state, rules, request), state.lengths[2 * request + PROMPT] // rules.block_tokens)
+
+
+def asked_blocks(state: State, rules: Rules, request: int) -> int:
+    """Blocks of a prompt, a partly filled one included."""
+    if state.cache.common == NONE:
+        return state.cache.start[request + 1] - state.cache.start[request]
+    return blocks_for(state.lengths[2 * request + PROMPT], rules.block_tokens)
+
+
+def spelled(state: State, rules: Rules, request: int, count: int) -> int:
+    """Where in `blocks` the ids of a prompt's first `count` blocks begin; ids in order are written there first."""
+    cache = state.cache
+    if cache.common == NONE:
+        return cache.start[request]
+    shared = min(count, cache.common)
+    for at in range(shared):
+        cache.blocks[at] = at
+    before = cache.own[request] - cache.common
+    for at in range(shared, count):
+        cache.blocks[at] = before + at
+    return 0
 
 
 def room_beside_hits(state: State, rules: Rules, request: int, output_so_far: int) -> bool:
     """Whether a request fits with its cache hits, which are stored in HIT_BLOCKS for `take_up`."""
-    cache, first_pool, now, start = state.cache, state.count[FIRST_POOL], state.at[NOW], state.cache.start[request]
+    cache, first_pool, now, blocks = state.cache, state.count[FIRST_POOL], state.at[NOW], known_blocks(state, rules, request)
     settle(state, rules)
     expire(cache.pools, first_pool, now)
-    end = start + known_blocks(state, rules, request)
+    start = spelled(state, rules, request, blocks)
+    end = start + blocks
     hits = match(cache.pools, first_pool, cache.blocks, start, end, now, cache.least, cache.depth_hits)
     state.count[HIT_BLOCKS] = hits
     need = blocks_for(state.lengths[2 * request + PROMPT] + output_so_far + 1, rules.block) - hits * cache.pools.pool[PAGES]
@@ -239,8 +262,8 @@ def take_up(state: State, rules: Rules, seat: int) -> None:
         state.seat[seat + REQUEST],
         state.count[HIT_BLOCKS],
     )
-    start, prompt = cache.start[request], state.lengths[2 * request + PROMPT]
-    count_lookups(cache.pools, cache.tally, cache.depth_hits, cache.start[request + 1] - start, state.seat[seat + AGAIN] > 0)
+    start, prompt = spelled(state, rules, request, hits), state.lengths[2 * request + PROMPT]
+    count_lookups(cache.pools, cache.tally, cache.depth_hits, asked_blocks(state, rules, request), state.seat[seat + AGAIN] > 0)
     cache.ready[seat // WIDE] = fetched_s(cache.paths, cache.pools, first_pool, cache.depth_hits, rules.block_bytes, now)
     take(cache.pools, first_pool, cache.blocks, start, start + hits, now)
     state.seat[seat + PUBLISHED] = hits
@@ -256,8 +279,9 @@ def take_up(state: State, rules: Rules, seat: int) -> None:
 def offer(state: State, rules: Rules, seat: int) -> None:
     """Publish a computed prompt's blocks, so that other requests find them."""
     cache, request, now = state.cache, state.seat[seat + REQUEST], state.at[NOW]
-    start, blocks, published_blocks = cache.start[request], known_blocks(state, rules, request), state.seat[seat + PUBLISHED]
+    blocks, published_blocks = known_blocks(state, rules, request), state.seat[seat + PUBLISHED]
     if blocks > published_blocks:
+        start = spelled(state, rules, request, blocks)
         settle(state, rules)
         publish(cache.pools, state.count[FIRST_POOL], cache.blocks, start + published_blocks, start + blocks, now)
         state.seat[seat + PUBLISHED] = blocks
@@ -267,9 +291,14 @@ def offer(state: State, rules: Rules, seat: int) -> None:
 def keep_answer(state: State, rules: Rules, seat: int) -> None:
     """Publish the blocks that a finished answer filled, so that the next turn finds them; its last token has no KV."""
     cache, request, first_pool = state.cache, state.seat[seat + REQUEST], state.count[FIRST_POOL]
-    start, prompt = cache.answer_start[request], state.lengths[2 * request + PROMPT]
-    filled = (prompt + state.lengths[2 * request + OUTPUT] - 1) // rules.block_tokens - prompt // rules.block_tokens
-    filled = min(cache.answer_start[request + 1] - start, filled)
+    prompt = state.lengths[2 * request + PROMPT]
+    before, start = prompt // rules.block_tokens, 0
+    filled = (prompt + state.lengths[2 * request + OUTPUT] - 1) // rules.block_tokens - before
+    if cache.common == NONE:
+        start = cache.answer_start[request]
+        filled = min(cache.answer_start[request + 1] - start, filled)
+    elif filled > 0:
+        start = before + spelled(state, rules, request, before + filled)
     if filled > 0:
         settle(state, rules)
         filled = min(filled, cache.pools.pool[first_pool * POOL + PRIVATE] // cache.pools.pool[PAGES])
@@ -279,17 +308,9 @@ def keep_answer(state: State, rules: Rules, seat: int) -> None:
 
 def saved_tokens(state: State, rules: Rules, request: int, now: float) -> float:
     """Prompt tokens of prefill that a request would save on this replica; tokens to load count by the share saved."""
-    cache, start, saved = state.cache, state.cache.start[request], 0.0
-    match(
-        cache.pools,
-        state.count[FIRST_POOL],
-        cache.blocks,
-        start,
-        start + known_blocks(state, rules, request),
-        now,
-        cache.least,
-        cache.depth_hits,
-    )
+    cache, blocks, saved = state.cache, known_blocks(state, rules, request), 0.0
+    start = spelled(state, rules, request, blocks)
+    match(cache.pools, state.count[FIRST_POOL], cache.blocks, start, start + blocks, now, cache.least, cache.depth_hits)
     for depth in range(cache.pools.tiers):
         saved += cache.depth_hits[depth] * cache.saved_shares[depth] * rules.block_tokens
     return min(saved, state.lengths[2 * request + PROMPT] - 1.0)

@@ -112,7 +112,7 @@ class Runner:
 
 def plain_s(traffic: Traffic, cached: bool = False) -> float:
     """Approximate least seconds that traffic takes in plain Python; `cached`: with a prefix cache."""
-    return REQUEST_S * len(traffic) + ANSWER_S * int((traffic.output > 1).sum()) + BLOCK_S * cached * len(traffic.blocks)
+    return REQUEST_S * len(traffic) + ANSWER_S * int((traffic.output > 1).sum()) + (BLOCK_S * traffic.block_count if cached else 0.0)
 
 
 def saturated_s(requests: int, output: float) -> float:

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from headway.core.errors import BadValue
 from headway.simulation import compiled
 from headway.simulation.kv_pools import CachePools, Cells, as_lists, dense_ids, into_arrays, make_pools, use
-from headway.simulation.traffic.generate import BLOCK, ConversationTurns, first_seen, turn_blocks
+from headway.simulation.traffic.generate import BLOCK, first_seen, own_blocks
 from headway.simulation.traffic.requests import NO_CONVERSATION, Floats, Ints, Mask, Traffic
 
 
@@ -310,15 +310,14 @@ def curve(traffic: Traffic) -> HitCurve:
 
 def with_blocks(traffic: Traffic) -> Traffic:
     """The traffic with blocks of its prompts: its own, or blocks shared by the turns of a conversation."""
-    if len(traffic.blocks):
-        return traffic
+    if traffic.has_blocks:
+        return traffic.listed()
     talking = traffic.conversation != NO_CONVERSATION
     if not talking.any():
         raise BadValue("--workload", "a trace without prefix information", WANTS)
     alone = np.arange(len(traffic)) + int(traffic.conversation.max()) + 1
     names = first_seen(np.where(talking, traffic.conversation, alone))
-    start, blocks, answer_start, answers = turn_blocks(traffic.prompt, traffic.output, names, ConversationTurns(mean=1.0, gap=0.0))
-    return replace(traffic, blocks=blocks, block_start=start, block_tokens=BLOCK, answers=answers, answer_start=answer_start)
+    return replace(traffic, block_tokens=BLOCK, own=own_blocks(traffic.prompt, traffic.output, names, BLOCK)).listed()
 
 
 def _uses(blocks: Ints, tokens: Ints, when: Floats) -> PrefixUses:

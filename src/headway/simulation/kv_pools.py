@@ -120,7 +120,9 @@ def make_pools(
     pool[:, CAPACITY], pool[:, PAGES], pool[:, EMPTY], pool[:, BELOW] = capacity, pages, NOWHERE, under
     pool[:, UNUSED], pool[:, PLACES], pool[:, MOST_PLACE] = np.cumsum(sizes) - sizes, np.cumsum(places) - places, np.array(places) - 1
     head, last, tiers = np.zeros(sum(places), np.int32), np.zeros(slots + count), _depth(under)
-    return CachePools(head=head, node=node.ravel(), last=last, pool=pool.ravel(), ttl=np.array(keeps), slots=slots, tiers=tiers, shared=shared)
+    return CachePools(
+        head=head, node=node.ravel(), last=last, pool=pool.ravel(), ttl=np.array(keeps), slots=slots, tiers=tiers, shared=shared,
+    )  # fmt: skip
 
 
 def _depth(below: list[int]) -> int:

@@ -19,7 +19,7 @@ from headway.hardware.memory_tier import MemoryTier, holding_of
 from headway.hardware.memory_tier import tier as device_of
 from headway.laws.tiers import fetch_s, load_gain_s
 from headway.simulation.kv_pools import BELOW, HITS, LOOKUPS, NOWHERE, POOL, CachePools, Cells, as_lists, dense_ids, make_pools
-from headway.simulation.state import CacheState, Rules
+from headway.simulation.state import NONE, CacheState, Rules
 from headway.simulation.step_time import StepPace
 from headway.simulation.traffic.requests import Traffic
 
@@ -237,7 +237,7 @@ class Prefix:
 
     def rules(self, rules: Rules, traffic: Traffic, token_bytes: float, hbm: float) -> Rules:
         """The rules with KV blocks that divide the traffic's blocks, and at most `hbm` bytes of HBM."""
-        if not len(traffic.blocks):
+        if not traffic.has_blocks:
             raise BadValue("--prefix-cache", "traffic without blocks", "a trace with hash_ids, or --turns")
         block = math.gcd(rules.block, traffic.block_tokens)
         tokens = min(rules.capacity * rules.block, hbm / token_bytes if token_bytes else math.inf)
@@ -300,11 +300,13 @@ class Prefix:
             values = np.ascontiguousarray(values, kind)
             return values.tolist() if lists else values
 
-        depth, block_s, size = 1 + len(self.below), self.block_s(traffic, pace), len(traffic.blocks)
-        ids, count = dense_ids(np.concatenate((traffic.blocks, traffic.answers)))
+        depth, block_s = 1 + len(self.below), self.block_s(traffic, pace)
+        fields, count = ids_of(traffic)
+        formed = {name: form(values) for name, values in fields.items()}
+        formed["answers"] = formed["blocks"] if traffic.own is not None else formed["answers"]  # one room for both
         common = {
-            "blocks": form(ids[:size]), "start": form(traffic.block_start), "answers": form(np.append(ids[size:], 0)),
-            "answer_start": form(traffic.answer_start), "least": form([0, *self.least(rules.block_bytes, block_s)]),
+            **formed, "common": NONE if traffic.own is None else traffic.common,
+            "least": form([0, *self.least(rules.block_bytes, block_s)]),
             "saved_shares": form(self.saved_shares(rules.block_bytes, block_s), float),
             "expected": form(np.zeros(len(traffic)), float), "ready": (),
         }  # fmt: skip
@@ -326,6 +328,20 @@ class Prefix:
     def _paths(self, replicas: int) -> Any:
         replica_paths = paths_of([tier for tier in self.below if not tier.shared])
         return np.concatenate([*[FAST, replica_paths] * replicas, paths_of([tier for tier in self.below if tier.shared])])
+
+
+def ids_of(traffic: Traffic) -> tuple[dict[str, Any], int]:
+    """The fields of a cache that hold the ids of blocks, and how many ids there are: one by one, or room to spell those of one request."""
+    nothing = np.zeros(1, np.int64)
+    if traffic.own is not None:
+        filled = (traffic.prompt + traffic.output) // traffic.block_tokens
+        room = np.zeros(int(filled.max(initial=0)) + 1, np.int64)
+        fields = {"blocks": room, "start": nothing, "answers": room, "answer_start": nothing, "own": traffic.own}
+        return fields, int((traffic.own + filled).max(initial=0))
+    size = len(traffic.blocks)
+    ids, count = dense_ids(np.concatenate((traffic.blocks, traffic.answers)))
+    fields = {"blocks": ids[:size], "start": traffic.block_start, "answers": np.append(ids[size:], 0), "answer_start": traffic.answer_start}
+    return fields | {"own": nothing}, count
 
 
 def prefix_of(tiers: Sequence[SimulatedTier], usd_per_s: float | None = None) -> tuple[Prefix, float]:

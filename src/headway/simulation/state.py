@@ -126,10 +126,12 @@ class CacheState(NamedTuple):
     """The prefix cache of a replica."""
 
     pools: CachePools
-    blocks: Any  # block ids of all prompts, request by request
+    blocks: Any  # block ids of all prompts, request by request; room to spell those of one request where ids are in order
     start: Any  # by request: offset of its first block; plus the end
-    answers: Any  # block ids of all answers, request by request
+    answers: Any  # block ids of all answers, request by request; the same room
     answer_start: Any  # by request: offset of its first answer block; plus the end
+    own: Any  # where ids are in order, by request: the first id of its conversation
+    common: int  # shared ids before it; NONE where ids are listed
     depth_hits: Any  # by depth: hits of the prompt looked up last
     least: Any  # by depth: fewest blocks worth loading
     saved_shares: Any  # by depth: share of a block's prefill that a hit saves
@@ -256,14 +258,14 @@ def no_cache() -> CacheState:
     none, nothing = np.zeros(2, np.int64), np.zeros(3)
     pools = make_pools(1, [1])
     return CacheState(
-        pools=pools, blocks=none, start=none, answers=none, answer_start=none, depth_hits=none, least=none, saved_shares=nothing,
-        paths=nothing, tally=none, expected=nothing, ready=nothing,
+        pools=pools, blocks=none, start=none, answers=none, answer_start=none, own=none, common=NONE, depth_hits=none, least=none,
+        saved_shares=nothing, paths=nothing, tally=none, expected=nothing, ready=nothing,
     )  # fmt: skip
 
 
 def as_lists(cache: CacheState) -> CacheState:
     """The cache state as lists, for plain Python."""
-    return CacheState(kv_pools.as_lists(cache.pools), *(values.tolist() for values in cache[1:]))
+    return CacheState(kv_pools.as_lists(cache.pools), *(values if isinstance(values, int) else values.tolist() for values in cache[1:]))
 
 
 def push(heap: Cells, count: int, key: float, name: int) -> None:

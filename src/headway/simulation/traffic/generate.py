@@ -172,11 +172,11 @@ def generate_conversations(
         if talks > count or (len(order) == count and of[order[-1]] < talks - 1 and time[order[-1]] <= time[of == talks - 1][0]):
             break
         talks = min(2 * talks, count + 1)
-    names = first_seen(of[order])
-    start, blocks, answer_start, answers = turn_blocks(context[order], answered[order], names, turns)
+    names, prompts, answers = first_seen(of[order]), context[order], answered[order]
+    common = turns.shared // turns.block
     return Traffic.of(
-        time[order], context[order], answered[order], conversation=names, blocks=blocks, block_start=start, block_tokens=turns.block,
-        answers=answers, answer_start=answer_start, pause=pause[order],
+        time[order], prompts, answers, conversation=names, pause=pause[order], block_tokens=turns.block,
+        own=own_blocks(prompts, answers, names, turns.block, common), common=common,
     )  # fmt: skip
 
 
@@ -211,19 +211,8 @@ def first_seen(of: Ints) -> Ints:
     return np.argsort(np.argsort(first))[inverse].astype(np.int64)
 
 
-def turn_blocks(prompt: Ints, answered: Ints, names: Ints, turns: ConversationTurns) -> tuple[Ints, Ints, Ints, Ints]:
-    """Offsets and ids of all prompts' blocks (shared, of the conversation, partly filled); then offsets and ids of answers' blocks."""
-    full, common, after = prompt // turns.block, turns.shared // turns.block, (prompt + answered - 1) // turns.block
-    counts = -(-prompt // turns.block)
-    start = np.concatenate([[0], np.cumsum(counts)])
+def own_blocks(prompt: Ints, answered: Ints, names: Ints, block: int, common: int = 0) -> Ints:
+    """By turn the id of the first block of its conversation's own, after `common` shared ones: ids of a conversation follow one another."""
     longest = np.zeros(int(names.max(initial=-1)) + 1, np.int64)
-    np.maximum.at(longest, names, after - common)
-    base = common + np.cumsum(longest) - longest
-    ids = np.arange(start[-1])
-    ids -= np.repeat(start[:-1] - base[names] + common, counts)
-    ids[start[:-1, None] + np.arange(common)] = np.arange(common)  # every prompt includes the shared start
-    has_partial = full < counts
-    ids[start[1:][has_partial] - 1] = common + longest.sum() + np.flatnonzero(has_partial)
-    answer_start = np.concatenate([[0], np.cumsum(after - full)])
-    answers = np.arange(answer_start[-1]) + np.repeat(base[names] - common + full - answer_start[:-1], after - full)
-    return start, ids, answer_start, answers
+    np.maximum.at(longest, names, (prompt + answered - 1) // block - common)
+    return (common + np.cumsum(longest) - longest)[names]
