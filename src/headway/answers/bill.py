@@ -45,8 +45,10 @@ USUAL_MINIMUM = 4096  # tokens: the longest prefix that a provider of the catalo
 PROGRESS_LABEL = "bills computed"
 OWN_COLUMNS = {  # columns with a meaning specific to this verb
     "fits": Column("bool", "whether every request is within the context that the sheet states"),
-    "why": Column("", "why not, or empty"),
+    "ranked": Column("bool", "whether the sheet states every rate that these requests need; others come last, with the most that they cost"),
+    "why": Column("", "why it does not fit or is not ranked, or empty"),
 }
+UNRATED = "states no rate for cached tokens"
 
 
 def run(args: Bill) -> output.Answer:
@@ -128,14 +130,18 @@ def _ttls(text: str) -> tuple[float | None, ...]:
 
 def _unsold_notes(sheets: Sequence[Any], ttls: Sequence[float | None]) -> list[str]:
     """Notes on requested cache TTLs that a sheet does not sell."""
-    notes = []
+    notes, unrated = [], []
     for sheet in sheets:
         sold = ttls_of(sheet.rates)
         missing = [ttl for ttl in ttls if ttl is not None and ttl not in sold]
         if not sold and (missing or not ttls):
-            notes.append(f"{sheet.provider}/{sheet.model} ({sheet.as_of}) states no rate for cached tokens: computed without a cache")
+            unrated.append(f"{sheet.provider}/{sheet.model} ({sheet.as_of})")
         elif missing and sheet.rates.cache_writes:
             notes.append(f"{sheet.provider}/{sheet.model} sells {_times(sold)}, not {_times(missing)}: left out")
+    if unrated:
+        names = ", ".join(unrated[:3]) + (f" and {len(unrated) - 3} more" if len(unrated) > 3 else "")
+        own = 'cache_read = "1x" in a sheet of your own says that none are cheaper'
+        notes.insert(0, f"{names} {UNRATED if len(unrated) == 1 else UNRATED.replace('states', 'state')}: computed without a cache ({own})")
     return notes
 
 
@@ -206,8 +212,9 @@ def _row(comparison: Any, cheapest: Any) -> dict[str, Any]:
         "caching": way.caching, "prompt_layout": way.layout,
     }  # fmt: skip
     row |= {key: getattr(bill, key) for key in BILLED} | {"over_cheapest": comparison.over_cheapest, "saved_share": comparison.saved_share}
-    why = f"{bill.too_long} of {bill.requests} requests are longer than its {units.show(way.sheet.context_limit, 'token')} context"
-    return clean(row | {"fits": not bill.too_long, "why": why if bill.too_long else None})
+    long = f"{bill.too_long} of {bill.requests} requests are longer than its {units.show(way.sheet.context_limit, 'token')} context"
+    why = [long] * bool(bill.too_long) + [f"{UNRATED}: costs at most this"] * (not bill.ranked)
+    return clean(row | {"fits": not bill.too_long, "ranked": bill.ranked, "why": "; ".join(why) or None})
 
 
 BILLED = ("requests", "prompt_tokens", "cached_tokens", "written_tokens", "output_tokens", "cached_share", "usd_input", "usd_cached",
@@ -237,24 +244,36 @@ def _is_same_bill(other_row: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
 def _words(rows: Rows, first_row: Mapping[str, Any], count: int, has_lengths: bool) -> output.Summary:
     """Summary: the cheapest option, the cost of the first requested option, and the cache that pays at each sheet."""
     row_list = list(rows)
-    least = min(row_list, key=lambda row: (not row["fits"], row["usd"]))
+    ranked = [row for row in row_list if row["ranked"]]
+    least = min(ranked or row_list, key=lambda row: (not row["fits"], row["usd"]))
+    lengths = f"of {_lengths(least, count)}" if has_lengths else ""
     if not least["fits"]:
-        length = f"; a request has {_lengths(least, count)}" if has_lengths else ""
-        clauses = (f": {_name(least)}: {least['why']}", length)
+        clauses = (f": {_name(least)}: {least['why']}", f"; a request has {_lengths(least, count)}" if has_lengths else "")
         return output.Summary(sentence("None of these sheets serves every request", *clauses), _view(row_list))
-    basis = f"for {count:,} request{'s' * (count != 1)} of {_lengths(least, count)}" if has_lengths else "for the totals given"
+    basis = f"for {count:,} request{'s' * (count != 1)} {lengths}" if has_lengths else "for the totals given"
+    if not ranked:
+        several = len({(row["provider"], row["model"], row["as_of"]) for row in row_list}) > 1
+        first_words = "No sheet here states a rate for cached tokens" if several else f"{least['provider']}/{least['model']} {UNRATED}"
+        clauses = (f": without a cache {_name(least, False) if several else 'it'} costs {_usd(least['usd'])}", f" {basis}")
+        return output.Summary(sentence(first_words, *clauses), _view(row_list), first=NARROW)
     basis += f" ({_usd(least['usd_each'])} each)" if has_lengths else ""
     clauses = []
-    usual = [row for row in row_list if row["mode"] == "standard" and row["fits"]]
+    usual = [row for row in ranked if row["mode"] == "standard" and row["fits"]]
     if least["mode"] != "standard" and usual:
         clauses.append(f"; in the standard mode {_name(usual[0], False)}, {_usd(usual[0]['usd'])}")
     first = next((row for row in row_list if _is_same_bill(row, first_row)), None)
-    if first is not None and first not in (least, *usual[:1]) and least["usd"]:
+    if first is not None and first not in (least, *usual[:1]) and first["over_cheapest"]:
         clauses.append(f"; {_name(first)} costs {first['over_cheapest']:.3g} times as much")
     several = len({(row["provider"], row["model"]) for row in row_list}) > 1
-    headline = sentence(f"Cheapest is {_name(least)}: {_usd(least['usd'])} {basis}", *clauses)
+    headline = sentence(f"Cheapest is {_name(least)}: {_usd(least['usd'])} {basis}", *clauses, last=_apart(row_list))
     remarks = [*_by_sheet(row_list), *(["models differ in quality, which no bill shows"] * several)]
     return output.Summary(headline, _view(row_list), helps=_helps(row_list, first), remarks=remarks, first=NARROW)
+
+
+def _apart(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Clause on the sheets that are not ranked, for a rate that they do not state."""
+    names = list(dict.fromkeys(f"{row['provider']}/{row['model']}" for row in rows if not row["ranked"]))
+    return f"; not ranked, without a cached rate: {names[0] if len(names) == 1 else f'{len(names)} sheets'}" if names else ""
 
 
 def _lengths(row: Mapping[str, Any], count: int) -> str:

@@ -232,6 +232,7 @@ def _drawing(rows: Rows, view: View) -> Picture:
 
 
 ALL_SHEETS = "all"
+MOST_SILENT = 4  # most sheets without a rate that a note names
 
 
 def of_history(args: Price) -> output.Answer:
@@ -245,7 +246,7 @@ def of_history(args: Price) -> output.Answer:
 
 
 def _sheets_of(whose: str, catalog: Catalog) -> tuple[Any, ...]:
-    """Price sheets of a provider, a family or a model, from every source."""
+    """Price sheets of a provider, a family, a model or PROVIDER/MODEL, from every source."""
     from pathlib import Path
 
     before, _, name = whose.strip().rpartition(":")
@@ -258,8 +259,7 @@ def _sheets_of(whose: str, catalog: Catalog) -> tuple[Any, ...]:
     query = fold(name)
     if query == ALL_SHEETS:
         return tuple(among)
-    models = [sheet for sheet in among if fold(sheet.model) == query or fold(sheet.model).startswith(query + "-")]
-    sheets = tuple([sheet for sheet in among if fold(sheet.provider) == query] or models)
+    sheets = catalogue.whose(query, among)
     if not sheets:
         providers = sorted({fold(sheet.provider) for sheet in among})
         raise UnknownName(
@@ -282,7 +282,10 @@ def _words(rows: Rows) -> output.Summary:
     count = f"{len(row_list)} price sheet{'s' * (len(row_list) > 1)} of {models} model{'s' * (models > 1)}"
     legend = "step: above so many prompt tokens the whole request costs so many times as much, input and output; USD per million tokens"
     headline = sentence(f"{count}, {span}", *_ranges(row_list))
-    return output.Summary(headline, tuple(people[0]), people=Listing(people), remarks=[legend])
+    silent = dict.fromkeys(f"{row['provider']}/{row['model']}" for row in row_list if row["cached_usd_per_mtok"] is None)
+    more = f" and {len(silent) - MOST_SILENT} more" if len(silent) > MOST_SILENT else ""
+    remarks = [f"no rate for cached tokens is stated by {', '.join(list(silent)[:MOST_SILENT])}{more}"] * bool(silent)
+    return output.Summary(headline, tuple(people[0]), people=Listing(people), remarks=[*remarks, legend])
 
 
 def _short(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -308,7 +311,8 @@ def _ranges(rows: list[Any]) -> list[str]:
     for key, name in (("output_multiple", "output"), ("cached_multiple", "a cached token")):
         values = [row[key] for row in rows if row[key] is not None]
         if values:
-            parts.append(f"{name} {_multiples(values)} of input")
+            stated = "" if len(values) == len(rows) else f", stated by {len(values)} of {len(rows)}"
+            parts.append(f"{name} {_multiples(values)} of input{stated}")
     fast = [row["fast_multiple"] for row in rows if row["fast_multiple"] is not None]
     if fast:
         parts.append(f"fast modes {_multiples(fast)} of standard")

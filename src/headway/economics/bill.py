@@ -43,6 +43,7 @@ class BillingOption:
     ttl_s: float | None
     caching: str
     layout: str
+    unrated: bool = False  # a cache is wanted and the sheet states no rate for what it holds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,7 @@ class BilledOption:
     reads_per_write: Any
     speed_ratio: Any
     too_long: int  # requests beyond the sheet's context
+    ranked: bool  # False where the sheet states no rate for tokens that a cache would hold: what it costs is then at most this
 
 
 @dataclass(slots=True)
@@ -98,7 +100,7 @@ class BillCalculator:
             usd_each=usd / known(count, 'requests', '', 'input', self.requests.source) if count else None,
             break_even_reads=_break_even(way), reads_per_write=cached / written_tokens if written_tokens else None,
             speed_ratio=next((mode.speed_ratio for mode in way.sheet.modes if mode.name == way.mode), None),
-            too_long=self._too_long(way.sheet),
+            too_long=self._too_long(way.sheet), ranked=not (way.unrated and self.requests.reuses),
         )  # fmt: skip
 
     def _pieces(self, way: BillingOption) -> Iterator[tuple[tuple[Any, ...], tuple[float, ...]]]:
@@ -214,16 +216,20 @@ def ttls_of(rates: Rates) -> tuple[float, ...]:
 
 
 def ways_of(sheet: PriceSheet, modes: Sequence[str], ttls: Sequence[float | None], layouts: Sequence[str]) -> Iterator[BillingOption]:
-    """The requested billing options that a sheet sells; without `ttls`, every time to live on sale and no cache."""
+    """The requested billing options that a sheet sells; without `ttls`, every time to live on sale and no cache.
+
+    A sheet without a rate for cached tokens is billed without a cache whatever time to live is requested.
+    """
     for mode in modes_of(sheet):
         if modes and mode not in modes:
             continue
         rates = rates_of(sheet, mode)[0]
         sold = ttls_of(rates)
         automatic = bool(sold) and not rates.cache_writes
-        for ttl in ttls or (None, *sold):
+        unrated = not sold and any(ttl is not None for ttl in ttls or (NOT_STATED_TTL,))
+        for ttl in (None,) if unrated else ttls or (None, *sold):
             if ttl is None:
-                yield BillingOption(sheet=sheet, mode=mode, ttl_s=None, caching=OFF, layout=ANY)
+                yield BillingOption(sheet=sheet, mode=mode, ttl_s=None, caching=OFF, layout=ANY, unrated=unrated)
             elif automatic or ttl in sold:
                 caching = AUTOMATIC if automatic else PRICED
                 yield from (BillingOption(sheet=sheet, mode=mode, ttl_s=ttl, caching=caching, layout=layout) for layout in layouts)
@@ -242,8 +248,8 @@ class BillComparison:
 
 
 def compare(bills: Sequence[BilledOption]) -> list[BillComparison]:
-    """Bills with comparisons, cheapest first; bills that do not serve every request come last and are never the cheapest."""
-    order = sorted(bills, key=lambda row: (row.too_long > 0, float(row.usd), row.way.ttl_s is not None))
+    """Bills with comparisons, cheapest first; last come those that lack a rate or do not serve every request, which are never the cheapest."""
+    order = sorted(bills, key=lambda row: (not row.ranked, row.too_long > 0, float(row.usd), row.way.ttl_s is not None))
     if not order:
         return []
     return [compared(row, order[0], bill_without_cache(row, order)) for row in order]
@@ -251,7 +257,7 @@ def compare(bills: Sequence[BilledOption]) -> list[BillComparison]:
 
 def compared(row: BilledOption, cheapest: BilledOption, plain: BilledOption | None) -> BillComparison:
     """One bill compared with the cheapest bill and with the bill without a cache."""
-    able = cheapest.usd and not cheapest.too_long
+    able = cheapest.usd and not cheapest.too_long and row.ranked
     saved = cost.saved_share(row.usd, plain.usd) if plain and plain.usd and row.way.ttl_s is not None else None
     return BillComparison(bill=row, over_cheapest=row.usd / cheapest.usd if able else None, saved_share=saved)
 
@@ -315,6 +321,11 @@ class BilledRequests:
     order: Any  # index of each request in order of arrival
     sharing: PrefixReuse
     lengths: bool = True  # False if only totals are known, so that context tiers do not apply
+
+    @property
+    def reuses(self) -> bool:
+        """Whether a cache of a day would hold tokens of these requests."""
+        return any(self.sharing.hit_tokens(DAY, layout).any() for layout in self.sharing.layouts)
 
     def cached(self, ttl_s: float, layout: str, least: float, block: int) -> tuple[Any, Any]:
         """Tokens read and tokens written of each prompt: whole blocks; a prefix below `least` tokens is not cached."""

@@ -110,10 +110,28 @@ def find(name: str, among: Sequence[PriceSheet], hint: str = "") -> PriceSheet:
     latest = date.strip() + "~"  # sorts after every digit and dash, so that 2026-02 includes all of its days
     candidates = [sheet for sheet in of_provider or among if not at or day(sheet) <= latest]
     exact = [sheet for sheet in candidates if fold(sheet.model) == model]
-    matching = exact or [sheet for sheet in candidates if fold(sheet.model).startswith(model + "-")]
+    matching = exact or [sheet for sheet in candidates if _is_of(sheet, model)]
     if not model or not matching:
         raise UnknownName("price sheet", name, names(among), _hint(model_name, date, among) if at else hint)
     return _choose_sheet(name, newest(matching))
+
+
+def whose(name: str, among: Sequence[PriceSheet]) -> tuple[PriceSheet, ...]:
+    """Every sheet of a provider, else of a provider's model, else of a model or family, whoever sells it.
+
+    >>> [(one.provider, one.as_of) for one in whose("anthropic/claude-opus-4.6", sheets())]
+    [('anthropic', '2026-02'), ('anthropic', '2026-03-13')]
+    """
+    query = fold(name)
+    provider, _, rest = query.partition("/")
+    of_provider = [sheet for sheet in among if fold(sheet.provider) == query]
+    of_model = [sheet for sheet in among if fold(sheet.provider) == provider and _is_of(sheet, rest)] if rest else []
+    return tuple(of_provider or of_model or [sheet for sheet in among if _is_of(sheet, query)])
+
+
+def _is_of(sheet: PriceSheet, model: str) -> bool:
+    """Whether a sheet is of a model, or of a family with that name."""
+    return fold(sheet.model) == model or fold(sheet.model).startswith(model + "-")
 
 
 def _choose_sheet(name: str, matches: Sequence[PriceSheet]) -> PriceSheet:
