@@ -45,7 +45,9 @@ USUAL_MINIMUM = 4096  # tokens: the longest prefix that a provider of the catalo
 PROGRESS_LABEL = "bills computed"
 OWN_COLUMNS = {  # columns with a meaning specific to this verb
     "fits": Column("bool", "whether every request is within the context that the sheet states"),
-    "ranked": Column("bool", "whether the sheet states every rate that these requests need; others come last, with the most that they cost"),
+    "ranked": Column(
+        "bool", "whether the sheet states every rate that these requests need; others come last, with the most that they cost"
+    ),
     "why": Column("", "why it does not fit or is not ranked, or empty"),
 }
 UNRATED = "states no rate for cached tokens"
@@ -140,8 +142,9 @@ def _unsold_notes(sheets: Sequence[Any], ttls: Sequence[float | None]) -> list[s
             notes.append(f"{sheet.provider}/{sheet.model} sells {_times(sold)}, not {_times(missing)}: left out")
     if unrated:
         names = ", ".join(unrated[:3]) + (f" and {len(unrated) - 3} more" if len(unrated) > 3 else "")
-        own = 'cache_read = "1x" in a sheet of your own says that none are cheaper'
-        notes.insert(0, f"{names} {UNRATED if len(unrated) == 1 else UNRATED.replace('states', 'state')}: computed without a cache ({own})")
+        remedy = 'cache_read = "1x" in a sheet of your own says that none are cheaper'
+        verb = UNRATED if len(unrated) == 1 else UNRATED.replace("states", "state")
+        notes.insert(0, f"{names} {verb}: computed without a cache ({remedy})")
     return notes
 
 

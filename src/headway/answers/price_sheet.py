@@ -311,8 +311,8 @@ def _ranges(rows: list[Any]) -> list[str]:
     for key, name in (("output_multiple", "output"), ("cached_multiple", "a cached token")):
         values = [row[key] for row in rows if row[key] is not None]
         if values:
-            stated = "" if len(values) == len(rows) else f", stated by {len(values)} of {len(rows)}"
-            parts.append(f"{name} {_multiples(values)} of input{stated}")
+            coverage = "" if len(values) == len(rows) else f", stated by {len(values)} of {len(rows)}"
+            parts.append(f"{name} {_multiples(values)} of input{coverage}")
     fast = [row["fast_multiple"] for row in rows if row["fast_multiple"] is not None]
     if fast:
         parts.append(f"fast modes {_multiples(fast)} of standard")

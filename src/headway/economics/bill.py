@@ -248,7 +248,7 @@ class BillComparison:
 
 
 def compare(bills: Sequence[BilledOption]) -> list[BillComparison]:
-    """Bills with comparisons, cheapest first; last come those that lack a rate or do not serve every request, which are never the cheapest."""
+    """Bills with comparisons, cheapest first; those that lack a rate or do not serve every request come last and are never the cheapest."""
     order = sorted(bills, key=lambda row: (not row.ranked, row.too_long > 0, float(row.usd), row.way.ttl_s is not None))
     if not order:
         return []

@@ -225,9 +225,7 @@ class Speed(Question):
     verb, answered_by = "speed", "headway.answers.speed"
     example = "speed deepseek-v3 --on gb200-nvl72 --prompt 8k --output 1k"
     refresh = "on release"
-    pictures = (
-        ("ladder", "price against speed of fast and slow tiers, with real offers"),
-    )
+    pictures = (("ladder", "price against speed of fast and slow tiers, with real offers"),)
     groups = (
         FlagGroup(Load, "load", only=("prompt", "output")),
         FlagGroup(SLO, "limits (--tpot: of the standard rung, default 20 ms)", only=("ttft", "tpot")),
@@ -332,9 +330,7 @@ class Bill(Question):
     probes, slow_with = None, ("requests",)
     example = "bill --sheet claude-opus --prompt 8k --shared 6k --output 500 --requests 200 --rate 2/min"
     refresh = "on release"
-    pictures = (
-        ("modes", "cost of the requests by mode"),
-    )
+    pictures = (("modes", "cost of the requests by mode"),)
     progress = "bills computed"
     groups = (FlagGroup(BillTraffic, "requests"),)
     subjects = ()
@@ -378,9 +374,7 @@ class Breakeven(Question):
     verb, answered_by = "breakeven", "headway.answers.breakeven"
     example = "breakeven llama-3.1-8b --on l40s --sheet groq/llama-3.1-8b --rate 200k/day --prompt 2k --output 300 --ttft 2s --tpot 40ms"
     refresh = "on release"
-    pictures = (
-        ("volume", "cost of a month by volume: the API's line, the staircase of machines, where they meet"),
-    )
+    pictures = (("volume", "cost of a month by volume: the API's line, the staircase of machines, where they meet"),)
     progress, patience_s = "plans searched", 2.0
     groups = (
         FlagGroup(MonthlyVolume, "workload"),

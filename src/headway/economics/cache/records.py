@@ -33,9 +33,7 @@ class CacheService:
     rate: Annotated[Any, Field("1/s", high=MOST, help="requests per second, with --prompt, --output and --hit-rate instead of the two")] = (
         None
     )
-    hit_rate: Annotated[
-        Any, Field(open_low=False, high=1, spellings=HIT_RATE, help="share of prompt tokens found in the cache")
-    ] = None
+    hit_rate: Annotated[Any, Field(open_low=False, high=1, spellings=HIT_RATE, help="share of prompt tokens found in the cache")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
