@@ -16,7 +16,8 @@ from headway.core.schema import fields
 from headway.core.trace import record
 from headway.economics.inversion.answer import invert
 from headway.economics.inversion.answer import tree as answer_tree
-from headway.economics.inversion.calibration import OURS, fitted_priors, ladders, left_out, read_examples, scores
+from headway.economics.inversion.calibration import OURS, fitted_priors, left_out, read_examples, scores
+from headway.economics.inversion.ladders import fitted_ladders, ladder_score, ladders
 from headway.economics.inversion.priors import LEVEL, Priors, assumed_intervals, machines, priors, read_assumed
 from headway.economics.questions import Price
 from headway.economics.sheets import catalogue
@@ -225,9 +226,9 @@ def _drawing(rows: Rows, view: View) -> Picture:
             labels, texts = [row["sheet"] for row in own_rows], [format_value(row["value"], row["unit"]) for row in own_rows]
             panels.append([dots.Dots(name=f"quantity{number}", rows=own_rows, key="value", labels=labels, texts=texts,
                                      unit=own_rows[0]["unit"], heading=about[:1].upper() + about[1:])])  # fmt: skip
-    caption = "Each rule is the interval that holds with 80 %: where it is long, the price sheet hardly says."
+    caption = f"Each rule is the interval that holds with {LEVEL:.0%}: where it is long, the price sheet hardly says."
     return compose(
-        view, panels, title="What price sheets imply", subtitle="middle and 80 % interval of what is identified", caption=caption
+        view, panels, title="What price sheets imply", subtitle=f"middle and {LEVEL:.0%} interval of what is identified or bounded", caption=caption
     )
 
 
@@ -344,7 +345,7 @@ SCORE_COLUMNS = {
     "holds": Column("bool", "whether the interval holds the truth"),
 }
 SCORE_VIEW = ("method", "quantity", "models", "rms_ln_error", "over_constant", "width", "coverage")
-SIZE_NAMES = {"active": "active parameters", "total": "all parameters"}
+SIZE_NAMES = {"active": "active parameters", "total": "all parameters", "kv": "KV of ladders"}
 
 
 def of_score(args: Price) -> output.Answer:
@@ -354,11 +355,11 @@ def of_score(args: Price) -> output.Answer:
     bad_notes: list[str] = []
     examples = read_examples(args.score, args.truth, bad_notes)
     estimates, kv = left_out(examples), ladders()
-    scored = scores(estimates)
+    scored = [*scores(estimates), ladder_score(kv)]
     if args.report:
         write(args.report, estimates, scored, kv)
     rows = [*map(_method, scored), *(_model(estimate) for estimate in estimates if estimate.method == OURS), *map(_ladder, kv)]
-    numbers = ", ".join(f"{name} {value:.4g}" for name, value in fitted_priors(examples).items())
+    numbers = ", ".join(f"{name} {value:.4g}" for name, value in (fitted_priors(examples) | fitted_ladders()).items())
     families = len({example.family for example in examples})
     notes = [
         f"{len(examples)} models of {families} families, medians over hosts; each told from other families alone; intervals of {LEVEL:.0%}",
@@ -382,8 +383,8 @@ def _model(row: Any) -> dict[str, Any]:
 
 
 def _ladder(ladder: Any) -> dict[str, Any]:
-    return {"kind": "ladder", "method": "cost laws", "quantity": "kv", "model": f"{ladder.sold} ({ladder.model})", "truth": ladder.fp8,
-            "value": ladder.value, "lo": ladder.lo, "hi": ladder.hi, "holds": ladder.lo <= ladder.fp8 <= ladder.hi}  # fmt: skip
+    return {"kind": "ladder", "method": "cost laws", "quantity": "kv", "model": f"{ladder.sold} ({ladder.model})", "family": ladder.family,
+            "truth": ladder.fp8, "value": ladder.value, "lo": ladder.lo, "hi": ladder.hi, "holds": ladder.holds}  # fmt: skip
 
 
 # -- words ----------------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from pathlib import Path
 from headway.core import user_file
 from headway.core.errors import BadFile
 from headway.core.units import show
-from headway.economics.inversion.calibration import OURS, LadderVerdict, PriceScore, SizeVerdict
+from headway.economics.inversion.calibration import OURS, PriceScore, SizeVerdict
+from headway.economics.inversion.ladders import LadderVerdict
 
 
 def section(title: str, head: Sequence[str], lines: Iterable[Sequence[str]], about: str = "") -> str:
@@ -59,12 +60,12 @@ def write_prices(path: str, estimates: Sequence[SizeVerdict], scored: Sequence[P
         parts.append(table((f"model, {size} parameters", "family left out", "published", "lo", "middle", "hi", "held"), lines))
     ladders = [
         (
-            ladder.sold, ladder.model,
+            ladder.sold, ladder.family,
             *(show(value, "byte/token") for value in (ladder.fp8, ladder.bf16, ladder.lo, ladder.value, ladder.hi)),
-            f"{ladder.hi / ladder.lo:.1f}",
+            "yes" if ladder.holds else "no",
         )
         for ladder in kv
     ]  # fmt: skip
-    parts.append(table(("ladder", "model", "KV per token, fp8", "bf16", "lo", "middle", "hi", "hi/lo"), ladders))
+    parts.append(table(("ladder", "family left out", "KV per token, fp8", "bf16", "lo", "middle", "hi", "held"), ladders))
     text = user_file.text_of(path, user_file.PAGE)
     Path(path).write_text(inserted(text, PART, "\n\n".join(parts), path), encoding="utf-8")

@@ -57,7 +57,8 @@ NAMES = (*MODEL, KV, *MACHINE)
 UNITS = {"kv": "byte/token", "chip_price": "USD/s"}
 DRAWS_PER_SHEET, DRAWS_IN_BULK = 32768, 4096  # draws for one sheet; for each of many sheets
 BULK = 16  # sheets from which DRAWS_IN_BULK applies
-NARROWED = 2.5  # an interval this many times narrower than its prior is identified
+NARROWED = 2.5  # an interval this many times narrower than its prior is identified, if it is also no wider than WIDEST
+WIDEST = 12.0  # upper over lower end
 BOUNDED = 2.0
 WIDENED = 1.05  # a feature drives an interval if leaving it out widens the interval by this factor
 STRANGE = 3.0  # standard deviations of a price level from the priors, beyond which nothing is inferred
@@ -69,7 +70,7 @@ WANTS = {
     "active": "prices of more hosts, or the chip, its price, MFU, utilisation and margin behind this one",
     "total": "active parameters known, or speed at batch 1, which reads all weights that a token needs",
     "sparsity": "active or total parameters known; the output/input ratio alone leaves batch and KV open",
-    "kv": "output prices by context (a ladder of tiers): no rate of a flat sheet changes with the KV that a token reads",
+    "kv": "output prices by context (a ladder of tiers) bound it, though loosely; no rate of a flat sheet changes with the KV of a token",
     "mfu": "the sparsity, or measured prompt speed on a known chip",
     "batch": "a fast mode with price and speed, or tokens/s per user on a known machine: prices hold only batch x utilisation / margin",
     "utilisation": "margin, chip and batch known: prices hold only their product",
@@ -165,7 +166,7 @@ def _quantities(
         width, prior = _width(name, quantiles[index]), _width(name, before[index])
         driver, widens = _driver(widths, width, features)
         open_end = thin or _multiplied(name, assumed_names, features)
-        verdict = ASSUMPTION if name in assumed_names or prior == 1 else _verdict(name, prior / width, features, open_end)
+        verdict = ASSUMPTION if name in assumed_names or prior == 1 else _verdict(name, prior / width, width, features, open_end)
         rows.append(QuantityRow(
             kind="quantity", quantity=name, unit=UNITS.get(name, ""), value=value, lo=lo, hi=hi, prior_lo=float(before[index][0]),
             prior_hi=float(before[index][2]), driven_by="" if verdict == ASSUMPTION else driver, widens=widens, verdict=verdict,
@@ -195,10 +196,10 @@ def _multiplied(name: str, assumed_names: set[str], features: Features) -> bool:
     return name in PRODUCT and not assumed_names & PRODUCT - {name}
 
 
-def _verdict(name: str, narrowed: float, features: Features, open_end: bool) -> str:
+def _verdict(name: str, narrowed: float, width: float, features: Features, open_end: bool) -> str:
     if open_end or (name == KV and features.ladder is None):
         return NOT
-    return IDENTIFIED if narrowed >= NARROWED else PARTLY if narrowed >= BOUNDED else NOT
+    return IDENTIFIED if narrowed >= NARROWED and width <= WIDEST else PARTLY if narrowed >= BOUNDED else NOT
 
 
 # -- closed forms and contradictions --------------------------------------------------------------------------------------------
@@ -281,7 +282,7 @@ def _kv(answer: Inversion, basis: Priors, ladder: SheetTiers) -> Any:
 
     def by(policy: Number) -> Any:
         markup = (NONE / (utilisation * share)) ** basis.ladder_markup
-        return bound * basis.eff_memory / (markup * policy)
+        return bound * basis.eff_memory / (markup * basis.ladder_middle * policy)
 
     return by(_policy(float(by(NONE)), float(row(answer, "kv").value)))
 

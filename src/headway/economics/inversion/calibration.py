@@ -24,12 +24,8 @@ from headway.core.csv_text import csv_header, csv_lines, refuse_twins, width_err
 from headway.core.errors import BadFile, clip
 from headway.core.measured import PARAMS_B, USD_PER_MTOK, BadCell, cell
 from headway.core.schema import Field
-from headway.economics.inversion import answer as inverted
 from headway.economics.inversion.features import Features, spans
-from headway.economics.inversion.priors import SD_TO_P90, AssumedIntervals, Priors, draw, priors, reference, reference_log_cost, stated_only
-from headway.economics.sheets.catalogue import sheet
-from headway.models.config import model
-from headway.models.totals import kv_bytes_per_token
+from headway.economics.inversion.priors import SD_TO_END, AssumedIntervals, Priors, draw, priors, reference, reference_log_cost, stated_only
 
 SPARSE = 1.5  # total over active parameters from which a model is sparse
 LEAST_SPARSE = 2  # sparse models, without which their sparsity stays as assumed
@@ -214,7 +210,7 @@ def by_laws(method: str, basis: Priors, examples: Sequence[Example]) -> Iterator
 def _by(method: str, size: str, examples: Sequence[Example], estimator: Callable[[Example], tuple[float, float]]) -> Iterator[SizeVerdict]:
     for example in examples:
         middle, spread = estimator(example)
-        ends = [float(np.exp(middle + sign * SD_TO_P90 * spread)) for sign in (-1, 0, 1)]
+        ends = [float(np.exp(middle + sign * SD_TO_END * spread)) for sign in (-1, 0, 1)]
         yield SizeVerdict(method=method, size=size, example=example, lo=ends[0], value=ends[1], hi=ends[2])
 
 
@@ -253,35 +249,6 @@ def scores(estimates: Sequence[SizeVerdict]) -> list[PriceScore]:
 
 def _rms(estimates: Sequence[SizeVerdict]) -> float:
     return float(np.sqrt(np.mean([np.log(estimate.value / estimate.truth) ** 2 for estimate in estimates])))
-
-
-# -- context tiers --------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LadderVerdict:
-    """KV bytes per token inferred from context tiers, against a model's public config."""
-
-    sold: str
-    model: str
-    fp8: float  # bytes per token, one byte per element
-    bf16: float
-    lo: float
-    value: float
-    hi: float
-
-
-LADDERS = {"qwen3-coder-plus": "qwen3-coder-480b-a35b-instruct", "qwen3-coder-flash": "qwen3-30b-a3b"}  # sold model -> its open model
-
-
-def ladders() -> list[LadderVerdict]:
-    """The catalogue's sheets with context tiers that sell an open model, each with its verdict."""
-    rows = []
-    for answer in inverted.invert([sheet(name) for name in LADDERS]):
-        name = LADDERS[answer.sheet.model]
-        wide, kv = float(kv_bytes_per_token(model(name))), inverted.row(answer, "kv")
-        rows.append(LadderVerdict(sold=answer.sheet.model, model=name, fp8=wide / 2, bf16=wide, lo=kv.lo, value=kv.value, hi=kv.hi))
-    return rows
 
 
 def fitted_priors(examples: Sequence[Example]) -> dict[str, float]:

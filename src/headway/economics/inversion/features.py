@@ -166,8 +166,9 @@ def _of_ladder(sheet: PriceSheet, features: Features, on: CandidateChip, active:
     rise, bandwidth = slope(sheet, features.ladder), on.chip.hbm_bw
     prices = (on.price.high, middle_price(on), on.price.low)
     lo, value, hi = (laws.kv_slope_bound(rise, bandwidth, price) for price in prices)
-    text = f"the slope of the output price, all of it KV read at full bandwidth, at cost, on {on.chip.name} at each end of its price"
-    yield ClosedBound(name="kv_slope", label=UPPER, value=value, lo=lo, hi=hi, about=text)
+    text = f"the slope of the output price as KV read at full bandwidth and sold at cost, on {on.chip.name} at each end of its price"
+    text += "; open models with such ladders lie on both sides of it"
+    yield ClosedBound(name="kv_slope", label=EQUALITY, value=value, lo=lo, hi=hi, about=text)
     compute = compute_s_per_token(active, on.peak)
     start, end = fact(upper.above, "tier", "token", sheet), fact(upper.to, "tier end", "token", sheet)
     knee, late = (laws.kv_at_knee(compute, bandwidth, context) for context in (start, end))

@@ -30,7 +30,7 @@ from headway.laws.economics import inversion as laws
 from headway.laws.economics.cost import cost_share
 from headway.laws.roofline.balance import compute_s_per_token, kv_s_per_token
 
-LEVEL = 0.8  # share of the weighted draws within every interval
+LEVEL = 0.9  # share of the weighted draws within every interval
 
 
 def _share(help: str) -> Field:
@@ -61,7 +61,8 @@ class Priors:
     margin_high: Annotated[Any, _share("the same, most")]
     policy_spread: Annotated[Any, Field(help="spread of a list price's logarithm around cost with idle hours and margin")]
     ladder_markup: Annotated[Any, _share("share of the output markup's logarithm that the price of further context carries")]
-    tier_spread: Annotated[Any, Field(help="spread of the logarithm of a ladder's slope around that of its cost")]
+    ladder_middle: Annotated[Any, Field(help="a ladder's slope over that cost and markup, middle over open models with a ladder")]
+    tier_spread: Annotated[Any, Field(help="spread of its logarithm between them")]
     markup_input: Annotated[Any, Field(help="input price over the cost of busy reference chips, middle")]
     markup_output: Annotated[Any, Field(help="output price over the cost of busy reference chips, middle")]
     markup_input_spread: Annotated[Any, Field(help="spread of its logarithm between models")]
@@ -172,6 +173,7 @@ def assumed_intervals(assumptions: AssumedIntervals) -> dict[str, Interval]:
 
 SEED = 20260429
 SD_TO_P90 = NormalDist().inv_cdf(0.9)  # standard deviations from the middle of a normal to its 90 % point
+SD_TO_END = NormalDist().inv_cdf((1 + LEVEL) / 2)  # to an end of an interval
 MOST_SPARSE = 100.0
 LEAST, MOST = 1e-300, 1e300
 
@@ -377,11 +379,12 @@ def markup(draws: Samples, priors: Priors, slope: float | None = None, hosts: bo
     host = _covariance(priors.host_spread_input, priors.host_spread_output, priors.host_correlation) if hosts else np.zeros((2, 2))
     policy = _beside(np.eye(2) * float(priors.policy_spread) ** 2 + host, 1.0, slope or SMALL)
     fitted = _covariance(priors.markup_input_spread, priors.markup_output_spread, priors.markup_correlation)
-    base, before, chip, chip_spread = _base(priors, slope is not None)
+    base, before, _, _ = _base(priors, slope is not None)
     share, output = float(priors.ladder_markup), np.log(float(priors.markup_output))
-    further = share * output + (1 - share) * chip
-    slope_variance = (1 - share) ** 2 * chip_spread + (output - chip) ** 2 * EVEN + (slope or SMALL)
-    spread, middle = _beside(fitted + host, share, slope_variance), np.array([np.log(float(priors.markup_input)), output, further])
+    further, further_variance = further_markup(priors)
+    # What the slope shares with the output markup comes by `share`; the rest of its variance is its own.
+    spread = _beside(fitted + host, share, further_variance - share**2 * fitted[1, 1] + (slope or SMALL))
+    middle = np.array([np.log(float(priors.markup_input)), output, further])
     excess = draws.log_price - (draws.log_cost if slope is None else draws.log_cost_kv)
     prior_middle, narrowed = excess.mean(1), np.cov(excess) + policy
     precision = [np.linalg.inv(matrix) for matrix in (spread, narrowed, before + policy)]
@@ -393,6 +396,15 @@ def markup(draws: Samples, priors: Priors, slope: float | None = None, hosts: bo
     return Markup(
         middle=joint_covariance @ pulled, spread=joint_covariance, prior_middle=prior_middle, prior_spread=narrowed, policy=policy
     )
+
+
+def further_markup(priors: Priors) -> tuple[float, float]:
+    """Middle and variance of the log markup of further context, before the spread between ladders and of requests in a tier."""
+    _, _, chip, chip_spread = _base(priors, True)
+    share, output = float(priors.ladder_markup), np.log(float(priors.markup_output))
+    middle = share * output + (1 - share) * chip + np.log(float(priors.ladder_middle))
+    variance = (1 - share) ** 2 * chip_spread + (output - chip) ** 2 * EVEN + share**2 * float(priors.markup_output_spread) ** 2
+    return float(middle), float(variance)
 
 
 def stated_only(priors: Priors) -> Priors:

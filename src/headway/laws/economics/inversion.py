@@ -108,9 +108,9 @@ def within_tier(above: Token, to: Token, share: Number) -> Token:
     return above + (to - above) * share
 
 
-@formula(source="reading KV at full bandwidth, sold at cost: all of the slope is KV, so that real KV is smaller")
+@formula(source="reading KV at full bandwidth, sold at cost")
 def kv_slope_bound(slope: UsdPerTokenSquared, mem_bw: BytePerSecond, chip: UsdPerSecond) -> BytePerToken:
-    """Upper bound of KV bytes per token that the price slope over context tiers pays for.
+    """KV bytes per token that the price slope over context tiers pays for at cost.
 
     >>> round(kv_slope_bound(62.5e-12, 3.35e12, 2 / 3600) / 1e3)  # Qwen3-Coder-480B on H800, kB; 127 in fp8
     377

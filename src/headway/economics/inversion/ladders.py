@@ -1,0 +1,142 @@
+"""Ladders of open models: what the price of further context says of KV, beside the KV of their config.json.
+
+A ladder's slope is what one more token of context costs, times a markup of its own. How large that markup is and how it varies is
+fitted to the ladders whose model is published; each is judged by the others, its whole family left out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.core.catalog import Catalog, lines
+from headway.economics.inversion.answer import KV, invert, row
+from headway.economics.inversion.calibration import OURS, PriceScore
+from headway.economics.inversion.features import SheetTiers, features
+from headway.economics.inversion.priors import Priors, further_markup, priors, reference, reference_log_cost
+from headway.economics.sheets.sheet import ContextTier, PriceSheet, Rates
+from headway.models.config import model
+from headway.models.totals import kv_bytes_per_token
+
+FITTED_LADDERS = ("ladder_middle", "tier_spread")
+MTOK = 1e6
+SMALLEST = 0.1  # a spread below which a handful of ladders cannot tell
+FP8_OF_BF16 = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownLadder:
+    """A ladder of prices by context whose model is published."""
+
+    sheet: PriceSheet
+    model: str
+    family: str
+    kv: float  # bytes per token, one byte per element
+
+    @property
+    def tiers(self) -> SheetTiers:
+        """The slope of its output price."""
+        found = features(self.sheet)
+        if found is None or found.ladder is None:
+            raise ValueError(f"{self.sheet.model} of data/known_ladders.csv does not rise with context")
+        return found.ladder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LadderVerdict:
+    """KV bytes per token inferred from context tiers, against a model's public config."""
+
+    sold: str
+    model: str
+    family: str
+    fp8: float  # bytes per token, one byte per element
+    lo: float
+    value: float
+    hi: float
+    verdict: str
+
+    @property
+    def bf16(self) -> float:
+        """Bytes per token, two bytes per element."""
+        return self.fp8 / FP8_OF_BF16
+
+    @property
+    def holds(self) -> bool:
+        """Whether the interval holds the published KV."""
+        return self.lo <= self.fp8 <= self.hi
+
+
+def known_ladders(catalog: Catalog | None = None) -> list[KnownLadder]:
+    """The ladders of data/known_ladders.csv, which has a line for each tier."""
+    by: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for tier in lines("known_ladders.csv"):
+        by.setdefault((tier["provider"], tier["sold"]), []).append(tier)
+    return [_ladder(tiers) for tiers in by.values()]
+
+
+def _ladder(tiers: list[dict[str, str]]) -> KnownLadder:
+    first = tiers[0]
+    rates = [Rates(**{kind: float(tier[f"{kind}_usd_per_mtok"]) / MTOK for kind in ("input", "output")}) for tier in tiers]
+    above = [float(tier["above"]) for tier in tiers]
+    price_sheet = PriceSheet(
+        provider=first["provider"], model=first["sold"], as_of=first["date"], source=first["source"], rates=rates[0],
+        tiers=tuple(ContextTier(above=start, rates=of_tier) for start, of_tier in zip(above[1:], rates[1:], strict=True)),
+        context_limit=float(tiers[-1]["to"]),
+    )  # fmt: skip
+    kv = FP8_OF_BF16 * float(kv_bytes_per_token(model(first["model"])))
+    return KnownLadder(sheet=price_sheet, model=first["model"], family=first["family"], kv=kv)
+
+
+def calibrated_by_ladders(basis: Priors, known: Sequence[KnownLadder]) -> Priors:
+    """The priors with the middle and the spread of a ladder's markup fitted to these ladders, one vote for each family."""
+    counts = Counter(ladder.family for ladder in known)
+    votes = np.array([1 / counts[ladder.family] for ladder in known]) / len(counts)
+    plain = dataclasses.replace(basis, ladder_middle=1.0)
+    carried, carried_variance = further_markup(plain)
+    tiers = [ladder.tiers for ladder in known]
+    costs = [float(reference_log_cost(plain, reference(), 1.0, 1.0, ladder.kv)[2]) for ladder in known]
+    excess = np.log([float(found.slope) for found in tiers]) - np.array(costs) - carried
+    middle = float(votes @ excess)
+    predicted = (len(counts) + 1) / (len(counts) - 3)  # of the next family, by few: a Student t's, and the mean is uncertain as well
+    elsewhere = carried_variance + votes @ np.array([found.spread**2 for found in tiers])
+    variance = float(votes @ (excess - middle) ** 2 * predicted - elsewhere)
+    return dataclasses.replace(basis, ladder_middle=float(np.exp(middle)), tier_spread=max(variance, SMALLEST**2) ** 0.5)
+
+
+def ladders() -> list[LadderVerdict]:
+    """Each known ladder read backwards with its family left out of what ladders taught."""
+    known, verdicts = known_ladders(), []
+    for family in dict.fromkeys(ladder.family for ladder in known):
+        basis = calibrated_by_ladders(priors(), [ladder for ladder in known if ladder.family != family])
+        held = [ladder for ladder in known if ladder.family == family]
+        for ladder, answer in zip(held, invert([ladder.sheet for ladder in held], known_priors=basis), strict=True):
+            kv = row(answer, "kv")
+            verdicts.append(LadderVerdict(
+                sold=f"{ladder.sheet.provider}/{ladder.sheet.model}", model=ladder.model, family=family, fp8=ladder.kv,
+                lo=kv.lo, value=kv.value, hi=kv.hi, verdict=kv.verdict,
+            ))  # fmt: skip
+    return verdicts
+
+
+def ladder_score(verdicts: Sequence[LadderVerdict]) -> PriceScore:
+    """The errors over all ladders, beside the middle of the other families' KV."""
+    logs = np.log([ladder.fp8 for ladder in verdicts])
+    middles = [np.mean([log for log, other in zip(logs, verdicts, strict=True) if other.family != ladder.family]) for ladder in verdicts]
+    rms, constant = (
+        float(np.sqrt(np.mean((np.array(guesses) - logs) ** 2))) for guesses in (np.log([ladder.value for ladder in verdicts]), middles)
+    )
+    return PriceScore(
+        method=OURS, size=KV, models=len(verdicts), rms=rms, over_constant=rms / constant,
+        width=statistics.median(ladder.hi / ladder.lo for ladder in verdicts), coverage=sum(ladder.holds for ladder in verdicts) / len(verdicts),
+    )  # fmt: skip
+
+
+def fitted_ladders() -> dict[str, float]:
+    """FITTED_LADDERS of all known ladders, by their names in data/inversion.toml."""
+    basis = calibrated_by_ladders(priors(), known_ladders())
+    return {name: float(getattr(basis, name)) for name in FITTED_LADDERS}
