@@ -227,9 +227,8 @@ def _drawing(rows: Rows, view: View) -> Picture:
             panels.append([dots.Dots(name=f"quantity{number}", rows=own_rows, key="value", labels=labels, texts=texts,
                                      unit=own_rows[0]["unit"], heading=about[:1].upper() + about[1:])])  # fmt: skip
     caption = f"Each rule is the interval that holds with {LEVEL:.0%}: where it is long, the price sheet hardly says."
-    return compose(
-        view, panels, title="What price sheets imply", subtitle=f"middle and {LEVEL:.0%} interval of what is identified or bounded", caption=caption
-    )
+    subtitle = f"middle and {LEVEL:.0%} interval of what is identified or bounded"
+    return compose(view, panels, title="What price sheets imply", subtitle=subtitle, caption=caption)
 
 
 ALL_SHEETS = "all"

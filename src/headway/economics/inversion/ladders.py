@@ -41,10 +41,10 @@ class KnownLadder:
     @property
     def tiers(self) -> SheetTiers:
         """The slope of its output price."""
-        found = features(self.sheet)
-        if found is None or found.ladder is None:
+        of_sheet = features(self.sheet)
+        if of_sheet is None or of_sheet.ladder is None:
             raise ValueError(f"{self.sheet.model} of data/known_ladders.csv does not rise with context")
-        return found.ladder
+        return of_sheet.ladder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ def known_ladders(catalog: Catalog | None = None) -> list[KnownLadder]:
 
 def _ladder(tiers: list[dict[str, str]]) -> KnownLadder:
     first = tiers[0]
-    rates = [Rates(**{kind: float(tier[f"{kind}_usd_per_mtok"]) / MTOK for kind in ("input", "output")}) for tier in tiers]
+    rates = [Rates(input=float(tier["input_usd_per_mtok"]) / MTOK, output=float(tier["output_usd_per_mtok"]) / MTOK) for tier in tiers]
     above = [float(tier["above"]) for tier in tiers]
     price_sheet = PriceSheet(
         provider=first["provider"], model=first["sold"], as_of=first["date"], source=first["source"], rates=rates[0],
@@ -100,10 +100,10 @@ def calibrated_by_ladders(basis: Priors, known: Sequence[KnownLadder]) -> Priors
     carried, carried_variance = further_markup(plain)
     tiers = [ladder.tiers for ladder in known]
     costs = [float(reference_log_cost(plain, reference(), 1.0, 1.0, ladder.kv)[2]) for ladder in known]
-    excess = np.log([float(found.slope) for found in tiers]) - np.array(costs) - carried
+    excess = np.log([float(of_ladder.slope) for of_ladder in tiers]) - np.array(costs) - carried
     middle = float(votes @ excess)
     predicted = (len(counts) + 1) / (len(counts) - 3)  # of the next family, by few: a Student t's, and the mean is uncertain as well
-    elsewhere = carried_variance + votes @ np.array([found.spread**2 for found in tiers])
+    elsewhere = carried_variance + votes @ np.array([of_ladder.spread**2 for of_ladder in tiers])
     variance = float(votes @ (excess - middle) ** 2 * predicted - elsewhere)
     return dataclasses.replace(basis, ladder_middle=float(np.exp(middle)), tier_spread=max(variance, SMALLEST**2) ** 0.5)
 
@@ -113,8 +113,8 @@ def ladders() -> list[LadderVerdict]:
     known, verdicts = known_ladders(), []
     for family in dict.fromkeys(ladder.family for ladder in known):
         basis = calibrated_by_ladders(priors(), [ladder for ladder in known if ladder.family != family])
-        held = [ladder for ladder in known if ladder.family == family]
-        for ladder, answer in zip(held, invert([ladder.sheet for ladder in held], known_priors=basis), strict=True):
+        judged = [ladder for ladder in known if ladder.family == family]
+        for ladder, answer in zip(judged, invert([ladder.sheet for ladder in judged], known_priors=basis), strict=True):
             kv = row(answer, "kv")
             verdicts.append(LadderVerdict(
                 sold=f"{ladder.sheet.provider}/{ladder.sheet.model}", model=ladder.model, family=family, fp8=ladder.kv,
@@ -125,14 +125,15 @@ def ladders() -> list[LadderVerdict]:
 
 def ladder_score(verdicts: Sequence[LadderVerdict]) -> PriceScore:
     """The errors over all ladders, beside the middle of the other families' KV."""
-    logs = np.log([ladder.fp8 for ladder in verdicts])
-    middles = [np.mean([log for log, other in zip(logs, verdicts, strict=True) if other.family != ladder.family]) for ladder in verdicts]
+    logs, families = np.log([ladder.fp8 for ladder in verdicts]), np.array([ladder.family for ladder in verdicts])
+    middles = [logs[families != family].mean() for family in families]
     rms, constant = (
         float(np.sqrt(np.mean((np.array(guesses) - logs) ** 2))) for guesses in (np.log([ladder.value for ladder in verdicts]), middles)
     )
     return PriceScore(
         method=OURS, size=KV, models=len(verdicts), rms=rms, over_constant=rms / constant,
-        width=statistics.median(ladder.hi / ladder.lo for ladder in verdicts), coverage=sum(ladder.holds for ladder in verdicts) / len(verdicts),
+        width=statistics.median(ladder.hi / ladder.lo for ladder in verdicts),
+        coverage=sum(ladder.holds for ladder in verdicts) / len(verdicts),
     )  # fmt: skip
 
 
