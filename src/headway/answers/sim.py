@@ -41,6 +41,7 @@ from headway.simulation.compiled import choose_form, plain_s, runner, saturated_
 from headway.simulation.prefix_tiers import parse_tiers
 from headway.simulation.questions import CHEAP, FEWEST, PER_USER, PERCENTILE_LIST, REQUESTS, SEEDS, STEPS, WARMUP, Policy, Simulate
 from headway.simulation.run import LoadedTrial, LoadingPlan, Trial
+from headway.simulation.step_law import StepLaw, parse
 from headway.simulation.traffic.distributions import Constant, Lengths, parse_arrivals
 from headway.simulation.traffic.generate import (
     conversation_turns,
@@ -74,8 +75,8 @@ def run(args: Simulate) -> output.Answer:
     if args.plan:
         saved = sim_plan.read_plan(args.plan)
         args = sim_plan.played(args, saved)
-    elif not (args.model and args.on):
-        raise BadValue("sim", args.model or args.on or "nothing", "MODEL --on MACHINE, or --plan FILE.json")
+    elif bool(args.model) != bool(args.on) or not (args.model or args.step):
+        raise BadValue("sim", args.model or args.on or "nothing", 'MODEL --on MACHINE, --step "5ms + 0.1ms*n", or --plan FILE.json')
     _check(args)
     loadings, lasting = loads_of(args)
     so_that = _conditions(args)
@@ -275,6 +276,8 @@ def _band(args: Simulate, requests: int) -> float:
 
     Else 10 %, and on a chip whose kernels were not measured what the interval of its steps says.
     """
+    if args.sensitivity is None and args.step:  # which has no error of its own
+        return 0.0
     if args.sensitivity is None:
         return unmeasured_band(args) if requests <= CHEAP and not args.find else 0.0
     return float(schema.scalar(args.sensitivity, schema.Field(open_low=False, high=0.9), "--sensitivity"))
@@ -291,6 +294,10 @@ def unmeasured_band(args: Simulate) -> float:
 
 def _fleets(args: Simulate, loadings: list[Any], classes: int) -> Iterator[tuple[Any, Any, Any, dict[str, Any]]]:
     """Compiled fleet of each requested layout and scheduler, with its policy, the same for other traffic, and what varies."""
+    law = parse(args.step) if args.step else None
+    if law is not None and not args.model:
+        yield from _fleets_of_law(args, law, loadings, classes)
+        return
     models, systems = arguments.models(args), arguments.systems(args)
     if len(models) > 1 or len(systems) > 1:
         raise BadValue("sim", f"{len(models)} models on {len(systems)} machines", "one model on one machine")
@@ -308,9 +315,28 @@ def _fleets(args: Simulate, loadings: list[Any], classes: int) -> Iterator[tuple
         request = deployment(model, system, layouts, load, formats, assumptions)
         for layout in _halved(layouts, assumptions, loadings):
             closed = loadings[0].users > 0
-            refit = partial(fleet.fleet, request, layout, policy, classes=classes, closed=closed, tiers=tiers, prefill=prefill)
+            refit = partial(
+                fleet.fleet, request, layout, policy, classes=classes, closed=closed, tiers=tiers, prefill=prefill,
+                law=law,
+            )  # fmt: skip
             sim_fleet = refit(traffic)
-            note(*request.notes, *sim_fleet.scheduler.notes)
+            about = request.notes if law is None else (law.words(sim_fleet.scheduler.rules.seats),)  # those of the request are of its steps
+            note(*about, *sim_fleet.scheduler.notes)
+            yield sim_fleet, policy, refit, labels
+
+
+def _fleets_of_law(args: Simulate, law: StepLaw, loadings: list[Any], classes: int) -> Iterator[tuple[Any, Any, Any, dict[str, Any]]]:
+    """The fleet of each scheduler and number of replicas where a step law stands alone, as `_fleets` gives it."""
+    for name, word in (("policy", "disaggregated"), ("preemption", "swap"), ("departures", DRAIN)):
+        if word in str(getattr(args, name) or "").lower():
+            raise BadValue(schema.flag(name), word, "MODEL --on MACHINE beside it: a step law alone has no chips")
+    for policy, _, assumptions, labels in _cases(args):
+        for replicas in schema.several(schema.read(args, Layout).get("replicas", 1)):
+            refit = partial(
+                fleet.fleet_of_law, law, int(replicas), policy, assumptions, classes=classes, closed=loadings[0].users > 0
+            )  # fmt: skip
+            sim_fleet = refit(loadings[0].traffic)
+            note(*sim_fleet.scheduler.notes)
             yield sim_fleet, policy, refit, labels
 
 

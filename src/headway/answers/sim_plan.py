@@ -27,7 +27,7 @@ from headway.simulation.results import measured
 WANTS = "what `headway plan ... -o json` wrote"
 EDITS = ("set", "catalog", "attention", "kv_share", "calibration")
 LOADS = ("rate", "users", "trace")  # flags of plan that state a load
-FROM_PLAN = ("model", "on", *LOADS, "prompt", "output", "turns", "think", "find", "fast", "prefix_cache", "prefill")
+FROM_PLAN = ("model", "on", *LOADS, "prompt", "output", "turns", "think", "find", "fast", "prefix_cache", "prefill", "step")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

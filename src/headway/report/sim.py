@@ -212,9 +212,17 @@ def _refused(row: Row) -> str:
     )
 
 
+def _about(row: Row) -> str:
+    """What was simulated."""
+    steps = f"steps of {row['step_law']}" if row.get("step_law") else ""
+    if row.get("model") is None:
+        return f"{row['replicas']} {'replica' if row['replicas'] == 1 else 'replicas'} with {steps}"
+    return f"{subject(row)} with {serving.layout(row)}{' and ' if steps else ''}{steps}"
+
+
 def _sentence(row: Row) -> str:
     """Sentence on one run: its limits, p99 latencies and load."""
-    about = f"{row['model']} on {row['system']} with {serving.layout(row)}"
+    about = _about(row)
     if row.get("fits") is False:
         return sentence(f"{about} does not run", f": {row['why']}")
     if not row["completed"]:
@@ -345,7 +353,7 @@ def pictures(run: SimulatedRun | None, limits: Mapping[str, float]) -> dict[str,
         fill = f"trains are {row['train_fill']:.0%} full" if row.get("train_fill") is not None else f"{seats} ride at most"
         wait = format_value(row["mean_queue_s"], "s")
         title = f"A train leaves every {format_value(beat, 's')}, full or not: {fill}, and a request waits {wait}"
-        return timetable(departures, boardings, beat, view, title=title, subtitle=f"{subject(row)}, one replica, where most board")
+        return timetable(departures, boardings, beat, view, title=title, subtitle=f"{_about(row)}, one replica, where most board")
 
     return {"time": time, "latency": latency, "trains": trains}
 
@@ -390,7 +398,7 @@ def over_time(run: SimulatedRun, row: Row, limits: Mapping[str, float], view: Vi
     caption = (
         "A queue that returns to nothing again and again is stable; where the KV cache is full, requests wait however idle the chips are."
     )
-    subtitle = f"{subject(row)}, {load}, {row['completed']:,} requests completed"
+    subtitle = f"{_about(row)}, {load}, {row['completed']:,} requests completed"
     return frame.compose(view, [panels[:2], panels[2:]], title=title, subtitle=subtitle, caption=caption)
 
 
@@ -424,7 +432,7 @@ def latencies(rows: Sequence[Row], load: str, limits: Mapping[str, float], view:
     caption = (
         "Half of the requests are faster than p50, one in a hundred is slower than p99; beyond saturation the queue grows without end."
     )
-    subtitle = f"{subject(first)}, simulated; percentiles over requests"
+    subtitle = f"{_about(first)}, simulated; percentiles over requests"
     return frame.compose(view, [panels], title=title, subtitle=subtitle, caption=caption)
 
 

@@ -18,7 +18,7 @@ from headway.hardware.chip import Chip
 from headway.laws.serving.replicas import transfer_s
 from headway.laws.serving.request import prefix_load_s
 from headway.laws.step.memory import kv_bytes_chip, rank_sequence_limit, sequence_bytes
-from headway.performance.achieved import efficiencies, platform
+from headway.performance.achieved import OTHER_FAMILY, efficiencies, platform
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import StepModel, copies
 from headway.performance.estimate import ONE_RANK, Deployment
@@ -28,8 +28,11 @@ from headway.simulation.prefix_tiers import Prefix, SimulatedTier, prefix_of
 from headway.simulation.questions import BLOCK, Policy
 from headway.simulation.simulate import SimulatedRun, simulate
 from headway.simulation.state import LANE, Rules
+from headway.simulation.step_law import StepLaw
 from headway.simulation.step_time import StepPace, pace_of, scaled
 from headway.simulation.traffic.requests import Traffic
+
+NO_LIMIT = 1e12  # tokens of KV cache where nothing limits it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +46,14 @@ class Scheduler:
 
 
 def scheduler(
-    policy: Policy, assumptions: Assumptions, chip: Chip, dp: int, kv_tokens: float, classes: int, closed: bool, pp: int = 1,
+    policy: Policy, assumptions: Assumptions, chip: Chip | None, dp: int, kv_tokens: float, classes: int, closed: bool, pp: int = 1,
     accept: float = 1.0,
 ) -> Scheduler:  # fmt: skip
     """The scheduler of a replica of `dp` ranks and `pp` stages with KV memory for `kv_tokens` tokens; each micro-batch has a budget.
 
     `accept`: mean tokens of a step.
     """
-    table, kind = efficiencies(), platform(chip)
+    table, kind = efficiencies(), OTHER_FAMILY if chip is None else platform(chip)
     name = "other" if assumptions.engine == "none" else assumptions.engine
 
     def number(user_value: float | None, key: str) -> float:
@@ -155,29 +158,38 @@ def as_clients_saw(traffic: Traffic, before: SimulatedRun, after: SimulatedRun, 
 class Fleet:
     """Replicas of one layout, ready for traffic; `why` is the reason if they cannot run, else ""."""
 
-    query: Deployment
+    query: Deployment | None  # None: a step law of the user's own says all
     layout: Layout
-    compiled: StepModel
+    compiled: StepModel | None
     scheduler: Scheduler
     pace: StepPace | None
     why: str
     pools: PrefillDecodePools | None  # separate prefill and decode pools
     prefix: Prefix | None
     first_token_factor: float = 1.0  # of the user's own runs, on the TTFT that users measure
+    law: StepLaw | None = None  # the user's own, in place of the model's
 
     @property
     def replicas(self) -> int:
         """Number of replicas."""
         return int(self.layout.replicas)
 
+    @property
+    def has_no_kv_limit(self) -> bool:
+        """Whether nothing says how much KV cache there is."""
+        return self.query is None and self.scheduler.rules.capacity >= int(NO_LIMIT // self.scheduler.rules.block)
+
     def identity(self) -> dict[str, Any]:
         """The identifying columns of a row."""
+        own = {} if self.law is None else {"step_law": self.law.text}
+        if self.query is None:
+            return {"kind": "point"} | own | {"replicas": self.replicas}
         row: dict[str, Any] = {"kind": "point", "model": self.query.model.name, "system": self.query.system.name}
         row |= {"prefill_replicas": self.pools.prefill} if self.pools else {}
         if self.pools is not None and self.pools.first is not None:
             row |= {f"prefill_{name}": int(getattr(self.pools.first.layout, name)) for name in POOL_DEGREES if name != "replicas"}
         row |= {"chips": int(self.query.system.chips)} | {name: int(getattr(self.layout, name)) for name in NAMES if name != "redundant"}
-        return row | dict(zip(("weights", "kv", "compute"), self.query.formats.labels, strict=True))
+        return row | dict(zip(("weights", "kv", "compute"), self.query.formats.labels, strict=True)) | own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,19 +215,21 @@ class _Replica:
             return f"weights need {weights:.4g} GB on the fullest chip, {weights - most:.3g} over usable {most:.4g}: no room for a KV cache"
         return ""
 
-    def pace(self, traffic: Traffic, factor: float) -> StepPace:
-        """Its step times up to the longest request, `factor` times as long as estimated."""
-        pace = pace_of(self.compiled.step, self.scheduler.rules.seats, float((traffic.prompt + traffic.output).max()))
+    def pace(self, traffic: Traffic, factor: float, law: StepLaw | None) -> StepPace:
+        """Its step times up to the longest request, by a law of the user's own if there is one, `factor` times as long."""
+        longest, rules = float((traffic.prompt + traffic.output).max()), self.scheduler.rules
+        pace = pace_of(self.compiled.step, rules.seats, longest) if law is None else law.pace(rules.seats, rules.budget, longest)
         return pace if factor == 1 else scaled(pace, factor)
 
 
 def fleet(
     query: Deployment, layout: Layout, policy: Policy, traffic: Traffic, *, classes: int = 1, closed: bool = False,
-    tiers: Sequence[SimulatedTier] = (), prefill: Layout | None = None,
+    tiers: Sequence[SimulatedTier] = (), prefill: Layout | None = None, law: StepLaw | None = None,
 ) -> Fleet:  # fmt: skip
     """The fleet of a layout, compiled for the traffic's longest request and mean context.
 
-    `prefill`: layout of the replicas that prefill where they are apart, if not that of the others.
+    `prefill`: layout of the replicas that prefill where they are apart, if not that of the others; `law`: of steps, in place of the
+    model's.
     """
     replica = _replica(query, layout, policy, traffic, classes, closed)
     first = replica if prefill is None else _cached(_replica(query, prefill, policy, traffic, classes, closed), policy, traffic, tiers)
@@ -227,7 +241,7 @@ def fleet(
     if chip_count > query.system.chips:
         why = f"needs {chip_count} chips, the system has {int(query.system.chips)}"
     parts = (replica,) if prefill is None else (replica, first)
-    paces = [None if why else part.pace(traffic, float(policy.step_factor)) for part in parts]
+    paces = [None if why else part.pace(traffic, float(policy.step_factor), law) for part in parts]
     plan, pools = replica.scheduler, None
     if apart:
         pools = PrefillDecodePools(
@@ -242,7 +256,26 @@ def fleet(
     runs = replica.case.own_runs()
     return Fleet(
         query=query, layout=replica.case.layout, compiled=replica.compiled, scheduler=plan, pace=paces[0], why=why, pools=pools,
-        prefix=first.prefix, first_token_factor=1.0 if runs is None else float(runs.factors.first),
+        prefix=first.prefix, first_token_factor=1.0 if runs is None or law is not None else float(runs.factors.first), law=law,
+    )  # fmt: skip
+
+
+def fleet_of_law(
+    law: StepLaw, replicas: int, policy: Policy, assumptions: Assumptions, traffic: Traffic, *, classes: int = 1, closed: bool = False
+) -> Fleet:
+    """Replicas of which nothing is known but how long a step takes: KV cache without a limit unless `policy` has one."""
+    policy = policy if policy.request_overhead is not None else replace(policy, request_overhead=0.0)
+    room = NO_LIMIT if policy.kv_tokens is None else float(policy.kv_tokens)
+    plan = scheduler(policy, assumptions, None, 1, room, classes, closed)
+    rules, longest = plan.rules, float((traffic.prompt + traffic.output).max())
+    pace = law.pace(rules.seats, rules.budget, longest)
+    pace = pace if policy.step_factor == 1 else scaled(pace, float(policy.step_factor))
+    cache = f"KV cache of {room:,.0f} tokens" if policy.kv_tokens is not None else "KV cache without a limit (--kv-tokens sets one)"
+    most = f"at most {rules.budget} tokens (--token-budget) and {rules.seats} requests (--max-seqs) in a step"
+    notes = (law.words(rules.seats), f"no model: {most}, {cache}")
+    return Fleet(
+        query=None, layout=Layout(replicas=replicas), compiled=None, scheduler=replace(plan, notes=notes), pace=pace, why="", pools=None,
+        prefix=None, law=law,
     )  # fmt: skip
 
 
@@ -259,7 +292,7 @@ def _replica(query: Deployment, layout: Layout, policy: Policy, traffic: Traffic
     context = float((traffic.prompt + traffic.output / 2).mean())  # on which with windows or state the KV of a token depends
     sequence, ranks = memory.sequence_bytes(context), int(layout.dp)
     sequences = float(rank_sequence_limit(memory.usable, compiled.weights_bytes, sequence, compiled.stage, layout.cp))
-    room = float(np.minimum(sequences * context, 1e12)) * ranks
+    room = float(np.minimum(sequences * context, NO_LIMIT)) * ranks
     kv_tokens = float(policy.kv_tokens) if policy.kv_tokens is not None else room
     accept = 1.0 if query.drafts is None else float(query.drafts.length())
     plan = scheduler(policy, query.assumptions, query.system.chip, ranks, kv_tokens, classes, closed, int(layout.pp), accept)

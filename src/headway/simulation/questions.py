@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 from headway.core import schema
 from headway.core.errors import BadValue
-from headway.core.question import MODELS, REQUIRED, FlagGroup, FlagRecord, Question, declared, field
+from headway.core.question import MODELS, REQUIRED, Edits, FlagGroup, FlagRecord, Question, declared, field
 from headway.core.schema import RARE, Field
 from headway.hardware.chip_price import TypedPrice
 from headway.models.by_numbers import BY_NUMBERS
 from headway.models.precision import Precision
-from headway.performance.assumptions import Assumptions
+from headway.performance.assumptions import EFFICIENCIES, LATENCIES, Assumptions
 from headway.performance.calibration.flag import OWN_RUNS
 from headway.performance.layout import Layout
 from headway.performance.workload import MOST, SLO, Load
@@ -115,8 +115,23 @@ class PlayedTraffic(FlagRecord):
     seed = declared(SEED, default="0")
 
 
+STEP_LAW = (
+    'how long a step takes, in place of a model: "5ms + 0.1ms*n" of n requests in it; also of decodes, prompts, tokens, prompt_tokens '
+    "and context (tokens of KV cache that it reads)"
+)
+# What moves only the model's own step times, so that it says nothing beside --step.
+OF_STEPS = (
+    "compute", "overlap", "communication", "eager", *EFFICIENCIES, *LATENCIES, "mfu", "fixed", "imbalance", "expert_load", "spread",
+    "activation_bytes", "dispatch_bytes", "draft_cost", "images", "image_tokens",
+)  # fmt: skip
+OF_ANY_ENGINE = ("engine", "hit_rate", "length_cv")  # what a step law alone takes of the assumptions
+OF_A_MACHINE = ("prefix_cache", "ttl", "reload", "prefill", "prefill_replicas", "swap_space", "calibration")
+
+
 class Playing(FlagRecord):
     """How it is played, and what is looked for."""
+
+    step = field(kind="text", word='"5ms + 0.1ms*n"', help=STEP_LAW)
 
     prefix_cache = field(kind="word", word="TIER:SIZE,...", help="reuse prefixes: hbm:60GB,ddr:1TB of each,flash:30TB:shared of all")
     ttl = field(
@@ -183,9 +198,21 @@ class Simulate(Question):
     on = field(kind="machine", word="MACHINE", help="gb200-nvl72, 8xh100-sxm, h200, ...")
     plan = field(kind="file", word="FILE.json", help="play what plan -o json wrote, instead of model, machine, layout and load")
 
+    def _idle_beside_step(self) -> dict[str, str]:
+        """Beside a step law, what moves only the steps of a model; without a model, what is of one or of its machine."""
+        if not self.step or self.plan:
+            return {}
+        idle: dict[str, str] = {name: "no --step beside it, which says how long a step takes" for name in OF_STEPS}
+        if self.model or self.on:
+            return idle
+        records = (name for record in (Layout, Precision, Assumptions, Edits) for name in schema.fields(record))
+        names = {*records, *OF_A_MACHINE} - {"replicas", *OF_ANY_ENGINE}
+        return idle | dict.fromkeys(sorted(names), "MODEL --on MACHINE beside it: a step law alone has no chips")
+
     def idle(self) -> dict[str, str]:
         """Arrivals of users who wait, or of a trace, which has its own; draws, where no rate is looked for."""
-        return ({"arrivals": ""} if self.users or self.trace else {}) | ({} if self.find else {"seeds": ""})
+        draws = ({"arrivals": ""} if self.users or self.trace else {}) | ({} if self.find else {"seeds": ""})
+        return draws | self._idle_beside_step()
 
     def check_printed(self, printed: Any) -> None:
         """Where a rate is looked for there is no run to draw."""

@@ -237,6 +237,8 @@ def row(
     }  # fmt: skip
     rates = run_rates(run)
     full = occupancy(run) | batches(run, percentiles) | {"little": little(fleet, run)}
+    if fleet.has_no_kv_limit:
+        full |= dict.fromkeys(key for key in full if key.startswith("kv_"))
     if run.prefill is not None:
         before = occupancy(run.prefill)
         full |= {f"prefill_{key}": before[key] for key in ("busy_share", "running_mean", "waiting_mean", "kv_used_mean")}
@@ -261,6 +263,8 @@ def little(fleet: Fleet, run: SimulatedRun) -> float | None:
 
 def cost(fleet: Fleet, run: SimulatedRun, rates: Mapping[str, Any]) -> dict[str, Any]:
     """Cost of the whole machine over the whole run, and energy of its busy chips at thermal design power."""
+    if fleet.query is None or fleet.compiled is None:
+        return {}
     price, chips = fleet.query.price, fleet.query.system.chips
     request_rate, tokens = rates["req_per_s"], rates["output_tok_per_s"]
     figures: dict[str, Any] = {"usd_per_request": None, "usd_per_mtok_out_and_prompt": None, "joule_per_token": None}

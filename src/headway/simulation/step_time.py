@@ -59,17 +59,17 @@ def pace_of(coefficients: StepCoefficients, seats: int, longest: float) -> StepP
         return step_floor_s(with_prompts(coefficients, prompts, batch), batch, context, tokens, pairs)
 
     source = flattened(law, NAMES)
-    return StepPace(source=source, step=plain(source), line=_lines(law, seats, longest), floor=floor)
+    return StepPace(source=source, step=plain(source), line=lines_of(law, seats, longest), floor=floor)
 
 
 def pace_from(source: str, seats: int, longest: float) -> StepPace:
     """Step times from the source of `def step(batch, context, tokens, pairs, prompts)`, for tests with known answers."""
     step = plain(source)
     law = np.vectorize(step, otypes=[float])
-    return StepPace(source=source, step=step, line=_lines(law, seats, longest), floor=None)
+    return StepPace(source=source, step=step, line=lines_of(law, seats, longest), floor=None)
 
 
-def _lines(law: Callable[..., Any], seats: int, longest: float) -> Any:
+def lines_of(law: Callable[..., Any], seats: int, longest: float) -> Any:
     """By batch: time at zero context, time per context token and 1 if linear, from the law at a few contexts."""
     batch = np.arange(1.0, seats + 2)
     times = [np.broadcast_to(np.asarray(law(batch, batch * longest * part, 0.0, 0.0, 1.0), float), batch.shape) for part in LOOKED_AT]
