@@ -175,7 +175,8 @@ def answer(row: Row, checked: CheckedPlan, sized: CheckedPlan | None = None) -> 
     enough = ""
     if sized is not None and sized.holds:
         best = sized.plan.table.row(0) | facts(sized)
-        enough = f"{_nodes(best, sized.plan)} {'does' if int(best['nodes']) == 1 else 'do'}{_month(best)}"
+        machines = _nodes(best, sized.plan)
+        enough = f"{machines} {'does' if machines.startswith('1 ') else 'do'}{_month(best)}"
     if plan.fails and enough:
         return sentence(f"One {row['system']} does not carry {load}; {enough}")
     if plan.fails:
@@ -189,7 +190,9 @@ def answer(row: Row, checked: CheckedPlan, sized: CheckedPlan | None = None) -> 
     lost = f", {spare} of them spare," if spare else ""
     lacking = serving.unpriced(words.bests(plan), plan.best.case.assumptions.price_metric)
     way = " with prefill apart" if row.get("prefill_replicas") is not None else ""
-    start = f"{_nodes(row, plan)}{lost} {'carries' if int(row['nodes']) == 1 else 'carry'} {load}{way}{_month(row)}"
+    machines = _nodes(row, plan)
+    verb = "carries" if machines.startswith("1 ") else "carry"
+    start = f"{machines}{lost} {verb} {load}{way}{_month(row)}"
     ratio = words.beside_other(plan.table.rows(), plan.objective)
     return sentence(start, f", {ratio}" if ratio else "", f"; {nearest or words.tpot(row)}", last=lacking)
 

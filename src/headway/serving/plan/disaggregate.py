@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -74,6 +74,12 @@ class PoolPair:
     def tpot(self) -> float:
         """Time between tokens of an answer in the decode pool, in seconds."""
         return float(self.decode.time[self.index[1]])
+
+    @property
+    def first(self) -> float:
+        """Time to the first token of a request that does not wait, in seconds."""
+        a, b = self.index
+        return float(self.prefill.time[a] + laws.transfer_s(self.prefill.link[a], self.decode.link[b]))
 
 
 def pairs(candidates: Sequence[Candidates], goal: Goal, tpot: Second | None = None) -> tuple[list[PoolPair], int]:
@@ -370,7 +376,7 @@ def picked(pair: PoolPair, goal: Goal, whole_users: bool = True) -> Choice:
     prompts = pick(first.candidates, int(first.row[a]), int(first.batch[a]), plain, NO_SIZE)
     answers = pick(second.candidates, int(second.row[b]), int(second.batch[b]), plain, NO_SIZE, pair.value)
     choice = replace(answers, order=pair.key[1:3], prefill=prompts.case.layout)
-    choice = resized(choice, answers.case.system, (p, q), pair.chips, goal, pair.rate, whole_users)
+    choice = resized(choice, answers.case.system, (p, q), pair.chips, goal, pair, whole_users)
     if goal.is_loaded:
         return choice
     case, row = choice.case, estimate_pools(choice.case, choice.prefill or Layout(), hand_over_link(choice.case.system))
@@ -380,11 +386,12 @@ def picked(pair: PoolPair, goal: Goal, whole_users: bool = True) -> Choice:
 
 
 def resized(
-    choice: Choice, system: System, replicas: tuple[int, int], chips: int, goal: Goal, rate: float = 0.0, whole_users: bool = True
+    choice: Choice, system: System, replicas: tuple[int, int], chips: int, goal: Goal, pair: PoolPair | None = None,
+    whole_users: bool = True,
 ) -> Choice:  # fmt: skip
     """A choice of two pools with so many prefill and decode replicas, on so many chips where these are free; `system` is one node.
 
-    Without a load they have as many users as `rate` keeps in service, at which every limit holds.
+    Without a load they have as many users as the rate of the `pair` keeps in service, at which every limit holds.
     """
     prefill, decode = (_with_replicas(layout, count) for layout, count in zip((choice.prefill, choice.case.layout), replicas, strict=True))
     case = replace(choice.case, layout=decode, system=with_chips(system, chips, 0) if goal.free else choice.case.system)
@@ -394,39 +401,37 @@ def resized(
         share = known(float(goal.users) / replicas[1], "batch", "", "derived", "users of a decode replica", "now")
         load = Load(prompt=case.load.prompt, output=case.load.output, batch=share)
     else:
-        load = _in_service(case, prefill, goal, rate, whole_users)
+        load = _in_service(case, prefill, goal, cast(PoolPair, pair), whole_users)
     return replace(choice, case=replace(case, load=load), prefill=prefill)
 
 
 NEAR = (0.3, 4.0)  # users looked at, of those whom the rate of a search keeps busy
-TRIED = 32
+TRIED = 400
 FINALISTS = 4  # pairs whose rows are compared
 
 
-def _in_service(case: Deployment, prefill: Layout, goal: Goal, rate: float, whole_users: bool) -> Load:
-    """The users of a decode replica, near those whom a rate keeps in service, at which most is answered with every limit held."""
+def _in_service(case: Deployment, prefill: Layout, goal: Goal, pair: PoolPair, whole_users: bool) -> Load:
+    """The users of a decode replica, near those whom a pair's rate keeps in service, at which most is answered with every limit held."""
     load, link = Load(prompt=case.load.prompt, output=case.load.output), hand_over_link(case.system)
     if goal.batches:
         return replace(load, batch=case.load.batch)
-    arriving = estimate_pools(case.at(case.layout, replace(load, rate=rate)), prefill, link)
-    busy = rate * (float(arriving["ttft_unloaded_s"]) + (float(load.output) / ONE_TOKEN - 1) * float(arriving["tpot_s"]))
+    first, tpot = pair.first, pair.tpot
+    if not whole_users:  # of the steps at that very rate
+        arriving = estimate_pools(case.at(case.layout, replace(load, rate=pair.rate)), prefill, link)
+        first, tpot = float(arriving["ttft_unloaded_s"]), float(arriving["tpot_s"])
+    busy = pair.rate * (first + (float(load.output) / ONE_TOKEN - 1) * tpot)
     middle = max(busy / int(case.layout.replicas), 1.0)  # users who do not wait
     if not whole_users:
         return replace(load, batch=known(middle, "batch", "", "derived", "chosen by the search of plan", "now"))
-
-    def best(users: Any) -> int:
-        row = estimate_pools(case.at(case.layout, replace(load, batch=users)), prefill, link)
-        good = np.broadcast_to(row["fits"], users.shape)
-        for name, most in limits(goal.slo).items():
-            good = good & (row[LIMITS[name]] <= most)
-        better = -row["tpot_s"] if goal.objective == "latency" else row["tok_per_s"]
-        value = np.where(good, better, -np.inf)
-        return int(np.argmax(value >= value.max() - RISE * abs(value.max()))) if good.any() else 0
-
     users = np.unique(np.round(np.geomspace(max(NEAR[0] * middle, 1), max(NEAR[1] * middle, 2), TRIED)))
-    at = best(users)
-    users = np.unique(np.round(np.linspace(users[max(at - 1, 0)], users[min(at + 1, len(users) - 1)], TRIED)))
-    return replace(load, batch=known(int(users[best(users)]), "batch", "", "derived", "chosen by the search of plan", "now"))
+    row = estimate_pools(case.at(case.layout, replace(load, batch=users)), prefill, link)
+    good = np.broadcast_to(row["fits"], users.shape)
+    for name, most in limits(goal.slo).items():
+        good = good & (row[LIMITS[name]] <= most)
+    better = -row["tpot_s"] if goal.objective == "latency" else row["tok_per_s"]
+    value = np.where(good, better, -np.inf)
+    at = int(np.argmax(value >= value.max() - RISE * abs(value.max()))) if good.any() else 0
+    return replace(load, batch=known(int(users[at]), "batch", "", "derived", "chosen by the search of plan", "now"))
 
 
 def _with_replicas(layout: Layout | None, replicas: int) -> Layout:
