@@ -65,12 +65,13 @@ def _queue(prompt: Ints, output: Ints, rules: Rules) -> tuple[int, int]:
 
 
 def saturated_sample(traffic: Traffic, rules: Rules) -> tuple[int, float]:
-    """Requests that the capacity of one replica is measured with, and their mean output: what that simulation will cost."""
+    """Requests that the capacity of one replica is measured with, a longer run included, and their mean output: what it will cost."""
     prompt, output = _served_lengths(traffic, rules)
     if not len(prompt):
         return 0, 0.0
     places, count = _queue(prompt, output, rules)
-    return places + count, float(output.mean())
+    longer = min(MOST, max(len(prompt), count))
+    return places + count + (places + longer if longer > count else 0), float(output.mean())
 
 
 def _served_lengths(traffic: Traffic, rules: Rules) -> tuple[Any, Any]:
