@@ -17,6 +17,7 @@ from headway.core.schema import defaults
 from headway.core.trace import Traced
 from headway.core.units import parse
 from headway.training.scaling.compute import quality_curve
+from headway.training.scaling.fits import fit
 from headway.training.scaling.inputs import Uncertainty
 from headway.training.scaling.scale import explained, question, rows
 from support.command import Cli
@@ -70,7 +71,8 @@ def test_scale__every_answer_keeps_the_contract(kind: str, cli: Cli) -> None:
         assert all(math.isfinite(value) and value >= 0 for value in row.values() if isinstance(value, float)), row
         for key in row:
             if key.endswith("_lo") and row[key] is not None:
-                assert row[key] <= row[key.removesuffix("_lo") + "_hi"]
+                end = row[key.removesuffix("_lo") + "_hi"]
+                assert end is None or row[key] <= end  # none where no size reaches the loss by more than 5 % of the draws
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -160,6 +162,28 @@ def test_rule_regret__null_where_the_rule_cannot_reach_the_loss(cli: Cli) -> Non
     (row,) = cli.json("scale", "--quality", "70B", "--served", "100B", "--beside", "none")["rows"]
     assert row["rule_regret"] is None and "whatever the size" in row["why"]
     assert row["active"] < 70e9 < row["active"] * 1.15
+
+
+def test_rule__says_why_wherever_no_size_that_was_seen_reaches_the_loss(cli: Cli) -> None:
+    """Once 333T parameters on 33.3B tokens; of every law, where there is a size its loss is the one that is sought."""
+    reached = 0
+    for kappa in np.geomspace(0.3, 4, 25):
+        for row in cli.json("scale", "--quality", "7B", "--served", "100B", "--kappa", repr(float(kappa)), "--beside", "all")["rows"]:
+            if row["rule_active"] is None:
+                assert row["rule_regret"] is None and row.get("rule_regret_hi") is None
+                assert "any fit saw" in row["why"] or "whatever the size" in row["why"]
+                continue
+            by = fit(row["law"]).by
+            loss = by.irreducible + by.a * row["rule_active"] ** -by.alpha + by.b * row["rule_tokens"] ** -by.beta
+            assert loss == pytest.approx(row["loss"], rel=1e-9)
+            assert row["rule_tokens"] / row["rule_active"] >= 0.04  # the least of Chinchilla's points
+            reached += 1
+    assert reached > 50
+
+
+def test_simple_rule__of_fewer_tokens_a_parameter_than_any_fit_saw_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scale", "--active", "100B", "--served", "1B", "--kappa", "1", "--beside", "none"]) == 0
+    assert "fewer a parameter than any fit saw" in capsys.readouterr().out
 
 
 def test_scale__unused_flags_are_named_in_a_note(cli: Cli) -> None:

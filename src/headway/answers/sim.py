@@ -84,13 +84,13 @@ def run(args: Simulate) -> output.Answer:
     default = WARMUP if lasting else 0.0
     warmup = float(schema.scalar(args.warmup, schema.Field(open_low=False, high=0.9), "--warmup") if args.warmup else default)
     limits = sim_plan.checked_limits(saved, loadings, warmup) if saved else ()
-    shown = _percentiles(args)
+    percentiles = _percentiles(args)
     results = _simulated(args, loadings, (warmup, lasting), so_that)
     status = INTERRUPTED if results.interrupted else 0
     if saved is not None:
-        return sim_plan.answer(results, warmup, limits, shown, status)
+        return sim_plan.answer(results, warmup, limits, percentiles, status)
     return output.Answer(
-        Listing(results.rows), describe=partial(sim.describe, percentiles=shown), pictures=sim.pictures(results.last, so_that),
+        Listing(results.rows), describe=partial(sim.describe, percentiles=percentiles), pictures=sim.pictures(results.last, so_that),
         status=status, checked=sim.checked(results.rows),
     )  # fmt: skip
 

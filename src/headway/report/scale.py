@@ -15,6 +15,7 @@ from headway.report.pictures import dots, frame, grid, plot
 from headway.report.pictures import scale as axes
 from headway.report.words import Row, sentence
 from headway.training.scaling.compute import point, quality_curve
+from headway.training.scaling.fits import least_ratio
 
 if TYPE_CHECKING:
     from headway.report.output import PictureOf
@@ -146,6 +147,7 @@ def _life(first: Row, peers: Sequence[Row]) -> Words:
     clauses.append(f"; the simple rule costs {first['rule_regret']:.1%} more")
     shares, by_rule = (", ".join(f"{name} {first[f'{whose}share_{key}']:.0%}" for name, key in BILL) for whose in ("", "rule_"))
     rule = f"{_of(first, 'rule_tokens')} tokens, {first['rule_over_training']:,.3g}x Chinchilla"
+    rule += ", fewer a parameter than any fit saw" if first["rule_tokens"] / first["active"] < least_ratio() else ""
     remarks = [
         *([first["served_note"]] if first["served_note"] else []),
         f"the simple rule, training = serving, says {rule}",

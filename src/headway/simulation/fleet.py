@@ -181,15 +181,15 @@ class Fleet:
 
     def identity(self) -> dict[str, Any]:
         """The identifying columns of a row."""
-        own = {} if self.law is None else {"step_law": self.law.text}
+        steps = {} if self.law is None else {"step_law": self.law.text}
         if self.query is None:
-            return {"kind": "point"} | own | {"replicas": self.replicas}
+            return {"kind": "point"} | steps | {"replicas": self.replicas}
         row: dict[str, Any] = {"kind": "point", "model": self.query.model.name, "system": self.query.system.name}
         row |= {"prefill_replicas": self.pools.prefill} if self.pools else {}
         if self.pools is not None and self.pools.first is not None:
             row |= {f"prefill_{name}": int(getattr(self.pools.first.layout, name)) for name in POOL_DEGREES if name != "replicas"}
         row |= {"chips": int(self.query.system.chips)} | {name: int(getattr(self.layout, name)) for name in NAMES if name != "redundant"}
-        return row | dict(zip(("weights", "kv", "compute"), self.query.formats.labels, strict=True)) | own
+        return row | dict(zip(("weights", "kv", "compute"), self.query.formats.labels, strict=True)) | steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ DEEPEST, LONGEST = 50, 1000  # nested brackets; tokens
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Part:
+class Term:
     """A part of a law: its value, the power of seconds in it, and whether it is the same in every step."""
 
     value: Callable[[Mapping[str, Any]], Any]
@@ -51,7 +51,7 @@ class StepLaw:
     """A parsed step law."""
 
     text: str
-    part: Part
+    part: Term
 
     def time_s(self, batch: Number, context: Token, tokens: Token, pairs: Token, prompts: Number) -> Second:
         """Seconds of a step, with the arguments of the loop's `step`."""
@@ -69,17 +69,17 @@ class StepLaw:
             except (ArithmeticError, ValueError):
                 time = np.nan
             if not 0.0 < time < np.inf:
-                found = f"{time:.4g} s" if np.isfinite(time) else "no number"
+                result = f"{time:.4g} s" if np.isfinite(time) else "no number"
                 held_words = f"{batch} decodes, {prompts} prompts of {tokens} tokens in all, {context:g} of context"
-                raise BadValue(FLAG, self.text, f"a time above 0 of every step; of {held_words} it is {found}")
+                raise BadValue(FLAG, self.text, f"a time above 0 of every step; of {held_words} it is {result}")
         return StepPace(source=source, step=step, line=lines_of(self.time_s, seats, longest), floor=None)
 
     def words(self, seats: int) -> str:
         """What it says, in the words of its names, and its value at both ends of the batch."""
-        used = [f"{name}: {meaning}" for name, meaning in MEANINGS.items() if re.search(rf"(?<![A-Za-z_]){name}\b", self.text)]
+        names = [f"{name}: {meaning}" for name, meaning in MEANINGS.items() if re.search(rf"(?<![A-Za-z_]){name}\b", self.text)]
         ends = " .. ".join(units.show(float(self.time_s(batch, 0.0, 0.0, 0.0, 1.0)), "s", 4) for batch in (1.0, float(seats)))
         sizes = f"of one decode .. of {seats} without context"
-        return "; ".join((f"a step takes {self.text}: {ends} {sizes}", *used))
+        return "; ".join((f"a step takes {self.text}: {ends} {sizes}", *names))
 
 
 def _samples(seats: int, budget: int, longest: float) -> Any:
@@ -110,7 +110,7 @@ def parse(text: str) -> StepLaw:
             raise BadValue(FLAG, stripped[position:][:40], WANTS)
         tokens.append(match)
         position = match.end()
-    parser = _Parser(tokens)
+    parser = _LawReader(tokens)
     part = parser.total()
     if parser.peek():
         raise BadValue(FLAG, parser.peek(), "a sign between two terms, such as 0.1ms * n")
@@ -119,7 +119,7 @@ def parse(text: str) -> StepLaw:
     return StepLaw(stripped, part)
 
 
-class _Parser:
+class _LawReader:
     """Recursive descent over the tokens: sum, product, power, atom."""
 
     def __init__(self, tokens: list[re.Match[str]]) -> None:
@@ -130,11 +130,11 @@ class _Parser:
 
     def takes(self, *marks: str) -> str:
         """The next token if it is one of these, else nothing."""
-        found = self.peek() if self.peek() in marks else ""
-        self.at += bool(found)
-        return found
+        token = self.peek() if self.peek() in marks else ""
+        self.at += bool(token)
+        return token
 
-    def total(self) -> Part:
+    def total(self) -> Term:
         self.depth += 1
         if self.depth > DEEPEST:
             raise BadValue(FLAG, self.peek(), f"at most {DEEPEST} levels of brackets")
@@ -144,23 +144,23 @@ class _Parser:
         self.depth -= 1
         return part
 
-    def product(self) -> Part:
+    def product(self) -> Term:
         part = self.signed()
         while sign := self.takes("*", "/"):
-            other = self.signed()
-            if sign == "/" and not other.is_constant and other.name not in DIVISORS:
+            factor = self.signed()
+            if sign == "/" and not factor.is_constant and factor.name not in DIVISORS:
                 raise BadValue(FLAG, "/", f"a division by a number, or by {' or '.join(DIVISORS)}, which no step is without")
-            part = _times(part, other, 1 if sign == "*" else -1)
+            part = _times(part, factor, 1 if sign == "*" else -1)
         return part
 
-    def signed(self) -> Part:
+    def signed(self) -> Term:
         negative = False
         while sign := self.takes("-", "+"):
             negative ^= sign == "-"
         part = self.power()
         return _mapped(part, lambda value: 0.0 - value) if negative else part
 
-    def power(self) -> Part:
+    def power(self) -> Term:
         part = self.atom()
         if not self.takes("**", "^"):
             return part
@@ -170,7 +170,7 @@ class _Parser:
             raise BadValue(FLAG, "**", "a power above 0 of a count, such as n**2")
         return dataclasses.replace(_mapped(part, lambda value: value**number), seconds=part.seconds * number)
 
-    def atom(self) -> Part:
+    def atom(self) -> Term:
         if self.at >= len(self.tokens):
             raise BadValue(FLAG, "its end", WANTS)
         token = self.tokens[self.at]
@@ -178,7 +178,7 @@ class _Parser:
         if token["number"]:
             return _number(token)
         if token["word"]:
-            return self.called(token["word"]) if self.peek() == "(" else _named(token["word"])
+            return self.called(token["word"]) if self.peek() == "(" else _variable(token["word"])
         if token["mark"] == "(":
             part = self.total()
             self.closed()
@@ -189,7 +189,7 @@ class _Parser:
         if not self.takes(")"):
             raise BadValue(FLAG, self.peek() or "its end", "a closing bracket")
 
-    def called(self, word: str) -> Part:
+    def called(self, word: str) -> Term:
         check_known("function of a step law", word, (*CHOICES, *FUNCTIONS))
         self.takes("(")
         parts = [self.total()]
@@ -200,15 +200,15 @@ class _Parser:
             if len(parts) < 2:
                 raise BadValue(FLAG, word, f"at least two values, such as {word}(2ms, 0.1ms*n)")
             part = parts[0]
-            for other in parts[1:]:
-                part = _joined(word, part, other, CHOICES[word])
+            for term in parts[1:]:
+                part = _joined(word, part, term, CHOICES[word])
             return part
         if len(parts) != 1 or parts[0].seconds:
             raise BadValue(FLAG, word, f"one count or number, such as {word}(n/8)")
         return _mapped(parts[0], FUNCTIONS[word])
 
 
-def _number(token: re.Match[str]) -> Part:
+def _number(token: re.Match[str]) -> Term:
     """A number; one with a unit is a time, but for the prefixes of counts, such as 2k."""
     text, unit = token["number"], token["unit"]
     if unit in MEANINGS:
@@ -217,29 +217,29 @@ def _number(token: re.Match[str]) -> Part:
         value, seconds = float(units.parse(text + unit, "", FLAG)), 0.0
     else:
         value, seconds = float(units.parse(text + unit, "s", FLAG)), 1.0
-    return Part(lambda _: value, seconds, True)
+    return Term(lambda _: value, seconds, True)
 
 
-def _named(word: str) -> Part:
+def _variable(word: str) -> Term:
     check_known(f"name in {FLAG}", word, MEANINGS)
-    return Part(lambda names: names[word], 0.0, False, word)
+    return Term(lambda names: names[word], 0.0, False, word)
 
 
-def _joined(sign: str, first: Part, second: Part, join: Callable[[Any, Any], Any]) -> Part:
+def _joined(sign: str, first: Term, second: Term, join: Callable[[Any, Any], Any]) -> Term:
     if first.seconds != second.seconds:
         raise BadValue(FLAG, sign, "terms that are all times, or all numbers: one lacks its unit, as in 5ms + 0.1ms*n")
-    return Part(lambda names: join(first.value(names), second.value(names)), first.seconds, first.is_constant and second.is_constant)
+    return Term(lambda names: join(first.value(names), second.value(names)), first.seconds, first.is_constant and second.is_constant)
 
 
-def _times(first: Part, second: Part, power: int) -> Part:
+def _times(first: Term, second: Term, power: int) -> Term:
     def value(names: Mapping[str, Any]) -> Any:
-        one, other = first.value(names), second.value(names)
-        return one * other if power > 0 else one / other
+        left_side, right_side = first.value(names), second.value(names)
+        return left_side * right_side if power > 0 else left_side / right_side
 
     if power < 0 and second.is_constant and second.value({}) == 0.0:
         raise BadValue(FLAG, "/ 0", "a division by a number above 0")
-    return Part(value, first.seconds + power * second.seconds, first.is_constant and second.is_constant)
+    return Term(value, first.seconds + power * second.seconds, first.is_constant and second.is_constant)
 
 
-def _mapped(part: Part, change: Callable[[Any], Any]) -> Part:
-    return Part(lambda names: change(part.value(names)), part.seconds, part.is_constant)
+def _mapped(part: Term, change: Callable[[Any], Any]) -> Term:
+    return Term(lambda names: change(part.value(names)), part.seconds, part.is_constant)

@@ -224,6 +224,15 @@ def _facts(entries: dict[str, Any], subject: str, file: str) -> dict[str, Any]:
 DENSE = (("active", "params", "N", ""), ("tokens", "tokens", "D", "token"), ("tokens_per_param", "ratio", "D/N", ""))
 
 
+def least_ratio() -> float:
+    """The fewest tokens a parameter of any model that a law of dense models was fitted to.
+
+    >>> least_ratio()
+    0.04
+    """
+    return min(float(entry.range.ratio_low) for entry in fits().values() if entry.range.ratio_low is not None)
+
+
 def dense_range(
     row: Mapping[str, Any], fitted: Range, names: tuple[str, ...] = ("active", "tokens", "tokens_per_param")
 ) -> tuple[bool, str]:

@@ -64,8 +64,10 @@ MODES: dict[str, Callable[[ScalingFit, ScalingPoint], dict[str, Any]]] = {
 }
 OF_SPLIT = ("over_law", "served_exact", "serve_exact")  # columns that a rounded fit cannot give
 HIDDEN = ("rule_left",)
+NO_RULE = ("rule_active", "rule_regret", "rule_regret_lo", "rule_regret_hi")  # what there is not where the rule cannot reach the loss
 NO_SERVING = "trained on fewer tokens than are best without serving: none justifies it"
 NO_SIZE = "tokens equal to serving leave more loss than is sought, whatever the size"
+NO_SIZE_SEEN = "tokens equal to serving leave size so little of the loss that it would take {params} parameters, at fewer tokens each than any fit saw"
 CLARK = (
     "Clark's laws: one routed FFN in every second block, one expert per token, 130 B tokens for every size, so that large models "
     "were under-trained; printed digits bias the loss, the refits do not"
@@ -284,8 +286,11 @@ def _settled(mode: str, law_fit: ScalingFit, plain: Mapping[str, Any]) -> dict[s
         values |= {key: None for key in ("served_exact", "serve_exact") if key in plain}
         why = NO_SERVING
     elif mode == "quality" and (plain["rule_left"] or 0) <= 0:
-        values |= {"rule_active": None, "rule_regret": None}
+        values |= dict.fromkeys(NO_RULE)
         why = NO_SIZE
+    elif mode == "quality" and plain["rule_tokens"] / plain["rule_active"] < fits.least_ratio():
+        values |= dict.fromkeys(NO_RULE)
+        why = NO_SIZE_SEEN.format(params=show(plain["rule_active"], ""))
     inside, beyond = fits.dense_range(plain, law_fit.range)
     return values | {"in_range": inside, "beyond": beyond, "why": why}
 
@@ -342,15 +347,18 @@ def interval(columns: Callable[[ScalingFit], Mapping[str, Any]], fit: ScalingFit
     """Ends of the 90 % interval of each column that depends on the coefficients, by column name."""
     with np.errstate(all="ignore"):
         values = columns(draw_coefficients(fit, doubt))
+    if "rule_left" in values:  # draws by which no size reaches the loss with the rule's tokens
+        reaches = (values["rule_left"] > 0) & (values["rule_tokens"] / values["rule_active"] >= fits.least_ratio())
+        values = {**values, "rule_regret": np.where(reaches, values["rule_regret"], np.inf)}
     interval_ends: dict[str, Any] = {}
     for key in INTERVAL_COLUMNS:
         samples = values.get(key)
         if samples is None or np.ndim(samples) == 0:
             continue
         for end, percent in ENDS.items():
-            value = float(np.percentile(samples, percent))
-            if np.isfinite(value):
-                interval_ends[key + end] = max(value, 0.0)
+            method: Any = "nearest" if np.isinf(samples).any() else "linear"  # nothing lies between a number and an endless draw
+            value = float(np.percentile(samples, percent, method=method))
+            interval_ends[key + end] = max(value, 0.0) if np.isfinite(value) else None
     return interval_ends
 
 
