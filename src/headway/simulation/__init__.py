@@ -1,8 +1,9 @@
 """Serving over time: traffic, the continuous-batching loop that answers it, its policies and caches, the report, and checked plans.
 
 Holds        traffic/ (recorded or drawn), simulate (a run), loop (iterations), events (one request), state, step_time (the step law,
-             flat), step_law (one of the user's own), routing, blocks and kv_pools (KV memory, found prefixes), prefix_tiers, hit_rates, capacity, fleet, run,
-             users_of_pools, results, questions (`sim` and `plan`), timetable; machine code: compiled, machine_code.
+             flat), step_law (one of the user's own), routing, blocks and kv_pools (KV memory, found prefixes), prefix_tiers,
+             hit_rates, capacity, fleet, run, users_of_pools, results, questions (`sim` and `plan`), timetable; machine code: compiled,
+             machine_code.
              check/: limits kept under traffic.
 Import       run.Trial, fleet.fleet, questions.Policy, simulate.simulate, results.measured, hit_rates.curve, capacity.highest,
              traffic.read.read_trace, traffic.generate.generate, check.check.check.

@@ -67,7 +67,9 @@ HIDDEN = ("rule_left",)
 NO_RULE = ("rule_active", "rule_regret", "rule_regret_lo", "rule_regret_hi")  # what there is not where the rule cannot reach the loss
 NO_SERVING = "trained on fewer tokens than are best without serving: none justifies it"
 NO_SIZE = "tokens equal to serving leave more loss than is sought, whatever the size"
-NO_SIZE_SEEN = "tokens equal to serving leave size so little of the loss that it would take {params} parameters, at fewer tokens each than any fit saw"
+NO_SIZE_SEEN = (
+    "tokens equal to serving leave size so little of the loss that it would take {params} parameters, at fewer tokens each than any fit saw"
+)
 CLARK = (
     "Clark's laws: one routed FFN in every second block, one expert per token, 130 B tokens for every size, so that large models "
     "were under-trained; printed digits bias the loss, the refits do not"
