@@ -18,6 +18,7 @@ from headway.economics.inversion.answer import invert
 from headway.economics.inversion.answer import tree as answer_tree
 from headway.economics.inversion.calibration import OURS, fitted_priors, left_out, read_examples, scores
 from headway.economics.inversion.ladders import fitted_ladders, ladder_score, ladders
+from headway.economics.inversion.list_prices import BOTH, fitted_lists, list_score, lists_left_out
 from headway.economics.inversion.priors import LEVEL, Priors, assumed_intervals, machines, priors, read_assumed
 from headway.economics.questions import Price
 from headway.economics.sheets import catalogue
@@ -329,7 +330,7 @@ SCORE_COLUMNS = {
     "method": Column(
         "", "cost laws: this project's; markup as stated: without any learned from prices; constant; regression on both prices"
     ),
-    "quantity": Column("", "active or total parameters, or kv in bytes per token"),
+    "quantity": Column("", "active or total parameters, kv in bytes per token, or both list prices from sizes"),
     "model": Column("", "the model"),
     "family": Column("", "the family that was left out"),
     "models": Column("", "models scored"),
@@ -344,7 +345,7 @@ SCORE_COLUMNS = {
     "holds": Column("bool", "whether the interval holds the truth"),
 }
 SCORE_VIEW = ("method", "quantity", "models", "rms_ln_error", "over_constant", "width", "coverage")
-SIZE_NAMES = {"active": "active parameters", "total": "all parameters", "kv": "KV of ladders"}
+SIZE_NAMES = {"active": "active parameters", "total": "all parameters", "kv": "KV of ladders", BOTH: "list prices from sizes"}
 
 
 def of_score(args: Price) -> output.Answer:
@@ -354,11 +355,12 @@ def of_score(args: Price) -> output.Answer:
     bad_notes: list[str] = []
     examples = read_examples(args.score, args.truth, bad_notes)
     estimates, kv = left_out(examples), ladders()
-    scored = [*scores(estimates), ladder_score(kv)]
+    scored = [*scores(estimates), ladder_score(kv), list_score(lists_left_out(examples))]
     if args.report:
         write(args.report, estimates, scored, kv)
     rows = [*map(_method, scored), *(_model(estimate) for estimate in estimates if estimate.method == OURS), *map(_ladder, kv)]
-    numbers = ", ".join(f"{name} {value:.4g}" for name, value in (fitted_priors(examples) | fitted_ladders()).items())
+    learned = fitted_priors(examples) | fitted_ladders() | fitted_lists(examples)
+    numbers = ", ".join(f"{name} {value:.4g}" for name, value in learned.items())
     families = len({example.family for example in examples})
     notes = [
         f"{len(examples)} models of {families} families, medians over hosts; each told from other families alone; intervals of {LEVEL:.0%}",

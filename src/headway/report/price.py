@@ -187,6 +187,9 @@ def _remarks(row: Row) -> list[str]:
     if row.get("sheet_margin") is not None:
         low, high = row["sheet_margin_lo"], row["sheet_margin_hi"]
         notes.append(f"margin of the list, 90 %: {low:.0%} .. {high:.0%}, at a hit rate of {row['hit_rate']:.0%}")
+    if row.get("list_in") is not None:
+        asked = (f"{BY_KIND[kind]} {_listed(row, kind)}" for kind in ("in", "out"))
+        notes.append(f"hosts would list such a model at {' and '.join(asked)} per Mtok, by the list prices of open models")
     if row.get("power_share") is not None:
         least, most = (f"{row[f'power_share_{end}']:.1%}" for end in ("lo", "hi"))
         share = least if row["power_share_lo"] == row["power_share_hi"] else f"{least} .. {most}"
@@ -196,6 +199,11 @@ def _remarks(row: Row) -> list[str]:
             f"HBM is {row['memory_share_lo']:.1%} .. {row['memory_share_hi']:.1%} of what a chip costs to buy (more with --memory-share)"
         )
     return notes
+
+
+def _listed(row: Row, kind: str) -> str:
+    low, high = (show(row[f"list_{kind}_{end}"], "USD") for end in ("lo", "hi"))
+    return f"{low} .. {high}"
 
 
 # -- pictures -------------------------------------------------------------------------------------------------------------------

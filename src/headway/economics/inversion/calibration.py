@@ -9,6 +9,7 @@ The baselines: one interval and one point for every model, and a straight line o
 from __future__ import annotations
 
 import dataclasses
+import re
 import statistics
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -45,11 +46,13 @@ class Example:
     total: float
     input: float  # USD/token
     output: float
+    released: str = ""  # month, where it is known
+    priced: str = ""  # date
 
 
 def calibrated(priors: Priors, examples: Sequence[Example], catalog: Catalog | None = None) -> Priors:
     """The priors with FITTED_PRIORS replaced by fits to these examples."""
-    shares = _votes(examples)
+    shares = votes(examples)
     active, total = (np.array([getattr(example, key) for example in examples]) for key in ("active", "total"))
     families = len({example.family for example in examples})
     unbiased = (families + 1) / (families - 1)  # corrects for the subtracted mean and its own uncertainty
@@ -70,7 +73,8 @@ def calibrated(priors: Priors, examples: Sequence[Example], catalog: Catalog | N
     return dataclasses.replace(priors, **fitted)
 
 
-def _votes(examples: Sequence[Example]) -> np.ndarray:
+def votes(examples: Sequence[Example]) -> np.ndarray:
+    """Shares of one vote for each family."""
     counts = Counter(example.family for example in examples)
     return np.array([1 / counts[example.family] for example in examples]) / len(counts)
 
@@ -171,11 +175,21 @@ def _rows(path: str | Path, columns: Mapping[str, Field | None], notes: list[str
             notes.append(f"{Path(path).name} line {number}: {error}; left out")
 
 
+def month(text: str | None) -> str:
+    """Year and month of a date, empty where it is none.
+
+    >>> month("2026-11-12"), month("2025-08"), month("undated"), month(None)
+    ('2026-11', '2025-08', '', '')
+    """
+    return text[:7] if text and re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])(-\d{2})?", text) else ""
+
+
 def _example(rows: list[dict[str, Any]], size: dict[str, Any]) -> Example:
     price = {key: statistics.median(row[key] for row in rows) / MTOK for key in ("input_usd_per_mtok", "output_usd_per_mtok")}
     return Example(
         model=size["model"], family=rows[0].get("family") or size.get("family") or size["model"], active=size["active_params_b"] * 1e9,
         total=size["total_params_b"] * 1e9, input=price["input_usd_per_mtok"], output=price["output_usd_per_mtok"],
+        released=month(size.get("released")), priced=month(rows[0].get("price_asof")),
     )  # fmt: skip
 
 

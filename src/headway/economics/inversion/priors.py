@@ -22,6 +22,7 @@ from headway.core.catalog import Catalog
 from headway.core.errors import BadValue, UnknownName
 from headway.core.interval import Interval
 from headway.core.interval import read as read_interval
+from headway.core.quantity import default
 from headway.core.schema import Field, fields
 from headway.core.units import BytePerToken, Number
 from headway.economics.chip_cost import over_all
@@ -30,6 +31,7 @@ from headway.laws.economics import inversion as laws
 from headway.laws.economics.cost import cost_share
 from headway.laws.roofline.balance import compute_s_per_token, kv_s_per_token
 
+LIST_FACTOR = default(3.3, "list factor", "", "each end of a list price lies this many times from its middle")
 LEVEL = 0.9  # share of the weighted draws within every interval
 
 
@@ -73,6 +75,13 @@ class Priors:
     dense_share: Annotated[Any, _share("share of models that are dense")]
     sparsity_middle: Annotated[Any, Field(help="total over active parameters of the others, middle")]
     sparsity_spread: Annotated[Any, Field(help="spread of the logarithm")]
+    list_age: Annotated[Any, Field(help="years from a model's release to its prices, mean", open_low=False)]
+    list_scale_input: Annotated[Any, Field("USD/token", "list price of input whose cost on busy reference chips is $1/Mtok")]
+    list_power_input: Annotated[Any, Field(help="power of the cost that it goes by")]
+    list_growth_input: Annotated[Any, Field(help="how many times dearer a model a year older is, at the same cost")]
+    list_scale_output: Annotated[Any, Field("USD/token", "the same of output")]
+    list_power_output: Annotated[Any, Field(help="the same of output")]
+    list_growth_output: Annotated[Any, Field(help="the same of output")]
     host_spread_input: Annotated[Any, Field(help="spread of the logarithm of one host's input price around the median over hosts")]
     host_spread_output: Annotated[Any, Field(help="the same of the output price")]
     host_correlation: Annotated[Any, Field(help="correlation of the two", low=-1, high=1)]

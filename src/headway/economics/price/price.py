@@ -21,6 +21,7 @@ from headway.core.table import Table, from_rows
 from headway.core.trace import record
 from headway.core.units import Number, Token, UsdPerSecond
 from headway.economics.chip_cost import POWER, ChipPrice, OwnershipCost, by_metric, fact, hbm_share, owned
+from headway.economics.inversion.list_prices import list_prices
 from headway.economics.questions import CommercialTerms, terms
 from headway.economics.sheets.sheet import PriceSheet, Rates
 from headway.hardware import chip_price
@@ -309,6 +310,7 @@ def quote(pick: Choice, ask: PriceRequest) -> tuple[dict[str, Any], tuple[str, .
         values |= {f"{name}_lo": span.low, f"{name}_hi": span.high}
     least, most = hbm_share(chip, ask.catalog)
     values |= {"memory_share_lo": least, "memory_share_hi": most}
+    values |= list_prices(pick.case.model)
     values |= {f"own_{part}": getattr(tco, part) for part in PARTS} if tco is not None else {}
     return values, (about.note,) if about.note else ()
 

@@ -23,6 +23,7 @@ from headway.core.units import (
     UsdPerTokenSquared,
 )
 
+ONE_DOLLAR: UsdPerToken = 1e-6  # one dollar a million tokens
 NONE: Number = 1.0  # the share of a whole that every price holds at least
 LECTURE = "Pope 2026 lecture, claims "
 
@@ -73,6 +74,16 @@ def context_kv(context: Token, kv: BytePerToken) -> Byte:
     175293504.0
     """
     return context * kv
+
+
+@formula(source="fitted to open models' list prices: they rise less than the cost, and older models keep the prices of their day")
+def list_rate(scale: UsdPerToken, cost: UsdPerToken, power: Number, growth: Number, years: Number) -> UsdPerToken:
+    """What hosts ask for a token, from its cost on busy reference chips and the years beyond the usual age of a model on sale.
+
+    >>> round(float(list_rate(1.2e-6, 0.25e-6, 0.75, 1.5, 0.0)) * 1e6, 3)  # USD/Mtok
+    0.424
+    """
+    return scale * (cost / ONE_DOLLAR) ** power * growth**years
 
 
 # -- backwards ------------------------------------------------------------------------------------------------------------------
