@@ -37,10 +37,23 @@ from headway.serving.serve import checked_load, deployment
 from headway.simulation import fleet
 from headway.simulation import results as run_results
 from headway.simulation.capacity import MOST, saturated_sample
-from headway.simulation.compiled import choose_form, plain_s, runner, saturated_s
+from headway.simulation.compiled import available, choose_form, plain_s, runner, saturated_s
 from headway.simulation.prefix_tiers import parse_tiers
-from headway.simulation.questions import CHEAP, FEWEST, PER_USER, PERCENTILE_LIST, REQUESTS, SEEDS, STEPS, WARMUP, Policy, Simulate
+from headway.simulation.questions import (
+    CHEAP,
+    FEWEST,
+    PER_USER,
+    PERCENTILE_LIST,
+    REQUESTS,
+    SEEDS,
+    STEPS,
+    STREAMED,
+    WARMUP,
+    Policy,
+    Simulate,
+)
 from headway.simulation.run import LoadedTrial, LoadingPlan, Trial
+from headway.simulation.sketch import RELATIVE_ERROR
 from headway.simulation.step_law import StepLaw, parse
 from headway.simulation.traffic.distributions import Constant, Lengths, parse_arrivals
 from headway.simulation.traffic.generate import (
@@ -52,6 +65,7 @@ from headway.simulation.traffic.generate import (
     parse_turns,
 )
 from headway.simulation.traffic.read import read_trace
+from headway.simulation.traffic.stream import DrawnTraffic
 
 EVERY_BATCH = 10**9  # users where their number is open: some batch of theirs can be halved
 MOST_CASES = 200  # combinations of schedulers, formats and assumptions, each simulated
@@ -160,7 +174,7 @@ class SimulationProgress:
             loaded_trial.turn_to(load)
             rows, self.last = loaded_trial.rows()
             self.rows += rows
-            progress = f"{rows[0]['completed']:,} of {len(load.traffic):,} requests had ended; figures are of those"
+            progress = f"{rows[0]['completed']:,} of {len(load):,} requests had ended; figures are of those"
             self._stop(f"interrupted: {progress}", self.last.interrupted)
             if self.interrupted:
                 break
@@ -249,7 +263,7 @@ def _percentiles(args: Simulate) -> tuple[float, ...]:
 def _trials(args: Simulate, loadings: list[Any], warmup: float, lasting: bool) -> Iterator[tuple[Any, dict[str, Any]]]:
     """Trial of each requested layout and scheduler, and the inputs that tell its rows from those of others."""
     tries = TRIED * seeds(args, loadings) if args.find else 1
-    band = _band(args, sum(len(load.traffic) for load in loadings) * tries)
+    band = _band(args, sum(map(len, loadings)) * tries)
     runs = tries * (BANDED if band else 1)
     limits, tails = _single_values(args, SLO), {*columns.PERCENTILES, *_percentiles(args)}
     tails |= {percent for key in _conditions(args) if (percent := columns.percentile(key))}
@@ -257,7 +271,7 @@ def _trials(args: Simulate, loadings: list[Any], warmup: float, lasting: bool) -
     for compiled, policy, refit, labels in _fleets(args, loadings, 2 if fast else 1):
         how, compile_s = args.loop, 0.0
         if compiled.pace:
-            takes_s = sum(plain_s(load.traffic, compiled.prefix is not None) for load in loadings) * runs
+            takes_s = sum(plain_s(load.traffic, compiled.prefix is not None) * len(load) / len(load.traffic) for load in loadings) * runs
             if not loadings[0].users:  # the capacity is measured with full batches on all ranks
                 takes_s += saturated_s(*saturated_sample(loadings[0].requests, compiled.scheduler.rules))
             meet = compiled.pools is not None or (policy.routing != "round-robin" and compiled.replicas > 1)
@@ -466,10 +480,24 @@ def _rate_loads(args: Simulate, rates: Any, prompt: Any, output: Any, count: int
         arrivals = parse_arrivals(args.arrivals, rate)
         if args.turns:
             traffic = generate_conversations(arrivals, rate, prompt, output, parse_turns(args.turns), count, seed)
+        elif count >= STREAMED and _streams(args):
+            stream = DrawnTraffic(arrivals=arrivals, prompt=prompt, output=output, count=count, seed=seed)
+            note(
+                f"from {STREAMED:,} requests on none is kept: percentiles are within {RELATIVE_ERROR:.1%} of those of all requests, "
+                "everything else is as exact as of fewer"
+            )
+            loadings.append(LoadingPlan(traffic=stream.sample, rate=rate, stream=stream))
+            continue
         else:
             traffic = generate(arrivals, prompt, output, count, seed)
         loadings.append(LoadingPlan(traffic=traffic, rate=rate, population=population))
     return loadings
+
+
+def _streams(args: Simulate) -> bool:
+    """Whether requests may be forgotten when they have ended: compiled, of one class and pool, and where nothing asks for single ones."""
+    single = (args.plan, args.fast, args.timeline, args.patience, args.departures, args.prefix_cache)
+    return available() and args.loop != "plain" and "disaggregated" not in (args.policy or "") and not any(single)
 
 
 def loads_by_seed(args: Simulate, loadings: list[Any]) -> dict[int, Any]:
@@ -478,7 +506,7 @@ def loads_by_seed(args: Simulate, loadings: list[Any]) -> dict[int, Any]:
     if args.trace:
         return {first: lambda rate: LoadingPlan(traffic=loadings[0].traffic.at_rate(rate), rate=rate)}
     prompt, output = _lengths(args)
-    requests = len(loadings[0].traffic)
+    requests = len(loadings[0])
     return {
         number: lambda rate, number=number: _rate_loads(args, (rate,), prompt, output, requests, number)[0]
         for number in range(first, first + count)
@@ -491,7 +519,7 @@ def seeds(args: Simulate, loadings: list[Any]) -> int:
         raise BadValue("--seeds", args.seeds, "--find rate beside it, of traffic that is drawn")
     if not args.find or args.trace:
         return 1
-    return _whole_number(args.seeds, "--seeds") or (SEEDS if len(loadings[0].traffic) <= CHEAP else 1)
+    return _whole_number(args.seeds, "--seeds") or (SEEDS if len(loadings[0]) <= CHEAP else 1)
 
 
 def _lengths(args: Simulate) -> tuple[Any, Any]:

@@ -196,12 +196,17 @@ def _growth(run: SimulatedRun, is_offered: Mask, first: float, last: float, endl
             lengths = tokens.astype(float)
             sum_of += np.array([len(lengths), lengths.sum(), lengths @ lengths])
     counts[-2] += counts[-1]
-    together = (1, 2, 4, 8) if endless else (1,)
-    dispersion = [sums_of.var(ddof=1) / sums_of.mean() for sums_of in (counts[:-1].reshape(-1, size).sum(axis=1) for size in together)]
-    lengths_cv2 = [number * squares / total**2 - 1.0 for number, total, squares in sums]
-    spread = (max(1.0, *dispersion) + max(1.0, *lengths_cv2)) * counts.sum() / 2
+    spread = chance_spread(counts[:-1], sums, endless)
     grown = queued_at(run, is_offered, last) - queued_at(run, is_offered, (first + last) / 2)
     return grown / ((last - first) / 2), spread**0.5 / ((last - first) / 2)
+
+
+def chance_spread(counts: Any, sums: Any, endless: bool) -> float:
+    """Variance by chance of the growth of a queue over half of a time: of arrivals, counted in equal parts of it, and of lengths."""
+    together = (1, 2, 4, 8) if endless else (1,)
+    dispersion = [sums_of.var(ddof=1) / sums_of.mean() for sums_of in (counts.reshape(-1, size).sum(axis=1) for size in together)]
+    lengths_cv2 = [number * squares / total**2 - 1.0 for number, total, squares in sums]
+    return float((max(1.0, *dispersion) + max(1.0, *lengths_cv2)) * counts.sum() / 2)
 
 
 def queued_at(run: SimulatedRun, is_offered: Mask, time: float) -> int:

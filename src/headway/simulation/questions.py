@@ -23,6 +23,7 @@ REQUESTS = 10_000
 PER_USER, FEWEST = 10, 100  # requests of each user of a closed loop, as benchmarks send, and of all of them
 SEEDS = 5  # default draws of the traffic over which --find looks
 CHEAP = 20_000  # most requests of a load of which that many are looked at by default
+STREAMED = 1_000_000  # drawn requests from which on none is kept
 STEPS = 0.1  # default relative change of step times for the sensitivity
 WARMUP = 0.1
 LOOPS = ("auto", "plain", "compiled")

@@ -99,12 +99,17 @@ def latencies(run: SimulatedRun, sample: MeasuredTimes, percentiles: Sequence[fl
 
 def latency_summary(key: str, values: Floats, percentiles: Sequence[float] = PERCENTILES) -> dict[str, Any]:
     """Mean, interval, percentiles and the largest of one latency; reorders `values`."""
-    names = (f"mean_{key}", f"mean_{key.removesuffix('_s')}_ci_s", *percentile_keys(percentiles, key), f"max_{key}")
+    names = latency_names(key, percentiles)
     if not len(values):
         return dict.fromkeys(names)
     mean, width, largest = float(values.mean()), half_width(values), float(values.max())
     points = np.percentile(values, percentiles, overwrite_input=True)
     return dict(zip(names, (mean, width, *map(float, points), largest), strict=True))
+
+
+def latency_names(key: str, percentiles: Sequence[float]) -> tuple[str, ...]:
+    """The keys of one latency: mean, interval, percentiles, the largest."""
+    return (f"mean_{key}", f"mean_{key.removesuffix('_s')}_ci_s", *percentile_keys(percentiles, key), f"max_{key}")
 
 
 def percentile_keys(percentiles: Sequence[float], key: str) -> list[str]:
@@ -196,7 +201,7 @@ def occupancy(run: SimulatedRun) -> dict[str, Any]:
 
 def queued_share(run: SimulatedRun) -> float | None:
     """Share of requests that a step passed over: where seats are servers, Erlang's C."""
-    entered = int((run.is_sent & ~run.refused).sum())
+    entered = int((run.is_sent & ~run.refused).sum()) if run.tally is None else run.tally.sent - run.tally.refused
     return run.total_count(slot.PASSED) / entered if entered else None
 
 
@@ -225,17 +230,14 @@ def row(
     rate: float | None = None, percentiles: Sequence[float] = PERCENTILES,
 ) -> dict[str, Any]:  # fmt: skip
     """Every figure of a run; `lasting`: the traffic samples an endless load (at `rate`), so an unstable run has no latencies."""
-    sample = measured(run, warmup)
-    load = capacity.stand(run, able, rate=rate)
-    figures = latencies(run, sample, percentiles) | goodput(run, sample, limits)
+    load, figures, count, rates = counted(run, able, limits, warmup, rate, percentiles)
     if lasting and not load.stable:
         figures = {key: None if any(part in key for part in HIDDEN) or "good" in key else value for key, value in figures.items()}
     standing = {
         "stable": load.stable, "capacity_req_per_s": able and able.per_s, "capacity_ci_req_per_s": able and able.half_width,
         "utilisation": load.utilisation,
-        "queue_growth_per_s": load.growth if not load.stable else None, "measured": int(sample.counts.sum()),
+        "queue_growth_per_s": load.growth if not load.stable else None, "measured": count,
     }  # fmt: skip
-    rates = run_rates(run)
     full = occupancy(run) | batches(run, percentiles) | {"little": little(fleet, run)}
     if fleet.has_no_kv_limit:
         full |= dict.fromkeys(key for key in full if key.startswith("kv_"))
@@ -248,12 +250,28 @@ def row(
     return fleet.identity() | standing | rates | figures | full | cost(fleet, run, rates) | speed
 
 
+def counted(
+    run: SimulatedRun, able: MeasuredCapacity | None, limits: Mapping[str, float], warmup: float, rate: float | None,
+    percentiles: Sequence[float],
+) -> tuple[capacity.Saturation, dict[str, Any], int, dict[str, Any]]:  # fmt: skip
+    """How a run stands against its capacity, its latencies and goodput, the requests behind them, and its rates."""
+    tally = run.tally
+    if tally is not None:
+        return tally.stand(able, rate), tally.latencies(run, percentiles) | tally.goodput(), tally.measured, tally.rates()
+    sample = measured(run, warmup)
+    figures = latencies(run, sample, percentiles) | goodput(run, sample, limits)
+    return capacity.stand(run, able, rate=rate), figures, int(sample.counts.sum()), run_rates(run)
+
+
 def little(fleet: Fleet, run: SimulatedRun) -> float | None:
     """Counted requests in the replicas, integrated over time, over the times that requests spent there: 1 by Little's law."""
-    if not bool(run.completed.any()) or bool(run.cancelled.any()):
+    completed, spent = (run.tally.completed, run.tally.spent_s) if run.tally is not None else (int(run.completed.sum()), None)
+    if not completed or (run.interrupted if run.tally is not None else bool(run.cancelled.any())):
         return None
     counts = run.completed
-    spent = float(np.sum(run.finish, where=counts) - np.sum(run.arrival, where=counts)) - int(counts.sum()) * run.overhead_s
+    if spent is None:
+        spent = float(np.sum(run.finish, where=counts) - np.sum(run.arrival, where=counts))
+    spent -= completed * run.overhead_s
     if fleet.pools is not None:  # during KV transfer a request is in neither pool
         spent -= float(np.sum(fleet.pools.transfer_s(run.traffic.prompt), where=counts))
     pools = [run, run.prefill] if run.prefill is not None else [run]

@@ -15,7 +15,9 @@ from headway.simulation.capacity import MeasuredCapacity
 from headway.simulation.fleet import Fleet, split, stretched
 from headway.simulation.simulate import SimulatedRun, simulate, turns_of
 from headway.simulation.state import BUSY, LANE, STEPS
+from headway.simulation.streamed import simulate_stream
 from headway.simulation.traffic.requests import Traffic
+from headway.simulation.traffic.stream import DrawnTraffic
 from headway.simulation.users_of_pools import play_users
 
 BANDED = ("mean_ttft_s", "p99_ttft_s", "mean_tpot_s", "p99_tpot_s")
@@ -30,7 +32,11 @@ class LoadingPlan:
     rate: float | None
     users: int = 0
     think: Any = None
+    stream: DrawnTraffic | None = None  # the load, drawn as it is played, of which `traffic` is a sample; None: the traffic is all
     population: Traffic | None = None  # more requests of the same endless load, whose capacity is that of the load; None: the traffic
+
+    def __len__(self) -> int:
+        return len(self.traffic if self.stream is None else self.stream)
 
     @property
     def requests(self) -> Traffic:
@@ -102,6 +108,11 @@ class Trial:
                 routing=self.routing, patience=self.fleet.scheduler.patience_s,
             )  # fmt: skip
             return replace(run, prefill=before, first_token_factor=self.fleet.first_token_factor)
+        if load.stream is not None:
+            return simulate_stream(
+                load.stream, pace, rules, replicas=self.fleet.replicas, overhead_s=overhead, how=self.how, routing=self.routing,
+                warmup=self.warmup, limits=self.limits, first_token_factor=self.fleet.first_token_factor,
+            )  # fmt: skip
         run = simulate(
             load.traffic, pace, rules, replicas=self.fleet.replicas, overhead_s=overhead, ranks=self.ranks(load.traffic),
             think=load.think, users=load.users, how=self.how, routing=self.routing, prefix=self.fleet.prefix,

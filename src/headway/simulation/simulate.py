@@ -104,6 +104,7 @@ class SimulatedRun:
     compile_s: float
     wall_s: float
     prefill: SimulatedRun | None = None  # run of a separate prefill pool
+    tally: Any = None  # of a run whose requests are not kept, what was counted of all; the arrays are then those of a sample
 
     @property
     def completed(self) -> Any:

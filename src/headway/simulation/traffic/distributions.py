@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,6 +26,10 @@ class Arrivals(Protocol):
         """`count` arrival times in seconds, ascending."""
         ...
 
+    def pieces(self, rng: np.random.Generator, sizes: Iterable[int]) -> Iterator[Floats]:
+        """Arrival times in seconds, ascending, piece by piece of these sizes; the same however they are cut."""
+        ...
+
     def of_rate(self, rate: float) -> Arrivals:
         """The process at another mean rate."""
         ...
@@ -38,7 +43,11 @@ class Poisson:
 
     def draw(self, rng: np.random.Generator, count: int) -> Floats:
         """`count` arrival times in seconds, ascending."""
-        return _summed(rng.standard_exponential(count), self.rate)
+        return next(self.pieces(rng, (count,)))
+
+    def pieces(self, rng: np.random.Generator, sizes: Iterable[int]) -> Iterator[Floats]:
+        """Arrival times in seconds, ascending, piece by piece of these sizes; the same however they are cut."""
+        return _summed(rng.standard_exponential, self.rate, sizes)
 
     def of_rate(self, rate: float) -> Poisson:
         """The process at another mean rate."""
@@ -53,7 +62,14 @@ class Even:
 
     def draw(self, rng: np.random.Generator, count: int) -> Floats:
         """`count` arrival times in seconds, ascending."""
-        return np.arange(count) / self.rate
+        return next(self.pieces(rng, (count,)))
+
+    def pieces(self, rng: np.random.Generator, sizes: Iterable[int]) -> Iterator[Floats]:
+        """Arrival times in seconds, ascending, piece by piece of these sizes; the same however they are cut."""
+        start = 0
+        for size in sizes:
+            yield np.arange(start, start + size) / self.rate
+            start += size
 
     def of_rate(self, rate: float) -> Even:
         """The process at another mean rate."""
@@ -69,8 +85,12 @@ class Bursty:
 
     def draw(self, rng: np.random.Generator, count: int) -> Floats:
         """`count` arrival times in seconds, ascending."""
+        return next(self.pieces(rng, (count,)))
+
+    def pieces(self, rng: np.random.Generator, sizes: Iterable[int]) -> Iterator[Floats]:
+        """Arrival times in seconds, ascending, piece by piece of these sizes; the same however they are cut."""
         shape = self.cv**-2
-        return _summed(rng.standard_gamma(shape, count), self.rate * shape)
+        return _summed(lambda count: rng.standard_gamma(shape, count), self.rate * shape, sizes)
 
     def of_rate(self, rate: float) -> Bursty:
         """The process at another mean rate."""
@@ -87,13 +107,21 @@ class Diurnal:
 
     def draw(self, rng: np.random.Generator, count: int) -> Floats:
         """`count` arrival times in seconds, ascending."""
+        return next(self.pieces(rng, (count,)))
+
+    def pieces(self, rng: np.random.Generator, sizes: Iterable[int]) -> Iterator[Floats]:
+        """Arrival times in seconds, ascending, piece by piece of these sizes; the same however they are cut."""
         level = np.array(self.levels)
         expected_arrivals = np.concatenate([[0.0], np.cumsum(level / level.sum())]) * (
             self.rate * self.period
         )  # expected arrivals up to each edge
         edges = np.linspace(0.0, self.period, len(level) + 1)
-        cycles, within = np.divmod(np.cumsum(rng.standard_exponential(count)), expected_arrivals[-1])
-        return np.maximum.accumulate(cycles * self.period + np.interp(within, expected_arrivals, edges))
+        last = 0.0
+        for sums in _summed(rng.standard_exponential, 1.0, sizes):
+            cycles, within = np.divmod(sums, expected_arrivals[-1])
+            times = np.maximum.accumulate(np.maximum(cycles * self.period + np.interp(within, expected_arrivals, edges), last))
+            last = float(times[-1]) if len(times) else last
+            yield times
 
     def of_rate(self, rate: float) -> Diurnal:
         """The process at another mean rate."""
@@ -128,10 +156,16 @@ def parse_arrivals(text: str, rate: float, field: str = "--arrivals") -> Arrival
     raise BadValue(field, text, "poisson, even, bursty:CV or diurnal:PERIOD,LEVEL,LEVEL,...")
 
 
-def _summed(gaps: Floats, rate: float) -> Floats:
-    """Arrival times at a rate from gaps of mean 1, in place."""
-    gaps /= rate
-    return np.cumsum(gaps, out=gaps)
+def _summed(draw: Callable[[int], Floats], rate: float, sizes: Iterable[int]) -> Iterator[Floats]:
+    """Arrival times at a rate from gaps of mean 1, piece by piece."""
+    last = 0.0
+    for size in sizes:
+        gaps = draw(size)
+        gaps /= rate
+        gaps[:1] += last
+        times = np.cumsum(gaps, out=gaps)
+        last = float(times[-1]) if size else last
+        yield times
 
 
 LENGTHS = "tokens such as 2k, lognormal:MEAN,SIGMA, uniform:LEAST,MOST or trace:FILE"

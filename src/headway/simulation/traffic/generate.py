@@ -78,7 +78,7 @@ def generate(arrivals: Arrivals, prompt: Lengths, output: Lengths, count: int, s
     """`count` independent requests."""
     check_count(count)
     draw = streams(seed)
-    prompts, outputs = _lengths(prompt, output, count, draw)
+    prompts, outputs = drawn_lengths(prompt, output, count, draw)
     return Traffic.of(arrivals.draw(draw.arrivals, count), prompts, outputs)
 
 
@@ -90,7 +90,7 @@ def generate_loop(users: int, think: Think, prompt: Lengths, output: Lengths, co
         raise BadValue("ramp", ramp, f"seconds from 0 to {MOST_THINK:g}")
     check_count(count)
     draw = streams(seed)
-    prompts, outputs = _lengths(prompt, output, count, draw)
+    prompts, outputs = drawn_lengths(prompt, output, count, draw)
     arrival = np.minimum(np.arange(count) / users, 1.0) * ramp
     return ClosedLoop(users=users, traffic=Traffic.of(arrival, prompts, outputs), think=think.draw(draw.gaps, count))
 
@@ -111,7 +111,7 @@ def parse_think(text: str, field: str = "--think") -> Think:
     return Think(mean=mean, exponential=name == "exponential")
 
 
-def _lengths(prompt: Lengths, output: Lengths, count: int, draw: Streams) -> tuple[Ints, Ints]:
+def drawn_lengths(prompt: Lengths, output: Lengths, count: int, draw: Streams) -> tuple[Ints, Ints]:
     """Prompt and output lengths, in recorded pairs if both come from one trace."""
     if isinstance(prompt, Recorded) and isinstance(output, Recorded) and prompt.source == output.source:
         rows = draw.prompt.integers(0, len(prompt.tokens), count)
