@@ -138,6 +138,26 @@ def test_genai_prices__bills_as_the_package_does(genai: Any, name: str) -> None:
     assert tried >= 1
 
 
+def test_genai_prices__every_date_has_the_rates_of_that_day(genai: Any) -> None:
+    """At noon UTC of the first day of each sheet, which no maker's peak hours hold, the package has the sheet's rates."""
+    by_hand = {(one.provider, one.model, one.as_of) for one in read_sheets(tool.SHEETS / "unpackaged.toml").sheets}
+    dates = 0
+    for name in first_of("genai-prices"):
+        provider, _, path = LINES[name].sources[0].partition(":")[2].partition("/")
+        model = next(model for model in genai[provider].models if model.id == path)
+        for made in (
+            one for one in sheets() if f"{one.provider}/{one.model}" == name and (one.provider, one.model, one.as_of) not in by_hand
+        ):
+            day = datetime.date.fromisoformat((made.as_of + "-01-01")[:10] if len(made.as_of) < 10 else made.as_of)
+            noon = datetime.datetime.combine(day, datetime.time(12), datetime.UTC)
+            stated = {key: getattr(found, "base", found) for key, found in vars(model.get_prices(noon)).items() if found is not None}
+            ours = {"input_mtok": made.rates.input, "output_mtok": made.rates.output}
+            ours |= {"cache_read_mtok": made.rates.cache_read} if "cache_read_mtok" in stated else {}
+            assert {key: float(stated[key]) * MTOK for key in ours} == pytest.approx(ours), (name, made.as_of)
+            dates += 1
+    assert dates > len(first_of("genai-prices")), "some have a history"
+
+
 @pytest.mark.parametrize("name", first_of("litellm"))
 def test_litellm__every_rate_is_that_of_the_package(name: str) -> None:
     packages = tool.by_name(read_sheets(LITELLM).sheets)

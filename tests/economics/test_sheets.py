@@ -28,10 +28,11 @@ as_of = 2026-11-02
 source = "price page"
 context_limit = "1M"
 min_prefix = 1024
+cache_block = 128
 rates = { input = 5, output = 25, cache_read = "0.1x", cache_write = { 1h = 10, 5min = "1.25x" }, storage_per_mtok_h = 4.5 }
 tiers = [{ above_tokens = "200k", input = 10, output = 37.5 }]
 modes.fast = { ratio = 6, speed_ratio = 2.5, sla_tok_s = 80 }
-modes.batch = { rates = { input = 2.5, output = 12.5 } }
+modes.batch = { rates = { input = 2.5, output = 12.5 }, source = "batch page" }
 time_of_day = [{ utc = "16:30-00:30", ratio = 0.5 }]
 """
 
@@ -62,7 +63,7 @@ def close(value: Any, usd_per_mtok: float) -> bool:
 def test_price_sheet__every_part_of_the_schema(tmp_path: Path) -> None:
     made = one(written(tmp_path, WHOLE))
     assert (made.provider, made.model, made.as_of, made.source) == ("maker", "model-1", "2026-11-02", "price page")
-    assert (made.context_limit, made.min_prefix) == (1e6, 1024)
+    assert (made.context_limit, made.min_prefix, made.cache_block) == (1e6, 1024, 128)
     assert made.flags == ("batch: states no context tiers as the usual rates do: taken to cost the same at every length",)
     assert close(made.rates.input, 5) and close(made.rates.output, 25) and close(made.rates.cache_read, 0.5)
     assert [write.ttl_s for write in made.rates.cache_writes] == [300, 3600]
@@ -76,6 +77,8 @@ def test_price_sheet__every_part_of_the_schema(tmp_path: Path) -> None:
     assert (fast.name, fast.speed_ratio, fast.tokens_per_s) == ("fast", 2.5, 80)
     assert close(fast.rates.output, 150) and close(fast.tiers[0].rates.input, 60)
     assert close(batch.rates.cache_read, 0.25) and batch.tiers == (), "a mode that states rates has the tiers that it states"
+    of_batch: Any = batch.rates.input
+    assert of_batch.source == "batch page", "a mode may have a source of its own"
     [hours] = made.hours
     assert (hours.start_s, hours.end_s) == (59400, 1800), "wraps over midnight"
     assert close(hours.rates.input, 2.5) and close(hours.tiers[0].rates.output, 18.75)

@@ -120,7 +120,8 @@ def _sheets(args: List) -> Kind:
         clean({
             "name": f"{sheet.provider}/{sheet.model}", "as_of": sheet.as_of, "input_rate": sheet.rates.input,
             "output_rate": sheet.rates.output, "cached_rate": sheet.rates.cache_read, "steps": [tier.above for tier in sheet.tiers],
-            "modes": ", ".join(mode.name for mode in sheet.modes), "context_limit": sheet.context_limit, "source": sheet.source,
+            "modes": ", ".join(mode.name for mode in sheet.modes), "context_limit": sheet.context_limit,
+            "min_prefix": sheet.min_prefix, "cache_block": sheet.cache_block, "source": sheet.source,
             "flags": "; ".join(sheet.flags),
         })
         for sheet in catalogue.sheets(arguments.catalog(args))

@@ -40,6 +40,8 @@ class DatedSheet:
     slow_multiple: Any
     hours_multiple: Any
     context_limit: Any
+    min_prefix: Any  # tokens
+    cache_block: Any
     source: str
 
 
@@ -75,7 +77,7 @@ def _dated(sheet: PriceSheet, before: PriceSheet | None) -> DatedSheet:
         step_output_multiple=_times(step and step.rates.output, rates.output),
         fast_multiple=_times(fast and fast.rates.output, rates.output), fast_speed_multiple=fast.speed_ratio if fast else None,
         slow_multiple=_times(slow and slow.rates.output, rates.output), hours_multiple=_times(hours and hours.output, rates.output),
-        context_limit=sheet.context_limit, source=sheet.source,
+        context_limit=sheet.context_limit, min_prefix=sheet.min_prefix, cache_block=sheet.cache_block, source=sheet.source,
     )  # fmt: skip
 
 
