@@ -14,6 +14,7 @@ from typing import Any
 
 from headway.answers import arguments, sim_plan
 from headway.answers.no_effect import search_notes
+from headway.answers.sim_memory import streams, within_memory
 from headway.core import columns, schema, units
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, format_value
@@ -37,7 +38,7 @@ from headway.serving.serve import checked_load, deployment
 from headway.simulation import fleet
 from headway.simulation import results as run_results
 from headway.simulation.capacity import MOST, saturated_sample
-from headway.simulation.compiled import available, choose_form, plain_s, runner, saturated_s
+from headway.simulation.compiled import choose_form, plain_s, runner, saturated_s
 from headway.simulation.prefix_tiers import parse_tiers
 from headway.simulation.questions import (
     CHEAP,
@@ -437,6 +438,7 @@ def loads_of(args: Simulate) -> tuple[list[Any], bool]:
         raise BadValue("--trace-block", args.trace_block, "--trace FILE beside it")
     if users:
         return _loops(args, users, prompt, output, count), False
+    within_memory(args, [count or REQUESTS] * len(rates))
     return _rate_loads(args, rates, prompt, output, count or REQUESTS, seed_value), True
 
 
@@ -446,6 +448,7 @@ def _loops(args: Simulate, users: tuple[int, ...], prompt: Lengths, output: Leng
     if isinstance(output, Constant) and not think.exponential and max(users) > 1:
         note(MARCH)
     totals = [max(count or max(PER_USER * number, FEWEST), number) for number in users]
+    within_memory(args, totals)
     loops = [generate_loop(number, think, prompt, output, total, seed(args)) for number, total in zip(users, totals, strict=True)]
     return [LoadingPlan(traffic=loop.traffic, rate=None, users=loop.users, think=loop.think) for loop in loops]
 
@@ -465,6 +468,7 @@ def _trace(args: Simulate, rates: tuple[float, ...]) -> list[Any]:
     if not len(traffic):
         raise BadValue("--trace", args.trace, "at least one request")
     rates = () if args.find else rates  # --find scales the trace itself
+    within_memory(args, [len(traffic)] * max(1, len(rates)))
     loadings = [LoadingPlan(traffic=traffic.at_rate(rate), rate=rate) for rate in rates] or [LoadingPlan(traffic=traffic, rate=None)]
     note(*trace.notes())
     return loadings
@@ -480,7 +484,7 @@ def _rate_loads(args: Simulate, rates: Any, prompt: Any, output: Any, count: int
         arrivals = parse_arrivals(args.arrivals, rate)
         if args.turns:
             traffic = generate_conversations(arrivals, rate, prompt, output, parse_turns(args.turns), count, seed)
-        elif count >= STREAMED and _streams(args):
+        elif streams(args, count):
             stream = DrawnTraffic(arrivals=arrivals, prompt=prompt, output=output, count=count, seed=seed)
             note(
                 f"from {STREAMED:,} requests on none is kept: percentiles are within {RELATIVE_ERROR:.1%} of those of all requests, "
@@ -492,12 +496,6 @@ def _rate_loads(args: Simulate, rates: Any, prompt: Any, output: Any, count: int
             traffic = generate(arrivals, prompt, output, count, seed)
         loadings.append(LoadingPlan(traffic=traffic, rate=rate, population=population))
     return loadings
-
-
-def _streams(args: Simulate) -> bool:
-    """Whether requests may be forgotten when they have ended: compiled, of one class and pool, and where nothing asks for single ones."""
-    single = (args.plan, args.fast, args.timeline, args.patience, args.departures, args.prefix_cache)
-    return available() and args.loop != "plain" and "disaggregated" not in (args.policy or "") and not any(single)
 
 
 def loads_by_seed(args: Simulate, loadings: list[Any]) -> dict[int, Any]:

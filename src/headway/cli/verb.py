@@ -42,7 +42,7 @@ def bar(stream: Any, label: str, patience_s: float) -> Iterator[None]:
             bars[0].update(0, description=f"{total:,}{of} {label}", completed=total, total=end if of else None)
 
     try:
-        with watched(listen):
+        with watched(listen, lambda text: print(text, file=stream, flush=True)):
             yield
     finally:
         for progress in bars:

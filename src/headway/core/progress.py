@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+# Called with a line that a long run says before it begins.
+_hearer: ContextVar[Callable[[str], None] | None] = ContextVar("hearer", default=None)
 # Called with the work that was done and the work that was announced.
 _listener: ContextVar[Callable[[int, int], None] | None] = ContextVar("listener", default=None)
 
@@ -24,11 +26,19 @@ def expect(count: int) -> None:
         listener(0, count)
 
 
+def tell(text: str) -> None:
+    """Say a line before a long run begins, to whoever waits for it."""
+    hearer = _hearer.get()
+    if hearer is not None:
+        hearer(text)
+
+
 @contextmanager
-def watched(listener: Callable[[int, int], None]) -> Iterator[None]:
-    """Within this block `listener` receives every tick and every announcement."""
-    token = _listener.set(listener)
+def watched(listener: Callable[[int, int], None], hearer: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Within this block `listener` receives every tick and every announcement, `hearer` every line that is told."""
+    token, told = _listener.set(listener), _hearer.set(hearer)
     try:
         yield
     finally:
         _listener.reset(token)
+        _hearer.reset(told)

@@ -27,6 +27,7 @@ STREAMED = 1_000_000  # drawn requests from which on none is kept
 STEPS = 0.1  # default relative change of step times for the sensitivity
 WARMUP = 0.1
 LOOPS = ("auto", "plain", "compiled")
+PLAINLY = LOOPS[1]
 ARRIVALS = Field(kind="word", word="KIND", help="poisson (default), even, bursty:CV, diurnal:PERIOD,LEVEL,...")
 TRACE_BLOCK = Field(
     "token",
@@ -170,6 +171,7 @@ class Playing(FlagRecord):
         word="SHARE", open_low=False, high=0.9, help=f"first requests left out of latencies (default {WARMUP}, of a trace 0)", rare=True
     )
     loop = field(choices=LOOPS, help="run as plain Python or compiled (default: the sooner)", rare=True, default="auto")
+    limit_memory = field("byte", word="BYTES", low=1, open_low=False, help="refuse a run that would take more, before it begins", rare=True)
 
 
 class Simulate(Question):

@@ -1,0 +1,43 @@
+"""What a simulation will take of memory: told before it begins, and refused above `--limit-memory`; and whether its requests are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headway.core import schema
+from headway.core.errors import BadValue
+from headway.core.listing import format_value
+from headway.core.notes import note
+from headway.core.progress import tell
+from headway.performance.layout import Layout
+from headway.simulation.compiled import available
+from headway.simulation.memory_need import MemoryNeed
+from headway.simulation.questions import PLAINLY, STREAMED, Simulate
+
+FLAG = "--limit-memory"
+MUCH = 1e9  # bytes from which a run is told of without being asked
+LIMIT = schema.Field("byte", low=1, open_low=False)
+
+
+def streams(args: Simulate, count: int) -> bool:
+    """Whether requests are forgotten when they have ended: many, drawn, alike, and where nothing asks for single ones."""
+    single = (args.plan, args.fast, args.timeline, args.patience, args.departures, args.prefix_cache, args.turns, args.trace, args.users)
+    alone = "disaggregated" not in (args.policy or "") and not any(single)
+    return count >= STREAMED and alone and available() and args.loop != PLAINLY
+
+
+def within_memory(args: Simulate, counts: Sequence[int]) -> None:
+    """Tell what a run of loads of so many requests will take, and refuse more than its limit."""
+    replicas = schema.axis(args.replicas or "1", schema.fields(Layout)["replicas"][0], "--replicas", 1000)[0]
+    need = MemoryNeed(
+        requests=counts, replicas=int(max(schema.several(replicas))), streamed=streams(args, max(counts)), turns=bool(args.turns),
+        users=bool(args.users), plain=args.loop == PLAINLY or not available(),
+    ).total  # fmt: skip
+    text = f"about {format_value(need, 'byte')}"
+    if args.limit_memory:
+        most = float(schema.scalar(args.limit_memory, LIMIT, FLAG))
+        if need > most:
+            raise BadValue(FLAG, args.limit_memory, f"{text}, which this run takes, or fewer --requests than {max(counts):,}")
+    if args.limit_memory or need > MUCH:
+        tell(f"takes {text} of memory")
+        note(f"the run takes {text} of memory at most, unless its queue grows; {FLAG} refuses more before it begins")

@@ -1,0 +1,42 @@
+"""Bytes that a simulation takes, about: of the program, of requests that are kept, of replicas and of what their caches may hold.
+
+The bytes of a request were measured as the growth of whole commands from one to three million requests (bench/bench_sim_memory.py), with a
+margin of a tenth; a run takes at most what is told here unless its queue grows without end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+BASE, REPLICA = 3.0e8, 2.5e5  # bytes of the program with machine code, and of a replica's seats and histograms
+STREAM = 2.0e8  # bytes of the pieces of a run whose requests are not kept, and of its sample
+REQUEST, TURN, USER = 110.0, 180.0, 150.0  # bytes of a request that is kept: by itself, of a conversation, of a closed loop
+TRAFFIC = 24.0  # bytes of a request of each further load
+LISTED = 5.0  # times as much in plain Python's lists
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryNeed:
+    """What decides about the memory of a simulation."""
+
+    requests: Sequence[int]  # of each load
+    replicas: int
+    streamed: bool = False
+    turns: bool = False
+    users: bool = False
+    plain: bool = False
+
+    @property
+    def total(self) -> float:
+        """Bytes of the whole command.
+
+        >>> f"{MemoryNeed(requests=[10**7], replicas=1).total:.2g}, {MemoryNeed(requests=[10**8], replicas=200, streamed=True).total:.2g}"
+        '1.4e+09, 5.5e+08'
+        """
+        fixed = BASE + REPLICA * self.replicas
+        if self.streamed:
+            return fixed + STREAM
+        each = max(TURN if self.turns else 0.0, USER if self.users else 0.0, REQUEST)
+        form = LISTED if self.plain else 1.0
+        return fixed + each * form * max(self.requests) + TRAFFIC * (sum(self.requests) - max(self.requests))
