@@ -1,5 +1,6 @@
 """Answers on pages: `<!-- answer: COMMAND -->` stands above a block that shows all that the command prints,
-`<!-- answer, cut: COMMAND -->` above one that shows its sentence, three rows, what binds and what helps.
+`<!-- answer, cut: COMMAND -->` above one that shows its sentence, three rows, what binds and what helps,
+`<!-- answer, sentence: COMMAND -->` above one that shows its sentence alone. Tables of figures: page_figures.py.
 
 `python tests/support/page_answers.py` prints them anew after a change of numbers; a test compares.
 """
@@ -14,10 +15,13 @@ import shlex
 import textwrap
 from pathlib import Path
 
+from support.page_figures import FIGURES
+
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = (ROOT / "README.md", ROOT / "docs" / "serve.md")
+PAGES = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("serve", "simulator", "bill", "prices")))
 COLUMNS = 120
-BLOCK = re.compile(r"(<!-- answer(?P<cut>, cut)?: (?P<command>.+?) -->\n+```\n(?:\$ [^\n]*\n)?)(?P<answer>.*?)(```)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- answer(?P<part>, cut|, sentence)?: (?P<command>.+?) -->\n+```\n(?:\$ [^\n]*\n)?)(?P<answer>.*?)(```)", re.DOTALL)
+FIGURE_BLOCK = re.compile(r"(<!-- figures: (?P<name>.+?) -->\n\n)(.*?)(\n<!-- figures end -->)", re.DOTALL)
 CUT_ROWS, CUT_HELPS = 3, 2  # of the table, of what helps
 
 
@@ -58,14 +62,23 @@ def cut(text: str) -> str:
     return "\n".join([*lines[: starts[: CUT_ROWS + 1][-1]], *advice, left_out]) + "\n"
 
 
+def sentence(text: str) -> str:
+    """The lines of a printed answer above its table."""
+    lines = text.splitlines()
+    rule = next((at for at, line in enumerate(lines) if set(line) == {"─"}), len(lines) + 1)
+    return "\n".join(lines[: rule - 1]) + "\n"
+
+
 def renewed(page: Path) -> str:
     """The text of a page with every answer printed now."""
 
     def block(match: re.Match[str]) -> str:
         printed = answer(match["command"])
-        return match[1] + (cut(printed) if match["cut"] else printed) + match[5]
+        shown = {", cut": cut, ", sentence": sentence}.get(match["part"], str)(printed)
+        return match[1] + shown + match[5]
 
-    return BLOCK.sub(block, page.read_text(encoding="utf-8"))
+    text = FIGURE_BLOCK.sub(lambda match: match[1] + FIGURES[match["name"]]() + match[4], page.read_text(encoding="utf-8"))
+    return BLOCK.sub(block, text)
 
 
 if __name__ == "__main__":

@@ -236,7 +236,8 @@ def _sentence(row: Row) -> str:
         about = f"{about} keeps the limits at no rate, not even {serving.value(row, 'rate')}"
     ttft, tpot = serving.value(row, "p99_ttft_s"), serving.value(row, "p99_tpot_s")
     overloaded = "" if row["stable"] else "; overloaded"
-    return sentence(f"{about}: p99 TTFT {ttft}, p99 TPOT {tpot}", overloaded, load)
+    decoding = f", p99 TPOT {tpot}" if row["p99_tpot_s"] is not None else ""
+    return sentence(f"{about}: p99 TTFT {ttft}{decoding}", overloaded, load)
 
 
 def _binds(row: Row) -> str:
